@@ -1,0 +1,91 @@
+# One CMake target per module. What a target may link is the picture of arrows in
+# docs/architecture.md; scripts/check_includes.sh holds the sources to it.
+
+set(ISOMER_ROOT ${PROJECT_SOURCE_DIR})
+
+# isomer_protos(TARGET file.proto...)
+# Generates C++ for protos of the current folder, so that #include "pcg/pcg.pb.h" works.
+# Imports in a .proto are written from the repository root: import "pcg/pcg.proto".
+function(isomer_protos target)
+  foreach(proto ${ARGN})
+    cmake_path(ABSOLUTE_PATH proto BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    cmake_path(RELATIVE_PATH proto BASE_DIRECTORY ${ISOMER_ROOT} OUTPUT_VARIABLE relative)
+    cmake_path(REMOVE_EXTENSION relative LAST_ONLY OUTPUT_VARIABLE stem)
+    set(generated ${PROJECT_BINARY_DIR}/${stem}.pb)
+    add_custom_command(
+      OUTPUT ${generated}.cc ${generated}.h
+      COMMAND protobuf::protoc --proto_path=${ISOMER_ROOT} --cpp_out=${PROJECT_BINARY_DIR}
+              --dependency_out=${generated}.d ${proto}
+      DEPENDS ${proto}
+      DEPFILE ${generated}.d
+      COMMENT "protoc ${relative}"
+      VERBATIM)
+    set_source_files_properties(${generated}.cc PROPERTIES COMPILE_OPTIONS -w)
+    target_sources(${target} PRIVATE ${generated}.cc ${generated}.h)
+  endforeach()
+endfunction()
+
+# isomer_module(NAME [SUBFOLDERS folder...] [DEPENDS target...] [PRIVATE_DEPENDS target...])
+# The static library isomer_NAME from every *.cc and *.proto of the current folder and its
+# SUBFOLDERS, but for the mains of programs. New files are picked up at the next build.
+function(isomer_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SUBFOLDERS;DEPENDS;PRIVATE_DEPENDS")
+  set(globs *.cc *.proto)
+  foreach(folder ${arg_SUBFOLDERS})
+    list(APPEND globs ${folder}/*.cc ${folder}/*.proto)
+  endforeach()
+  list(TRANSFORM globs PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB files CONFIGURE_DEPENDS ${globs})
+  set(sources ${files})
+  list(FILTER sources INCLUDE REGEX "\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/main_[^/]*\\.cc$|_main\\.cc$")
+  set(protos ${files})
+  list(FILTER protos INCLUDE REGEX "\\.proto$")
+
+  if(sources OR protos)
+    set(scope PUBLIC)
+    add_library(isomer_${name} STATIC ${sources})
+    target_link_libraries(isomer_${name} PRIVATE ${arg_PRIVATE_DEPENDS})
+  else()
+    set(scope INTERFACE)
+    add_library(isomer_${name} INTERFACE)
+  endif()
+  target_include_directories(isomer_${name} ${scope} ${ISOMER_ROOT})
+  # SYSTEM: generated headers are not held to our warnings.
+  target_include_directories(isomer_${name} SYSTEM ${scope} ${PROJECT_BINARY_DIR})
+  target_link_libraries(isomer_${name} ${scope} ${arg_DEPENDS})
+  isomer_protos(isomer_${name} ${protos})
+endfunction()
+
+# isomer_program(NAME SOURCES file... [DEPENDS target...])
+# A program in ${CMAKE_BINARY_DIR}/bin; nothing when its first source does not exist.
+function(isomer_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  list(GET arg_SOURCES 0 main)
+  file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${main})
+  if(NOT found)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endfunction()
+
+# isomer_test(FOLDER [DEPENDS target...])
+# One test executable from tests/FOLDER/**/*.cc, its cases registered with ctest by name.
+# Tests find the tree by the macros ISOMER_SOURCE_DIR and ISOMER_BIN_DIR (the programs).
+function(isomer_test folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ISOMER_ROOT}/tests/${folder}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  set(target isomer_${folder}_test)
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  target_include_directories(${target} PRIVATE ${ISOMER_ROOT})
+  target_compile_definitions(${target} PRIVATE ISOMER_SOURCE_DIR="${ISOMER_ROOT}"
+                                               ISOMER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
