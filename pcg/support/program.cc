@@ -1,0 +1,152 @@
+#include "pcg/support/program.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "pcg/support/file.h"
+#include "pcg/support/status_macros.h"
+
+ABSL_FLAG(std::string, json, "", "write the summary that scripts read to this file");
+
+namespace isomer {
+namespace {
+
+// Flags that Abseil's library itself defines are no flags of ours.
+bool IsOurs(const absl::CommandLineFlag& flag) {
+  return !absl::StrContains(flag.Filename(), "absl/flags/");
+}
+
+absl::CommandLineFlag* FindFlag(absl::string_view name) {
+  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  return flag != nullptr && IsOurs(*flag) ? flag : nullptr;
+}
+
+absl::Status UnknownFlag(absl::string_view name) {
+  const std::string underscored = absl::StrReplaceAll(name, {{"-", "_"}});
+  const std::string hint = underscored != name && FindFlag(underscored) != nullptr
+                               ? absl::StrCat("did you mean --", underscored, "?")
+                               : "see --help";
+  return absl::InvalidArgumentError(absl::StrCat("unknown flag --", name, " (", hint, ")"));
+}
+
+absl::Status SetFlag(absl::CommandLineFlag* flag, absl::string_view value) {
+  std::string reason;
+  if (flag->ParseFrom(value, &reason)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("flag --", flag->Name(), ": '", value,
+                                                 "' is no value for it", reason.empty() ? "" : ": ",
+                                                 reason));
+}
+
+bool AsksForHelp(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (argument == "--") return false;
+    if (argument == "--help" || argument == "-help" || argument == "-h") return true;
+  }
+  return false;
+}
+
+std::string OneLine(absl::string_view text) {
+  std::vector<absl::string_view> lines =
+      absl::StrSplit(text, absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
+  return absl::StrJoin(lines, " ");
+}
+
+}  // namespace
+
+// In place of absl::ParseCommandLine, which exits by itself with code 1: here that means "no".
+absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (argument == "--") {
+      arguments.insert(arguments.end(), argv + i + 1, argv + argc);
+      break;
+    }
+    if (argument.size() < 2 || argument[0] != '-') {
+      arguments.emplace_back(argument);
+      continue;
+    }
+    argument.remove_prefix(absl::StartsWith(argument, "--") ? 2 : 1);
+    const size_t equals = argument.find('=');
+    const absl::string_view name = argument.substr(0, equals);
+    absl::CommandLineFlag* flag = FindFlag(name);
+    absl::string_view value;
+    if (flag == nullptr) {
+      absl::string_view positive = name;
+      if (absl::ConsumePrefix(&positive, "no") && equals == argument.npos)
+        flag = FindFlag(positive);
+      if (flag == nullptr || !flag->IsOfType<bool>()) return UnknownFlag(name);
+      value = "false";
+    } else if (equals != argument.npos) {
+      value = argument.substr(equals + 1);
+    } else if (flag->IsOfType<bool>()) {
+      value = "true";
+    } else if (++i < argc) {
+      value = argv[i];
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("flag --", name, " needs a value"));
+    }
+    ISOMER_RETURN_IF_ERROR(SetFlag(flag, value));
+  }
+  return arguments;
+}
+
+std::string HelpText(const ProgramInfo& info) {
+  std::string text =
+      absl::StrCat(info.purpose, "\n\nUsage: ", info.name, " ", info.usage, "\n\nFlags:\n");
+  std::vector<absl::CommandLineFlag*> flags;
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (IsOurs(*flag)) flags.push_back(flag);
+  }
+  std::sort(flags.begin(), flags.end(),
+            [](const absl::CommandLineFlag* a, const absl::CommandLineFlag* b) {
+              return a->Name() < b->Name();
+            });
+  for (const absl::CommandLineFlag* flag : flags) {
+    absl::StrAppend(&text, "  --", flag->Name(), ": ", flag->Help());
+    const std::string value = flag->DefaultValue();
+    absl::StrAppend(&text, value.empty() ? "" : absl::StrCat(" (", value, ")"), "\n");
+  }
+  absl::StrAppend(&text, "\nExample:\n  ", info.example, "\n");
+  return text;
+}
+
+int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
+               absl::FunctionRef<absl::StatusOr<int>(const std::vector<std::string>&)> run) {
+  if (AsksForHelp(argc, argv)) {
+    std::fputs(HelpText(info).c_str(), stdout);
+    return kExitDone;
+  }
+  try {
+    absl::StatusOr<std::vector<std::string>> arguments = ParseCommandLine(argc, argv);
+    if (!arguments.ok()) return ExitWith(arguments.status());
+    absl::StatusOr<int> code = run(*arguments);
+    return code.ok() ? *code : ExitWith(code.status());
+  } catch (const std::exception& exception) {
+    return ExitWith(absl::InternalError(exception.what()));
+  }
+}
+
+int ExitWith(const absl::Status& status) {
+  if (status.ok()) return kExitDone;
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", OneLine(status.message()).c_str());
+  return kExitBadInput;
+}
+
+absl::Status WriteJsonSummary(const Json& summary) {
+  const std::string path = absl::GetFlag(FLAGS_json);
+  return path.empty() ? absl::OkStatus() : WriteFileAtomically(path, summary.Print());
+}
+
+}  // namespace isomer

@@ -1,0 +1,66 @@
+// What the five programs have in common: flags, --help, errors, exit codes.
+//
+//   ABSL_FLAG(std::string, out, "", "the rules file to write");
+//
+//   namespace isomer {
+//   absl::StatusOr<int> Run(const std::vector<std::string>& arguments) { ...; return kExitDone; }
+//   }
+//
+//   int main(int argc, char** argv) {
+//     return isomer::RunProgram({.name = "isomer-generate",
+//                                .purpose = "Finds small PCGs that are equal.",
+//                                .usage = "--ops=LIST|all --max_ops=N --out=FILE",
+//                                .example = "isomer-generate --ops=all --max_ops=2
+//                                --out=rules.txt"},
+//                               argc, argv, isomer::Run);
+//   }
+#ifndef ISOMER_PCG_SUPPORT_PROGRAM_H_
+#define ISOMER_PCG_SUPPORT_PROGRAM_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/support/json.h"
+
+// File that receives the summary that scripts read; "" for none.
+ABSL_DECLARE_FLAG(std::string, json);
+
+namespace isomer {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitNo = 1;        // the answer is no: refuted, does not fit
+inline constexpr int kExitBadInput = 2;  // flags or files
+
+struct ProgramInfo {
+  std::string name;
+  std::string purpose;  // one sentence
+  std::string usage;    // arguments and main flags
+  std::string example;  // a whole command
+};
+
+// Sets Abseil's flags (ABSL_FLAG) from the command line and returns the other arguments, without
+// the program's name. Errors name the flag: "unknown flag --budgt (see --help)".
+// --flag=value, --flag value, --switch and --noswitch are understood; after "--" all is argument.
+absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* const* argv);
+
+// The text of --help: purpose, usage, the program's flags with their defaults, the example.
+std::string HelpText(const ProgramInfo& info);
+
+// Parses the command line, answers --help, and calls `run` with the arguments that are no flags.
+// Returns the exit code: run's own, or kExitBadInput after an error or exception was printed.
+int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
+               absl::FunctionRef<absl::StatusOr<int>(const std::vector<std::string>&)> run);
+
+// Prints "error: ..." as one line on stderr and returns kExitBadInput; kExitDone when OK.
+int ExitWith(const absl::Status& status);
+
+// Writes `summary` to --json's file, when one was asked for.
+absl::Status WriteJsonSummary(const Json& summary);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SUPPORT_PROGRAM_H_
