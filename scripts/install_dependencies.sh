@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs what building and testing Isomer needs and is not there yet (Debian 12 or newer, Ubuntu).
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache pkg-config git
+  libabsl-dev libprotobuf-dev protobuf-compiler libz3-dev libdnnl-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  clang-format clang-tidy
+)
+
+is_installed() {
+  [[ $(dpkg-query -W -f='${Status}' "$1" 2>/dev/null) == *" installed" ]]
+}
+
+missing=()
+if command -v dpkg-query >/dev/null; then
+  for package in "${packages[@]}"; do
+    is_installed "$package" || missing+=("$package")
+  done
+else
+  echo "error: not a Debian system; install the equivalents of: ${packages[*]}" >&2
+  exit 1
+fi
+if ((${#missing[@]} == 0)); then
+  echo "dependencies: all installed"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "error: neither root nor sudo; run as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "dependencies: installing ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -qq \
+    -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >"$log" 2>&1 || {
+    cat "$log" >&2
+    echo "error: apt-get $* failed" >&2
+    exit 1
+  }
+}
+apt_get update
+apt_get install --no-install-recommends "${missing[@]}"
+echo "dependencies: done"

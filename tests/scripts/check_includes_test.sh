@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# scripts/check_includes.sh against small trees: each of the refused includes alone must fail it.
+set -euo pipefail
+check=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failures=0
+
+# expect accepted|refused FILE LINE
+expect() {
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree/$(dirname "$2")"
+  printf '%s\n' "$3" >"$tree/$2"
+  local verdict=accepted
+  "$check" "$tree" >/dev/null || verdict=refused
+  if [[ $verdict != "$1" ]]; then
+    echo "$2 with $3 was $verdict, not $1"
+    failures=$((failures + 1))
+  fi
+}
+
+expect accepted rules/a.cc '#include "pcg/graph.h"'
+expect accepted optimizer/a.cc '#include "rules/rule.h"'
+expect accepted optimizer/isomer_optimize_main.cc '#include "models/zoo.h"'
+expect accepted runtime/operators/a.cc '#include <dnnl.hpp>'
+expect accepted verifier/a.cc '#include <z3++.h>'
+expect accepted rules/rules.proto 'import "pcg/pcg.proto";'
+expect accepted tests/pcg/a_test.cc '#include "optimizer/search.h"'
+expect refused pcg/operators/a.h '#include "rules/rule.h"'
+expect refused rules/a.cc '#include "verifier/prover.h"'
+expect refused optimizer/a.cc '#include "models/zoo.h"'
+expect refused optimizer/a.cc '  #  include "runtime/executor.h"'
+expect refused runtime/a.cc '#include "rules/rule.h"'
+expect refused models/a.h '#include <rules/rule.h>'
+expect refused generator/isomer_generate_main.cc '#include "verifier/prover.h"'
+expect refused pcg/a.cc '#include "../rules/rule.h"'
+expect refused optimizer/a.cc '#include <z3.h>'
+expect refused tests/verifier/a_test.cc '#include "z3++.h"'
+expect refused pcg/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
+expect refused optimizer/a.cc '#include <cuda_runtime.h>'
+expect refused pcg/pcg.proto 'import "rules/rules.proto";'
+
+((failures == 0))
