@@ -22,7 +22,7 @@ if(ISOMER_CUDA)
   find_package(CUDAToolkit)
   if(NOT CUDAToolkit_FOUND)
     message(FATAL_ERROR "ISOMER_CUDA is ON but no CUDA toolkit was found: "
-                        "put nvcc on the PATH, set CUDAToolkit_ROOT, or configure with -DISOMER_CUDA=OFF")
+                        "put nvcc on the PATH, set CUDAToolkit_ROOT, or set ISOMER_CUDA to OFF")
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   # CMake 3.25 does not know CUDA 20; nvcc itself does.

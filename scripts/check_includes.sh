@@ -46,7 +46,8 @@ function refuse(why) {
       !index(may[from], " " to " ") && !(main && to == "models"))
     refuse(from " may include only" may[from])
   if (base ~ /^z3(\+\+|_.*)?\.h$/ && from != "verifier") refuse("Z3 belongs in verifier/")
-  if (included ~ /dnnl/ && to != "runtime" && from != "runtime") refuse("oneDNN belongs in runtime/")
+  if (included ~ /dnnl/ && to != "runtime" && from != "runtime")
+    refuse("oneDNN belongs in runtime/")
   if (base ~ /^(cuda|cublas|cudnn|nccl)[A-Za-z_0-9]*\.h$/ && to != "runtime" && from != "runtime")
     refuse("CUDA belongs in runtime/")
 }
