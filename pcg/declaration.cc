@@ -1,0 +1,360 @@
+#include "pcg/declaration.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace isomer {
+namespace {
+
+Expr Binary(ScalarOp op, Expr a, const Expr& b) {
+  a.code.insert(a.code.end(), b.code.begin(), b.code.end());
+  a.code.push_back({.op = op});
+  return a;
+}
+
+bool Mentions(const Index& index, int dim) {
+  return std::any_of(index.terms.begin(), index.terms.end(),
+                     [dim](const auto& term) { return term.first == dim; });
+}
+
+// The dim of `index` whose contiguous pieces tile [0, size), or -1.
+int LeadOfIndex(const std::vector<IterationDim>& dims, const Index& index, const Extent& size) {
+  if (index.terms.empty() || index.divide != 1 || index.modulo != 0 || index.offset != Extent(0)) {
+    return -1;
+  }
+  auto lead = std::max_element(index.terms.begin(), index.terms.end(),
+                               [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (dims[lead->first].size * lead->second != size) return -1;
+  Extent inner = 1;
+  for (const auto& [dim, stride] : index.terms) {
+    if (dim != lead->first) inner += (dims[dim].size - 1) * stride;
+  }
+  return inner == Extent(lead->second) ? lead->first : -1;
+}
+
+std::string IndexText(const Declaration& d, const Index& index) {
+  std::string text = absl::StrJoin(index.terms, "+", [&](std::string* out, const auto& term) {
+    absl::StrAppend(out, d.dims[term.first].name);
+    if (term.second != 1) absl::StrAppend(out, "*", term.second);
+  });
+  if (text.empty()) return index.offset.ToString();
+  if (index.offset != Extent(0)) absl::StrAppend(&text, "+", index.offset.ToString());
+  if (index.divide != 1) text = absl::StrCat("(", text, ")/", index.divide);
+  if (index.modulo != 0) absl::StrAppend(&text, "%", index.modulo);
+  return text;
+}
+
+std::string IndicesText(const Declaration& d, const std::vector<Index>& indices) {
+  return absl::StrCat("[", absl::StrJoin(indices, ",", [&](std::string* out, const Index& index) {
+                        absl::StrAppend(out, IndexText(d, index));
+                      }), "]");
+}
+
+std::string AccessText(const Declaration& d, const Access& access) {
+  const int n = d.num_operands();
+  const std::string name = access.tensor < n ? absl::StrCat("X", access.tensor)
+                                             : d.statements[access.tensor - n].name;
+  return absl::StrCat(name, IndicesText(d, access.indices));
+}
+
+std::string BodyText(const Declaration& d, const Body& body) {
+  std::vector<std::string> stack;
+  auto binary = [&](const char* symbol) {
+    std::string right = stack.back();
+    stack.pop_back();
+    stack.back() = absl::StrCat("(", stack.back(), " ", symbol, " ", right, ")");
+  };
+  auto call = [&](const char* name) { stack.back() = absl::StrCat(name, "(", stack.back(), ")"); };
+  for (const Instruction& instruction : body) {
+    switch (instruction.op) {
+      case ScalarOp::kLoad:
+        stack.push_back(AccessText(d, d.accesses[instruction.access]));
+        break;
+      case ScalarOp::kInside:
+        stack.push_back(absl::StrCat("inside ", AccessText(d, d.accesses[instruction.access])));
+        break;
+      case ScalarOp::kConstant:
+        stack.push_back(absl::StrCat(instruction.constant));
+        break;
+      case ScalarOp::kAdd:
+        binary("+");
+        break;
+      case ScalarOp::kSub:
+        binary("-");
+        break;
+      case ScalarOp::kMul:
+        binary("*");
+        break;
+      case ScalarOp::kDiv:
+        binary("/");
+        break;
+      case ScalarOp::kMax:
+        binary("max");
+        break;
+      case ScalarOp::kExp:
+        call("exp");
+        break;
+      case ScalarOp::kLog:
+        call("log");
+        break;
+      case ScalarOp::kSqrt:
+        call("sqrt");
+        break;
+      case ScalarOp::kTanh:
+        call("tanh");
+        break;
+      case ScalarOp::kErf:
+        call("erf");
+        break;
+    }
+  }
+  return stack.empty() ? "" : stack.back();
+}
+
+}  // namespace
+
+const char* DimKindName(DimKind kind) {
+  switch (kind) {
+    case DimKind::kParallel:
+      return "parallel";
+    case DimKind::kSpatial:
+      return "spatial";
+    case DimKind::kSum:
+      return "sum";
+    case DimKind::kWhole:
+      return "whole";
+  }
+  return "?";
+}
+
+Index operator*(Index index, int64_t stride) {
+  for (auto& term : index.terms) term.second *= stride;
+  index.offset = index.offset * stride;
+  return index;
+}
+
+Index operator+(Index a, const Index& b) {
+  a.terms.insert(a.terms.end(), b.terms.begin(), b.terms.end());
+  a.offset += b.offset;
+  return a;
+}
+
+Index Shifted(Index index, const Extent& offset) {
+  index.offset += offset;
+  return index;
+}
+
+Expr operator+(Expr a, const Expr& b) { return Binary(ScalarOp::kAdd, std::move(a), b); }
+Expr operator-(Expr a, const Expr& b) { return Binary(ScalarOp::kSub, std::move(a), b); }
+Expr operator*(Expr a, const Expr& b) { return Binary(ScalarOp::kMul, std::move(a), b); }
+Expr operator/(Expr a, const Expr& b) { return Binary(ScalarOp::kDiv, std::move(a), b); }
+Expr Max(Expr a, const Expr& b) { return Binary(ScalarOp::kMax, std::move(a), b); }
+Expr Apply(ScalarOp function, Expr a) {
+  a.code.push_back({.op = function});
+  return a;
+}
+
+Shape Declaration::StatementShape(const Statement& s) const {
+  Shape shape;
+  for (const Index& index : s.indices) {
+    // Affine indices of outputs cover [0, size): the size is one more than the largest value.
+    Extent size = 1;
+    for (const auto& [dim, stride] : index.terms) size += (dims[dim].size - 1) * stride;
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+int Declaration::LeadOfOperandDim(int operand, int i) const {
+  int lead = -1;
+  bool first = true;
+  for (const Access& access : accesses) {
+    if (access.tensor != operand) continue;
+    const int found = LeadOfIndex(dims, access.indices[i], operands[operand][i]);
+    if (found < 0 || (!first && found != lead)) return -1;
+    lead = found;
+    first = false;
+  }
+  return lead;
+}
+
+int Declaration::LeadOfOutputDim(int output, int i) const {
+  for (const Statement& s : statements) {
+    if (s.output == output) return LeadOfIndex(dims, s.indices[i], outputs[output][i]);
+  }
+  return -1;
+}
+
+bool Declaration::IsPartitionable(int dim) const {
+  if (dims[dim].kind != DimKind::kParallel && dims[dim].kind != DimKind::kSum) return false;
+  for (const Access& access : accesses) {
+    if (access.tensor >= num_operands()) continue;
+    for (size_t i = 0; i < access.indices.size(); ++i) {
+      if (Mentions(access.indices[i], dim) &&
+          LeadOfOperandDim(access.tensor, static_cast<int>(i)) != dim) {
+        return false;
+      }
+    }
+  }
+  if (dims[dim].kind == DimKind::kSum) return true;
+  // A parallel dim must lead a dim of every output.
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    bool leads = false;
+    for (size_t i = 0; i < outputs[o].size(); ++i) {
+      leads |= LeadOfOutputDim(static_cast<int>(o), static_cast<int>(i)) == dim;
+    }
+    if (!leads) return false;
+  }
+  return true;
+}
+
+bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
+  enum class Label { kFree, kLinear, kOther };
+  std::vector<Label> labels;  // of operands, then of statements
+  for (bool in : subset) labels.push_back(in ? Label::kLinear : Label::kFree);
+  for (const Statement& s : statements) {
+    std::vector<Label> stack;
+    auto pop = [&] {
+      Label top = stack.back();
+      stack.pop_back();
+      return top;
+    };
+    for (const Instruction& instruction : s.body) {
+      switch (instruction.op) {
+        case ScalarOp::kLoad:
+          stack.push_back(labels[accesses[instruction.access].tensor]);
+          break;
+        case ScalarOp::kInside:
+        case ScalarOp::kConstant:
+          stack.push_back(Label::kFree);
+          break;
+        case ScalarOp::kAdd:
+        case ScalarOp::kSub: {
+          const Label b = pop(), a = pop();
+          stack.push_back(a == b ? a : Label::kOther);
+          break;
+        }
+        case ScalarOp::kMul: {
+          const Label b = pop(), a = pop();
+          stack.push_back(a == Label::kFree ? b : b == Label::kFree ? a : Label::kOther);
+          break;
+        }
+        case ScalarOp::kDiv: {
+          const Label b = pop(), a = pop();
+          stack.push_back(b == Label::kFree ? a : Label::kOther);
+          break;
+        }
+        case ScalarOp::kMax: {
+          const Label b = pop(), a = pop();
+          stack.push_back(a == Label::kFree && b == Label::kFree ? Label::kFree : Label::kOther);
+          break;
+        }
+        case ScalarOp::kExp:
+        case ScalarOp::kLog:
+        case ScalarOp::kSqrt:
+        case ScalarOp::kTanh:
+        case ScalarOp::kErf: {
+          const Label a = pop();
+          stack.push_back(a == Label::kFree ? Label::kFree : Label::kOther);
+          break;
+        }
+      }
+    }
+    Label label = stack.back();
+    if (s.reduction == Reduction::kMax && label != Label::kFree) label = Label::kOther;
+    if (s.select >= 0 && labels[accesses[s.select].tensor] != Label::kFree) label = Label::kOther;
+    if (s.output >= 0 && label != Label::kLinear) return false;
+    labels.push_back(label);
+  }
+  return true;
+}
+
+std::string Declaration::ToString() const {
+  std::string text;
+  for (const Statement& s : statements) {
+    const std::string name = s.output < 0 ? s.name : absl::StrCat("Y", s.output);
+    absl::StrAppend(&text, name, IndicesText(*this, s.indices), " = ");
+    if (s.reduction != Reduction::kNone) {
+      absl::StrAppend(&text, s.reduction == Reduction::kSum ? "sum" : "max", " over ",
+                      absl::StrJoin(s.reduced, ",",
+                                    [&](std::string* out, int dim) {
+                                      absl::StrAppend(out, dims[dim].name);
+                                    }),
+                      ": ");
+    }
+    if (s.select >= 0) {
+      absl::StrAppend(&text, "[", dims[s.select_dim].name, " == ", AccessText(*this, accesses[s.select]), "] ");
+    }
+    absl::StrAppend(&text, BodyText(*this, s.body), "\n");
+  }
+  return text;
+}
+
+DeclarationBuilder::DeclarationBuilder(absl::Span<const Shape> operands) {
+  declaration_.operands.assign(operands.begin(), operands.end());
+}
+
+int DeclarationBuilder::Dim(std::string name, DimKind kind, Extent size) {
+  declaration_.dims.push_back({std::move(name), kind, std::move(size)});
+  return static_cast<int>(declaration_.dims.size()) - 1;
+}
+
+std::vector<int> DeclarationBuilder::Dims(const std::string& prefix, DimKind kind,
+                                          absl::Span<const Extent> sizes) {
+  std::vector<int> dims;
+  for (const Extent& size : sizes) dims.push_back(Dim(absl::StrCat(prefix, dims.size()), kind, size));
+  return dims;
+}
+
+int DeclarationBuilder::AddAccess(int tensor, std::vector<Index> indices, Outside outside) {
+  declaration_.accesses.push_back({tensor, std::move(indices), outside});
+  return static_cast<int>(declaration_.accesses.size()) - 1;
+}
+
+Expr DeclarationBuilder::In(int operand, std::vector<Index> indices, Outside outside) {
+  const int access = AddAccess(operand, std::move(indices), outside);
+  return Expr(Body{{.op = ScalarOp::kLoad, .access = access}});
+}
+
+Expr DeclarationBuilder::Inside(int operand, std::vector<Index> indices) {
+  const int access = AddAccess(operand, std::move(indices), Outside::kZero);
+  return Expr(Body{{.op = ScalarOp::kInside, .access = access}});
+}
+
+Expr DeclarationBuilder::Let(std::string name, std::vector<int> indices, Reduction reduction,
+                             std::vector<int> reduced, Expr body) {
+  Statement s;
+  s.name = std::move(name);
+  s.indices.assign(indices.begin(), indices.end());
+  s.reduction = reduction;
+  s.reduced = std::move(reduced);
+  s.body = std::move(body.code);
+  declaration_.statements.push_back(s);
+  const int tensor =
+      declaration_.num_operands() + static_cast<int>(declaration_.statements.size()) - 1;
+  return In(tensor, s.indices);
+}
+
+void DeclarationBuilder::OutputReduced(std::vector<Index> indices, Reduction reduction,
+                                       std::vector<int> reduced, Expr body) {
+  Statement s;
+  s.output = static_cast<int>(declaration_.outputs.size());
+  s.name = absl::StrCat("Y", s.output);
+  s.indices = std::move(indices);
+  s.reduction = reduction;
+  s.reduced = std::move(reduced);
+  s.body = std::move(body.code);
+  declaration_.outputs.push_back(declaration_.StatementShape(s));
+  declaration_.statements.push_back(std::move(s));
+}
+
+void DeclarationBuilder::Select(int dim, int operand, std::vector<Index> indices) {
+  Statement& s = declaration_.statements.back();
+  s.select_dim = dim;
+  s.select = AddAccess(operand, std::move(indices), Outside::kNever);
+}
+
+}  // namespace isomer

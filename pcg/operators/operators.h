@@ -1,0 +1,39 @@
+// The declarations of all operators, by family; see declaration.h for how they read.
+// Each returns an error that names operand, dim and sizes if the operand shapes do not fit.
+#ifndef ISOMER_PCG_OPERATORS_OPERATORS_H_
+#define ISOMER_PCG_OPERATORS_OPERATORS_H_
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "pcg/declaration.h"
+#include "pcg/operator.h"
+
+namespace isomer {
+
+absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareConv2d(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareBinary(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareUnary(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareSoftmax(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareLayerNorm(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareBatchNorm(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclarePool(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareReduction(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareTranspose(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareReshape(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareConcat(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareSplit(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareEmbedding(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareCrossEntropy(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op,
+                                                    absl::Span<const Shape> shapes);
+
+// "matmul: dim k is 4 in operand 0 and 8 in operand 1"
+absl::Status Mismatch(const Operator& op, absl::string_view dim, int operand_a, const Extent& a,
+                      int operand_b, const Extent& b);
+// An error unless operand `operand` has rank `rank`.
+absl::Status ExpectRank(const Operator& op, absl::Span<const Shape> shapes, int operand, int rank);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_OPERATORS_OPERATORS_H_

@@ -1,0 +1,83 @@
+// Models, machine views and plans: what passes between the programs.
+#ifndef ISOMER_PCG_PLAN_H_
+#define ISOMER_PCG_PLAN_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "pcg/graph.h"
+
+namespace isomer {
+
+// A graph with the initial values of its weights (float32, row-major; absent: drawn from a seed).
+struct Model {
+  std::string name;
+  Graph graph;
+  std::map<std::string, std::vector<float>> weights;
+  // The output that training minimises; empty: no loss (inference), or "mean of squares of the
+  // first output" must be added by the program that asks for training.
+  std::string loss;
+};
+
+// The devices of a node's tasks. Tasks are the shards of the node's output 0: one axis for each dim
+// of degree > 1 ... in the order [dim 0, dim 1, .., copies, partials]; each axis has a stride, so
+//     device(task) = start + sum of coordinate * stride.
+// Devices are numbered through the levels of the machine, innermost fastest, so a stride of the
+// number of devices per node walks over nodes. Micro-batches stay on one device.
+struct MachineView {
+  int64_t start = 0;
+  std::vector<int64_t> strides;  // rank + 2 entries: dims.., copies, partials
+  friend bool operator==(const MachineView&, const MachineView&) = default;
+  std::string ToString() const;
+};
+
+// Device of every shard, in row-major order of [dims.., copies, partials].
+std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type);
+
+// Ok if the view has rank+2 strides, every task's device is in [0, num_devices), and no two tasks
+// share a device.
+absl::Status ValidateView(const MachineView& view, const TensorType& type, int64_t num_devices);
+
+// One rewrite: the rule, and where its source pattern lies in the graph so far. Applying it adds
+// the target's nodes in pattern order (ids follow the graph's last), then redirects the uses of
+// each source output. Steps refer to ids of the growing, uncanonicalised graph.
+struct DerivationStep {
+  std::string rule;                      // id
+  std::vector<NodeId> nodes;             // per source pattern node
+  std::vector<TensorRef> inputs;         // per rule input
+  std::map<std::string, int64_t> variables;  // attribute variables (axes, degrees, sizes)
+  std::map<std::string, double> numbers;     // attribute variables that are numbers (factors)
+  friend bool operator==(const DerivationStep&, const DerivationStep&) = default;
+};
+
+// The fastest equal way to run a model that the search found, with its derivation. The graph is
+// Canonical() of the model's graph after all steps.
+struct Plan {
+  Model model;  // as imported: every type sequential
+  std::string mode = "training";  // or "inference"
+  std::string machine;            // name of the machine it was made for
+  int64_t num_devices = 1;
+  uint64_t rules_digest = 0;
+  std::vector<DerivationStep> steps;
+  Graph graph;
+  std::vector<MachineView> views;  // per node of `graph`
+  double predicted_step_us = 0;
+  int64_t predicted_peak_bytes = 0;
+};
+
+// Files: kinds "model" and "plan" (docs/file-formats.md); binary, or text when the path ends in
+// .txt or .textproto. Reading validates.
+absl::Status SaveModel(const std::string& path, const Model& model);
+absl::StatusOr<Model> LoadModel(const std::string& path);
+absl::Status SavePlan(const std::string& path, const Plan& plan);
+absl::StatusOr<Plan> LoadPlan(const std::string& path);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_PLAN_H_

@@ -1,0 +1,84 @@
+// The type of a tensor in a parallel computation graph.
+//
+// A tensor is stored as product(degrees) * copies * partials shards, each of local shape
+// size/degree. Copies are equal; partials sum to the logical value. The two are kept apart, so
+// that a non-linear operator on partial sums is a type error and not a wrong result.
+//
+//   gradient of (c copies, p partials)  =  same dims, (p copies, c partials)
+//
+// because each copy's gradient is one share of the sum, and each partial's gradient is a copy of
+// the whole. Unity (OSDI'22, section 4) has one replica dimension for both.
+#ifndef ISOMER_PCG_TENSOR_TYPE_H_
+#define ISOMER_PCG_TENSOR_TYPE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "pcg/extent.h"
+
+namespace isomer {
+
+enum class DataType { kFloat32, kInt64 };
+
+// "f32", "i64".
+absl::string_view DataTypeName(DataType dtype);
+absl::StatusOr<DataType> ParseDataType(absl::string_view name);
+int64_t BytesPerElement(DataType dtype);
+
+struct Dim {
+  int64_t size = 1;    // global, logical
+  int64_t degree = 1;  // number of equal, contiguous pieces; divides size
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+struct TensorType {
+  DataType dtype = DataType::kFloat32;
+  std::vector<Dim> dims;
+  int64_t copies = 1;
+  int64_t partials = 1;
+  // Length of the sequence that Pipeline made of the tensor; dims describe one micro-batch.
+  int64_t micro_batches = 1;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  // Elements of the logical tensor (of one micro-batch).
+  int64_t NumElements() const;
+  // Elements of one shard.
+  int64_t LocalElements() const;
+  int64_t LocalBytes() const { return LocalElements() * BytesPerElement(dtype); }
+  // Shards of one micro-batch: product(degrees) * copies * partials.
+  int64_t NumShards() const;
+  std::vector<int64_t> LocalShape() const;
+  std::vector<int64_t> Sizes() const;
+  Shape GlobalShape() const;
+  bool IsParallel() const { return NumShards() > 1 || micro_batches > 1; }
+
+  // "f32[8:2,16] c2 p1": dims as size[:degree]; copies, partials, micro-batches only if not 1.
+  std::string ToString() const;
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const TensorType& t) {
+    for (const Dim& dim : t.dims) h = H::combine(std::move(h), dim.size, dim.degree);
+    return H::combine(std::move(h), t.dtype, t.copies, t.partials, t.micro_batches);
+  }
+};
+
+// A type of `sizes` that is not parallel.
+TensorType SequentialType(std::vector<int64_t> sizes, DataType dtype = DataType::kFloat32);
+
+// Parses the form that ToString prints.
+absl::StatusOr<TensorType> ParseTensorType(absl::string_view text);
+
+// Ok if sizes, degrees, copies and partials are positive, degrees divide sizes, and the tensor has
+// fewer than 2^48 elements and 2^20 shards.
+absl::Status ValidateTensorType(const TensorType& type);
+
+// The type of the gradient of a tensor of `type`: copies and partials change places.
+TensorType GradientType(const TensorType& type);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_TENSOR_TYPE_H_

@@ -1,0 +1,216 @@
+#include "pcg/type_inference.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/parallel_operator.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+std::vector<Shape> GlobalShapes(absl::Span<const TensorType> types) {
+  std::vector<Shape> shapes;
+  for (const TensorType& type : types) shapes.push_back(type.GlobalShape());
+  return shapes;
+}
+
+// Types of which the operators make sense at all: indices are integers, everything else floats.
+absl::Status CheckDataTypes(const Operator& op, absl::Span<const TensorType> operands) {
+  if (IsLayout(op.kind())) return absl::OkStatus();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const bool is_index =
+        i == 1 && (op.kind() == OpKind::kEmbedding || op.kind() == OpKind::kCrossEntropy);
+    const DataType expected = is_index ? DataType::kInt64 : DataType::kFloat32;
+    if (operands[i].dtype != expected) {
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operand ", i, " is ", DataTypeName(operands[i].dtype),
+                                                     ", not ", DataTypeName(expected)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Unifies the degrees of operand dims with those of the iteration dims that lead them.
+absl::Status UnifyDegrees(const Operator& op, absl::Span<const TensorType> operands, Sharding* s) {
+  const Declaration& d = s->declaration;
+  s->degrees.assign(d.dims.size(), 1);
+  std::vector<bool> seen(d.dims.size(), false);
+  for (size_t o = 0; o < operands.size(); ++o) {
+    for (int i = 0; i < operands[o].rank(); ++i) {
+      const int64_t degree = operands[o].dims[i].degree;
+      const int lead = d.LeadOfOperandDim(static_cast<int>(o), i);
+      if (degree != 1 && (lead < 0 || !d.IsPartitionable(lead))) {
+        const std::string name = lead < 0 ? absl::StrCat(i) : absl::StrCat(i, " (", d.dims[lead].name, ", ",
+                                                                           DimKindName(d.dims[lead].kind), ")");
+        return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", name, " of operand ", o, " cannot be partitioned, but ",
+                                                       operands[o].ToString(), " has degree ", degree));
+      }
+      if (lead < 0) continue;
+      if (seen[lead] && s->degrees[lead] != degree) {
+        return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", d.dims[lead].name, " has degree ", s->degrees[lead],
+                                                       " in one operand and ", degree, " in operand ", o));
+      }
+      seen[lead] = true;
+      s->degrees[lead] = degree;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnifyPartials(const Operator& op, absl::Span<const TensorType> operands, Sharding* s) {
+  s->linear_operands.assign(operands.size(), false);
+  for (size_t o = 0; o < operands.size(); ++o) {
+    if (operands[o].partials == 1) continue;
+    if (s->operand_partials != 1 && s->operand_partials != operands[o].partials) {
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operands with ", s->operand_partials, " and ",
+                                                     operands[o].partials, " partials"));
+    }
+    s->operand_partials = operands[o].partials;
+    s->linear_operands[o] = true;
+  }
+  if (s->operand_partials > 1 && !s->declaration.IsLinearIn(s->linear_operands)) {
+    std::vector<std::string> holders;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      if (s->linear_operands[o]) holders.push_back(absl::StrCat(o));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(op.name(), " is not linear in operand ", absl::StrJoin(holders, "+"), ", which holds ",
+                                                   s->operand_partials, " partial sums: Reduce them first"));
+  }
+  return absl::OkStatus();
+}
+
+// How many tasks of the grid share one shard of `operand`, apart from redundant copies.
+int64_t SharersOf(const Sharding& s, int operand) {
+  int64_t sharers = s.linear_operands[operand] ? 1 : s.operand_partials;
+  const Declaration& d = s.declaration;
+  for (size_t v = 0; v < d.dims.size(); ++v) {
+    if (s.degrees[v] == 1) continue;
+    bool indexed = false;
+    for (size_t i = 0; i < d.operands[operand].size(); ++i) {
+      indexed |= d.LeadOfOperandDim(operand, static_cast<int>(i)) == static_cast<int>(v);
+    }
+    if (!indexed) sharers *= s.degrees[v];
+  }
+  return sharers;
+}
+
+absl::Status UnifyCopies(const Operator& op, absl::Span<const TensorType> operands, Sharding* s) {
+  for (size_t o = 0; o < operands.size(); ++o) {
+    const int64_t sharers = SharersOf(*s, static_cast<int>(o));
+    const int64_t copies = operands[o].copies / sharers;
+    if (operands[o].copies % sharers != 0 || (o > 0 && copies != s->copies)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          op.name(), ": operand ", o, " is used by ", sharers, " tasks a shard",
+          o > 0 ? absl::StrCat(", times ", s->copies, " copies of the call") : "", ", but has ", operands[o].copies, " copies"));
+    }
+    s->copies = copies;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const TensorType> operands) {
+  Sharding s;
+  ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, GlobalShapes(operands)));
+  ISOMER_RETURN_IF_ERROR(CheckDataTypes(op, operands));
+  ISOMER_RETURN_IF_ERROR(UnifyDegrees(op, operands, &s));
+  ISOMER_RETURN_IF_ERROR(UnifyPartials(op, operands, &s));
+  ISOMER_RETURN_IF_ERROR(UnifyCopies(op, operands, &s));
+  const Declaration& d = s.declaration;
+  int64_t micro_batches = 1;
+  for (const TensorType& operand : operands) {
+    if (operand.micro_batches == 1) continue;  // The same for every micro-batch.
+    if (micro_batches != 1 && micro_batches != operand.micro_batches) {
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operands with ", micro_batches, " and ", operand.micro_batches, " micro-batches"));
+    }
+    micro_batches = operand.micro_batches;
+  }
+  for (size_t t = 0; t < d.outputs.size(); ++t) {
+    TensorType type;
+    type.dtype = IsLayout(op.kind()) ? operands[0].dtype : DataType::kFloat32;
+    type.copies = s.copies;
+    type.partials = s.operand_partials;
+    type.micro_batches = micro_batches;
+    for (size_t i = 0; i < d.outputs[t].size(); ++i) {
+      const int lead = d.LeadOfOutputDim(static_cast<int>(t), static_cast<int>(i));
+      type.dims.push_back({d.outputs[t][i].value(), lead < 0 ? 1 : s.degrees[lead]});
+    }
+    for (size_t v = 0; v < d.dims.size(); ++v) {
+      if (d.dims[v].kind == DimKind::kSum) type.partials *= s.degrees[v];
+    }
+    s.outputs.push_back(std::move(type));
+  }
+  return s;
+}
+
+absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
+                                                   absl::Span<const TensorType> operands) {
+  std::vector<TensorType> outputs;
+  if (IsParallel(op.kind())) {
+    ISOMER_ASSIGN_OR_RETURN(TensorType output, InferParallelType(op, operands));
+    outputs.push_back(std::move(output));
+  } else {
+    ISOMER_ASSIGN_OR_RETURN(Sharding sharding, InferSharding(op, operands));
+    outputs = std::move(sharding.outputs);
+  }
+  for (const TensorType& output : outputs) ISOMER_RETURN_IF_ERROR(ValidateTensorType(output));
+  return outputs;
+}
+
+Sharding::Task Sharding::TaskOfOutputShard(absl::Span<const int64_t> out_coordinates,
+                                           int64_t partial) const {
+  Task task;
+  task.dims.assign(degrees.size(), 0);
+  for (size_t i = 0; i < out_coordinates.size(); ++i) {
+    const int lead = declaration.LeadOfOutputDim(0, static_cast<int>(i));
+    if (lead >= 0) task.dims[lead] = out_coordinates[i];
+  }
+  for (int v = static_cast<int>(degrees.size()) - 1; v >= 0; --v) {
+    if (declaration.dims[v].kind != DimKind::kSum) continue;
+    task.dims[v] = partial % degrees[v];
+    partial /= degrees[v];
+  }
+  task.operand_partial = partial;
+  return task;
+}
+
+std::vector<int64_t> Sharding::OperandCoordinates(const Task& task, int operand) const {
+  std::vector<int64_t> coordinates;
+  for (size_t i = 0; i < declaration.operands[operand].size(); ++i) {
+    const int lead = declaration.LeadOfOperandDim(operand, static_cast<int>(i));
+    coordinates.push_back(lead < 0 ? 0 : task.dims[lead]);
+  }
+  return coordinates;
+}
+
+absl::StatusOr<std::vector<TensorType>> OperandTypesFor(const Operator& op,
+                                                        absl::Span<const TensorType> logical,
+                                                        absl::Span<const int64_t> degrees,
+                                                        int64_t copies) {
+  Sharding s;
+  ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, GlobalShapes(logical)));
+  s.degrees.assign(degrees.begin(), degrees.end());
+  s.degrees.resize(s.declaration.dims.size(), 1);
+  s.linear_operands.assign(logical.size(), false);
+  for (size_t v = 0; v < s.degrees.size(); ++v) {
+    if (s.degrees[v] != 1 && !s.declaration.IsPartitionable(static_cast<int>(v))) {
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", s.declaration.dims[v].name, " cannot be partitioned"));
+    }
+  }
+  std::vector<TensorType> types;
+  for (size_t o = 0; o < logical.size(); ++o) {
+    TensorType type = SequentialType(logical[o].Sizes(), logical[o].dtype);
+    for (int i = 0; i < type.rank(); ++i) {
+      const int lead = s.declaration.LeadOfOperandDim(static_cast<int>(o), i);
+      if (lead >= 0) type.dims[i].degree = s.degrees[lead];
+    }
+    type.copies = copies * SharersOf(s, static_cast<int>(o));
+    ISOMER_RETURN_IF_ERROR(ValidateTensorType(type));
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
+}  // namespace isomer
