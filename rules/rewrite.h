@@ -2,6 +2,7 @@
 #ifndef ISOMER_RULES_REWRITE_H_
 #define ISOMER_RULES_REWRITE_H_
 
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,22 +12,56 @@
 
 namespace isomer {
 
+// What matching many rules on one graph shares: the live nodes by operator, and their users. Valid
+// until the graph changes.
+class GraphIndex {
+ public:
+  explicit GraphIndex(const Graph& graph);
+  const Graph& graph() const { return *graph_; }
+  // Live nodes of a kind, in order of ids.
+  const std::vector<NodeId>& NodesOf(OpKind kind) const;
+  const std::vector<Graph::Use>& UsersOf(NodeId id) const { return users_[id.value]; }
+
+ private:
+  const Graph* graph_;
+  std::map<OpKind, std::vector<NodeId>> by_kind_;
+  std::vector<std::vector<Graph::Use>> users_;
+};
+
 // A match of rule.source: the step that would apply it. Pattern variables are bound to graph
 // tensors and attributes; conditions hold; inner tensors of the pattern may have other users (they
-// stay). Variables that occur in the target alone (an introduced degree) must be given in `given`.
-// Matches are in order of node ids. `near`: if not empty, only matches that use one of these nodes.
+// stay). Both orders of the operands of Add and Mul are tried. Different pattern nodes match
+// different nodes; different inputs may be one tensor. Degrees, sizes and numbers that occur in the
+// target alone must be given in `given` (they match only those values); axes that occur in the
+// target alone may be given, else every axis is tried.
+// `near`: if not empty, only matches that use one of these nodes.
+// A rule whose source has no node (x0 -> ...) matches the tensors of `near`, or every tensor.
+// Matches are in order of node ids.
 std::vector<DerivationStep> FindMatches(const Graph& graph, const Rule& rule,
                                         const Binding& given = {},
                                         const std::vector<NodeId>& near = {});
+std::vector<DerivationStep> FindMatches(const GraphIndex& index, const Rule& rule,
+                                        const Binding& given = {},
+                                        const std::vector<NodeId>& near = {});
+
+// The matches in which the node of the source's first output is `root`: no search over the graph,
+// unless the source has several outputs.
+std::vector<DerivationStep> MatchesAt(const GraphIndex& index, const Rule& rule, NodeId root,
+                                      const Binding& given = {});
+
+// The match of a rule without source nodes (x0 -> ...) at one tensor, if its conditions hold.
+std::vector<DerivationStep> MatchesAtTensor(const GraphIndex& index, const Rule& rule,
+                                            TensorRef tensor, const Binding& given = {});
 
 // Applies a step in place: adds the target's nodes (reusing nothing), then redirects the uses of
 // the source outputs. Ids of new nodes follow the graph's last, in target pattern order.
 // Errors: the step does not match, conditions fail, the target does not type-check or has other
-// output types. On error the graph is unchanged.
+// output types, or a rule input depends on a source output. On error the graph is unchanged.
 absl::Status ApplyStep(const Rule& rule, const DerivationStep& step, Graph* graph);
 
-// The binding (types, variables) that a step stands for.
-Binding BindingOf(const Graph& graph, const DerivationStep& step);
+// The binding (types, variables) that a step stands for; attribute variables are read off the
+// matched nodes. An error: the step's nodes or tensors are not in the graph.
+absl::StatusOr<Binding> BindingOf(const Graph& graph, const Rule& rule, const DerivationStep& step);
 
 }  // namespace isomer
 

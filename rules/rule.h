@@ -11,10 +11,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "pcg/graph.h"
@@ -23,18 +26,21 @@
 
 namespace isomer {
 
-// An integer: a constant, a variable, or the global size of a rule input along an axis.
+// An integer: a constant, a variable, the global size of a rule input along an axis, or the product
+// of two variables (the degree of two Partitions made one).
 struct IntExpr {
-  enum class Kind { kConstant, kVariable, kSizeOf };
+  enum class Kind { kConstant, kVariable, kSizeOf, kProduct };
   Kind kind = Kind::kConstant;
-  int64_t constant = 0;           // kConstant; kSizeOf: the axis, if axis_variable is empty
-  std::string variable;           // kVariable; kSizeOf: the axis variable, or empty
-  int input = -1;                 // kSizeOf
+  int64_t constant = 0;  // kConstant; kSizeOf: the axis, if `variable` is empty
+  std::string variable;  // kVariable; kProduct: a factor; kSizeOf: the axis variable, or empty
+  std::string factor;    // kProduct: the other factor
+  int input = -1;        // kSizeOf
   static IntExpr Constant(int64_t value);
   static IntExpr Variable(std::string name);
   static IntExpr SizeOf(int input, int64_t axis);
   static IntExpr SizeOf(int input, std::string axis_variable);
-  std::string ToString() const;   // "2", "d", "size(x0,-1)"
+  static IntExpr Product(std::string a, std::string b);
+  std::string ToString() const;  // "2", "d", "size(x0,-1)", "d*e"
   friend bool operator==(const IntExpr&, const IntExpr&) = default;
 };
 
@@ -51,9 +57,17 @@ struct SwapAxes {
   friend bool operator==(const SwapAxes&, const SwapAxes&) = default;
 };
 
+// A whole attribute value, whatever it is (a kernel, a perm, a shape): the target copies it. Bound
+// where the source names it; the rule must hold for every value under its conditions.
+struct AttributeVariable {
+  std::string name;
+  friend bool operator==(const AttributeVariable&, const AttributeVariable&) = default;
+};
+
 // What a pattern says of one attribute. IntExpr: axis, degree; NumberExpr: factor;
-// vector<IntExpr>: Split's sizes; SwapAxes: Transpose's perm.
-using AttributePatternValue = std::variant<IntExpr, NumberExpr, std::vector<IntExpr>, SwapAxes>;
+// vector<IntExpr>: Split's sizes; SwapAxes: Transpose's perm; AttributeVariable: any attribute.
+using AttributePatternValue =
+    std::variant<IntExpr, NumberExpr, std::vector<IntExpr>, SwapAxes, AttributeVariable>;
 struct AttributePattern {
   std::string name;
   AttributePatternValue value;
@@ -83,7 +97,7 @@ struct Pattern {
   friend bool operator==(const Pattern&, const Pattern&) = default;
 };
 
-enum class VariableKind { kAxis, kDegree, kSize, kNumber };
+enum class VariableKind { kAxis, kDegree, kSize, kNumber, kAttribute };
 struct RuleVariable {
   std::string name;
   VariableKind kind;
@@ -97,11 +111,20 @@ struct Condition {
     kAtMost,     // left <= right
     kDivides,    // left * (degree of input at axis right) divides the size of input at axis right
     kSameType,   // inputs a and b have the same type
+    // The call of source node `node` has a partitionable iteration dim v that leads exactly the
+    // axes named here (LeadOfOperandDim(o, operand_axes[o]) == v, LeadOfOutputDim likewise; an
+    // operand or output without an entry has no dim led by v), and left * (degree of v) divides
+    // the size of v. No output axes: v is a sum dim. This states the premise of partitioning one
+    // iteration dim for operators whose axes depend on attributes (Reshape, Conv2d, ...); it is
+    // evaluated from the Declaration.
+    kSplitsDim,
   };
   Kind kind;
   IntExpr left, right;
   int input = -1;    // kDivides; kSameType: a
   int input_b = -1;  // kSameType: b
+  int node = -1;     // kSplitsDim: a node of the source
+  std::vector<std::optional<IntExpr>> operand_axes, output_axes;  // kSplitsDim
   std::string ToString() const;
   friend bool operator==(const Condition&, const Condition&) = default;
 };
@@ -143,10 +166,22 @@ struct Binding {
   std::vector<TensorType> inputs;
   std::map<std::string, int64_t> variables;
   std::map<std::string, double> numbers;
+  std::map<std::string, AttributeValue> attributes;
 };
 
-// True if the conditions (and the rank vectors) admit the binding.
+// The value of an expression. REQUIRES: its variables are bound, its axis is a dim of its input.
+int64_t Evaluate(const IntExpr& expr, const Binding& binding);
+double Evaluate(const NumberExpr& expr, const Binding& binding);
+
+// True if the conditions (and the rank vectors) admit the binding. A rule with a kSplitsDim
+// condition admits only bindings under which its source type-checks. Every variable of the rule
+// must be bound; degrees must be positive, axes negative (counted from the end).
 bool Admits(const Rule& rule, const Binding& binding);
+
+// The iteration dim that kSplitsDim speaks of, or -1: see there. Axes count from the end.
+int SplitDim(const Operator& op, const std::vector<TensorType>& operands,
+             const std::vector<std::optional<int64_t>>& operand_axes,
+             const std::vector<std::optional<int64_t>>& output_axes, int64_t degree);
 
 // The attributes of a pattern node under a binding. `operand_rank` is the rank of its operand 0.
 absl::StatusOr<Operator> InstantiateOperator(const PatternNode& node, const Binding& binding,
@@ -154,14 +189,35 @@ absl::StatusOr<Operator> InstantiateOperator(const PatternNode& node, const Bind
 // A graph of one side: inputs "x0", "x1", .. and outputs "y0", .. An error: it does not type-check.
 absl::StatusOr<Graph> InstantiatePattern(const Pattern& pattern, const Binding& binding);
 
+// Ok if the rule is well formed: references point backwards, operand counts fit, attributes are
+// those of the operators, variables are declared and of one kind, an output count in common.
+// The error is one line that names the rule.
+absl::Status ValidateRule(const Rule& rule);
+
+// Gives the rule its id from its digest.
+void SetId(Rule* rule);
+
 // A rules file: kind "rules".
 struct RuleSet {
   std::vector<Rule> rules;
   std::string generator;  // command that made it
   uint64_t Digest() const;
-  // The rule of an id, or its inverse for "id^-1"; null if there is none.
+
+  // Prepares Find; to be called after `rules` changed. LoadRules calls it.
+  void BuildIndex();
+  // The rule of an id, or its inverse for "id^-1" if it is reversible; null if there is none.
+  // REQUIRES: BuildIndex. The pointer lives as long as this set is neither changed nor moved.
   const Rule* Find(const std::string& id) const;
+  // The inverses of the reversible rules, in order. REQUIRES: BuildIndex.
+  const std::vector<Rule>& inverses() const { return inverses_; }
+
+ private:
+  std::vector<Rule> inverses_;
+  absl::flat_hash_map<std::string, std::pair<bool, int>> index_;  // id -> (is an inverse, place)
 };
+
+// Binary, or text when `path` ends in .txt or .textproto. Loading validates every rule; errors name
+// file and rule: "mine.rules: rule r0123456789ab: target node 2: variable 'e' is not declared".
 absl::Status SaveRules(const std::string& path, const RuleSet& rules);
 absl::StatusOr<RuleSet> LoadRules(const std::string& path);
 
