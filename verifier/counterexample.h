@@ -1,0 +1,47 @@
+// Counterexamples: assignments at which the two sides of a rule differ, found by running them.
+#ifndef ISOMER_VERIFIER_COUNTEREXAMPLE_H_
+#define ISOMER_VERIFIER_COUNTEREXAMPLE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rules/rule.h"
+
+namespace isomer {
+
+// The rule's source type-checks under `binding` and the target does not, or has other output types,
+// or computes other values from `inputs`.
+struct Counterexample {
+  enum class Kind { kTargetIllTyped, kOutputTypes, kValues };
+  Kind kind = Kind::kValues;
+  Binding binding;
+  // Per rule input and partial, in row-major order; integers of small magnitude, so that every
+  // number type computes with them. Empty unless kind is kValues.
+  std::vector<std::vector<std::vector<double>>> inputs;
+  std::string difference;  // one line: what differs
+  // One line: types of the inputs, variables, the difference.
+  std::string Summary() const;
+  // The two sides as graphs in text form, and the values of the inputs.
+  std::string ToString(const Rule& rule) const;
+};
+
+// Evaluates both sides of `rule` at `binding` on inputs drawn from `seed`, with doubles and in a
+// prime field. Returns the difference, or nullopt if there is none.
+// Errors: the conditions or the source's types do not admit the binding.
+absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const Binding& binding,
+                                                         uint64_t seed);
+
+// Runs both sides again: ok if `counterexample` still shows a difference.
+absl::Status Replay(const Rule& rule, const Counterexample& counterexample);
+
+// Writes <stem>.source.txt and <stem>.target.txt: model files for isomer-run whose weights are the
+// inputs' meanings, and <stem>.txt, the same for people.
+absl::Status SaveCounterexample(const std::string& stem, const Rule& rule,
+                                const Counterexample& counterexample);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_COUNTEREXAMPLE_H_
