@@ -1,0 +1,40 @@
+#ifndef ISOMER_PCG_SCHEDULE_BOX_H_
+#define ISOMER_PCG_SCHEDULE_BOX_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pcg/tensor_type.h"
+
+namespace isomer {
+
+// A box of a logical tensor: [origin, origin + shape).
+struct Box {
+  std::vector<int64_t> origin, shape;
+
+  int64_t Volume() const;
+  bool empty() const { return Volume() == 0; }
+  std::string ToString() const;  // "[0:4,8:16]"
+  friend bool operator==(const Box&, const Box&) = default;
+};
+
+// REQUIRES: equal ranks. Volume 0 if they are disjoint.
+Box Intersection(const Box& a, const Box& b);
+
+// Where a shard lies among the shards of its tensor, which are in row-major order of
+// [dims.., copies, partials].
+struct ShardCoordinates {
+  std::vector<int64_t> dims;
+  int64_t copy = 0;
+  int64_t partial = 0;
+};
+ShardCoordinates CoordinatesOfShard(const TensorType& type, int64_t shard);
+int64_t ShardAt(const TensorType& type, const ShardCoordinates& coordinates);
+
+// The box of the logical tensor that a shard with these coordinates holds.
+Box ShardBox(const TensorType& type, const std::vector<int64_t>& dim_coordinates);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_BOX_H_

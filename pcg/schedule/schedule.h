@@ -1,0 +1,172 @@
+// The schedule of a mapped graph: what every device does, in which order. One lowering serves the
+// simulator (optimizer/) and the runtime, so that what is simulated is what runs.
+//
+// Buffers hold shards. A buffer belongs to one device and holds a box of a logical tensor, or of
+// the gradient of one. Tasks read and write buffers; a communication is one task with a group of
+// devices. All devices share one global order of tasks (SPMD): the program of a device is the tasks
+// it takes part in, in that order, so matching collectives are met in the same order everywhere.
+//
+//   phase     tasks
+//   load      load (parameter shards, from the host)
+//   forward   feed (input shards, from the host), compute, moves of data
+//   backward  fill (the loss's gradient), compute_gradient, accumulate, moves of gradients
+//   update    update (SGD, in place)
+//   unload    unload (outputs, parameters, and gradients if asked for, to the host)
+//
+// Moves. Every redistribution, whether parallel operators ask for it or a consumer that lives on
+// other devices than its operand, is a set of transfers (from, to): the part that the two boxes
+// share is sent, and what a buffer receives is summed. The gradient is the same set with from and
+// to exchanged. Each connected set of devices is one task, recognised as a collective where it is
+// one, else a resharding:
+//
+//   chain of parallel operators      forward         gradient
+//   Reduce, Replicate                all_reduce      all_reduce
+//   Reduce, Partition                reduce_scatter  all_gather
+//   Combine, Replicate               all_gather      reduce_scatter
+//   Combine(i), Partition(j)         all_to_all      all_to_all
+//   anything else                    send_receive    send_receive
+//
+// A shard that stays where it is costs nothing (both tensors name the same buffer); a slice or
+// concatenation on one device is a local task.
+//
+// Parameters. Operators that only arrange weights (Transpose, Reshape, Concat, Split and parallel
+// operators all of whose ancestors are weights, each used once) run on the host at load time. What
+// comes out of them is a stored tensor: kept on the devices, updated in place. SGD is elementwise,
+// so training the arranged parameters is training the original ones. Likewise each device is fed
+// its own part of a partitioned input.
+#ifndef ISOMER_PCG_SCHEDULE_SCHEDULE_H_
+#define ISOMER_PCG_SCHEDULE_SCHEDULE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "pcg/graph.h"
+#include "pcg/plan.h"
+#include "pcg/schedule/box.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+
+using BufferId = int32_t;
+inline constexpr BufferId kNoBuffer = -1;
+
+enum class BufferRole {
+  kParameter,  // lives from load to unload
+  kInput,      // fed by the host
+  kActivation,
+  kReceived,  // an operand's shard, on a device that does not own one
+  kGradient,
+};
+
+struct Buffer {
+  BufferRole role;
+  TensorRef tensor;  // the tensor, or the tensor of whose gradient this is a share
+  int32_t shard = 0;  // row-major in [dims.., copies, partials] of the tensor
+  int32_t device = 0;
+  DataType dtype = DataType::kFloat32;
+  Box box;  // of the logical tensor
+  int64_t bytes() const { return box.Volume() * BytesPerElement(dtype); }
+};
+
+enum class Phase { kLoad, kForward, kBackward, kUpdate, kUnload };
+
+enum class TaskKind {
+  kLoad,
+  kFeed,
+  kCompute,          // reads: operands; writes: outputs
+  kComputeGradient,  // reads: operands, outputs, gradients of outputs; writes: gradients of operands
+  kFill,             // writes[0] = value
+  kAccumulate,       // writes[0] += reads[0]
+  kLocal,            // transfers on one device
+  kAllReduce,        // reads[m], writes[m] belong to devices[m]; so do those of the next three
+  kReduceScatter,
+  kAllGather,
+  kAllToAll,
+  kSendReceive,  // transfers between devices
+  kUpdate,       // reads: parameter, gradient; writes: parameter
+  kUnload,
+};
+
+const char* PhaseName(Phase phase);
+const char* TaskKindName(TaskKind kind);
+// all_reduce .. send_receive: tasks of several devices.
+bool IsCommunication(TaskKind kind);
+
+struct Task {
+  TaskKind kind;
+  Phase phase;
+  NodeId node;         // the operator it is part of
+  int32_t shard = -1;  // compute, compute_gradient: which task of the node (shard of output 0)
+  std::vector<int32_t> devices;  // one, or the group of a communication, ascending
+  // A compute_gradient has kNoBuffer for values it does not need and gradients nobody wants.
+  std::vector<BufferId> reads, writes;
+  // kLocal, kSendReceive: (index in reads, index in writes). The box both share is moved; a write
+  // is the sum of what it receives, zero elsewhere.
+  std::vector<std::pair<int32_t, int32_t>> transfers;
+  double value = 0;  // kFill
+  double flops = 0;
+  // Of one device: compute: bytes of everything read and written. all_reduce: of the buffer;
+  // all_gather: of the result; reduce_scatter, all_to_all: of the operand. send_receive: bytes that
+  // cross between devices, in total.
+  int64_t bytes = 0;
+  std::vector<int32_t> deps;  // earlier tasks that must be done; ascending
+};
+
+// How copies of a parameter are kept equal.
+enum class UpdateMethod {
+  kAllReduce,  // all-reduce the gradient, update every copy
+  kSharded,    // reduce-scatter, update a shard, all-gather (ZeRO)
+  kOwner,      // reduce to an owner, update there, broadcast
+};
+
+struct ScheduleOptions {
+  bool training = true;
+  int64_t num_devices = 1;
+  std::string loss;     // the graph output to minimise; needed for training
+  double seed = 1;      // gradient of the loss
+  UpdateMethod update = UpdateMethod::kAllReduce;
+  // Gradients of stored tensors are kept to the end and unloaded.
+  bool keep_gradients = false;
+};
+
+struct Schedule {
+  ScheduleOptions options;
+  std::vector<Buffer> buffers;
+  std::vector<Task> tasks;  // in global order
+  std::vector<std::vector<int32_t>> programs;  // per device: its tasks, ascending
+  // Shards of every tensor that has buffers, in row-major order of [dims.., copies, partials].
+  std::map<TensorRef, std::vector<BufferId>> shards;
+  // Per node: how a call is spread over tasks; empty for leaves and parallel operators.
+  std::vector<std::optional<Sharding>> shardings;
+
+  // A tensor whose value the host sets: parameters before the first step, inputs before each.
+  // The host evaluates the graph from leaves to `tensor` (HostNodes are the operators in between).
+  struct HostTensor {
+    TensorRef tensor;
+    std::vector<NodeId> leaves;
+    std::vector<NodeId> operators;  // in topological order
+    std::vector<BufferId> gradients;  // training, parameters: per shard, after synchronisation
+  };
+  std::vector<HostTensor> parameters, inputs;
+
+  std::string ToString(const Graph& graph) const;
+};
+
+// Lowers `graph` with one view per node. Errors: a view that does not fit its node, micro-batches
+// (Unimplemented), no such loss; they name the node.
+absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const MachineView> views,
+                                    const ScheduleOptions& options);
+absl::StatusOr<Schedule> LowerPlan(const Plan& plan, bool keep_gradients = false);
+
+// Views that put every shard on device 0. REQUIRES: no tensor of `graph` is parallel.
+std::vector<MachineView> SequentialViews(const Graph& graph);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_SCHEDULE_H_

@@ -1,0 +1,109 @@
+#include "pcg/work.h"
+
+#include <algorithm>
+
+namespace isomer {
+namespace {
+
+int64_t LocalSize(const Sharding& s, int dim) {
+  return s.declaration.dims[dim].size.value() / s.degrees[dim];
+}
+
+// Dims that a statement iterates over, but for the one it looks up.
+std::vector<bool> IteratedDims(const Declaration& d, const Statement& statement) {
+  std::vector<bool> iterated(d.dims.size(), false);
+  for (const Index& index : statement.indices) {
+    for (const auto& [dim, stride] : index.terms) iterated[dim] = true;
+  }
+  for (int dim : statement.reduced) iterated[dim] = true;
+  if (statement.select_dim >= 0) iterated[statement.select_dim] = false;
+  return iterated;
+}
+
+int ArithmeticInstructions(const Statement& statement) {
+  int count = statement.reduction == Reduction::kNone || statement.select_dim >= 0 ? 0 : 1;
+  for (const Instruction& instruction : statement.body) {
+    count += instruction.op != ScalarOp::kLoad && instruction.op != ScalarOp::kInside &&
+             instruction.op != ScalarOp::kConstant;
+  }
+  return count;
+}
+
+// Arithmetic between constants is not done at run time, so statements that only move count zero.
+double Flops(const Operator& op, const Sharding& s) {
+  if (IsLayout(op.kind())) return 0;
+  double flops = 0;
+  for (const Statement& statement : s.declaration.statements) {
+    const std::vector<bool> iterated = IteratedDims(s.declaration, statement);
+    double iterations = 1;
+    for (size_t v = 0; v < iterated.size(); ++v) {
+      if (iterated[v]) iterations *= static_cast<double>(LocalSize(s, static_cast<int>(v)));
+    }
+    flops += iterations * ArithmeticInstructions(statement);
+  }
+  return flops;
+}
+
+int64_t OutputBytes(const Sharding& s) {
+  int64_t bytes = 0;
+  for (const TensorType& output : s.outputs) bytes += output.LocalBytes();
+  return bytes;
+}
+
+// Bytes of an operand that a task touches: of a table that is looked up, the selected rows.
+int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& type, int operand) {
+  const int64_t whole = type.LocalBytes();
+  const bool is_table = op.kind() == OpKind::kEmbedding && operand == 0;
+  return is_table ? std::min(whole, OutputBytes(s)) : whole;
+}
+
+}  // namespace
+
+Work ForwardWork(const Operator& op, const Sharding& sharding,
+                 absl::Span<const TensorType> operands) {
+  Work work{.flops = Flops(op, sharding), .bytes = OutputBytes(sharding)};
+  for (size_t o = 0; o < operands.size(); ++o) {
+    work.bytes += OperandBytes(op, sharding, operands[o], static_cast<int>(o));
+  }
+  return work;
+}
+
+Work GradientWork(const Operator& op, const Sharding& sharding,
+                  absl::Span<const TensorType> operands, const std::vector<bool>& wanted) {
+  const GradientNeeds needs = NeedsOfGradient(op, sharding.declaration, operands);
+  Work work{.flops = 0, .bytes = OutputBytes(sharding) * (needs.outputs ? 2 : 1)};
+  for (size_t o = 0; o < operands.size(); ++o) {
+    const int64_t bytes = OperandBytes(op, sharding, operands[o], static_cast<int>(o));
+    if (needs.operands[o]) work.bytes += bytes;
+    if (!wanted[o]) continue;
+    work.flops += Flops(op, sharding);
+    work.bytes += operands[o].LocalBytes();  // Written whole, zeros included.
+  }
+  return work;
+}
+
+GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,
+                              absl::Span<const TensorType> operands) {
+  GradientNeeds needs;
+  std::vector<bool> is_float;
+  for (const TensorType& operand : operands) {
+    is_float.push_back(operand.dtype == DataType::kFloat32);
+  }
+  switch (op.kind()) {
+    case OpKind::kRelu:
+    case OpKind::kTanh:
+    case OpKind::kSigmoid:
+    case OpKind::kExp:
+    case OpKind::kSoftmax:
+      needs.operands.assign(operands.size(), false);
+      needs.outputs = true;
+      return needs;
+    default:
+      break;
+  }
+  const bool linear = declaration.IsLinearIn(is_float);
+  for (size_t o = 0; o < operands.size(); ++o) needs.operands.push_back(!linear || !is_float[o]);
+  return needs;
+}
+
+}  // namespace isomer

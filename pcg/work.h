@@ -1,0 +1,45 @@
+// Arithmetic and memory traffic of calls, counted from declarations. The cost model of the
+// optimizer, the schedule and the reports all take them from here.
+#ifndef ISOMER_PCG_WORK_H_
+#define ISOMER_PCG_WORK_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "pcg/operator.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+
+struct Work {
+  double flops = 0;
+  int64_t bytes = 0;  // read and written, every buffer counted once
+};
+
+// One task of a call. FLOPs: over all statements, iterations times arithmetic instructions (of the
+// body, and one for a reduction), so a MatMul counts 2*m*n*k; a look-up counts its selected dim
+// once, and reads only the rows it selects. Operators that only move elements count no FLOPs.
+// `operands` are the types of the call's operands.
+Work ForwardWork(const Operator& op, const Sharding& sharding,
+                 absl::Span<const TensorType> operands);
+
+// The gradient of one task: a pass like the forward's for every operand whose gradient is wanted;
+// reads what NeedsOfGradient says, and the gradients of the outputs.
+Work GradientWork(const Operator& op, const Sharding& sharding,
+                  absl::Span<const TensorType> operands, const std::vector<bool>& wanted);
+
+// Which values of the forward pass the gradient of a call reads, and so must be kept.
+struct GradientNeeds {
+  std::vector<bool> operands;
+  bool outputs = false;
+};
+// Operators that are linear in all their float operands together need none of them. Those whose
+// derivative is a cheap function of the result (relu, tanh, sigmoid, exp, softmax) need the result
+// instead of the operand.
+GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,
+                              absl::Span<const TensorType> operands);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_WORK_H_
