@@ -48,15 +48,18 @@ std::string IndexText(const Declaration& d, const Index& index) {
 }
 
 std::string IndicesText(const Declaration& d, const std::vector<Index>& indices) {
-  return absl::StrCat("[", absl::StrJoin(indices, ",", [&](std::string* out, const Index& index) {
-                        absl::StrAppend(out, IndexText(d, index));
-                      }), "]");
+  return absl::StrCat("[",
+                      absl::StrJoin(indices, ",",
+                                    [&](std::string* out, const Index& index) {
+                                      absl::StrAppend(out, IndexText(d, index));
+                                    }),
+                      "]");
 }
 
 std::string AccessText(const Declaration& d, const Access& access) {
   const int n = d.num_operands();
-  const std::string name = access.tensor < n ? absl::StrCat("X", access.tensor)
-                                             : d.statements[access.tensor - n].name;
+  const std::string name =
+      access.tensor < n ? absl::StrCat("X", access.tensor) : d.statements[access.tensor - n].name;
   return absl::StrCat(name, IndicesText(d, access.indices));
 }
 
@@ -278,15 +281,15 @@ std::string Declaration::ToString() const {
     const std::string name = s.output < 0 ? s.name : absl::StrCat("Y", s.output);
     absl::StrAppend(&text, name, IndicesText(*this, s.indices), " = ");
     if (s.reduction != Reduction::kNone) {
-      absl::StrAppend(&text, s.reduction == Reduction::kSum ? "sum" : "max", " over ",
-                      absl::StrJoin(s.reduced, ",",
-                                    [&](std::string* out, int dim) {
-                                      absl::StrAppend(out, dims[dim].name);
-                                    }),
-                      ": ");
+      absl::StrAppend(
+          &text, s.reduction == Reduction::kSum ? "sum" : "max", " over ",
+          absl::StrJoin(s.reduced, ",",
+                        [&](std::string* out, int dim) { absl::StrAppend(out, dims[dim].name); }),
+          ": ");
     }
     if (s.select >= 0) {
-      absl::StrAppend(&text, "[", dims[s.select_dim].name, " == ", AccessText(*this, accesses[s.select]), "] ");
+      absl::StrAppend(&text, "[", dims[s.select_dim].name,
+                      " == ", AccessText(*this, accesses[s.select]), "] ");
     }
     absl::StrAppend(&text, BodyText(*this, s.body), "\n");
   }
@@ -305,7 +308,8 @@ int DeclarationBuilder::Dim(std::string name, DimKind kind, Extent size) {
 std::vector<int> DeclarationBuilder::Dims(const std::string& prefix, DimKind kind,
                                           absl::Span<const Extent> sizes) {
   std::vector<int> dims;
-  for (const Extent& size : sizes) dims.push_back(Dim(absl::StrCat(prefix, dims.size()), kind, size));
+  for (const Extent& size : sizes)
+    dims.push_back(Dim(absl::StrCat(prefix, dims.size()), kind, size));
   return dims;
 }
 

@@ -160,8 +160,12 @@ class DeclarationBuilder {
   explicit DeclarationBuilder(absl::Span<const Shape> operands);
 
   int Dim(std::string name, DimKind kind, Extent size);
-  int Parallel(std::string name, Extent size) { return Dim(std::move(name), DimKind::kParallel, size); }
-  int Spatial(std::string name, Extent size) { return Dim(std::move(name), DimKind::kSpatial, size); }
+  int Parallel(std::string name, Extent size) {
+    return Dim(std::move(name), DimKind::kParallel, size);
+  }
+  int Spatial(std::string name, Extent size) {
+    return Dim(std::move(name), DimKind::kSpatial, size);
+  }
   int Sum(std::string name, Extent size) { return Dim(std::move(name), DimKind::kSum, size); }
   int Whole(std::string name, Extent size) { return Dim(std::move(name), DimKind::kWhole, size); }
   // One dim for each of sizes, named `prefix`0, `prefix`1, ...

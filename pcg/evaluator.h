@@ -1,15 +1,16 @@
 // The reference evaluator: what a graph computes, straight from the declarations.
 //
-// Runs over any number type: double, and a prime field (prime_field.h) in which exp, tanh, ... are
-// random functions and max is that of a random order, so that equality of results on random inputs
-// is evidence of equality of functions. Gradients are reverse-mode differentiation of the same
-// declarations.
+// Runs over any number type: double, float, and a prime field (prime_field.h) in which exp, tanh,
+// ... are random functions and max is that of a random order, so that equality of results on random
+// inputs is evidence of equality of functions. Gradients are reverse-mode differentiation of the
+// same declarations.
 #ifndef ISOMER_PCG_EVALUATOR_H_
 #define ISOMER_PCG_EVALUATOR_H_
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,7 +31,13 @@ struct Array {
   std::vector<T> data;
 
   Array() = default;
-  explicit Array(std::vector<int64_t> shape_in, T fill = T());
+  // The whole of a tensor of this shape.
+  explicit Array(std::vector<int64_t> whole_shape, T fill = T())
+      : origin(whole_shape.size(), 0), shape(std::move(whole_shape)) {
+    int64_t elements = 1;
+    for (int64_t size : shape) elements *= size;
+    data.assign(elements, fill);
+  }
   int64_t size() const { return static_cast<int64_t>(data.size()); }
 };
 
@@ -87,9 +94,6 @@ absl::StatusOr<Values<T>> EvaluateGraph(const Graph& graph,
 template <typename T>
 absl::StatusOr<std::map<NodeId, std::vector<Array<T>>>> EvaluateGradients(
     const Graph& graph, const Values<T>& values, const std::vector<std::vector<Array<T>>>& seeds);
-
-extern template struct Array<double>;
-extern template struct Array<PrimeField>;
 
 }  // namespace isomer
 

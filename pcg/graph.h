@@ -55,7 +55,8 @@ class Graph {
   // Adds a call, its types inferred. The error names the operator, dims and degrees, and `name`.
   absl::StatusOr<NodeId> Add(Operator op, std::vector<TensorRef> inputs, std::string name = "");
   // Add for operators of one output.
-  absl::StatusOr<TensorRef> AddOp(Operator op, std::vector<TensorRef> inputs, std::string name = "");
+  absl::StatusOr<TensorRef> AddOp(Operator op, std::vector<TensorRef> inputs,
+                                  std::string name = "");
   void AddOutput(std::string name, TensorRef tensor);
 
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
@@ -110,7 +111,8 @@ class Graph {
 };
 
 // Assembles and validates a graph that was read from a file.
-absl::StatusOr<Graph> GraphFromParts(std::vector<Node> nodes, std::vector<Graph::NamedOutput> outputs);
+absl::StatusOr<Graph> GraphFromParts(std::vector<Node> nodes,
+                                     std::vector<Graph::NamedOutput> outputs);
 
 // Parses ToString()'s form. Errors name the line.
 absl::StatusOr<Graph> ParseGraph(absl::string_view text);

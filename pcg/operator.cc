@@ -72,13 +72,16 @@ std::string AttributeText(const AttributeValue& value) {
     return absl::StrCat("[", absl::StrJoin(*list, ","), "]");
   }
   const auto& extents = std::get<std::vector<Extent>>(value);
-  return absl::StrCat("[", absl::StrJoin(extents, ",", [](std::string* out, const Extent& extent) {
-                        out->append(extent.ToString());
-                      }), "]");
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(extents, ",",
+                    [](std::string* out, const Extent& extent) { out->append(extent.ToString()); }),
+      "]");
 }
 
 Operator::Operator(OpKind kind, std::vector<Attribute> attributes) : kind_(kind) {
-  for (Attribute& attribute : attributes) Set(std::move(attribute.name), std::move(attribute.value));
+  for (Attribute& attribute : attributes)
+    Set(std::move(attribute.name), std::move(attribute.value));
 }
 
 const AttributeValue* Operator::Find(absl::string_view name) const {
@@ -120,9 +123,12 @@ const std::vector<Extent>& Operator::Extents(absl::string_view name) const {
 
 std::string Operator::ToString() const {
   if (attributes_.empty()) return std::string(name());
-  return absl::StrCat(name(), "(", absl::StrJoin(attributes_, ",", [](std::string* out, const Attribute& a) {
-                        absl::StrAppend(out, a.name, "=", AttributeText(a.value));
-                      }), ")");
+  return absl::StrCat(name(), "(",
+                      absl::StrJoin(attributes_, ",",
+                                    [](std::string* out, const Attribute& a) {
+                                      absl::StrAppend(out, a.name, "=", AttributeText(a.value));
+                                    }),
+                      ")");
 }
 
 uint64_t Operator::Hash() const {
@@ -141,8 +147,10 @@ uint64_t Operator::Hash() const {
 
 absl::Status NormalizeAttributes(Operator* op) {
   std::vector<absl::string_view> known;
-  for (absl::string_view item : absl::StrSplit(SpecOf(op->kind()).attributes, ' ', absl::SkipEmpty())) {
-    std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(item, absl::MaxSplits('=', 1));
+  for (absl::string_view item :
+       absl::StrSplit(SpecOf(op->kind()).attributes, ' ', absl::SkipEmpty())) {
+    std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(item, absl::MaxSplits('=', 1));
     known.push_back(parts.first);
     const AttributeValue* value = op->Find(parts.first);
     if (value == nullptr) {
@@ -154,13 +162,15 @@ absl::Status NormalizeAttributes(Operator* op) {
       op->Set(std::string(parts.first), number);
     } else if (value->index() != AttributeTypeIndex(parts.first)) {
       // An integer list is a fine list of extents, and an integer a fine number.
-      if (auto* list = std::get_if<std::vector<int64_t>>(value); list && AttributeTypeIndex(parts.first) == 3) {
+      if (auto* list = std::get_if<std::vector<int64_t>>(value);
+          list && AttributeTypeIndex(parts.first) == 3) {
         op->Set(std::string(parts.first), std::vector<Extent>(list->begin(), list->end()));
       } else if (auto* i = std::get_if<int64_t>(value); i && AttributeTypeIndex(parts.first) == 1) {
         op->Set(std::string(parts.first), static_cast<double>(*i));
       } else {
-        return absl::InvalidArgumentError(absl::StrCat("operator ", op->name(), ": attribute '", parts.first,
-                                                       "' has the wrong type: ", AttributeText(*value)));
+        return absl::InvalidArgumentError(
+            absl::StrCat("operator ", op->name(), ": attribute '", parts.first,
+                         "' has the wrong type: ", AttributeText(*value)));
       }
     }
   }
@@ -186,7 +196,8 @@ bool IsLoss(OpKind kind) {
 absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank) {
   const int64_t from_front = axis < 0 ? axis + rank : axis;
   if (from_front < 0 || from_front >= rank) {
-    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is not a dim of a tensor of rank ", rank));
+    return absl::InvalidArgumentError(
+        absl::StrCat("axis ", axis, " is not a dim of a tensor of rank ", rank));
   }
   return static_cast<int>(from_front);
 }
@@ -194,8 +205,8 @@ absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank) {
 absl::StatusOr<Declaration> Declare(const Operator& op, absl::Span<const Shape> shapes) {
   const int operands = static_cast<int>(shapes.size());
   if (operands < MinOperands(op.kind()) || operands > MaxOperands(op.kind())) {
-    return absl::InvalidArgumentError(absl::StrCat("operator ", op.name(), " takes ", MinOperands(op.kind()),
-                                                   " operands, not ", operands));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "operator ", op.name(), " takes ", MinOperands(op.kind()), " operands, not ", operands));
   }
   switch (op.kind()) {
     case OpKind::kMatMul:

@@ -19,49 +19,49 @@ namespace isomer {
 
 // (kind, name in text, fewest operands, most operands, attributes)
 // Attributes are separated by spaces; `name=value` has a default, `name?` may be absent.
-#define ISOMER_OPERATORS(V)                                                                     \
-  /* Leaves of a graph. */                                                                      \
-  V(Input, "input", 0, 0, "")                                                                   \
-  V(Weight, "weight", 0, 0, "")                                                                 \
-  /* Contractions. */                                                                           \
-  V(MatMul, "matmul", 2, 2, "")                                                                 \
-  V(Conv2d, "conv2d", 2, 2, "stride padding dilation groups=1")                                 \
-  /* Elementwise. */                                                                            \
-  V(Add, "add", 2, 2, "")                                                                       \
-  V(Sub, "sub", 2, 2, "")                                                                       \
-  V(Mul, "mul", 2, 2, "")                                                                       \
-  V(Div, "div", 2, 2, "")                                                                       \
-  V(Scale, "scale", 1, 1, "factor")                                                             \
-  V(Relu, "relu", 1, 1, "")                                                                     \
-  V(Gelu, "gelu", 1, 1, "")                                                                     \
-  V(Tanh, "tanh", 1, 1, "")                                                                     \
-  V(Sigmoid, "sigmoid", 1, 1, "")                                                               \
-  V(Exp, "exp", 1, 1, "")                                                                       \
-  /* Normalisation. */                                                                          \
-  V(Softmax, "softmax", 1, 1, "axis=-1")                                                        \
-  V(LayerNorm, "layer_norm", 3, 3, "epsilon")                                                   \
-  V(BatchNorm, "batch_norm", 5, 5, "epsilon")                                                   \
-  /* Pooling and reduction. */                                                                  \
-  V(MaxPool, "max_pool", 1, 1, "kernel stride padding")                                         \
-  V(AvgPool, "avg_pool", 1, 1, "kernel stride padding count_include_pad=0")                     \
-  V(ReduceSum, "reduce_sum", 1, 1, "axes keepdims=1")                                           \
-  V(ReduceMean, "reduce_mean", 1, 1, "axes keepdims=1")                                         \
-  /* Layout. */                                                                                 \
-  V(Transpose, "transpose", 1, 1, "perm")                                                       \
-  V(Reshape, "reshape", 1, 1, "shape")                                                          \
-  V(Concat, "concat", 2, 64, "axis")                                                            \
-  V(Split, "split", 1, 1, "axis sizes")                                                         \
-  V(Embedding, "embedding", 2, 2, "")                                                           \
-  /* Losses. */                                                                                 \
-  V(CrossEntropy, "cross_entropy", 2, 2, "")                                                    \
-  V(MeanSquaredError, "mse", 2, 2, "")                                                          \
-  /* Parallel operators: identities on values, they act on types (pcg/parallel_operator.h). */  \
-  V(Partition, "partition", 1, 1, "axis degree")                                                \
-  V(Combine, "combine", 1, 1, "axis degree")                                                    \
-  V(Replicate, "replicate", 1, 1, "degree")                                                     \
-  V(Reduce, "reduce", 1, 1, "degree")                                                           \
-  V(Pipeline, "pipeline", 1, 1, "axis degree")                                                  \
-  V(Batch, "batch", 1, 1, "axis degree")                                                        \
+#define ISOMER_OPERATORS(V)                                                                    \
+  /* Leaves of a graph. */                                                                     \
+  V(Input, "input", 0, 0, "")                                                                  \
+  V(Weight, "weight", 0, 0, "")                                                                \
+  /* Contractions. */                                                                          \
+  V(MatMul, "matmul", 2, 2, "")                                                                \
+  V(Conv2d, "conv2d", 2, 2, "stride padding dilation groups=1")                                \
+  /* Elementwise. */                                                                           \
+  V(Add, "add", 2, 2, "")                                                                      \
+  V(Sub, "sub", 2, 2, "")                                                                      \
+  V(Mul, "mul", 2, 2, "")                                                                      \
+  V(Div, "div", 2, 2, "")                                                                      \
+  V(Scale, "scale", 1, 1, "factor")                                                            \
+  V(Relu, "relu", 1, 1, "")                                                                    \
+  V(Gelu, "gelu", 1, 1, "")                                                                    \
+  V(Tanh, "tanh", 1, 1, "")                                                                    \
+  V(Sigmoid, "sigmoid", 1, 1, "")                                                              \
+  V(Exp, "exp", 1, 1, "")                                                                      \
+  /* Normalisation. */                                                                         \
+  V(Softmax, "softmax", 1, 1, "axis=-1")                                                       \
+  V(LayerNorm, "layer_norm", 3, 3, "epsilon")                                                  \
+  V(BatchNorm, "batch_norm", 5, 5, "epsilon")                                                  \
+  /* Pooling and reduction. */                                                                 \
+  V(MaxPool, "max_pool", 1, 1, "kernel stride padding")                                        \
+  V(AvgPool, "avg_pool", 1, 1, "kernel stride padding count_include_pad=0")                    \
+  V(ReduceSum, "reduce_sum", 1, 1, "axes keepdims=1")                                          \
+  V(ReduceMean, "reduce_mean", 1, 1, "axes keepdims=1")                                        \
+  /* Layout. */                                                                                \
+  V(Transpose, "transpose", 1, 1, "perm")                                                      \
+  V(Reshape, "reshape", 1, 1, "shape")                                                         \
+  V(Concat, "concat", 2, 64, "axis")                                                           \
+  V(Split, "split", 1, 1, "axis sizes")                                                        \
+  V(Embedding, "embedding", 2, 2, "")                                                          \
+  /* Losses. */                                                                                \
+  V(CrossEntropy, "cross_entropy", 2, 2, "")                                                   \
+  V(MeanSquaredError, "mse", 2, 2, "")                                                         \
+  /* Parallel operators: identities on values, they act on types (pcg/parallel_operator.h). */ \
+  V(Partition, "partition", 1, 1, "axis degree")                                               \
+  V(Combine, "combine", 1, 1, "axis degree")                                                   \
+  V(Replicate, "replicate", 1, 1, "degree")                                                    \
+  V(Reduce, "reduce", 1, 1, "degree")                                                          \
+  V(Pipeline, "pipeline", 1, 1, "axis degree")                                                 \
+  V(Batch, "batch", 1, 1, "axis degree")                                                       \
   V(ConcatPartials, "concat_partials", 2, 64, "")
 
 enum class OpKind {

@@ -13,11 +13,14 @@ absl::StatusOr<TensorType> ConcatPartialsType(absl::Span<const TensorType> opera
   for (size_t o = 1; o < operands.size(); ++o) {
     TensorType other = operands[o];
     if (other.partials != operands[0].partials) {
-      return absl::InvalidArgumentError(absl::StrCat("concat_partials: operands with ", operands[0].partials, " and ", other.partials, " partials"));
+      return absl::InvalidArgumentError(absl::StrCat("concat_partials: operands with ",
+                                                     operands[0].partials, " and ", other.partials,
+                                                     " partials"));
     }
     other.partials = type.partials;
     if (other != type) {
-      return absl::InvalidArgumentError(absl::StrCat("concat_partials: operand ", o, " is ", operands[o].ToString(), ", not ",
+      return absl::InvalidArgumentError(absl::StrCat("concat_partials: operand ", o, " is ",
+                                                     operands[o].ToString(), ", not ",
                                                      operands[0].ToString()));
     }
     type.partials += operands[o].partials;
@@ -34,60 +37,76 @@ absl::StatusOr<TensorType> InferParallelType(const Operator& op,
                                              absl::Span<const TensorType> operands) {
   if (static_cast<int>(operands.size()) < MinOperands(op.kind()) ||
       static_cast<int>(operands.size()) > MaxOperands(op.kind())) {
-    return absl::InvalidArgumentError(absl::StrCat("operator ", op.name(), " takes ", MinOperands(op.kind()), " operands, not ", operands.size()));
+    return absl::InvalidArgumentError(absl::StrCat("operator ", op.name(), " takes ",
+                                                   MinOperands(op.kind()), " operands, not ",
+                                                   operands.size()));
   }
   if (op.kind() == OpKind::kConcatPartials) return ConcatPartialsType(operands);
   TensorType type = operands[0];
   const int64_t degree = op.Int("degree");
   if (degree < 1 || degree > (1 << 20)) {
-    return absl::InvalidArgumentError(absl::StrCat(op.ToString(), ": degree must be between 1 and 2^20"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(op.ToString(), ": degree must be between 1 and 2^20"));
   }
   int axis = 0;
   if (op.Find("axis") != nullptr) {
     ISOMER_ASSIGN_OR_RETURN(axis, NormalizeAxis(op.Int("axis"), type.rank()));
   }
   auto does_not_divide = [&](absl::string_view what, int64_t value) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(op.ToString(), " of ", operands[0].ToString(), ": ", degree, " does not divide ", what, " ", value));
+    return absl::InvalidArgumentError(absl::StrCat(op.ToString(), " of ", operands[0].ToString(),
+                                                   ": ", degree, " does not divide ", what, " ",
+                                                   value));
   };
   switch (op.kind()) {
     case OpKind::kPartition: {
       Dim& dim = type.dims[axis];
       if (dim.size % (dim.degree * degree) != 0) {
-        return absl::InvalidArgumentError(absl::StrCat(op.ToString(), ": degree ", dim.degree * degree, " does not divide size ", dim.size,
-                                                       " of dim ", axis, " of ", operands[0].ToString()));
+        return absl::InvalidArgumentError(
+            absl::StrCat(op.ToString(), ": degree ", dim.degree * degree, " does not divide size ",
+                         dim.size, " of dim ", axis, " of ", operands[0].ToString()));
       }
       dim.degree *= degree;
       return type;
     }
     case OpKind::kCombine:
-      if (type.dims[axis].degree % degree != 0) return does_not_divide(absl::StrCat("the degree of dim ", axis, ","), type.dims[axis].degree);
+      if (type.dims[axis].degree % degree != 0)
+        return does_not_divide(absl::StrCat("the degree of dim ", axis, ","),
+                               type.dims[axis].degree);
       type.dims[axis].degree /= degree;
       return type;
     case OpKind::kReplicate:
       type.copies *= degree;
       return type;
     case OpKind::kReduce:
-      if (type.partials % degree != 0) return does_not_divide("the number of partials,", type.partials);
+      if (type.partials % degree != 0)
+        return does_not_divide("the number of partials,", type.partials);
       type.partials /= degree;
       return type;
     case OpKind::kPipeline: {
       Dim& dim = type.dims[axis];
-      if (type.micro_batches != 1) return absl::InvalidArgumentError(absl::StrCat(op.ToString(), ": operand is a sequence of micro-batches already"));
+      if (type.micro_batches != 1)
+        return absl::InvalidArgumentError(
+            absl::StrCat(op.ToString(), ": operand is a sequence of micro-batches already"));
       if (dim.degree != 1 && degree != 1) {
-        return absl::InvalidArgumentError(absl::StrCat(op.ToString(), ": dim ", axis, " of ", type.ToString(), " is partitioned; Pipeline first, then Partition"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(op.ToString(), ": dim ", axis, " of ", type.ToString(),
+                         " is partitioned; Pipeline first, then Partition"));
       }
-      if (dim.size % (dim.degree * degree) != 0) return does_not_divide(absl::StrCat("the size of dim ", axis, ","), dim.size);
+      if (dim.size % (dim.degree * degree) != 0)
+        return does_not_divide(absl::StrCat("the size of dim ", axis, ","), dim.size);
       dim.size /= degree;
       type.micro_batches = degree;
       return type;
     }
     case OpKind::kBatch:
       if (type.micro_batches != degree) {
-        return absl::InvalidArgumentError(absl::StrCat(op.ToString(), ": operand is a sequence of ", type.micro_batches, " micro-batches"));
+        return absl::InvalidArgumentError(absl::StrCat(op.ToString(), ": operand is a sequence of ",
+                                                       type.micro_batches, " micro-batches"));
       }
       if (type.dims[axis].degree != 1 && degree != 1) {
-        return absl::InvalidArgumentError(absl::StrCat(op.ToString(), ": dim ", axis, " of ", type.ToString(), " is partitioned; Combine first, then Batch"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(op.ToString(), ": dim ", axis, " of ", type.ToString(),
+                         " is partitioned; Combine first, then Batch"));
       }
       type.dims[axis].size *= degree;
       type.micro_batches = 1;

@@ -20,8 +20,7 @@ struct Model {
   std::string name;
   Graph graph;
   std::map<std::string, std::vector<float>> weights;
-  // The output that training minimises; empty: no loss (inference), or "mean of squares of the
-  // first output" must be added by the program that asks for training.
+  // The output that training minimises, a scalar; empty: the model has no loss (inference).
   std::string loss;
 };
 
@@ -48,18 +47,19 @@ absl::Status ValidateView(const MachineView& view, const TensorType& type, int64
 // the target's nodes in pattern order (ids follow the graph's last), then redirects the uses of
 // each source output. Steps refer to ids of the growing, uncanonicalised graph.
 struct DerivationStep {
-  std::string rule;                      // id
-  std::vector<NodeId> nodes;             // per source pattern node
-  std::vector<TensorRef> inputs;         // per rule input
+  std::string rule;                          // id
+  std::vector<NodeId> nodes;                 // per source pattern node
+  std::vector<TensorRef> inputs;             // per rule input
   std::map<std::string, int64_t> variables;  // attribute variables (axes, degrees, sizes)
   std::map<std::string, double> numbers;     // attribute variables that are numbers (factors)
+  std::map<std::string, AttributeValue> attributes;  // opaque attribute variables (a shape)
   friend bool operator==(const DerivationStep&, const DerivationStep&) = default;
 };
 
 // The fastest equal way to run a model that the search found, with its derivation. The graph is
 // Canonical() of the model's graph after all steps.
 struct Plan {
-  Model model;  // as imported: every type sequential
+  Model model;                    // as imported: every type sequential
   std::string mode = "training";  // or "inference"
   std::string machine;            // name of the machine it was made for
   int64_t num_devices = 1;
@@ -77,6 +77,19 @@ absl::Status SaveModel(const std::string& path, const Model& model);
 absl::StatusOr<Model> LoadModel(const std::string& path);
 absl::Status SavePlan(const std::string& path, const Plan& plan);
 absl::StatusOr<Plan> LoadPlan(const std::string& path);
+
+// The messages themselves, for files of other kinds that hold graphs.
+namespace proto {
+class GraphProto;
+class ModelProto;
+class PlanProto;
+}  // namespace proto
+void ToProto(const Graph& graph, proto::GraphProto* message);
+absl::StatusOr<Graph> FromProto(const proto::GraphProto& message);
+void ToProto(const Plan& plan, proto::PlanProto* message);
+absl::StatusOr<Plan> FromProto(const proto::PlanProto& message);
+void ToProto(const Model& model, proto::ModelProto* message);
+absl::StatusOr<Model> FromProto(const proto::ModelProto& message);
 
 }  // namespace isomer
 

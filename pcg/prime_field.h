@@ -26,7 +26,8 @@ class PrimeField {
   }
   friend PrimeField operator*(PrimeField a, PrimeField b) {
     const unsigned __int128 product = static_cast<unsigned __int128>(a.value_) * b.value_;
-    const uint64_t folded = static_cast<uint64_t>(product & kPrime) + static_cast<uint64_t>(product >> 61);
+    const uint64_t folded =
+        static_cast<uint64_t>(product & kPrime) + static_cast<uint64_t>(product >> 61);
     return PrimeField(folded >= kPrime ? folded - kPrime : folded);
   }
   // Division by zero gives zero: a fixed value, so that equal functions stay equal.

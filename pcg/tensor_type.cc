@@ -100,14 +100,16 @@ absl::StatusOr<TensorType> ParseTensorType(absl::string_view text) {
   type.dtype = *dtype;
   absl::string_view dims = text.substr(open + 1, close - open - 1);
   for (absl::string_view part : absl::StrSplit(dims, ',', absl::SkipWhitespace())) {
-    std::pair<absl::string_view, absl::string_view> pieces = absl::StrSplit(part, absl::MaxSplits(':', 1));
+    std::pair<absl::string_view, absl::string_view> pieces =
+        absl::StrSplit(part, absl::MaxSplits(':', 1));
     Dim dim;
     if (!absl::SimpleAtoi(pieces.first, &dim.size)) return error();
     if (!pieces.second.empty() && !absl::SimpleAtoi(pieces.second, &dim.degree)) return error();
     type.dims.push_back(dim);
   }
-  for (absl::string_view word : absl::StrSplit(text.substr(close + 1), ' ', absl::SkipWhitespace())) {
-    int64_t* field = absl::ConsumePrefix(&word, "mb") ? &type.micro_batches
+  for (absl::string_view word :
+       absl::StrSplit(text.substr(close + 1), ' ', absl::SkipWhitespace())) {
+    int64_t* field = absl::ConsumePrefix(&word, "mb")  ? &type.micro_batches
                      : absl::ConsumePrefix(&word, "c") ? &type.copies
                      : absl::ConsumePrefix(&word, "p") ? &type.partials
                                                        : nullptr;
@@ -130,18 +132,21 @@ absl::Status ValidateTensorType(const TensorType& type) {
   for (int i = 0; i < type.rank(); ++i) {
     const Dim& dim = type.dims[i];
     if (!grow(&elements, dim.size, kMaxElements)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("dim ", i, " of ", type.ToString(), ": size ", dim.size,
-                       dim.size < 1 ? " is not positive" : " makes the tensor larger than 2^48 elements"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "dim ", i, " of ", type.ToString(), ": size ", dim.size,
+          dim.size < 1 ? " is not positive" : " makes the tensor larger than 2^48 elements"));
     }
     if (!grow(&shards, dim.degree, kMaxShards) || dim.size % dim.degree != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("dim ", i, " of ", type.ToString(), ": degree ",
-                                                     dim.degree, " does not divide size ", dim.size));
+      return absl::InvalidArgumentError(absl::StrCat("dim ", i, " of ", type.ToString(),
+                                                     ": degree ", dim.degree,
+                                                     " does not divide size ", dim.size));
     }
   }
   if (!grow(&shards, type.copies, kMaxShards) || !grow(&shards, type.partials, kMaxShards) ||
       type.micro_batches < 1 || type.micro_batches > kMaxShards) {
-    return absl::InvalidArgumentError(absl::StrCat(type.ToString(), ": copies, partials and micro-batches must be positive and give at most 2^20 shards"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        type.ToString(),
+        ": copies, partials and micro-batches must be positive and give at most 2^20 shards"));
   }
   return absl::OkStatus();
 }

@@ -24,8 +24,9 @@ absl::Status CheckDataTypes(const Operator& op, absl::Span<const TensorType> ope
         i == 1 && (op.kind() == OpKind::kEmbedding || op.kind() == OpKind::kCrossEntropy);
     const DataType expected = is_index ? DataType::kInt64 : DataType::kFloat32;
     if (operands[i].dtype != expected) {
-      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operand ", i, " is ", DataTypeName(operands[i].dtype),
-                                                     ", not ", DataTypeName(expected)));
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operand ", i, " is ",
+                                                     DataTypeName(operands[i].dtype), ", not ",
+                                                     DataTypeName(expected)));
     }
   }
   return absl::OkStatus();
@@ -41,15 +42,18 @@ absl::Status UnifyDegrees(const Operator& op, absl::Span<const TensorType> opera
       const int64_t degree = operands[o].dims[i].degree;
       const int lead = d.LeadOfOperandDim(static_cast<int>(o), i);
       if (degree != 1 && (lead < 0 || !d.IsPartitionable(lead))) {
-        const std::string name = lead < 0 ? absl::StrCat(i) : absl::StrCat(i, " (", d.dims[lead].name, ", ",
-                                                                           DimKindName(d.dims[lead].kind), ")");
-        return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", name, " of operand ", o, " cannot be partitioned, but ",
-                                                       operands[o].ToString(), " has degree ", degree));
+        const std::string name = lead < 0 ? absl::StrCat(i)
+                                          : absl::StrCat(i, " (", d.dims[lead].name, ", ",
+                                                         DimKindName(d.dims[lead].kind), ")");
+        return absl::InvalidArgumentError(absl::StrCat(
+            op.name(), ": dim ", name, " of operand ", o, " cannot be partitioned, but ",
+            operands[o].ToString(), " has degree ", degree));
       }
       if (lead < 0) continue;
       if (seen[lead] && s->degrees[lead] != degree) {
-        return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", d.dims[lead].name, " has degree ", s->degrees[lead],
-                                                       " in one operand and ", degree, " in operand ", o));
+        return absl::InvalidArgumentError(
+            absl::StrCat(op.name(), ": dim ", d.dims[lead].name, " has degree ", s->degrees[lead],
+                         " in one operand and ", degree, " in operand ", o));
       }
       seen[lead] = true;
       s->degrees[lead] = degree;
@@ -63,7 +67,8 @@ absl::Status UnifyPartials(const Operator& op, absl::Span<const TensorType> oper
   for (size_t o = 0; o < operands.size(); ++o) {
     if (operands[o].partials == 1) continue;
     if (s->operand_partials != 1 && s->operand_partials != operands[o].partials) {
-      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operands with ", s->operand_partials, " and ",
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operands with ",
+                                                     s->operand_partials, " and ",
                                                      operands[o].partials, " partials"));
     }
     s->operand_partials = operands[o].partials;
@@ -74,8 +79,9 @@ absl::Status UnifyPartials(const Operator& op, absl::Span<const TensorType> oper
     for (size_t o = 0; o < operands.size(); ++o) {
       if (s->linear_operands[o]) holders.push_back(absl::StrCat(o));
     }
-    return absl::InvalidArgumentError(absl::StrCat(op.name(), " is not linear in operand ", absl::StrJoin(holders, "+"), ", which holds ",
-                                                   s->operand_partials, " partial sums: Reduce them first"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(op.name(), " is not linear in operand ", absl::StrJoin(holders, "+"),
+                     ", which holds ", s->operand_partials, " partial sums: Reduce them first"));
   }
   return absl::OkStatus();
 }
@@ -100,9 +106,10 @@ absl::Status UnifyCopies(const Operator& op, absl::Span<const TensorType> operan
     const int64_t sharers = SharersOf(*s, static_cast<int>(o));
     const int64_t copies = operands[o].copies / sharers;
     if (operands[o].copies % sharers != 0 || (o > 0 && copies != s->copies)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          op.name(), ": operand ", o, " is used by ", sharers, " tasks a shard",
-          o > 0 ? absl::StrCat(", times ", s->copies, " copies of the call") : "", ", but has ", operands[o].copies, " copies"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(op.name(), ": operand ", o, " is used by ", sharers, " tasks a shard",
+                       o > 0 ? absl::StrCat(", times ", s->copies, " copies of the call") : "",
+                       ", but has ", operands[o].copies, " copies"));
     }
     s->copies = copies;
   }
@@ -123,7 +130,9 @@ absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const Tens
   for (const TensorType& operand : operands) {
     if (operand.micro_batches == 1) continue;  // The same for every micro-batch.
     if (micro_batches != 1 && micro_batches != operand.micro_batches) {
-      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operands with ", micro_batches, " and ", operand.micro_batches, " micro-batches"));
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operands with ", micro_batches,
+                                                     " and ", operand.micro_batches,
+                                                     " micro-batches"));
     }
     micro_batches = operand.micro_batches;
   }
@@ -196,7 +205,8 @@ absl::StatusOr<std::vector<TensorType>> OperandTypesFor(const Operator& op,
   s.linear_operands.assign(logical.size(), false);
   for (size_t v = 0; v < s.degrees.size(); ++v) {
     if (s.degrees[v] != 1 && !s.declaration.IsPartitionable(static_cast<int>(v))) {
-      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", s.declaration.dims[v].name, " cannot be partitioned"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(op.name(), ": dim ", s.declaration.dims[v].name, " cannot be partitioned"));
     }
   }
   std::vector<TensorType> types;

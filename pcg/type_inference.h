@@ -31,9 +31,9 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
 // mixed-radix: operand partial first (slowest), then the sum dims in declaration order.
 struct Sharding {
   Declaration declaration;
-  std::vector<int64_t> degrees;  // per iteration dim
-  int64_t copies = 1;            // redundant equal tasks
-  int64_t operand_partials = 1;  // partials that pass through
+  std::vector<int64_t> degrees;       // per iteration dim
+  int64_t copies = 1;                 // redundant equal tasks
+  int64_t operand_partials = 1;       // partials that pass through
   std::vector<bool> linear_operands;  // the operands that hold those partials
   std::vector<TensorType> outputs;
 

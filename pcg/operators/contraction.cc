@@ -9,8 +9,9 @@ namespace isomer {
 
 absl::Status Mismatch(const Operator& op, absl::string_view dim, int operand_a, const Extent& a,
                       int operand_b, const Extent& b) {
-  return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", dim, " is ", a.ToString(), " in operand ",
-                                                 operand_a, " and ", b.ToString(), " in operand ", operand_b));
+  return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", dim, " is ", a.ToString(),
+                                                 " in operand ", operand_a, " and ", b.ToString(),
+                                                 " in operand ", operand_b));
 }
 
 absl::Status ExpectRank(const Operator& op, absl::Span<const Shape> shapes, int operand, int rank) {
@@ -26,8 +27,8 @@ absl::Status ExpectRank(const Operator& op, absl::Span<const Shape> shapes, int 
 absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const Shape> shapes) {
   const Shape &a = shapes[0], &b = shapes[1];
   if (a.size() < 2 || b.size() < 2) {
-    return absl::InvalidArgumentError(absl::StrCat("matmul: operands have ranks ", a.size(), " and ",
-                                                   b.size(), "; both need at least 2"));
+    return absl::InvalidArgumentError(absl::StrCat("matmul: operands have ranks ", a.size(),
+                                                   " and ", b.size(), "; both need at least 2"));
   }
   const int a_batch = static_cast<int>(a.size()) - 2, b_batch = static_cast<int>(b.size()) - 2;
   const int batch = std::max(a_batch, b_batch);
@@ -45,7 +46,8 @@ absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const S
     c_index.push_back(dim);
   }
   if (a.back() != b[b_batch]) return Mismatch(op, "k", 0, a.back(), 1, b[b_batch]);
-  const int m = d.Parallel("m", a[a_batch]), n = d.Parallel("n", b.back()), k = d.Sum("k", a.back());
+  const int m = d.Parallel("m", a[a_batch]), n = d.Parallel("n", b.back()),
+            k = d.Sum("k", a.back());
   a_index.insert(a_index.end(), {m, k});
   b_index.insert(b_index.end(), {k, n});
   c_index.insert(c_index.end(), {m, n});
@@ -53,7 +55,8 @@ absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
-// Y[n,(g,o),y,x] = sum_{c,r,q} X[n,(g,c), y*stride+r*dilation-padding, x*..+q*..-..] * W[(g,o),c,r,q]
+// Y[n,(g,o),y,x] = sum_{c,r,q} X[n,(g,c), y*stride+r*dilation-padding, x*..+q*..-..] *
+// W[(g,o),c,r,q]
 //
 // stride and dilation are [y,x]; padding is [top, left, bottom, right]. One group: o is a parallel
 // and c a sum dim. Several: the group is the parallel dim, and o and c stay whole.
@@ -61,29 +64,34 @@ absl::StatusOr<Declaration> DeclareConv2d(const Operator& op, absl::Span<const S
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 4));
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 4));
   const Shape &x = shapes[0], &w = shapes[1];
-  const auto &stride = op.Ints("stride"), &padding = op.Ints("padding"), &dilation = op.Ints("dilation");
+  const auto &stride = op.Ints("stride"), &padding = op.Ints("padding"),
+             &dilation = op.Ints("dilation");
   const int64_t groups = op.Int("groups");
   if (stride.size() != 2 || dilation.size() != 2 || padding.size() != 4 || groups < 1 ||
       std::min({stride[0], stride[1], dilation[0], dilation[1]}) < 1 ||
       *std::min_element(padding.begin(), padding.end()) < 0) {
     return absl::InvalidArgumentError(
-        "conv2d: stride and dilation are [y,x] >= 1, padding is [top,left,bottom,right] >= 0, groups >= 1");
+        "conv2d: stride and dilation are [y,x] >= 1, padding is [top,left,bottom,right] >= 0, "
+        "groups >= 1");
   }
   for (const Shape& shape : shapes) {
     for (const Extent& size : shape) {
       if (!size.known()) return absl::UnimplementedError("conv2d: needs concrete sizes");
     }
   }
-  if (x[1] != w[1] * groups) return Mismatch(op, "c (channels per group times groups)", 0, x[1], 1, w[1] * groups);
+  if (x[1] != w[1] * groups)
+    return Mismatch(op, "c (channels per group times groups)", 0, x[1], 1, w[1] * groups);
   if (w[0].value() % groups != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("conv2d: ", w[0].ToString(), " output channels do not divide into ", groups, " groups"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "conv2d: ", w[0].ToString(), " output channels do not divide into ", groups, " groups"));
   }
   int64_t out[2];
   for (int i = 0; i < 2; ++i) {
     const int64_t extent = dilation[i] * (w[2 + i].value() - 1) + 1;
     out[i] = (x[2 + i].value() + padding[i] + padding[2 + i] - extent) / stride[i] + 1;
     if (x[2 + i].value() + padding[i] + padding[2 + i] < extent) {
-      return absl::InvalidArgumentError(absl::StrCat("conv2d: dim ", i == 0 ? "y" : "x", ": the kernel spans ", extent,
+      return absl::InvalidArgumentError(absl::StrCat("conv2d: dim ", i == 0 ? "y" : "x",
+                                                     ": the kernel spans ", extent,
                                                      ", more than the padded size of operand 0"));
     }
   }

@@ -20,7 +20,8 @@ absl::StatusOr<Declaration> DeclareTranspose(const Operator& op, absl::Span<cons
   }
   if (!is_permutation) {
     return absl::InvalidArgumentError(absl::StrCat("transpose: perm [", absl::StrJoin(perm, ","),
-                                                   "] is not a permutation of ", x.size(), " dims"));
+                                                   "] is not a permutation of ", x.size(),
+                                                   " dims"));
   }
   DeclarationBuilder d(shapes);
   const std::vector<int> i = d.Dims("i", DimKind::kParallel, x);
@@ -45,13 +46,15 @@ absl::StatusOr<Declaration> DeclareReshape(const Operator& op, absl::Span<const 
   }
   for (int64_t size : out) {
     if (size < 1 || size > (int64_t{1} << 48) || out_elements > (int64_t{1} << 48)) {
-      return absl::InvalidArgumentError(absl::StrCat("reshape: size ", size, " in shape [", absl::StrJoin(out, ","), "]"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("reshape: size ", size, " in shape [", absl::StrJoin(out, ","), "]"));
     }
     out_elements *= size;
   }
   if (in_elements != out_elements) {
-    return absl::InvalidArgumentError(absl::StrCat("reshape: [", absl::StrJoin(in, ","), "] has ", in_elements,
-                                                   " elements and [", absl::StrJoin(out, ","), "] has ", out_elements));
+    return absl::InvalidArgumentError(
+        absl::StrCat("reshape: [", absl::StrJoin(in, ","), "] has ", in_elements, " elements and [",
+                     absl::StrJoin(out, ","), "] has ", out_elements));
   }
   DeclarationBuilder d(shapes);
   std::vector<Index> in_index(in.size()), out_index(out.size());
@@ -109,8 +112,8 @@ absl::StatusOr<Declaration> DeclareReshape(const Operator& op, absl::Span<const 
     }
     // One iteration dim between neighbouring boundaries.
     above = i_product;
-    auto merge = [](const std::vector<int64_t>& sizes, size_t begin, size_t end, int64_t run, int64_t stride,
-                    int dim, std::vector<Index>* index) {
+    auto merge = [](const std::vector<int64_t>& sizes, size_t begin, size_t end, int64_t run,
+                    int64_t stride, int dim, std::vector<Index>* index) {
       int64_t dim_stride = run;
       for (size_t s = begin; s < end; ++s) {
         const int64_t upper = dim_stride;
@@ -152,7 +155,8 @@ absl::StatusOr<Declaration> DeclareConcat(const Operator& op, absl::Span<const S
     ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, static_cast<int>(t), rank));
     for (int i = 0; i < rank; ++i) {
       if (i != axis && shapes[t][i] != shapes[0][i]) {
-        return Mismatch(op, absl::StrCat("i", i), 0, shapes[0][i], static_cast<int>(t), shapes[t][i]);
+        return Mismatch(op, absl::StrCat("i", i), 0, shapes[0][i], static_cast<int>(t),
+                        shapes[t][i]);
       }
     }
     total += shapes[t][axis];
@@ -178,18 +182,21 @@ absl::StatusOr<Declaration> DeclareConcat(const Operator& op, absl::Span<const S
 // Y_t[.., j, ..] = X[.., offset_t + j, ..]
 absl::StatusOr<Declaration> DeclareSplit(const Operator& op, absl::Span<const Shape> shapes) {
   const Shape& x = shapes[0];
-  ISOMER_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), static_cast<int>(x.size())));
+  ISOMER_ASSIGN_OR_RETURN(const int axis,
+                          NormalizeAxis(op.Int("axis"), static_cast<int>(x.size())));
   const std::vector<Extent>& sizes = op.Extents("sizes");
   Extent total;
   for (const Extent& size : sizes) {
     if (size.known() && size.value() < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("split: size ", size.value(), " of a part is not positive"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("split: size ", size.value(), " of a part is not positive"));
     }
     total += size;
   }
   if (total != x[axis]) {
-    return absl::InvalidArgumentError(absl::StrCat("split: parts ", AttributeText(sizes), " do not add up to dim ",
-                                                   axis, " of size ", x[axis].ToString()));
+    return absl::InvalidArgumentError(absl::StrCat("split: parts ", AttributeText(sizes),
+                                                   " do not add up to dim ", axis, " of size ",
+                                                   x[axis].ToString()));
   }
   DeclarationBuilder d(shapes);
   std::vector<Index> common(x.size());

@@ -8,7 +8,8 @@ namespace isomer {
 // Operand 0 holds logits X[n..,j], operand 1 labels I[n..]:
 // M[n] = max_j X;  S[n] = sum_j exp(X - M);  T[n] = sum_j [j == I[n]] X[n,j]
 // Y = sum_n (log S[n] + M[n] - T[n]) / N
-absl::StatusOr<Declaration> DeclareCrossEntropy(const Operator& op, absl::Span<const Shape> shapes) {
+absl::StatusOr<Declaration> DeclareCrossEntropy(const Operator& op,
+                                                absl::Span<const Shape> shapes) {
   const Shape& x = shapes[0];
   if (x.size() < 2) return ExpectRank(op, shapes, 0, 2);
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, static_cast<int>(x.size()) - 1));
@@ -33,11 +34,13 @@ absl::StatusOr<Declaration> DeclareCrossEntropy(const Operator& op, absl::Span<c
 }
 
 // Y = sum_i (A[i..] - B[i..])^2 / N
-absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op, absl::Span<const Shape> shapes) {
+absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op,
+                                                    absl::Span<const Shape> shapes) {
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, static_cast<int>(shapes[0].size())));
   double count = 1;
   for (size_t i = 0; i < shapes[0].size(); ++i) {
-    if (shapes[0][i] != shapes[1][i]) return Mismatch(op, absl::StrCat("i", i), 0, shapes[0][i], 1, shapes[1][i]);
+    if (shapes[0][i] != shapes[1][i])
+      return Mismatch(op, absl::StrCat("i", i), 0, shapes[0][i], 1, shapes[1][i]);
     if (!shapes[0][i].known()) return absl::UnimplementedError("mse: needs concrete sizes");
     count *= static_cast<double>(shapes[0][i].value());
   }

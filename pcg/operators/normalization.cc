@@ -4,16 +4,19 @@
 
 namespace isomer {
 
-// M[..] = max_j X[..,j];  S[..] = sum_j exp(X[..,j] - M[..]);  Y[..,j] = exp(X[..,j] - M[..]) / S[..]
+// M[..] = max_j X[..,j];  S[..] = sum_j exp(X[..,j] - M[..]);  Y[..,j] = exp(X[..,j] - M[..]) /
+// S[..]
 absl::StatusOr<Declaration> DeclareSoftmax(const Operator& op, absl::Span<const Shape> shapes) {
   const Shape& x = shapes[0];
-  ISOMER_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), static_cast<int>(x.size())));
+  ISOMER_ASSIGN_OR_RETURN(const int axis,
+                          NormalizeAxis(op.Int("axis"), static_cast<int>(x.size())));
   DeclarationBuilder d(shapes);
   std::vector<int> rest;
   std::vector<Index> index;
   int j = -1;
   for (int i = 0; i < static_cast<int>(x.size()); ++i) {
-    const int dim = i == axis ? (j = d.Whole("j", x[i])) : d.Parallel("i" + std::to_string(i), x[i]);
+    const int dim =
+        i == axis ? (j = d.Whole("j", x[i])) : d.Parallel("i" + std::to_string(i), x[i]);
     if (i != axis) rest.push_back(dim);
     index.push_back(dim);
   }
@@ -45,8 +48,9 @@ absl::StatusOr<Declaration> DeclareLayerNorm(const Operator& op, absl::Span<cons
   const Expr total = d.Let("total", rest, Reduction::kSum, {h}, d.In(0, index));
   const Expr centred = d.In(0, index) - total / size;
   const Expr squares = d.Let("squares", rest, Reduction::kSum, {h}, centred * centred);
-  d.Output(index, centred / Apply(ScalarOp::kSqrt, squares / size + op.Number("epsilon")) * d.In(1, {h}) +
-                      d.In(2, {h}));
+  d.Output(index,
+           centred / Apply(ScalarOp::kSqrt, squares / size + op.Number("epsilon")) * d.In(1, {h}) +
+               d.In(2, {h}));
   return d.Build();
 }
 
@@ -62,7 +66,8 @@ absl::StatusOr<Declaration> DeclareBatchNorm(const Operator& op, absl::Span<cons
   DeclarationBuilder d(shapes);
   const int n = d.Parallel("n", x[0]), c = d.Parallel("c", x[1]);
   std::vector<Index> index = {n, c};
-  for (int dim : d.Dims("i", DimKind::kParallel, absl::MakeConstSpan(x).subspan(2))) index.push_back(dim);
+  for (int dim : d.Dims("i", DimKind::kParallel, absl::MakeConstSpan(x).subspan(2)))
+    index.push_back(dim);
   const Expr deviation = Apply(ScalarOp::kSqrt, d.In(4, {c}) + op.Number("epsilon"));
   d.Output(index, (d.In(0, index) - d.In(3, {c})) / deviation * d.In(1, {c}) + d.In(2, {c}));
   return d.Build();

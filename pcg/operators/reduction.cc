@@ -13,21 +13,24 @@ namespace isomer {
 absl::StatusOr<Declaration> DeclarePool(const Operator& op, absl::Span<const Shape> shapes) {
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 4));
   const Shape& x = shapes[0];
-  const auto &kernel = op.Ints("kernel"), &stride = op.Ints("stride"), &padding = op.Ints("padding");
+  const auto &kernel = op.Ints("kernel"), &stride = op.Ints("stride"),
+             &padding = op.Ints("padding");
   if (kernel.size() != 2 || stride.size() != 2 || padding.size() != 4 ||
       std::min({kernel[0], kernel[1], stride[0], stride[1]}) < 1 ||
       *std::min_element(padding.begin(), padding.end()) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(op.name(), ": kernel and stride are [y,x] >= 1, padding is [top,left,bottom,right] >= 0"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        op.name(), ": kernel and stride are [y,x] >= 1, padding is [top,left,bottom,right] >= 0"));
   }
   Extent out[2];
   for (int i = 0; i < 2; ++i) {
-    if (!x[2 + i].known()) return absl::UnimplementedError(absl::StrCat(op.name(), ": needs concrete sizes"));
+    if (!x[2 + i].known())
+      return absl::UnimplementedError(absl::StrCat(op.name(), ": needs concrete sizes"));
     const int64_t padded = x[2 + i].value() + padding[i] + padding[2 + i];
     // A window that lies in the padding alone would have no maximum and an average of 0/0.
     if (padded < kernel[i] || padding[i] >= kernel[i] || padding[2 + i] >= kernel[i]) {
-      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", i == 0 ? "y" : "x", " of size ", x[2 + i].value(),
-                                                     ": kernel ", kernel[i], " does not fit padding ", padding[i], ",", padding[2 + i]));
+      return absl::InvalidArgumentError(absl::StrCat(
+          op.name(), ": dim ", i == 0 ? "y" : "x", " of size ", x[2 + i].value(), ": kernel ",
+          kernel[i], " does not fit padding ", padding[i], ",", padding[2 + i]));
     }
     out[i] = (padded - kernel[i]) / stride[i] + 1;
   }

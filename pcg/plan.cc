@@ -1,0 +1,321 @@
+#include "pcg/plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/pcg.pb.h"
+#include "pcg/support/proto_io.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+void ToProto(const Attribute& attribute, proto::AttributeProto* message) {
+  message->set_name(attribute.name);
+  if (auto* i = std::get_if<int64_t>(&attribute.value)) {
+    message->set_integer(*i);
+  } else if (auto* d = std::get_if<double>(&attribute.value)) {
+    message->set_number(*d);
+  } else if (auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+    message->mutable_integers();  // There even if the list is empty.
+    for (int64_t value : *list) message->mutable_integers()->add_values(value);
+  } else {
+    message->mutable_integers();
+    for (const Extent& value : std::get<std::vector<Extent>>(attribute.value)) {
+      message->mutable_integers()->add_values(value.value());
+    }
+  }
+}
+
+AttributeValue FromProto(const proto::AttributeProto& message) {
+  switch (message.value_case()) {
+    case proto::AttributeProto::kNumber:
+      return message.number();
+    case proto::AttributeProto::kIntegers:
+      return std::vector<int64_t>(message.integers().values().begin(),
+                                  message.integers().values().end());
+    default:
+      return message.integer();
+  }
+}
+
+void ToProto(TensorRef ref, proto::TensorRefProto* message) {
+  message->set_node(ref.node.value);
+  message->set_output(ref.output);
+}
+
+TensorRef FromProto(const proto::TensorRefProto& message) {
+  return {NodeId{message.node()}, message.output()};
+}
+
+void ToProto(const TensorType& type, proto::TensorTypeProto* message) {
+  message->set_dtype(std::string(DataTypeName(type.dtype)));
+  for (const Dim& dim : type.dims) {
+    message->add_dims()->set_size(dim.size);
+    message->mutable_dims()->rbegin()->set_degree(dim.degree);
+  }
+  message->set_copies(type.copies);
+  message->set_partials(type.partials);
+  message->set_micro_batches(type.micro_batches);
+}
+
+absl::StatusOr<TensorType> FromProto(const proto::TensorTypeProto& message) {
+  TensorType type;
+  ISOMER_ASSIGN_OR_RETURN(type.dtype, ParseDataType(message.dtype()));
+  for (const auto& dim : message.dims()) type.dims.push_back({dim.size(), dim.degree()});
+  type.copies = message.copies();
+  type.partials = message.partials();
+  type.micro_batches = message.micro_batches();
+  ISOMER_RETURN_IF_ERROR(ValidateTensorType(type));
+  return type;
+}
+
+absl::StatusOr<Node> FromProto(const proto::NodeProto& message) {
+  Node node;
+  ISOMER_ASSIGN_OR_RETURN(const OpKind kind, ParseOpKind(message.op()));
+  node.op = Operator(kind);
+  for (const auto& attribute : message.attributes())
+    node.op.Set(attribute.name(), FromProto(attribute));
+  for (const auto& input : message.inputs()) node.inputs.push_back(FromProto(input));
+  for (const auto& output : message.outputs()) {
+    ISOMER_ASSIGN_OR_RETURN(TensorType type, FromProto(output));
+    node.outputs.push_back(std::move(type));
+  }
+  node.name = message.name();
+  return node;
+}
+
+void ToProto(const DerivationStep& step, proto::DerivationStepProto* message) {
+  message->set_rule(step.rule);
+  for (NodeId id : step.nodes) message->add_nodes(id.value);
+  for (TensorRef ref : step.inputs) ToProto(ref, message->add_inputs());
+  message->mutable_variables()->insert(step.variables.begin(), step.variables.end());
+  message->mutable_numbers()->insert(step.numbers.begin(), step.numbers.end());
+  for (const auto& [name, value] : step.attributes)
+    ToProto(Attribute{name, value}, message->add_attributes());
+}
+
+DerivationStep FromProto(const proto::DerivationStepProto& message) {
+  DerivationStep step;
+  step.rule = message.rule();
+  for (int32_t id : message.nodes()) step.nodes.push_back({id});
+  for (const auto& ref : message.inputs()) step.inputs.push_back(FromProto(ref));
+  step.variables.insert(message.variables().begin(), message.variables().end());
+  step.numbers.insert(message.numbers().begin(), message.numbers().end());
+  for (const auto& attribute : message.attributes())
+    step.attributes[attribute.name()] = FromProto(attribute);
+  return step;
+}
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
+std::string MachineView::ToString() const {
+  return absl::StrCat("start ", start, " strides [", absl::StrJoin(strides, ","), "]");
+}
+
+std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) {
+  std::vector<int64_t> extents;
+  for (const Dim& dim : type.dims) extents.push_back(dim.degree);
+  extents.push_back(type.copies);
+  extents.push_back(type.partials);
+  std::vector<int64_t> devices = {view.start};
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    std::vector<int64_t> next;
+    for (int64_t device : devices) {
+      for (int64_t i = 0; i < extents[axis]; ++i) next.push_back(device + i * view.strides[axis]);
+    }
+    devices = std::move(next);
+  }
+  return devices;
+}
+
+absl::Status ValidateView(const MachineView& view, const TensorType& type, int64_t num_devices) {
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("machine view (", view.ToString(), ") of ", type.ToString(), ": ", what));
+  };
+  if (static_cast<int>(view.strides.size()) != type.rank() + 2) {
+    return error(absl::StrCat("needs ", type.rank() + 2, " strides"));
+  }
+  const int64_t shards = type.NumShards();
+  if (shards > num_devices)
+    return error(absl::StrCat(shards, " tasks on ", num_devices, " devices"));
+  // Bounded before anything is computed with them, so that sums cannot overflow.
+  const auto outside = [&](int64_t value) { return value < -num_devices || value > num_devices; };
+  if (outside(view.start) || std::any_of(view.strides.begin(), view.strides.end(), outside)) {
+    return error(absl::StrCat("leaves the machine of ", num_devices, " devices"));
+  }
+  std::vector<int64_t> devices = DevicesOf(view, type);
+  std::sort(devices.begin(), devices.end());
+  if (devices.front() < 0 || devices.back() >= num_devices) {
+    return error(absl::StrCat("leaves the machine of ", num_devices, " devices"));
+  }
+  if (std::adjacent_find(devices.begin(), devices.end()) != devices.end())
+    return error("two tasks share a device");
+  return absl::OkStatus();
+}
+
+void ToProto(const Graph& graph, proto::GraphProto* message) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    proto::NodeProto* out = message->add_nodes();
+    out->set_op(std::string(node.op.name()));
+    for (const Attribute& attribute : node.op.attributes())
+      ToProto(attribute, out->add_attributes());
+    for (TensorRef input : node.inputs) ToProto(input, out->add_inputs());
+    for (const TensorType& type : node.outputs) ToProto(type, out->add_outputs());
+    out->set_name(node.name);
+  }
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    proto::OutputProto* out = message->add_outputs();
+    out->set_name(output.name);
+    ToProto(output.tensor, out->mutable_tensor());
+  }
+}
+
+absl::StatusOr<Graph> FromProto(const proto::GraphProto& message) {
+  std::vector<Node> nodes;
+  for (const auto& node : message.nodes()) {
+    absl::StatusOr<Node> parsed = FromProto(node);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("node %", nodes.size(), " '", node.name(),
+                                                     "': ", parsed.status().message()));
+    }
+    nodes.push_back(*std::move(parsed));
+  }
+  std::vector<Graph::NamedOutput> outputs;
+  for (const auto& output : message.outputs())
+    outputs.push_back({output.name(), FromProto(output.tensor())});
+  return GraphFromParts(std::move(nodes), std::move(outputs));
+}
+
+void ToProto(const Model& model, proto::ModelProto* message) {
+  message->set_name(model.name);
+  ToProto(model.graph, message->mutable_graph());
+  for (const auto& [name, values] : model.weights) {
+    proto::WeightProto* weight = message->add_weights();
+    weight->set_name(name);
+    weight->mutable_values()->Add(values.begin(), values.end());
+  }
+  message->set_loss(model.loss);
+}
+
+absl::StatusOr<Model> FromProto(const proto::ModelProto& message) {
+  Model model;
+  model.name = message.name();
+  model.loss = message.loss();
+  ISOMER_ASSIGN_OR_RETURN(model.graph, FromProto(message.graph()));
+  std::map<std::string, int64_t> elements;
+  for (int id = 0; id < model.graph.num_nodes(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (node.op.kind() == OpKind::kWeight) elements[node.name] = node.outputs[0].NumElements();
+  }
+  for (const auto& weight : message.weights()) {
+    auto found = elements.find(weight.name());
+    if (found == elements.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("values for weight '", weight.name(), "', which the graph does not have"));
+    }
+    if (found->second != weight.values_size()) {
+      return absl::InvalidArgumentError(absl::StrCat("weight '", weight.name(), "' has ",
+                                                     weight.values_size(), " values, not ",
+                                                     found->second));
+    }
+    model.weights[weight.name()].assign(weight.values().begin(), weight.values().end());
+  }
+  bool has_loss = model.loss.empty();
+  for (const Graph::NamedOutput& output : model.graph.outputs()) {
+    has_loss |= output.name == model.loss && model.graph.type(output.tensor).NumElements() == 1;
+  }
+  if (!has_loss)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the loss '", model.loss, "' is not a scalar output"));
+  return model;
+}
+
+void ToProto(const Plan& plan, proto::PlanProto* message) {
+  ToProto(plan.model, message->mutable_model());
+  message->set_mode(plan.mode);
+  message->set_machine(plan.machine);
+  message->set_num_devices(plan.num_devices);
+  message->set_rules_digest(plan.rules_digest);
+  for (const DerivationStep& step : plan.steps) ToProto(step, message->add_steps());
+  ToProto(plan.graph, message->mutable_graph());
+  for (const MachineView& view : plan.views) {
+    proto::MachineViewProto* out = message->add_views();
+    out->set_start(view.start);
+    out->mutable_strides()->Add(view.strides.begin(), view.strides.end());
+  }
+  message->set_predicted_step_us(plan.predicted_step_us);
+  message->set_predicted_peak_bytes(plan.predicted_peak_bytes);
+}
+
+absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
+  Plan plan;
+  ISOMER_ASSIGN_OR_RETURN(plan.model, FromProto(message.model()));
+  plan.mode = message.mode();
+  if (plan.mode != "training" && plan.mode != "inference") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("mode '", plan.mode, "' is neither training nor inference"));
+  }
+  plan.machine = message.machine();
+  plan.num_devices = message.num_devices();
+  if (plan.num_devices < 1 || plan.num_devices > (1 << 20)) {
+    return absl::InvalidArgumentError(absl::StrCat("a plan for ", plan.num_devices, " devices"));
+  }
+  plan.rules_digest = message.rules_digest();
+  for (const auto& step : message.steps()) plan.steps.push_back(FromProto(step));
+  ISOMER_ASSIGN_OR_RETURN(plan.graph, FromProto(message.graph()));
+  for (const auto& view : message.views()) {
+    plan.views.push_back({view.start(), {view.strides().begin(), view.strides().end()}});
+  }
+  if (static_cast<int>(plan.views.size()) != plan.graph.num_nodes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(plan.views.size(), " machine views for ", plan.graph.num_nodes(), " nodes"));
+  }
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    absl::Status valid =
+        ValidateView(plan.views[id], plan.graph.node(id).outputs[0], plan.num_devices);
+    if (!valid.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat(plan.graph.Label({id}), ": ", valid.message()));
+  }
+  plan.predicted_step_us = message.predicted_step_us();
+  plan.predicted_peak_bytes = message.predicted_peak_bytes();
+  return plan;
+}
+
+absl::Status SaveModel(const std::string& path, const Model& model) {
+  proto::ModelProto message;
+  ToProto(model, &message);
+  return SaveProto(path, "model", message);
+}
+
+absl::StatusOr<Model> LoadModel(const std::string& path) {
+  proto::ModelProto message;
+  ISOMER_RETURN_IF_ERROR(LoadProto(path, "model", &message));
+  absl::StatusOr<Model> model = FromProto(message);
+  if (!model.ok()) return InFile(path, model.status());
+  return model;
+}
+
+absl::Status SavePlan(const std::string& path, const Plan& plan) {
+  proto::PlanProto message;
+  ToProto(plan, &message);
+  return SaveProto(path, "plan", message);
+}
+
+absl::StatusOr<Plan> LoadPlan(const std::string& path) {
+  proto::PlanProto message;
+  ISOMER_RETURN_IF_ERROR(LoadProto(path, "plan", &message));
+  absl::StatusOr<Plan> plan = FromProto(message);
+  if (!plan.ok()) return InFile(path, plan.status());
+  return plan;
+}
+
+}  // namespace isomer
