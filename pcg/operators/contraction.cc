@@ -1,6 +1,7 @@
 // MatMul and Conv2d: sums of products.
 #include <algorithm>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
@@ -9,9 +10,15 @@ namespace isomer {
 
 absl::Status Mismatch(const Operator& op, absl::string_view dim, int operand_a, const Extent& a,
                       int operand_b, const Extent& b) {
-  return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", dim, " is ", a.ToString(),
-                                                 " in operand ", operand_a, " and ", b.ToString(),
-                                                 " in operand ", operand_b));
+  return WithSizes(absl::InvalidArgumentError(absl::StrCat(
+                       op.name(), ": dim ", dim, " is ", a.ToString(), " in operand ", operand_a,
+                       " and ", b.ToString(), " in operand ", operand_b)),
+                   a, b);
+}
+
+absl::Status WithSizes(absl::Status mismatch, const Extent& a, const Extent& b) {
+  mismatch.SetPayload(kSizeMismatch, absl::Cord(absl::StrCat(a.ToString(), "|", b.ToString())));
+  return mismatch;
 }
 
 absl::Status ExpectRank(const Operator& op, absl::Span<const Shape> shapes, int operand, int rank) {

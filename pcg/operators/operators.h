@@ -31,6 +31,10 @@ absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op,
 // "matmul: dim k is 4 in operand 0 and 8 in operand 1"
 absl::Status Mismatch(const Operator& op, absl::string_view dim, int operand_a, const Extent& a,
                       int operand_b, const Extent& b);
+// Attaches to `mismatch` the two sizes that should have been equal, as payload kSizeMismatch in the
+// form "s0 + 2|s1": where they are symbols, the prover goes on with the case in which they are.
+absl::Status WithSizes(absl::Status mismatch, const Extent& a, const Extent& b);
+inline constexpr char kSizeMismatch[] = "isomer/size_mismatch";
 // An error unless operand `operand` has rank `rank`.
 absl::Status ExpectRank(const Operator& op, absl::Span<const Shape> shapes, int operand, int rank);
 
