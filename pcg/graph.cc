@@ -88,9 +88,10 @@ bool Graph::Contains(TensorRef ref) const {
          ref.output < static_cast<int>(node(ref.node).outputs.size());
 }
 
-void Graph::ReplaceUses(TensorRef from, TensorRef to) {
-  for (Node& node : nodes_) {
-    for (TensorRef& input : node.inputs) {
+void Graph::ReplaceUses(TensorRef from, TensorRef to, NodeId except_from) {
+  const int end = std::min(num_nodes(), except_from.value);
+  for (int id = 0; id < end; ++id) {
+    for (TensorRef& input : nodes_[id].inputs) {
       if (input == from) input = to;
     }
   }

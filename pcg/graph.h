@@ -73,7 +73,8 @@ class Graph {
   // Every use of `from`, graph outputs included, becomes a use of `to`.
   // REQUIRES: equal types (so that users keep theirs), and `to` does not depend on a user of `from`
   // other than through `from` itself; Validate() would report a cycle.
-  void ReplaceUses(TensorRef from, TensorRef to);
+  // Uses by nodes from `except_from` on stay: those of a subgraph just added that takes `from`.
+  void ReplaceUses(TensorRef from, TensorRef to, NodeId except_from = {INT32_MAX});
   void set_name(NodeId id, std::string name) { nodes_[id.value].name = std::move(name); }
 
   // Nodes that an output (or a leaf's being there) needs, each after its inputs, smallest id first
