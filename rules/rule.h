@@ -31,10 +31,10 @@ namespace isomer {
 struct IntExpr {
   enum class Kind { kConstant, kVariable, kSizeOf, kProduct };
   Kind kind = Kind::kConstant;
-  int64_t constant = 0;  // kConstant; kSizeOf: the axis, if `variable` is empty
-  std::string variable;  // kVariable; kProduct: a factor; kSizeOf: the axis variable, or empty
-  std::string factor;    // kProduct: the other factor
-  int input = -1;        // kSizeOf
+  int64_t constant = 0;       // kConstant; kSizeOf: the axis, if `variable` is empty
+  std::string variable = {};  // kVariable; kProduct: a factor; kSizeOf: the axis variable, or empty
+  std::string factor = {};    // kProduct: the other factor
+  int input = -1;             // kSizeOf
   static IntExpr Constant(int64_t value);
   static IntExpr Variable(std::string name);
   static IntExpr SizeOf(int input, int64_t axis);
@@ -106,11 +106,11 @@ struct RuleVariable {
 
 struct Condition {
   enum class Kind {
-    kEqual,      // left == right
-    kNotEqual,   // left != right (axes are compared counted from the end)
-    kAtMost,     // left <= right
-    kDivides,    // left * (degree of input at axis right) divides the size of input at axis right
-    kSameType,   // inputs a and b have the same type
+    kEqual,     // left == right
+    kNotEqual,  // left != right (axes are compared counted from the end)
+    kAtMost,    // left <= right
+    kDivides,   // left * (degree of input at axis right) divides the size of input at axis right
+    kSameType,  // inputs a and b have the same type
     // The call of source node `node` has a partitionable iteration dim v that leads exactly the
     // axes named here (LeadOfOperandDim(o, operand_axes[o]) == v, LeadOfOutputDim likewise; an
     // operand or output without an entry has no dim led by v), and left * (degree of v) divides
@@ -120,11 +120,11 @@ struct Condition {
     kSplitsDim,
   };
   Kind kind;
-  IntExpr left, right;
+  IntExpr left = {}, right = {};
   int input = -1;    // kDivides; kSameType: a
   int input_b = -1;  // kSameType: b
   int node = -1;     // kSplitsDim: a node of the source
-  std::vector<std::optional<IntExpr>> operand_axes, output_axes;  // kSplitsDim
+  std::vector<std::optional<IntExpr>> operand_axes = {}, output_axes = {};  // kSplitsDim
   std::string ToString() const;
   friend bool operator==(const Condition&, const Condition&) = default;
 };
@@ -136,7 +136,7 @@ struct ProofRecord {
   std::vector<std::string> lemmas;  // ids, sorted
   std::string solver;               // "z3 4.8.12"
   double seconds = 0;
-  std::string note;                 // why unknown; the counterexample of a refutation
+  std::string note;  // why unknown; the counterexample of a refutation
 };
 
 struct Rule {
@@ -178,10 +178,19 @@ double Evaluate(const NumberExpr& expr, const Binding& binding);
 // must be bound; degrees must be positive, axes negative (counted from the end).
 bool Admits(const Rule& rule, const Binding& binding);
 
-// The iteration dim that kSplitsDim speaks of, or -1: see there. Axes count from the end.
-int SplitDim(const Operator& op, const std::vector<TensorType>& operands,
-             const std::vector<std::optional<int64_t>>& operand_axes,
-             const std::vector<std::optional<int64_t>>& output_axes, int64_t degree);
+// An iteration dim of a call that can be partitioned (further), and what it leads: per operand and
+// per output the axis, counted from the end, that its pieces are pieces of.
+struct SplittableDim {
+  int dim = -1;  // in the Declaration
+  int64_t size = 1;
+  int64_t degree = 1;  // so far
+  std::vector<std::optional<int64_t>> operand_axes, output_axes;
+  friend bool operator==(const SplittableDim&, const SplittableDim&) = default;
+};
+// All of a call, in the order of the declaration; none for leaves, parallel operators, and calls
+// that do not type-check.
+std::vector<SplittableDim> SplittableDims(const Operator& op,
+                                          const std::vector<TensorType>& operands);
 
 // The attributes of a pattern node under a binding. `operand_rank` is the rank of its operand 0.
 absl::StatusOr<Operator> InstantiateOperator(const PatternNode& node, const Binding& binding,

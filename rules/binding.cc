@@ -1,0 +1,265 @@
+// Rules under an assignment of their variables.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/type_inference.h"
+#include "rules/conditions.h"
+#include "rules/rule.h"
+
+namespace isomer {
+namespace {
+
+int64_t Bound(const Binding& binding, const std::string& name) {
+  const auto found = binding.variables.find(name);
+  return found == binding.variables.end() ? 0 : found->second;
+}
+
+// The dim of an input along an axis counted from the end; null if it has none.
+const Dim* DimAt(const Binding& binding, int input, int64_t axis) {
+  const std::vector<Dim>& dims = binding.inputs[input].dims;
+  const int64_t at = axis < 0 ? axis + static_cast<int64_t>(dims.size()) : -1;
+  return at >= 0 && at < static_cast<int64_t>(dims.size()) ? &dims[at] : nullptr;
+}
+
+int64_t AxisOf(const IntExpr& size_of, const Binding& binding) {
+  return size_of.variable.empty() ? size_of.constant : Bound(binding, size_of.variable);
+}
+
+bool SplitHolds(const Condition& condition, const Binding& binding, const SourceCall& call) {
+  const auto [op, operands] = call(condition.node);
+  auto values = [&](const std::vector<std::optional<IntExpr>>& axes) {
+    std::vector<std::optional<int64_t>> result;
+    for (const auto& axis : axes) {
+      result.push_back(axis.has_value() ? std::optional(Evaluate(*axis, binding)) : std::nullopt);
+    }
+    return result;
+  };
+  const auto operand_axes = values(condition.operand_axes),
+             output_axes = values(condition.output_axes);
+  const int64_t degree = Evaluate(condition.left, binding);
+  for (const SplittableDim& dim : SplittableDims(op, operands)) {
+    if (dim.operand_axes == operand_axes && dim.output_axes == output_axes) {
+      return degree > 0 && dim.size % (dim.degree * degree) == 0;
+    }
+  }
+  return false;
+}
+
+bool Holds(const Condition& condition, const Binding& binding, const SourceCall& call) {
+  // A size along an axis that an input lacks satisfies no comparison.
+  for (const IntExpr* expr : {&condition.left, &condition.right}) {
+    if (expr->kind == IntExpr::Kind::kSizeOf &&
+        DimAt(binding, expr->input, AxisOf(*expr, binding)) == nullptr) {
+      return false;
+    }
+  }
+  switch (condition.kind) {
+    case Condition::Kind::kEqual:
+      return Evaluate(condition.left, binding) == Evaluate(condition.right, binding);
+    case Condition::Kind::kNotEqual:
+      return Evaluate(condition.left, binding) != Evaluate(condition.right, binding);
+    case Condition::Kind::kAtMost:
+      return Evaluate(condition.left, binding) <= Evaluate(condition.right, binding);
+    case Condition::Kind::kDivides: {
+      const Dim* dim = DimAt(binding, condition.input, Evaluate(condition.right, binding));
+      const int64_t degree = Evaluate(condition.left, binding);
+      return dim != nullptr && degree > 0 && dim->size % (dim->degree * degree) == 0;
+    }
+    case Condition::Kind::kSameType:
+      return binding.inputs[condition.input] == binding.inputs[condition.input_b];
+    case Condition::Kind::kSplitsDim:
+      return SplitHolds(condition, binding, call);
+  }
+  return false;
+}
+
+bool VariablesAreSound(const Rule& rule, const Binding& binding) {
+  for (const RuleVariable& variable : rule.variables) {
+    const auto found = binding.variables.find(variable.name);
+    const bool bound = found != binding.variables.end();
+    switch (variable.kind) {
+      case VariableKind::kAxis:
+        if (!bound || found->second >= 0) return false;
+        break;
+      case VariableKind::kDegree:
+      case VariableKind::kSize:
+        if (!bound || found->second < 1) return false;
+        break;
+      case VariableKind::kNumber:
+        if (binding.numbers.count(variable.name) == 0) return false;
+        break;
+      case VariableKind::kAttribute:
+        if (binding.attributes.count(variable.name) == 0) return false;
+        break;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t Evaluate(const IntExpr& expr, const Binding& binding) {
+  switch (expr.kind) {
+    case IntExpr::Kind::kConstant:
+      return expr.constant;
+    case IntExpr::Kind::kVariable:
+      return Bound(binding, expr.variable);
+    case IntExpr::Kind::kSizeOf: {
+      const Dim* dim = DimAt(binding, expr.input, AxisOf(expr, binding));
+      return dim == nullptr ? 0 : dim->size;
+    }
+    case IntExpr::Kind::kProduct: {
+      int64_t product = 0;  // An overflow is no degree.
+      return __builtin_mul_overflow(Bound(binding, expr.variable), Bound(binding, expr.factor),
+                                    &product)
+                 ? 0
+                 : product;
+    }
+  }
+  return 0;
+}
+
+double Evaluate(const NumberExpr& expr, const Binding& binding) {
+  double value = expr.constant;
+  for (const std::string& name : expr.variables) {
+    const auto found = binding.numbers.find(name);
+    value *= found == binding.numbers.end() ? 1 : found->second;
+  }
+  return value;
+}
+
+std::vector<SplittableDim> SplittableDims(const Operator& op,
+                                          const std::vector<TensorType>& operands) {
+  std::vector<SplittableDim> result;
+  if (IsLeaf(op.kind()) || IsParallel(op.kind())) return result;
+  const absl::StatusOr<Sharding> sharding = InferSharding(op, operands);
+  if (!sharding.ok()) return result;
+  const Declaration& d = sharding->declaration;
+  const int num_operands = static_cast<int>(operands.size());
+  const int num_outputs = static_cast<int>(d.outputs.size());
+  std::vector<bool> usable(d.dims.size());
+  for (size_t v = 0; v < d.dims.size(); ++v) {
+    usable[v] = d.IsPartitionable(static_cast<int>(v));
+    result.push_back({.dim = static_cast<int>(v),
+                      .size = d.dims[v].size.value(),
+                      .degree = sharding->degrees[v],
+                      .operand_axes = std::vector<std::optional<int64_t>>(num_operands),
+                      .output_axes = std::vector<std::optional<int64_t>>(num_outputs)});
+  }
+  auto note = [&](int lead, int64_t axis, auto axes, int slot) {
+    if (lead < 0) return;
+    std::optional<int64_t>& entry = (result[lead].*axes)[slot];
+    if (entry.has_value()) usable[lead] = false;  // It leads two dims of one tensor.
+    entry = axis;
+  };
+  for (int o = 0; o < num_operands; ++o) {
+    const int rank = operands[o].rank();
+    for (int i = 0; i < rank; ++i) {
+      note(d.LeadOfOperandDim(o, i), i - rank, &SplittableDim::operand_axes, o);
+    }
+  }
+  for (int t = 0; t < num_outputs; ++t) {
+    const int rank = static_cast<int>(d.outputs[t].size());
+    for (int i = 0; i < rank; ++i) {
+      note(d.LeadOfOutputDim(t, i), i - rank, &SplittableDim::output_axes, t);
+    }
+  }
+  std::erase_if(result, [&](const SplittableDim& dim) { return !usable[dim.dim]; });
+  return result;
+}
+
+bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call) {
+  std::vector<int> ranks;
+  for (const TensorType& type : binding.inputs) ranks.push_back(type.rank());
+  if (std::find(rule.ranks.begin(), rule.ranks.end(), ranks) == rule.ranks.end()) return false;
+  return VariablesAreSound(rule, binding) &&
+         std::all_of(rule.conditions.begin(), rule.conditions.end(),
+                     [&](const Condition& c) { return Holds(c, binding, call); });
+}
+
+bool Admits(const Rule& rule, const Binding& binding) {
+  const bool needs_source =
+      std::any_of(rule.conditions.begin(), rule.conditions.end(),
+                  [](const Condition& c) { return c.kind == Condition::Kind::kSplitsDim; });
+  absl::StatusOr<Graph> source;
+  if (needs_source) {
+    source = InstantiatePattern(rule.source, binding);
+    if (!source.ok()) return false;
+  }
+  return Admits(rule, binding, [&](int index) {
+    const Node& node = source->node(static_cast<int>(binding.inputs.size()) + index);
+    std::vector<TensorType> types;
+    for (TensorRef input : node.inputs) types.push_back(source->type(input));
+    return std::make_pair(node.op, types);
+  });
+}
+
+absl::StatusOr<Operator> InstantiateOperator(const PatternNode& node, const Binding& binding,
+                                             int operand_rank) {
+  Operator op(node.kind);
+  for (const AttributePattern& attribute : node.attributes) {
+    if (auto* expr = std::get_if<IntExpr>(&attribute.value)) {
+      op.Set(attribute.name, Evaluate(*expr, binding));
+    } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+      op.Set(attribute.name, Evaluate(*number, binding));
+    } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
+      std::vector<Extent> extents;
+      for (const IntExpr& expr : *list) extents.push_back(Evaluate(expr, binding));
+      op.Set(attribute.name, extents);
+    } else if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
+      std::vector<int64_t> perm(operand_rank);
+      for (int i = 0; i < operand_rank; ++i) perm[i] = i;
+      ISOMER_ASSIGN_OR_RETURN(const int a, NormalizeAxis(swap->a, operand_rank));
+      ISOMER_ASSIGN_OR_RETURN(const int b, NormalizeAxis(swap->b, operand_rank));
+      std::swap(perm[a], perm[b]);
+      op.Set(attribute.name, perm);
+    } else {
+      const std::string& name = std::get<AttributeVariable>(attribute.value).name;
+      const auto found = binding.attributes.find(name);
+      if (found == binding.attributes.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("attribute variable '", name, "' is not bound"));
+      }
+      op.Set(attribute.name, found->second);
+    }
+  }
+  ISOMER_RETURN_IF_ERROR(NormalizeAttributes(&op));
+  return op;
+}
+
+absl::StatusOr<Graph> InstantiatePattern(const Pattern& pattern, const Binding& binding) {
+  Graph graph;
+  for (size_t i = 0; i < binding.inputs.size(); ++i) {
+    ISOMER_RETURN_IF_ERROR(ValidateTensorType(binding.inputs[i]));
+    graph.AddInput(absl::StrCat("x", i), binding.inputs[i]);
+  }
+  const int num_inputs = static_cast<int>(binding.inputs.size());
+  auto tensor = [&](PatternRef ref) {
+    return ref.node < 0 ? TensorRef{{ref.index}, 0} : TensorRef{{num_inputs + ref.node}, ref.index};
+  };
+  for (const PatternNode& node : pattern.nodes) {
+    std::vector<TensorRef> inputs;
+    for (PatternRef ref : node.inputs) {
+      inputs.push_back(tensor(ref));
+      // Split may have fewer outputs than the pattern says, if its sizes do.
+      if (!graph.Contains(inputs.back())) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("output ", ref.index, " of pattern node ", ref.node, " does not exist"));
+      }
+    }
+    ISOMER_ASSIGN_OR_RETURN(Operator op,
+                            InstantiateOperator(node, binding, graph.type(inputs[0]).rank()));
+    ISOMER_RETURN_IF_ERROR(graph.Add(std::move(op), std::move(inputs)).status());
+  }
+  for (size_t i = 0; i < pattern.outputs.size(); ++i) {
+    const TensorRef output = tensor(pattern.outputs[i]);
+    if (!graph.Contains(output)) {
+      return absl::InvalidArgumentError(absl::StrCat("pattern output ", i, " does not exist"));
+    }
+    graph.AddOutput(absl::StrCat("y", i), output);
+  }
+  return graph;
+}
+
+}  // namespace isomer

@@ -1,0 +1,266 @@
+// What makes a rule well formed, so that nothing after loading has to look again.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+#include "rules/rule.h"
+
+namespace isomer {
+namespace {
+
+constexpr int kMaxInputs = 64, kMaxNodes = 64, kMaxRank = 16;
+
+class RuleValidator {
+ public:
+  explicit RuleValidator(const Rule& rule) : rule_(rule) {}
+
+  absl::Status Validate() {
+    if (rule_.num_inputs < 1 || rule_.num_inputs > kMaxInputs) {
+      return absl::InvalidArgumentError(absl::StrCat("has ", rule_.num_inputs, " inputs"));
+    }
+    for (const RuleVariable& variable : rule_.variables) {
+      if (variable.name.empty() || !variables_.emplace(variable.name, variable.kind).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("variable '", variable.name, "' is declared twice"));
+      }
+    }
+    ISOMER_RETURN_IF_ERROR(CheckRanks());
+    ISOMER_RETURN_IF_ERROR(CheckPattern(rule_.source, "source"));
+    ISOMER_RETURN_IF_ERROR(CheckPattern(rule_.target, "target"));
+    if (rule_.source.outputs.empty() ||
+        rule_.source.outputs.size() != rule_.target.outputs.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("has ", rule_.source.outputs.size(),
+                                                     " source and ", rule_.target.outputs.size(),
+                                                     " target outputs"));
+    }
+    for (const Condition& condition : rule_.conditions) {
+      if (absl::Status status = CheckCondition(condition); !status.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("condition ", condition.ToString(), ": ", status.message()));
+      }
+    }
+    // An attribute variable takes its value from the source.
+    for (const auto& [name, kind] : variables_) {
+      if (kind == VariableKind::kAttribute && source_attributes_.count(name) == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("attribute variable '", name, "' is not in the source"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckRanks() const {
+    if (rule_.ranks.empty()) return absl::InvalidArgumentError("has no rank vectors");
+    for (const std::vector<int>& vector : rule_.ranks) {
+      const bool fits = static_cast<int>(vector.size()) == rule_.num_inputs &&
+                        std::all_of(vector.begin(), vector.end(),
+                                    [](int rank) { return rank >= 0 && rank <= kMaxRank; });
+      if (!fits)
+        return absl::InvalidArgumentError("has a rank vector that does not fit its inputs");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckPattern(const Pattern& pattern, absl::string_view side) {
+    if (pattern.nodes.size() > kMaxNodes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(side, " has ", pattern.nodes.size(), " nodes"));
+    }
+    for (int n = 0; n < static_cast<int>(pattern.nodes.size()); ++n) {
+      if (absl::Status status = CheckNode(pattern, n, side); !status.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(side, " node ", n, ": ", status.message()));
+      }
+    }
+    for (PatternRef ref : pattern.outputs) {
+      if (absl::Status status = CheckRef(ref, static_cast<int>(pattern.nodes.size()));
+          !status.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(side, " outputs: ", status.message()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // `end`: nodes before it may be used.
+  absl::Status CheckRef(PatternRef ref, int end) const {
+    if (ref.node < 0 ? ref.index < 0 || ref.index >= rule_.num_inputs
+                     : ref.node >= end || ref.index < 0 || ref.index >= 64) {
+      return absl::InvalidArgumentError(ref.node < 0
+                                            ? absl::StrCat("there is no input ", ref.index)
+                                            : absl::StrCat("uses node ", ref.node, " (output ",
+                                                           ref.index, "), which is not before it"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckNode(const Pattern& pattern, int n, absl::string_view side) {
+    const PatternNode& node = pattern.nodes[n];
+    const int operands = static_cast<int>(node.inputs.size());
+    if (IsLeaf(node.kind))
+      return absl::InvalidArgumentError(
+          absl::StrCat(OpName(node.kind), " is no operator of rules"));
+    if (operands < MinOperands(node.kind) || operands > MaxOperands(node.kind)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(OpName(node.kind), " has ", operands, " operands"));
+    }
+    for (PatternRef ref : node.inputs) ISOMER_RETURN_IF_ERROR(CheckRef(ref, n));
+    // Instantiating the attributes with stand-in values lets the operator list judge them.
+    Operator op(node.kind);
+    for (const AttributePattern& attribute : node.attributes) {
+      if (op.Find(attribute.name) != nullptr) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("attribute '", attribute.name, "' occurs twice"));
+      }
+      ISOMER_RETURN_IF_ERROR(CheckAttribute(attribute, side == "source", &op));
+    }
+    if (!std::is_sorted(node.attributes.begin(), node.attributes.end(),
+                        [](const auto& a, const auto& b) { return a.name < b.name; })) {
+      return absl::InvalidArgumentError("attributes are not sorted by name");
+    }
+    return NormalizeAttributes(&op);
+  }
+
+  absl::Status CheckAttribute(const AttributePattern& attribute, bool is_source, Operator* op) {
+    if (auto* expr = std::get_if<IntExpr>(&attribute.value)) {
+      ISOMER_RETURN_IF_ERROR(CheckInt(*expr));
+      if (attribute.name == "axis" && !IsAxis(*expr)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("axis is ", expr->ToString(), "; axes count from the end"));
+      }
+      op->Set(attribute.name, int64_t{1});
+    } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+      for (const std::string& name : number->variables) {
+        ISOMER_RETURN_IF_ERROR(CheckVariable(name, {VariableKind::kNumber}));
+      }
+      op->Set(attribute.name, 1.0);
+    } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
+      for (const IntExpr& item : *list) ISOMER_RETURN_IF_ERROR(CheckInt(item));
+      if (attribute.name != "sizes")
+        return absl::InvalidArgumentError("only 'sizes' is a list of expressions");
+      op->Set(attribute.name, std::vector<Extent>(list->size(), 1));
+    } else if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
+      if (attribute.name != "perm" || swap->a >= 0 || swap->b >= 0 || swap->a == swap->b) {
+        return absl::InvalidArgumentError("swap() is a perm of two axes counted from the end");
+      }
+      op->Set(attribute.name, std::vector<int64_t>());
+    } else {
+      const std::string& name = std::get<AttributeVariable>(attribute.value).name;
+      ISOMER_RETURN_IF_ERROR(CheckVariable(name, {VariableKind::kAttribute}));
+      if (is_source) source_attributes_.insert(name);
+      return SetStandIn(attribute.name, op);
+    }
+    return absl::OkStatus();
+  }
+
+  // Some value of the type that the attribute has; an unknown attribute is left to
+  // NormalizeAttributes.
+  absl::Status SetStandIn(const std::string& name, Operator* op) const {
+    const AttributeValue stand_ins[] = {int64_t{1}, 1.0, std::vector<int64_t>{1},
+                                        std::vector<Extent>{1}};
+    for (const AttributeValue& value : stand_ins) {
+      Operator probe(op->kind(), {{name, value}});
+      const std::string message(NormalizeAttributes(&probe).message());
+      if (!absl::StrContains(message, "wrong type")) {
+        op->Set(name, value);
+        return absl::OkStatus();
+      }
+    }
+    return absl::InvalidArgumentError(absl::StrCat("attribute '", name, "' takes no variable"));
+  }
+
+  bool IsAxis(const IntExpr& expr) const {
+    if (expr.kind == IntExpr::Kind::kConstant) return expr.constant < 0;
+    const auto found = variables_.find(expr.variable);
+    return expr.kind == IntExpr::Kind::kVariable && found != variables_.end() &&
+           found->second == VariableKind::kAxis;
+  }
+
+  absl::Status CheckVariable(const std::string& name, const std::set<VariableKind>& kinds) const {
+    const auto found = variables_.find(name);
+    if (found == variables_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("variable '", name, "' is not declared"));
+    }
+    if (kinds.count(found->second) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("variable '", name, "' is of another kind"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckInt(const IntExpr& expr) const {
+    const std::set<VariableKind> integers = {VariableKind::kAxis, VariableKind::kDegree,
+                                             VariableKind::kSize};
+    switch (expr.kind) {
+      case IntExpr::Kind::kConstant:
+        return absl::OkStatus();
+      case IntExpr::Kind::kVariable:
+        return CheckVariable(expr.variable, integers);
+      case IntExpr::Kind::kProduct:
+        ISOMER_RETURN_IF_ERROR(CheckVariable(expr.variable, integers));
+        return CheckVariable(expr.factor, integers);
+      case IntExpr::Kind::kSizeOf:
+        if (expr.input < 0 || expr.input >= rule_.num_inputs) {
+          return absl::InvalidArgumentError(absl::StrCat("there is no input ", expr.input));
+        }
+        if (!expr.variable.empty()) return CheckVariable(expr.variable, {VariableKind::kAxis});
+        return expr.constant < 0 ? absl::OkStatus()
+                                 : absl::InvalidArgumentError("axes count from the end");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckInput(int input) const {
+    if (input >= 0 && input < rule_.num_inputs) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("there is no input ", input));
+  }
+
+  absl::Status CheckCondition(const Condition& condition) const {
+    ISOMER_RETURN_IF_ERROR(CheckInt(condition.left));
+    ISOMER_RETURN_IF_ERROR(CheckInt(condition.right));
+    switch (condition.kind) {
+      case Condition::Kind::kEqual:
+      case Condition::Kind::kNotEqual:
+      case Condition::Kind::kAtMost:
+        return absl::OkStatus();
+      case Condition::Kind::kDivides:
+        if (!IsAxis(condition.right)) return absl::InvalidArgumentError("the axis is no axis");
+        return CheckInput(condition.input);
+      case Condition::Kind::kSameType:
+        ISOMER_RETURN_IF_ERROR(CheckInput(condition.input));
+        return CheckInput(condition.input_b);
+      case Condition::Kind::kSplitsDim:
+        return CheckSplit(condition);
+    }
+    return absl::InvalidArgumentError("of an unknown kind");
+  }
+
+  absl::Status CheckSplit(const Condition& condition) const {
+    if (condition.node < 0 || condition.node >= static_cast<int>(rule_.source.nodes.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("there is no source node ", condition.node));
+    }
+    if (rule_.reversible)
+      return absl::InvalidArgumentError("a reversible rule cannot speak of source nodes");
+    if (condition.operand_axes.size() != rule_.source.nodes[condition.node].inputs.size()) {
+      return absl::InvalidArgumentError("needs an entry for every operand");
+    }
+    for (const auto* axes : {&condition.operand_axes, &condition.output_axes}) {
+      for (const std::optional<IntExpr>& axis : *axes) {
+        if (axis.has_value() && !IsAxis(*axis))
+          return absl::InvalidArgumentError("an entry is no axis");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Rule& rule_;
+  std::map<std::string, VariableKind> variables_;
+  std::set<std::string> source_attributes_;
+};
+
+}  // namespace
+
+absl::Status ValidateRule(const Rule& rule) { return RuleValidator(rule).Validate(); }
+
+}  // namespace isomer
