@@ -144,7 +144,8 @@ absl::Status ParseNode(LineParser& line, int expected_id, std::vector<Node>* nod
   if (!line.Consume(":")) return absl::InvalidArgumentError("': type' is expected");
   // A type ends at a comma outside of brackets, or at the comment.
   while (true) {
-    std::string text = absl::StrCat(line.Until("]"), line.Consume("]") ? "]" : "");
+    std::string text(line.Until("]"));
+    if (line.Consume("]")) text += "]";
     while (!line.rest().empty() && !absl::StartsWith(line.rest(), ",") &&
            !absl::StartsWith(absl::StripLeadingAsciiWhitespace(line.rest()), "#")) {
       const absl::string_view word = line.Word();

@@ -50,7 +50,12 @@ absl::StatusOr<TensorType> InferParallelType(const Operator& op,
   }
   int axis = 0;
   if (op.Find("axis") != nullptr) {
-    ISOMER_ASSIGN_OR_RETURN(axis, NormalizeAxis(op.Int("axis"), type.rank()));
+    absl::StatusOr<int> normalized = NormalizeAxis(op.Int("axis"), type.rank());
+    if (!normalized.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(op.ToString(), ": ", normalized.status().message()));
+    }
+    axis = *normalized;
   }
   auto does_not_divide = [&](absl::string_view what, int64_t value) {
     return absl::InvalidArgumentError(absl::StrCat(op.ToString(), " of ", operands[0].ToString(),

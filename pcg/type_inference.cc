@@ -32,6 +32,16 @@ absl::Status CheckDataTypes(const Operator& op, absl::Span<const TensorType> ope
   return absl::OkStatus();
 }
 
+// What operand dim i is in the iteration space, for messages: "2 (y, spatial)".
+std::string DescribeOperandDim(const Declaration& d, int operand, int i) {
+  for (const Access& access : d.accesses) {
+    if (access.tensor != operand || access.indices[i].terms.empty()) continue;
+    const IterationDim& dim = d.dims[access.indices[i].terms[0].first];
+    return absl::StrCat(i, " (", dim.name, ", ", DimKindName(dim.kind), ")");
+  }
+  return absl::StrCat(i);
+}
+
 // Unifies the degrees of operand dims with those of the iteration dims that lead them.
 absl::Status UnifyDegrees(const Operator& op, absl::Span<const TensorType> operands, Sharding* s) {
   const Declaration& d = s->declaration;
@@ -42,12 +52,9 @@ absl::Status UnifyDegrees(const Operator& op, absl::Span<const TensorType> opera
       const int64_t degree = operands[o].dims[i].degree;
       const int lead = d.LeadOfOperandDim(static_cast<int>(o), i);
       if (degree != 1 && (lead < 0 || !d.IsPartitionable(lead))) {
-        const std::string name = lead < 0 ? absl::StrCat(i)
-                                          : absl::StrCat(i, " (", d.dims[lead].name, ", ",
-                                                         DimKindName(d.dims[lead].kind), ")");
         return absl::InvalidArgumentError(absl::StrCat(
-            op.name(), ": dim ", name, " of operand ", o, " cannot be partitioned, but ",
-            operands[o].ToString(), " has degree ", degree));
+            op.name(), ": dim ", DescribeOperandDim(d, static_cast<int>(o), i), " of operand ", o,
+            " cannot be partitioned, but ", operands[o].ToString(), " has degree ", degree));
       }
       if (lead < 0) continue;
       if (seen[lead] && s->degrees[lead] != degree) {
@@ -57,6 +64,14 @@ absl::Status UnifyDegrees(const Operator& op, absl::Span<const TensorType> opera
       }
       seen[lead] = true;
       s->degrees[lead] = degree;
+    }
+  }
+  // The lead of a merged dim (heads x features, groups x channels) is smaller than the dim.
+  for (size_t v = 0; v < d.dims.size(); ++v) {
+    if (d.dims[v].size.value() % s->degrees[v] != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": degree ", s->degrees[v],
+                                                     " does not divide dim ", d.dims[v].name,
+                                                     " of size ", d.dims[v].size.ToString()));
     }
   }
   return absl::OkStatus();
