@@ -1,0 +1,28 @@
+#ifndef ISOMER_MODELS_LOAD_H_
+#define ISOMER_MODELS_LOAD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+struct LoadOptions {
+  int64_t batch_size = 0;  // 0: as the model has it; --batch_size
+  // Lines that the user should see although nothing is wrong; null: dropped.
+  std::vector<std::string>* notes = nullptr;
+};
+
+// The MODEL of the command lines:
+//   zoo:NAME?key=value&..   a network of models/zoo
+//   FILE                    an .onnx file; a model file of Isomer (binary or text); a graph in the
+//                           text form of pcg/graph.h. Told apart by their contents.
+// Errors are one line that begins with the file or zoo name.
+absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& options = {});
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_LOAD_H_

@@ -1,0 +1,26 @@
+#ifndef ISOMER_MODELS_LOSS_H_
+#define ISOMER_MODELS_LOSS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+// Makes `model` trainable: adds the scalar output `loss` of its first output, and the input that
+// the loss compares it with. The outputs that were there stay.
+//
+//   kind           new input                        loss
+//   cross_entropy  labels, int64, without the       mean over samples of the cross-entropy
+//                  output's last dim                of softmax(output)
+//   mse            target, of the output's shape    mean of (output - target)^2
+//   auto           cross_entropy for an output [N, C] that is called logits, else mse
+//
+// A model that has a loss is left as it is by `auto`, and refused by the others, as are models
+// without a fitting output and models with a leaf or output of the name that would be added.
+// REQUIRES: the types of the model are sequential.
+absl::Status AttachLoss(Model* model, absl::string_view kind);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_LOSS_H_

@@ -1,0 +1,108 @@
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "models/zoo/model_builder.h"
+#include "models/zoo/zoo.h"
+
+namespace isomer {
+namespace {
+
+// What PyTorch uses unless told otherwise, as the float32 that ONNX files hold.
+constexpr double kLayerNormEpsilon = 1e-5f;
+
+// A post-LN transformer encoder (Vaswani et al., 2017; Devlin et al., 2019), without dropout and
+// mask: node by node what bert_tiny.onnx imports to, at any size.
+class EncoderBuilder {
+ public:
+  explicit EncoderBuilder(const ZooArguments& arguments)
+      : layers_(arguments.at("layers")),
+        hidden_(arguments.at("hidden")),
+        heads_(arguments.at("heads")),
+        intermediate_(arguments.at("intermediate")),
+        vocabulary_(arguments.at("vocabulary")),
+        sequence_(arguments.at("seq")),
+        batch_(arguments.at("batch")) {}
+
+  absl::StatusOr<Model> Build() {
+    if (hidden_ % heads_ != 0) {
+      b_.Fail(absl::InvalidArgumentError(
+          absl::StrCat("hidden=", hidden_, " does not divide into heads=", heads_)));
+    }
+    TensorRef x = Embedding();
+    for (int64_t layer = 0; layer < layers_; ++layer) x = Layer(x, absl::StrCat("layer", layer));
+    b_.Output("encoded", x);
+    return b_.Build();
+  }
+
+ private:
+  TensorRef Norm(TensorRef x, const std::string& name) {
+    const TensorRef weight = b_.Weight(name + ".weight", {hidden_});
+    const TensorRef bias = b_.Weight(name + ".bias", {hidden_});
+    return b_.Call({OpKind::kLayerNorm, {{"epsilon", kLayerNormEpsilon}}}, {x, weight, bias}, name);
+  }
+
+  // Without a vocabulary the embedded tokens are the input.
+  TensorRef Embedding() {
+    if (vocabulary_ == 0) return b_.Input("embedded", {batch_, sequence_, hidden_});
+    const TensorRef ids = b_.Input("input_ids", {batch_, sequence_}, DataType::kInt64);
+    const TensorRef table = b_.Weight("embedding/tokens.weight", {vocabulary_, hidden_});
+    const TensorRef tokens = b_.Call(OpKind::kEmbedding, {table, ids}, "embedding/tokens");
+    const TensorRef positions = b_.Weight("embedding/positions.weight", {1, sequence_, hidden_});
+    return Norm(b_.Call(OpKind::kAdd, {tokens, positions}, "embedding/sum"), "embedding/norm");
+  }
+
+  // [batch, sequence, hidden] -> [batch, heads, ...] with the last dims in the order `perm` gives.
+  TensorRef SplitHeads(TensorRef x, std::vector<int64_t> perm, const std::string& name) {
+    x = b_.Reshape(x, {batch_, sequence_, heads_, hidden_ / heads_}, name + "/split");
+    return b_.Transpose(x, std::move(perm), name + "/heads");
+  }
+
+  TensorRef Attention(TensorRef x, const std::string& name) {
+    const TensorRef query = b_.Linear(x, hidden_, hidden_, name + "/query");
+    const TensorRef q = SplitHeads(query, {0, 2, 1, 3}, name + "/query");
+    const TensorRef key = b_.Linear(x, hidden_, hidden_, name + "/key");
+    const TensorRef k_split =
+        b_.Reshape(key, {batch_, sequence_, heads_, hidden_ / heads_}, name + "/key/split");
+    const TensorRef value = b_.Linear(x, hidden_, hidden_, name + "/value");
+    const TensorRef v = SplitHeads(value, {0, 2, 1, 3}, name + "/value");
+    // The heads and the transpose of the keys in one, as the exporter writes it.
+    const TensorRef k = b_.Transpose(k_split, {0, 2, 3, 1}, name + "/key/heads");
+    const double factor = 1 / std::sqrt(static_cast<double>(hidden_ / heads_));
+    const TensorRef scores =
+        b_.Call({OpKind::kScale, {{"factor", factor}}},
+                {b_.Call(OpKind::kMatMul, {q, k}, name + "/scores")}, name + "/scaled_scores");
+    const TensorRef probabilities =
+        b_.Call({OpKind::kSoftmax, {{"axis", int64_t{-1}}}}, {scores}, name + "/probabilities");
+    TensorRef context = b_.Call(OpKind::kMatMul, {probabilities, v}, name + "/context");
+    context = b_.Transpose(context, {0, 2, 1, 3}, name + "/context/rows");
+    context = b_.Reshape(context, {batch_, sequence_, hidden_}, name + "/context/merged");
+    return b_.Linear(context, hidden_, hidden_, name + "/output");
+  }
+
+  TensorRef FeedForward(TensorRef x, const std::string& name) {
+    x = b_.Linear(x, hidden_, intermediate_, name + "/intermediate");
+    x = b_.Call(OpKind::kGelu, {x}, name + "/gelu");
+    return b_.Linear(x, intermediate_, hidden_, name + "/output");
+  }
+
+  TensorRef Layer(TensorRef x, const std::string& name) {
+    const TensorRef attention = Attention(x, name + "/attention");
+    x = Norm(b_.Call(OpKind::kAdd, {x, attention}, name + "/attention/residual"),
+             name + "/attention/norm");
+    const TensorRef feed_forward = FeedForward(x, name + "/feed_forward");
+    return Norm(b_.Call(OpKind::kAdd, {x, feed_forward}, name + "/feed_forward/residual"),
+                name + "/feed_forward/norm");
+  }
+
+  const int64_t layers_, hidden_, heads_, intermediate_, vocabulary_, sequence_, batch_;
+  ModelBuilder b_;
+};
+
+}  // namespace
+
+absl::StatusOr<Model> BuildEncoder(const ZooArguments& arguments) {
+  return EncoderBuilder(arguments).Build();
+}
+
+}  // namespace isomer
