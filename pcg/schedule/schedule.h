@@ -66,7 +66,7 @@ enum class BufferRole {
 
 struct Buffer {
   BufferRole role;
-  TensorRef tensor;  // the tensor, or the tensor of whose gradient this is a share
+  TensorRef tensor;   // the tensor, or the tensor of whose gradient this is a share
   int32_t shard = 0;  // row-major in [dims.., copies, partials] of the tensor
   int32_t device = 0;
   DataType dtype = DataType::kFloat32;
@@ -80,7 +80,8 @@ enum class TaskKind {
   kLoad,
   kFeed,
   kCompute,          // reads: operands; writes: outputs
-  kComputeGradient,  // reads: operands, outputs, gradients of outputs; writes: gradients of operands
+  kComputeGradient,  // reads: operands, outputs, gradients of outputs; writes: gradients of
+                     // operands
   kFill,             // writes[0] = value
   kAccumulate,       // writes[0] += reads[0]
   kLocal,            // transfers on one device
@@ -103,19 +104,19 @@ struct Task {
   Phase phase;
   NodeId node;         // the operator it is part of
   int32_t shard = -1;  // compute, compute_gradient: which task of the node (shard of output 0)
-  std::vector<int32_t> devices;  // one, or the group of a communication, ascending
+  std::vector<int32_t> devices = {};  // one, or the group of a communication, ascending
   // A compute_gradient has kNoBuffer for values it does not need and gradients nobody wants.
-  std::vector<BufferId> reads, writes;
+  std::vector<BufferId> reads = {}, writes = {};
   // kLocal, kSendReceive: (index in reads, index in writes). The box both share is moved; a write
   // is the sum of what it receives, zero elsewhere.
-  std::vector<std::pair<int32_t, int32_t>> transfers;
+  std::vector<std::pair<int32_t, int32_t>> transfers = {};
   double value = 0;  // kFill
   double flops = 0;
   // Of one device: compute: bytes of everything read and written. all_reduce: of the buffer;
   // all_gather: of the result; reduce_scatter, all_to_all: of the operand. send_receive: bytes that
   // cross between devices, in total.
   int64_t bytes = 0;
-  std::vector<int32_t> deps;  // earlier tasks that must be done; ascending
+  std::vector<int32_t> deps = {};  // earlier tasks that must be done; ascending
 };
 
 // How copies of a parameter are kept equal.
@@ -128,8 +129,8 @@ enum class UpdateMethod {
 struct ScheduleOptions {
   bool training = true;
   int64_t num_devices = 1;
-  std::string loss;     // the graph output to minimise; needed for training
-  double seed = 1;      // gradient of the loss
+  std::string loss;  // the graph output to minimise; needed for training
+  double seed = 1;   // gradient of the loss
   UpdateMethod update = UpdateMethod::kAllReduce;
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
@@ -138,7 +139,7 @@ struct ScheduleOptions {
 struct Schedule {
   ScheduleOptions options;
   std::vector<Buffer> buffers;
-  std::vector<Task> tasks;  // in global order
+  std::vector<Task> tasks;                     // in global order
   std::vector<std::vector<int32_t>> programs;  // per device: its tasks, ascending
   // Shards of every tensor that has buffers, in row-major order of [dims.., copies, partials].
   std::map<TensorRef, std::vector<BufferId>> shards;
@@ -149,9 +150,9 @@ struct Schedule {
   // The host evaluates the graph from leaves to `tensor` (HostNodes are the operators in between).
   struct HostTensor {
     TensorRef tensor;
-    std::vector<NodeId> leaves;
-    std::vector<NodeId> operators;  // in topological order
-    std::vector<BufferId> gradients;  // training, parameters: per shard, after synchronisation
+    std::vector<NodeId> leaves = {};
+    std::vector<NodeId> operators = {};    // in topological order
+    std::vector<BufferId> gradients = {};  // training, parameters: per shard, after synchronisation
   };
   std::vector<HostTensor> parameters, inputs;
 

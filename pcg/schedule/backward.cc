@@ -1,0 +1,227 @@
+// Backward lowering: reverse-mode differentiation of the forward tasks, at the level of buffers.
+//
+// Every forward task is a function from the buffers it reads to those it writes, so walking the
+// tasks backwards and summing what each contributes gives the gradient of the loss with respect to
+// every buffer, whatever copies and partials the tensors have: a buffer that is one of c copies
+// gets its own share of the gradient, a buffer that is a partial gets the whole (tensor_type.h).
+// The transfers of a move are reversed and recognised afresh, which makes the collectives dual.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/builder.h"
+#include "pcg/support/check.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/work.h"
+
+namespace isomer {
+namespace {
+
+class BackwardLowering {
+ public:
+  explicit BackwardLowering(ScheduleBuilder* builder)
+      : builder_(*builder), num_forward_tasks_(builder->schedule().tasks.size()) {
+    FindWanted();
+  }
+  absl::Status Run();
+
+ private:
+  void FindWanted();
+  absl::Status Seed();
+  void ReverseCompute(const Task& task);
+  void ReverseMove(const Task& task);
+  // Adds a share to the gradient of `buffer`.
+  void Contribute(BufferId buffer, BufferId share, NodeId node);
+  // The gradient of a buffer nobody contributed to: zeros.
+  BufferId GradientOrZero(BufferId buffer, NodeId node);
+  void Fill(BufferId buffer, double value, NodeId node);
+  void Synchronise(Schedule::HostTensor* parameter);
+
+  ScheduleBuilder& builder_;
+  const size_t num_forward_tasks_;
+  std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
+  std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
+};
+
+void BackwardLowering::FindWanted() {
+  const Schedule& schedule = builder_.schedule();
+  wanted_.assign(schedule.buffers.size(), false);
+  gradient_.assign(schedule.buffers.size(), kNoBuffer);
+  for (const Task& task : schedule.tasks) {
+    bool wanted = task.kind == TaskKind::kLoad;
+    for (BufferId id : task.reads) wanted |= wanted_[id];
+    for (BufferId id : task.writes) {
+      wanted_[id] = wanted_[id] || (wanted && schedule.buffers[id].dtype == DataType::kFloat32);
+    }
+  }
+}
+
+void BackwardLowering::Fill(BufferId buffer, double value, NodeId node) {
+  builder_
+      .AddTask(TaskKind::kFill, Phase::kBackward, node, builder_.buffer(buffer).device, {},
+               {buffer})
+      .value = value;
+}
+
+absl::Status BackwardLowering::Seed() {
+  const ScheduleOptions& options = builder_.options();
+  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
+    if (output.name != options.loss) continue;
+    const TensorType& type = builder_.graph().type(output.tensor);
+    if (type.NumElements() != 1 || type.dtype != DataType::kFloat32) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the loss '", options.loss, "' is ", type.ToString(), ", not one number"));
+    }
+    // The gradients of c copies are shares of one sum.
+    for (BufferId shard : builder_.schedule().shards.at(output.tensor)) {
+      const BufferId seed = builder_.AddGradientBuffer(shard);
+      Fill(seed, options.seed / static_cast<double>(type.copies), output.tensor.node);
+      Contribute(shard, seed, output.tensor.node);
+    }
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      options.loss.empty() ? "the model has no loss to train on"
+                           : absl::StrCat("the model has no output '", options.loss, "'"));
+}
+
+void BackwardLowering::Contribute(BufferId buffer, BufferId share, NodeId node) {
+  BufferId& gradient = gradient_[buffer];
+  if (gradient == kNoBuffer) {
+    gradient = share;
+    return;
+  }
+  Task& task = builder_.AddTask(TaskKind::kAccumulate, Phase::kBackward, node,
+                                builder_.buffer(share).device, {share}, {gradient});
+  task.flops = static_cast<double>(builder_.buffer(share).box.Volume());
+  task.bytes = 3 * builder_.buffer(share).bytes();
+}
+
+BufferId BackwardLowering::GradientOrZero(BufferId buffer, NodeId node) {
+  if (gradient_[buffer] == kNoBuffer) {
+    gradient_[buffer] = builder_.AddGradientBuffer(buffer);
+    Fill(gradient_[buffer], 0, node);
+  }
+  return gradient_[buffer];
+}
+
+void BackwardLowering::ReverseCompute(const Task& task) {
+  const Graph& graph = builder_.graph();
+  const Node& node = graph.node(task.node);
+  const Sharding& sharding = *builder_.schedule().shardings[task.node.value];
+  std::vector<bool> wanted;
+  for (BufferId operand : task.reads) wanted.push_back(wanted_[operand]);
+  const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
+                                   [&](BufferId id) { return gradient_[id] != kNoBuffer; });
+  if (!reached || std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
+
+  std::vector<TensorType> operand_types;
+  for (TensorRef input : node.inputs) operand_types.push_back(graph.type(input));
+  const GradientNeeds needs = NeedsOfGradient(node.op, sharding.declaration, operand_types);
+  std::vector<BufferId> reads, writes;
+  for (size_t o = 0; o < task.reads.size(); ++o) {
+    reads.push_back(needs.operands[o] ? task.reads[o] : kNoBuffer);
+    writes.push_back(wanted[o] ? builder_.AddGradientBuffer(task.reads[o]) : kNoBuffer);
+  }
+  for (BufferId output : task.writes) reads.push_back(needs.outputs ? output : kNoBuffer);
+  for (BufferId output : task.writes) reads.push_back(GradientOrZero(output, task.node));
+  Task& gradient = builder_.AddTask(TaskKind::kComputeGradient, Phase::kBackward, task.node,
+                                    task.devices[0], std::move(reads), writes);
+  gradient.shard = task.shard;
+  const Work work = GradientWork(node.op, sharding, operand_types, wanted);
+  gradient.flops = work.flops;
+  gradient.bytes = work.bytes;
+  for (size_t o = 0; o < task.reads.size(); ++o) {
+    if (writes[o] != kNoBuffer) Contribute(task.reads[o], writes[o], task.node);
+  }
+}
+
+void BackwardLowering::ReverseMove(const Task& task) {
+  std::vector<Transfer> forward;
+  for (const auto& [from, to] : task.transfers) {
+    forward.push_back({task.reads[from], task.writes[to]});
+  }
+  const bool collective = task.transfers.empty();
+  if (collective) {
+    for (BufferId from : task.reads) {
+      for (BufferId to : task.writes) forward.push_back({from, to});
+    }
+  }
+  const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
+                                   [&](BufferId id) { return gradient_[id] != kNoBuffer; });
+  if (!reached) return;
+  std::map<BufferId, BufferId> shares;  // in order of buffers
+  std::vector<Transfer> backward;
+  for (const Transfer& t : forward) {
+    // Shares that nobody has are zero: a collective needs them, a resharding leaves them out.
+    if (!wanted_[t.from] || (!collective && gradient_[t.to] == kNoBuffer)) continue;
+    if (!shares.contains(t.from)) shares[t.from] = builder_.AddGradientBuffer(t.from);
+    backward.push_back({GradientOrZero(t.to, task.node), shares[t.from]});
+  }
+  builder_.AddTransfers(backward, Phase::kBackward, task.node);
+  for (const auto& [buffer, share] : shares) Contribute(buffer, share, task.node);
+}
+
+// The shares that equal copies of a parameter have of its gradient become the sum, everywhere.
+void BackwardLowering::Synchronise(Schedule::HostTensor* parameter) {
+  const TensorType& type = builder_.graph().type(parameter->tensor);
+  const std::vector<BufferId>& shards = builder_.schedule().shards.at(parameter->tensor);
+  const int64_t pieces = static_cast<int64_t>(shards.size()) / type.copies;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const auto copies = absl::MakeConstSpan(shards).subspan(piece * type.copies, type.copies);
+    const bool reached = std::any_of(copies.begin(), copies.end(),
+                                     [&](BufferId id) { return gradient_[id] != kNoBuffer; });
+    if (!reached) continue;
+    std::vector<BufferId> gradients;
+    for (BufferId copy : copies) {
+      gradients.push_back(GradientOrZero(copy, parameter->tensor.node));
+    }
+    std::copy(gradients.begin(), gradients.end(),
+              parameter->gradients.begin() + piece * type.copies);
+    if (type.copies > 1) {
+      builder_.AddAllReduce(gradients, gradients, Phase::kBackward, parameter->tensor.node);
+    }
+  }
+}
+
+absl::Status BackwardLowering::Run() {
+  ISOMER_RETURN_IF_ERROR(Seed());
+  // A parameter is synchronised as soon as its first reader has been reversed, so that the
+  // communication overlaps with what is left of the backward pass.
+  std::map<BufferId, size_t> parameter_of;
+  std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    for (BufferId shard : builder_.schedule().shards.at(parameters[i].tensor)) {
+      parameter_of[shard] = i;
+    }
+  }
+  std::vector<size_t> first_reader(parameters.size(), num_forward_tasks_);
+  for (size_t t = num_forward_tasks_; t-- > 0;) {
+    for (BufferId id : builder_.schedule().tasks[t].reads) {
+      if (auto found = parameter_of.find(id); found != parameter_of.end()) {
+        first_reader[found->second] = t;
+      }
+    }
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (first_reader[i] == num_forward_tasks_) Synchronise(&parameters[i]);  // It is the loss.
+  }
+  for (size_t t = num_forward_tasks_; t-- > 0;) {
+    const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
+    if (task.kind == TaskKind::kCompute) {
+      ReverseCompute(task);
+    } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
+      ReverseMove(task);
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (first_reader[i] == t) Synchronise(&parameters[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LowerBackward(ScheduleBuilder* builder) { return BackwardLowering(builder).Run(); }
+
+}  // namespace isomer

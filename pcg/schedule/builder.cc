@@ -1,0 +1,176 @@
+#include "pcg/schedule/builder.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/check.h"
+
+namespace isomer {
+
+ScheduleBuilder::ScheduleBuilder(const Graph& graph, absl::Span<const MachineView> views,
+                                 const ScheduleOptions& options)
+    : graph_(graph), views_(views) {
+  schedule_.options = options;
+  schedule_.shardings.resize(graph.num_nodes());
+}
+
+absl::StatusOr<std::vector<int64_t>> ScheduleBuilder::Devices(NodeId node) const {
+  const MachineView& view = views_[node.value];
+  const TensorType& type = graph_.node(node).outputs[0];
+  absl::Status valid = ValidateView(view, type, options().num_devices);
+  if (!valid.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(graph_.Label(node), ": ", valid.message()));
+  }
+  return DevicesOf(view, type);
+}
+
+BufferId ScheduleBuilder::AddBuffer(Buffer buffer) {
+  schedule_.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(schedule_.buffers.size()) - 1;
+}
+
+BufferId ScheduleBuilder::AddGradientBuffer(BufferId like) {
+  Buffer gradient = buffer(like);
+  gradient.role = BufferRole::kGradient;
+  return AddBuffer(std::move(gradient));
+}
+
+Task& ScheduleBuilder::AddTask(TaskKind kind, Phase phase, NodeId node, int32_t device,
+                               std::vector<BufferId> reads, std::vector<BufferId> writes) {
+  Task task{.kind = kind, .phase = phase, .node = node, .devices = {device}};
+  task.reads = std::move(reads);
+  task.writes = std::move(writes);
+  for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+    for (BufferId id : *list) task.bytes += id == kNoBuffer ? 0 : buffer(id).bytes();
+  }
+  schedule_.tasks.push_back(std::move(task));
+  return schedule_.tasks.back();
+}
+
+void ScheduleBuilder::AddAllReduce(std::vector<BufferId> reads, std::vector<BufferId> writes,
+                                   Phase phase, NodeId node) {
+  auto by_device = [this](BufferId a, BufferId b) { return buffer(a).device < buffer(b).device; };
+  std::sort(reads.begin(), reads.end(), by_device);
+  std::sort(writes.begin(), writes.end(), by_device);
+  Task task{.kind = TaskKind::kAllReduce, .phase = phase, .node = node};
+  for (BufferId id : reads) task.devices.push_back(buffer(id).device);
+  task.bytes = buffer(reads[0]).bytes();
+  task.reads = std::move(reads);
+  task.writes = std::move(writes);
+  schedule_.tasks.push_back(std::move(task));
+}
+
+void ScheduleBuilder::AddTransfers(const std::vector<Transfer>& transfers, Phase phase,
+                                   NodeId node) {
+  // Union-find over devices.
+  std::vector<int32_t> root(options().num_devices);
+  std::iota(root.begin(), root.end(), 0);
+  auto find = [&root](int32_t device) {
+    while (root[device] != device) device = root[device] = root[root[device]];
+    return device;
+  };
+  for (const Transfer& t : transfers) {
+    const int32_t a = find(buffer(t.from).device), b = find(buffer(t.to).device);
+    root[std::max(a, b)] = std::min(a, b);
+  }
+  std::map<int32_t, std::vector<Transfer>> sets;
+  for (const Transfer& t : transfers) sets[find(buffer(t.from).device)].push_back(t);
+  for (const auto& [device, set] : sets) AddConnectedTransfers(set, phase, node);
+}
+
+void ScheduleBuilder::AddConnectedTransfers(const std::vector<Transfer>& transfers, Phase phase,
+                                            NodeId node) {
+  Task task{.kind = TaskKind::kLocal, .phase = phase, .node = node};
+  for (const Transfer& t : transfers) {
+    task.reads.push_back(t.from);
+    task.writes.push_back(t.to);
+    task.devices.insert(task.devices.end(), {buffer(t.from).device, buffer(t.to).device});
+  }
+  std::sort(task.devices.begin(), task.devices.end());
+  task.devices.erase(std::unique(task.devices.begin(), task.devices.end()), task.devices.end());
+  for (std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+    std::sort(list->begin(), list->end(), [this](BufferId a, BufferId b) {
+      return std::make_pair(buffer(a).device, a) < std::make_pair(buffer(b).device, b);
+    });
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  if (task.devices.size() > 1) {
+    task.kind = RecogniseCollective(schedule_.buffers, task.reads, task.writes, transfers.size());
+  }
+  auto index = [](const std::vector<BufferId>& list, BufferId id) {
+    return static_cast<int32_t>(std::find(list.begin(), list.end(), id) - list.begin());
+  };
+  int64_t crossing = 0, local = 0;
+  for (const Transfer& t : transfers) {
+    const int64_t bytes = Intersection(buffer(t.from).box, buffer(t.to).box).Volume() *
+                          BytesPerElement(buffer(t.to).dtype);
+    (buffer(t.from).device == buffer(t.to).device ? local : crossing) += bytes;
+    if (task.kind == TaskKind::kLocal || task.kind == TaskKind::kSendReceive) {
+      task.transfers.emplace_back(index(task.reads, t.from), index(task.writes, t.to));
+    }
+  }
+  switch (task.kind) {
+    case TaskKind::kLocal:
+      task.bytes = 2 * local;
+      break;
+    case TaskKind::kSendReceive:
+      task.bytes = crossing;
+      break;
+    case TaskKind::kAllGather:
+      task.bytes = buffer(task.writes[0]).bytes();
+      break;
+    default:
+      task.bytes = buffer(task.reads[0]).bytes();
+  }
+  schedule_.tasks.push_back(std::move(task));
+}
+
+namespace {
+
+bool AllEqual(const std::vector<Buffer>& buffers, const std::vector<BufferId>& ids) {
+  return std::all_of(ids.begin(), ids.end(),
+                     [&](BufferId id) { return buffers[id].box == buffers[ids[0]].box; });
+}
+
+// Equal volumes, no two overlap, together `volume`.
+bool Tile(const std::vector<Buffer>& buffers, const std::vector<BufferId>& ids, int64_t volume) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Box& box = buffers[ids[i]].box;
+    if (box.Volume() * static_cast<int64_t>(ids.size()) != volume) return false;
+    for (size_t j = 0; j < i; ++j) {
+      if (!Intersection(box, buffers[ids[j]].box).empty()) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, const std::vector<BufferId>& reads,
+                             const std::vector<BufferId>& writes, size_t num_transfers) {
+  const size_t n = reads.size();
+  if (writes.size() != n || num_transfers != n * n) return TaskKind::kSendReceive;
+  for (size_t m = 0; m < n; ++m) {
+    const int32_t device = buffers[reads[m]].device;
+    if (buffers[writes[m]].device != device) return TaskKind::kSendReceive;
+    if (m > 0 && buffers[reads[m - 1]].device == device) return TaskKind::kSendReceive;
+  }
+  const bool same_reads = AllEqual(buffers, reads), same_writes = AllEqual(buffers, writes);
+  const Box &read = buffers[reads[0]].box, &written = buffers[writes[0]].box;
+  if (same_reads && same_writes && read == written) return TaskKind::kAllReduce;
+  if (same_reads && Tile(buffers, writes, read.Volume())) return TaskKind::kReduceScatter;
+  if (same_writes && Tile(buffers, reads, written.Volume())) return TaskKind::kAllGather;
+  const int64_t total = read.Volume() * static_cast<int64_t>(n);
+  if (!Tile(buffers, reads, total) || !Tile(buffers, writes, total)) return TaskKind::kSendReceive;
+  for (BufferId from : reads) {
+    for (BufferId to : writes) {
+      const int64_t volume = Intersection(buffers[from].box, buffers[to].box).Volume();
+      if (volume * static_cast<int64_t>(n) != read.Volume()) return TaskKind::kSendReceive;
+    }
+  }
+  return TaskKind::kAllToAll;
+}
+
+}  // namespace isomer

@@ -1,0 +1,67 @@
+// The parts of the lowering share a schedule under construction. Internal to pcg/schedule.
+#ifndef ISOMER_PCG_SCHEDULE_BUILDER_H_
+#define ISOMER_PCG_SCHEDULE_BUILDER_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "pcg/graph.h"
+#include "pcg/plan.h"
+#include "pcg/schedule/schedule.h"
+
+namespace isomer {
+
+// The box that both buffers share goes from `from` to `to`.
+struct Transfer {
+  BufferId from, to;
+};
+
+class ScheduleBuilder {
+ public:
+  ScheduleBuilder(const Graph& graph, absl::Span<const MachineView> views,
+                  const ScheduleOptions& options);
+
+  const Graph& graph() const { return graph_; }
+  const ScheduleOptions& options() const { return schedule_.options; }
+  Schedule& schedule() { return schedule_; }
+  const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
+
+  // The device of every shard of an output of `node`. The error names the node.
+  absl::StatusOr<std::vector<int64_t>> Devices(NodeId node) const;
+
+  BufferId AddBuffer(Buffer buffer);
+  // A buffer like `like` for a share of its gradient.
+  BufferId AddGradientBuffer(BufferId like);
+  // A task of one device.
+  Task& AddTask(TaskKind kind, Phase phase, NodeId node, int32_t device,
+                std::vector<BufferId> reads, std::vector<BufferId> writes);
+  // One task for each set of devices that the transfers connect, in order of their first device.
+  void AddTransfers(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
+  // reads[m] and writes[m] on devices[m]; `writes` may be `reads`.
+  void AddAllReduce(std::vector<BufferId> reads, std::vector<BufferId> writes, Phase phase,
+                    NodeId node);
+
+ private:
+  void AddConnectedTransfers(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
+
+  const Graph& graph_;
+  absl::Span<const MachineView> views_;
+  Schedule schedule_;
+};
+
+// Which collective a connected set of transfers is: kAllReduce, kReduceScatter, kAllGather,
+// kAllToAll, or kSendReceive if none. `reads` and `writes` are in order of devices.
+TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, const std::vector<BufferId>& reads,
+                             const std::vector<BufferId>& writes, size_t num_transfers);
+
+// Which tensors the host sets, and the forward tasks.
+absl::Status LowerForward(ScheduleBuilder* builder);
+// The tasks that give the gradients of all parameters, and their synchronisation.
+absl::Status LowerBackward(ScheduleBuilder* builder);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_BUILDER_H_

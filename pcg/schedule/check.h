@@ -1,0 +1,27 @@
+// Judges a schedule without trusting the lowering that made it.
+#ifndef ISOMER_PCG_SCHEDULE_CHECK_H_
+#define ISOMER_PCG_SCHEDULE_CHECK_H_
+
+#include "absl/status/status.h"
+#include "pcg/graph.h"
+#include "pcg/schedule/schedule.h"
+
+namespace isomer {
+
+// Ok if, running every device's program as it stands, with each communication waiting for all of
+// its group:
+//   - every device meets the communications it shares with others in a compatible order, all
+//     programs end (no deadlock), and every task is in the programs of just its devices;
+//   - tasks touch buffers of their own devices only, and no buffer before it is written;
+//   - every buffer is defined once, but for accumulations, in-place all-reduces and updates, which
+//     change what is there; a buffer that another has changed is not defined again;
+//   - each communication is the collective that it claims to be, over boxes of fitting shapes;
+//   - in training, each shard of each parameter that has a gradient is updated exactly once, after
+//     its gradient is complete, and copies of it with a gradient that is summed over all of them;
+//   - buffers that live at one time do not overlap in the memory plan.
+// The error names the task and the device.
+absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_CHECK_H_

@@ -1,0 +1,373 @@
+// Forward lowering: what the host sets, compute tasks, and moves of data between them.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/builder.h"
+#include "pcg/support/check.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/work.h"
+
+namespace isomer {
+namespace {
+
+class ForwardLowering {
+ public:
+  explicit ForwardLowering(ScheduleBuilder* builder)
+      : builder_(*builder), graph_(builder->graph()), order_(graph_.TopologicalOrder()) {}
+
+  absl::Status Run();
+
+ private:
+  // A shard that a device must have: any copy will do.
+  struct Need {
+    int32_t device;
+    std::vector<int64_t> dims;
+    int64_t partial;
+  };
+
+  void CountUses();
+  int UsesOf(TensorRef tensor) const {
+    auto found = uses_.find(tensor);
+    return found == uses_.end() ? 0 : found->second;
+  }
+  void FindHostOperators();
+  bool IsHostOperator(NodeId id, bool weights) const;
+  bool IsHostTensor(TensorRef tensor) const { return on_host_[tensor.node.value]; }
+  Schedule::HostTensor HostTensorOf(TensorRef tensor) const;
+  absl::Status AddHostTensor(TensorRef tensor);
+
+  void FindFusedOperators();
+  absl::Status LowerParallel(NodeId id);
+  // The transfers that give shard `shard` of `to` its value, from tensor `from`. `reduced`
+  // partials of `from`, beginning at `first_partial`, are summed.
+  std::vector<BufferId> Sources(TensorRef from, const TensorType& to, int64_t shard, int32_t device,
+                                int64_t first_partial, int64_t reduced) const;
+  absl::Status LowerCompute(NodeId id);
+  std::vector<BufferId> Arrive(TensorRef tensor, const std::vector<Need>& needs, NodeId user);
+
+  BufferId AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device);
+
+  ScheduleBuilder& builder_;
+  const Graph& graph_;
+  const std::vector<NodeId> order_;
+  std::map<TensorRef, int> uses_;  // by live nodes and graph outputs
+  std::vector<bool> on_host_;      // by node: a leaf, or an operator that the host runs
+  std::vector<bool> fused_;        // by node: a parallel operator inside of a chain
+  std::map<std::pair<BufferId, int32_t>, BufferId> received_;  // (owner's buffer, device)
+};
+
+void ForwardLowering::CountUses() {
+  for (NodeId id : order_) {
+    for (TensorRef input : graph_.node(id).inputs) ++uses_[input];
+  }
+  for (const Graph::NamedOutput& output : graph_.outputs()) ++uses_[output.tensor];
+}
+
+bool ForwardLowering::IsHostOperator(NodeId id, bool weights) const {
+  const Node& node = graph_.node(id);
+  const OpKind kind = node.op.kind();
+  const bool placement =
+      kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
+  if (!placement && !(weights && IsLayout(kind))) return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+    return IsHostTensor(input) && (!weights || UsesOf(input) == 1);
+  });
+}
+
+void ForwardLowering::FindHostOperators() {
+  on_host_.assign(graph_.num_nodes(), false);
+  std::vector<bool> from_weights(graph_.num_nodes(), false);
+  for (NodeId id : order_) {
+    const Node& node = graph_.node(id);
+    if (IsLeaf(node.op.kind())) {
+      on_host_[id.value] = true;
+      from_weights[id.value] = node.op.kind() == OpKind::kWeight;
+      continue;
+    }
+    const bool weights = std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+      return from_weights[input.node.value];
+    });
+    on_host_[id.value] = IsHostOperator(id, weights);
+    from_weights[id.value] = weights && on_host_[id.value];
+  }
+}
+
+Schedule::HostTensor ForwardLowering::HostTensorOf(TensorRef tensor) const {
+  Schedule::HostTensor host{.tensor = tensor};
+  std::set<NodeId> seen;
+  std::vector<NodeId> stack = {tensor.node};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (!seen.insert(id).second) continue;
+    for (TensorRef input : graph_.node(id).inputs) stack.push_back(input.node);
+  }
+  for (NodeId id : order_) {
+    if (!seen.contains(id)) continue;
+    (IsLeaf(graph_.node(id).op.kind()) ? host.leaves : host.operators).push_back(id);
+  }
+  return host;
+}
+
+BufferId ForwardLowering::AddShard(BufferRole role, TensorRef tensor, int64_t shard,
+                                   int64_t device) {
+  const TensorType& type = graph_.type(tensor);
+  return builder_.AddBuffer({.role = role,
+                             .tensor = tensor,
+                             .shard = static_cast<int32_t>(shard),
+                             .device = static_cast<int32_t>(device),
+                             .dtype = type.dtype,
+                             .box = ShardBox(type, CoordinatesOfShard(type, shard).dims)});
+}
+
+absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
+  Schedule::HostTensor host = HostTensorOf(tensor);
+  const bool is_parameter = graph_.node(host.leaves[0]).op.kind() == OpKind::kWeight;
+  if (graph_.type(tensor).partials != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(graph_.Label(tensor.node), ": ",
+                                                   graph_.type(tensor).ToString(),
+                                                   " comes from the host as partial sums"));
+  }
+  ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(tensor.node));
+  std::vector<BufferId> shards;
+  for (size_t s = 0; s < devices.size(); ++s) {
+    shards.push_back(AddShard(is_parameter ? BufferRole::kParameter : BufferRole::kInput, tensor,
+                              static_cast<int64_t>(s), devices[s]));
+    builder_.AddTask(is_parameter ? TaskKind::kLoad : TaskKind::kFeed,
+                     is_parameter ? Phase::kLoad : Phase::kForward, tensor.node,
+                     static_cast<int32_t>(devices[s]), {}, {shards.back()});
+  }
+  host.gradients.assign(is_parameter ? shards.size() : 0, kNoBuffer);
+  builder_.schedule().shards[tensor] = std::move(shards);
+  (is_parameter ? builder_.schedule().parameters : builder_.schedule().inputs)
+      .push_back(std::move(host));
+  return absl::OkStatus();
+}
+
+void ForwardLowering::FindFusedOperators() {
+  fused_.assign(graph_.num_nodes(), false);
+  for (NodeId id : order_) {
+    const Node& node = graph_.node(id);
+    if (!IsParallel(node.op.kind()) || node.op.kind() == OpKind::kConcatPartials ||
+        on_host_[id.value]) {
+      continue;
+    }
+    const TensorRef input = node.inputs[0];
+    const OpKind producer = graph_.node(input.node).op.kind();
+    if (IsParallel(producer) && producer != OpKind::kConcatPartials && UsesOf(input) == 1 &&
+        !IsHostTensor(input)) {
+      fused_[input.node.value] = true;
+    }
+  }
+}
+
+std::vector<BufferId> ForwardLowering::Sources(TensorRef from, const TensorType& to, int64_t shard,
+                                               int32_t device, int64_t first_partial,
+                                               int64_t reduced) const {
+  const TensorType& type = graph_.type(from);
+  const std::vector<BufferId>& shards = builder_.schedule().shards.at(from);
+  const ShardCoordinates at = CoordinatesOfShard(to, shard);
+  const Box box = ShardBox(to, at.dims);
+  // The pieces of `from` that overlap the box, as coordinates: an odometer over their ranges.
+  std::vector<int64_t> first, last;
+  for (int i = 0; i < type.rank(); ++i) {
+    const int64_t piece = type.dims[i].size / type.dims[i].degree;
+    first.push_back(box.origin[i] / piece);
+    last.push_back((box.origin[i] + box.shape[i] - 1) / piece);
+  }
+  auto sources_from_copy = [&](int64_t copy) {
+    std::vector<BufferId> sources;
+    std::vector<int64_t> dims = first;
+    while (true) {
+      for (int64_t p = first_partial; p < first_partial + reduced; ++p) {
+        sources.push_back(shards[ShardAt(type, {dims, copy, p})]);
+      }
+      int i = type.rank() - 1;
+      while (i >= 0 && dims[i] == last[i]) dims[i] = first[i], --i;
+      if (i < 0) return sources;
+      ++dims[i];
+    }
+  };
+  // Of the equal copies, the one with most pieces on this device; else the one that Replicate's
+  // numbering assigns.
+  std::vector<BufferId> best = sources_from_copy(at.copy / (to.copies / type.copies));
+  auto here = [&](const std::vector<BufferId>& sources) {
+    return std::count_if(sources.begin(), sources.end(),
+                         [&](BufferId id) { return builder_.buffer(id).device == device; });
+  };
+  for (int64_t copy = 0; copy < type.copies; ++copy) {
+    std::vector<BufferId> sources = sources_from_copy(copy);
+    if (here(sources) > here(best)) best = std::move(sources);
+  }
+  return best;
+}
+
+absl::Status ForwardLowering::LowerParallel(NodeId id) {
+  const Node& node = graph_.node(id);
+  const TensorRef output{id, 0};
+  const TensorType& type = node.outputs[0];
+  ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(id));
+  TensorRef chain_start = node.inputs[0];
+  while (fused_[chain_start.node.value]) chain_start = graph_.node(chain_start.node).inputs[0];
+
+  std::vector<Transfer> transfers;
+  std::vector<BufferId> shards;
+  for (size_t s = 0; s < devices.size(); ++s) {
+    const int64_t partial = CoordinatesOfShard(type, static_cast<int64_t>(s)).partial;
+    TensorRef from = chain_start;
+    int64_t reduced = 1, first_partial = 0;
+    if (node.op.kind() == OpKind::kConcatPartials) {
+      const int64_t each = graph_.type(node.inputs[0]).partials;
+      from = node.inputs[partial / each];
+      first_partial = partial % each;
+    } else {
+      reduced = graph_.type(from).partials / type.partials;
+      first_partial = partial * reduced;
+    }
+    const std::vector<BufferId> sources =
+        Sources(from, type, static_cast<int64_t>(s), static_cast<int32_t>(devices[s]),
+                first_partial, reduced);
+    const Box box = ShardBox(type, CoordinatesOfShard(type, static_cast<int64_t>(s)).dims);
+    const Buffer& source = builder_.buffer(sources[0]);
+    if (sources.size() == 1 && source.device == devices[s] && source.box == box) {
+      shards.push_back(sources[0]);  // It stays where it is.
+      continue;
+    }
+    shards.push_back(
+        AddShard(BufferRole::kActivation, output, static_cast<int64_t>(s), devices[s]));
+    for (BufferId from_buffer : sources) transfers.push_back({from_buffer, shards.back()});
+  }
+  builder_.schedule().shards[output] = std::move(shards);
+  builder_.AddTransfers(transfers, Phase::kForward, id);
+  return absl::OkStatus();
+}
+
+std::vector<BufferId> ForwardLowering::Arrive(TensorRef tensor, const std::vector<Need>& needs,
+                                              NodeId user) {
+  const TensorType& type = graph_.type(tensor);
+  const std::vector<BufferId>& shards = builder_.schedule().shards.at(tensor);
+  std::vector<BufferId> arrived(needs.size(), kNoBuffer);
+  std::map<BufferId, int> readers;  // how often a copy is read so far
+  auto copies_of = [&](const Need& need) {
+    std::vector<BufferId> copies;
+    for (int64_t c = 0; c < type.copies; ++c) {
+      copies.push_back(shards[ShardAt(type, {need.dims, c, need.partial})]);
+    }
+    return copies;
+  };
+  // Own devices first, so that the copies nobody has are left for the others.
+  for (size_t i = 0; i < needs.size(); ++i) {
+    for (BufferId copy : copies_of(needs[i])) {
+      const auto received = received_.find({copy, needs[i].device});
+      if (builder_.buffer(copy).device == needs[i].device) {
+        arrived[i] = copy;
+        ++readers[copy];
+        break;
+      }
+      if (received != received_.end()) arrived[i] = received->second;
+    }
+  }
+  std::vector<Transfer> transfers;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    if (arrived[i] != kNoBuffer) continue;
+    const std::vector<BufferId> copies = copies_of(needs[i]);
+    const BufferId from =
+        *std::min_element(copies.begin(), copies.end(),
+                          [&](BufferId a, BufferId b) { return readers[a] < readers[b]; });
+    ++readers[from];
+    arrived[i] = AddShard(BufferRole::kReceived, tensor,
+                          ShardAt(type, {needs[i].dims, 0, needs[i].partial}), needs[i].device);
+    received_[{from, needs[i].device}] = arrived[i];
+    transfers.push_back({from, arrived[i]});
+  }
+  builder_.AddTransfers(transfers, Phase::kForward, user);
+  return arrived;
+}
+
+absl::Status ForwardLowering::LowerCompute(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<TensorType> operand_types;
+  for (TensorRef input : node.inputs) operand_types.push_back(graph_.type(input));
+  absl::StatusOr<Sharding> inferred = InferSharding(node.op, operand_types);
+  if (!inferred.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(graph_.Label(id), ": ", inferred.status().message()));
+  }
+  const Sharding& sharding = builder_.schedule().shardings[id.value].emplace(*std::move(inferred));
+  ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(id));
+
+  std::vector<std::vector<BufferId>> reads(devices.size());
+  for (size_t o = 0; o < node.inputs.size(); ++o) {
+    std::vector<Need> needs;
+    for (size_t s = 0; s < devices.size(); ++s) {
+      const ShardCoordinates at = CoordinatesOfShard(node.outputs[0], static_cast<int64_t>(s));
+      const Sharding::Task task = sharding.TaskOfOutputShard(at.dims, at.partial);
+      needs.push_back({static_cast<int32_t>(devices[s]),
+                       sharding.OperandCoordinates(task, static_cast<int>(o)),
+                       sharding.OperandPartial(task, static_cast<int>(o))});
+    }
+    const std::vector<BufferId> arrived = Arrive(node.inputs[o], needs, id);
+    for (size_t s = 0; s < devices.size(); ++s) reads[s].push_back(arrived[s]);
+  }
+  const Work work = ForwardWork(node.op, sharding, operand_types);
+  for (size_t s = 0; s < devices.size(); ++s) {
+    std::vector<BufferId> writes;
+    for (size_t t = 0; t < node.outputs.size(); ++t) {
+      const TensorRef output{id, static_cast<int32_t>(t)};
+      writes.push_back(
+          AddShard(BufferRole::kActivation, output, static_cast<int64_t>(s), devices[s]));
+      builder_.schedule().shards[output].push_back(writes.back());
+    }
+    Task& task = builder_.AddTask(TaskKind::kCompute, Phase::kForward, id,
+                                  static_cast<int32_t>(devices[s]), reads[s], std::move(writes));
+    task.shard = static_cast<int32_t>(s);
+    task.flops = work.flops;
+    task.bytes = work.bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ForwardLowering::Run() {
+  for (NodeId id : order_) {
+    const Node& node = graph_.node(id);
+    const bool micro_batches =
+        std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [](const TensorType& type) { return type.micro_batches != 1; });
+    if (micro_batches) {
+      return absl::UnimplementedError(absl::StrCat(
+          graph_.Label(id), ": micro-batches (Pipeline, Batch) cannot be scheduled yet"));
+    }
+  }
+  CountUses();
+  FindHostOperators();
+  FindFusedOperators();
+  // Host tensors first: those that an operator of the devices, or an output, uses.
+  std::set<TensorRef> host_tensors;
+  for (NodeId id : order_) {
+    if (on_host_[id.value]) continue;
+    for (TensorRef input : graph_.node(id).inputs) {
+      if (IsHostTensor(input)) host_tensors.insert(input);
+    }
+  }
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    if (IsHostTensor(output.tensor)) host_tensors.insert(output.tensor);
+  }
+  for (TensorRef tensor : host_tensors) ISOMER_RETURN_IF_ERROR(AddHostTensor(tensor));
+  // Load tasks come before feed tasks.
+  std::stable_sort(builder_.schedule().tasks.begin(), builder_.schedule().tasks.end(),
+                   [](const Task& a, const Task& b) { return a.phase < b.phase; });
+  for (NodeId id : order_) {
+    if (on_host_[id.value] || fused_[id.value]) continue;
+    const OpKind kind = graph_.node(id).op.kind();
+    ISOMER_RETURN_IF_ERROR(IsParallel(kind) ? LowerParallel(id) : LowerCompute(id));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LowerForward(ScheduleBuilder* builder) { return ForwardLowering(builder).Run(); }
+
+}  // namespace isomer

@@ -1,0 +1,215 @@
+#include "pcg/schedule/schedule.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/schedule/builder.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+const char* PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kLoad:
+      return "load";
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
+    case Phase::kUnload:
+      return "unload";
+  }
+  return "?";
+}
+
+const char* TaskKindName(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kLoad:
+      return "load";
+    case TaskKind::kFeed:
+      return "feed";
+    case TaskKind::kCompute:
+      return "compute";
+    case TaskKind::kComputeGradient:
+      return "compute_gradient";
+    case TaskKind::kFill:
+      return "fill";
+    case TaskKind::kAccumulate:
+      return "accumulate";
+    case TaskKind::kLocal:
+      return "local";
+    case TaskKind::kAllReduce:
+      return "all_reduce";
+    case TaskKind::kReduceScatter:
+      return "reduce_scatter";
+    case TaskKind::kAllGather:
+      return "all_gather";
+    case TaskKind::kAllToAll:
+      return "all_to_all";
+    case TaskKind::kSendReceive:
+      return "send_receive";
+    case TaskKind::kUpdate:
+      return "update";
+    case TaskKind::kUnload:
+      return "unload";
+  }
+  return "?";
+}
+
+bool IsCommunication(TaskKind kind) {
+  return kind == TaskKind::kAllReduce || kind == TaskKind::kReduceScatter ||
+         kind == TaskKind::kAllGather || kind == TaskKind::kAllToAll ||
+         kind == TaskKind::kSendReceive;
+}
+
+namespace {
+
+void LowerUpdate(ScheduleBuilder* builder) {
+  for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
+    const std::vector<BufferId>& shards = builder->schedule().shards.at(parameter.tensor);
+    for (size_t s = 0; s < shards.size(); ++s) {
+      if (parameter.gradients[s] == kNoBuffer) continue;  // The loss does not depend on it.
+      Task& task = builder->AddTask(TaskKind::kUpdate, Phase::kUpdate, parameter.tensor.node,
+                                    builder->buffer(shards[s]).device,
+                                    {shards[s], parameter.gradients[s]}, {shards[s]});
+      task.flops = 2.0 * static_cast<double>(builder->buffer(shards[s]).box.Volume());
+    }
+  }
+}
+
+// Outputs, one copy of each shard; gradients if they are kept; parameters, one copy.
+void LowerUnload(ScheduleBuilder* builder) {
+  auto unload = [builder](TensorRef tensor, const std::vector<BufferId>& ids) {
+    const TensorType& type = builder->graph().type(tensor);
+    for (size_t s = 0; s < ids.size(); ++s) {
+      if (ids[s] == kNoBuffer || CoordinatesOfShard(type, static_cast<int64_t>(s)).copy != 0) {
+        continue;
+      }
+      builder->AddTask(TaskKind::kUnload, Phase::kUnload, tensor.node,
+                       builder->buffer(ids[s]).device, {ids[s]}, {});
+    }
+  };
+  const Schedule& schedule = builder->schedule();
+  for (const Graph::NamedOutput& output : builder->graph().outputs()) {
+    unload(output.tensor, schedule.shards.at(output.tensor));
+  }
+  for (const Schedule::HostTensor& parameter : schedule.parameters) {
+    if (schedule.options.keep_gradients) unload(parameter.tensor, parameter.gradients);
+    if (schedule.options.training) unload(parameter.tensor, schedule.shards.at(parameter.tensor));
+  }
+}
+
+// A task comes after the last writer of what it reads, and after the last readers and writer of
+// what it writes.
+void AddDependencies(Schedule* schedule) {
+  std::vector<int32_t> writer(schedule->buffers.size(), -1);
+  std::vector<std::vector<int32_t>> readers(schedule->buffers.size());
+  for (size_t t = 0; t < schedule->tasks.size(); ++t) {
+    Task& task = schedule->tasks[t];
+    for (BufferId id : task.reads) {
+      if (id != kNoBuffer && writer[id] >= 0) task.deps.push_back(writer[id]);
+    }
+    // An accumulation reads what it adds to.
+    for (BufferId id : task.writes) {
+      if (id == kNoBuffer) continue;
+      if (writer[id] >= 0) task.deps.push_back(writer[id]);
+      task.deps.insert(task.deps.end(), readers[id].begin(), readers[id].end());
+    }
+    for (BufferId id : task.reads) {
+      if (id != kNoBuffer) readers[id].push_back(static_cast<int32_t>(t));
+    }
+    for (BufferId id : task.writes) {
+      if (id == kNoBuffer) continue;
+      writer[id] = static_cast<int32_t>(t);
+      readers[id].clear();
+    }
+    std::sort(task.deps.begin(), task.deps.end());
+    task.deps.erase(std::unique(task.deps.begin(), task.deps.end()), task.deps.end());
+  }
+}
+
+void AddPrograms(Schedule* schedule) {
+  schedule->programs.assign(schedule->options.num_devices, {});
+  for (size_t t = 0; t < schedule->tasks.size(); ++t) {
+    for (int32_t device : schedule->tasks[t].devices) {
+      schedule->programs[device].push_back(static_cast<int32_t>(t));
+    }
+  }
+}
+
+std::string BufferText(const Schedule& schedule, BufferId id) {
+  if (id == kNoBuffer) return "-";
+  const Buffer& buffer = schedule.buffers[id];
+  std::string text = buffer.role == BufferRole::kGradient ? "d" : "";
+  absl::StrAppend(&text, "%", buffer.tensor.node.value);
+  if (buffer.tensor.output != 0) absl::StrAppend(&text, ".", buffer.tensor.output);
+  return absl::StrCat(text, "#", buffer.shard, "@", buffer.device, buffer.box.ToString());
+}
+
+}  // namespace
+
+absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const MachineView> views,
+                                    const ScheduleOptions& options) {
+  if (static_cast<int>(views.size()) != graph.num_nodes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(views.size(), " machine views for ", graph.num_nodes(), " nodes"));
+  }
+  if (options.num_devices < 1 || options.num_devices > (1 << 20)) {
+    return absl::InvalidArgumentError(absl::StrCat(options.num_devices, " devices"));
+  }
+  if (options.update != UpdateMethod::kAllReduce) {
+    return absl::UnimplementedError("parameters can be kept up to date by all-reduce only");
+  }
+  ScheduleBuilder builder(graph, views, options);
+  ISOMER_RETURN_IF_ERROR(LowerForward(&builder));
+  if (options.training) {
+    ISOMER_RETURN_IF_ERROR(LowerBackward(&builder));
+    LowerUpdate(&builder);
+  }
+  LowerUnload(&builder);
+  AddDependencies(&builder.schedule());
+  AddPrograms(&builder.schedule());
+  return std::move(builder.schedule());
+}
+
+absl::StatusOr<Schedule> LowerPlan(const Plan& plan, bool keep_gradients) {
+  ScheduleOptions options;
+  options.training = plan.mode == "training";
+  options.num_devices = plan.num_devices;
+  options.loss = plan.model.loss;
+  options.keep_gradients = keep_gradients;
+  return LowerGraph(plan.graph, plan.views, options);
+}
+
+std::vector<MachineView> SequentialViews(const Graph& graph) {
+  std::vector<MachineView> views(graph.num_nodes());
+  for (int i = 0; i < graph.num_nodes(); ++i) {
+    const Node& node = graph.node(i);
+    if (!node.outputs.empty()) views[i].strides.assign(node.outputs[0].rank() + 2, 0);
+  }
+  return views;
+}
+
+std::string Schedule::ToString(const Graph& graph) const {
+  std::string text;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const Task& task = tasks[t];
+    auto buffers_text = [this](std::string* out, BufferId id) {
+      out->append(BufferText(*this, id));
+    };
+    absl::StrAppend(&text, t, " ", PhaseName(task.phase), " on ", absl::StrJoin(task.devices, ","),
+                    ": ", TaskKindName(task.kind));
+    if (task.kind == TaskKind::kFill) absl::StrAppend(&text, " ", task.value);
+    absl::StrAppend(&text, " ", graph.Label(task.node), " (",
+                    absl::StrJoin(task.reads, " ", buffers_text), ") -> (",
+                    absl::StrJoin(task.writes, " ", buffers_text), ")");
+    for (const auto& [from, to] : task.transfers) absl::StrAppend(&text, " ", from, "->", to);
+    absl::StrAppend(&text, "  # ", task.flops, " flops, ", task.bytes, " bytes\n");
+  }
+  return text;
+}
+
+}  // namespace isomer
