@@ -224,6 +224,7 @@ absl::StatusOr<Declaration> Declare(const Operator& op, absl::Span<const Shape> 
     case OpKind::kTanh:
     case OpKind::kSigmoid:
     case OpKind::kExp:
+    case OpKind::kSwish:
       return DeclareUnary(op, shapes);
     case OpKind::kSoftmax:
       return DeclareSoftmax(op, shapes);

@@ -37,6 +37,7 @@ namespace isomer {
   V(Tanh, "tanh", 1, 1, "")                                                                    \
   V(Sigmoid, "sigmoid", 1, 1, "")                                                              \
   V(Exp, "exp", 1, 1, "")                                                                      \
+  V(Swish, "swish", 1, 1, "")                                                                  \
   /* Normalisation. */                                                                         \
   V(Softmax, "softmax", 1, 1, "axis=-1")                                                       \
   V(LayerNorm, "layer_norm", 3, 3, "epsilon")                                                  \

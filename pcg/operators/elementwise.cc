@@ -39,6 +39,9 @@ absl::StatusOr<Declaration> DeclareBinary(const Operator& op, absl::Span<const S
 
 namespace {
 
+// By tanh, which does not overflow.
+Expr Sigmoid(const Expr& x) { return (Apply(ScalarOp::kTanh, x * 0.5) + 1.0) * 0.5; }
+
 Expr UnaryBody(const Operator& op, const Expr& x) {
   switch (op.kind()) {
     case OpKind::kScale:
@@ -50,7 +53,9 @@ Expr UnaryBody(const Operator& op, const Expr& x) {
     case OpKind::kTanh:
       return Apply(ScalarOp::kTanh, x);
     case OpKind::kSigmoid:
-      return (Apply(ScalarOp::kTanh, x * 0.5) + 1.0) * 0.5;
+      return Sigmoid(x);
+    case OpKind::kSwish:
+      return x * Sigmoid(x);
     default:
       return Apply(ScalarOp::kExp, x);
   }

@@ -62,6 +62,7 @@ std::vector<Call> Calls() {
       {"Tanh", OpKind::kTanh, {f({4, 6})}},
       {"Sigmoid", OpKind::kSigmoid, {f({4, 6})}},
       {"Exp", OpKind::kExp, {f({4, 6})}},
+      {"Swish", OpKind::kSwish, {f({4, 6})}},
       {"Softmax", OpKind::kSoftmax, {f({2, 4, 6})}},
       {"SoftmaxFirstAxis", Operator(OpKind::kSoftmax, {{"axis", int64_t{0}}}), {f({4, 6})}},
       {"LayerNorm", norm, {f({2, 4, 6}), f({6}), f({6})}},
