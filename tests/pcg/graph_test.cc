@@ -118,7 +118,9 @@ TEST(ParseGraph, SurvivesEveryTruncation) {
   const std::string text = SmallGraph().ToString();
   for (size_t n = 0; n < text.size(); ++n) {
     absl::StatusOr<Graph> graph = ParseGraph(text.substr(0, n));  // An error or a smaller graph.
-    if (graph.ok()) EXPECT_TRUE(graph->Validate().ok());
+    if (graph.ok()) {
+      EXPECT_TRUE(graph->Validate().ok());
+    }
   }
 }
 
