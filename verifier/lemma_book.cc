@@ -1,0 +1,145 @@
+// Which instances of lemmas hold: proved by normal forms, checked by evaluation.
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/evaluator.h"
+#include "pcg/number.h"
+#include "pcg/support/check.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+#include "verifier/lemma.h"
+#include "verifier/normal_form.h"
+
+namespace isomer {
+namespace {
+
+// Symbols numbered in order of appearance, so that instances that differ in names alone are one.
+class Renaming {
+ public:
+  Extent operator()(const Extent& extent) {
+    Extent renamed = extent.constant();
+    for (const auto& [symbol, coefficient] : extent.terms()) {
+      const int id = ids_.emplace(symbol, static_cast<int>(ids_.size())).first->second;
+      renamed += Extent::Symbol(id) * coefficient;
+    }
+    return renamed;
+  }
+
+ private:
+  std::map<int, int> ids_;
+};
+
+Extent SmallSize(const Extent& extent, uint64_t seed) {
+  Extent size = extent.constant();
+  for (const auto& [symbol, coefficient] : extent.terms()) {
+    const uint64_t drawn = HashCombine(seed, static_cast<uint64_t>(symbol)) % 3;
+    size += Extent(static_cast<int64_t>(drawn) + 1) * coefficient;
+  }
+  return size;
+}
+
+// Evaluates terms with every symbol replaced by a small size.
+class SmallEvaluator {
+ public:
+  SmallEvaluator(const TermPool& pool, uint64_t seed) : pool_(pool), seed_(seed) {}
+
+  absl::StatusOr<Array<PrimeField>> Evaluate(TermId id) {
+    const Term& term = pool_[id];
+    if (term.symbol.kind == OpKind::kInput) return RandomInput(term);
+    std::vector<Array<PrimeField>> arguments;
+    std::vector<Shape> shapes;
+    for (TermId argument : term.arguments) {
+      ISOMER_ASSIGN_OR_RETURN(Array<PrimeField> value, Evaluate(argument));
+      shapes.emplace_back(value.shape.begin(), value.shape.end());
+      arguments.push_back(std::move(value));
+    }
+    if (term.symbol.kind == OpKind::kConcatPartials) return Sum(arguments);
+    if (IsParallel(term.symbol.kind)) return arguments[0];
+    Symbol symbol = term.symbol;
+    for (Extent& size : symbol.sizes) size = SmallSize(size, seed_);
+    for (const std::string& variable : symbol.factor.variables) {
+      symbol.factor.constant *= static_cast<double>(HashBytes(variable, seed_) % 5 + 2);
+    }
+    symbol.factor.variables.clear();
+    ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(symbol, shapes));
+    ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
+    std::vector<const Array<PrimeField>*> operands;
+    for (const Array<PrimeField>& argument : arguments) operands.push_back(&argument);
+    ISOMER_ASSIGN_OR_RETURN(std::vector<Array<PrimeField>> outputs,
+                            isomer::Evaluate<PrimeField>(d, FullBox(d), operands));
+    return outputs[symbol.index];
+  }
+
+ private:
+  Array<PrimeField> RandomInput(const Term& term) const {
+    std::vector<int64_t> shape;
+    for (const Extent& size : term.shape) shape.push_back(SmallSize(size, seed_).value());
+    Array<PrimeField> array(shape);
+    for (int64_t i = 0; i < array.size(); ++i) {
+      const uint64_t bits = HashCombine(seed_, static_cast<uint64_t>(term.symbol.index),
+                                        static_cast<uint64_t>(i));
+      array.data[i] = PrimeField::FromRaw(bits % PrimeField::kPrime);
+    }
+    return array;
+  }
+
+  static Array<PrimeField> Sum(const std::vector<Array<PrimeField>>& parts) {
+    Array<PrimeField> sum = parts[0];
+    for (size_t p = 1; p < parts.size(); ++p) {
+      for (int64_t i = 0; i < sum.size(); ++i) sum.data[i] += parts[p].data[i];
+    }
+    return sum;
+  }
+
+  const TermPool& pool_;
+  const uint64_t seed_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> EqualAtSmallSizes(const TermPool& pool, TermId a, TermId b, uint64_t seed) {
+  SmallEvaluator evaluator(pool, seed);
+  ISOMER_ASSIGN_OR_RETURN(const Array<PrimeField> left, evaluator.Evaluate(a));
+  ISOMER_ASSIGN_OR_RETURN(const Array<PrimeField> right, evaluator.Evaluate(b));
+  return left.shape == right.shape && left.data == right.data;
+}
+
+LemmaStatus LemmaBook::Status(const Lemma& lemma, const TermPool& pool,
+                              const LemmaBinding& binding) {
+  Renaming rename;
+  LemmaBinding general = binding;
+  TermPool own;
+  std::string key = lemma.id;
+  for (auto& [letter, axis] : general.axes) absl::StrAppend(&key, " ", std::string(1, letter), axis);
+  // Factors are letters of their own, unless the lemma's sides could depend on their values.
+  for (auto& [letter, factor] : general.factors) factor = {1, {std::string(1, letter)}};
+  for (auto& [letter, term] : general.tensors) {
+    Shape shape;
+    for (const Extent& size : pool[term].shape) shape.push_back(rename(size));
+    absl::StrAppend(&key, " ", std::string(1, letter), "[");
+    for (const Extent& size : shape) absl::StrAppend(&key, size.ToString(), ",");
+    absl::StrAppend(&key, "]");
+    term = own.Variable(letter, shape);
+  }
+  for (auto& [letter, sizes] : general.sizes) {
+    for (Extent& size : sizes) size = rename(size);
+    absl::StrAppend(&key, " ", std::string(1, letter), AttributeText(sizes));
+  }
+  auto [at, is_new] = known_.emplace(key, LemmaStatus::kNotProved);
+  if (!is_new) return at->second;
+  const absl::StatusOr<TermId> left = Instantiate(lemma.left, general, &own);
+  if (!left.ok()) return at->second;
+  const absl::StatusOr<TermId> right = Instantiate(lemma.right, general, &own);
+  if (!right.ok()) return at->second;
+  const absl::StatusOr<bool> equal = ProvablyEqual(own, *left, *right);
+  if (!equal.ok() || !*equal) return at->second;
+  for (uint64_t seed : {1, 2}) {
+    const absl::StatusOr<bool> seen = EqualAtSmallSizes(own, *left, *right, seed);
+    // The two engines share nothing but the declarations.
+    ISOMER_CHECK(seen.ok() && *seen);
+  }
+  return at->second = LemmaStatus::kProved;
+}
+
+}  // namespace isomer

@@ -1,0 +1,37 @@
+// Normal forms of terms: a proof, for all sizes, that two terms have the same elements.
+//
+// Both terms are read as polynomials (polynomial.h) at a symbolic element. The element's indices
+// are cut into regions in which every guard of an index alone is decided (a Concat of sizes N and
+// N' cuts its axis at N). In each region the polynomials are brought into a normal form:
+//   - a guard of one bound index narrows its range: sum_{k<K+K'} [k<K] f(k) = sum_{k<K} f(k);
+//   - ranges start at 0, and ranges of one element are substituted;
+//   - equal monomials are added up, whatever their bound indices are called.
+// Equal normal forms are equal functions. Different ones prove nothing: the method is incomplete.
+#ifndef ISOMER_VERIFIER_NORMAL_FORM_H_
+#define ISOMER_VERIFIER_NORMAL_FORM_H_
+
+#include "absl/status/statusor.h"
+#include "verifier/polynomial.h"
+#include "verifier/term.h"
+
+namespace isomer {
+
+// True if the terms have the same shape and, for all sizes >= 1 that the symbols stand for, the
+// same elements. False: no proof. Errors: a term that has no polynomial.
+absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b);
+
+// The range of an index: [lower, upper).
+struct IndexRange {
+  Extent lower, upper;
+};
+
+// The normal form of `polynomial` with its free indices in `ranges`.
+absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial,
+                                       const std::map<int, IndexRange>& ranges);
+
+// True if `extent` >= 0 whatever its symbols (>= 1) are; false if that is not known.
+bool IsNonNegative(const Extent& extent);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_NORMAL_FORM_H_

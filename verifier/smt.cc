@@ -1,0 +1,177 @@
+#include "verifier/smt.h"
+
+#include <z3++.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace isomer {
+namespace {
+
+// A bound on work rather than time, so that verdicts are the same on every machine.
+constexpr unsigned kResourceLimit = 1000000;
+
+void Limit(z3::context* context, z3::solver* solver) {
+  z3::params parameters(*context);
+  parameters.set("rlimit", kResourceLimit);
+  solver->set(parameters);
+}
+
+class ExponentEncoder {
+ public:
+  explicit ExponentEncoder(z3::context* context) : context_(context) {}
+
+  z3::expr Linear(const Extent& form) {
+    z3::expr sum = context_->int_val(form.constant());
+    for (const auto& [symbol, coefficient] : form.terms()) {
+      sum = sum + context_->int_val(coefficient) * Variable(symbol);
+    }
+    return sum;
+  }
+
+  z3::expr Formula(const ExponentFact& fact) {
+    switch (fact.kind) {
+      case ExponentFact::Kind::kEqual:
+        return Linear(fact.left) == Linear(fact.right);
+      case ExponentFact::Kind::kAtMost:
+        return Linear(fact.left) <= Linear(fact.right);
+      case ExponentFact::Kind::kAboveLeast:
+        break;
+    }
+    z3::expr any = context_->bool_val(false);
+    for (const Extent& part : fact.parts) any = any || Linear(fact.left) >= Linear(part);
+    return any;
+  }
+
+  // Every variable seen so far is at least 0.
+  z3::expr NonNegative() const {
+    z3::expr all = context_->bool_val(true);
+    for (const auto& [symbol, variable] : variables_) all = all && variable >= 0;
+    return all;
+  }
+  z3::expr Sum() const {
+    z3::expr sum = context_->int_val(0);
+    for (const auto& [symbol, variable] : variables_) sum = sum + variable;
+    return sum;
+  }
+
+  std::map<int, int64_t> Model(const z3::model& model) const {
+    std::map<int, int64_t> values;
+    for (const auto& [symbol, variable] : variables_) {
+      values[symbol] = model.eval(variable, true).get_numeral_int64();
+    }
+    return values;
+  }
+
+ private:
+  z3::expr Variable(int symbol) {
+    auto at = variables_.find(symbol);
+    if (at == variables_.end()) {
+      const std::string name = absl::StrCat("e", symbol);
+      at = variables_.emplace(symbol, context_->int_const(name.c_str())).first;
+    }
+    return at->second;
+  }
+
+  z3::context* context_;
+  std::map<int, z3::expr> variables_;
+};
+
+}  // namespace
+
+std::string SolverName() {
+  unsigned major, minor, build, revision;
+  Z3_get_version(&major, &minor, &build, &revision);
+  return absl::StrCat("z3 ", major, ".", minor, ".", build);
+}
+
+EqualityAnswer DecideEquality(const TermPool& pool, const std::vector<LemmaInstance>& axioms,
+                              const Goal& goal) {
+  z3::context context;
+  z3::solver solver(context, "QF_UF");
+  Limit(&context, &solver);
+  const z3::sort tensor = context.uninterpreted_sort("Tensor");
+  std::vector<z3::expr> terms;
+  for (TermId id = 0; id < pool.size(); ++id) {
+    const Term& term = pool[id];
+    z3::sort_vector domain(context);
+    z3::expr_vector arguments(context);
+    for (TermId argument : term.arguments) {
+      domain.push_back(tensor);
+      arguments.push_back(terms[argument]);
+    }
+    const std::string name = term.symbol.ToString();
+    terms.push_back(context.function(name.c_str(), domain, tensor)(arguments));
+  }
+  for (size_t i = 0; i < axioms.size(); ++i) {
+    const std::string name = absl::StrCat("axiom", i);
+    solver.add(terms[axioms[i].left] == terms[axioms[i].right], name.c_str());
+  }
+  solver.add(terms[goal.left] != terms[goal.right]);
+  EqualityAnswer answer;
+  const z3::check_result result = solver.check();
+  if (result == z3::sat) answer.verdict = SmtVerdict::kInvalid;
+  if (result != z3::unsat) return answer;
+  answer.verdict = SmtVerdict::kValid;
+  std::set<std::string> core;
+  for (const z3::expr& name : solver.unsat_core()) core.insert(name.decl().name().str());
+  for (size_t i = 0; i < axioms.size(); ++i) {
+    if (core.contains(absl::StrCat("axiom", i))) answer.used.push_back(static_cast<int>(i));
+  }
+  return answer;
+}
+
+ExponentAnswer DecideExponents(const std::vector<ExponentFact>& hypotheses,
+                               const std::vector<ExponentFact>& conclusions) {
+  z3::context context;
+  z3::solver solver(context, "QF_LIA");
+  Limit(&context, &solver);
+  ExponentEncoder encoder(&context);
+  z3::expr_vector failures(context);
+  for (const ExponentFact& fact : hypotheses) solver.add(encoder.Formula(fact));
+  for (const ExponentFact& fact : conclusions) failures.push_back(!encoder.Formula(fact));
+  solver.add(z3::mk_or(failures));
+  solver.add(encoder.NonNegative());
+  ExponentAnswer answer;
+  const z3::check_result result = solver.check();
+  if (result == z3::unsat) answer.verdict = SmtVerdict::kValid;
+  if (result != z3::sat) return answer;
+  answer.verdict = SmtVerdict::kInvalid;
+  const z3::model model = solver.get_model();
+  answer.model = encoder.Model(model);
+  for (unsigned i = 0; i < failures.size() && answer.failed < 0; ++i) {
+    if (model.eval(failures[static_cast<int>(i)], true).is_true()) answer.failed = static_cast<int>(i);
+  }
+  return answer;
+}
+
+std::vector<std::map<int, int64_t>> SolveExponents(const std::vector<ExponentFact>& facts,
+                                                   int count) {
+  z3::context context;
+  z3::solver solver(context, "QF_LIA");
+  Limit(&context, &solver);
+  ExponentEncoder encoder(&context);
+  for (const ExponentFact& fact : facts) solver.add(encoder.Formula(fact));
+  solver.add(encoder.NonNegative());
+  std::vector<std::map<int, int64_t>> models;
+  for (int64_t bound = 0; bound <= 24 && static_cast<int>(models.size()) < count;) {
+    z3::expr_vector assumptions(context);
+    const z3::expr within = context.bool_const(absl::StrCat("within", bound).c_str());
+    solver.add(z3::implies(within, encoder.Sum() <= context.int_val(bound)));
+    assumptions.push_back(within);
+    if (solver.check(assumptions) != z3::sat) {
+      ++bound;
+      continue;
+    }
+    models.push_back(encoder.Model(solver.get_model()));
+    z3::expr differs = context.bool_val(false);
+    for (const auto& [symbol, value] : models.back()) {
+      differs = differs || encoder.Linear(Extent::Symbol(symbol)) != context.int_val(value);
+    }
+    solver.add(differs);
+  }
+  return models;
+}
+
+}  // namespace isomer

@@ -1,0 +1,56 @@
+// Z3 behind one wall: the two kinds of question that proofs come down to.
+#ifndef ISOMER_VERIFIER_SMT_H_
+#define ISOMER_VERIFIER_SMT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pcg/extent.h"
+#include "verifier/saturation.h"
+#include "verifier/term.h"
+
+namespace isomer {
+
+// "z3 4.8.12".
+std::string SolverName();
+
+enum class SmtVerdict { kValid, kInvalid, kUnknown };
+
+// Equality with uninterpreted functions: do `axioms` imply that the goal's sides are equal?
+struct EqualityAnswer {
+  SmtVerdict verdict = SmtVerdict::kUnknown;
+  std::vector<int> used;  // indices into the axioms, if valid
+};
+EqualityAnswer DecideEquality(const TermPool& pool, const std::vector<LemmaInstance>& axioms,
+                              const Goal& goal);
+
+// Linear arithmetic over exponents, which are non-negative integer variables (the symbols of an
+// Extent).
+struct ExponentFact {
+  enum class Kind {
+    kEqual,       // left == right
+    kAtMost,      // left <= right
+    kAboveLeast,  // left >= the least of `parts`: the exponent of a prime in a sum
+  };
+  Kind kind = Kind::kEqual;
+  Extent left, right;
+  std::vector<Extent> parts;
+  std::string text;  // what it says, for messages
+};
+struct ExponentAnswer {
+  SmtVerdict verdict = SmtVerdict::kUnknown;
+  std::map<int, int64_t> model;  // values at which the hypotheses hold and a conclusion does not
+  int failed = -1;               // that conclusion
+};
+// Do `hypotheses` imply all of `conclusions`?
+ExponentAnswer DecideExponents(const std::vector<ExponentFact>& hypotheses,
+                               const std::vector<ExponentFact>& conclusions);
+// Values at which all of `facts` hold, the sum of all variables smallest first; up to `count`.
+std::vector<std::map<int, int64_t>> SolveExponents(const std::vector<ExponentFact>& facts,
+                                                   int count);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_SMT_H_
