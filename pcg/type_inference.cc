@@ -16,22 +16,6 @@ std::vector<Shape> GlobalShapes(absl::Span<const TensorType> types) {
   return shapes;
 }
 
-// Types of which the operators make sense at all: indices are integers, everything else floats.
-absl::Status CheckDataTypes(const Operator& op, absl::Span<const TensorType> operands) {
-  if (IsLayout(op.kind())) return absl::OkStatus();
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const bool is_index =
-        i == 1 && (op.kind() == OpKind::kEmbedding || op.kind() == OpKind::kCrossEntropy);
-    const DataType expected = is_index ? DataType::kInt64 : DataType::kFloat32;
-    if (operands[i].dtype != expected) {
-      return absl::InvalidArgumentError(absl::StrCat(op.name(), ": operand ", i, " is ",
-                                                     DataTypeName(operands[i].dtype), ", not ",
-                                                     DataTypeName(expected)));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // What operand dim i is in the iteration space, for messages: "2 (y, spatial)".
 std::string DescribeOperandDim(const Declaration& d, int operand, int i) {
   for (const Access& access : d.accesses) {
@@ -133,10 +117,29 @@ absl::Status UnifyCopies(const Operator& op, absl::Span<const TensorType> operan
 
 }  // namespace
 
+absl::StatusOr<DataType> InferDataType(OpKind kind, absl::Span<const DataType> operands) {
+  auto error = [kind](size_t operand, DataType is, DataType expected) {
+    return absl::InvalidArgumentError(absl::StrCat(OpName(kind), ": operand ", operand, " is ",
+                                                   DataTypeName(is), ", not ",
+                                                   DataTypeName(expected)));
+  };
+  const bool moves = IsLayout(kind) || (IsParallel(kind) && kind != OpKind::kConcatPartials);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const bool is_index = i == 1 && (kind == OpKind::kEmbedding || kind == OpKind::kCrossEntropy);
+    const DataType expected = moves      ? operands[0]
+                              : is_index ? DataType::kInt64
+                                         : DataType::kFloat32;
+    if (operands[i] != expected) return error(i, operands[i], expected);
+  }
+  return moves ? operands[0] : DataType::kFloat32;
+}
+
 absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const TensorType> operands) {
   Sharding s;
   ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, GlobalShapes(operands)));
-  ISOMER_RETURN_IF_ERROR(CheckDataTypes(op, operands));
+  std::vector<DataType> dtypes;
+  for (const TensorType& operand : operands) dtypes.push_back(operand.dtype);
+  ISOMER_ASSIGN_OR_RETURN(const DataType dtype, InferDataType(op.kind(), dtypes));
   ISOMER_RETURN_IF_ERROR(UnifyDegrees(op, operands, &s));
   ISOMER_RETURN_IF_ERROR(UnifyPartials(op, operands, &s));
   ISOMER_RETURN_IF_ERROR(UnifyCopies(op, operands, &s));
@@ -153,7 +156,7 @@ absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const Tens
   }
   for (size_t t = 0; t < d.outputs.size(); ++t) {
     TensorType type;
-    type.dtype = IsLayout(op.kind()) ? operands[0].dtype : DataType::kFloat32;
+    type.dtype = dtype;
     type.copies = s.copies;
     type.partials = s.operand_partials;
     type.micro_batches = micro_batches;

@@ -26,6 +26,10 @@ namespace isomer {
 absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
                                                    absl::Span<const TensorType> operands);
 
+// The data type of the outputs. Layout and parallel operators move elements of any type; of the
+// others, indices are integers and everything else floats.
+absl::StatusOr<DataType> InferDataType(OpKind kind, absl::Span<const DataType> operands);
+
 // How a call of a declared operator is spread over tasks. Tasks correspond one to one to the shards
 // of (each) output: task = (output dim coordinates, copy, partial). The partial coordinate is
 // mixed-radix: operand partial first (slowest), then the sum dims in declaration order.
