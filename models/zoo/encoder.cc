@@ -52,22 +52,20 @@ class EncoderBuilder {
     return Norm(b_.Call(OpKind::kAdd, {tokens, positions}, "embedding/sum"), "embedding/norm");
   }
 
-  // [batch, sequence, hidden] -> [batch, heads, ...] with the last dims in the order `perm` gives.
+  // [batch, sequence, hidden] -> [batch, sequence, heads, head size], permuted by `perm`.
   TensorRef SplitHeads(TensorRef x, std::vector<int64_t> perm, const std::string& name) {
     x = b_.Reshape(x, {batch_, sequence_, heads_, hidden_ / heads_}, name + "/split");
     return b_.Transpose(x, std::move(perm), name + "/heads");
   }
 
   TensorRef Attention(TensorRef x, const std::string& name) {
-    const TensorRef query = b_.Linear(x, hidden_, hidden_, name + "/query");
-    const TensorRef q = SplitHeads(query, {0, 2, 1, 3}, name + "/query");
-    const TensorRef key = b_.Linear(x, hidden_, hidden_, name + "/key");
-    const TensorRef k_split =
-        b_.Reshape(key, {batch_, sequence_, heads_, hidden_ / heads_}, name + "/key/split");
-    const TensorRef value = b_.Linear(x, hidden_, hidden_, name + "/value");
-    const TensorRef v = SplitHeads(value, {0, 2, 1, 3}, name + "/value");
+    const TensorRef q =
+        SplitHeads(b_.Linear(x, hidden_, hidden_, name + "/query"), {0, 2, 1, 3}, name + "/query");
     // The heads and the transpose of the keys in one, as the exporter writes it.
-    const TensorRef k = b_.Transpose(k_split, {0, 2, 3, 1}, name + "/key/heads");
+    const TensorRef k =
+        SplitHeads(b_.Linear(x, hidden_, hidden_, name + "/key"), {0, 2, 3, 1}, name + "/key");
+    const TensorRef v =
+        SplitHeads(b_.Linear(x, hidden_, hidden_, name + "/value"), {0, 2, 1, 3}, name + "/value");
     const double factor = 1 / std::sqrt(static_cast<double>(hidden_ / heads_));
     const TensorRef scores =
         b_.Call({OpKind::kScale, {{"factor", factor}}},

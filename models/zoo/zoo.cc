@@ -11,6 +11,7 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kLargestValue = int64_t{1} << 24;
+constexpr int64_t kMostLayers = 4096;
 
 absl::StatusOr<const ZooModel*> FindModel(const std::string& name) {
   std::vector<std::string> names;
@@ -33,12 +34,13 @@ absl::Status SetArgument(const ZooModel& model, absl::string_view setting,
         "zoo:", model.name, ": no parameter '", absl::CHexEscape(parts.first), "'; there are ",
         absl::StrJoin(model.parameters, ", ", absl::PairFormatter("="))));
   }
-  const int64_t smallest = at->second == 0 ? 0 : 1;
+  const int64_t smallest = parts.first == "vocabulary" ? 0 : 1;
+  const int64_t largest = parts.first == "layers" ? kMostLayers : kLargestValue;
   int64_t value;
-  if (!absl::SimpleAtoi(parts.second, &value) || value < smallest || value > kLargestValue) {
+  if (!absl::SimpleAtoi(parts.second, &value) || value < smallest || value > largest) {
     return absl::InvalidArgumentError(
         absl::StrCat("zoo:", model.name, ": ", parts.first, " is '", absl::CHexEscape(parts.second),
-                     "', not an integer from ", smallest, " to ", kLargestValue));
+                     "', not an integer from ", smallest, " to ", largest));
   }
   at->second = value;
   return absl::OkStatus();

@@ -20,7 +20,7 @@ using ZooArguments = std::map<std::string, int64_t>;
 struct ZooModel {
   std::string name;
   std::string description;
-  // With the defaults. Values are from 1 (0 where that is the default) to 2^24.
+  // With the defaults. Values are from 1 (vocabulary: 0) to 2^24 (layers: 4096).
   std::vector<std::pair<std::string, int64_t>> parameters;
   absl::StatusOr<Model> (*build)(const ZooArguments& arguments);
 };

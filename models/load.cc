@@ -1,0 +1,72 @@
+#include "models/load.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "models/onnx_import.h"
+#include "models/zoo/zoo.h"
+#include "pcg/support/file.h"
+#include "pcg/support/proto_io.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// The text form of graphs: the first line that is no comment defines %0.
+bool LooksLikeGraphText(absl::string_view contents) {
+  for (absl::string_view line : absl::StrSplit(contents.substr(0, 1 << 16), '\n')) {
+    line = absl::StripLeadingAsciiWhitespace(line);
+    if (!line.empty() && line[0] != '#') return absl::StartsWith(line, "%");
+  }
+  return false;
+}
+
+absl::StatusOr<Model> ReadGraphText(const std::string& path, absl::string_view contents) {
+  absl::StatusOr<Graph> graph = ParseGraph(contents);
+  if (!graph.ok()) {
+    return absl::Status(graph.status().code(), absl::StrCat(path, ": ", graph.status().message()));
+  }
+  Model model;
+  model.name = path.substr(path.find_last_of('/') + 1);
+  model.graph = *std::move(graph);
+  return model;
+}
+
+// Isomer's own files state every size; another batch would be another model.
+absl::Status CheckBatch(const std::string& path, const Model& model, int64_t batch_size) {
+  if (batch_size == 0) return absl::OkStatus();
+  for (int id = 0; id < model.graph.num_nodes(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (node.op.kind() != OpKind::kInput) continue;
+    const TensorType& type = node.outputs[0];
+    if (type.rank() > 0 && type.dims[0].size == batch_size) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": input '", node.name, "' is ", type.ToString(),
+                     ", and the batch of this file cannot become ", batch_size));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(path, ": it has no inputs, and so no batch"));
+}
+
+}  // namespace
+
+absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& options) {
+  if (options.batch_size < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch_size is ", options.batch_size, "; it must be positive"));
+  }
+  if (absl::StartsWith(spec, "zoo:")) {
+    return BuildZooModel(absl::StripPrefix(spec, "zoo:"), options.batch_size);
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
+  const bool is_own_file = !DeclaredKind(contents).empty();
+  if (is_own_file || LooksLikeGraphText(contents)) {
+    ISOMER_ASSIGN_OR_RETURN(Model model,
+                            is_own_file ? LoadModel(spec) : ReadGraphText(spec, contents));
+    ISOMER_RETURN_IF_ERROR(CheckBatch(spec, model, options.batch_size));
+    return model;
+  }
+  return ParseOnnx(contents, spec, {.batch_size = options.batch_size, .notes = options.notes});
+}
+
+}  // namespace isomer

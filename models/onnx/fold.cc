@@ -1,0 +1,303 @@
+#include "models/onnx/fold.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/onnx/attributes.h"
+#include "pcg/operator.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+using Operands = absl::Span<const OnnxTensor* const>;
+using Folded = absl::StatusOr<std::optional<OnnxTensor>>;
+
+// More elements than any shape has, fewer than would be slow.
+constexpr int64_t kMostElements = 1 << 20;
+
+absl::Status NoValue(absl::string_view why) { return absl::InvalidArgumentError(why); }
+
+OnnxTensor IntVector(std::vector<int64_t> values) {
+  OnnxTensor tensor;
+  tensor.dtype = DataType::kInt64;
+  tensor.dims = {static_cast<int64_t>(values.size())};
+  tensor.ints = std::move(values);
+  return tensor;
+}
+
+absl::StatusOr<int64_t> IntegerResult(char op, int64_t a, int64_t b) {
+  int64_t result = 0;
+  bool overflows = false;
+  if (op == '+') overflows = __builtin_add_overflow(a, b, &result);
+  if (op == '-') overflows = __builtin_sub_overflow(a, b, &result);
+  if (op == '*') overflows = __builtin_mul_overflow(a, b, &result);
+  if (op == '/') {
+    if (b == 0) return NoValue("division of constants by zero");
+    overflows = b == -1 && __builtin_sub_overflow(int64_t{0}, a, &result);
+    if (b != -1) result = a / b;
+  }
+  if (overflows) return NoValue("arithmetic of constants leaves the range of int64");
+  return result;
+}
+
+Folded FoldBinary(char op, const OnnxTensor& a, const OnnxTensor& b) {
+  const bool scalar_a = a.size() == 1 && a.dims.size() <= b.dims.size();
+  const bool scalar_b = b.size() == 1 && b.dims.size() <= a.dims.size();
+  if (a.dtype != b.dtype || (a.dims != b.dims && !scalar_a && !scalar_b)) return std::nullopt;
+  OnnxTensor result = a.dims == b.dims || scalar_b ? a : b;
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const int64_t at_a = a.size() == 1 ? 0 : i, at_b = b.size() == 1 ? 0 : i;
+    if (a.dtype == DataType::kInt64) {
+      ISOMER_ASSIGN_OR_RETURN(result.ints[i], IntegerResult(op, a.ints[at_a], b.ints[at_b]));
+    } else {
+      const float x = a.floats[at_a], y = b.floats[at_b];
+      result.floats[i] = op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
+    }
+  }
+  return result;
+}
+
+Folded FoldSqrt(const OnnxTensor& x) {
+  if (x.dtype != DataType::kFloat32) return std::nullopt;
+  OnnxTensor result = x;
+  for (float& value : result.floats) value = std::sqrt(value);
+  return result;
+}
+
+Folded FoldCast(const OnnxTensor& x, int64_t to) {
+  const bool to_float = to == onnx::TensorProto::FLOAT || to == onnx::TensorProto::DOUBLE;
+  if (!to_float && to != onnx::TensorProto::INT64 && to != onnx::TensorProto::INT32) {
+    return std::nullopt;
+  }
+  OnnxTensor result;
+  result.dims = x.dims;
+  result.dtype = to_float ? DataType::kFloat32 : DataType::kInt64;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const double value = x.Number(i);
+    if (to_float) {
+      result.floats.push_back(static_cast<float>(value));
+    } else if (x.dtype == DataType::kInt64) {
+      result.ints.push_back(x.ints[i]);
+    } else if (std::abs(value) < 9e18) {
+      result.ints.push_back(static_cast<int64_t>(value));
+    } else {
+      return NoValue("a constant does not fit an integer");
+    }
+  }
+  return result;
+}
+
+Folded FoldGather(const OnnxTensor& data, const OnnxTensor& indices, int64_t axis) {
+  if (data.dims.size() != 1 || data.dtype != DataType::kInt64 || indices.dims.size() > 1 ||
+      indices.dtype != DataType::kInt64 || (axis != 0 && axis != -1)) {
+    return std::nullopt;
+  }
+  OnnxTensor result;
+  result.dtype = DataType::kInt64;
+  result.dims = indices.dims;
+  for (int64_t index : indices.ints) {
+    const int64_t from_front = index < 0 ? index + data.size() : index;
+    if (from_front < 0 || from_front >= data.size()) {
+      return NoValue(
+          absl::StrCat("index ", index, " into a constant of ", data.size(), " elements"));
+    }
+    result.ints.push_back(data.ints[from_front]);
+  }
+  return result;
+}
+
+Folded FoldConcat(Operands operands) {
+  std::vector<int64_t> values;
+  for (const OnnxTensor* part : operands) {
+    if (part->dims.size() != 1 || part->dtype != DataType::kInt64) return std::nullopt;
+    values.insert(values.end(), part->ints.begin(), part->ints.end());
+  }
+  return IntVector(std::move(values));
+}
+
+// Slice(data, starts, ends, axes?, steps?) of one dim, forwards.
+Folded FoldSlice(Operands operands) {
+  const OnnxTensor& data = *operands[0];
+  for (const OnnxTensor* operand : operands) {
+    if (operand == nullptr || operand->dtype != DataType::kInt64 || operand->dims.size() != 1 ||
+        (operand != &data && operand->size() != 1)) {
+      return std::nullopt;
+    }
+  }
+  const int64_t size = data.size(), step = operands.size() > 4 ? operands[4]->ints[0] : 1;
+  if (operands.size() < 3 || step < 1) return std::nullopt;
+  auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+  const int64_t end = clamp(operands[2]->ints[0]);
+  std::vector<int64_t> values;
+  for (int64_t i = clamp(operands[1]->ints[0]); i < end;) {
+    values.push_back(data.ints[i]);
+    if (step >= end - i) break;
+    i += step;
+  }
+  return IntVector(std::move(values));
+}
+
+Folded FoldConstantOfShape(const OnnxTensor& shape, const OnnxTensor& value) {
+  const int64_t elements = NumElementsOf(shape.ints);
+  if (shape.dtype != DataType::kInt64 || value.size() != 1) return std::nullopt;
+  if (elements < 0 || elements > kMostElements) return NoValue("a constant of impossible size");
+  OnnxTensor result = value;
+  result.dims = shape.ints;
+  result.ints.assign(value.ints.empty() ? 0 : elements, value.ints.empty() ? 0 : value.ints[0]);
+  result.floats.assign(value.floats.empty() ? 0 : elements,
+                       value.floats.empty() ? 0 : value.floats[0]);
+  return result;
+}
+
+Folded FoldRange(Operands operands) {
+  for (const OnnxTensor* operand : operands) {
+    if (operand->dtype != DataType::kInt64 || operand->size() != 1) return std::nullopt;
+  }
+  const int64_t start = operands[0]->ints[0], limit = operands[1]->ints[0];
+  if (operands[2]->ints[0] != 1) return std::nullopt;
+  if (start < -kMostElements || limit > kMostElements) return NoValue("a range of impossible size");
+  std::vector<int64_t> values;
+  for (int64_t i = start; i < limit; ++i) values.push_back(i);
+  return IntVector(std::move(values));
+}
+
+// Unsqueeze, Squeeze and Reshape: other dims, the same elements.
+Folded WithDims(const OnnxTensor& x, absl::StatusOr<std::vector<int64_t>> dims) {
+  ISOMER_RETURN_IF_ERROR(dims.status());
+  OnnxTensor result = x;
+  result.dims = *std::move(dims);
+  if (NumElementsOf(result.dims) != result.size()) return NoValue("a constant changes its size");
+  return result;
+}
+
+// Axes are the second operand from opset 13 on, and an attribute before.
+std::vector<int64_t> Axes(Operands operands, OnnxAttributes* attributes) {
+  return operands.size() > 1 && operands[1] != nullptr ? operands[1]->ints
+                                                       : attributes->Ints("axes", {});
+}
+
+Folded Dispatch(const std::string& op, Operands operands, OnnxAttributes* attributes) {
+  const OnnxTensor& x = *operands[0];
+  if (operands.size() == 1) {
+    if (op == "Identity") return x;
+    if (op == "Sqrt") return FoldSqrt(x);
+    if (op == "Cast") return FoldCast(x, attributes->Int("to", 0));
+    if (op == "ConstantOfShape") {
+      OnnxTensor zero;
+      zero.floats = {0};
+      return FoldConstantOfShape(x, attributes->Tensor("value", zero));
+    }
+  }
+  if (op == "Unsqueeze") return WithDims(x, UnsqueezedDims(x.dims, Axes(operands, attributes)));
+  if (op == "Squeeze") return WithDims(x, SqueezedDims(x.dims, Axes(operands, attributes)));
+  if (op == "Slice") return FoldSlice(operands);
+  if (std::count(operands.begin(), operands.end(), nullptr) > 0) return std::nullopt;
+  if (op == "Concat") return FoldConcat(operands);
+  if (op == "Range" && operands.size() == 3) return FoldRange(operands);
+  if (operands.size() != 2) return std::nullopt;
+  if (op == "Add") return FoldBinary('+', x, *operands[1]);
+  if (op == "Sub") return FoldBinary('-', x, *operands[1]);
+  if (op == "Mul") return FoldBinary('*', x, *operands[1]);
+  if (op == "Div") return FoldBinary('/', x, *operands[1]);
+  if (op == "Gather") return FoldGather(x, *operands[1], attributes->Int("axis", 0));
+  if (op == "Reshape") {
+    return WithDims(x,
+                    ReshapedDims(x.dims, operands[1]->ints, attributes->Int("allowzero", 0) == 1));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsFoldable(absl::string_view op) {
+  for (absl::string_view known :
+       {"Identity", "Sqrt", "Cast", "ConstantOfShape", "Unsqueeze", "Squeeze", "Slice", "Concat",
+        "Range", "Add", "Sub", "Mul", "Div", "Gather", "Reshape"}) {
+    if (op == known) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::optional<OnnxTensor>> FoldNode(const OnnxNode& node, Operands operands) {
+  if (operands.empty() || operands[0] == nullptr || !IsFoldable(node.op)) return std::nullopt;
+  for (const OnnxTensor* operand : operands) {
+    if (operand == nullptr) continue;
+    const bool known = operand->is_literal || operand->dtype == DataType::kInt64;
+    if (!known || operand->size() > kMostElements) return std::nullopt;
+  }
+  OnnxAttributes attributes(node);
+  ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> result,
+                          Dispatch(node.op, operands, &attributes));
+  ISOMER_RETURN_IF_ERROR(attributes.status());
+  if (result) result->is_literal = true;
+  return result;
+}
+
+absl::StatusOr<std::vector<int64_t>> UnsqueezedDims(std::vector<int64_t> dims,
+                                                    std::vector<int64_t> axes) {
+  const int rank = static_cast<int>(dims.size() + axes.size());
+  for (int64_t& axis : axes) {
+    ISOMER_ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, rank));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
+    return absl::InvalidArgumentError("an axis is given twice");
+  }
+  for (int64_t axis : axes) dims.insert(dims.begin() + axis, 1);
+  return dims;
+}
+
+absl::StatusOr<std::vector<int64_t>> SqueezedDims(const std::vector<int64_t>& dims,
+                                                  const std::vector<int64_t>& axes) {
+  const int rank = static_cast<int>(dims.size());
+  std::vector<bool> dropped(dims.size(), false);
+  for (int64_t axis : axes) {
+    ISOMER_ASSIGN_OR_RETURN(const int i, NormalizeAxis(axis, rank));
+    if (dims[i] != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("dim ", i, " is ", dims[i], ", not 1"));
+    }
+    dropped[i] = true;
+  }
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!dropped[i] && !(axes.empty() && dims[i] == 1)) result.push_back(dims[i]);
+  }
+  return result;
+}
+
+absl::StatusOr<std::vector<int64_t>> ReshapedDims(const std::vector<int64_t>& dims,
+                                                  std::vector<int64_t> shape, bool allow_zero) {
+  const std::string text = absl::StrCat("shape [", absl::StrJoin(shape, ","), "]");
+  int64_t known = 1;
+  int inferred = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0 && !allow_zero) {
+      if (i >= dims.size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(text, " keeps dim ", i, " of a tensor of rank ", dims.size()));
+      }
+      shape[i] = dims[i];
+    }
+    if (shape[i] == -1 && inferred < 0) {
+      inferred = static_cast<int>(i);
+    } else if (shape[i] < 1 || __builtin_mul_overflow(known, shape[i], &known)) {
+      return absl::InvalidArgumentError(absl::StrCat(text, ": dim ", i, " is not a size"));
+    }
+  }
+  if (inferred >= 0) {
+    const int64_t elements = NumElementsOf(dims);
+    if (elements < 0 || elements % known != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text, " does not divide [", absl::StrJoin(dims, ","), "]"));
+    }
+    shape[inferred] = elements / known;
+  }
+  return shape;
+}
+
+}  // namespace isomer

@@ -1,0 +1,221 @@
+#include "models/onnx/graph.h"
+
+#include <functional>
+#include <queue>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kOldestOpset = 11, kNewestOpset = 17;
+constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) { graph_.file = file; }
+
+  absl::StatusOr<OnnxGraph> Read(absl::string_view contents) {
+    onnx::ModelProto model;
+    if (contents.empty()) return Error("empty file");
+    if (contents.size() > kMostBytes) return Error("above 2 GB, the limit of ONNX files");
+    if (!model.ParseFromArray(contents.data(), static_cast<int>(contents.size()))) {
+      return Error("no ONNX model, or damaged or cut short");
+    }
+    if (!model.has_graph() || model.opset_import().empty()) {
+      return Error("no ONNX model, or cut short: it has no graph or no opset");
+    }
+    ISOMER_RETURN_IF_ERROR(ReadOpsets(model));
+    graph_.name = model.graph().name();
+    ISOMER_RETURN_IF_ERROR(ReadLeaves(model.mutable_graph()));
+    ISOMER_RETURN_IF_ERROR(ReadNodes(model.mutable_graph()));
+    ISOMER_RETURN_IF_ERROR(CheckReferences());
+    ISOMER_RETURN_IF_ERROR(SortNodes());
+    return std::move(graph_);
+  }
+
+ private:
+  template <typename... Parts>
+  absl::Status Error(const Parts&... parts) const {
+    return absl::InvalidArgumentError(absl::StrCat(graph_.file, ": ", parts...));
+  }
+
+  absl::Status ReadOpsets(const onnx::ModelProto& model) {
+    for (const onnx::OperatorSetIdProto& opset : model.opset_import()) {
+      graph_.opsets[opset.domain() == "ai.onnx" ? "" : opset.domain()] = opset.version();
+    }
+    const auto found = graph_.opsets.find("");
+    if (found == graph_.opsets.end()) return Error("it states no opset of the default domain");
+    graph_.opset = found->second;
+    if (graph_.opset >= kOldestOpset && graph_.opset <= kNewestOpset) return absl::OkStatus();
+    return Error("opset ", graph_.opset, "; ", kOldestOpset, " to ", kNewestOpset, " are read");
+  }
+
+  absl::Status Define(const std::string& tensor, const std::string& by) {
+    if (tensor.empty()) return Error(by, ": a name is empty");
+    if (defined_.insert(tensor).second) return absl::OkStatus();
+    return Error(by, ": the tensor ", QuotedName(tensor), " is defined a second time");
+  }
+
+  // Initializers may have large data, which is let go of as it is read.
+  absl::Status ReadLeaves(onnx::GraphProto* proto) {
+    if (proto->sparse_initializer_size() > 0) return Error("sparse initializers are not read");
+    for (onnx::TensorProto& initializer : *proto->mutable_initializer()) {
+      const std::string label = absl::StrCat("initializer ", QuotedName(initializer.name()));
+      ISOMER_RETURN_IF_ERROR(Define(initializer.name(), label));
+      absl::StatusOr<OnnxTensor> tensor = ReadOnnxTensor(initializer);
+      if (!tensor.ok()) return Error(label, ": ", tensor.status().message());
+      graph_.constants[initializer.name()] = *std::move(tensor);
+      initializer.clear_raw_data();
+      initializer.clear_float_data();
+    }
+    for (onnx::ValueInfoProto& input : *proto->mutable_input()) {
+      if (graph_.constants.count(input.name()) > 0) continue;
+      ISOMER_RETURN_IF_ERROR(
+          Define(input.name(), absl::StrCat("input ", QuotedName(input.name()))));
+      graph_.inputs.push_back(std::move(input));
+    }
+    for (onnx::ValueInfoProto& output : *proto->mutable_output()) {
+      graph_.outputs.push_back(std::move(output));
+    }
+    if (graph_.outputs.empty()) return Error("the graph has no outputs");
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadNodes(onnx::GraphProto* proto) {
+    for (onnx::NodeProto& node : *proto->mutable_node()) {
+      OnnxNode read;
+      read.op = node.op_type();
+      read.domain = node.domain() == "ai.onnx" ? "" : node.domain();
+      const std::string name = !node.name().empty() ? QuotedName(node.name())
+                               : node.output_size() == 0
+                                   ? std::string("without name or output")
+                                   : absl::StrCat("of ", QuotedName(node.output(0)));
+      read.label = absl::StrCat("node ", name, " (", QuotedName(read.op), ")");
+      read.inputs.assign(node.input().begin(), node.input().end());
+      read.outputs.assign(node.output().begin(), node.output().end());
+      for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+        const std::string key = attribute.name();
+        read.attributes[key] = std::move(attribute);
+      }
+      int num_defined = 0;
+      for (const std::string& output : read.outputs) {
+        if (output.empty()) continue;
+        ISOMER_RETURN_IF_ERROR(Define(output, read.label));
+        ++num_defined;
+      }
+      if (num_defined == 0) return Error(read.label, ": it has no output");
+      if (read.op == "Constant" && read.domain.empty()) {
+        ISOMER_RETURN_IF_ERROR(ReadConstant(read));
+      } else {
+        graph_.nodes.push_back(std::move(read));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadConstant(const OnnxNode& node) {
+    if (node.attributes.size() != 1) {
+      return Error(node.label, ": it has ", node.attributes.size(), " attributes, not one value");
+    }
+    const auto& [key, attribute] = *node.attributes.begin();
+    OnnxTensor tensor;
+    if (key == "value") {
+      absl::StatusOr<OnnxTensor> read = ReadOnnxTensor(attribute.t());
+      if (!read.ok()) return Error(node.label, ": ", read.status().message());
+      tensor = *std::move(read);
+    } else if (key == "value_float") {
+      tensor.floats = {attribute.f()};
+    } else if (key == "value_floats") {
+      tensor.floats.assign(attribute.floats().begin(), attribute.floats().end());
+      tensor.dims = {tensor.size()};
+    } else if (key == "value_int") {
+      tensor.dtype = DataType::kInt64;
+      tensor.ints = {attribute.i()};
+    } else if (key == "value_ints") {
+      tensor.dtype = DataType::kInt64;
+      tensor.ints.assign(attribute.ints().begin(), attribute.ints().end());
+      tensor.dims = {tensor.size()};
+    } else {
+      return Error(node.label, ": values of the kind ", QuotedName(key), " are not read");
+    }
+    tensor.is_literal = true;
+    graph_.constants[node.outputs[0]] = std::move(tensor);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckReferences() const {
+    for (const OnnxNode& node : graph_.nodes) {
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i].empty() || defined_.count(node.inputs[i]) > 0) continue;
+        return Error(node.label, ": its input ", i, " ", QuotedName(node.inputs[i]),
+                     " is the output of no node, no input and no initializer");
+      }
+    }
+    for (const onnx::ValueInfoProto& output : graph_.outputs) {
+      if (defined_.count(output.name()) > 0) continue;
+      return Error("output ", QuotedName(output.name()), " is defined by no node");
+    }
+    return absl::OkStatus();
+  }
+
+  // Kahn's algorithm; among the nodes that are ready, the file's order.
+  absl::Status SortNodes() {
+    std::map<std::string, int> producers;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const std::string& output : graph_.nodes[n].outputs) {
+        if (!output.empty()) producers[output] = static_cast<int>(n);
+      }
+    }
+    std::vector<std::vector<int>> users(graph_.nodes.size());
+    std::vector<int> waiting(graph_.nodes.size(), 0);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const std::string& input : graph_.nodes[n].inputs) {
+        const auto producer = producers.find(input);
+        if (producer == producers.end()) continue;
+        users[producer->second].push_back(static_cast<int>(n));
+        ++waiting[n];
+      }
+    }
+    std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
+    for (size_t n = 0; n < waiting.size(); ++n) {
+      if (waiting[n] == 0) ready.push(static_cast<int>(n));
+    }
+    std::vector<OnnxNode> sorted;
+    while (!ready.empty()) {
+      const int n = ready.top();
+      ready.pop();
+      for (int user : users[n]) {
+        if (--waiting[user] == 0) ready.push(user);
+      }
+      for (const std::string& output : graph_.nodes[n].outputs) {
+        if (!output.empty()) graph_.producers[output] = static_cast<int>(sorted.size());
+      }
+      sorted.push_back(std::move(graph_.nodes[n]));
+    }
+    for (size_t n = 0; n < waiting.size(); ++n) {
+      if (waiting[n] > 0) return Error(graph_.nodes[n].label, " lies on or behind a cycle");
+    }
+    graph_.nodes = std::move(sorted);
+    return absl::OkStatus();
+  }
+
+  OnnxGraph graph_;
+  std::set<std::string> defined_;
+};
+
+}  // namespace
+
+const OnnxNode* OnnxGraph::Producer(const std::string& tensor) const {
+  const auto found = producers.find(tensor);
+  return found == producers.end() ? nullptr : &nodes[found->second];
+}
+
+absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file) {
+  return Reader(file).Read(contents);
+}
+
+}  // namespace isomer

@@ -1,0 +1,47 @@
+#ifndef ISOMER_MODELS_ONNX_GRAPH_H_
+#define ISOMER_MODELS_ONNX_GRAPH_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "models/onnx.pb.h"
+#include "models/onnx/tensor.h"
+
+namespace isomer {
+
+struct OnnxNode {
+  std::string op;      // "Conv"; a pattern that was recognised: "LayerNormalization", "Gelu"
+  std::string domain;  // "" for the default one
+  std::string label;   // for messages: "node 'conv1' (Conv)"
+  std::vector<std::string> inputs, outputs;  // "" where left out
+  std::map<std::string, onnx::AttributeProto> attributes;
+};
+
+// An ONNX graph whose references were checked. The order of `nodes` is topological.
+struct OnnxGraph {
+  std::string file;  // what messages call it
+  std::string name;
+  int64_t opset = 0;                      // of the default domain
+  std::map<std::string, int64_t> opsets;  // of all domains
+  std::vector<OnnxNode> nodes;
+  // Initializers, and the values of Constant nodes (which are no longer among `nodes`).
+  std::map<std::string, OnnxTensor> constants;
+  std::vector<onnx::ValueInfoProto> inputs;  // without those that have an initializer
+  std::vector<onnx::ValueInfoProto> outputs;
+
+  // The node that defines a tensor; null for inputs and constants.
+  const OnnxNode* Producer(const std::string& tensor) const;
+  std::map<std::string, int> producers;  // index into `nodes`
+};
+
+// Errors are one line that begins with `file`: no ONNX file, an opset that is not read, a name
+// defined twice, an input that nothing defines, a cycle.
+absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ONNX_GRAPH_H_

@@ -1,0 +1,156 @@
+#include "models/onnx/node_importer.h"
+
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "models/onnx/fold.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Marks nodes added since the last call.
+void UpdateDependsOnData(ImportState* state) {
+  const Graph& graph = state->model.graph;
+  for (int id = static_cast<int>(state->depends_on_data.size()); id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    bool depends = node.op.kind() == OpKind::kInput;
+    for (TensorRef input : node.inputs) {
+      depends = depends || state->depends_on_data[input.node.value];
+    }
+    state->depends_on_data.push_back(depends);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state) {
+  const auto known = state->tensors.find(name);
+  if (known != state->tensors.end()) return known->second;
+  TensorType type;
+  if (const auto input = state->leaves.weights.find(name); input != state->leaves.weights.end()) {
+    type = input->second;
+  } else {
+    const auto constant = state->onnx.constants.find(name);
+    if (constant == state->onnx.constants.end()) {
+      return absl::InternalError(absl::StrCat("tensor ", QuotedName(name), " was not imported"));
+    }
+    OnnxTensor& tensor = constant->second;
+    if (tensor.dtype != DataType::kFloat32) {
+      return absl::UnimplementedError(absl::StrCat(
+          "the constant ", QuotedName(name), " holds integers, which here are not an operand"));
+    }
+    type = SequentialType(tensor.dims);
+    if (absl::Status status = ValidateTensorType(type); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("initializer ", QuotedName(name), ": ", status.message()));
+    }
+    if (tensor.is_literal) {
+      state->notes.push_back(absl::StrCat(state->onnx.file, ": the constant ", QuotedName(name),
+                                          " becomes a weight, and is trained as such"));
+    }
+    // Only scalars are asked for as constants after they became a weight.
+    state->model.weights[name] = tensor.size() > 1 ? std::move(tensor.floats) : tensor.floats;
+  }
+  const TensorRef weight = state->model.graph.AddWeight(name, std::move(type));
+  state->tensors[name] = weight;
+  return weight;
+}
+
+TensorRef NodeImporter::Operand(int i) {
+  if (!Expect(HasInput(i), "input ", i, " is missing")) return {};
+  absl::StatusOr<TensorRef> tensor = TensorNamed(node_.inputs[i], state_);
+  if (!tensor.ok()) {
+    Fail(tensor.status().message());
+    return {};
+  }
+  return *tensor;
+}
+
+const OnnxTensor* NodeImporter::Constant(int i) const {
+  if (!HasInput(i)) return nullptr;
+  const auto found = state_->onnx.constants.find(node_.inputs[i]);
+  return found == state_->onnx.constants.end() ? nullptr : &found->second;
+}
+
+const OnnxTensor* NodeImporter::Scalar(int i, TensorRef other) const {
+  const OnnxTensor* const constant = Constant(i);
+  if (constant == nullptr || constant->size() != 1) return nullptr;
+  return static_cast<int>(constant->dims.size()) <= Rank(other) ? constant : nullptr;
+}
+
+std::vector<int64_t> NodeImporter::ConstantInts(int i, std::vector<int64_t> absent) {
+  if (!HasInput(i)) return absent;
+  const OnnxTensor* const constant = Constant(i);
+  if (constant == nullptr || constant->dtype != DataType::kInt64 || constant->dims.size() > 1) {
+    Fail("input ", i, " ", QuotedName(node_.inputs[i]), " is not a constant list of integers");
+    return absent;
+  }
+  return constant->ints;
+}
+
+std::vector<int64_t> NodeImporter::Sizes(TensorRef tensor) const {
+  const Graph& graph = state_->model.graph;
+  return graph.Contains(tensor) ? graph.type(tensor).Sizes() : std::vector<int64_t>();
+}
+
+DataType NodeImporter::Type(TensorRef tensor) const {
+  const Graph& graph = state_->model.graph;
+  return graph.Contains(tensor) ? graph.type(tensor).dtype : DataType::kFloat32;
+}
+
+int NodeImporter::Axis(int64_t axis, int rank) {
+  const absl::StatusOr<int> from_front = NormalizeAxis(axis, rank);
+  if (from_front.ok()) return *from_front;
+  Fail(from_front.status().message());
+  return 0;
+}
+
+TensorRef NodeImporter::Call(Operator op, std::vector<TensorRef> operands,
+                             absl::string_view suffix) {
+  if (!ok()) return {};
+  std::string name = absl::StrCat(node_.outputs[0], suffix);
+  absl::StatusOr<TensorRef> result = state_->model.graph.AddOp(std::move(op), std::move(operands));
+  if (!result.ok()) {
+    Fail(result.status().message());
+    return {};
+  }
+  state_->model.graph.set_name(result->node, std::move(name));
+  UpdateDependsOnData(state_);
+  return *result;
+}
+
+TensorRef NodeImporter::Reshape(TensorRef x, std::vector<int64_t> shape, absl::string_view suffix) {
+  if (Sizes(x) == shape) return x;
+  return Call({OpKind::kReshape, {{"shape", std::move(shape)}}}, {x}, suffix);
+}
+
+TensorRef NodeImporter::ReshapeAsStated(TensorRef x, const std::vector<int64_t>& stated,
+                                        bool allow_zero) {
+  if (!ok()) return {};
+  UpdateDependsOnData(state_);
+  const bool fixes_dim_0 = !stated.empty() && stated[0] > 0;
+  if (state_->leaves.replaced_batch != 0 && state_->depends_on_data[x.node.value] && fixes_dim_0) {
+    Fail("its shape [", absl::StrJoin(stated, ","), "] fixes dim 0 at ", stated[0],
+         ", so the batch ", state_->leaves.replaced_batch, " of the file cannot become ",
+         state_->leaves.batch, "; export the model with that batch, or with a symbolic one");
+    return {};
+  }
+  absl::StatusOr<std::vector<int64_t>> shape = ReshapedDims(Sizes(x), stated, allow_zero);
+  if (!shape.ok()) {
+    Fail(shape.status().message());
+    return {};
+  }
+  return Reshape(x, *std::move(shape));
+}
+
+void NodeImporter::Define(int output, TensorRef tensor) {
+  if (ok() && output < num_outputs()) state_->tensors[node_.outputs[output]] = tensor;
+}
+
+absl::Status NodeImporter::Finish() {
+  status_.Update(attributes.Finish());
+  return status_;
+}
+
+}  // namespace isomer
