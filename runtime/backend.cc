@@ -1,0 +1,50 @@
+#include "runtime/backend.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace isomer {
+
+std::string KernelCall::Key() const {
+  std::string key = op.ToString();
+  for (const Box& box : operands) absl::StrAppend(&key, " ", box.ToString());
+  absl::StrAppend(&key, " ->");
+  for (const Box& box : outputs) absl::StrAppend(&key, " ", box.ToString());
+  if (gradient) {
+    absl::StrAppend(&key, " gradient");
+    for (bool w : wanted) absl::StrAppend(&key, w ? "+" : "-");
+  }
+  return key;
+}
+
+KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
+                          absl::Span<const TensorType> operands, int64_t shard, bool gradient,
+                          std::vector<bool> wanted) {
+  KernelCall call;
+  call.op = op;
+  call.declaration = sharding.declaration;
+  call.gradient = gradient;
+  call.wanted = std::move(wanted);
+  const ShardCoordinates at = CoordinatesOfShard(sharding.outputs[0], shard);
+  const Sharding::Task task = sharding.TaskOfOutputShard(at.dims, at.partial);
+  call.iteration = TaskBox(sharding.declaration, sharding.degrees, task.dims);
+  for (size_t o = 0; o < operands.size(); ++o) {
+    call.operands.push_back(
+        ShardBox(operands[o], sharding.OperandCoordinates(task, static_cast<int>(o))));
+    call.dtypes.push_back(operands[o].dtype);
+  }
+  for (const TensorType& output : sharding.outputs) {
+    call.outputs.push_back(ShardBox(output, CoordinatesOfShard(output, shard).dims));
+  }
+  return call;
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name) {
+  if (name == "cpu") return MakeCpuBackend();
+  if (name == "cuda") {
+    return absl::UnimplementedError("--backend=cuda: this build has no cuda backend; use cpu");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--backend=", name, ": there are the backends cpu and cuda"));
+}
+
+}  // namespace isomer

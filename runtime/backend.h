@@ -1,0 +1,73 @@
+#ifndef ISOMER_RUNTIME_BACKEND_H_
+#define ISOMER_RUNTIME_BACKEND_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "pcg/evaluator.h"
+#include "pcg/operator.h"
+#include "pcg/schedule/box.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+
+// One task of a call, forward or gradient, with everything a kernel depends on but the data.
+struct KernelCall {
+  Operator op;
+  Declaration declaration;
+  IterationBox iteration;        // the part of the iteration space
+  std::vector<Box> operands;     // boxes of the logical operands that the task reads
+  std::vector<DataType> dtypes;  // of the operands
+  std::vector<Box> outputs;      // boxes of the logical outputs that it defines
+  bool gradient = false;
+  std::vector<bool> wanted;  // gradient: which operands' gradients
+
+  // Equal keys, equal kernels: operator, boxes, gradient.
+  std::string Key() const;
+};
+
+// The call of the task that computes shard `shard` of the outputs.
+KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
+                          absl::Span<const TensorType> operands, int64_t shard, bool gradient,
+                          std::vector<bool> wanted = {});
+
+// A call made ready to run. Buffers are those of the schedule's task: forward reads operands and
+// writes outputs; gradient reads operands, outputs, gradients of outputs (null where
+// NeedsOfGradient does not ask for a value) and writes gradients of operands (null where not
+// wanted). Written buffers are overwritten. float32, or int64 for indices; row-major.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) = 0;
+};
+
+// Memory and kernels of a kind of device. Methods are called from the threads of all devices.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual absl::string_view name() const = 0;
+  // Called once by each device's thread before anything else.
+  virtual void EnterDevice(int32_t device, int32_t num_devices) = 0;
+  // Aligned to 64 bytes, freed with the pointer. ResourceExhausted when there is not enough.
+  using Memory = std::unique_ptr<char[], void (*)(char*)>;
+  virtual absl::StatusOr<Memory> Allocate(int64_t bytes) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) = 0;
+};
+
+// Kernels from oneDNN and plain loops. `reference`: every kernel is the reference evaluator over
+// float, straight from the declaration (slow; for tests and for operators without a kernel).
+std::unique_ptr<Backend> MakeCpuBackend(bool reference = false);
+
+// "cpu". The error names what there is.
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_BACKEND_H_

@@ -1,0 +1,56 @@
+#ifndef ISOMER_RUNTIME_COMMUNICATOR_H_
+#define ISOMER_RUNTIME_COMMUNICATOR_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace isomer {
+
+// A message of send_receive. Messages between two ranks arrive in the order they are listed.
+struct Send {
+  int32_t to;
+  const void* data;
+  int64_t bytes;
+};
+struct Receive {
+  int32_t from;
+  void* data;
+  int64_t bytes;
+};
+
+// The collectives of one rank. Every rank of `group` (ascending, this rank among them) must make
+// the same call, and ranks that share several groups meet their calls in one order. Sums are in an
+// order that depends on the group alone, so results are the same in every run and on every rank.
+//
+// Any error is final for the whole job: it reaches all ranks, those that wait included. A rank that
+// fails elsewhere must call Abort. Nothing waits for ever.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int32_t rank() const = 0;
+
+  // data := sum over the group.
+  virtual absl::Status AllReduce(absl::Span<const int32_t> group, float* data, int64_t count) = 0;
+  // `send` holds one piece of `count` numbers per member; `receive` := the sum of the group's
+  // pieces for this rank. They do not overlap.
+  virtual absl::Status ReduceScatter(absl::Span<const int32_t> group, const float* send,
+                                     float* receive, int64_t count) = 0;
+  // `receive` := the `send`s of all members, side by side. They do not overlap.
+  virtual absl::Status AllGather(absl::Span<const int32_t> group, const void* send, void* receive,
+                                 int64_t bytes) = 0;
+  // Piece m of `send` goes to member m; `receive` := the pieces for this rank, in group order.
+  virtual absl::Status AllToAll(absl::Span<const int32_t> group, const void* send, void* receive,
+                                int64_t bytes) = 0;
+  virtual absl::Status SendReceive(absl::Span<const int32_t> group, absl::Span<const Send> sends,
+                                   absl::Span<const Receive> receives) = 0;
+
+  // Ends the job with `status` on every rank.
+  virtual void Abort(const absl::Status& status) = 0;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_COMMUNICATOR_H_

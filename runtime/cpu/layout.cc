@@ -1,0 +1,128 @@
+// Operators that move elements, of 4 or of 8 bytes; their gradients move floats back.
+#include <cstring>
+
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/strided.h"
+
+namespace isomer {
+namespace {
+
+template <typename T>
+void CopyStrided(const StridedLoop<2>& loop, const void* from, void* to) {
+  const T* x = static_cast<const T*>(from);
+  T* y = static_cast<T*>(to);
+  loop.ForEachRun([&](const auto& at, int64_t count, const auto& stride) {
+    for (int64_t i = 0; i < count; ++i) y[at[1] + i * stride[1]] = x[at[0] + i * stride[0]];
+  });
+}
+
+// Where each part of a Concat or Split lies within a line of the whole, in bytes.
+struct Parts {
+  int64_t lines, line_bytes;
+  std::vector<int64_t> offsets, bytes;
+};
+
+Parts PartsOf(const KernelCall& call, const Box& whole, const std::vector<Box>& parts) {
+  const int64_t axis = call.op.Int("axis");
+  const int rank = static_cast<int>(whole.shape.size());
+  const int at = static_cast<int>(axis < 0 ? axis + rank : axis);
+  const int64_t element = BytesPerElement(call.dtypes[0]);
+  const AxisSplit split = SplitAtAxis(whole, at);
+  Parts p{.lines = split.outer,
+          .line_bytes = split.size * split.inner * element,
+          .offsets = {},
+          .bytes = {}};
+  int64_t offset = 0;
+  for (const Box& part : parts) {
+    p.offsets.push_back(offset);
+    p.bytes.push_back(part.shape[at] * split.inner * element);
+    offset += p.bytes.back();
+  }
+  return p;
+}
+
+void Gather(const Parts& p, absl::Span<const void* const> parts, void* whole) {
+  for (size_t t = 0; t < parts.size(); ++t) {
+    for (int64_t line = 0; line < p.lines; ++line) {
+      std::memcpy(static_cast<char*>(whole) + line * p.line_bytes + p.offsets[t],
+                  static_cast<const char*>(parts[t]) + line * p.bytes[t], p.bytes[t]);
+    }
+  }
+}
+
+void Scatter(const Parts& p, const void* whole, absl::Span<void* const> parts) {
+  for (size_t t = 0; t < parts.size(); ++t) {
+    if (parts[t] == nullptr) continue;
+    for (int64_t line = 0; line < p.lines; ++line) {
+      std::memcpy(static_cast<char*>(parts[t]) + line * p.bytes[t],
+                  static_cast<const char*>(whole) + line * p.line_bytes + p.offsets[t], p.bytes[t]);
+    }
+  }
+}
+
+}  // namespace
+
+KernelFunction TransposeKernel(const KernelCall& call) {
+  const std::vector<int64_t>& perm = call.op.Ints("perm");
+  const int rank = static_cast<int>(perm.size());
+  const std::vector<int64_t> in = BroadcastStrides(call.operands[0].shape, rank);
+  std::vector<int64_t> permuted;
+  for (int64_t p : perm) permuted.push_back(in[p]);
+  const std::vector<int64_t>& sizes = call.outputs[0].shape;
+  const std::vector<int64_t> out = BroadcastStrides(sizes, rank);
+  const bool wide = BytesPerElement(call.dtypes[0]) == 8;
+  if (!call.gradient) {
+    const StridedLoop<2> loop(sizes, {permuted, out});
+    return [loop, wide](Reads reads, Writes writes) {
+      (wide ? CopyStrided<int64_t> : CopyStrided<float>)(loop, reads[0], writes[0]);
+      return absl::OkStatus();
+    };
+  }
+  const StridedLoop<2> loop(sizes, {out, permuted});
+  return [loop](Reads reads, Writes writes) {
+    CopyStrided<float>(loop, reads[2], writes[0]);
+    return absl::OkStatus();
+  };
+}
+
+// A task has its elements in one order on both sides: only outermost dims are ever partitioned.
+KernelFunction ReshapeKernel(const KernelCall& call) {
+  const int64_t bytes = call.outputs[0].Volume() * BytesPerElement(call.dtypes[0]);
+  const int from = call.gradient ? 2 : 0;
+  return [bytes, from](Reads reads, Writes writes) {
+    std::memcpy(writes[0], reads[from], bytes);
+    return absl::OkStatus();
+  };
+}
+
+KernelFunction ConcatKernel(const KernelCall& call) {
+  const Parts parts = PartsOf(call, call.outputs[0], call.operands);
+  if (!call.gradient) {
+    return [parts](Reads reads, Writes writes) {
+      Gather(parts, reads, writes[0]);
+      return absl::OkStatus();
+    };
+  }
+  const size_t gradient = call.operands.size() + 1;
+  return [parts, gradient](Reads reads, Writes writes) {
+    Scatter(parts, reads[gradient], writes);
+    return absl::OkStatus();
+  };
+}
+
+KernelFunction SplitKernel(const KernelCall& call) {
+  const Parts parts = PartsOf(call, call.operands[0], call.outputs);
+  if (!call.gradient) {
+    return [parts](Reads reads, Writes writes) {
+      Scatter(parts, reads[0], writes);
+      return absl::OkStatus();
+    };
+  }
+  const size_t gradients = 1 + call.outputs.size();
+  return [parts, gradients](Reads reads, Writes writes) {
+    Gather(parts, reads.subspan(gradients), writes[0]);
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace isomer

@@ -1,0 +1,90 @@
+// MatMul by oneDNN's GEMM, one for each matrix of the batch, or one for all of it where the second
+// operand is shared.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "dnnl.h"
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/strided.h"
+
+namespace isomer {
+namespace {
+
+// Row-major c[m,n] = op(a) op(b) + beta * c.
+absl::Status Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                  const float* a, const float* b, float beta, float* c) {
+  const dnnl_status_t status =
+      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
+                 transpose_a ? m : k, b, transpose_b ? k : n, beta, c, n);
+  if (status == dnnl_success) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("oneDNN's sgemm failed with status ", status));
+}
+
+struct MatMulShape {
+  int64_t m, n, k;
+  // Offsets of the matrices of each batch element; operands may share theirs.
+  std::vector<int64_t> a, b, c;
+};
+
+MatMulShape ShapeOf(const KernelCall& call) {
+  const std::vector<int64_t>&a = call.operands[0].shape, &b = call.operands[1].shape,
+        &c = call.outputs[0].shape;
+  MatMulShape s{.m = a[a.size() - 2], .n = b.back(), .k = a.back(), .a = {}, .b = {}, .c = {}};
+  const int batch = static_cast<int>(c.size()) - 2;
+  auto batch_of = [](const std::vector<int64_t>& shape) {
+    return absl::MakeConstSpan(shape).first(shape.size() - 2);
+  };
+  if (Product(batch_of(b)) == 1 && Product(batch_of(a)) == Product(batch_of(c))) {
+    s.m *= Product(batch_of(a));  // One long matrix.
+    s.a = s.b = s.c = {0};
+    return s;
+  }
+  const StridedLoop<3> loop({c.begin(), c.begin() + batch}, {BroadcastStrides(batch_of(a), batch),
+                                                             BroadcastStrides(batch_of(b), batch),
+                                                             BroadcastStrides(batch_of(c), batch)});
+  loop.ForEachRun([&](const auto& offsets, int64_t count, const auto& strides) {
+    for (int64_t i = 0; i < count; ++i) {
+      s.a.push_back((offsets[0] + i * strides[0]) * s.m * s.k);
+      s.b.push_back((offsets[1] + i * strides[1]) * s.k * s.n);
+      s.c.push_back((offsets[2] + i * strides[2]) * s.m * s.n);
+    }
+  });
+  return s;
+}
+
+}  // namespace
+
+KernelFunction MatMulKernel(const KernelCall& call) {
+  const MatMulShape s = ShapeOf(call);
+  if (!call.gradient) {
+    return [s](Reads reads, Writes writes) {
+      for (size_t i = 0; i < s.c.size(); ++i) {
+        absl::Status status = Gemm(false, false, s.m, s.n, s.k, Floats(reads[0]) + s.a[i],
+                                   Floats(reads[1]) + s.b[i], 0, Floats(writes[0]) + s.c[i]);
+        if (!status.ok()) return status;
+      }
+      return absl::OkStatus();
+    };
+  }
+  const int64_t a_volume = call.operands[0].Volume(), b_volume = call.operands[1].Volume();
+  // dA = dC B^T and dB = A^T dC, summed over the batch elements that share a matrix.
+  return [s, a_volume, b_volume](Reads reads, Writes writes) {
+    const float *a = Floats(reads[0]), *b = Floats(reads[1]), *dc = Floats(reads[3]);
+    float *da = Floats(writes[0]), *db = Floats(writes[1]);
+    if (da != nullptr) std::fill(da, da + a_volume, 0.0f);
+    if (db != nullptr) std::fill(db, db + b_volume, 0.0f);
+    for (size_t i = 0; i < s.c.size(); ++i) {
+      absl::Status status;
+      if (da != nullptr) {
+        status = Gemm(false, true, s.m, s.k, s.n, dc + s.c[i], b + s.b[i], 1, da + s.a[i]);
+      }
+      if (db != nullptr && status.ok()) {
+        status = Gemm(true, false, s.k, s.n, s.m, a + s.a[i], dc + s.c[i], 1, db + s.b[i]);
+      }
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace isomer

@@ -1,0 +1,182 @@
+// Softmax, LayerNorm, BatchNorm.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/cpu/kernels.h"
+
+namespace isomer {
+namespace {
+
+int Axis(const KernelCall& call) {
+  const int64_t axis = call.op.Int("axis");
+  return static_cast<int>(axis < 0 ? axis + static_cast<int64_t>(call.operands[0].shape.size())
+                                   : axis);
+}
+
+// Calls f(offset of the first element) for every line along the axis.
+template <typename Function>
+void ForEachLine(const AxisSplit& split, Function f) {
+  for (int64_t o = 0; o < split.outer; ++o) {
+    for (int64_t i = 0; i < split.inner; ++i) f(o * split.size * split.inner + i);
+  }
+}
+
+void SoftmaxLine(const float* x, float* y, int64_t size, int64_t stride) {
+  float max = x[0], sum = 0;
+  for (int64_t j = 1; j < size; ++j) max = std::max(max, x[j * stride]);
+  for (int64_t j = 0; j < size; ++j) sum += y[j * stride] = std::exp(x[j * stride] - max);
+  for (int64_t j = 0; j < size; ++j) y[j * stride] /= sum;
+}
+
+// dx_j = y_j (g_j - sum_i g_i y_i)
+void SoftmaxGradientLine(const float* y, const float* g, float* dx, int64_t size, int64_t stride) {
+  float dot = 0;
+  for (int64_t j = 0; j < size; ++j) dot += g[j * stride] * y[j * stride];
+  for (int64_t j = 0; j < size; ++j) {
+    dx[j * stride] = y[j * stride] * (g[j * stride] - dot);
+  }
+}
+
+}  // namespace
+
+KernelFunction SoftmaxKernel(const KernelCall& call) {
+  const AxisSplit split = SplitAtAxis(call.operands[0], Axis(call));
+  if (!call.gradient) {
+    return [split](Reads reads, Writes writes) {
+      ForEachLine(split, [&](int64_t at) {
+        SoftmaxLine(Floats(reads[0]) + at, Floats(writes[0]) + at, split.size, split.inner);
+      });
+      return absl::OkStatus();
+    };
+  }
+  return [split](Reads reads, Writes writes) {
+    ForEachLine(split, [&](int64_t at) {
+      SoftmaxGradientLine(Floats(reads[1]) + at, Floats(reads[2]) + at, Floats(writes[0]) + at,
+                          split.size, split.inner);
+    });
+    return absl::OkStatus();
+  };
+}
+
+namespace {
+
+struct Moments {
+  float mean, inverse_deviation;
+};
+
+Moments MomentsOf(const float* x, int64_t size, float epsilon) {
+  double sum = 0, squares = 0;
+  for (int64_t h = 0; h < size; ++h) sum += x[h];
+  const float mean = static_cast<float>(sum / static_cast<double>(size));
+  for (int64_t h = 0; h < size; ++h) squares += (x[h] - mean) * (x[h] - mean);
+  const double variance = squares / static_cast<double>(size);
+  return {mean, static_cast<float>(1 / std::sqrt(variance + epsilon))};
+}
+
+// With xhat = (x - mean) * r and q = g * gamma:
+//   dgamma += g xhat;  dbeta += g;  dx = r (q - mean(q) - xhat mean(q xhat))
+void LayerNormGradientRow(const float* x, const float* gamma, const float* g, int64_t size,
+                          float epsilon, float* dx, float* dgamma, float* dbeta) {
+  const auto [mean, r] = MomentsOf(x, size, epsilon);
+  double sum_q = 0, sum_qx = 0;
+  for (int64_t h = 0; h < size; ++h) {
+    const float xhat = (x[h] - mean) * r, q = g[h] * gamma[h];
+    sum_q += q;
+    sum_qx += q * xhat;
+    if (dgamma != nullptr) dgamma[h] += g[h] * xhat;
+    if (dbeta != nullptr) dbeta[h] += g[h];
+  }
+  if (dx == nullptr) return;
+  const float mean_q = static_cast<float>(sum_q / static_cast<double>(size));
+  const float mean_qx = static_cast<float>(sum_qx / static_cast<double>(size));
+  for (int64_t h = 0; h < size; ++h) {
+    dx[h] = r * (g[h] * gamma[h] - mean_q - (x[h] - mean) * r * mean_qx);
+  }
+}
+
+}  // namespace
+
+KernelFunction LayerNormKernel(const KernelCall& call) {
+  const int64_t size = call.operands[0].shape.back();
+  const int64_t rows = call.operands[0].Volume() / size;
+  const float epsilon = static_cast<float>(call.op.Number("epsilon"));
+  if (!call.gradient) {
+    return [=](Reads reads, Writes writes) {
+      const float *gamma = Floats(reads[1]), *beta = Floats(reads[2]);
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* x = Floats(reads[0]) + r * size;
+        float* y = Floats(writes[0]) + r * size;
+        const auto [mean, inverse] = MomentsOf(x, size, epsilon);
+        for (int64_t h = 0; h < size; ++h) y[h] = (x[h] - mean) * inverse * gamma[h] + beta[h];
+      }
+      return absl::OkStatus();
+    };
+  }
+  return [=](Reads reads, Writes writes) {
+    float *dx = Floats(writes[0]), *dgamma = Floats(writes[1]), *dbeta = Floats(writes[2]);
+    if (dgamma != nullptr) std::fill(dgamma, dgamma + size, 0.0f);
+    if (dbeta != nullptr) std::fill(dbeta, dbeta + size, 0.0f);
+    for (int64_t r = 0; r < rows; ++r) {
+      LayerNormGradientRow(Floats(reads[0]) + r * size, Floats(reads[1]),
+                           Floats(reads[4]) + r * size, size, epsilon,
+                           dx == nullptr ? nullptr : dx + r * size, dgamma, dbeta);
+    }
+    return absl::OkStatus();
+  };
+}
+
+namespace {
+
+// Operands X, gamma, beta, mean, variance; with r = 1/sqrt(variance + epsilon):
+//   dx = g r gamma;  dgamma = sum g (x - mean) r;  dbeta = sum g
+//   dmean = -sum g r gamma;  dvariance = -1/2 sum g (x - mean) gamma r^3
+void BatchNormGradient(const AxisSplit& split, float epsilon, Reads reads, Writes writes) {
+  const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *mean = Floats(reads[3]),
+              *variance = Floats(reads[4]), *g = Floats(reads[6]);
+  float* dx = Floats(writes[0]);
+  for (int64_t c = 0; c < split.size; ++c) {
+    const float r = 1 / std::sqrt(variance[c] + epsilon);
+    double sum_g = 0, sum_gx = 0;
+    for (int64_t n = 0; n < split.outer; ++n) {
+      const int64_t at = (n * split.size + c) * split.inner;
+      for (int64_t i = at; i < at + split.inner; ++i) {
+        sum_g += g[i];
+        sum_gx += g[i] * (x[i] - mean[c]);
+        if (dx != nullptr) dx[i] = g[i] * r * gamma[c];
+      }
+    }
+    const double sums[] = {0, sum_gx * r, sum_g, -sum_g * r * gamma[c],
+                           -0.5 * sum_gx * gamma[c] * r * r * r};
+    for (int o = 1; o < 5; ++o) {
+      if (writes[o] != nullptr) Floats(writes[o])[c] = static_cast<float>(sums[o]);
+    }
+  }
+}
+
+}  // namespace
+
+KernelFunction BatchNormKernel(const KernelCall& call) {
+  const AxisSplit split = SplitAtAxis(call.operands[0], 1);
+  const float epsilon = static_cast<float>(call.op.Number("epsilon"));
+  if (call.gradient) {
+    return [=](Reads reads, Writes writes) {
+      BatchNormGradient(split, epsilon, reads, writes);
+      return absl::OkStatus();
+    };
+  }
+  return [=](Reads reads, Writes writes) {
+    const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *beta = Floats(reads[2]),
+                *mean = Floats(reads[3]), *variance = Floats(reads[4]);
+    float* y = Floats(writes[0]);
+    for (int64_t line = 0; line < split.outer * split.size; ++line) {
+      const int64_t c = line % split.size, at = line * split.inner;
+      const float r = 1 / std::sqrt(variance[c] + epsilon);
+      for (int64_t i = at; i < at + split.inner; ++i) {
+        y[i] = (x[i] - mean[c]) * r * gamma[c] + beta[c];
+      }
+    }
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace isomer

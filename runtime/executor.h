@@ -1,0 +1,81 @@
+#ifndef ISOMER_RUNTIME_EXECUTOR_H_
+#define ISOMER_RUNTIME_EXECUTOR_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "pcg/graph.h"
+#include "pcg/schedule/memory.h"
+#include "pcg/schedule/schedule.h"
+#include "runtime/backend.h"
+#include "runtime/communicator.h"
+
+namespace isomer {
+
+// When a task ran, in microseconds since the job began.
+struct TaskTime {
+  int32_t task;
+  double start_us, end_us;
+};
+
+// Runs the program of one device: the tasks of the schedule that it takes part in, in order.
+// REQUIRES: all arguments of the constructor outlive it.
+class Executor {
+ public:
+  Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory, int32_t device,
+           Backend* backend, Communicator* communicator);
+
+  // Allocates the arena and makes the kernels. To be called, like Run, from the device's thread.
+  absl::Status Prepare(int32_t num_devices);
+
+  // Runs the tasks of the phases [first, last]. The host has set the parameters, and the inputs.
+  // The error names the device and the node.
+  absl::Status Run(Phase first, Phase last, double learning_rate);
+
+  // The memory of a buffer of this device.
+  void* data(BufferId id) { return arena_.get() + memory_.offsets[id]; }
+
+  // Times of the tasks of the runs since tracing was switched on.
+  void set_trace(bool trace, std::chrono::steady_clock::time_point origin) {
+    trace_ = trace;
+    origin_ = origin;
+  }
+  const std::vector<TaskTime>& times() const { return times_; }
+
+ private:
+  absl::Status RunTask(int32_t t, double learning_rate);
+  absl::Status RunKernel(int32_t t);
+  absl::Status RunCollective(const Task& task);
+  absl::Status RunTransfers(const Task& task);
+  absl::Status MakeKernel(int32_t t);
+  double Now() const;
+
+  const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
+  float* floats(BufferId id) { return static_cast<float*>(data(id)); }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const MemoryPlan& memory_;
+  const int32_t device_;
+  Backend& backend_;
+  Communicator& communicator_;
+
+  Backend::Memory arena_;
+  std::map<int32_t, std::unique_ptr<Kernel>> kernels_;  // by task
+  // Packed pieces. Members, because others read them until a collective is over, failed or not.
+  std::vector<char> packed_, received_;
+  std::vector<Send> sends_;
+  std::vector<Receive> receives_;
+  bool trace_ = false;
+  std::chrono::steady_clock::time_point origin_;
+  std::vector<TaskTime> times_;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_EXECUTOR_H_

@@ -1,0 +1,261 @@
+#include "runtime/thread_communicator.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/support/check.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// What a rank brings to a meeting.
+struct Offer {
+  const char* call = "";
+  int64_t size = 0;  // elements or bytes, equal for all; 0 for send_receive
+  const void* send = nullptr;
+  void* receive = nullptr;
+  absl::Span<const Send> sends;
+};
+
+// Where the members of a group meet for one call. All arrive with their offers, then work on each
+// other's memory between further barriers, and leave.
+struct Meeting {
+  std::vector<Offer> offers;
+  int arrived = 0;
+  int64_t round = 0;  // barriers passed
+  size_t leaving = 0;
+};
+
+class Hub {
+ public:
+  Hub(int32_t num_ranks, std::chrono::milliseconds timeout)
+      : timeout_(timeout), calls_(num_ranks) {}
+
+  // Waits for the others of the group. The meeting lives until all members have called Leave.
+  absl::StatusOr<Meeting*> Arrive(int32_t rank, absl::Span<const int32_t> group, Offer offer) {
+    std::unique_lock lock(mutex_);
+    std::vector<int32_t> members(group.begin(), group.end());
+    const auto position = std::find(members.begin(), members.end(), rank);
+    ISOMER_CHECK(position != members.end());
+    const int64_t call = calls_[rank][members]++;
+    Meeting& meeting = meetings_[{members, call}];
+    meeting.offers.resize(members.size());
+    meeting.offers[position - members.begin()] = offer;
+    ISOMER_RETURN_IF_ERROR(Barrier(lock, rank, members, &meeting, offer.call));
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Offer& other = meeting.offers[m];
+      if (std::strcmp(other.call, offer.call) == 0 && other.size == offer.size) continue;
+      return AbortLocked(absl::InternalError(
+          absl::StrCat("rank ", rank, " calls ", offer.call, " of ", offer.size, ", but rank ",
+                       members[m], " calls ", other.call, " of ", other.size)));
+    }
+    return &meeting;
+  }
+
+  absl::Status Barrier(int32_t rank, absl::Span<const int32_t> group, Meeting* meeting,
+                       const char* call) {
+    std::unique_lock lock(mutex_);
+    return Barrier(lock, rank, group, meeting, call);
+  }
+
+  // The last barrier: memory of the others must not be touched afterwards.
+  absl::Status Leave(int32_t rank, absl::Span<const int32_t> group, Meeting* meeting,
+                     const char* call) {
+    std::unique_lock lock(mutex_);
+    ISOMER_RETURN_IF_ERROR(Barrier(lock, rank, group, meeting, call));
+    if (++meeting->leaving == group.size()) {
+      for (auto at = meetings_.begin(); at != meetings_.end(); ++at) {
+        if (&at->second != meeting) continue;
+        meetings_.erase(at);
+        break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Abort(const absl::Status& status) {
+    std::unique_lock lock(mutex_);
+    AbortLocked(status).IgnoreError();
+  }
+
+ private:
+  // The first error wins; returns it.
+  absl::Status AbortLocked(const absl::Status& status) {
+    if (error_.ok()) error_ = status;
+    changed_.notify_all();
+    return error_;
+  }
+
+  absl::Status Barrier(std::unique_lock<std::mutex>& lock, int32_t rank,
+                       absl::Span<const int32_t> group, Meeting* meeting, const char* call) {
+    if (!error_.ok()) return error_;
+    const int64_t round = meeting->round;
+    if (++meeting->arrived == static_cast<int>(group.size())) {
+      meeting->arrived = 0;
+      ++meeting->round;
+      changed_.notify_all();
+      return absl::OkStatus();
+    }
+    const bool done =
+        changed_.wait_for(lock, timeout_, [&] { return !error_.ok() || meeting->round != round; });
+    if (meeting->round != round) return absl::OkStatus();
+    if (!error_.ok()) return error_;
+    ISOMER_CHECK(!done);
+    return AbortLocked(absl::DeadlineExceededError(
+        absl::StrCat("rank ", rank, " waited ", timeout_.count(), " ms in ", call,
+                     " for the others of ranks ", absl::StrJoin(group, ","))));
+  }
+
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  absl::Status error_;
+  // Calls so far, by rank and group: the n-th calls of a group meet.
+  std::vector<std::map<std::vector<int32_t>, int64_t>> calls_;
+  std::map<std::pair<std::vector<int32_t>, int64_t>, Meeting> meetings_;
+};
+
+class ThreadCommunicator : public Communicator {
+ public:
+  ThreadCommunicator(int32_t rank, std::shared_ptr<Hub> hub) : rank_(rank), hub_(std::move(hub)) {}
+
+  int32_t rank() const override { return rank_; }
+
+  // Each member sums its share of the elements into a scratch space, then all copy all shares.
+  absl::Status AllReduce(absl::Span<const int32_t> group, float* data, int64_t count) override {
+    const int64_t members = static_cast<int64_t>(group.size());
+    const int64_t self = PositionIn(group);
+    const int64_t begin = count * self / members, end = count * (self + 1) / members;
+    scratch_.resize(std::max<int64_t>(end - begin, 1));
+    ISOMER_ASSIGN_OR_RETURN(Meeting * meeting, hub_->Arrive(rank_, group,
+                                                            {.call = "all_reduce",
+                                                             .size = count,
+                                                             .send = data,
+                                                             .receive = scratch_.data(),
+                                                             .sends = {}}));
+    for (int64_t m = 0; m < members; ++m) {
+      AddOrSet(m, static_cast<const float*>(meeting->offers[m].send) + begin, scratch_.data(),
+               end - begin);
+    }
+    ISOMER_RETURN_IF_ERROR(hub_->Barrier(rank_, group, meeting, "all_reduce"));
+    for (int64_t m = 0; m < members; ++m) {
+      const int64_t from = count * m / members, to = count * (m + 1) / members;
+      const float* share = static_cast<const float*>(meeting->offers[m].receive);
+      std::copy(share, share + (to - from), data + from);
+    }
+    return hub_->Leave(rank_, group, meeting, "all_reduce");
+  }
+
+  absl::Status ReduceScatter(absl::Span<const int32_t> group, const float* send, float* receive,
+                             int64_t count) override {
+    ISOMER_ASSIGN_OR_RETURN(
+        Meeting * meeting,
+        hub_->Arrive(rank_, group,
+                     {.call = "reduce_scatter", .size = count, .send = send, .sends = {}}));
+    const int64_t self = PositionIn(group);
+    for (size_t m = 0; m < group.size(); ++m) {
+      AddOrSet(static_cast<int64_t>(m),
+               static_cast<const float*>(meeting->offers[m].send) + self * count, receive, count);
+    }
+    return hub_->Leave(rank_, group, meeting, "reduce_scatter");
+  }
+
+  absl::Status AllGather(absl::Span<const int32_t> group, const void* send, void* receive,
+                         int64_t bytes) override {
+    ISOMER_ASSIGN_OR_RETURN(
+        Meeting * meeting,
+        hub_->Arrive(rank_, group,
+                     {.call = "all_gather", .size = bytes, .send = send, .sends = {}}));
+    for (size_t m = 0; m < group.size(); ++m) {
+      std::memcpy(static_cast<char*>(receive) + m * bytes, meeting->offers[m].send, bytes);
+    }
+    return hub_->Leave(rank_, group, meeting, "all_gather");
+  }
+
+  absl::Status AllToAll(absl::Span<const int32_t> group, const void* send, void* receive,
+                        int64_t bytes) override {
+    ISOMER_ASSIGN_OR_RETURN(
+        Meeting * meeting,
+        hub_->Arrive(rank_, group,
+                     {.call = "all_to_all", .size = bytes, .send = send, .sends = {}}));
+    const int64_t self = PositionIn(group);
+    for (size_t m = 0; m < group.size(); ++m) {
+      std::memcpy(static_cast<char*>(receive) + m * bytes,
+                  static_cast<const char*>(meeting->offers[m].send) + self * bytes, bytes);
+    }
+    return hub_->Leave(rank_, group, meeting, "all_to_all");
+  }
+
+  absl::Status SendReceive(absl::Span<const int32_t> group, absl::Span<const Send> sends,
+                           absl::Span<const Receive> receives) override {
+    ISOMER_ASSIGN_OR_RETURN(Meeting * meeting,
+                            hub_->Arrive(rank_, group, {.call = "send_receive", .sends = sends}));
+    absl::Status status = TakeMessages(group, *meeting, receives);
+    if (!status.ok()) {
+      hub_->Abort(status);
+      return status;
+    }
+    return hub_->Leave(rank_, group, meeting, "send_receive");
+  }
+
+  void Abort(const absl::Status& status) override { hub_->Abort(status); }
+
+ private:
+  int64_t PositionIn(absl::Span<const int32_t> group) const {
+    return std::find(group.begin(), group.end(), rank_) - group.begin();
+  }
+
+  static void AddOrSet(int64_t member, const float* from, float* to, int64_t count) {
+    if (member == 0) {
+      std::copy(from, from + count, to);
+    } else {
+      for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+    }
+  }
+
+  absl::Status TakeMessages(absl::Span<const int32_t> group, const Meeting& meeting,
+                            absl::Span<const Receive> receives) const {
+    std::map<int32_t, size_t> next;  // position in the sends of each rank
+    for (const Receive& receive : receives) {
+      const auto from = std::find(group.begin(), group.end(), receive.from);
+      if (from == group.end()) return Unmatched(receive);
+      const absl::Span<const Send> sends = meeting.offers[from - group.begin()].sends;
+      size_t& at = next[receive.from];
+      while (at < sends.size() && sends[at].to != rank_) ++at;
+      if (at == sends.size() || sends[at].bytes != receive.bytes) return Unmatched(receive);
+      std::memcpy(receive.data, sends[at].data, receive.bytes);
+      ++at;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Unmatched(const Receive& receive) const {
+    return absl::InternalError(absl::StrCat("rank ", rank_, " expects ", receive.bytes,
+                                            " bytes that rank ", receive.from, " does not send"));
+  }
+
+  const int32_t rank_;
+  const std::shared_ptr<Hub> hub_;
+  std::vector<float> scratch_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
+    int32_t num_ranks, std::chrono::milliseconds timeout) {
+  auto hub = std::make_shared<Hub>(num_ranks, timeout);
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int32_t r = 0; r < num_ranks; ++r) {
+    communicators.push_back(std::make_unique<ThreadCommunicator>(r, hub));
+  }
+  return communicators;
+}
+
+}  // namespace isomer
