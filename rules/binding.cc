@@ -46,7 +46,9 @@ bool SplitHolds(const Condition& condition, const Binding& binding, const Source
   return false;
 }
 
-bool Holds(const Condition& condition, const Binding& binding, const SourceCall& call) {
+}  // namespace
+
+bool ConditionHolds(const Condition& condition, const Binding& binding, const SourceCall& call) {
   // A size along an axis that an input lacks satisfies no comparison.
   for (const IntExpr* expr : {&condition.left, &condition.right}) {
     if (expr->kind == IntExpr::Kind::kSizeOf &&
@@ -73,6 +75,8 @@ bool Holds(const Condition& condition, const Binding& binding, const SourceCall&
   }
   return false;
 }
+
+namespace {
 
 bool VariablesAreSound(const Rule& rule, const Binding& binding) {
   for (const RuleVariable& variable : rule.variables) {
@@ -175,7 +179,7 @@ bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call) {
   if (std::find(rule.ranks.begin(), rule.ranks.end(), ranks) == rule.ranks.end()) return false;
   return VariablesAreSound(rule, binding) &&
          std::all_of(rule.conditions.begin(), rule.conditions.end(),
-                     [&](const Condition& c) { return Holds(c, binding, call); });
+                     [&](const Condition& c) { return ConditionHolds(c, binding, call); });
 }
 
 bool Admits(const Rule& rule, const Binding& binding) {

@@ -13,6 +13,7 @@ namespace isomer {
 // The operator of a source node and its operand types, in the order of the pattern.
 using SourceCall = absl::FunctionRef<std::pair<Operator, std::vector<TensorType>>(int node)>;
 
+bool ConditionHolds(const Condition& condition, const Binding& binding, const SourceCall& call);
 bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call);
 
 }  // namespace isomer

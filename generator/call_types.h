@@ -1,0 +1,25 @@
+// Random operand types of one call.
+#ifndef ISOMER_GENERATOR_CALL_TYPES_H_
+#define ISOMER_GENERATOR_CALL_TYPES_H_
+
+#include <optional>
+#include <vector>
+
+#include "generator/sampler.h"
+#include "pcg/operator.h"
+#include "pcg/tensor_type.h"
+
+namespace isomer {
+
+// Draws degrees, copies and partials for the operands of a call. `operands` are given with their
+// sizes; those with `known` set keep their type. Returns false if what is known cannot be met.
+// The result often, not always, type-checks.
+bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known, Random* random,
+                      std::vector<TensorType>* operands);
+
+// 1, 2, 3 or 4, the smaller the likelier.
+int64_t DrawDegree(Random* random);
+
+}  // namespace isomer
+
+#endif  // ISOMER_GENERATOR_CALL_TYPES_H_

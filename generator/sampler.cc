@@ -1,0 +1,239 @@
+#include "generator/sampler.h"
+
+#include <algorithm>
+#include <set>
+
+#include "generator/call_types.h"
+
+namespace isomer {
+namespace {
+
+constexpr size_t kLargestMove = 4;
+
+bool HasAttributeVariables(const Rule& rule) {
+  return std::any_of(rule.variables.begin(), rule.variables.end(),
+                     [](const RuleVariable& v) { return v.kind == VariableKind::kAttribute; });
+}
+
+}  // namespace
+
+Sampler::Sampler(const Rule& rule, const Binding& base, TypeOracle* oracle)
+    : rule_(rule), base_(base), oracle_(oracle), fixed_shapes_(HasAttributeVariables(rule)) {
+  usable_ = SourceChecks(base_);
+  if (usable_ && !fixed_shapes_) FindMoves();
+}
+
+bool Sampler::SourceChecks(const Binding& binding) const {
+  return InferPattern(rule_.source, binding, oracle_).has_value();
+}
+
+void Sampler::Grow(const Slot& slot, int64_t by, Binding* binding) {
+  if (slot.input < 0) {
+    binding->variables[slot.variable] += by;
+  } else {
+    binding->inputs[slot.input].dims[slot.dim].size += by;
+  }
+}
+
+bool Sampler::TryMove(const std::vector<int>& slots) {
+  Binding moved = base_;
+  for (int s : slots) Grow(slots_[s], 1, &moved);
+  // By another amount too, so that a size that happens to become 1 or equal does not mislead.
+  if (!SourceChecks(moved)) return false;
+  for (int s : slots) Grow(slots_[s], 2, &moved);
+  if (!SourceChecks(moved)) return false;
+  moves_.push_back(slots);
+  return true;
+}
+
+// Extends `chosen` by `count` slots from `from` on until a move is found.
+bool Sampler::SearchMove(std::vector<int>* chosen, size_t from, size_t count) {
+  if (count == 0) return TryMove(*chosen);
+  for (size_t s = from; s < slots_.size(); ++s) {
+    if (static_cast<int>(s) == chosen->front()) continue;
+    chosen->push_back(static_cast<int>(s));
+    if (SearchMove(chosen, s + 1, count - 1)) return true;
+    chosen->pop_back();
+  }
+  return false;
+}
+
+void Sampler::FindMoves() {
+  // Size 1 broadcasts, so the base avoids it; constants of the pattern may still hold dims fast.
+  int max_rank = 0;
+  for (size_t i = 0; i < base_.inputs.size(); ++i) {
+    max_rank = std::max(max_rank, base_.inputs[i].rank());
+    for (int d = 0; d < base_.inputs[i].rank(); ++d) {
+      slots_.push_back({static_cast<int>(i), d, ""});
+    }
+  }
+  for (const RuleVariable& variable : rule_.variables) {
+    if (variable.kind == VariableKind::kSize) slots_.push_back({-1, -1, variable.name});
+  }
+  std::set<int> covered;
+  // Dims at one place of all inputs usually go together.
+  for (int from_end = 1; from_end <= max_rank; ++from_end) {
+    std::vector<int> set;
+    bool alone = false;
+    for (size_t s = 0; s < slots_.size(); ++s) {
+      if (slots_[s].input < 0 || slots_[s].dim != base_.inputs[slots_[s].input].rank() - from_end) {
+        continue;
+      }
+      set.push_back(static_cast<int>(s));
+    }
+    for (int s : set) {
+      if (covered.count(s) == 0 && TryMove({s})) covered.insert(s), alone = true;
+    }
+    if (alone || set.size() < 2) continue;
+    if (TryMove(set)) covered.insert(set.begin(), set.end());
+  }
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    for (size_t size = 1; size <= kLargestMove && covered.count(static_cast<int>(s)) == 0; ++size) {
+      std::vector<int> chosen = {static_cast<int>(s)};
+      if (SearchMove(&chosen, 0, size - 1)) covered.insert(chosen.begin(), chosen.end());
+    }
+  }
+}
+
+Binding Sampler::DrawShapes(const SampleOptions& options, Random* random) const {
+  Binding binding = base_;
+  if (fixed_shapes_) return binding;
+  if (!options.small) {
+    // A scaled solution is a solution of equal dims and of sums; one that fails is drawn again.
+    static constexpr int64_t kFactors[] = {1, 3, 6, 12, 12, 12};
+    const int64_t factor = kFactors[Below(random, 6)];
+    for (const Slot& slot : slots_) {
+      int64_t& size = slot.input < 0 ? binding.variables[slot.variable]
+                                     : binding.inputs[slot.input].dims[slot.dim].size;
+      size *= factor;
+    }
+    for (const std::vector<int>& move : moves_) {
+      const int64_t by = Below(random, 3) * factor * (Chance(random, 20) ? 1 : 2);
+      for (int s : move) Grow(slots_[s], by, &binding);
+    }
+  } else {
+    for (const std::vector<int>& move : moves_) {
+      const int64_t by = 2 * Below(random, 3) - (Chance(random, 20) ? 1 : 0);
+      for (int s : move) Grow(slots_[s], by, &binding);
+    }
+  }
+  // Now and then a dim of size 1, which elementwise operators and batches broadcast.
+  if (Chance(random, 15) && !slots_.empty()) {
+    const Slot& slot = slots_[Below(random, static_cast<int64_t>(slots_.size()))];
+    if (slot.input >= 0) {
+      Binding narrow = binding;
+      narrow.inputs[slot.input].dims[slot.dim].size = 1;
+      if (SourceChecks(narrow)) return narrow;
+    }
+  }
+  return binding;
+}
+
+void Sampler::DrawVariables(Binding* binding, Random* random) const {
+  int rank = 1;
+  for (const TensorType& type : binding->inputs) rank = std::max(rank, type.rank());
+  for (const RuleVariable& variable : rule_.variables) {
+    switch (variable.kind) {
+      case VariableKind::kDegree:
+        binding->variables[variable.name] = Chance(random, 10) ? 1 : 2 + Below(random, 2);
+        break;
+      case VariableKind::kNumber:
+        binding->numbers[variable.name] = static_cast<double>(Below(random, 9) + 2) / 4;
+        break;
+      case VariableKind::kAxis:
+        // Axes of the base are part of the shapes' solution: they vary from base to base.
+        if (base_.variables.count(variable.name) == 0) {
+          binding->variables[variable.name] = -1 - Below(random, rank);
+        }
+        break;
+      case VariableKind::kSize:
+      case VariableKind::kAttribute:
+        break;
+    }
+  }
+}
+
+bool Sampler::DrawParallelism(Binding* binding, Random* random) const {
+  std::vector<bool> known(binding->inputs.size(), false);
+  TypedPattern typed;
+  for (const PatternNode& node : rule_.source.nodes) {
+    std::vector<TensorType> operands;
+    std::vector<bool> operand_known;
+    for (PatternRef ref : node.inputs) {
+      if (ref.node >= 0 && ref.index >= static_cast<int>(typed.outputs[ref.node].size())) {
+        return false;
+      }
+      operands.push_back(typed.TypeOf(*binding, ref));
+      operand_known.push_back(ref.node >= 0 || known[ref.index]);
+    }
+    const absl::StatusOr<Operator> op = InstantiateOperator(node, *binding, operands[0].rank());
+    if (!op.ok()) return false;
+    const bool all =
+        std::find(operand_known.begin(), operand_known.end(), false) == operand_known.end();
+    if (!all && !DrawOperandTypes(*op, operand_known, random, &operands)) return false;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      const PatternRef ref = node.inputs[o];
+      if (ref.node >= 0 || known[ref.index]) continue;
+      binding->inputs[ref.index] = operands[o];
+      known[ref.index] = true;
+    }
+    // An input that occurs twice has one type.
+    for (size_t o = 0; o < operands.size(); ++o) {
+      if (node.inputs[o].node < 0) operands[o] = binding->inputs[node.inputs[o].index];
+    }
+    const std::vector<TensorType>* types = oracle_->Infer(*op, operands);
+    if (types == nullptr) return false;
+    typed.ops.push_back(*op);
+    typed.outputs.push_back(*types);
+  }
+  // An identity's input is in no node.
+  for (size_t i = 0; i < known.size(); ++i) {
+    std::vector<TensorType> one = {binding->inputs[i]};
+    if (known[i]) continue;
+    const Operator any(OpKind::kReplicate, {{"degree", int64_t{1}}});
+    if (!DrawOperandTypes(any, {false}, random, &one)) return false;
+    binding->inputs[i] = one[0];
+  }
+  return true;
+}
+
+// Axes of a kSplitsDim condition are those of one iteration dim of the call.
+bool Sampler::DrawSplit(Binding* binding, Random* random) const {
+  for (const Condition& condition : rule_.conditions) {
+    if (condition.kind != Condition::Kind::kSplitsDim) continue;
+    const std::optional<TypedPattern> typed = InferPattern(rule_.source, *binding, oracle_);
+    if (!typed.has_value()) return false;
+    std::vector<TensorType> operands;
+    for (PatternRef ref : rule_.source.nodes[condition.node].inputs) {
+      operands.push_back(typed->TypeOf(*binding, ref));
+    }
+    const std::vector<SplittableDim> dims = SplittableDims(typed->ops[condition.node], operands);
+    if (dims.empty()) return false;
+    const SplittableDim& dim = dims[Below(random, static_cast<int64_t>(dims.size()))];
+    auto bind = [&](const auto& expressions, const auto& axes) {
+      if (expressions.size() != axes.size()) return false;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (expressions[i].has_value() != axes[i].has_value()) return false;
+        if (axes[i].has_value()) binding->variables[expressions[i]->variable] = *axes[i];
+      }
+      return true;
+    };
+    if (!bind(condition.operand_axes, dim.operand_axes)) return false;
+    if (!bind(condition.output_axes, dim.output_axes)) return false;
+  }
+  return true;
+}
+
+std::optional<Binding> Sampler::Draw(const SampleOptions& options, int attempts, Random* random) {
+  if (!usable_) return std::nullopt;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    Binding binding = DrawShapes(options, random);
+    DrawVariables(&binding, random);
+    // One draw in five is not parallel: conditions on sizes alone show there.
+    if (Chance(random, 80) && !DrawParallelism(&binding, random)) continue;
+    if (SourceChecks(binding) && DrawSplit(&binding, random)) return binding;
+  }
+  return std::nullopt;
+}
+
+}  // namespace isomer

@@ -1,0 +1,281 @@
+#include "generator/settle.h"
+
+#include <algorithm>
+#include <set>
+
+#include "generator/trial.h"
+#include "generator/vocabulary.h"
+
+namespace isomer {
+namespace {
+
+std::vector<int> RanksOf(const Binding& binding) {
+  std::vector<int> ranks;
+  for (const TensorType& type : binding.inputs) ranks.push_back(type.rank());
+  return ranks;
+}
+
+// One rank vector and one value for every axis variable.
+struct Case {
+  Binding base;
+  Sampler sampler;
+  int failures = 0, successes = 0;
+  Case(const Rule& rule, Binding binding, TypeOracle* oracle)
+      : base(binding), sampler(rule, std::move(binding), oracle) {}
+};
+
+// `found` at other ranks: dims are kept from the end, more are put in front.
+Binding AtRanks(const Binding& found, const std::vector<int>& ranks) {
+  constexpr int64_t kNewSize = 4;
+  Binding binding = found;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    std::vector<Dim>& dims = binding.inputs[i].dims;
+    while (static_cast<int>(dims.size()) > ranks[i]) dims.erase(dims.begin());
+    while (static_cast<int>(dims.size()) < ranks[i]) dims.insert(dims.begin(), Dim{kNewSize, 1});
+  }
+  return binding;
+}
+
+// Moves an axis variable: what the dims of `from` were, those of `to` become.
+void MoveAxis(const std::string& variable, int64_t to, Binding* binding) {
+  const int64_t from = binding->variables[variable];
+  for (TensorType& type : binding->inputs) {
+    if (-from <= type.rank() && -to <= type.rank()) {
+      std::swap(type.dims[type.rank() + from], type.dims[type.rank() + to]);
+    }
+  }
+  binding->variables[variable] = to;
+}
+
+void AddCases(const Rule& rule, const Binding& base, const std::vector<std::string>& axes,
+              size_t next, TypeOracle* oracle, std::vector<Case>* cases) {
+  if (next == axes.size()) {
+    Case one(rule, base, oracle);
+    if (one.sampler.usable()) cases->push_back(std::move(one));
+    return;
+  }
+  int rank = 0;
+  for (const TensorType& type : base.inputs) rank = std::max(rank, type.rank());
+  for (int64_t axis = -1; axis >= -rank; --axis) {
+    // Either the sizes move with the axis (a Concat's sum) or they stay.
+    Binding moved = base;
+    MoveAxis(axes[next], axis, &moved);
+    const size_t before = cases->size();
+    AddCases(rule, moved, axes, next + 1, oracle, cases);
+    if (cases->size() > before) continue;
+    Binding stayed = base;
+    stayed.variables[axes[next]] = axis;
+    AddCases(rule, stayed, axes, next + 1, oracle, cases);
+  }
+}
+
+std::vector<Case> CasesOf(const Rule& rule, const Binding& found,
+                          const std::vector<std::vector<int>>& ranks, TypeOracle* oracle) {
+  std::vector<std::string> axes;
+  bool splits_dim = false;
+  for (const Condition& c : rule.conditions) splits_dim |= c.kind == Condition::Kind::kSplitsDim;
+  for (const RuleVariable& variable : rule.variables) {
+    // Under kSplitsDim the axes belong to the shapes and attributes at hand.
+    if (variable.kind == VariableKind::kAxis && !splits_dim) axes.push_back(variable.name);
+  }
+  std::vector<Case> cases;
+  for (const std::vector<int>& vector : ranks) {
+    AddCases(rule, AtRanks(found, vector), axes, 0, oracle, &cases);
+  }
+  return cases;
+}
+
+class Settler {
+ public:
+  Settler(const Rule& rule, const Binding& found, const SettleOptions& options, TypeOracle* oracle,
+          Random* random)
+      : rule_(rule), found_(found), oracle_(oracle), random_(random), samples_(options.samples) {
+    rule_.ranks = options.ranks;
+  }
+
+  std::optional<Rule> Run() {
+    if (!StartsWell()) return std::nullopt;
+    for (Case& one : CasesOf(rule_, found_, rule_.ranks, oracle_)) cases_.push_back(std::move(one));
+    const int per_case = std::max(10, samples_ / static_cast<int>(cases_.size()));
+    for (Case& one : cases_) Try(&one, per_case);
+    if (!DropRanks()) return std::nullopt;
+    const std::vector<Condition> kept = rule_.conditions;
+    constexpr int kRounds = 4;
+    for (int round = 0; round < kRounds; ++round) {
+      const auto conditions = ExcludeFailures(rule_, successes_, failures_);
+      if (!conditions.has_value()) return std::nullopt;
+      rule_.conditions = kept;
+      rule_.conditions.insert(rule_.conditions.end(), conditions->begin(), conditions->end());
+      const size_t before = failures_.size();
+      for (Case& one : cases_) {
+        if (IsKept(one)) Try(&one, std::max(4, per_case / 2));
+      }
+      if (failures_.size() == before) return Finished();
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // A rule that always fails where it was found is given up early.
+  bool StartsWell() {
+    cases_.emplace_back(rule_, found_, oracle_);
+    if (!cases_[0].sampler.usable()) return false;
+    Try(&cases_[0], 12);
+    return cases_[0].successes > 0;
+  }
+
+  bool IsKept(const Case& one) const {
+    const std::vector<int> ranks = RanksOf(one.base);
+    return std::find(rule_.ranks.begin(), rule_.ranks.end(), ranks) != rule_.ranks.end();
+  }
+
+  // Draws assignments that the conditions so far admit and notes whether the rule holds there.
+  void Try(Case* one, int count) {
+    for (int i = 0; i < count; ++i) {
+      const bool evaluate = i % 6 == 0;
+      const std::optional<Binding> binding = one->sampler.Draw({.small = evaluate}, 12, random_);
+      if (!binding.has_value() || !Admits(rule_, *binding)) continue;
+      bool holds = TypesAgree(rule_, *binding, oracle_);
+      if (holds && evaluate) {
+        const absl::StatusOr<bool> agree = ValuesAgree(rule_, *binding, random_);
+        holds = agree.ok() && *agree;
+      }
+      (holds ? one->successes : one->failures) += 1;
+      (holds ? successes_ : failures_).push_back(*binding);
+    }
+  }
+
+  // Keeps the rank vectors at which the rule held at least once.
+  bool DropRanks() {
+    std::set<std::vector<int>> holding;
+    for (const Case& one : cases_) {
+      if (one.successes > 0) holding.insert(RanksOf(one.base));
+    }
+    std::erase_if(rule_.ranks, [&](const std::vector<int>& v) { return holding.count(v) == 0; });
+    auto dropped = [&](const Binding& b) { return holding.count(RanksOf(b)) == 0; };
+    std::erase_if(failures_, dropped);
+    return !rule_.ranks.empty();
+  }
+
+  // Every variable must have been free: degrees above 1 and different from each other, axes of at
+  // least two values. What holds only without that has fewer variables than it says.
+  bool VariablesVary(const std::vector<Binding>& admitted) const {
+    std::vector<std::string> degrees;
+    for (const RuleVariable& v : rule_.variables) {
+      std::set<int64_t> values;
+      for (const Binding& b : admitted) {
+        if (const auto found = b.variables.find(v.name); found != b.variables.end()) {
+          values.insert(found->second);
+        }
+      }
+      if (v.kind == VariableKind::kDegree) {
+        values.erase(1);
+        degrees.push_back(v.name);
+      }
+      const bool counts = v.kind == VariableKind::kDegree || v.kind == VariableKind::kAxis;
+      if (counts && values.size() < (v.kind == VariableKind::kAxis ? 2 : 1)) return false;
+    }
+    for (size_t a = 0; a < degrees.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) {
+        const bool differ = std::any_of(admitted.begin(), admitted.end(), [&](const Binding& at) {
+          const int64_t x = at.variables.at(degrees[a]), y = at.variables.at(degrees[b]);
+          return x > 1 && y > 1 && x != y;
+        });
+        if (!differ) return false;
+      }
+    }
+    return true;
+  }
+
+  // Without the rank vectors that the conditions excluded.
+  std::optional<Rule> Finished() {
+    std::vector<Binding> admitted;
+    std::set<std::vector<int>> ranks;
+    for (const Binding& binding : successes_) {
+      if (!Admits(rule_, binding)) continue;
+      ranks.insert(RanksOf(binding));
+      admitted.push_back(binding);
+    }
+    constexpr size_t kFewest = 8;
+    if (admitted.size() < kFewest || !VariablesVary(admitted)) return std::nullopt;
+    std::erase_if(rule_.ranks, [&](const std::vector<int>& v) { return ranks.count(v) == 0; });
+    std::sort(rule_.ranks.begin(), rule_.ranks.end());
+    return rule_;
+  }
+
+  Rule rule_;
+  const Binding found_;
+  TypeOracle* const oracle_;
+  Random* const random_;
+  const int samples_;
+  std::vector<Case> cases_;
+  std::vector<Binding> successes_, failures_;
+};
+
+}  // namespace
+
+std::optional<Rule> Settle(const Rule& rule, const Binding& found, const SettleOptions& options,
+                           TypeOracle* oracle, Random* random) {
+  return Settler(rule, found, options, oracle, random).Run();
+}
+
+std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count, bool small,
+                                  TypeOracle* oracle, Random* random) {
+  std::vector<Case> cases = CasesOf(rule, found, rule.ranks, oracle);
+  std::vector<Binding> bindings;
+  if (cases.empty()) return bindings;
+  for (int attempt = 0; attempt < 8 * count && static_cast<int>(bindings.size()) < count;
+       ++attempt) {
+    Case& one = cases[attempt % cases.size()];
+    const std::optional<Binding> binding = one.sampler.Draw({.small = small}, 12, random);
+    if (binding.has_value() && Admits(rule, *binding)) bindings.push_back(*binding);
+  }
+  return bindings;
+}
+
+bool Recheck(const Rule& rule, const Binding& found, int count, TypeOracle* oracle,
+             Random* random) {
+  for (const bool small : {false, true}) {
+    const std::vector<Binding> bindings =
+        DrawAdmitted(rule, found, small ? count : 4 * count, small, oracle, random);
+    if (bindings.empty()) return false;
+    for (const Binding& binding : bindings) {
+      if (!TypesAgree(rule, binding, oracle)) return false;
+      if (!small) continue;
+      const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random);
+      if (!agree.ok() || !*agree) return false;
+    }
+  }
+  return true;
+}
+
+bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, Random* random) {
+  for (const Condition& condition : rule.conditions) {
+    if (condition.kind == Condition::Kind::kSplitsDim) return false;
+  }
+  if (rule.target.nodes.empty()) return false;  // x -> ... introduces its variables.
+  return Recheck(Inverse(rule), found, 24, oracle, random);
+}
+
+std::vector<std::vector<int>> RankVectors(const std::vector<int>& ranks) {
+  const int count = static_cast<int>(ranks.size());
+  std::vector<std::vector<int>> result = {ranks};
+  auto add = [&](const std::vector<int>& vector) {
+    if (std::find(result.begin(), result.end(), vector) == result.end()) result.push_back(vector);
+  };
+  for (int rank = 2; rank <= 4; ++rank) add(std::vector<int>(count, rank));
+  add(std::vector<int>(count, 1));
+  for (int rank = 2; rank <= 4; ++rank) {
+    for (int other : {2, 1}) {
+      if (other >= rank) continue;
+      for (int mask = 1; mask + 1 < (1 << count); ++mask) {
+        std::vector<int> vector;
+        for (int i = 0; i < count; ++i) vector.push_back(mask >> i & 1 ? other : rank);
+        add(vector);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace isomer

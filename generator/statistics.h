@@ -1,0 +1,29 @@
+#ifndef ISOMER_GENERATOR_STATISTICS_H_
+#define ISOMER_GENERATOR_STATISTICS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace isomer {
+
+// What a run of the generator did.
+struct Statistics {
+  int64_t graphs_enumerated = 0;
+  int64_t candidates = 0;                 // pairs of equal graphs
+  std::map<std::string, int64_t> pruned;  // reason -> pairs
+  // Examples per reason, for whoever asks.
+  std::map<std::string, std::vector<std::string>> pruned_examples;
+
+  void Prune(const std::string& reason, const std::string& what) {
+    ++pruned[reason];
+    constexpr size_t kMostExamples = 1000;
+    std::vector<std::string>& examples = pruned_examples[reason];
+    if (examples.size() < kMostExamples) examples.push_back(what);
+  }
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_GENERATOR_STATISTICS_H_

@@ -1,0 +1,23 @@
+// The conditions that a rule may be given, and the choice among them.
+#ifndef ISOMER_GENERATOR_VOCABULARY_H_
+#define ISOMER_GENERATOR_VOCABULARY_H_
+
+#include <optional>
+#include <vector>
+
+#include "rules/rule.h"
+
+namespace isomer {
+
+// Every condition that speaks of the rule's variables and inputs, from weak to strong.
+std::vector<Condition> Vocabulary(const Rule& rule);
+
+// The fewest conditions (at most three) that exclude every `failure`; among as few, those that
+// admit the most of `successes`. Nullopt if there are none, or none that admit a success.
+std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
+                                                      const std::vector<Binding>& successes,
+                                                      const std::vector<Binding>& failures);
+
+}  // namespace isomer
+
+#endif  // ISOMER_GENERATOR_VOCABULARY_H_
