@@ -144,6 +144,12 @@ std::vector<Condition> Vocabulary(const Rule& rule) {
           {.kind = Kind::kEqual, .left = SizeAt(a, axis), .right = IntExpr::Constant(1)});
     }
   }
+  for (int input = 0; input < rule.num_inputs; ++input) {
+    result.push_back({.kind = Kind::kNoPartials, .input = input});
+    for (const IntExpr& axis : axes) {
+      result.push_back({.kind = Kind::kUnpartitioned, .right = axis, .input = input});
+    }
+  }
   for (int a = 0; a < rule.num_inputs; ++a) {
     for (int b = a + 1; b < rule.num_inputs; ++b) {
       result.push_back({.kind = Kind::kSameType, .input = a, .input_b = b});

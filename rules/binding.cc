@@ -70,6 +70,12 @@ bool ConditionHolds(const Condition& condition, const Binding& binding, const So
     }
     case Condition::Kind::kSameType:
       return binding.inputs[condition.input] == binding.inputs[condition.input_b];
+    case Condition::Kind::kNoPartials:
+      return binding.inputs[condition.input].partials == 1;
+    case Condition::Kind::kUnpartitioned: {
+      const Dim* dim = DimAt(binding, condition.input, Evaluate(condition.right, binding));
+      return dim != nullptr && dim->degree == 1;
+    }
     case Condition::Kind::kSplitsDim:
       return SplitHolds(condition, binding, call);
   }

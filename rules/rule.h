@@ -118,10 +118,12 @@ struct Condition {
     // iteration dim for operators whose axes depend on attributes (Reshape, Conv2d, ...); it is
     // evaluated from the Declaration.
     kSplitsDim,
+    kNoPartials,     // the input is no partial sum: its partials are 1
+    kUnpartitioned,  // the input is not partitioned at axis right: its degree there is 1
   };
   Kind kind;
   IntExpr left = {}, right = {};
-  int input = -1;    // kDivides; kSameType: a
+  int input = -1;    // kDivides, kNoPartials, kUnpartitioned; kSameType: a
   int input_b = -1;  // kSameType: b
   int node = -1;     // kSplitsDim: a node of the source
   std::vector<std::optional<IntExpr>> operand_axes = {}, output_axes = {};  // kSplitsDim

@@ -125,6 +125,10 @@ std::string Condition::ToString() const {
                           ")");
     case Kind::kSameType:
       return absl::StrCat("type(x", input, ") == type(x", input_b, ")");
+    case Kind::kNoPartials:
+      return absl::StrCat("partials(x", input, ") == 1");
+    case Kind::kUnpartitioned:
+      return absl::StrCat("degree(x", input, ",", right.ToString(), ") == 1");
     case Kind::kSplitsDim:
       return absl::StrCat(left.ToString(), " splits dim (", AxesText(operand_axes), " -> ",
                           AxesText(output_axes), ") of source node ", node);

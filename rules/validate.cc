@@ -225,11 +225,14 @@ class RuleValidator {
       case Condition::Kind::kAtMost:
         return absl::OkStatus();
       case Condition::Kind::kDivides:
+      case Condition::Kind::kUnpartitioned:
         if (!IsAxis(condition.right)) return absl::InvalidArgumentError("the axis is no axis");
         return CheckInput(condition.input);
       case Condition::Kind::kSameType:
         ISOMER_RETURN_IF_ERROR(CheckInput(condition.input));
         return CheckInput(condition.input_b);
+      case Condition::Kind::kNoPartials:
+        return CheckInput(condition.input);
       case Condition::Kind::kSplitsDim:
         return CheckSplit(condition);
     }

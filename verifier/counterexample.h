@@ -28,17 +28,21 @@ struct Counterexample {
   std::string ToString(const Rule& rule) const;
 };
 
-// Evaluates both sides of `rule` at `binding` on inputs drawn from `seed`, with doubles and in a
-// prime field. Returns the difference, or nullopt if there is none.
+// Evaluates both sides of `rule` at `binding`, in doubles, on inputs drawn from `seed`. Returns the
+// difference, or nullopt if there is none.
 // Errors: the conditions or the source's types do not admit the binding.
 absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const Binding& binding,
                                                          uint64_t seed);
 
+// Evaluates both sides in a prime field, in which nothing but the declared identities holds: what
+// is proved is equal there too, exactly. An internal error says what differs.
+absl::Status ExpectEqualInField(const Rule& rule, const Binding& binding, uint64_t seed);
+
 // Runs both sides again: ok if `counterexample` still shows a difference.
 absl::Status Replay(const Rule& rule, const Counterexample& counterexample);
 
-// Writes <stem>.source.txt and <stem>.target.txt: model files for isomer-run whose weights are the
-// inputs' meanings, and <stem>.txt, the same for people.
+// Writes <stem>.source.txt and <stem>.target.txt (if the target type-checks): model files whose
+// weights are the inputs' meanings, and <stem>.txt, the same for people.
 absl::Status SaveCounterexample(const std::string& stem, const Rule& rule,
                                 const Counterexample& counterexample);
 

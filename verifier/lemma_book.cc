@@ -14,22 +14,6 @@
 namespace isomer {
 namespace {
 
-// Symbols numbered in order of appearance, so that instances that differ in names alone are one.
-class Renaming {
- public:
-  Extent operator()(const Extent& extent) {
-    Extent renamed = extent.constant();
-    for (const auto& [symbol, coefficient] : extent.terms()) {
-      const int id = ids_.emplace(symbol, static_cast<int>(ids_.size())).first->second;
-      renamed += Extent::Symbol(id) * coefficient;
-    }
-    return renamed;
-  }
-
- private:
-  std::map<int, int> ids_;
-};
-
 Extent SmallSize(const Extent& extent, uint64_t seed) {
   Extent size = extent.constant();
   for (const auto& [symbol, coefficient] : extent.terms()) {
@@ -107,7 +91,7 @@ absl::StatusOr<bool> EqualAtSmallSizes(const TermPool& pool, TermId a, TermId b,
 
 LemmaStatus LemmaBook::Status(const Lemma& lemma, const TermPool& pool,
                               const LemmaBinding& binding) {
-  Renaming rename;
+  SymbolRenaming rename;
   LemmaBinding general = binding;
   TermPool own;
   std::string key = lemma.id;

@@ -1,0 +1,248 @@
+#include "verifier/counterexample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/evaluator.h"
+#include "pcg/number.h"
+#include "pcg/plan.h"
+#include "pcg/support/file.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+using InputValues = std::vector<std::vector<std::vector<double>>>;  // [input][partial][element]
+
+// Small integers without 0, or indices within any table.
+InputValues DrawInputs(const Binding& binding, uint64_t seed) {
+  constexpr double kValues[] = {1, 2, -1, 3, -2, 4, -3, 5};
+  InputValues inputs;
+  for (size_t x = 0; x < binding.inputs.size(); ++x) {
+    const TensorType& type = binding.inputs[x];
+    inputs.emplace_back(type.partials * type.micro_batches);
+    for (size_t p = 0; p < inputs.back().size(); ++p) {
+      for (int64_t i = 0; i < type.NumElements(); ++i) {
+        const uint64_t drawn = HashCombine(seed, x, p, static_cast<uint64_t>(i));
+        inputs[x][p].push_back(type.dtype == DataType::kInt64 ? 0 : kValues[drawn % 8]);
+      }
+    }
+  }
+  return inputs;
+}
+
+template <typename T>
+absl::StatusOr<std::vector<Array<T>>> OutputMeanings(const Graph& graph,
+                                                     const InputValues& inputs) {
+  std::map<NodeId, Value<T>> leaves;
+  for (int n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(n);
+    if (!IsLeaf(node.op.kind())) continue;
+    const InputValues::value_type& parts = inputs[std::stoi(node.name.substr(1))];
+    Value<T> value;
+    value.type = node.outputs[0];
+    for (const std::vector<double>& part : parts) {
+      Array<T> array(value.type.Sizes());
+      for (int64_t i = 0; i < array.size(); ++i) array.data[i] = Number<T>::FromDouble(part[i]);
+      value.parts.push_back(std::move(array));
+    }
+    leaves[NodeId{n}] = std::move(value);
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Values<T> values, EvaluateGraph<T>(graph, leaves));
+  std::vector<Array<T>> meanings;
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    for (Array<T>& meaning : Meaning(values[output.tensor.node.value][output.tensor.output])) {
+      meanings.push_back(std::move(meaning));
+    }
+  }
+  return meanings;
+}
+
+bool Differ(double a, double b) {
+  if (!std::isfinite(a) || !std::isfinite(b)) return false;
+  return std::fabs(a - b) > 1e-6 * std::max({1.0, std::fabs(a), std::fabs(b)});
+}
+bool Differ(PrimeField a, PrimeField b) { return a != b; }
+
+std::string NumberText(double value) { return absl::StrCat(value); }
+std::string NumberText(PrimeField value) { return absl::StrCat(value.raw(), " (mod 2^61-1)"); }
+
+// The first difference between the outputs, or "".
+template <typename T>
+absl::StatusOr<std::string> ValueDifference(const Graph& source, const Graph& target,
+                                            const InputValues& inputs) {
+  ISOMER_ASSIGN_OR_RETURN(const auto left, OutputMeanings<T>(source, inputs));
+  ISOMER_ASSIGN_OR_RETURN(const auto right, OutputMeanings<T>(target, inputs));
+  for (size_t o = 0; o < left.size(); ++o) {
+    for (int64_t i = 0; i < left[o].size(); ++i) {
+      if (!Differ(left[o].data[i], right[o].data[i])) continue;
+      return absl::StrCat("element ", i, " of output ", o, " is ", NumberText(left[o].data[i]),
+                          " in the source and ", NumberText(right[o].data[i]), " in the target");
+    }
+  }
+  return std::string();
+}
+
+struct Sides {
+  Graph source, target;
+};
+
+// Types both sides. `difference`: the target is ill-typed or has other output types.
+absl::StatusOr<Sides> TypeSides(const Rule& rule, const Binding& binding,
+                                std::optional<Counterexample>* difference) {
+  Sides sides;
+  if (!Admits(rule, binding)) return absl::FailedPreconditionError("the conditions do not hold");
+  ISOMER_ASSIGN_OR_RETURN(sides.source, InstantiatePattern(rule.source, binding));
+  Counterexample found;
+  found.binding = binding;
+  absl::StatusOr<Graph> target = InstantiatePattern(rule.target, binding);
+  if (!target.ok()) {
+    found.kind = Counterexample::Kind::kTargetIllTyped;
+    found.difference = absl::StrCat("the target does not type-check: ",
+                                    std::string(target.status().message()));
+    *difference = std::move(found);
+    return sides;
+  }
+  sides.target = *std::move(target);
+  for (size_t o = 0; o < sides.source.outputs().size(); ++o) {
+    const TensorType& a = sides.source.type(sides.source.outputs()[o].tensor);
+    const TensorType& b = sides.target.type(sides.target.outputs()[o].tensor);
+    if (a == b) continue;
+    found.kind = Counterexample::Kind::kOutputTypes;
+    found.difference = absl::StrCat("output ", o, " is ", a.ToString(), " in the source and ",
+                                    b.ToString(), " in the target");
+    *difference = std::move(found);
+    return sides;
+  }
+  return sides;
+}
+
+std::string BindingText(const Binding& binding) {
+  std::vector<std::string> parts;
+  for (size_t x = 0; x < binding.inputs.size(); ++x) {
+    parts.push_back(absl::StrCat("x", x, " : ", binding.inputs[x].ToString()));
+  }
+  for (const auto& [name, value] : binding.variables) {
+    parts.push_back(absl::StrCat(name, " = ", value));
+  }
+  for (const auto& [name, value] : binding.numbers) {
+    parts.push_back(absl::StrCat(name, " = ", value));
+  }
+  for (const auto& [name, value] : binding.attributes) {
+    parts.push_back(absl::StrCat(name, " = ", AttributeText(value)));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// The graph with its inputs turned into weights that hold the inputs' meanings.
+absl::StatusOr<Model> ModelOf(const Pattern& pattern, const Counterexample& counterexample) {
+  ISOMER_ASSIGN_OR_RETURN(const Graph graph, InstantiatePattern(pattern, counterexample.binding));
+  Model model;
+  model.name = "counterexample";
+  std::vector<NodeId> ids;
+  for (int n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(n);
+    if (IsLeaf(node.op.kind())) {
+      const int x = std::stoi(node.name.substr(1));
+      ids.push_back(model.graph.AddWeight(node.name, node.outputs[0]).node);
+      if (counterexample.inputs.empty()) continue;
+      std::vector<float> meaning(node.outputs[0].NumElements());
+      for (const std::vector<double>& part : counterexample.inputs[x]) {
+        for (size_t i = 0; i < meaning.size(); ++i) meaning[i] += static_cast<float>(part[i]);
+      }
+      model.weights[node.name] = std::move(meaning);
+      continue;
+    }
+    std::vector<TensorRef> inputs = node.inputs;
+    for (TensorRef& input : inputs) input.node = ids[input.node.value];
+    ISOMER_ASSIGN_OR_RETURN(const NodeId id, model.graph.Add(node.op, inputs, node.name));
+    ids.push_back(id);
+  }
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    model.graph.AddOutput(output.name, {ids[output.tensor.node.value], output.tensor.output});
+  }
+  return model;
+}
+
+}  // namespace
+
+std::string Counterexample::Summary() const {
+  return absl::StrCat(BindingText(binding), ": ", difference);
+}
+
+std::string Counterexample::ToString(const Rule& rule) const {
+  std::string text = absl::StrCat("rule ", rule.id, ": ", rule.ToString(), "\nat ",
+                                  BindingText(binding), "\n", difference, "\n\nsource:\n");
+  for (const Pattern* pattern : {&rule.source, &rule.target}) {
+    if (pattern == &rule.target) absl::StrAppend(&text, "\ntarget:\n");
+    const absl::StatusOr<Graph> graph = InstantiatePattern(*pattern, binding);
+    absl::StrAppend(&text, graph.ok() ? graph->ToString()
+                                      : absl::StrCat(std::string(graph.status().message()), "\n"));
+  }
+  for (size_t x = 0; x < inputs.size(); ++x) {
+    for (size_t p = 0; p < inputs[x].size(); ++p) {
+      absl::StrAppend(&text, p == 0 && x == 0 ? "\n" : "", "x", x);
+      if (inputs[x].size() > 1) absl::StrAppend(&text, " partial ", p);
+      absl::StrAppend(&text, " = [", absl::StrJoin(inputs[x][p], ", "), "]\n");
+    }
+  }
+  return text;
+}
+
+absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const Binding& binding,
+                                                         uint64_t seed) {
+  std::optional<Counterexample> difference;
+  ISOMER_ASSIGN_OR_RETURN(const Sides sides, TypeSides(rule, binding, &difference));
+  if (difference) return difference;
+  const InputValues inputs = DrawInputs(binding, seed);
+  ISOMER_ASSIGN_OR_RETURN(const std::string text,
+                          ValueDifference<double>(sides.source, sides.target, inputs));
+  if (text.empty()) return std::optional<Counterexample>();
+  Counterexample found;
+  found.binding = binding;
+  found.inputs = inputs;
+  found.difference = text;
+  return std::optional<Counterexample>(std::move(found));
+}
+
+absl::Status ExpectEqualInField(const Rule& rule, const Binding& binding, uint64_t seed) {
+  std::optional<Counterexample> difference;
+  ISOMER_ASSIGN_OR_RETURN(const Sides sides, TypeSides(rule, binding, &difference));
+  if (difference) return absl::InternalError(difference->Summary());
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::string text,
+      ValueDifference<PrimeField>(sides.source, sides.target, DrawInputs(binding, seed)));
+  if (text.empty()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(BindingText(binding), ": ", text));
+}
+
+absl::Status Replay(const Rule& rule, const Counterexample& counterexample) {
+  std::optional<Counterexample> difference;
+  ISOMER_ASSIGN_OR_RETURN(const Sides sides,
+                          TypeSides(rule, counterexample.binding, &difference));
+  if (difference) {
+    return difference->kind == counterexample.kind
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError("another difference than the one recorded");
+  }
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::string text,
+      ValueDifference<double>(sides.source, sides.target, counterexample.inputs));
+  return text.empty() ? absl::FailedPreconditionError("both sides agree") : absl::OkStatus();
+}
+
+absl::Status SaveCounterexample(const std::string& stem, const Rule& rule,
+                                const Counterexample& counterexample) {
+  ISOMER_ASSIGN_OR_RETURN(const Model source, ModelOf(rule.source, counterexample));
+  ISOMER_RETURN_IF_ERROR(SaveModel(stem + ".source.txt", source));
+  const absl::StatusOr<Model> target = ModelOf(rule.target, counterexample);
+  if (target.ok()) ISOMER_RETURN_IF_ERROR(SaveModel(stem + ".target.txt", *target));
+  return WriteFileAtomically(stem + ".txt", counterexample.ToString(rule));
+}
+
+}  // namespace isomer

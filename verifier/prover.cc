@@ -1,0 +1,168 @@
+#include "verifier/prover.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "verifier/rule_instance.h"
+#include "verifier/smt.h"
+#include "verifier/type_proof.h"
+#include "verifier/value_proof.h"
+
+namespace isomer {
+namespace {
+
+// A proof that evaluation contradicts must not be believed, and neither must any other proof.
+[[noreturn]] void AbortOnContradiction(const Rule& rule, const std::string& difference) {
+  std::fprintf(stderr, "bug: rule %s is proved but evaluation differs: %s\n%s\n", rule.id.c_str(),
+               difference.c_str(), rule.ToString().c_str());
+  std::abort();
+}
+
+std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding>& bindings) {
+  for (const Binding& binding : bindings) {
+    for (uint64_t seed : {1, 2}) {
+      absl::StatusOr<std::optional<Counterexample>> found = TryBinding(rule, binding, seed);
+      if (!found.ok()) break;  // The source does not admit it.
+      if (*found) return *std::move(found);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+class Prover::Impl {
+ public:
+  Judgement Judge(const Rule& rule) {
+    const auto start = std::chrono::steady_clock::now();
+    Judgement judgement = JudgeDirection(rule);
+    if (judgement.record.verdict == ProofRecord::Verdict::kProved && rule.reversible) {
+      Judgement inverse = JudgeDirection(Inverse(rule));
+      if (inverse.record.verdict == ProofRecord::Verdict::kProved) {
+        std::set<std::string> lemmas(judgement.record.lemmas.begin(),
+                                     judgement.record.lemmas.end());
+        lemmas.insert(inverse.record.lemmas.begin(), inverse.record.lemmas.end());
+        judgement.record.lemmas.assign(lemmas.begin(), lemmas.end());
+      } else {
+        judgement = std::move(inverse);
+        judgement.record.note = absl::StrCat("from target to source: ", judgement.record.note);
+      }
+    }
+    judgement.record.solver = SolverName();
+    judgement.record.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return judgement;
+  }
+
+ private:
+  static Judgement Unknown(std::string note) {
+    Judgement judgement;
+    judgement.record.verdict = ProofRecord::Verdict::kUnknown;
+    judgement.record.note = std::move(note);
+    return judgement;
+  }
+
+  static Judgement Refuted(Counterexample counterexample) {
+    Judgement judgement;
+    judgement.record.verdict = ProofRecord::Verdict::kRefuted;
+    judgement.record.note = counterexample.Summary();
+    judgement.counterexample = std::move(counterexample);
+    return judgement;
+  }
+
+  Judgement JudgeDirection(const Rule& rule) {
+    if (absl::Status valid = ValidateRule(rule); !valid.ok()) {
+      return Unknown(std::string(valid.message()));
+    }
+    const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
+    if (!instances.ok()) return Unknown(std::string(instances.status().message()));
+    std::set<std::string> lemmas;
+    std::string why;
+    if (!DataTypesAgree(rule, &why)) {
+      for (const RuleInstance& instance : *instances) {
+        if (auto found = SearchDataTypes(rule, instance)) return Refuted(*std::move(found));
+      }
+    }
+    for (const RuleInstance& instance : *instances) {
+      std::string missing;
+      std::vector<Binding> suspects;
+      if (ProveInstance(instance, &lemmas, &missing, &suspects)) continue;
+      if (why.empty()) why = missing;
+      for (uint64_t seed : {1, 2}) {
+        for (Binding& binding : SmallBindings(instance, 4, seed)) {
+          suspects.push_back(std::move(binding));
+        }
+      }
+      if (auto found = Search(rule, suspects)) return Refuted(*std::move(found));
+    }
+    if (!why.empty()) return Unknown(why);
+    if (!Evaluates(rule, *instances)) return Unknown("the source never type-checks");
+    Judgement judgement;
+    judgement.record.verdict = ProofRecord::Verdict::kProved;
+    judgement.record.lemmas.assign(lemmas.begin(), lemmas.end());
+    return judgement;
+  }
+
+  bool ProveInstance(const RuleInstance& instance, std::set<std::string>* lemmas, std::string* why,
+                     std::vector<Binding>* suspects) {
+    TypeProof types = ProveTypes(instance);
+    if (types.verdict != SmtVerdict::kValid) {
+      *why = types.why;
+      *suspects = std::move(types.suspects);
+      return false;
+    }
+    const ValueProof values = values_.Prove(instance);
+    *why = values.why;
+    lemmas->insert(values.lemmas.begin(), values.lemmas.end());
+    return values.verdict == SmtVerdict::kValid;
+  }
+
+  static std::optional<Counterexample> SearchDataTypes(const Rule& rule,
+                                                       const RuleInstance& instance) {
+    std::vector<Binding> bindings;
+    for (const Binding& binding : SmallBindings(instance, 1, 1)) {
+      for (int bits = 1; bits < (1 << rule.num_inputs); ++bits) {
+        bindings.push_back(binding);
+        for (int x = 0; x < rule.num_inputs; ++x) {
+          if ((bits >> x) & 1) bindings.back().inputs[x].dtype = DataType::kInt64;
+        }
+      }
+    }
+    return Search(rule, bindings);
+  }
+
+  // Evaluates a proved rule at a few bindings, which must agree. False: no binding was found at
+  // which the source type-checks, so the theorem may say nothing.
+  static bool Evaluates(const Rule& rule, const std::vector<RuleInstance>& instances) {
+    constexpr int kEnough = 3;
+    int evaluated = 0;
+    // Instances differ in ranks first: step through all of them.
+    const size_t step = instances.size() / kEnough + 1;
+    for (size_t begin = 0; begin < step && evaluated == 0; ++begin) {
+      for (size_t i = begin; i < instances.size(); i += step) {
+        for (const Binding& binding : SmallBindings(instances[i], 1, i + 1)) {
+          const auto found = TryBinding(rule, binding, i + 1);
+          if (!found.ok()) continue;
+          if (*found) AbortOnContradiction(rule, (*found)->Summary());
+          const absl::Status equal = ExpectEqualInField(rule, binding, i + 1);
+          if (!equal.ok()) AbortOnContradiction(rule, std::string(equal.message()));
+          ++evaluated;
+        }
+        if (evaluated >= kEnough) return true;
+      }
+    }
+    return evaluated > 0;
+  }
+
+  ValueProver values_;
+};
+
+Prover::Prover() : impl_(std::make_unique<Impl>()) {}
+Prover::~Prover() = default;
+Judgement Prover::Judge(const Rule& rule) { return impl_->Judge(rule); }
+
+}  // namespace isomer

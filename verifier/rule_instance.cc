@@ -1,0 +1,457 @@
+#include "verifier/rule_instance.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "pcg/operators/operators.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+using Substitution = std::map<int, Extent>;
+
+// More would mean broadcastings without end.
+constexpr size_t kMaxInstances = 20000;
+
+Extent Substituted(const Extent& extent, const Substitution& substitution) {
+  Extent result = extent.constant();
+  for (const auto& [symbol, coefficient] : extent.terms()) {
+    auto at = substitution.find(symbol);
+    result += (at == substitution.end() ? Extent::Symbol(symbol)
+                                        : Substituted(at->second, substitution)) *
+              coefficient;
+  }
+  return result;
+}
+
+// Reads what Extent::ToString wrote.
+Extent ParseExtent(absl::string_view text) {
+  Extent extent;
+  for (absl::string_view part : absl::StrSplit(text, " + ")) {
+    const std::vector<absl::string_view> factors = absl::StrSplit(part, '*');
+    int64_t coefficient = 1, symbol = 0;
+    absl::string_view last = factors.back();
+    if (factors.size() == 2 && !absl::SimpleAtoi(factors[0], &coefficient)) return extent;
+    if (absl::ConsumePrefix(&last, "s") && absl::SimpleAtoi(last, &symbol)) {
+      extent += Extent::Symbol(static_cast<int>(symbol)) * coefficient;
+    } else if (absl::SimpleAtoi(last, &symbol)) {
+      extent += symbol;
+    }
+  }
+  return extent;
+}
+
+// Two sizes that a call or a condition needs to be equal.
+struct SizeConflict {
+  Extent a, b;
+  bool broadcast = false;  // or one of them to be 1
+};
+
+std::optional<SizeConflict> ConflictOf(const absl::Status& status, OpKind kind) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kSizeMismatch);
+  if (!payload) return std::nullopt;
+  const std::vector<std::string> sizes = absl::StrSplit(std::string(*payload), '|');
+  const bool broadcast = kind == OpKind::kMatMul || kind == OpKind::kAdd || kind == OpKind::kSub ||
+                         kind == OpKind::kMul || kind == OpKind::kDiv;
+  return SizeConflict{ParseExtent(sizes[0]), ParseExtent(sizes[1]), broadcast};
+}
+
+bool IsBareSymbol(const Extent& extent) {
+  return extent.constant() == 0 && extent.terms().size() == 1 && extent.terms()[0].second == 1;
+}
+
+// Extends `substitution` so that a == b. False: it cannot be, or is not expressible.
+bool Unify(const Extent& a, const Extent& b, Substitution* substitution) {
+  const Extent difference = a - b;
+  if (difference == Extent(0)) return true;
+  auto set = [&](int symbol, const Extent& value) {
+    for (const auto& [other, coefficient] : value.terms()) {
+      if (other == symbol) return false;
+    }
+    if (value.known() && value.value() < 1) return false;
+    (*substitution)[symbol] = value;
+    return true;
+  };
+  if (IsBareSymbol(a) && set(a.terms()[0].first, b)) return true;
+  if (IsBareSymbol(b) && set(b.terms()[0].first, a)) return true;
+  for (const auto& [symbol, coefficient] : difference.terms()) {
+    if (coefficient != 1 && coefficient != -1) continue;
+    const Extent rest = difference - Extent::Symbol(symbol) * coefficient;
+    if (set(symbol, rest * -coefficient)) return true;
+  }
+  return false;
+}
+
+class Builder {
+ public:
+  Builder(const Rule& rule, std::vector<int> ranks, std::map<std::string, int64_t> axes)
+      : rule_(rule), ranks_(std::move(ranks)), axes_(std::move(axes)) {}
+
+  // Appends the instances at these ranks and axes.
+  absl::Status Explore(std::vector<RuleInstance>* instances) {
+    return ExploreFrom({}, std::nullopt, instances);
+  }
+
+ private:
+  absl::Status ExploreFrom(const Substitution& substitution,
+                           const std::optional<SizeConflict>& just_broadcast,
+                           std::vector<RuleInstance>* instances) {
+    RuleInstance instance = Start(substitution);
+    std::optional<SizeConflict> conflict;
+    if (!ConditionsHold(instance, &conflict)) return absl::OkStatus();
+    if (!conflict) {
+      const absl::Status status = AddCalls(rule_.source, &instance, &instance.source, &conflict);
+      if (absl::IsUnimplemented(status)) return status;
+      if (!status.ok() && !conflict) return absl::OkStatus();  // Never well typed.
+    }
+    if (!conflict) {
+      if (!SplitDimsExist(instance)) return absl::OkStatus();
+      FinishTarget(&instance);
+      if (absl::IsUnimplemented(instance.target_status)) return instance.target_status;
+      instances->push_back(std::move(instance));
+      if (instances->size() > kMaxInstances) {
+        return absl::UnimplementedError("too many combinations of ranks, axes and broadcastings");
+      }
+      return absl::OkStatus();
+    }
+    // A size that was made 1 to be broadcast, and is not: the case of equal sizes covers it.
+    if (just_broadcast && (conflict->a == just_broadcast->a || conflict->a == just_broadcast->b ||
+                           conflict->b == just_broadcast->a || conflict->b == just_broadcast->b) &&
+        (conflict->a == Extent(1) || conflict->b == Extent(1))) {
+      return absl::OkStatus();
+    }
+    Substitution equal = substitution;
+    if (Unify(conflict->a, conflict->b, &equal)) {
+      ISOMER_RETURN_IF_ERROR(ExploreFrom(equal, std::nullopt, instances));
+    }
+    for (const Extent* size : {&conflict->a, &conflict->b}) {
+      if (!conflict->broadcast || !IsBareSymbol(*size)) continue;
+      Substitution one = substitution;
+      one[size->terms()[0].first] = 1;
+      ISOMER_RETURN_IF_ERROR(ExploreFrom(one, conflict, instances));
+    }
+    return absl::OkStatus();
+  }
+
+  RuleInstance Start(const Substitution& substitution) const {
+    RuleInstance instance;
+    instance.rule = &rule_;
+    instance.axes = axes_;
+    int symbol = 0;
+    for (int rank : ranks_) {
+      Shape shape;
+      for (int i = 0; i < rank; ++i) {
+        shape.push_back(Substituted(Extent::Symbol(symbol++), substitution));
+      }
+      instance.inputs.push_back(std::move(shape));
+    }
+    for (const RuleVariable& variable : rule_.variables) {
+      if (variable.kind != VariableKind::kSize) continue;
+      instance.sizes[variable.name] = Substituted(Extent::Symbol(symbol++), substitution);
+    }
+    return instance;
+  }
+
+  // False: the conditions exclude these axes. `conflict`: they need two sizes to be equal.
+  bool ConditionsHold(const RuleInstance& instance, std::optional<SizeConflict>* conflict) const {
+    for (const Condition& condition : rule_.conditions) {
+      switch (condition.kind) {
+        case Condition::Kind::kEqual:
+        case Condition::Kind::kNotEqual:
+        case Condition::Kind::kAtMost: {
+          if (!ComparisonHolds(condition, instance, conflict)) return false;
+          break;
+        }
+        case Condition::Kind::kDivides:
+        case Condition::Kind::kUnpartitioned: {
+          const std::optional<int64_t> axis = AxisAt(condition.right, instance);
+          const int rank = ranks_[condition.input];
+          if (!axis || !NormalizeAxis(*axis, rank).ok()) return false;
+          break;
+        }
+        case Condition::Kind::kSameType: {
+          const Shape &a = instance.inputs[condition.input], &b = instance.inputs[condition.input_b];
+          if (a.size() != b.size()) return false;
+          for (size_t i = 0; i < a.size() && !*conflict; ++i) {
+            if (a[i] != b[i]) *conflict = SizeConflict{a[i], b[i], false};
+          }
+          break;
+        }
+        case Condition::Kind::kNoPartials:
+        case Condition::Kind::kSplitsDim:
+          break;
+      }
+    }
+    return true;
+  }
+
+  // Comparisons of axes are decided here; equal sizes are made equal; what else is said of sizes
+  // and degrees only weakens the theorem to be proved, and is left to the type proof.
+  bool ComparisonHolds(const Condition& condition, const RuleInstance& instance,
+                       std::optional<SizeConflict>* conflict) const {
+    const bool of_axes = IsOf(condition.left, VariableKind::kAxis) ||
+                         IsOf(condition.right, VariableKind::kAxis);
+    if (of_axes) {
+      const std::optional<int64_t> a = AxisAt(condition.left, instance);
+      const std::optional<int64_t> b = AxisAt(condition.right, instance);
+      if (!a || !b) return false;
+      return condition.kind == Condition::Kind::kEqual      ? *a == *b
+             : condition.kind == Condition::Kind::kNotEqual ? *a != *b
+                                                            : *a <= *b;
+    }
+    const std::optional<Extent> a = SizeAt(condition.left, instance);
+    const std::optional<Extent> b = SizeAt(condition.right, instance);
+    const bool names_absent_dim =
+        (condition.left.kind == IntExpr::Kind::kSizeOf && !a) ||
+        (condition.right.kind == IntExpr::Kind::kSizeOf && !b);
+    if (names_absent_dim) return false;
+    if (a && b && condition.kind == Condition::Kind::kEqual && *a != *b && !*conflict) {
+      *conflict = SizeConflict{*a, *b, false};
+    }
+    return true;
+  }
+
+  bool IsOf(const IntExpr& expr, VariableKind kind) const {
+    return expr.kind == IntExpr::Kind::kVariable && KindOf(rule_, expr.variable) == kind;
+  }
+
+  absl::Status AddCalls(const Pattern& pattern, RuleInstance* instance, std::vector<Call>* calls,
+                        std::optional<SizeConflict>* conflict) const {
+    for (const PatternNode& node : pattern.nodes) {
+      absl::StatusOr<Call> call = MakeCall(node, *instance, *calls);
+      if (!call.ok()) {
+        *conflict = ConflictOf(call.status(), node.kind);
+        return call.status();
+      }
+      calls->push_back(*std::move(call));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Call> MakeCall(const PatternNode& node, const RuleInstance& instance,
+                                const std::vector<Call>& calls) const {
+    Call call;
+    call.node = &node;
+    std::vector<Shape> operands;
+    for (const PatternRef& input : node.inputs) operands.push_back(instance.ShapeOf(calls, input));
+    if (node.kind == OpKind::kPipeline || node.kind == OpKind::kBatch) {
+      return absl::UnimplementedError("rules of micro-batches are not proved yet");
+    }
+    const int rank = static_cast<int>(operands[0].size());
+    call.symbol.kind = node.kind;
+    for (const AttributePattern& attribute : node.attributes) {
+      ISOMER_RETURN_IF_ERROR(AddAttribute(attribute, instance, rank, &call));
+    }
+    if (IsParallel(node.kind)) {
+      if (node.kind == OpKind::kConcatPartials) {
+        for (const Shape& operand : operands) {
+          if (operand.size() != operands[0].size()) {
+            return absl::InvalidArgumentError("concat_partials: operands of two ranks");
+          }
+          for (int i = 0; i < rank; ++i) {
+            if (operand[i] == operands[0][i]) continue;
+            return WithSizes(absl::InvalidArgumentError("concat_partials: sizes differ"),
+                             operands[0][i], operand[i]);
+          }
+        }
+      }
+      call.outputs = {operands[0]};
+      return call;
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(call.symbol, operands));
+    ISOMER_ASSIGN_OR_RETURN(call.declaration, Declare(op, operands));
+    call.outputs = call.declaration->outputs;
+    return call;
+  }
+
+  absl::Status AddAttribute(const AttributePattern& attribute, const RuleInstance& instance,
+                            int rank, Call* call) const {
+    Symbol* symbol = &call->symbol;
+    if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
+      symbol->axes = {std::min(swap->a, swap->b), std::max(swap->a, swap->b)};
+      if (symbol->axes[0] == symbol->axes[1]) return absl::UnimplementedError("no exchange");
+    } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+      symbol->factor = *number;
+    } else if (auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
+      for (const IntExpr& expr : *sizes) {
+        const std::optional<Extent> size = SizeAt(expr, instance);
+        if (!size) return absl::InvalidArgumentError("a part's size is that of an absent dim");
+        symbol->sizes.push_back(*size);
+      }
+    } else if (std::holds_alternative<AttributeVariable>(attribute.value)) {
+      return absl::UnimplementedError(
+          absl::StrCat(OpName(call->node->kind), ": attribute ", attribute.name, " is a variable"));
+    } else if (attribute.name == "axis") {
+      const std::optional<int64_t> axis = AxisAt(std::get<IntExpr>(attribute.value), instance);
+      if (!axis) return absl::InternalError("an axis is not bound");
+      ISOMER_ASSIGN_OR_RETURN(call->axis, NormalizeAxis(*axis, rank));
+      if (call->node->kind == OpKind::kConcat || call->node->kind == OpKind::kSplit) {
+        symbol->axes = {call->axis - rank};
+      } else if (!IsParallel(call->node->kind)) {
+        symbol->rest.push_back({attribute.name, int64_t{call->axis - rank}});
+      }
+    } else if (attribute.name != "degree") {
+      const IntExpr& expr = std::get<IntExpr>(attribute.value);
+      if (expr.kind != IntExpr::Kind::kConstant) {
+        return absl::UnimplementedError(absl::StrCat("attribute ", attribute.name, " varies"));
+      }
+      symbol->rest.push_back({attribute.name, expr.constant});
+    }
+    return absl::OkStatus();
+  }
+
+  // kSplitsDim of an operator that is declared here: the dim must be there.
+  bool SplitDimsExist(const RuleInstance& instance) const {
+    for (const Condition& condition : rule_.conditions) {
+      if (condition.kind == Condition::Kind::kSplitsDim && SplitDimAt(condition, instance) < 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ public:
+  static int SplitDimAt(const Condition& condition, const RuleInstance& instance) {
+    const Declaration& d = *instance.source[condition.node].declaration;
+    for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
+      if (d.IsPartitionable(v) && LeadsExactly(condition, instance, d, v)) return v;
+    }
+    return -1;
+  }
+
+ private:
+  static bool LeadsExactly(const Condition& condition, const RuleInstance& instance,
+                           const Declaration& d, int v) {
+    auto fits = [&](const std::vector<std::optional<IntExpr>>& axes, int t, int rank,
+                    const std::function<int(int)>& lead) {
+      const std::optional<int64_t> axis =
+          t < static_cast<int>(axes.size()) && axes[t] ? AxisAt(*axes[t], instance) : std::nullopt;
+      for (int i = 0; i < rank; ++i) {
+        if ((lead(i) == v) != (axis.value_or(0) == i - rank)) return false;
+      }
+      return !axis.has_value() || (axis.value() < 0 && axis.value() >= -rank);
+    };
+    for (int o = 0; o < d.num_operands(); ++o) {
+      if (!fits(condition.operand_axes, o, static_cast<int>(d.operands[o].size()),
+                [&](int i) { return d.LeadOfOperandDim(o, i); })) {
+        return false;
+      }
+    }
+    for (int t = 0; t < static_cast<int>(d.outputs.size()); ++t) {
+      if (!fits(condition.output_axes, t, static_cast<int>(d.outputs[t].size()),
+                [&](int i) { return d.LeadOfOutputDim(t, i); })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void FinishTarget(RuleInstance* instance) const {
+    std::optional<SizeConflict> conflict;
+    instance->target_status = AddCalls(rule_.target, instance, &instance->target, &conflict);
+    if (!instance->target_status.ok()) return;
+    for (size_t o = 0; o < rule_.source.outputs.size(); ++o) {
+      const Shape& source = instance->ShapeOf(instance->source, rule_.source.outputs[o]);
+      const Shape& target = instance->ShapeOf(instance->target, rule_.target.outputs[o]);
+      if (source == target) continue;
+      instance->target_status = absl::InvalidArgumentError(
+          absl::StrCat("output ", o, " has another shape in the target"));
+    }
+  }
+
+  const Rule& rule_;
+  const std::vector<int> ranks_;
+  const std::map<std::string, int64_t> axes_;
+};
+
+}  // namespace
+
+VariableKind KindOf(const Rule& rule, const std::string& variable) {
+  for (const RuleVariable& known : rule.variables) {
+    if (known.name == variable) return known.kind;
+  }
+  return VariableKind::kAttribute;
+}
+
+std::optional<int64_t> AxisAt(const IntExpr& expr, const RuleInstance& instance) {
+  if (expr.kind == IntExpr::Kind::kConstant) return expr.constant;
+  auto at = instance.axes.find(expr.variable);
+  if (expr.kind != IntExpr::Kind::kVariable || at == instance.axes.end()) return std::nullopt;
+  return at->second;
+}
+
+std::optional<Extent> SizeAt(const IntExpr& expr, const RuleInstance& instance) {
+  switch (expr.kind) {
+    case IntExpr::Kind::kConstant:
+      return Extent(expr.constant);
+    case IntExpr::Kind::kVariable: {
+      auto at = instance.sizes.find(expr.variable);
+      if (at == instance.sizes.end()) return std::nullopt;
+      return at->second;
+    }
+    case IntExpr::Kind::kSizeOf: {
+      const std::optional<int64_t> axis =
+          expr.variable.empty() ? std::optional<int64_t>(expr.constant)
+                                : AxisAt(IntExpr::Variable(expr.variable), instance);
+      if (!axis) return std::nullopt;
+      const Shape& shape = instance.inputs[expr.input];
+      const absl::StatusOr<int> i = NormalizeAxis(*axis, static_cast<int>(shape.size()));
+      if (!i.ok()) return std::nullopt;
+      return shape[*i];
+    }
+    case IntExpr::Kind::kProduct:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+int SplitDimAt(const Condition& condition, const RuleInstance& instance) {
+  return Builder::SplitDimAt(condition, instance);
+}
+
+std::string RuleInstance::ToString() const {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", "x", i, "[",
+                    absl::StrJoin(inputs[i], ",",
+                                  [](std::string* out, const Extent& size) {
+                                    out->append(size.ToString());
+                                  }),
+                    "]");
+  }
+  for (const auto& [name, axis] : axes) absl::StrAppend(&text, ", ", name, "=", axis);
+  return text;
+}
+
+absl::StatusOr<std::vector<RuleInstance>> InstancesOf(const Rule& rule) {
+  std::vector<RuleInstance> instances;
+  std::vector<std::string> axis_variables;
+  for (const RuleVariable& variable : rule.variables) {
+    if (variable.kind == VariableKind::kAxis) axis_variables.push_back(variable.name);
+  }
+  for (const std::vector<int>& ranks : rule.ranks) {
+    const int most = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
+    std::map<std::string, int64_t> axes;
+    std::function<absl::Status(size_t)> each = [&](size_t v) -> absl::Status {
+      if (v == axis_variables.size()) return Builder(rule, ranks, axes).Explore(&instances);
+      for (int64_t axis = -most; axis < 0; ++axis) {
+        axes[axis_variables[v]] = axis;
+        ISOMER_RETURN_IF_ERROR(each(v + 1));
+      }
+      return absl::OkStatus();
+    };
+    ISOMER_RETURN_IF_ERROR(each(0));
+  }
+  return instances;
+}
+
+}  // namespace isomer

@@ -1,0 +1,236 @@
+#include "verifier/type_proof.h"
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+namespace {
+
+void InsertPrimes(int64_t number, std::set<int64_t>* primes) {
+  for (int64_t p = 2; p * p <= number; ++p) {
+    while (number % p == 0) {
+      primes->insert(p);
+      number /= p;
+    }
+  }
+  if (number > 1) primes->insert(number);
+}
+
+// The primes that divide a constant of the rule at this instance, and 0 for all others.
+std::set<int64_t> PrimesOf(const RuleInstance& instance) {
+  std::set<int64_t> primes = {0};
+  auto add_shape = [&](const Shape& shape) {
+    for (const Extent& size : shape) {
+      InsertPrimes(size.constant() < 0 ? -size.constant() : size.constant(), &primes);
+      for (const auto& [symbol, coefficient] : size.terms()) {
+        InsertPrimes(coefficient < 0 ? -coefficient : coefficient, &primes);
+      }
+    }
+  };
+  for (const Shape& shape : instance.inputs) add_shape(shape);
+  for (const std::vector<Call>* side : {&instance.source, &instance.target}) {
+    for (const Call& call : *side) {
+      for (const Shape& shape : call.outputs) add_shape(shape);
+      if (call.node->kind == OpKind::kConcatPartials) {
+        InsertPrimes(static_cast<int64_t>(call.node->inputs.size()), &primes);
+      }
+      for (const AttributePattern& attribute : call.node->attributes) {
+        const IntExpr* expr = std::get_if<IntExpr>(&attribute.value);
+        if (attribute.name == "degree" && expr && expr->kind == IntExpr::Kind::kConstant) {
+          InsertPrimes(expr->constant, &primes);
+        }
+      }
+    }
+  }
+  for (const Condition& condition : instance.rule->conditions) {
+    if (condition.left.kind == IntExpr::Kind::kConstant) {
+      InsertPrimes(condition.left.constant, &primes);
+    }
+  }
+  return primes;
+}
+
+// One side of a rule typed as far as its calls were added.
+struct SideTypes {
+  TypeEncoder encoder;
+  std::vector<ExponentFact> facts;
+  std::vector<std::vector<TypeForm>> nodes;
+
+  const TypeForm& At(PatternRef ref) const {
+    return ref.node < 0 ? encoder.inputs()[ref.index] : nodes[ref.node][ref.index];
+  }
+};
+
+// Calls `visit` with every choice of linear sets for the calls; until it returns true.
+bool ForEachChoice(const std::vector<Call>& calls, const SideTypes& so_far,
+                   const std::function<bool(const SideTypes&)>& visit) {
+  const size_t n = so_far.nodes.size();
+  if (n == calls.size()) return visit(so_far);
+  std::vector<TypeForm> operands;
+  for (const PatternRef& ref : calls[n].node->inputs) operands.push_back(so_far.At(ref));
+  for (const std::vector<bool>& linear : LinearSets(calls[n])) {
+    SideTypes next = so_far;
+    next.nodes.emplace_back();
+    next.encoder.AddCall(calls[n], operands, linear, &next.facts, &next.nodes.back());
+    if (ForEachChoice(calls, next, visit)) return true;
+  }
+  return false;
+}
+
+// The cases of the source's being well typed, conditions included.
+void ForEachCase(const RuleInstance& instance, int64_t prime,
+                 const std::function<bool(const SideTypes&)>& visit) {
+  ForEachChoice(instance.source, {TypeEncoder(instance, prime), {}, {}}, [&](const SideTypes& side) {
+    SideTypes typed = side;
+    typed.encoder.AddConditions(typed.nodes, &typed.facts);
+    return visit(typed);
+  });
+}
+
+std::vector<ExponentFact> Hypotheses(const SideTypes& source, const TypeEncoder& encoder) {
+  std::vector<ExponentFact> facts = encoder.base_facts();
+  facts.insert(facts.end(), source.facts.begin(), source.facts.end());
+  return facts;
+}
+
+ExponentFact Equals(const Extent& a, const Extent& b, std::string text) {
+  ExponentFact fact;
+  fact.left = a;
+  fact.right = b;
+  fact.text = std::move(text);
+  return fact;
+}
+
+// That the outputs of both sides have the same types.
+std::vector<ExponentFact> SameOutputs(const Rule& rule, const SideTypes& source,
+                                      const SideTypes& target) {
+  std::vector<ExponentFact> facts;
+  for (size_t o = 0; o < rule.source.outputs.size(); ++o) {
+    const TypeForm &a = source.At(rule.source.outputs[o]), &b = target.At(rule.target.outputs[o]);
+    for (size_t i = 0; i < a.degrees.size(); ++i) {
+      facts.push_back(
+          Equals(a.degrees[i], b.degrees[i], absl::StrCat("output ", o, ": degree of dim ", i)));
+    }
+    facts.push_back(Equals(a.copies, b.copies, absl::StrCat("output ", o, ": copies")));
+    facts.push_back(Equals(a.partials, b.partials, absl::StrCat("output ", o, ": partials")));
+  }
+  return facts;
+}
+
+// Proves one case of the source: some choice of the target's linear sets fits.
+SmtVerdict ProveCase(const RuleInstance& instance, const SideTypes& source, TypeProof* proof) {
+  SmtVerdict best = SmtVerdict::kUnknown;
+  std::string why;
+  std::vector<Binding> suspects;
+  ForEachChoice(
+      instance.target, {source.encoder, {}, {}}, [&](const SideTypes& target) {
+        const std::vector<ExponentFact> hypotheses = Hypotheses(source, target.encoder);
+        std::vector<ExponentFact> conclusions = target.facts;
+        for (ExponentFact& fact : SameOutputs(*instance.rule, source, target)) {
+          conclusions.push_back(std::move(fact));
+        }
+        if (conclusions.empty()) return (best = SmtVerdict::kValid) == SmtVerdict::kValid;
+        const ExponentAnswer answer = DecideExponents(hypotheses, conclusions);
+        if (answer.verdict == SmtVerdict::kValid) {
+          best = SmtVerdict::kValid;
+          return true;
+        }
+        if (answer.verdict == SmtVerdict::kInvalid) {
+          best = SmtVerdict::kInvalid;
+          why = conclusions[answer.failed].text;
+          for (uint64_t seed : {0, 1, 2}) {
+            suspects.push_back(target.encoder.BindingOf(answer.model, seed));
+          }
+        }
+        return false;
+      });
+  if (best != SmtVerdict::kValid) {
+    proof->why = absl::StrCat("types: ", why.empty() ? "not decided" : why, " at ",
+                              instance.ToString());
+    proof->suspects.insert(proof->suspects.end(), suspects.begin(), suspects.end());
+  }
+  return best;
+}
+
+}  // namespace
+
+TypeProof ProveTypes(const RuleInstance& instance) {
+  TypeProof proof;
+  if (!instance.target_status.ok()) {
+    proof.verdict = SmtVerdict::kInvalid;
+    proof.why = absl::StrCat("shapes: ", std::string(instance.target_status.message()), " at ",
+                             instance.ToString());
+    proof.suspects = SmallBindings(instance, 3, 1);
+    return proof;
+  }
+  proof.verdict = SmtVerdict::kValid;
+  for (int64_t prime : PrimesOf(instance)) {
+    ForEachCase(instance, prime, [&](const SideTypes& source) {
+      const SmtVerdict verdict = ProveCase(instance, source, &proof);
+      if (verdict != SmtVerdict::kValid) proof.verdict = verdict;
+      return verdict != SmtVerdict::kValid;
+    });
+    if (proof.verdict != SmtVerdict::kValid) break;
+  }
+  return proof;
+}
+
+std::vector<Binding> SmallBindings(const RuleInstance& instance, int count, uint64_t seed) {
+  std::vector<Binding> bindings;
+  // Powers of 2 fit every constant that is a power of 2, which is all that generation uses.
+  const int64_t prime = PrimesOf(instance).contains(2) ? 2 : 0;
+  for (bool with_degrees : {true, false}) {
+    ForEachCase(instance, prime, [&](const SideTypes& source) {
+      std::vector<ExponentFact> facts = Hypotheses(source, source.encoder);
+      for (const auto& [name, variable] : source.encoder.degree_variables()) {
+        ExponentFact above_one;
+        above_one.kind = ExponentFact::Kind::kAtMost;
+        above_one.left = with_degrees ? 1 : 0;
+        above_one.right = Extent::Symbol(variable);
+        facts.push_back(std::move(above_one));
+      }
+      for (const auto& model : SolveExponents(facts, count)) {
+        bindings.push_back(source.encoder.BindingOf(model, seed));
+      }
+      return static_cast<int>(bindings.size()) >= 3 * count;
+    });
+    if (!bindings.empty() || instance.rule->variables.empty()) break;
+  }
+  return bindings;
+}
+
+bool DataTypesAgree(const Rule& rule, std::string* why) {
+  const int inputs = rule.num_inputs;
+  for (int bits = 0; bits < (1 << inputs); ++bits) {
+    std::vector<DataType> types(inputs);
+    for (int x = 0; x < inputs; ++x) {
+      types[x] = (bits >> x) & 1 ? DataType::kInt64 : DataType::kFloat32;
+    }
+    // The dtypes of the outputs, or nothing if a call refuses them.
+    auto outputs_of = [&](const Pattern& pattern) -> std::optional<std::vector<DataType>> {
+      std::vector<DataType> nodes, outputs;
+      auto at = [&](PatternRef ref) { return ref.node < 0 ? types[ref.index] : nodes[ref.node]; };
+      for (const PatternNode& node : pattern.nodes) {
+        std::vector<DataType> operands;
+        for (const PatternRef& ref : node.inputs) operands.push_back(at(ref));
+        absl::StatusOr<DataType> output = InferDataType(node.kind, operands);
+        if (!output.ok()) return std::nullopt;
+        nodes.push_back(*output);
+      }
+      for (const PatternRef& ref : pattern.outputs) outputs.push_back(at(ref));
+      return outputs;
+    };
+    const auto source = outputs_of(rule.source);
+    if (source && source != outputs_of(rule.target)) {
+      *why = "types: the target does not take the data types that the source takes";
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace isomer

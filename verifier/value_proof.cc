@@ -1,0 +1,105 @@
+#include "verifier/value_proof.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// The terms of a side's nodes: [node][output].
+using NodeTerms = std::vector<std::vector<TermId>>;
+
+absl::StatusOr<NodeTerms> TermsOf(const std::vector<Call>& calls, const std::vector<TermId>& inputs,
+                                  SymbolRenaming* rename, TermPool* pool) {
+  NodeTerms terms;
+  for (const Call& call : calls) {
+    std::vector<TermId> arguments;
+    for (const PatternRef& ref : call.node->inputs) {
+      arguments.push_back(ref.node < 0 ? inputs[ref.index] : terms[ref.node][ref.index]);
+    }
+    terms.emplace_back();
+    for (size_t output = 0; output < call.outputs.size(); ++output) {
+      Symbol symbol = call.symbol;
+      symbol.index = static_cast<int>(output);
+      for (Extent& size : symbol.sizes) size = (*rename)(size);
+      ISOMER_ASSIGN_OR_RETURN(const TermId term, pool->Apply(symbol, arguments));
+      terms.back().push_back(term);
+    }
+  }
+  return terms;
+}
+
+}  // namespace
+
+ValueProof ValueProver::ProveGoals(const std::vector<Goal>& goals, TermPool* pool) {
+  ValueProof proof;
+  const Saturation saturation = Saturate(goals, pool, &book_);
+  if (!saturation.reached) {
+    proof.why = absl::StrCat("values: not derived from the lemmas in ", saturation.rounds,
+                             " rounds: ", pool->ToString(goals[0].left), " = ",
+                             pool->ToString(goals[0].right));
+    return proof;
+  }
+  for (const Goal& goal : goals) {
+    const EqualityAnswer answer = DecideEquality(*pool, saturation.instances, goal);
+    if (answer.verdict != SmtVerdict::kValid) {
+      proof.why = "values: the solver does not confirm the lemmas that were found";
+      return proof;
+    }
+    for (int used : answer.used) proof.lemmas.insert(saturation.instances[used].lemma->id);
+  }
+  proof.verdict = SmtVerdict::kValid;
+  return proof;
+}
+
+ValueProof ValueProver::Prove(const RuleInstance& instance) {
+  SymbolRenaming rename;
+  TermPool pool;
+  std::vector<TermId> inputs;
+  std::string key;
+  for (size_t x = 0; x < instance.inputs.size(); ++x) {
+    const Shape shape = rename(instance.inputs[x]);
+    inputs.push_back(pool.Variable(static_cast<int>(x), shape));
+    absl::StrAppend(&key, "x", x, "[");
+    for (const Extent& size : shape) absl::StrAppend(&key, size.ToString(), ",");
+    absl::StrAppend(&key, "] ");
+  }
+  ValueProof failed;
+  const absl::StatusOr<NodeTerms> source = TermsOf(instance.source, inputs, &rename, &pool);
+  const absl::StatusOr<NodeTerms> target = TermsOf(instance.target, inputs, &rename, &pool);
+  for (const absl::Status& status : {source.status(), target.status()}) {
+    if (status.ok()) continue;
+    failed.why = std::string(status.message());
+    return failed;
+  }
+  std::vector<Goal> goals;
+  auto term_at = [&](const NodeTerms& terms, PatternRef ref) {
+    return ref.node < 0 ? inputs[ref.index] : terms[ref.node][ref.index];
+  };
+  const Rule& rule = *instance.rule;
+  for (size_t o = 0; o < rule.source.outputs.size(); ++o) {
+    goals.push_back({term_at(*source, rule.source.outputs[o]),
+                     term_at(*target, rule.target.outputs[o])});
+    absl::StrAppend(&key, pool.ToString(goals.back().left), " = ",
+                    pool.ToString(goals.back().right), "; ");
+  }
+  auto known = known_.find(key);
+  if (known == known_.end()) known = known_.emplace(key, ProveGoals(goals, &pool)).first;
+  ValueProof proof = known->second;
+  if (proof.verdict != SmtVerdict::kValid) return proof;
+  for (const std::vector<Call>* side : {&instance.source, &instance.target}) {
+    for (const Call& call : *side) {
+      if (!call.declaration) continue;
+      const absl::Status status = pieces_.Prove(call, call.declaration->operands, &proof.lemmas);
+      if (status.ok()) continue;
+      proof.verdict = SmtVerdict::kUnknown;
+      proof.why = absl::StrCat("values: ", std::string(status.message()));
+      return proof;
+    }
+  }
+  return proof;
+}
+
+}  // namespace isomer
