@@ -1,0 +1,110 @@
+#include "runtime/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+absl::StatusOr<StepValues> ReferenceStep(const Model& model, const HostValues& weights,
+                                         const HostValues& inputs, bool training) {
+  const Graph& graph = model.graph;
+  std::map<NodeId, Value<double>> leaves;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    if (!IsLeaf(node.op.kind())) continue;
+    const HostValues& values = node.op.kind() == OpKind::kWeight ? weights : inputs;
+    const auto found = values.find(node.name);
+    if (found == values.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(graph.Label(NodeId{id}), ": no value was given"));
+    }
+    leaves[NodeId{id}] = {.type = node.outputs[0], .parts = {found->second}};
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Values<double> values, EvaluateGraph<double>(graph, leaves));
+  StepValues step;
+  std::vector<std::vector<Array<double>>> seeds;
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    const Value<double>& value = values[output.tensor.node.value][output.tensor.output];
+    step.outputs[output.name] = Meaning(value)[0];
+    const double seed = output.name == model.loss ? 1 : 0;
+    seeds.push_back({Array<double>(value.type.Sizes(), seed)});
+  }
+  if (!training) return step;
+  using Gradients = std::map<NodeId, std::vector<Array<double>>>;
+  ISOMER_ASSIGN_OR_RETURN(Gradients gradients, EvaluateGradients<double>(graph, values, seeds));
+  for (auto& [id, gradient] : gradients) {
+    if (graph.node(id).op.kind() != OpKind::kWeight) continue;
+    step.gradients[graph.node(id).name] = std::move(gradient[0]);
+  }
+  return step;
+}
+
+absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool training) {
+  StepValues step;
+  for (const Graph::NamedOutput& output : model.graph.outputs()) {
+    ISOMER_ASSIGN_OR_RETURN(step.outputs[output.name], job->Output(output.name));
+  }
+  if (training) {
+    ISOMER_ASSIGN_OR_RETURN(step.gradients, job->Gradients());
+  }
+  return step;
+}
+
+namespace {
+
+double LargestOf(const Array<double>& array) {
+  double largest = 0;
+  for (double value : array.data) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+// NaN counts as infinitely wrong.
+double LargestDifference(const Array<double>& a, const Array<double>& b) {
+  if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(a.data[i] - b.data[i]);
+    if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, difference);
+  }
+  return largest;
+}
+
+std::map<std::string, double> Errors(const HostValues& expected, const HostValues& actual,
+                                     const std::string& what, Comparison* comparison) {
+  constexpr double kRounding = 1e-9;
+  double largest_of_all = std::numeric_limits<double>::min();
+  for (const auto& [name, array] : expected) {
+    largest_of_all = std::max(largest_of_all, LargestOf(array));
+  }
+  std::map<std::string, double> errors;
+  for (const auto& [name, array] : expected) {
+    const auto found = actual.find(name);
+    double scale = LargestOf(array);
+    if (scale <= kRounding * largest_of_all) scale = largest_of_all;
+    const double error = found == actual.end() ? std::numeric_limits<double>::infinity()
+                                               : LargestDifference(array, found->second) / scale;
+    errors[name] = error;
+    if (error > comparison->max_rel_error) {
+      comparison->max_rel_error = error;
+      comparison->worst = absl::StrCat(what, " ", name);
+    }
+  }
+  return errors;
+}
+
+}  // namespace
+
+Comparison Compare(const StepValues& expected, const StepValues& actual) {
+  Comparison comparison;
+  comparison.outputs = Errors(expected.outputs, actual.outputs, "output", &comparison);
+  comparison.gradients = Errors(expected.gradients, actual.gradients, "gradient of", &comparison);
+  return comparison;
+}
+
+}  // namespace isomer
