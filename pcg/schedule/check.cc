@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/memory.h"
@@ -47,7 +48,8 @@ class Checker {
   const Schedule& schedule_;
   std::vector<int32_t> executed_;  // tasks, in an order that the programs allow
   std::vector<int32_t> position_;  // by task, in executed_
-  std::vector<bool> written_;      // by buffer
+  // By buffer; read_ by tasks other than those that change it in place.
+  std::vector<bool> written_, read_, updated_;
 };
 
 absl::Status Checker::CheckShape(int32_t t) const {
@@ -144,6 +146,7 @@ absl::Status Checker::CheckPrograms() const {
 
 absl::Status Checker::RunPrograms() {
   written_.assign(schedule_.buffers.size(), false);
+  read_ = updated_ = written_;
   position_.assign(schedule_.tasks.size(), -1);
   std::vector<size_t> at(schedule_.programs.size(), 0);
   auto head = [&](size_t device) {
@@ -170,7 +173,19 @@ absl::Status Checker::RunPrograms() {
       return Error(head(d), absl::StrCat("deadlock: device ", d, " waits for devices that wait"));
     }
   }
+  for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
+    if (schedule_.buffers[id].role == BufferRole::kGradient && written_[id] && !read_[id]) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "schedule: gradient buffer ", id, " of ", graph_.Label(schedule_.buffers[id].tensor.node),
+          " is lost: nobody reads it"));
+    }
+  }
   return absl::OkStatus();
+}
+
+bool ChangesInPlace(const Task& task) {
+  return task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kUpdate ||
+         (task.kind == TaskKind::kAllReduce && task.reads == task.writes);
 }
 
 absl::Status Checker::Execute(int32_t t) {
@@ -180,17 +195,28 @@ absl::Status Checker::Execute(int32_t t) {
       return Error(t, absl::StrCat("reads buffer ", id, " before it is written"));
     }
   }
-  const bool in_place = task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kUpdate ||
-                        (task.kind == TaskKind::kAllReduce && task.reads == task.writes);
+  const bool in_place = ChangesInPlace(task);
+  for (BufferId id : task.reads) {
+    if (id == kNoBuffer) continue;
+    if (updated_[id] && task.kind != TaskKind::kUnload && task.kind != TaskKind::kUpdate) {
+      return Error(t, absl::StrCat("reads parameter buffer ", id, " after its update"));
+    }
+    const bool changes_it = in_place && absl::c_linear_search(task.writes, id);
+    if (!changes_it) read_[id] = true;
+  }
   for (BufferId id : task.writes) {
     if (id == kNoBuffer) continue;
     if (in_place && !written_[id]) {
       return Error(t, absl::StrCat("changes buffer ", id, " before it is written"));
     }
+    if (in_place && read_[id] && task.kind != TaskKind::kUpdate) {
+      return Error(t, absl::StrCat("changes buffer ", id, " after it was read"));
+    }
     if (!in_place && written_[id]) {
       return Error(t, absl::StrCat("writes buffer ", id, " a second time"));
     }
     written_[id] = true;
+    if (task.kind == TaskKind::kUpdate) updated_[id] = true;
   }
   position_[t] = static_cast<int32_t>(executed_.size());
   executed_.push_back(t);

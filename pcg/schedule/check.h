@@ -13,8 +13,8 @@ namespace isomer {
 //   - every device meets the communications it shares with others in a compatible order, all
 //     programs end (no deadlock), and every task is in the programs of just its devices;
 //   - tasks touch buffers of their own devices only, and no buffer before it is written;
-//   - every buffer is defined once, but for accumulations, in-place all-reduces and updates, which
-//     change what is there; a buffer that another has changed is not defined again;
+//   - every buffer is defined once; accumulations and in-place all-reduces change it only before
+//     it is read, updates only after; no share of a gradient is lost;
 //   - each communication is the collective that it claims to be, over boxes of fitting shapes;
 //   - in training, each shard of each parameter that has a gradient is updated exactly once, after
 //     its gradient is complete, and copies of it with a gradient that is summed over all of them;

@@ -1,0 +1,201 @@
+// Hand-written parallel graphs give the outputs, gradients and losses of the sequential model.
+#include "runtime/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "runtime/compare.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+Model ModelOf(const std::string& text) {
+  Model model;
+  model.graph = Parsed(text);
+  model.loss = "loss";
+  return model;
+}
+
+double Loss(Job* job) {
+  const absl::StatusOr<Array<double>> loss = job->Output("loss");
+  EXPECT_TRUE(loss.ok()) << loss.status();
+  return loss.ok() ? loss->data[0] : 0;
+}
+
+class JobTest : public testing::TestWithParam<ParallelCase> {};
+
+TEST_P(JobTest, AgreesWithTheSequentialModel) {
+  const ParallelCase& c = GetParam();
+  const Model model = ModelOf(c.sequential);
+  const Graph parallel = Parsed(c.parallel);
+  const auto backend = MakeCpuBackend();
+  auto job = Job::Start(parallel, Lowered(c), backend.get());
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto weights = InitialWeights(model, 3);
+  ASSERT_TRUE(weights.ok());
+  const HostValues inputs = RandomInputs(model.graph, 5);
+  ASSERT_EQ((*job)->SetParameters(*weights), absl::OkStatus());
+  ASSERT_EQ((*job)->TrainStep(inputs, 0.1), absl::OkStatus());
+
+  const auto expected = ReferenceStep(model, *weights, inputs, true);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto actual = ValuesOfLastStep(model, job->get(), true);
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  const Comparison comparison = Compare(*expected, *actual);
+  EXPECT_LT(comparison.max_rel_error, 1e-5) << comparison.worst;
+  EXPECT_EQ(comparison.gradients.size(), weights->size());
+  for (const auto& [name, gradient] : expected->gradients) {
+    double largest = 0;
+    for (double value : gradient.data) largest = std::max(largest, std::abs(value));
+    EXPECT_GT(largest, 0) << name;
+  }
+}
+
+TEST_P(JobTest, TrainsLikeTheSequentialModel) {
+  const ParallelCase& c = GetParam();
+  const Model model = ModelOf(c.sequential);
+  const Graph parallel = Parsed(c.parallel);
+  const auto backend = MakeCpuBackend();
+  const auto weights = InitialWeights(model, 3);
+  ASSERT_TRUE(weights.ok());
+  auto sequential_schedule =
+      LowerGraph(model.graph, SequentialViews(model.graph), TrainingOptions(1));
+  ASSERT_TRUE(sequential_schedule.ok());
+  auto sequential = Job::Start(model.graph, *sequential_schedule, backend.get());
+  auto job = Job::Start(parallel, Lowered(c), backend.get());
+  ASSERT_TRUE(sequential.ok() && job.ok());
+  ASSERT_EQ((*sequential)->SetParameters(*weights), absl::OkStatus());
+  ASSERT_EQ((*job)->SetParameters(*weights), absl::OkStatus());
+  double first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) {
+    const HostValues inputs = RandomInputs(model.graph, 5);
+    ASSERT_EQ((*sequential)->TrainStep(inputs, 0.2), absl::OkStatus());
+    ASSERT_EQ((*job)->TrainStep(inputs, 0.2), absl::OkStatus());
+    last = Loss(job->get());
+    if (step == 0) first = last;
+    EXPECT_NEAR(last, Loss(sequential->get()), 1e-5 * std::abs(last)) << "step " << step;
+  }
+  EXPECT_LT(last, first);
+  // The trained parameters, mapped back.
+  const auto expected = (*sequential)->Parameters();
+  const auto actual = (*job)->Parameters();
+  ASSERT_TRUE(expected.ok() && actual.ok());
+  const Comparison comparison =
+      Compare({.outputs = *expected, .gradients = {}}, {.outputs = *actual, .gradients = {}});
+  EXPECT_LT(comparison.max_rel_error, 1e-5) << comparison.worst;
+}
+
+INSTANTIATE_TEST_SUITE_P(Parallel, JobTest, testing::ValuesIn(ParallelCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// The backend of the cpu, of which one device fails at its n-th kernel.
+class FailingBackend : public Backend {
+ public:
+  explicit FailingBackend(int32_t device) : cpu_(MakeCpuBackend()), device_(device) {}
+  absl::string_view name() const override { return "failing"; }
+  void EnterDevice(int32_t device, int32_t num_devices) override {
+    entered_device = device;
+    cpu_->EnterDevice(device, num_devices);
+  }
+  absl::StatusOr<Memory> Allocate(int64_t bytes) override { return cpu_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
+    auto kernel = cpu_->MakeKernel(call);
+    if (!kernel.ok() || entered_device != device_) return kernel;
+    return std::make_unique<FailingKernel>(*std::move(kernel), &calls_);
+  }
+
+ private:
+  class FailingKernel : public Kernel {
+   public:
+    FailingKernel(std::unique_ptr<Kernel> kernel, int* calls)
+        : kernel_(std::move(kernel)), calls_(calls) {}
+    absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) override {
+      constexpr int kFailsAt = 15;
+      if (++*calls_ == kFailsAt) return absl::DataLossError("the device is gone");
+      return kernel_->Run(reads, writes);
+    }
+
+   private:
+    const std::unique_ptr<Kernel> kernel_;
+    int* const calls_;
+  };
+  static thread_local int32_t entered_device;
+  const std::unique_ptr<Backend> cpu_;
+  const int32_t device_;
+  int calls_ = 0;  // of the failing device's thread alone
+};
+thread_local int32_t FailingBackend::entered_device = -1;
+
+TEST(JobFailure, DeviceThatFailsEndsTheJobEverywhere) {
+  for (const ParallelCase& c : ParallelCases()) {
+    SCOPED_TRACE(c.name);
+    const Model model = ModelOf(c.sequential);
+    const Graph parallel = Parsed(c.parallel);
+    const int32_t device = c.name == "BranchesOnTwoDevices" ? 0 : 1;
+    FailingBackend backend(device);
+    auto job = Job::Start(parallel, Lowered(c), &backend);
+    ASSERT_TRUE(job.ok()) << job.status();
+    ASSERT_EQ((*job)->SetParameters(*InitialWeights(model, 3)), absl::OkStatus());
+    absl::Status status;
+    for (int step = 0; step < 20 && status.ok(); ++step) {
+      status = (*job)->TrainStep(RandomInputs(model.graph, 5), 0.1);
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the device is gone"));
+    // It stays ended.
+    EXPECT_EQ((*job)->TrainStep(RandomInputs(model.graph, 5), 0.1), status);
+  }
+}
+
+TEST(JobFailure, MissingInputIsNamed) {
+  const Model model = ModelOf(kMlp);
+  const auto backend = MakeCpuBackend();
+  auto schedule = LowerGraph(model.graph, SequentialViews(model.graph), TrainingOptions(1));
+  auto job = Job::Start(model.graph, *schedule, backend.get());
+  ASSERT_TRUE(job.ok());
+  ASSERT_EQ((*job)->SetParameters(*InitialWeights(model, 3)), absl::OkStatus());
+  HostValues inputs = RandomInputs(model.graph, 5);
+  inputs.erase("labels");
+  EXPECT_THAT(std::string((*job)->TrainStep(inputs, 0.1).message()), HasSubstr("'labels'"));
+}
+
+TEST(Job, TraceHasAnEventPerTaskOfEachDevice) {
+  const ParallelCase c = ParallelCases()[0];
+  const Model model = ModelOf(c.sequential);
+  const Graph parallel = Parsed(c.parallel);
+  const auto backend = MakeCpuBackend();
+  auto job = Job::Start(parallel, Lowered(c), backend.get());
+  ASSERT_TRUE(job.ok());
+  ASSERT_EQ((*job)->SetParameters(*InitialWeights(model, 3)), absl::OkStatus());
+  (*job)->StartTrace();
+  ASSERT_EQ((*job)->TrainStep(RandomInputs(model.graph, 5), 0.1), absl::OkStatus());
+  const std::string trace = (*job)->ChromeTrace();
+  EXPECT_THAT(trace, HasSubstr("traceEvents"));
+  EXPECT_THAT(trace, HasSubstr("all_reduce"));
+  EXPECT_THAT(trace, HasSubstr("\"tid\": 3"));
+}
+
+TEST(Compare, CountsNaNAndMissingTensorsAsWrong) {
+  StepValues expected, actual;
+  expected.outputs["y"] = Array<double>({2}, 1.0);
+  EXPECT_GT(Compare(expected, actual).max_rel_error, 1);
+  actual.outputs["y"] = Array<double>({2}, std::nan(""));
+  EXPECT_GT(Compare(expected, actual).max_rel_error, 1);
+  actual.outputs["y"] = Array<double>({2}, 1.01);
+  EXPECT_NEAR(Compare(expected, actual).max_rel_error, 0.01, 1e-9);
+}
+
+TEST(Compare, TensorsThatAreZeroInTheoryCountAgainstTheLargest) {
+  StepValues expected, actual;
+  expected.gradients = {{"w", Array<double>({2}, 1.0)}, {"bias", Array<double>({2}, 1e-20)}};
+  actual.gradients = {{"w", Array<double>({2}, 1.0)}, {"bias", Array<double>({2}, 1e-7)}};
+  EXPECT_NEAR(Compare(expected, actual).max_rel_error, 1e-7, 1e-12);
+}
+
+}  // namespace
+}  // namespace isomer
