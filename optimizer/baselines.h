@@ -1,0 +1,33 @@
+// The plans that people write by hand, as choices in the same space as the search's.
+//
+//   data_parallel  every call is split in the batch dim over all devices; weights are replicated.
+//   megatron       Megatron-LM (Shoeybi et al. 2019), with the sequence parallelism of Korthikanti
+//                  et al. 2022: within a node, matrix products with weights alternate between
+//                  column and row parallel (attention by heads); what lies between a row-parallel
+//                  product and the next column-parallel one is split in the sequence. Data parallel
+//                  across nodes.
+//   single_device  everything on device 0: what the other devices must beat.
+#ifndef ISOMER_OPTIMIZER_BASELINES_H_
+#define ISOMER_OPTIMIZER_BASELINES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+
+namespace isomer {
+
+inline constexpr char kDataParallel[] = "data_parallel";
+inline constexpr char kMegatron[] = "megatron";
+inline constexpr char kSingleDevice[] = "single_device";
+
+// Errors: an unknown name; NotFound if the baseline does not apply to the model (megatron, without
+// a column-parallel product that a row-parallel one follows).
+absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& graph,
+                                        CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_BASELINES_H_

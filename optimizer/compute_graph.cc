@@ -1,0 +1,65 @@
+#include "optimizer/compute_graph.h"
+
+#include <algorithm>
+
+namespace isomer {
+namespace {
+
+// Nodes whose outputs are stored tensors: weights and what arranges them.
+std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& order) {
+  const auto users = graph.Users();
+  std::vector<bool> loaded(graph.num_nodes(), false), is_output(graph.num_nodes(), false);
+  for (const auto& output : graph.outputs()) is_output[output.tensor.node.value] = true;
+  auto used_once = [&](TensorRef tensor) {
+    int uses = 0;
+    for (const Graph::Use& use : users[tensor.node.value]) {
+      uses += graph.node(use.user).inputs[use.operand] == tensor;
+    }
+    return uses == 1 && !is_output[tensor.node.value];
+  };
+  for (NodeId id : order) {
+    const Node& node = graph.node(id);
+    if (node.op.kind() == OpKind::kWeight) {
+      loaded[id.value] = true;
+    } else if (IsLayout(node.op.kind())) {
+      loaded[id.value] = std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+        return loaded[input.node.value] && used_once(input);
+      });
+    }
+  }
+  return loaded;
+}
+
+}  // namespace
+
+ComputeGraph AnalyzeCompute(const Graph& graph, const std::vector<NodeId>& fed_needs_gradient) {
+  ComputeGraph result;
+  const std::vector<NodeId> order = graph.TopologicalOrder();
+  const std::vector<bool> loaded = LoadedNodes(graph, order);
+  result.index.assign(graph.num_nodes(), -1);
+  result.depends_on_weight.assign(graph.num_nodes(), false);
+  for (NodeId id : fed_needs_gradient) result.depends_on_weight[id.value] = true;
+  for (NodeId id : order) {
+    const Node& node = graph.node(id);
+    if (loaded[id.value]) result.depends_on_weight[id.value] = true;
+    if (loaded[id.value] || IsLeaf(node.op.kind())) continue;
+    ComputeGraph::ComputeNode compute;
+    compute.id = id;
+    for (TensorRef input : node.inputs) {
+      ComputeGraph::Operand operand;
+      operand.producer = result.index[input.node.value];
+      operand.output = input.output;
+      operand.stored = loaded[input.node.value];
+      operand.gradient = result.depends_on_weight[input.node.value] &&
+                         graph.type(input).dtype == DataType::kFloat32;
+      if (operand.gradient) result.depends_on_weight[id.value] = true;
+      compute.operands.push_back(operand);
+      compute.operand_types.push_back(graph.type(input));
+    }
+    result.index[id.value] = static_cast<int>(result.nodes.size());
+    result.nodes.push_back(std::move(compute));
+  }
+  return result;
+}
+
+}  // namespace isomer

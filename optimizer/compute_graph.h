@@ -1,0 +1,37 @@
+// What of a sequential graph there is to map: the operators that run in every step.
+//
+// Weights, and operators that only arrange weights (Transpose, Reshape, Concat, Split whose
+// ancestors are weights, each used once), are loaded: what comes out of them is stored on the
+// devices as the operand types of its users ask. Inputs are fed. Neither moves data in a step.
+#ifndef ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
+#define ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
+
+#include <vector>
+
+#include "pcg/graph.h"
+
+namespace isomer {
+
+struct ComputeGraph {
+  struct Operand {
+    int producer = -1;  // in `nodes`; -1: stored or fed
+    int output = 0;     // of the producer
+    bool stored = false;
+    bool gradient = false;  // wanted: the tensor depends on a weight
+  };
+  struct ComputeNode {
+    NodeId id;
+    std::vector<Operand> operands;
+    std::vector<TensorType> operand_types;
+  };
+  std::vector<ComputeNode> nodes;       // in topological order
+  std::vector<int> index;               // per graph node: its place in `nodes`, or -1
+  std::vector<bool> depends_on_weight;  // per graph node
+};
+
+// `fed_needs_gradient`: inputs whose gradient is wanted (what crosses from an earlier piece).
+ComputeGraph AnalyzeCompute(const Graph& graph, const std::vector<NodeId>& fed_needs_gradient = {});
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_

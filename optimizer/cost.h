@@ -1,0 +1,50 @@
+// What tasks and collectives cost on a machine.
+//
+// Compute: a roofline, launch + max(flops / peak, bytes / memory bandwidth), or the profile's time
+// where there is one. Collectives: alpha-beta costs of rings. A ring over g devices sends
+// (g-1)/g of the buffer over every link for a reduce-scatter or an all-gather, twice that for an
+// all-reduce (Thakur, Rabenseifner, Gropp 2005). On a hierarchy the slowest level counts: at a
+// level that joins m units of the group, (m-1)/m of the buffer crosses each unit's link, of which
+// the group has the share k/u if k of the unit's u devices are in it, because the other devices of
+// the unit are busy with the same collective in sibling groups.
+#ifndef ISOMER_OPTIMIZER_COST_H_
+#define ISOMER_OPTIMIZER_COST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "optimizer/machine.h"
+#include "pcg/work.h"
+
+namespace isomer {
+
+enum class Collective { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
+
+class CostModel {
+ public:
+  explicit CostModel(Machine machine);
+  const Machine& machine() const { return machine_; }
+
+  double ComputeUs(double flops, int64_t bytes) const;
+  double ComputeUs(const Work& work) const { return ComputeUs(work.flops, work.bytes); }
+  // SGD on a stored tensor: reads parameter and gradient, writes the parameter.
+  double UpdateUs(int64_t bytes) const { return ComputeUs(0, 3 * bytes); }
+  // `bytes`: all-reduce: of the buffer; all-gather: of the result; reduce-scatter and all-to-all:
+  // of one device's operand.
+  double CollectiveUs(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
+  // `bytes` from one device to another.
+  double SendUs(int64_t bytes, int32_t from, int32_t to) const;
+  // The level whose unit is the first to hold both devices; -1 for one device and itself.
+  int LevelBetween(int64_t a, int64_t b) const { return levels_[a * num_devices_ + b]; }
+
+ private:
+  Machine machine_;
+  int64_t num_devices_;
+  std::vector<int8_t> levels_;  // per pair of devices
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_COST_H_

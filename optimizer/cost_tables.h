@@ -1,0 +1,90 @@
+// The tables that mapping works on, kept across all candidates of a search: choices of a call by
+// its operator and operand types, times of nodes, and times of edges by the placements at their
+// ends.
+#ifndef ISOMER_OPTIMIZER_COST_TABLES_H_
+#define ISOMER_OPTIMIZER_COST_TABLES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "optimizer/compute_graph.h"
+#include "optimizer/cost.h"
+#include "optimizer/mapping.h"
+#include "optimizer/reshard_cost.h"
+#include "optimizer/rule_index.h"
+#include "optimizer/sharding_choice.h"
+
+namespace isomer {
+
+struct CostOptions {
+  bool training = true;
+  int max_axes = 2;
+  // How much of a gradient synchronisation counts: the rest is hidden behind the backward pass.
+  double sync_weight = 1;
+  // What a byte of device memory costs; raised by the search until a plan fits.
+  double us_per_byte = 0;
+};
+
+// A placement per choice, interned.
+using PlacementSetId = int;
+
+struct CallTables {
+  ChoiceSpace space;
+  std::vector<PlacementSetId> operands, outputs;
+};
+
+class CostTables {
+ public:
+  CostTables(const RuleIndex& rules, const CostModel& cost, CostOptions options)
+      : rules_(rules), cost_(cost), options_(options) {}
+
+  const CostModel& cost() const { return cost_; }
+  const RuleIndex& rules() const { return rules_; }
+  const CostOptions& options() const { return options_; }
+  // Tables of choices and edges stay; times of nodes are computed anew.
+  void set_options(const CostOptions& options);
+
+  // Errors: the call does not type-check.
+  absl::StatusOr<const CallTables*> Call(const Operator& op,
+                                         const std::vector<TensorType>& operands);
+  // Time per choice: the call itself, its gradient, synchronisation and update of stored operands.
+  const std::vector<float>& NodeUs(const CallTables& call, const ComputeGraph::ComputeNode& node);
+  const CostTable& EdgeUs(PlacementSetId from, PlacementSetId to, bool gradient);
+
+  PlacementSetId Intern(const std::vector<Placement>& placements);
+  const std::vector<int>& PlacementsOf(PlacementSetId set) const { return sets_[set]; }
+  const Placement& placement(int id) const { return *placements_[id]; }
+
+ private:
+  int InternPlacement(const Placement& placement);
+  float ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choice,
+                 const ComputeGraph::ComputeNode& node) const;
+
+  const RuleIndex& rules_;
+  const CostModel& cost_;
+  CostOptions options_;
+  std::map<std::string, std::unique_ptr<CallTables>> calls_;
+  std::map<std::string, int> placement_ids_;
+  std::vector<std::unique_ptr<Placement>> placements_;
+  std::map<std::vector<int>, PlacementSetId> set_ids_;
+  std::vector<std::vector<int>> sets_;
+  std::map<std::pair<const CallTables*, std::string>, std::vector<float>> node_us_;
+  std::map<std::tuple<PlacementSetId, PlacementSetId, bool>, std::unique_ptr<CostTable>> edge_us_;
+  absl::flat_hash_map<std::pair<int, int>, std::pair<float, float>> reshard_us_;
+};
+
+// Bytes that one device keeps for a call: stored operands with their gradients, and in training the
+// outputs that the backward pass needs.
+int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
+                    bool training);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_COST_TABLES_H_

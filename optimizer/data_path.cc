@@ -1,0 +1,19 @@
+#include "optimizer/data_path.h"
+
+#include <filesystem>
+#include <system_error>
+
+namespace isomer {
+
+std::string DataPath(absl::string_view relative) {
+  const std::filesystem::path name(std::string{relative});
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const auto installed = program.parent_path().parent_path() / "share" / "isomer" / name;
+    if (std::filesystem::exists(installed, error)) return installed.string();
+  }
+  return (std::filesystem::path(ISOMER_SOURCE_DIR) / name).string();
+}
+
+}  // namespace isomer

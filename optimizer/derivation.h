@@ -1,0 +1,33 @@
+// From choices to a plan: every choice becomes applications of proved rules.
+//
+// A call that is split in some dims is expanded dim by dim, outermost axis first:
+//   f(x, y)  ->  combine/reduce ..(f(partition/replicate .. x, partition/replicate .. y))
+// and the chains of parallel operators that meet between two calls are shortened (chain.h). The
+// steps are the plan's derivation; what they lead to is the plan's graph.
+#ifndef ISOMER_OPTIMIZER_DERIVATION_H_
+#define ISOMER_OPTIMIZER_DERIVATION_H_
+
+#include <map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/cost_tables.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+// A model's graph after algebraic steps, and how to spread its calls. Ids are those of the growing
+// graph. Calls without a choice run on device 0.
+struct MappedModel {
+  std::vector<DerivationStep> steps;
+  Graph graph;
+  std::map<NodeId, ShardingChoice> choices;
+};
+
+// The plan without its predictions. Errors: a rule that was tried before does not apply.
+absl::StatusOr<Plan> DerivePlan(const Model& model, const MappedModel& mapped, bool training,
+                                CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_DERIVATION_H_

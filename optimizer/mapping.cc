@@ -1,0 +1,465 @@
+#include "optimizer/mapping.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "pcg/support/check.h"
+
+namespace isomer {
+namespace {
+
+constexpr int kShares = 3;
+
+// An edge between two nodes that stands for everything that was reduced into it.
+struct Composite {
+  int a = -1, b = -1;
+  // Per share of the nodes inside; an edge without inner nodes has one table for all three.
+  std::array<CostTable, kShares> us;
+  bool plain = false;  // no inner node: us[0] serves all
+  // Series: inner node and two parts (a-m, m-b); parallel: two parts (a-b, a-b); plain: neither.
+  int inner = -1;
+  int left = -1, right = -1;
+  const CostTable& Us(int share) const { return us[plain ? 0 : share]; }
+};
+
+CostTable Transposed(const CostTable& t) {
+  CostTable result(t.cols, t.rows, 0);
+  for (int r = 0; r < t.rows; ++r) {
+    for (int c = 0; c < t.cols; ++c) result.at(c, r) = t.at(r, c);
+  }
+  return result;
+}
+
+}  // namespace
+
+// What is needed to find the choices again: the reductions, in order.
+struct MappingSolution::Trace {
+  std::vector<MappingProblem::MappingNode> nodes;  // with the times of folded neighbours
+  std::vector<Composite> composites;
+  std::vector<int> terminals;
+  int last = -1;  // the composite between the terminals, if any
+  // Nodes folded into a neighbour (or into nothing: -1), in order of folding.
+  struct Fold {
+    int node, neighbour, composite;
+  };
+  std::vector<Fold> folds;
+  // A conditioned solve: alternatives per choice of `conditioned`.
+  int conditioned = -1;
+  std::vector<int> conditions;
+  std::vector<MappingSolution> alternatives;
+};
+
+MappingSolution::MappingSolution() = default;
+MappingSolution::MappingSolution(MappingSolution&&) noexcept = default;
+MappingSolution& MappingSolution::operator=(MappingSolution&&) noexcept = default;
+MappingSolution::~MappingSolution() = default;
+
+class MappingSolver {
+ public:
+  MappingSolver(const MappingProblem& problem, int64_t budget)
+      : problem_(problem), budget_(budget), trace_(std::make_unique<MappingSolution::Trace>()) {
+    trace_->nodes = problem.nodes;
+    trace_->terminals = problem.terminals;
+    gone_.assign(problem.nodes.size(), false);
+    for (const MappingProblem::Edge& edge : problem.edges) {
+      ISOMER_CHECK(edge.from != edge.to);
+      Composite c;
+      c.a = edge.from;
+      c.b = edge.to;
+      c.us[0] = *edge.table;
+      c.plain = true;
+      AddComposite(std::move(c));
+    }
+  }
+
+  MappingSolution Solve() {
+    Reduce();
+    MappingSolution solution;
+    const int stuck = MostConnected();
+    if (stuck >= 0) {
+      solution = Condition(stuck);
+    } else {
+      Finish(&solution);
+    }
+    solution.trace_ = std::move(trace_);
+    return solution;
+  }
+
+ private:
+  bool IsTerminal(int node) const {
+    return std::find(problem_.terminals.begin(), problem_.terminals.end(), node) !=
+           problem_.terminals.end();
+  }
+  int NumChoices(int node) const { return static_cast<int>(trace_->nodes[node].us.size()); }
+  bool Allows(int node, int choice, int share) const {
+    const auto& shares = trace_->nodes[node].shares;
+    return share == 0 || (!shares.empty() && static_cast<int>(shares[choice]) == share);
+  }
+
+  // Adds an edge, in parallel to the one that is there already.
+  void AddComposite(Composite c) {
+    auto& composites = trace_->composites;
+    if (c.a > c.b) {
+      std::swap(c.a, c.b);
+      for (CostTable& t : c.us) t = Transposed(t);
+      std::swap(c.left, c.right);
+    }
+    composites.push_back(std::move(c));
+    const int added = static_cast<int>(composites.size()) - 1;
+    for (int& live : live_) {
+      if (composites[live].a == composites[added].a && composites[live].b == composites[added].b) {
+        const int first = live;
+        composites.push_back(Parallel(first, added));
+        live = static_cast<int>(composites.size()) - 1;
+        return;
+      }
+    }
+    live_.push_back(added);
+  }
+
+  Composite Parallel(int left, int right) const {
+    const Composite &l = trace_->composites[left], &r = trace_->composites[right];
+    Composite p;
+    p.a = l.a;
+    p.b = l.b;
+    p.left = left;
+    p.right = right;
+    p.plain = l.plain && r.plain;
+    for (int share = 0; share < (p.plain ? 1 : kShares); ++share) {
+      CostTable table = l.Us(share);
+      const CostTable& other = r.Us(share);
+      for (size_t i = 0; i < table.us.size(); ++i) table.us[i] += other.us[i];
+      p.us[share] = std::move(table);
+    }
+    if (l.plain || r.plain) return p;  // Nothing to run beside.
+    for (size_t i = 0; i < p.us[0].us.size(); ++i) {
+      const float beside =
+          std::min(std::max(l.us[1].us[i], r.us[2].us[i]), std::max(l.us[2].us[i], r.us[1].us[i]));
+      p.us[0].us[i] = std::min(p.us[0].us[i], beside);
+    }
+    return p;
+  }
+
+  // The tables of composite `c` with `node`'s choices as columns.
+  static CostTable Towards(const Composite& c, int node, int share) {
+    return c.b == node ? c.Us(share) : Transposed(c.Us(share));
+  }
+
+  void Series(int m, int left, int right) {
+    const auto& composites = trace_->composites;
+    Composite s;
+    s.a = composites[left].a == m ? composites[left].b : composites[left].a;
+    s.b = composites[right].a == m ? composites[right].b : composites[right].a;
+    s.inner = m;
+    s.left = left;
+    s.right = right;
+    for (int share = 0; share < kShares; ++share) {
+      const CostTable l = Towards(composites[left], m, share);
+      const CostTable r = Transposed(Towards(composites[right], m, share));
+      s.us[share] = MinPlus(l, m, share, r);
+    }
+    gone_[m] = true;
+    std::erase_if(live_, [&](int c) { return c == left || c == right; });
+    AddComposite(std::move(s));
+  }
+
+  CostTable MinPlus(const CostTable& l, int m, int share, const CostTable& r) const {
+    CostTable out(l.rows, r.cols, kImpossibleUs);
+    for (int k = 0; k < l.cols; ++k) {
+      const float node_us = trace_->nodes[m].us[k];
+      if (node_us >= kImpossibleUs || !Allows(m, k, share)) continue;
+      const float* row = r.us.data() + static_cast<size_t>(k) * r.cols;
+      for (int a = 0; a < l.rows; ++a) {
+        const float base = l.at(a, k) + node_us;
+        if (base >= kImpossibleUs) continue;
+        float* to = out.us.data() + static_cast<size_t>(a) * out.cols;
+        for (int b = 0; b < out.cols; ++b) to[b] = std::min(to[b], base + row[b]);
+      }
+    }
+    return out;
+  }
+
+  // `node` has one neighbour left: its best answer to each choice of that becomes part of it.
+  void FoldInto(int node, int composite) {
+    const Composite& c = trace_->composites[composite];
+    const int neighbour = c.a == node ? c.b : c.a;
+    const CostTable table = Towards(c, node, 0);
+    for (int n = 0; n < table.rows; ++n) {
+      float best = kImpossibleUs;
+      for (int k = 0; k < table.cols; ++k) {
+        best = std::min(best, table.at(n, k) + trace_->nodes[node].us[k]);
+      }
+      trace_->nodes[neighbour].us[n] += best;
+    }
+    trace_->folds.push_back({node, neighbour, composite});
+    gone_[node] = true;
+    std::erase(live_, composite);
+  }
+
+  void Reduce() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (int m = 0; m < static_cast<int>(gone_.size()); ++m) {
+        if (gone_[m] || IsTerminal(m)) continue;
+        std::vector<int> at;
+        for (int c : live_) {
+          if (trace_->composites[c].a == m || trace_->composites[c].b == m) at.push_back(c);
+        }
+        if (at.size() > 2) continue;
+        changed = true;
+        if (at.size() == 2) {
+          Series(m, at[0], at[1]);
+        } else if (at.size() == 1) {
+          FoldInto(m, at[0]);
+        } else {
+          trace_->folds.push_back({m, -1, -1});
+          gone_[m] = true;
+        }
+      }
+    }
+  }
+
+  // The remaining inner node with most neighbours, or -1 if none remains.
+  int MostConnected() const {
+    int best = -1;
+    std::vector<int> degree(gone_.size(), 0);
+    for (int c : live_) {
+      ++degree[trace_->composites[c].a];
+      ++degree[trace_->composites[c].b];
+    }
+    for (int m = 0; m < static_cast<int>(gone_.size()); ++m) {
+      if (gone_[m] || IsTerminal(m)) continue;
+      if (best < 0 || degree[m] > degree[best]) best = m;
+    }
+    return best;
+  }
+
+  CostTable EmptyTable(float fill) const {
+    const auto& t = problem_.terminals;
+    return CostTable(t.empty() ? 1 : NumChoices(t[0]), t.size() < 2 ? 1 : NumChoices(t[1]), fill);
+  }
+
+  // Nodes without neighbours do as they like.
+  float IsolatedUs() const {
+    float sum = 0;
+    for (const auto& fold : trace_->folds) {
+      const auto& us = trace_->nodes[fold.node].us;
+      if (fold.neighbour < 0) sum += *std::min_element(us.begin(), us.end());
+    }
+    return sum;
+  }
+
+  void Finish(MappingSolution* solution) {
+    const auto& t = problem_.terminals;
+    CostTable table = EmptyTable(IsolatedUs());
+    if (!live_.empty()) trace_->last = live_[0];
+    for (int r = 0; r < table.rows; ++r) {
+      for (int c = 0; c < table.cols; ++c) {
+        float& x = table.at(r, c);
+        if (!t.empty()) x += trace_->nodes[t[0]].us[r];
+        if (t.size() > 1) x += trace_->nodes[t[1]].us[c];
+        if (trace_->last < 0) continue;
+        const Composite& last = trace_->composites[trace_->last];
+        x += last.a == t[0] ? last.Us(0).at(r, c) : last.Us(0).at(c, r);
+      }
+    }
+    solution->table_ = std::move(table);
+  }
+
+  // Choices of `node`, the ones with the least time if the others answer as they like best first.
+  std::vector<int> Promising(int node) const {
+    std::vector<float> estimate = trace_->nodes[node].us;
+    for (int c : live_) {
+      const Composite& composite = trace_->composites[c];
+      if (composite.a != node && composite.b != node) continue;
+      const CostTable table = Towards(composite, node, 0);
+      for (int k = 0; k < table.cols; ++k) {
+        float best = kImpossibleUs;
+        for (int n = 0; n < table.rows; ++n) best = std::min(best, table.at(n, k));
+        estimate[k] += best;
+      }
+    }
+    std::vector<int> order(estimate.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int x, int y) { return estimate[x] < estimate[y]; });
+    std::erase_if(order, [&](int k) { return estimate[k] >= kImpossibleUs; });
+    if (order.empty()) order.push_back(0);
+    return order;
+  }
+
+  MappingSolution Condition(int node) {
+    MappingSolution solution;
+    std::vector<int> conditions = Promising(node);
+    const size_t affordable = static_cast<size_t>(std::max<int64_t>(1, budget_));
+    if (conditions.size() > affordable) {
+      conditions.resize(affordable);
+      solution.exact_ = false;
+    }
+    const int64_t budget_each = budget_ / static_cast<int64_t>(conditions.size());
+    const float isolated_us = IsolatedUs();
+    solution.table_ = EmptyTable(kImpossibleUs);
+    trace_->conditioned = node;
+    for (int choice : conditions) {
+      MappingProblem rest;
+      rest.nodes = trace_->nodes;
+      rest.terminals = problem_.terminals;
+      std::vector<CostTable> keep;
+      keep.reserve(live_.size());
+      for (int m = 0; m < static_cast<int>(gone_.size()); ++m) {
+        // Nodes that are gone cost nothing in the rest.
+        if (gone_[m] || m == node) rest.nodes[m] = {{0.0f}, {}};
+      }
+      for (int c : live_) {
+        const Composite& composite = trace_->composites[c];
+        if (composite.a == node || composite.b == node) {
+          const int other = composite.a == node ? composite.b : composite.a;
+          const CostTable table = Towards(composite, node, 0);
+          for (int n = 0; n < table.rows; ++n) rest.nodes[other].us[n] += table.at(n, choice);
+        } else {
+          keep.push_back(composite.Us(0));
+          rest.edges.push_back({composite.a, composite.b, &keep.back()});
+        }
+      }
+      MappingSolution part = MappingSolver(rest, budget_each).Solve();
+      solution.exact_ &= part.exact_;
+      const float own = trace_->nodes[node].us[choice] + isolated_us;
+      for (float& x : part.table_.us) x += own;
+      for (size_t i = 0; i < part.table_.us.size(); ++i) {
+        solution.table_.us[i] = std::min(solution.table_.us[i], part.table_.us[i]);
+      }
+      trace_->conditions.push_back(choice);
+      trace_->alternatives.push_back(std::move(part));
+    }
+    return solution;
+  }
+
+  const MappingProblem& problem_;
+  const int64_t budget_;
+  std::unique_ptr<MappingSolution::Trace> trace_;
+  std::vector<bool> gone_;
+  std::vector<int> live_;  // composites that are edges of the graph as reduced so far
+};
+
+namespace {
+
+// Goes back through the reductions, deciding the nodes inside of a composite from its ends.
+class TraceBack {
+ public:
+  explicit TraceBack(const MappingSolution::Trace& trace, std::vector<int>* choices)
+      : trace_(trace), choices_(*choices) {}
+
+  void Composites(int composite, int share) {
+    const Composite& c = trace_.composites[composite];
+    if (c.left < 0) return;
+    if (c.inner < 0) {
+      Parallel(c, share);
+    } else {
+      Series(c, share);
+    }
+  }
+
+  float UsOf(int composite, int share) const {
+    const Composite& c = trace_.composites[composite];
+    return c.Us(share).at(choices_[c.a], choices_[c.b]);
+  }
+
+ private:
+  void Parallel(const Composite& c, int share) {
+    std::array<int, 2> parts = {share, share};
+    const bool both_inner = !trace_.composites[c.left].plain && !trace_.composites[c.right].plain;
+    if (share == 0 && both_inner) {
+      const float in_turn = UsOf(c.left, 0) + UsOf(c.right, 0);
+      const float lower_upper = std::max(UsOf(c.left, 1), UsOf(c.right, 2));
+      const float upper_lower = std::max(UsOf(c.left, 2), UsOf(c.right, 1));
+      if (std::min(lower_upper, upper_lower) < in_turn) {
+        parts = lower_upper <= upper_lower ? std::array<int, 2>{1, 2} : std::array<int, 2>{2, 1};
+      }
+    }
+    Composites(c.left, parts[0]);
+    Composites(c.right, parts[1]);
+  }
+
+  void Series(const Composite& c, int share) {
+    const auto& node = trace_.nodes[c.inner];
+    float best = std::numeric_limits<float>::infinity();
+    int best_choice = 0;
+    for (int k = 0; k < static_cast<int>(node.us.size()); ++k) {
+      if (share != 0 && (node.shares.empty() || static_cast<int>(node.shares[k]) != share))
+        continue;
+      choices_[c.inner] = k;
+      const float us = UsOf(c.left, share) + node.us[k] + UsOf(c.right, share);
+      if (us < best) {
+        best = us;
+        best_choice = k;
+      }
+    }
+    choices_[c.inner] = best_choice;
+    Composites(c.left, share);
+    Composites(c.right, share);
+  }
+
+  const MappingSolution::Trace& trace_;
+  std::vector<int>& choices_;
+};
+
+}  // namespace
+
+std::vector<int> MappingSolution::Choices(int first, int second) const {
+  const Trace& trace = *trace_;
+  std::vector<int> choices(trace.nodes.size(), 0);
+  if (trace.conditioned >= 0) {
+    const MappingSolution* best = &trace.alternatives[0];
+    size_t index = 0;
+    for (size_t i = 0; i < trace.alternatives.size(); ++i) {
+      if (trace.alternatives[i].table_.at(first, second) < best->table_.at(first, second)) {
+        best = &trace.alternatives[i];
+        index = i;
+      }
+    }
+    choices = best->Choices(first, second);
+    choices[trace.conditioned] = trace.conditions[index];
+  }
+  if (!trace.terminals.empty()) choices[trace.terminals[0]] = first;
+  if (trace.terminals.size() > 1) choices[trace.terminals[1]] = second;
+  TraceBack back(trace, &choices);
+  if (trace.last >= 0) back.Composites(trace.last, 0);
+  // Reductions before the conditioning, and folds, are undone last to first. A composite is undone
+  // with the live edge that it became part of; those of a conditioned solve are all live.
+  if (trace.conditioned >= 0) {
+    std::vector<bool> part(trace.composites.size(), false);
+    for (const Composite& c : trace.composites) {
+      if (c.left >= 0) part[c.left] = part[c.right] = true;
+    }
+    for (const Trace::Fold& fold : trace.folds) {
+      if (fold.composite >= 0) part[fold.composite] = true;
+    }
+    for (int c = 0; c < static_cast<int>(part.size()); ++c) {
+      if (!part[c]) back.Composites(c, 0);
+    }
+  }
+  for (auto fold = trace.folds.rbegin(); fold != trace.folds.rend(); ++fold) {
+    const auto& us = trace.nodes[fold->node].us;
+    float best = std::numeric_limits<float>::infinity();
+    int best_choice = 0;
+    for (int k = 0; k < static_cast<int>(us.size()); ++k) {
+      choices[fold->node] = k;
+      const float total = us[k] + (fold->composite < 0 ? 0 : back.UsOf(fold->composite, 0));
+      if (total < best) {
+        best = total;
+        best_choice = k;
+      }
+    }
+    choices[fold->node] = best_choice;
+    if (fold->composite >= 0) back.Composites(fold->composite, 0);
+  }
+  return choices;
+}
+
+MappingSolution SolveMapping(const MappingProblem& problem, const MappingOptions& options) {
+  return MappingSolver(problem, options.max_conditions).Solve();
+}
+
+}  // namespace isomer

@@ -1,0 +1,124 @@
+#include "optimizer/optimizer.h"
+
+#include <chrono>
+#include <utility>
+
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// How much of the gradient synchronisation the tables count: all of it, or what may be left when
+// it overlaps with the backward pass. The simulator, which knows the overlap, picks the best.
+constexpr double kSyncWeights[] = {1.0, 0.25};
+
+// Prices of memory to try until a plan fits, in us per byte.
+constexpr double kFirstPrice = 1e-7;
+constexpr double kPriceStep = 8;
+constexpr double kLastPrice = 1;
+
+class Optimizer {
+ public:
+  Optimizer(const Model& model, const RuleIndex& rules, const CostModel& cost,
+            const OptimizeOptions& options)
+      : model_(model), cost_(cost), options_(options), tables_(rules, cost, BaseOptions()) {}
+
+  absl::StatusOr<OptimizeResult> Run() {
+    const auto start = std::chrono::steady_clock::now();
+    ISOMER_RETURN_IF_ERROR(Baselines());
+    if (options_.plan.empty()) {
+      for (double weight : kSyncWeights) {
+        // Inference has no gradients to synchronise.
+        if (options_.training || weight == 1) ISOMER_RETURN_IF_ERROR(Search(weight, 0));
+      }
+      for (double price = kFirstPrice; !fits_ && price <= kLastPrice; price *= kPriceStep) {
+        ISOMER_RETURN_IF_ERROR(Search(1, price));
+      }
+    }
+    result_.fits = fits_;
+    result_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(result_);
+  }
+
+ private:
+  CostOptions BaseOptions() const { return {.training = options_.training}; }
+
+  absl::Status Baselines() {
+    for (const char* name : {kSingleDevice, kDataParallel, kMegatron}) {
+      auto mapped = MapBaseline(name, model_.graph, &tables_);
+      if (absl::IsNotFound(mapped.status())) {
+        if (options_.plan == name) return absl::InvalidArgumentError(mapped.status().message());
+        continue;
+      }
+      ISOMER_RETURN_IF_ERROR(mapped.status());
+      ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(*mapped));
+      const Prediction prediction{predicted.second.step_us, predicted.second.peak_bytes};
+      if (name == std::string(kSingleDevice)) {
+        result_.single_device = prediction;
+        continue;
+      }
+      result_.baselines[name] = prediction;
+      if (options_.plan.empty() || options_.plan == name) Consider(std::move(predicted), name);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Search(double sync_weight, double us_per_byte) {
+    CostOptions cost_options = BaseOptions();
+    cost_options.sync_weight = sync_weight;
+    cost_options.us_per_byte = us_per_byte;
+    tables_.set_options(cost_options);
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found,
+                            HierarchicalSearch(model_.graph, options_.search, &tables_));
+    result_.candidates += found.candidates;
+    result_.pieces = found.pieces;
+    result_.distinct_pieces = found.distinct_pieces;
+    if (found.stop == StopReason::kBudget) result_.stop = found.stop;
+    result_.exact_mappings &= found.exact_mappings;
+    ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(found.mapped));
+    Consider(std::move(predicted), "search");
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::pair<Plan, Simulation>> Predict(const MappedModel& mapped) {
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
+    ISOMER_ASSIGN_OR_RETURN(Simulation simulation, PredictPlan(cost_, &plan));
+    return std::make_pair(std::move(plan), std::move(simulation));
+  }
+
+  // A plan that fits is better than one that does not; of those that fit the faster, of those that
+  // do not the smaller.
+  void Consider(std::pair<Plan, Simulation> predicted, std::string origin) {
+    const Simulation& now = predicted.second;
+    const bool fits = now.peak_bytes <= cost_.machine().memory_bytes;
+    if (considered_) {
+      if (fits_ && !fits) return;
+      if (fits_ == fits && (fits ? now.step_us >= result_.simulation.step_us
+                                 : now.peak_bytes >= result_.simulation.peak_bytes)) {
+        return;
+      }
+    }
+    considered_ = true;
+    fits_ = fits;
+    result_.plan = std::move(predicted.first);
+    result_.simulation = std::move(predicted.second);
+    result_.origin = std::move(origin);
+  }
+
+  const Model& model_;
+  const CostModel& cost_;
+  const OptimizeOptions& options_;
+  CostTables tables_;
+  OptimizeResult result_;
+  bool considered_ = false, fits_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
+                                        const CostModel& cost, const OptimizeOptions& options) {
+  return Optimizer(model, rules, cost, options).Run();
+}
+
+}  // namespace isomer

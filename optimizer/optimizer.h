@@ -1,0 +1,50 @@
+// The optimizer as a whole: the fastest plan among those that the search and the baselines find.
+#ifndef ISOMER_OPTIMIZER_OPTIMIZER_H_
+#define ISOMER_OPTIMIZER_OPTIMIZER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "optimizer/baselines.h"
+#include "optimizer/search.h"
+#include "optimizer/simulator.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+struct OptimizeOptions {
+  bool training = true;
+  std::string plan;  // a baseline's name, or empty: search
+  SearchOptions search;
+};
+
+struct Prediction {
+  double step_us = 0;
+  int64_t peak_bytes = 0;
+};
+
+struct OptimizeResult {
+  Plan plan;  // the fastest that fits; the one with least memory if none does
+  bool fits = true;
+  Simulation simulation;  // of `plan`
+  std::string origin;     // "search", or the baseline that could not be beaten
+  std::map<std::string, Prediction> baselines;
+  Prediction single_device;  // the model as it is on one device
+  // The least times of the tables per kind: what the search saw.
+  int64_t candidates = 0;
+  int pieces = 0, distinct_pieces = 0;
+  StopReason stop = StopReason::kExhausted;
+  bool exact_mappings = true;
+  double seconds = 0;
+};
+
+// REQUIRES: the model's types are sequential; for training, it has a loss.
+absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
+                                        const CostModel& cost, const OptimizeOptions& options);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_OPTIMIZER_H_

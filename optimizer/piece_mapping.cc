@@ -1,0 +1,125 @@
+#include "optimizer/piece_mapping.h"
+
+#include <algorithm>
+
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+absl::StatusOr<const CallTables*> CallOf(const Graph& graph, NodeId id, CostTables* tables) {
+  std::vector<TensorType> operands;
+  for (TensorRef input : graph.node(id).inputs) operands.push_back(graph.type(input));
+  return tables->Call(graph.node(id).op, operands);
+}
+
+// Per choice of `set`, its place in `among`, or -1.
+std::vector<int> PlacesAmong(const CostTables& tables, PlacementSetId set, PlacementSetId among) {
+  const std::vector<int>& domain = tables.PlacementsOf(among);
+  std::vector<int> places;
+  for (int placement : tables.PlacementsOf(set)) {
+    const auto at = std::find(domain.begin(), domain.end(), placement);
+    places.push_back(at == domain.end() ? -1 : static_cast<int>(at - domain.begin()));
+  }
+  return places;
+}
+
+}  // namespace
+
+absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor,
+                                              CostTables* tables) {
+  ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, tensor.node, tables));
+  std::vector<int> ids = tables->PlacementsOf(call->outputs[tensor.output]);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  std::vector<Placement> placements;
+  for (int id : ids) placements.push_back(tables->placement(id));
+  return tables->Intern(placements);
+}
+
+absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph& graph,
+                                                 const Borders& borders, CostTables* tables) {
+  const bool training = tables->options().training;
+  PieceMapping result;
+  std::vector<NodeId> fed;
+  if (piece.has_in && piece.in_gradient) fed.push_back(piece.in_node);
+  result.compute_ = AnalyzeCompute(graph, fed);
+  const auto& nodes = result.compute_.nodes;
+  MappingProblem problem;
+  const int in = static_cast<int>(nodes.size());
+  for (const auto& node : nodes) {
+    ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, node.id, tables));
+    result.calls_.push_back(call);
+    problem.nodes.push_back({tables->NodeUs(*call, node), {}});
+  }
+  if (piece.has_in) {
+    const size_t count = tables->PlacementsOf(borders.in).size();
+    problem.nodes.push_back({std::vector<float>(count, 0), {}});
+    problem.terminals.push_back(in);
+  }
+  for (int i = 0; i < in; ++i) {
+    for (size_t o = 0; o < nodes[i].operands.size(); ++o) {
+      const ComputeGraph::Operand& operand = nodes[i].operands[o];
+      const bool crosses =
+          piece.has_in && graph.node(nodes[i].id).inputs[o] == TensorRef{piece.in_node, 0};
+      if (operand.producer < 0 && !crosses) continue;
+      const PlacementSetId from =
+          crosses ? borders.in : result.calls_[operand.producer]->outputs[operand.output];
+      problem.edges.push_back(
+          {crosses ? in : operand.producer, i,
+           &tables->EdgeUs(from, result.calls_[i]->operands[o], training && operand.gradient)});
+    }
+  }
+  if (piece.has_out) {
+    TensorRef out;
+    for (const auto& output : graph.outputs()) {
+      if (output.name == kCrossingOutput) out = output.tensor;
+    }
+    result.out_node_ = result.compute_.index[out.node.value];
+    if (result.out_node_ < 0) return absl::InternalError("what crosses out is not computed");
+    problem.terminals.push_back(result.out_node_);
+    result.out_columns_ =
+        PlacesAmong(*tables, result.calls_[result.out_node_]->outputs[out.output], borders.out);
+  }
+  result.mapping_ = SolveMapping(problem);
+  const CostTable& all = result.mapping_.table();
+  if (!piece.has_out) {
+    result.table_ = all;
+    return result;
+  }
+  // The mapping's table has a column (or, without an in border, a row) per choice of the out node.
+  const int rows = piece.has_in ? all.rows : 1;
+  result.table_ =
+      CostTable(rows, static_cast<int>(tables->PlacementsOf(borders.out).size()), kImpossibleUs);
+  for (int r = 0; r < rows; ++r) {
+    for (size_t k = 0; k < result.out_columns_.size(); ++k) {
+      if (result.out_columns_[k] < 0) continue;
+      float& us = result.table_.at(r, result.out_columns_[k]);
+      us = std::min(us,
+                    piece.has_in ? all.at(r, static_cast<int>(k)) : all.at(static_cast<int>(k), 0));
+    }
+  }
+  return result;
+}
+
+std::map<NodeId, ShardingChoice> PieceMapping::Choices(int in, int out) const {
+  const CostTable& all = mapping_.table();
+  const bool has_in = compute_.nodes.size() < mapping_.Choices(0, 0).size();
+  int first = has_in ? in : 0, second = 0;
+  if (out_node_ >= 0) {
+    int best = -1;
+    auto us = [&](int k) { return has_in ? all.at(in, k) : all.at(k, 0); };
+    for (int k = 0; k < static_cast<int>(out_columns_.size()); ++k) {
+      if (out_columns_[k] == out && (best < 0 || us(k) < us(best))) best = k;
+    }
+    (has_in ? second : first) = best;
+  }
+  const std::vector<int> picks = mapping_.Choices(first, second);
+  std::map<NodeId, ShardingChoice> choices;
+  for (size_t i = 0; i < compute_.nodes.size(); ++i) {
+    choices[compute_.nodes[i].id] = calls_[i]->space.choices[picks[i]];
+  }
+  return choices;
+}
+
+}  // namespace isomer

@@ -1,0 +1,89 @@
+// The ways to spread one call over the machine.
+//
+// A choice deals the devices to axes: iteration dims of the call that are split, or idle devices.
+// Axes are ordered from outermost to innermost in the numbering of
+// devices, so "batch 2, n 4" on two nodes of four splits the batch over nodes and n within them.
+// Only dims that a rule expands are split, so that every choice can be derived. Devices idle only
+// where a call cannot be split any further: a plan for a machine is a plan for all of it. Redundant
+// equal tasks are not in the space: nothing takes copies away again, and where they would pay (as
+// between the products of Megatron-LM) a split of the sequence costs the same communication.
+#ifndef ISOMER_OPTIMIZER_SHARDING_CHOICE_H_
+#define ISOMER_OPTIMIZER_SHARDING_CHOICE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "optimizer/expansion.h"
+#include "pcg/plan.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+
+inline constexpr int kIdleAxis = -1;
+
+struct Axis {
+  int dim;  // an iteration dim, or kIdleAxis
+  int64_t degree;
+  friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+// A tensor on the machine.
+struct Placement {
+  TensorType type;
+  MachineView view;
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+struct ShardingChoice {
+  std::vector<Axis> axes;        // outermost first
+  int64_t start = 0;             // the first device
+  std::vector<int64_t> degrees;  // per iteration dim
+  std::vector<Placement> operands, outputs;
+
+  int64_t DegreeOf(int axis) const;
+  // "b0 2 x n 4".
+  std::string ToString(const Declaration& declaration) const;
+};
+
+struct ChoiceOptions {
+  int64_t num_devices = 1;
+  int max_axes = 2;  // of degree above 1
+  int64_t start = 0;
+};
+
+// A call, and all its choices.
+struct ChoiceSpace {
+  Operator op;
+  std::vector<TensorType> operands;  // sequential
+  Sharding sharding;                 // unsplit: declaration and output types
+  Expansions expansions;
+  std::vector<ShardingChoice> choices;  // never empty: all devices but one may idle
+};
+
+// The choice with these axes. Errors: a degree that does not divide, an operand or output whose
+// shards no machine view places (its axes are not neighbours on the machine).
+absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<Axis> axes,
+                                          int64_t start = 0);
+
+// Where a call went when its choice was derived: operand j of the call at `id` is operand order[j]
+// of the choice.
+struct SplitCall {
+  NodeId id;
+  std::vector<int> order;
+};
+// Applies the expansions of `choice` to the call at `call`, outermost axis first, and appends the
+// steps to `steps`, unless that is null.
+absl::StatusOr<SplitCall> SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,
+                                       NodeId call, Graph* graph,
+                                       std::vector<DerivationStep>* steps);
+
+absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Operator& op,
+                                             absl::Span<const TensorType> operands,
+                                             const ChoiceOptions& options);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SHARDING_CHOICE_H_

@@ -1,0 +1,151 @@
+#include "optimizer/simulator.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/memory.h"
+#include "pcg/support/file.h"
+#include "pcg/support/json.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Queue numbers: two per device.
+int32_t ComputeQueue(int32_t device) { return 2 * device; }
+int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
+
+double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  // Per level: bytes into and out of every unit that it joins, and messages at the busiest device.
+  std::map<std::pair<int, int64_t>, double> in, out;
+  std::map<std::pair<int, int64_t>, int> messages;
+  for (const auto& [read, write] : task.transfers) {
+    const Buffer& from = schedule.buffers[task.reads[read]];
+    const Buffer& to = schedule.buffers[task.writes[write]];
+    const int level = cost.LevelBetween(from.device, to.device);
+    if (level < 0) continue;
+    const double bytes =
+        static_cast<double>(Intersection(from.box, to.box).Volume() * BytesPerElement(from.dtype));
+    const int64_t below = cost.machine().UnitSize(level - 1);
+    out[{level, from.device / below}] += bytes;
+    in[{level, to.device / below}] += bytes;
+    ++messages[{level, to.device}];
+  }
+  double slowest_us = 0;
+  for (const auto* side : {&in, &out}) {
+    for (const auto& [place, bytes] : *side) {
+      slowest_us = std::max(slowest_us, bytes / cost.machine().levels[place.first].bytes_per_us);
+    }
+  }
+  double latency_us = 0;
+  for (const auto& [place, count] : messages) {
+    latency_us = std::max(latency_us, count * cost.machine().levels[place.first].latency_us);
+  }
+  return cost.machine().launch_us + slowest_us + latency_us;
+}
+
+}  // namespace
+
+Timeline RunTimeline(const std::vector<TimedTask>& tasks) {
+  Timeline timeline;
+  std::map<int32_t, double> free_us;
+  for (const TimedTask& task : tasks) {
+    double start = 0;
+    for (int32_t dep : task.deps) start = std::max(start, timeline.end_us[dep]);
+    for (int32_t queue : task.queues) start = std::max(start, free_us[queue]);
+    const double end = start + task.us;
+    for (int32_t queue : task.queues) free_us[queue] = end;
+    timeline.start_us.push_back(start);
+    timeline.end_us.push_back(end);
+    timeline.makespan_us = std::max(timeline.makespan_us, end);
+  }
+  return timeline;
+}
+
+double TaskUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  switch (task.kind) {
+    case TaskKind::kLoad:
+    case TaskKind::kFeed:
+    case TaskKind::kUnload:
+      return 0;
+    case TaskKind::kCompute:
+    case TaskKind::kComputeGradient:
+    case TaskKind::kFill:
+    case TaskKind::kAccumulate:
+    case TaskKind::kLocal:
+    case TaskKind::kUpdate:
+      return cost.ComputeUs(task.flops, task.bytes);
+    case TaskKind::kAllReduce:
+      return cost.CollectiveUs(Collective::kAllReduce, task.bytes, task.devices);
+    case TaskKind::kReduceScatter:
+      return cost.CollectiveUs(Collective::kReduceScatter, task.bytes, task.devices);
+    case TaskKind::kAllGather:
+      return cost.CollectiveUs(Collective::kAllGather, task.bytes, task.devices);
+    case TaskKind::kAllToAll:
+      return cost.CollectiveUs(Collective::kAllToAll, task.bytes, task.devices);
+    case TaskKind::kSendReceive:
+      return SendReceiveUs(cost, schedule, task);
+  }
+  return 0;
+}
+
+Simulation Simulate(const CostModel& cost, const Schedule& schedule) {
+  std::vector<TimedTask> tasks;
+  std::map<int32_t, double> compute_us, communication_us;
+  for (const Task& task : schedule.tasks) {
+    TimedTask timed{TaskUs(cost, schedule, task), {}, task.deps};
+    for (int32_t device : task.devices) {
+      const bool communicates = IsCommunication(task.kind);
+      (communicates ? communication_us : compute_us)[device] += timed.us;
+      if (timed.us == 0) continue;
+      timed.queues.push_back(communicates ? CommunicationQueue(device) : ComputeQueue(device));
+    }
+    tasks.push_back(std::move(timed));
+  }
+  Simulation simulation;
+  simulation.timeline = RunTimeline(tasks);
+  simulation.step_us = simulation.timeline.makespan_us;
+  simulation.peak_bytes = PeakBytes(schedule);
+  for (const auto& [device, us] : compute_us) {
+    simulation.compute_us = std::max(simulation.compute_us, us);
+  }
+  for (const auto& [device, us] : communication_us) {
+    simulation.communication_us = std::max(simulation.communication_us, us);
+  }
+  return simulation;
+}
+
+absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
+  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(*plan));
+  Simulation simulation = Simulate(cost, schedule);
+  plan->predicted_step_us = simulation.step_us;
+  plan->predicted_peak_bytes = simulation.peak_bytes;
+  return simulation;
+}
+
+absl::Status WriteTrace(const std::string& path, const Plan& plan, const CostModel& cost) {
+  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(plan));
+  const Timeline timeline = Simulate(cost, schedule).timeline;
+  Json trace;
+  Json& events = trace["traceEvents"] = Json::EmptyArray();
+  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
+    if (timeline.end_us[t] == timeline.start_us[t]) continue;
+    for (int32_t device : task.devices) {
+      Json event;
+      event["name"] = absl::StrCat(TaskKindName(task.kind), " ", plan.graph.Label(task.node));
+      event["cat"] = PhaseName(task.phase);
+      event["ph"] = "X";
+      event["ts"] = timeline.start_us[t];
+      event["dur"] = timeline.end_us[t] - timeline.start_us[t];
+      event["pid"] = device;
+      event["tid"] = IsCommunication(task.kind) ? "communication" : "compute";
+      events.Append(std::move(event));
+    }
+  }
+  return WriteFileAtomically(path, trace.Print());
+}
+
+}  // namespace isomer

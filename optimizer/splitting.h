@@ -1,0 +1,39 @@
+// Level 1: cutting a graph into pieces at its post-dominators.
+//
+// A cut lies behind an operator whose output is the only tensor that anything later uses (of what
+// comes before): everything before it acts on everything after it through that tensor alone, so the
+// pieces can be solved one by one for every way to hold the tensors that cross. Repeated layers are
+// equal pieces, and are solved once.
+#ifndef ISOMER_OPTIMIZER_SPLITTING_H_
+#define ISOMER_OPTIMIZER_SPLITTING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pcg/graph.h"
+
+namespace isomer {
+
+// The graph output of a piece that crosses to the next.
+inline constexpr char kCrossingOutput[] = "@crossing";
+
+struct Piece {
+  // Stand-alone: what crosses in is the input "in"; weights and inputs are named in order; what
+  // crosses out is the output kCrossingOutput.
+  Graph graph;
+  std::vector<NodeId> whole_ids;  // per node of `graph`: the node of the whole graph
+  bool has_in = false, has_out = false;
+  TensorRef in, out;         // in the whole graph
+  NodeId in_node;            // in `graph`
+  bool in_gradient = false;  // what crosses in depends on a weight
+  uint64_t key = 0;          // equal for equal pieces
+};
+
+// Pieces in order, of at least `min_nodes` operators each where cuts allow it.
+absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SPLITTING_H_

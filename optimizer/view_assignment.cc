@@ -1,0 +1,107 @@
+#include "optimizer/view_assignment.h"
+
+#include <optional>
+
+namespace isomer {
+namespace {
+
+class ViewAssigner {
+ public:
+  ViewAssigner(const Graph& graph, const std::map<NodeId, const ShardingChoice*>& choices)
+      : graph_(graph), choices_(choices), views_(graph.num_nodes()) {}
+
+  std::vector<MachineView> Run() {
+    const std::vector<NodeId> order = graph_.TopologicalOrder();
+    for (NodeId id : order) {
+      if (auto it = choices_.find(id); it != choices_.end()) {
+        views_[id.value] = it->second->outputs[0].view;
+      }
+    }
+    for (NodeId id : order) Forward(id);
+    const auto users = graph_.Users();
+    for (auto id = order.rbegin(); id != order.rend(); ++id) Backward(*id, users[id->value]);
+    std::vector<MachineView> result;
+    for (int i = 0; i < graph_.num_nodes(); ++i) {
+      const TensorType& type = graph_.node(i).outputs[0];
+      result.push_back(Cleaned(views_[i].has_value() ? *views_[i] : RowMajor(type), type));
+    }
+    return result;
+  }
+
+ private:
+  // Index of the stride that the operator acts on.
+  static int64_t StrideIndex(const Operator& op, int rank) {
+    if (op.kind() == OpKind::kReplicate) return rank;
+    if (op.kind() == OpKind::kReduce) return rank + 1;
+    const int64_t axis = op.Int("axis");
+    return axis < 0 ? axis + rank : axis;
+  }
+
+  // Combine(d): the shards whose old coordinate was a multiple of d stay.
+  void Forward(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.op.kind() != OpKind::kCombine && node.op.kind() != OpKind::kReduce) return;
+    const std::optional<MachineView>& from = views_[node.inputs[0].node.value];
+    if (!from.has_value()) return;
+    MachineView view = *from;
+    view.strides[StrideIndex(node.op, node.outputs[0].rank())] *= node.op.Int("degree");
+    views_[id.value] = std::move(view);
+  }
+
+  // What the first user that knows asks for.
+  void Backward(NodeId id, const std::vector<Graph::Use>& users) {
+    const Node& node = graph_.node(id);
+    if (!IsParallel(node.op.kind()) || views_[id.value].has_value()) return;
+    for (const Graph::Use& use : users) {
+      const Node& user = graph_.node(use.user);
+      if (auto it = choices_.find(use.user); it != choices_.end()) {
+        views_[id.value] = it->second->operands[use.operand].view;
+        return;
+      }
+      const OpKind kind = user.op.kind();
+      const std::optional<MachineView>& to = views_[use.user.value];
+      if ((kind != OpKind::kPartition && kind != OpKind::kReplicate) || !to.has_value()) continue;
+      MachineView view = *to;
+      view.strides[StrideIndex(user.op, user.outputs[0].rank())] *= user.op.Int("degree");
+      views_[id.value] = std::move(view);
+      return;
+    }
+  }
+
+  static MachineView RowMajor(const TensorType& type) {
+    MachineView view{0, std::vector<int64_t>(type.rank() + 2, 0)};
+    int64_t stride = 1;
+    view.strides[type.rank() + 1] = stride;
+    stride *= type.partials;
+    view.strides[type.rank()] = stride;
+    stride *= type.copies;
+    for (int i = type.rank() - 1; i >= 0; --i) {
+      view.strides[i] = stride;
+      stride *= type.dims[i].degree;
+    }
+    return view;
+  }
+
+  // Strides of coordinates that do not vary are 0.
+  static MachineView Cleaned(MachineView view, const TensorType& type) {
+    for (int i = 0; i < type.rank(); ++i) {
+      if (type.dims[i].degree == 1) view.strides[i] = 0;
+    }
+    if (type.copies == 1) view.strides[type.rank()] = 0;
+    if (type.partials == 1) view.strides[type.rank() + 1] = 0;
+    return view;
+  }
+
+  const Graph& graph_;
+  const std::map<NodeId, const ShardingChoice*>& choices_;
+  std::vector<std::optional<MachineView>> views_;
+};
+
+}  // namespace
+
+std::vector<MachineView> AssignViews(const Graph& graph,
+                                     const std::map<NodeId, const ShardingChoice*>& choices) {
+  return ViewAssigner(graph, choices).Run();
+}
+
+}  // namespace isomer

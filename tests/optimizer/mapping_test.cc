@@ -1,0 +1,163 @@
+#include "optimizer/mapping.h"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace isomer {
+namespace {
+
+CostTable Table(int rows, int cols, std::vector<float> us) {
+  CostTable table(rows, cols, 0);
+  table.us = std::move(us);
+  return table;
+}
+
+float Least(const MappingSolution& solution) {
+  return *std::min_element(solution.table().us.begin(), solution.table().us.end());
+}
+
+TEST(Mapping, CrossingForFiveStaysOnOneView) {
+  const CostTable crossing = Table(2, 2, {0, 5, 5, 0});
+  MappingProblem problem;
+  problem.nodes = {{{1, 3}, {}}, {{4, 1}, {}}};
+  problem.edges = {{0, 1, &crossing}};
+  const MappingSolution solution = SolveMapping(problem);
+  EXPECT_EQ(Least(solution), 4);
+  EXPECT_EQ(solution.Choices(0, 0), (std::vector<int>{1, 1}));
+}
+
+TEST(Mapping, CrossingForOneChangesViews) {
+  const CostTable crossing = Table(2, 2, {0, 1, 1, 0});
+  MappingProblem problem;
+  problem.nodes = {{{1, 3}, {}}, {{4, 1}, {}}};
+  problem.edges = {{0, 1, &crossing}};
+  const MappingSolution solution = SolveMapping(problem);
+  EXPECT_EQ(Least(solution), 3);
+  EXPECT_EQ(solution.Choices(0, 0), (std::vector<int>{0, 1}));
+}
+
+// 0 -> {1, 2} -> 3: on the whole machine a branch takes 10, on half of it 12.
+TEST(Mapping, BranchesRunSideBySideOnHalves) {
+  const CostTable free13 = Table(1, 3, {0, 0, 0}), free31 = Table(3, 1, {0, 0, 0});
+  MappingProblem problem;
+  problem.nodes = {{{1}, {}},
+                   {{10, 12, 12}, {Share::kWhole, Share::kLower, Share::kUpper}},
+                   {{10, 12, 12}, {Share::kWhole, Share::kLower, Share::kUpper}},
+                   {{1}, {}}};
+  problem.edges = {{0, 1, &free13}, {0, 2, &free13}, {1, 3, &free31}, {2, 3, &free31}};
+  problem.terminals = {0, 3};
+  const MappingSolution solution = SolveMapping(problem);
+  EXPECT_EQ(Least(solution), 14);
+  const std::vector<int> choices = solution.Choices(0, 0);
+  EXPECT_NE(choices[1], 0);
+  EXPECT_NE(choices[2], 0);
+  EXPECT_NE(choices[1], choices[2]);
+}
+
+float CostOf(const MappingProblem& problem, const std::vector<int>& choices) {
+  float us = 0;
+  for (size_t n = 0; n < problem.nodes.size(); ++n) us += problem.nodes[n].us[choices[n]];
+  for (const auto& edge : problem.edges) us += edge.table->at(choices[edge.from], choices[edge.to]);
+  return us;
+}
+
+// Least cost for each choice of the terminals, by trying everything.
+CostTable Exhaustive(const MappingProblem& problem) {
+  const auto& t = problem.terminals;
+  const int rows = t.empty() ? 1 : static_cast<int>(problem.nodes[t[0]].us.size());
+  const int cols = t.size() < 2 ? 1 : static_cast<int>(problem.nodes[t[1]].us.size());
+  CostTable best(rows, cols, kImpossibleUs);
+  std::vector<int> choices(problem.nodes.size(), 0);
+  while (true) {
+    float& us = best.at(t.empty() ? 0 : choices[t[0]], t.size() < 2 ? 0 : choices[t[1]]);
+    us = std::min(us, CostOf(problem, choices));
+    size_t n = 0;
+    while (n < choices.size() && ++choices[n] == static_cast<int>(problem.nodes[n].us.size())) {
+      choices[n++] = 0;
+    }
+    if (n == choices.size()) return best;
+  }
+}
+
+struct RandomProblem {
+  MappingProblem problem;
+  std::vector<CostTable> tables;
+};
+
+// `skips`: edges between any two nodes, so that most graphs are not series-parallel.
+RandomProblem MakeProblem(std::mt19937* random, int nodes, bool skips) {
+  RandomProblem r;
+  auto number = [&](int limit) { return static_cast<int>((*random)() % limit); };
+  for (int n = 0; n < nodes; ++n) {
+    MappingProblem::MappingNode node;
+    for (int k = 0; k < 2 + number(2); ++k) node.us.push_back(static_cast<float>(number(50)));
+    r.problem.nodes.push_back(node);
+  }
+  std::vector<std::pair<int, int>> edges;
+  for (int n = 1; n < nodes; ++n) edges.emplace_back(number(n), n);
+  for (int extra = 0; skips && extra < nodes; ++extra) {
+    const int a = number(nodes - 1);
+    edges.emplace_back(a, a + 1 + number(nodes - 1 - a));
+  }
+  r.tables.reserve(edges.size());
+  for (const auto& [from, to] : edges) {
+    CostTable table(static_cast<int>(r.problem.nodes[from].us.size()),
+                    static_cast<int>(r.problem.nodes[to].us.size()), 0);
+    for (float& us : table.us) us = number(8) == 0 ? kImpossibleUs : static_cast<float>(number(40));
+    r.tables.push_back(table);
+    r.problem.edges.push_back({from, to, &r.tables.back()});
+  }
+  return r;
+}
+
+void ExpectExhaustive(unsigned seed, bool skips, int num_terminals) {
+  std::mt19937 random(seed);
+  RandomProblem r = MakeProblem(&random, 4 + static_cast<int>(seed % 4), skips);
+  if (num_terminals > 0) r.problem.terminals.push_back(0);
+  if (num_terminals > 1) {
+    r.problem.terminals.push_back(static_cast<int>(r.problem.nodes.size()) - 1);
+  }
+  const MappingSolution solution = SolveMapping(r.problem);
+  ASSERT_TRUE(solution.exact());
+  const CostTable expected = Exhaustive(r.problem);
+  ASSERT_EQ(solution.table().us.size(), expected.us.size());
+  for (int row = 0; row < expected.rows; ++row) {
+    for (int col = 0; col < expected.cols; ++col) {
+      if (expected.at(row, col) >= kImpossibleUs) {
+        EXPECT_GE(solution.table().at(row, col), kImpossibleUs) << "seed " << seed;
+        continue;
+      }
+      EXPECT_FLOAT_EQ(solution.table().at(row, col), expected.at(row, col)) << "seed " << seed;
+      const std::vector<int> choices = solution.Choices(row, col);
+      EXPECT_FLOAT_EQ(CostOf(r.problem, choices), expected.at(row, col)) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Mapping, TreesEqualExhaustiveEnumeration) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    for (int terminals : {0, 1, 2}) ExpectExhaustive(seed, false, terminals);
+  }
+}
+
+TEST(Mapping, GraphsOfAnyStructureEqualExhaustiveEnumeration) {
+  for (unsigned seed = 100; seed < 200; ++seed) {
+    for (int terminals : {0, 1, 2}) ExpectExhaustive(seed, true, terminals);
+  }
+}
+
+TEST(Mapping, BoundedConditionsStillGiveAMapping) {
+  std::mt19937 random(7);
+  RandomProblem r = MakeProblem(&random, 9, true);
+  const MappingSolution bounded = SolveMapping(r.problem, {.max_conditions = 1});
+  const MappingSolution full = SolveMapping(r.problem);
+  EXPECT_GE(Least(bounded), Least(full));
+  if (Least(bounded) < kImpossibleUs) {
+    EXPECT_FLOAT_EQ(CostOf(r.problem, bounded.Choices(0, 0)), Least(bounded));
+  }
+}
+
+}  // namespace
+}  // namespace isomer
