@@ -5,8 +5,9 @@
 // read; an operator whose meaning Isomer does not have is refused, never approximated.
 //
 // The importer undoes what exporters take apart: LayerNorm (ReduceMean, Sub, Pow, ReduceMean, Add,
-// Sqrt, Div, Mul, Add), Gelu (Div, Erf, Add, Mul, Mul), Scale (Mul or Div by a scalar). Biases of
-// Conv and Gemm become an Add; shape arithmetic on constants is done at import.
+// Sqrt, Div, Mul, Add), Gelu (Div, Erf, Add, Mul, Mul), Swish (Sigmoid, Mul), Scale (Mul or Div by
+// a scalar). Biases of Conv and Gemm become an Add; shape arithmetic on constants is done at
+// import.
 //
 // Weights of graph-only files. A file without initializers states its parameters as graph inputs.
 // In such a file an input of floats, other than the first input, is a weight when every use of it,

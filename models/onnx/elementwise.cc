@@ -54,11 +54,12 @@ void ImportPow(NodeImporter& node) {
 }
 
 void ImportUnary(NodeImporter& node) {
-  const OpKind kind = node.op() == "Relu"   ? OpKind::kRelu
-                      : node.op() == "Gelu" ? OpKind::kGelu
-                      : node.op() == "Tanh" ? OpKind::kTanh
-                      : node.op() == "Exp"  ? OpKind::kExp
-                                            : OpKind::kSigmoid;
+  const OpKind kind = node.op() == "Relu"    ? OpKind::kRelu
+                      : node.op() == "Gelu"  ? OpKind::kGelu
+                      : node.op() == "Swish" ? OpKind::kSwish
+                      : node.op() == "Tanh"  ? OpKind::kTanh
+                      : node.op() == "Exp"   ? OpKind::kExp
+                                             : OpKind::kSigmoid;
   node.Define(0, node.Call(kind, {node.Operand(0)}));
 }
 

@@ -120,26 +120,46 @@ Folded FoldConcat(Operands operands) {
   return IntVector(std::move(values));
 }
 
-// Slice(data, starts, ends, axes?, steps?) of one dim, forwards.
+// Indices begin, begin + step, .. below end of dim `axis`. REQUIRES: 0 <= begin, end <= the size.
+OnnxTensor SliceAxis(const OnnxTensor& x, int axis, int64_t begin, int64_t end, int64_t step) {
+  OnnxTensor result;
+  result.dtype = x.dtype;
+  result.dims = x.dims;
+  result.dims[axis] = begin < end ? (end - begin - 1) / step + 1 : 0;
+  int64_t inner = 1, outer = 1;
+  for (size_t i = axis + 1; i < x.dims.size(); ++i) inner *= x.dims[i];
+  for (int i = 0; i < axis; ++i) outer *= x.dims[i];
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t k = 0; k < result.dims[axis]; ++k) {
+      const auto from = x.ints.begin() + (o * x.dims[axis] + begin + k * step) * inner;
+      result.ints.insert(result.ints.end(), from, from + inner);
+    }
+  }
+  return result;
+}
+
+// Slice(data, starts, ends, axes?, steps?), forwards.
 Folded FoldSlice(Operands operands) {
-  const OnnxTensor& data = *operands[0];
+  OnnxTensor result = *operands[0];
+  if (operands.size() < 3 || operands.size() > 5) return std::nullopt;
   for (const OnnxTensor* operand : operands) {
-    if (operand == nullptr || operand->dtype != DataType::kInt64 || operand->dims.size() != 1 ||
-        (operand != &data && operand->size() != 1)) {
+    if (operand == nullptr || operand->dtype != DataType::kInt64 ||
+        (operand != operands[0] && operand->size() != operands[1]->size())) {
       return std::nullopt;
     }
   }
-  const int64_t size = data.size(), step = operands.size() > 4 ? operands[4]->ints[0] : 1;
-  if (operands.size() < 3 || step < 1) return std::nullopt;
-  auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-  const int64_t end = clamp(operands[2]->ints[0]);
-  std::vector<int64_t> values;
-  for (int64_t i = clamp(operands[1]->ints[0]); i < end;) {
-    values.push_back(data.ints[i]);
-    if (step >= end - i) break;
-    i += step;
+  for (int64_t i = 0; i < operands[1]->size(); ++i) {
+    const int64_t step = operands.size() > 4 ? operands[4]->ints[i] : 1;
+    if (step < 1) return std::nullopt;
+    ISOMER_ASSIGN_OR_RETURN(const int axis,
+                            NormalizeAxis(operands.size() > 3 ? operands[3]->ints[i] : i,
+                                          static_cast<int>(result.dims.size())));
+    const int64_t size = result.dims[axis];
+    auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+    result =
+        SliceAxis(result, axis, clamp(operands[1]->ints[i]), clamp(operands[2]->ints[i]), step);
   }
-  return IntVector(std::move(values));
+  return result;
 }
 
 Folded FoldConstantOfShape(const OnnxTensor& shape, const OnnxTensor& value) {

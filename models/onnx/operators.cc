@@ -38,6 +38,7 @@ const OnnxOperator* FindOnnxOperator(absl::string_view name) {
       {"Sqrt", 1, 1, 1, ImportPartOfPattern},
       {"Squeeze", 1, 2, 1, ImportSqueeze},
       {"Sub", 2, 2, 1, ImportSub},
+      {"Swish", 1, 1, 1, ImportUnary},
       {"Tanh", 1, 1, 1, ImportUnary},
       {"Transpose", 1, 1, 1, ImportTranspose},
       {"Unsqueeze", 1, 2, 1, ImportUnsqueeze},

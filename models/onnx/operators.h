@@ -26,7 +26,7 @@ void ImportMul(NodeImporter& node);
 void ImportDiv(NodeImporter& node);
 void ImportNeg(NodeImporter& node);
 void ImportPow(NodeImporter& node);
-void ImportUnary(NodeImporter& node);          // Relu, Gelu, Tanh, Sigmoid, Exp
+void ImportUnary(NodeImporter& node);          // Relu, Gelu, Swish, Tanh, Sigmoid, Exp
 void ImportPartOfPattern(NodeImporter& node);  // Erf, Sqrt: only as part of Gelu, LayerNorm
 void ImportIdentity(NodeImporter& node);
 void ImportCast(NodeImporter& node);

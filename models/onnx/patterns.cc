@@ -37,6 +37,17 @@ class Matcher {
     return std::nullopt;
   }
 
+  // The x of Swish(x).
+  std::optional<std::string> MatchSwish(const OnnxNode& mul) const {
+    for (int side : {0, 1}) {
+      const OnnxNode* const sigmoid = Node(mul.inputs[side], "Sigmoid", 1);
+      if (sigmoid != nullptr && sigmoid->inputs[0] == mul.inputs[1 - side]) {
+        return sigmoid->inputs[0];
+      }
+    }
+    return std::nullopt;
+  }
+
   // The x of Gelu(x).
   std::optional<std::string> MatchGelu(const OnnxNode& mul) const {
     for (int side : {0, 1}) {
@@ -154,10 +165,13 @@ void RecognizePatterns(OnnxGraph* graph) {
       axis.set_type(onnx::AttributeProto::INT);
       axis.set_i(norm->normalized.axis);
     } else if (node.op == "Mul") {
-      const auto x = matcher.MatchGelu(node);
-      if (!x) continue;
-      node.op = "Gelu";
-      node.inputs = {*x};
+      if (const auto gelu = matcher.MatchGelu(node)) {
+        node.op = "Gelu";
+        node.inputs = {*gelu};
+      } else if (const auto swish = matcher.MatchSwish(node)) {
+        node.op = "Swish";
+        node.inputs = {*swish};
+      }
     }
   }
 }

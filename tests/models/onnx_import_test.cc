@@ -220,6 +220,30 @@ TEST(OnnxImport, GatherOfConstantIndicesIsAPartOfTheTensor) {
   EXPECT_EQ(model->graph.type(model->graph.outputs()[0].tensor).ToString(), "f32[2,4]");
 }
 
+TEST(OnnxImport, SwishIsPutTogetherAgain) {
+  OnnxFile file;
+  file.Input("x", {2, 4}).Node("Sigmoid", {"x"}, {"s"}).Node("Mul", {"x", "s"}, {"y"});
+  const auto model = Parse(file.Output("y", {2, 4}));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->graph.ToString().find("sigmoid"), std::string::npos);
+  EXPECT_EQ(CountOperators(model->graph)[OpKind::kSwish], 1);
+}
+
+// position_ids[:, :length] into a table of positions, as traced transformers have it.
+TEST(OnnxImport, SliceOfConstantPositionsSelectsRowsOfTheTable) {
+  OnnxFile file;
+  file.Input("x", {2, 3, 4}).Ints("ids", {1, 6}, {0, 1, 2, 3, 4, 5});
+  file.Floats("table", {6, 4}, std::vector<float>(24, 1));
+  file.Ints("starts", {1}, {0}).Ints("ends", {1}, {3}).Ints("axes", {1}, {1});
+  file.Node("Slice", {"ids", "starts", "ends", "axes"}, {"positions"});
+  file.Node("Gather", {"table", "positions"}, {"rows"}).Node("Add", {"x", "rows"}, {"y"});
+  file.Output("y", {2, 3, 4});
+  const auto model = Parse(file);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(CountOperators(model->graph)[OpKind::kSplit], 1);
+  EXPECT_THAT(LeafNames(model->graph, OpKind::kWeight), ElementsAre("table"));
+}
+
 TEST(OnnxImport, LiteralThatEntersTheGraphIsNoted) {
   std::vector<std::string> notes;
   const OnnxFile file = OnnxFile()
