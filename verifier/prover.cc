@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "verifier/family_proof.h"
 #include "verifier/rule_instance.h"
 #include "verifier/smt.h"
 #include "verifier/type_proof.h"
@@ -78,6 +79,23 @@ class Prover::Impl {
     if (absl::Status valid = ValidateRule(rule); !valid.ok()) {
       return Unknown(std::string(valid.message()));
     }
+    Judgement judgement = JudgeInstances(rule);
+    if (judgement.record.verdict != ProofRecord::Verdict::kUnknown) return judgement;
+    FamilyProof family = ProveFamily(rule);
+    if (family.counterexample) return Refuted(*std::move(family.counterexample));
+    if (family.verdict != SmtVerdict::kValid) {
+      if (!family.why.empty()) absl::StrAppend(&judgement.record.note, "; ", family.why);
+      return judgement;
+    }
+    std::string why;
+    if (!DataTypesAgree(rule, &why)) return Unknown(why);
+    judgement.record.verdict = ProofRecord::Verdict::kProved;
+    judgement.record.lemmas.assign(family.lemmas.begin(), family.lemmas.end());
+    judgement.record.note = "";
+    return judgement;
+  }
+
+  Judgement JudgeInstances(const Rule& rule) {
     const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
     if (!instances.ok()) return Unknown(std::string(instances.status().message()));
     std::set<std::string> lemmas;

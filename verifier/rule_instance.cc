@@ -280,7 +280,11 @@ class Builder {
       symbol->axes = {std::min(swap->a, swap->b), std::max(swap->a, swap->b)};
       if (symbol->axes[0] == symbol->axes[1]) return absl::UnimplementedError("no exchange");
     } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
-      symbol->factor = *number;
+      if (call->node->kind == OpKind::kScale) {
+        symbol->factor = *number;
+      } else {
+        symbol->rest.push_back({attribute.name, MarkedNumber(*number)});
+      }
     } else if (auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
       for (const IntExpr& expr : *sizes) {
         const std::optional<Extent> size = SizeAt(expr, instance);

@@ -146,6 +146,23 @@ ExponentAnswer DecideExponents(const std::vector<ExponentFact>& hypotheses,
   return answer;
 }
 
+std::map<int, int64_t> RefuteAll(const std::vector<ExponentFact>& hypotheses,
+                                 const std::vector<std::vector<ExponentFact>>& alternatives) {
+  z3::context context;
+  z3::solver solver(context, "QF_LIA");
+  Limit(&context, &solver);
+  ExponentEncoder encoder(&context);
+  for (const ExponentFact& fact : hypotheses) solver.add(encoder.Formula(fact));
+  for (const std::vector<ExponentFact>& alternative : alternatives) {
+    z3::expr_vector failures(context);
+    for (const ExponentFact& fact : alternative) failures.push_back(!encoder.Formula(fact));
+    solver.add(z3::mk_or(failures));
+  }
+  solver.add(encoder.NonNegative());
+  if (solver.check() != z3::sat) return {};
+  return encoder.Model(solver.get_model());
+}
+
 std::vector<std::map<int, int64_t>> SolveExponents(const std::vector<ExponentFact>& facts,
                                                    int count) {
   z3::context context;

@@ -47,6 +47,9 @@ struct ExponentAnswer {
 // Do `hypotheses` imply all of `conclusions`?
 ExponentAnswer DecideExponents(const std::vector<ExponentFact>& hypotheses,
                                const std::vector<ExponentFact>& conclusions);
+// Values at which `hypotheses` hold and each of `alternatives` fails; empty if there are none.
+std::map<int, int64_t> RefuteAll(const std::vector<ExponentFact>& hypotheses,
+                                 const std::vector<std::vector<ExponentFact>>& alternatives);
 // Values at which all of `facts` hold, the sum of all variables smallest first; up to `count`.
 std::vector<std::map<int, int64_t>> SolveExponents(const std::vector<ExponentFact>& facts,
                                                    int count);

@@ -123,37 +123,34 @@ std::vector<ExponentFact> SameOutputs(const Rule& rule, const SideTypes& source,
 
 // Proves one case of the source: some choice of the target's linear sets fits.
 SmtVerdict ProveCase(const RuleInstance& instance, const SideTypes& source, TypeProof* proof) {
-  SmtVerdict best = SmtVerdict::kUnknown;
+  bool proved = false;
   std::string why;
-  std::vector<Binding> suspects;
-  ForEachChoice(
-      instance.target, {source.encoder, {}, {}}, [&](const SideTypes& target) {
-        const std::vector<ExponentFact> hypotheses = Hypotheses(source, target.encoder);
-        std::vector<ExponentFact> conclusions = target.facts;
-        for (ExponentFact& fact : SameOutputs(*instance.rule, source, target)) {
-          conclusions.push_back(std::move(fact));
-        }
-        if (conclusions.empty()) return (best = SmtVerdict::kValid) == SmtVerdict::kValid;
-        const ExponentAnswer answer = DecideExponents(hypotheses, conclusions);
-        if (answer.verdict == SmtVerdict::kValid) {
-          best = SmtVerdict::kValid;
-          return true;
-        }
-        if (answer.verdict == SmtVerdict::kInvalid) {
-          best = SmtVerdict::kInvalid;
-          why = conclusions[answer.failed].text;
-          for (uint64_t seed : {0, 1, 2}) {
-            suspects.push_back(target.encoder.BindingOf(answer.model, seed));
-          }
-        }
-        return false;
-      });
-  if (best != SmtVerdict::kValid) {
-    proof->why = absl::StrCat("types: ", why.empty() ? "not decided" : why, " at ",
-                              instance.ToString());
-    proof->suspects.insert(proof->suspects.end(), suspects.begin(), suspects.end());
+  std::vector<SideTypes> targets;
+  std::vector<std::vector<ExponentFact>> alternatives;
+  ForEachChoice(instance.target, {source.encoder, {}, {}}, [&](const SideTypes& target) {
+    std::vector<ExponentFact> conclusions = target.facts;
+    for (ExponentFact& fact : SameOutputs(*instance.rule, source, target)) {
+      conclusions.push_back(std::move(fact));
+    }
+    const ExponentAnswer answer =
+        DecideExponents(Hypotheses(source, target.encoder), conclusions);
+    proved = answer.verdict == SmtVerdict::kValid;
+    if (!proved && answer.failed >= 0) why = conclusions[answer.failed].text;
+    targets.push_back(target);
+    alternatives.push_back(std::move(conclusions));
+    return proved;
+  });
+  if (proved) return SmtVerdict::kValid;
+  proof->why = absl::StrCat("types: ", why.empty() ? "not decided" : why, " at ",
+                            instance.ToString());
+  // Every choice must fail at once; each numbers its sums of sizes afresh, but alike.
+  const std::map<int, int64_t> model =
+      RefuteAll(Hypotheses(source, targets.back().encoder), alternatives);
+  if (model.empty()) return SmtVerdict::kUnknown;
+  for (uint64_t seed : {0, 1, 2}) {
+    proof->suspects.push_back(targets.back().encoder.BindingOf(model, seed));
   }
-  return best;
+  return SmtVerdict::kInvalid;
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+#include "verifier/sample_calls.h"
+
+#include <string>
+#include <utility>
+
+#include "pcg/support/check.h"
+
+namespace isomer {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+RepresentativeCall Call(OpKind kind, std::vector<Attribute> attributes,
+                        const std::vector<Sizes>& shapes) {
+  RepresentativeCall call{Operator(kind, std::move(attributes)), {}};
+  ISOMER_CHECK(NormalizeAttributes(&call.op).ok());
+  for (const Sizes& shape : shapes) {
+    const bool indices = call.operands.size() == 1 &&
+                         (kind == OpKind::kEmbedding || kind == OpKind::kCrossEntropy);
+    call.operands.push_back(
+        SequentialType(shape, indices ? DataType::kInt64 : DataType::kFloat32));
+  }
+  return call;
+}
+
+RepresentativeCall Conv(Sizes stride, Sizes padding, int64_t groups, Sizes x, Sizes w) {
+  return Call(OpKind::kConv2d,
+              {{"stride", std::move(stride)},
+               {"padding", std::move(padding)},
+               {"dilation", Sizes{1, 1}},
+               {"groups", groups}},
+              {std::move(x), std::move(w)});
+}
+
+RepresentativeCall Pool(OpKind kind, Sizes padding, int64_t count_include_pad) {
+  std::vector<Attribute> attributes = {
+      {"kernel", Sizes{2, 2}}, {"stride", Sizes{2, 2}}, {"padding", std::move(padding)}};
+  if (kind == OpKind::kAvgPool) attributes.push_back({"count_include_pad", count_include_pad});
+  return Call(kind, std::move(attributes), {{2, 4, 4, 4}});
+}
+
+RepresentativeCall Reduction(OpKind kind, Sizes axes, int64_t keepdims, Sizes shape) {
+  return Call(kind, {{"axes", std::move(axes)}, {"keepdims", keepdims}}, {std::move(shape)});
+}
+
+RepresentativeCall Reshape(Sizes from, Sizes to) {
+  return Call(OpKind::kReshape, {{"shape", std::move(to)}}, {std::move(from)});
+}
+
+RepresentativeCall Transpose(Sizes perm, Sizes shape) {
+  return Call(OpKind::kTranspose, {{"perm", std::move(perm)}}, {std::move(shape)});
+}
+
+}  // namespace
+
+std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
+  switch (kind) {
+    case OpKind::kConv2d:
+      return {Conv({1, 1}, {1, 1, 1, 1}, 1, {2, 4, 3, 3}, {2, 4, 3, 3}),
+              Conv({2, 2}, {0, 0, 0, 0}, 1, {4, 2, 4, 4}, {4, 2, 2, 2}),
+              Conv({1, 1}, {0, 1, 0, 1}, 2, {2, 4, 3, 3}, {4, 2, 2, 2})};
+    case OpKind::kMaxPool:
+    case OpKind::kAvgPool:
+      return {Pool(kind, {0, 0, 0, 0}, 0), Pool(kind, {1, 1, 1, 1}, 0),
+              Pool(kind, {1, 1, 1, 1}, 1)};
+    case OpKind::kLayerNorm:
+      return {Call(kind, {{"epsilon", 0.125}}, {{4, 6}, {6}, {6}}),
+              Call(kind, {{"epsilon", 0.125}}, {{2, 4, 6}, {6}, {6}}),
+              Call(kind, {{"epsilon", 0.125}}, {{2, 2, 4, 6}, {6}, {6}})};
+    case OpKind::kReduceSum:
+    case OpKind::kReduceMean: {
+      std::vector<RepresentativeCall> calls;
+      for (int64_t keepdims : {0, 1}) {
+        calls.push_back(Reduction(kind, {-1}, keepdims, {4, 6}));
+        calls.push_back(Reduction(kind, {0}, keepdims, {4, 6}));
+        calls.push_back(Reduction(kind, {0, 2}, keepdims, {4, 2, 6}));
+        calls.push_back(Reduction(kind, {2, 3}, keepdims, {4, 2, 2, 6}));
+      }
+      return calls;
+    }
+    case OpKind::kReshape:
+      return {Reshape({4, 6}, {4, 2, 3}),       Reshape({4, 2, 3}, {4, 6}),
+              Reshape({4, 6}, {24}),            Reshape({4, 6}, {6, 4}),
+              Reshape({2, 4, 6}, {2, 4, 2, 3}), Reshape({2, 4, 2, 3}, {8, 6}),
+              Reshape({4, 2, 2, 2}, {4, 8})};
+    case OpKind::kTranspose:
+      return {Transpose({1, 0}, {4, 6}), Transpose({0, 2, 1}, {4, 2, 6}),
+              Transpose({2, 0, 1}, {4, 2, 6}), Transpose({0, 2, 1, 3}, {4, 2, 6, 2}),
+              Transpose({0, 1, 3, 2}, {4, 2, 6, 2})};
+    case OpKind::kEmbedding:
+      return {Call(kind, {}, {{6, 4}, {4}}), Call(kind, {}, {{6, 4}, {2, 4}})};
+    case OpKind::kCrossEntropy:
+      return {Call(kind, {}, {{4, 6}, {4}}), Call(kind, {}, {{4, 2, 6}, {4, 2}})};
+    case OpKind::kMeanSquaredError:
+      return {Call(kind, {}, {{4, 6}, {4, 6}}), Call(kind, {}, {{4, 2, 6}, {4, 2, 6}})};
+    default:
+      return {};
+  }
+}
+
+}  // namespace isomer
