@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -93,15 +92,13 @@ class CpuBackend : public Backend {
 
   absl::string_view name() const override { return "cpu"; }
 
-  // Devices are threads; together they use each core once. oneDNN's OpenMP takes the number of
-  // threads of the thread that calls it. The runtime library is found at run time because oneDNN
-  // may have been built without it.
-  void EnterDevice(int32_t, int32_t num_devices) override {
-    const int cores = std::max<int>(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // A device is one thread: oneDNN's OpenMP takes its number of threads from the thread that calls
+  // it. The OpenMP library is looked up at run time because oneDNN may have been built without.
+  void EnterDevice(int32_t, int32_t) override {
     using SetThreads = void (*)(int);
     const auto set_threads =
         reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-    if (set_threads != nullptr) set_threads(std::max(1, cores / num_devices));
+    if (set_threads != nullptr) set_threads(1);
   }
 
   absl::StatusOr<Memory> Allocate(int64_t bytes) override {

@@ -114,8 +114,8 @@ KernelFunction UnaryKernel(const KernelCall& call) {
     }
     case OpKind::kRelu:
       return Unary(
-          call, [](float x) { return x > 0 ? x : 0; },
-          [](float y, float g) { return y > 0 ? g : 0; }, true);
+          call, [](float x) { return std::max(x, 0.0f); },
+          [](float y, float g) { return y > 0 ? g : 0.0f; }, true);
     case OpKind::kGelu:
       return Unary(
           call, [](float x) { return 0.5f * x * (1 + std::erf(x * kSqrtHalf)); },
