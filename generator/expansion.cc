@@ -61,25 +61,44 @@ std::vector<Around> AroundOutput(int rank) {
   return result;
 }
 
-// Patterns can say what these attributes are; of others they only say that they are equal.
-bool IsPlain(const Operator& op) {
-  static const std::set<std::string> kPlain = {"axis", "factor", "epsilon", "sizes"};
-  return std::all_of(op.attributes().begin(), op.attributes().end(),
-                     [](const Attribute& a) { return kPlain.count(a.name) > 0; });
-}
+// Attributes of the call as variables, bound to what they are at this call. Axes, numbers and sizes
+// are variables that conditions could speak of; any other attribute is one as a whole.
+struct CallPattern {
+  std::vector<AttributePattern> attributes;
+  std::vector<RuleVariable> variables;
+  Binding binding;
+};
 
-AttributePattern PatternOf(const Attribute& attribute, int rank, bool plain) {
-  if (!plain) return {attribute.name, AttributeVariable{attribute.name}};
-  if (auto* number = std::get_if<double>(&attribute.value)) {
-    return {attribute.name, NumberExpr{*number, {}}};
+CallPattern PatternOfCall(const SampleCall& call) {
+  CallPattern pattern;
+  const int rank = call.operands[0].rank();
+  pattern.binding.inputs = call.operands;
+  for (const Attribute& a : call.op.attributes()) {
+    if (auto* number = std::get_if<double>(&a.value)) {
+      pattern.attributes.push_back({a.name, NumberExpr{1, {a.name}}});
+      pattern.variables.push_back({a.name, VariableKind::kNumber});
+      pattern.binding.numbers[a.name] = *number;
+    } else if (auto* list = std::get_if<std::vector<Extent>>(&a.value)) {
+      std::vector<IntExpr> sizes;
+      for (size_t s = 0; s < list->size(); ++s) {
+        const std::string name = absl::StrCat("s", s);
+        sizes.push_back(IntExpr::Variable(name));
+        pattern.variables.push_back({name, VariableKind::kSize});
+        pattern.binding.variables[name] = (*list)[s].value();
+      }
+      pattern.attributes.push_back({a.name, sizes});
+    } else if (a.name == "axis") {
+      const int64_t axis = std::get<int64_t>(a.value);
+      pattern.attributes.push_back({a.name, IntExpr::Variable("a")});
+      pattern.variables.push_back({"a", VariableKind::kAxis});
+      pattern.binding.variables["a"] = axis >= 0 ? axis - rank : axis;
+    } else {
+      pattern.attributes.push_back({a.name, AttributeVariable{a.name}});
+      pattern.variables.push_back({a.name, VariableKind::kAttribute});
+      pattern.binding.attributes[a.name] = a.value;
+    }
   }
-  if (auto* list = std::get_if<std::vector<Extent>>(&attribute.value)) {
-    std::vector<IntExpr> sizes;
-    for (const Extent& size : *list) sizes.push_back(IntExpr::Constant(size.value()));
-    return {attribute.name, sizes};
-  }
-  const int64_t value = std::get<int64_t>(attribute.value);
-  return {attribute.name, IntExpr::Constant(value >= 0 ? value - rank : value)};
+  return pattern;
 }
 
 class CallExpander {
@@ -94,61 +113,63 @@ class CallExpander {
     return std::move(found_);
   }
 
-  Candidate CandidateOf(const Found& found, bool plain) const {
-    Candidate candidate;
-    candidate.inputs = call_.operands;
-    candidate.origin = found.wrap.op.has_value() ? "carried" : "expansion";
+  size_t num_outputs() const { return outputs_.size(); }
+
+  // The family that a found equality belongs to: its axes are variables, and d.
+  Rule FamilyOf(const Found& found) const {
+    const CallPattern call = PatternOfCall(call_);
+    Rule rule;
     const int operands = static_cast<int>(call_.operands.size());
-    auto call = [&](const Pattern& pattern, std::vector<PatternRef> inputs) {
-      (void)pattern;
-      PatternNode node{call_.op.kind(), {}, std::move(inputs)};
-      for (const Attribute& a : call_.op.attributes()) {
-        node.attributes.push_back(PatternOf(a, call_.operands[0].rank(), plain));
-      }
-      return node;
-    };
+    const bool carried = found.wrap.op.has_value();
+    rule.num_inputs = operands;
+    rule.origin = carried ? "carried, family" : "expansion, family";
+    rule.variables = call.variables;
+    rule.variables.push_back({"d", VariableKind::kDegree});
+    Condition condition{
+        .kind = Condition::Kind::kSplitsDim, .left = IntExpr::Variable("d"), .node = 0};
     std::vector<PatternRef> inputs;
     for (int o = 0; o < operands; ++o) inputs.push_back(PatternRef::Input(o));
-    candidate.source.nodes.push_back(call(candidate.source, inputs));
-    if (found.wrap.op.has_value()) {
-      candidate.source.outputs = {
-          Append(*found.wrap.op, PatternRef::Node(0, found.wrapped_output), &candidate.source)};
-    } else {
-      for (size_t t = 0; t < outputs_.size(); ++t) {
-        candidate.source.outputs.push_back(PatternRef::Node(0, static_cast<int>(t)));
-      }
-    }
+    rule.source.nodes.push_back({call_.op.kind(), call.attributes, inputs});
     for (int o = 0; o < operands; ++o) {
-      if (found.before[o].op.has_value()) {
-        inputs[o] = Append(*found.before[o].op, inputs[o], &candidate.target);
-      }
+      condition.operand_axes.push_back(
+          Append(found.before[o], absl::StrCat("i", o), &inputs[o], &rule, &rule.target));
     }
-    const int inner = static_cast<int>(candidate.target.nodes.size());
-    candidate.target.nodes.push_back(call(candidate.target, inputs));
-    if (found.wrap.op.has_value()) {
-      candidate.target.outputs = {PatternRef::Node(inner, found.wrapped_output)};
-      return candidate;
+    const int inner = static_cast<int>(rule.target.nodes.size());
+    rule.target.nodes.push_back({call_.op.kind(), call.attributes, inputs});
+    if (carried) {
+      PatternRef output = PatternRef::Node(0, found.wrapped_output);
+      Append(found.wrap, "", &output, &rule, &rule.source);
+      rule.source.outputs = {output};
+      rule.target.outputs = {PatternRef::Node(inner, found.wrapped_output)};
+      return rule;  // Nothing but copies: no dim is split.
     }
     for (size_t t = 0; t < outputs_.size(); ++t) {
+      rule.source.outputs.push_back(PatternRef::Node(0, static_cast<int>(t)));
       PatternRef output = PatternRef::Node(inner, static_cast<int>(t));
-      if (found.after[t].op.has_value()) {
-        output = Append(*found.after[t].op, output, &candidate.target);
-      }
-      candidate.target.outputs.push_back(output);
+      condition.output_axes.push_back(
+          Append(found.after[t], absl::StrCat("j", t), &output, &rule, &rule.target));
+      rule.target.outputs.push_back(output);
     }
-    return candidate;
+    rule.conditions = {condition};
+    return rule;
   }
 
  private:
-  static PatternRef Append(const Operator& op, PatternRef input, Pattern* pattern) {
-    PatternNode node{op.kind(), {}, {input}};
-    for (const Attribute& a : op.attributes()) node.attributes.push_back(PatternOf(a, 0, true));
-    // Axes of these operators count from the end already.
-    for (AttributePattern& a : node.attributes) {
-      a.value = IntExpr::Constant(std::get<int64_t>(*op.Find(a.name)));
+  // Puts an operator on `ref`; its axis is a new variable, which is returned.
+  static std::optional<IntExpr> Append(const Around& around, const std::string& axis,
+                                       PatternRef* ref, Rule* rule, Pattern* pattern) {
+    if (!around.op.has_value()) return std::nullopt;
+    PatternNode node{around.op->kind(), {}, {*ref}};
+    std::optional<IntExpr> variable;
+    if (around.op->Find("axis") != nullptr) {
+      variable = IntExpr::Variable(axis);
+      node.attributes.push_back({"axis", *variable});
+      rule->variables.push_back({axis, VariableKind::kAxis});
     }
+    node.attributes.push_back({"degree", IntExpr::Variable("d")});
     pattern->nodes.push_back(std::move(node));
-    return PatternRef::Node(static_cast<int>(pattern->nodes.size()) - 1);
+    *ref = PatternRef::Node(static_cast<int>(pattern->nodes.size()) - 1);
+    return variable;
   }
 
   void ChooseOperand(size_t next, std::vector<TensorType> types) {
@@ -210,182 +231,65 @@ class CallExpander {
   std::vector<Found> found_;
 };
 
-// The family of a form: axes of the call's one split dim, attributes as they are.
-GeneralRule FamilyOf(const Candidate& candidate, const Found& found) {
-  GeneralRule general{ConstantRule(candidate), {}};
-  Rule& rule = general.rule;
-  general.found.inputs = candidate.inputs;
-  rule.variables.push_back({"d", VariableKind::kDegree});
-  general.found.variables["d"] = 1;
-  for (const AttributePattern& a : candidate.source.nodes[0].attributes) {
-    rule.variables.push_back({a.name, VariableKind::kAttribute});
-  }
-  auto is_call = [&](const PatternNode& node) { return !IsParallel(node.kind); };
-  int next_operand = 0, next_output = 0;
-  bool after_call = false;
-  for (Pattern* side : {&rule.source, &rule.target}) {
-    for (PatternNode& node : side->nodes) {
-      after_call |= is_call(node) && side == &rule.target;
-      for (AttributePattern& a : node.attributes) {
-        if (is_call(node)) continue;
-        if (a.name == "degree") a.value = IntExpr::Variable("d");
-        if (a.name != "axis") continue;
-        const std::string name =
-            after_call ? absl::StrCat("j", next_output++) : absl::StrCat("i", next_operand++);
-        rule.variables.push_back({name, VariableKind::kAxis});
-        a.value = IntExpr::Variable(name);
-      }
-    }
-  }
-  if (found.wrap.op.has_value()) return general;  // Replicate only: no dim is split.
-  Condition condition{
-      .kind = Condition::Kind::kSplitsDim, .left = IntExpr::Variable("d"), .node = 0};
-  next_operand = next_output = 0;
-  for (const Around& around : found.before) {
-    condition.operand_axes.push_back(
-        around.Form() == 'P' ? std::optional(IntExpr::Variable(absl::StrCat("i", next_operand++)))
-                             : std::nullopt);
-  }
-  for (const Around& around : found.after) {
-    condition.output_axes.push_back(
-        around.Form() == 'C' ? std::optional(IntExpr::Variable(absl::StrCat("j", next_output++)))
-                             : std::nullopt);
-  }
-  rule.conditions = {condition};
-  return general;
-}
-
 // A family gathers the calls in which its form occurred.
 struct Family {
-  GeneralRule general;
+  Rule rule;
   std::vector<Binding> calls;
 };
 
+// Tries the family, with more parallelism than it was found with, at every call.
 bool HoldsAtAll(const Family& family, TypeOracle* oracle, Random* random) {
   for (const Binding& call : family.calls) {
-    Rule rule = family.general.rule;
+    Rule rule = family.rule;
     std::vector<int> ranks;
     for (const TensorType& type : call.inputs) ranks.push_back(type.rank());
     rule.ranks = {ranks};
-    if (!Recheck(rule, call, 6, oracle, random)) return false;
+    if (!Recheck(rule, call, 4, oracle, random)) return false;
   }
   return true;
 }
-
-class KindExpander {
- public:
-  KindExpander(OpKind kind, TypeOracle* oracle, Random* random, Statistics* statistics)
-      : kind_(kind), oracle_(oracle), random_(random), statistics_(statistics) {}
-
-  std::vector<GeneralRule> Run() {
-    for (const SampleCall& call : SampleCalls(kind_)) {
-      CallExpander expander(call, oracle_, statistics_);
-      const bool plain = IsPlain(call.op);
-      for (const Found& found : expander.Run()) {
-        ++statistics_->candidates;
-        const Candidate candidate = expander.CandidateOf(found, plain);
-        if (plain) {
-          AddPlain(candidate);
-        } else {
-          AddToFamily(call, found, candidate);
-        }
-      }
-    }
-    FinishFamilies();
-    return std::move(rules_);
-  }
-
- private:
-  void AddPlain(const Candidate& candidate) {
-    const std::string text = ConstantRule(candidate).ToString();
-    const absl::StatusOr<CandidateGraphs> graphs = GraphsOf(candidate);
-    Binding as_found;
-    as_found.inputs = candidate.inputs;
-    const auto agree = ValuesAgree(ConstantRule(candidate), as_found, random_);
-    if (!graphs.ok() || !agree.ok() || !*agree) {
-      statistics_->Prune("values differ on a second look", text);
-      return;
-    }
-    if (book_.IsInstance(*graphs)) {
-      statistics_->Prune("instance of a more general rule", text);
-      return;
-    }
-    std::optional<GeneralRule> general = Generalize(candidate, oracle_, random_);
-    if (!general.has_value()) {
-      statistics_->Prune("does not generalise", text);
-      return;
-    }
-    if (!Merge(*general)) {
-      book_.Add(general->rule);
-      rules_.push_back(*std::move(general));
-    }
-  }
-
-  // A rule found again at other ranks is one rule.
-  bool Merge(const GeneralRule& general) {
-    for (GeneralRule& known : rules_) {
-      if (known.rule.ToString() != general.rule.ToString()) continue;
-      std::vector<std::vector<int>>& ranks = known.rule.ranks;
-      ranks.insert(ranks.end(), general.rule.ranks.begin(), general.rule.ranks.end());
-      std::sort(ranks.begin(), ranks.end());
-      ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-      SetId(&known.rule);
-      book_.Add(known.rule);
-      return true;
-    }
-    return false;
-  }
-
-  void AddToFamily(const SampleCall& call, const Found& found, const Candidate& candidate) {
-    if (found.wrap.Form() == 'P') return;  // The inverse of a family needs its conditions.
-    auto [entry, fresh] = families_.try_emplace(absl::StrCat(found.Form(), found.wrapped_output));
-    Family& family = entry->second;
-    if (fresh) {
-      family.general = FamilyOf(candidate, found);
-      family.general.rule.ranks.clear();
-    } else {
-      statistics_->Prune("instance of a more general rule", ConstantRule(candidate).ToString());
-    }
-    Binding binding;
-    std::vector<int> ranks;
-    for (const TensorType& type : call.operands) ranks.push_back(type.rank());
-    binding.inputs = call.operands;
-    binding.variables["d"] = 1;
-    for (const Attribute& a : call.op.attributes()) binding.attributes[a.name] = a.value;
-    auto& known = family.general.rule.ranks;
-    if (std::find(known.begin(), known.end(), ranks) == known.end()) known.push_back(ranks);
-    if (fresh) family.general.found = binding;
-    family.calls.push_back(std::move(binding));
-  }
-
-  void FinishFamilies() {
-    for (auto& [form, family] : families_) {
-      Rule& rule = family.general.rule;
-      std::sort(rule.ranks.begin(), rule.ranks.end());
-      if (!HoldsAtAll(family, oracle_, random_)) {
-        statistics_->Prune("does not generalise", rule.ToString());
-        continue;
-      }
-      rule.origin = rule.conditions.empty() ? "carried, family" : "expansion, family";
-      SetId(&rule);
-      rules_.push_back(family.general);
-    }
-  }
-
-  const OpKind kind_;
-  TypeOracle* const oracle_;
-  Random* const random_;
-  Statistics* const statistics_;
-  RuleBook book_;
-  std::map<std::string, Family> families_;
-  std::vector<GeneralRule> rules_;
-};
 
 }  // namespace
 
 std::vector<GeneralRule> FindExpansions(OpKind kind, TypeOracle* oracle, Random* random,
                                         Statistics* statistics) {
-  return KindExpander(kind, oracle, random, statistics).Run();
+  std::map<std::string, Family> families;
+  for (const SampleCall& call : SampleCalls(kind)) {
+    CallExpander expander(call, oracle, statistics);
+    for (const Found& found : expander.Run()) {
+      // The inverse of a family needs the family's condition, which speaks of its source.
+      if (found.wrap.Form() == 'P') continue;
+      ++statistics->candidates;
+      auto [entry, fresh] = families.try_emplace(
+          absl::StrCat(found.Form(), found.wrapped_output, ":", expander.num_outputs()));
+      Family& family = entry->second;
+      if (fresh) {
+        family.rule = expander.FamilyOf(found);
+      } else {
+        statistics->Prune("instance of a more general rule", family.rule.ToString());
+      }
+      Binding binding = PatternOfCall(call).binding;
+      binding.variables["d"] = 1;
+      std::vector<int> ranks;
+      for (const TensorType& type : call.operands) ranks.push_back(type.rank());
+      std::vector<std::vector<int>>& known = family.rule.ranks;
+      if (std::find(known.begin(), known.end(), ranks) == known.end()) known.push_back(ranks);
+      family.calls.push_back(std::move(binding));
+    }
+  }
+  std::vector<GeneralRule> rules;
+  for (auto& [form, family] : families) {
+    std::sort(family.rule.ranks.begin(), family.rule.ranks.end());
+    if (!HoldsAtAll(family, oracle, random)) {
+      statistics->Prune("does not generalise", family.rule.ToString());
+      continue;
+    }
+    family.rule.reversible = family.rule.conditions.empty() &&
+                             HoldsAtAll({Inverse(family.rule), family.calls}, oracle, random);
+    SetId(&family.rule);
+    rules.push_back({family.rule, family.calls[0]});
+  }
+  return rules;
 }
 
 }  // namespace isomer

@@ -9,9 +9,10 @@
 // Expansions have more operators than a side of an enumerated graph may have (one per operand and
 // output besides the call), which is why they have an enumeration of their own.
 //
-// Operators whose attributes say which axes correspond (Reshape, Conv2d, Reduce..) get one rule for
-// each form (which operands are partitioned, which replicated, what follows): a family, whose axes
-// are variables tied together by the condition kSplitsDim.
+// Equalities of one form (which operands are partitioned, which replicated, what follows) are one
+// rule, a family: its axes are variables that the condition kSplitsDim ties together, so that it
+// serves batch dims and rows, broadcast operands, and operators whose attributes say which axes
+// correspond (Reshape, Conv2d, ..). Attributes of the call are variables.
 #ifndef ISOMER_GENERATOR_EXPANSION_H_
 #define ISOMER_GENERATOR_EXPANSION_H_
 
@@ -24,8 +25,7 @@
 
 namespace isomer {
 
-// Expansions of an operator, and the rules that carry Replicate and Partition from its outputs to
-// its operands.
+// Expansions of an operator, and the rules that carry Replicate from its outputs to its operands.
 std::vector<GeneralRule> FindExpansions(OpKind kind, TypeOracle* oracle, Random* random,
                                         Statistics* statistics);
 

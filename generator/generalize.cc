@@ -108,13 +108,14 @@ std::string AxisName(int64_t axis) {
 
 // What a size of a Split may be: the size of an input along an axis that is in use, or a variable.
 std::vector<std::vector<std::optional<IntExpr>>> SizeChoices(const Candidate& candidate,
-                                                             const std::vector<int64_t>& sizes) {
+                                                             const std::vector<int64_t>& sizes,
+                                                             size_t parts) {
   if (sizes.empty()) return {{}};
   std::vector<std::vector<std::optional<IntExpr>>> result;
   // One list of variables for all Splits: sizes at equal places of the lists are equal.
   std::vector<std::optional<IntExpr>> variables;
   for (size_t s = 0; s < sizes.size(); ++s) {
-    variables.push_back(IntExpr::Variable(absl::StrCat("s", s % 2)));
+    variables.push_back(IntExpr::Variable(absl::StrCat("s", s % parts)));
   }
   result.push_back(variables);
   std::vector<IntExpr> options;
@@ -143,7 +144,7 @@ class Variants {
 
   // In order of generality; stops when `visit` returns true.
   bool ForEach(const std::function<bool(const GeneralRule&)>& visit) const {
-    const auto sizes = SizeChoices(candidate_, Constants(constant_, "sizes"));
+    const auto sizes = SizeChoices(candidate_, Constants(constant_, "sizes"), SplitParts());
     const auto axes = AxisChoices(Constants(constant_, "axis"));
     const auto degrees = DegreeBlocks(Constants(constant_, "degree"));
     Rule probe = constant_;
@@ -164,6 +165,18 @@ class Variants {
   }
 
  private:
+  // Into how many parts the Splits of the candidate split.
+  size_t SplitParts() const {
+    for (const Pattern* side : {&constant_.source, &constant_.target}) {
+      for (const PatternNode& node : side->nodes) {
+        for (const AttributePattern& a : node.attributes) {
+          if (auto* list = std::get_if<std::vector<IntExpr>>(&a.value)) return list->size();
+        }
+      }
+    }
+    return 2;
+  }
+
   std::optional<GeneralRule> Apply(const Variant& variant) const {
     GeneralRule general{constant_, {}};
     general.found.inputs = candidate_.inputs;

@@ -9,11 +9,8 @@
 namespace isomer {
 namespace {
 
-int CountOperators(const Graph& graph) {
-  int count = 0;
-  for (int id = 0; id < graph.num_nodes(); ++id) count += !IsLeaf(graph.node(id).op.kind());
-  return count;
-}
+uint64_t KindBit(OpKind kind) { return uint64_t{1} << static_cast<int>(kind); }
+static_assert(std::size(kAllOpKinds) <= 64);
 
 // Introduced degrees: those that generation uses.
 Binding GivenDegrees(const Rule& rule) {
@@ -47,46 +44,41 @@ absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate) {
 }
 
 void RuleBook::Add(const Rule& rule) {
-  rules_.push_back(rule);
-  if (rule.reversible) rules_.push_back(Inverse(rule));
+  auto add = [this](const Rule& one) {
+    uint64_t kinds = 0;
+    for (const PatternNode& node : one.source.nodes) kinds |= KindBit(node.kind);
+    rules_.push_back({one, kinds});
+  };
+  add(rule);
+  if (rule.reversible) add(Inverse(rule));
 }
 
-std::vector<Graph> RuleBook::Neighbours(const Graph& graph, int max_nodes) const {
-  std::vector<Graph> result;
+std::vector<uint64_t> RuleBook::Reachable(const Graph& graph) const {
+  std::vector<uint64_t> hashes = {graph.StructuralHash()};
+  uint64_t kinds = 0;
+  for (int id = 0; id < graph.num_nodes(); ++id) kinds |= KindBit(graph.node(id).op.kind());
   const GraphIndex index(graph);
-  for (const Rule& rule : rules_) {
-    for (const DerivationStep& step : FindMatches(index, rule, GivenDegrees(rule))) {
+  for (const Entry& entry : rules_) {
+    if ((entry.kinds & ~kinds) != 0) continue;
+    for (const DerivationStep& step : FindMatches(index, entry.rule, GivenDegrees(entry.rule))) {
       Graph next = graph;
-      if (!ApplyStep(rule, step, &next).ok()) continue;
-      next = next.Canonical();
-      if (CountOperators(next) <= max_nodes) result.push_back(std::move(next));
+      if (ApplyStep(entry.rule, step, &next).ok()) hashes.push_back(next.StructuralHash());
     }
   }
-  return result;
+  return hashes;
 }
 
 bool RuleBook::IsInstance(const CandidateGraphs& candidate) const {
-  return IsDerivable(candidate, 1, 64);
+  const std::vector<uint64_t> reachable = Reachable(candidate.source);
+  return std::find(reachable.begin(), reachable.end(), candidate.target.StructuralHash()) !=
+         reachable.end();
 }
 
-bool RuleBook::IsDerivable(const CandidateGraphs& candidate, int depth, int max_nodes) const {
-  constexpr size_t kMostGraphs = 120;
-  const uint64_t goal = candidate.target.StructuralHash();
-  if (candidate.source.StructuralHash() == goal) return true;
-  absl::flat_hash_set<uint64_t> seen = {candidate.source.StructuralHash()};
-  std::vector<Graph> frontier = {candidate.source};
-  for (int step = 0; step < depth; ++step) {
-    std::vector<Graph> next;
-    for (const Graph& graph : frontier) {
-      for (Graph& neighbour : Neighbours(graph, max_nodes)) {
-        const uint64_t hash = neighbour.StructuralHash();
-        if (hash == goal) return true;
-        if (seen.size() < kMostGraphs && seen.insert(hash).second) {
-          next.push_back(std::move(neighbour));
-        }
-      }
-    }
-    frontier = std::move(next);
+bool RuleBook::IsComposition(const CandidateGraphs& candidate) const {
+  const std::vector<uint64_t> from_source = Reachable(candidate.source);
+  const absl::flat_hash_set<uint64_t> reachable(from_source.begin(), from_source.end());
+  for (uint64_t hash : Reachable(candidate.target)) {
+    if (reachable.contains(hash)) return true;
   }
   return false;
 }

@@ -22,18 +22,21 @@ absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate);
 class RuleBook {
  public:
   void Add(const Rule& rule);
-  const std::vector<Rule>& rules() const { return rules_; }
 
   // True if one application of a rule (or of an inverse) turns the source into the target.
   bool IsInstance(const CandidateGraphs& candidate) const;
-  // True if at most `depth` applications do, by way of graphs of at most `max_nodes` nodes.
-  bool IsDerivable(const CandidateGraphs& candidate, int depth, int max_nodes) const;
+  // True if two applications do, by way of any graph: one on either side is tried.
+  bool IsComposition(const CandidateGraphs& candidate) const;
 
  private:
-  // The graphs that one application makes of `graph`, canonical.
-  std::vector<Graph> Neighbours(const Graph& graph, int max_nodes) const;
+  struct Entry {
+    Rule rule;
+    uint64_t kinds = 0;  // of the source, as a set
+  };
+  // Hashes of the graphs that one application makes of `graph`, and its own.
+  std::vector<uint64_t> Reachable(const Graph& graph) const;
 
-  std::vector<Rule> rules_;  // both directions of reversible ones
+  std::vector<Entry> rules_;  // both directions of reversible ones
 };
 
 }  // namespace isomer

@@ -24,16 +24,37 @@ struct Case {
       : base(binding), sampler(rule, std::move(binding), oracle) {}
 };
 
-// `found` at other ranks: dims are kept from the end, more are put in front.
+// `found` at other ranks: dims are kept from the end; more are put in front, of the size that
+// another input has there.
 Binding AtRanks(const Binding& found, const std::vector<int>& ranks) {
   constexpr int64_t kNewSize = 4;
   Binding binding = found;
   for (size_t i = 0; i < ranks.size(); ++i) {
     std::vector<Dim>& dims = binding.inputs[i].dims;
     while (static_cast<int>(dims.size()) > ranks[i]) dims.erase(dims.begin());
-    while (static_cast<int>(dims.size()) < ranks[i]) dims.insert(dims.begin(), Dim{kNewSize, 1});
+    while (static_cast<int>(dims.size()) < ranks[i]) {
+      int64_t size = kNewSize;
+      for (const TensorType& type : found.inputs) {
+        const int at = type.rank() - static_cast<int>(dims.size()) - 1;
+        if (at >= 0) size = type.dims[at].size;
+      }
+      dims.insert(dims.begin(), Dim{size, 1});
+    }
   }
   return binding;
+}
+
+// With all sizes equal, so that what was found among dims of size 1 is seen without them.
+std::optional<Binding> Squared(Binding binding) {
+  constexpr int64_t kSize = 4;
+  bool has_one = false;
+  for (TensorType& type : binding.inputs) {
+    for (Dim& dim : type.dims) {
+      has_one |= dim.size == 1;
+      dim.size = kSize;
+    }
+  }
+  return has_one ? std::optional(binding) : std::nullopt;
 }
 
 // Moves an axis variable: what the dims of `from` were, those of `to` become.
@@ -80,7 +101,10 @@ std::vector<Case> CasesOf(const Rule& rule, const Binding& found,
   }
   std::vector<Case> cases;
   for (const std::vector<int>& vector : ranks) {
-    AddCases(rule, AtRanks(found, vector), axes, 0, oracle, &cases);
+    const Binding base = AtRanks(found, vector);
+    AddCases(rule, base, axes, 0, oracle, &cases);
+    const std::optional<Binding> squared = Squared(base);
+    if (squared.has_value()) AddCases(rule, *squared, axes, 0, oracle, &cases);
   }
   return cases;
 }
@@ -137,8 +161,10 @@ class Settler {
       if (!binding.has_value() || !Admits(rule_, *binding)) continue;
       bool holds = TypesAgree(rule_, *binding, oracle_);
       if (holds && evaluate) {
+        // A look-up outside of its table has no value to compare.
         const absl::StatusOr<bool> agree = ValuesAgree(rule_, *binding, random_);
-        holds = agree.ok() && *agree;
+        if (!agree.ok()) continue;
+        holds = *agree;
       }
       (holds ? one->successes : one->failures) += 1;
       (holds ? successes_ : failures_).push_back(*binding);
@@ -243,7 +269,7 @@ bool Recheck(const Rule& rule, const Binding& found, int count, TypeOracle* orac
       if (!TypesAgree(rule, binding, oracle)) return false;
       if (!small) continue;
       const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random);
-      if (!agree.ok() || !*agree) return false;
+      if (agree.ok() && !*agree) return false;
     }
   }
   return true;
@@ -254,17 +280,30 @@ bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, 
     if (condition.kind == Condition::Kind::kSplitsDim) return false;
   }
   if (rule.target.nodes.empty()) return false;  // x -> ... introduces its variables.
+  std::set<int> used;
+  for (const PatternNode& node : rule.target.nodes) {
+    for (PatternRef ref : node.inputs) {
+      if (ref.node < 0) used.insert(ref.index);
+    }
+  }
+  if (static_cast<int>(used.size()) < rule.num_inputs) return false;  // Nothing would bind it.
   return Recheck(Inverse(rule), found, 24, oracle, random);
 }
 
 std::vector<std::vector<int>> RankVectors(const std::vector<int>& ranks) {
   const int count = static_cast<int>(ranks.size());
+  const int highest = *std::max_element(ranks.begin(), ranks.end());
   std::vector<std::vector<int>> result = {ranks};
   auto add = [&](const std::vector<int>& vector) {
     if (std::find(result.begin(), result.end(), vector) == result.end()) result.push_back(vector);
   };
-  for (int rank = 2; rank <= 4; ++rank) add(std::vector<int>(count, rank));
-  add(std::vector<int>(count, 1));
+  for (int rank : {2, 3, 4, 1}) {
+    std::vector<int> vector = ranks;
+    std::replace(vector.begin(), vector.end(), highest, rank);
+    add(vector);
+    add(std::vector<int>(count, rank));
+  }
+  if (count > 3) return result;
   for (int rank = 2; rank <= 4; ++rank) {
     for (int other : {2, 1}) {
       if (other >= rank) continue;

@@ -120,7 +120,13 @@ class RuleValidator {
                         [](const auto& a, const auto& b) { return a.name < b.name; })) {
       return absl::InvalidArgumentError("attributes are not sorted by name");
     }
-    return NormalizeAttributes(&op);
+    std::vector<std::string> variables;
+    for (const AttributePattern& attribute : node.attributes) {
+      if (std::holds_alternative<AttributeVariable>(attribute.value)) {
+        variables.push_back(attribute.name);
+      }
+    }
+    return SetStandIns(variables, &op);
   }
 
   absl::Status CheckAttribute(const AttributePattern& attribute, bool is_source, Operator* op) {
@@ -150,25 +156,29 @@ class RuleValidator {
       const std::string& name = std::get<AttributeVariable>(attribute.value).name;
       ISOMER_RETURN_IF_ERROR(CheckVariable(name, {VariableKind::kAttribute}));
       if (is_source) source_attributes_.insert(name);
-      return SetStandIn(attribute.name, op);
     }
     return absl::OkStatus();
   }
 
-  // Some value of the type that the attribute has; an unknown attribute is left to
-  // NormalizeAttributes.
-  absl::Status SetStandIn(const std::string& name, Operator* op) const {
+  // Gives attributes that are variables stand-ins of the type that the operator list wants.
+  static absl::Status SetStandIns(const std::vector<std::string>& names, Operator* op) {
     const AttributeValue stand_ins[] = {int64_t{1}, 1.0, std::vector<int64_t>{1},
                                         std::vector<Extent>{1}};
-    for (const AttributeValue& value : stand_ins) {
-      Operator probe(op->kind(), {{name, value}});
-      const std::string message(NormalizeAttributes(&probe).message());
-      if (!absl::StrContains(message, "wrong type")) {
-        op->Set(name, value);
-        return absl::OkStatus();
+    std::map<std::string, size_t> tried;
+    for (const std::string& name : names) op->Set(name, stand_ins[tried[name]]);
+    while (true) {
+      Operator probe = *op;
+      absl::Status status = NormalizeAttributes(&probe);
+      bool changed = false;
+      for (const std::string& name : names) {
+        const bool wrong =
+            absl::StrContains(status.message(), absl::StrCat("'", name, "' has the wrong type"));
+        if (!wrong || ++tried[name] >= std::size(stand_ins)) continue;
+        op->Set(name, stand_ins[tried[name]]);
+        changed = true;
       }
+      if (!changed) return status;
     }
-    return absl::InvalidArgumentError(absl::StrCat("attribute '", name, "' takes no variable"));
   }
 
   bool IsAxis(const IntExpr& expr) const {

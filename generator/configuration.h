@@ -1,0 +1,28 @@
+// Where the generator looks: types of inputs, and operators to build graphs from.
+#ifndef ISOMER_GENERATOR_CONFIGURATION_H_
+#define ISOMER_GENERATOR_CONFIGURATION_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pcg/operator.h"
+#include "pcg/tensor_type.h"
+
+namespace isomer {
+
+struct Configuration {
+  std::string name;
+  std::vector<TensorType> inputs;
+  std::vector<Operator> operators;  // with attributes
+  int max_operators = 3;            // of one graph
+};
+
+// The configurations of a run over operators of `kinds` with at most `max_operators` a side.
+// Shapes are small and as square as possible, so that whatever can compose does; that a result
+// holds for other shapes is settled later.
+std::vector<Configuration> Configurations(const std::set<OpKind>& kinds, int max_operators);
+
+}  // namespace isomer
+
+#endif  // ISOMER_GENERATOR_CONFIGURATION_H_

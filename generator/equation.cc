@@ -1,0 +1,148 @@
+#include "generator/equation.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+namespace isomer {
+namespace {
+
+// Builds one side; inputs of the configuration get rule numbers in order of first use.
+class SideBuilder {
+ public:
+  SideBuilder(const EnumeratedNodes& nodes, std::vector<int>* numbers)
+      : nodes_(nodes), numbers_(numbers) {}
+
+  Pattern Build(const std::vector<int>& outputs) {
+    for (int tensor : outputs) pattern_.outputs.push_back(Ref(tensor));
+    return std::move(pattern_);
+  }
+
+ private:
+  PatternRef Ref(int tensor) {
+    const PatternRef definition = nodes_.tensors[tensor].definition;
+    if (definition.node < 0) {
+      auto at = std::find(numbers_->begin(), numbers_->end(), definition.index);
+      if (at == numbers_->end()) at = numbers_->insert(numbers_->end(), definition.index);
+      return PatternRef::Input(static_cast<int>(at - numbers_->begin()));
+    }
+    auto found = placed_.find(definition.node);
+    if (found == placed_.end()) {
+      const EnumeratedNode& node = nodes_.nodes[definition.node];
+      PatternNode pattern{node.op.kind(), {}, {}};
+      for (int operand : node.operands) pattern.inputs.push_back(Ref(operand));
+      for (const Attribute& a : node.op.attributes()) pattern.attributes.push_back(PatternOf(a));
+      pattern_.nodes.push_back(std::move(pattern));
+      found = placed_.emplace(definition.node, static_cast<int>(pattern_.nodes.size()) - 1).first;
+    }
+    return PatternRef::Node(found->second, definition.index);
+  }
+
+  static AttributePattern PatternOf(const Attribute& a) {
+    if (auto* integer = std::get_if<int64_t>(&a.value))
+      return {a.name, IntExpr::Constant(*integer)};
+    if (auto* number = std::get_if<double>(&a.value)) return {a.name, NumberExpr{*number, {}}};
+    if (auto* sizes = std::get_if<std::vector<Extent>>(&a.value)) {
+      std::vector<IntExpr> list;
+      for (const Extent& size : *sizes) list.push_back(IntExpr::Constant(size.value()));
+      return {a.name, list};
+    }
+    return {a.name, SwapAxes{}};
+  }
+
+  const EnumeratedNodes& nodes_;
+  std::vector<int>* const numbers_;
+  Pattern pattern_;
+  std::map<int, int> placed_;
+};
+
+// Operands of commutative operators in the order of their texts.
+std::string RefName(const Pattern& pattern, PatternRef ref, const std::vector<int>& names) {
+  if (ref.node < 0) return absl::StrCat("x", names[ref.index]);
+  const PatternNode& node = pattern.nodes[ref.node];
+  std::vector<std::string> operands;
+  for (PatternRef input : node.inputs) operands.push_back(RefName(pattern, input, names));
+  if (node.kind == OpKind::kAdd || node.kind == OpKind::kMul) {
+    std::sort(operands.begin(), operands.end());
+  }
+  // The text of a rule with this node alone has the attributes.
+  Rule attributes;
+  attributes.source.nodes = {{node.kind, node.attributes, {}}};
+  attributes.source.outputs = {PatternRef::Node(0, ref.index)};
+  std::string text = attributes.ToString();
+  for (const std::string& operand : operands) absl::StrAppend(&text, "<", operand, ">");
+  return text;
+}
+
+std::string SideName(const Pattern& pattern, const std::vector<int>& names) {
+  std::string text;
+  for (PatternRef ref : pattern.outputs) absl::StrAppend(&text, RefName(pattern, ref, names), ";");
+  return text;
+}
+
+}  // namespace
+
+std::vector<int> EnumeratedNodes::PartsOf(int tensor) const {
+  std::vector<int> parts;
+  for (int node : tensors[tensor].nodes) {
+    parts.insert(parts.end(), nodes[node].outputs.begin(), nodes[node].outputs.end());
+  }
+  return parts;
+}
+
+std::string EnumeratedNodes::Text(const std::vector<int>& source,
+                                  const std::vector<int>& target) const {
+  Rule rule;
+  std::vector<int> numbers;
+  rule.source = SideBuilder(*this, &numbers).Build(source);
+  rule.target = SideBuilder(*this, &numbers).Build(target);
+  return rule.ToString();
+}
+
+Operator FitToRank(const Operator& op, int rank) {
+  if (op.kind() != OpKind::kTranspose) return op;
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  if (rank >= 2) std::swap(perm[rank - 1], perm[rank - 2]);
+  return Operator(op.kind(), {{"perm", perm}});
+}
+
+std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,
+                                       const std::vector<TensorType>& inputs,
+                                       const std::vector<int>& source,
+                                       const std::vector<int>& target) {
+  for (const bool exchanged : {false, true}) {
+    Candidate candidate;
+    std::vector<int> numbers;
+    candidate.source = SideBuilder(nodes, &numbers).Build(exchanged ? target : source);
+    const size_t used = numbers.size();
+    candidate.target = SideBuilder(nodes, &numbers).Build(exchanged ? source : target);
+    if (numbers.size() != used) continue;
+    // A side that is an input alone and binds nothing else: x -> ..., told apart later.
+    for (int input : numbers) candidate.inputs.push_back(inputs[input]);
+    return candidate;
+  }
+  return std::nullopt;
+}
+
+std::string CanonicalName(const Candidate& candidate) {
+  std::vector<int> names(candidate.inputs.size());
+  std::iota(names.begin(), names.end(), 0);
+  std::string best;
+  do {
+    bool same_types = true;
+    for (size_t i = 0; i < names.size(); ++i) {
+      same_types = same_types && candidate.inputs[i] == candidate.inputs[names[i]];
+    }
+    if (!same_types) continue;
+    const std::string text =
+        absl::StrCat(SideName(candidate.source, names), "=", SideName(candidate.target, names));
+    if (best.empty() || text < best) best = text;
+  } while (std::next_permutation(names.begin(), names.end()));
+  return best;
+}
+
+}  // namespace isomer
