@@ -1,7 +1,9 @@
 #include "tests/optimizer/example_rules.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "pcg/support/check.h"
@@ -162,7 +164,9 @@ RuleSet ExampleRules(const Graph& graph) {
   auto add = [&](Rule rule) {
     rule.proof.verdict = ProofRecord::Verdict::kProved;
     SetId(&rule);
-    ISOMER_CHECK(ValidateRule(rule).ok());
+    const absl::Status valid = ValidateRule(rule);
+    if (!valid.ok()) std::fprintf(stderr, "%s\n", std::string(valid.message()).c_str());
+    ISOMER_CHECK(valid.ok());
     if (ids.insert(rule.id).second) set.rules.push_back(std::move(rule));
   };
   for (int i = 0; i < graph.num_nodes(); ++i) {

@@ -1,0 +1,131 @@
+// isomer-optimize: what is the fastest equal plan?
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "models/load.h"
+#include "models/loss.h"
+#include "optimizer/data_path.h"
+#include "optimizer/machine.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/report.h"
+#include "pcg/support/file.h"
+#include "pcg/support/program.h"
+#include "pcg/support/status_macros.h"
+
+ABSL_FLAG(std::string, machine, "", "a preset (laptop_cpu, summit, dgx_h100) or a machine file");
+ABSL_FLAG(int64_t, nodes, 0, "number of nodes; 0: as the machine file says");
+ABSL_FLAG(int64_t, devices_per_node, 0, "devices of each node; 0: as the machine file says");
+ABSL_FLAG(int64_t, batch_size, 0, "batch size; 0: as the model has it");
+ABSL_FLAG(std::string, mode, "training", "training or inference");
+ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
+ABSL_FLAG(std::string, plan, "", "a baseline instead of a search: data_parallel or megatron");
+ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
+ABSL_FLAG(int64_t, budget, 300, "how many candidates of the substitution search to map");
+ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
+ABSL_FLAG(std::string, out, "", "the plan file to write");
+ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
+ABSL_FLAG(std::string, trace, "", "file for the simulated step as a Chrome/Perfetto trace");
+
+namespace isomer {
+namespace {
+
+absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
+  OptimizeOptions options;
+  const std::string mode = absl::GetFlag(FLAGS_mode);
+  if (mode != "training" && mode != "inference") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mode=", mode, ": there are training and inference"));
+  }
+  const std::string search = absl::GetFlag(FLAGS_search);
+  if (search != "hierarchical") {
+    return absl::InvalidArgumentError(absl::StrCat("--search=", search, ": there is hierarchical"));
+  }
+  options.training = mode == "training";
+  options.plan = absl::GetFlag(FLAGS_plan);
+  if (!options.plan.empty() && options.plan != kDataParallel && options.plan != kMegatron) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--plan=", options.plan, ": there are ", kDataParallel, " and ", kMegatron));
+  }
+  options.search.alpha = absl::GetFlag(FLAGS_alpha);
+  options.search.budget = absl::GetFlag(FLAGS_budget);
+  if (!(options.search.alpha >= 1) || options.search.budget < 1) {
+    return absl::InvalidArgumentError("--alpha must be at least 1 and --budget at least 1");
+  }
+  return options;
+}
+
+absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
+  std::vector<std::string> notes;
+  ISOMER_ASSIGN_OR_RETURN(
+      Model model,
+      LoadAnyModel(spec, {.batch_size = absl::GetFlag(FLAGS_batch_size), .notes = &notes}));
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (int i = 0; i < model.graph.num_nodes(); ++i) {
+    for (const TensorType& type : model.graph.node(i).outputs) {
+      if (!type.IsParallel()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(spec, ": ", model.graph.Label(NodeId{i}),
+                                                     " is parallel already: ", type.ToString()));
+    }
+  }
+  if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  return model;
+}
+
+absl::StatusOr<RuleSet> RulesOfFlags() {
+  const std::string path = absl::GetFlag(FLAGS_rules);
+  return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
+}
+
+absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
+  if (result.fits) {
+    ISOMER_RETURN_IF_ERROR(SavePlan(absl::GetFlag(FLAGS_out), result.plan));
+  }
+  if (const std::string dot = absl::GetFlag(FLAGS_dot); !dot.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(dot, result.plan.graph.ToDot()));
+  }
+  if (const std::string trace = absl::GetFlag(FLAGS_trace); !trace.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteTrace(trace, result.plan, cost));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
+  if (absl::GetFlag(FLAGS_machine).empty() || absl::GetFlag(FLAGS_out).empty()) {
+    return absl::InvalidArgumentError("--machine and --out are needed (see --help)");
+  }
+  ISOMER_ASSIGN_OR_RETURN(const OptimizeOptions options, OptionsOfFlags());
+  ISOMER_ASSIGN_OR_RETURN(Machine machine,
+                          LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
+                                      absl::GetFlag(FLAGS_devices_per_node)));
+  ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
+  const CostModel cost(std::move(machine));
+  const RuleIndex index(rules);
+  ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
+  ISOMER_ASSIGN_OR_RETURN(const std::string report, ReportText(result, rules, cost));
+  std::fputs(report.c_str(), stdout);
+  ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(ReportJson(result, rules, cost)));
+  if (result.fits) return kExitDone;
+  std::fprintf(stderr, "does not fit: the smallest plan found needs %s per device, and %s has %s\n",
+               BytesText(result.plan.predicted_peak_bytes).c_str(),
+               cost.machine().device_name.c_str(), BytesText(cost.machine().memory_bytes).c_str());
+  return kExitNo;
+}
+
+}  // namespace
+}  // namespace isomer
+
+int main(int argc, char** argv) {
+  return isomer::RunProgram(
+      {.name = "isomer-optimize",
+       .purpose = "Finds the fastest equal plan to run a model on a cluster.",
+       .usage = "MODEL --machine=PRESET|FILE --out=FILE",
+       .example = "isomer-optimize models/data/bert_tiny.onnx --machine=dgx_h100 --nodes=2 "
+                  "--devices_per_node=4 --out=bert.plan"},
+      argc, argv, isomer::Run);
+}

@@ -1,0 +1,255 @@
+#include "optimizer/report.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+namespace {
+
+// "layer12/query" -> "layer*/query".
+std::string FoldedName(const std::string& name) {
+  std::string folded;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (!std::isdigit(static_cast<unsigned char>(name[i]))) {
+      folded += name[i];
+    } else if (folded.empty() || folded.back() != '*') {
+      folded += '*';
+    }
+  }
+  return folded;
+}
+
+// Where an axis of the given degree and stride lies on the machine.
+std::string PlaceText(int64_t degree, int64_t stride, const Machine& machine) {
+  const int64_t node = machine.devices_per_node();
+  if (stride >= node) return absl::StrCat("over ", degree, " nodes");
+  if (stride * degree <= node) {
+    return absl::StrCat("over ", degree, " devices of a node");
+  }
+  return absl::StrCat("over ", degree, " devices");
+}
+
+std::string RuleKind(const Rule& rule) {
+  if (!UsesParallelOperators(rule)) return "algebra";
+  return InnerNode(rule.source) < 0 ? "chain" : "split";
+}
+
+struct Row {
+  std::string what, split;
+  int64_t count = 0;
+  double us = 0;  // of compute tasks on the busiest device
+};
+
+// Time of the compute tasks of every node, on the device where they take longest.
+std::vector<double> ComputeUsPerNode(const Plan& plan, const Schedule& schedule,
+                                     const CostModel& cost) {
+  std::vector<std::map<int32_t, double>> per_device(plan.graph.num_nodes());
+  for (const Task& task : schedule.tasks) {
+    if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
+    per_device[task.node.value][task.devices[0]] += TaskUs(cost, schedule, task);
+  }
+  std::vector<double> us(plan.graph.num_nodes(), 0);
+  for (size_t i = 0; i < us.size(); ++i) {
+    for (const auto& [device, time] : per_device[i]) us[i] = std::max(us[i], time);
+  }
+  return us;
+}
+
+absl::StatusOr<std::vector<Row>> Rows(const Plan& plan, const Schedule& schedule,
+                                      const CostModel& cost) {
+  const std::vector<double> node_us = ComputeUsPerNode(plan, schedule, cost);
+  std::vector<Row> rows;
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  for (NodeId id : plan.graph.TopologicalOrder()) {
+    const Node& node = plan.graph.node(id);
+    // What runs at load time has no compute task.
+    if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || node_us[id.value] == 0) continue;
+    ISOMER_ASSIGN_OR_RETURN(std::string split, SplitText(plan, id, cost.machine()));
+    const std::string what =
+        absl::StrCat(FoldedName(node.name), node.name.empty() ? "" : " ", node.op.name());
+    const auto [it, added] = places.try_emplace({what, split}, rows.size());
+    if (added) rows.push_back({what, split});
+    ++rows[it->second].count;
+    rows[it->second].us += node_us[id.value];
+  }
+  return rows;
+}
+
+std::string CommunicationText(const Schedule& schedule, const CostModel& cost) {
+  struct Sum {
+    int64_t count = 0;
+    double us = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const Task& task : schedule.tasks) {
+    if (!IsCommunication(task.kind)) continue;
+    Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
+                                 task.devices.size(), " devices")];
+    ++sum.count;
+    sum.us += TaskUs(cost, schedule, task);
+  }
+  std::string text;
+  for (const auto& [what, sum] : sums) {
+    absl::StrAppendFormat(&text, "  %5d x %-44s %10.1f us each\n", sum.count, what,
+                          sum.us / static_cast<double>(sum.count));
+  }
+  return text.empty() ? "  none\n" : text;
+}
+
+std::string PredictionLine(const std::string& name, const Prediction& p, double plan_us) {
+  const double saves = 100 * (1 - plan_us / p.step_us);
+  return absl::StrFormat(
+      "  %-22s %12.1f us a step  %10s per device  %s\n", name, p.step_us, BytesText(p.peak_bytes),
+      saves >= 0.05 ? absl::StrFormat("(the plan saves %.1f %%)", saves)
+      : saves > -0.05
+          ? "(the plan takes as long)"
+          : absl::StrFormat("(the plan takes %.1f %% longer)", 100 * (plan_us / p.step_us - 1)));
+}
+
+}  // namespace
+
+std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
+  std::map<std::string, RuleUse> uses;
+  for (const DerivationStep& step : plan.steps) {
+    RuleUse& use = uses[step.rule];
+    if (++use.times > 1) continue;
+    use.id = step.rule;
+    if (const Rule* rule = rules.Find(step.rule); rule != nullptr) {
+      use.kind = RuleKind(*rule);
+      use.text = rule->ToString();
+    }
+  }
+  std::vector<RuleUse> sorted;
+  for (auto& [id, use] : uses) sorted.push_back(std::move(use));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const RuleUse& a, const RuleUse& b) { return a.times > b.times; });
+  return sorted;
+}
+
+absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine& machine) {
+  const Node& node = plan.graph.node(id);
+  std::vector<TensorType> operands;
+  for (TensorRef input : node.inputs) operands.push_back(plan.graph.type(input));
+  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(node.op, operands));
+  const Declaration& d = sharding.declaration;
+  const MachineView& view = plan.views[id.value];
+  std::vector<std::string> parts;
+  for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
+    if (sharding.degrees[v] == 1) continue;
+    // The stride of the output coordinate that counts this dim's pieces.
+    int64_t stride = view.strides.back();
+    if (d.dims[v].kind == DimKind::kSum) {
+      for (int w = v + 1; w < static_cast<int>(d.dims.size()); ++w) {
+        if (d.dims[w].kind == DimKind::kSum) stride *= sharding.degrees[w];
+      }
+    } else {
+      for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
+        if (d.LeadOfOutputDim(0, i) == v) stride = view.strides[i];
+      }
+    }
+    parts.push_back(
+        absl::StrCat(d.dims[v].name, " ", PlaceText(sharding.degrees[v], stride, machine)));
+  }
+  if (parts.empty()) return absl::StrCat("whole, on device ", view.start);
+  return absl::StrJoin(parts, ", ");
+}
+
+absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleSet& rules,
+                                       const CostModel& cost) {
+  const Plan& plan = result.plan;
+  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(plan));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(plan, schedule, cost));
+  std::string text = absl::StrFormat(
+      "Plan of %s for %s (%s), from %s\n\n", plan.model.name, cost.machine().ToString(), plan.mode,
+      result.origin == "search" ? "the search" : "the baseline " + result.origin);
+  size_t width = 9;
+  for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
+  const int w = static_cast<int>(width);
+  absl::StrAppendFormat(&text, "%5s  %-*s  %10s  %s\n", "times", w, "operator", "us each",
+                        "what is split, and where");
+  for (const Row& row : rows) {
+    absl::StrAppendFormat(&text, "%5d  %-*s  %10.1f  %s\n", row.count, w, row.what,
+                          row.us / static_cast<double>(row.count), row.split);
+  }
+  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(schedule, cost));
+  absl::StrAppend(&text, "\nRules used\n");
+  for (const RuleUse& use : RulesUsed(plan, rules)) {
+    absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id, use.text);
+  }
+  absl::StrAppendFormat(
+      &text, "\nPredicted (%s)\n  %-22s %12.1f us a step  %10s per device of %s\n",
+      "roofline of the machine file; no profile", "plan", plan.predicted_step_us,
+      BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes));
+  for (const auto& [name, prediction] : result.baselines) {
+    absl::StrAppend(&text, PredictionLine(name, prediction, plan.predicted_step_us));
+  }
+  absl::StrAppend(&text,
+                  PredictionLine("one device alone", result.single_device, plan.predicted_step_us));
+  absl::StrAppendFormat(&text,
+                        "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct; "
+                        "stopped: %s; mappings %s.\n",
+                        result.candidates, result.seconds, result.pieces, result.distinct_pieces,
+                        StopReasonName(result.stop), result.exact_mappings ? "exact" : "bounded");
+  return text;
+}
+
+Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostModel& cost) {
+  const Plan& plan = result.plan;
+  auto prediction_json = [](const Prediction& p) {
+    Json json;
+    json["predicted_step_us"] = p.step_us;
+    json["predicted_peak_bytes"] = p.peak_bytes;
+    return json;
+  };
+  Json json;
+  json["model"] = plan.model.name;
+  json["machine"] = cost.machine().name;
+  json["devices"] = plan.num_devices;
+  json["mode"] = plan.mode;
+  json["operators"] = plan.model.graph.num_nodes();
+  json["plan"] = result.origin;
+  json["fits"] = result.fits;
+  json["predicted_step_us"] = plan.predicted_step_us;
+  json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
+  json["times_from"] = "roofline";
+  json["baselines"] = Json::EmptyObject();
+  for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);
+  json["single_device"] = prediction_json(result.single_device);
+  Json& search = json["search"];
+  search["seconds"] = result.seconds;
+  search["candidates"] = result.candidates;
+  search["stop_reason"] = StopReasonName(result.stop);
+  search["pieces"] = result.pieces;
+  search["distinct_pieces"] = result.distinct_pieces;
+  search["exact_mappings"] = result.exact_mappings;
+  json["steps"] = plan.steps.size();
+  json["rules_used"] = Json::EmptyArray();
+  for (const RuleUse& use : RulesUsed(plan, rules)) {
+    Json entry;
+    entry["id"] = use.id;
+    entry["kind"] = use.kind;
+    entry["times"] = use.times;
+    json["rules_used"].Append(std::move(entry));
+  }
+  return json;
+}
+
+std::string BytesText(int64_t bytes) {
+  if (bytes >= int64_t{1} << 30) {
+    return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
+  }
+  if (bytes >= 1 << 20) {
+    return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  }
+  return absl::StrFormat("%.1f KiB", static_cast<double>(bytes) / (1 << 10));
+}
+
+}  // namespace isomer

@@ -1,0 +1,40 @@
+// The plan as a cluster engineer reads it: what was split, how, where, and what that saves.
+#ifndef ISOMER_OPTIMIZER_REPORT_H_
+#define ISOMER_OPTIMIZER_REPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/optimizer.h"
+#include "pcg/support/json.h"
+
+namespace isomer {
+
+// How often the derivation uses a rule.
+struct RuleUse {
+  std::string id;
+  std::string kind;  // "algebra", "split" (of a call) or "chain" (of parallel operators)
+  std::string text;
+  int64_t times = 0;
+};
+// Most used first.
+std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
+
+// How one call is spread: "b0 over 2 nodes, n over 4 devices of a node"; "on device 0".
+absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine& machine);
+
+// The table and the summary below it. Repeated layers are one row: digits in names that differ
+// between rows are shown as *.
+absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleSet& rules,
+                                       const CostModel& cost);
+
+// The summary for --json.
+Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostModel& cost);
+
+// "1.5 GiB".
+std::string BytesText(int64_t bytes);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_REPORT_H_
