@@ -253,6 +253,15 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
   }
   message->set_predicted_step_us(plan.predicted_step_us);
   message->set_predicted_peak_bytes(plan.predicted_peak_bytes);
+  message->set_seal(plan.seal);
+}
+
+uint64_t SealOf(const Plan& plan) {
+  proto::PlanProto message;
+  ToProto(plan, &message);
+  message.clear_seal();
+  const uint64_t seal = ProtoDigest(message);
+  return seal == 0 ? 1 : seal;
 }
 
 absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
@@ -287,6 +296,7 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   }
   plan.predicted_step_us = message.predicted_step_us();
   plan.predicted_peak_bytes = message.predicted_peak_bytes();
+  plan.seal = message.seal();
   return plan;
 }
 
@@ -307,6 +317,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path) {
 absl::Status SavePlan(const std::string& path, const Plan& plan) {
   proto::PlanProto message;
   ToProto(plan, &message);
+  if (plan.seal == 0) message.set_seal(SealOf(plan));
   return SaveProto(path, "plan", message);
 }
 

@@ -69,12 +69,19 @@ struct Plan {
   std::vector<MachineView> views;  // per node of `graph`
   double predicted_step_us = 0;
   int64_t predicted_peak_bytes = 0;
+  // SealOf the plan when its maker was done with it; 0: not sealed yet.
+  uint64_t seal = 0;
 };
+
+// A digest of all but the seal. A plan whose seal is another was changed after it was made, maybe
+// into one that still runs but is not what was predicted.
+uint64_t SealOf(const Plan& plan);
 
 // Files: kinds "model" and "plan" (docs/file-formats.md); binary, or text when the path ends in
 // .txt or .textproto. Reading validates.
 absl::Status SaveModel(const std::string& path, const Model& model);
 absl::StatusOr<Model> LoadModel(const std::string& path);
+// Seals a plan that is not sealed yet.
 absl::Status SavePlan(const std::string& path, const Plan& plan);
 absl::StatusOr<Plan> LoadPlan(const std::string& path);
 

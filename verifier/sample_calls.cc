@@ -39,7 +39,7 @@ RepresentativeCall Pool(OpKind kind, Sizes padding, int64_t count_include_pad) {
   return Call(kind, std::move(attributes), {{2, 4, 4, 4}});
 }
 
-RepresentativeCall Reduction(OpKind kind, Sizes axes, int64_t keepdims, Sizes shape) {
+RepresentativeCall ReductionCall(OpKind kind, Sizes axes, int64_t keepdims, Sizes shape) {
   return Call(kind, {{"axes", std::move(axes)}, {"keepdims", keepdims}}, {std::move(shape)});
 }
 
@@ -71,10 +71,10 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
     case OpKind::kReduceMean: {
       std::vector<RepresentativeCall> calls;
       for (int64_t keepdims : {0, 1}) {
-        calls.push_back(Reduction(kind, {-1}, keepdims, {4, 6}));
-        calls.push_back(Reduction(kind, {0}, keepdims, {4, 6}));
-        calls.push_back(Reduction(kind, {0, 2}, keepdims, {4, 2, 6}));
-        calls.push_back(Reduction(kind, {2, 3}, keepdims, {4, 2, 2, 6}));
+        calls.push_back(ReductionCall(kind, {-1}, keepdims, {4, 6}));
+        calls.push_back(ReductionCall(kind, {0}, keepdims, {4, 6}));
+        calls.push_back(ReductionCall(kind, {0, 2}, keepdims, {4, 2, 6}));
+        calls.push_back(ReductionCall(kind, {2, 3}, keepdims, {4, 2, 2, 6}));
       }
       return calls;
     }

@@ -1,0 +1,317 @@
+#include "verifier/step_replay.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+absl::Status No(const std::string& why) { return absl::FailedPreconditionError(why); }
+
+class StepReplay {
+ public:
+  StepReplay(const Rule& rule, const DerivationStep& step, Graph* graph)
+      : rule_(rule), step_(step), graph_(graph), attributes_(step.attributes) {}
+
+  absl::Status Run() {
+    ISOMER_RETURN_IF_ERROR(CheckReferences());
+    for (size_t n = 0; n < step_.nodes.size(); ++n) ISOMER_RETURN_IF_ERROR(CheckSourceNode(n));
+    ISOMER_RETURN_IF_ERROR(CheckVariables());
+    for (const Condition& condition : rule_.conditions) {
+      ISOMER_ASSIGN_OR_RETURN(const bool holds, Holds(condition));
+      if (!holds) return No(absl::StrCat("the condition ", condition.ToString(), " does not hold"));
+    }
+    return AddTarget();
+  }
+
+ private:
+  absl::Status CheckReferences() const {
+    if (step_.nodes.size() != rule_.source.nodes.size() ||
+        static_cast<int>(step_.inputs.size()) != rule_.num_inputs) {
+      return No("other numbers of nodes or inputs than the rule's");
+    }
+    std::set<NodeId> distinct;
+    for (NodeId id : step_.nodes) {
+      if (id.value < 0 || id.value >= graph_->num_nodes()) {
+        return No(absl::StrCat("there is no node %", id.value));
+      }
+      if (!distinct.insert(id).second) return No(absl::StrCat("%", id.value, " is matched twice"));
+    }
+    std::vector<int> ranks;
+    for (TensorRef input : step_.inputs) {
+      if (!graph_->Contains(input)) return No(absl::StrCat("there is no tensor %", input.node.value));
+      ranks.push_back(graph_->type(input).rank());
+    }
+    if (std::find(rule_.ranks.begin(), rule_.ranks.end(), ranks) == rule_.ranks.end()) {
+      return No("the rule is not proved for inputs of these ranks");
+    }
+    return absl::OkStatus();
+  }
+
+  TensorRef SourceTensor(PatternRef ref) const {
+    if (ref.node < 0) return step_.inputs[ref.index];
+    return {step_.nodes[ref.node], ref.index};
+  }
+
+  absl::Status CheckSourceNode(size_t n) {
+    const PatternNode& pattern = rule_.source.nodes[n];
+    const Node& node = graph_->node(step_.nodes[n]);
+    if (node.op.kind() != pattern.kind) {
+      return No(absl::StrCat(graph_->Label(step_.nodes[n]), " is not ",
+                             std::string(OpName(pattern.kind))));
+    }
+    std::vector<TensorRef> operands;
+    for (PatternRef ref : pattern.inputs) operands.push_back(SourceTensor(ref));
+    const bool commutes = pattern.kind == OpKind::kAdd || pattern.kind == OpKind::kMul;
+    if (commutes && operands != node.inputs) std::swap(operands[0], operands[1]);
+    if (operands != node.inputs) {
+      return No(absl::StrCat(graph_->Label(step_.nodes[n]), " has other operands"));
+    }
+    for (const AttributePattern& attribute : pattern.attributes) {
+      const AttributeValue* actual = node.op.Find(attribute.name);
+      if (actual == nullptr) return No(absl::StrCat("no attribute ", attribute.name));
+      if (auto* variable = std::get_if<AttributeVariable>(&attribute.value)) {
+        attributes_.emplace(variable->name, *actual);
+      }
+      const int rank = graph_->type(node.inputs[0]).rank();
+      ISOMER_ASSIGN_OR_RETURN(const AttributeValue expected, ValueOf(attribute, rank));
+      if (FromFront(attribute.name, expected, rank) != FromFront(attribute.name, *actual, rank)) {
+        return No(absl::StrCat("attribute ", attribute.name, " of ",
+                               graph_->Label(step_.nodes[n]), " is ", AttributeText(*actual),
+                               ", not ", AttributeText(expected)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Axes from the front, so that -1 and rank - 1 are equal.
+  static AttributeValue FromFront(const std::string& name, const AttributeValue& value, int rank) {
+    const int64_t* axis = std::get_if<int64_t>(&value);
+    if (name != "axis" || axis == nullptr || *axis >= 0) return value;
+    return *axis + rank;
+  }
+
+  absl::Status CheckVariables() const {
+    for (const RuleVariable& variable : rule_.variables) {
+      switch (variable.kind) {
+        case VariableKind::kAxis:
+        case VariableKind::kDegree:
+        case VariableKind::kSize: {
+          auto at = step_.variables.find(variable.name);
+          if (at == step_.variables.end()) return No(absl::StrCat(variable.name, " is not bound"));
+          if ((at->second > 0) == (variable.kind == VariableKind::kAxis)) {
+            return No(absl::StrCat(variable.name, " is ", at->second));
+          }
+          break;
+        }
+        case VariableKind::kNumber:
+          if (!step_.numbers.contains(variable.name)) {
+            return No(absl::StrCat(variable.name, " is not bound"));
+          }
+          break;
+        case VariableKind::kAttribute:
+          if (!attributes_.contains(variable.name)) {
+            return No(absl::StrCat(variable.name, " is not bound"));
+          }
+          break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> Variable(const std::string& name) const {
+    auto at = step_.variables.find(name);
+    if (at == step_.variables.end()) return No(absl::StrCat(name, " is not bound"));
+    return at->second;
+  }
+
+  absl::StatusOr<const Dim*> DimOf(int input, int64_t axis) const {
+    const TensorType& type = graph_->type(step_.inputs[input]);
+    ISOMER_ASSIGN_OR_RETURN(const int i, NormalizeAxis(axis, type.rank()));
+    return &type.dims[i];
+  }
+
+  absl::StatusOr<int64_t> ValueOf(const IntExpr& expr) const {
+    switch (expr.kind) {
+      case IntExpr::Kind::kConstant:
+        return expr.constant;
+      case IntExpr::Kind::kVariable:
+        return Variable(expr.variable);
+      case IntExpr::Kind::kProduct: {
+        ISOMER_ASSIGN_OR_RETURN(const int64_t a, Variable(expr.variable));
+        ISOMER_ASSIGN_OR_RETURN(const int64_t b, Variable(expr.factor));
+        return a * b;
+      }
+      case IntExpr::Kind::kSizeOf:
+        break;
+    }
+    int64_t axis = expr.constant;
+    if (!expr.variable.empty()) {
+      ISOMER_ASSIGN_OR_RETURN(axis, Variable(expr.variable));
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Dim* dim, DimOf(expr.input, axis));
+    return dim->size;
+  }
+
+  absl::StatusOr<AttributeValue> ValueOf(const AttributePattern& attribute, int rank) const {
+    if (auto* expr = std::get_if<IntExpr>(&attribute.value)) {
+      ISOMER_ASSIGN_OR_RETURN(const int64_t value, ValueOf(*expr));
+      return AttributeValue(value);
+    }
+    if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+      double value = number->constant;
+      for (const std::string& name : number->variables) {
+        auto at = step_.numbers.find(name);
+        if (at == step_.numbers.end()) return No(absl::StrCat(name, " is not bound"));
+        value *= at->second;
+      }
+      return AttributeValue(value);
+    }
+    if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
+      std::vector<Extent> sizes;
+      for (const IntExpr& expr : *list) {
+        ISOMER_ASSIGN_OR_RETURN(const int64_t size, ValueOf(expr));
+        sizes.push_back(size);
+      }
+      return AttributeValue(sizes);
+    }
+    if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
+      std::vector<int64_t> perm(rank);
+      std::iota(perm.begin(), perm.end(), 0);
+      ISOMER_ASSIGN_OR_RETURN(const int a, NormalizeAxis(swap->a, rank));
+      ISOMER_ASSIGN_OR_RETURN(const int b, NormalizeAxis(swap->b, rank));
+      std::swap(perm[a], perm[b]);
+      return AttributeValue(perm);
+    }
+    const std::string& name = std::get<AttributeVariable>(attribute.value).name;
+    auto at = attributes_.find(name);
+    if (at == attributes_.end()) return No(absl::StrCat(name, " is not bound"));
+    return at->second;
+  }
+
+  absl::StatusOr<bool> Holds(const Condition& condition) const {
+    switch (condition.kind) {
+      case Condition::Kind::kEqual:
+      case Condition::Kind::kNotEqual:
+      case Condition::Kind::kAtMost: {
+        ISOMER_ASSIGN_OR_RETURN(const int64_t left, ValueOf(condition.left));
+        ISOMER_ASSIGN_OR_RETURN(const int64_t right, ValueOf(condition.right));
+        return condition.kind == Condition::Kind::kEqual      ? left == right
+               : condition.kind == Condition::Kind::kNotEqual ? left != right
+                                                              : left <= right;
+      }
+      case Condition::Kind::kDivides:
+      case Condition::Kind::kUnpartitioned: {
+        ISOMER_ASSIGN_OR_RETURN(const int64_t axis, ValueOf(condition.right));
+        ISOMER_ASSIGN_OR_RETURN(const Dim* dim, DimOf(condition.input, axis));
+        if (condition.kind == Condition::Kind::kUnpartitioned) return dim->degree == 1;
+        ISOMER_ASSIGN_OR_RETURN(const int64_t degree, ValueOf(condition.left));
+        return degree > 0 && dim->size % (dim->degree * degree) == 0;
+      }
+      case Condition::Kind::kSameType:
+        return graph_->type(step_.inputs[condition.input]) ==
+               graph_->type(step_.inputs[condition.input_b]);
+      case Condition::Kind::kNoPartials:
+        return graph_->type(step_.inputs[condition.input]).partials == 1;
+      case Condition::Kind::kSplitsDim:
+        return SplitsDim(condition);
+    }
+    return false;
+  }
+
+  // Some partitionable iteration dim of the call leads exactly the named axes, and has room.
+  absl::StatusOr<bool> SplitsDim(const Condition& condition) const {
+    const PatternNode& pattern = rule_.source.nodes[condition.node];
+    const Node& node = graph_->node(step_.nodes[condition.node]);
+    std::vector<TensorType> types;
+    std::vector<Shape> shapes;
+    for (PatternRef ref : pattern.inputs) {
+      types.push_back(graph_->type(SourceTensor(ref)));
+      shapes.push_back(types.back().GlobalShape());
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(node.op, shapes));
+    ISOMER_ASSIGN_OR_RETURN(const int64_t degree, ValueOf(condition.left));
+    for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
+      if (!d.IsPartitionable(v)) continue;
+      int64_t held = 1;
+      bool exact = true;
+      for (int o = 0; o < d.num_operands(); ++o) {
+        const int rank = types[o].rank();
+        ISOMER_ASSIGN_OR_RETURN(const int named, NamedAxis(condition.operand_axes, o, rank));
+        for (int i = 0; i < rank; ++i) {
+          const bool led = d.LeadOfOperandDim(o, i) == v;
+          exact &= led == (i == named);
+          if (led) held = types[o].dims[i].degree;
+        }
+      }
+      for (int t = 0; t < static_cast<int>(d.outputs.size()); ++t) {
+        const int rank = static_cast<int>(d.outputs[t].size());
+        ISOMER_ASSIGN_OR_RETURN(const int named, NamedAxis(condition.output_axes, t, rank));
+        for (int i = 0; i < rank; ++i) exact &= (d.LeadOfOutputDim(t, i) == v) == (i == named);
+      }
+      if (exact) return degree > 0 && d.dims[v].size.value() % (held * degree) == 0;
+    }
+    return false;
+  }
+
+  // The axis named for tensor t, from the front; -1 if none is.
+  absl::StatusOr<int> NamedAxis(const std::vector<std::optional<IntExpr>>& axes, int t,
+                                int rank) const {
+    if (t >= static_cast<int>(axes.size()) || !axes[t].has_value()) return -1;
+    ISOMER_ASSIGN_OR_RETURN(const int64_t axis, ValueOf(*axes[t]));
+    return NormalizeAxis(axis, rank);
+  }
+
+  absl::Status AddTarget() {
+    const NodeId first_new{graph_->num_nodes()};
+    auto tensor = [&](PatternRef ref) {
+      return ref.node < 0 ? step_.inputs[ref.index]
+                          : TensorRef{{first_new.value + ref.node}, ref.index};
+    };
+    for (const PatternNode& pattern : rule_.target.nodes) {
+      std::vector<TensorRef> operands;
+      for (PatternRef ref : pattern.inputs) {
+        operands.push_back(tensor(ref));
+        if (!graph_->Contains(operands.back())) return No("the target uses an absent output");
+      }
+      Operator op(pattern.kind);
+      for (const AttributePattern& attribute : pattern.attributes) {
+        const int rank = graph_->type(operands[0]).rank();
+        ISOMER_ASSIGN_OR_RETURN(AttributeValue value, ValueOf(attribute, rank));
+        op.Set(attribute.name, FromFront(attribute.name, value, rank));
+      }
+      ISOMER_RETURN_IF_ERROR(graph_->Add(std::move(op), std::move(operands)).status());
+    }
+    for (size_t o = 0; o < rule_.source.outputs.size(); ++o) {
+      const TensorRef from = SourceTensor(rule_.source.outputs[o]);
+      const TensorRef to = tensor(rule_.target.outputs[o]);
+      if (!graph_->Contains(from) || !graph_->Contains(to)) return No("an output is absent");
+      if (graph_->type(from) != graph_->type(to)) {
+        return No(absl::StrCat("output ", o, " is ", graph_->type(from).ToString(), " and becomes ",
+                               graph_->type(to).ToString()));
+      }
+      graph_->ReplaceUses(from, to, first_new);
+    }
+    return absl::OkStatus();
+  }
+
+  const Rule& rule_;
+  const DerivationStep& step_;
+  Graph* graph_;
+  std::map<std::string, AttributeValue> attributes_;
+};
+
+}  // namespace
+
+absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, Graph* graph) {
+  return StepReplay(rule, step, graph).Run();
+}
+
+}  // namespace isomer
