@@ -131,7 +131,7 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// How a rule was proved. `complete`: every lemma used is proved, none only checked.
+// How a rule was proved.
 struct ProofRecord {
   enum class Verdict { kNone, kProved, kRefuted, kUnknown };
   Verdict verdict = Verdict::kNone;

@@ -1,11 +1,13 @@
 #include "verifier/prover.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "verifier/family_proof.h"
 #include "verifier/rule_instance.h"
@@ -35,6 +37,12 @@ std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding
 }
 
 }  // namespace
+
+bool IsComplete(const ProofRecord& record) {
+  return std::none_of(record.lemmas.begin(), record.lemmas.end(), [](const std::string& lemma) {
+    return absl::StartsWith(lemma, kCheckedPrefix);
+  });
+}
 
 class Prover::Impl {
  public:

@@ -285,7 +285,7 @@ class StepReplay {
       for (const AttributePattern& attribute : pattern.attributes) {
         const int rank = graph_->type(operands[0]).rank();
         ISOMER_ASSIGN_OR_RETURN(AttributeValue value, ValueOf(attribute, rank));
-        op.Set(attribute.name, FromFront(attribute.name, value, rank));
+        op.Set(attribute.name, std::move(value));
       }
       ISOMER_RETURN_IF_ERROR(graph_->Add(std::move(op), std::move(operands)).status());
     }

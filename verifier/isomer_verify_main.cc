@@ -1,0 +1,152 @@
+// isomer-verify: proves the rules of a file, checks the certificate of a plan.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "pcg/plan.h"
+#include "pcg/support/json.h"
+#include "pcg/support/program.h"
+#include "pcg/support/status_macros.h"
+#include "rules/rule.h"
+#include "verifier/judge_rules.h"
+#include "verifier/plan_checker.h"
+#include "verifier/prover.h"
+
+ABSL_FLAG(int, jobs, 0, "processes that prove; 0: one for each processor");
+ABSL_FLAG(std::string, rules, "", "of a plan: the rules it was made with; none: the shipped ones");
+ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
+ABSL_FLAG(std::string, counterexample_dir, "",
+          "write each refuted rule's two sides here as models, with the inputs at which they differ");
+
+namespace isomer {
+namespace {
+
+const char* VerdictName(ProofRecord::Verdict verdict) {
+  switch (verdict) {
+    case ProofRecord::Verdict::kProved:
+      return "proved";
+    case ProofRecord::Verdict::kRefuted:
+      return "refuted";
+    case ProofRecord::Verdict::kUnknown:
+    case ProofRecord::Verdict::kNone:
+      break;
+  }
+  return "unknown";
+}
+
+Json RuleSummary(const Rule& rule, const ProofRecord& record) {
+  Json json;
+  json["id"] = rule.id;
+  json["rule"] = rule.ToString();
+  json["verdict"] = VerdictName(record.verdict);
+  json["conditions"] = Json::EmptyArray();
+  for (const Condition& condition : rule.conditions) {
+    json["conditions"].Append(condition.ToString());
+  }
+  json["lemmas"] = Json(record.lemmas);
+  json["seconds"] = record.seconds;
+  json["counterexample"] =
+      record.verdict == ProofRecord::Verdict::kRefuted ? Json(record.note) : Json();
+  if (record.verdict == ProofRecord::Verdict::kUnknown) json["reason"] = record.note;
+  return json;
+}
+
+absl::StatusOr<int> VerifyRules(const std::string& path) {
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(path));
+  const std::string directory = absl::GetFlag(FLAGS_counterexample_dir);
+  if (!directory.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error) return absl::InvalidArgumentError(directory + ": " + error.message());
+  }
+  int jobs = absl::GetFlag(FLAGS_jobs);
+  if (jobs <= 0) jobs = static_cast<int>(std::thread::hardware_concurrency());
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<ProofRecord> records,
+                          JudgeRules(rules.rules, jobs, directory));
+  int proved = 0, checked = 0, refuted = 0, unknown = 0;
+  Json summary;
+  Json list = Json::EmptyArray();
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Rule& rule = rules.rules[i];
+    const ProofRecord& record = records[i];
+    list.Append(RuleSummary(rule, record));
+    if (record.verdict == ProofRecord::Verdict::kProved) {
+      ++proved;
+      checked += !IsComplete(record);
+      continue;
+    }
+    const bool is_refuted = record.verdict == ProofRecord::Verdict::kRefuted;
+    ++(is_refuted ? refuted : unknown);
+    std::printf("%s %s: %s\n    %s\n", is_refuted ? "refuted" : "unknown", rule.id.c_str(),
+                rule.ToString().c_str(), record.note.c_str());
+  }
+  summary["proved"] = proved;
+  summary["proved_from_checked_lemmas"] = checked;
+  summary["refuted"] = refuted;
+  summary["unknown"] = unknown;
+  summary["rules"] = list;
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  std::printf("%d rules: %d proved (%d from lemmas that are only checked), %d refuted, %d unknown\n",
+              static_cast<int>(records.size()), proved, checked, refuted, unknown);
+  return refuted + unknown == 0 ? kExitDone : kExitNo;
+}
+
+// rules/default.rules of the installation, or of the source tree that the program was built in.
+std::string ShippedRules() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (std::filesystem::path folder = program.parent_path(); !error && folder.has_relative_path();
+       folder = folder.parent_path()) {
+    for (const char* name : {"share/isomer/rules/default.rules", "rules/default.rules"}) {
+      if (std::filesystem::exists(folder / name)) return (folder / name).string();
+    }
+  }
+  return "rules/default.rules";
+}
+
+absl::StatusOr<int> VerifyPlan(const std::string& path) {
+  ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path));
+  const std::string rules_path =
+      absl::GetFlag(FLAGS_rules).empty() ? ShippedRules() : absl::GetFlag(FLAGS_rules);
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(rules_path));
+  Prover prover;
+  const absl::Status verdict =
+      CheckPlan(plan, rules, absl::GetFlag(FLAGS_reprove) ? &prover : nullptr);
+  Json summary;
+  summary["plan"] = path;
+  summary["accepted"] = verdict.ok();
+  summary["steps"] = plan.steps.size();
+  summary["reason"] = verdict.ok() ? Json() : Json(verdict.message());
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  if (verdict.ok()) {
+    std::printf("accepted %s: %d steps, %d nodes on %d devices\n", path.c_str(),
+                static_cast<int>(plan.steps.size()), plan.graph.num_nodes(),
+                static_cast<int>(plan.num_devices));
+    return kExitDone;
+  }
+  std::printf("refused %s: %s\n", path.c_str(), std::string(verdict.message()).c_str());
+  return kExitNo;
+}
+
+absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 2 && arguments[0] == "rules") return VerifyRules(arguments[1]);
+  if (arguments.size() == 2 && arguments[0] == "plan") return VerifyPlan(arguments[1]);
+  return absl::InvalidArgumentError("expected 'rules FILE' or 'plan FILE' (see --help)");
+}
+
+}  // namespace
+}  // namespace isomer
+
+int main(int argc, char** argv) {
+  return isomer::RunProgram(
+      {.name = "isomer-verify",
+       .purpose = "Proves the rules of a file, or checks that a plan is equal to its model.",
+       .usage = "rules FILE [--jobs=N] | plan FILE [--rules=FILE] [--reprove]",
+       .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
+      argc, argv, isomer::Run);
+}
