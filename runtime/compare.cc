@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,20 @@ absl::StatusOr<StepValues> ReferenceStep(const Model& model, const HostValues& w
     step.gradients[graph.node(id).name] = std::move(gradient[0]);
   }
   return step;
+}
+
+absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& weights,
+                                          const HostValues& inputs, bool training,
+                                          Backend* backend) {
+  const ScheduleOptions options{
+      .training = training, .loss = model.loss, .keep_gradients = training};
+  ISOMER_ASSIGN_OR_RETURN(Schedule schedule,
+                          LowerGraph(model.graph, SequentialViews(model.graph), options));
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
+                          Job::Start(model.graph, std::move(schedule), backend));
+  ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
+  ISOMER_RETURN_IF_ERROR(training ? job->TrainStep(inputs, 0) : job->Evaluate(inputs));
+  return ValuesOfLastStep(model, job.get(), training);
 }
 
 absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool training) {

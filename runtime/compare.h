@@ -20,6 +20,11 @@ struct StepValues {
 // What the unoptimised model computes, by the reference evaluator in double.
 absl::StatusOr<StepValues> ReferenceStep(const Model& model, const HostValues& weights,
                                          const HostValues& inputs, bool training);
+// The same by the kernels of a backend on one device: for models on which the evaluator is too
+// slow.
+absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& weights,
+                                          const HostValues& inputs, bool training,
+                                          Backend* backend);
 // What the job computed in its last step.
 absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool training);
 

@@ -26,6 +26,7 @@
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/compare.h"
+#include "runtime/feeder.h"
 #include "runtime/job.h"
 #include "runtime/statistics.h"
 
@@ -55,35 +56,30 @@ namespace isomer {
 namespace {
 
 constexpr double kTolerance = 1e-4;
+// --check takes the reference evaluator, in double, for steps of so many FLOPs (about half a
+// minute), else the backend's own kernels on one device.
+constexpr double kMostEvaluatorFlops = 2e9;
 constexpr int64_t kMaxDevices = 256;
 
-// What is to be run. A model runs as a plan for one device would.
-struct Workload {
-  Plan plan;
-  bool training() const { return plan.mode == "training"; }
-};
-
-absl::StatusOr<Workload> LoadWorkload(const std::string& spec) {
-  Workload work;
+// What is to be run. A model becomes a plan for one device.
+absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec) {
   if (!absl::StartsWith(spec, "zoo:")) {
     ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
-    if (DeclaredKind(contents) == "plan") {
-      ISOMER_ASSIGN_OR_RETURN(work.plan, LoadPlan(spec));
-      return work;
-    }
+    if (DeclaredKind(contents) == "plan") return LoadPlan(spec);
   }
+  Plan plan;
   LoadOptions options;
   options.batch_size = absl::GetFlag(FLAGS_batch_size);
-  ISOMER_ASSIGN_OR_RETURN(work.plan.model, LoadAnyModel(spec, options));
-  work.plan.mode = absl::GetFlag(FLAGS_mode);
-  if (work.plan.mode != "training" && work.plan.mode != "inference") {
+  ISOMER_ASSIGN_OR_RETURN(plan.model, LoadAnyModel(spec, options));
+  plan.mode = absl::GetFlag(FLAGS_mode);
+  if (plan.mode != "training" && plan.mode != "inference") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--mode=", work.plan.mode, ": training or inference is expected"));
+        absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
   }
-  if (work.training()) ISOMER_RETURN_IF_ERROR(AttachLoss(&work.plan.model, "auto"));
-  work.plan.graph = work.plan.model.graph;
-  work.plan.views = SequentialViews(work.plan.graph);
-  return work;
+  if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
+  plan.graph = plan.model.graph;
+  plan.views = SequentialViews(plan.graph);
+  return plan;
 }
 
 absl::Status CheckFlags(Plan* plan) {
@@ -111,131 +107,45 @@ absl::Status CheckFlags(Plan* plan) {
   return absl::OkStatus();
 }
 
-// Where the inputs of a step come from: rows of a data set, or the seed.
-class Feeder {
- public:
-  static absl::StatusOr<Feeder> Make(const Model& model);
-
-  bool has_data() const { return split_.train.num_rows() > 0; }
-  int64_t batches_per_epoch() const { return split_.train.num_rows() / batch_; }
-  HostValues Batch(int64_t step) const {
-    if (!has_data()) return RandomInputs(*graph_, absl::GetFlag(FLAGS_seed) + step);
-    return Rows(split_.train, step % batches_per_epoch() * batch_);
-  }
-  // The part of the test rows that the model's first output classifies as their label says.
-  absl::StatusOr<double> TestAccuracy(Job* job) const;
-
- private:
-  absl::Status FindInputs(const Model& model);
-  // `batch_` rows from `first` on; beyond the last they begin again.
-  HostValues Rows(const Dataset& data, int64_t first) const;
-
-  const Graph* graph_ = nullptr;
-  TrainTest split_;
-  int64_t batch_ = 1;
-  HostValues others_;  // inputs that the data set has no values for
-  std::string features_, labels_, logits_;
-  std::vector<int64_t> features_shape_, labels_shape_;
-};
-
-absl::Status Feeder::FindInputs(const Model& model) {
-  const std::string& file = absl::GetFlag(FLAGS_data);
-  for (int id = 0; id < model.graph.num_nodes(); ++id) {
-    const Node& node = model.graph.node(id);
-    if (node.op.kind() != OpKind::kInput || node.outputs[0].rank() == 0) continue;
-    const bool is_float = node.outputs[0].dtype == DataType::kFloat32;
-    std::string& name = is_float ? features_ : labels_;
-    if (!name.empty()) continue;
-    name = node.name;
-    (is_float ? features_shape_ : labels_shape_) = node.outputs[0].Sizes();
-  }
-  if (features_.empty() || labels_.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": the model needs a float input and an integer one for labels"));
-  }
-  batch_ = features_shape_[0];
-  int64_t per_row = 1;
-  for (size_t i = 1; i < features_shape_.size(); ++i) per_row *= features_shape_[i];
-  if (per_row != split_.train.num_features) {
-    return absl::InvalidArgumentError(absl::StrCat(file, ": rows of ", split_.train.num_features,
-                                                   " features; input '", features_, "' takes ",
-                                                   per_row));
-  }
-  if (labels_shape_ != std::vector<int64_t>{batch_}) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": input '", labels_, "' does not take one label per row"));
-  }
-  if (split_.train.num_rows() < batch_) {
-    return absl::InvalidArgumentError(absl::StrCat(file, ": ", split_.train.num_rows(),
-                                                   " training rows are fewer than one batch of ",
-                                                   batch_));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Feeder> Feeder::Make(const Model& model) {
-  Feeder feeder;
-  feeder.graph_ = &model.graph;
-  const std::string file = absl::GetFlag(FLAGS_data);
-  if (file.empty()) return feeder;
-  ISOMER_ASSIGN_OR_RETURN(const Dataset data, ReadCsv(file, absl::GetFlag(FLAGS_data_scale)));
+absl::StatusOr<TrainTest> SplitRows(const Dataset& data) {
   const std::string split = absl::GetFlag(FLAGS_test_split);
+  if (split == "every_fifth") return SplitEveryFifth(data);
   absl::string_view tail = split;
   int64_t test_rows = 0;
-  if (split == "every_fifth") {
-    feeder.split_ = SplitEveryFifth(data);
-  } else if (absl::ConsumePrefix(&tail, "tail:") && absl::SimpleAtoi(tail, &test_rows) &&
-             test_rows >= 0 && test_rows <= data.num_rows()) {
-    feeder.split_ = SplitTail(data, test_rows);
-  } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--test_split=", split, ": every_fifth is expected, or tail:N with N rows or fewer"));
+  if (absl::ConsumePrefix(&tail, "tail:") && absl::SimpleAtoi(tail, &test_rows) && test_rows >= 0 &&
+      test_rows <= data.num_rows()) {
+    return SplitTail(data, test_rows);
   }
-  ISOMER_RETURN_IF_ERROR(feeder.FindInputs(model));
-  feeder.others_ = RandomInputs(model.graph, absl::GetFlag(FLAGS_seed));
-  feeder.logits_ = model.graph.outputs()[0].name;
-  return feeder;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--test_split=", split, ": every_fifth is expected, or tail:N with N rows or fewer"));
 }
 
-HostValues Feeder::Rows(const Dataset& data, int64_t first) const {
-  HostValues inputs = others_;
-  Array<double> features(features_shape_), labels(labels_shape_);
-  for (int64_t b = 0; b < batch_; ++b) {
-    const int64_t row = (first + b) % data.num_rows();
-    std::copy(data.row(row).begin(), data.row(row).end(),
-              features.data.begin() + b * data.num_features);
-    labels.data[b] = static_cast<double>(data.labels[row]);
-  }
-  inputs[features_] = std::move(features);
-  inputs[labels_] = std::move(labels);
-  return inputs;
+LabelledRows RowsOf(const Dataset& data) {
+  return {.num_features = data.num_features, .features = data.features, .labels = data.labels};
 }
 
-absl::StatusOr<double> Feeder::TestAccuracy(Job* job) const {
-  int64_t right = 0;
-  const int64_t rows = split_.test.num_rows();
-  for (int64_t first = 0; first < rows; first += batch_) {
-    ISOMER_RETURN_IF_ERROR(job->Evaluate(Rows(split_.test, first)));
-    ISOMER_ASSIGN_OR_RETURN(const Array<double> logits, job->Output(logits_));
-    if (logits.shape.size() != 2 || logits.shape[0] != batch_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("output '", logits_, "' does not classify: it is not [", batch_, ", n]"));
-    }
-    const int64_t classes = logits.shape[1];
-    for (int64_t b = 0; b < batch_ && first + b < rows; ++b) {
-      const auto line = logits.data.begin() + b * classes;
-      right += std::max_element(line, line + classes) - line == split_.test.labels[first + b];
-    }
-  }
-  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(rows, 1));
+// `rows` receives the data set that the feeder reads from.
+absl::StatusOr<Feeder> MakeFeeder(const Graph& graph, TrainTest* rows) {
+  const std::string file = absl::GetFlag(FLAGS_data);
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  if (file.empty()) return Feeder(graph, seed);
+  ISOMER_ASSIGN_OR_RETURN(const Dataset data, ReadCsv(file, absl::GetFlag(FLAGS_data_scale)));
+  ISOMER_ASSIGN_OR_RETURN(*rows, SplitRows(data));
+  return Feeder::OverRows(graph, seed, file, RowsOf(rows->train), RowsOf(rows->test));
 }
 
 // The first step again, on one device and without the optimiser's work.
 absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
-                                    const HostValues& inputs, Job* job, Json* summary) {
+                                    const HostValues& inputs, Backend* backend, Job* job,
+                                    Json* summary) {
   const bool training = plan.mode == "training";
+  double flops = 0;
+  for (const Task& task : job->schedule().tasks) flops += task.flops;
+  const bool evaluator = flops <= kMostEvaluatorFlops;
   ISOMER_ASSIGN_OR_RETURN(const StepValues expected,
-                          ReferenceStep(plan.model, weights, inputs, training));
+                          evaluator
+                              ? ReferenceStep(plan.model, weights, inputs, training)
+                              : SequentialStep(plan.model, weights, inputs, training, backend));
   ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfLastStep(plan.model, job, training));
   const Comparison comparison = Compare(expected, actual);
   const bool agrees = comparison.max_rel_error <= kTolerance;
@@ -243,6 +153,7 @@ absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
   check["max_rel_error"] = comparison.max_rel_error;
   check["worst"] = comparison.worst;
   check["tolerance"] = kTolerance;
+  check["reference"] = evaluator ? "evaluator" : "backend";
   for (const auto& [name, error] : comparison.outputs) check["outputs"][name] = error;
   for (const auto& [name, error] : comparison.gradients) check["gradients"][name] = error;
   absl::PrintF("check: %d outputs and %d gradients, largest relative error %.2g (%s): %s\n",
@@ -253,8 +164,8 @@ absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
 
 class Runner {
  public:
-  Runner(const Plan& plan, const Feeder& feeder, Job* job)
-      : plan_(plan), feeder_(feeder), job_(*job) {}
+  Runner(const Plan& plan, const Feeder& feeder, Backend* backend, Job* job)
+      : plan_(plan), feeder_(feeder), backend_(backend), job_(*job) {}
 
   absl::Status Run(const HostValues& weights, Json* summary);
   // What --check found; true without it.
@@ -266,6 +177,7 @@ class Runner {
 
   const Plan& plan_;
   const Feeder& feeder_;
+  Backend* backend_;
   Job& job_;
   std::vector<double> step_us_, losses_;
   bool agrees_ = true;
@@ -301,7 +213,7 @@ absl::Status Runner::EndEpoch(int64_t epoch, Json* summary) {
 }
 
 absl::Status Runner::Run(const HostValues& weights, Json* summary) {
-  const bool epochs = feeder_.has_data() && !plan_.model.loss.empty();
+  const bool epochs = feeder_.has_rows() && !plan_.model.loss.empty();
   int64_t steps = absl::GetFlag(FLAGS_steps);
   if (steps == 0) {
     const int64_t passes = absl::GetFlag(FLAGS_epochs);
@@ -318,7 +230,8 @@ absl::Status Runner::Run(const HostValues& weights, Json* summary) {
       ISOMER_RETURN_IF_ERROR(WriteFileAtomically(absl::GetFlag(FLAGS_trace), job_.ChromeTrace()));
     }
     if (step == 0 && absl::GetFlag(FLAGS_check)) {
-      ISOMER_ASSIGN_OR_RETURN(agrees_, CheckFirstStep(plan_, weights, inputs, &job_, summary));
+      ISOMER_ASSIGN_OR_RETURN(agrees_,
+                              CheckFirstStep(plan_, weights, inputs, backend_, &job_, summary));
     }
     if (epochs && (step + 1) % feeder_.batches_per_epoch() == 0) {
       ISOMER_RETURN_IF_ERROR(EndEpoch((step + 1) / feeder_.batches_per_epoch(), summary));
@@ -354,10 +267,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
-  ISOMER_ASSIGN_OR_RETURN(Workload work, LoadWorkload(arguments[0]));
-  Plan& plan = work.plan;
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(arguments[0]));
   ISOMER_RETURN_IF_ERROR(CheckFlags(&plan));
-  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, Feeder::Make(plan.model));
+  TrainTest rows;
+  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
   ISOMER_ASSIGN_OR_RETURN(Schedule schedule, LowerPlan(plan, absl::GetFlag(FLAGS_check)));
   if (absl::GetFlag(FLAGS_print_schedule)) {
     std::fputs(schedule.ToString(plan.graph).c_str(), stdout);
@@ -374,7 +287,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
                           Job::Start(plan.graph, std::move(schedule), backend.get()));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
-  Runner runner(plan, feeder, job.get());
+  Runner runner(plan, feeder, backend.get(), job.get());
   ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
   ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, job.get()));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));

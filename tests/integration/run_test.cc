@@ -1,0 +1,209 @@
+// isomer-run as a user runs it: training, checking, its summary.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <regex>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "models/load.h"
+#include "models/loss.h"
+#include "pcg/parallel_operator.h"
+#include "pcg/plan.h"
+#include "pcg/support/file.h"
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+MachineView RowMajorView(const TensorType& type) {
+  MachineView view;
+  view.strides.assign(type.rank() + 2, 0);
+  int64_t stride = 1;
+  auto next = [&stride](int64_t degree) {
+    const int64_t own = degree == 1 ? 0 : stride;
+    stride *= degree;
+    return own;
+  };
+  view.strides[type.rank() + 1] = next(type.partials);
+  view.strides[type.rank()] = next(type.copies);
+  for (int i = type.rank() - 1; i >= 0; --i) view.strides[i] = next(type.dims[i].degree);
+  return view;
+}
+
+// Every input in `degree` parts along its samples, every weight in as many copies.
+Plan DataParallelPlan(const Model& model, int64_t degree) {
+  Plan plan;
+  plan.model = model;
+  plan.num_devices = degree;
+  std::map<TensorRef, TensorRef> placed;
+  for (NodeId id : model.graph.TopologicalOrder()) {
+    const Node& node = model.graph.node(id);
+    absl::StatusOr<NodeId> added;
+    if (IsLeaf(node.op.kind())) {
+      const bool input = node.op.kind() == OpKind::kInput;
+      const TensorRef leaf = input ? plan.graph.AddInput(node.name, node.outputs[0])
+                                   : plan.graph.AddWeight(node.name, node.outputs[0]);
+      added = plan.graph.Add(input ? Partition(0, degree) : Replicate(degree), {leaf});
+    } else {
+      std::vector<TensorRef> inputs;
+      for (TensorRef operand : node.inputs) inputs.push_back(placed.at(operand));
+      added = plan.graph.Add(node.op, inputs);
+    }
+    EXPECT_TRUE(added.ok()) << added.status();
+    for (size_t t = 0; t < node.outputs.size(); ++t) {
+      placed[{id, static_cast<int32_t>(t)}] = {*added, static_cast<int32_t>(t)};
+    }
+  }
+  for (const Graph::NamedOutput& output : model.graph.outputs()) {
+    TensorRef tensor = placed.at(output.tensor);
+    if (output.name == model.loss) tensor = *plan.graph.AddOp(Reduce(degree), {tensor});
+    plan.graph.AddOutput(output.name, tensor);
+  }
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    plan.views.push_back(RowMajorView(plan.graph.node(id).outputs[0]));
+  }
+  return plan;
+}
+
+Model Digits() {
+  absl::StatusOr<Model> model = LoadAnyModel(SourceFile("models/data/digits_cnn.onnx"));
+  EXPECT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(AttachLoss(&*model, "auto"), absl::OkStatus());
+  return *std::move(model);
+}
+
+std::vector<std::string> OnDigits(const std::string& what,
+                                  const std::vector<std::string>& flags = {}) {
+  std::vector<std::string> arguments = {
+      what, absl::StrCat("--data=", SourceFile("models/data/digits.csv")), "--data_scale=0.0625",
+      absl::StrCat("--json=", ScratchFile("run.json"))};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return arguments;
+}
+
+// The numbers of "key": [..] or of "key": number.
+std::vector<double> Numbers(const std::string& json, const std::string& key) {
+  std::vector<double> numbers;
+  size_t at = json.find(absl::StrCat("\"", key, "\":"));
+  if (at == std::string::npos) return numbers;
+  at += key.size() + 3;
+  const size_t open = json.find_first_not_of(' ', at);
+  const bool list = json[open] == '[';
+  const std::string text = list ? json.substr(open + 1, json.find(']', open) - open - 1)
+                                : json.substr(open, json.find_first_of(",\n}", open) - open);
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    double value;
+    if (absl::SimpleAtod(part, &value)) numbers.push_back(value);
+  }
+  return numbers;
+}
+
+TEST(RunDigits, LossesOfOneTwoAndFourDevicesAgreeAtEveryStep) {
+  const Model model = Digits();
+  std::map<int64_t, std::vector<double>> losses;
+  for (int64_t devices : {1, 2, 4}) {
+    const std::string file = ScratchFile("digits.plan");
+    ASSERT_EQ(SavePlan(file, DataParallelPlan(model, devices)), absl::OkStatus());
+    const ProgramResult result = RunBinary("isomer-run", OnDigits(file, {"--epochs=2"}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    losses[devices] = Numbers(*ReadFile(ScratchFile("run.json")), "loss");
+    ASSERT_EQ(losses[devices].size(), 2u * (1438 / 64));
+  }
+  for (int64_t devices : {2, 4}) {
+    for (size_t step = 0; step < losses[1].size(); ++step) {
+      const double expected = losses[1][step];
+      EXPECT_NEAR(losses[devices][step], expected, 1e-3 * expected)
+          << devices << " devices, step " << step;
+    }
+  }
+  EXPECT_LT(losses[1].back(), 0.5 * losses[1].front());
+}
+
+TEST(RunDigits, ReachesTestAccuracyOnFourDevices) {
+  const std::string file = ScratchFile("digits.plan");
+  ASSERT_EQ(SavePlan(file, DataParallelPlan(Digits(), 4)), absl::OkStatus());
+  const ProgramResult result = RunBinary(
+      "isomer-run", OnDigits(file, {"--epochs=12", "--out=" + ScratchFile("trained.model")}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("epoch 12:"));
+  const std::string json = *ReadFile(ScratchFile("run.json"));
+  const std::vector<double> accuracy = Numbers(json, "test_accuracy");
+  ASSERT_EQ(accuracy.size(), 1u) << json;
+  EXPECT_GE(accuracy[0], 0.95);
+  // The trained weights continue where they stopped.
+  const ProgramResult again =
+      RunBinary("isomer-run", OnDigits(ScratchFile("trained.model"), {"--steps=1"}));
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_LT(Numbers(*ReadFile(ScratchFile("run.json")), "loss")[0], 0.2);
+}
+
+TEST(RunCheck, EncoderAgreesWithTheReference) {
+  const ProgramResult result =
+      RunBinary("isomer-run", {SourceFile("models/data/bert_tiny.onnx"), "--steps=2", "--check",
+                               absl::StrCat("--json=", ScratchFile("run.json"))});
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  const std::string json = *ReadFile(ScratchFile("run.json"));
+  const std::vector<double> error = Numbers(json, "max_rel_error");
+  ASSERT_EQ(error.size(), 1u) << json;
+  EXPECT_LE(error[0], 1e-5);
+  EXPECT_EQ(Numbers(json, "steps"), std::vector<double>{2});
+  for (const char* key : {"median", "min", "max"}) {
+    EXPECT_EQ(Numbers(json, key).size(), 1u) << key;
+  }
+}
+
+TEST(RunInference, GivesNoLossAndNoUpdates) {
+  const ProgramResult result =
+      RunBinary("isomer-run", {SourceFile("models/data/bert_tiny.onnx"), "--steps=2", "--check",
+                               "--mode=inference", "--print_schedule"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("check: 1 outputs and 0 gradients"));
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("backward")));
+}
+
+TEST(RunTrace, WritesOneEventPerTask) {
+  const ProgramResult result =
+      RunBinary("isomer-run", {SourceFile("models/data/bert_tiny.onnx"), "--steps=2",
+                               absl::StrCat("--trace=", ScratchFile("trace.json"))});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string trace = *ReadFile(ScratchFile("trace.json"));
+  EXPECT_THAT(trace, HasSubstr("compute_gradient"));
+  EXPECT_THAT(trace, HasSubstr("\"ph\": \"X\""));
+}
+
+struct BadFlag {
+  const char* name;
+  std::vector<std::string> flags;
+  const char* message;
+};
+
+class RunBadFlag : public testing::TestWithParam<BadFlag> {};
+
+TEST_P(RunBadFlag, IsOneLineAndExitCode2) {
+  const ProgramResult result = RunBinary(
+      "isomer-run", OnDigits(SourceFile("models/data/digits_cnn.onnx"), GetParam().flags));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr(GetParam().message));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RunBadFlag,
+    testing::Values(BadFlag{"NoCuda", {"--backend=cuda"}, "this build has no cuda backend"},
+                    BadFlag{"NoSuchBackend", {"--backend=tpu"}, "cpu and cuda"},
+                    BadFlag{"NoSuchCommunicator", {"--communicator=mpi"}, "threads"},
+                    BadFlag{"NoSuchSplit", {"--test_split=half"}, "every_fifth is expected"},
+                    BadFlag{"NoSuchMode", {"--mode=sleeping"}, "training or inference"},
+                    BadFlag{"NegativeSteps", {"--steps=-1"}, "must not be negative"},
+                    BadFlag{"NoData", {"--data=nowhere.csv"}, "nowhere.csv"},
+                    BadFlag{"TooFewRows", {"--test_split=tail:1797"}, "fewer than one batch"}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace isomer
