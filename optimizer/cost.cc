@@ -6,8 +6,8 @@
 
 namespace isomer {
 
-CostModel::CostModel(Machine machine)
-    : machine_(std::move(machine)), num_devices_(machine_.num_devices()) {
+CostModel::CostModel(Machine machine, const Profile* profile)
+    : machine_(std::move(machine)), profile_(profile), num_devices_(machine_.num_devices()) {
   levels_.assign(num_devices_ * num_devices_, -1);
   for (int64_t a = 0; a < num_devices_; ++a) {
     for (int64_t b = 0; b < num_devices_; ++b) {
@@ -23,6 +23,15 @@ CostModel::CostModel(Machine machine)
 double CostModel::ComputeUs(double flops, int64_t bytes) const {
   return machine_.launch_us + std::max(flops / machine_.flops_per_us,
                                        static_cast<double>(bytes) / machine_.memory_bytes_per_us);
+}
+
+double CostModel::CallUs(const Operator& op, absl::Span<const TensorType> operands, bool gradient,
+                         const Work& work) const {
+  if (profile_ != nullptr) {
+    const KernelTime* measured = profile_->Find(op, operands, gradient);
+    if (measured != nullptr) return measured->median_us;
+  }
+  return ComputeUs(work.flops, work.bytes);
 }
 
 double CostModel::CollectiveUs(Collective kind, int64_t bytes,

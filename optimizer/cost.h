@@ -16,6 +16,9 @@
 
 #include "absl/types/span.h"
 #include "optimizer/machine.h"
+#include "pcg/operator.h"
+#include "pcg/profile.h"
+#include "pcg/tensor_type.h"
 #include "pcg/work.h"
 
 namespace isomer {
@@ -24,11 +27,16 @@ enum class Collective { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
 
 class CostModel {
  public:
-  explicit CostModel(Machine machine);
+  // `profile` may be null, and must outlive this.
+  explicit CostModel(Machine machine, const Profile* profile = nullptr);
   const Machine& machine() const { return machine_; }
+  const Profile* profile() const { return profile_; }
 
+  // The roofline.
   double ComputeUs(double flops, int64_t bytes) const;
-  double ComputeUs(const Work& work) const { return ComputeUs(work.flops, work.bytes); }
+  // One task of a call on operands of these types, or its gradient.
+  double CallUs(const Operator& op, absl::Span<const TensorType> operands, bool gradient,
+                const Work& work) const;
   // SGD on a stored tensor: reads parameter and gradient, writes the parameter.
   double UpdateUs(int64_t bytes) const { return ComputeUs(0, 3 * bytes); }
   // `bytes`: all-reduce: of the buffer; all-gather: of the result; reduce-scatter and all-to-all:
@@ -41,6 +49,7 @@ class CostModel {
 
  private:
   Machine machine_;
+  const Profile* profile_;
   int64_t num_devices_;
   std::vector<int8_t> levels_;  // per pair of devices
 };

@@ -11,6 +11,7 @@
 #include "optimizer/machine.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/report.h"
+#include "pcg/profile.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
@@ -23,6 +24,7 @@ ABSL_FLAG(std::string, mode, "training", "training or inference");
 ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
 ABSL_FLAG(std::string, plan, "", "a baseline instead of a search: data_parallel or megatron");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
+ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
 ABSL_FLAG(int64_t, budget, 300, "how many candidates of the substitution search to map");
 ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
 ABSL_FLAG(std::string, out, "", "the plan file to write");
@@ -103,7 +105,12 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
                                       absl::GetFlag(FLAGS_devices_per_node)));
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
-  const CostModel cost(std::move(machine));
+  Profile profile;
+  const std::string profile_path = absl::GetFlag(FLAGS_profile);
+  if (!profile_path.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(profile, LoadProfile(profile_path));
+  }
+  const CostModel cost(std::move(machine), profile_path.empty() ? nullptr : &profile);
   const RuleIndex index(rules);
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
   ISOMER_ASSIGN_OR_RETURN(const std::string report, ReportText(result, rules, cost));

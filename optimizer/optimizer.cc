@@ -10,7 +10,7 @@ namespace {
 
 // How much of the gradient synchronisation the tables count: all of it, or what may be left when
 // it overlaps with the backward pass. The simulator, which knows the overlap, picks the best.
-constexpr double kSyncWeights[] = {1.0, 0.25};
+constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
 
 // Prices of memory to try until a plan fits, in us per byte.
 constexpr double kFirstPrice = 1e-7;

@@ -42,6 +42,26 @@ std::string RuleKind(const Rule& rule) {
   return InnerNode(rule.source) < 0 ? "chain" : "split";
 }
 
+// As much of a rule as fits on a line.
+std::string Shortened(const std::string& text) {
+  constexpr size_t kWidth = 100;
+  return text.size() <= kWidth ? text : text.substr(0, kWidth - 3) + "...";
+}
+
+// What an iteration dim is to someone who did not write the declaration.
+std::string DimText(const Operator& op, const Declaration& d, int v) {
+  const std::string& name = d.dims[v].name;
+  const bool contraction = op.kind() == OpKind::kMatMul || op.kind() == OpKind::kConv2d;
+  if (contraction && name == "n") return op.kind() == OpKind::kMatMul ? "columns" : "batch";
+  if (contraction && name == "m") return "rows";
+  if (contraction && (name == "k" || name == "c")) return "contraction";
+  if (contraction && name == "o") return "output channels";
+  for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
+    if (d.LeadOfOutputDim(0, i) == v) return i == 0 ? "batch" : absl::StrCat("dim ", i);
+  }
+  return absl::StrCat("sum over ", name);
+}
+
 struct Row {
   std::string what, split;
   int64_t count = 0;
@@ -54,7 +74,7 @@ std::vector<double> ComputeUsPerNode(const Plan& plan, const Schedule& schedule,
   std::vector<std::map<int32_t, double>> per_device(plan.graph.num_nodes());
   for (const Task& task : schedule.tasks) {
     if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
-    per_device[task.node.value][task.devices[0]] += TaskUs(cost, schedule, task);
+    per_device[task.node.value][task.devices[0]] += TaskUs(cost, plan.graph, schedule, task);
   }
   std::vector<double> us(plan.graph.num_nodes(), 0);
   for (size_t i = 0; i < us.size(); ++i) {
@@ -83,7 +103,7 @@ absl::StatusOr<std::vector<Row>> Rows(const Plan& plan, const Schedule& schedule
   return rows;
 }
 
-std::string CommunicationText(const Schedule& schedule, const CostModel& cost) {
+std::string CommunicationText(const Plan& plan, const Schedule& schedule, const CostModel& cost) {
   struct Sum {
     int64_t count = 0;
     double us = 0;
@@ -94,7 +114,7 @@ std::string CommunicationText(const Schedule& schedule, const CostModel& cost) {
     Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
                                  task.devices.size(), " devices")];
     ++sum.count;
-    sum.us += TaskUs(cost, schedule, task);
+    sum.us += TaskUs(cost, plan.graph, schedule, task);
   }
   std::string text;
   for (const auto& [what, sum] : sums) {
@@ -156,7 +176,7 @@ absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine
       }
     }
     parts.push_back(
-        absl::StrCat(d.dims[v].name, " ", PlaceText(sharding.degrees[v], stride, machine)));
+        absl::StrCat(DimText(node.op, d, v), " ", PlaceText(sharding.degrees[v], stride, machine)));
   }
   if (parts.empty()) return absl::StrCat("whole, on device ", view.start);
   return absl::StrJoin(parts, ", ");
@@ -179,14 +199,15 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
     absl::StrAppendFormat(&text, "%5d  %-*s  %10.1f  %s\n", row.count, w, row.what,
                           row.us / static_cast<double>(row.count), row.split);
   }
-  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(schedule, cost));
+  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(plan, schedule, cost));
   absl::StrAppend(&text, "\nRules used\n");
   for (const RuleUse& use : RulesUsed(plan, rules)) {
-    absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id, use.text);
+    absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
+                          Shortened(use.text));
   }
   absl::StrAppendFormat(
       &text, "\nPredicted (%s)\n  %-22s %12.1f us a step  %10s per device of %s\n",
-      "roofline of the machine file; no profile", "plan", plan.predicted_step_us,
+      "compute times: " + TimesFrom(result.simulation), "plan", plan.predicted_step_us,
       BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes));
   for (const auto& [name, prediction] : result.baselines) {
     absl::StrAppend(&text, PredictionLine(name, prediction, plan.predicted_step_us));
@@ -219,7 +240,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["fits"] = result.fits;
   json["predicted_step_us"] = plan.predicted_step_us;
   json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
-  json["times_from"] = "roofline";
+  json["times_from"] = TimesFrom(result.simulation);
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);
   json["single_device"] = prediction_json(result.single_device);
@@ -240,6 +261,13 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
     json["rules_used"].Append(std::move(entry));
   }
   return json;
+}
+
+std::string TimesFrom(const Simulation& simulation) {
+  if (simulation.profiled_tasks == 0) return "roofline";
+  if (simulation.profiled_tasks == simulation.compute_tasks) return "profile";
+  return absl::StrCat("profile for ", simulation.profiled_tasks, " of ", simulation.compute_tasks,
+                      " tasks, else roofline");
 }
 
 std::string BytesText(int64_t bytes) {

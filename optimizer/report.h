@@ -21,7 +21,8 @@ struct RuleUse {
 // Most used first.
 std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
 
-// How one call is spread: "b0 over 2 nodes, n over 4 devices of a node"; "on device 0".
+// How one call is spread: "batch over 2 nodes, columns over 4 devices of a node", "whole, on device
+// 0". The first dim of an output is called its batch.
 absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine& machine);
 
 // The table and the summary below it. Repeated layers are one row: digits in names that differ
@@ -31,6 +32,9 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
 
 // The summary for --json.
 Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostModel& cost);
+
+// Where compute times come from: "roofline", or "profile" with the share of tasks it covers.
+std::string TimesFrom(const Simulation& simulation);
 
 // "1.5 GiB".
 std::string BytesText(int64_t bytes);

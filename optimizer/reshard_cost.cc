@@ -98,6 +98,7 @@ class Gather {
         bytes_per_element_(static_cast<double>(BytesPerElement(from.type.dtype))),
         levels_(static_cast<int>(cost.machine().levels.size())) {
     nearest_.resize(from_.num_pieces);
+    outbound_.assign(from_.num_pieces, 0);
     inbound_.assign(levels_, std::vector<double>(cost.machine().num_devices(), 0.0));
   }
 
@@ -110,9 +111,7 @@ class Gather {
         slowest_us = std::max(slowest_us, elements * bytes_per_element_ / l.bytes_per_us);
       }
       if (steps_[level] > 0) {
-        // A source that alone holds a piece sends all of it.
-        slowest_us = std::max(
-            slowest_us, std::min(piece_elements_, outbound_) * bytes_per_element_ / l.bytes_per_us);
+        slowest_us = std::max(slowest_us, Outbound() * bytes_per_element_ / l.bytes_per_us);
       }
       latency_us += steps_[level] * l.latency_us;
     }
@@ -151,10 +150,18 @@ class Gather {
       const int level = is_own ? group_level_ : nearest.level;
       const double elements = std::min(is_own ? nearest.overlap - own : nearest.overlap, missing);
       inbound_[level][device / cost_.machine().UnitSize(level - 1)] += elements;
-      outbound_ += elements;
+      if (!is_own) outbound_[static_cast<size_t>(&nearest - nearest_.data())] += elements;
       count[level] += is_own ? static_cast<int>(group_size_) - 1 : 1;
     }
     for (int l = 0; l < levels_; ++l) steps_[l] = std::max(steps_[l], LatencySteps(l, count[l]));
+  }
+
+  // What the busiest holder sends. Holders of equal copies share the work, and what several devices
+  // ask for is sent once and passed on.
+  double Outbound() const {
+    const double holders = static_cast<double>(from_.size() / from_.num_pieces);
+    const double most = *std::max_element(outbound_.begin(), outbound_.end());
+    return std::min(piece_elements_, most) / holders;
   }
 
   // Sources in one unit of the level below send side by side.
@@ -172,7 +179,7 @@ class Gather {
   std::vector<Nearest> nearest_;              // per piece of `from`, for the need at hand
   std::vector<std::vector<double>> inbound_;  // per level and unit below it: elements
   std::array<int, kMaxLevels> steps_{};
-  double outbound_ = 0;
+  std::vector<double> outbound_;  // per piece: elements that others ask for
   int group_level_ = 0;
 };
 

@@ -17,6 +17,12 @@ namespace {
 int32_t ComputeQueue(int32_t device) { return 2 * device; }
 int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
 
+std::vector<TensorType> OperandTypes(const Graph& graph, NodeId id) {
+  std::vector<TensorType> types;
+  for (TensorRef input : graph.node(id).inputs) types.push_back(graph.type(input));
+  return types;
+}
+
 double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
   // Per level: bytes into and out of every unit that it joins, and messages at the busiest device.
   std::map<std::pair<int, int64_t>, double> in, out;
@@ -46,6 +52,17 @@ double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task
   return cost.machine().launch_us + slowest_us + latency_us;
 }
 
+void CountTask(const CostModel& cost, const Graph& graph, const Task& task,
+               Simulation* simulation) {
+  const bool gradient = task.kind == TaskKind::kComputeGradient;
+  if (task.kind != TaskKind::kCompute && !gradient) return;
+  ++simulation->compute_tasks;
+  if (cost.profile() != nullptr &&
+      cost.profile()->Find(graph.node(task.node).op, OperandTypes(graph, task.node), gradient)) {
+    ++simulation->profiled_tasks;
+  }
+}
+
 }  // namespace
 
 Timeline RunTimeline(const std::vector<TimedTask>& tasks) {
@@ -64,7 +81,8 @@ Timeline RunTimeline(const std::vector<TimedTask>& tasks) {
   return timeline;
 }
 
-double TaskUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+              const Task& task) {
   switch (task.kind) {
     case TaskKind::kLoad:
     case TaskKind::kFeed:
@@ -72,6 +90,8 @@ double TaskUs(const CostModel& cost, const Schedule& schedule, const Task& task)
       return 0;
     case TaskKind::kCompute:
     case TaskKind::kComputeGradient:
+      return cost.CallUs(graph.node(task.node).op, OperandTypes(graph, task.node),
+                         task.kind == TaskKind::kComputeGradient, {task.flops, task.bytes});
     case TaskKind::kFill:
     case TaskKind::kAccumulate:
     case TaskKind::kLocal:
@@ -91,11 +111,13 @@ double TaskUs(const CostModel& cost, const Schedule& schedule, const Task& task)
   return 0;
 }
 
-Simulation Simulate(const CostModel& cost, const Schedule& schedule) {
+Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule) {
+  Simulation simulation;
   std::vector<TimedTask> tasks;
   std::map<int32_t, double> compute_us, communication_us;
   for (const Task& task : schedule.tasks) {
-    TimedTask timed{TaskUs(cost, schedule, task), {}, task.deps};
+    TimedTask timed{TaskUs(cost, graph, schedule, task), {}, task.deps};
+    CountTask(cost, graph, task, &simulation);
     for (int32_t device : task.devices) {
       const bool communicates = IsCommunication(task.kind);
       (communicates ? communication_us : compute_us)[device] += timed.us;
@@ -104,7 +126,6 @@ Simulation Simulate(const CostModel& cost, const Schedule& schedule) {
     }
     tasks.push_back(std::move(timed));
   }
-  Simulation simulation;
   simulation.timeline = RunTimeline(tasks);
   simulation.step_us = simulation.timeline.makespan_us;
   simulation.peak_bytes = PeakBytes(schedule);
@@ -119,7 +140,7 @@ Simulation Simulate(const CostModel& cost, const Schedule& schedule) {
 
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
   ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(*plan));
-  Simulation simulation = Simulate(cost, schedule);
+  Simulation simulation = Simulate(cost, plan->graph, schedule);
   plan->predicted_step_us = simulation.step_us;
   plan->predicted_peak_bytes = simulation.peak_bytes;
   return simulation;
@@ -127,7 +148,7 @@ absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
 
 absl::Status WriteTrace(const std::string& path, const Plan& plan, const CostModel& cost) {
   ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(plan));
-  const Timeline timeline = Simulate(cost, schedule).timeline;
+  const Timeline timeline = Simulate(cost, plan.graph, schedule).timeline;
   Json trace;
   Json& events = trace["traceEvents"] = Json::EmptyArray();
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {

@@ -34,7 +34,8 @@ struct Timeline {
 Timeline RunTimeline(const std::vector<TimedTask>& tasks);
 
 // What one task of a schedule takes. What the host does (load, feed, unload) counts nothing.
-double TaskUs(const CostModel& cost, const Schedule& schedule, const Task& task);
+double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+              const Task& task);
 
 struct Simulation {
   Timeline timeline;  // of one step, tasks as in the schedule
@@ -42,9 +43,11 @@ struct Simulation {
   int64_t peak_bytes = 0;
   // Summed over tasks of the busiest device, by what they are.
   double compute_us = 0, communication_us = 0;
+  // Compute tasks whose time is measured, of all.
+  int64_t profiled_tasks = 0, compute_tasks = 0;
 };
 
-Simulation Simulate(const CostModel& cost, const Schedule& schedule);
+Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule);
 
 // Lowers the plan, simulates it and sets its predictions.
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan);

@@ -1,0 +1,59 @@
+#include "tests/optimizer/example_models.h"
+
+#include <string>
+
+namespace isomer {
+namespace {
+
+TensorRef Call(Graph* graph, Operator op, std::vector<TensorRef> inputs, std::string name) {
+  return graph->AddOp(std::move(op), std::move(inputs), std::move(name)).value();
+}
+
+void AddLoss(Model* model, TensorRef prediction) {
+  const TensorRef target = model->graph.AddInput("target", model->graph.type(prediction));
+  model->graph.AddOutput(
+      "loss", Call(&model->graph, OpKind::kMeanSquaredError, {prediction, target}, "loss"));
+  model->loss = "loss";
+}
+
+}  // namespace
+
+Model ResidualModel(int blocks, int64_t batch, int64_t hidden, int64_t inner) {
+  Model model;
+  model.name = "residual";
+  Graph& g = model.graph;
+  TensorRef x = g.AddInput("x", SequentialType({batch, hidden}));
+  for (int b = 0; b < blocks; ++b) {
+    const std::string name = "block" + std::to_string(b);
+    const TensorRef scale = g.AddWeight(name + "/scale", SequentialType({hidden}));
+    const TensorRef shift = g.AddWeight(name + "/shift", SequentialType({hidden}));
+    const TensorRef up = g.AddWeight(name + "/up", SequentialType({hidden, inner}));
+    const TensorRef down = g.AddWeight(name + "/down", SequentialType({inner, hidden}));
+    const Operator norm(OpKind::kLayerNorm, {{"epsilon", 1e-5}});
+    TensorRef y = Call(&g, norm, {x, scale, shift}, name + "/norm");
+    y = Call(&g, OpKind::kMatMul, {y, up}, name + "/up/product");
+    y = Call(&g, OpKind::kRelu, {y}, name + "/relu");
+    y = Call(&g, OpKind::kMatMul, {y, down}, name + "/down/product");
+    x = Call(&g, OpKind::kAdd, {x, y}, name + "/residual");
+  }
+  g.AddOutput("y", x);
+  AddLoss(&model, x);
+  return model;
+}
+
+Model ThreeProducts(int64_t batch, int64_t hidden) {
+  Model model;
+  model.name = "three_products";
+  Graph& g = model.graph;
+  const TensorRef x = g.AddInput("x", SequentialType({batch, hidden}));
+  TensorRef sum;
+  for (const char* name : {"q", "k", "v"}) {
+    const TensorRef w = g.AddWeight(name, SequentialType({hidden, hidden}));
+    const TensorRef product = Call(&g, OpKind::kMatMul, {x, w}, std::string(name) + "/product");
+    sum = sum.node.value < 0 ? product : Call(&g, OpKind::kAdd, {sum, product}, "sum");
+  }
+  AddLoss(&model, sum);
+  return model;
+}
+
+}  // namespace isomer

@@ -1,0 +1,19 @@
+#ifndef ISOMER_TESTS_OPTIMIZER_EXAMPLE_MODELS_H_
+#define ISOMER_TESTS_OPTIMIZER_EXAMPLE_MODELS_H_
+
+#include <cstdint>
+
+#include "pcg/plan.h"
+
+namespace isomer {
+
+// Residual blocks x + relu(norm(x) W1) W2 with a mean squared error: pieces that repeat, products
+// that pair up, weights to synchronise.
+Model ResidualModel(int blocks, int64_t batch, int64_t hidden, int64_t inner);
+
+// Three products of one operand, added, and an mse: algebra to find.
+Model ThreeProducts(int64_t batch, int64_t hidden);
+
+}  // namespace isomer
+
+#endif  // ISOMER_TESTS_OPTIMIZER_EXAMPLE_MODELS_H_

@@ -1,0 +1,198 @@
+#include "optimizer/optimizer.h"
+
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "optimizer/report.h"
+#include "pcg/schedule/check.h"
+#include "rules/rewrite.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+
+namespace isomer {
+namespace {
+
+Machine TestMachine(int64_t nodes, int64_t devices) {
+  Machine machine;
+  machine.name = "test";
+  machine.device_name = "device";
+  machine.flops_per_us = 1e6;
+  machine.memory_bytes_per_us = 1e5;
+  machine.memory_bytes = int64_t{1} << 34;
+  machine.launch_us = 1;
+  machine.levels = {{"node", devices, 1e5, 0.5}, {"cluster", nodes, 1e4, 2}};
+  return machine;
+}
+
+// Every claim of a plan: its steps lead to its graph, views fit, the schedule is sound.
+void ExpectPlanHolds(const Plan& plan, const RuleSet& rules) {
+  Graph graph = plan.model.graph;
+  for (const DerivationStep& step : plan.steps) {
+    const Rule* rule = rules.Find(step.rule);
+    ASSERT_NE(rule, nullptr);
+    const absl::Status applied = ApplyStep(*rule, step, &graph);
+    ASSERT_TRUE(applied.ok()) << applied;
+  }
+  EXPECT_EQ(graph.Canonical().ToString(), plan.graph.ToString());
+  ASSERT_EQ(static_cast<int>(plan.views.size()), plan.graph.num_nodes());
+  for (int i = 0; i < plan.graph.num_nodes(); ++i) {
+    const absl::Status view =
+        ValidateView(plan.views[i], plan.graph.node(i).outputs[0], plan.num_devices);
+    EXPECT_TRUE(view.ok()) << plan.graph.Label(NodeId{i}) << ": " << view;
+  }
+  const auto schedule = LowerPlan(plan);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const absl::Status checked = CheckSchedule(plan.graph, *schedule);
+  EXPECT_TRUE(checked.ok()) << checked;
+  // The model's borders stay sequential.
+  for (const auto& output : plan.graph.outputs()) {
+    EXPECT_FALSE(plan.graph.type(output.tensor).IsParallel()) << output.name;
+  }
+}
+
+struct Scenario {
+  const char* name;
+  Model model;
+  int64_t nodes, devices;
+};
+
+std::vector<Scenario> Scenarios() {
+  return {{"ResidualOneDevice", ResidualModel(2, 8, 16, 32), 1, 1},
+          {"ResidualTwoDevices", ResidualModel(3, 8, 16, 32), 1, 2},
+          {"ResidualTwoNodes", ResidualModel(3, 64, 128, 256), 2, 4},
+          {"ResidualSmallBatch", ResidualModel(2, 2, 512, 2048), 1, 8},
+          {"ResidualThreeDevices", ResidualModel(2, 8, 16, 32), 1, 3},
+          {"ThreeProducts", ThreeProducts(64, 64), 2, 2}};
+}
+
+class Optimizing : public testing::TestWithParam<Scenario> {
+ protected:
+  void Run(OptimizeOptions options) {
+    const Scenario& s = GetParam();
+    rules_ = ExampleRules(s.model.graph);
+    index_ = std::make_unique<RuleIndex>(rules_);
+    cost_ = std::make_unique<CostModel>(TestMachine(s.nodes, s.devices));
+    auto result = Optimize(s.model, *index_, *cost_, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    result_ = *std::move(result);
+  }
+
+  RuleSet rules_;
+  std::unique_ptr<RuleIndex> index_;
+  std::unique_ptr<CostModel> cost_;
+  OptimizeResult result_;
+};
+
+TEST_P(Optimizing, ThePlanHoldsAndNoBaselineIsFaster) {
+  ASSERT_NO_FATAL_FAILURE(Run({}));
+  ExpectPlanHolds(result_.plan, rules_);
+  EXPECT_TRUE(result_.fits);
+  EXPECT_GT(result_.plan.predicted_step_us, 0);
+  ASSERT_EQ(result_.baselines.count(kDataParallel), 1u);
+  for (const auto& [name, prediction] : result_.baselines) {
+    EXPECT_LE(result_.plan.predicted_step_us, prediction.step_us) << name;
+  }
+  EXPECT_TRUE(ReportText(result_, rules_, *cost_).ok());
+}
+
+TEST_P(Optimizing, BaselinesArePlansToo) {
+  for (const char* name : {kDataParallel, kMegatron}) {
+    // Needs pairs of products, and more than one device a node, evenly.
+    const bool pairs = GetParam().model.name == "residual" && GetParam().devices % 2 == 0;
+    if (name == std::string(kMegatron) && !pairs) continue;
+    OptimizeOptions options;
+    options.plan = name;
+    ASSERT_NO_FATAL_FAILURE(Run(options));
+    EXPECT_EQ(result_.origin, name);
+    ExpectPlanHolds(result_.plan, rules_);
+  }
+}
+
+TEST_P(Optimizing, InferencePlansHold) {
+  OptimizeOptions options;
+  options.training = false;
+  ASSERT_NO_FATAL_FAILURE(Run(options));
+  EXPECT_EQ(result_.plan.mode, "inference");
+  ExpectPlanHolds(result_.plan, rules_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Optimizing, testing::ValuesIn(Scenarios()),
+                         [](const auto& info) { return info.param.name; });
+
+int CountKind(const Graph& graph, OpKind kind) {
+  int count = 0;
+  for (int i = 0; i < graph.num_nodes(); ++i) count += graph.node(i).op.kind() == kind;
+  return count;
+}
+
+TEST(Optimizer, ProductsOfOneOperandAreMergedWhereLaunchesCost) {
+  const Model model = ThreeProducts(64, 16);
+  const RuleSet rules = ExampleRules(model.graph);
+  Machine machine = TestMachine(1, 2);
+  machine.launch_us = 20;
+  const RuleIndex index(rules);
+  const CostModel cost(machine);
+  const auto result = Optimize(model, index, cost, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LT(CountKind(result->plan.graph, OpKind::kMatMul), 3);
+  const auto used = RulesUsed(result->plan, rules);
+  EXPECT_TRUE(std::any_of(used.begin(), used.end(),
+                          [](const RuleUse& use) { return use.kind == "algebra"; }));
+  EXPECT_TRUE(std::any_of(used.begin(), used.end(),
+                          [](const RuleUse& use) { return use.kind == "split"; }));
+}
+
+// A product whose weight is far larger than its activations: moving the weight's gradient would
+// cost more than anything else.
+TEST(Optimizer, LargeWeightsAreSplitRatherThanReplicated) {
+  const Model model = ResidualModel(2, 4, 1024, 4096);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(1, 4));
+  const auto result = Optimize(model, index, cost, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LT(result->plan.predicted_step_us, result->baselines.at(kDataParallel).step_us / 2);
+  EXPECT_LT(result->plan.predicted_peak_bytes, result->baselines.at(kDataParallel).peak_bytes / 2);
+}
+
+TEST(Optimizer, MemoryThatHoldsOnlySplitWeightsIsObeyed) {
+  const Model model = ResidualModel(2, 512, 256, 1024);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  Machine machine = TestMachine(1, 4);
+  const auto free = Optimize(model, index, CostModel(machine), {});
+  ASSERT_TRUE(free.ok());
+  machine.memory_bytes = free->plan.predicted_peak_bytes - 1;
+  const auto tight = Optimize(model, index, CostModel(machine), {});
+  ASSERT_TRUE(tight.ok());
+  if (tight->fits) {
+    EXPECT_LE(tight->plan.predicted_peak_bytes, machine.memory_bytes);
+    EXPECT_GE(tight->plan.predicted_step_us, free->plan.predicted_step_us);
+  }
+  machine.memory_bytes = 1000;
+  const auto none = Optimize(model, index, CostModel(machine), {});
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->fits);
+  EXPECT_GT(none->plan.predicted_peak_bytes, 1000);
+}
+
+TEST(Optimizer, ReportFoldsRepeatedLayersAndNamesTheSplit) {
+  const Model model = ResidualModel(8, 64, 128, 256);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(2, 4));
+  OptimizeOptions options;
+  options.plan = kMegatron;
+  const auto result = Optimize(model, index, cost, options);
+  ASSERT_TRUE(result.ok());
+  const std::string report = ReportText(*result, rules, cost).value();
+  EXPECT_NE(report.find("block*/up/product matmul"), std::string::npos) << report;
+  EXPECT_NE(report.find("rows over 2 nodes, columns over 4 devices of a node"), std::string::npos)
+      << report;
+  EXPECT_EQ(report.find("block3"), std::string::npos) << report;
+}
+
+}  // namespace
+}  // namespace isomer
