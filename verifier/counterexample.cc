@@ -103,8 +103,8 @@ absl::StatusOr<Sides> TypeSides(const Rule& rule, const Binding& binding,
   absl::StatusOr<Graph> target = InstantiatePattern(rule.target, binding);
   if (!target.ok()) {
     found.kind = Counterexample::Kind::kTargetIllTyped;
-    found.difference = absl::StrCat("the target does not type-check: ",
-                                    std::string(target.status().message()));
+    found.difference =
+        absl::StrCat("the target does not type-check: ", std::string(target.status().message()));
     *difference = std::move(found);
     return sides;
   }
@@ -223,8 +223,7 @@ absl::Status ExpectEqualInField(const Rule& rule, const Binding& binding, uint64
 
 absl::Status Replay(const Rule& rule, const Counterexample& counterexample) {
   std::optional<Counterexample> difference;
-  ISOMER_ASSIGN_OR_RETURN(const Sides sides,
-                          TypeSides(rule, counterexample.binding, &difference));
+  ISOMER_ASSIGN_OR_RETURN(const Sides sides, TypeSides(rule, counterexample.binding, &difference));
   if (difference) {
     return difference->kind == counterexample.kind
                ? absl::OkStatus()

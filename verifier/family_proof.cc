@@ -13,7 +13,7 @@ namespace {
 
 // A rule taken apart as a family.
 struct Family {
-  const PatternNode* call = nullptr;     // of the source; the target's has the same attributes
+  const PatternNode* call = nullptr;       // of the source; the target's has the same attributes
   std::vector<const PatternNode*> before;  // per operand, or null
   std::vector<const PatternNode*> after;   // per output of the rule, or null
   const PatternNode* wrap = nullptr;       // after the source's call
@@ -265,7 +265,8 @@ FamilyProof ProveFamily(const Rule& rule) {
   }
   const std::optional<Family> family = TakeApart(rule);
   if (!family) {
-    proof.why = absl::StrCat(OpName(node.kind), " needs known sizes or attributes, and the rule is no family");
+    proof.why = absl::StrCat(OpName(node.kind),
+                             " needs known sizes or attributes, and the rule is no family");
     return proof;
   }
   if (!FamilyTypes(rule, *family).Proved(&proof.why)) return proof;

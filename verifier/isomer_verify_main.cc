@@ -20,8 +20,9 @@
 ABSL_FLAG(int, jobs, 0, "processes that prove; 0: one for each processor");
 ABSL_FLAG(std::string, rules, "", "of a plan: the rules it was made with; none: the shipped ones");
 ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
-ABSL_FLAG(std::string, counterexample_dir, "",
-          "write each refuted rule's two sides here as models, with the inputs at which they differ");
+ABSL_FLAG(
+    std::string, counterexample_dir, "",
+    "write each refuted rule's two sides here as models, with the inputs at which they differ");
 
 namespace isomer {
 namespace {
@@ -91,8 +92,9 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
   summary["unknown"] = unknown;
   summary["rules"] = list;
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
-  std::printf("%d rules: %d proved (%d from lemmas that are only checked), %d refuted, %d unknown\n",
-              static_cast<int>(records.size()), proved, checked, refuted, unknown);
+  std::printf(
+      "%d rules: %d proved (%d from lemmas that are only checked), %d refuted, %d unknown\n",
+      static_cast<int>(records.size()), proved, checked, refuted, unknown);
   return refuted + unknown == 0 ? kExitDone : kExitNo;
 }
 

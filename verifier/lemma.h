@@ -1,11 +1,11 @@
 // Lemmas: equations between small terms, from which rules are proved.
 //
-// The table (lemma_table.cc) states each as text, "matmul(add(x,y),z) = add(matmul(x,z),matmul(y,z))".
-// Lower-case letters are tensors; in braces, letters are attributes: a, b, u, v axes, S, R sizes of
-// parts, f, g factors; "a^uv" is the axis a after u and v were exchanged; ".0" is an output. A lemma
-// does not say for which ranks, axes and broadcastings it holds: an *instance* of it, with shapes
-// of its variables and values of its attributes, is proved from the declarations when it is first
-// wanted, for all sizes, or it is not used.
+// The table (lemma_table.cc) states each as text, "matmul(add(x,y),z) =
+// add(matmul(x,z),matmul(y,z))". Lower-case letters are tensors; in braces, letters are attributes:
+// a, b, u, v axes, S, R sizes of parts, f, g factors; "a^uv" is the axis a after u and v were
+// exchanged; ".0" is an output. A lemma does not say for which ranks, axes and broadcastings it
+// holds: an *instance* of it, with shapes of its variables and values of its attributes, is proved
+// from the declarations when it is first wanted, for all sizes, or it is not used.
 #ifndef ISOMER_VERIFIER_LEMMA_H_
 #define ISOMER_VERIFIER_LEMMA_H_
 

@@ -61,8 +61,8 @@ class SmallEvaluator {
     for (const Extent& size : term.shape) shape.push_back(SmallSize(size, seed_).value());
     Array<PrimeField> array(shape);
     for (int64_t i = 0; i < array.size(); ++i) {
-      const uint64_t bits = HashCombine(seed_, static_cast<uint64_t>(term.symbol.index),
-                                        static_cast<uint64_t>(i));
+      const uint64_t bits =
+          HashCombine(seed_, static_cast<uint64_t>(term.symbol.index), static_cast<uint64_t>(i));
       array.data[i] = PrimeField::FromRaw(bits % PrimeField::kPrime);
     }
     return array;
@@ -95,7 +95,8 @@ LemmaStatus LemmaBook::Status(const Lemma& lemma, const TermPool& pool,
   LemmaBinding general = binding;
   TermPool own;
   std::string key = lemma.id;
-  for (auto& [letter, axis] : general.axes) absl::StrAppend(&key, " ", std::string(1, letter), axis);
+  for (auto& [letter, axis] : general.axes)
+    absl::StrAppend(&key, " ", std::string(1, letter), axis);
   // Factors are letters of their own, unless the lemma's sides could depend on their values.
   for (auto& [letter, factor] : general.factors) factor = {1, {std::string(1, letter)}};
   for (auto& [letter, term] : general.tensors) {

@@ -52,7 +52,8 @@ constexpr Row kRows[] = {
     {"matmul_distributes_right_sub", "matmul(x,sub(y,z)) = sub(matmul(x,y),matmul(x,z))"},
     {"scale_of_matmul_left", "scale{f}(matmul(x,y)) = matmul(scale{f}(x),y)"},
     {"scale_of_matmul_right", "scale{f}(matmul(x,y)) = matmul(x,scale{f}(y))"},
-    {"transpose_of_matmul", "transpose{uv}(matmul(x,y)) = matmul(transpose{uv}(y),transpose{uv}(x))"},
+    {"transpose_of_matmul",
+     "transpose{uv}(matmul(x,y)) = matmul(transpose{uv}(y),transpose{uv}(x))"},
     {"transpose_of_batched_matmul",
      "transpose{uv}(matmul(x,y)) = matmul(transpose{uv}(x),transpose{uv}(y))"},
     {"transpose_of_matmul_left", "transpose{uv}(matmul(x,y)) = matmul(transpose{uv}(x),y)"},
@@ -68,7 +69,8 @@ constexpr Row kRows[] = {
     // Concat and Split.
     {"matmul_of_concat_left", "matmul(concat{a}(x,y),z) = concat{a}(matmul(x,z),matmul(y,z))"},
     {"matmul_of_concat_right", "matmul(x,concat{a}(y,z)) = concat{a}(matmul(x,y),matmul(x,z))"},
-    {"matmul_of_concats", "matmul(concat{a}(x,y),concat{a}(z,w)) = concat{a}(matmul(x,z),matmul(y,w))"},
+    {"matmul_of_concats",
+     "matmul(concat{a}(x,y),concat{a}(z,w)) = concat{a}(matmul(x,z),matmul(y,w))"},
     {"contraction_of_concats",
      "matmul(concat{-1}(x,y),concat{-2}(z,w)) = add(matmul(x,z),matmul(y,w))"},
     {"transpose_of_concat",
@@ -79,8 +81,7 @@ constexpr Row kRows[] = {
      "concat{a}(concat{b}(x,y),concat{b}(z,w)) = concat{b}(concat{a}(x,z),concat{a}(y,w))"},
     {"split_of_concat_first", "split{a,S}(concat{a}(x,y)).0 = x"},
     {"split_of_concat_second", "split{a,S}(concat{a}(x,y)).1 = y"},
-    {"concat_of_split",
-     "split{a,S}(x).0 => concat{a}(split{a,S}(x).0,split{a,S}(x).1) = x"},
+    {"concat_of_split", "split{a,S}(x).0 => concat{a}(split{a,S}(x).0,split{a,S}(x).1) = x"},
 };
 
 // For the output $i of a Split in two parts.
@@ -89,8 +90,7 @@ constexpr Row kSplitRows[] = {
     {"split_of_matmul_right", "split{a,S}(matmul(x,y)).$i = matmul(x,split{a,S}(y).$i)"},
     {"split_of_batched_matmul",
      "split{a,S}(matmul(x,y)).$i = matmul(split{a,S}(x).$i,split{a,S}(y).$i)"},
-    {"split_of_transpose",
-     "split{a^uv,S}(transpose{uv}(x)).$i = transpose{uv}(split{a,S}(x).$i)"},
+    {"split_of_transpose", "split{a^uv,S}(transpose{uv}(x)).$i = transpose{uv}(split{a,S}(x).$i)"},
     {"split_of_concat",
      "split{a,S}(concat{b}(x,y)).$i = concat{b}(split{a,S}(x).$i,split{a,S}(y).$i)"},
     {"splits_commute_0", "split{a,S}(split{b,R}(x).0).$i = split{b,R}(split{a,S}(x).$i).0"},

@@ -137,8 +137,8 @@ class Normalizer {
       }
       std::vector<std::string> parts;
       for (const Guard& guard : monomial.guards) {
-        parts.push_back(absl::StrCat("[0<=", AffineText(guard.value, inner), "<",
-                                     guard.size.ToString(), "]"));
+        parts.push_back(
+            absl::StrCat("[0<=", AffineText(guard.value, inner), "<", guard.size.ToString(), "]"));
       }
       std::sort(parts.begin(), parts.end());
       parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
@@ -157,7 +157,8 @@ class Normalizer {
   static std::string AffineText(const Affine& affine, const Names& names) {
     std::vector<std::string> parts;
     for (const auto& [v, coefficient] : affine.terms) {
-      parts.push_back(absl::StrCat(names.at(v), coefficient == 1 ? "" : absl::StrCat("*", coefficient)));
+      parts.push_back(
+          absl::StrCat(names.at(v), coefficient == 1 ? "" : absl::StrCat("*", coefficient)));
     }
     std::sort(parts.begin(), parts.end());
     if (affine.offset != Extent(0)) parts.push_back(affine.offset.ToString());

@@ -40,7 +40,8 @@ class CallLemmas {
       for (size_t o = 0; o < operands_.size(); ++o) {
         const TermId a = pool.Variable(static_cast<int>(2 * o), operands_[o]);
         const TermId b = pool.Variable(static_cast<int>(2 * o + 1), operands_[o]);
-        ISOMER_ASSIGN_OR_RETURN(const TermId sum, pool.Apply({OpKind::kAdd, 0, {}, {}, {}, {}}, {a, b}));
+        ISOMER_ASSIGN_OR_RETURN(const TermId sum,
+                                pool.Apply({OpKind::kAdd, 0, {}, {}, {}, {}}, {a, b}));
         whole.push_back(linear[o] ? sum : a);
         first.push_back(a);
         second.push_back(linear[o] ? b : a);
@@ -138,7 +139,8 @@ class CallLemmas {
     ISOMER_ASSIGN_OR_RETURN(const TermId left, pool->Apply(Output(output), whole));
     ISOMER_ASSIGN_OR_RETURN(const TermId a, pool->Apply(Output(output), first));
     ISOMER_ASSIGN_OR_RETURN(const TermId b, pool->Apply(Output(output), second));
-    ISOMER_ASSIGN_OR_RETURN(const TermId right, pool->Apply({OpKind::kAdd, 0, {}, {}, {}, {}}, {a, b}));
+    ISOMER_ASSIGN_OR_RETURN(const TermId right,
+                            pool->Apply({OpKind::kAdd, 0, {}, {}, {}, {}}, {a, b}));
     return Equal(*pool, left, right);
   }
 
@@ -180,8 +182,8 @@ absl::Status PieceLemmas::Prove(const Call& call, const std::vector<Shape>& give
     auto prove = [&](const std::string& id, const absl::Status& status) {
       known.lemmas.insert(id);
       if (!status.ok() && known.status.ok()) {
-        known.status = absl::UnimplementedError(absl::StrCat("not proved: ", id, ": ",
-                                                             std::string(status.message())));
+        known.status = absl::UnimplementedError(
+            absl::StrCat("not proved: ", id, ": ", std::string(status.message())));
       }
     };
     for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {

@@ -80,9 +80,9 @@ absl::Status CheckSameGraph(const Graph& derived, const Graph& planned) {
     const Node &a = derived.node(id), &b = planned.node(id);
     const bool same_name = !IsLeaf(a.op.kind()) || a.name == b.name;
     if (a.op != b.op || a.inputs != b.inputs || a.outputs != b.outputs || !same_name) {
-      return Refuse("graph", absl::StrCat(planned.Label({id}),
-                                          " is not what the derivation gives there, ",
-                                          derived.Label({id})));
+      return Refuse("graph",
+                    absl::StrCat(planned.Label({id}), " is not what the derivation gives there, ",
+                                 derived.Label({id})));
     }
   }
   for (size_t o = 0; o < derived.outputs().size() || o < planned.outputs().size(); ++o) {
@@ -100,7 +100,8 @@ absl::Status CheckSameGraph(const Graph& derived, const Graph& planned) {
 
 absl::Status CheckViews(const Plan& plan) {
   if (static_cast<int>(plan.views.size()) != plan.graph.num_nodes()) {
-    return Refuse("views", absl::StrCat(plan.views.size(), " for ", plan.graph.num_nodes(), " nodes"));
+    return Refuse("views",
+                  absl::StrCat(plan.views.size(), " for ", plan.graph.num_nodes(), " nodes"));
   }
   for (int id = 0; id < plan.graph.num_nodes(); ++id) {
     const absl::Status valid =
@@ -115,9 +116,9 @@ absl::Status CheckViews(const Plan& plan) {
 absl::Status CheckPlan(const Plan& plan, const RuleSet& rules, Prover* reprove) {
   ISOMER_RETURN_IF_ERROR(CheckModel(plan));
   if (plan.rules_digest != rules.Digest()) {
-    return Refuse("rules", absl::StrCat("the plan was made with the rules ",
-                                        DigestString(plan.rules_digest), ", not with ",
-                                        DigestString(rules.Digest())));
+    return Refuse("rules",
+                  absl::StrCat("the plan was made with the rules ", DigestString(plan.rules_digest),
+                               ", not with ", DigestString(rules.Digest())));
   }
   ISOMER_ASSIGN_OR_RETURN(const Graph derived, Replay(plan, rules, reprove));
   ISOMER_RETURN_IF_ERROR(CheckSameGraph(derived, plan.graph));

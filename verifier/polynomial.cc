@@ -26,7 +26,7 @@ Polynomial Single(Factor factor) {
 
 Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments) {
   Factor factor;
-    factor.kind = Factor::Kind::kFunction;
+  factor.kind = Factor::Kind::kFunction;
   factor.function = op;
   factor.arguments = std::move(arguments);
   return Single(std::move(factor));
@@ -49,7 +49,7 @@ Polynomial Reciprocal(const Polynomial& b) {
     }
   }
   Factor factor;
-    factor.kind = Factor::Kind::kReciprocal;
+  factor.kind = Factor::Kind::kReciprocal;
   factor.arguments.push_back(b);
   return Single(std::move(factor));
 }

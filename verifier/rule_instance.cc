@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -69,9 +70,21 @@ bool IsBareSymbol(const Extent& extent) {
   return extent.constant() == 0 && extent.terms().size() == 1 && extent.terms()[0].second == 1;
 }
 
+// 2*s0 - 2*s1 becomes s0 - s1.
+Extent WithoutCommonFactor(const Extent& extent) {
+  int64_t factor = extent.constant();
+  for (const auto& [symbol, coefficient] : extent.terms()) factor = std::gcd(factor, coefficient);
+  if (factor == 0) return extent;
+  Extent reduced = extent.constant() / factor;
+  for (const auto& [symbol, coefficient] : extent.terms()) {
+    reduced += Extent::Symbol(symbol) * (coefficient / factor);
+  }
+  return reduced;
+}
+
 // Extends `substitution` so that a == b. False: it cannot be, or is not expressible.
 bool Unify(const Extent& a, const Extent& b, Substitution* substitution) {
-  const Extent difference = a - b;
+  const Extent difference = WithoutCommonFactor(a - b);
   if (difference == Extent(0)) return true;
   auto set = [&](int symbol, const Extent& value) {
     for (const auto& [other, coefficient] : value.terms()) {
@@ -124,8 +137,9 @@ class Builder {
       return absl::OkStatus();
     }
     // A size that was made 1 to be broadcast, and is not: the case of equal sizes covers it.
-    if (just_broadcast && (conflict->a == just_broadcast->a || conflict->a == just_broadcast->b ||
-                           conflict->b == just_broadcast->a || conflict->b == just_broadcast->b) &&
+    if (just_broadcast &&
+        (conflict->a == just_broadcast->a || conflict->a == just_broadcast->b ||
+         conflict->b == just_broadcast->a || conflict->b == just_broadcast->b) &&
         (conflict->a == Extent(1) || conflict->b == Extent(1))) {
       return absl::OkStatus();
     }
@@ -179,7 +193,8 @@ class Builder {
           break;
         }
         case Condition::Kind::kSameType: {
-          const Shape &a = instance.inputs[condition.input], &b = instance.inputs[condition.input_b];
+          const Shape &a = instance.inputs[condition.input],
+                      &b = instance.inputs[condition.input_b];
           if (a.size() != b.size()) return false;
           for (size_t i = 0; i < a.size() && !*conflict; ++i) {
             if (a[i] != b[i]) *conflict = SizeConflict{a[i], b[i], false};
@@ -198,8 +213,8 @@ class Builder {
   // and degrees only weakens the theorem to be proved, and is left to the type proof.
   bool ComparisonHolds(const Condition& condition, const RuleInstance& instance,
                        std::optional<SizeConflict>* conflict) const {
-    const bool of_axes = IsOf(condition.left, VariableKind::kAxis) ||
-                         IsOf(condition.right, VariableKind::kAxis);
+    const bool of_axes =
+        IsOf(condition.left, VariableKind::kAxis) || IsOf(condition.right, VariableKind::kAxis);
     if (of_axes) {
       const std::optional<int64_t> a = AxisAt(condition.left, instance);
       const std::optional<int64_t> b = AxisAt(condition.right, instance);
@@ -210,9 +225,8 @@ class Builder {
     }
     const std::optional<Extent> a = SizeAt(condition.left, instance);
     const std::optional<Extent> b = SizeAt(condition.right, instance);
-    const bool names_absent_dim =
-        (condition.left.kind == IntExpr::Kind::kSizeOf && !a) ||
-        (condition.right.kind == IntExpr::Kind::kSizeOf && !b);
+    const bool names_absent_dim = (condition.left.kind == IntExpr::Kind::kSizeOf && !a) ||
+                                  (condition.right.kind == IntExpr::Kind::kSizeOf && !b);
     if (names_absent_dim) return false;
     if (a && b && condition.kind == Condition::Kind::kEqual && *a != *b && !*conflict) {
       *conflict = SizeConflict{*a, *b, false};
@@ -337,12 +351,14 @@ class Builder {
                            const Declaration& d, int v) {
     auto fits = [&](const std::vector<std::optional<IntExpr>>& axes, int t, int rank,
                     const std::function<int(int)>& lead) {
-      const std::optional<int64_t> axis =
-          t < static_cast<int>(axes.size()) && axes[t] ? AxisAt(*axes[t], instance) : std::nullopt;
-      for (int i = 0; i < rank; ++i) {
-        if ((lead(i) == v) != (axis.value_or(0) == i - rank)) return false;
+      int64_t axis = 0;  // none
+      if (t < static_cast<int>(axes.size()) && axes[t].has_value()) {
+        axis = AxisAt(*axes[t], instance).value_or(0);
       }
-      return !axis.has_value() || (axis.value() < 0 && axis.value() >= -rank);
+      for (int i = 0; i < rank; ++i) {
+        if ((lead(i) == v) != (axis == i - rank)) return false;
+      }
+      return axis <= 0 && axis >= -rank;
     };
     for (int o = 0; o < d.num_operands(); ++o) {
       if (!fits(condition.operand_axes, o, static_cast<int>(d.operands[o].size()),
@@ -403,9 +419,9 @@ std::optional<Extent> SizeAt(const IntExpr& expr, const RuleInstance& instance) 
       return at->second;
     }
     case IntExpr::Kind::kSizeOf: {
-      const std::optional<int64_t> axis =
-          expr.variable.empty() ? std::optional<int64_t>(expr.constant)
-                                : AxisAt(IntExpr::Variable(expr.variable), instance);
+      const std::optional<int64_t> axis = expr.variable.empty()
+                                              ? std::optional<int64_t>(expr.constant)
+                                              : AxisAt(IntExpr::Variable(expr.variable), instance);
       if (!axis) return std::nullopt;
       const Shape& shape = instance.inputs[expr.input];
       const absl::StatusOr<int> i = NormalizeAxis(*axis, static_cast<int>(shape.size()));
@@ -425,12 +441,11 @@ int SplitDimAt(const Condition& condition, const RuleInstance& instance) {
 std::string RuleInstance::ToString() const {
   std::string text;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", "x", i, "[",
-                    absl::StrJoin(inputs[i], ",",
-                                  [](std::string* out, const Extent& size) {
-                                    out->append(size.ToString());
-                                  }),
-                    "]");
+    absl::StrAppend(
+        &text, i == 0 ? "" : ", ", "x", i, "[",
+        absl::StrJoin(inputs[i], ",",
+                      [](std::string* out, const Extent& size) { out->append(size.ToString()); }),
+        "]");
   }
   for (const auto& [name, axis] : axes) absl::StrAppend(&text, ", ", name, "=", axis);
   return text;

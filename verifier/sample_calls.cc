@@ -15,10 +15,9 @@ RepresentativeCall Call(OpKind kind, std::vector<Attribute> attributes,
   RepresentativeCall call{Operator(kind, std::move(attributes)), {}};
   ISOMER_CHECK(NormalizeAttributes(&call.op).ok());
   for (const Sizes& shape : shapes) {
-    const bool indices = call.operands.size() == 1 &&
-                         (kind == OpKind::kEmbedding || kind == OpKind::kCrossEntropy);
-    call.operands.push_back(
-        SequentialType(shape, indices ? DataType::kInt64 : DataType::kFloat32));
+    const bool indices =
+        call.operands.size() == 1 && (kind == OpKind::kEmbedding || kind == OpKind::kCrossEntropy);
+    call.operands.push_back(SequentialType(shape, indices ? DataType::kInt64 : DataType::kFloat32));
   }
   return call;
 }
@@ -79,9 +78,12 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
       return calls;
     }
     case OpKind::kReshape:
-      return {Reshape({4, 6}, {4, 2, 3}),       Reshape({4, 2, 3}, {4, 6}),
-              Reshape({4, 6}, {24}),            Reshape({4, 6}, {6, 4}),
-              Reshape({2, 4, 6}, {2, 4, 2, 3}), Reshape({2, 4, 2, 3}, {8, 6}),
+      return {Reshape({4, 6}, {4, 2, 3}),
+              Reshape({4, 2, 3}, {4, 6}),
+              Reshape({4, 6}, {24}),
+              Reshape({4, 6}, {6, 4}),
+              Reshape({2, 4, 6}, {2, 4, 2, 3}),
+              Reshape({2, 4, 2, 3}, {8, 6}),
               Reshape({4, 2, 2, 2}, {4, 8})};
     case OpKind::kTranspose:
       return {Transpose({1, 0}, {4, 6}), Transpose({0, 2, 1}, {4, 2, 6}),

@@ -59,7 +59,8 @@ class TermClasses {
     for (TermId id = static_cast<TermId>(parent_.size()); id < pool_->size(); ++id) {
       parent_.push_back(id);
       const std::string text = (*pool_)[id].symbol.ToString();
-      symbols_.push_back(symbol_ids_.emplace(text, static_cast<int>(symbol_ids_.size())).first->second);
+      symbols_.push_back(
+          symbol_ids_.emplace(text, static_cast<int>(symbol_ids_.size())).first->second);
     }
   }
 
@@ -141,7 +142,8 @@ class Saturator {
       return !BindAttributes(pattern, term.symbol, &state.binding, &state.deferred);
     });
     for (size_t i = 0; i < term.arguments.size() && !states.empty(); ++i) {
-      states = MatchClass(pattern.arguments[i], classes_.Find(term.arguments[i]), std::move(states));
+      states =
+          MatchClass(pattern.arguments[i], classes_.Find(term.arguments[i]), std::move(states));
     }
     return states;
   }

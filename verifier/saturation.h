@@ -1,10 +1,10 @@
 // Finds instances of lemmas that may prove an equation.
 //
-// Equality saturation over an e-graph (Willsey et al., "egg", POPL'21, in little): the terms of both
-// sides are its first nodes; each round matches every lemma in both directions on classes of equal
-// terms, adds the other sides, and merges; congruent nodes are merged between rounds. It stops when
-// the two sides are in one class, or at a bound on rounds and nodes. Its answer is a list of
-// equations; that they imply the goal is for Z3 to say (smt.h).
+// Equality saturation over an e-graph (Willsey et al., "egg", POPL'21, in little): the terms of
+// both sides are its first nodes; each round matches every lemma in both directions on classes of
+// equal terms, adds the other sides, and merges; congruent nodes are merged between rounds. It
+// stops when the two sides are in one class, or at a bound on rounds and nodes. Its answer is a
+// list of equations; that they imply the goal is for Z3 to say (smt.h).
 #ifndef ISOMER_VERIFIER_SATURATION_H_
 #define ISOMER_VERIFIER_SATURATION_H_
 

@@ -141,7 +141,8 @@ ExponentAnswer DecideExponents(const std::vector<ExponentFact>& hypotheses,
   const z3::model model = solver.get_model();
   answer.model = encoder.Model(model);
   for (unsigned i = 0; i < failures.size() && answer.failed < 0; ++i) {
-    if (model.eval(failures[static_cast<int>(i)], true).is_true()) answer.failed = static_cast<int>(i);
+    if (model.eval(failures[static_cast<int>(i)], true).is_true())
+      answer.failed = static_cast<int>(i);
   }
   return answer;
 }

@@ -44,9 +44,17 @@ class StepReplay {
       }
       if (!distinct.insert(id).second) return No(absl::StrCat("%", id.value, " is matched twice"));
     }
+    // A step at nodes that nothing needs would change nothing and prove nothing.
+    const std::vector<NodeId> live = graph_->TopologicalOrder();
+    for (NodeId id : distinct) {
+      if (std::find(live.begin(), live.end(), id) == live.end()) {
+        return No(absl::StrCat(graph_->Label(id), " was replaced before"));
+      }
+    }
     std::vector<int> ranks;
     for (TensorRef input : step_.inputs) {
-      if (!graph_->Contains(input)) return No(absl::StrCat("there is no tensor %", input.node.value));
+      if (!graph_->Contains(input))
+        return No(absl::StrCat("there is no tensor %", input.node.value));
       ranks.push_back(graph_->type(input).rank());
     }
     if (std::find(rule_.ranks.begin(), rule_.ranks.end(), ranks) == rule_.ranks.end()) {
@@ -83,9 +91,8 @@ class StepReplay {
       const int rank = graph_->type(node.inputs[0]).rank();
       ISOMER_ASSIGN_OR_RETURN(const AttributeValue expected, ValueOf(attribute, rank));
       if (FromFront(attribute.name, expected, rank) != FromFront(attribute.name, *actual, rank)) {
-        return No(absl::StrCat("attribute ", attribute.name, " of ",
-                               graph_->Label(step_.nodes[n]), " is ", AttributeText(*actual),
-                               ", not ", AttributeText(expected)));
+        return No(absl::StrCat("attribute ", attribute.name, " of ", graph_->Label(step_.nodes[n]),
+                               " is ", AttributeText(*actual), ", not ", AttributeText(expected)));
       }
     }
     return absl::OkStatus();
@@ -106,7 +113,8 @@ class StepReplay {
         case VariableKind::kSize: {
           auto at = step_.variables.find(variable.name);
           if (at == step_.variables.end()) return No(absl::StrCat(variable.name, " is not bound"));
-          if ((at->second > 0) == (variable.kind == VariableKind::kAxis)) {
+          const bool is_axis = variable.kind == VariableKind::kAxis;
+          if (is_axis ? at->second >= 0 : at->second < 1) {
             return No(absl::StrCat(variable.name, " is ", at->second));
           }
           break;

@@ -159,12 +159,11 @@ absl::StatusOr<TermId> TermPool::Apply(const Symbol& symbol, const std::vector<T
 std::string TermPool::ToString(TermId id) const {
   const Term& term = terms_[id];
   if (term.arguments.empty()) return term.symbol.ToString();
-  return absl::StrCat(term.symbol.ToString(), "(",
-                      absl::StrJoin(term.arguments, ", ",
-                                    [&](std::string* out, TermId argument) {
-                                      out->append(ToString(argument));
-                                    }),
-                      ")");
+  return absl::StrCat(
+      term.symbol.ToString(), "(",
+      absl::StrJoin(term.arguments, ", ",
+                    [&](std::string* out, TermId argument) { out->append(ToString(argument)); }),
+      ")");
 }
 
 }  // namespace isomer

@@ -62,9 +62,9 @@ class TypeEncoder {
   const RuleInstance* instance_;
   int64_t prime_;
   int next_variable_ = 0;
-  std::map<int, int> size_symbols_;      // size symbol -> variable
-  std::map<Extent, int> sums_;           // sum of sizes -> variable
-  std::map<std::string, int> degrees_;   // degree variable -> variable
+  std::map<int, int> size_symbols_;     // size symbol -> variable
+  std::map<Extent, int> sums_;          // sum of sizes -> variable
+  std::map<std::string, int> degrees_;  // degree variable -> variable
   std::vector<TypeForm> inputs_;
   std::vector<ExponentFact> base_facts_;
 };

@@ -84,11 +84,12 @@ bool ForEachChoice(const std::vector<Call>& calls, const SideTypes& so_far,
 // The cases of the source's being well typed, conditions included.
 void ForEachCase(const RuleInstance& instance, int64_t prime,
                  const std::function<bool(const SideTypes&)>& visit) {
-  ForEachChoice(instance.source, {TypeEncoder(instance, prime), {}, {}}, [&](const SideTypes& side) {
-    SideTypes typed = side;
-    typed.encoder.AddConditions(typed.nodes, &typed.facts);
-    return visit(typed);
-  });
+  ForEachChoice(instance.source, {TypeEncoder(instance, prime), {}, {}},
+                [&](const SideTypes& side) {
+                  SideTypes typed = side;
+                  typed.encoder.AddConditions(typed.nodes, &typed.facts);
+                  return visit(typed);
+                });
 }
 
 std::vector<ExponentFact> Hypotheses(const SideTypes& source, const TypeEncoder& encoder) {
@@ -132,8 +133,7 @@ SmtVerdict ProveCase(const RuleInstance& instance, const SideTypes& source, Type
     for (ExponentFact& fact : SameOutputs(*instance.rule, source, target)) {
       conclusions.push_back(std::move(fact));
     }
-    const ExponentAnswer answer =
-        DecideExponents(Hypotheses(source, target.encoder), conclusions);
+    const ExponentAnswer answer = DecideExponents(Hypotheses(source, target.encoder), conclusions);
     proved = answer.verdict == SmtVerdict::kValid;
     if (!proved && answer.failed >= 0) why = conclusions[answer.failed].text;
     targets.push_back(target);
@@ -141,8 +141,8 @@ SmtVerdict ProveCase(const RuleInstance& instance, const SideTypes& source, Type
     return proved;
   });
   if (proved) return SmtVerdict::kValid;
-  proof->why = absl::StrCat("types: ", why.empty() ? "not decided" : why, " at ",
-                            instance.ToString());
+  proof->why =
+      absl::StrCat("types: ", why.empty() ? "not decided" : why, " at ", instance.ToString());
   // Every choice must fail at once; each numbers its sums of sizes afresh, but alike.
   const std::map<int, int64_t> model =
       RefuteAll(Hypotheses(source, targets.back().encoder), alternatives);

@@ -80,8 +80,8 @@ ValueProof ValueProver::Prove(const RuleInstance& instance) {
   };
   const Rule& rule = *instance.rule;
   for (size_t o = 0; o < rule.source.outputs.size(); ++o) {
-    goals.push_back({term_at(*source, rule.source.outputs[o]),
-                     term_at(*target, rule.target.outputs[o])});
+    goals.push_back(
+        {term_at(*source, rule.source.outputs[o]), term_at(*target, rule.target.outputs[o])});
     absl::StrAppend(&key, pool.ToString(goals.back().left), " = ",
                     pool.ToString(goals.back().right), "; ");
   }
@@ -91,7 +91,12 @@ ValueProof ValueProver::Prove(const RuleInstance& instance) {
   if (proof.verdict != SmtVerdict::kValid) return proof;
   for (const std::vector<Call>* side : {&instance.source, &instance.target}) {
     for (const Call& call : *side) {
-      if (!call.declaration) continue;
+      if (!call.declaration) {
+        if (call.node->kind != OpKind::kConcatPartials) {
+          proof.lemmas.insert(absl::StrCat(std::string(OpName(call.node->kind)), "_is_identity"));
+        }
+        continue;
+      }
       const absl::Status status = pieces_.Prove(call, call.declaration->operands, &proof.lemmas);
       if (status.ok()) continue;
       proof.verdict = SmtVerdict::kUnknown;

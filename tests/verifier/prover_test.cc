@@ -3,72 +3,114 @@
 #include <gtest/gtest.h>
 
 #include "tests/verifier/rule_from_text.h"
+#include "tests/verifier/true_rules.h"
+#include "verifier/family_proof.h"
 
 namespace isomer {
 namespace {
 
-struct TrueRule {
-  const char* text;
-  std::vector<std::vector<int>> ranks;
-  std::vector<Condition> conditions;
-};
-
-const std::vector<std::vector<int>> kOne = {{1}, {2}, {3}};
-const std::vector<std::vector<int>> kMatMuls = {{2, 2}, {3, 3}, {3, 2}};
-
-std::vector<TrueRule> TrueRules() {
-  return {
-      {"combine(partition(x0; axis=a, degree=d); axis=a, degree=d) -> x0", kOne, {}},
-      {"reduce(replicate(relu(x0); degree=d); degree=d) -> relu(x0)", {}, {}},
-      {"matmul(reduce(x0; degree=d), x1) -> reduce(matmul(x0, replicate(x1; degree=d)); degree=d)",
-       kMatMuls,
-       {}},
-      {"matmul(x0, x1) -> combine(matmul(partition(x0; axis=-2, degree=d), replicate(x1; degree=d));"
-       " axis=-2, degree=d)",
-       kMatMuls,
-       {Divides("d", 0, -2)}},
-      {"matmul(x0, x1) -> combine(matmul(replicate(x0; degree=d), partition(x1; axis=-1, degree=d));"
-       " axis=-1, degree=d)",
-       kMatMuls,
-       {Divides("d", 1, -1)}},
-      {"matmul(x0, x1) -> reduce(matmul(partition(x0; axis=-1, degree=d), "
-       "partition(x1; axis=-2, degree=d)); degree=d)",
-       kMatMuls,
-       {Divides("d", 0, -1)}},
-      {"relu(x0) -> combine(relu(partition(x0; axis=a, degree=d)); axis=a, degree=d)", kOne, {}},
-      {"matmul(add(x0, x1), x2) -> add(matmul(x0, x2), matmul(x1, x2))", {{2, 2, 2}, {3, 3, 3}},
-       {SameType(0, 1)}},
-      {"add(matmul(x0, x2), matmul(x1, x2)) -> matmul(add(x0, x1), x2)", {{2, 2, 2}},
-       {SameType(0, 1)}},
-      {"matmul(matmul(x0, x1), x2) -> matmul(x0, matmul(x1, x2))", {{2, 2, 2}}, {}},
-      {"add(x0, x1) -> reduce(concat_partials(x0, x1); degree=2)", {{2, 2}}, {SameType(0, 1)}},
-      {"matmul(x0, x1) | matmul(x0, x2) -> split(matmul(x0, concat(x1, x2; axis=-1)); axis=-1, "
-       "sizes=[size(x1,-1),size(x2,-1)]).0 | split(matmul(x0, concat(x1, x2; axis=-1)); axis=-1, "
-       "sizes=[size(x1,-1),size(x2,-1)]).1",
-       {{2, 2, 2}, {3, 2, 2}},
-       {}},
-      {"transpose(matmul(x0, x1); swap=-2:-1) -> "
-       "matmul(transpose(x1; swap=-2:-1), transpose(x0; swap=-2:-1))",
-       kMatMuls,
-       {}},
-      {"scale(matmul(x0, x1); factor=f) -> matmul(x0, scale(x1; factor=f))", kMatMuls, {}},
-      {"scale(scale(x0; factor=f); factor=g) -> scale(x0; factor=f*g)", kOne, {}},
-      {"add(add(x0, x1), x2) -> add(x0, add(x1, x2))", {{2, 2, 2}}, {}},
-      {"concat(relu(x0), relu(x1); axis=a) -> relu(concat(x0, x1; axis=a))", {{2, 2}, {3, 3}}, {}},
-  };
+std::string JoinedLemmas(const ProofRecord& record) {
+  std::string text;
+  for (const std::string& lemma : record.lemmas) text += lemma + " ";
+  return text;
 }
 
-TEST(ProverTest, TrueRulesAreProved) {
+TEST(Prover, ProvesTrueRules) {
   Prover prover;
-  for (const TrueRule& rule : TrueRules()) {
-    const Rule built = RuleFromText(rule.text, rule.ranks, rule.conditions);
-    const ProofRecord record = prover.Prove(built);
-    std::string lemmas;
-    for (const std::string& lemma : record.lemmas) lemmas += lemma + " ";
-    printf("%d %.3f %s\n   %s\n", static_cast<int>(record.verdict), record.seconds, rule.text, lemmas.c_str());
+  for (const Rule& rule : TrueRules()) {
+    const ProofRecord record = prover.Prove(rule);
     EXPECT_EQ(record.verdict, ProofRecord::Verdict::kProved)
-        << rule.text << "\n  " << record.note;
+        << rule.ToString() << "\n  " << record.note;
+    EXPECT_FALSE(record.lemmas.empty()) << rule.ToString();
+    EXPECT_TRUE(IsComplete(record)) << JoinedLemmas(record);
   }
+}
+
+TEST(Prover, RecordsLemmasAndSolver) {
+  Prover prover;
+  const ProofRecord record =
+      prover.Prove(RuleFromText("matmul(add(x0, x1), x2) -> add(matmul(x0, x2), matmul(x1, x2))",
+                                {{2, 2, 2}}, {SameType(0, 1)}));
+  EXPECT_EQ(record.solver.substr(0, 3), "z3 ");
+  const std::string lemmas = JoinedLemmas(record);
+  EXPECT_NE(lemmas.find("matmul_distributes_left "), std::string::npos) << lemmas;
+  EXPECT_NE(lemmas.find("sum_of_pieces_of_matmul_k "), std::string::npos) << lemmas;
+  EXPECT_NE(lemmas.find("add_is_linear_in_0_1 "), std::string::npos) << lemmas;
+}
+
+TEST(Prover, VerdictDoesNotDependOnWhatWasProvedBefore) {
+  Prover first, second;
+  const std::vector<Rule> rules = TrueRules();
+  for (const Rule& rule : rules) first.Prove(rule);
+  for (size_t i = rules.size(); i-- > 0;) {
+    EXPECT_EQ(first.Prove(rules[i]).lemmas, second.Prove(rules[i]).lemmas) << rules[i].ToString();
+  }
+}
+
+TEST(Prover, ReversibleRuleMustHoldBothWays) {
+  Rule rule = RuleFromText("combine(partition(x0; axis=-1, degree=d); axis=-1, degree=d) -> x0",
+                           {{1}, {2}});
+  Prover prover;
+  EXPECT_EQ(prover.Prove(rule).verdict, ProofRecord::Verdict::kProved);
+  rule.reversible = true;  // x0 need not be divisible.
+  const Judgement judgement = prover.Judge(rule);
+  EXPECT_EQ(judgement.record.verdict, ProofRecord::Verdict::kRefuted) << judgement.record.note;
+}
+
+TEST(Prover, SourceThatNeverTypeChecksIsNotProved) {
+  Prover prover;
+  const ProofRecord record =
+      prover.Prove(RuleFromText("relu(concat(x0, x1; axis=-3)) -> x0", {{2, 2}}));
+  EXPECT_EQ(record.verdict, ProofRecord::Verdict::kUnknown);
+}
+
+TEST(Prover, DataTypesOfSourceAndTargetMustAgree) {
+  // A Transpose moves indices too; Scale does not take them.
+  Prover prover;
+  const Judgement judgement = prover.Judge(RuleFromText(
+      "transpose(transpose(x0; swap=-2:-1); swap=-2:-1) -> scale(x0; factor=1)", {{2}}));
+  EXPECT_EQ(judgement.record.verdict, ProofRecord::Verdict::kRefuted) << judgement.record.note;
+}
+
+// op(x0, x1) -> combine(op(partition(x0; axis=i0, degree=d), replicate(x1; degree=d)); axis=j0, ..)
+Rule ConvolutionFamily() {
+  Rule rule = RuleFromText(
+      "conv2d(x0, x1) -> combine(conv2d(partition(x0; axis=i, degree=d), replicate(x1; degree=d)); "
+      "axis=j, degree=d)",
+      {{4, 4}});
+  for (const char* name : {"dilation", "groups", "padding", "stride"}) {
+    rule.variables.push_back({name, VariableKind::kAttribute});
+    rule.source.nodes[0].attributes.push_back({name, AttributeVariable{name}});
+    rule.target.nodes[2].attributes.push_back({name, AttributeVariable{name}});
+  }
+  Condition splits;
+  splits.kind = Condition::Kind::kSplitsDim;
+  splits.left = IntExpr::Variable("d");
+  splits.node = 0;
+  splits.operand_axes = {IntExpr::Variable("i"), std::nullopt};
+  splits.output_axes = {IntExpr::Variable("j")};
+  rule.conditions = {splits};
+  SetId(&rule);
+  return rule;
+}
+
+TEST(Prover, FamilyIsProvedFromCheckedLemmas) {
+  Prover prover;
+  const ProofRecord record = prover.Prove(ConvolutionFamily());
+  EXPECT_EQ(record.verdict, ProofRecord::Verdict::kProved) << record.note;
+  EXPECT_FALSE(IsComplete(record)) << JoinedLemmas(record);
+}
+
+TEST(Prover, FamilyWithReduceInPlaceOfCombineIsRefused) {
+  Rule rule = ConvolutionFamily();
+  PatternNode& last = rule.target.nodes.back();
+  last.kind = OpKind::kReduce;
+  std::erase_if(last.attributes, [](const AttributePattern& a) { return a.name == "axis"; });
+  SetId(&rule);
+  Prover prover;
+  const Judgement judgement = prover.Judge(rule);
+  ASSERT_EQ(judgement.record.verdict, ProofRecord::Verdict::kRefuted) << judgement.record.note;
+  EXPECT_TRUE(Replay(rule, *judgement.counterexample).ok());
 }
 
 }  // namespace

@@ -184,6 +184,21 @@ Condition SameType(int a, int b) {
   return condition;
 }
 
+Condition NoPartials(int input) {
+  Condition condition;
+  condition.kind = Condition::Kind::kNoPartials;
+  condition.input = input;
+  return condition;
+}
+
+Condition Unpartitioned(int input, int64_t axis) {
+  Condition condition;
+  condition.kind = Condition::Kind::kUnpartitioned;
+  condition.right = IntExpr::Constant(axis);
+  condition.input = input;
+  return condition;
+}
+
 Condition NotEqual(IntExpr left, IntExpr right) {
   Condition condition;
   condition.kind = Condition::Kind::kNotEqual;

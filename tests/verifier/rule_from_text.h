@@ -19,6 +19,8 @@ Rule RuleFromText(const std::string& text, std::vector<std::vector<int>> ranks,
 
 Condition Divides(const std::string& degree, int input, int64_t axis);
 Condition SameType(int a, int b);
+Condition NoPartials(int input);
+Condition Unpartitioned(int input, int64_t axis);
 Condition NotEqual(IntExpr left, IntExpr right);
 Condition EqualTo(IntExpr left, IntExpr right);
 

@@ -1,0 +1,22 @@
+// Rules that are true, and changes of them that are not.
+#ifndef ISOMER_TESTS_VERIFIER_TRUE_RULES_H_
+#define ISOMER_TESTS_VERIFIER_TRUE_RULES_H_
+
+#include <string>
+#include <vector>
+
+#include "rules/rule.h"
+
+namespace isomer {
+
+std::vector<Rule> TrueRules();
+
+struct Mutant {
+  std::string change;
+  Rule rule;
+};
+std::vector<Mutant> Mutants();
+
+}  // namespace isomer
+
+#endif  // ISOMER_TESTS_VERIFIER_TRUE_RULES_H_
