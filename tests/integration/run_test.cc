@@ -104,16 +104,22 @@ std::vector<double> Numbers(const std::string& json, const std::string& key) {
   return numbers;
 }
 
+// The network has kinks (relu, max pooling): where a value lies within rounding of one, another
+// order of summation takes another branch, and at high learning rates the losses part for good
+// (from step 12 on at 0.1). At 0.06 no such step occurs in these.
 TEST(RunDigits, LossesOfOneTwoAndFourDevicesAgreeAtEveryStep) {
   const Model model = Digits();
   std::map<int64_t, std::vector<double>> losses;
   for (int64_t devices : {1, 2, 4}) {
     const std::string file = ScratchFile("digits.plan");
     ASSERT_EQ(SavePlan(file, DataParallelPlan(model, devices)), absl::OkStatus());
-    const ProgramResult result = RunBinary("isomer-run", OnDigits(file, {"--epochs=2"}));
+    const ProgramResult result =
+        RunBinary("isomer-run", OnDigits(file, {"--epochs=8", "--learning_rate=0.06"}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    losses[devices] = Numbers(*ReadFile(ScratchFile("run.json")), "loss");
-    ASSERT_EQ(losses[devices].size(), 2u * (1438 / 64));
+    const std::string json = *ReadFile(ScratchFile("run.json"));
+    losses[devices] = Numbers(json, "loss");
+    ASSERT_EQ(losses[devices].size(), 8u * (1438 / 64));
+    EXPECT_GE(Numbers(json, "test_accuracy").at(0), 0.95) << devices << " devices";
   }
   for (int64_t devices : {2, 4}) {
     for (size_t step = 0; step < losses[1].size(); ++step) {
@@ -122,7 +128,6 @@ TEST(RunDigits, LossesOfOneTwoAndFourDevicesAgreeAtEveryStep) {
           << devices << " devices, step " << step;
     }
   }
-  EXPECT_LT(losses[1].back(), 0.5 * losses[1].front());
 }
 
 TEST(RunDigits, ReachesTestAccuracyOnFourDevices) {
