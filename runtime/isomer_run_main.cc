@@ -41,7 +41,8 @@ ABSL_FLAG(double, learning_rate, 0.1, "of plain SGD");
 ABSL_FLAG(std::string, data, "",
           "CSV rows of features and a label, for the model's first float input and its labels; "
           "none: random inputs from the seed");
-ABSL_FLAG(double, data_scale, 1.0, "factor of the features (digits.csv: 0.0625)");
+ABSL_FLAG(double, data_scale, 0,
+          "factor of the features of --data; 0: one over the largest in the training rows");
 ABSL_FLAG(std::string, test_split, "every_fifth",
           "which rows test and do not train: every_fifth, or tail:N, the last N");
 ABSL_FLAG(bool, check, false,
@@ -120,6 +121,18 @@ absl::StatusOr<TrainTest> SplitRows(const Dataset& data) {
       "--test_split=", split, ": every_fifth is expected, or tail:N with N rows or fewer"));
 }
 
+// Networks are initialised for features of about unit size. Test rows have no say in the factor.
+void ScaleFeatures(double factor, TrainTest* rows) {
+  if (factor == 0) {
+    float largest = 0;
+    for (float feature : rows->train.features) largest = std::max(largest, std::abs(feature));
+    factor = largest == 0 ? 1 : 1.0 / largest;
+  }
+  for (Dataset* data : {&rows->train, &rows->test}) {
+    for (float& feature : data->features) feature = static_cast<float>(feature * factor);
+  }
+}
+
 LabelledRows RowsOf(const Dataset& data) {
   return {.num_features = data.num_features, .features = data.features, .labels = data.labels};
 }
@@ -129,8 +142,9 @@ absl::StatusOr<Feeder> MakeFeeder(const Graph& graph, TrainTest* rows) {
   const std::string file = absl::GetFlag(FLAGS_data);
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
   if (file.empty()) return Feeder(graph, seed);
-  ISOMER_ASSIGN_OR_RETURN(const Dataset data, ReadCsv(file, absl::GetFlag(FLAGS_data_scale)));
+  ISOMER_ASSIGN_OR_RETURN(const Dataset data, ReadCsv(file));
   ISOMER_ASSIGN_OR_RETURN(*rows, SplitRows(data));
+  ScaleFeatures(absl::GetFlag(FLAGS_data_scale), rows);
   return Feeder::OverRows(graph, seed, file, RowsOf(rows->train), RowsOf(rows->test));
 }
 
@@ -298,11 +312,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
 }  // namespace isomer
 
 int main(int argc, char** argv) {
-  return isomer::RunProgram(
-      {.name = "isomer-run",
-       .purpose = "Runs a plan, or a model as it is, on virtual devices.",
-       .usage = "PLAN|MODEL [--steps=N] [--data=FILE] [--check]",
-       .example = "isomer-run digits.plan --data=models/data/digits.csv --data_scale=0.0625 "
-                  "--epochs=20 --learning_rate=0.1"},
-      argc, argv, isomer::Run);
+  return isomer::RunProgram({.name = "isomer-run",
+                             .purpose = "Runs a plan, or a model as it is, on virtual devices.",
+                             .usage = "PLAN|MODEL [--steps=N] [--data=FILE] [--check]",
+                             .example = "isomer-run digits.plan --data=models/data/digits.csv "
+                                        "--epochs=20 --learning_rate=0.1"},
+                            argc, argv, isomer::Run);
 }
