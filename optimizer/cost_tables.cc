@@ -53,6 +53,8 @@ absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
                           EnumerateChoices(rules_, op, operands,
                                            {.num_devices = cost_.machine().num_devices(),
                                             .max_axes = options_.max_axes}));
+  call->shares.assign(call->space.choices.size(), Share::kWhole);
+  if (options_.halves) ISOMER_RETURN_IF_ERROR(AddHalves(call.get()));
   const auto& choices = call->space.choices;
   for (size_t o = 0; o < operands.size(); ++o) {
     std::vector<Placement> set;
@@ -66,6 +68,23 @@ absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
   }
   slot = std::move(call);
   return slot.get();
+}
+
+absl::Status CostTables::AddHalves(CallTables* call) {
+  const int64_t devices = cost_.machine().num_devices();
+  if (devices % 2 != 0) return absl::OkStatus();
+  for (Share share : {Share::kLower, Share::kUpper}) {
+    ISOMER_ASSIGN_OR_RETURN(ChoiceSpace half,
+                            EnumerateChoices(rules_, call->space.op, call->space.operands,
+                                             {.num_devices = devices / 2,
+                                              .max_axes = options_.max_axes,
+                                              .start = share == Share::kUpper ? devices / 2 : 0}));
+    for (ShardingChoice& choice : half.choices) {
+      call->space.choices.push_back(std::move(choice));
+      call->shares.push_back(share);
+    }
+  }
+  return absl::OkStatus();
 }
 
 int CostTables::InternPlacement(const Placement& placement) {

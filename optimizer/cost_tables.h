@@ -26,6 +26,8 @@ namespace isomer {
 struct CostOptions {
   bool training = true;
   int max_axes = 2;
+  // Choices on halves of the machine, so that branches can run at the same time.
+  bool halves = true;
   // How much of a gradient synchronisation counts: the rest is hidden behind the backward pass.
   double sync_weight = 1;
   // What a byte of device memory costs; raised by the search until a plan fits.
@@ -37,6 +39,7 @@ using PlacementSetId = int;
 
 struct CallTables {
   ChoiceSpace space;
+  std::vector<Share> shares;  // per choice
   std::vector<PlacementSetId> operands, outputs;
 };
 
@@ -63,6 +66,7 @@ class CostTables {
   const Placement& placement(int id) const { return *placements_[id]; }
 
  private:
+  absl::Status AddHalves(CallTables* call);
   int InternPlacement(const Placement& placement);
   float ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choice,
                  const ComputeGraph::ComputeNode& node) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "pcg/support/check.h"
 
@@ -13,7 +14,10 @@ constexpr int kShares = 3;
 
 // An edge between two nodes that stands for everything that was reduced into it.
 struct Composite {
-  int a = -1, b = -1;
+  int a = -1, b = -1;  // a < b
+  // The end that data comes from; -1: neither, it was reduced over a fork or a join, and is no
+  // branch that could run beside another.
+  int from = -1;
   // Per share of the nodes inside; an edge without inner nodes has one table for all three.
   std::array<CostTable, kShares> us;
   bool plain = false;  // no inner node: us[0] serves all
@@ -22,6 +26,11 @@ struct Composite {
   int left = -1, right = -1;
   const CostTable& Us(int share) const { return us[plain ? 0 : share]; }
 };
+
+// Two parallel edges are branches with operators of their own.
+bool RunBeside(const Composite& l, const Composite& r) {
+  return !l.plain && !r.plain && l.from >= 0 && l.from == r.from;
+}
 
 CostTable Transposed(const CostTable& t) {
   CostTable result(t.cols, t.rows, 0);
@@ -62,11 +71,13 @@ class MappingSolver {
     trace_->nodes = problem.nodes;
     trace_->terminals = problem.terminals;
     gone_.assign(problem.nodes.size(), false);
+    for (int terminal : problem.terminals) ForbidHalves(terminal);
     for (const MappingProblem::Edge& edge : problem.edges) {
       ISOMER_CHECK(edge.from != edge.to);
       Composite c;
       c.a = edge.from;
       c.b = edge.to;
+      c.from = edge.from;
       c.us[0] = *edge.table;
       c.plain = true;
       AddComposite(std::move(c));
@@ -94,7 +105,13 @@ class MappingSolver {
   int NumChoices(int node) const { return static_cast<int>(trace_->nodes[node].us.size()); }
   bool Allows(int node, int choice, int share) const {
     const auto& shares = trace_->nodes[node].shares;
-    return share == 0 || (!shares.empty() && static_cast<int>(shares[choice]) == share);
+    return static_cast<int>(shares.empty() ? Share::kWhole : shares[choice]) == share;
+  }
+  // Half a machine is for branches that run beside each other: everything else uses all of it.
+  void ForbidHalves(int node) {
+    for (int k = 0; k < NumChoices(node); ++k) {
+      if (!Allows(node, k, 0)) trace_->nodes[node].us[k] = kImpossibleUs;
+    }
   }
 
   // Adds an edge, in parallel to the one that is there already.
@@ -123,6 +140,7 @@ class MappingSolver {
     Composite p;
     p.a = l.a;
     p.b = l.b;
+    p.from = l.from == r.from ? l.from : -1;
     p.left = left;
     p.right = right;
     p.plain = l.plain && r.plain;
@@ -132,7 +150,7 @@ class MappingSolver {
       for (size_t i = 0; i < table.us.size(); ++i) table.us[i] += other.us[i];
       p.us[share] = std::move(table);
     }
-    if (l.plain || r.plain) return p;  // Nothing to run beside.
+    if (!RunBeside(l, r)) return p;
     for (size_t i = 0; i < p.us[0].us.size(); ++i) {
       const float beside =
           std::min(std::max(l.us[1].us[i], r.us[2].us[i]), std::max(l.us[2].us[i], r.us[1].us[i]));
@@ -146,11 +164,21 @@ class MappingSolver {
     return c.b == node ? c.Us(share) : Transposed(c.Us(share));
   }
 
+  // Where data comes from if it flows over `m` from one of the composites into the other, else -1.
+  int DirectedSource(int m, int left, int right) const {
+    for (const auto& [in, out] : {std::pair(left, right), std::pair(right, left)}) {
+      const Composite &i = trace_->composites[in], &o = trace_->composites[out];
+      if (i.from >= 0 && i.from != m && o.from == m) return i.from;
+    }
+    return -1;
+  }
+
   void Series(int m, int left, int right) {
     const auto& composites = trace_->composites;
     Composite s;
     s.a = composites[left].a == m ? composites[left].b : composites[left].a;
     s.b = composites[right].a == m ? composites[right].b : composites[right].a;
+    s.from = DirectedSource(m, left, right);
     s.inner = m;
     s.left = left;
     s.right = right;
@@ -184,6 +212,7 @@ class MappingSolver {
   void FoldInto(int node, int composite) {
     const Composite& c = trace_->composites[composite];
     const int neighbour = c.a == node ? c.b : c.a;
+    ForbidHalves(node);
     const CostTable table = Towards(c, node, 0);
     for (int n = 0; n < table.rows; ++n) {
       float best = kImpossibleUs;
@@ -197,27 +226,45 @@ class MappingSolver {
     std::erase(live_, composite);
   }
 
+  std::vector<int> EdgesOf(int node) const {
+    std::vector<int> at;
+    for (int c : live_) {
+      if (trace_->composites[c].a == node || trace_->composites[c].b == node) at.push_back(c);
+    }
+    return at;
+  }
+
+  // Removes node m if it has at most two neighbours; between two, only if data flows over it from
+  // one to the other, unless `any`.
+  bool ReduceNode(int m, bool any) {
+    const std::vector<int> at = EdgesOf(m);
+    if (at.size() > 2) return false;
+    if (at.size() == 2) {
+      if (!any && DirectedSource(m, at[0], at[1]) < 0) return false;
+      Series(m, at[0], at[1]);
+    } else if (at.size() == 1) {
+      FoldInto(m, at[0]);
+    } else {
+      ForbidHalves(m);
+      trace_->folds.push_back({m, -1, -1});
+      gone_[m] = true;
+    }
+    return true;
+  }
+
+  // Branches are reduced before the forks and joins at their ends, so that they are seen as
+  // branches.
   void Reduce() {
-    bool changed = true;
-    while (changed) {
-      changed = false;
+    bool any = false;
+    while (true) {
+      bool changed = false;
       for (int m = 0; m < static_cast<int>(gone_.size()); ++m) {
-        if (gone_[m] || IsTerminal(m)) continue;
-        std::vector<int> at;
-        for (int c : live_) {
-          if (trace_->composites[c].a == m || trace_->composites[c].b == m) at.push_back(c);
-        }
-        if (at.size() > 2) continue;
+        if (gone_[m] || IsTerminal(m) || !ReduceNode(m, any)) continue;
         changed = true;
-        if (at.size() == 2) {
-          Series(m, at[0], at[1]);
-        } else if (at.size() == 1) {
-          FoldInto(m, at[0]);
-        } else {
-          trace_->folds.push_back({m, -1, -1});
-          gone_[m] = true;
-        }
+        if (any) break;
       }
+      if (!changed && any) return;
+      any = !changed;
     }
   }
 
@@ -292,6 +339,7 @@ class MappingSolver {
 
   MappingSolution Condition(int node) {
     MappingSolution solution;
+    ForbidHalves(node);
     std::vector<int> conditions = Promising(node);
     const size_t affordable = static_cast<size_t>(std::max<int64_t>(1, budget_));
     if (conditions.size() > affordable) {
@@ -369,8 +417,7 @@ class TraceBack {
  private:
   void Parallel(const Composite& c, int share) {
     std::array<int, 2> parts = {share, share};
-    const bool both_inner = !trace_.composites[c.left].plain && !trace_.composites[c.right].plain;
-    if (share == 0 && both_inner) {
+    if (share == 0 && RunBeside(trace_.composites[c.left], trace_.composites[c.right])) {
       const float in_turn = UsOf(c.left, 0) + UsOf(c.right, 0);
       const float lower_upper = std::max(UsOf(c.left, 1), UsOf(c.right, 2));
       const float upper_lower = std::max(UsOf(c.left, 2), UsOf(c.right, 1));

@@ -38,7 +38,8 @@ struct CostTable {
   float at(int r, int c) const { return us[static_cast<size_t>(r) * cols + c]; }
 };
 
-// Which devices a choice uses: any of them, only the lower half, or only the upper half.
+// Which devices a choice uses: the whole machine, its lower half, or its upper half. Halves are for
+// branches that run at the same time; nodes that are in no such branch use the whole.
 enum class Share : int8_t { kWhole = 0, kLower = 1, kUpper = 2 };
 
 struct MappingProblem {

@@ -29,7 +29,11 @@ std::vector<int> PlacesAmong(const CostTables& tables, PlacementSetId set, Place
 absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor,
                                               CostTables* tables) {
   ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, tensor.node, tables));
-  std::vector<int> ids = tables->PlacementsOf(call->outputs[tensor.output]);
+  std::vector<int> ids;
+  for (size_t k = 0; k < call->shares.size(); ++k) {
+    if (call->shares[k] != Share::kWhole) continue;
+    ids.push_back(tables->PlacementsOf(call->outputs[tensor.output])[k]);
+  }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   std::vector<Placement> placements;
@@ -50,7 +54,7 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
   for (const auto& node : nodes) {
     ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, node.id, tables));
     result.calls_.push_back(call);
-    problem.nodes.push_back({tables->NodeUs(*call, node), {}});
+    problem.nodes.push_back({tables->NodeUs(*call, node), call->shares});
   }
   if (piece.has_in) {
     const size_t count = tables->PlacementsOf(borders.in).size();

@@ -179,6 +179,7 @@ absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine
         absl::StrCat(DimText(node.op, d, v), " ", PlaceText(sharding.degrees[v], stride, machine)));
   }
   if (parts.empty()) return absl::StrCat("whole, on device ", view.start);
+  if (view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
   return absl::StrJoin(parts, ", ");
 }
 

@@ -56,4 +56,25 @@ Model ThreeProducts(int64_t batch, int64_t hidden) {
   return model;
 }
 
+Model TwoBranches(int length, int64_t batch, int64_t hidden) {
+  Model model;
+  model.name = "two_branches";
+  Graph& g = model.graph;
+  const TensorRef w = g.AddWeight("w", SequentialType({hidden, hidden}));
+  TensorRef x = g.AddInput("x", SequentialType({batch, hidden}));
+  x = Call(&g, OpKind::kMatMul, {x, w}, "stem");
+  TensorRef ends[2];
+  for (int b : {0, 1}) {
+    ends[b] = x;
+    for (int i = 0; i < length; ++i) {
+      const std::string name = "branch" + std::to_string(b) + "/" + std::to_string(i);
+      const TensorRef weight = g.AddWeight(name + "/w", SequentialType({hidden, hidden}));
+      ends[b] = Call(&g, OpKind::kMatMul, {ends[b], weight}, name);
+      ends[b] = Call(&g, OpKind::kTanh, {ends[b]}, name + "/tanh");
+    }
+  }
+  AddLoss(&model, Call(&g, OpKind::kAdd, {ends[0], ends[1]}, "join"));
+  return model;
+}
+
 }  // namespace isomer

@@ -14,6 +14,9 @@ Model ResidualModel(int blocks, int64_t batch, int64_t hidden, int64_t inner);
 // Three products of one operand, added, and an mse: algebra to find.
 Model ThreeProducts(int64_t batch, int64_t hidden);
 
+// relu(x), then two branches of `length` products each, their sum, and an mse.
+Model TwoBranches(int length, int64_t batch, int64_t hidden);
+
 }  // namespace isomer
 
 #endif  // ISOMER_TESTS_OPTIMIZER_EXAMPLE_MODELS_H_

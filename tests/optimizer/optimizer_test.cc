@@ -157,6 +157,26 @@ TEST(Optimizer, LargeWeightsAreSplitRatherThanReplicated) {
   EXPECT_LT(result->plan.predicted_peak_bytes, result->baselines.at(kDataParallel).peak_bytes / 2);
 }
 
+// Nothing but the batch of 2 can be split, so that half of four devices would idle.
+TEST(Optimizer, BranchesThatCannotUseTheWholeMachineRunBesideEachOther) {
+  const Model model = TwoBranches(4, 2, 15);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  Machine machine = TestMachine(1, 4);
+  machine.launch_us = 50;
+  const CostModel cost(machine);
+  const auto result = Optimize(model, index, cost, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectPlanHolds(result->plan, rules);
+  int on_upper_half = 0;
+  for (int i = 0; i < result->plan.graph.num_nodes(); ++i) {
+    on_upper_half +=
+        result->plan.graph.node(i).op.kind() == OpKind::kTanh && result->plan.views[i].start == 2;
+  }
+  EXPECT_EQ(on_upper_half, 4);
+  EXPECT_LT(result->plan.predicted_step_us, result->baselines.at(kDataParallel).step_us * 0.85);
+}
+
 TEST(Optimizer, MemoryThatHoldsOnlySplitWeightsIsObeyed) {
   const Model model = ResidualModel(2, 512, 256, 1024);
   const RuleSet rules = ExampleRules(model.graph);
