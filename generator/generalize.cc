@@ -292,12 +292,17 @@ std::optional<GeneralRule> Generalize(const Candidate& candidate, TypeOracle* or
                                       Random* random) {
   SettleOptions options;
   options.ranks = RankVectors(ConstantRule(candidate).ranks[0]);
+  // Several inputs may have the size of a part where they were found; the right one needs no
+  // condition that they are equal.
+  const bool choice_of_sizes = !Constants(ConstantRule(candidate), "sizes").empty();
   std::optional<GeneralRule> result;
   Variants(candidate).ForEach([&](const GeneralRule& variant) {
     const std::optional<Rule> rule = Settle(variant.rule, variant.found, options, oracle, random);
     if (!rule.has_value()) return false;
-    result = GeneralRule{*rule, variant.found};
-    return true;
+    if (!result.has_value() || rule->conditions.size() < result->rule.conditions.size()) {
+      result = GeneralRule{*rule, variant.found};
+    }
+    return !choice_of_sizes || result->rule.conditions.empty();
   });
   if (!result.has_value()) return std::nullopt;
   result->rule.reversible = HoldsInversely(result->rule, result->found, oracle, random);

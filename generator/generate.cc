@@ -1,6 +1,7 @@
 #include "generator/generate.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/container/flat_hash_set.h"
 #include "generator/configuration.h"
@@ -14,8 +15,46 @@
 namespace isomer {
 namespace {
 
-size_t SizeOf(const Candidate& candidate) {
-  return candidate.source.nodes.size() + candidate.target.nodes.size();
+// Operators of one side, shared ones counted at each use, and how often it uses each input.
+struct Uses {
+  int operators = 0;
+  std::map<int, int> inputs;
+};
+
+void CountUses(const Pattern& pattern, PatternRef ref, Uses* uses) {
+  if (ref.node < 0) {
+    ++uses->inputs[ref.index];
+    return;
+  }
+  ++uses->operators;
+  for (PatternRef input : pattern.nodes[ref.node].inputs) CountUses(pattern, input, uses);
+}
+
+Uses UsesOf(const Pattern& pattern) {
+  Uses uses;
+  // The outputs of a Split are one use of it.
+  std::set<int> nodes;
+  for (PatternRef ref : pattern.outputs) {
+    if (ref.node < 0 || nodes.insert(ref.node).second) CountUses(pattern, ref, &uses);
+  }
+  return uses;
+}
+
+int SizeOf(const Candidate& candidate) {
+  return UsesOf(candidate.source).operators + UsesOf(candidate.target).operators;
+}
+
+// Whether one side uses every input once. An equation with no such side is, as a rule, another one
+// with some of its inputs made equal, or a composition.
+bool HasLinearSide(const Candidate& candidate) {
+  for (const Pattern* side : {&candidate.source, &candidate.target}) {
+    const Uses uses = UsesOf(*side);
+    if (std::all_of(uses.inputs.begin(), uses.inputs.end(),
+                    [](const auto& use) { return use.second == 1; })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Without the types: a pair that did not generalise does not do so at other types of its ranks.
@@ -68,12 +107,18 @@ class Pipeline {
         candidates.push_back(std::move(candidate));
       }
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const auto& a, const auto& b) { return SizeOf(a) < SizeOf(b); });
+    // The more inputs are different, the more general: x*(y*z) before x*(x*x).
+    std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+      return SizeOf(a) != SizeOf(b) ? SizeOf(a) < SizeOf(b) : a.inputs.size() > b.inputs.size();
+    });
     return candidates;
   }
 
   void Consider(const Candidate& candidate) {
+    if (!HasLinearSide(candidate)) {
+      statistics_->Prune("no side uses each input once", ConstantRule(candidate).ToString());
+      return;
+    }
     const std::string form = FormOf(candidate);
     if (hopeless_.contains(form)) {
       statistics_->Prune("does not generalise", ConstantRule(candidate).ToString());
@@ -103,8 +148,11 @@ class Pipeline {
     if (!SourceUsesAllInputs(reversed)) return;
     const absl::StatusOr<CandidateGraphs> graphs = GraphsOf(reversed);
     if (!graphs.ok() || book_.IsInstance(*graphs)) return;
-    const std::optional<GeneralRule> rule = Generalize(reversed, &oracle_, random);
-    if (rule.has_value() && Recheck(rule->rule, rule->found, 8, &oracle_, random)) Accept(*rule);
+    std::optional<GeneralRule> rule = Generalize(reversed, &oracle_, random);
+    if (!rule.has_value() || !Recheck(rule->rule, rule->found, 8, &oracle_, random)) return;
+    rule->rule.reversible = false;  // Its inverse is the rule that it reverses.
+    SetId(&rule->rule);
+    Accept(*rule);
   }
 
   bool Known(const Candidate& candidate, const CandidateGraphs& graphs) {

@@ -10,6 +10,18 @@ namespace {
 
 constexpr size_t kLargestMove = 4;
 
+// Few enough elements and shards to evaluate.
+bool IsCheap(const Binding& binding) {
+  constexpr int64_t kMostElements = 20000, kMostShards = 256;
+  for (const TensorType& type : binding.inputs) {
+    if (!ValidateTensorType(type).ok()) return false;
+    if (type.NumElements() * type.partials > kMostElements || type.NumShards() > kMostShards) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool HasAttributeVariables(const Rule& rule) {
   return std::any_of(rule.variables.begin(), rule.variables.end(),
                      [](const RuleVariable& v) { return v.kind == VariableKind::kAttribute; });
@@ -24,6 +36,14 @@ Sampler::Sampler(const Rule& rule, const Binding& base, TypeOracle* oracle)
 }
 
 bool Sampler::SourceChecks(const Binding& binding) const {
+  for (const TensorType& type : binding.inputs) {
+    if (!ValidateTensorType(type).ok()) return false;
+  }
+  for (const RuleVariable& variable : rule_.variables) {
+    if (variable.kind != VariableKind::kSize) continue;
+    const auto size = binding.variables.find(variable.name);
+    if (size == binding.variables.end() || size->second < 1) return false;
+  }
   return InferPattern(rule_.source, binding, oracle_).has_value();
 }
 
@@ -35,14 +55,24 @@ void Sampler::Grow(const Slot& slot, int64_t by, Binding* binding) {
   }
 }
 
-bool Sampler::TryMove(const std::vector<int>& slots) {
+void Sampler::Apply(const Move& move, int64_t by, const std::vector<Slot>& slots,
+                    Binding* binding) {
+  for (size_t s = 0; s < move.slots.size(); ++s) {
+    Grow(slots[move.slots[s]], move.opposite && s == 1 ? -by : by, binding);
+  }
+}
+
+bool Sampler::TryMove(const std::vector<int>& slots, bool opposite) {
+  const Move move{slots, opposite};
   Binding moved = base_;
-  for (int s : slots) Grow(slots_[s], 1, &moved);
-  // By another amount too, so that a size that happens to become 1 or equal does not mislead.
+  Apply(move, 1, slots_, &moved);
   if (!SourceChecks(moved)) return false;
-  for (int s : slots) Grow(slots_[s], 2, &moved);
-  if (!SourceChecks(moved)) return false;
-  moves_.push_back(slots);
+  // By another amount too, so that a size that happens to become equal does not mislead.
+  if (!opposite) {
+    Apply(move, 2, slots_, &moved);
+    if (!SourceChecks(moved)) return false;
+  }
+  moves_.push_back(move);
   return true;
 }
 
@@ -69,6 +99,14 @@ void Sampler::FindMoves() {
   }
   for (const RuleVariable& variable : rule_.variables) {
     if (variable.kind == VariableKind::kSize) slots_.push_back({-1, -1, variable.name});
+  }
+  // Sizes of parts may trade with each other.
+  for (size_t a = 0; a < slots_.size(); ++a) {
+    for (size_t b = a + 1; b < slots_.size(); ++b) {
+      if (slots_[a].input < 0 && slots_[b].input < 0) {
+        TryMove({static_cast<int>(a), static_cast<int>(b)}, true);
+      }
+    }
   }
   std::set<int> covered;
   // Dims at one place of all inputs usually go together.
@@ -107,14 +145,14 @@ Binding Sampler::DrawShapes(const SampleOptions& options, Random* random) const 
                                      : binding.inputs[slot.input].dims[slot.dim].size;
       size *= factor;
     }
-    for (const std::vector<int>& move : moves_) {
+    for (const Move& move : moves_) {
       const int64_t by = Below(random, 3) * factor * (Chance(random, 20) ? 1 : 2);
-      for (int s : move) Grow(slots_[s], by, &binding);
+      Apply(move, move.opposite ? by / 4 : by, slots_, &binding);
     }
   } else {
-    for (const std::vector<int>& move : moves_) {
+    for (const Move& move : moves_) {
       const int64_t by = 2 * Below(random, 3) - (Chance(random, 20) ? 1 : 0);
-      for (int s : move) Grow(slots_[s], by, &binding);
+      Apply(move, move.opposite ? Below(random, 2) : by, slots_, &binding);
     }
   }
   // Now and then a dim of size 1, which elementwise operators and batches broadcast.
@@ -231,6 +269,7 @@ std::optional<Binding> Sampler::Draw(const SampleOptions& options, int attempts,
     DrawVariables(&binding, random);
     // One draw in five is not parallel: conditions on sizes alone show there.
     if (Chance(random, 80) && !DrawParallelism(&binding, random)) continue;
+    if (options.small && !IsCheap(binding)) continue;
     if (SourceChecks(binding) && DrawSplit(&binding, random)) return binding;
   }
   return std::nullopt;

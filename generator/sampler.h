@@ -51,7 +51,7 @@ class Sampler {
   };
   bool SourceChecks(const Binding& binding) const;
   void FindMoves();
-  bool TryMove(const std::vector<int>& slots);
+  bool TryMove(const std::vector<int>& slots, bool opposite = false);
   bool SearchMove(std::vector<int>* chosen, size_t from, size_t count);
   static void Grow(const Slot& slot, int64_t by, Binding* binding);
   Binding DrawShapes(const SampleOptions& options, Random* random) const;
@@ -65,7 +65,12 @@ class Sampler {
   bool usable_ = false;
   bool fixed_shapes_ = false;
   std::vector<Slot> slots_;
-  std::vector<std::vector<int>> moves_;
+  struct Move {
+    std::vector<int> slots;
+    bool opposite = false;  // the second slot shrinks as the first grows
+  };
+  static void Apply(const Move& move, int64_t by, const std::vector<Slot>& slots, Binding* binding);
+  std::vector<Move> moves_;
 };
 
 }  // namespace isomer

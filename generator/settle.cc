@@ -279,8 +279,10 @@ bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, 
   for (const Condition& condition : rule.conditions) {
     if (condition.kind == Condition::Kind::kSplitsDim) return false;
   }
-  if (rule.target.nodes.empty()) return false;  // x -> ... introduces its variables.
   std::set<int> used;
+  for (PatternRef ref : rule.target.outputs) {
+    if (ref.node < 0) used.insert(ref.index);
+  }
   for (const PatternNode& node : rule.target.nodes) {
     for (PatternRef ref : node.inputs) {
       if (ref.node < 0) used.insert(ref.index);

@@ -1,0 +1,231 @@
+// isomer-generate: finds rules, has them proved, and writes those that are.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "generator/generate.h"
+#include "pcg/support/file.h"
+#include "pcg/support/json.h"
+#include "pcg/support/program.h"
+#include "pcg/support/progress.h"
+#include "pcg/support/status_macros.h"
+#include "verifier/prover.h"
+
+ABSL_FLAG(std::string, ops, "all", "operators, separated by commas, or all");
+ABSL_FLAG(int, max_ops, 3, "largest number of operators on one side of a rule, 1 to 3");
+ABSL_FLAG(std::string, out, "", "the rules file to write");
+ABSL_FLAG(std::string, work_dir, "", "folder for what was pruned, refuted or unknown, and why");
+ABSL_FLAG(int, jobs, 0, "processes that prove; 0: as many as there are cores");
+ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");
+
+namespace isomer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+absl::StatusOr<std::set<OpKind>> ParseOps(const std::string& text) {
+  std::set<OpKind> kinds;
+  if (text == "all") return std::set<OpKind>(std::begin(kAllOpKinds), std::end(kAllOpKinds));
+  for (const absl::string_view name : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    const absl::StatusOr<OpKind> kind = ParseOpKind(name);
+    if (!kind.ok() || IsLeaf(*kind)) {
+      return absl::InvalidArgumentError(absl::StrCat("--ops: there is no operator '", name, "'"));
+    }
+    kinds.insert(*kind);
+  }
+  if (kinds.empty()) return absl::InvalidArgumentError("--ops names no operator");
+  return kinds;
+}
+
+// Proves every `jobs`-th rule from `first` on.
+void ProveSlice(size_t first, size_t jobs, std::vector<Rule>* rules, Progress* progress) {
+  Prover prover;
+  for (size_t i = first; i < rules->size(); i += jobs) {
+    (*rules)[i].proof = prover.Prove((*rules)[i]);
+    progress->Advance(static_cast<int64_t>(jobs));
+  }
+}
+
+// In child processes, because Z3 is not made for threads; each hands its slice back as a file.
+absl::Status ProveInProcesses(size_t jobs, const std::string& folder, std::vector<Rule>* rules) {
+  std::vector<pid_t> children;
+  auto slice_path = [&](size_t job) { return absl::StrCat(folder, "/slice", job, ".rules"); };
+  for (size_t job = 0; job < jobs; ++job) {
+    const pid_t child = fork();
+    if (child < 0) return absl::InternalError("cannot start a process to prove in");
+    if (child > 0) {
+      children.push_back(child);
+      continue;
+    }
+    {
+      Progress progress("prove", job == 0 ? static_cast<int64_t>(rules->size()) : 0,
+                        job == 0 ? stderr : fopen("/dev/null", "w"));
+      ProveSlice(job, jobs, rules, &progress);
+    }
+    RuleSet slice;
+    for (size_t i = job; i < rules->size(); i += jobs) slice.rules.push_back((*rules)[i]);
+    _exit(SaveRules(slice_path(job), slice).ok() ? 0 : 1);
+  }
+  bool all_well = true;
+  for (pid_t child : children) {
+    int state = 0;
+    all_well &= waitpid(child, &state, 0) == child && WIFEXITED(state) && WEXITSTATUS(state) == 0;
+  }
+  if (!all_well) return absl::InternalError("a process that proves rules died");
+  for (size_t job = 0; job < jobs; ++job) {
+    ISOMER_ASSIGN_OR_RETURN(const RuleSet slice, LoadRules(slice_path(job)));
+    for (size_t i = job, s = 0; i < rules->size(); i += jobs, ++s) (*rules)[i] = slice.rules[s];
+    std::filesystem::remove(slice_path(job));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Prove(size_t jobs, std::vector<Rule>* rules) {
+  if (jobs <= 1) {
+    Progress progress("prove", static_cast<int64_t>(rules->size()));
+    ProveSlice(0, 1, rules, &progress);
+    return absl::OkStatus();
+  }
+  char folder[] = "/tmp/isomer-generate-XXXXXX";
+  if (mkdtemp(folder) == nullptr) return absl::InternalError("cannot make a folder under /tmp");
+  const absl::Status status = ProveInProcesses(jobs, folder, rules);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return status;
+}
+
+absl::Status WriteWorkDir(const std::string& folder, const Statistics& statistics,
+                          const std::vector<Rule>& rejected) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::InvalidArgumentError(absl::StrCat(folder, ": ", error.message()));
+  std::string pruned, verdicts;
+  for (const auto& [reason, examples] : statistics.pruned_examples) {
+    absl::StrAppend(&pruned, "# ", reason, ": ", statistics.pruned.at(reason), "\n");
+    for (const std::string& example : examples) absl::StrAppend(&pruned, example, "\n");
+  }
+  for (const Rule& rule : rejected) {
+    const bool refuted = rule.proof.verdict == ProofRecord::Verdict::kRefuted;
+    absl::StrAppend(&verdicts, refuted ? "refuted " : "unknown ", rule.id, " ", rule.ToString(),
+                    "\n  ", rule.proof.note, "\n");
+  }
+  ISOMER_RETURN_IF_ERROR(WriteFileAtomically(folder + "/pruned.txt", pruned));
+  return WriteFileAtomically(folder + "/rejected.txt", verdicts);
+}
+
+struct Outcome {
+  RuleSet proved;
+  std::vector<Rule> rejected;
+  int64_t refuted = 0, unknown = 0;
+};
+
+Outcome Sort(std::vector<Rule> rules) {
+  Outcome outcome;
+  for (Rule& rule : rules) {
+    if (rule.proof.verdict == ProofRecord::Verdict::kProved) {
+      outcome.proved.rules.push_back(std::move(rule));
+      continue;
+    }
+    ++(rule.proof.verdict == ProofRecord::Verdict::kRefuted ? outcome.refuted : outcome.unknown);
+    outcome.rejected.push_back(std::move(rule));
+  }
+  return outcome;
+}
+
+Json Summary(const Statistics& statistics, const Outcome& outcome, double enumerate_seconds,
+             double prove_seconds) {
+  Json json;
+  json["graphs_enumerated"] = statistics.graphs_enumerated;
+  json["candidates"] = statistics.candidates;
+  json["pruned"] = Json::EmptyObject();
+  for (const auto& [reason, count] : statistics.pruned) json["pruned"][reason] = count;
+  json["proved"] = outcome.proved.rules.size();
+  json["refuted"] = outcome.refuted;
+  json["unknown"] = outcome.unknown;
+  json["rules"] = outcome.proved.rules.size();
+  json["seconds"]["enumerate"] = enumerate_seconds;
+  json["seconds"]["prove"] = prove_seconds;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  json["peak_rss_bytes"] = int64_t{usage.ru_maxrss} * 1024;
+  return json;
+}
+
+absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0], "'"));
+  }
+  GenerateOptions options;
+  options.max_operators = absl::GetFlag(FLAGS_max_ops);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) return absl::InvalidArgumentError("--out names no file");
+  if (options.max_operators < 1 || options.max_operators > 3) {
+    return absl::InvalidArgumentError("--max_ops must be 1, 2 or 3");
+  }
+  if (absl::GetFlag(FLAGS_jobs) < 0) return absl::InvalidArgumentError("--jobs is negative");
+  ISOMER_ASSIGN_OR_RETURN(options.kinds, ParseOps(absl::GetFlag(FLAGS_ops)));
+
+  Statistics statistics;
+  const Clock::time_point start = Clock::now();
+  std::vector<Rule> rules;
+  {
+    std::unique_ptr<Progress> progress;
+    for (GeneralRule& rule : Generate(options, &statistics, [&](int64_t, int64_t total) {
+           if (progress == nullptr) progress = std::make_unique<Progress>("settle", total);
+           progress->Advance();
+         })) {
+      rules.push_back(std::move(rule.rule));
+    }
+  }
+  const double enumerate_seconds = SecondsSince(start);
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const size_t wanted = absl::GetFlag(FLAGS_jobs) == 0 ? cores : absl::GetFlag(FLAGS_jobs);
+  const Clock::time_point prove_start = Clock::now();
+  ISOMER_RETURN_IF_ERROR(Prove(std::min(wanted, std::max<size_t>(rules.size(), 1)), &rules));
+  const double prove_seconds = SecondsSince(prove_start);
+
+  Outcome outcome = Sort(std::move(rules));
+  outcome.proved.generator =
+      absl::StrCat("isomer-generate --ops=", absl::GetFlag(FLAGS_ops),
+                   " --max_ops=", options.max_operators, " --seed=", options.seed);
+  ISOMER_RETURN_IF_ERROR(SaveRules(out, outcome.proved));
+  const std::string work_dir = absl::GetFlag(FLAGS_work_dir);
+  if (!work_dir.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteWorkDir(work_dir, statistics, outcome.rejected));
+  }
+  const Json summary = Summary(statistics, outcome, enumerate_seconds, prove_seconds);
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  std::printf("%zu rules proved, %lld refuted, %lld unknown (%lld graphs, %lld candidates): %s\n",
+              outcome.proved.rules.size(), static_cast<long long>(outcome.refuted),
+              static_cast<long long>(outcome.unknown),
+              static_cast<long long>(statistics.graphs_enumerated),
+              static_cast<long long>(statistics.candidates), out.c_str());
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace isomer
+
+int main(int argc, char** argv) {
+  return isomer::RunProgram(
+      {.name = "isomer-generate",
+       .purpose = "Finds small parallel computation graphs that are equal, proves that they are, "
+                  "and writes them as rules.",
+       .usage = "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N]",
+       .example = "isomer-generate --ops=matmul,add,concat,split --max_ops=3 --out=small.rules"},
+      argc, argv, isomer::Run);
+}
