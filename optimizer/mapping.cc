@@ -5,32 +5,11 @@
 #include <numeric>
 #include <utility>
 
+#include "optimizer/mapping_trace.h"
 #include "pcg/support/check.h"
 
 namespace isomer {
 namespace {
-
-constexpr int kShares = 3;
-
-// An edge between two nodes that stands for everything that was reduced into it.
-struct Composite {
-  int a = -1, b = -1;  // a < b
-  // The end that data comes from; -1: neither, it was reduced over a fork or a join, and is no
-  // branch that could run beside another.
-  int from = -1;
-  // Per share of the nodes inside; an edge without inner nodes has one table for all three.
-  std::array<CostTable, kShares> us;
-  bool plain = false;  // no inner node: us[0] serves all
-  // Series: inner node and two parts (a-m, m-b); parallel: two parts (a-b, a-b); plain: neither.
-  int inner = -1;
-  int left = -1, right = -1;
-  const CostTable& Us(int share) const { return us[plain ? 0 : share]; }
-};
-
-// Two parallel edges are branches with operators of their own.
-bool RunBeside(const Composite& l, const Composite& r) {
-  return !l.plain && !r.plain && l.from >= 0 && l.from == r.from;
-}
 
 CostTable Transposed(const CostTable& t) {
   CostTable result(t.cols, t.rows, 0);
@@ -41,23 +20,6 @@ CostTable Transposed(const CostTable& t) {
 }
 
 }  // namespace
-
-// What is needed to find the choices again: the reductions, in order.
-struct MappingSolution::Trace {
-  std::vector<MappingProblem::MappingNode> nodes;  // with the times of folded neighbours
-  std::vector<Composite> composites;
-  std::vector<int> terminals;
-  int last = -1;  // the composite between the terminals, if any
-  // Nodes folded into a neighbour (or into nothing: -1), in order of folding.
-  struct Fold {
-    int node, neighbour, composite;
-  };
-  std::vector<Fold> folds;
-  // A conditioned solve: alternatives per choice of `conditioned`.
-  int conditioned = -1;
-  std::vector<int> conditions;
-  std::vector<MappingSolution> alternatives;
-};
 
 MappingSolution::MappingSolution() = default;
 MappingSolution::MappingSolution(MappingSolution&&) noexcept = default;
@@ -390,120 +352,6 @@ class MappingSolver {
   std::vector<bool> gone_;
   std::vector<int> live_;  // composites that are edges of the graph as reduced so far
 };
-
-namespace {
-
-// Goes back through the reductions, deciding the nodes inside of a composite from its ends.
-class TraceBack {
- public:
-  explicit TraceBack(const MappingSolution::Trace& trace, std::vector<int>* choices)
-      : trace_(trace), choices_(*choices) {}
-
-  void Composites(int composite, int share) {
-    const Composite& c = trace_.composites[composite];
-    if (c.left < 0) return;
-    if (c.inner < 0) {
-      Parallel(c, share);
-    } else {
-      Series(c, share);
-    }
-  }
-
-  float UsOf(int composite, int share) const {
-    const Composite& c = trace_.composites[composite];
-    return c.Us(share).at(choices_[c.a], choices_[c.b]);
-  }
-
- private:
-  void Parallel(const Composite& c, int share) {
-    std::array<int, 2> parts = {share, share};
-    if (share == 0 && RunBeside(trace_.composites[c.left], trace_.composites[c.right])) {
-      const float in_turn = UsOf(c.left, 0) + UsOf(c.right, 0);
-      const float lower_upper = std::max(UsOf(c.left, 1), UsOf(c.right, 2));
-      const float upper_lower = std::max(UsOf(c.left, 2), UsOf(c.right, 1));
-      if (std::min(lower_upper, upper_lower) < in_turn) {
-        parts = lower_upper <= upper_lower ? std::array<int, 2>{1, 2} : std::array<int, 2>{2, 1};
-      }
-    }
-    Composites(c.left, parts[0]);
-    Composites(c.right, parts[1]);
-  }
-
-  void Series(const Composite& c, int share) {
-    const auto& node = trace_.nodes[c.inner];
-    float best = std::numeric_limits<float>::infinity();
-    int best_choice = 0;
-    for (int k = 0; k < static_cast<int>(node.us.size()); ++k) {
-      if (share != 0 && (node.shares.empty() || static_cast<int>(node.shares[k]) != share))
-        continue;
-      choices_[c.inner] = k;
-      const float us = UsOf(c.left, share) + node.us[k] + UsOf(c.right, share);
-      if (us < best) {
-        best = us;
-        best_choice = k;
-      }
-    }
-    choices_[c.inner] = best_choice;
-    Composites(c.left, share);
-    Composites(c.right, share);
-  }
-
-  const MappingSolution::Trace& trace_;
-  std::vector<int>& choices_;
-};
-
-}  // namespace
-
-std::vector<int> MappingSolution::Choices(int first, int second) const {
-  const Trace& trace = *trace_;
-  std::vector<int> choices(trace.nodes.size(), 0);
-  if (trace.conditioned >= 0) {
-    const MappingSolution* best = &trace.alternatives[0];
-    size_t index = 0;
-    for (size_t i = 0; i < trace.alternatives.size(); ++i) {
-      if (trace.alternatives[i].table_.at(first, second) < best->table_.at(first, second)) {
-        best = &trace.alternatives[i];
-        index = i;
-      }
-    }
-    choices = best->Choices(first, second);
-    choices[trace.conditioned] = trace.conditions[index];
-  }
-  if (!trace.terminals.empty()) choices[trace.terminals[0]] = first;
-  if (trace.terminals.size() > 1) choices[trace.terminals[1]] = second;
-  TraceBack back(trace, &choices);
-  if (trace.last >= 0) back.Composites(trace.last, 0);
-  // Reductions before the conditioning, and folds, are undone last to first. A composite is undone
-  // with the live edge that it became part of; those of a conditioned solve are all live.
-  if (trace.conditioned >= 0) {
-    std::vector<bool> part(trace.composites.size(), false);
-    for (const Composite& c : trace.composites) {
-      if (c.left >= 0) part[c.left] = part[c.right] = true;
-    }
-    for (const Trace::Fold& fold : trace.folds) {
-      if (fold.composite >= 0) part[fold.composite] = true;
-    }
-    for (int c = 0; c < static_cast<int>(part.size()); ++c) {
-      if (!part[c]) back.Composites(c, 0);
-    }
-  }
-  for (auto fold = trace.folds.rbegin(); fold != trace.folds.rend(); ++fold) {
-    const auto& us = trace.nodes[fold->node].us;
-    float best = std::numeric_limits<float>::infinity();
-    int best_choice = 0;
-    for (int k = 0; k < static_cast<int>(us.size()); ++k) {
-      choices[fold->node] = k;
-      const float total = us[k] + (fold->composite < 0 ? 0 : back.UsOf(fold->composite, 0));
-      if (total < best) {
-        best = total;
-        best_choice = k;
-      }
-    }
-    choices[fold->node] = best_choice;
-    if (fold->composite >= 0) back.Composites(fold->composite, 0);
-  }
-  return choices;
-}
 
 MappingSolution SolveMapping(const MappingProblem& problem, const MappingOptions& options) {
   return MappingSolver(problem, options.max_conditions).Solve();

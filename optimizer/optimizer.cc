@@ -74,6 +74,7 @@ class Optimizer {
     result_.candidates += found.candidates;
     result_.pieces = found.pieces;
     result_.distinct_pieces = found.distinct_pieces;
+    result_.series_parallel_pieces = found.series_parallel_pieces;
     if (found.stop == StopReason::kBudget) result_.stop = found.stop;
     result_.exact_mappings &= found.exact_mappings;
     ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(found.mapped));

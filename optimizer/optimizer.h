@@ -33,9 +33,8 @@ struct OptimizeResult {
   std::string origin;     // "search", or the baseline that could not be beaten
   std::map<std::string, Prediction> baselines;
   Prediction single_device;  // the model as it is on one device
-  // The least times of the tables per kind: what the search saw.
-  int64_t candidates = 0;
-  int pieces = 0, distinct_pieces = 0;
+  int64_t candidates = 0;    // of all searches
+  int pieces = 0, distinct_pieces = 0, series_parallel_pieces = 0;
   StopReason stop = StopReason::kExhausted;
   bool exact_mappings = true;
   double seconds = 0;

@@ -219,7 +219,8 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
                         "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct; "
                         "stopped: %s; mappings %s.\n",
                         result.candidates, result.seconds, result.pieces, result.distinct_pieces,
-                        StopReasonName(result.stop), result.exact_mappings ? "exact" : "bounded");
+                        result.series_parallel_pieces, StopReasonName(result.stop),
+                        result.exact_mappings ? "exact" : "bounded");
   return text;
 }
 
@@ -251,6 +252,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   search["stop_reason"] = StopReasonName(result.stop);
   search["pieces"] = result.pieces;
   search["distinct_pieces"] = result.distinct_pieces;
+  search["series_parallel_pieces"] = result.series_parallel_pieces;
   search["exact_mappings"] = result.exact_mappings;
   json["steps"] = plan.steps.size();
   json["rules_used"] = Json::EmptyArray();

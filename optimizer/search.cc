@@ -8,11 +8,23 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/series_parallel.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rewrite.h"
 
 namespace isomer {
 namespace {
+
+bool IsSeriesParallel(const Piece& piece) {
+  const ComputeGraph compute = AnalyzeCompute(piece.graph);
+  std::vector<std::pair<int, int>> edges;
+  for (int i = 0; i < static_cast<int>(compute.nodes.size()); ++i) {
+    for (const auto& operand : compute.nodes[i].operands) {
+      if (operand.producer >= 0) edges.emplace_back(operand.producer, i);
+    }
+  }
+  return DecomposeSeriesParallel(static_cast<int>(compute.nodes.size()), edges).has_value();
+}
 
 class ChainSearch {
  public:
@@ -22,7 +34,9 @@ class ChainSearch {
   absl::StatusOr<SearchResult> Run() {
     ISOMER_ASSIGN_OR_RETURN(pieces_, SplitGraph(graph_, options_.min_piece_nodes));
     std::set<uint64_t> keys;
-    for (const Piece& piece : pieces_) keys.insert(piece.key);
+    for (const Piece& piece : pieces_) {
+      if (keys.insert(piece.key).second) result_.series_parallel_pieces += IsSeriesParallel(piece);
+    }
     result_.pieces = static_cast<int>(pieces_.size());
     result_.distinct_pieces = static_cast<int>(keys.size());
     budget_each_ = std::max<int64_t>(1, options_.budget / static_cast<int64_t>(keys.size()));

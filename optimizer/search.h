@@ -31,6 +31,7 @@ struct SearchResult {
   double us = 0;  // by the tables: no overlap of compute and communication
   int64_t candidates = 0;
   int pieces = 0, distinct_pieces = 0;
+  int series_parallel_pieces = 0;  // of the distinct ones, as the model has them
   StopReason stop = StopReason::kExhausted;
   bool exact_mappings = true;
 };

@@ -46,19 +46,24 @@ class SubstitutionSearch {
     first.matches = Matches(first.candidate.graph, {});
     seen_.insert(piece_.graph.StructuralHash());
     Push(std::move(first));
-    while (!queue_.empty() && result_.mapped < options_.budget) {
+    while (!queue_.empty() && !Spent()) {
       const int at = queue_.top().second;
       queue_.pop();
       Open open = std::move(open_[at]);
       if (open.us > options_.alpha * best_us_) break;
       Expand(open);
     }
-    result_.exhausted = result_.mapped < options_.budget;
+    result_.exhausted = !Spent();
     KeepBest();
     return std::move(result_);
   }
 
  private:
+  bool Spent() const {
+    return result_.mapped >= options_.budget ||
+           tries_ >= options_.budget * options_.tries_per_candidate;
+  }
+
   absl::Status Map(Open* open) {
     ISOMER_ASSIGN_OR_RETURN(const PieceMapping mapping,
                             PieceMapping::Solve(piece_, open->candidate.graph, borders_, &tables_));
@@ -102,7 +107,8 @@ class SubstitutionSearch {
   }
 
   void Expand(const Open& open) {
-    for (size_t m = 0; m < open.matches.size() && result_.mapped < options_.budget; ++m) {
+    for (size_t m = 0; m < open.matches.size() && !Spent(); ++m) {
+      ++tries_;
       const auto& [rule, step] = open.matches[m];
       Open next;
       next.candidate = open.candidate;
@@ -141,6 +147,7 @@ class SubstitutionSearch {
   const SubstitutionOptions& options_;
   CostTables& tables_;
   bool repeats_ = false;
+  int64_t tries_ = 0;
   SubstitutionResult result_;
   std::vector<SubstitutionResult::Candidate> all_;
   std::vector<Open> open_;

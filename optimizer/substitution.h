@@ -19,6 +19,8 @@ namespace isomer {
 struct SubstitutionOptions {
   double alpha = 1.05;
   int64_t budget = 100;  // candidates that are mapped
+  // Steps tried for each candidate of the budget: most lead to graphs seen before.
+  int64_t tries_per_candidate = 50;
 };
 
 struct SubstitutionResult {
