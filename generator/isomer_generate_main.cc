@@ -54,7 +54,14 @@ absl::StatusOr<std::set<OpKind>> ParseOps(const std::string& text) {
 void ProveSlice(size_t first, size_t jobs, std::vector<Rule>* rules, Progress* progress) {
   Prover prover;
   for (size_t i = first; i < rules->size(); i += jobs) {
-    (*rules)[i].proof = prover.Prove((*rules)[i]);
+    Rule& rule = (*rules)[i];
+    rule.proof = prover.Prove(rule);
+    if (rule.reversible && rule.proof.verdict != ProofRecord::Verdict::kProved) {
+      // One direction may be true alone.
+      rule.reversible = false;
+      SetId(&rule);
+      rule.proof = prover.Prove(rule);
+    }
     progress->Advance(static_cast<int64_t>(jobs));
   }
 }
