@@ -63,12 +63,14 @@ struct AttributePatternText {
   std::string operator()(const AttributeVariable& variable) const { return variable.name; }
 };
 
-std::string RefText(const Pattern& pattern, PatternRef ref) {
+// `end`: only nodes before it may be named, so that an ill-formed pattern has a text too.
+std::string RefText(const Pattern& pattern, PatternRef ref, int end) {
   if (ref.node < 0) return absl::StrCat("x", ref.index);
+  if (ref.node >= end) return absl::StrCat("node", ref.node, "?");
   const PatternNode& node = pattern.nodes[ref.node];
   const std::string operands = absl::StrJoin(
       node.inputs, ", ",
-      [&](std::string* out, PatternRef input) { out->append(RefText(pattern, input)); });
+      [&](std::string* out, PatternRef input) { out->append(RefText(pattern, input, ref.node)); });
   const std::string attributes =
       absl::StrJoin(node.attributes, ", ", [](std::string* out, const AttributePattern& a) {
         absl::StrAppend(out, a.name, "=", std::visit(AttributePatternText(), a.value));
@@ -80,11 +82,14 @@ std::string RefText(const Pattern& pattern, PatternRef ref) {
 }
 
 std::string PatternText(const Pattern& pattern) {
-  if (pattern.outputs.size() == 1) return RefText(pattern, pattern.outputs[0]);
+  if (pattern.outputs.size() == 1)
+    return RefText(pattern, pattern.outputs[0], static_cast<int>(pattern.nodes.size()));
   return absl::StrCat(
       "{",
       absl::StrJoin(pattern.outputs, ", ",
-                    [&](std::string* out, PatternRef ref) { out->append(RefText(pattern, ref)); }),
+                    [&](std::string* out, PatternRef ref) {
+                      out->append(RefText(pattern, ref, static_cast<int>(pattern.nodes.size())));
+                    }),
       "}");
 }
 

@@ -36,6 +36,15 @@ class RuleValidator {
                                                      " source and ", rule_.target.outputs.size(),
                                                      " target outputs"));
     }
+    // A later output might be computed from an earlier one that is only renamed: a cycle.
+    for (const Pattern* side : {&rule_.source, &rule_.target}) {
+      if (side == &rule_.target && !rule_.reversible) break;
+      for (PatternRef ref : side->outputs) {
+        if (ref.node < 0 && side->outputs.size() > 1) {
+          return absl::InvalidArgumentError("one of several source outputs is an input");
+        }
+      }
+    }
     for (const Condition& condition : rule_.conditions) {
       if (absl::Status status = CheckCondition(condition); !status.ok()) {
         return absl::InvalidArgumentError(
