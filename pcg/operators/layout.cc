@@ -194,9 +194,9 @@ absl::StatusOr<Declaration> DeclareSplit(const Operator& op, absl::Span<const Sh
     total += size;
   }
   if (total != x[axis]) {
-    return WithSizes(absl::InvalidArgumentError(absl::StrCat(
-                         "split: parts ", AttributeText(sizes), " do not add up to dim ", axis,
-                         " of size ", x[axis].ToString())),
+    return WithSizes(absl::InvalidArgumentError(absl::StrCat("split: parts ", AttributeText(sizes),
+                                                             " do not add up to dim ", axis,
+                                                             " of size ", x[axis].ToString())),
                      total, x[axis]);
   }
   DeclarationBuilder d(shapes);
