@@ -26,13 +26,18 @@ int64_t TakeDivisor(int64_t* total, Random* random) {
   return taken;
 }
 
-bool DrawUnaryParallel(const Operator& op, Random* random, TensorType* type) {
+int64_t DrawFrom(const std::vector<int64_t>& degrees, Random* random) {
+  return degrees[Below(random, static_cast<int64_t>(degrees.size()))];
+}
+
+bool DrawUnaryParallel(const Operator& op, const std::vector<int64_t>& degrees, Random* random,
+                       TensorType* type) {
   for (Dim& dim : type->dims) {
-    const int64_t degree = DrawDegree(random);
+    const int64_t degree = DrawFrom(degrees, random);
     if (dim.size % degree == 0) dim.degree = degree;
   }
-  type->copies = DrawDegree(random);
-  type->partials = DrawDegree(random);
+  type->copies = DrawFrom(degrees, random);
+  type->partials = DrawFrom(degrees, random);
   const int64_t degree = op.Int("degree");
   if (op.kind() == OpKind::kCombine) {
     const absl::StatusOr<int> axis = NormalizeAxis(op.Int("axis"), type->rank());
@@ -69,21 +74,22 @@ bool Indexes(const Declaration& d, int operand, int dim) {
 
 }  // namespace
 
-int64_t DrawDegree(Random* random) {
-  static constexpr int64_t kDegrees[] = {1, 1, 1, 1, 2, 2, 2, 3, 3, 4};
-  return kDegrees[Below(random, 10)];
+const std::vector<int64_t>& UsualDegrees() {
+  static const std::vector<int64_t> kDegrees = {1, 1, 1, 1, 2, 2, 2, 3, 3, 4};
+  return kDegrees;
 }
 
-bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known, Random* random,
+bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known,
+                      const std::vector<int64_t>& choices, Random* random,
                       std::vector<TensorType>* operands) {
   const int count = static_cast<int>(operands->size());
   const int first_known =
       static_cast<int>(std::find(known.begin(), known.end(), true) - known.begin());
   if (IsParallel(op.kind())) {
-    if (count == 1) return known[0] || DrawUnaryParallel(op, random, &(*operands)[0]);
+    if (count == 1) return known[0] || DrawUnaryParallel(op, choices, random, &(*operands)[0]);
     // ConcatPartials: operands of one type.
     if (first_known == count &&
-        !DrawUnaryParallel(Operator(OpKind::kReplicate, {{"degree", int64_t{1}}}), random,
+        !DrawUnaryParallel(Operator(OpKind::kReplicate, {{"degree", int64_t{1}}}), choices, random,
                            &(*operands)[0])) {
       return false;
     }
@@ -113,7 +119,7 @@ bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known, Random
     degrees[v] = 1;
     if (!d->IsPartitionable(dim)) continue;
     const bool shared = first_known < count && !Indexes(*d, first_known, dim);
-    const int64_t degree = shared ? TakeDivisor(&sharers, random) : DrawDegree(random);
+    const int64_t degree = shared ? TakeDivisor(&sharers, random) : DrawFrom(choices, random);
     if (d->dims[v].size.value() % degree == 0) {
       degrees[v] = degree;
     } else if (shared) {
@@ -128,7 +134,8 @@ bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known, Random
     const bool all = first_known == count && Chance(random, 50);
     for (int o = 0; o < count; ++o) linear[o] = !known[o] && (all || o == holder);
     if (d->IsLinearIn(linear)) {
-      new_partials = first_known < count ? TakeDivisor(&sharers, random) : DrawDegree(random);
+      new_partials =
+          first_known < count ? TakeDivisor(&sharers, random) : DrawFrom(choices, random);
     }
     if (new_partials == 1) linear.assign(count, false);
   } else {
@@ -138,7 +145,7 @@ bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known, Random
     }
     new_partials = partials;
   }
-  const int64_t copies = first_known < count ? sharers : DrawDegree(random);
+  const int64_t copies = first_known < count ? sharers : DrawFrom(choices, random);
   const auto types = OperandTypesFor(op, *operands, degrees, copies);
   if (!types.ok()) return false;
   for (int o = 0; o < count; ++o) {

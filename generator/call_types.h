@@ -11,14 +11,15 @@
 
 namespace isomer {
 
-// Draws degrees, copies and partials for the operands of a call. `operands` are given with their
-// sizes; those with `known` set keep their type. Returns false if what is known cannot be met.
-// The result often, not always, type-checks.
-bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known, Random* random,
+// Draws degrees, copies and partials, all from `degrees`, for the operands of a call. `operands`
+// are given with their sizes; those with `known` set keep their type. Returns false if what is
+// known cannot be met. The result often, not always, type-checks.
+bool DrawOperandTypes(const Operator& op, const std::vector<bool>& known,
+                      const std::vector<int64_t>& degrees, Random* random,
                       std::vector<TensorType>* operands);
 
 // 1, 2, 3 or 4, the smaller the likelier.
-int64_t DrawDegree(Random* random);
+const std::vector<int64_t>& UsualDegrees();
 
 }  // namespace isomer
 

@@ -1,10 +1,12 @@
 // isomer-generate: finds rules, has them proved, and writes those that are.
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
@@ -77,6 +79,7 @@ absl::Status ProveInProcesses(size_t jobs, const std::string& folder, std::vecto
       children.push_back(child);
       continue;
     }
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // Nobody would read the proofs.
     {
       Progress progress("prove", job == 0 ? static_cast<int64_t>(rules->size()) : 0,
                         job == 0 ? stderr : fopen("/dev/null", "w"));

@@ -12,9 +12,9 @@ namespace {
 uint64_t KindBit(OpKind kind) { return uint64_t{1} << static_cast<int>(kind); }
 static_assert(std::size(kAllOpKinds) <= 64);
 
-// Introduced degrees: those that generation uses.
-Binding GivenDegrees(const Rule& rule) {
-  Binding given;
+// Assignments of the degrees that a rule introduces: those that generation uses.
+std::vector<Binding> GivenDegrees(const Rule& rule) {
+  Binding two, four;
   std::set<std::string> bound;
   for (const PatternNode& node : rule.source.nodes) {
     for (const AttributePattern& attribute : node.attributes) {
@@ -24,10 +24,12 @@ Binding GivenDegrees(const Rule& rule) {
   }
   for (const RuleVariable& variable : rule.variables) {
     if (variable.kind == VariableKind::kDegree && bound.count(variable.name) == 0) {
-      given.variables[variable.name] = 2;
+      two.variables[variable.name] = 2;
+      four.variables[variable.name] = 4;
     }
   }
-  return given;
+  if (two.variables.empty()) return {two};
+  return {two, four};
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ void RuleBook::Add(const Rule& rule) {
   auto add = [this](const Rule& one) {
     uint64_t kinds = 0;
     for (const PatternNode& node : one.source.nodes) kinds |= KindBit(node.kind);
-    rules_.push_back({one, kinds});
+    rules_.push_back({one, kinds, GivenDegrees(one)});
   };
   add(rule);
   if (rule.reversible) add(Inverse(rule));
@@ -60,9 +62,11 @@ std::vector<uint64_t> RuleBook::Reachable(const Graph& graph) const {
   const GraphIndex index(graph);
   for (const Entry& entry : rules_) {
     if ((entry.kinds & ~kinds) != 0) continue;
-    for (const DerivationStep& step : FindMatches(index, entry.rule, GivenDegrees(entry.rule))) {
-      Graph next = graph;
-      if (ApplyStep(entry.rule, step, &next).ok()) hashes.push_back(next.StructuralHash());
+    for (const Binding& given : entry.given) {
+      for (const DerivationStep& step : FindMatches(index, entry.rule, given)) {
+        Graph next = graph;
+        if (ApplyStep(entry.rule, step, &next).ok()) hashes.push_back(next.StructuralHash());
+      }
     }
   }
   return hashes;

@@ -136,7 +136,11 @@ void Sampler::FindMoves() {
 Binding Sampler::DrawShapes(const SampleOptions& options, Random* random) const {
   Binding binding = base_;
   if (fixed_shapes_) return binding;
-  if (!options.small) {
+  if (options.unit > 0) {
+    for (const Move& move : moves_) {
+      if (!move.opposite && Chance(random, 20)) Apply(move, options.unit, slots_, &binding);
+    }
+  } else if (!options.small) {
     // A scaled solution is a solution of equal dims and of sums; one that fails is drawn again.
     static constexpr int64_t kFactors[] = {1, 3, 6, 12, 12, 12};
     const int64_t factor = kFactors[Below(random, 6)];
@@ -167,13 +171,15 @@ Binding Sampler::DrawShapes(const SampleOptions& options, Random* random) const 
   return binding;
 }
 
-void Sampler::DrawVariables(Binding* binding, Random* random) const {
+void Sampler::DrawVariables(const SampleOptions& options, Binding* binding, Random* random) const {
   int rank = 1;
   for (const TensorType& type : binding->inputs) rank = std::max(rank, type.rank());
   for (const RuleVariable& variable : rule_.variables) {
     switch (variable.kind) {
       case VariableKind::kDegree:
-        binding->variables[variable.name] = Chance(random, 10) ? 1 : 2 + Below(random, 2);
+        binding->variables[variable.name] = Chance(random, 10) ? 1
+                                            : options.unit > 0 ? options.unit
+                                                               : 2 + Below(random, 2);
         break;
       case VariableKind::kNumber:
         binding->numbers[variable.name] = static_cast<double>(Below(random, 9) + 2) / 4;
@@ -191,7 +197,8 @@ void Sampler::DrawVariables(Binding* binding, Random* random) const {
   }
 }
 
-bool Sampler::DrawParallelism(Binding* binding, Random* random) const {
+bool Sampler::DrawParallelism(const std::vector<int64_t>& degrees, Binding* binding,
+                              Random* random) const {
   std::vector<bool> known(binding->inputs.size(), false);
   TypedPattern typed;
   for (const PatternNode& node : rule_.source.nodes) {
@@ -208,7 +215,7 @@ bool Sampler::DrawParallelism(Binding* binding, Random* random) const {
     if (!op.ok()) return false;
     const bool all =
         std::find(operand_known.begin(), operand_known.end(), false) == operand_known.end();
-    if (!all && !DrawOperandTypes(*op, operand_known, random, &operands)) return false;
+    if (!all && !DrawOperandTypes(*op, operand_known, degrees, random, &operands)) return false;
     for (size_t o = 0; o < operands.size(); ++o) {
       const PatternRef ref = node.inputs[o];
       if (ref.node >= 0 || known[ref.index]) continue;
@@ -229,7 +236,7 @@ bool Sampler::DrawParallelism(Binding* binding, Random* random) const {
     std::vector<TensorType> one = {binding->inputs[i]};
     if (known[i]) continue;
     const Operator any(OpKind::kReplicate, {{"degree", int64_t{1}}});
-    if (!DrawOperandTypes(any, {false}, random, &one)) return false;
+    if (!DrawOperandTypes(any, {false}, degrees, random, &one)) return false;
     binding->inputs[i] = one[0];
   }
   return true;
@@ -264,11 +271,13 @@ bool Sampler::DrawSplit(Binding* binding, Random* random) const {
 
 std::optional<Binding> Sampler::Draw(const SampleOptions& options, int attempts, Random* random) {
   if (!usable_) return std::nullopt;
+  const std::vector<int64_t> degrees =
+      options.unit > 0 ? std::vector<int64_t>{1, 1, options.unit} : UsualDegrees();
   for (int attempt = 0; attempt < attempts; ++attempt) {
     Binding binding = DrawShapes(options, random);
-    DrawVariables(&binding, random);
+    DrawVariables(options, &binding, random);
     // One draw in five is not parallel: conditions on sizes alone show there.
-    if (Chance(random, 80) && !DrawParallelism(&binding, random)) continue;
+    if (Chance(random, 80) && !DrawParallelism(degrees, &binding, random)) continue;
     if (options.small && !IsCheap(binding)) continue;
     if (SourceChecks(binding) && DrawSplit(&binding, random)) return binding;
   }

@@ -30,6 +30,9 @@ inline bool Chance(Random* random, int percent) { return Below(random, 100) < pe
 
 struct SampleOptions {
   bool small = false;  // sizes that are cheap to evaluate
+  // Above 0: degrees are 1 or this, and sizes grow by this. A base of such sizes gives assignments
+  // unlike those that rules are found with.
+  int64_t unit = 0;
 };
 
 class Sampler {
@@ -55,9 +58,9 @@ class Sampler {
   bool SearchMove(std::vector<int>* chosen, size_t from, size_t count);
   static void Grow(const Slot& slot, int64_t by, Binding* binding);
   Binding DrawShapes(const SampleOptions& options, Random* random) const;
-  bool DrawParallelism(Binding* binding, Random* random) const;
+  bool DrawParallelism(const std::vector<int64_t>& degrees, Binding* binding, Random* random) const;
   bool DrawSplit(Binding* binding, Random* random) const;
-  void DrawVariables(Binding* binding, Random* random) const;
+  void DrawVariables(const SampleOptions& options, Binding* binding, Random* random) const;
 
   const Rule& rule_;
   const Binding base_;

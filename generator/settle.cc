@@ -245,15 +245,16 @@ std::optional<Rule> Settle(const Rule& rule, const Binding& found, const SettleO
   return Settler(rule, found, options, oracle, random).Run();
 }
 
-std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count, bool small,
-                                  TypeOracle* oracle, Random* random) {
+std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count,
+                                  const SampleOptions& options, TypeOracle* oracle,
+                                  Random* random) {
   std::vector<Case> cases = CasesOf(rule, found, rule.ranks, oracle);
   std::vector<Binding> bindings;
   if (cases.empty()) return bindings;
   for (int attempt = 0; attempt < 8 * count && static_cast<int>(bindings.size()) < count;
        ++attempt) {
     Case& one = cases[attempt % cases.size()];
-    const std::optional<Binding> binding = one.sampler.Draw({.small = small}, 12, random);
+    const std::optional<Binding> binding = one.sampler.Draw(options, 12, random);
     if (binding.has_value() && Admits(rule, *binding)) bindings.push_back(*binding);
   }
   return bindings;
@@ -263,7 +264,7 @@ bool Recheck(const Rule& rule, const Binding& found, int count, TypeOracle* orac
              Random* random) {
   for (const bool small : {false, true}) {
     const std::vector<Binding> bindings =
-        DrawAdmitted(rule, found, small ? count : 4 * count, small, oracle, random);
+        DrawAdmitted(rule, found, small ? count : 4 * count, {.small = small}, oracle, random);
     if (bindings.empty()) return false;
     for (const Binding& binding : bindings) {
       if (!TypesAgree(rule, binding, oracle)) return false;
@@ -299,14 +300,18 @@ std::vector<std::vector<int>> RankVectors(const std::vector<int>& ranks) {
   auto add = [&](const std::vector<int>& vector) {
     if (std::find(result.begin(), result.end(), vector) == result.end()) result.push_back(vector);
   };
+  // Each vector is a proof of its own, and one with many cases where operands are broadcast, so
+  // ranks thin out as inputs become many.
+  const int highest_rank = count > 2 && highest < 4 ? 3 : 4;
   for (int rank : {2, 3, 4, 1}) {
+    if (rank > highest_rank) continue;
     std::vector<int> vector = ranks;
     std::replace(vector.begin(), vector.end(), highest, rank);
     add(vector);
     add(std::vector<int>(count, rank));
   }
   if (count > 3) return result;
-  for (int rank = 2; rank <= 4; ++rank) {
+  for (int rank = 2; rank <= (count == 3 ? 3 : 4); ++rank) {
     for (int other : {2, 1}) {
       if (other >= rank) continue;
       for (int mask = 1; mask + 1 < (1 << count); ++mask) {

@@ -38,8 +38,8 @@ bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, 
 bool Recheck(const Rule& rule, const Binding& found, int count, TypeOracle* oracle, Random* random);
 
 // Bindings under which the rule's source type-checks and its conditions hold, at any of its ranks.
-std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count, bool small,
-                                  TypeOracle* oracle, Random* random);
+std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count,
+                                  const SampleOptions& options, TypeOracle* oracle, Random* random);
 
 // Rank vectors worth trying for `num_inputs` inputs: `ranks` first, equal ranks 1 to 4, and one
 // rank mixed with 2 (weights) or 1 (biases).

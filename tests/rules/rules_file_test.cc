@@ -193,7 +193,7 @@ TEST(CorruptRulesFile, IllFormedRulesAreNamed) {
        "uses node 2"},
       {"undeclared variable", [](Rule* r) { r->variables.clear(); }, "'d' is not declared"},
       {"unknown attribute", [](Rule* r) { r->target.nodes[1].attributes[0].name = "decree"; },
-       "attribute 'decree'"},
+       "needs the attribute 'degree'"},
       {"missing operand", [](Rule* r) { r->target.nodes[2].inputs.pop_back(); }, "1 operands"},
       {"axis from the front",
        [](Rule* r) { r->target.nodes[0].attributes[0].value = IntExpr::Constant(0); },

@@ -1,0 +1,113 @@
+#include "generator/bases.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "generator/sample_calls.h"
+
+namespace isomer {
+namespace {
+
+// Degrees 1, numbers 2, axes -1, sizes `size`.
+Binding Start(const Rule& rule, int64_t size) {
+  Binding binding;
+  for (const RuleVariable& variable : rule.variables) {
+    switch (variable.kind) {
+      case VariableKind::kAxis:
+        binding.variables[variable.name] = -1;
+        break;
+      case VariableKind::kDegree:
+        binding.variables[variable.name] = 1;
+        break;
+      case VariableKind::kSize:
+        binding.variables[variable.name] = size;
+        break;
+      case VariableKind::kNumber:
+        binding.numbers[variable.name] = 2;
+        break;
+      case VariableKind::kAttribute:
+        break;
+    }
+  }
+  return binding;
+}
+
+bool SourceChecks(const Rule& rule, const Binding& binding, TypeOracle* oracle) {
+  return InferPattern(rule.source, binding, oracle).has_value();
+}
+
+// Tries every assignment of axes; true and `binding` changed at the first that type-checks.
+bool FindAxes(const Rule& rule, size_t next, int rank, Binding* binding, TypeOracle* oracle) {
+  if (next == rule.variables.size()) return SourceChecks(rule, *binding, oracle);
+  const RuleVariable& variable = rule.variables[next];
+  if (variable.kind != VariableKind::kAxis) return FindAxes(rule, next + 1, rank, binding, oracle);
+  for (int64_t axis = -1; axis >= -rank; --axis) {
+    binding->variables[variable.name] = axis;
+    if (FindAxes(rule, next + 1, rank, binding, oracle)) return true;
+  }
+  return false;
+}
+
+// Tries 1, 2, 3, .. units for one dim of each input after another.
+bool FindSizes(const Rule& rule, int64_t unit, size_t input, Binding* binding, TypeOracle* oracle) {
+  int rank = 0;
+  for (const TensorType& type : binding->inputs) rank = std::max(rank, type.rank());
+  if (input == binding->inputs.size()) return FindAxes(rule, 0, rank, binding, oracle);
+  if (FindSizes(rule, unit, input + 1, binding, oracle)) return true;
+  for (Dim& dim : binding->inputs[input].dims) {
+    for (int64_t times : {2, 3, 4}) {
+      dim.size = times * unit;
+      if (FindSizes(rule, unit, input + 1, binding, oracle)) return true;
+    }
+    dim.size = unit;
+  }
+  return false;
+}
+
+// The source node that has attribute variables, or null.
+const PatternNode* NodeWithAttributes(const Rule& rule) {
+  for (const PatternNode& node : rule.source.nodes) {
+    for (const AttributePattern& a : node.attributes) {
+      if (std::holds_alternative<AttributeVariable>(a.value)) return &node;
+    }
+  }
+  return nullptr;
+}
+
+// Index tensors where operators take some.
+void GiveDataTypes(const Rule& rule, Binding* binding) {
+  for (const PatternNode& node : rule.source.nodes) {
+    if (node.kind != OpKind::kEmbedding && node.kind != OpKind::kCrossEntropy) continue;
+    if (node.inputs[1].node < 0) binding->inputs[node.inputs[1].index].dtype = DataType::kInt64;
+  }
+}
+
+}  // namespace
+
+std::vector<Binding> BasesOf(const Rule& rule, int64_t unit, TypeOracle* oracle) {
+  std::vector<Binding> bases;
+  if (const PatternNode* node = NodeWithAttributes(rule); node != nullptr) {
+    for (const SampleCall& call : SampleCalls(node->kind)) {
+      Binding binding = Start(rule, unit);
+      binding.inputs = call.operands;
+      for (const AttributePattern& a : node->attributes) {
+        if (auto* v = std::get_if<AttributeVariable>(&a.value)) {
+          binding.attributes[v->name] = *call.op.Find(a.name);
+        }
+      }
+      if (SourceChecks(rule, binding, oracle)) bases.push_back(std::move(binding));
+    }
+    return bases;
+  }
+  for (const std::vector<int>& ranks : rule.ranks) {
+    Binding binding = Start(rule, unit);
+    for (int rank : ranks) {
+      binding.inputs.push_back(SequentialType(std::vector<int64_t>(rank, unit)));
+    }
+    GiveDataTypes(rule, &binding);
+    if (FindSizes(rule, unit, 0, &binding, oracle)) bases.push_back(std::move(binding));
+  }
+  return bases;
+}
+
+}  // namespace isomer
