@@ -108,6 +108,13 @@ std::optional<NumberExpr> FactorOf(const std::string& text, const LemmaBinding& 
   NumberExpr factor;
   if (absl::SimpleAtod(text, &factor.constant)) return factor;
   factor.constant = 1;
+  if (text.size() == 3 && text[1] == '+') {  // Of known numbers only.
+    const std::optional<NumberExpr> a = FactorOf(text.substr(0, 1), binding);
+    const std::optional<NumberExpr> b = FactorOf(text.substr(2), binding);
+    if (!a || !b || !a->variables.empty() || !b->variables.empty()) return std::nullopt;
+    factor.constant = a->constant + b->constant;
+    return factor;
+  }
   for (char letter : text) {
     auto at = binding.factors.find(letter);
     if (at == binding.factors.end()) return std::nullopt;

@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
 #include "pcg/number.h"
@@ -97,8 +98,12 @@ LemmaStatus LemmaBook::Status(const Lemma& lemma, const TermPool& pool,
   std::string key = lemma.id;
   for (auto& [letter, axis] : general.axes)
     absl::StrAppend(&key, " ", std::string(1, letter), axis);
-  // Factors are letters of their own, unless the lemma's sides could depend on their values.
-  for (auto& [letter, factor] : general.factors) factor = {1, {std::string(1, letter)}};
+  // Factors are letters of their own, unless the lemma computes with their values.
+  const bool computes = absl::StrContains(lemma.text, "+");
+  for (auto& [letter, factor] : general.factors) {
+    if (!computes) factor = {1, {std::string(1, letter)}};
+    absl::StrAppend(&key, " ", factor.constant);
+  }
   for (auto& [letter, term] : general.tensors) {
     Shape shape;
     for (const Extent& size : pool[term].shape) shape.push_back(rename(size));

@@ -42,6 +42,8 @@ constexpr Row kRows[] = {
     {"scale_of_mul", "scale{f}(mul(x,y)) = mul(scale{f}(x),y)"},
     {"scale_of_div", "scale{f}(div(x,y)) = div(scale{f}(x),y)"},
     {"add_of_equals", "add(x,x) = scale{2}(x)"},
+    {"add_of_scaled", "add(scale{f}(x),scale{g}(x)) = scale{f+g}(x)"},
+    {"add_of_scaled_and_plain", "add(x,scale{f}(x)) = scale{f+1}(x)"},
     {"relu_is_idempotent", "relu(relu(x)) = relu(x)"},
 
     // MatMul.

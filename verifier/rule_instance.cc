@@ -393,62 +393,47 @@ class Builder {
   const std::map<std::string, int64_t> axes_;
 };
 
+// True if no dim of the rule differs from another: nothing names an axis, and all operators are
+// elementwise. Then instances that differ in the order of dims alone are one theorem.
+bool IsElementwise(const Rule& rule) {
+  for (const Pattern* side : {&rule.source, &rule.target}) {
+    for (const PatternNode& node : side->nodes) {
+      const bool binary = node.kind == OpKind::kAdd || node.kind == OpKind::kSub ||
+                          node.kind == OpKind::kMul || node.kind == OpKind::kDiv;
+      const bool unary = node.kind == OpKind::kScale || node.kind == OpKind::kRelu;
+      const bool parallel = node.kind == OpKind::kReplicate || node.kind == OpKind::kReduce ||
+                            node.kind == OpKind::kConcatPartials;
+      if (!binary && !unary && !parallel) return false;
+    }
+  }
+  return std::all_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& c) {
+    return c.kind == Condition::Kind::kSameType || c.kind == Condition::Kind::kNoPartials;
+  });
+}
+
+// The dims of an instance in an order of their own. A dim is what the inputs have there, counted
+// from the end: nothing, 1, or one of a few sizes of this dim.
+std::string WithoutOrderOfDims(const RuleInstance& instance) {
+  std::vector<std::string> dims;
+  size_t most = 0;
+  for (const Shape& shape : instance.inputs) most = std::max(most, shape.size());
+  for (size_t k = 1; k <= most; ++k) {
+    SymbolRenaming rename;
+    std::string dim;
+    for (const Shape& shape : instance.inputs) {
+      absl::StrAppend(&dim, shape.size() < k ? "-" : rename(shape[shape.size() - k]).ToString(),
+                      ",");
+    }
+    dims.push_back(std::move(dim));
+  }
+  std::sort(dims.begin(), dims.end());
+  return absl::StrJoin(dims, ";");
+}
+
 }  // namespace
-
-VariableKind KindOf(const Rule& rule, const std::string& variable) {
-  for (const RuleVariable& known : rule.variables) {
-    if (known.name == variable) return known.kind;
-  }
-  return VariableKind::kAttribute;
-}
-
-std::optional<int64_t> AxisAt(const IntExpr& expr, const RuleInstance& instance) {
-  if (expr.kind == IntExpr::Kind::kConstant) return expr.constant;
-  auto at = instance.axes.find(expr.variable);
-  if (expr.kind != IntExpr::Kind::kVariable || at == instance.axes.end()) return std::nullopt;
-  return at->second;
-}
-
-std::optional<Extent> SizeAt(const IntExpr& expr, const RuleInstance& instance) {
-  switch (expr.kind) {
-    case IntExpr::Kind::kConstant:
-      return Extent(expr.constant);
-    case IntExpr::Kind::kVariable: {
-      auto at = instance.sizes.find(expr.variable);
-      if (at == instance.sizes.end()) return std::nullopt;
-      return at->second;
-    }
-    case IntExpr::Kind::kSizeOf: {
-      const std::optional<int64_t> axis = expr.variable.empty()
-                                              ? std::optional<int64_t>(expr.constant)
-                                              : AxisAt(IntExpr::Variable(expr.variable), instance);
-      if (!axis) return std::nullopt;
-      const Shape& shape = instance.inputs[expr.input];
-      const absl::StatusOr<int> i = NormalizeAxis(*axis, static_cast<int>(shape.size()));
-      if (!i.ok()) return std::nullopt;
-      return shape[*i];
-    }
-    case IntExpr::Kind::kProduct:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
 
 int SplitDimAt(const Condition& condition, const RuleInstance& instance) {
   return Builder::SplitDimAt(condition, instance);
-}
-
-std::string RuleInstance::ToString() const {
-  std::string text;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    absl::StrAppend(
-        &text, i == 0 ? "" : ", ", "x", i, "[",
-        absl::StrJoin(inputs[i], ",",
-                      [](std::string* out, const Extent& size) { out->append(size.ToString()); }),
-        "]");
-  }
-  for (const auto& [name, axis] : axes) absl::StrAppend(&text, ", ", name, "=", axis);
-  return text;
 }
 
 absl::StatusOr<std::vector<RuleInstance>> InstancesOf(const Rule& rule) {
@@ -469,6 +454,12 @@ absl::StatusOr<std::vector<RuleInstance>> InstancesOf(const Rule& rule) {
       return absl::OkStatus();
     };
     ISOMER_RETURN_IF_ERROR(each(0));
+  }
+  if (IsElementwise(rule)) {
+    std::set<std::string> seen;
+    std::erase_if(instances, [&](const RuleInstance& instance) {
+      return !seen.insert(WithoutOrderOfDims(instance)).second;
+    });
   }
   return instances;
 }

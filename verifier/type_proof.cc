@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/type_inference.h"
+#include "verifier/linear_facts.h"
 
 namespace isomer {
 namespace {
@@ -133,7 +134,12 @@ SmtVerdict ProveCase(const RuleInstance& instance, const SideTypes& source, Type
     for (ExponentFact& fact : SameOutputs(*instance.rule, source, target)) {
       conclusions.push_back(std::move(fact));
     }
-    const ExponentAnswer answer = DecideExponents(Hypotheses(source, target.encoder), conclusions);
+    const std::vector<ExponentFact> hypotheses = Hypotheses(source, target.encoder);
+    std::erase_if(conclusions, [known = LinearFacts(hypotheses)](const ExponentFact& fact) {
+      return known.Imply(fact);
+    });
+    if (conclusions.empty()) return proved = true;
+    const ExponentAnswer answer = DecideExponents(hypotheses, conclusions);
     proved = answer.verdict == SmtVerdict::kValid;
     if (!proved && answer.failed >= 0) why = conclusions[answer.failed].text;
     targets.push_back(target);

@@ -37,7 +37,11 @@ class Instances {
   // Returns how many instances are proved; each is also evaluated, as all well-typed others are.
   int Run(int rank) {
     LemmaBinding binding;
-    for (char letter : letters_.factors) binding.factors[letter] = {1, {std::string(1, letter)}};
+    const bool computes = lemma_.text.find('+') != std::string::npos;
+    for (char letter : letters_.factors) {
+      binding.factors[letter] =
+          computes ? NumberExpr{3, {}} : NumberExpr{1, {std::string(1, letter)}};
+    }
     for (char letter : letters_.sizes) {
       binding.sizes[letter] = {Extent::Symbol(0), Extent::Symbol(1)};
     }
