@@ -1,0 +1,175 @@
+// Every program, given every kind of bad file: one clear line that names the file, exit code 2.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "pcg/support/file.h"
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+// A place where a program reads a file: `FILE` in an argument stands for it.
+struct Reader {
+  std::string name;
+  std::string program;
+  std::vector<std::string> arguments;
+  std::string valid;  // a good file of that kind: a source file, or one that MakeValid makes
+};
+
+std::vector<Reader> Readers() {
+  const std::string mlp = "zoo:mlp?layers=2&hidden=8&batch=8";
+  const std::string machine = "--machine=laptop_cpu", out = "--out=OUT";
+  return {
+      {"OptimizeOnnx", "isomer-optimize", {"FILE", machine, out}, "models/data/bert_tiny.onnx"},
+      {"OptimizeModel", "isomer-optimize", {"FILE", machine, out}, "small.model"},
+      {"OptimizeMachine",
+       "isomer-optimize",
+       {mlp, "--machine=FILE", out},
+       "optimizer/machines/laptop_cpu.textproto"},
+      {"OptimizeRules",
+       "isomer-optimize",
+       {mlp, machine, "--rules=FILE", out},
+       "rules/default.rules"},
+      {"OptimizeProfile",
+       "isomer-optimize",
+       {mlp, machine, "--profile=FILE", out},
+       "small.profile"},
+      {"VerifyRules", "isomer-verify", {"rules", "FILE"}, "rules/default.rules"},
+      {"VerifyPlan", "isomer-verify", {"plan", "FILE"}, "small.plan"},
+      {"VerifyPlanRules", "isomer-verify", {"plan", "PLAN", "--rules=FILE"}, "rules/default.rules"},
+      {"RunPlan", "isomer-run", {"FILE", "--backend=cpu"}, "small.plan"},
+      {"RunModel", "isomer-run", {"FILE", "--backend=cpu"}, "small.model"},
+      {"RunOnnx", "isomer-run", {"FILE", "--backend=cpu"}, "models/data/digits_cnn.onnx"},
+      {"ProfileOnnx",
+       "isomer-profile",
+       {"FILE", "--backend=cpu", out},
+       "models/data/digits_cnn.onnx"},
+  };
+}
+
+void PrintTo(const Reader& reader, std::ostream* out) { *out << reader.name; }
+
+// The files that are not in the source tree, made by the programs themselves.
+std::string ValidFile(const std::string& name) {
+  if (!absl::StartsWith(name, "small.")) return SourceFile(name);
+  static auto& made = *new std::map<std::string, std::string>;
+  std::string& path = made[name];
+  if (!path.empty()) return path;
+  path = testing::TempDir() + absl::StrCat("/isomer-bad-input-", getpid(), "-", name);
+  const std::string mlp = "zoo:mlp?layers=2&hidden=8&batch=8";
+  ProgramResult result;
+  if (name == "small.plan") {
+    result = RunBinary("isomer-optimize", {mlp, "--machine=laptop_cpu", "--out=" + path});
+  } else if (name == "small.profile") {
+    result = RunBinary("isomer-profile", {mlp, "--backend=cpu", "--out=" + path});
+  } else {
+    EXPECT_TRUE(WriteFileAtomically(path,
+                                    "%0 = input \"x\" : f32[4,8]\n%1 = weight \"w\" : f32[8,2]\n"
+                                    "%2 = matmul(%0, %1) : f32[4,2]\noutput \"y\" = %2\n")
+                    .ok());
+    result.exit_code = 0;
+  }
+  EXPECT_EQ(result.exit_code, 0) << name << ": " << result.err;
+  return path;
+}
+
+class BadInput : public testing::TestWithParam<Reader> {
+ protected:
+  ProgramResult RunWith(const std::string& path) {
+    std::vector<std::string> arguments = GetParam().arguments;
+    for (std::string& argument : arguments) {
+      const auto replace = [&](const std::string& what, const std::string& with) {
+        const size_t at = argument.find(what);
+        if (at != std::string::npos) argument.replace(at, what.size(), with);
+      };
+      replace("FILE", path);
+      replace("OUT", ScratchFile("out"));
+      if (argument == "PLAN") argument = ValidFile("small.plan");
+    }
+    return RunBinary(GetParam().program, arguments);
+  }
+  // Same extension as the valid file: readers of several kinds look at it.
+  std::string BadPath() {
+    const std::string& valid = GetParam().valid;
+    return ScratchFile("bad" + valid.substr(valid.rfind('.')));
+  }
+  void ExpectRefused(const std::string& contents, const std::string& what) {
+    SCOPED_TRACE(what);
+    const std::string path = BadPath();
+    ASSERT_TRUE(WriteFileAtomically(path, contents).ok());
+    const ProgramResult result = RunWith(path);
+    EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_TRUE(absl::StrContains(result.err, path)) << result.err;
+    EXPECT_FALSE(ReadFile(ScratchFile("out")).ok()) << "something was written";
+  }
+};
+
+TEST_P(BadInput, Empty) { ExpectRefused("", "empty"); }
+
+TEST_P(BadInput, CutInHalf) {
+  const std::string valid = *ReadFile(ValidFile(GetParam().valid));
+  // Half of a text file may be a smaller, valid one if the cut falls between two entries.
+  ExpectRefused(valid.substr(0, valid.size() / 2 + 3), "cut");
+}
+
+TEST_P(BadInput, RandomBytes) {
+  constexpr uint64_t kSeed = 17;
+  std::mt19937_64 random(kSeed);
+  std::string bytes(4096, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  ExpectRefused(bytes, absl::StrCat("random, seed ", kSeed));
+}
+
+TEST_P(BadInput, WrongVersion) {
+  std::string bytes = *ReadFile(ValidFile(GetParam().valid));
+  if (absl::StartsWith(bytes, "ISOMER")) {
+    bytes[24] = 99;  // docs/file-formats.md
+    ExpectRefused(bytes, "version 99");
+  } else if (absl::StartsWith(bytes, "# isomer")) {
+    bytes.replace(bytes.find(" v1"), 3, " v9");
+    ExpectRefused(bytes, "version 9");
+  } else {
+    GTEST_SKIP() << "this kind of file has no version of ours";
+  }
+}
+
+TEST_P(BadInput, Absent) {
+  const ProgramResult result = RunWith(ScratchFile("no_such_file.onnx"));
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_TRUE(absl::StrContains(result.err, "no_such_file")) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryReader, BadInput, testing::ValuesIn(Readers()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(BadFlags, UnknownFlagIsOneLineAndExitCode2) {
+  for (const char* program :
+       {"isomer-generate", "isomer-verify", "isomer-profile", "isomer-optimize", "isomer-run"}) {
+    const ProgramResult result = RunBinary(program, {"--no_such_flag=1"});
+    EXPECT_EQ(result.exit_code, 2) << program;
+    EXPECT_TRUE(absl::StrContains(result.err, "no_such_flag")) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(Help, IsShortAndHasAnExample) {
+  for (const char* program :
+       {"isomer-generate", "isomer-verify", "isomer-profile", "isomer-optimize", "isomer-run"}) {
+    const ProgramResult result = RunBinary(program, {"--help"});
+    EXPECT_EQ(result.exit_code, 0) << program;
+    EXPECT_TRUE(absl::StrContains(result.out, program)) << result.out;
+    EXPECT_TRUE(absl::StrContains(result.out, "xample")) << result.out;
+    EXPECT_LT(std::count(result.out.begin(), result.out.end(), '\n'), 50) << result.out;
+  }
+}
+
+}  // namespace
+}  // namespace isomer
