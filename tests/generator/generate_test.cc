@@ -1,0 +1,144 @@
+// The steps of generation, each on something small.
+#include "generator/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "generator/enumerator.h"
+#include "generator/expansion.h"
+#include "generator/sample_calls.h"
+#include "generator/settle.h"
+#include "generator/trial.h"
+#include "generator/vocabulary.h"
+#include "pcg/parallel_operator.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+namespace {
+
+Statistics statistics;
+TypeOracle oracle;
+
+Candidate Rows() {
+  Candidate candidate;
+  candidate.inputs = {SequentialType({4, 4}), SequentialType({4, 4})};
+  const PatternRef x0 = PatternRef::Input(0), x1 = PatternRef::Input(1);
+  const AttributePattern axis{"axis", IntExpr::Constant(-2)},
+      degree{"degree", IntExpr::Constant(2)};
+  candidate.source.nodes = {{OpKind::kMatMul, {}, {x0, x1}}};
+  candidate.source.outputs = {PatternRef::Node(0)};
+  candidate.target.nodes = {{OpKind::kPartition, {axis, degree}, {x0}},
+                            {OpKind::kReplicate, {degree}, {x1}},
+                            {OpKind::kMatMul, {}, {PatternRef::Node(0), PatternRef::Node(1)}},
+                            {OpKind::kCombine, {axis, degree}, {PatternRef::Node(2)}}};
+  candidate.target.outputs = {PatternRef::Node(3)};
+  return candidate;
+}
+
+TEST(Generalize, LearnsThatTheDegreeMustDivideTheRows) {
+  Random random(1);
+  const auto general = Generalize(Rows(), &oracle, &random);
+  ASSERT_TRUE(general.has_value());
+  EXPECT_EQ(general->rule.ToString(),
+            "matmul(x0, x1) <-> combine(matmul(partition(x0; axis=-2, degree=d), "
+            "replicate(x1; degree=d)); axis=-2, degree=d) if d*degree divides size(x0,-2)");
+  const auto& ranks = general->rule.ranks;
+  EXPECT_NE(std::find(ranks.begin(), ranks.end(), std::vector<int>{3, 2}), ranks.end());
+}
+
+TEST(Generalize, RefusesWhatHoldsForSquaresOnly) {
+  // transpose(x) has the type of x where x is square; the values differ.
+  Candidate candidate;
+  candidate.inputs = {SequentialType({4, 4})};
+  candidate.source.nodes = {{OpKind::kTranspose, {{"perm", SwapAxes{}}}, {PatternRef::Input(0)}}};
+  candidate.source.outputs = {PatternRef::Node(0)};
+  candidate.target.outputs = {PatternRef::Input(0)};
+  Random random(1);
+  EXPECT_FALSE(Generalize(candidate, &oracle, &random).has_value());
+}
+
+TEST(Generalize, WrongMutantsDoNotSettle) {
+  for (int mutant = 0; mutant < 4; ++mutant) {
+    Candidate candidate = Rows();
+    auto& nodes = candidate.target.nodes;
+    if (mutant == 0) nodes[3].attributes[0].value = IntExpr::Constant(-1);  // combined elsewhere
+    if (mutant == 1) std::swap(nodes[2].inputs[0], nodes[2].inputs[1]);
+    if (mutant == 2) nodes[1].kind = OpKind::kReduce;
+    if (mutant == 3) candidate.target.outputs = {PatternRef::Node(2)};  // not combined
+    Random random(1);
+    EXPECT_FALSE(Generalize(candidate, &oracle, &random).has_value()) << mutant;
+  }
+}
+
+TEST(Expansions, OfEveryDeclaredOperatorCoverEveryPartitionableDim) {
+  for (OpKind kind : kAllOpKinds) {
+    if (IsLeaf(kind) || IsParallel(kind)) continue;
+    Random random(1);
+    const std::vector<GeneralRule> rules = FindExpansions(kind, &oracle, &random, &statistics);
+    const std::vector<SampleCall> calls = SampleCalls(kind);
+    ASSERT_FALSE(calls.empty()) << OpName(kind);
+    for (const SampleCall& call : calls) {
+      for (const SplittableDim& dim : SplittableDims(call.op, call.operands)) {
+        if (dim.size % 2 != 0) continue;
+        const bool found = std::any_of(rules.begin(), rules.end(), [&](const GeneralRule& general) {
+          if (general.rule.conditions.empty()) return false;
+          const Condition& c = general.rule.conditions[0];
+          auto same = [](const auto& expressions, const auto& axes) {
+            return std::equal(
+                expressions.begin(), expressions.end(), axes.begin(), axes.end(),
+                [](const auto& e, const auto& a) { return e.has_value() == a.has_value(); });
+          };
+          return same(c.operand_axes, dim.operand_axes) && same(c.output_axes, dim.output_axes);
+        });
+        EXPECT_TRUE(found) << call.op.ToString() << " dim " << dim.dim;
+      }
+    }
+  }
+}
+
+TEST(SampleCalls, TypeCheck) {
+  for (OpKind kind : kAllOpKinds) {
+    int good = 0;
+    for (const SampleCall& call : SampleCalls(kind))
+      good += InferTypes(call.op, call.operands).ok();
+    EXPECT_EQ(good > 0, !IsLeaf(kind) && !IsParallel(kind)) << OpName(kind);
+  }
+}
+
+TEST(Enumerator, FindsEachEquationOnceUpToNames) {
+  const TensorType square = SequentialType({4, 4});
+  const Configuration configuration{
+      "test", {square, square}, {Operator(OpKind::kAdd), Operator(OpKind::kRelu)}, 2};
+  Random random(1);
+  Statistics counts;
+  std::set<std::string> found;
+  for (const Candidate& c : Enumerate(configuration, &oracle, &random, &counts)) {
+    found.insert(ConstantRule(c).ToString());
+  }
+  EXPECT_TRUE(found.count("relu(relu(x0)) -> relu(x0)"));
+  // And x + (y + y) = y + (y + x), x + (y + z) in another order with z = x.
+  EXPECT_EQ(found.size(), 3u) << *found.rbegin();
+  EXPECT_GT(counts.graphs_enumerated, 20);
+}
+
+TEST(Generate, SameSeedSameRules) {
+  GenerateOptions options;
+  options.kinds = {OpKind::kMatMul, OpKind::kAdd, OpKind::kPartition, OpKind::kCombine};
+  options.max_operators = 2;
+  std::vector<std::string> runs[2];
+  for (auto& run : runs) {
+    Statistics counts;
+    for (const GeneralRule& rule : Generate(options, &counts, [](int64_t, int64_t) {})) {
+      EXPECT_TRUE(ValidateRule(rule.rule).ok()) << ValidateRule(rule.rule);
+      run.push_back(rule.rule.id);
+    }
+    EXPECT_GT(counts.pruned.size(), 0u);
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  EXPECT_GT(runs[0].size(), 8u);
+}
+
+}  // namespace
+}  // namespace isomer
