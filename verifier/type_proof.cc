@@ -1,5 +1,6 @@
 #include "verifier/type_proof.h"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
@@ -123,40 +124,63 @@ std::vector<ExponentFact> SameOutputs(const Rule& rule, const SideTypes& source,
   return facts;
 }
 
-// Proves one case of the source: some choice of the target's linear sets fits.
-SmtVerdict ProveCase(const RuleInstance& instance, const SideTypes& source, TypeProof* proof) {
-  bool proved = false;
-  std::string why;
-  std::vector<SideTypes> targets;
-  std::vector<std::vector<ExponentFact>> alternatives;
+// A choice of linear sets for the target's calls, and what it leaves to be proved.
+struct Attempt {
+  SideTypes target;
+  std::vector<ExponentFact> hypotheses;
+  std::vector<ExponentFact> open;  // does not follow by substitution
+};
+
+std::vector<Attempt> AttemptsAt(const RuleInstance& instance, const SideTypes& source) {
+  std::vector<Attempt> attempts;
   ForEachChoice(instance.target, {source.encoder, {}, {}}, [&](const SideTypes& target) {
-    std::vector<ExponentFact> conclusions = target.facts;
+    Attempt attempt{target, Hypotheses(source, target.encoder), target.facts};
     for (ExponentFact& fact : SameOutputs(*instance.rule, source, target)) {
-      conclusions.push_back(std::move(fact));
+      attempt.open.push_back(std::move(fact));
     }
-    const std::vector<ExponentFact> hypotheses = Hypotheses(source, target.encoder);
-    std::erase_if(conclusions, [known = LinearFacts(hypotheses)](const ExponentFact& fact) {
-      return known.Imply(fact);
+    std::erase_if(attempt.open, [known = LinearFacts(attempt.hypotheses)](const ExponentFact& f) {
+      return known.Imply(f);
     });
-    if (conclusions.empty()) return proved = true;
-    const ExponentAnswer answer = DecideExponents(hypotheses, conclusions);
-    proved = answer.verdict == SmtVerdict::kValid;
-    if (!proved && answer.failed >= 0) why = conclusions[answer.failed].text;
-    targets.push_back(target);
-    alternatives.push_back(std::move(conclusions));
-    return proved;
+    attempts.push_back(std::move(attempt));
+    return false;
   });
-  if (proved) return SmtVerdict::kValid;
-  proof->why =
-      absl::StrCat("types: ", why.empty() ? "not decided" : why, " at ", instance.ToString());
-  // Every choice must fail at once; each numbers its sums of sizes afresh, but alike.
-  const std::map<int, int64_t> model =
-      RefuteAll(Hypotheses(source, targets.back().encoder), alternatives);
-  if (model.empty()) return SmtVerdict::kUnknown;
-  for (uint64_t seed : {0, 1, 2}) {
-    proof->suspects.push_back(targets.back().encoder.BindingOf(model, seed));
+  return attempts;
+}
+
+// One choice for the source's calls, at every prime: [prime][choice for the target].
+using Attempts = std::vector<std::vector<Attempt>>;
+
+// A choice for the target must fit all primes, since it is one of operands, not of exponents.
+bool SomeChoiceFits(const Attempts& attempts, bool ask_solver, std::string* why) {
+  for (size_t t = 0; t < attempts[0].size(); ++t) {
+    const bool fits = std::all_of(attempts.begin(), attempts.end(), [&](const auto& at_prime) {
+      const Attempt& attempt = at_prime[t];
+      if (attempt.open.empty()) return true;
+      if (!ask_solver) return false;
+      const ExponentAnswer answer = DecideExponents(attempt.hypotheses, attempt.open);
+      if (answer.failed >= 0) *why = attempt.open[answer.failed].text;
+      return answer.verdict == SmtVerdict::kValid;
+    });
+    if (fits) return true;
   }
-  return SmtVerdict::kInvalid;
+  return false;
+}
+
+// Looks for exponents of one prime at which every choice fails.
+SmtVerdict Refute(const Attempts& attempts, std::vector<Binding>* suspects) {
+  for (const std::vector<Attempt>& at_prime : attempts) {
+    std::vector<std::vector<ExponentFact>> alternatives;
+    for (const Attempt& attempt : at_prime) alternatives.push_back(attempt.open);
+    // Each choice numbers its sums of sizes afresh, but alike.
+    const Attempt& last = at_prime.back();
+    const std::map<int, int64_t> model = RefuteAll(last.hypotheses, alternatives);
+    if (model.empty()) continue;
+    for (uint64_t seed : {0, 1, 2}) {
+      suspects->push_back(last.target.encoder.BindingOf(model, seed));
+    }
+    return SmtVerdict::kInvalid;
+  }
+  return SmtVerdict::kUnknown;
 }
 
 }  // namespace
@@ -170,15 +194,26 @@ TypeProof ProveTypes(const RuleInstance& instance) {
     proof.suspects = SmallBindings(instance, 3, 1);
     return proof;
   }
-  proof.verdict = SmtVerdict::kValid;
+  std::vector<std::vector<SideTypes>> cases;  // [prime][choice for the source]
   for (int64_t prime : PrimesOf(instance)) {
+    cases.emplace_back();
     ForEachCase(instance, prime, [&](const SideTypes& source) {
-      const SmtVerdict verdict = ProveCase(instance, source, &proof);
-      if (verdict != SmtVerdict::kValid) proof.verdict = verdict;
-      return verdict != SmtVerdict::kValid;
+      cases.back().push_back(source);
+      return false;
     });
-    if (proof.verdict != SmtVerdict::kValid) break;
   }
+  for (size_t s = 0; s < cases[0].size(); ++s) {
+    Attempts attempts;
+    for (const std::vector<SideTypes>& at_prime : cases) {
+      attempts.push_back(AttemptsAt(instance, at_prime[s]));
+    }
+    std::string why = "not decided";
+    if (SomeChoiceFits(attempts, false, &why) || SomeChoiceFits(attempts, true, &why)) continue;
+    proof.why = absl::StrCat("types: ", why, " at ", instance.ToString());
+    proof.verdict = Refute(attempts, &proof.suspects);
+    return proof;
+  }
+  proof.verdict = SmtVerdict::kValid;
   return proof;
 }
 
