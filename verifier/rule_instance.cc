@@ -2,107 +2,22 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <set>
 #include <utility>
 
-#include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/size_unification.h"
 
 namespace isomer {
 namespace {
 
-using Substitution = std::map<int, Extent>;
-
+// Sets of operands are enumerated.
+constexpr size_t kMaxOperands = 8;
 // More would mean broadcastings without end.
 constexpr size_t kMaxInstances = 20000;
-
-Extent Substituted(const Extent& extent, const Substitution& substitution) {
-  Extent result = extent.constant();
-  for (const auto& [symbol, coefficient] : extent.terms()) {
-    auto at = substitution.find(symbol);
-    result += (at == substitution.end() ? Extent::Symbol(symbol)
-                                        : Substituted(at->second, substitution)) *
-              coefficient;
-  }
-  return result;
-}
-
-// Reads what Extent::ToString wrote.
-Extent ParseExtent(absl::string_view text) {
-  Extent extent;
-  for (absl::string_view part : absl::StrSplit(text, " + ")) {
-    const std::vector<absl::string_view> factors = absl::StrSplit(part, '*');
-    int64_t coefficient = 1, symbol = 0;
-    absl::string_view last = factors.back();
-    if (factors.size() == 2 && !absl::SimpleAtoi(factors[0], &coefficient)) return extent;
-    if (absl::ConsumePrefix(&last, "s") && absl::SimpleAtoi(last, &symbol)) {
-      extent += Extent::Symbol(static_cast<int>(symbol)) * coefficient;
-    } else if (absl::SimpleAtoi(last, &symbol)) {
-      extent += symbol;
-    }
-  }
-  return extent;
-}
-
-// Two sizes that a call or a condition needs to be equal.
-struct SizeConflict {
-  Extent a, b;
-  bool broadcast = false;  // or one of them to be 1
-};
-
-std::optional<SizeConflict> ConflictOf(const absl::Status& status, OpKind kind) {
-  const absl::optional<absl::Cord> payload = status.GetPayload(kSizeMismatch);
-  if (!payload) return std::nullopt;
-  const std::vector<std::string> sizes = absl::StrSplit(std::string(*payload), '|');
-  const bool broadcast = kind == OpKind::kMatMul || kind == OpKind::kAdd || kind == OpKind::kSub ||
-                         kind == OpKind::kMul || kind == OpKind::kDiv;
-  return SizeConflict{ParseExtent(sizes[0]), ParseExtent(sizes[1]), broadcast};
-}
-
-bool IsBareSymbol(const Extent& extent) {
-  return extent.constant() == 0 && extent.terms().size() == 1 && extent.terms()[0].second == 1;
-}
-
-// 2*s0 - 2*s1 becomes s0 - s1.
-Extent WithoutCommonFactor(const Extent& extent) {
-  int64_t factor = extent.constant();
-  for (const auto& [symbol, coefficient] : extent.terms()) factor = std::gcd(factor, coefficient);
-  if (factor == 0) return extent;
-  Extent reduced = extent.constant() / factor;
-  for (const auto& [symbol, coefficient] : extent.terms()) {
-    reduced += Extent::Symbol(symbol) * (coefficient / factor);
-  }
-  return reduced;
-}
-
-// Extends `substitution` so that a == b. False: it cannot be, or is not expressible.
-bool Unify(const Extent& a, const Extent& b, Substitution* substitution) {
-  const Extent difference = WithoutCommonFactor(a - b);
-  if (difference == Extent(0)) return true;
-  auto set = [&](int symbol, const Extent& value) {
-    for (const auto& [other, coefficient] : value.terms()) {
-      if (other == symbol) return false;
-    }
-    if (value.known() && value.value() < 1) return false;
-    (*substitution)[symbol] = value;
-    return true;
-  };
-  if (IsBareSymbol(a) && set(a.terms()[0].first, b)) return true;
-  if (IsBareSymbol(b) && set(b.terms()[0].first, a)) return true;
-  for (const auto& [symbol, coefficient] : difference.terms()) {
-    if (coefficient != 1 && coefficient != -1) continue;
-    const Extent rest = difference - Extent::Symbol(symbol) * coefficient;
-    if (set(symbol, rest * -coefficient)) return true;
-  }
-  return false;
-}
 
 class Builder {
  public:
@@ -144,8 +59,15 @@ class Builder {
       return absl::OkStatus();
     }
     Substitution equal = substitution;
-    if (Unify(conflict->a, conflict->b, &equal)) {
-      ISOMER_RETURN_IF_ERROR(ExploreFrom(equal, std::nullopt, instances));
+    switch (Unify(conflict->a, conflict->b, &equal)) {
+      case Unification::kDone:
+        ISOMER_RETURN_IF_ERROR(ExploreFrom(equal, std::nullopt, instances));
+        break;
+      case Unification::kImpossible:
+        break;
+      case Unification::kInexpressible:
+        return absl::UnimplementedError(absl::StrCat("sizes ", conflict->a.ToString(),
+                                                     " == ", conflict->b.ToString(), " of a case"));
     }
     for (const Extent* size : {&conflict->a, &conflict->b}) {
       if (!conflict->broadcast || !IsBareSymbol(*size)) continue;
@@ -259,6 +181,9 @@ class Builder {
     for (const PatternRef& input : node.inputs) operands.push_back(instance.ShapeOf(calls, input));
     if (node.kind == OpKind::kPipeline || node.kind == OpKind::kBatch) {
       return absl::UnimplementedError("rules of micro-batches are not proved yet");
+    }
+    if (operands.size() > kMaxOperands) {
+      return absl::UnimplementedError("calls of that many operands are not proved");
     }
     const int rank = static_cast<int>(operands[0].size());
     call.symbol.kind = node.kind;

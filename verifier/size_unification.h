@@ -1,0 +1,39 @@
+// Making symbolic sizes equal, where a call can only be typed if they are.
+#ifndef ISOMER_VERIFIER_SIZE_UNIFICATION_H_
+#define ISOMER_VERIFIER_SIZE_UNIFICATION_H_
+
+#include <map>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "pcg/extent.h"
+#include "pcg/operator.h"
+
+namespace isomer {
+
+using Substitution = std::map<int, Extent>;  // of size symbols
+
+Extent Substituted(const Extent& extent, const Substitution& substitution);
+
+// Two sizes that a call or a condition needs to be equal.
+struct SizeConflict {
+  Extent a, b;
+  bool broadcast = false;  // or one of them to be 1
+};
+
+// What a declaration's error says of sizes (kSizeMismatch), if it says so.
+std::optional<SizeConflict> ConflictOf(const absl::Status& status, OpKind kind);
+
+bool IsBareSymbol(const Extent& extent);
+
+enum class Unification {
+  kDone,           // the substitution makes them equal
+  kImpossible,     // no sizes >= 1 do
+  kInexpressible,  // no substitution of one symbol does: 2*s0 == 3*s1
+};
+// Extends `substitution` so that a == b. REQUIRES: it was applied to both.
+Unification Unify(const Extent& a, const Extent& b, Substitution* substitution);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_SIZE_UNIFICATION_H_
