@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Runs the benchmarks of bench/README.md and prints their results as a table. Builds first.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cmake --preset release >/dev/null
+cmake --build --preset release --parallel "$(nproc)" >/dev/null
+bin=build/release/bin
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# value FILE KEY: the first number of that key in a JSON file.
+value() { grep -m1 "\"$2\":" "$1" | sed 's/.*: *//; s/,$//'; }
+# seconds COMMAND...: how long it takes.
+seconds() {
+  local start=$EPOCHREALTIME
+  "$@" >/dev/null 2>&1
+  awk "BEGIN { printf \"%.2f\", ($EPOCHREALTIME) - ($start) }"
+}
+
+build/release/bench/pcg_bench 2>/dev/null
+
+$bin/isomer-generate --ops=all --max_ops=3 --out="$out/all.rules" --json="$out/all.json" >/dev/null 2>&1
+echo
+echo "generation: $(value "$out/all.json" graphs_enumerated) graphs, $(value "$out/all.json" candidates) candidates," \
+  "$(value "$out/all.json" rules) rules proved, $(value "$out/all.json" refuted) refuted, $(value "$out/all.json" unknown) unknown;" \
+  "enumerate $(value "$out/all.json" enumerate) s, prove $(value "$out/all.json" prove) s, peak $(value "$out/all.json" peak_rss_bytes) bytes"
+echo "proving rules/default.rules: $(seconds $bin/isomer-verify rules rules/default.rules) s"
+for model in models/data/bert_tiny.onnx zoo:bert_large models/data/resnext50.onnx; do
+  $bin/isomer-optimize "$model" --machine=dgx_h100 --nodes=2 --devices_per_node=4 \
+    --out="$out/plan" --json="$out/plan.json" >/dev/null 2>&1
+  echo "$model on 2 nodes of 4 H100: predicted $(value "$out/plan.json" predicted_step_us) us a step," \
+    "data_parallel $(grep -A2 '"data_parallel"' "$out/plan.json" | grep -m1 predicted_step_us | sed 's/.*: *//; s/,$//') us," \
+    "search $(value "$out/plan.json" seconds) s, certificate checked in $(seconds $bin/isomer-verify plan "$out/plan") s"
+done
