@@ -51,8 +51,10 @@ std::vector<int64_t> Constants(Rule rule, const std::string& name) {
 }
 
 // All ways to divide `values` into blocks of equal values, most blocks first. A degree of 4 beside
-// two of 2 is their product, block -1.
-std::vector<std::vector<int>> DegreeBlocks(const std::vector<int64_t>& values) {
+// two of 2 is their product, block kProductBlock. Where operands are counted (ConcatPartials), the
+// degree may be that count, kConstantBlock.
+constexpr int kProductBlock = -1, kConstantBlock = -2;
+std::vector<std::vector<int>> DegreeBlocks(const std::vector<int64_t>& values, bool counts) {
   std::vector<std::vector<int>> result;
   std::vector<int> blocks(values.size());
   constexpr size_t kMostOccurrences = 5;
@@ -75,13 +77,21 @@ std::vector<std::vector<int>> DegreeBlocks(const std::vector<int64_t>& values) {
       std::count(values.begin(), values.end(), 2) == 2) {
     std::vector<int> product;
     int next = 0;
-    for (int64_t value : values) product.push_back(value == 4 ? -1 : next++);
+    for (int64_t value : values) product.push_back(value == 4 ? kProductBlock : next++);
     result.insert(result.begin(), product);
   }
   std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
     auto count = [](const std::vector<int>& v) { return std::set<int>(v.begin(), v.end()).size(); };
     return count(a) > count(b);
   });
+  if (counts) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::vector<int> one_constant(values.size(), 0);
+      one_constant[i] = kConstantBlock;
+      result.push_back(one_constant);
+    }
+    result.push_back(std::vector<int>(values.size(), kConstantBlock));
+  }
   return result;
 }
 
@@ -146,7 +156,7 @@ class Variants {
   bool ForEach(const std::function<bool(const GeneralRule&)>& visit) const {
     const auto sizes = SizeChoices(candidate_, Constants(constant_, "sizes"), SplitParts());
     const auto axes = AxisChoices(Constants(constant_, "axis"));
-    const auto degrees = DegreeBlocks(Constants(constant_, "degree"));
+    const auto degrees = DegreeBlocks(Constants(constant_, "degree"), CountsOperands());
     Rule probe = constant_;
     bool has_numbers = false;
     ForEachNumber(&probe, [&](NumberExpr*) { has_numbers = true; });
@@ -165,6 +175,12 @@ class Variants {
   }
 
  private:
+  bool CountsOperands() const {
+    auto counts = [](const PatternNode& node) { return node.kind == OpKind::kConcatPartials; };
+    return std::any_of(constant_.source.nodes.begin(), constant_.source.nodes.end(), counts) ||
+           std::any_of(constant_.target.nodes.begin(), constant_.target.nodes.end(), counts);
+  }
+
   // Into how many parts the Splits of the candidate split.
   size_t SplitParts() const {
     for (const Pattern* side : {&constant_.source, &constant_.target}) {
@@ -227,7 +243,8 @@ class Variants {
     size_t next = 0;
     ForEachInt(&general->rule, "degree", [&](IntExpr* expr) {
       const int block = variant.degree_block[next++];
-      if (block < 0) {
+      if (block == kConstantBlock) return;
+      if (block == kProductBlock) {
         *expr = IntExpr::Product(name(0), name(1));
         return;
       }

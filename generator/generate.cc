@@ -132,27 +132,35 @@ class Pipeline {
     if (Known(candidate, *graphs)) return;
     Random random(HashBytes(form, options_.seed));
     const std::optional<GeneralRule> rule = Generalize(candidate, &oracle_, &random);
-    if (!rule.has_value() || !Recheck(rule->rule, rule->found, 8, &oracle_, &random)) {
-      statistics_->Prune(rule.has_value() ? "refuted on fresh inputs" : "does not generalise",
-                         ConstantRule(candidate).ToString());
-      if (!rule.has_value()) hopeless_.insert(form);
-      return;
+    bool accepted = false;
+    if (rule.has_value()) {
+      if (Recheck(rule->rule, rule->found, 8, &oracle_, &random)) {
+        Accept(*rule);
+        accepted = true;
+      } else {
+        statistics_->Prune("refuted on fresh inputs", rule->rule.ToString());
+      }
     }
-    Accept(*rule);
-    if (!rule->rule.reversible) Reverse(candidate, &random);
+    if (!accepted || !rule->rule.reversible) accepted |= Reverse(candidate, &random);
+    if (accepted) return;
+    if (!rule.has_value()) {
+      statistics_->Prune("does not generalise", ConstantRule(candidate).ToString());
+    }
+    hopeless_.insert(form);
   }
 
   // The way back, under conditions of its own.
-  void Reverse(const Candidate& candidate, Random* random) {
+  bool Reverse(const Candidate& candidate, Random* random) {
     const Candidate reversed = Reversed(candidate);
-    if (!SourceUsesAllInputs(reversed)) return;
+    if (!SourceUsesAllInputs(reversed)) return false;
     const absl::StatusOr<CandidateGraphs> graphs = GraphsOf(reversed);
-    if (!graphs.ok() || book_.IsInstance(*graphs)) return;
+    if (!graphs.ok() || book_.IsInstance(*graphs)) return false;
     std::optional<GeneralRule> rule = Generalize(reversed, &oracle_, random);
-    if (!rule.has_value() || !Recheck(rule->rule, rule->found, 8, &oracle_, random)) return;
+    if (!rule.has_value() || !Recheck(rule->rule, rule->found, 8, &oracle_, random)) return false;
     rule->rule.reversible = false;  // Its inverse is the rule that it reverses.
     SetId(&rule->rule);
     Accept(*rule);
+    return true;
   }
 
   bool Known(const Candidate& candidate, const CandidateGraphs& graphs) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "generator/generate.h"
+#include "generator/settle.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
@@ -52,24 +53,46 @@ absl::StatusOr<std::set<OpKind>> ParseOps(const std::string& text) {
   return kinds;
 }
 
-// Proves every `jobs`-th rule from `first` on.
-void ProveSlice(size_t first, size_t jobs, std::vector<Rule>* rules, Progress* progress) {
-  Prover prover;
-  for (size_t i = first; i < rules->size(); i += jobs) {
-    Rule& rule = (*rules)[i];
-    rule.proof = prover.Prove(rule);
-    if (rule.reversible && rule.proof.verdict != ProofRecord::Verdict::kProved) {
-      // One direction may be true alone.
-      rule.reversible = false;
+// Proves a rule. Sampling can miss a case that needs a condition; the prover's counterexample shows
+// it, and the rule is settled again with that in view, a few times.
+Rule ProveOrRepair(const GeneralRule& general, Prover* prover, TypeOracle* oracle) {
+  constexpr int kRepairs = 6;
+  Rule rule = general.rule;
+  Random random(rule.Digest());
+  std::vector<Binding> counterexamples;
+  for (int repair = 0;; ++repair) {
+    const Judgement judgement = prover->Judge(rule);
+    rule.proof = judgement.record;
+    if (rule.proof.verdict == ProofRecord::Verdict::kUnknown && rule.reversible) {
+      rule.reversible = false;  // One direction may be provable.
       SetId(&rule);
-      rule.proof = prover.Prove(rule);
+      continue;
     }
-    progress->Advance(static_cast<int64_t>(jobs));
+    if (!judgement.counterexample.has_value() || repair == kRepairs) return rule;
+    counterexamples.push_back(judgement.counterexample->binding);
+    const std::optional<Rule> repaired =
+        Resettle(rule, general.found, counterexamples, oracle, &random);
+    if (!repaired.has_value()) return rule;
+    rule = *repaired;
   }
 }
 
+// Proves every `jobs`-th rule from `first` on.
+std::vector<Rule> ProveSlice(size_t first, size_t jobs, const std::vector<GeneralRule>& rules,
+                             Progress* progress) {
+  Prover prover;
+  TypeOracle oracle;
+  std::vector<Rule> judged;
+  for (size_t i = first; i < rules.size(); i += jobs) {
+    judged.push_back(ProveOrRepair(rules[i], &prover, &oracle));
+    progress->Advance(static_cast<int64_t>(jobs));
+  }
+  return judged;
+}
+
 // In child processes, because Z3 is not made for threads; each hands its slice back as a file.
-absl::Status ProveInProcesses(size_t jobs, const std::string& folder, std::vector<Rule>* rules) {
+absl::StatusOr<std::vector<Rule>> ProveInProcesses(size_t jobs, const std::string& folder,
+                                                   const std::vector<GeneralRule>& rules) {
   std::vector<pid_t> children;
   auto slice_path = [&](size_t job) { return absl::StrCat(folder, "/slice", job, ".rules"); };
   for (size_t job = 0; job < jobs; ++job) {
@@ -80,13 +103,12 @@ absl::Status ProveInProcesses(size_t jobs, const std::string& folder, std::vecto
       continue;
     }
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // Nobody would read the proofs.
-    {
-      Progress progress("prove", job == 0 ? static_cast<int64_t>(rules->size()) : 0,
-                        job == 0 ? stderr : fopen("/dev/null", "w"));
-      ProveSlice(job, jobs, rules, &progress);
-    }
     RuleSet slice;
-    for (size_t i = job; i < rules->size(); i += jobs) slice.rules.push_back((*rules)[i]);
+    {
+      Progress progress("prove", static_cast<int64_t>(rules.size()),
+                        job == 0 ? stderr : fopen("/dev/null", "w"));
+      slice.rules = ProveSlice(job, jobs, rules, &progress);
+    }
     _exit(SaveRules(slice_path(job), slice).ok() ? 0 : 1);
   }
   bool all_well = true;
@@ -95,26 +117,25 @@ absl::Status ProveInProcesses(size_t jobs, const std::string& folder, std::vecto
     all_well &= waitpid(child, &state, 0) == child && WIFEXITED(state) && WEXITSTATUS(state) == 0;
   }
   if (!all_well) return absl::InternalError("a process that proves rules died");
+  std::vector<Rule> judged(rules.size());
   for (size_t job = 0; job < jobs; ++job) {
     ISOMER_ASSIGN_OR_RETURN(const RuleSet slice, LoadRules(slice_path(job)));
-    for (size_t i = job, s = 0; i < rules->size(); i += jobs, ++s) (*rules)[i] = slice.rules[s];
-    std::filesystem::remove(slice_path(job));
+    for (size_t i = job, s = 0; i < rules.size(); i += jobs, ++s) judged[i] = slice.rules[s];
   }
-  return absl::OkStatus();
+  return judged;
 }
 
-absl::Status Prove(size_t jobs, std::vector<Rule>* rules) {
+absl::StatusOr<std::vector<Rule>> Prove(size_t jobs, const std::vector<GeneralRule>& rules) {
   if (jobs <= 1) {
-    Progress progress("prove", static_cast<int64_t>(rules->size()));
-    ProveSlice(0, 1, rules, &progress);
-    return absl::OkStatus();
+    Progress progress("prove", static_cast<int64_t>(rules.size()));
+    return ProveSlice(0, 1, rules, &progress);
   }
   char folder[] = "/tmp/isomer-generate-XXXXXX";
   if (mkdtemp(folder) == nullptr) return absl::InternalError("cannot make a folder under /tmp");
-  const absl::Status status = ProveInProcesses(jobs, folder, rules);
+  absl::StatusOr<std::vector<Rule>> judged = ProveInProcesses(jobs, folder, rules);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
-  return status;
+  return judged;
 }
 
 absl::Status WriteWorkDir(const std::string& folder, const Statistics& statistics,
@@ -144,9 +165,11 @@ struct Outcome {
 
 Outcome Sort(std::vector<Rule> rules) {
   Outcome outcome;
+  std::set<std::string> seen;
   for (Rule& rule : rules) {
     if (rule.proof.verdict == ProofRecord::Verdict::kProved) {
-      outcome.proved.rules.push_back(std::move(rule));
+      // Two rules may have been repaired to one.
+      if (seen.insert(rule.id).second) outcome.proved.rules.push_back(std::move(rule));
       continue;
     }
     ++(rule.proof.verdict == ProofRecord::Verdict::kRefuted ? outcome.refuted : outcome.unknown);
@@ -191,24 +214,23 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
 
   Statistics statistics;
   const Clock::time_point start = Clock::now();
-  std::vector<Rule> rules;
+  std::vector<GeneralRule> rules;
   {
     std::unique_ptr<Progress> progress;
-    for (GeneralRule& rule : Generate(options, &statistics, [&](int64_t, int64_t total) {
-           if (progress == nullptr) progress = std::make_unique<Progress>("settle", total);
-           progress->Advance();
-         })) {
-      rules.push_back(std::move(rule.rule));
-    }
+    rules = Generate(options, &statistics, [&](int64_t, int64_t total) {
+      if (progress == nullptr) progress = std::make_unique<Progress>("settle", total);
+      progress->Advance();
+    });
   }
   const double enumerate_seconds = SecondsSince(start);
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const size_t wanted = absl::GetFlag(FLAGS_jobs) == 0 ? cores : absl::GetFlag(FLAGS_jobs);
   const Clock::time_point prove_start = Clock::now();
-  ISOMER_RETURN_IF_ERROR(Prove(std::min(wanted, std::max<size_t>(rules.size(), 1)), &rules));
+  ISOMER_ASSIGN_OR_RETURN(std::vector<Rule> judged,
+                          Prove(std::min(wanted, std::max<size_t>(rules.size(), 1)), rules));
   const double prove_seconds = SecondsSince(prove_start);
 
-  Outcome outcome = Sort(std::move(rules));
+  Outcome outcome = Sort(std::move(judged));
   outcome.proved.generator =
       absl::StrCat("isomer-generate --ops=", absl::GetFlag(FLAGS_ops),
                    " --max_ops=", options.max_operators, " --seed=", options.seed);

@@ -113,7 +113,12 @@ class Settler {
  public:
   Settler(const Rule& rule, const Binding& found, const SettleOptions& options, TypeOracle* oracle,
           Random* random)
-      : rule_(rule), found_(found), oracle_(oracle), random_(random), samples_(options.samples) {
+      : rule_(rule),
+        found_(found),
+        oracle_(oracle),
+        random_(random),
+        samples_(options.samples),
+        failures_(options.failures) {
     rule_.ranks = options.ranks;
   }
 
@@ -243,6 +248,25 @@ class Settler {
 std::optional<Rule> Settle(const Rule& rule, const Binding& found, const SettleOptions& options,
                            TypeOracle* oracle, Random* random) {
   return Settler(rule, found, options, oracle, random).Run();
+}
+
+std::optional<Rule> Resettle(const Rule& rule, const Binding& found,
+                             const std::vector<Binding>& counterexamples, TypeOracle* oracle,
+                             Random* random) {
+  std::optional<Rule> result = rule;
+  if (rule.reversible) {
+    result->reversible = false;
+  } else {
+    SettleOptions options{.ranks = rule.ranks, .samples = 480, .failures = counterexamples};
+    // The ranks at which it was found come first.
+    const auto at = std::find(options.ranks.begin(), options.ranks.end(), RanksOf(found));
+    if (at != options.ranks.end()) std::rotate(options.ranks.begin(), at, at + 1);
+    std::erase_if(result->conditions,
+                  [](const Condition& c) { return c.kind != Condition::Kind::kSplitsDim; });
+    result = Settle(*result, found, options, oracle, random);
+  }
+  if (result.has_value()) SetId(&*result);
+  return result;
 }
 
 std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count,

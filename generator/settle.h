@@ -23,6 +23,8 @@ struct SettleOptions {
   // Rank vectors to try; the first is the one at which the rule was found.
   std::vector<std::vector<int>> ranks;
   int samples = 240;  // in all
+  // Assignments at which the rule is known to fail: the prover's counterexamples.
+  std::vector<Binding> failures;
 };
 
 // `rule` has patterns and variables, and conditions that are to be kept (kSplitsDim); ranks are
@@ -30,6 +32,12 @@ struct SettleOptions {
 // Nullopt: it fails under every condition of the vocabulary.
 std::optional<Rule> Settle(const Rule& rule, const Binding& found, const SettleOptions& options,
                            TypeOracle* oracle, Random* random);
+
+// Settles a refuted rule again, at its own ranks, with the counterexamples that the prover has
+// found so far. A reversible rule first loses its inverse.
+std::optional<Rule> Resettle(const Rule& rule, const Binding& found,
+                             const std::vector<Binding>& counterexamples, TypeOracle* oracle,
+                             Random* random);
 
 // Whether the inverse of a settled rule holds under the same conditions.
 bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, Random* random);

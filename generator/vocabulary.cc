@@ -8,6 +8,8 @@
 namespace isomer {
 namespace {
 
+constexpr size_t kMostConditions = 5;
+
 std::vector<IntExpr> VariablesOf(const Rule& rule, VariableKind kind) {
   std::vector<IntExpr> result;
   for (const RuleVariable& variable : rule.variables) {
@@ -61,38 +63,36 @@ class Search {
   Search(Table at_successes, Table at_failures)
       : successes_(std::move(at_successes)), failures_(std::move(at_failures)) {}
 
-  // The best set of `size` conditions, as places in the vocabulary.
+  // The best set of at most `size` conditions, as places in the vocabulary.
   std::optional<std::vector<int>> Best(size_t size) {
     best_.reset();
     best_admitted_ = 0;
     chosen_.clear();
-    Extend(0, size, std::vector<bool>(failures_.empty() ? 0 : failures_[0].size(), true),
+    Extend(size, std::vector<bool>(failures_.empty() ? 0 : failures_[0].size(), true),
            std::vector<bool>(successes_.empty() ? 0 : successes_[0].size(), true));
     return best_;
   }
 
  private:
-  void Extend(size_t from, size_t left, const std::vector<bool>& failing,
-              const std::vector<bool>& holding) {
+  // Some condition must exclude the first failure that is left, so only those are tried.
+  void Extend(size_t left, const std::vector<bool>& failing, const std::vector<bool>& holding) {
     const int admitted = static_cast<int>(std::count(holding.begin(), holding.end(), true));
     if (admitted <= best_admitted_) return;  // Earlier in the vocabulary is better.
-    if (left == 0) {
-      if (std::find(failing.begin(), failing.end(), true) != failing.end()) return;
+    const auto first = std::find(failing.begin(), failing.end(), true);
+    if (first == failing.end()) {
       best_ = chosen_;
       best_admitted_ = admitted;
       return;
     }
-    for (size_t c = from; c < failures_.size(); ++c) {
+    if (left == 0) return;
+    const size_t at = first - failing.begin();
+    for (size_t c = 0; c < failures_.size(); ++c) {
+      if (failures_[c][at]) continue;
       std::vector<bool> f = failing, h = holding;
-      bool excludes = false;
-      for (size_t i = 0; i < f.size(); ++i) {
-        excludes |= f[i] && !failures_[c][i];
-        f[i] = f[i] && failures_[c][i];
-      }
-      if (!excludes) continue;
+      for (size_t i = 0; i < f.size(); ++i) f[i] = f[i] && failures_[c][i];
       for (size_t i = 0; i < h.size(); ++i) h[i] = h[i] && successes_[c][i];
       chosen_.push_back(static_cast<int>(c));
-      Extend(c + 1, left - 1, f, h);
+      Extend(left - 1, f, h);
       chosen_.pop_back();
     }
   }
@@ -165,10 +165,11 @@ std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
   if (failures.empty()) return std::vector<Condition>();
   const std::vector<Condition> vocabulary = Vocabulary(rule);
   Search search(Tabulate(vocabulary, successes), Tabulate(vocabulary, failures));
-  for (size_t size = 1; size <= 3; ++size) {
-    const std::optional<std::vector<int>> best = search.Best(size);
+  for (size_t size = 1; size <= kMostConditions; ++size) {
+    std::optional<std::vector<int>> best = search.Best(size);
     if (!best.has_value()) continue;
     std::vector<Condition> conditions;
+    std::sort(best->begin(), best->end());
     for (int c : *best) conditions.push_back(vocabulary[c]);
     return conditions;
   }

@@ -12,7 +12,7 @@ namespace isomer {
 // Every condition that speaks of the rule's variables and inputs, from weak to strong.
 std::vector<Condition> Vocabulary(const Rule& rule);
 
-// The fewest conditions (at most three) that exclude every `failure`; among as few, those that
+// The fewest conditions (at most five) that exclude every `failure`; among as few, those that
 // admit the most of `successes`. Nullopt if there are none, or none that admit a success.
 std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
                                                       const std::vector<Binding>& successes,
