@@ -52,6 +52,7 @@ class Enumerator {
   void AddSplit(const EnumeratedNode& node, std::vector<Candidate>* candidates) {
     std::vector<int> representatives;
     for (int tensor : node.outputs) representatives.push_back(ClassOf(tensor));
+    if (representatives[0] == representatives.back()) return;  // One tensor twice.
     // Parts that are inputs are found one by one: a rewrite of several outputs needs each computed.
     for (int tensor : representatives) {
       if (nodes_.tensors[tensor].definition.node < 0) return;

@@ -116,6 +116,22 @@ std::string AxisName(int64_t axis) {
   return axis >= -4 ? kNames[-1 - axis] : absl::StrCat("i", -axis);
 }
 
+// The axes along which inputs may have the sizes of parts: those of the Splits, and their exchange
+// where something is transposed.
+std::set<int64_t> SizeAxes(const Candidate& candidate) {
+  std::set<int64_t> axes;
+  for (const Pattern* side : {&candidate.source, &candidate.target}) {
+    for (const PatternNode& node : side->nodes) {
+      if (node.kind == OpKind::kTranspose) axes.insert({-1, -2});
+      if (node.kind != OpKind::kSplit) continue;
+      for (const AttributePattern& a : node.attributes) {
+        if (a.name == "axis") axes.insert(std::get<IntExpr>(a.value).constant);
+      }
+    }
+  }
+  return axes;
+}
+
 // What a size of a Split may be: the size of an input along an axis that is in use, or a variable.
 std::vector<std::vector<std::optional<IntExpr>>> SizeChoices(const Candidate& candidate,
                                                              const std::vector<int64_t>& sizes,
@@ -129,7 +145,7 @@ std::vector<std::vector<std::optional<IntExpr>>> SizeChoices(const Candidate& ca
   }
   result.push_back(variables);
   std::vector<IntExpr> options;
-  for (int64_t axis : {-1, -2, -3}) {
+  for (int64_t axis : SizeAxes(candidate)) {
     for (size_t i = 0; i < candidate.inputs.size(); ++i) {
       const TensorType& type = candidate.inputs[i];
       if (-axis <= type.rank() && type.dims[type.rank() + axis].size == sizes[0]) {

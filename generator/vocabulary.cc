@@ -72,6 +72,8 @@ class Search {
            std::vector<bool>(successes_.empty() ? 0 : successes_[0].size(), true));
     return best_;
   }
+  // How many successes the last answer admits.
+  int admitted() const { return best_admitted_; }
 
  private:
   // Some condition must exclude the first failure that is left, so only those are tried.
@@ -165,15 +167,22 @@ std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
   if (failures.empty()) return std::vector<Condition>();
   const std::vector<Condition> vocabulary = Vocabulary(rule);
   Search search(Tabulate(vocabulary, successes), Tabulate(vocabulary, failures));
+  // One condition more must be worth it.
+  constexpr double kWorth = 1.2;
+  std::optional<std::vector<int>> chosen;
+  double chosen_admits = 0;
   for (size_t size = 1; size <= kMostConditions; ++size) {
     std::optional<std::vector<int>> best = search.Best(size);
-    if (!best.has_value()) continue;
-    std::vector<Condition> conditions;
-    std::sort(best->begin(), best->end());
-    for (int c : *best) conditions.push_back(vocabulary[c]);
-    return conditions;
+    if (!best.has_value() || (chosen.has_value() && best->size() <= chosen->size())) continue;
+    if (search.admitted() < chosen_admits * kWorth) continue;
+    chosen = std::move(best);
+    chosen_admits = search.admitted();
   }
-  return std::nullopt;
+  if (!chosen.has_value()) return std::nullopt;
+  std::sort(chosen->begin(), chosen->end());
+  std::vector<Condition> conditions;
+  for (int c : *chosen) conditions.push_back(vocabulary[c]);
+  return conditions;
 }
 
 }  // namespace isomer

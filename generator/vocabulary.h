@@ -12,8 +12,8 @@ namespace isomer {
 // Every condition that speaks of the rule's variables and inputs, from weak to strong.
 std::vector<Condition> Vocabulary(const Rule& rule);
 
-// The fewest conditions (at most five) that exclude every `failure`; among as few, those that
-// admit the most of `successes`. Nullopt if there are none, or none that admit a success.
+// At most five conditions that exclude every `failure` and admit the most of `successes`; fewer, if
+// more would not admit a fifth more. Nullopt if there are none, or none that admit a success.
 std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
                                                       const std::vector<Binding>& successes,
                                                       const std::vector<Binding>& failures);

@@ -52,7 +52,7 @@ std::vector<Binding> Trials(const Rule& rule, int count, TypeOracle* oracle, Ran
   const std::vector<Binding> bases = BasesOf(rule, kUnit, oracle);
   std::vector<Binding> trials;
   const int per_base = bases.empty() ? 0 : count / static_cast<int>(bases.size()) + 1;
-  for (int round = 0; round < 3 && static_cast<int>(trials.size()) < count; ++round) {
+  for (int round = 0; round < 40 && static_cast<int>(trials.size()) < count; ++round) {
     for (const Binding& base : bases) {
       Rule one = rule;
       std::vector<int> ranks;
