@@ -287,7 +287,7 @@ std::vector<GeneralRule> FindExpansions(OpKind kind, TypeOracle* oracle, Random*
     family.rule.reversible = family.rule.conditions.empty() &&
                              HoldsAtAll({Inverse(family.rule), family.calls}, oracle, random);
     SetId(&family.rule);
-    rules.push_back({family.rule, family.calls[0]});
+    rules.push_back({family.rule, family.calls[0], {}});
   }
   return rules;
 }

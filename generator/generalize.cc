@@ -321,8 +321,15 @@ Candidate Reversed(const Candidate& candidate) {
   return reversed;
 }
 
+std::string PatternsText(const Rule& rule) {
+  Rule patterns;
+  patterns.source = rule.source;
+  patterns.target = rule.target;
+  return patterns.ToString();
+}
+
 std::optional<GeneralRule> Generalize(const Candidate& candidate, TypeOracle* oracle,
-                                      Random* random) {
+                                      Random* random, const std::set<std::string>& except) {
   SettleOptions options;
   options.ranks = RankVectors(ConstantRule(candidate).ranks[0]);
   // Several inputs may have the size of a part where they were found; the right one needs no
@@ -330,10 +337,11 @@ std::optional<GeneralRule> Generalize(const Candidate& candidate, TypeOracle* or
   const bool choice_of_sizes = !Constants(ConstantRule(candidate), "sizes").empty();
   std::optional<GeneralRule> result;
   Variants(candidate).ForEach([&](const GeneralRule& variant) {
+    if (except.count(PatternsText(variant.rule)) > 0) return false;
     const std::optional<Rule> rule = Settle(variant.rule, variant.found, options, oracle, random);
     if (!rule.has_value()) return false;
     if (!result.has_value() || rule->conditions.size() < result->rule.conditions.size()) {
-      result = GeneralRule{*rule, variant.found};
+      result = GeneralRule{*rule, variant.found, candidate};
     }
     return !choice_of_sizes || result->rule.conditions.empty();
   });

@@ -9,6 +9,7 @@
 #define ISOMER_GENERATOR_GENERALIZE_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,15 +26,21 @@ struct Candidate {
   std::string origin;
 };
 
-// A rule, and an assignment to start from when it is tried again.
+// A rule, an assignment to start from when it is tried again, and what it generalises (no nodes: a
+// family).
 struct GeneralRule {
   Rule rule;
   Binding found;
+  Candidate candidate = {};
 };
 
 // Nullopt: it does not generalise beyond the shapes and degrees at which it was found.
+// `except`: patterns (as PatternsText has them) that are known to be too general.
 std::optional<GeneralRule> Generalize(const Candidate& candidate, TypeOracle* oracle,
-                                      Random* random);
+                                      Random* random, const std::set<std::string>& except = {});
+
+// Source and target, without conditions.
+std::string PatternsText(const Rule& rule);
 
 // The candidate as a rule without variables, at the ranks of its inputs.
 Rule ConstantRule(const Candidate& candidate);

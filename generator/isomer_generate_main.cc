@@ -77,6 +77,23 @@ Rule ProveOrRepair(const GeneralRule& general, Prover* prover, TypeOracle* oracl
   }
 }
 
+// The same; if the rule is refuted for good, what it generalises is tried with fewer variables.
+Rule ProveSomeForm(GeneralRule general, Prover* prover, TypeOracle* oracle) {
+  std::set<std::string> refuted;
+  while (true) {
+    const Rule judged = ProveOrRepair(general, prover, oracle);
+    if (judged.proof.verdict != ProofRecord::Verdict::kRefuted ||
+        general.candidate.inputs.empty()) {
+      return judged;
+    }
+    refuted.insert(PatternsText(general.rule));
+    Random random(general.rule.Digest());
+    std::optional<GeneralRule> other = Generalize(general.candidate, oracle, &random, refuted);
+    if (!other.has_value()) return judged;
+    general = *std::move(other);
+  }
+}
+
 // Proves every `jobs`-th rule from `first` on.
 std::vector<Rule> ProveSlice(size_t first, size_t jobs, const std::vector<GeneralRule>& rules,
                              Progress* progress) {
@@ -84,7 +101,7 @@ std::vector<Rule> ProveSlice(size_t first, size_t jobs, const std::vector<Genera
   TypeOracle oracle;
   std::vector<Rule> judged;
   for (size_t i = first; i < rules.size(); i += jobs) {
-    judged.push_back(ProveOrRepair(rules[i], &prover, &oracle));
+    judged.push_back(ProveSomeForm(rules[i], &prover, &oracle));
     progress->Advance(static_cast<int64_t>(jobs));
   }
   return judged;

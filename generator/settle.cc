@@ -131,7 +131,7 @@ class Settler {
     const std::vector<Condition> kept = rule_.conditions;
     constexpr int kRounds = 4;
     for (int round = 0; round < kRounds; ++round) {
-      const auto conditions = ExcludeFailures(rule_, successes_, failures_);
+      const auto conditions = ChooseConditions();
       if (!conditions.has_value()) return std::nullopt;
       rule_.conditions = kept;
       rule_.conditions.insert(rule_.conditions.end(), conditions->begin(), conditions->end());
@@ -145,6 +145,34 @@ class Settler {
   }
 
  private:
+  // Conditions for all ranks, if they cost little where the rule was found; else those that the
+  // ranks at which it was found need, and only the other ranks that need no more.
+  std::optional<std::vector<Condition>> ChooseConditions() {
+    const std::vector<int> own = RanksOf(found_);
+    auto at_own = [&](const std::vector<Binding>& bindings) {
+      std::vector<Binding> result;
+      std::copy_if(bindings.begin(), bindings.end(), std::back_inserter(result),
+                   [&](const Binding& b) { return RanksOf(b) == own; });
+      return result;
+    };
+    const std::vector<Binding> own_successes = at_own(successes_);
+    auto all = ExcludeFailures(rule_, successes_, failures_);
+    auto few = ExcludeFailures(rule_, own_successes, at_own(failures_));
+    if (!few.has_value()) return all;
+    constexpr double kCheap = 0.8;
+    if (all.has_value() &&
+        CountAdmitted(*all, own_successes) >= kCheap * CountAdmitted(*few, own_successes)) {
+      return all;
+    }
+    std::set<std::vector<int>> failing;
+    for (const Binding& binding : failures_) {
+      if (CountAdmitted(*few, {binding}) > 0) failing.insert(RanksOf(binding));
+    }
+    std::erase_if(rule_.ranks, [&](const std::vector<int>& v) { return failing.count(v) > 0; });
+    std::erase_if(failures_, [&](const Binding& b) { return failing.count(RanksOf(b)) > 0; });
+    return few;
+  }
+
   // A rule that always fails where it was found is given up early.
   bool StartsWell() {
     cases_.emplace_back(rule_, found_, oracle_);

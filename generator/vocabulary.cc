@@ -185,4 +185,12 @@ std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
   return conditions;
 }
 
+int CountAdmitted(const std::vector<Condition>& conditions, const std::vector<Binding>& bindings) {
+  return static_cast<int>(
+      std::count_if(bindings.begin(), bindings.end(), [&](const Binding& binding) {
+        return std::all_of(conditions.begin(), conditions.end(),
+                           [&](const Condition& c) { return HoldsAt(c, binding); });
+      }));
+}
+
 }  // namespace isomer

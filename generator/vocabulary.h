@@ -18,6 +18,9 @@ std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
                                                       const std::vector<Binding>& successes,
                                                       const std::vector<Binding>& failures);
 
+// How many of `bindings` satisfy all of `conditions`, which are of the vocabulary.
+int CountAdmitted(const std::vector<Condition>& conditions, const std::vector<Binding>& bindings);
+
 }  // namespace isomer
 
 #endif  // ISOMER_GENERATOR_VOCABULARY_H_
