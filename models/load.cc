@@ -27,6 +27,9 @@ absl::StatusOr<Model> ReadGraphText(const std::string& path, absl::string_view c
   if (!graph.ok()) {
     return absl::Status(graph.status().code(), absl::StrCat(path, ": ", graph.status().message()));
   }
+  if (graph->outputs().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the graph has no output; is it cut?"));
+  }
   Model model;
   model.name = path.substr(path.find_last_of('/') + 1);
   model.graph = *std::move(graph);

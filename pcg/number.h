@@ -30,7 +30,8 @@ template <>
 struct Number<PrimeField> {
   static PrimeField FromDouble(double value) { return PrimeField::FromDouble(value); }
   static int64_t ToIndex(PrimeField value) { return static_cast<int64_t>(value.raw()); }
-  // An order with zero in its middle (rank 0.5003), so that Relu neither keeps nor drops nearly all.
+  // An order with zero in its middle (rank 0.5003), so that Relu neither keeps nor drops nearly
+  // all.
   static constexpr uint64_t kOrder = 303;
   static PrimeField Max(PrimeField a, PrimeField b) {
     return a.Random(kOrder).raw() > b.Random(kOrder).raw() ? a : b;

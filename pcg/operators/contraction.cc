@@ -10,9 +10,9 @@ namespace isomer {
 
 absl::Status Mismatch(const Operator& op, absl::string_view dim, int operand_a, const Extent& a,
                       int operand_b, const Extent& b) {
-  return WithSizes(absl::InvalidArgumentError(absl::StrCat(
-                       op.name(), ": dim ", dim, " is ", a.ToString(), " in operand ", operand_a,
-                       " and ", b.ToString(), " in operand ", operand_b)),
+  return WithSizes(absl::InvalidArgumentError(
+                       absl::StrCat(op.name(), ": dim ", dim, " is ", a.ToString(), " in operand ",
+                                    operand_a, " and ", b.ToString(), " in operand ", operand_b)),
                    a, b);
 }
 

@@ -106,7 +106,7 @@ TEST(FirstLight, DigitsLearnEquallyOnOneTwoAndFourDevices) {
     const std::string json = ScratchFile("run.json");
     const ProgramResult run =
         RunBinary("isomer-run", {plan, "--data=" + SourceFile("models/data/digits.csv"),
-                                 "--epochs=20", "--learning_rate=0.05", "--json=" + json});
+                                 "--epochs=8", "--learning_rate=0.06", "--json=" + json});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const Json summary = ReadJson(json);
     EXPECT_GE(At(At(summary, "metrics"), "test_accuracy").number_value(), 0.95);
@@ -114,7 +114,7 @@ TEST(FirstLight, DigitsLearnEquallyOnOneTwoAndFourDevices) {
     for (const Json& loss : At(summary, "loss").list_value().values()) {
       losses.back().push_back(loss.number_value());
     }
-    EXPECT_EQ(losses.back().size(), 20u * 22u);
+    EXPECT_EQ(losses.back().size(), 8u * 22u);
   }
   for (size_t run : {1, 2}) {
     ASSERT_EQ(losses[run].size(), losses[0].size());
