@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "generator/settle.h"
+#include "generator/vocabulary.h"
 
 namespace isomer {
 namespace {
@@ -301,6 +302,20 @@ class Variants {
   const Rule constant_;
 };
 
+// How many of a fixed number of assignments of the source the conditions admit.
+int Breadth(const Rule& rule, const Binding& found, TypeOracle* oracle) {
+  constexpr int kAssignments = 100;
+  Random random(1);
+  Rule unconditional = rule;
+  unconditional.conditions.clear();
+  std::vector<int> ranks;
+  for (const TensorType& type : found.inputs) ranks.push_back(type.rank());
+  unconditional.ranks = {ranks};
+  const std::vector<Binding> assignments =
+      DrawAdmitted(unconditional, found, kAssignments, {}, oracle, &random);
+  return CountAdmitted(rule.conditions, assignments);
+}
+
 }  // namespace
 
 Rule ConstantRule(const Candidate& candidate) {
@@ -332,18 +347,21 @@ std::optional<GeneralRule> Generalize(const Candidate& candidate, TypeOracle* or
                                       Random* random, const std::set<std::string>& except) {
   SettleOptions options;
   options.ranks = RankVectors(ConstantRule(candidate).ranks[0]);
-  // Several inputs may have the size of a part where they were found; the right one needs no
-  // condition that they are equal.
+  // Several inputs may have the size of a part where they were found; with the right one the rule
+  // holds for the most shapes.
   const bool choice_of_sizes = !Constants(ConstantRule(candidate), "sizes").empty();
   std::optional<GeneralRule> result;
+  int best_breadth = 0;
   Variants(candidate).ForEach([&](const GeneralRule& variant) {
     if (except.count(PatternsText(variant.rule)) > 0) return false;
     const std::optional<Rule> rule = Settle(variant.rule, variant.found, options, oracle, random);
     if (!rule.has_value()) return false;
-    if (!result.has_value() || rule->conditions.size() < result->rule.conditions.size()) {
+    const int breadth = choice_of_sizes ? Breadth(*rule, variant.found, oracle) : 1;
+    if (breadth > best_breadth) {
       result = GeneralRule{*rule, variant.found, candidate};
+      best_breadth = breadth;
     }
-    return !choice_of_sizes || result->rule.conditions.empty();
+    return !choice_of_sizes || rule->conditions.empty();
   });
   if (!result.has_value()) return std::nullopt;
   result->rule.reversible = HoldsInversely(result->rule, result->found, oracle, random);
