@@ -29,7 +29,6 @@ TEST(ShippedRules, AreManyDistinctAndProved) {
   const RuleSet& rules = ShippedRules();
   EXPECT_GE(rules.rules.size(), 150u);
   std::set<uint64_t> digests;
-  std::set<std::string> equations;
   for (const Rule& rule : rules.rules) {
     EXPECT_EQ(rule.proof.verdict, ProofRecord::Verdict::kProved) << rule.ToString();
     EXPECT_TRUE(digests.insert(rule.Digest()).second) << rule.ToString();
