@@ -215,8 +215,14 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   }
   absl::StrAppend(&text,
                   PredictionLine("one device alone", result.single_device, plan.predicted_step_us));
+  if (result.single_device.step_us < plan.predicted_step_us) {
+    absl::StrAppend(&text,
+                    "  The model is too small for this machine: one device is predicted to be "
+                    "faster\n  (--nodes=1 --devices_per_node=1 plans for it).\n");
+  }
   absl::StrAppendFormat(&text,
-                        "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct; "
+                        "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct, %d "
+                        "series-parallel; "
                         "stopped: %s; mappings %s.\n",
                         result.candidates, result.seconds, result.pieces, result.distinct_pieces,
                         result.series_parallel_pieces, StopReasonName(result.stop),

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/plan.h"
 #include "pcg/support/file.h"
@@ -37,6 +38,9 @@ Json Optimize(std::vector<std::string> arguments, const std::string& plan) {
   arguments.push_back("--json=" + json);
   const ProgramResult result = RunBinary("isomer-optimize", arguments);
   EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"what is split", "Predicted", "data_parallel", "stopped: "}) {
+    EXPECT_TRUE(absl::StrContains(result.out, part)) << part << " is missing:\n" << result.out;
+  }
   return ReadJson(json);
 }
 
