@@ -118,6 +118,21 @@ std::string MachineView::ToString() const {
   return absl::StrCat("start ", start, " strides [", absl::StrJoin(strides, ","), "]");
 }
 
+MachineView RowMajorView(const TensorType& type) {
+  MachineView view;
+  view.strides.assign(type.rank() + 2, 0);
+  int64_t stride = 1;
+  auto next = [&stride](int64_t degree) {
+    const int64_t own = degree == 1 ? 0 : stride;
+    stride *= degree;
+    return own;
+  };
+  view.strides[type.rank() + 1] = next(type.partials);
+  view.strides[type.rank()] = next(type.copies);
+  for (int i = type.rank() - 1; i >= 0; --i) view.strides[i] = next(type.dims[i].degree);
+  return view;
+}
+
 std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) {
   std::vector<int64_t> extents;
   for (const Dim& dim : type.dims) extents.push_back(dim.degree);

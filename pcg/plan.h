@@ -36,6 +36,9 @@ struct MachineView {
   std::string ToString() const;
 };
 
+// Shard i, in row-major order of [dims.., copies, partials], on device i.
+MachineView RowMajorView(const TensorType& type);
+
 // Device of every shard, in row-major order of [dims.., copies, partials].
 std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type);
 

@@ -21,21 +21,6 @@ namespace {
 
 using testing::HasSubstr;
 
-MachineView RowMajorView(const TensorType& type) {
-  MachineView view;
-  view.strides.assign(type.rank() + 2, 0);
-  int64_t stride = 1;
-  auto next = [&stride](int64_t degree) {
-    const int64_t own = degree == 1 ? 0 : stride;
-    stride *= degree;
-    return own;
-  };
-  view.strides[type.rank() + 1] = next(type.partials);
-  view.strides[type.rank()] = next(type.copies);
-  for (int i = type.rank() - 1; i >= 0; --i) view.strides[i] = next(type.dims[i].degree);
-  return view;
-}
-
 // Every input in `degree` parts along its samples, every weight in as many copies.
 Plan DataParallelPlan(const Model& model, int64_t degree) {
   Plan plan;

@@ -34,6 +34,13 @@ TEST(MachineView, DevicesFollowStrides) {
             (std::vector<int64_t>{1, 2, 5, 6}));
 }
 
+TEST(MachineView, RowMajorPutsShardIOnDeviceI) {
+  const TensorType type = *ParseTensorType("f32[8:2,16,6:3] c2 p2");
+  std::vector<int64_t> expected(24);
+  for (int i = 0; i < 24; ++i) expected[i] = i;
+  EXPECT_EQ(DevicesOf(RowMajorView(type), type), expected);
+}
+
 TEST(MachineView, RefusesCollisionsAndStrangers) {
   const TensorType type = *ParseTensorType("f32[8:2,16] c2");
   EXPECT_TRUE(ValidateView({0, {2, 0, 1, 0}}, type, 4).ok());

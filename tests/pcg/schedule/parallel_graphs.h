@@ -30,22 +30,6 @@ inline Graph Parsed(const std::string& text) {
   return graph.ok() ? *std::move(graph) : Graph();
 }
 
-// Shard i on device i.
-inline MachineView RowMajorView(const TensorType& type) {
-  MachineView view;
-  view.strides.assign(type.rank() + 2, 0);
-  int64_t stride = 1;
-  auto next = [&stride](int64_t degree) {
-    const int64_t own = degree == 1 ? 0 : stride;
-    stride *= degree;
-    return own;
-  };
-  view.strides[type.rank() + 1] = next(type.partials);
-  view.strides[type.rank()] = next(type.copies);
-  for (int i = type.rank() - 1; i >= 0; --i) view.strides[i] = next(type.dims[i].degree);
-  return view;
-}
-
 inline std::vector<MachineView> ViewsOf(const Graph& graph,
                                         const std::map<int, std::vector<int64_t>>& strides = {}) {
   std::vector<MachineView> views;
