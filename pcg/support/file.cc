@@ -64,6 +64,9 @@ absl::Status WriteDirectly(const std::string& path, absl::string_view contents) 
 absl::Status WriteSynced(const std::string& temporary, const std::string& path,
                          absl::string_view contents) {
   FileDescriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0 && errno == ENOENT && !path.empty()) {
+    return absl::NotFoundError(absl::StrCat(path, ": the folder to write to does not exist"));
+  }
   if (file.get() < 0) return FileError(path, errno);
   ISOMER_RETURN_IF_ERROR(WriteAll(file.get(), path, contents));
   if (fsync(file.get()) != 0 || file.Close() != 0) return FileError(path, errno);

@@ -232,6 +232,12 @@ TEST(ProtoIo, HandWrittenTextNeedsNoHeaderWhereThatIsAllowed) {
               HasSubstr("is not an Isomer file"));
 }
 
+TEST(File, WritingIntoNoFolderSaysSo) {
+  TemporaryFolder folder;
+  EXPECT_EQ(WriteFileAtomically(folder / "none/x", "").message(),
+            (folder / "none/x") + ": the folder to write to does not exist");
+}
+
 TEST(ProtoIo, ErrorsLeaveTheFileNameInFront) {
   TemporaryFolder folder;
   FileDescriptorProto message;
