@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "optimizer/data_path.h"
 #include "optimizer/machine.pb.h"
+#include "pcg/support/data_path.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 

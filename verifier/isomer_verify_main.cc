@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "pcg/plan.h"
+#include "pcg/support/data_path.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
@@ -98,23 +99,11 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
   return refuted + unknown == 0 ? kExitDone : kExitNo;
 }
 
-// rules/default.rules of the installation, or of the source tree that the program was built in.
-std::string ShippedRules() {
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  for (std::filesystem::path folder = program.parent_path(); !error && folder.has_relative_path();
-       folder = folder.parent_path()) {
-    for (const char* name : {"share/isomer/rules/default.rules", "rules/default.rules"}) {
-      if (std::filesystem::exists(folder / name)) return (folder / name).string();
-    }
-  }
-  return "rules/default.rules";
-}
-
 absl::StatusOr<int> VerifyPlan(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path));
-  const std::string rules_path =
-      absl::GetFlag(FLAGS_rules).empty() ? ShippedRules() : absl::GetFlag(FLAGS_rules);
+  const std::string rules_path = absl::GetFlag(FLAGS_rules).empty()
+                                     ? DataPath("rules/default.rules")
+                                     : absl::GetFlag(FLAGS_rules);
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(rules_path));
   Prover prover;
   const absl::Status verdict =

@@ -1,4 +1,4 @@
-#include "optimizer/data_path.h"
+#include "pcg/support/data_path.h"
 
 #include <filesystem>
 #include <system_error>

@@ -1,5 +1,5 @@
-#ifndef ISOMER_OPTIMIZER_DATA_PATH_H_
-#define ISOMER_OPTIMIZER_DATA_PATH_H_
+#ifndef ISOMER_PCG_SUPPORT_DATA_PATH_H_
+#define ISOMER_PCG_SUPPORT_DATA_PATH_H_
 
 #include <string>
 
@@ -13,4 +13,4 @@ std::string DataPath(absl::string_view relative);
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_DATA_PATH_H_
+#endif  // ISOMER_PCG_SUPPORT_DATA_PATH_H_
