@@ -9,8 +9,7 @@
 namespace isomer {
 namespace {
 
-uint64_t KindBit(OpKind kind) { return uint64_t{1} << static_cast<int>(kind); }
-static_assert(std::size(kAllOpKinds) <= 64);
+OpKindSet SetOf(OpKind kind) { return OpKindSet().set(static_cast<size_t>(kind)); }
 
 // Assignments of the degrees that a rule introduces: those that generation uses.
 std::vector<Binding> GivenDegrees(const Rule& rule) {
@@ -47,8 +46,8 @@ absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate) {
 
 void RuleBook::Add(const Rule& rule) {
   auto add = [this](const Rule& one) {
-    uint64_t kinds = 0;
-    for (const PatternNode& node : one.source.nodes) kinds |= KindBit(node.kind);
+    OpKindSet kinds;
+    for (const PatternNode& node : one.source.nodes) kinds |= SetOf(node.kind);
     rules_.push_back({one, kinds, GivenDegrees(one)});
   };
   add(rule);
@@ -57,11 +56,11 @@ void RuleBook::Add(const Rule& rule) {
 
 std::vector<uint64_t> RuleBook::Reachable(const Graph& graph) const {
   std::vector<uint64_t> hashes = {graph.StructuralHash()};
-  uint64_t kinds = 0;
-  for (int id = 0; id < graph.num_nodes(); ++id) kinds |= KindBit(graph.node(id).op.kind());
+  OpKindSet kinds;
+  for (int id = 0; id < graph.num_nodes(); ++id) kinds |= SetOf(graph.node(id).op.kind());
   const GraphIndex index(graph);
   for (const Entry& entry : rules_) {
-    if ((entry.kinds & ~kinds) != 0) continue;
+    if ((entry.kinds & ~kinds).any()) continue;
     for (const Binding& given : entry.given) {
       for (const DerivationStep& step : FindMatches(index, entry.rule, given)) {
         Graph next = graph;

@@ -31,7 +31,7 @@ class RuleBook {
  private:
   struct Entry {
     Rule rule;
-    uint64_t kinds = 0;          // of the source, as a set
+    OpKindSet kinds;             // of the source
     std::vector<Binding> given;  // values of the degrees that it introduces
   };
   // Hashes of the graphs that one application makes of `graph`, and its own.

@@ -1,5 +1,9 @@
 #include "generator/sample_calls.h"
 
+#include <utility>
+
+#include "pcg/examples.h"
+
 namespace isomer {
 namespace {
 
@@ -210,18 +214,14 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
               {Operator(kind), {Float({2, 4, 6}), IndexType({2, 4})}}};
     case OpKind::kMeanSquaredError:
       return Binary(Operator(kind));
-    case OpKind::kInput:
-    case OpKind::kWeight:
-    case OpKind::kPartition:
-    case OpKind::kCombine:
-    case OpKind::kReplicate:
-    case OpKind::kReduce:
-    case OpKind::kPipeline:
-    case OpKind::kBatch:
-    case OpKind::kConcatPartials:
+    default:
       break;
   }
-  return {};
+  std::vector<SampleCall> calls;
+  for (ExampleCall& example : ExamplesOf(kind)) {
+    calls.push_back({std::move(example.op), std::move(example.operands)});
+  }
+  return calls;
 }
 
 }  // namespace isomer

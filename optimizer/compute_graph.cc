@@ -19,7 +19,7 @@ std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& ord
   };
   for (NodeId id : order) {
     const Node& node = graph.node(id);
-    if (node.op.kind() == OpKind::kWeight) {
+    if (IsStored(node.op.kind())) {
       loaded[id.value] = true;
     } else if (IsLayout(node.op.kind())) {
       loaded[id.value] = std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
@@ -41,7 +41,12 @@ ComputeGraph AnalyzeCompute(const Graph& graph, const std::vector<NodeId>& fed_n
   for (NodeId id : fed_needs_gradient) result.depends_on_weight[id.value] = true;
   for (NodeId id : order) {
     const Node& node = graph.node(id);
-    if (loaded[id.value]) result.depends_on_weight[id.value] = true;
+    if (node.op.kind() == OpKind::kWeight) result.depends_on_weight[id.value] = true;
+    for (TensorRef input : node.inputs) {
+      if (loaded[id.value] && result.depends_on_weight[input.node.value]) {
+        result.depends_on_weight[id.value] = true;
+      }
+    }
     if (loaded[id.value] || IsLeaf(node.op.kind())) continue;
     ComputeGraph::ComputeNode compute;
     compute.id = id;
@@ -50,8 +55,8 @@ ComputeGraph AnalyzeCompute(const Graph& graph, const std::vector<NodeId>& fed_n
       operand.producer = result.index[input.node.value];
       operand.output = input.output;
       operand.stored = loaded[input.node.value];
-      operand.gradient = result.depends_on_weight[input.node.value] &&
-                         graph.type(input).dtype == DataType::kFloat32;
+      operand.gradient =
+          result.depends_on_weight[input.node.value] && IsFloat(graph.type(input).dtype);
       if (operand.gradient) result.depends_on_weight[id.value] = true;
       compute.operands.push_back(operand);
       compute.operand_types.push_back(graph.type(input));

@@ -84,6 +84,8 @@ class PieceBuilder {
     NodeId copy;
     if (node.op.kind() == OpKind::kInput) {
       copy = piece_.graph.AddInput(absl::StrCat("input", ids_.size()), node.outputs[0]).node;
+    } else if (node.op.kind() == OpKind::kConstant) {
+      copy = piece_.graph.AddConstant(absl::StrCat("constant", ids_.size()), node.outputs[0]).node;
     } else if (node.op.kind() == OpKind::kWeight) {
       copy = piece_.graph.AddWeight(absl::StrCat("weight", ids_.size()), node.outputs[0]).node;
     } else {

@@ -65,12 +65,17 @@ std::string AccessText(const Declaration& d, const Access& access) {
 
 std::string BodyText(const Declaration& d, const Body& body) {
   std::vector<std::string> stack;
-  auto binary = [&](const char* symbol) {
+  auto infix = [&](const char* symbol) {
     std::string right = stack.back();
     stack.pop_back();
     stack.back() = absl::StrCat("(", stack.back(), " ", symbol, " ", right, ")");
   };
-  auto call = [&](const char* name) { stack.back() = absl::StrCat(name, "(", stack.back(), ")"); };
+  auto call = [&](const char* name, int arity) {
+    const auto first = stack.end() - arity;
+    std::string text = absl::StrCat(name, "(", absl::StrJoin(first, stack.end(), ", "), ")");
+    stack.erase(first, stack.end());
+    stack.push_back(std::move(text));
+  };
   for (const Instruction& instruction : body) {
     switch (instruction.op) {
       case ScalarOp::kLoad:
@@ -82,42 +87,87 @@ std::string BodyText(const Declaration& d, const Body& body) {
       case ScalarOp::kConstant:
         stack.push_back(absl::StrCat(instruction.constant));
         break;
+      case ScalarOp::kIndex:
+        stack.push_back(d.dims[instruction.dim].name);
+        break;
       case ScalarOp::kAdd:
-        binary("+");
-        break;
       case ScalarOp::kSub:
-        binary("-");
-        break;
       case ScalarOp::kMul:
-        binary("*");
-        break;
       case ScalarOp::kDiv:
-        binary("/");
-        break;
       case ScalarOp::kMax:
-        binary("max");
+      case ScalarOp::kPow:
+      case ScalarOp::kLess:
+      case ScalarOp::kEqual:
+        infix(ScalarOpName(instruction.op));
         break;
-      case ScalarOp::kExp:
-        call("exp");
-        break;
-      case ScalarOp::kLog:
-        call("log");
-        break;
-      case ScalarOp::kSqrt:
-        call("sqrt");
-        break;
-      case ScalarOp::kTanh:
-        call("tanh");
-        break;
-      case ScalarOp::kErf:
-        call("erf");
-        break;
+      default:
+        call(ScalarOpName(instruction.op), Arity(instruction.op));
     }
   }
   return stack.empty() ? "" : stack.back();
 }
 
 }  // namespace
+
+const char* ScalarOpName(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kLoad:
+      return "load";
+    case ScalarOp::kInside:
+      return "inside";
+    case ScalarOp::kConstant:
+      return "constant";
+    case ScalarOp::kIndex:
+      return "index";
+    case ScalarOp::kAdd:
+      return "+";
+    case ScalarOp::kSub:
+      return "-";
+    case ScalarOp::kMul:
+      return "*";
+    case ScalarOp::kDiv:
+      return "/";
+    case ScalarOp::kMax:
+      return "max";
+    case ScalarOp::kPow:
+      return "^";
+    case ScalarOp::kLess:
+      return "<";
+    case ScalarOp::kEqual:
+      return "==";
+    case ScalarOp::kRandom:
+      return "random";
+    case ScalarOp::kExp:
+      return "exp";
+    case ScalarOp::kLog:
+      return "log";
+    case ScalarOp::kSqrt:
+      return "sqrt";
+    case ScalarOp::kTanh:
+      return "tanh";
+    case ScalarOp::kErf:
+      return "erf";
+    case ScalarOp::kSin:
+      return "sin";
+    case ScalarOp::kCos:
+      return "cos";
+    case ScalarOp::kAtan:
+      return "atan";
+    case ScalarOp::kFloor:
+      return "floor";
+    case ScalarOp::kRound:
+      return "round";
+    case ScalarOp::kWhere:
+      return "where";
+  }
+  return "?";
+}
+
+int Arity(ScalarOp op) {
+  if (op < ScalarOp::kAdd) return 0;
+  if (op < ScalarOp::kExp) return 2;
+  return op < ScalarOp::kWhere ? 1 : 3;
+}
 
 const char* DimKindName(DimKind kind) {
   switch (kind) {
@@ -159,6 +209,14 @@ Expr Apply(ScalarOp function, Expr a) {
   a.code.push_back({.op = function});
   return a;
 }
+Expr Apply(ScalarOp function, Expr a, const Expr& b) { return Binary(function, std::move(a), b); }
+Expr operator<(Expr a, const Expr& b) { return Binary(ScalarOp::kLess, std::move(a), b); }
+Expr Equal(Expr a, const Expr& b) { return Binary(ScalarOp::kEqual, std::move(a), b); }
+Expr Where(Expr condition, const Expr& yes, const Expr& no) {
+  condition.code.insert(condition.code.end(), yes.code.begin(), yes.code.end());
+  return Binary(ScalarOp::kWhere, std::move(condition), no);
+}
+Expr Coordinate(int dim) { return Expr(Body{{.op = ScalarOp::kIndex, .dim = dim}}); }
 
 Shape Declaration::StatementShape(const Statement& s) const {
   Shape shape;
@@ -250,30 +308,40 @@ bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
           stack.push_back(b == Label::kFree ? a : Label::kOther);
           break;
         }
-        case ScalarOp::kMax: {
-          const Label b = pop(), a = pop();
-          stack.push_back(a == Label::kFree && b == Label::kFree ? Label::kFree : Label::kOther);
+        case ScalarOp::kWhere: {
+          const Label no = pop(), yes = pop(), condition = pop();
+          stack.push_back(condition == Label::kFree && yes == no ? yes : Label::kOther);
           break;
         }
-        case ScalarOp::kExp:
-        case ScalarOp::kLog:
-        case ScalarOp::kSqrt:
-        case ScalarOp::kTanh:
-        case ScalarOp::kErf: {
-          const Label a = pop();
-          stack.push_back(a == Label::kFree ? Label::kFree : Label::kOther);
+        case ScalarOp::kIndex:
+          stack.push_back(Label::kFree);
           break;
+        default: {
+          Label label = Label::kFree;
+          for (int i = Arity(instruction.op); i > 0; --i) {
+            if (pop() != Label::kFree) label = Label::kOther;
+          }
+          stack.push_back(label);
         }
       }
     }
     Label label = stack.back();
-    if (s.reduction == Reduction::kMax && label != Label::kFree) label = Label::kOther;
+    const bool sums = s.reduction == Reduction::kNone || s.reduction == Reduction::kSum;
+    if (!sums && label != Label::kFree) label = Label::kOther;
     if (s.select >= 0 && labels[accesses[s.select].tensor] != Label::kFree) label = Label::kOther;
     if (s.output >= 0 && label != Label::kLinear) return false;
     labels.push_back(label);
   }
   return true;
 }
+
+namespace {
+
+const char* ReductionName(Reduction reduction) {
+  return reduction == Reduction::kSum ? "sum" : reduction == Reduction::kMax ? "max" : "product";
+}
+
+}  // namespace
 
 std::string Declaration::ToString() const {
   std::string text;
@@ -282,7 +350,7 @@ std::string Declaration::ToString() const {
     absl::StrAppend(&text, name, IndicesText(*this, s.indices), " = ");
     if (s.reduction != Reduction::kNone) {
       absl::StrAppend(
-          &text, s.reduction == Reduction::kSum ? "sum" : "max", " over ",
+          &text, ReductionName(s.reduction), " over ",
           absl::StrJoin(s.reduced, ",",
                         [&](std::string* out, int dim) { absl::StrAppend(out, dims[dim].name); }),
           ": ");

@@ -31,7 +31,7 @@ namespace isomer {
 // dims of FlexFlow are parallel dims; its reduction dims are sum dims).
 enum class DimKind {
   kParallel,  // indexes the output: pieces are independent
-  kSpatial,   // indexes the output; pieces need a halo of their neighbours. Not partitioned yet.
+  kSpatial,   // indexes the output; pieces need a halo of their neighbours
   kSum,       // summed over by the statement of the output: pieces give partial sums
   kWhole,     // needed as a whole by every task
 };
@@ -46,7 +46,8 @@ struct IterationDim {
 
 // An index of a tensor dim: (sum of stride * dim + offset) / divide % modulo. Most are one dim;
 // windows (y*stride + r - padding) and merged dims (h*64 + e) are affine; only a Reshape between
-// incommensurable shapes divides. modulo 0 means none.
+// incommensurable shapes divides. modulo 0 means none. `exact`: where the division leaves a
+// remainder the index is outside of the tensor (transposed convolution).
 struct Index {
   Index() = default;
   Index(int dim) : terms{{dim, 1}} {}  // NOLINT: an iteration dim is the common index
@@ -54,6 +55,7 @@ struct Index {
   Extent offset;
   int64_t divide = 1;
   int64_t modulo = 0;
+  bool exact = false;
   friend bool operator==(const Index&, const Index&) = default;
 };
 Index operator*(Index index, int64_t stride);
@@ -73,27 +75,47 @@ struct Access {
   Outside outside = Outside::kNever;
 };
 
-// Pointwise code in postfix order, over any number type.
+// Pointwise code in postfix order, over any number type. Comparisons give 1 or 0, and have no
+// gradient; nor have floor and round.
 enum class ScalarOp {
   kLoad,      // push the element that an access names
   kInside,    // push 1 where the access is inside its tensor, else 0
   kConstant,  // push a constant
+  kIndex,     // push the value of an iteration dim: a coordinate of the logical tensors
+  // Of two.
   kAdd,
   kSub,
   kMul,
   kDiv,
   kMax,
+  kPow,
+  kLess,
+  kEqual,
+  kRandom,  // a pseudo-random number in [0, 1), a fixed function of two integers
+  // Of one.
   kExp,
   kLog,
   kSqrt,
   kTanh,
   kErf,
+  kSin,
+  kCos,
+  kAtan,
+  kFloor,
+  kRound,  // half to even
+  // Of three.
+  kWhere,  // the second where the first is not zero, else the third
 };
+
+const char* ScalarOpName(ScalarOp op);
+// How many values it takes: 0 to 3.
+int Arity(ScalarOp op);
 
 struct Instruction {
   ScalarOp op;
   int access = -1;      // kLoad, kInside
   double constant = 0;  // kConstant; exactly representable (write 1/n as a division)
+  int dim = -1;         // kIndex
 };
 
 using Body = std::vector<Instruction>;
@@ -110,8 +132,14 @@ Expr operator*(Expr a, const Expr& b);
 Expr operator/(Expr a, const Expr& b);
 Expr Max(Expr a, const Expr& b);
 Expr Apply(ScalarOp function, Expr a);
+Expr Apply(ScalarOp function, Expr a, const Expr& b);
+Expr operator<(Expr a, const Expr& b);
+Expr Equal(Expr a, const Expr& b);
+Expr Where(Expr condition, const Expr& yes, const Expr& no);
+// The value of an iteration dim.
+Expr Coordinate(int dim);
 
-enum class Reduction { kNone, kSum, kMax };
+enum class Reduction { kNone, kSum, kMax, kProduct };
 
 struct Statement {
   std::string name;

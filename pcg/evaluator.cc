@@ -21,7 +21,8 @@ absl::StatusOr<Array<T>> RunStatement(const Declaration& declaration, const Stat
       accumulated = first ? nest.value()
                     : statement.reduction == Reduction::kMax
                         ? Number<T>::Max(accumulated, nest.value())
-                        : accumulated + nest.value();
+                    : statement.reduction == Reduction::kProduct ? accumulated * nest.value()
+                                                                 : accumulated + nest.value();
       first = false;
     });
     result.data[offset] = accumulated;
@@ -50,6 +51,26 @@ absl::StatusOr<Tensors<T>> RunStatements(const Declaration& declaration, const I
     tensors.all.push_back(&tensors.intermediates.back());
   }
   return tensors;
+}
+
+// For each factor of a product, the product of the others.
+template <typename T>
+std::vector<T> Cofactors(LoopNest<T>* nest) {
+  std::vector<T> factors, cofactors;
+  nest->ForEachReduced([&] {
+    if (nest->Run()) factors.push_back(nest->value());
+  });
+  T product = Number<T>::FromDouble(1);
+  for (const T& factor : factors) {
+    cofactors.push_back(product);
+    product = product * factor;
+  }
+  product = Number<T>::FromDouble(1);
+  for (size_t i = factors.size(); i-- > 0;) {
+    cofactors[i] = cofactors[i] * product;
+    product = product * factors[i];
+  }
+  return cofactors;
 }
 
 }  // namespace
@@ -113,8 +134,15 @@ absl::Status EvaluateGradient(const Declaration& declaration, const IterationBox
       const T g = seed.data[offset];
       if (g == T()) return;
       bool taken = false;  // A maximum passes its gradient to the first that attains it.
+      const std::vector<T> cofactors =
+          statement.reduction == Reduction::kProduct ? Cofactors(&nest) : std::vector<T>();
+      size_t factor = 0;
       nest.ForEachReduced([&] {
         if (!nest.Run()) return;
+        if (statement.reduction == Reduction::kProduct) {
+          nest.RunBackward(g * cofactors[factor++], gradients);
+          return;
+        }
         if (statement.reduction == Reduction::kMax) {
           if (taken || !(nest.value() == result.data[offset])) return;
           taken = true;

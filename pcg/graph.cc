@@ -52,6 +52,11 @@ TensorRef Graph::AddWeight(std::string name, TensorType type) {
   return {NodeId{num_nodes() - 1}, 0};
 }
 
+TensorRef Graph::AddConstant(std::string name, TensorType type) {
+  nodes_.push_back({Operator(OpKind::kConstant), {}, {std::move(type)}, std::move(name)});
+  return {NodeId{num_nodes() - 1}, 0};
+}
+
 absl::StatusOr<NodeId> Graph::Add(Operator op, std::vector<TensorRef> inputs, std::string name) {
   const std::string where = name.empty() ? "" : absl::StrCat(" (node '", name, "')");
   auto explain = [&](const absl::Status& status) {

@@ -52,6 +52,8 @@ class Graph {
   // Leaves. REQUIRES: `type` is valid. Names of leaves must be unique; Validate() checks.
   TensorRef AddInput(std::string name, TensorType type);
   TensorRef AddWeight(std::string name, TensorType type);
+  // A weight that is not trained.
+  TensorRef AddConstant(std::string name, TensorType type);
   // Adds a call, its types inferred. The error names the operator, dims and degrees, and `name`.
   absl::StatusOr<NodeId> Add(Operator op, std::vector<TensorRef> inputs, std::string name = "");
   // Add for operators of one output.

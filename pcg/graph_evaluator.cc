@@ -245,7 +245,7 @@ absl::Status CallGradient(const Graph& graph, NodeId id, const Values<T>& values
       std::vector<Array<T>> shares(node.inputs.size());
       std::vector<Array<T>*> wanted(node.inputs.size(), nullptr);
       for (size_t o = 0; o < node.inputs.size(); ++o) {
-        if (graph.type(node.inputs[o]).dtype != DataType::kFloat32) continue;
+        if (!IsFloat(graph.type(node.inputs[o]).dtype)) continue;
         // Each partial of a linear operand has the gradient of the whole: one of them tells it.
         if (call.sharding.linear_operands[o] && task.coordinates.operand_partial != 0) continue;
         shares[o] = Array<T>(task.operands[o]->shape);
@@ -288,7 +288,7 @@ absl::StatusOr<std::map<NodeId, std::vector<Array<T>>>> EvaluateGradients(
       for (const Array<T>& gradient : output) zero &= gradient.data.empty();
     }
     if (IsLeaf(node.op.kind())) {
-      if (node.outputs[0].dtype != DataType::kFloat32) continue;
+      if (!IsFloat(node.outputs[0].dtype)) continue;
       for (Array<T>& gradient : of_node[0]) {
         if (gradient.data.empty()) gradient = Array<T>(node.outputs[0].Sizes());
       }

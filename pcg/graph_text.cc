@@ -110,6 +110,19 @@ class LineParser {
   absl::string_view rest_;
 };
 
+absl::Status ParseAttributes(LineParser& line, absl::string_view end, Operator* op) {
+  while (!line.Consume(end)) {
+    const std::string name(line.Word());
+    if (name.empty() || !line.Consume("=")) {
+      return absl::InvalidArgumentError("name=value is expected");
+    }
+    ISOMER_ASSIGN_OR_RETURN(AttributeValue value, line.Attribute());
+    op->Set(name, std::move(value));
+    line.Consume(",");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ParseNode(LineParser& line, int expected_id, std::vector<Node>* nodes) {
   ISOMER_ASSIGN_OR_RETURN(const TensorRef id, line.Ref());
   if (id.node.value != expected_id || id.output != 0) {
@@ -130,16 +143,7 @@ absl::Status ParseNode(LineParser& line, int expected_id, std::vector<Node>* nod
       node.inputs.push_back(input);
       line.Consume(",");
     }
-    if (line.Consume("{")) {
-      while (!line.Consume("}")) {
-        const std::string name(line.Word());
-        if (name.empty() || !line.Consume("="))
-          return absl::InvalidArgumentError("name=value is expected");
-        ISOMER_ASSIGN_OR_RETURN(AttributeValue value, line.Attribute());
-        node.op.Set(name, std::move(value));
-        line.Consume(",");
-      }
-    }
+    if (line.Consume("{")) ISOMER_RETURN_IF_ERROR(ParseAttributes(line, "}", &node.op));
   }
   if (!line.Consume(":")) return absl::InvalidArgumentError("': type' is expected");
   // A type ends at a comma outside of brackets, or at the comment.
@@ -200,6 +204,18 @@ std::string Graph::ToString() const {
   return text;
 }
 
+absl::StatusOr<Operator> ParseOperator(absl::string_view text) {
+  LineParser line(text);
+  ISOMER_ASSIGN_OR_RETURN(const OpKind kind, ParseOpKind(line.Word()));
+  Operator op(kind);
+  if (line.Consume("(")) ISOMER_RETURN_IF_ERROR(ParseAttributes(line, ")", &op));
+  ISOMER_RETURN_IF_ERROR(NormalizeAttributes(&op));
+  if (!absl::StripAsciiWhitespace(line.rest()).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", line.rest(), "' after the operator"));
+  }
+  return op;
+}
+
 absl::StatusOr<Graph> ParseGraph(absl::string_view text) {
   std::vector<Node> nodes;
   std::vector<Graph::NamedOutput> outputs;
@@ -233,10 +249,10 @@ std::string Graph::ToDot() const {
   std::string dot = "digraph pcg {\n  node [shape=box, fontname=\"Helvetica\", fontsize=10];\n";
   for (NodeId id : TopologicalOrder()) {
     const Node& n = node(id);
-    const char* style = IsParallel(n.op.kind())          ? ", style=filled, fillcolor=\"#dbe9f6\""
-                        : n.op.kind() == OpKind::kWeight ? ", style=filled, fillcolor=\"#f3ead8\""
-                        : n.op.kind() == OpKind::kInput  ? ", style=filled, fillcolor=\"#e4f2e1\""
-                                                         : "";
+    const char* style = IsParallel(n.op.kind())         ? ", style=filled, fillcolor=\"#dbe9f6\""
+                        : IsStored(n.op.kind())         ? ", style=filled, fillcolor=\"#f3ead8\""
+                        : n.op.kind() == OpKind::kInput ? ", style=filled, fillcolor=\"#e4f2e1\""
+                                                        : "";
     absl::StrAppend(&dot, "  n", id.value, " [label=\"", absl::CEscape(n.op.ToString()),
                     n.name.empty() ? "" : absl::StrCat("\\n", absl::CEscape(n.name)), "\\n",
                     TypesText(n.outputs), "\"", style, "];\n");

@@ -61,20 +61,13 @@ class LoopNest {
   // Inside of visit: calls point() for every value of the reduced dims.
   template <typename Point>
   void ForEachReduced(Point point) {
-    if (select_ < 0) {
-      Walk(reduced_loops_, 0, point);
-      return;
-    }
-    const int dim = statement_.select_dim;
-    const int64_t value = Number<T>::ToIndex(Load(accesses_[select_]));
-    if (value < 0 || value >= declaration_.dims[dim].size.value()) {
-      if (!bad_index_.has_value()) bad_index_ = value;
-      return;
-    }
-    if (value < box_.begin[dim] || value >= box_.end[dim]) return;  // Another shard's.
-    MoveTo(dim, value);
-    Walk(reduced_loops_, 0, point);
-    MoveTo(dim, box_.begin[dim]);
+    Walk(reduced_loops_, 0, [&] {
+      if (select_ < 0) {
+        point();
+      } else {
+        AtSelected(point);
+      }
+    });
   }
 
   // Evaluates the body at the current point. False: the point takes no part (Outside::kSkip).
@@ -84,6 +77,9 @@ class LoopNest {
       const T a = line.a >= 0 ? values_[line.a] : T();
       const T b = line.b >= 0 ? values_[line.b] : T();
       switch (line.op) {
+        case ScalarOp::kIndex:
+          values_[i] = Number<T>::FromDouble(static_cast<double>(at_[line.dim]));
+          break;
         case ScalarOp::kLoad:
         case ScalarOp::kInside: {
           const BoundAccess& access = accesses_[line.access];
@@ -116,6 +112,36 @@ class LoopNest {
           break;
         case ScalarOp::kMax:
           values_[i] = Number<T>::Max(a, b);
+          break;
+        case ScalarOp::kPow:
+          values_[i] = Number<T>::Pow(a, b);
+          break;
+        case ScalarOp::kLess:
+          values_[i] = Number<T>::FromDouble(Number<T>::Less(a, b) ? 1 : 0);
+          break;
+        case ScalarOp::kEqual:
+          values_[i] = Number<T>::FromDouble(a == b ? 1 : 0);
+          break;
+        case ScalarOp::kRandom:
+          values_[i] = Number<T>::Random(a, b);
+          break;
+        case ScalarOp::kWhere:
+          values_[i] = a == T() ? values_[line.c] : b;
+          break;
+        case ScalarOp::kSin:
+          values_[i] = Number<T>::Sin(a);
+          break;
+        case ScalarOp::kCos:
+          values_[i] = Number<T>::Cos(a);
+          break;
+        case ScalarOp::kAtan:
+          values_[i] = Number<T>::Atan(a);
+          break;
+        case ScalarOp::kFloor:
+          values_[i] = Number<T>::Floor(a);
+          break;
+        case ScalarOp::kRound:
+          values_[i] = Number<T>::Round(a);
           break;
         case ScalarOp::kExp:
           values_[i] = Number<T>::Exp(a);
@@ -161,6 +187,28 @@ class LoopNest {
         }
         case ScalarOp::kInside:
         case ScalarOp::kConstant:
+        case ScalarOp::kIndex:
+        case ScalarOp::kLess:
+        case ScalarOp::kEqual:
+        case ScalarOp::kRandom:
+        case ScalarOp::kFloor:
+        case ScalarOp::kRound:
+          break;
+        case ScalarOp::kWhere:
+          add(a == T() ? line.c : line.b, g);
+          break;
+        case ScalarOp::kPow:
+          add(line.a, g * b * Number<T>::Pow(a, b - one));
+          if (!(code_[line.b].op == ScalarOp::kConstant)) add(line.b, g * y * Number<T>::Log(a));
+          break;
+        case ScalarOp::kSin:
+          add(line.a, g * Number<T>::Cos(a));
+          break;
+        case ScalarOp::kCos:
+          add(line.a, T() - g * Number<T>::Sin(a));
+          break;
+        case ScalarOp::kAtan:
+          add(line.a, g / (one + a * a));
           break;
         case ScalarOp::kAdd:
           add(line.a, g), add(line.b, g);
@@ -205,10 +253,26 @@ class LoopNest {
   }
 
  private:
+  // Calls point() where the looked-up dim has the selected value, if that is of this box.
+  template <typename Point>
+  void AtSelected(Point&& point) {
+    const int dim = statement_.select_dim;
+    const int64_t value = Number<T>::ToIndex(Load(accesses_[select_]));
+    if (value < 0 || value >= declaration_.dims[dim].size.value()) {
+      if (!bad_index_.has_value()) bad_index_ = value;
+      return;
+    }
+    if (value < box_.begin[dim] || value >= box_.end[dim]) return;  // Another shard's.
+    MoveTo(dim, value);
+    point();
+    MoveTo(dim, box_.begin[dim]);
+  }
+
   struct Line {
     ScalarOp op;
-    int a = -1, b = -1;  // lines of the operands
-    int access = -1;     // into accesses_
+    int a = -1, b = -1, c = -1;  // lines of the operands
+    int access = -1;             // into accesses_
+    int dim = -1;                // kIndex
     T constant = T();
     const T* data = nullptr;
     int64_t offset = -1;  // where the load read; -1: outside
@@ -227,17 +291,16 @@ class LoopNest {
         case ScalarOp::kConstant:
           line.constant = Number<T>::FromDouble(instruction.constant);
           break;
-        case ScalarOp::kAdd:
-        case ScalarOp::kSub:
-        case ScalarOp::kMul:
-        case ScalarOp::kDiv:
-        case ScalarOp::kMax:
-          line.b = stack.back();
-          stack.pop_back();
-          [[fallthrough]];
-        default:
-          line.a = stack.back();
-          stack.pop_back();
+        case ScalarOp::kIndex:
+          line.dim = instruction.dim;
+          break;
+        default: {
+          int* const operands[] = {&line.a, &line.b, &line.c};
+          for (int i = Arity(instruction.op) - 1; i >= 0; --i) {
+            *operands[i] = stack.back();
+            stack.pop_back();
+          }
+        }
       }
       stack.push_back(static_cast<int>(code_.size()));
       code_.push_back(line);
@@ -278,14 +341,17 @@ class LoopNest {
     for (size_t i = 0; i < bound->access->indices.size(); ++i) {
       const Index& index = bound->access->indices[i];
       int64_t low = index.offset.value() - bound->origin[i], high = low;
+      int64_t begin = low;
       for (const auto& [dim, stride] : index.terms) {
-        low += box_.begin[dim] * stride;
-        high += (box_.end[dim] - 1) * stride;
+        const int64_t first = box_.begin[dim] * stride, last = (box_.end[dim] - 1) * stride;
+        begin += first;
+        low += std::min(first, last);  // A Slice may step backwards.
+        high += std::max(first, last);
         bound->dim_stride[dim] += stride * bound->strides[i];
       }
       // REQUIRES of Evaluate: the piece covers what the box reads.
       ISOMER_CHECK(low >= 0 && high < bound->shape[i]);
-      bound->offset += low * bound->strides[i];
+      bound->offset += begin * bound->strides[i];
     }
   }
 
@@ -322,6 +388,7 @@ class LoopNest {
       const Index& index = bound.access->indices[i];
       int64_t coordinate = index.offset.value();
       for (const auto& [dim, stride] : index.terms) coordinate += at_[dim] * stride;
+      if (index.exact && coordinate % index.divide != 0) return -1;
       coordinate /= index.divide;
       if (index.modulo != 0) coordinate %= index.modulo;
       if (coordinate < 0 || coordinate >= bound.sizes[i]) return -1;

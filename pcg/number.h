@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "pcg/prime_field.h"
+#include "pcg/support/hash.h"
 
 namespace isomer {
 
@@ -15,11 +16,23 @@ struct Number {
   static T FromDouble(double value) { return static_cast<T>(value); }
   static int64_t ToIndex(T value) { return static_cast<int64_t>(value); }
   static T Max(T a, T b) { return a > b ? a : b; }
+  static bool Less(T a, T b) { return a < b; }
   static T Exp(T x) { return std::exp(x); }
   static T Log(T x) { return std::log(x); }
   static T Sqrt(T x) { return std::sqrt(x); }
   static T Tanh(T x) { return std::tanh(x); }
   static T Erf(T x) { return std::erf(x); }
+  static T Sin(T x) { return std::sin(x); }
+  static T Cos(T x) { return std::cos(x); }
+  static T Atan(T x) { return std::atan(x); }
+  static T Floor(T x) { return std::floor(x); }
+  static T Round(T x) { return std::nearbyint(x); }  // The default mode is half to even.
+  static T Pow(T a, T b) { return std::pow(a, b); }
+  static T Random(T a, T b) {
+    const uint64_t hash = HashCombine(static_cast<uint64_t>(static_cast<int64_t>(a)),
+                                      static_cast<uint64_t>(static_cast<int64_t>(b)));
+    return static_cast<T>(static_cast<double>(hash >> 40) * 0x1p-24);  // Exact in a float.
+  }
 };
 
 // Element functions are random functions of the field. The maximum is that of a random total
@@ -36,11 +49,21 @@ struct Number<PrimeField> {
   static PrimeField Max(PrimeField a, PrimeField b) {
     return a.Random(kOrder).raw() > b.Random(kOrder).raw() ? a : b;
   }
+  static bool Less(PrimeField a, PrimeField b) {
+    return a.Random(kOrder).raw() < b.Random(kOrder).raw();
+  }
   static PrimeField Exp(PrimeField x) { return x.Random(2); }
   static PrimeField Log(PrimeField x) { return x.Random(3); }
   static PrimeField Sqrt(PrimeField x) { return x.Random(4); }
   static PrimeField Tanh(PrimeField x) { return x.Random(5); }
   static PrimeField Erf(PrimeField x) { return x.Random(6); }
+  static PrimeField Sin(PrimeField x) { return x.Random(7); }
+  static PrimeField Cos(PrimeField x) { return x.Random(8); }
+  static PrimeField Atan(PrimeField x) { return x.Random(9); }
+  static PrimeField Floor(PrimeField x) { return x.Random(10); }
+  static PrimeField Round(PrimeField x) { return x.Random(11); }
+  static PrimeField Pow(PrimeField a, PrimeField b) { return (a + b.Random(12)).Random(12); }
+  static PrimeField Random(PrimeField a, PrimeField b) { return (a + b.Random(13)).Random(13); }
 };
 
 }  // namespace isomer

@@ -23,7 +23,7 @@ struct Spec {
 
 const Spec& SpecOf(OpKind kind) {
   static constexpr Spec kSpecs[] = {
-#define V(kind, name, min, max, attributes) {name, min, max, attributes},
+#define V(kind, name, min, max, attributes, declared_by) {name, min, max, attributes},
       ISOMER_OPERATORS(V)
 #undef V
   };
@@ -32,13 +32,21 @@ const Spec& SpecOf(OpKind kind) {
 
 // The type an attribute has wherever it occurs, as an index into AttributeValue.
 size_t AttributeTypeIndex(absl::string_view name) {
-  if (name == "factor" || name == "epsilon") return 1;
   if (name == "sizes") return 3;
-  for (absl::string_view list :
-       {"stride", "padding", "dilation", "kernel", "axes", "perm", "shape"}) {
+  for (absl::string_view number :
+       {"factor", "epsilon", "alpha", "beta", "min", "max", "rate", "value", "scale"}) {
+    if (name == number) return 1;
+  }
+  for (absl::string_view list : {"stride", "padding", "dilation", "output_padding", "kernel",
+                                 "output", "axes", "perm", "shape", "starts", "steps"}) {
     if (name == list) return 2;
   }
   return 0;
+}
+
+// Leaves and parallel operators.
+absl::StatusOr<Declaration> DeclareNothing(const Operator& op, absl::Span<const Shape>) {
+  return absl::InternalError(absl::StrCat("operator ", op.name(), " has no iteration space"));
 }
 
 }  // namespace
@@ -159,7 +167,11 @@ absl::Status NormalizeAttributes(Operator* op) {
         return absl::InvalidArgumentError(
             absl::StrCat("operator ", op->name(), " needs the attribute '", parts.first, "'"));
       }
-      op->Set(std::string(parts.first), number);
+      if (AttributeTypeIndex(parts.first) == 1) {
+        op->Set(std::string(parts.first), static_cast<double>(number));
+      } else {
+        op->Set(std::string(parts.first), number);
+      }
     } else if (value->index() != AttributeTypeIndex(parts.first)) {
       // An integer list is a fine list of extents, and an integer a fine number.
       if (auto* list = std::get_if<std::vector<int64_t>>(value);
@@ -183,14 +195,33 @@ absl::Status NormalizeAttributes(Operator* op) {
   return absl::OkStatus();
 }
 
-bool IsLeaf(OpKind kind) { return kind == OpKind::kInput || kind == OpKind::kWeight; }
+bool IsLeaf(OpKind kind) { return kind == OpKind::kInput || IsStored(kind); }
+bool IsStored(OpKind kind) { return kind == OpKind::kWeight || kind == OpKind::kConstant; }
 bool IsParallel(OpKind kind) { return kind >= OpKind::kPartition; }
 bool IsLayout(OpKind kind) {
   return kind == OpKind::kTranspose || kind == OpKind::kReshape || kind == OpKind::kConcat ||
          kind == OpKind::kSplit;
 }
 bool IsLoss(OpKind kind) {
-  return kind == OpKind::kCrossEntropy || kind == OpKind::kMeanSquaredError;
+  return kind == OpKind::kCrossEntropy || kind == OpKind::kMeanSquaredError ||
+         kind == OpKind::kBinaryCrossEntropy;
+}
+bool IsIndexOperand(OpKind kind, int operand) {
+  switch (kind) {
+    case OpKind::kEmbedding:
+    case OpKind::kEmbeddingBag:
+    case OpKind::kGather:
+    case OpKind::kGatherElements:
+    case OpKind::kScatterElements:
+    case OpKind::kDropout:  // the seed
+    case OpKind::kTop2Gating:
+    case OpKind::kCrossEntropy:
+      return operand == 1;
+    case OpKind::kOneHot:
+      return operand == 0;
+    default:
+      return false;
+  }
 }
 
 absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank) {
@@ -209,61 +240,13 @@ absl::StatusOr<Declaration> Declare(const Operator& op, absl::Span<const Shape> 
         "operator ", op.name(), " takes ", MinOperands(op.kind()), " operands, not ", operands));
   }
   switch (op.kind()) {
-    case OpKind::kMatMul:
-      return DeclareMatMul(op, shapes);
-    case OpKind::kConv2d:
-      return DeclareConv2d(op, shapes);
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-      return DeclareBinary(op, shapes);
-    case OpKind::kScale:
-    case OpKind::kRelu:
-    case OpKind::kGelu:
-    case OpKind::kTanh:
-    case OpKind::kSigmoid:
-    case OpKind::kExp:
-    case OpKind::kSwish:
-      return DeclareUnary(op, shapes);
-    case OpKind::kSoftmax:
-      return DeclareSoftmax(op, shapes);
-    case OpKind::kLayerNorm:
-      return DeclareLayerNorm(op, shapes);
-    case OpKind::kBatchNorm:
-      return DeclareBatchNorm(op, shapes);
-    case OpKind::kMaxPool:
-    case OpKind::kAvgPool:
-      return DeclarePool(op, shapes);
-    case OpKind::kReduceSum:
-    case OpKind::kReduceMean:
-      return DeclareReduction(op, shapes);
-    case OpKind::kTranspose:
-      return DeclareTranspose(op, shapes);
-    case OpKind::kReshape:
-      return DeclareReshape(op, shapes);
-    case OpKind::kConcat:
-      return DeclareConcat(op, shapes);
-    case OpKind::kSplit:
-      return DeclareSplit(op, shapes);
-    case OpKind::kEmbedding:
-      return DeclareEmbedding(op, shapes);
-    case OpKind::kCrossEntropy:
-      return DeclareCrossEntropy(op, shapes);
-    case OpKind::kMeanSquaredError:
-      return DeclareMeanSquaredError(op, shapes);
-    case OpKind::kInput:
-    case OpKind::kWeight:
-    case OpKind::kPartition:
-    case OpKind::kCombine:
-    case OpKind::kReplicate:
-    case OpKind::kReduce:
-    case OpKind::kPipeline:
-    case OpKind::kBatch:
-    case OpKind::kConcatPartials:
-      break;
+#define V(kind, name, min, max, attributes, declared_by) \
+  case OpKind::k##kind:                                  \
+    return Declare##declared_by(op, shapes);
+    ISOMER_OPERATORS(V)
+#undef V
   }
-  return absl::InternalError(absl::StrCat("operator ", op.name(), " has no iteration space"));
+  return absl::InternalError("no operator");
 }
 
 }  // namespace isomer

@@ -25,7 +25,7 @@ absl::StatusOr<TensorType> ConcatPartialsType(absl::Span<const TensorType> opera
     }
     type.partials += operands[o].partials;
   }
-  if (type.dtype != DataType::kFloat32) {
+  if (!IsFloat(type.dtype)) {
     return absl::InvalidArgumentError("concat_partials: partial sums of indices have no meaning");
   }
   return type;

@@ -228,7 +228,7 @@ absl::StatusOr<Model> FromProto(const proto::ModelProto& message) {
   std::map<std::string, int64_t> elements;
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);
-    if (node.op.kind() == OpKind::kWeight) elements[node.name] = node.outputs[0].NumElements();
+    if (IsStored(node.op.kind())) elements[node.name] = node.outputs[0].NumElements();
   }
   for (const auto& weight : message.weights()) {
     auto found = elements.find(weight.name());

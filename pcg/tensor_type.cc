@@ -16,18 +16,45 @@ absl::string_view DataTypeName(DataType dtype) {
       return "f32";
     case DataType::kInt64:
       return "i64";
+    case DataType::kBFloat16:
+      return "bf16";
+    case DataType::kFloat16:
+      return "f16";
+    case DataType::kInt32:
+      return "i32";
+    case DataType::kBool:
+      return "bool";
   }
   return "?";
 }
 
 absl::StatusOr<DataType> ParseDataType(absl::string_view name) {
-  for (DataType dtype : {DataType::kFloat32, DataType::kInt64}) {
+  for (DataType dtype : kAllDataTypes) {
     if (DataTypeName(dtype) == name) return dtype;
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown data type '", name, "'"));
 }
 
-int64_t BytesPerElement(DataType dtype) { return dtype == DataType::kInt64 ? 8 : 4; }
+int64_t BytesPerElement(DataType dtype) {
+  switch (dtype) {
+    case DataType::kFloat32:
+    case DataType::kInt32:
+      return 4;
+    case DataType::kInt64:
+      return 8;
+    case DataType::kBFloat16:
+    case DataType::kFloat16:
+      return 2;
+    case DataType::kBool:
+      return 1;
+  }
+  return 0;
+}
+
+bool IsFloat(DataType dtype) {
+  return dtype == DataType::kFloat32 || dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
+}
+bool IsInteger(DataType dtype) { return dtype == DataType::kInt64 || dtype == DataType::kInt32; }
 
 int64_t TensorType::NumElements() const {
   int64_t product = 1;

@@ -22,12 +22,27 @@
 
 namespace isomer {
 
-enum class DataType { kFloat32, kInt64 };
+// The numbers are those of the attribute `to` of Cast.
+enum class DataType {
+  kFloat32 = 0,
+  kInt64 = 1,
+  kBFloat16 = 2,
+  kFloat16 = 3,
+  kInt32 = 4,
+  kBool = 5,  // a byte: 0 or 1
+};
+inline constexpr DataType kAllDataTypes[] = {DataType::kFloat32,  DataType::kInt64,
+                                             DataType::kBFloat16, DataType::kFloat16,
+                                             DataType::kInt32,    DataType::kBool};
 
-// "f32", "i64".
+// "f32", "i64", "bf16", "f16", "i32", "bool".
 absl::string_view DataTypeName(DataType dtype);
 absl::StatusOr<DataType> ParseDataType(absl::string_view name);
 int64_t BytesPerElement(DataType dtype);
+// A floating-point type: only these have gradients.
+bool IsFloat(DataType dtype);
+// int32 or int64: what indices may be.
+bool IsInteger(DataType dtype);
 
 struct Dim {
   int64_t size = 1;    // global, logical

@@ -1,6 +1,8 @@
 #include "pcg/type_inference.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -117,21 +119,110 @@ absl::Status UnifyCopies(const Operator& op, absl::Span<const TensorType> operan
 
 }  // namespace
 
-absl::StatusOr<DataType> InferDataType(OpKind kind, absl::Span<const DataType> operands) {
-  auto error = [kind](size_t operand, DataType is, DataType expected) {
-    return absl::InvalidArgumentError(absl::StrCat(OpName(kind), ": operand ", operand, " is ",
-                                                   DataTypeName(is), ", not ",
-                                                   DataTypeName(expected)));
-  };
-  const bool moves = IsLayout(kind) || (IsParallel(kind) && kind != OpKind::kConcatPartials);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const bool is_index = i == 1 && (kind == OpKind::kEmbedding || kind == OpKind::kCrossEntropy);
-    const DataType expected = moves      ? operands[0]
-                              : is_index ? DataType::kInt64
-                                         : DataType::kFloat32;
-    if (operands[i] != expected) return error(i, operands[i], expected);
+namespace {
+
+// Which operands, apart from indices, an operator takes. All of them have one type.
+enum class Takes { kAnything, kNumbers, kFloats };
+
+Takes TakesOf(OpKind kind) {
+  if (IsLayout(kind) || (IsParallel(kind) && kind != OpKind::kConcatPartials)) {
+    return Takes::kAnything;
   }
-  return moves ? operands[0] : DataType::kFloat32;
+  switch (kind) {
+    case OpKind::kSlice:
+    case OpKind::kPad:
+    case OpKind::kExpand:
+    case OpKind::kTrilu:
+    case OpKind::kGather:
+    case OpKind::kGatherElements:
+    case OpKind::kScatterElements:
+    case OpKind::kCast:
+    case OpKind::kWhere:
+    case OpKind::kEqual:
+    case OpKind::kNot:
+    case OpKind::kMaximum:  // of bools: or
+    case OpKind::kMinimum:  // of bools: and
+      return Takes::kAnything;
+    case OpKind::kMatMul:
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+    case OpKind::kDiv:
+    case OpKind::kPow:
+    case OpKind::kLess:
+    case OpKind::kLessEqual:
+    case OpKind::kScale:
+    case OpKind::kRelu:
+    case OpKind::kClip:
+    case OpKind::kAbs:
+    case OpKind::kSign:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kRound:
+    case OpKind::kMaxPool:
+    case OpKind::kReduceSum:
+    case OpKind::kReduceMean:
+    case OpKind::kReduceMax:
+    case OpKind::kReduceMin:
+    case OpKind::kReduceProd:
+    case OpKind::kArgMax:
+    case OpKind::kArgMin:
+    case OpKind::kTopK:
+    case OpKind::kCumSum:
+    case OpKind::kConcatPartials:
+      return Takes::kNumbers;
+    default:
+      return Takes::kFloats;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DataType> InferDataType(const Operator& op, absl::Span<const DataType> operands,
+                                       int output) {
+  const OpKind kind = op.kind();
+  auto error = [kind](size_t operand, DataType is, absl::string_view expected) {
+    return absl::InvalidArgumentError(absl::StrCat(OpName(kind), ": operand ", operand, " is ",
+                                                   DataTypeName(is), ", not ", expected));
+  };
+  const Takes takes = TakesOf(kind);
+  std::optional<DataType> common;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (IsIndexOperand(kind, static_cast<int>(i))) {
+      if (!IsInteger(operands[i])) return error(i, operands[i], "i64 or i32");
+    } else if (kind == OpKind::kWhere && i == 0) {
+      if (operands[i] != DataType::kBool) return error(i, operands[i], "bool");
+    } else if (common.has_value() && operands[i] != *common) {
+      return error(i, operands[i], DataTypeName(*common));
+    } else if (takes == Takes::kFloats && !IsFloat(operands[i])) {
+      return error(i, operands[i], "f32");
+    } else if (takes == Takes::kNumbers && operands[i] == DataType::kBool) {
+      return error(i, operands[i], "a number");
+    } else {
+      common = operands[i];
+    }
+  }
+  switch (kind) {
+    case OpKind::kEqual:
+    case OpKind::kLess:
+    case OpKind::kLessEqual:
+    case OpKind::kNot:
+      return DataType::kBool;
+    case OpKind::kArgMax:
+    case OpKind::kArgMin:
+      return DataType::kInt64;
+    case OpKind::kCast: {
+      const int64_t to = op.Int("to");
+      if (to < 0 || to >= static_cast<int64_t>(std::size(kAllDataTypes))) {
+        return absl::InvalidArgumentError(absl::StrCat("cast: no data type ", to));
+      }
+      return static_cast<DataType>(to);
+    }
+    case OpKind::kTopK:
+      return output == 1 ? DataType::kInt64 : *common;
+    default:
+      return common.value_or(DataType::kFloat32);
+  }
 }
 
 absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const TensorType> operands) {
@@ -139,7 +230,6 @@ absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const Tens
   ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, GlobalShapes(operands)));
   std::vector<DataType> dtypes;
   for (const TensorType& operand : operands) dtypes.push_back(operand.dtype);
-  ISOMER_ASSIGN_OR_RETURN(const DataType dtype, InferDataType(op.kind(), dtypes));
   ISOMER_RETURN_IF_ERROR(UnifyDegrees(op, operands, &s));
   ISOMER_RETURN_IF_ERROR(UnifyPartials(op, operands, &s));
   ISOMER_RETURN_IF_ERROR(UnifyCopies(op, operands, &s));
@@ -156,7 +246,7 @@ absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const Tens
   }
   for (size_t t = 0; t < d.outputs.size(); ++t) {
     TensorType type;
-    type.dtype = dtype;
+    ISOMER_ASSIGN_OR_RETURN(type.dtype, InferDataType(op, dtypes, static_cast<int>(t)));
     type.copies = s.copies;
     type.partials = s.operand_partials;
     type.micro_batches = micro_batches;

@@ -26,9 +26,11 @@ namespace isomer {
 absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
                                                    absl::Span<const TensorType> operands);
 
-// The data type of the outputs. Layout and parallel operators move elements of any type; of the
-// others, indices are integers and everything else floats.
-absl::StatusOr<DataType> InferDataType(OpKind kind, absl::Span<const DataType> operands);
+// The data type of output `output`. Elements are moved whatever they are (layout, look-ups,
+// parallel operators); arithmetic takes any numbers, of one type; the rest takes floats of one
+// type. Indices are integers, comparisons give bool, Cast what it says.
+absl::StatusOr<DataType> InferDataType(const Operator& op, absl::Span<const DataType> operands,
+                                       int output = 0);
 
 // How a call of a declared operator is spread over tasks. Tasks correspond one to one to the shards
 // of (each) output: task = (output dim coordinates, copy, partial). The partial coordinate is

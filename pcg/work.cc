@@ -23,8 +23,7 @@ std::vector<bool> IteratedDims(const Declaration& d, const Statement& statement)
 int ArithmeticInstructions(const Statement& statement) {
   int count = statement.reduction == Reduction::kNone || statement.select_dim >= 0 ? 0 : 1;
   for (const Instruction& instruction : statement.body) {
-    count += instruction.op != ScalarOp::kLoad && instruction.op != ScalarOp::kInside &&
-             instruction.op != ScalarOp::kConstant;
+    count += Arity(instruction.op) > 0;
   }
   return count;
 }
@@ -53,7 +52,7 @@ int64_t OutputBytes(const Sharding& s) {
 // Bytes of an operand that a task touches: of a table that is looked up, the selected rows.
 int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& type, int operand) {
   const int64_t whole = type.LocalBytes();
-  const bool is_table = op.kind() == OpKind::kEmbedding && operand == 0;
+  const bool is_table = operand == 0 && IsIndexOperand(op.kind(), 1) && !IsLoss(op.kind());
   return is_table ? std::min(whole, OutputBytes(s)) : whole;
 }
 
@@ -87,7 +86,7 @@ GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration
   GradientNeeds needs;
   std::vector<bool> is_float;
   for (const TensorType& operand : operands) {
-    is_float.push_back(operand.dtype == DataType::kFloat32);
+    is_float.push_back(IsFloat(operand.dtype));
   }
   switch (op.kind()) {
     case OpKind::kRelu:

@@ -18,7 +18,7 @@ absl::StatusOr<StepValues> ReferenceStep(const Model& model, const HostValues& w
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
     if (!IsLeaf(node.op.kind())) continue;
-    const HostValues& values = node.op.kind() == OpKind::kWeight ? weights : inputs;
+    const HostValues& values = IsStored(node.op.kind()) ? weights : inputs;
     const auto found = values.find(node.name);
     if (found == values.end()) {
       return absl::InvalidArgumentError(

@@ -71,7 +71,7 @@ absl::StatusOr<HostValues> InitialWeights(const Model& model, uint64_t seed) {
   const auto users = model.graph.Users();
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);
-    if (node.op.kind() != OpKind::kWeight) continue;
+    if (!IsStored(node.op.kind())) continue;
     Array<double> array(node.outputs[0].Sizes());
     const auto given = model.weights.find(node.name);
     if (given != model.weights.end()) {

@@ -173,6 +173,7 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
     }
   }
   for (const Schedule::HostTensor& tensor : schedule_.parameters) {
+    if (!tensor.trainable) continue;
     const Array<double> value =
         Collect(tensor.tensor, gradients ? tensor.gradients : schedule_.shards.at(tensor.tensor));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));

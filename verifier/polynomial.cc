@@ -246,18 +246,13 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
         ISOMER_ASSIGN_OR_RETURN(stack.back(), Multiply(stack.back(), b));
         break;
       }
-      case ScalarOp::kMax: {
-        Polynomial b = pop(), a = pop();
-        stack.push_back(Function(ScalarOp::kMax, {std::move(a), std::move(b)}));
-        break;
+      case ScalarOp::kIndex:
+        return absl::UnimplementedError("values of coordinates");
+      default: {
+        std::vector<Polynomial> arguments(Arity(instruction.op));
+        for (auto a = arguments.rbegin(); a != arguments.rend(); ++a) *a = pop();
+        stack.push_back(Function(instruction.op, std::move(arguments)));
       }
-      case ScalarOp::kExp:
-      case ScalarOp::kLog:
-      case ScalarOp::kSqrt:
-      case ScalarOp::kTanh:
-      case ScalarOp::kErf:
-        stack.push_back(Function(instruction.op, {pop()}));
-        break;
     }
   }
   Polynomial value = pop();
@@ -269,6 +264,7 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
     selected.arguments.push_back(std::move(choice));
     ISOMER_ASSIGN_OR_RETURN(value, Multiply(value, Single(std::move(selected))));
   }
+  if (s.reduction == Reduction::kProduct) return absl::UnimplementedError("products");
   if (s.reduction == Reduction::kMax) {
     Factor maximum;
     maximum.kind = Factor::Kind::kMaximum;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "pcg/examples.h"
 #include "pcg/support/check.h"
 
 namespace isomer {
@@ -96,8 +97,13 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
     case OpKind::kMeanSquaredError:
       return {Call(kind, {}, {{4, 6}, {4, 6}}), Call(kind, {}, {{4, 2, 6}, {4, 2, 6}})};
     default:
-      return {};
+      break;
   }
+  std::vector<RepresentativeCall> calls;
+  for (ExampleCall& example : ExamplesOf(kind)) {
+    calls.push_back({std::move(example.op), std::move(example.operands)});
+  }
+  return calls;
 }
 
 }  // namespace isomer

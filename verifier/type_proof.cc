@@ -241,23 +241,56 @@ std::vector<Binding> SmallBindings(const RuleInstance& instance, int count, uint
   return bindings;
 }
 
+namespace {
+
+// The most outputs that `pattern` uses of one node.
+int MostOutputs(const Pattern& pattern) {
+  int most = 1;
+  auto use = [&most](PatternRef ref) { most = std::max(most, ref.node < 0 ? 1 : ref.index + 1); };
+  for (const PatternNode& node : pattern.nodes) {
+    for (PatternRef ref : node.inputs) use(ref);
+  }
+  for (PatternRef ref : pattern.outputs) use(ref);
+  return most;
+}
+
+}  // namespace
+
 bool DataTypesAgree(const Rule& rule, std::string* why) {
-  const int inputs = rule.num_inputs;
-  for (int bits = 0; bits < (1 << inputs); ++bits) {
-    std::vector<DataType> types(inputs);
-    for (int x = 0; x < inputs; ++x) {
-      types[x] = (bits >> x) & 1 ? DataType::kInt64 : DataType::kFloat32;
-    }
+  const int used = std::max(MostOutputs(rule.source), MostOutputs(rule.target));
+  constexpr int kTypes = static_cast<int>(std::size(kAllDataTypes));
+  int64_t assignments = kTypes;  // of types to inputs, and to what a Cast makes
+  for (int x = 0; x < rule.num_inputs; ++x) assignments *= kTypes;
+  for (int64_t assignment = 0; assignment < assignments; ++assignment) {
+    int64_t rest = assignment;
+    auto next = [&rest] {
+      const DataType type = kAllDataTypes[rest % kTypes];
+      rest /= kTypes;
+      return type;
+    };
+    const DataType cast_to = next();
+    std::vector<DataType> types(rule.num_inputs);
+    for (DataType& type : types) type = next();
     // The dtypes of the outputs, or nothing if a call refuses them.
     auto outputs_of = [&](const Pattern& pattern) -> std::optional<std::vector<DataType>> {
-      std::vector<DataType> nodes, outputs;
-      auto at = [&](PatternRef ref) { return ref.node < 0 ? types[ref.index] : nodes[ref.node]; };
+      std::vector<std::vector<DataType>> nodes;  // [node][output]
+      std::vector<DataType> outputs;
+      auto at = [&](PatternRef ref) {
+        return ref.node < 0 ? types[ref.index] : nodes[ref.node][ref.index];
+      };
       for (const PatternNode& node : pattern.nodes) {
         std::vector<DataType> operands;
         for (const PatternRef& ref : node.inputs) operands.push_back(at(ref));
-        absl::StatusOr<DataType> output = InferDataType(node.kind, operands);
-        if (!output.ok()) return std::nullopt;
-        nodes.push_back(*output);
+        // Attributes are the same on both sides; which type a Cast makes is the only one that
+        // counts.
+        Operator op(node.kind);
+        if (node.kind == OpKind::kCast) op.Set("to", static_cast<int64_t>(cast_to));
+        nodes.emplace_back();
+        for (int output = 0; output < used; ++output) {
+          absl::StatusOr<DataType> type = InferDataType(op, operands, output);
+          if (!type.ok()) return std::nullopt;
+          nodes.back().push_back(*type);
+        }
       }
       for (const PatternRef& ref : pattern.outputs) outputs.push_back(at(ref));
       return outputs;

@@ -67,7 +67,7 @@ absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const S
 //
 // stride and dilation are [y,x]; padding is [top, left, bottom, right]. One group: o is a parallel
 // and c a sum dim. Several: the group is the parallel dim, and o and c stay whole.
-absl::StatusOr<Declaration> DeclareConv2d(const Operator& op, absl::Span<const Shape> shapes) {
+absl::StatusOr<Declaration> DeclareConvolution(const Operator& op, absl::Span<const Shape> shapes) {
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 4));
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 4));
   const Shape &x = shapes[0], &w = shapes[1];

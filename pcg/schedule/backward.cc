@@ -7,6 +7,7 @@
 // The transfers of a move are reversed and recognised afresh, which makes the collectives dual.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
@@ -47,11 +48,16 @@ void BackwardLowering::FindWanted() {
   const Schedule& schedule = builder_.schedule();
   wanted_.assign(schedule.buffers.size(), false);
   gradient_.assign(schedule.buffers.size(), kNoBuffer);
+  std::set<TensorRef> constants;
+  for (const Schedule::HostTensor& parameter : schedule.parameters) {
+    if (!parameter.trainable) constants.insert(parameter.tensor);
+  }
   for (const Task& task : schedule.tasks) {
-    bool wanted = task.kind == TaskKind::kLoad;
+    bool wanted = task.kind == TaskKind::kLoad &&
+                  !constants.contains(schedule.buffers[task.writes[0]].tensor);
     for (BufferId id : task.reads) wanted |= wanted_[id];
     for (BufferId id : task.writes) {
-      wanted_[id] = wanted_[id] || (wanted && schedule.buffers[id].dtype == DataType::kFloat32);
+      wanted_[id] = wanted_[id] || (wanted && IsFloat(schedule.buffers[id].dtype));
     }
   }
 }
@@ -68,7 +74,7 @@ absl::Status BackwardLowering::Seed() {
   for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
     if (output.name != options.loss) continue;
     const TensorType& type = builder_.graph().type(output.tensor);
-    if (type.NumElements() != 1 || type.dtype != DataType::kFloat32) {
+    if (type.NumElements() != 1 || !IsFloat(type.dtype)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the loss '", options.loss, "' is ", type.ToString(), ", not one number"));
     }

@@ -78,19 +78,22 @@ bool ForwardLowering::IsHostOperator(NodeId id, bool weights) const {
 
 void ForwardLowering::FindHostOperators() {
   on_host_.assign(graph_.num_nodes(), false);
-  std::vector<bool> from_weights(graph_.num_nodes(), false);
+  // The kind of the leaves that a node on the host is made from, where it is one.
+  std::vector<OpKind> leaves(graph_.num_nodes(), OpKind::kInput);
   for (NodeId id : order_) {
     const Node& node = graph_.node(id);
     if (IsLeaf(node.op.kind())) {
       on_host_[id.value] = true;
-      from_weights[id.value] = node.op.kind() == OpKind::kWeight;
+      leaves[id.value] = node.op.kind();
       continue;
     }
-    const bool weights = std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-      return from_weights[input.node.value];
-    });
-    on_host_[id.value] = IsHostOperator(id, weights);
-    from_weights[id.value] = weights && on_host_[id.value];
+    const OpKind leaf = leaves[node.inputs[0].node.value];
+    const bool stored =
+        IsStored(leaf) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+          return leaves[input.node.value] == leaf;
+        });
+    on_host_[id.value] = IsHostOperator(id, stored);
+    if (stored && on_host_[id.value]) leaves[id.value] = leaf;
   }
 }
 
@@ -124,7 +127,9 @@ BufferId ForwardLowering::AddShard(BufferRole role, TensorRef tensor, int64_t sh
 
 absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
   Schedule::HostTensor host = HostTensorOf(tensor);
-  const bool is_parameter = graph_.node(host.leaves[0]).op.kind() == OpKind::kWeight;
+  const OpKind leaf = graph_.node(host.leaves[0]).op.kind();
+  const bool is_parameter = IsStored(leaf);
+  host.trainable = leaf == OpKind::kWeight;
   if (graph_.type(tensor).partials != 1) {
     return absl::InvalidArgumentError(absl::StrCat(graph_.Label(tensor.node), ": ",
                                                    graph_.type(tensor).ToString(),

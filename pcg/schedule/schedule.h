@@ -153,6 +153,7 @@ struct Schedule {
     std::vector<NodeId> leaves = {};
     std::vector<NodeId> operators = {};    // in topological order
     std::vector<BufferId> gradients = {};  // training, parameters: per shard, after synchronisation
+    bool trainable = true;                 // parameters: no leaf is a constant
   };
   std::vector<HostTensor> parameters, inputs;
 

@@ -72,18 +72,9 @@ KernelFunction KernelOf(const KernelCall& call) {
       return CrossEntropyKernel(call);
     case OpKind::kMeanSquaredError:
       return MeanSquaredErrorKernel(call);
-    case OpKind::kInput:
-    case OpKind::kWeight:
-    case OpKind::kPartition:
-    case OpKind::kCombine:
-    case OpKind::kReplicate:
-    case OpKind::kReduce:
-    case OpKind::kPipeline:
-    case OpKind::kBatch:
-    case OpKind::kConcatPartials:
-      break;  // Not computed: the schedule has no compute task of them.
+    default:
+      return ReferenceKernel(call);
   }
-  return nullptr;
 }
 
 class CpuBackend : public Backend {
