@@ -77,8 +77,13 @@ const PatternNode* NodeWithAttributes(const Rule& rule) {
 // Index tensors where operators take some.
 void GiveDataTypes(const Rule& rule, Binding* binding) {
   for (const PatternNode& node : rule.source.nodes) {
-    if (node.kind != OpKind::kEmbedding && node.kind != OpKind::kCrossEntropy) continue;
-    if (node.inputs[1].node < 0) binding->inputs[node.inputs[1].index].dtype = DataType::kInt64;
+    for (size_t o = 0; o < node.inputs.size(); ++o) {
+      const PatternRef input = node.inputs[o];
+      if (input.node >= 0) continue;
+      DataType& dtype = binding->inputs[input.index].dtype;
+      if (IsIndexOperand(node.kind, static_cast<int>(o))) dtype = DataType::kInt64;
+      if (node.kind == OpKind::kWhere && o == 0) dtype = DataType::kBool;
+    }
   }
 }
 

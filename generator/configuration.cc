@@ -9,6 +9,9 @@ namespace {
 
 Operator Of(OpKind kind) { return Operator(kind); }
 Operator Scale(double factor) { return Operator(OpKind::kScale, {{"factor", factor}}); }
+Operator Linear(int64_t activation) {
+  return Operator(OpKind::kLinear, {{"activation", activation}});
+}
 Operator Concat(int64_t axis) { return Operator(OpKind::kConcat, {{"axis", axis}}); }
 Operator Split(int64_t axis) {
   return Operator(OpKind::kSplit, {{"axis", axis}, {"sizes", std::vector<Extent>{4, 4}}});
@@ -45,6 +48,12 @@ std::vector<Configuration> All() {
       {"pairs",
        {s, s, s, s},
        {Of(OpKind::kMatMul), Of(OpKind::kAdd), Of(OpKind::kMul), Concat(-1), Concat(-2)}},
+      // What one kernel computes: a product, its bias and the activation.
+      {"fusions",
+       {s, s, Type("f32[4]")},
+       {Of(OpKind::kMatMul), Of(OpKind::kAdd), Of(OpKind::kRelu), Of(OpKind::kGelu),
+        Of(OpKind::kTanh), Of(OpKind::kSigmoid), Of(OpKind::kSwish), Linear(0), Linear(1),
+        Linear(2), Linear(3), Linear(4), Linear(5)}},
       // Chains of parallel operators on one tensor.
       {"chains",
        {Type("f32[16:4,16:4] c4 p4")},

@@ -89,6 +89,28 @@ class Enumerator {
       for (int a : operands) Call(op, {a}, size);
       return;
     }
+    if (MinOperands(kind) <= 2) ApplyToPairs(op, size);
+    if (MinOperands(kind) == 3 || MaxOperands(kind) == 3) ApplyToTriples(op, size);
+  }
+
+  // Operands that share nothing; a fusion of three operands is not looked for under shared ones.
+  void ApplyToTriples(int op, int size) {
+    for (int a_size = 0; a_size < size; ++a_size) {
+      for (int b_size = 0; a_size + b_size < size; ++b_size) {
+        const int c_size = size - 1 - a_size - b_size;
+        const std::vector<int> as = representatives_[a_size], bs = representatives_[b_size],
+                               cs = representatives_[c_size];
+        for (int a : as) {
+          for (int b : bs) {
+            for (int c : cs) Call(op, {a, b, c}, size);
+          }
+        }
+      }
+    }
+  }
+
+  void ApplyToPairs(int op, int size) {
+    const OpKind kind = configuration_.operators[op].kind();
     const bool commutative = kind == OpKind::kAdd || kind == OpKind::kMul;
     for (int a_size = 0; a_size < size; ++a_size) {
       for (int b_size = 0; b_size < size; ++b_size) {
@@ -121,7 +143,8 @@ class Enumerator {
       members.insert(parts.begin(), parts.end());
     }
     if (static_cast<int>(members.size()) != size - 1) return;
-    const uint64_t key = HashCombine(op, operands[0], operands.back(), operands.size());
+    uint64_t key = op;
+    for (int tensor : operands) key = HashCombine(key, tensor);
     if (!calls_.insert(key).second) return;
     std::vector<TensorType> types;
     for (int tensor : operands) types.push_back(nodes_.tensors[tensor].type);

@@ -61,7 +61,7 @@ Value<T> RandomValue(const TensorType& type, Random* random) {
   for (int64_t part = 0; part < type.partials * type.micro_batches; ++part) {
     Array<T> array(type.Sizes());
     for (T& element : array.data) {
-      if (type.dtype == DataType::kInt64) {
+      if (!IsFloat(type.dtype)) {
         const T one = [] {
           if constexpr (std::is_same_v<T, PrimeField>)
             return PrimeField::FromRaw(1);
@@ -69,7 +69,8 @@ Value<T> RandomValue(const TensorType& type, Random* random) {
             return T(1);
         }();
         element = T();
-        for (int64_t i = Below(random, 3); i > 0; --i) element = element + one;
+        for (int64_t i = Below(random, type.dtype == DataType::kBool ? 2 : 3); i > 0; --i)
+          element = element + one;
       } else {
         Draw(random, &element);
       }

@@ -19,7 +19,7 @@ namespace {
 
 using InputValues = std::vector<std::vector<std::vector<double>>>;  // [input][partial][element]
 
-// Small integers without 0, or indices within any table.
+// Small integers without 0; of other types than floats zeros, which are indices of any table.
 InputValues DrawInputs(const Binding& binding, uint64_t seed) {
   constexpr double kValues[] = {1, 2, -1, 3, -2, 4, -3, 5};
   InputValues inputs;
@@ -29,7 +29,7 @@ InputValues DrawInputs(const Binding& binding, uint64_t seed) {
     for (size_t p = 0; p < inputs.back().size(); ++p) {
       for (int64_t i = 0; i < type.NumElements(); ++i) {
         const uint64_t drawn = HashCombine(seed, x, p, static_cast<uint64_t>(i));
-        inputs[x][p].push_back(type.dtype == DataType::kInt64 ? 0 : kValues[drawn % 8]);
+        inputs[x][p].push_back(IsFloat(type.dtype) ? kValues[drawn % 8] : 0);
       }
     }
   }

@@ -151,10 +151,12 @@ class Prover::Impl {
                                                        const RuleInstance& instance) {
     std::vector<Binding> bindings;
     for (const Binding& binding : SmallBindings(instance, 1, 1)) {
-      for (int bits = 1; bits < (1 << rule.num_inputs); ++bits) {
-        bindings.push_back(binding);
-        for (int x = 0; x < rule.num_inputs; ++x) {
-          if ((bits >> x) & 1) bindings.back().inputs[x].dtype = DataType::kInt64;
+      for (DataType other : {DataType::kInt64, DataType::kBool, DataType::kBFloat16}) {
+        for (int bits = 1; bits < (1 << rule.num_inputs); ++bits) {
+          bindings.push_back(binding);
+          for (int x = 0; x < rule.num_inputs; ++x) {
+            if ((bits >> x) & 1) bindings.back().inputs[x].dtype = other;
+          }
         }
       }
     }
