@@ -8,107 +8,16 @@
 #include <ostream>
 #include <random>
 
+#include "pcg/examples.h"
 #include "pcg/parallel_operator.h"
 #include "pcg/type_inference.h"
+#include "tests/pcg/random_operands.h"
 
 namespace isomer {
+
+void PrintTo(const ExampleCall& call, std::ostream* out) { *out << call.op.ToString(); }
+
 namespace {
-
-using Ints = std::vector<int64_t>;
-
-struct Call {
-  std::string name;
-  Operator op;
-  std::vector<TensorType> operands;
-};
-
-void PrintTo(const Call& call, std::ostream* out) { *out << call.op.ToString(); }
-
-std::vector<Call> Calls() {
-  auto f = [](Ints sizes) { return SequentialType(std::move(sizes)); };
-  auto i = [](Ints sizes) { return SequentialType(std::move(sizes), DataType::kInt64); };
-  auto conv = [](Ints stride, Ints padding, int64_t groups) {
-    return Operator(
-        OpKind::kConv2d,
-        {{"stride", stride}, {"padding", padding}, {"dilation", Ints{1, 1}}, {"groups", groups}});
-  };
-  auto pool = [](OpKind kind, Ints padding, int64_t include) {
-    Operator op(kind, {{"kernel", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"padding", padding}});
-    if (kind == OpKind::kAvgPool) op.Set("count_include_pad", include);
-    return op;
-  };
-  auto axes = [](OpKind kind, Ints axes, int64_t keepdims) {
-    return Operator(kind, {{"axes", axes}, {"keepdims", keepdims}});
-  };
-  auto shape = [](Ints to) { return Operator(OpKind::kReshape, {{"shape", to}}); };
-  const Operator norm(OpKind::kLayerNorm, {{"epsilon", 1e-2}});
-  const Operator batch_norm(OpKind::kBatchNorm, {{"epsilon", 1e-2}});
-  return {
-      {"MatMul", OpKind::kMatMul, {f({4, 6}), f({6, 2})}},
-      {"MatMulBatched", OpKind::kMatMul, {f({2, 4, 6}), f({2, 6, 2})}},
-      {"MatMulByWeight", OpKind::kMatMul, {f({2, 4, 6}), f({6, 2})}},
-      {"MatMulBroadcastBatch", OpKind::kMatMul, {f({1, 4, 6}), f({2, 6, 2})}},
-      {"Conv2d", conv({1, 1}, {1, 1, 1, 1}, 1), {f({2, 4, 4, 4}), f({6, 4, 3, 3})}},
-      {"Conv2dStrided", conv({2, 1}, {0, 1, 1, 0}, 1), {f({2, 2, 5, 4}), f({2, 2, 3, 2})}},
-      {"Conv2dGroups", conv({1, 1}, {1, 1, 1, 1}, 2), {f({2, 4, 3, 3}), f({6, 2, 3, 3})}},
-      {"Add", OpKind::kAdd, {f({4, 6}), f({4, 6})}},
-      {"AddBroadcast", OpKind::kAdd, {f({2, 4, 6}), f({6})}},
-      {"SubBroadcast", OpKind::kSub, {f({4, 1}), f({2, 4, 6})}},
-      {"Mul", OpKind::kMul, {f({4, 6}), f({1, 6})}},
-      {"Div", OpKind::kDiv, {f({4, 6}), f({4, 6})}},
-      {"Scale", Operator(OpKind::kScale, {{"factor", 0.3}}), {f({4, 6})}},
-      {"Relu", OpKind::kRelu, {f({4, 6})}},
-      {"Gelu", OpKind::kGelu, {f({4, 6})}},
-      {"Tanh", OpKind::kTanh, {f({4, 6})}},
-      {"Sigmoid", OpKind::kSigmoid, {f({4, 6})}},
-      {"Exp", OpKind::kExp, {f({4, 6})}},
-      {"Swish", OpKind::kSwish, {f({4, 6})}},
-      {"Softmax", OpKind::kSoftmax, {f({2, 4, 6})}},
-      {"SoftmaxFirstAxis", Operator(OpKind::kSoftmax, {{"axis", int64_t{0}}}), {f({4, 6})}},
-      {"LayerNorm", norm, {f({2, 4, 6}), f({6}), f({6})}},
-      {"BatchNorm", batch_norm, {f({2, 4, 2, 2}), f({4}), f({4}), f({4}), f({4})}},
-      {"MaxPool", pool(OpKind::kMaxPool, {1, 1, 0, 0}, 0), {f({2, 2, 6, 6})}},
-      {"AvgPool", pool(OpKind::kAvgPool, {1, 1, 1, 1}, 0), {f({2, 2, 5, 5})}},
-      {"AvgPoolCountingPad", pool(OpKind::kAvgPool, {1, 1, 1, 1}, 1), {f({2, 2, 5, 5})}},
-      {"ReduceSum", axes(OpKind::kReduceSum, {0, -1}, 0), {f({4, 6, 2})}},
-      {"ReduceMeanKeepingDims", axes(OpKind::kReduceMean, {1}, 1), {f({4, 6, 2})}},
-      {"Transpose", Operator(OpKind::kTranspose, {{"perm", Ints{2, 0, 1}}}), {f({4, 6, 2})}},
-      {"ReshapeSplit", shape({4, 2, 3, 2}), {f({4, 6, 2})}},
-      {"ReshapeMerge", shape({24, 2}), {f({4, 6, 2})}},
-      {"ReshapeIncommensurable", shape({6, 4}), {f({4, 6})}},
-      {"Concat",
-       Operator(OpKind::kConcat, {{"axis", int64_t{1}}}),
-       {f({4, 6}), f({4, 2}), f({4, 1})}},
-      {"Split",
-       Operator(OpKind::kSplit, {{"axis", int64_t{1}}, {"sizes", Ints{2, 4}}}),
-       {f({4, 6})}},
-      {"Embedding", OpKind::kEmbedding, {f({4, 6}), i({2, 6})}},
-      {"CrossEntropy", OpKind::kCrossEntropy, {f({2, 4, 6}), i({2, 4})}},
-      {"MeanSquaredError", OpKind::kMeanSquaredError, {f({4, 6}), f({4, 6})}},
-  };
-}
-
-template <typename T>
-Array<T> RandomArray(const TensorType& type, std::mt19937_64& random) {
-  Array<T> array(type.Sizes());
-  for (T& value : array.data) {
-    if (type.dtype == DataType::kInt64) {
-      value = T::FromRaw(random() % 4);
-    } else {
-      value = T::FromRaw(random() % PrimeField::kPrime);
-    }
-  }
-  return array;
-}
-template <>
-Array<double> RandomArray<double>(const TensorType& type, std::mt19937_64& random) {
-  Array<double> array(type.Sizes());
-  std::uniform_real_distribution<double> real(0.2, 2.0);  // positive: Div, BatchNorm's variance
-  for (double& value : array.data) {
-    value = type.dtype == DataType::kInt64 ? static_cast<double>(random() % 4) : real(random);
-  }
-  return array;
-}
 
 template <typename T>
 std::vector<const Array<T>*> Pointers(const std::vector<Array<T>>& arrays) {
@@ -117,7 +26,26 @@ std::vector<const Array<T>*> Pointers(const std::vector<Array<T>>& arrays) {
   return pointers;
 }
 
-class CallTest : public testing::TestWithParam<Call> {
+// Its value jumps, and its gradient is zero wherever there is one.
+bool IsPiecewiseConstant(OpKind kind) {
+  switch (kind) {
+    case OpKind::kEqual:
+    case OpKind::kLess:
+    case OpKind::kLessEqual:
+    case OpKind::kNot:
+    case OpKind::kSign:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kRound:
+    case OpKind::kArgMax:
+    case OpKind::kArgMin:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class CallTest : public testing::TestWithParam<ExampleCall> {
  protected:
   void SetUp() override {
     op_ = GetParam().op;
@@ -128,14 +56,8 @@ class CallTest : public testing::TestWithParam<Call> {
     ASSERT_TRUE(declaration.ok()) << declaration.status();
     declaration_ = *std::move(declaration);
   }
-  template <typename T>
-  std::vector<Array<T>> RandomOperands(std::mt19937_64& random) {
-    std::vector<Array<T>> operands;
-    for (const TensorType& type : GetParam().operands)
-      operands.push_back(RandomArray<T>(type, random));
-    return operands;
-  }
-  bool IsIndex(size_t o) const { return GetParam().operands[o].dtype == DataType::kInt64; }
+  // Indices, bools and integers have no gradient.
+  bool HasGradient(size_t o) const { return IsFloat(GetParam().operands[o].dtype); }
 
   Operator op_;
   Declaration declaration_;
@@ -145,13 +67,13 @@ TEST_P(CallTest, GradientIsTheFiniteDifference) {
   constexpr uint64_t kSeed = 7;
   SCOPED_TRACE(kSeed);
   std::mt19937_64 random(kSeed);
-  std::vector<Array<double>> operands = RandomOperands<double>(random);
+  std::vector<Array<double>> operands = RandomOperands<double>(GetParam(), random);
   const IterationBox box = FullBox(declaration_);
   auto outputs = Evaluate<double>(declaration_, box, Pointers(operands));
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   std::vector<Array<double>> seeds;
   for (const Array<double>& output : *outputs) {
-    seeds.push_back(RandomArray<double>(SequentialType(output.shape), random));
+    seeds.push_back(RandomArray<double>(output.shape, random));
   }
   auto loss = [&] {
     double sum = 0;
@@ -165,12 +87,16 @@ TEST_P(CallTest, GradientIsTheFiniteDifference) {
   for (const Array<double>& operand : operands) gradients.emplace_back(operand.shape);
   std::vector<Array<double>*> wanted;
   for (size_t o = 0; o < gradients.size(); ++o)
-    wanted.push_back(IsIndex(o) ? nullptr : &gradients[o]);
+    wanted.push_back(HasGradient(o) ? &gradients[o] : nullptr);
   ASSERT_TRUE(
       EvaluateGradient<double>(declaration_, box, Pointers(operands), Pointers(seeds), wanted)
           .ok());
   for (size_t o = 0; o < operands.size(); ++o) {
-    if (IsIndex(o)) continue;
+    if (!HasGradient(o)) continue;
+    if (IsPiecewiseConstant(op_.kind())) {
+      EXPECT_EQ(gradients[o].data, Array<double>(gradients[o].shape).data) << "operand " << o;
+      continue;
+    }
     for (size_t e = 0; e < operands[o].data.size(); ++e) {
       constexpr double kStep = 1e-5;
       double& x = operands[o].data[e];
@@ -191,7 +117,7 @@ TEST_P(CallTest, GradientIsTheFiniteDifference) {
 // the whole, sum dims partial sums of it, exactly (in the field).
 TEST_P(CallTest, PiecesOfPartitionableDimsMakeTheWhole) {
   std::mt19937_64 random(11);
-  const std::vector<Array<PrimeField>> operands = RandomOperands<PrimeField>(random);
+  const std::vector<Array<PrimeField>> operands = RandomOperands<PrimeField>(GetParam(), random);
   auto whole = Evaluate<PrimeField>(declaration_, FullBox(declaration_), Pointers(operands));
   ASSERT_TRUE(whole.ok()) << whole.status();
   for (size_t v = 0; v < declaration_.dims.size(); ++v) {
@@ -228,7 +154,7 @@ TEST_P(CallTest, PiecesOfPartitionableDimsMakeTheWhole) {
 // its value on their sum.
 TEST_P(CallTest, LinearOperandsAreLinear) {
   std::mt19937_64 random(13);
-  const std::vector<Array<PrimeField>> a = RandomOperands<PrimeField>(random);
+  const std::vector<Array<PrimeField>> a = RandomOperands<PrimeField>(GetParam(), random);
   const size_t n = a.size();
   for (size_t subset = 1; subset < (size_t{1} << n); ++subset) {
     std::vector<bool> members;
@@ -237,7 +163,7 @@ TEST_P(CallTest, LinearOperandsAreLinear) {
     std::vector<Array<PrimeField>> b = a, sum = a;
     for (size_t o = 0; o < n; ++o) {
       if (!members[o]) continue;
-      b[o] = RandomArray<PrimeField>(GetParam().operands[o], random);
+      b[o] = RandomOperand<PrimeField>(GetParam(), o, random);
       for (size_t e = 0; e < b[o].data.size(); ++e) sum[o].data[e] += b[o].data[e];
     }
     const IterationBox box = FullBox(declaration_);
@@ -252,15 +178,13 @@ TEST_P(CallTest, LinearOperandsAreLinear) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, CallTest, testing::ValuesIn(Calls()),
+INSTANTIATE_TEST_SUITE_P(Operators, CallTest, testing::ValuesIn(Examples()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(CallTable, HasEveryDeclaredOperator) {
   for (OpKind kind : kAllOpKinds) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
-    bool found = false;
-    for (const Call& call : Calls()) found |= call.op.kind() == kind;
-    EXPECT_TRUE(found) << OpName(kind);
+    EXPECT_FALSE(ExamplesOf(kind).empty()) << OpName(kind);
   }
 }
 
@@ -299,10 +223,10 @@ TEST(EvaluateGraph, ParallelGraphsKeepMeaningAndGradients) {
   std::map<NodeId, Value<PrimeField>> leaves;
   for (int id : {0, 1, 2}) {
     const TensorType type = build(1, 1).node(id).outputs[0];
-    leaves[NodeId{id}] = {type, {RandomArray<PrimeField>(type, random)}};
+    leaves[NodeId{id}] = {type, {RandomArray<PrimeField>(type.Sizes(), random)}};
   }
   const std::vector<std::vector<Array<PrimeField>>> seeds = {
-      {RandomArray<PrimeField>(SequentialType({8, 4}), random)}};
+      {RandomArray<PrimeField>({8, 4}, random)}};
   auto run = [&](const Graph& g) {
     const auto values = EvaluateGraph(g, leaves);
     EXPECT_TRUE(values.ok()) << values.status();
