@@ -24,9 +24,6 @@ absl::StatusOr<Declaration> DeclareGroupNorm(const Operator&, absl::Span<const S
 absl::StatusOr<Declaration> DeclareBatchNormTraining(const Operator&, absl::Span<const Shape>) {
   return absl::UnimplementedError("pending");
 }
-absl::StatusOr<Declaration> DeclareAdaptivePool(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
 absl::StatusOr<Declaration> DeclareArgMax(const Operator&, absl::Span<const Shape>) {
   return absl::UnimplementedError("pending");
 }
