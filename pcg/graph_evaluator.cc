@@ -1,5 +1,7 @@
 // The reference evaluator on whole graphs: values with partials and micro-batches, and gradients.
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
@@ -128,6 +130,15 @@ struct Call {
   }
 };
 
+// Integers are truncated towards zero, truth values are 0 or 1; floats stay real numbers.
+template <typename T>
+void NormalizeElements(DataType dtype, Array<T>* array) {
+  if constexpr (!std::is_same_v<T, PrimeField>) {
+    if (IsFloat(dtype)) return;
+    for (T& value : array->data) value = dtype == DataType::kBool ? value != 0 : std::trunc(value);
+  }
+}
+
 template <typename T>
 absl::StatusOr<Call<T>> MakeCall(const Graph& graph, const Node& node, const Values<T>& values) {
   Call<T> call;
@@ -188,8 +199,10 @@ absl::StatusOr<Values<T>> EvaluateGraph(const Graph& graph,
         if (!outputs.ok())
           return absl::InvalidArgumentError(
               absl::StrCat(graph.Label(id), ": ", outputs.status().message()));
-        for (size_t t = 0; t < results.size(); ++t)
+        for (size_t t = 0; t < results.size(); ++t) {
+          NormalizeElements(node.outputs[t].dtype, &(*outputs)[t]);
           results[t].parts.push_back(std::move((*outputs)[t]));
+        }
       }
     }
   }

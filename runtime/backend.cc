@@ -6,7 +6,9 @@ namespace isomer {
 
 std::string KernelCall::Key() const {
   std::string key = op.ToString();
-  for (const Box& box : operands) absl::StrAppend(&key, " ", box.ToString());
+  for (size_t o = 0; o < operands.size(); ++o) {
+    absl::StrAppend(&key, " ", DataTypeName(dtypes[o]), operands[o].ToString());
+  }
   absl::StrAppend(&key, " ->");
   for (const Box& box : outputs) absl::StrAppend(&key, " ", box.ToString());
   if (gradient) {
@@ -28,12 +30,12 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
   const Sharding::Task task = sharding.TaskOfOutputShard(at.dims, at.partial);
   call.iteration = TaskBox(sharding.declaration, sharding.degrees, task.dims);
   for (size_t o = 0; o < operands.size(); ++o) {
-    call.operands.push_back(
-        ShardBox(operands[o], sharding.OperandCoordinates(task, static_cast<int>(o))));
+    call.operands.push_back(sharding.OperandBox(task, static_cast<int>(o)));
     call.dtypes.push_back(operands[o].dtype);
   }
   for (const TensorType& output : sharding.outputs) {
     call.outputs.push_back(ShardBox(output, CoordinatesOfShard(output, shard).dims));
+    call.output_dtypes.push_back(output.dtype);
   }
   return call;
 }

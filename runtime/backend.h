@@ -25,10 +25,11 @@ struct KernelCall {
   std::vector<Box> operands;     // boxes of the logical operands that the task reads
   std::vector<DataType> dtypes;  // of the operands
   std::vector<Box> outputs;      // boxes of the logical outputs that it defines
+  std::vector<DataType> output_dtypes;
   bool gradient = false;
   std::vector<bool> wanted;  // gradient: which operands' gradients
 
-  // Equal keys, equal kernels: operator, boxes, gradient.
+  // Equal keys, equal kernels: operator, data types, boxes, gradient.
   std::string Key() const;
 };
 
@@ -40,7 +41,8 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
 // A call made ready to run. Buffers are those of the schedule's task: forward reads operands and
 // writes outputs; gradient reads operands, outputs, gradients of outputs (null where
 // NeedsOfGradient does not ask for a value) and writes gradients of operands (null where not
-// wanted). Written buffers are overwritten. float32, or int64 for indices; row-major.
+// wanted). Written buffers are overwritten. Row-major, of the call's data types; a gradient is of
+// the type of what it is the gradient of.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -62,7 +64,7 @@ class Backend {
 };
 
 // Kernels from oneDNN and plain loops. `reference`: every kernel is the reference evaluator over
-// float, straight from the declaration (slow; for tests and for operators without a kernel).
+// double, straight from the declaration (slow; for tests and for operators without a kernel).
 std::unique_ptr<Backend> MakeCpuBackend(bool reference = false);
 
 // "cpu". The error names what there is.

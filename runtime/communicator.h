@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "pcg/tensor_type.h"
 
 namespace isomer {
 
@@ -22,7 +23,8 @@ struct Receive {
 
 // The collectives of one rank. Every rank of `group` (ascending, this rank among them) must make
 // the same call, and ranks that share several groups meet their calls in one order. Sums are in an
-// order that depends on the group alone, so results are the same in every run and on every rank.
+// order that depends on the group alone, so results are the same in every run and on every rank;
+// those of floats are in float32, and rounded once.
 //
 // Any error is final for the whole job: it reaches all ranks, those that wait included. A rank that
 // fails elsewhere must call Abort. Nothing waits for ever.
@@ -33,11 +35,12 @@ class Communicator {
   virtual int32_t rank() const = 0;
 
   // data := sum over the group.
-  virtual absl::Status AllReduce(absl::Span<const int32_t> group, float* data, int64_t count) = 0;
+  virtual absl::Status AllReduce(absl::Span<const int32_t> group, DataType dtype, void* data,
+                                 int64_t count) = 0;
   // `send` holds one piece of `count` numbers per member; `receive` := the sum of the group's
   // pieces for this rank. They do not overlap.
-  virtual absl::Status ReduceScatter(absl::Span<const int32_t> group, const float* send,
-                                     float* receive, int64_t count) = 0;
+  virtual absl::Status ReduceScatter(absl::Span<const int32_t> group, DataType dtype,
+                                     const void* send, void* receive, int64_t count) = 0;
   // `receive` := the `send`s of all members, side by side. They do not overlap.
   virtual absl::Status AllGather(absl::Span<const int32_t> group, const void* send, void* receive,
                                  int64_t bytes) = 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/elements.h"
 #include "runtime/moves.h"
 
 namespace isomer {
@@ -81,24 +82,18 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
     case TaskKind::kComputeGradient:
       return RunKernel(t);
     case TaskKind::kFill:
-      std::fill_n(floats(task.writes[0]), buffer(task.writes[0]).box.Volume(),
-                  static_cast<float>(task.value));
+      FillElements(task.value, elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                   data(task.writes[0]));
       return absl::OkStatus();
-    case TaskKind::kAccumulate: {
-      const float* from = floats(task.reads[0]);
-      float* to = floats(task.writes[0]);
-      const int64_t count = buffer(task.writes[0]).box.Volume();
-      for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+    case TaskKind::kAccumulate:
+      AddElements(buffer(task.writes[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
+                  data(task.writes[0]));
       return absl::OkStatus();
-    }
-    case TaskKind::kUpdate: {
-      float* parameter = floats(task.reads[0]);
-      const float* gradient = floats(task.reads[1]);
-      const float rate = static_cast<float>(learning_rate);
-      const int64_t count = buffer(task.reads[0]).box.Volume();
-      for (int64_t i = 0; i < count; ++i) parameter[i] -= rate * gradient[i];
+    case TaskKind::kUpdate:  // Gradients are those of the loss times the seed.
+      AddScaledElements(buffer(task.reads[0]).dtype,
+                        static_cast<float>(-learning_rate / schedule_.options.seed),
+                        data(task.reads[1]), elements(task.reads[0]), data(task.reads[0]));
       return absl::OkStatus();
-    }
     case TaskKind::kLocal:
     case TaskKind::kSendReceive:
       return RunTransfers(task);
@@ -126,12 +121,13 @@ absl::Status Executor::RunCollective(const Task& task) {
       std::find(task.devices.begin(), task.devices.end(), device_) - task.devices.begin();
   const BufferId read = task.reads[self], written = task.writes[self];
   const Box &from = buffer(read).box, &to = buffer(written).box;
-  const int64_t element = BytesPerElement(buffer(read).dtype);
+  const DataType dtype = buffer(read).dtype;
+  const int64_t element = BytesPerElement(dtype);
   const int64_t members = static_cast<int64_t>(task.devices.size());
 
   if (task.kind == TaskKind::kAllReduce) {
     if (read != written) std::memcpy(data(written), data(read), buffer(read).bytes());
-    return communicator_.AllReduce(task.devices, floats(written), to.Volume());
+    return communicator_.AllReduce(task.devices, dtype, data(written), to.Volume());
   }
   const bool scatters = task.kind != TaskKind::kAllGather;
   const bool gathers = task.kind != TaskKind::kReduceScatter;
@@ -149,8 +145,7 @@ absl::Status Executor::RunCollective(const Task& task) {
   if (gathers) received_.resize(piece * members);
   switch (task.kind) {
     case TaskKind::kReduceScatter:
-      return communicator_.ReduceScatter(task.devices, static_cast<const float*>(send),
-                                         floats(written), to.Volume());
+      return communicator_.ReduceScatter(task.devices, dtype, send, data(written), to.Volume());
     case TaskKind::kAllGather:
       ISOMER_RETURN_IF_ERROR(communicator_.AllGather(task.devices, send, received_.data(), piece));
       break;
@@ -166,12 +161,7 @@ absl::Status Executor::RunCollective(const Task& task) {
 
 // A buffer that receives is the sum of what arrives, in the order of the transfers.
 absl::Status Executor::RunTransfers(const Task& task) {
-  struct Arrival {
-    Box region, box;
-    const void* data;
-    BufferId to;
-  };
-  std::vector<Arrival> arrivals;
+  std::map<BufferId, std::vector<Piece>> arrivals;
   int64_t packed_bytes = 0, received_bytes = 0;
   auto region_of = [&](const std::pair<int32_t, int32_t>& transfer) {
     return Intersection(buffer(task.reads[transfer.first]).box,
@@ -197,7 +187,7 @@ absl::Status Executor::RunTransfers(const Task& task) {
     const int64_t bytes = region.Volume() * element;
     const bool mine = buffer(from).device == device_;
     if (mine && buffer(to).device == device_) {
-      arrivals.push_back({region, buffer(from).box, data(from), to});
+      arrivals[to].push_back({region, buffer(from).box, data(from)});
     } else if (mine) {
       char* piece = packed_.data() + packed_bytes;
       CopyRegion(region, buffer(from).box, data(from), region, piece, element);
@@ -206,7 +196,7 @@ absl::Status Executor::RunTransfers(const Task& task) {
     } else if (buffer(to).device == device_) {
       char* piece = received_.data() + received_bytes;
       receives_.push_back({buffer(from).device, piece, bytes});
-      arrivals.push_back({region, region, piece, to});
+      arrivals[to].push_back({region, region, piece});
       received_bytes += bytes;
     }
   }
@@ -214,17 +204,8 @@ absl::Status Executor::RunTransfers(const Task& task) {
     ISOMER_RETURN_IF_ERROR(communicator_.SendReceive(task.devices, sends_, receives_));
   }
   for (BufferId id : task.writes) {
-    if (buffer(id).device == device_) std::memset(data(id), 0, buffer(id).bytes());
-  }
-  for (const Arrival& arrival : arrivals) {
-    const Buffer& to = buffer(arrival.to);
-    if (to.dtype == DataType::kFloat32) {
-      AddRegion(arrival.region, arrival.box, static_cast<const float*>(arrival.data), to.box,
-                floats(arrival.to));
-    } else {
-      CopyRegion(arrival.region, arrival.box, arrival.data, to.box, data(arrival.to),
-                 BytesPerElement(to.dtype));
-    }
+    if (buffer(id).device != device_) continue;
+    SumPieces(arrivals[id], buffer(id).box, buffer(id).dtype, data(id));
   }
   return absl::OkStatus();
 }

@@ -56,7 +56,7 @@ class Executor {
   double Now() const;
 
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
-  float* floats(BufferId id) { return static_cast<float*>(data(id)); }
+  int64_t elements(BufferId id) const { return buffer(id).box.Volume(); }
 
   const Graph& graph_;
   const Schedule& schedule_;

@@ -12,7 +12,8 @@ absl::Status Feeder::FindInputs(const std::string& source) {
   for (int id = 0; id < graph_->num_nodes(); ++id) {
     const Node& node = graph_->node(id);
     if (node.op.kind() != OpKind::kInput || node.outputs[0].rank() == 0) continue;
-    const bool is_float = node.outputs[0].dtype == DataType::kFloat32;
+    const bool is_float = IsFloat(node.outputs[0].dtype);
+    if (!is_float && !IsInteger(node.outputs[0].dtype)) continue;
     std::string& name = is_float ? features_ : labels_;
     if (!name.empty()) continue;
     name = node.name;

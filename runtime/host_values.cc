@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/elements.h"
 
 namespace isomer {
 namespace {
@@ -35,14 +36,37 @@ struct Role {
   int64_t limit = 2;  // of indices: rows of the table, or classes
 };
 
+// How many values the index operand of a call may have.
+int64_t IndexLimit(const Graph& graph, const Node& user) {
+  const std::vector<Dim>& dims = graph.type(user.inputs[0]).dims;
+  switch (user.op.kind()) {
+    case OpKind::kEmbedding:
+    case OpKind::kEmbeddingBag:
+      return dims[0].size;
+    case OpKind::kGather:
+    case OpKind::kGatherElements:
+    case OpKind::kScatterElements: {
+      const int64_t axis = user.op.Int("axis");
+      return dims[axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis].size;
+    }
+    case OpKind::kOneHot:
+      return user.op.Int("depth");
+    case OpKind::kCrossEntropy:
+      return dims.back().size;
+    default:  // A seed.
+      return int64_t{1} << 20;
+  }
+}
+
 Role RoleOf(const Graph& graph, const std::vector<std::vector<Graph::Use>>& users, NodeId id) {
   for (const Graph::Use& use : users[id.value]) {
     const Node& user = graph.node(use.user);
     const OpKind kind = user.op.kind();
-    if (IsParallel(kind) || IsLayout(kind)) return RoleOf(graph, users, use.user);
+    if (IsParallel(kind) || IsLayout(kind) || kind == OpKind::kCast) {
+      return RoleOf(graph, users, use.user);
+    }
     Role role{.kind = kind, .operand = use.operand};
-    if (kind == OpKind::kEmbedding) role.limit = graph.type(user.inputs[0]).dims[0].size;
-    if (kind == OpKind::kCrossEntropy) role.limit = graph.type(user.inputs[0]).dims.back().size;
+    if (IsIndexOperand(kind, use.operand)) role.limit = IndexLimit(graph, user);
     return role;
   }
   return {};
@@ -50,18 +74,49 @@ Role RoleOf(const Graph& graph, const std::vector<std::vector<Graph::Use>>& user
 
 // 1 for scales and variances.
 bool StartsAtOne(const Role& role) {
-  return (role.kind == OpKind::kLayerNorm && role.operand == 1) ||
-         (role.kind == OpKind::kBatchNorm && (role.operand == 1 || role.operand == 4));
+  switch (role.kind) {
+    case OpKind::kLayerNorm:
+    case OpKind::kRmsNorm:
+    case OpKind::kGroupNorm:
+    case OpKind::kBatchNormTraining:
+      return role.operand == 1;
+    case OpKind::kBatchNorm:
+      return role.operand == 1 || role.operand == 4;
+    default:
+      return false;
+  }
+}
+
+bool IsConvolution(OpKind kind) {
+  return kind == OpKind::kConv1d || kind == OpKind::kConv2d || kind == OpKind::kConv3d ||
+         kind == OpKind::kConvTranspose;
 }
 
 double Deviation(const Role& role, const std::vector<int64_t>& shape) {
   if (shape.size() < 2 || role.kind == OpKind::kEmbedding) return 0.02;
   int64_t fan_in = shape[shape.size() - 2];
-  if (role.kind == OpKind::kConv2d) {
+  if (IsConvolution(role.kind)) {
     fan_in = 1;
     for (size_t i = 1; i < shape.size(); ++i) fan_in *= shape[i];
   }
   return 1 / std::sqrt(static_cast<double>(fan_in));
+}
+
+// What a buffer of the type would hold, so that what is computed in double starts from the same
+// numbers.
+void RoundTo(DataType dtype, Array<double>* array) {
+  std::vector<int64_t> buffer(array->data.size());  // Large enough for any type.
+  StoreElements(array->data.data(), array->size(), dtype, buffer.data());
+  LoadElements(dtype, buffer.data(), array->size(), array->data.data());
+}
+
+double RandomInput(DataType dtype, const Role& role, Random* random) {
+  if (IsInteger(dtype)) {
+    return static_cast<double>(random->Next() % static_cast<uint64_t>(role.limit));
+  }
+  const bool is_target = role.kind == OpKind::kBinaryCrossEntropy && role.operand == 1;
+  if (dtype == DataType::kBool || is_target) return static_cast<double>(random->Next() & 1);
+  return random->Normal();
 }
 
 }  // namespace
@@ -85,11 +140,9 @@ absl::StatusOr<HostValues> InitialWeights(const Model& model, uint64_t seed) {
       const Role role = RoleOf(model.graph, users, NodeId{id});
       const double deviation = Deviation(role, array.shape);
       Random random(seed, node.name);
-      // Rounded, so that what is computed in double starts from the same numbers.
-      for (double& value : array.data) {
-        value = StartsAtOne(role) ? 1 : static_cast<float>(deviation * random.Normal());
-      }
+      for (double& value : array.data) value = StartsAtOne(role) ? 1 : deviation * random.Normal();
     }
+    RoundTo(node.outputs[0].dtype, &array);
     values.emplace(node.name, std::move(array));
   }
   return values;
@@ -104,11 +157,9 @@ HostValues RandomInputs(const Graph& graph, uint64_t seed) {
     const Role role = RoleOf(graph, users, NodeId{id});
     Array<double> array(node.outputs[0].Sizes());
     Random random(seed, node.name);
-    for (double& value : array.data) {
-      value = node.outputs[0].dtype == DataType::kInt64
-                  ? static_cast<double>(random.Next() % static_cast<uint64_t>(role.limit))
-                  : static_cast<double>(static_cast<float>(random.Normal()));
-    }
+    const DataType dtype = node.outputs[0].dtype;
+    for (double& value : array.data) value = RandomInput(dtype, role, &random);
+    RoundTo(dtype, &array);
     values.emplace(node.name, std::move(array));
   }
   return values;

@@ -20,7 +20,8 @@ using HostValues = std::map<std::string, Array<double>>;
 // a normalisation and for variances, small normal numbers for the rest (matrices and kernels with
 // a deviation of 1/sqrt(fan in)).
 absl::StatusOr<HostValues> InitialWeights(const Model& model, uint64_t seed);
-// Random inputs: normal numbers; indices within the table or the classes that use them.
+// Random inputs: normal numbers; indices within the table or the classes that use them; zeros and
+// ones for truth values and the targets of a binary cross-entropy.
 HostValues RandomInputs(const Graph& graph, uint64_t seed);
 
 // The value of a tensor that the host sets, from the leaves. The error names a missing leaf.

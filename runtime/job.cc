@@ -177,10 +177,11 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
     const Array<double> value =
         Collect(tensor.tensor, gradients ? tensor.gradients : schedule_.shards.at(tensor.tensor));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
+    const double scale = gradients ? 1 / schedule_.options.seed : 1;
     for (const auto& [name, part] : parts) {
       // Several arrangements of one weight hold parts of it, or shares of its gradient.
       Array<double>& leaf = leaves.at(name);
-      for (int64_t i = 0; i < leaf.size(); ++i) leaf.data[i] += part.data[i];
+      for (int64_t i = 0; i < leaf.size(); ++i) leaf.data[i] += scale * part.data[i];
     }
   }
   return leaves;

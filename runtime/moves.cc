@@ -3,6 +3,8 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/elements.h"
+
 namespace isomer {
 namespace {
 
@@ -48,34 +50,54 @@ void CopyRegion(const Box& region, const Box& from_box, const void* from, const 
   });
 }
 
-void AddRegion(const Box& region, const Box& from_box, const float* from, const Box& to_box,
-               float* to) {
-  ForEachLine(region, from_box, to_box, [&](int64_t source, int64_t target, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) to[target + i] += from[source + i];
+namespace {
+
+template <typename Element, typename Sum>
+void AddPieces(absl::Span<const Piece> pieces, const Box& box, Sum* sums) {
+  for (const Piece& piece : pieces) {
+    const auto* from = static_cast<const Element*>(piece.data);
+    ForEachLine(piece.region, piece.box, box, [&](int64_t source, int64_t target, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) sums[target + i] += static_cast<Sum>(from[source + i]);
+    });
+  }
+}
+
+}  // namespace
+
+void SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype, void* buffer) {
+  std::memset(buffer, 0, box.Volume() * BytesPerElement(dtype));
+  if (pieces.size() == 1) {
+    return CopyRegion(pieces[0].region, pieces[0].box, pieces[0].data, box, buffer,
+                      BytesPerElement(dtype));
+  }
+  WithElementType(dtype, [&](auto element) {
+    using Element = decltype(element);
+    using Sum = SumOf<Element>;
+    if constexpr (std::is_same_v<Element, Sum>) {
+      AddPieces<Element>(pieces, box, static_cast<Sum*>(buffer));
+    } else {
+      std::vector<Sum> sums(box.Volume());
+      AddPieces<Element>(pieces, box, sums.data());
+      auto* to = static_cast<Element*>(buffer);
+      for (size_t i = 0; i < sums.size(); ++i) to[i] = ToElement<Element>(sums[i]);
+    }
   });
 }
 
 void CopyToBuffer(const Array<double>& array, const Box& box, DataType dtype, void* buffer) {
   ForEachLine(box, WholeBox(array), box, [&](int64_t source, int64_t target, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const double value = array.data[source + i];
-      if (dtype == DataType::kInt64) {
-        static_cast<int64_t*>(buffer)[target + i] = static_cast<int64_t>(value);
-      } else {
-        static_cast<float*>(buffer)[target + i] = static_cast<float>(value);
-      }
-    }
+    StoreElements(array.data.data() + source, count, dtype,
+                  static_cast<char*>(buffer) + target * BytesPerElement(dtype));
   });
 }
 
 void AddFromBuffer(const Box& box, DataType dtype, const void* buffer, Array<double>* array) {
+  std::vector<double> values;
   ForEachLine(box, box, WholeBox(*array), [&](int64_t source, int64_t target, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      array->data[target + i] +=
-          dtype == DataType::kInt64
-              ? static_cast<double>(static_cast<const int64_t*>(buffer)[source + i])
-              : static_cast<const float*>(buffer)[source + i];
-    }
+    values.resize(count);
+    LoadElements(dtype, static_cast<const char*>(buffer) + source * BytesPerElement(dtype), count,
+                 values.data());
+    for (int64_t i = 0; i < count; ++i) array->data[target + i] += values[i];
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "pcg/evaluator.h"
 #include "pcg/schedule/box.h"
 #include "pcg/tensor_type.h"
@@ -13,9 +14,14 @@ namespace isomer {
 // `to_box`. REQUIRES: both boxes contain the region.
 void CopyRegion(const Box& region, const Box& from_box, const void* from, const Box& to_box,
                 void* to, int64_t element_bytes);
-// The same, adding floats to what is there.
-void AddRegion(const Box& region, const Box& from_box, const float* from, const Box& to_box,
-               float* to);
+// A region of a buffer that holds `box`.
+struct Piece {
+  Box region, box;
+  const void* data;
+};
+// The buffer that holds `box` becomes the sum of the pieces, zero where there is none. Sums are in
+// the order of the pieces; those of floats are in float32, and rounded once.
+void SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype, void* buffer);
 
 // Between the host's numbers and a buffer that holds `box`. REQUIRES: `array` is the whole tensor.
 void CopyToBuffer(const Array<double>& array, const Box& box, DataType dtype, void* buffer);

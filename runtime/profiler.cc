@@ -8,19 +8,21 @@
 
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
+#include "runtime/elements.h"
 #include "runtime/statistics.h"
 
 namespace isomer {
 namespace {
 
-using Buffer = std::vector<int64_t>;  // large enough for either data type, and aligned
+using Buffer = std::vector<int64_t>;  // large enough for any data type, and aligned
 
 // Floats around one, which no operator refuses; index 0.
 Buffer MakeBuffer(int64_t elements, DataType dtype) {
   Buffer buffer(std::max<int64_t>(elements, 1), 0);
-  if (dtype == DataType::kFloat32) {
-    float* floats = reinterpret_cast<float*>(buffer.data());
+  if (IsFloat(dtype)) {
+    std::vector<float> floats(elements);
     for (int64_t i = 0; i < elements; ++i) floats[i] = 0.75f + 0.03125f * (i % 16);
+    StoreElements(floats.data(), elements, dtype, buffer.data());
   }
   return buffer;
 }
@@ -42,17 +44,16 @@ TaskBuffers BuffersOf(const KernelCall& call) {
   for (size_t o = 0; o < call.operands.size(); ++o) {
     buffers.reads.push_back(buffers.Own(call.operands[o], call.dtypes[o]));
   }
-  const DataType result = IsLayout(call.op.kind()) ? call.dtypes[0] : DataType::kFloat32;
-  for (const Box& output : call.outputs) {
-    void* data = buffers.Own(output, result);
+  for (size_t t = 0; t < call.outputs.size(); ++t) {
+    void* data = buffers.Own(call.outputs[t], call.output_dtypes[t]);
     (call.gradient ? buffers.reads.push_back(data) : buffers.writes.push_back(data));
   }
   if (!call.gradient) return buffers;
-  for (const Box& output : call.outputs) {
-    buffers.reads.push_back(buffers.Own(output, DataType::kFloat32));
+  for (size_t t = 0; t < call.outputs.size(); ++t) {
+    buffers.reads.push_back(buffers.Own(call.outputs[t], call.output_dtypes[t]));
   }
   for (size_t o = 0; o < call.operands.size(); ++o) {
-    buffers.writes.push_back(call.wanted[o] ? buffers.Own(call.operands[o], DataType::kFloat32)
+    buffers.writes.push_back(call.wanted[o] ? buffers.Own(call.operands[o], call.dtypes[o])
                                             : nullptr);
   }
   return buffers;
@@ -112,7 +113,7 @@ absl::Status ProfileCall(const ProfiledCall& call, const ProfilerOptions& option
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(call.op, call.operands));
   std::vector<bool> wanted;
   for (const TensorType& operand : call.operands) {
-    wanted.push_back(operand.dtype == DataType::kFloat32);
+    wanted.push_back(IsFloat(operand.dtype));
   }
   const bool differentiable = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   for (bool gradient : {false, true}) {

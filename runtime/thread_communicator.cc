@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/elements.h"
 
 namespace isomer {
 namespace {
@@ -129,41 +130,36 @@ class ThreadCommunicator : public Communicator {
   int32_t rank() const override { return rank_; }
 
   // Each member sums its share of the elements into a scratch space, then all copy all shares.
-  absl::Status AllReduce(absl::Span<const int32_t> group, float* data, int64_t count) override {
+  absl::Status AllReduce(absl::Span<const int32_t> group, DataType dtype, void* data,
+                         int64_t count) override {
+    const int64_t element = BytesPerElement(dtype);
     const int64_t members = static_cast<int64_t>(group.size());
     const int64_t self = PositionIn(group);
     const int64_t begin = count * self / members, end = count * (self + 1) / members;
-    scratch_.resize(std::max<int64_t>(end - begin, 1));
+    scratch_.resize(std::max<int64_t>((end - begin) * element, 1));
     ISOMER_ASSIGN_OR_RETURN(Meeting * meeting, hub_->Arrive(rank_, group,
                                                             {.call = "all_reduce",
                                                              .size = count,
                                                              .send = data,
                                                              .receive = scratch_.data(),
                                                              .sends = {}}));
-    for (int64_t m = 0; m < members; ++m) {
-      AddOrSet(m, static_cast<const float*>(meeting->offers[m].send) + begin, scratch_.data(),
-               end - begin);
-    }
+    SumPieces(*meeting, dtype, begin, end - begin, scratch_.data());
     ISOMER_RETURN_IF_ERROR(hub_->Barrier(rank_, group, meeting, "all_reduce"));
     for (int64_t m = 0; m < members; ++m) {
       const int64_t from = count * m / members, to = count * (m + 1) / members;
-      const float* share = static_cast<const float*>(meeting->offers[m].receive);
-      std::copy(share, share + (to - from), data + from);
+      std::memcpy(static_cast<char*>(data) + from * element, meeting->offers[m].receive,
+                  (to - from) * element);
     }
     return hub_->Leave(rank_, group, meeting, "all_reduce");
   }
 
-  absl::Status ReduceScatter(absl::Span<const int32_t> group, const float* send, float* receive,
-                             int64_t count) override {
+  absl::Status ReduceScatter(absl::Span<const int32_t> group, DataType dtype, const void* send,
+                             void* receive, int64_t count) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
         hub_->Arrive(rank_, group,
                      {.call = "reduce_scatter", .size = count, .send = send, .sends = {}}));
-    const int64_t self = PositionIn(group);
-    for (size_t m = 0; m < group.size(); ++m) {
-      AddOrSet(static_cast<int64_t>(m),
-               static_cast<const float*>(meeting->offers[m].send) + self * count, receive, count);
-    }
+    SumPieces(*meeting, dtype, PositionIn(group) * count, count, receive);
     return hub_->Leave(rank_, group, meeting, "reduce_scatter");
   }
 
@@ -212,12 +208,14 @@ class ThreadCommunicator : public Communicator {
     return std::find(group.begin(), group.end(), rank_) - group.begin();
   }
 
-  static void AddOrSet(int64_t member, const float* from, float* to, int64_t count) {
-    if (member == 0) {
-      std::copy(from, from + count, to);
-    } else {
-      for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+  // `count` elements from `begin` on, summed over all members.
+  static void SumPieces(const Meeting& meeting, DataType dtype, int64_t begin, int64_t count,
+                        void* to) {
+    std::vector<const void*> pieces;
+    for (const Offer& offer : meeting.offers) {
+      pieces.push_back(static_cast<const char*>(offer.send) + begin * BytesPerElement(dtype));
     }
+    SumElements(dtype, pieces, count, to);
   }
 
   absl::Status TakeMessages(absl::Span<const int32_t> group, const Meeting& meeting,
@@ -243,7 +241,7 @@ class ThreadCommunicator : public Communicator {
 
   const int32_t rank_;
   const std::shared_ptr<Hub> hub_;
-  std::vector<float> scratch_;
+  std::vector<char> scratch_;
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ KernelFunction SplitKernel(const KernelCall& call);
 KernelFunction EmbeddingKernel(const KernelCall& call);
 KernelFunction CrossEntropyKernel(const KernelCall& call);
 KernelFunction MeanSquaredErrorKernel(const KernelCall& call);
-// Any declared operator, by the reference evaluator over float.
+// Any declared operator on any data types, by the reference evaluator over double.
 KernelFunction ReferenceKernel(const KernelCall& call);
 
 // Typed views of the buffers of a kernel.

@@ -5,61 +5,48 @@
 #include "pcg/evaluator.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/elements.h"
 
 namespace isomer {
 namespace {
 
-Array<float> EmptyArray(const Box& box) {
-  Array<float> array(box.shape);
+// In double: indices, hashes and integers up to 2^53 are exact.
+Array<double> EmptyArray(const Box& box) {
+  Array<double> array(box.shape);
   array.origin = box.origin;
   return array;
 }
 
 // Null data, a value that is not needed, reads as zeros.
-Array<float> ReadArray(const Box& box, DataType dtype, const void* data) {
-  Array<float> array = EmptyArray(box);
-  if (data == nullptr) return array;
-  for (int64_t i = 0; i < array.size(); ++i) {
-    array.data[i] =
-        dtype == DataType::kInt64 ? static_cast<float>(Indices(data)[i]) : Floats(data)[i];
-  }
+Array<double> ReadArray(const Box& box, DataType dtype, const void* data) {
+  Array<double> array = EmptyArray(box);
+  if (data != nullptr) LoadElements(dtype, data, array.size(), array.data.data());
   return array;
 }
 
-void WriteArray(const Array<float>& array, DataType dtype, void* data) {
-  for (int64_t i = 0; i < array.size(); ++i) {
-    if (dtype == DataType::kInt64) {
-      static_cast<int64_t*>(data)[i] = static_cast<int64_t>(array.data[i]);
-    } else {
-      Floats(data)[i] = array.data[i];
-    }
-  }
-}
-
-std::vector<const Array<float>*> Pointers(const std::vector<Array<float>>& arrays) {
-  std::vector<const Array<float>*> pointers;
-  for (const Array<float>& array : arrays) pointers.push_back(&array);
+std::vector<const Array<double>*> Pointers(const std::vector<Array<double>>& arrays) {
+  std::vector<const Array<double>*> pointers;
+  for (const Array<double>& array : arrays) pointers.push_back(&array);
   return pointers;
 }
 
 absl::Status RunForward(const KernelCall& call, Reads reads, Writes writes) {
-  std::vector<Array<float>> operands;
+  std::vector<Array<double>> operands;
   for (size_t o = 0; o < call.operands.size(); ++o) {
     operands.push_back(ReadArray(call.operands[o], call.dtypes[o], reads[o]));
   }
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Array<float>> outputs,
-                          Evaluate<float>(call.declaration, call.iteration, Pointers(operands)));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Array<double>> outputs,
+                          Evaluate<double>(call.declaration, call.iteration, Pointers(operands)));
   for (size_t t = 0; t < outputs.size(); ++t) {
-    WriteArray(outputs[t], IsLayout(call.op.kind()) ? call.dtypes[0] : DataType::kFloat32,
-               writes[t]);
+    StoreElements(outputs[t].data.data(), outputs[t].size(), call.output_dtypes[t], writes[t]);
   }
   return absl::OkStatus();
 }
 
 absl::Status RunGradient(const KernelCall& call, Reads reads, Writes writes) {
   const size_t num_operands = call.operands.size(), num_outputs = call.outputs.size();
-  std::vector<Array<float>> operands, seeds, gradients;
-  std::vector<Array<float>*> wanted;
+  std::vector<Array<double>> operands, seeds, gradients;
+  std::vector<Array<double>*> wanted;
   gradients.reserve(num_operands);
   for (size_t o = 0; o < num_operands; ++o) {
     operands.push_back(ReadArray(call.operands[o], call.dtypes[o], reads[o]));
@@ -68,12 +55,13 @@ absl::Status RunGradient(const KernelCall& call, Reads reads, Writes writes) {
   }
   for (size_t t = 0; t < num_outputs; ++t) {
     seeds.push_back(
-        ReadArray(call.outputs[t], DataType::kFloat32, reads[num_operands + num_outputs + t]));
+        ReadArray(call.outputs[t], call.output_dtypes[t], reads[num_operands + num_outputs + t]));
   }
-  ISOMER_RETURN_IF_ERROR(EvaluateGradient<float>(call.declaration, call.iteration,
-                                                 Pointers(operands), Pointers(seeds), wanted));
+  ISOMER_RETURN_IF_ERROR(EvaluateGradient<double>(call.declaration, call.iteration,
+                                                  Pointers(operands), Pointers(seeds), wanted));
   for (size_t o = 0; o < num_operands; ++o) {
-    if (writes[o] != nullptr) WriteArray(gradients[o], DataType::kFloat32, writes[o]);
+    if (writes[o] == nullptr) continue;
+    StoreElements(gradients[o].data.data(), gradients[o].size(), call.dtypes[o], writes[o]);
   }
   return absl::OkStatus();
 }

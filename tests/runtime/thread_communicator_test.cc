@@ -36,7 +36,8 @@ TEST(ThreadCommunicator, AllReduceSums) {
     for (int64_t count : {1, 3, 4, 1000}) {
       std::vector<float> data(count);
       for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(i + 100 * c.rank());
-      if (auto status = c.AllReduce(group, data.data(), count); !status.ok()) return status;
+      if (auto status = c.AllReduce(group, DataType::kFloat32, data.data(), count); !status.ok())
+        return status;
       for (int64_t i = 0; i < count; ++i) EXPECT_EQ(data[i], 4 * i + 600);
     }
     return absl::OkStatus();
@@ -49,7 +50,7 @@ TEST(ThreadCommunicator, AllReduceGivesTheSameBitsEverywhere) {
   ExpectAllOk(OnRanks(3, kLong, [&](Communicator& c) {
     std::vector<float> data(64);
     for (int i = 0; i < 64; ++i) data[i] = 1.0f / static_cast<float>(3 + i + 7 * c.rank());
-    absl::Status status = c.AllReduce(group, data.data(), 64);
+    absl::Status status = c.AllReduce(group, DataType::kFloat32, data.data(), 64);
     results[c.rank()] = data;
     return status;
   }));
@@ -62,7 +63,8 @@ TEST(ThreadCommunicator, ReduceScatterGivesEachItsPiece) {
   ExpectAllOk(OnRanks(3, kLong, [&](Communicator& c) {
     std::vector<float> send(6), receive(2);
     std::iota(send.begin(), send.end(), 10.0f * static_cast<float>(c.rank()));
-    absl::Status status = c.ReduceScatter(group, send.data(), receive.data(), 2);
+    absl::Status status =
+        c.ReduceScatter(group, DataType::kFloat32, send.data(), receive.data(), 2);
     const float first = static_cast<float>(3 * 2 * c.rank() + 30);
     EXPECT_EQ(receive, (std::vector<float>{first, first + 3}));
     return status;
@@ -100,7 +102,7 @@ TEST(ThreadCommunicator, DifferentCallsAreAnErrorOnEveryRank) {
   const std::vector<int32_t> group = {0, 1};
   const auto statuses = OnRanks(2, kLong, [&](Communicator& c) {
     std::vector<float> data(8), more(8);
-    return c.rank() == 0 ? c.AllReduce(group, data.data(), 4)
+    return c.rank() == 0 ? c.AllReduce(group, DataType::kFloat32, data.data(), 4)
                          : c.AllGather(group, data.data(), more.data(), 16);
   });
   EXPECT_FALSE(statuses[0].ok());
@@ -128,7 +130,7 @@ TEST(ThreadCommunicator, FailureOfOneRankWakesThoseThatWait) {
       return status;
     }
     float data = 1;
-    return c.AllReduce(group, &data, 1);
+    return c.AllReduce(group, DataType::kFloat32, &data, 1);
   });
   for (const absl::Status& status : statuses) EXPECT_EQ(status.message(), "rank 2 is gone");
 }
@@ -138,7 +140,7 @@ TEST(ThreadCommunicator, RankThatNeverComesEndsTheWait) {
   const auto statuses = OnRanks(3, milliseconds(50), [&](Communicator& c) {
     if (c.rank() == 2) return absl::OkStatus();
     float data = 1;
-    return c.AllReduce(group, &data, 1);
+    return c.AllReduce(group, DataType::kFloat32, &data, 1);
   });
   EXPECT_EQ(statuses[0].code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(statuses[0], statuses[1]);

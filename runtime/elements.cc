@@ -1,0 +1,78 @@
+#include "runtime/elements.h"
+
+#include <algorithm>
+
+namespace isomer {
+
+template <typename Number>
+void LoadElements(DataType dtype, const void* from, int64_t count, Number* to) {
+  WithElementType(dtype, [&](auto element) {
+    const auto* x = static_cast<const decltype(element)*>(from);
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<Number>(x[i]);
+  });
+}
+
+template <typename Number>
+void StoreElements(const Number* from, int64_t count, DataType dtype, void* to) {
+  WithElementType(dtype, [&](auto element) {
+    using Element = decltype(element);
+    auto* y = static_cast<Element*>(to);
+    for (int64_t i = 0; i < count; ++i) y[i] = ToElement<Element>(from[i]);
+  });
+}
+
+template void LoadElements(DataType, const void*, int64_t, float*);
+template void LoadElements(DataType, const void*, int64_t, double*);
+template void StoreElements(const float*, int64_t, DataType, void*);
+template void StoreElements(const double*, int64_t, DataType, void*);
+
+void FillElements(double value, int64_t count, DataType dtype, void* to) {
+  WithElementType(dtype, [&](auto element) {
+    using Element = decltype(element);
+    std::fill_n(static_cast<Element*>(to), count, ToElement<Element>(value));
+  });
+}
+
+void AddElements(DataType dtype, const void* from, int64_t count, void* to) {
+  WithElementType(dtype, [&](auto element) {
+    using Element = decltype(element);
+    using Sum = SumOf<Element>;
+    const auto* x = static_cast<const Element*>(from);
+    auto* y = static_cast<Element*>(to);
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = ToElement<Element>(static_cast<Sum>(y[i]) + static_cast<Sum>(x[i]));
+    }
+  });
+}
+
+void SumElements(DataType dtype, absl::Span<const void* const> terms, int64_t count, void* to) {
+  WithElementType(dtype, [&](auto element) {
+    using Element = decltype(element);
+    using Sum = SumOf<Element>;
+    constexpr int64_t kBlock = 1024;  // Stays in the nearest cache.
+    Sum sums[kBlock];
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t size = std::min(kBlock, count - begin);
+      std::fill_n(sums, size, Sum());
+      for (const void* term : terms) {
+        const auto* x = static_cast<const Element*>(term) + begin;
+        for (int64_t i = 0; i < size; ++i) sums[i] += static_cast<Sum>(x[i]);
+      }
+      auto* y = static_cast<Element*>(to) + begin;
+      for (int64_t i = 0; i < size; ++i) y[i] = ToElement<Element>(sums[i]);
+    }
+  });
+}
+
+void AddScaledElements(DataType dtype, float factor, const void* from, int64_t count, void* to) {
+  WithElementType(dtype, [&](auto element) {
+    using Element = decltype(element);
+    const auto* x = static_cast<const Element*>(from);
+    auto* y = static_cast<Element*>(to);
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = ToElement<Element>(static_cast<float>(y[i]) + factor * static_cast<float>(x[i]));
+    }
+  });
+}
+
+}  // namespace isomer
