@@ -1,5 +1,6 @@
-// MatMul and Conv2d: sums of products.
+// MatMul and Linear: sums of products.
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -62,66 +63,36 @@ absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
-// Y[n,(g,o),y,x] = sum_{c,r,q} X[n,(g,c), y*stride+r*dilation-padding, x*..+q*..-..] *
-// W[(g,o),c,r,q]
+// Z[i..,n] = sum_k X[i..,k] * W[k,n]
+// Y[i..,n] = f(Z[i..,n] + B[n]), B if it is given, f by `activation`
 //
-// stride and dilation are [y,x]; padding is [top, left, bottom, right]. One group: o is a parallel
-// and c a sum dim. Several: the group is the parallel dim, and o and c stay whole.
-absl::StatusOr<Declaration> DeclareConvolution(const Operator& op, absl::Span<const Shape> shapes) {
-  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 4));
-  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 4));
+// One fused kernel: k is whole, for f of a partial sum is not a partial sum of f.
+absl::StatusOr<Declaration> DeclareLinear(const Operator& op, absl::Span<const Shape> shapes) {
   const Shape &x = shapes[0], &w = shapes[1];
-  const auto &stride = op.Ints("stride"), &padding = op.Ints("padding"),
-             &dilation = op.Ints("dilation");
-  const int64_t groups = op.Int("groups");
-  if (stride.size() != 2 || dilation.size() != 2 || padding.size() != 4 || groups < 1 ||
-      std::min({stride[0], stride[1], dilation[0], dilation[1]}) < 1 ||
-      *std::min_element(padding.begin(), padding.end()) < 0) {
-    return absl::InvalidArgumentError(
-        "conv2d: stride and dilation are [y,x] >= 1, padding is [top,left,bottom,right] >= 0, "
-        "groups >= 1");
-  }
-  for (const Shape& shape : shapes) {
-    for (const Extent& size : shape) {
-      if (!size.known()) return absl::UnimplementedError("conv2d: needs concrete sizes");
-    }
-  }
-  if (x[1] != w[1] * groups)
-    return Mismatch(op, "c (channels per group times groups)", 0, x[1], 1, w[1] * groups);
-  if (w[0].value() % groups != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "conv2d: ", w[0].ToString(), " output channels do not divide into ", groups, " groups"));
-  }
-  int64_t out[2];
-  for (int i = 0; i < 2; ++i) {
-    const int64_t extent = dilation[i] * (w[2 + i].value() - 1) + 1;
-    out[i] = (x[2 + i].value() + padding[i] + padding[2 + i] - extent) / stride[i] + 1;
-    if (x[2 + i].value() + padding[i] + padding[2 + i] < extent) {
-      return absl::InvalidArgumentError(absl::StrCat("conv2d: dim ", i == 0 ? "y" : "x",
-                                                     ": the kernel spans ", extent,
-                                                     ", more than the padded size of operand 0"));
-    }
+  if (x.empty()) return ExpectRank(op, shapes, 0, 1);
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 2));
+  if (x.back() != w[0]) return Mismatch(op, "k", 0, x.back(), 1, w[0]);
+  constexpr OpKind kActivations[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh, OpKind::kSigmoid,
+                                     OpKind::kSwish};
+  const int64_t activation = op.Int("activation");
+  if (activation < 0 || activation > static_cast<int64_t>(std::size(kActivations))) {
+    return absl::InvalidArgumentError(absl::StrCat("linear: no activation ", activation));
   }
   DeclarationBuilder d(shapes);
-  const int n = d.Parallel("n", x[0]);
-  Index out_channel, in_channel, c;
-  if (groups == 1) {
-    out_channel = d.Parallel("o", w[0]);
-    in_channel = c = d.Sum("c", w[1]);
-  } else {
-    const int g = d.Parallel("g", groups), o = d.Whole("o", w[0].value() / groups);
-    c = d.Whole("c", w[1]);
-    out_channel = Index(g) * (w[0].value() / groups) + Index(o);
-    in_channel = Index(g) * w[1].value() + c;
+  std::vector<int> out =
+      d.Dims("i", DimKind::kParallel, absl::MakeConstSpan(x).first(x.size() - 1));
+  std::vector<Index> in(out.begin(), out.end());
+  const int n = d.Parallel("n", w[1]), k = d.Whole("k", x.back());
+  out.push_back(n);
+  in.push_back(k);
+  Expr y = d.Let("Z", out, Reduction::kSum, {k}, d.In(0, in) * d.In(1, {k, n}));
+  if (shapes.size() == 3) {
+    ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 2, 1));
+    if (shapes[2][0] != w[1]) return Mismatch(op, "n", 1, w[1], 2, shapes[2][0]);
+    y = y + d.In(2, {n});
   }
-  const int oy = d.Spatial("y", out[0]), ox = d.Spatial("x", out[1]);
-  const int r = d.Whole("r", w[2]), q = d.Whole("q", w[3]);
-  const Index in_y = Shifted(Index(oy) * stride[0] + Index(r) * dilation[0], -padding[0]);
-  const Index in_x = Shifted(Index(ox) * stride[1] + Index(q) * dilation[1], -padding[1]);
-  const bool padded = *std::max_element(padding.begin(), padding.end()) > 0;
-  d.OutputSum({n, out_channel, oy, ox}, {c.terms[0].first, r, q},
-              d.In(0, {n, in_channel, in_y, in_x}, padded ? Outside::kZero : Outside::kNever) *
-                  d.In(1, {out_channel, c, r, q}));
+  if (activation != 0) y = UnaryBody(kActivations[activation - 1], y);
+  d.Output({out.begin(), out.end()}, y);
   return d.Build();
 }
 

@@ -80,6 +80,8 @@ Expr Clip(const Expr& x, double low, double high) {
   return Where(x < low, low, Where(Expr(high) < x, high, x));
 }
 
+}  // namespace
+
 Expr UnaryBody(const Operator& op, const Expr& x) {
   switch (op.kind()) {
     case OpKind::kScale:
@@ -138,8 +140,6 @@ Expr UnaryBody(const Operator& op, const Expr& x) {
       return Apply(ScalarOp::kExp, x);
   }
 }
-
-}  // namespace
 
 // Y[i..] = f(X[i..])
 absl::StatusOr<Declaration> DeclareUnary(const Operator& op, absl::Span<const Shape> shapes) {

@@ -59,6 +59,9 @@ absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op,
 absl::StatusOr<Declaration> DeclareBinaryCrossEntropy(const Operator& op,
                                                       absl::Span<const Shape> shapes);
 
+// What an elementwise operator of one operand does to x, for operators with such a part.
+Expr UnaryBody(const Operator& op, const Expr& x);
+
 // "matmul: dim k is 4 in operand 0 and 8 in operand 1"
 absl::Status Mismatch(const Operator& op, absl::string_view dim, int operand_a, const Extent& a,
                       int operand_b, const Extent& b);

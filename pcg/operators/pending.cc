@@ -3,12 +3,6 @@
 
 namespace isomer {
 
-absl::StatusOr<Declaration> DeclareLinear(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
-absl::StatusOr<Declaration> DeclareConvTranspose(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
 absl::StatusOr<Declaration> DeclareWhere(const Operator&, absl::Span<const Shape>) {
   return absl::UnimplementedError("pending");
 }
