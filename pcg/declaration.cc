@@ -35,6 +35,17 @@ int LeadOfIndex(const std::vector<IterationDim>& dims, const Index& index, const
   return inner == Extent(lead->second) ? lead->first : -1;
 }
 
+// The only spatial dim of a window (y*stride + r*dilation - padding, r whole), or -1.
+int SpatialOfIndex(const std::vector<IterationDim>& dims, const Index& index) {
+  int spatial = -1;
+  for (const auto& [dim, stride] : index.terms) {
+    if (dims[dim].kind == DimKind::kWhole) continue;
+    if (dims[dim].kind != DimKind::kSpatial || spatial >= 0) return -1;
+    spatial = dim;
+  }
+  return index.modulo == 0 ? spatial : -1;
+}
+
 std::string IndexText(const Declaration& d, const Index& index) {
   std::string text = absl::StrJoin(index.terms, "+", [&](std::string* out, const auto& term) {
     absl::StrAppend(out, d.dims[term.first].name);
@@ -234,12 +245,47 @@ int Declaration::LeadOfOperandDim(int operand, int i) const {
   bool first = true;
   for (const Access& access : accesses) {
     if (access.tensor != operand) continue;
-    const int found = LeadOfIndex(dims, access.indices[i], operands[operand][i]);
+    const int spatial = SpatialOfIndex(dims, access.indices[i]);
+    const int found =
+        spatial >= 0 ? spatial : LeadOfIndex(dims, access.indices[i], operands[operand][i]);
     if (found < 0 || (!first && found != lead)) return -1;
     lead = found;
     first = false;
   }
   return lead;
+}
+
+bool Declaration::HasHalo(int operand, int i) const {
+  const int lead = LeadOfOperandDim(operand, i);
+  if (lead < 0 || dims[lead].kind != DimKind::kSpatial) return false;
+  return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+    return access.tensor == operand &&
+           LeadOfIndex(dims, access.indices[i], operands[operand][i]) != lead;
+  });
+}
+
+std::pair<int64_t, int64_t> Declaration::RangeOfOperandDim(int operand, int i,
+                                                           absl::Span<const int64_t> begin,
+                                                           absl::Span<const int64_t> end) const {
+  const int64_t size = operands[operand][i].value();
+  std::pair<int64_t, int64_t> range = {size, 0};
+  for (const Access& access : accesses) {
+    if (access.tensor != operand) continue;
+    const Index& index = access.indices[i];
+    int64_t low = index.offset.value(), high = low;
+    for (const auto& [dim, stride] : index.terms) {
+      low += std::min(begin[dim] * stride, (end[dim] - 1) * stride);
+      high += std::max(begin[dim] * stride, (end[dim] - 1) * stride);
+    }
+    // Divisions truncate, as the evaluator's do; where remainders are outside, low rounds up.
+    if (index.exact && low > 0) low += index.divide - 1;
+    low = std::max<int64_t>(low / index.divide, 0);
+    high = std::min(high < 0 && index.exact ? -1 : high / index.divide, size - 1);
+    if (index.modulo != 0) low = 0, high = size - 1;
+    if (low > high) continue;
+    range = {std::min(range.first, low), std::max(range.second, high + 1)};
+  }
+  return range;
 }
 
 int Declaration::LeadOfOutputDim(int output, int i) const {
@@ -250,18 +296,23 @@ int Declaration::LeadOfOutputDim(int output, int i) const {
 }
 
 bool Declaration::IsPartitionable(int dim) const {
-  if (dims[dim].kind != DimKind::kParallel && dims[dim].kind != DimKind::kSum) return false;
+  if (dims[dim].kind == DimKind::kWhole) return false;
+  bool read = false;  // Else the operand types could not tell the degree.
   for (const Access& access : accesses) {
-    if (access.tensor >= num_operands()) continue;
+    const bool intermediate = access.tensor >= num_operands();
+    if (intermediate && dims[dim].kind != DimKind::kSpatial) continue;
     for (size_t i = 0; i < access.indices.size(); ++i) {
-      if (Mentions(access.indices[i], dim) &&
-          LeadOfOperandDim(access.tensor, static_cast<int>(i)) != dim) {
-        return false;
+      if (intermediate) {  // Nobody sends a halo of it.
+        if (Mentions(access.indices[i], dim) && access.indices[i] != Index(dim)) return false;
+        continue;
       }
+      if (!Mentions(access.indices[i], dim)) continue;
+      if (LeadOfOperandDim(access.tensor, static_cast<int>(i)) != dim) return false;
+      read = true;
     }
   }
-  if (dims[dim].kind == DimKind::kSum) return true;
-  // A parallel dim must lead a dim of every output.
+  if (!read || dims[dim].kind == DimKind::kSum) return read;
+  // A parallel or spatial dim must lead a dim of every output.
   for (size_t o = 0; o < outputs.size(); ++o) {
     bool leads = false;
     for (size_t i = 0; i < outputs[o].size(); ++i) {

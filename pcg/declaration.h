@@ -166,12 +166,21 @@ struct Declaration {
   // The shape of what statement s defines.
   Shape StatementShape(const Statement& s) const;
 
-  // The iteration dim whose contiguous pieces are the contiguous pieces of operand dim i (output
-  // dim i), or -1 if pieces of that dim do not correspond to pieces of the iteration space.
+  // The iteration dim that gives operand dim i (output dim i) its degree: its contiguous pieces are
+  // the contiguous pieces of the dim, or, if it is spatial, what its pieces read lies around those
+  // (HasHalo). -1 if there is no such dim.
   int LeadOfOperandDim(int operand, int i) const;
   int LeadOfOutputDim(int output, int i) const;
+  // True if operand dim i is led by a spatial dim a piece of which reads other elements than the
+  // corresponding piece of operand dim i: a window that overlaps its neighbours, or is shifted.
+  bool HasHalo(int operand, int i) const;
+  // The elements [first, second) of operand dim i that the accesses read while iteration dim v goes
+  // over [begin[v], end[v]); first >= second if all of them are outside. REQUIRES: known sizes.
+  std::pair<int64_t, int64_t> RangeOfOperandDim(int operand, int i, absl::Span<const int64_t> begin,
+                                                absl::Span<const int64_t> end) const;
   // True if every load that `dim` takes part in has it as the lead of the operand dim it indexes,
-  // so that a task that owns a piece of it needs only the corresponding pieces of its operands.
+  // so that a task that owns a piece of it needs only the corresponding pieces of its operands (and
+  // their halos).
   bool IsPartitionable(int dim) const;
   // True if the outputs are linear in the operands of `subset` taken together, the others fixed:
   // then partial sums of those operands give partial sums of the outputs. `subset` has one entry

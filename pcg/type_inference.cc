@@ -302,6 +302,30 @@ std::vector<int64_t> Sharding::OperandCoordinates(const Task& task, int operand)
   return coordinates;
 }
 
+Box Sharding::OperandBox(const Task& task, int operand) const {
+  std::vector<int64_t> begin, end;
+  for (size_t v = 0; v < degrees.size(); ++v) {
+    const int64_t piece = declaration.dims[v].size.value() / degrees[v];
+    begin.push_back(task.dims[v] * piece);
+    end.push_back(begin.back() + piece);
+  }
+  Box box;
+  for (int i = 0; i < static_cast<int>(declaration.operands[operand].size()); ++i) {
+    const int64_t size = declaration.operands[operand][i].value();
+    const int lead = declaration.LeadOfOperandDim(operand, i);
+    const int64_t degree = lead < 0 ? 1 : degrees[lead];
+    int64_t first = lead < 0 ? 0 : task.dims[lead] * (size / degree);
+    int64_t last = first + size / degree;
+    if (degree > 1 && declaration.HasHalo(operand, i)) {
+      const auto [low, high] = declaration.RangeOfOperandDim(operand, i, begin, end);
+      if (low < high && (low < first || high > last)) first = low, last = high;
+    }
+    box.origin.push_back(first);
+    box.shape.push_back(last - first);
+  }
+  return box;
+}
+
 absl::StatusOr<std::vector<TensorType>> OperandTypesFor(const Operator& op,
                                                         absl::Span<const TensorType> logical,
                                                         absl::Span<const int64_t> degrees,

@@ -2,7 +2,10 @@
 //
 // The degrees of a call follow from its operand types alone:
 //   - a partitioned operand dim gives its degree to the iteration dim that leads it (or is an
-//     error, if that dim is spatial or whole, or two operands disagree);
+//     error, if none does, or two operands disagree);
+//   - a spatial dim has the degree of the operand dims that its windows move over: those are held
+//     in equal pieces like any other, so the degree divides their sizes and its own, and what a
+//     task reads beside its own piece comes from the neighbours (OperandBox);
 //   - an output dim has the degree of its lead; a sum dim of degree d gives partials d;
 //   - an operand not indexed by a partitioned dim must hold that many copies;
 //   - partials of operands in which the operator is jointly linear pass through; the other
@@ -18,6 +21,7 @@
 #include "absl/types/span.h"
 #include "pcg/declaration.h"
 #include "pcg/operator.h"
+#include "pcg/schedule/box.h"
 #include "pcg/tensor_type.h"
 
 namespace isomer {
@@ -52,6 +56,10 @@ struct Sharding {
   Task TaskOfOutputShard(absl::Span<const int64_t> out_coordinates, int64_t partial) const;
   // Which shard of `operand` the task reads: a coordinate per dim, and the partial.
   std::vector<int64_t> OperandCoordinates(const Task& task, int operand) const;
+  // The box of the logical operand that the task must have: the shard at OperandCoordinates, but
+  // along dims with a halo (Declaration::HasHalo) of which the task reads elements outside of the
+  // shard just what it reads.
+  Box OperandBox(const Task& task, int operand) const;
   int64_t OperandPartial(const Task& task, int operand) const {
     return linear_operands[operand] ? task.operand_partial : 0;
   }

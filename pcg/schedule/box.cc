@@ -1,6 +1,7 @@
 #include "pcg/schedule/box.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -59,6 +60,24 @@ Box ShardBox(const TensorType& type, const std::vector<int64_t>& dim_coordinates
     box.shape.push_back(piece);
   }
   return box;
+}
+
+std::vector<std::vector<int64_t>> OverlappingPieces(const TensorType& type, const Box& box) {
+  std::vector<int64_t> first, last;
+  for (int i = 0; i < type.rank(); ++i) {
+    const int64_t piece = type.dims[i].size / type.dims[i].degree;
+    first.push_back(box.origin[i] / piece);
+    last.push_back((box.origin[i] + box.shape[i] - 1) / piece);
+  }
+  std::vector<std::vector<int64_t>> pieces = {first};
+  while (true) {  // An odometer.
+    std::vector<int64_t> next = pieces.back();
+    int i = type.rank() - 1;
+    while (i >= 0 && next[i] == last[i]) next[i] = first[i], --i;
+    if (i < 0) return pieces;
+    ++next[i];
+    pieces.push_back(std::move(next));
+  }
 }
 
 }  // namespace isomer

@@ -35,6 +35,10 @@ int64_t ShardAt(const TensorType& type, const ShardCoordinates& coordinates);
 // The box of the logical tensor that a shard with these coordinates holds.
 Box ShardBox(const TensorType& type, const std::vector<int64_t>& dim_coordinates);
 
+// The dim coordinates of the shards whose boxes share something with `box`, in row-major order.
+// REQUIRES: box is not empty and inside of the tensor.
+std::vector<std::vector<int64_t>> OverlappingPieces(const TensorType& type, const Box& box);
+
 }  // namespace isomer
 
 #endif  // ISOMER_PCG_SCHEDULE_BOX_H_

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
@@ -20,11 +22,13 @@ class ForwardLowering {
   absl::Status Run();
 
  private:
-  // A shard that a device must have: any copy will do.
+  // A box of a tensor that a device must have: that of the shard at `dims`, any copy of which will
+  // do, or of it with a halo, or beside it.
   struct Need {
     int32_t device;
     std::vector<int64_t> dims;
     int64_t partial;
+    Box box;
   };
 
   void CountUses();
@@ -46,6 +50,9 @@ class ForwardLowering {
                                 int64_t first_partial, int64_t reduced) const;
   absl::Status LowerCompute(NodeId id);
   std::vector<BufferId> Arrive(TensorRef tensor, const std::vector<Need>& needs, NodeId user);
+  // Buffers for the needs that no single shard fulfils, filled from the shards that overlap them.
+  void ArriveWithHalos(TensorRef tensor, const std::vector<Need>& needs,
+                       std::vector<BufferId>* arrived, std::vector<Transfer>* transfers);
 
   BufferId AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device);
 
@@ -56,6 +63,8 @@ class ForwardLowering {
   std::vector<bool> on_host_;      // by node: a leaf, or an operator that the host runs
   std::vector<bool> fused_;        // by node: a parallel operator inside of a chain
   std::map<std::pair<BufferId, int32_t>, BufferId> received_;  // (owner's buffer, device)
+  // (a shard that is part of it, device, box)
+  std::map<std::tuple<BufferId, int32_t, std::string>, BufferId> received_boxes_;
 };
 
 void ForwardLowering::CountUses() {
@@ -175,25 +184,15 @@ std::vector<BufferId> ForwardLowering::Sources(TensorRef from, const TensorType&
   const std::vector<BufferId>& shards = builder_.schedule().shards.at(from);
   const ShardCoordinates at = CoordinatesOfShard(to, shard);
   const Box box = ShardBox(to, at.dims);
-  // The pieces of `from` that overlap the box, as coordinates: an odometer over their ranges.
-  std::vector<int64_t> first, last;
-  for (int i = 0; i < type.rank(); ++i) {
-    const int64_t piece = type.dims[i].size / type.dims[i].degree;
-    first.push_back(box.origin[i] / piece);
-    last.push_back((box.origin[i] + box.shape[i] - 1) / piece);
-  }
+  const std::vector<std::vector<int64_t>> pieces = OverlappingPieces(type, box);
   auto sources_from_copy = [&](int64_t copy) {
     std::vector<BufferId> sources;
-    std::vector<int64_t> dims = first;
-    while (true) {
+    for (const std::vector<int64_t>& dims : pieces) {
       for (int64_t p = first_partial; p < first_partial + reduced; ++p) {
         sources.push_back(shards[ShardAt(type, {dims, copy, p})]);
       }
-      int i = type.rank() - 1;
-      while (i >= 0 && dims[i] == last[i]) dims[i] = first[i], --i;
-      if (i < 0) return sources;
-      ++dims[i];
     }
+    return sources;
   };
   // Of the equal copies, the one with most pieces on this device; else the one that Replicate's
   // numbering assigns.
@@ -262,8 +261,10 @@ std::vector<BufferId> ForwardLowering::Arrive(TensorRef tensor, const std::vecto
     }
     return copies;
   };
+  auto is_shard = [&](const Need& need) { return need.box == ShardBox(type, need.dims); };
   // Own devices first, so that the copies nobody has are left for the others.
   for (size_t i = 0; i < needs.size(); ++i) {
+    if (!is_shard(needs[i])) continue;
     for (BufferId copy : copies_of(needs[i])) {
       const auto received = received_.find({copy, needs[i].device});
       if (builder_.buffer(copy).device == needs[i].device) {
@@ -276,7 +277,7 @@ std::vector<BufferId> ForwardLowering::Arrive(TensorRef tensor, const std::vecto
   }
   std::vector<Transfer> transfers;
   for (size_t i = 0; i < needs.size(); ++i) {
-    if (arrived[i] != kNoBuffer) continue;
+    if (arrived[i] != kNoBuffer || !is_shard(needs[i])) continue;
     const std::vector<BufferId> copies = copies_of(needs[i]);
     const BufferId from =
         *std::min_element(copies.begin(), copies.end(),
@@ -287,8 +288,43 @@ std::vector<BufferId> ForwardLowering::Arrive(TensorRef tensor, const std::vecto
     received_[{from, needs[i].device}] = arrived[i];
     transfers.push_back({from, arrived[i]});
   }
+  ArriveWithHalos(tensor, needs, &arrived, &transfers);
   builder_.AddTransfers(transfers, Phase::kForward, user);
   return arrived;
+}
+
+// Of every shard that overlaps a box, the copy on the receiving device is the source, or else the
+// one that is read least. Shards of one partial are disjoint, so that the sum of the parts that
+// arrive, which is what a transfer writes, is the box.
+void ForwardLowering::ArriveWithHalos(TensorRef tensor, const std::vector<Need>& needs,
+                                      std::vector<BufferId>* arrived,
+                                      std::vector<Transfer>* transfers) {
+  const TensorType& type = graph_.type(tensor);
+  const std::vector<BufferId>& shards = builder_.schedule().shards.at(tensor);
+  std::map<BufferId, int> readers;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    const Need& need = needs[i];
+    if ((*arrived)[i] != kNoBuffer) continue;
+    const int64_t own = ShardAt(type, {need.dims, 0, need.partial});
+    auto [received, added] =
+        received_boxes_.try_emplace({shards[own], need.device, need.box.ToString()}, kNoBuffer);
+    if (added) {
+      received->second = AddShard(BufferRole::kReceived, tensor, own, need.device);
+      builder_.schedule().buffers[received->second].box = need.box;
+      for (const std::vector<int64_t>& dims : OverlappingPieces(type, need.box)) {
+        BufferId from = kNoBuffer;
+        for (int64_t c = 0; c < type.copies; ++c) {
+          const BufferId copy = shards[ShardAt(type, {dims, c, need.partial})];
+          const bool here = builder_.buffer(copy).device == need.device;
+          if (from == kNoBuffer || here || readers[copy] < readers[from]) from = copy;
+          if (here) break;
+        }
+        ++readers[from];
+        transfers->push_back({from, received->second});
+      }
+    }
+    (*arrived)[i] = received->second;
+  }
 }
 
 absl::Status ForwardLowering::LowerCompute(NodeId id) {
@@ -311,7 +347,8 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
       const Sharding::Task task = sharding.TaskOfOutputShard(at.dims, at.partial);
       needs.push_back({static_cast<int32_t>(devices[s]),
                        sharding.OperandCoordinates(task, static_cast<int>(o)),
-                       sharding.OperandPartial(task, static_cast<int>(o))});
+                       sharding.OperandPartial(task, static_cast<int>(o)),
+                       sharding.OperandBox(task, static_cast<int>(o))});
     }
     const std::vector<BufferId> arrived = Arrive(node.inputs[o], needs, id);
     for (size_t s = 0; s < devices.size(); ++s) reads[s].push_back(arrived[s]);
