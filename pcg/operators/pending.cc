@@ -9,15 +9,6 @@ absl::StatusOr<Declaration> DeclareWhere(const Operator&, absl::Span<const Shape
 absl::StatusOr<Declaration> DeclareDropout(const Operator&, absl::Span<const Shape>) {
   return absl::UnimplementedError("pending");
 }
-absl::StatusOr<Declaration> DeclareRmsNorm(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
-absl::StatusOr<Declaration> DeclareGroupNorm(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
-absl::StatusOr<Declaration> DeclareBatchNormTraining(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
 absl::StatusOr<Declaration> DeclareArgMax(const Operator&, absl::Span<const Shape>) {
   return absl::UnimplementedError("pending");
 }
@@ -52,12 +43,6 @@ absl::StatusOr<Declaration> DeclareScatterElements(const Operator&, absl::Span<c
   return absl::UnimplementedError("pending");
 }
 absl::StatusOr<Declaration> DeclareOneHot(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
-absl::StatusOr<Declaration> DeclareAttention(const Operator&, absl::Span<const Shape>) {
-  return absl::UnimplementedError("pending");
-}
-absl::StatusOr<Declaration> DeclareRotary(const Operator&, absl::Span<const Shape>) {
   return absl::UnimplementedError("pending");
 }
 absl::StatusOr<Declaration> DeclareLstmCell(const Operator&, absl::Span<const Shape>) {

@@ -1,0 +1,136 @@
+// Attention and the rotation of its queries and keys.
+#include "absl/strings/str_cat.h"
+#include "pcg/operators/operators.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Below every score: the maximum over the keys that a query sees is not taken by one it does not.
+constexpr double kUnseen = -1e30;
+
+// Query heads per key head, so that query head g*u + i uses key head g.
+absl::StatusOr<int64_t> QueryHeadsPerKeyHead(const Operator& op, const Extent& heads,
+                                             const Extent& key_heads) {
+  if (heads == key_heads) return 1;
+  if (!heads.known() || !key_heads.known()) {
+    return absl::UnimplementedError("attention: needs concrete numbers of heads");
+  }
+  if (heads.value() % key_heads.value() != 0) return Mismatch(op, "h", 0, heads, 1, key_heads);
+  return heads.value() / key_heads.value();
+}
+
+absl::Status CheckOperands(const Operator& op, absl::Span<const Shape> shapes) {
+  const Shape &q = shapes[0], &k = shapes[1], &v = shapes[2];
+  for (int o : {0, 1, 2}) ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, o, 4));
+  if (q[0] != k[0]) return Mismatch(op, "b", 0, q[0], 1, k[0]);
+  if (q[3] != k[3]) return Mismatch(op, "e", 0, q[3], 1, k[3]);
+  const char* const shared[] = {"b", "h", "t"};
+  for (int i : {0, 1, 2}) {
+    if (k[i] != v[i]) return Mismatch(op, shared[i], 1, k[i], 2, v[i]);
+  }
+  if (shapes.size() == 4 && shapes[3].size() > 4) return ExpectRank(op, shapes, 3, 4);
+  return absl::OkStatus();
+}
+
+// The mask, broadcast to [b,h,s,t] as in NumPy.
+absl::StatusOr<Expr> LoadMask(const Operator& op, absl::Span<const Shape> shapes,
+                              const std::vector<Index>& dims, DeclarationBuilder* d) {
+  const Shape scores = {shapes[0][0], shapes[0][1], shapes[0][2], shapes[1][2]}, &mask = shapes[3];
+  const char* const names[] = {"b", "h", "s", "t"};
+  std::vector<Index> index;
+  for (size_t i = scores.size() - mask.size(); i < scores.size(); ++i) {
+    const Extent& size = mask[i - (scores.size() - mask.size())];
+    if (size != scores[i] && size != Extent(1)) {
+      return Mismatch(op, names[i], i == 3 ? 1 : 0, scores[i], 3, size);
+    }
+    index.push_back(size == scores[i] ? dims[i] : Index());
+  }
+  return d->In(3, index);
+}
+
+}  // namespace
+
+// Z[b,g,u,s,t] = scale * sum_e Q[b,(g,u),s,e] * K[b,g,t,e] + mask[b,(g,u),s,t]
+// M[b,g,u,s]   = max_t Z;  P[b,g,u,s,t] = exp(Z - M);  S[b,g,u,s] = sum_t P
+// Y[b,(g,u),s,f] = sum_t P * V[b,g,t,f] / S
+//
+// The query heads of a key head g are u. If causal, query s sees the keys t <= s + T - S: only
+// these take part in M, and P of the others is 0. Queries are independent, so s is parallel.
+absl::StatusOr<Declaration> DeclareAttention(const Operator& op, absl::Span<const Shape> shapes) {
+  ISOMER_RETURN_IF_ERROR(CheckOperands(op, shapes));
+  const Shape &q = shapes[0], &k = shapes[1], &v = shapes[2];
+  ISOMER_ASSIGN_OR_RETURN(const int64_t queries, QueryHeadsPerKeyHead(op, q[1], k[1]));
+  const bool causal = op.Int("causal") != 0;
+  double first_sees = 0;
+  if (causal && q[2] != k[2]) {
+    if (!q[2].known() || !k[2].known()) {
+      return absl::UnimplementedError("attention: causal needs concrete sizes of s and t");
+    }
+    first_sees = static_cast<double>(k[2].value() - q[2].value());
+    if (first_sees < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("attention: causal, but ", q[2].value(),
+                                                     " queries to ", k[2].value(),
+                                                     " keys: the first see none"));
+    }
+  }
+  DeclarationBuilder d(shapes);
+  const int b = d.Parallel("b", q[0]), g = d.Parallel("g", k[1]), s = d.Parallel("s", q[2]),
+            f = d.Parallel("f", v[3]), t = d.Whole("t", k[2]), e = d.Whole("e", q[3]);
+  std::vector<int> query = {b, g, s};
+  Index head = g;
+  if (queries > 1) {
+    const int u = d.Whole("u", queries);
+    head = Index(g) * queries + Index(u);
+    query = {b, g, u, s};
+  }
+  std::vector<int> point = query;
+  point.push_back(t);
+  const Expr dot =
+      d.Let("D", point, Reduction::kSum, {e}, d.In(0, {b, head, s, e}) * d.In(1, {b, g, t, e}));
+  Expr score = dot * op.Number("scale");
+  if (shapes.size() == 4) {
+    ISOMER_ASSIGN_OR_RETURN(const Expr mask, LoadMask(op, shapes, {b, head, s, t}, &d));
+    score = score + mask;
+  }
+  const Expr unseen = Coordinate(s) + first_sees < Coordinate(t);
+  auto seen = [&](const Expr& value, double otherwise) {
+    return causal ? Where(unseen, otherwise, value) : value;
+  };
+  const Expr max = d.Let("M", query, Reduction::kMax, {t}, seen(score, kUnseen));
+  const Expr power =
+      d.Let("P", point, Reduction::kNone, {}, seen(Apply(ScalarOp::kExp, score - max), 0));
+  const Expr sum = d.Let("S", query, Reduction::kSum, {t}, power);
+  d.OutputSum({b, head, s, f}, {t}, power * d.In(2, {b, g, t, f}) / sum);
+  return d.Build();
+}
+
+// With X = (X0, X1), the halves of the last dim, or its even and odd elements if interleaved:
+// Y_p[..,s,i] = X_p[..,s,i] * cos[s,i] + (2p - 1) * X_{1-p}[..,s,i] * sin[s,i]
+absl::StatusOr<Declaration> DeclareRotary(const Operator& op, absl::Span<const Shape> shapes) {
+  const Shape& x = shapes[0];
+  if (x.size() < 2) return ExpectRank(op, shapes, 0, 2);
+  const Extent &length = x[x.size() - 2], &features = x.back();
+  for (int o : {1, 2}) {
+    ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, o, 2));
+    if (shapes[o][0] != length) return Mismatch(op, "s", 0, length, o, shapes[o][0]);
+    if (shapes[o][1] * 2 != features) {
+      return Mismatch(op, "e (twice that of cos and sin)", 0, features, o, shapes[o][1] * 2);
+    }
+  }
+  if (!features.known()) return absl::UnimplementedError("rotary: needs a concrete size of e");
+  DeclarationBuilder d(shapes);
+  const std::vector<int> rest =
+      d.Dims("i", DimKind::kParallel, absl::MakeConstSpan(x).first(x.size() - 1));
+  const int p = d.Whole("p", 2), i = d.Whole("e", shapes[1][1]), s = rest.back();
+  const bool interleaved = op.Int("interleaved") != 0;
+  const int64_t p_stride = interleaved ? 1 : features.value() / 2, i_stride = interleaved ? 2 : 1;
+  std::vector<Index> own(rest.begin(), rest.end()), other = own;
+  own.push_back(Index(p) * p_stride + Index(i) * i_stride);
+  other.push_back(Shifted(Index(p) * -p_stride + Index(i) * i_stride, Extent(p_stride)));
+  const Expr sign = Coordinate(p) * 2.0 - 1.0;
+  d.Output(own, d.In(0, own) * d.In(1, {s, i}) + sign * d.In(0, other) * d.In(2, {s, i}));
+  return d.Build();
+}
+
+}  // namespace isomer
