@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/operators/operators.h"
+#include "pcg/support/status_macros.h"
 
 namespace isomer {
 
@@ -19,7 +20,7 @@ Expr BinaryBody(const Operator& op, const Expr& a, const Expr& b) {
     case OpKind::kMaximum:
       return Max(a, b);
     case OpKind::kMinimum:
-      return Where(b < a, b, a);
+      return Max(a * -1.0, b * -1.0) * -1.0;
     case OpKind::kPow:
       return Apply(ScalarOp::kPow, a, b);
     case OpKind::kEqual:
@@ -33,32 +34,59 @@ Expr BinaryBody(const Operator& op, const Expr& a, const Expr& b) {
   }
 }
 
+// The iteration dims of a call whose operands are broadcast as in NumPy, and how each operand is
+// indexed by them: dims align from the right, and a dim that an operand lacks or has with size 1
+// does not index it.
+struct Broadcast {
+  std::vector<std::vector<Index>> in;
+  std::vector<Index> out;
+};
+
+absl::StatusOr<Broadcast> BroadcastDims(const Operator& op, absl::Span<const Shape> shapes,
+                                        DeclarationBuilder* d) {
+  size_t rank = 0;
+  for (const Shape& shape : shapes) rank = std::max(rank, shape.size());
+  Broadcast broadcast;
+  broadcast.in.resize(shapes.size());
+  for (size_t i = 0; i < rank; ++i) {
+    const std::string name = absl::StrCat("i", i);
+    // The size of operand o there; what it lacks has size 1.
+    auto size = [&](size_t o) {
+      const size_t missing = rank - shapes[o].size();
+      return i < missing ? Extent(1) : shapes[o][i - missing];
+    };
+    size_t widest = 0;
+    while (widest + 1 < shapes.size() && size(widest) == Extent(1)) ++widest;
+    const Extent full = size(widest);
+    const int dim = d->Parallel(name, full);
+    for (size_t o = 0; o < shapes.size(); ++o) {
+      if (size(o) != full && size(o) != Extent(1)) {
+        return Mismatch(op, name, static_cast<int>(widest), full, static_cast<int>(o), size(o));
+      }
+      if (i + shapes[o].size() >= rank) {
+        broadcast.in[o].push_back(size(o) == full ? Index(dim) : Index());
+      }
+    }
+    broadcast.out.push_back(dim);
+  }
+  return broadcast;
+}
+
 }  // namespace
 
-// Y[i..] = A[i..] op B[i..], with NumPy broadcasting: dims align from the right, and a dim that an
-// operand lacks or has with size 1 does not index it.
+// Y[i..] = A[i..] op B[i..]
 absl::StatusOr<Declaration> DeclareBinary(const Operator& op, absl::Span<const Shape> shapes) {
-  const int rank = static_cast<int>(std::max(shapes[0].size(), shapes[1].size()));
   DeclarationBuilder d(shapes);
-  std::vector<Index> index[2], out;
-  for (int i = 0; i < rank; ++i) {
-    Extent size[2];
-    int at[2];
-    for (int o : {0, 1}) {
-      at[o] = i - rank + static_cast<int>(shapes[o].size());
-      size[o] = at[o] < 0 ? Extent(1) : shapes[o][at[o]];
-    }
-    if (size[0] != size[1] && size[0] != Extent(1) && size[1] != Extent(1)) {
-      return Mismatch(op, absl::StrCat("i", i), 0, size[0], 1, size[1]);
-    }
-    const Extent full = size[0] == Extent(1) ? size[1] : size[0];
-    const int dim = d.Parallel(absl::StrCat("i", i), full);
-    for (int o : {0, 1}) {
-      if (at[o] >= 0) index[o].push_back(size[o] == full ? Index(dim) : Index());
-    }
-    out.push_back(dim);
-  }
-  d.Output(out, BinaryBody(op, d.In(0, index[0]), d.In(1, index[1])));
+  ISOMER_ASSIGN_OR_RETURN(const Broadcast index, BroadcastDims(op, shapes, &d));
+  d.Output(index.out, BinaryBody(op, d.In(0, index.in[0]), d.In(1, index.in[1])));
+  return d.Build();
+}
+
+// Y[i..] = C[i..] ? A[i..] : B[i..]
+absl::StatusOr<Declaration> DeclareWhere(const Operator& op, absl::Span<const Shape> shapes) {
+  DeclarationBuilder d(shapes);
+  ISOMER_ASSIGN_OR_RETURN(const Broadcast index, BroadcastDims(op, shapes, &d));
+  d.Output(index.out, Where(d.In(0, index.in[0]), d.In(1, index.in[1]), d.In(2, index.in[2])));
   return d.Build();
 }
 

@@ -215,18 +215,4 @@ absl::StatusOr<Declaration> DeclareSplit(const Operator& op, absl::Span<const Sh
   return d.Build();
 }
 
-// Y[i..,h] = sum_v [v == I[i..]] W[v,h]: operand 0 is the table W, operand 1 the indices I.
-absl::StatusOr<Declaration> DeclareEmbedding(const Operator& op, absl::Span<const Shape> shapes) {
-  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 2));
-  DeclarationBuilder d(shapes);
-  const std::vector<int> i = d.Dims("i", DimKind::kParallel, shapes[1]);
-  const int v = d.Sum("v", shapes[0][0]), h = d.Parallel("h", shapes[0][1]);
-  const std::vector<Index> index(i.begin(), i.end());
-  std::vector<Index> out = index;
-  out.push_back(h);
-  d.OutputSum(out, {v}, d.In(0, {v, h}));
-  d.Select(v, 1, index);
-  return d.Build();
-}
-
 }  // namespace isomer

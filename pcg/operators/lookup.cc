@@ -1,0 +1,212 @@
+// Look-ups: one operand holds indices into a dim of another.
+#include "absl/strings/str_cat.h"
+#include "pcg/operators/operators.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+// Y[i..,h] = sum_v [v == I[i..]] W[v,h]: operand 0 is the table W, operand 1 the indices I.
+absl::StatusOr<Declaration> DeclareEmbedding(const Operator& op, absl::Span<const Shape> shapes) {
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 2));
+  DeclarationBuilder d(shapes);
+  const std::vector<int> i = d.Dims("i", DimKind::kParallel, shapes[1]);
+  const int v = d.Sum("v", shapes[0][0]), h = d.Parallel("h", shapes[0][1]);
+  const std::vector<Index> index(i.begin(), i.end());
+  std::vector<Index> out = index;
+  out.push_back(h);
+  d.OutputSum(out, {v}, d.In(0, {v, h}));
+  d.Select(v, 1, index);
+  return d.Build();
+}
+
+// Y[b,h] = sum_{l,v} [v == I[b,l]] W[v,h], divided by the number of l if mean is 1.
+absl::StatusOr<Declaration> DeclareEmbeddingBag(const Operator& op,
+                                                absl::Span<const Shape> shapes) {
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 2));
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 2));
+  const Extent& bag = shapes[1][1];
+  DeclarationBuilder d(shapes);
+  const int b = d.Parallel("b", shapes[1][0]), h = d.Parallel("h", shapes[0][1]);
+  const int l = d.Sum("l", bag), v = d.Sum("v", shapes[0][0]);
+  Expr row = d.In(0, {v, h});
+  if (op.Int("mean") == 1) {
+    if (!bag.known()) return absl::UnimplementedError("embedding_bag: needs concrete sizes");
+    row = row / static_cast<double>(bag.value());
+  }
+  d.OutputSum({b, h}, {l, v}, row);
+  d.Select(v, 1, {b, l});
+  return d.Build();
+}
+
+// Y[i..,j..,k..] = sum_v [v == I[j..]] X[i..,v,k..], where v is at `axis`.
+absl::StatusOr<Declaration> DeclareGather(const Operator& op, absl::Span<const Shape> shapes) {
+  const Shape& x = shapes[0];
+  ISOMER_ASSIGN_OR_RETURN(const int axis,
+                          NormalizeAxis(op.Int("axis"), static_cast<int>(x.size())));
+  DeclarationBuilder d(shapes);
+  const std::vector<int> j = d.Dims("j", DimKind::kParallel, shapes[1]);
+  const std::vector<Index> index(j.begin(), j.end());
+  const int v = d.Sum("v", x[axis]);
+  std::vector<Index> in, out;
+  for (int i = 0; i < static_cast<int>(x.size()); ++i) {
+    if (i == axis) {
+      in.push_back(v);
+      out.insert(out.end(), index.begin(), index.end());
+    } else {
+      in.push_back(d.Parallel(absl::StrCat("i", i), x[i]));
+      out.push_back(in.back());
+    }
+  }
+  d.OutputSum(out, {v}, d.In(0, in));
+  d.Select(v, 1, index);
+  return d.Build();
+}
+
+namespace {
+
+// An error unless the indices (operand 1) have the rank of operand 0 and, but for `axis`, no larger
+// sizes. Sizes that are symbols must be equal.
+absl::Status CheckElementIndices(const Operator& op, absl::Span<const Shape> shapes, int axis) {
+  const Shape &x = shapes[0], &indices = shapes[1];
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, static_cast<int>(x.size())));
+  for (int i = 0; i < static_cast<int>(x.size()); ++i) {
+    if (i == axis || indices[i] == x[i]) continue;
+    if (!x[i].known() || !indices[i].known() || indices[i].value() > x[i].value()) {
+      return Mismatch(op, absl::StrCat("i", i), 0, x[i], 1, indices[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Y[i..] = sum_v [v == I[i..]] X[i.., v at axis, ..]. Dims of which all indices are there are
+// parallel; of the others X is needed as a whole.
+absl::StatusOr<Declaration> DeclareGatherElements(const Operator& op,
+                                                  absl::Span<const Shape> shapes) {
+  const Shape& x = shapes[0];
+  ISOMER_ASSIGN_OR_RETURN(const int axis,
+                          NormalizeAxis(op.Int("axis"), static_cast<int>(x.size())));
+  ISOMER_RETURN_IF_ERROR(CheckElementIndices(op, shapes, axis));
+  DeclarationBuilder d(shapes);
+  std::vector<Index> in, out;
+  for (int i = 0; i < static_cast<int>(x.size()); ++i) {
+    const bool parallel = i == axis || shapes[1][i] == x[i];
+    out.push_back(
+        d.Dim(absl::StrCat("i", i), parallel ? DimKind::kParallel : DimKind::kWhole, shapes[1][i]));
+  }
+  const int v = d.Sum("v", x[axis]);
+  in = out;
+  in[axis] = v;
+  d.OutputSum(out, {v}, d.In(0, in));
+  d.Select(v, 1, out);
+  return d.Build();
+}
+
+namespace {
+
+// The updates of one element of the output of a ScatterElements: those u for which hit is 1.
+struct Updates {
+  int u;
+  Expr hit, value;
+};
+
+Expr Negated(const Expr& x) { return x * -1.0; }
+
+// The last one that hits it, or x. An update that a later one overwrites (same place, same index)
+// is not counted.
+Expr Overwritten(DeclarationBuilder* d, const std::vector<int>& out, const Expr& x,
+                 const Updates& updates, const std::vector<Index>& at, int axis,
+                 const Extent& count) {
+  // L[.., u, ..] = sum_t [I[.., u+1+t, ..] == I[.., u, ..]]
+  const int t = d->Whole("t", count);
+  std::vector<Index> later = at;
+  later[axis] = Shifted(at[axis] + Index(t), 1);
+  std::vector<int> dims = out;
+  dims[axis] = updates.u;
+  const Expr overwriters = d->Let(
+      "L", dims, Reduction::kSum, {t},
+      d->Inside(1, later) * Equal(d->In(1, later, Outside::kZero), d->In(1, at, Outside::kZero)));
+  const Expr hit = updates.hit * Equal(overwriters, 0.0);
+  const Expr hits = d->Let("H", out, Reduction::kSum, {updates.u}, hit);
+  const Expr written =
+      d->Let("S", out, Reduction::kSum, {updates.u}, Where(hit, updates.value, 0.0));
+  return Where(hits, written, x);
+}
+
+}  // namespace
+
+// Y[p..] = X[p..] combined with U[i..] for all i.. that are p.. but at `axis`, where I[i..] is p:
+//   reduction 0: replaced by the last of them;  1: added;  2: multiplied;  3: maximum;  4: minimum.
+// p at `axis` is parallel, and u, the same dim of the indices, whole.
+absl::StatusOr<Declaration> DeclareScatterElements(const Operator& op,
+                                                   absl::Span<const Shape> shapes) {
+  const Shape& x = shapes[0];
+  const int rank = static_cast<int>(x.size());
+  ISOMER_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), rank));
+  ISOMER_RETURN_IF_ERROR(CheckElementIndices(op, shapes, axis));
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 2, rank));
+  DeclarationBuilder d(shapes);
+  std::vector<int> out;
+  for (int i = 0; i < rank; ++i) {
+    if (shapes[2][i] != shapes[1][i]) {
+      return Mismatch(op, absl::StrCat("i", i), 1, shapes[1][i], 2, shapes[2][i]);
+    }
+    const bool parallel = i == axis || shapes[1][i] == x[i];
+    out.push_back(
+        d.Dim(absl::StrCat("p", i), parallel ? DimKind::kParallel : DimKind::kWhole, x[i]));
+  }
+  const int u = d.Whole("u", shapes[1][axis]);
+  const std::vector<Index> index(out.begin(), out.end());
+  std::vector<Index> at = index;
+  at[axis] = u;
+  const Expr old = d.In(0, index);
+  const Updates updates = {
+      u, d.Inside(1, at) * Equal(d.In(1, at, Outside::kZero), Coordinate(out[axis])),
+      d.In(2, at, Outside::kZero)};
+  auto combine = [&](Reduction reduction, const Expr& value, const Expr& neutral) {
+    return d.Let("S", out, reduction, {u}, Where(updates.hit, value, neutral));
+  };
+  switch (op.Int("reduction")) {
+    case 0:
+      d.Output(index, Overwritten(&d, out, old, updates, at, axis, shapes[1][axis]));
+      break;
+    case 1:
+      d.Output(index, old + combine(Reduction::kSum, updates.value, 0.0));
+      break;
+    case 2:
+      d.Output(index, old * combine(Reduction::kProduct, updates.value, 1.0));
+      break;
+    case 3:  // The old value is neutral: it takes part anyway.
+      d.Output(index, Max(combine(Reduction::kMax, updates.value, old), old));
+      break;
+    case 4:
+      d.Output(index, Negated(Max(combine(Reduction::kMax, Negated(updates.value), Negated(old)),
+                                  Negated(old))));
+      break;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("scatter_elements: reduction ",
+                                                     op.Int("reduction"), " is not one of 0 to 4"));
+  }
+  return d.Build();
+}
+
+// Y[i..,k,..] = [k == I[i..]], where k is at `axis` of the output.
+absl::StatusOr<Declaration> DeclareOneHot(const Operator& op, absl::Span<const Shape> shapes) {
+  const int rank = static_cast<int>(shapes[0].size());
+  ISOMER_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), rank + 1));
+  const int64_t depth = op.Int("depth");
+  if (depth < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("one_hot: depth ", depth, " is not positive"));
+  }
+  DeclarationBuilder d(shapes);
+  const std::vector<int> i = d.Dims("i", DimKind::kParallel, shapes[0]);
+  const int k = d.Parallel("k", depth);
+  const std::vector<Index> index(i.begin(), i.end());
+  std::vector<Index> out = index;
+  out.insert(out.begin() + axis, k);
+  d.Output(out, Equal(d.In(0, index), Coordinate(k)));
+  return d.Build();
+}
+
+}  // namespace isomer
