@@ -52,4 +52,26 @@ absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op,
   return d.Build();
 }
 
+// Operand 0 holds logits X[i..], operand 1 the probabilities T[i..] that are their targets:
+// Y = sum_i (log(1 + exp(X)) - X * T) / N, with the logarithm in a form that does not overflow
+absl::StatusOr<Declaration> DeclareBinaryCrossEntropy(const Operator& op,
+                                                      absl::Span<const Shape> shapes) {
+  const Shape& x = shapes[0];
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, static_cast<int>(x.size())));
+  double count = 1;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i] != shapes[1][i]) return Mismatch(op, absl::StrCat("i", i), 0, x[i], 1, shapes[1][i]);
+    if (!x[i].known()) {
+      return absl::UnimplementedError("binary_cross_entropy: needs concrete sizes");
+    }
+    count *= static_cast<double>(x[i].value());
+  }
+  DeclarationBuilder d(shapes);
+  const std::vector<int> i = d.Dims("i", DimKind::kSum, x);
+  const std::vector<Index> index(i.begin(), i.end());
+  const Expr logit = d.In(0, index);
+  d.OutputSum({}, i, (UnaryBody(OpKind::kSoftplus, logit) - logit * d.In(1, index)) / count);
+  return d.Build();
+}
+
 }  // namespace isomer

@@ -1,0 +1,84 @@
+// Which experts a token goes to.
+#include "absl/strings/str_cat.h"
+#include "pcg/operators/operators.h"
+#include "pcg/operators/window.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Below every gate.
+constexpr double kTaken = -1e30;
+
+// The intermediates of Top2Gating, by the order of their statements after two operands.
+enum Top2Tensor { kG1 = 2, kEarlier1, kE1, kG2, kEarlier2, kE2 };
+
+absl::Status CheckGates(const Operator& op, absl::Span<const Shape> shapes) {
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 3));
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 0));
+  ISOMER_RETURN_IF_ERROR(ExpectConcreteSizes(op, shapes));
+  if (shapes[0][2].value() < 2) {
+    return absl::InvalidArgumentError("top2_gating: dim e of operand 0 has fewer than 2 experts");
+  }
+  if (op.Int("capacity") >= 1 && op.Int("capacity") <= (int64_t{1} << 30)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("top2_gating: a capacity of ", op.Int("capacity")));
+}
+
+}  // namespace
+
+// GShard's algorithm 1. X[g,s,e] are the gates, operand 1 the seed:
+// G1[g,s] = max_e X;  E1[g,s] = the first e with X == G1
+// G2[g,s] = max_{e != E1} X;  E2[g,s] = the first e != E1 with X == G2
+// Positions count all earlier choices of an expert, whether they had room or not:
+// P1[g,s] = sum_t [t < s] [E1[g,t] == E1[g,s]]
+// P2[g,s] = sum_t [E1[g,t] == E2[g,s]] + [t < s] [E2[g,t] == E2[g,s]]
+// keep[g,s] = [random(seed + salt, g*S + s) < 2 * G2 / (G1 + G2)], or 1 if not random
+// Y[g,s,e,c] = ([e == E1] [c == P1] * G1 + [e == E2] [c == P2] * keep * G2) / (G1 + G2)
+// The auxiliary loss is the mean over e of first choices * mean gate, times the number of experts:
+// aux[g] = sum_e (sum_s [E1 == e] / S) * (sum_s X / S)
+absl::StatusOr<Declaration> DeclareTop2Gating(const Operator& op, absl::Span<const Shape> shapes) {
+  ISOMER_RETURN_IF_ERROR(CheckGates(op, shapes));
+  const Shape& x = shapes[0];
+  const double tokens = static_cast<double>(x[1].value());
+  DeclarationBuilder d(shapes);
+  const int g = d.Parallel("g", x[0]), s = d.Whole("s", x[1]), e = d.Whole("e", x[2]);
+  const int c = d.Whole("c", op.Int("capacity"));
+  const int t = d.Whole("t", x[1]), k = d.Whole("k", x[2]);  // Another token, another expert.
+  // The first e at which value(e) is `best`.
+  auto first = [&](const std::string& n, const Expr& best, auto value) {
+    const Expr earlier = d.Let("earlier" + n, {g, s, e}, Reduction::kSum, {k},
+                               (Coordinate(k) < Coordinate(e)) * Equal(value(k), best));
+    return d.Let("E" + n, {g, s}, Reduction::kSum, {e},
+                 Coordinate(e) * Equal(value(e), best) * Equal(earlier, 0.0));
+  };
+  auto gate = [&](int expert) { return d.In(0, {g, s, expert}); };
+  const Expr g1 = d.Let("G1", {g, s}, Reduction::kMax, {e}, gate(e));
+  const Expr e1 = first("1", g1, gate);
+  auto rest = [&](int expert) {
+    return Where(Equal(Coordinate(expert), e1), kTaken, gate(expert));
+  };
+  const Expr g2 = d.Let("G2", {g, s}, Reduction::kMax, {e}, rest(e));
+  const Expr e2 = first("2", g2, rest);
+  const Expr e1_of_t = d.In(kE1, {g, t}), e2_of_t = d.In(kE2, {g, t});
+  const Expr before = Coordinate(t) < Coordinate(s);
+  const Expr p1 = d.Let("P1", {g, s}, Reduction::kSum, {t}, before * Equal(e1_of_t, e1));
+  const Expr p2 =
+      d.Let("P2", {g, s}, Reduction::kSum, {t}, Equal(e1_of_t, e2) + before * Equal(e2_of_t, e2));
+  Expr second = g2 / (g1 + g2);
+  if (op.Int("random") != 0) {
+    const Expr random = Apply(ScalarOp::kRandom, d.In(1, {}) + static_cast<double>(op.Int("salt")),
+                              Coordinate(g) * tokens + Coordinate(s));
+    second = (random < second * 2.0) * second;
+  }
+  const Expr w1 = d.Let("W1", {g, s}, Reduction::kNone, {}, g1 / (g1 + g2));
+  const Expr w2 = d.Let("W2", {g, s}, Reduction::kNone, {}, second);
+  const Expr to1 = Equal(Coordinate(e), e1), to2 = Equal(Coordinate(e), e2);
+  d.Output({g, s, e, c}, to1 * Equal(Coordinate(c), p1) * w1 + to2 * Equal(Coordinate(c), p2) * w2);
+  const Expr chosen = d.Let("chosen", {g, e}, Reduction::kSum, {s}, to1);
+  const Expr total = d.Let("total", {g, e}, Reduction::kSum, {s}, gate(e));
+  d.OutputSum({g}, {e}, (chosen / tokens) * (total / tokens));
+  return d.Build();
+}
+
+}  // namespace isomer
