@@ -8,6 +8,8 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format clang-tidy
 )
+# Installed where the distribution has them; scripts/fuzz.sh does without.
+optional=(clang-16 libclang-rt-16-dev)
 
 is_installed() {
   [[ $(dpkg-query -W -f='${Status}' "$1" 2>/dev/null) == *" installed" ]]
@@ -22,7 +24,11 @@ else
   echo "error: not a Debian system; install the equivalents of: ${packages[*]}" >&2
   exit 1
 fi
-if ((${#missing[@]} == 0)); then
+missing_optional=()
+for package in "${optional[@]}"; do
+  is_installed "$package" || missing_optional+=("$package")
+done
+if ((${#missing[@]} + ${#missing_optional[@]} == 0)); then
   echo "dependencies: all installed"
   exit 0
 fi
@@ -36,7 +42,7 @@ if ((EUID != 0)); then
   as_root=(sudo)
 fi
 
-echo "dependencies: installing ${missing[*]}"
+echo "dependencies: installing ${missing[*]} ${missing_optional[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt_get() {
@@ -48,5 +54,14 @@ apt_get() {
   }
 }
 apt_get update
-apt_get install --no-install-recommends "${missing[@]}"
+for package in "${missing_optional[@]}"; do
+  if [[ -n $(apt-cache madison "$package" 2>/dev/null) ]]; then
+    missing+=("$package")
+  else
+    echo "dependencies: this distribution has no $package; fuzzing will be skipped"
+  fi
+done
+if ((${#missing[@]} > 0)); then
+  apt_get install --no-install-recommends "${missing[@]}"
+fi
 echo "dependencies: done"

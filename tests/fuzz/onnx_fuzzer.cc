@@ -1,0 +1,14 @@
+// Any bytes, read as an ONNX file: a model or one line that says why not.
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "models/onnx_import.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view contents(reinterpret_cast<const char*>(data), size);
+  for (int64_t batch_size : {0, 4}) {
+    (void)isomer::ParseOnnx(contents, "fuzz.onnx", {.batch_size = batch_size});
+  }
+  return 0;
+}
