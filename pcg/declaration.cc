@@ -324,7 +324,14 @@ bool Declaration::IsPartitionable(int dim) const {
 }
 
 bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
-  enum class Label { kFree, kLinear, kOther };
+  // Zero is free of the operands, and linear in them.
+  enum class Label { kZero, kFree, kLinear, kOther };
+  auto is_free = [](Label label) { return label == Label::kZero || label == Label::kFree; };
+  // The label of a sum, or of a choice.
+  auto either = [](Label a, Label b) {
+    if (a == Label::kZero || b == Label::kZero) return a == Label::kZero ? b : a;
+    return a == b ? a : Label::kOther;
+  };
   std::vector<Label> labels;  // of operands, then of statements
   for (bool in : subset) labels.push_back(in ? Label::kLinear : Label::kFree);
   for (const Statement& s : statements) {
@@ -340,28 +347,30 @@ bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
           stack.push_back(labels[accesses[instruction.access].tensor]);
           break;
         case ScalarOp::kInside:
-        case ScalarOp::kConstant:
           stack.push_back(Label::kFree);
+          break;
+        case ScalarOp::kConstant:
+          stack.push_back(instruction.constant == 0 ? Label::kZero : Label::kFree);
           break;
         case ScalarOp::kAdd:
         case ScalarOp::kSub: {
           const Label b = pop(), a = pop();
-          stack.push_back(a == b ? a : Label::kOther);
+          stack.push_back(either(a, b));
           break;
         }
         case ScalarOp::kMul: {
           const Label b = pop(), a = pop();
-          stack.push_back(a == Label::kFree ? b : b == Label::kFree ? a : Label::kOther);
+          stack.push_back(is_free(a) ? b : is_free(b) ? a : Label::kOther);
           break;
         }
         case ScalarOp::kDiv: {
           const Label b = pop(), a = pop();
-          stack.push_back(b == Label::kFree ? a : Label::kOther);
+          stack.push_back(is_free(b) ? a : Label::kOther);
           break;
         }
         case ScalarOp::kWhere: {
           const Label no = pop(), yes = pop(), condition = pop();
-          stack.push_back(condition == Label::kFree && yes == no ? yes : Label::kOther);
+          stack.push_back(is_free(condition) ? either(yes, no) : Label::kOther);
           break;
         }
         case ScalarOp::kIndex:
@@ -370,7 +379,7 @@ bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
         default: {
           Label label = Label::kFree;
           for (int i = Arity(instruction.op); i > 0; --i) {
-            if (pop() != Label::kFree) label = Label::kOther;
+            if (!is_free(pop())) label = Label::kOther;
           }
           stack.push_back(label);
         }
@@ -378,9 +387,9 @@ bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
     }
     Label label = stack.back();
     const bool sums = s.reduction == Reduction::kNone || s.reduction == Reduction::kSum;
-    if (!sums && label != Label::kFree) label = Label::kOther;
-    if (s.select >= 0 && labels[accesses[s.select].tensor] != Label::kFree) label = Label::kOther;
-    if (s.output >= 0 && label != Label::kLinear) return false;
+    if (!sums && !is_free(label)) label = Label::kOther;
+    if (s.select >= 0 && !is_free(labels[accesses[s.select].tensor])) label = Label::kOther;
+    if (s.output >= 0 && label != Label::kLinear && label != Label::kZero) return false;
     labels.push_back(label);
   }
   return true;
