@@ -1,5 +1,6 @@
 // Rules under an assignment of their variables.
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
@@ -166,7 +167,12 @@ std::vector<SplittableDim> SplittableDims(const Operator& op,
   for (int o = 0; o < num_operands; ++o) {
     const int rank = operands[o].rank();
     for (int i = 0; i < rank; ++i) {
-      note(d.LeadOfOperandDim(o, i), i - rank, &SplittableDim::operand_axes, o);
+      const int lead = d.LeadOfOperandDim(o, i);
+      note(lead, i - rank, &SplittableDim::operand_axes, o);
+      // Pieces of a spatial dim go with pieces of another size.
+      if (lead >= 0 && d.dims[lead].kind == DimKind::kSpatial) {
+        result[lead].size = std::gcd(result[lead].size, operands[o].dims[i].size);
+      }
     }
   }
   for (int t = 0; t < num_outputs; ++t) {

@@ -114,7 +114,8 @@ struct Condition {
     // The call of source node `node` has a partitionable iteration dim v that leads exactly the
     // axes named here (LeadOfOperandDim(o, operand_axes[o]) == v, LeadOfOutputDim likewise; an
     // operand or output without an entry has no dim led by v), and left * (degree of v) divides
-    // the size of v. No output axes: v is a sum dim. This states the premise of partitioning one
+    // the size of v and of the operand dims it leads (which differ where v is spatial and leads
+    // with a halo). No output axes: v is a sum dim. This states the premise of partitioning one
     // iteration dim for operators whose axes depend on attributes (Reshape, Conv2d, ...); it is
     // evaluated from the Declaration.
     kSplitsDim,
@@ -183,8 +184,8 @@ bool Admits(const Rule& rule, const Binding& binding);
 // An iteration dim of a call that can be partitioned (further), and what it leads: per operand and
 // per output the axis, counted from the end, that its pieces are pieces of.
 struct SplittableDim {
-  int dim = -1;  // in the Declaration
-  int64_t size = 1;
+  int dim = -1;        // in the Declaration
+  int64_t size = 1;    // what degrees must divide: of the dim, and of a spatial dim's operand dims
   int64_t degree = 1;  // so far
   std::vector<std::optional<int64_t>> operand_axes, output_axes;
   friend bool operator==(const SplittableDim&, const SplittableDim&) = default;

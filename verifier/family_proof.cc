@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "verifier/piece_check.h"
 #include "verifier/sample_calls.h"
 
 namespace isomer {
@@ -218,10 +219,15 @@ bool BindCall(const Rule& rule, const PatternNode& node, const RepresentativeCal
   return static_cast<int>(call.operands.size()) == rule.num_inputs;
 }
 
+struct Trials {
+  int admitted = 0;  // bindings
+  std::optional<Counterexample> found;
+  absl::Status pieces;  // the first task whose part is not that of the whole
+};
+
 // Tries the rule at every representative call, with every choice of axes and a degree of 2.
-// Returns how many bindings were admitted.
-int TryCalls(const Rule& rule, const PatternNode& node, std::optional<Counterexample>* found) {
-  int admitted = 0;
+Trials TryCalls(const Rule& rule, const PatternNode& node) {
+  Trials trials;
   for (const RepresentativeCall& call : RepresentativeCalls(node.kind)) {
     Binding binding;
     if (!BindCall(rule, node, call, &binding)) continue;
@@ -236,8 +242,9 @@ int TryCalls(const Rule& rule, const PatternNode& node, std::optional<Counterexa
       if (i == axes.size()) {
         const auto tried = TryBinding(rule, binding, 1);
         if (!tried.ok()) return;
-        ++admitted;
-        if (*tried && !*found) *found = **tried;
+        ++trials.admitted;
+        if (*tried && !trials.found) trials.found = **tried;
+        if (!*tried && trials.pieces.ok()) trials.pieces = CheckPieces(rule.target, binding, 1);
         return;
       }
       for (int64_t axis = -4; axis < 0; ++axis) {
@@ -247,7 +254,7 @@ int TryCalls(const Rule& rule, const PatternNode& node, std::optional<Counterexa
     };
     each(0);
   }
-  return admitted;
+  return trials;
 }
 
 }  // namespace
@@ -256,11 +263,10 @@ FamilyProof ProveFamily(const Rule& rule) {
   FamilyProof proof;
   if (rule.source.nodes.empty()) return proof;
   const PatternNode& node = rule.source.nodes[0];
-  std::optional<Counterexample> found;
-  const int admitted = TryCalls(rule, node, &found);
-  if (found) {
+  Trials trials = TryCalls(rule, node);
+  if (trials.found) {
     proof.verdict = SmtVerdict::kInvalid;
-    proof.counterexample = std::move(found);
+    proof.counterexample = std::move(trials.found);
     return proof;
   }
   const std::optional<Family> family = TakeApart(rule);
@@ -270,8 +276,12 @@ FamilyProof ProveFamily(const Rule& rule) {
     return proof;
   }
   if (!FamilyTypes(rule, *family).Proved(&proof.why)) return proof;
-  if (admitted == 0) {
+  if (trials.admitted == 0) {
     proof.why = "no representative call is of this family";
+    return proof;
+  }
+  if (!trials.pieces.ok()) {
+    proof.why = std::string(trials.pieces.message());
     return proof;
   }
   // Both sides are the same call, up to identities on meanings.

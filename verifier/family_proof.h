@@ -4,9 +4,9 @@
 // Their condition kSplitsDim names the axes that the dim leads. Types are proved once for all
 // declarations: the degrees of all other dims, and which operands hold partials, are the same on
 // both sides, so that what a call requires differs in the degree of this dim alone. Values rest on
-// the lemma that pieces of a partitionable dim give pieces (partial sums) of the outputs. For these
-// operators that lemma is checked by evaluation at representative calls, not proved, and its id
-// says so: "checked:pieces_of_conv2d".
+// the lemma that pieces of a partitionable dim, of a spatial dim with their halos, give pieces
+// (partial sums) of the outputs. For these operators that lemma is checked by evaluation at
+// representative calls (piece_check.h), not proved, and its id says so: "checked:pieces_of_conv2d".
 #ifndef ISOMER_VERIFIER_FAMILY_PROOF_H_
 #define ISOMER_VERIFIER_FAMILY_PROOF_H_
 

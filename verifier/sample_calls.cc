@@ -23,20 +23,23 @@ RepresentativeCall Call(OpKind kind, std::vector<Attribute> attributes,
   return call;
 }
 
-RepresentativeCall Conv(Sizes stride, Sizes padding, int64_t groups, Sizes x, Sizes w) {
+RepresentativeCall Conv(Sizes stride, Sizes padding, int64_t groups, Sizes x, Sizes w,
+                        Sizes dilation = {1, 1}) {
   return Call(OpKind::kConv2d,
               {{"stride", std::move(stride)},
                {"padding", std::move(padding)},
-               {"dilation", Sizes{1, 1}},
+               {"dilation", std::move(dilation)},
                {"groups", groups}},
               {std::move(x), std::move(w)});
 }
 
-RepresentativeCall Pool(OpKind kind, Sizes padding, int64_t count_include_pad) {
-  std::vector<Attribute> attributes = {
-      {"kernel", Sizes{2, 2}}, {"stride", Sizes{2, 2}}, {"padding", std::move(padding)}};
+RepresentativeCall Pool(OpKind kind, Sizes padding, int64_t count_include_pad,
+                        Sizes kernel = {2, 2}, Sizes stride = {2, 2}, Sizes x = {2, 4, 4, 4}) {
+  std::vector<Attribute> attributes = {{"kernel", std::move(kernel)},
+                                       {"stride", std::move(stride)},
+                                       {"padding", std::move(padding)}};
   if (kind == OpKind::kAvgPool) attributes.push_back({"count_include_pad", count_include_pad});
-  return Call(kind, std::move(attributes), {{2, 4, 4, 4}});
+  return Call(kind, std::move(attributes), {std::move(x)});
 }
 
 RepresentativeCall ReductionCall(OpKind kind, Sizes axes, int64_t keepdims, Sizes shape) {
@@ -58,11 +61,17 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
     case OpKind::kConv2d:
       return {Conv({1, 1}, {1, 1, 1, 1}, 1, {2, 4, 3, 3}, {2, 4, 3, 3}),
               Conv({2, 2}, {0, 0, 0, 0}, 1, {4, 2, 4, 4}, {4, 2, 2, 2}),
-              Conv({1, 1}, {0, 1, 0, 1}, 2, {2, 4, 3, 3}, {4, 2, 2, 2})};
+              Conv({1, 1}, {0, 1, 0, 1}, 2, {2, 4, 3, 3}, {4, 2, 2, 2}),
+              // Halos: of both sides; of one, with strides; dilated; of groups.
+              Conv({1, 1}, {1, 1, 1, 1}, 1, {2, 2, 4, 6}, {2, 2, 3, 3}),
+              Conv({2, 1}, {1, 2, 0, 0}, 1, {2, 2, 8, 6}, {2, 2, 3, 3}),
+              Conv({1, 1}, {2, 0, 2, 4}, 1, {2, 2, 4, 4}, {2, 2, 3, 3}, {2, 2}),
+              Conv({1, 2}, {1, 0, 1, 1}, 2, {2, 4, 4, 8}, {4, 2, 3, 3})};
     case OpKind::kMaxPool:
     case OpKind::kAvgPool:
-      return {Pool(kind, {0, 0, 0, 0}, 0), Pool(kind, {1, 1, 1, 1}, 0),
-              Pool(kind, {1, 1, 1, 1}, 1)};
+      return {Pool(kind, {0, 0, 0, 0}, 0), Pool(kind, {1, 1, 1, 1}, 0), Pool(kind, {1, 1, 1, 1}, 1),
+              Pool(kind, {1, 1, 1, 1}, 0, {3, 3}, {1, 1}),
+              Pool(kind, {1, 0, 0, 2}, 1, {3, 3}, {2, 1}, {2, 2, 8, 4})};
     case OpKind::kLayerNorm:
       return {Call(kind, {{"epsilon", 0.125}}, {{4, 6}, {6}, {6}}),
               Call(kind, {{"epsilon", 0.125}}, {{2, 4, 6}, {6}, {6}}),

@@ -250,13 +250,16 @@ class StepReplay {
       if (!d.IsPartitionable(v)) continue;
       int64_t held = 1;
       bool exact = true;
+      std::vector<int64_t> sizes = {d.dims[v].size.value()};  // that have to divide
       for (int o = 0; o < d.num_operands(); ++o) {
         const int rank = types[o].rank();
         ISOMER_ASSIGN_OR_RETURN(const int named, NamedAxis(condition.operand_axes, o, rank));
         for (int i = 0; i < rank; ++i) {
           const bool led = d.LeadOfOperandDim(o, i) == v;
           exact &= led == (i == named);
-          if (led) held = types[o].dims[i].degree;
+          if (!led) continue;
+          held = types[o].dims[i].degree;
+          sizes.push_back(types[o].dims[i].size);
         }
       }
       for (int t = 0; t < static_cast<int>(d.outputs.size()); ++t) {
@@ -264,7 +267,9 @@ class StepReplay {
         ISOMER_ASSIGN_OR_RETURN(const int named, NamedAxis(condition.output_axes, t, rank));
         for (int i = 0; i < rank; ++i) exact &= (d.LeadOfOutputDim(t, i) == v) == (i == named);
       }
-      if (exact) return degree > 0 && d.dims[v].size.value() % (held * degree) == 0;
+      if (!exact) continue;
+      return degree > 0 && std::all_of(sizes.begin(), sizes.end(),
+                                       [&](int64_t size) { return size % (held * degree) == 0; });
     }
     return false;
   }

@@ -275,8 +275,10 @@ void TypeEncoder::AddConditions(const std::vector<std::vector<TypeForm>>& source
           const TypeForm& type = ref.node < 0 ? inputs_[ref.index] : source[ref.node][ref.index];
           for (size_t i = 0; i < type.degrees.size(); ++i) {
             if (d.LeadOfOperandDim(o, static_cast<int>(i)) != v) continue;
-            facts->push_back(AtMost(DegreeExponent(condition.left) + type.degrees[i],
-                                    SizeExponent(d.dims[v].size), "condition"));
+            const Extent degree = DegreeExponent(condition.left) + type.degrees[i];
+            facts->push_back(AtMost(degree, SizeExponent(d.dims[v].size), "condition"));
+            if (d.dims[v].kind != DimKind::kSpatial) continue;
+            facts->push_back(AtMost(degree, SizeExponent(d.operands[o][i]), "condition"));
           }
         }
         break;

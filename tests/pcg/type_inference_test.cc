@@ -36,6 +36,12 @@ Operator Pool(OpKind kind) {
   return op;
 }
 
+Operator Strided(Operator op, Ints stride, Ints padding) {
+  op.Set("stride", std::move(stride));
+  op.Set("padding", std::move(padding));
+  return op;
+}
+
 void PrintTo(const Case& c, std::ostream* out) { *out << c.op.ToString(); }
 
 std::vector<Case> Cases() {
@@ -97,7 +103,32 @@ std::vector<Case> Cases() {
        {"f32[2,4:2,5,5]", "f32[6,4:2,1,1]"},
        "f32[2,6,7,7] p2",
        ""},
-      {"ConvSpatial", Conv(), {"f32[1,4,6:2,5]", "f32[6,4,3,3] c2"}, "", "spatial"},
+      {"ConvSpatial", Conv(), {"f32[1,4,6:2,5]", "f32[6,4,3,3] c2"}, "f32[1,6,6:2,5]", ""},
+      {"ConvSpatialKernelNeedsCopies", Conv(), {"f32[1,4,6:2,5]", "f32[6,4,3,3]"}, "", "copies"},
+      {"ConvSpatialBothWithChannels",
+       Conv(),
+       {"f32[2:2,4:2,6:2,6:3]", "f32[6,4:2,3,3] c12"},
+       "f32[2:2,6,6:2,6:3] p2",
+       ""},
+      {"ConvSpatialOutputDoesNotDivide",
+       Strided(Conv(), {2, 2}, {0, 0, 1, 1}),
+       {"f32[1,4,6:2,6]", "f32[6,4,3,3] c2"},
+       "",
+       "degree 2 does not divide dim y of size 3"},
+      {"ConvSpatialStrided",
+       Strided(Conv(), {2, 1}, {0, 0, 1, 1}),
+       {"f32[1,4,8:4,6]", "f32[6,4,3,3] c4"},
+       "f32[1,6,4:4,5]",
+       ""},
+      {"ConvSpatialGroups",
+       Conv(4),
+       {"f32[1,8:2,6:3,5]", "f32[8:2,2,3,3] c3"},
+       "f32[1,8:2,6:3,5]",
+       ""},
+      {"ConvKernelHeight", Conv(), {"f32[1,4,6,5]", "f32[6,4,2:2,3]"}, "", "cannot be partitioned"},
+      {"MaxPoolSpatial", Pool(OpKind::kMaxPool), {"f32[1,1,8:2,8:4]"}, "f32[1,1,4:2,4:4]", ""},
+      {"AvgPoolSpatial", Pool(OpKind::kAvgPool), {"f32[1,1,8,8:4] p2"}, "f32[1,1,4,4:4] p2", ""},
+      {"MaxPoolSpatialTooFar", Pool(OpKind::kMaxPool), {"f32[1,1,8,8:8]"}, "", "does not divide"},
       {"ConvGroups", Conv(4), {"f32[1,8:2,5,5]", "f32[8:2,2,3,3]"}, "f32[1,8:2,5,5]", ""},
       {"ConvWithinGroups", Conv(2), {"f32[1,8:4,5,5]", "f32[8:4,4,3,3]"}, "", "does not divide"},
       {"EmbeddingFeature", OpKind::kEmbedding, {"f32[10,8:4]", "i64[6] c4"}, "f32[6,8:4]", ""},
@@ -183,6 +214,62 @@ TEST(TypeInference, OperandTypesForInvertsInferSharding) {
   absl::StatusOr<Sharding> sharding = InferSharding(OpKind::kMatMul, *types);
   ASSERT_TRUE(sharding.ok()) << sharding.status();
   EXPECT_EQ(sharding->outputs[0].ToString(), "f32[4:2,8,3:3] c5 p2");
+}
+
+TEST(TypeInference, SpatialDegreeMustDivideOutputAndOperand) {
+  // 9 rows become 4: neither 2 nor 3 divides both.
+  const std::vector<TensorType> logical = {SequentialType({1, 4, 9, 8}),
+                                           SequentialType({2, 4, 3, 3})};
+  const Operator conv = Strided(Conv(), {2, 1}, {0, 1, 0, 1});
+  for (int64_t degree : {2, 3}) {
+    // Iteration dims: n, o, c, y, x, ry, rx.
+    const auto types = OperandTypesFor(conv, logical, {1, 1, 1, degree});
+    EXPECT_FALSE(types.ok() && InferSharding(conv, *types).ok()) << degree;
+  }
+  const auto types = OperandTypesFor(conv, logical, {1, 1, 1, 1, 4});
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_EQ((*types)[0].ToString(), "f32[1,4,9,8:4]");
+  EXPECT_EQ((*types)[1].ToString(), "f32[2,4,3,3] c4");
+}
+
+// Which rows a task has: (operand size, kernel, stride, dilation, padding, degree) -> boxes.
+struct HaloCase {
+  int64_t size, kernel, stride, dilation, begin, end, degree;
+  std::vector<std::pair<int64_t, int64_t>> rows;
+};
+
+TEST(TypeInference, TasksHaveTheirPieceWithItsHalo) {
+  const HaloCase cases[] = {
+      {8, 3, 1, 1, 1, 1, 4, {{0, 3}, {1, 5}, {3, 7}, {5, 8}}},
+      {8, 3, 1, 1, 2, 0, 2, {{0, 4}, {2, 8}}},                  // all of the padding on one side
+      {8, 3, 1, 1, 0, 2, 2, {{0, 6}, {4, 8}}},                  // shifted the other way
+      {8, 3, 2, 1, 1, 0, 2, {{0, 4}, {3, 8}}},                  // stride 2: one row before
+      {8, 2, 2, 1, 0, 0, 4, {{0, 2}, {2, 4}, {4, 6}, {6, 8}}},  // no halo
+      {8, 1, 2, 1, 0, 0, 2, {{0, 4}, {4, 8}}},                  // reads less than it has
+      {8, 3, 1, 2, 2, 2, 2, {{0, 6}, {2, 8}}},                  // dilated
+      {4, 1, 1, 1, 6, 6, 4, {{0, 1}, {0, 2}, {2, 4}, {3, 4}}},  // the outer tasks read padding only
+      {12, 9, 1, 1, 4, 4, 4, {{0, 7}, {0, 10}, {2, 12}, {5, 12}}},  // beyond the neighbour
+  };
+  for (const HaloCase& c : cases) {
+    SCOPED_TRACE(testing::Message() << "size " << c.size << " kernel " << c.kernel << " stride "
+                                    << c.stride << " padding " << c.begin << "," << c.end);
+    Operator conv(OpKind::kConv2d, {{"stride", Ints{1, c.stride}},
+                                    {"padding", Ints{0, c.begin, 0, c.end}},
+                                    {"dilation", Ints{1, c.dilation}},
+                                    {"groups", int64_t{1}}});
+    const auto types = OperandTypesFor(
+        conv, {SequentialType({1, 1, 1, c.size}), SequentialType({1, 1, 1, c.kernel})},
+        {1, 1, 1, 1, c.degree});
+    ASSERT_TRUE(types.ok()) << types.status();
+    const auto sharding = InferSharding(conv, *types);
+    ASSERT_TRUE(sharding.ok()) << sharding.status();
+    for (int64_t at = 0; at < c.degree; ++at) {
+      const Sharding::Task task = sharding->TaskOfOutputShard({0, 0, 0, at}, 0);
+      const Box box = sharding->OperandBox(task, 0);
+      EXPECT_EQ(std::make_pair(box.origin[3], box.origin[3] + box.shape[3]), c.rows[at]) << at;
+      EXPECT_EQ(sharding->OperandBox(task, 1).shape, (Ints{1, 1, 1, c.kernel}));
+    }
+  }
 }
 
 }  // namespace
