@@ -76,7 +76,8 @@ absl::StatusOr<Declaration> DeclareAdaptivePool(const Operator& op,
   const int n = d.Parallel("n", x[0]), c = d.Parallel("c", x[1]);
   std::vector<Index> in = {n, c}, out = {n, c};
   std::vector<int> reduced;
-  Expr inside = 1.0, count = 1.0;
+  std::vector<Expr> inside, counts;  // Of the dims whose windows differ.
+  double elements = 1;               // Of a window, in the others.
   for (int i = 0; i < rank; ++i) {
     const std::string name = SpatialName(rank, i);
     const int64_t size = x[2 + i].value();
@@ -90,20 +91,22 @@ absl::StatusOr<Declaration> DeclareAdaptivePool(const Operator& op,
       in.push_back(Index(o) * kernel + Index(r));
       out.push_back(o);
       reduced.push_back(r);
-      count = count * static_cast<double>(kernel);
+      elements *= static_cast<double>(kernel);
       continue;
     }
     const int o = d.Spatial(name, output[i]), element = d.Whole("i" + name, size);
     const double in_size = static_cast<double>(size), out_size = static_cast<double>(output[i]);
     const Expr from = Coordinate(o) * in_size, at = Coordinate(element) * out_size;
     const Expr is_in = (from < at + out_size) * (at < from + in_size);
-    inside = inside * is_in;
-    count = count * d.Let("count_" + name, {o}, Reduction::kSum, {element}, is_in);
+    inside.push_back(is_in);
+    counts.push_back(d.Let("count_" + name, {o}, Reduction::kSum, {element}, is_in));
     in.push_back(element);
     out.push_back(o);
     reduced.push_back(element);
   }
-  d.OutputSum(out, reduced, d.In(0, in) * inside / count);
+  Expr share = d.In(0, in) / elements;
+  for (size_t i = 0; i < inside.size(); ++i) share = share * inside[i] / counts[i];
+  d.OutputSum(out, reduced, share);
   return d.Build();
 }
 
