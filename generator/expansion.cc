@@ -78,7 +78,8 @@ CallPattern PatternOfCall(const SampleCall& call) {
       pattern.attributes.push_back({a.name, NumberExpr{1, {a.name}}});
       pattern.variables.push_back({a.name, VariableKind::kNumber});
       pattern.binding.numbers[a.name] = *number;
-    } else if (auto* list = std::get_if<std::vector<Extent>>(&a.value)) {
+    } else if (auto* list = std::get_if<std::vector<Extent>>(&a.value);
+               list != nullptr && call.op.kind() == OpKind::kSplit) {
       std::vector<IntExpr> sizes;
       for (size_t s = 0; s < list->size(); ++s) {
         const std::string name = absl::StrCat("s", s);
@@ -87,7 +88,8 @@ CallPattern PatternOfCall(const SampleCall& call) {
         pattern.binding.variables[name] = (*list)[s].value();
       }
       pattern.attributes.push_back({a.name, sizes});
-    } else if (a.name == "axis") {
+    } else if (a.name == "axis" &&
+               call.op.kind() != OpKind::kOneHot) {  // OneHot's is the output's.
       const int64_t axis = std::get<int64_t>(a.value);
       pattern.attributes.push_back({a.name, IntExpr::Variable("a")});
       pattern.variables.push_back({"a", VariableKind::kAxis});

@@ -231,6 +231,10 @@ Trials TryCalls(const Rule& rule, const PatternNode& node) {
   for (const RepresentativeCall& call : RepresentativeCalls(node.kind)) {
     Binding binding;
     if (!BindCall(rule, node, call, &binding)) continue;
+    int64_t largest_rank = 4;
+    for (const TensorType& operand : call.operands) {
+      largest_rank = std::max<int64_t>(largest_rank, operand.rank());
+    }
     std::vector<std::string> axes;
     for (const RuleVariable& variable : rule.variables) {
       if (variable.kind == VariableKind::kDegree) binding.variables[variable.name] = 2;
@@ -247,7 +251,7 @@ Trials TryCalls(const Rule& rule, const PatternNode& node) {
         if (!*tried && trials.pieces.ok()) trials.pieces = CheckPieces(rule.target, binding, 1);
         return;
       }
-      for (int64_t axis = -4; axis < 0; ++axis) {
+      for (int64_t axis = -largest_rank; axis < 0; ++axis) {
         binding.variables[axes[i]] = axis;
         each(i + 1);
       }

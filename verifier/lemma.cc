@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -151,6 +152,17 @@ absl::StatusOr<Lemma> ParseLemma(absl::string_view id, absl::string_view text) {
   return lemma;
 }
 
+namespace {
+
+// Of a pattern like "linear{1}(x,y)".
+std::vector<Attribute> ActivationOf(const TermPattern& pattern) {
+  int64_t activation = 0;
+  ISOMER_CHECK(absl::SimpleAtoi(pattern.attributes[0], &activation));
+  return {{"activation", activation}};
+}
+
+}  // namespace
+
 bool BindAttributes(const TermPattern& pattern, const Symbol& symbol, LemmaBinding* binding,
                     Deferred* deferred) {
   if (pattern.index != symbol.index) return false;
@@ -174,6 +186,8 @@ bool BindAttributes(const TermPattern& pattern, const Symbol& symbol, LemmaBindi
       binding->factors[text[0]] = symbol.factor;
       return true;
     }
+    case OpKind::kLinear:
+      return symbol.rest == ActivationOf(pattern);
     default:
       return true;
   }
@@ -202,7 +216,9 @@ absl::StatusOr<TermId> Instantiate(const TermPattern& pattern, const LemmaBindin
   }
   Symbol symbol{pattern.kind, pattern.index, {}, {}, {}, {}};
   for (const std::string& text : pattern.attributes) {
-    if (pattern.kind == OpKind::kScale) {
+    if (pattern.kind == OpKind::kLinear) {
+      symbol.rest = ActivationOf(pattern);
+    } else if (pattern.kind == OpKind::kScale) {
       const std::optional<NumberExpr> factor = FactorOf(text, binding);
       if (!factor) return unbound(text);
       symbol.factor = *factor;

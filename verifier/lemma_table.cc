@@ -63,6 +63,10 @@ constexpr Row kRows[] = {
     {"mul_of_matmul_left", "mul(matmul(x,y),z) = matmul(mul(x,z),y)"},
     {"mul_of_matmul_right", "mul(matmul(x,y),z) = matmul(x,mul(y,z))"},
 
+    // Linear is a fusion.
+    {"linear_of_two", "linear{0}(x,y) = matmul(x,y)"},
+    {"linear_of_three", "linear{0}(x,y,z) = add(matmul(x,y),z)"},
+
     // Transpose.
     {"transpose_is_an_involution", "transpose{uv}(transpose{uv}(x)) = x"},
     {"transposes_commute",
@@ -107,6 +111,12 @@ constexpr Row kUnaryRows[] = {
     {"$n_of_split_1", "$f(split{a,S}(x).1) = split{a,S}($f(x)).1"},
 };
 
+// For every activation $f of Linear, number $i.
+constexpr Row kActivationRows[] = {
+    {"linear_with_$f_of_two", "linear{$i}(x,y) = $f(linear{0}(x,y))"},
+    {"linear_with_$f_of_three", "linear{$i}(x,y,z) = $f(linear{0}(x,y,z))"},
+};
+
 // For every elementwise operator $f of two operands.
 constexpr Row kBinaryRows[] = {
     {"$f_of_concats", "$f(concat{a}(x,y),concat{a}(z,w)) = concat{a}($f(x,z),$f(y,w))"},
@@ -143,6 +153,14 @@ std::vector<Lemma> BuildTable() {
       const std::string plain = absl::StrReplaceAll(name, {{"{f}", ""}});
       Append(absl::StrReplaceAll(row.id, {{"$n", plain}}),
              absl::StrReplaceAll(row.text, {{"$f", name}}), &table);
+    }
+  }
+  int activation = 0;
+  for (const char* name : {"relu", "gelu", "tanh", "sigmoid", "swish"}) {
+    const std::string number = absl::StrCat(++activation);
+    for (const Row& row : kActivationRows) {
+      Append(absl::StrReplaceAll(row.id, {{"$f", name}}),
+             absl::StrReplaceAll(row.text, {{"$f", name}, {"$i", number}}), &table);
     }
   }
   for (const char* name : {"add", "sub", "mul", "div"}) {
