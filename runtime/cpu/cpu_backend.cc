@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/work.h"
 #include "runtime/backend.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/widen.h"
 
 namespace isomer {
 namespace {
@@ -21,43 +23,10 @@ class FunctionKernel : public Kernel {
   const KernelFunction function_;
 };
 
-// relu, tanh, .. take the derivative from the result, which the evaluator does not do.
-bool HasReferenceGradient(OpKind kind) {
-  return kind != OpKind::kRelu && kind != OpKind::kTanh && kind != OpKind::kSigmoid &&
-         kind != OpKind::kExp && kind != OpKind::kSoftmax;
-}
-
-KernelFunction KernelOf(const KernelCall& call) {
+// Kernels that take buffers of any data type: elementwise ones, and those that only move elements.
+// Null: none.
+KernelFunction AnyTypeKernel(const KernelCall& call) {
   switch (call.op.kind()) {
-    case OpKind::kMatMul:
-      return MatMulKernel(call);
-    case OpKind::kConv2d:
-      return Conv2dKernel(call);
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-      return BinaryKernel(call);
-    case OpKind::kScale:
-    case OpKind::kRelu:
-    case OpKind::kGelu:
-    case OpKind::kTanh:
-    case OpKind::kSigmoid:
-    case OpKind::kSwish:
-    case OpKind::kExp:
-      return UnaryKernel(call);
-    case OpKind::kSoftmax:
-      return SoftmaxKernel(call);
-    case OpKind::kLayerNorm:
-      return LayerNormKernel(call);
-    case OpKind::kBatchNorm:
-      return BatchNormKernel(call);
-    case OpKind::kMaxPool:
-    case OpKind::kAvgPool:
-      return PoolKernel(call);
-    case OpKind::kReduceSum:
-    case OpKind::kReduceMean:
-      return ReductionKernel(call);
     case OpKind::kTranspose:
       return TransposeKernel(call);
     case OpKind::kReshape:
@@ -66,15 +35,144 @@ KernelFunction KernelOf(const KernelCall& call) {
       return ConcatKernel(call);
     case OpKind::kSplit:
       return SplitKernel(call);
+    case OpKind::kTrilu:
+      return TriluKernel(call);
+    case OpKind::kCast:
+      return UnaryKernel(call);
+    case OpKind::kArgMax:
+    case OpKind::kArgMin:
+    case OpKind::kEqual:
+    case OpKind::kLess:
+    case OpKind::kLessEqual:
+    case OpKind::kNot:
+    case OpKind::kSign:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kRound:
+      if (call.gradient) return ZeroGradientKernel(call);
+      break;
+    default:
+      break;
+  }
+  if (call.gradient) return nullptr;
+  switch (call.op.kind()) {
+    case OpKind::kSlice:
+    case OpKind::kPad:
+    case OpKind::kExpand:
+      return IndexMapKernel(call);
     case OpKind::kEmbedding:
-      return EmbeddingKernel(call);
+    case OpKind::kGather:
+      return GatherKernel(call);
+    case OpKind::kGatherElements:
+      return GatherElementsKernel(call);
+    default:
+      return ElementwiseKernel(call);
+  }
+}
+
+// Kernels of float32, with indices of 64 bits. Null: none.
+KernelFunction Float32Kernel(const KernelCall& call) {
+  switch (call.op.kind()) {
+    case OpKind::kMatMul:
+      return MatMulKernel(call);
+    case OpKind::kLinear:
+      return LinearKernel(call);
+    case OpKind::kConv2d:
+      return Conv2dKernel(call);
+    case OpKind::kDropout:
+      return DropoutKernel(call);
+    case OpKind::kSoftmax:
+      return SoftmaxKernel(call);
+    case OpKind::kLogSoftmax:
+      return LogSoftmaxKernel(call);
+    case OpKind::kLayerNorm:
+      return LayerNormKernel(call);
+    case OpKind::kRmsNorm:
+      return RmsNormKernel(call);
+    case OpKind::kGroupNorm:
+      return GroupNormKernel(call);
+    case OpKind::kBatchNorm:
+      return BatchNormKernel(call);
+    case OpKind::kBatchNormTraining:
+      return BatchNormTrainingKernel(call);
+    case OpKind::kMaxPool:
+    case OpKind::kAvgPool:
+      return call.operands[0].shape.size() == 4 ? PoolKernel(call) : nullptr;
+    case OpKind::kReduceSum:
+    case OpKind::kReduceMean:
+    case OpKind::kReduceMax:
+    case OpKind::kReduceMin:
+    case OpKind::kReduceProd:
+      return ReductionKernel(call);
+    case OpKind::kArgMax:
+    case OpKind::kArgMin:
+      return ArgMaxKernel(call);
+    case OpKind::kTopK:
+      return TopKKernel(call);
+    case OpKind::kCumSum:
+      return CumSumKernel(call);
+    case OpKind::kSlice:
+    case OpKind::kPad:
+    case OpKind::kExpand:
+      return IndexMapKernel(call);
+    case OpKind::kEmbedding:
+    case OpKind::kGather:
+      return GatherKernel(call);
+    case OpKind::kEmbeddingBag:
+      return EmbeddingBagKernel(call);
+    case OpKind::kGatherElements:
+      return GatherElementsKernel(call);
+    case OpKind::kScatterElements:
+      return ScatterElementsKernel(call);
+    case OpKind::kAttention:
+      return AttentionKernel(call);
+    case OpKind::kRotary:
+      return RotaryKernel(call);
+    case OpKind::kLstmCell:
+      return LstmCellKernel(call);
+    case OpKind::kGruCell:
+      return GruCellKernel(call);
     case OpKind::kCrossEntropy:
       return CrossEntropyKernel(call);
     case OpKind::kMeanSquaredError:
       return MeanSquaredErrorKernel(call);
+    case OpKind::kBinaryCrossEntropy:
+      return BinaryCrossEntropyKernel(call);
     default:
-      return ReferenceKernel(call);
+      return ElementwiseKernel(call);
   }
+}
+
+// The operands that are neither indices nor conditions are floats.
+bool IsOfFloats(const KernelCall& call) {
+  for (size_t o = 0; o < call.dtypes.size(); ++o) {
+    const bool other = IsIndexOperand(call.op.kind(), static_cast<int>(o)) ||
+                       (call.op.kind() == OpKind::kWhere && o == 0);
+    if (!other && !IsFloat(call.dtypes[o])) return false;
+  }
+  return true;
+}
+
+// The kernel of a call: its own, or that of float32 on converted copies, or the reference.
+KernelFunction KernelOf(const KernelCall& call) {
+  if (KernelFunction kernel = AnyTypeKernel(call); kernel != nullptr) return kernel;
+  if (call.op.kind() == OpKind::kOneHot) return OneHotKernel(call);
+  if (!IsOfFloats(call)) return ReferenceKernel(call);
+  const KernelCall wide = Widened(call);
+  KernelFunction kernel = Float32Kernel(wide);
+  if (kernel == nullptr) return ReferenceKernel(call);
+  const bool is_wide = wide.dtypes == call.dtypes && wide.output_dtypes == call.output_dtypes;
+  return is_wide ? kernel : OnWidenedCopies(call, std::move(kernel));
+}
+
+// The reference evaluator differentiates from the operands; the gradients that are given the
+// results instead have kernels of their own only.
+bool HasReferenceGradient(const KernelCall& call) {
+  std::vector<TensorType> types;
+  for (size_t o = 0; o < call.dtypes.size(); ++o) {
+    types.push_back(SequentialType(call.operands[o].shape, call.dtypes[o]));
+  }
+  return !NeedsOfGradient(call.op, call.declaration, types).outputs;
 }
 
 class CpuBackend : public Backend {
@@ -105,7 +203,7 @@ class CpuBackend : public Backend {
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
-    const bool reference = reference_ && !(call.gradient && !HasReferenceGradient(call.op.kind()));
+    const bool reference = reference_ && !(call.gradient && !HasReferenceGradient(call));
     KernelFunction function = reference ? ReferenceKernel(call) : KernelOf(call);
     if (function == nullptr) {
       return absl::InternalError(absl::StrCat("no kernel computes ", call.op.ToString()));

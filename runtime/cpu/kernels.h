@@ -19,21 +19,46 @@ using Writes = absl::Span<void* const>;
 using KernelFunction = std::function<absl::Status(Reads, Writes)>;
 
 KernelFunction MatMulKernel(const KernelCall& call);
+KernelFunction LinearKernel(const KernelCall& call);
+KernelFunction AttentionKernel(const KernelCall& call);
+KernelFunction RotaryKernel(const KernelCall& call);
+KernelFunction LstmCellKernel(const KernelCall& call);
+KernelFunction GruCellKernel(const KernelCall& call);
 KernelFunction Conv2dKernel(const KernelCall& call);  // oneDNN
-KernelFunction BinaryKernel(const KernelCall& call);  // Add, Sub, Mul, Div
-KernelFunction UnaryKernel(const KernelCall& call);   // Scale, Relu, Gelu, ..
+// One of the next three, or null for other operators. Forward kernels take any data types,
+// gradients float32.
+KernelFunction ElementwiseKernel(const KernelCall& call);
+KernelFunction BinaryKernel(const KernelCall& call);  // Add, Maximum, Less, ..
+KernelFunction WhereKernel(const KernelCall& call);
+KernelFunction UnaryKernel(const KernelCall& call);  // Scale, Relu, Cast, ..
+KernelFunction DropoutKernel(const KernelCall& call);
+KernelFunction ZeroGradientKernel(const KernelCall& call);  // of what is constant between jumps
 KernelFunction SoftmaxKernel(const KernelCall& call);
+KernelFunction LogSoftmaxKernel(const KernelCall& call);
 KernelFunction LayerNormKernel(const KernelCall& call);
+KernelFunction RmsNormKernel(const KernelCall& call);
+KernelFunction GroupNormKernel(const KernelCall& call);
 KernelFunction BatchNormKernel(const KernelCall& call);
+KernelFunction BatchNormTrainingKernel(const KernelCall& call);
 KernelFunction PoolKernel(const KernelCall& call);       // MaxPool, AvgPool
-KernelFunction ReductionKernel(const KernelCall& call);  // ReduceSum, ReduceMean
+KernelFunction ReductionKernel(const KernelCall& call);  // ReduceSum, ReduceMax, ..
+KernelFunction ArgMaxKernel(const KernelCall& call);     // ArgMax, ArgMin
+KernelFunction TopKKernel(const KernelCall& call);
+KernelFunction CumSumKernel(const KernelCall& call);
 KernelFunction TransposeKernel(const KernelCall& call);
 KernelFunction ReshapeKernel(const KernelCall& call);
 KernelFunction ConcatKernel(const KernelCall& call);
 KernelFunction SplitKernel(const KernelCall& call);
-KernelFunction EmbeddingKernel(const KernelCall& call);
+KernelFunction IndexMapKernel(const KernelCall& call);  // Slice, Pad, Expand
+KernelFunction TriluKernel(const KernelCall& call);
+KernelFunction GatherKernel(const KernelCall& call);  // Gather, Embedding
+KernelFunction EmbeddingBagKernel(const KernelCall& call);
+KernelFunction GatherElementsKernel(const KernelCall& call);
+KernelFunction ScatterElementsKernel(const KernelCall& call);
+KernelFunction OneHotKernel(const KernelCall& call);
 KernelFunction CrossEntropyKernel(const KernelCall& call);
 KernelFunction MeanSquaredErrorKernel(const KernelCall& call);
+KernelFunction BinaryCrossEntropyKernel(const KernelCall& call);
 // Any declared operator on any data types, by the reference evaluator over double.
 KernelFunction ReferenceKernel(const KernelCall& call);
 
@@ -41,6 +66,21 @@ KernelFunction ReferenceKernel(const KernelCall& call);
 inline const float* Floats(const void* data) { return static_cast<const float*>(data); }
 inline const int64_t* Indices(const void* data) { return static_cast<const int64_t*>(data); }
 inline float* Floats(void* data) { return static_cast<float*>(data); }
+
+// Calls f with an unsigned integer of so many bytes, for what only moves elements.
+template <typename Function>
+void WithElementSize(int64_t bytes, Function f) {
+  switch (bytes) {
+    case 1:
+      return f(uint8_t());
+    case 2:
+      return f(uint16_t());
+    case 4:
+      return f(uint32_t());
+    default:
+      return f(uint64_t());
+  }
+}
 
 inline int64_t Product(absl::Span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());

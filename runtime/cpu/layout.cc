@@ -1,4 +1,4 @@
-// Operators that move elements, of 4 or of 8 bytes; their gradients move floats back.
+// Operators that relabel elements, of any size; their gradients move elements back.
 #include <cstring>
 
 #include "runtime/cpu/kernels.h"
@@ -70,17 +70,12 @@ KernelFunction TransposeKernel(const KernelCall& call) {
   for (int64_t p : perm) permuted.push_back(in[p]);
   const std::vector<int64_t>& sizes = call.outputs[0].shape;
   const std::vector<int64_t> out = BroadcastStrides(sizes, rank);
-  const bool wide = BytesPerElement(call.dtypes[0]) == 8;
-  if (!call.gradient) {
-    const StridedLoop<2> loop(sizes, {permuted, out});
-    return [loop, wide](Reads reads, Writes writes) {
-      (wide ? CopyStrided<int64_t> : CopyStrided<float>)(loop, reads[0], writes[0]);
-      return absl::OkStatus();
-    };
-  }
-  const StridedLoop<2> loop(sizes, {out, permuted});
-  return [loop](Reads reads, Writes writes) {
-    CopyStrided<float>(loop, reads[2], writes[0]);
+  const StridedLoop<2> loop = call.gradient ? StridedLoop<2>(sizes, {out, permuted})
+                                            : StridedLoop<2>(sizes, {permuted, out});
+  return [loop, element = BytesPerElement(call.dtypes[0]), from = call.gradient ? 2 : 0](
+             Reads reads, Writes writes) {
+    WithElementSize(element,
+                    [&](auto unit) { CopyStrided<decltype(unit)>(loop, reads[from], writes[0]); });
     return absl::OkStatus();
   };
 }

@@ -1,4 +1,4 @@
-// Look-ups: Embedding, and the losses.
+// Losses: means over samples.
 #include <algorithm>
 #include <cmath>
 
@@ -14,44 +14,6 @@ absl::Status OutOfRange(const char* op, int64_t index, int64_t size) {
 }
 
 }  // namespace
-
-// Y[i..,h] = W[I[i..],h]; a task with a part of the vocabulary gives zeros for other indices.
-KernelFunction EmbeddingKernel(const KernelCall& call) {
-  const int64_t first = call.operands[0].origin[0], rows = call.operands[0].shape[0];
-  const int64_t width = call.operands[0].shape[1], count = call.operands[1].Volume();
-  const int64_t vocabulary = call.declaration.operands[0][0].value();
-  if (!call.gradient) {
-    return [=](Reads reads, Writes writes) -> absl::Status {
-      const float* table = Floats(reads[0]);
-      const int64_t* indices = Indices(reads[1]);
-      float* y = Floats(writes[0]);
-      for (int64_t i = 0; i < count; ++i, y += width) {
-        if (indices[i] < 0 || indices[i] >= vocabulary) {
-          return OutOfRange("embedding", indices[i], vocabulary);
-        }
-        const int64_t row = indices[i] - first;
-        if (row < 0 || row >= rows) {
-          std::fill(y, y + width, 0.0f);
-        } else {
-          std::copy(table + row * width, table + (row + 1) * width, y);
-        }
-      }
-      return absl::OkStatus();
-    };
-  }
-  return [=](Reads reads, Writes writes) {
-    const int64_t* indices = Indices(reads[1]);
-    const float* g = Floats(reads[3]);
-    float* dw = Floats(writes[0]);
-    std::fill(dw, dw + rows * width, 0.0f);
-    for (int64_t i = 0; i < count; ++i, g += width) {
-      const int64_t row = indices[i] - first;
-      if (row < 0 || row >= rows) continue;
-      for (int64_t h = 0; h < width; ++h) dw[row * width + h] += g[h];
-    }
-    return absl::OkStatus();
-  };
-}
 
 namespace {
 
@@ -111,6 +73,35 @@ KernelFunction MeanSquaredErrorKernel(const KernelCall& call) {
       if (writes[o] == nullptr) continue;
       float* d = Floats(writes[o]);
       for (int64_t i = 0; i < count; ++i) d[i] = (o == 0 ? g : -g) * (a[i] - b[i]);
+    }
+    return absl::OkStatus();
+  };
+}
+
+// The mean over all elements of max(x, 0) - x t + log(1 + exp(-|x|)), which is
+// -t log s(x) - (1 - t) log(1 - s(x)) with the logistic function s, and does not overflow:
+//   dx = (s(x) - t) / n;  dt = -x / n
+KernelFunction BinaryCrossEntropyKernel(const KernelCall& call) {
+  const int64_t count = call.operands[0].Volume();
+  const float scale = InverseCount(call.declaration.operands[0]);
+  if (!call.gradient) {
+    return [=](Reads reads, Writes writes) {
+      const float *x = Floats(reads[0]), *t = Floats(reads[1]);
+      double sum = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        sum += std::max(x[i], 0.0f) - x[i] * t[i] + std::log1p(std::exp(-std::abs(x[i])));
+      }
+      *Floats(writes[0]) = static_cast<float>(sum * scale);
+      return absl::OkStatus();
+    };
+  }
+  return [=](Reads reads, Writes writes) {
+    const float *x = Floats(reads[0]), *t = Floats(reads[1]);
+    const float g = *Floats(reads[3]) * scale;
+    float *dx = Floats(writes[0]), *dt = Floats(writes[1]);
+    for (int64_t i = 0; i < count; ++i) {
+      if (dx != nullptr) dx[i] = g * (0.5f * (std::tanh(0.5f * x[i]) + 1) - t[i]);
+      if (dt != nullptr) dt[i] = -g * x[i];
     }
     return absl::OkStatus();
   };

@@ -4,21 +4,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "dnnl.h"
+#include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided.h"
 
 namespace isomer {
-namespace {
-
-// Row-major c[m,n] = op(a) op(b) + beta * c.
-absl::Status Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+absl::Status Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float* a, const float* b, float beta, float* c) {
   const dnnl_status_t status =
-      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
+      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a,
                  transpose_a ? m : k, b, transpose_b ? k : n, beta, c, n);
   if (status == dnnl_success) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("oneDNN's sgemm failed with status ", status));
 }
+
+namespace {
 
 struct MatMulShape {
   int64_t m, n, k;
@@ -59,7 +59,7 @@ KernelFunction MatMulKernel(const KernelCall& call) {
   if (!call.gradient) {
     return [s](Reads reads, Writes writes) {
       for (size_t i = 0; i < s.c.size(); ++i) {
-        absl::Status status = Gemm(false, false, s.m, s.n, s.k, Floats(reads[0]) + s.a[i],
+        absl::Status status = Gemm(false, false, s.m, s.n, s.k, 1, Floats(reads[0]) + s.a[i],
                                    Floats(reads[1]) + s.b[i], 0, Floats(writes[0]) + s.c[i]);
         if (!status.ok()) return status;
       }
@@ -76,10 +76,10 @@ KernelFunction MatMulKernel(const KernelCall& call) {
     for (size_t i = 0; i < s.c.size(); ++i) {
       absl::Status status;
       if (da != nullptr) {
-        status = Gemm(false, true, s.m, s.k, s.n, dc + s.c[i], b + s.b[i], 1, da + s.a[i]);
+        status = Gemm(false, true, s.m, s.k, s.n, 1, dc + s.c[i], b + s.b[i], 1, da + s.a[i]);
       }
       if (db != nullptr && status.ok()) {
-        status = Gemm(true, false, s.k, s.n, s.m, a + s.a[i], dc + s.c[i], 1, db + s.b[i]);
+        status = Gemm(true, false, s.k, s.n, s.m, 1, a + s.a[i], dc + s.c[i], 1, db + s.b[i]);
       }
       if (!status.ok()) return status;
     }

@@ -1,63 +1,10 @@
-// Softmax, LayerNorm, BatchNorm.
+// LayerNorm, RmsNorm, BatchNorm with given statistics.
 #include <algorithm>
 #include <cmath>
 
 #include "runtime/cpu/kernels.h"
 
 namespace isomer {
-namespace {
-
-int Axis(const KernelCall& call) {
-  const int64_t axis = call.op.Int("axis");
-  return static_cast<int>(axis < 0 ? axis + static_cast<int64_t>(call.operands[0].shape.size())
-                                   : axis);
-}
-
-// Calls f(offset of the first element) for every line along the axis.
-template <typename Function>
-void ForEachLine(const AxisSplit& split, Function f) {
-  for (int64_t o = 0; o < split.outer; ++o) {
-    for (int64_t i = 0; i < split.inner; ++i) f(o * split.size * split.inner + i);
-  }
-}
-
-void SoftmaxLine(const float* x, float* y, int64_t size, int64_t stride) {
-  float max = x[0], sum = 0;
-  for (int64_t j = 1; j < size; ++j) max = std::max(max, x[j * stride]);
-  for (int64_t j = 0; j < size; ++j) sum += y[j * stride] = std::exp(x[j * stride] - max);
-  for (int64_t j = 0; j < size; ++j) y[j * stride] /= sum;
-}
-
-// dx_j = y_j (g_j - sum_i g_i y_i)
-void SoftmaxGradientLine(const float* y, const float* g, float* dx, int64_t size, int64_t stride) {
-  float dot = 0;
-  for (int64_t j = 0; j < size; ++j) dot += g[j * stride] * y[j * stride];
-  for (int64_t j = 0; j < size; ++j) {
-    dx[j * stride] = y[j * stride] * (g[j * stride] - dot);
-  }
-}
-
-}  // namespace
-
-KernelFunction SoftmaxKernel(const KernelCall& call) {
-  const AxisSplit split = SplitAtAxis(call.operands[0], Axis(call));
-  if (!call.gradient) {
-    return [split](Reads reads, Writes writes) {
-      ForEachLine(split, [&](int64_t at) {
-        SoftmaxLine(Floats(reads[0]) + at, Floats(writes[0]) + at, split.size, split.inner);
-      });
-      return absl::OkStatus();
-    };
-  }
-  return [split](Reads reads, Writes writes) {
-    ForEachLine(split, [&](int64_t at) {
-      SoftmaxGradientLine(Floats(reads[1]) + at, Floats(reads[2]) + at, Floats(writes[0]) + at,
-                          split.size, split.inner);
-    });
-    return absl::OkStatus();
-  };
-}
-
 namespace {
 
 struct Moments {
@@ -120,6 +67,51 @@ KernelFunction LayerNormKernel(const KernelCall& call) {
       LayerNormGradientRow(Floats(reads[0]) + r * size, Floats(reads[1]),
                            Floats(reads[4]) + r * size, size, epsilon,
                            dx == nullptr ? nullptr : dx + r * size, dgamma, dbeta);
+    }
+    return absl::OkStatus();
+  };
+}
+
+namespace {
+
+// With r = 1 / sqrt(mean(x^2) + epsilon) and q = g * gamma:
+//   dgamma += g x r;  dx = r (q - x r^2 mean(q x))
+void RmsNormGradientRow(const float* x, const float* gamma, const float* g, int64_t size, float r,
+                        float* dx, float* dgamma) {
+  double sum_qx = 0;
+  for (int64_t h = 0; h < size; ++h) {
+    sum_qx += g[h] * gamma[h] * x[h];
+    if (dgamma != nullptr) dgamma[h] += g[h] * x[h] * r;
+  }
+  if (dx == nullptr) return;
+  const float factor = r * r * static_cast<float>(sum_qx / static_cast<double>(size));
+  for (int64_t h = 0; h < size; ++h) dx[h] = r * (g[h] * gamma[h] - x[h] * factor);
+}
+
+float InverseRootMeanSquare(const float* x, int64_t size, double epsilon) {
+  double squares = 0;
+  for (int64_t h = 0; h < size; ++h) squares += x[h] * x[h];
+  return static_cast<float>(1 / std::sqrt(squares / static_cast<double>(size) + epsilon));
+}
+
+}  // namespace
+
+KernelFunction RmsNormKernel(const KernelCall& call) {
+  const int64_t size = call.operands[0].shape.back();
+  const int64_t rows = call.operands[0].Volume() / size;
+  const double epsilon = call.op.Number("epsilon");
+  return [=, gradient = call.gradient](Reads reads, Writes writes) {
+    const float* gamma = Floats(reads[1]);
+    if (gradient && writes[1] != nullptr) std::fill_n(Floats(writes[1]), size, 0.0f);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* x = Floats(reads[0]) + row * size;
+      const float r = InverseRootMeanSquare(x, size, epsilon);
+      float* to = writes[0] == nullptr ? nullptr : Floats(writes[0]) + row * size;
+      if (gradient) {
+        RmsNormGradientRow(x, gamma, Floats(reads[3]) + row * size, size, r, to, Floats(writes[1]));
+      } else {
+        for (int64_t h = 0; h < size; ++h) to[h] = x[h] * r * gamma[h];
+      }
     }
     return absl::OkStatus();
   };

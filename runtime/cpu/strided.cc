@@ -41,5 +41,6 @@ StridedLoop<N>::StridedLoop(std::vector<int64_t> sizes,
 
 template class StridedLoop<2>;
 template class StridedLoop<3>;
+template class StridedLoop<4>;
 
 }  // namespace isomer

@@ -1,124 +1,83 @@
-// Every kernel of the cpu backend against the reference evaluator in double: forward and gradient,
-// the whole call and each of its shards when any one dim is partitioned.
+// Every kernel of the cpu backend against the reference evaluator in double, on every example call
+// and every data type that it takes: forward and gradient, the whole call and each of its shards
+// when any one dim is partitioned.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
+#include "pcg/examples.h"
 #include "pcg/work.h"
 #include "runtime/backend.h"
+#include "runtime/elements.h"
 #include "runtime/moves.h"
+#include "tests/pcg/random_operands.h"
 
 namespace isomer {
+
+inline void PrintTo(const ExampleCall& call, std::ostream* out) { *out << call.op.ToString(); }
+
 namespace {
 
 using Ints = std::vector<int64_t>;
 
-struct Call {
-  const char* name;
-  Operator op;
-  std::vector<TensorType> operands;
-};
-
-TensorType F(Ints sizes) { return SequentialType(std::move(sizes)); }
-TensorType I(Ints sizes) { return SequentialType(std::move(sizes), DataType::kInt64); }
-
-Operator Conv(Ints stride, Ints padding, Ints dilation, int64_t groups) {
-  return Operator(
-      OpKind::kConv2d,
-      {{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}});
+// The data type of the operands that are neither indices nor conditions.
+bool HoldsValues(const ExampleCall& call, size_t operand) {
+  const OpKind kind = call.op.kind();
+  return !IsIndexOperand(kind, static_cast<int>(operand)) &&
+         !(kind == OpKind::kWhere && operand == 0);
 }
 
-Operator Pool(OpKind kind, Ints kernel, Ints stride, Ints padding) {
-  return Operator(kind, {{"kernel", kernel}, {"stride", stride}, {"padding", padding}});
-}
-
-Operator CountingPad() {
-  Operator op = Pool(OpKind::kAvgPool, {3, 3}, {2, 2}, {1, 1, 1, 1});
-  op.Set("count_include_pad", int64_t{1});
-  return op;
-}
-
-Operator Reducing(OpKind kind, Ints axes, int64_t keepdims) {
-  return Operator(kind, {{"axes", axes}, {"keepdims", keepdims}});
-}
-
-std::vector<Call> Calls() {
-  const Operator layer_norm(OpKind::kLayerNorm, {{"epsilon", 1e-2}});
-  const Operator batch_norm(OpKind::kBatchNorm, {{"epsilon", 1e-2}});
-  return {
-      {"MatMul", OpKind::kMatMul, {F({4, 6}), F({6, 2})}},
-      {"MatMulBatched", OpKind::kMatMul, {F({2, 4, 6}), F({2, 6, 2})}},
-      {"MatMulByWeight", OpKind::kMatMul, {F({2, 4, 6}), F({6, 2})}},
-      {"MatMulBroadcastLeft", OpKind::kMatMul, {F({1, 4, 6}), F({2, 6, 2})}},
-      {"MatMulBroadcastBoth", OpKind::kMatMul, {F({2, 1, 4, 6}), F({4, 6, 2})}},
-      {"Conv2d", Conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 1), {F({2, 4, 5, 5}), F({6, 4, 3, 3})}},
-      {"Conv2dStrided", Conv({2, 1}, {0, 1, 1, 0}, {1, 1}, 1), {F({2, 2, 5, 4}), F({2, 2, 3, 2})}},
-      {"Conv2dDilated", Conv({1, 1}, {2, 2, 2, 2}, {2, 2}, 1), {F({2, 2, 6, 6}), F({2, 2, 3, 3})}},
-      {"Conv2dGroups", Conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 2), {F({2, 4, 3, 3}), F({6, 2, 3, 3})}},
-      {"Conv2dDepthwise",
-       Conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 4),
-       {F({2, 4, 3, 3}), F({4, 1, 3, 3})}},
-      {"Add", OpKind::kAdd, {F({4, 6}), F({4, 6})}},
-      {"AddBias", OpKind::kAdd, {F({2, 4, 6}), F({6})}},
-      {"AddChannelBias", OpKind::kAdd, {F({2, 4, 3, 3}), F({4, 1, 1})}},
-      {"SubBroadcastBoth", OpKind::kSub, {F({4, 1}), F({2, 1, 6})}},
-      {"Mul", OpKind::kMul, {F({4, 6}), F({1, 6})}},
-      {"Div", OpKind::kDiv, {F({4, 6}), F({4, 1})}},
-      {"Scale", Operator(OpKind::kScale, {{"factor", 0.3}}), {F({4, 6})}},
-      {"Relu", OpKind::kRelu, {F({4, 6})}},
-      {"Gelu", OpKind::kGelu, {F({4, 6})}},
-      {"Tanh", OpKind::kTanh, {F({4, 6})}},
-      {"Sigmoid", OpKind::kSigmoid, {F({4, 6})}},
-      {"Swish", OpKind::kSwish, {F({4, 6})}},
-      {"Exp", OpKind::kExp, {F({4, 6})}},
-      {"Softmax", OpKind::kSoftmax, {F({2, 4, 6})}},
-      {"SoftmaxFirstAxis", Operator(OpKind::kSoftmax, {{"axis", int64_t{0}}}), {F({4, 6})}},
-      {"LayerNorm", layer_norm, {F({2, 4, 6}), F({6}), F({6})}},
-      {"BatchNorm", batch_norm, {F({2, 4, 2, 2}), F({4}), F({4}), F({4}), F({4})}},
-      {"MaxPool", Pool(OpKind::kMaxPool, {3, 3}, {2, 2}, {1, 1, 0, 0}), {F({2, 2, 6, 6})}},
-      {"AvgPool", Pool(OpKind::kAvgPool, {3, 2}, {2, 2}, {1, 1, 1, 1}), {F({2, 2, 5, 5})}},
-      {"AvgPoolCountingPad", CountingPad(), {F({2, 2, 5, 5})}},
-      {"ReduceSum", Reducing(OpKind::kReduceSum, {0, -1}, 0), {F({4, 6, 2})}},
-      {"ReduceMean", Reducing(OpKind::kReduceMean, {1}, 1), {F({4, 6, 2})}},
-      {"ReduceAll", Reducing(OpKind::kReduceMean, {0, 1}, 0), {F({4, 6})}},
-      {"Transpose", Operator(OpKind::kTranspose, {{"perm", Ints{2, 0, 1}}}), {F({4, 6, 2})}},
-      {"ReshapeSplit", Operator(OpKind::kReshape, {{"shape", Ints{4, 2, 4, 2}}}), {F({4, 8, 2})}},
-      {"ReshapeMerge", Operator(OpKind::kReshape, {{"shape", Ints{24, 2}}}), {F({4, 6, 2})}},
-      {"ReshapeByDivision", Operator(OpKind::kReshape, {{"shape", Ints{6, 4}}}), {F({4, 6})}},
-      {"Concat",
-       Operator(OpKind::kConcat, {{"axis", int64_t{1}}}),
-       {F({4, 6}), F({4, 2}), F({4, 1})}},
-      {"Split",
-       Operator(OpKind::kSplit, {{"axis", int64_t{-1}}, {"sizes", Ints{2, 4}}}),
-       {F({4, 6})}},
-      {"Embedding", OpKind::kEmbedding, {F({4, 6}), I({2, 6})}},
-      {"CrossEntropy", OpKind::kCrossEntropy, {F({2, 4, 6}), I({2, 4})}},
-      {"MeanSquaredError", OpKind::kMeanSquaredError, {F({4, 6}), F({4, 6})}},
-  };
+// The example with its values, or its indices, in every type that they may be in.
+std::vector<ExampleCall> Variants(const ExampleCall& example) {
+  std::vector<ExampleCall> calls = {example};
+  for (DataType dtype : kAllDataTypes) {
+    for (bool values : {true, false}) {
+      ExampleCall call = example;
+      EXPECT_TRUE(NormalizeAttributes(&call.op).ok());
+      std::vector<DataType> dtypes;
+      for (size_t o = 0; o < call.operands.size(); ++o) {
+        if (HoldsValues(call, o) == values) call.operands[o].dtype = dtype;
+        dtypes.push_back(call.operands[o].dtype);
+      }
+      if (call.operands == example.operands || !InferDataType(call.op, dtypes).ok()) continue;
+      absl::StrAppend(&call.name, values ? " of " : " by ", DataTypeName(dtype));
+      calls.push_back(std::move(call));
+    }
+  }
+  return calls;
 }
 
 // A buffer and the same numbers for the evaluator.
 struct Shard {
   Array<double> array;
-  std::vector<float> floats;
-  std::vector<int64_t> indices;
+  DataType dtype;
+  std::vector<int64_t> buffer;  // Large enough for any type.
 
-  Shard(const Box& box, DataType dtype, const Array<double>& whole) : array(box.shape) {
+  // The part of `whole` that the box covers.
+  Shard(const Box& box, DataType type, const Array<double>& whole)
+      : array(box.shape), dtype(type), buffer(box.Volume()) {
     array.origin = box.origin;
-    floats.resize(box.Volume());
-    indices.resize(box.Volume());
-    CopyToBuffer(whole, box, dtype,
-                 dtype == DataType::kInt64 ? static_cast<void*>(indices.data()) : floats.data());
-    for (int64_t i = 0; i < array.size(); ++i) {
-      array.data[i] = dtype == DataType::kInt64 ? static_cast<double>(indices[i]) : floats[i];
-    }
+    CopyToBuffer(whole, box, dtype, buffer.data());
+    LoadElements(dtype, buffer.data(), array.size(), array.data.data());
   }
-  const void* data(DataType dtype) const {
-    return dtype == DataType::kInt64 ? static_cast<const void*>(indices.data()) : floats.data();
+  // These numbers, rounded to the type.
+  Shard(Array<double> values, DataType type)
+      : array(std::move(values)), dtype(type), buffer(array.size()) {
+    StoreElements(array.data.data(), array.size(), dtype, buffer.data());
+    LoadElements(dtype, buffer.data(), array.size(), array.data.data());
   }
 };
+
+// To be written by a kernel: full of what it should not leave there.
+Shard Unwritten(const Box& box, DataType dtype) {
+  Array<double> array(box.shape, 99);
+  array.origin = box.origin;
+  return Shard(std::move(array), dtype);
+}
 
 std::vector<const Array<double>*> Pointers(const std::vector<Shard>& shards) {
   std::vector<const Array<double>*> pointers;
@@ -126,36 +85,46 @@ std::vector<const Array<double>*> Pointers(const std::vector<Shard>& shards) {
   return pointers;
 }
 
-void ExpectClose(const std::vector<float>& actual, const Array<double>& expected) {
-  ASSERT_EQ(actual.size(), expected.data.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_NEAR(actual[i], expected.data[i], 2e-5 * (1 + std::abs(expected.data[i]))) << "at " << i;
+double Tolerance(DataType dtype) {
+  switch (dtype) {
+    case DataType::kBFloat16:
+      return 2e-2;
+    case DataType::kFloat16:
+      return 3e-3;
+    case DataType::kFloat32:
+      return 2e-5;
+    default:
+      return 0;
   }
 }
 
-class KernelTest : public testing::TestWithParam<std::tuple<Call, bool>> {
- protected:
-  void SetUp() override {
-    const auto& [call, reference] = GetParam();
-    op_ = call.op;
-    operands_ = call.operands;
-    ASSERT_TRUE(NormalizeAttributes(&op_).ok());
-    backend_ = MakeCpuBackend(reference);
+void ExpectClose(const Shard& actual, const Array<double>& expected) {
+  std::vector<double> numbers(expected.size());
+  LoadElements(actual.dtype, actual.buffer.data(), expected.size(), numbers.data());
+  // What the declaration gives, as integers and truth values hold it.
+  const Shard rounded(expected, actual.dtype);
+  const Array<double>& wanted = IsFloat(actual.dtype) ? expected : rounded.array;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double tolerance = Tolerance(actual.dtype) * (1 + std::abs(wanted.data[i]));
+    EXPECT_NEAR(numbers[i], wanted.data[i], tolerance) << "at " << i;
+  }
+}
+
+// Compares the kernels of one call with its declaration.
+class Checker {
+ public:
+  Checker(const ExampleCall& call, bool reference)
+      : op_(call.op), operands_(call.operands), backend_(MakeCpuBackend(reference)) {
+    EXPECT_TRUE(NormalizeAttributes(&op_).ok());
     backend_->EnterDevice(0, 1);
     std::mt19937_64 random(7);
-    std::uniform_real_distribution<double> real(0.2, 2.0);  // Positive: Div, variances.
-    for (const TensorType& type : operands_) {
-      Array<double> array(type.Sizes());
-      for (double& value : array.data) {
-        value = type.dtype == DataType::kInt64 ? static_cast<double>(random() % 4) : real(random);
-      }
-      if (operands_.size() == 1) {
-        for (double& value : array.data) value -= 1;  // Both sides of relu.
-      }
-      values_.push_back(std::move(array));
-    }
+    values_ = RandomOperands<double>(call, random);
   }
 
+  void CheckWholeCall() { CheckTasks(operands_); }
+  void CheckEveryShard();
+
+ private:
   // Runs all tasks of the call with these operand types.
   void CheckTasks(const std::vector<TensorType>& operands) {
     absl::StatusOr<Sharding> sharding = InferSharding(op_, operands);
@@ -185,11 +154,13 @@ class KernelTest : public testing::TestWithParam<std::tuple<Call, bool>> {
     auto kernel = backend_->MakeKernel(call);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     std::vector<const void*> reads;
-    for (size_t o = 0; o < slices.size(); ++o) reads.push_back(slices[o].data(call.dtypes[o]));
-    std::vector<std::vector<float>> outputs;
+    for (const Shard& slice : slices) reads.push_back(slice.buffer.data());
+    std::vector<Shard> outputs;
     std::vector<void*> writes;
-    for (const Box& box : call.outputs) outputs.emplace_back(box.Volume(), 99.0f);
-    for (auto& output : outputs) writes.push_back(output.data());
+    for (size_t t = 0; t < call.outputs.size(); ++t) {
+      outputs.push_back(Unwritten(call.outputs[t], call.output_dtypes[t]));
+      writes.push_back(outputs.back().buffer.data());
+    }
     ASSERT_EQ((*kernel)->Run(reads, writes), absl::OkStatus());
     for (size_t t = 0; t < outputs.size(); ++t) ExpectClose(outputs[t], (*expected)[t]);
   }
@@ -197,26 +168,23 @@ class KernelTest : public testing::TestWithParam<std::tuple<Call, bool>> {
   void CheckGradient(const Sharding& sharding, const std::vector<TensorType>& operands,
                      int64_t shard) {
     std::vector<bool> wanted;
-    for (const TensorType& type : operands) wanted.push_back(type.dtype == DataType::kFloat32);
+    for (const TensorType& type : operands) wanted.push_back(IsFloat(type.dtype));
+    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
     const KernelCall call = MakeKernelCall(op_, sharding, operands, shard, true, wanted);
     const std::vector<Shard> slices = Slices(call);
     const auto outputs = Evaluate<double>(call.declaration, call.iteration, Pointers(slices));
     ASSERT_TRUE(outputs.ok()) << outputs.status();
-    std::vector<Shard> results, seeds;
+    std::vector<Shard> results, seeds, gradients;
+    for (size_t t = 0; t < outputs->size(); ++t) {
+      results.emplace_back((*outputs)[t], call.output_dtypes[t]);
+      Array<double> seed = (*outputs)[t];
+      for (int64_t i = 0; i < seed.size(); ++i) {
+        seed.data[i] = IsFloat(call.output_dtypes[t]) ? 0.25 + 0.125 * (i % 5) : 0;
+      }
+      seeds.emplace_back(std::move(seed), call.output_dtypes[t]);
+    }
     std::vector<Array<double>> expected;
     std::vector<Array<double>*> expected_pointers;
-    for (const Array<double>& output : *outputs) {
-      const Box box{output.origin, output.shape};
-      results.emplace_back(Box{Ints(output.shape.size(), 0), output.shape}, DataType::kFloat32,
-                           Array<double>(output.shape));
-      for (int64_t i = 0; i < output.size(); ++i) {
-        results.back().floats[i] = static_cast<float>(output.data[i]);
-      }
-      Array<double> seed(output.shape);
-      for (int64_t i = 0; i < seed.size(); ++i) seed.data[i] = 0.25 + 0.125 * (i % 5);
-      seeds.emplace_back(Box{Ints(output.shape.size(), 0), output.shape}, DataType::kFloat32, seed);
-      seeds.back().array.origin = box.origin;
-    }
     expected.reserve(slices.size());
     for (size_t o = 0; o < slices.size(); ++o) {
       expected.emplace_back(slices[o].array.shape);
@@ -231,19 +199,17 @@ class KernelTest : public testing::TestWithParam<std::tuple<Call, bool>> {
     // What the gradient does not need is not there.
     const GradientNeeds needs = NeedsOfGradient(op_, call.declaration, operands);
     std::vector<const void*> reads;
+    std::vector<void*> writes;
+    gradients.reserve(slices.size());
     for (size_t o = 0; o < slices.size(); ++o) {
-      reads.push_back(needs.operands[o] ? slices[o].data(call.dtypes[o]) : nullptr);
+      reads.push_back(needs.operands[o] ? slices[o].buffer.data() : nullptr);
+      gradients.push_back(Unwritten(call.operands[o], call.dtypes[o]));
+      writes.push_back(wanted[o] ? gradients.back().buffer.data() : nullptr);
     }
     for (const Shard& result : results) {
-      reads.push_back(needs.outputs ? result.floats.data() : nullptr);
+      reads.push_back(needs.outputs ? result.buffer.data() : nullptr);
     }
-    for (const Shard& seed : seeds) reads.push_back(seed.floats.data());
-    std::vector<std::vector<float>> gradients;
-    std::vector<void*> writes;
-    for (const Box& box : call.operands) gradients.emplace_back(box.Volume(), 99.0f);
-    for (size_t o = 0; o < gradients.size(); ++o) {
-      writes.push_back(wanted[o] ? gradients[o].data() : nullptr);
-    }
+    for (const Shard& seed : seeds) reads.push_back(seed.buffer.data());
     ASSERT_EQ((*kernel)->Run(reads, writes), absl::OkStatus());
     for (size_t o = 0; o < gradients.size(); ++o) {
       SCOPED_TRACE(testing::Message() << "gradient of operand " << o);
@@ -257,9 +223,7 @@ class KernelTest : public testing::TestWithParam<std::tuple<Call, bool>> {
   std::unique_ptr<Backend> backend_;
 };
 
-TEST_P(KernelTest, WholeCallAgreesWithTheDeclaration) { CheckTasks(operands_); }
-
-TEST_P(KernelTest, EveryShardAgreesWithTheDeclaration) {
+void Checker::CheckEveryShard() {
   absl::StatusOr<Sharding> whole = InferSharding(op_, operands_);
   ASSERT_TRUE(whole.ok());
   const Declaration& d = whole->declaration;
@@ -269,29 +233,31 @@ TEST_P(KernelTest, EveryShardAgreesWithTheDeclaration) {
     Ints degrees(d.dims.size(), 1);
     degrees[v] = 2;
     absl::StatusOr<std::vector<TensorType>> operands = OperandTypesFor(op_, operands_, degrees);
-    ASSERT_TRUE(operands.ok()) << operands.status();
+    // A dim with a halo may be of a size that two divides where the operand's is not.
+    if (!operands.ok() || !InferSharding(op_, *operands).ok()) continue;
     CheckTasks(*operands);
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<std::tuple<Call, bool>>& info) {
-  return std::get<0>(info.param).name + std::string(std::get<1>(info.param) ? "Reference" : "");
-}
+class KernelTest : public testing::TestWithParam<ExampleCall> {};
 
-INSTANTIATE_TEST_SUITE_P(AllOperators, KernelTest,
-                         testing::Combine(testing::ValuesIn(Calls()), testing::Bool()), NameOf);
-
-TEST(Kernel, EveryDeclaredOperatorIsTested) {
-  for (OpKind kind : kAllOpKinds) {
-    if (IsLeaf(kind) || IsParallel(kind)) continue;
-    bool tested = false;
-    for (const Call& call : Calls()) tested |= call.op.kind() == kind;
-    EXPECT_TRUE(tested) << OpName(kind);
+TEST_P(KernelTest, AgreesWithTheDeclarationOnEveryDataTypeAndShard) {
+  for (const ExampleCall& call : Variants(GetParam())) {
+    for (bool reference : {false, true}) {
+      SCOPED_TRACE(call.name + (reference ? ", reference" : ""));
+      Checker checker(call, reference);
+      checker.CheckWholeCall();
+      checker.CheckEveryShard();
+    }
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(AllOperators, KernelTest, testing::ValuesIn(Examples()),
+                         [](const auto& info) { return info.param.name; });
+
 TEST(Kernel, IndexOutsideOfTheTableIsAnError) {
-  const std::vector<TensorType> operands = {F({4, 6}), I({3})};
+  const std::vector<TensorType> operands = {SequentialType({4, 6}),
+                                            SequentialType({3}, DataType::kInt64)};
   const absl::StatusOr<Sharding> sharding = InferSharding(OpKind::kEmbedding, operands);
   ASSERT_TRUE(sharding.ok());
   auto kernel = MakeCpuBackend()->MakeKernel(

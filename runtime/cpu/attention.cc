@@ -1,0 +1,221 @@
+// Attention and Rotary.
+//
+// Attention goes over blocks of queries, so that only a block of scores is there at a time: memory
+// is O(block * keys), as in Dao et al., "FlashAttention" (2022), but with whole rows of scores. The
+// gradient computes the scores again:
+//
+//   P = softmax(scale Q K^T + mask);  Y = P V
+//   dV = P^T dY;  dP = dY V^T;  dS = P (dP - rowsum(dP P));  dQ = scale dS K;  dK = scale dS^T Q
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "pcg/support/status_macros.h"
+#include "runtime/cpu/gemm.h"
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/strided.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kBlock = 64;  // queries
+
+struct AttentionShape {
+  int64_t batch, heads, key_heads, queries, keys, e, f;
+  float scale;
+  bool causal, has_mask;
+  int64_t first_visible;             // the first query of the task sees the keys up to this one
+  std::vector<int64_t> mask;         // strides of the mask along batch, heads, queries, keys
+  std::array<int64_t, 4> volumes{};  // of the operands
+
+  explicit AttentionShape(const KernelCall& call) {
+    const Box &q = call.operands[0], &k = call.operands[1], &v = call.operands[2];
+    batch = q.shape[0], heads = q.shape[1], queries = q.shape[2], e = q.shape[3];
+    key_heads = k.shape[1], keys = k.shape[2], f = v.shape[3];
+    scale = static_cast<float>(call.op.Number("scale"));
+    causal = call.op.Int("causal") == 1;
+    has_mask = call.operands.size() == 4;
+    first_visible = q.origin[2] + keys - call.declaration.operands[0][2].value();
+    if (has_mask) mask = BroadcastStrides(call.operands[3].shape, 4);
+    for (size_t o = 0; o < call.operands.size(); ++o) volumes[o] = call.operands[o].Volume();
+  }
+
+  // A block of queries of one head, and where its parts begin in the operands and the output.
+  struct Block {
+    int64_t rows, first_query, q, k, v, y, mask;
+  };
+  template <typename Function>
+  absl::Status ForEachBlock(Function function) const {
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t h = 0; h < heads; ++h) {
+        const int64_t head = b * heads + h;
+        const int64_t key_head = b * key_heads + h / (heads / key_heads);
+        for (int64_t s = 0; s < queries; s += kBlock) {
+          const Block block{std::min(kBlock, queries - s),
+                            s,
+                            (head * queries + s) * e,
+                            key_head * keys * e,
+                            key_head * keys * f,
+                            (head * queries + s) * f,
+                            has_mask ? b * mask[0] + h * mask[1] + s * mask[2] : 0};
+          ISOMER_RETURN_IF_ERROR(function(block));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+void Softmax(float* row, int64_t visible, int64_t size) {
+  float max = -std::numeric_limits<float>::infinity(), sum = 0;
+  for (int64_t t = 0; t < visible; ++t) max = std::max(max, row[t]);
+  for (int64_t t = 0; t < visible; ++t) sum += row[t] = std::exp(row[t] - max);
+  for (int64_t t = 0; t < visible; ++t) row[t] /= sum;
+  std::fill(row + visible, row + size, 0.0f);
+}
+
+// P of a block, [rows, keys].
+absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block& block, Reads reads,
+                           float* p) {
+  ISOMER_RETURN_IF_ERROR(Gemm(false, true, block.rows, a.keys, a.e, a.scale,
+                              Floats(reads[0]) + block.q, Floats(reads[1]) + block.k, 0, p));
+  for (int64_t r = 0; r < block.rows; ++r) {
+    float* row = p + r * a.keys;
+    if (a.has_mask) {
+      const float* mask = Floats(reads[3]) + block.mask + r * a.mask[2];
+      for (int64_t t = 0; t < a.keys; ++t) row[t] += mask[t * a.mask[3]];
+    }
+    const int64_t last = a.first_visible + block.first_query + r;
+    Softmax(row, a.causal ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys, a.keys);
+  }
+  return absl::OkStatus();
+}
+
+// dP becomes dS.
+void ScoreGradient(const float* p, int64_t rows, int64_t keys, float* dp) {
+  for (int64_t r = 0; r < rows; ++r, p += keys, dp += keys) {
+    float dot = 0;
+    for (int64_t t = 0; t < keys; ++t) dot += p[t] * dp[t];
+    for (int64_t t = 0; t < keys; ++t) dp[t] = p[t] * (dp[t] - dot);
+  }
+}
+
+absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writes) {
+  const float *q = Floats(reads[0]), *k = Floats(reads[1]), *v = Floats(reads[2]);
+  const float* dy = Floats(reads[a.has_mask ? 5 : 4]);
+  const size_t operands = a.has_mask ? 4 : 3;
+  std::array<float*, 4> d{};
+  for (size_t o = 0; o < operands; ++o) {
+    d[o] = Floats(writes[o]);
+    if (d[o] != nullptr) std::fill_n(d[o], a.volumes[o], 0.0f);
+  }
+  std::vector<float> p(kBlock * a.keys), ds(kBlock * a.keys);
+  return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
+    const int64_t rows = block.rows;
+    ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data()));
+    if (d[2] != nullptr) {
+      ISOMER_RETURN_IF_ERROR(
+          Gemm(true, false, a.keys, a.f, rows, 1, p.data(), dy + block.y, 1, d[2] + block.v));
+    }
+    ISOMER_RETURN_IF_ERROR(
+        Gemm(false, true, rows, a.keys, a.f, 1, dy + block.y, v + block.v, 0, ds.data()));
+    ScoreGradient(p.data(), rows, a.keys, ds.data());
+    if (d[0] != nullptr) {
+      ISOMER_RETURN_IF_ERROR(Gemm(false, false, rows, a.e, a.keys, a.scale, ds.data(), k + block.k,
+                                  1, d[0] + block.q));
+    }
+    if (d[1] != nullptr) {
+      ISOMER_RETURN_IF_ERROR(
+          Gemm(true, false, a.keys, a.e, rows, a.scale, ds.data(), q + block.q, 1, d[1] + block.k));
+    }
+    for (int64_t i = 0; d[3] != nullptr && i < rows * a.keys; ++i) {
+      d[3][block.mask + i / a.keys * a.mask[2] + i % a.keys * a.mask[3]] += ds[i];
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+KernelFunction AttentionKernel(const KernelCall& call) {
+  const AttentionShape a(call);
+  if (call.gradient) {
+    return [a](Reads reads, Writes writes) { return AttentionGradient(a, reads, writes); };
+  }
+  return [a](Reads reads, Writes writes) {
+    std::vector<float> p(kBlock * a.keys);
+    return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
+      ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data()));
+      return Gemm(false, false, block.rows, a.f, a.keys, 1, p.data(), Floats(reads[2]) + block.v, 0,
+                  Floats(writes[0]) + block.y);
+    });
+  };
+}
+
+namespace {
+
+// Pairs of a row of x: (i, i + e/2), or (2i, 2i + 1) if interleaved.
+struct RotaryShape {
+  int64_t rows, positions, half;
+  bool interleaved;
+  int64_t First(int64_t i) const { return interleaved ? 2 * i : i; }
+  int64_t Second(int64_t i) const { return interleaved ? 2 * i + 1 : i + half; }
+};
+
+// Turns every pair by its angle, or back.
+void Rotate(const RotaryShape& r, float direction, const float* x, const float* cos,
+            const float* sin, float* y) {
+  for (int64_t row = 0; row < r.rows; ++row, x += 2 * r.half, y += 2 * r.half) {
+    const int64_t angle = row % r.positions * r.half;
+    for (int64_t i = 0; i < r.half; ++i) {
+      const float c = cos[angle + i], s = direction * sin[angle + i];
+      const float a = x[r.First(i)], b = x[r.Second(i)];
+      y[r.First(i)] = a * c - b * s;
+      y[r.Second(i)] = b * c + a * s;
+    }
+  }
+}
+
+// dcos = sum g1 x1 + g2 x2;  dsin = sum g2 x1 - g1 x2, over all that share an angle.
+void AngleGradients(const RotaryShape& r, const float* x, const float* g, float* dcos,
+                    float* dsin) {
+  for (float* d : {dcos, dsin}) {
+    if (d != nullptr) std::fill_n(d, r.positions * r.half, 0.0f);
+  }
+  for (int64_t row = 0; row < r.rows; ++row, x += 2 * r.half, g += 2 * r.half) {
+    const int64_t angle = row % r.positions * r.half;
+    for (int64_t i = 0; i < r.half; ++i) {
+      const float a = x[r.First(i)], b = x[r.Second(i)], ga = g[r.First(i)], gb = g[r.Second(i)];
+      if (dcos != nullptr) dcos[angle + i] += ga * a + gb * b;
+      if (dsin != nullptr) dsin[angle + i] += gb * a - ga * b;
+    }
+  }
+}
+
+}  // namespace
+
+KernelFunction RotaryKernel(const KernelCall& call) {
+  const std::vector<int64_t>&x = call.operands[0].shape, &angles = call.operands[1].shape;
+  const RotaryShape r{call.operands[0].Volume() / x.back(), angles[0], x.back() / 2,
+                      call.op.Int("interleaved") == 1};
+  if (!call.gradient) {
+    return [r](Reads reads, Writes writes) {
+      Rotate(r, 1, Floats(reads[0]), Floats(reads[1]), Floats(reads[2]), Floats(writes[0]));
+      return absl::OkStatus();
+    };
+  }
+  return [r](Reads reads, Writes writes) {
+    const float* g = Floats(reads[4]);
+    if (writes[0] != nullptr) {
+      Rotate(r, -1, g, Floats(reads[1]), Floats(reads[2]), Floats(writes[0]));
+    }
+    if (writes[1] != nullptr || writes[2] != nullptr) {
+      AngleGradients(r, Floats(reads[0]), g, Floats(writes[1]), Floats(writes[2]));
+    }
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace isomer

@@ -1,0 +1,90 @@
+// Linear: a matrix product, a bias and an activation.
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "pcg/support/status_macros.h"
+#include "runtime/cpu/gemm.h"
+#include "runtime/cpu/kernels.h"
+
+namespace isomer {
+namespace {
+
+// The kernel of the activation of a Linear on its output; null: none.
+KernelFunction ActivationOf(const KernelCall& call, bool gradient) {
+  constexpr OpKind kActivations[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh, OpKind::kSigmoid,
+                                     OpKind::kSwish};
+  const int64_t activation = call.op.Int("activation");
+  if (activation == 0) return nullptr;
+  KernelCall unary;
+  unary.op = kActivations[activation - 1];
+  unary.operands = unary.outputs = call.outputs;
+  unary.dtypes = unary.output_dtypes = {DataType::kFloat32};
+  unary.gradient = gradient;
+  return UnaryKernel(unary);
+}
+
+struct LinearShape {
+  int64_t m, n, k;
+  bool has_bias;
+
+  explicit LinearShape(const KernelCall& call)
+      : m(call.outputs[0].Volume() / call.operands[1].shape[1]),
+        n(call.operands[1].shape[1]),
+        k(call.operands[1].shape[0]),
+        has_bias(call.operands.size() == 3) {}
+
+  // z = x w + b
+  absl::Status PreActivation(Reads reads, float* z) const {
+    if (has_bias) {
+      const float* bias = Floats(reads[2]);
+      for (int64_t row = 0; row < m; ++row) std::copy_n(bias, n, z + row * n);
+    }
+    return Gemm(false, false, m, n, k, 1, Floats(reads[0]), Floats(reads[1]), has_bias ? 1 : 0, z);
+  }
+};
+
+// dx = dz w^T;  dw = x^T dz;  db = the sum of the rows of dz
+absl::Status LinearGradient(const LinearShape& s, const float* dz, Reads reads, Writes writes) {
+  if (writes[0] != nullptr) {
+    ISOMER_RETURN_IF_ERROR(
+        Gemm(false, true, s.m, s.k, s.n, 1, dz, Floats(reads[1]), 0, Floats(writes[0])));
+  }
+  if (writes[1] != nullptr) {
+    ISOMER_RETURN_IF_ERROR(
+        Gemm(true, false, s.k, s.n, s.m, 1, Floats(reads[0]), dz, 0, Floats(writes[1])));
+  }
+  if (!s.has_bias || writes[2] == nullptr) return absl::OkStatus();
+  float* db = Floats(writes[2]);
+  std::fill_n(db, s.n, 0.0f);
+  for (int64_t row = 0; row < s.m; ++row) {
+    for (int64_t j = 0; j < s.n; ++j) db[j] += dz[row * s.n + j];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+KernelFunction LinearKernel(const KernelCall& call) {
+  const LinearShape s(call);
+  const KernelFunction activation = ActivationOf(call, false);
+  if (!call.gradient) {
+    return [=](Reads reads, Writes writes) -> absl::Status {
+      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, Floats(writes[0])));
+      return activation == nullptr ? absl::OkStatus() : activation({writes[0]}, {writes[0]});
+    };
+  }
+  const KernelFunction derivative = ActivationOf(call, true);
+  return [=, bias = s.has_bias ? 1 : 0](Reads reads, Writes writes) -> absl::Status {
+    const void* g = reads[3 + bias];
+    if (activation == nullptr) return LinearGradient(s, Floats(g), reads, writes);
+    // The derivative takes the value before the activation, or after it.
+    std::vector<float> z(s.m * s.n), y(s.m * s.n), dz(s.m * s.n);
+    ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, z.data()));
+    ISOMER_RETURN_IF_ERROR(activation({z.data()}, {y.data()}));
+    ISOMER_RETURN_IF_ERROR(derivative({z.data(), y.data(), g}, {dz.data()}));
+    return LinearGradient(s, dz.data(), reads, writes);
+  };
+}
+
+}  // namespace isomer

@@ -1,0 +1,146 @@
+// Reductions over whole dims.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/strided.h"
+
+namespace isomer {
+namespace {
+
+// A loop over the operand in row-major order; the strides of the output are 0 along reduced dims.
+struct ReductionShape {
+  explicit ReductionShape(const KernelCall& call) : loop({}, {}), volume(call.outputs[0].Volume()) {
+    const std::vector<int64_t>& in = call.operands[0].shape;
+    const int rank = static_cast<int>(in.size());
+    std::vector<int64_t> kept = in;
+    for (int64_t axis : call.op.Ints("axes")) {
+      const int i = static_cast<int>(axis < 0 ? axis + rank : axis);
+      kept[i] = 1;
+      count *= static_cast<double>(call.declaration.operands[0][i].value());
+    }
+    loop = StridedLoop<2>(in, {BroadcastStrides(in, rank), BroadcastStrides(kept, rank)});
+  }
+
+  // Calls f(offset in the operand, offset in the output).
+  template <typename Function>
+  void ForEach(Function f) const {
+    loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
+      for (int64_t i = 0; i < run; ++i) f(at[0] + i * stride[0], at[1] + i * stride[1]);
+    });
+  }
+
+  StridedLoop<2> loop;
+  int64_t volume;
+  // Elements of the logical operand for each of the output; a task may have a part of them.
+  double count = 1;
+};
+
+KernelFunction SumKernel(const ReductionShape& s, double scale, bool gradient) {
+  if (gradient) {
+    return [s, scale = static_cast<float>(scale)](Reads reads, Writes writes) {
+      const float* g = Floats(reads[2]);
+      float* dx = Floats(writes[0]);
+      s.ForEach([&](int64_t from, int64_t to) { dx[from] = scale * g[to]; });
+      return absl::OkStatus();
+    };
+  }
+  return [s, scale](Reads reads, Writes writes) {
+    const float* x = Floats(reads[0]);
+    std::vector<double> sums(s.volume, 0);
+    s.ForEach([&](int64_t from, int64_t to) { sums[to] += x[from]; });
+    for (int64_t i = 0; i < s.volume; ++i) {
+      Floats(writes[0])[i] = static_cast<float>(scale * sums[i]);
+    }
+    return absl::OkStatus();
+  };
+}
+
+// `sign` 1: the maximum; -1: the minimum.
+void Extrema(const ReductionShape& s, float sign, const float* x, float* y) {
+  std::fill_n(y, s.volume, -sign * std::numeric_limits<float>::infinity());
+  s.ForEach([&](int64_t from, int64_t to) {
+    if (sign * x[from] > sign * y[to]) y[to] = x[from];
+  });
+}
+
+KernelFunction ExtremumKernel(const ReductionShape& s, float sign, bool gradient) {
+  if (!gradient) {
+    return [s, sign](Reads reads, Writes writes) {
+      Extrema(s, sign, Floats(reads[0]), Floats(writes[0]));
+      return absl::OkStatus();
+    };
+  }
+  return [s, sign](Reads reads, Writes writes) {
+    const float *x = Floats(reads[0]), *g = Floats(reads[2]);
+    float* dx = Floats(writes[0]);
+    std::vector<float> y(s.volume);
+    Extrema(s, sign, x, y.data());
+    std::vector<bool> taken(s.volume, false);  // The first that attains it has the gradient.
+    s.ForEach([&](int64_t from, int64_t to) {
+      const bool takes = !taken[to] && x[from] == y[to];
+      dx[from] = takes ? g[to] : 0;
+      if (takes) taken[to] = true;
+    });
+    return absl::OkStatus();
+  };
+}
+
+// Of each output, the product of the elements that are not zero, and how many are.
+struct Products {
+  Products(const ReductionShape& s, const float* x) : product(s.volume, 1), zeros(s.volume, 0) {
+    s.ForEach([&](int64_t from, int64_t to) {
+      if (x[from] == 0) {
+        ++zeros[to];
+      } else {
+        product[to] *= x[from];
+      }
+    });
+  }
+  std::vector<double> product;
+  std::vector<int64_t> zeros;
+};
+
+KernelFunction ProductKernel(const ReductionShape& s, bool gradient) {
+  if (!gradient) {
+    return [s](Reads reads, Writes writes) {
+      const Products p(s, Floats(reads[0]));
+      for (int64_t i = 0; i < s.volume; ++i) {
+        Floats(writes[0])[i] = p.zeros[i] > 0 ? 0 : static_cast<float>(p.product[i]);
+      }
+      return absl::OkStatus();
+    };
+  }
+  return [s](Reads reads, Writes writes) {
+    const float *x = Floats(reads[0]), *g = Floats(reads[2]);
+    float* dx = Floats(writes[0]);
+    const Products p(s, x);
+    s.ForEach([&](int64_t from, int64_t to) {
+      double others = 0;
+      if (p.zeros[to] == 0) others = p.product[to] / x[from];
+      if (p.zeros[to] == 1 && x[from] == 0) others = p.product[to];
+      dx[from] = g[to] * static_cast<float>(others);
+    });
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace
+
+KernelFunction ReductionKernel(const KernelCall& call) {
+  const ReductionShape s(call);
+  switch (call.op.kind()) {
+    case OpKind::kReduceMean:
+      return SumKernel(s, 1 / s.count, call.gradient);
+    case OpKind::kReduceMax:
+      return ExtremumKernel(s, 1, call.gradient);
+    case OpKind::kReduceMin:
+      return ExtremumKernel(s, -1, call.gradient);
+    case OpKind::kReduceProd:
+      return ProductKernel(s, call.gradient);
+    default:
+      return SumKernel(s, 1, call.gradient);
+  }
+}
+
+}  // namespace isomer

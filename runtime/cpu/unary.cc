@@ -1,0 +1,228 @@
+// Elementwise operators of one operand, and Dropout.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "pcg/number.h"
+#include "runtime/cpu/elementwise.h"
+#include "runtime/cpu/kernels.h"
+
+namespace isomer {
+namespace {
+
+constexpr float kSqrtHalf = 0.70710678118654752f;      // 1/sqrt(2)
+constexpr float kInvSqrtTwoPi = 0.39894228040143268f;  // 1/sqrt(2 pi)
+constexpr float kTwoOverSqrtPi = static_cast<float>(2 * std::numbers::inv_sqrtpi);
+
+template <typename T>
+T Logistic(T x) {  // By tanh, which does not overflow.
+  return T(0.5) * (std::tanh(T(0.5) * x) + 1);
+}
+
+template <typename T>
+T Clamped(T x, double low, double high) {
+  return x < static_cast<T>(low)    ? static_cast<T>(low)
+         : x > static_cast<T>(high) ? static_cast<T>(high)
+                                    : x;
+}
+
+// y = f(x). The gradient is `df(value, g)`, where value is what NeedsOfGradient asks for: x, or y
+// if `from_output`.
+template <typename F, typename D>
+KernelFunction Unary(const KernelCall& call, F f, D df, bool from_output = false) {
+  if (!call.gradient) return ElementwiseForward<1>(call, f);
+  const int64_t count = call.outputs[0].Volume();
+  return [count, df, from_output](Reads reads, Writes writes) {
+    const float *value = Floats(reads[from_output ? 1 : 0]), *g = Floats(reads[2]);
+    float* dx = Floats(writes[0]);
+    for (int64_t i = 0; i < count; ++i) dx[i] = df(value == nullptr ? 0 : value[i], g[i]);
+    return absl::OkStatus();
+  };
+}
+
+// Constant between jumps.
+template <typename F>
+KernelFunction Step(const KernelCall& call, F f) {
+  return call.gradient ? ZeroGradientKernel(call) : ElementwiseForward<1>(call, f);
+}
+
+KernelFunction CastKernel(const KernelCall& call) {
+  if (!call.gradient) return ElementwiseForward<1>(call, [](auto x) { return x; });
+  const int64_t count = call.outputs[0].Volume();
+  return [count, from = call.output_dtypes[0], to = call.dtypes[0]](Reads reads, Writes writes) {
+    constexpr int64_t kBlock = 256;
+    float block[kBlock];
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t size = std::min(kBlock, count - begin);
+      LoadElements(from, static_cast<const char*>(reads[2]) + begin * BytesPerElement(from), size,
+                   block);
+      StoreElements(block, size, to, static_cast<char*>(writes[0]) + begin * BytesPerElement(to));
+    }
+    return absl::OkStatus();
+  };
+}
+
+KernelFunction ActivationKernel(const KernelCall& call) {
+  switch (call.op.kind()) {
+    case OpKind::kRelu:
+      return Unary(
+          call, [](auto x) { return x > 0 ? x : decltype(x)(0); },
+          [](float y, float g) { return y > 0 ? g : 0.0f; }, true);
+    case OpKind::kGelu:
+      return Unary(
+          call, [](auto x) { return x * (1 + std::erf(x * decltype(x)(kSqrtHalf))) / 2; },
+          [](float x, float g) {
+            const float density = kInvSqrtTwoPi * std::exp(-0.5f * x * x);
+            return g * (0.5f * (1 + std::erf(x * kSqrtHalf)) + x * density);
+          });
+    case OpKind::kSwish:
+      return Unary(
+          call, [](auto x) { return x * Logistic(x); },
+          [](float x, float g) {
+            const float s = Logistic(x);
+            return g * (s + x * s * (1 - s));
+          });
+    case OpKind::kHardSwish:
+      return Unary(
+          call, [](auto x) { return x * Clamped(x / 6 + decltype(x)(0.5), 0, 1); },
+          [](float x, float g) { return x < -3  ? 0
+                                        : x > 3 ? g
+                                                : g * (x / 3 + 0.5f); });
+    case OpKind::kHardSigmoid: {
+      const float alpha = static_cast<float>(call.op.Number("alpha"));
+      const float beta = static_cast<float>(call.op.Number("beta"));
+      return Unary(
+          call, [=](auto x) { return Clamped(x * alpha + beta, 0, 1); },
+          [=](float x, float g) {
+            const float y = x * alpha + beta;
+            return y < 0 || y > 1 ? 0 : g * alpha;
+          });
+    }
+    case OpKind::kLeakyRelu: {
+      const float alpha = static_cast<float>(call.op.Number("alpha"));
+      return Unary(
+          call, [alpha](auto x) { return x < 0 ? x * alpha : x; },
+          [alpha](float x, float g) { return x < 0 ? g * alpha : g; });
+    }
+    case OpKind::kElu: {
+      const float alpha = static_cast<float>(call.op.Number("alpha"));
+      return Unary(
+          call, [alpha](auto x) { return x < 0 ? alpha * std::expm1(x) : x; },
+          [alpha](float x, float g) { return x < 0 ? g * alpha * std::exp(x) : g; });
+    }
+    default:  // Softplus.
+      return Unary(
+          call, [](auto x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::abs(x))); },
+          [](float x, float g) { return g * Logistic(x); });
+  }
+}
+
+}  // namespace
+
+KernelFunction UnaryKernel(const KernelCall& call) {
+  switch (call.op.kind()) {
+    case OpKind::kScale: {
+      const double factor = call.op.Number("factor");
+      return Unary(
+          call, [factor](auto x) { return x * static_cast<decltype(x)>(factor); },
+          [factor](float, float g) { return g * static_cast<float>(factor); });
+    }
+    case OpKind::kClip: {
+      const double low = call.op.Number("min"), high = call.op.Number("max");
+      return Unary(
+          call, [=](auto x) { return Clamped(x, low, high); },
+          [=](float x, float g) {
+            return x < static_cast<float>(low) || x > static_cast<float>(high) ? 0 : g;
+          });
+    }
+    case OpKind::kTanh:
+      return Unary(
+          call, [](auto x) { return std::tanh(x); },
+          [](float y, float g) { return g * (1 - y * y); }, true);
+    case OpKind::kSigmoid:
+      return Unary(
+          call, [](auto x) { return Logistic(x); },
+          [](float y, float g) { return g * y * (1 - y); }, true);
+    case OpKind::kExp:
+      return Unary(
+          call, [](auto x) { return std::exp(x); }, [](float y, float g) { return g * y; }, true);
+    case OpKind::kLog:
+      return Unary(
+          call, [](auto x) { return std::log(x); }, [](float x, float g) { return g / x; });
+    case OpKind::kSqrt:
+      return Unary(
+          call, [](auto x) { return std::sqrt(x); },
+          [](float x, float g) { return g / (2 * std::sqrt(x)); });
+    case OpKind::kReciprocal:
+      return Unary(
+          call, [](auto x) { return 1 / x; }, [](float x, float g) { return -g / (x * x); });
+    case OpKind::kErf:
+      return Unary(
+          call, [](auto x) { return std::erf(x); },
+          [](float x, float g) { return g * kTwoOverSqrtPi * std::exp(-x * x); });
+    case OpKind::kSin:
+      return Unary(
+          call, [](auto x) { return std::sin(x); },
+          [](float x, float g) { return g * std::cos(x); });
+    case OpKind::kCos:
+      return Unary(
+          call, [](auto x) { return std::cos(x); },
+          [](float x, float g) { return -g * std::sin(x); });
+    case OpKind::kAtan:
+      return Unary(
+          call, [](auto x) { return std::atan(x); },
+          [](float x, float g) { return g / (1 + x * x); });
+    case OpKind::kAbs:
+      return Unary(
+          call, [](auto x) { return std::abs(x); },
+          [](float x, float g) { return x > 0 ? g : -g; });
+    case OpKind::kSign:
+      return Step(call, [](auto x) { return decltype(x)((x > 0) - (x < 0)); });
+    case OpKind::kFloor:
+      return Step(call, [](auto x) { return std::floor(x); });
+    case OpKind::kCeil:
+      return Step(call, [](auto x) { return std::ceil(x); });
+    case OpKind::kRound:  // The default mode is half to even.
+      return Step(call, [](auto x) { return std::nearbyint(x); });
+    case OpKind::kNot:
+      return Step(call, [](auto x) { return x == 0; });
+    case OpKind::kCast:
+      return CastKernel(call);
+    default:
+      return ActivationKernel(call);
+  }
+}
+
+// The mask is a function of the seed and of the element's place in the logical tensor.
+KernelFunction DropoutKernel(const KernelCall& call) {
+  const double rate = call.op.Number("rate");
+  const double salt = static_cast<double>(call.op.Int("salt"));
+  const Box box = call.outputs[0];
+  const int rank = static_cast<int>(box.shape.size());
+  std::vector<int64_t> whole;
+  for (const Extent& size : call.declaration.outputs[0]) whole.push_back(size.value());
+  int64_t origin = 0, stride = 1;
+  std::vector<int64_t> logical(rank, 0);
+  for (int i = rank - 1; i >= 0; --i) {
+    logical[i] = stride;
+    origin += box.origin[i] * stride;
+    stride *= whole[i];
+  }
+  const StridedLoop<2> loop(box.shape, {logical, BroadcastStrides(box.shape, rank)});
+  return [=, from = call.gradient ? 3 : 0](Reads reads, Writes writes) {
+    const float* x = Floats(reads[from]);
+    float* y = Floats(writes[0]);
+    const double seed = static_cast<double>(*Indices(reads[1])) + salt;
+    loop.ForEachRun([&](const auto& at, int64_t count, const auto& step) {
+      for (int64_t i = 0; i < count; ++i) {
+        const double place = static_cast<double>(origin + at[0] + i * step[0]);
+        const bool kept = Number<double>::Random(seed, place) >= rate;
+        y[at[1] + i] = kept ? x[at[1] + i] / static_cast<float>(1 - rate) : 0.0f;
+      }
+    });
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace isomer
