@@ -28,6 +28,17 @@ absl::Status ExpectRank(const Operator& op, absl::Span<const Shape> shapes, int 
                                                  shapes[operand].size(), ", not ", rank));
 }
 
+absl::Status ExpectConcreteSizes(const Operator& op, absl::Span<const Shape> shapes) {
+  for (const Shape& shape : shapes) {
+    for (const Extent& size : shape) {
+      if (!size.known()) {
+        return absl::UnimplementedError(absl::StrCat(op.name(), ": needs concrete sizes"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 // C[b..,m,n] = sum_k A[b..,m,k] * B[b..,k,n]
 //
 // The batch dims of the operands align from the right as in NumPy; an operand that lacks one (or

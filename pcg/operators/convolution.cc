@@ -1,5 +1,7 @@
 // Convolutions over one to three spatial dims; r q (p r q) run over the kernel, y x (z y x) over
 // the windows. Depthwise is groups = c.
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "pcg/operators/operators.h"
 #include "pcg/operators/window.h"

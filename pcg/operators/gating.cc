@@ -1,7 +1,6 @@
 // Which experts a token goes to.
 #include "absl/strings/str_cat.h"
 #include "pcg/operators/operators.h"
-#include "pcg/operators/window.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

@@ -1,7 +1,6 @@
 // Normalisation: what is normalised over is needed as a whole.
 #include "absl/strings/str_cat.h"
 #include "pcg/operators/operators.h"
-#include "pcg/operators/window.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

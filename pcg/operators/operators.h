@@ -71,6 +71,8 @@ absl::Status WithSizes(absl::Status mismatch, const Extent& a, const Extent& b);
 inline constexpr char kSizeMismatch[] = "isomer/size_mismatch";
 // An error unless operand `operand` has rank `rank`.
 absl::Status ExpectRank(const Operator& op, absl::Span<const Shape> shapes, int operand, int rank);
+// An error unless all sizes are numbers.
+absl::Status ExpectConcreteSizes(const Operator& op, absl::Span<const Shape> shapes);
 
 }  // namespace isomer
 

@@ -80,15 +80,4 @@ WindowDims AddWindowDims(const Windows& windows, absl::Span<const int64_t> count
   return dims;
 }
 
-absl::Status ExpectConcreteSizes(const Operator& op, absl::Span<const Shape> shapes) {
-  for (const Shape& shape : shapes) {
-    for (const Extent& size : shape) {
-      if (!size.known()) {
-        return absl::UnimplementedError(absl::StrCat(op.name(), ": needs concrete sizes"));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace isomer

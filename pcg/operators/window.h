@@ -43,9 +43,6 @@ struct WindowDims {
 WindowDims AddWindowDims(const Windows& windows, absl::Span<const int64_t> counts,
                          DeclarationBuilder* d);
 
-// An error unless all sizes are numbers.
-absl::Status ExpectConcreteSizes(const Operator& op, absl::Span<const Shape> shapes);
-
 }  // namespace isomer
 
 #endif  // ISOMER_PCG_OPERATORS_WINDOW_H_
