@@ -1,6 +1,7 @@
 #include "models/load.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -51,6 +52,32 @@ absl::Status CheckBatch(const std::string& path, const Model& model, int64_t bat
   return absl::InvalidArgumentError(absl::StrCat(path, ": it has no inputs, and so no batch"));
 }
 
+absl::StatusOr<ImportOptions> ImportOptionsOf(const LoadOptions& options) {
+  ImportOptions result;
+  result.batch_size = options.batch_size;
+  result.notes = options.notes;
+  for (const std::string& binding : options.dims) {
+    const size_t equals = binding.rfind('=');
+    const std::string name = binding.substr(0, equals);
+    int64_t size = 0;
+    if (equals == std::string::npos || name.empty() ||
+        !absl::SimpleAtoi(binding.substr(equals + 1), &size) || size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--dim=", binding, ": name=N is expected, with a positive N"));
+    }
+    if (!result.dims.insert({name, size}).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--dim: ", name, " is given twice"));
+    }
+  }
+  return result;
+}
+
+absl::Status NoDims(const std::string& spec, const LoadOptions& options) {
+  if (options.dims.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(spec, ": --dim=", options.dims[0], ": only an .onnx file has dims with names"));
+}
+
 }  // namespace
 
 absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& options) {
@@ -58,18 +85,32 @@ absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& o
     return absl::InvalidArgumentError(
         absl::StrCat("--batch_size is ", options.batch_size, "; it must be positive"));
   }
+  ISOMER_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(options));
   if (absl::StartsWith(spec, "zoo:")) {
+    ISOMER_RETURN_IF_ERROR(NoDims(spec, options));
     return BuildZooModel(absl::StripPrefix(spec, "zoo:"), options.batch_size);
   }
   ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
   const bool is_own_file = !DeclaredKind(contents).empty();
   if (is_own_file || LooksLikeGraphText(contents)) {
+    ISOMER_RETURN_IF_ERROR(NoDims(spec, options));
     ISOMER_ASSIGN_OR_RETURN(Model model,
                             is_own_file ? LoadModel(spec) : ReadGraphText(spec, contents));
     ISOMER_RETURN_IF_ERROR(CheckBatch(spec, model, options.batch_size));
     return model;
   }
-  return ParseOnnx(contents, spec, {.batch_size = options.batch_size, .notes = options.notes});
+  return ParseOnnx(contents, spec, import_options);
+}
+
+absl::StatusOr<std::vector<std::string>> ListUnsupportedOf(const std::string& spec,
+                                                           const LoadOptions& options) {
+  ISOMER_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(options));
+  if (absl::StartsWith(spec, "zoo:")) return std::vector<std::string>();
+  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
+  if (!DeclaredKind(contents).empty() || LooksLikeGraphText(contents)) {
+    return std::vector<std::string>();
+  }
+  return ListUnsupported(contents, spec, import_options);
 }
 
 }  // namespace isomer

@@ -11,7 +11,8 @@
 namespace isomer {
 
 struct LoadOptions {
-  int64_t batch_size = 0;  // 0: as the model has it; --batch_size
+  int64_t batch_size = 0;         // 0: as the model has it; --batch_size
+  std::vector<std::string> dims;  // "name=N": sizes of symbolic dims of an .onnx file; --dim
   // Lines that the user should see although nothing is wrong; null: dropped.
   std::vector<std::string>* notes = nullptr;
 };
@@ -22,6 +23,11 @@ struct LoadOptions {
 //                           text form of pcg/graph.h. Told apart by their contents.
 // Errors are one line that begins with the file or zoo name.
 absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& options = {});
+
+// What of an .onnx file is not supported, all at once, a line each (ListUnsupported of
+// models/onnx_import.h). Empty for files of other kinds.
+absl::StatusOr<std::vector<std::string>> ListUnsupportedOf(const std::string& spec,
+                                                           const LoadOptions& options = {});
 
 }  // namespace isomer
 

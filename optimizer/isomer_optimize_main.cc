@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/load.h"
 #include "models/loss.h"
+#include "models/zoo/listing.h"
 #include "optimizer/machine.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/report.h"
@@ -20,6 +21,10 @@ ABSL_FLAG(std::string, machine, "", "a preset (laptop_cpu, summit, dgx_h100) or 
 ABSL_FLAG(int64_t, nodes, 0, "number of nodes; 0: as the machine file says");
 ABSL_FLAG(int64_t, devices_per_node, 0, "devices of each node; 0: as the machine file says");
 ABSL_FLAG(int64_t, batch_size, 0, "batch size; 0: as the model has it");
+ABSL_FLAG(std::vector<std::string>, dim, {},
+          "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
+ABSL_FLAG(bool, list_unsupported, false,
+          "list what of an .onnx file is not supported, and nothing else; exit 1 if there is any");
 ABSL_FLAG(std::string, mode, "training", "training or inference");
 ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
 ABSL_FLAG(std::string, plan, "", "a baseline instead of a search: data_parallel or megatron");
@@ -28,6 +33,9 @@ ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machin
 ABSL_FLAG(int64_t, budget, 300, "how many candidates of the substitution search to map");
 ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
 ABSL_FLAG(std::string, out, "", "the plan file to write");
+ABSL_FLAG(bool, list_models, false,
+          "print the networks of the zoo and end; with --out=FILE as a page of Markdown");
+ABSL_FLAG(bool, describe_model, false, "print the size of MODEL and end");
 ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
 ABSL_FLAG(std::string, trace, "", "file for the simulated step as a Chrome/Perfetto trace");
 
@@ -59,11 +67,27 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   return options;
 }
 
+// `notes` receives what the user should see.
+LoadOptions LoadOptionsOfFlags(std::vector<std::string>* notes) {
+  LoadOptions options;
+  options.batch_size = absl::GetFlag(FLAGS_batch_size);
+  options.dims = absl::GetFlag(FLAGS_dim);
+  options.notes = notes;
+  return options;
+}
+
+absl::StatusOr<int> ListUnsupported(const std::string& spec) {
+  std::vector<std::string> notes;
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
+                          ListUnsupportedOf(spec, LoadOptionsOfFlags(&notes)));
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+  return lines.empty() ? kExitDone : kExitNo;
+}
+
 absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
   std::vector<std::string> notes;
-  ISOMER_ASSIGN_OR_RETURN(
-      Model model,
-      LoadAnyModel(spec, {.batch_size = absl::GetFlag(FLAGS_batch_size), .notes = &notes}));
+  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(spec, LoadOptionsOfFlags(&notes)));
   for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
   for (int i = 0; i < model.graph.num_nodes(); ++i) {
     for (const TensorType& type : model.graph.node(i).outputs) {
@@ -94,8 +118,27 @@ absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<int> PrintModels() {
+  const std::string out = absl::GetFlag(FLAGS_out);
+  ISOMER_ASSIGN_OR_RETURN(const std::string text,
+                          out.empty() ? ModelListText() : ModelListMarkdown());
+  if (out.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(out, text));
+  }
+  return kExitDone;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
+  if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
+  if (absl::GetFlag(FLAGS_describe_model)) {
+    ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], /*training=*/false));
+    std::fputs(DescribeModel(model).c_str(), stdout);
+    return kExitDone;
+  }
   if (absl::GetFlag(FLAGS_machine).empty() || absl::GetFlag(FLAGS_out).empty()) {
     return absl::InvalidArgumentError("--machine and --out are needed (see --help)");
   }

@@ -29,12 +29,21 @@
 #include "runtime/feeder.h"
 #include "runtime/job.h"
 #include "runtime/statistics.h"
+#include "runtime/test_data_main.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu");
 ABSL_FLAG(std::string, communicator, "threads", "threads: one thread per virtual device");
 ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: just those");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
+ABSL_FLAG(std::vector<std::string>, dim, {},
+          "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
+ABSL_FLAG(bool, list_unsupported, false,
+          "list what of an .onnx file is not supported, and run nothing; exit 1 if there is any");
+ABSL_FLAG(std::string, test_data, "",
+          "folder of an ONNX test case (input_0.pb, output_0.pb, .., or test_data_set_* of such): "
+          "run it and compare; exit 1 if an output differs, 2 if something is refused. The MODEL "
+          "may be left out where model.onnx lies there or beside it");
 ABSL_FLAG(int64_t, steps, 0, "steps to run; 0: 10, or what --epochs says");
 ABSL_FLAG(int64_t, epochs, 0, "passes over the training rows of --data");
 ABSL_FLAG(double, learning_rate, 0.1, "of plain SGD");
@@ -71,6 +80,7 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec) {
   Plan plan;
   LoadOptions options;
   options.batch_size = absl::GetFlag(FLAGS_batch_size);
+  options.dims = absl::GetFlag(FLAGS_dim);
   ISOMER_ASSIGN_OR_RETURN(plan.model, LoadAnyModel(spec, options));
   plan.mode = absl::GetFlag(FLAGS_mode);
   if (plan.mode != "training" && plan.mode != "inference") {
@@ -275,10 +285,30 @@ absl::Status SaveTrainedModel(const Model& model, Job* job) {
   return SaveModel(path, trained);
 }
 
+absl::StatusOr<int> ListUnsupported(const std::string& spec) {
+  std::vector<std::string> notes;
+  LoadOptions options;
+  options.batch_size = absl::GetFlag(FLAGS_batch_size);
+  options.dims = absl::GetFlag(FLAGS_dim);
+  options.notes = &notes;
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> lines, ListUnsupportedOf(spec, options));
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const std::string& line : lines) absl::PrintF("%s\n", line);
+  return lines.empty() ? kExitDone : kExitNo;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (const std::string folder = absl::GetFlag(FLAGS_test_data); !folder.empty()) {
+    if (arguments.size() > 1) return absl::InvalidArgumentError("one MODEL is expected");
+    ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                            MakeBackend(absl::GetFlag(FLAGS_backend)));
+    return RunTestData(arguments.empty() ? ModelBeside(folder) : arguments[0], folder,
+                       backend.get());
+  }
   if (arguments.size() != 1) {
     return absl::InvalidArgumentError("one PLAN or MODEL is expected (see --help)");
   }
+  if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(arguments[0]));

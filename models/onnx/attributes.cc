@@ -39,6 +39,19 @@ std::vector<int64_t> OnnxAttributes::Ints(const std::string& name, std::vector<i
   return std::vector<int64_t>(found->ints().begin(), found->ints().end());
 }
 
+std::vector<double> OnnxAttributes::Floats(const std::string& name, std::vector<double> absent) {
+  const AttributeProto* const found = Find(name, AttributeProto::FLOATS);
+  if (found == nullptr) return absent;
+  return std::vector<double>(found->floats().begin(), found->floats().end());
+}
+
+std::vector<std::string> OnnxAttributes::Strings(const std::string& name,
+                                                 std::vector<std::string> absent) {
+  const AttributeProto* const found = Find(name, AttributeProto::STRINGS);
+  if (found == nullptr) return absent;
+  return std::vector<std::string>(found->strings().begin(), found->strings().end());
+}
+
 OnnxTensor OnnxAttributes::Tensor(const std::string& name, OnnxTensor absent) {
   const AttributeProto* const found = Find(name, AttributeProto::TENSOR);
   if (found == nullptr) return absent;

@@ -24,6 +24,8 @@ class OnnxAttributes {
   double Float(const std::string& name, double absent);
   std::string String(const std::string& name, const std::string& absent);
   std::vector<int64_t> Ints(const std::string& name, std::vector<int64_t> absent);
+  std::vector<double> Floats(const std::string& name, std::vector<double> absent);
+  std::vector<std::string> Strings(const std::string& name, std::vector<std::string> absent);
   OnnxTensor Tensor(const std::string& name, OnnxTensor absent);
   // For attributes without a meaning here, such as the momentum of running statistics.
   void Ignore(const std::string& name) { read_.insert(name); }

@@ -17,14 +17,14 @@ namespace {
 using Operands = absl::Span<const OnnxTensor* const>;
 using Folded = absl::StatusOr<std::optional<OnnxTensor>>;
 
-// More elements than any shape has, fewer than would be slow.
-constexpr int64_t kMostElements = 1 << 20;
+// More elements than constants have that are computed, fewer than would be slow.
+constexpr int64_t kMostElements = 1 << 24;
 
 absl::Status NoValue(absl::string_view why) { return absl::InvalidArgumentError(why); }
 
-OnnxTensor IntVector(std::vector<int64_t> values) {
+OnnxTensor IntVector(std::vector<int64_t> values, DataType dtype) {
   OnnxTensor tensor;
-  tensor.dtype = DataType::kInt64;
+  tensor.dtype = dtype;
   tensor.dims = {static_cast<int64_t>(values.size())};
   tensor.ints = std::move(values);
   return tensor;
@@ -48,12 +48,18 @@ absl::StatusOr<int64_t> IntegerResult(char op, int64_t a, int64_t b) {
 Folded FoldBinary(char op, const OnnxTensor& a, const OnnxTensor& b) {
   const bool scalar_a = a.size() == 1 && a.dims.size() <= b.dims.size();
   const bool scalar_b = b.size() == 1 && b.dims.size() <= a.dims.size();
-  if (a.dtype != b.dtype || (a.dims != b.dims && !scalar_a && !scalar_b)) return std::nullopt;
+  if (a.dtype != b.dtype || !(IsInteger(a.dtype) || a.dtype == DataType::kFloat32)) {
+    return std::nullopt;
+  }
+  if (a.dims != b.dims && !scalar_a && !scalar_b) return std::nullopt;
   OnnxTensor result = a.dims == b.dims || scalar_b ? a : b;
   for (int64_t i = 0; i < result.size(); ++i) {
     const int64_t at_a = a.size() == 1 ? 0 : i, at_b = b.size() == 1 ? 0 : i;
-    if (a.dtype == DataType::kInt64) {
+    if (IsInteger(a.dtype)) {
       ISOMER_ASSIGN_OR_RETURN(result.ints[i], IntegerResult(op, a.ints[at_a], b.ints[at_b]));
+      if (a.dtype == DataType::kInt32 && result.ints[i] != static_cast<int32_t>(result.ints[i])) {
+        return NoValue("arithmetic of constants leaves the range of int32");
+      }
     } else {
       const float x = a.floats[at_a], y = b.floats[at_b];
       result.floats[i] = op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
@@ -69,36 +75,43 @@ Folded FoldSqrt(const OnnxTensor& x) {
   return result;
 }
 
+absl::StatusOr<int64_t> AsInteger(double value, DataType to) {
+  const double end = to == DataType::kInt32 ? 0x1p31 : 0x1p63;
+  if (value > -end - 1 && value < end && value >= -0x1p63) return static_cast<int64_t>(value);
+  return NoValue("a constant does not fit an integer");
+}
+
 Folded FoldCast(const OnnxTensor& x, int64_t to) {
-  const bool to_float = to == onnx::TensorProto::FLOAT || to == onnx::TensorProto::DOUBLE;
-  if (!to_float && to != onnx::TensorProto::INT64 && to != onnx::TensorProto::INT32) {
+  const absl::StatusOr<DataType> dtype = OnnxDataType(static_cast<int>(to));
+  if (!dtype.ok() || *dtype == DataType::kFloat16 || *dtype == DataType::kBFloat16) {
     return std::nullopt;
   }
   OnnxTensor result;
   result.dims = x.dims;
-  result.dtype = to_float ? DataType::kFloat32 : DataType::kInt64;
+  result.dtype = *dtype;
   for (int64_t i = 0; i < x.size(); ++i) {
     const double value = x.Number(i);
-    if (to_float) {
+    if (result.is_float()) {
       result.floats.push_back(static_cast<float>(value));
-    } else if (x.dtype == DataType::kInt64) {
-      result.ints.push_back(x.ints[i]);
-    } else if (std::abs(value) < 9e18) {
-      result.ints.push_back(static_cast<int64_t>(value));
+    } else if (*dtype == DataType::kBool) {
+      result.ints.push_back(value != 0);
+    } else if (!x.is_float()) {
+      const int64_t kept = x.ints[i];
+      result.ints.push_back(*dtype == DataType::kInt32 ? static_cast<int32_t>(kept) : kept);
     } else {
-      return NoValue("a constant does not fit an integer");
+      ISOMER_ASSIGN_OR_RETURN(result.ints.emplace_back(), AsInteger(value, *dtype));
     }
   }
   return result;
 }
 
 Folded FoldGather(const OnnxTensor& data, const OnnxTensor& indices, int64_t axis) {
-  if (data.dims.size() != 1 || data.dtype != DataType::kInt64 || indices.dims.size() > 1 ||
-      indices.dtype != DataType::kInt64 || (axis != 0 && axis != -1)) {
+  if (data.dims.size() != 1 || data.is_float() || indices.dims.size() > 1 ||
+      !IsInteger(indices.dtype) || (axis != 0 && axis != -1)) {
     return std::nullopt;
   }
   OnnxTensor result;
-  result.dtype = DataType::kInt64;
+  result.dtype = data.dtype;
   result.dims = indices.dims;
   for (int64_t index : indices.ints) {
     const int64_t from_front = index < 0 ? index + data.size() : index;
@@ -113,11 +126,12 @@ Folded FoldGather(const OnnxTensor& data, const OnnxTensor& indices, int64_t axi
 
 Folded FoldConcat(Operands operands) {
   std::vector<int64_t> values;
+  const DataType dtype = operands[0]->dtype;
   for (const OnnxTensor* part : operands) {
-    if (part->dims.size() != 1 || part->dtype != DataType::kInt64) return std::nullopt;
+    if (part->dims.size() != 1 || part->is_float() || part->dtype != dtype) return std::nullopt;
     values.insert(values.end(), part->ints.begin(), part->ints.end());
   }
-  return IntVector(std::move(values));
+  return IntVector(std::move(values), dtype);
 }
 
 // Indices begin, begin + step, .. below end of dim `axis`. REQUIRES: 0 <= begin, end <= the size.
@@ -143,7 +157,7 @@ Folded FoldSlice(Operands operands) {
   OnnxTensor result = *operands[0];
   if (operands.size() < 3 || operands.size() > 5) return std::nullopt;
   for (const OnnxTensor* operand : operands) {
-    if (operand == nullptr || operand->dtype != DataType::kInt64 ||
+    if (operand == nullptr || operand->is_float() ||
         (operand != operands[0] && operand->size() != operands[1]->size())) {
       return std::nullopt;
     }
@@ -164,7 +178,7 @@ Folded FoldSlice(Operands operands) {
 
 Folded FoldConstantOfShape(const OnnxTensor& shape, const OnnxTensor& value) {
   const int64_t elements = NumElementsOf(shape.ints);
-  if (shape.dtype != DataType::kInt64 || value.size() != 1) return std::nullopt;
+  if (!IsInteger(shape.dtype) || value.size() != 1) return std::nullopt;
   if (elements < 0 || elements > kMostElements) return NoValue("a constant of impossible size");
   OnnxTensor result = value;
   result.dims = shape.ints;
@@ -174,16 +188,25 @@ Folded FoldConstantOfShape(const OnnxTensor& shape, const OnnxTensor& value) {
   return result;
 }
 
+// start, start + delta, .. before limit.
 Folded FoldRange(Operands operands) {
+  const DataType dtype = operands[0]->dtype;
   for (const OnnxTensor* operand : operands) {
-    if (operand->dtype != DataType::kInt64 || operand->size() != 1) return std::nullopt;
+    const bool is_number = IsInteger(dtype) || dtype == DataType::kFloat32;
+    if (!is_number || operand->dtype != dtype || operand->size() != 1) return std::nullopt;
   }
-  const int64_t start = operands[0]->ints[0], limit = operands[1]->ints[0];
-  if (operands[2]->ints[0] != 1) return std::nullopt;
-  if (start < -kMostElements || limit > kMostElements) return NoValue("a range of impossible size");
-  std::vector<int64_t> values;
-  for (int64_t i = start; i < limit; ++i) values.push_back(i);
-  return IntVector(std::move(values));
+  const double start = operands[0]->Number(0), delta = operands[2]->Number(0);
+  const double count = std::ceil((operands[1]->Number(0) - start) / delta);
+  if (!(count <= kMostElements)) return NoValue("a range of impossible size");
+  OnnxTensor result;
+  result.dtype = dtype;
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
+    const double value = start + static_cast<double>(i) * delta;
+    if (result.is_float()) result.floats.push_back(static_cast<float>(value));
+    if (!result.is_float()) result.ints.push_back(static_cast<int64_t>(value));
+  }
+  result.dims = {result.size()};
+  return result;
 }
 
 // Unsqueeze, Squeeze and Reshape: other dims, the same elements.
@@ -247,7 +270,7 @@ absl::StatusOr<std::optional<OnnxTensor>> FoldNode(const OnnxNode& node, Operand
   if (operands.empty() || operands[0] == nullptr || !IsFoldable(node.op)) return std::nullopt;
   for (const OnnxTensor* operand : operands) {
     if (operand == nullptr) continue;
-    const bool known = operand->is_literal || operand->dtype == DataType::kInt64;
+    const bool known = operand->is_literal || !operand->is_float();
     if (!known || operand->size() > kMostElements) return std::nullopt;
   }
   OnnxAttributes attributes(node);

@@ -2,21 +2,31 @@
 
 #include <functional>
 #include <queue>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/subgraph.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-constexpr int64_t kOldestOpset = 11, kNewestOpset = 17;
+constexpr int64_t kOldestOpset = 9, kNewestOpset = 21;
 constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
 class Reader {
  public:
-  explicit Reader(const std::string& file) { graph_.file = file; }
+  explicit Reader(const std::string& file) {
+    graph_.file = file;
+    const size_t slash = file.find_last_of('/');
+    graph_.folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
+  }
+  explicit Reader(const OnnxGraph& outer) : outer_(&outer) {
+    graph_.file = outer.file;
+    graph_.folder = outer.folder;
+    graph_.opset = outer.opset;
+    graph_.opsets = outer.opsets;
+  }
 
   absl::StatusOr<OnnxGraph> Read(absl::string_view contents) {
     onnx::ModelProto model;
@@ -29,9 +39,13 @@ class Reader {
       return Error("no ONNX model, or cut short: it has no graph or no opset");
     }
     ISOMER_RETURN_IF_ERROR(ReadOpsets(model));
-    graph_.name = model.graph().name();
-    ISOMER_RETURN_IF_ERROR(ReadLeaves(model.mutable_graph()));
-    ISOMER_RETURN_IF_ERROR(ReadNodes(model.mutable_graph()));
+    return ReadGraph(model.mutable_graph());
+  }
+
+  absl::StatusOr<OnnxGraph> ReadGraph(onnx::GraphProto* proto) {
+    graph_.name = proto->name();
+    ISOMER_RETURN_IF_ERROR(ReadLeaves(proto));
+    ISOMER_RETURN_IF_ERROR(ReadNodes(proto));
     ISOMER_RETURN_IF_ERROR(CheckReferences());
     ISOMER_RETURN_IF_ERROR(SortNodes());
     return std::move(graph_);
@@ -56,7 +70,7 @@ class Reader {
 
   absl::Status Define(const std::string& tensor, const std::string& by) {
     if (tensor.empty()) return Error(by, ": a name is empty");
-    if (defined_.insert(tensor).second) return absl::OkStatus();
+    if (graph_.names.insert(tensor).second) return absl::OkStatus();
     return Error(by, ": the tensor ", QuotedName(tensor), " is defined a second time");
   }
 
@@ -66,16 +80,19 @@ class Reader {
     for (onnx::TensorProto& initializer : *proto->mutable_initializer()) {
       const std::string label = absl::StrCat("initializer ", QuotedName(initializer.name()));
       ISOMER_RETURN_IF_ERROR(Define(initializer.name(), label));
-      absl::StatusOr<OnnxTensor> tensor = ReadOnnxTensor(initializer);
+      absl::StatusOr<OnnxTensor> tensor = ReadOnnxTensor(initializer, &graph_.folder);
       if (!tensor.ok()) return Error(label, ": ", tensor.status().message());
       graph_.constants[initializer.name()] = *std::move(tensor);
-      initializer.clear_raw_data();
-      initializer.clear_float_data();
+      const std::string name = initializer.name();
+      graph_.has_double |= initializer.data_type() == onnx::TensorProto::DOUBLE;
+      initializer.Clear();
+      initializer.set_name(name);
     }
     for (onnx::ValueInfoProto& input : *proto->mutable_input()) {
       if (graph_.constants.count(input.name()) > 0) continue;
       ISOMER_RETURN_IF_ERROR(
           Define(input.name(), absl::StrCat("input ", QuotedName(input.name()))));
+      graph_.has_double |= input.type().tensor_type().elem_type() == onnx::TensorProto::DOUBLE;
       graph_.inputs.push_back(std::move(input));
     }
     for (onnx::ValueInfoProto& output : *proto->mutable_output()) {
@@ -99,6 +116,7 @@ class Reader {
       read.outputs.assign(node.output().begin(), node.output().end());
       for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
         const std::string key = attribute.name();
+        for (const std::string& name : CapturesOf(attribute)) read.captures.push_back(name);
         read.attributes[key] = std::move(attribute);
       }
       int num_defined = 0;
@@ -124,7 +142,7 @@ class Reader {
     const auto& [key, attribute] = *node.attributes.begin();
     OnnxTensor tensor;
     if (key == "value") {
-      absl::StatusOr<OnnxTensor> read = ReadOnnxTensor(attribute.t());
+      absl::StatusOr<OnnxTensor> read = ReadOnnxTensor(attribute.t(), &graph_.folder);
       if (!read.ok()) return Error(node.label, ": ", read.status().message());
       tensor = *std::move(read);
     } else if (key == "value_float") {
@@ -147,16 +165,25 @@ class Reader {
     return absl::OkStatus();
   }
 
+  bool IsDefined(const std::string& tensor) const {
+    return graph_.names.count(tensor) > 0 || (outer_ != nullptr && outer_->names.count(tensor) > 0);
+  }
+
   absl::Status CheckReferences() const {
     for (const OnnxNode& node : graph_.nodes) {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i].empty() || defined_.count(node.inputs[i]) > 0) continue;
+        if (node.inputs[i].empty() || IsDefined(node.inputs[i])) continue;
         return Error(node.label, ": its input ", i, " ", QuotedName(node.inputs[i]),
                      " is the output of no node, no input and no initializer");
       }
+      for (const std::string& name : node.captures) {
+        if (IsDefined(name)) continue;
+        return Error(node.label, ": its subgraph takes ", QuotedName(name),
+                     ", which nothing defines");
+      }
     }
     for (const onnx::ValueInfoProto& output : graph_.outputs) {
-      if (defined_.count(output.name()) > 0) continue;
+      if (IsDefined(output.name())) continue;
       return Error("output ", QuotedName(output.name()), " is defined by no node");
     }
     return absl::OkStatus();
@@ -173,11 +200,13 @@ class Reader {
     std::vector<std::vector<int>> users(graph_.nodes.size());
     std::vector<int> waiting(graph_.nodes.size(), 0);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (const std::string& input : graph_.nodes[n].inputs) {
-        const auto producer = producers.find(input);
-        if (producer == producers.end()) continue;
-        users[producer->second].push_back(static_cast<int>(n));
-        ++waiting[n];
+      for (const auto* names : {&graph_.nodes[n].inputs, &graph_.nodes[n].captures}) {
+        for (const std::string& name : *names) {
+          const auto producer = producers.find(name);
+          if (producer == producers.end()) continue;
+          users[producer->second].push_back(static_cast<int>(n));
+          ++waiting[n];
+        }
       }
     }
     std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
@@ -204,7 +233,7 @@ class Reader {
   }
 
   OnnxGraph graph_;
-  std::set<std::string> defined_;
+  const OnnxGraph* outer_ = nullptr;
 };
 
 }  // namespace
@@ -216,6 +245,12 @@ const OnnxNode* OnnxGraph::Producer(const std::string& tensor) const {
 
 absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file) {
   return Reader(file).Read(contents);
+}
+
+absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, onnx::GraphProto proto,
+                                           const std::string& prefix) {
+  RenameDefined(prefix, outer.names, &proto);
+  return Reader(outer).ReadGraph(&proto);
 }
 
 }  // namespace isomer

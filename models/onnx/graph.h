@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,14 @@ struct OnnxNode {
   std::string domain;  // "" for the default one
   std::string label;   // for messages: "node 'conv1' (Conv)"
   std::vector<std::string> inputs, outputs;  // "" where left out
+  std::vector<std::string> captures;         // what its subgraphs take from around it
   std::map<std::string, onnx::AttributeProto> attributes;
 };
 
 // An ONNX graph whose references were checked. The order of `nodes` is topological.
 struct OnnxGraph {
-  std::string file;  // what messages call it
+  std::string file;    // what messages call it
+  std::string folder;  // where external data lies
   std::string name;
   int64_t opset = 0;                      // of the default domain
   std::map<std::string, int64_t> opsets;  // of all domains
@@ -36,11 +39,18 @@ struct OnnxGraph {
   // The node that defines a tensor; null for inputs and constants.
   const OnnxNode* Producer(const std::string& tensor) const;
   std::map<std::string, int> producers;  // index into `nodes`
+  std::set<std::string> names;           // of all tensors
+  bool has_double = false;               // inputs or initializers that were DOUBLE
 };
 
 // Errors are one line that begins with `file`: no ONNX file, an opset that is not read, a name
 // defined twice, an input that nothing defines, a cycle.
 absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file);
+
+// A graph that is an attribute of a node of `outer`, such as a branch of If. A tensor that it
+// defines under a name that `outer` has too is renamed: `prefix` is put before it.
+absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, onnx::GraphProto proto,
+                                           const std::string& prefix);
 
 }  // namespace isomer
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/onnx/graph.h"
+#include "models/onnx_import.h"
 #include "pcg/tensor_type.h"
 
 namespace isomer {
@@ -26,11 +27,13 @@ struct OnnxLeaves {
   std::string batch_symbol;  // what the file calls it; "" for none
 };
 
-// See models/onnx_import.h for the rules. `batch_size` 0: as the file has it. Call it after
-// RecognizePatterns. Errors begin with the file.
-absl::StatusOr<OnnxLeaves> ReadLeaves(const OnnxGraph& graph, int64_t batch_size);
+// See models/onnx_import.h for the rules. Call it after RecognizePatterns. Errors begin with the
+// file. `assumed`, where it is not null, receives lines on sizes that nothing gives: they are then
+// made up (to look at the operators of a file) instead of asked for.
+absl::StatusOr<OnnxLeaves> ReadLeaves(const OnnxGraph& graph, const ImportOptions& options,
+                                      std::vector<std::string>* assumed = nullptr);
 
-// Ok if a computed output has the type that the file declares, where it declares one.
+// Ok if a computed output has the type that the file declares, as far as it declares one.
 absl::Status CheckDeclaredType(const onnx::ValueInfoProto& declared, const TensorType& computed,
                                const OnnxLeaves& leaves);
 

@@ -1,5 +1,7 @@
 #include "models/onnx/node_importer.h"
 
+#include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -22,12 +24,36 @@ void UpdateDependsOnData(ImportState* state) {
   }
 }
 
+// What the model keeps of a tensor: floats. Large ones are moved out of it where they are weights,
+// of which only scalars are asked for as constants later on.
+absl::StatusOr<std::vector<float>> StoredValues(const std::string& name, bool is_weight,
+                                                OnnxTensor* tensor) {
+  if (tensor->is_float()) {
+    return is_weight && tensor->size() > 1 ? std::move(tensor->floats) : tensor->floats;
+  }
+  std::vector<float> values;
+  values.reserve(tensor->ints.size());
+  constexpr int64_t kExact = int64_t{1} << 24;
+  for (int64_t value : tensor->ints) {
+    values.push_back(static_cast<float>(value));
+    const bool fits =
+        (value >= -kExact && value <= kExact) ||
+        (std::abs(values.back()) < 0x1p63f && static_cast<int64_t>(values.back()) == value);
+    if (fits) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("the constant ", QuotedName(name), " holds ", value,
+                     ", and as an operand may hold only integers that a float can"));
+  }
+  return values;
+}
+
 }  // namespace
 
 absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state) {
   const auto known = state->tensors.find(name);
   if (known != state->tensors.end()) return known->second;
   TensorType type;
+  bool is_trained = state->untrained.count(name) == 0;
   if (const auto input = state->leaves.weights.find(name); input != state->leaves.weights.end()) {
     type = input->second;
   } else {
@@ -36,25 +62,18 @@ absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* stat
       return absl::InternalError(absl::StrCat("tensor ", QuotedName(name), " was not imported"));
     }
     OnnxTensor& tensor = constant->second;
-    if (tensor.dtype != DataType::kFloat32) {
-      return absl::UnimplementedError(absl::StrCat(
-          "the constant ", QuotedName(name), " holds integers, which here are not an operand"));
-    }
-    type = SequentialType(tensor.dims);
+    type = SequentialType(tensor.dims, tensor.dtype);
     if (absl::Status status = ValidateTensorType(type); !status.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("initializer ", QuotedName(name), ": ", status.message()));
+          absl::StrCat("the value of ", QuotedName(name), ": ", status.message()));
     }
-    if (tensor.is_literal) {
-      state->notes.push_back(absl::StrCat(state->onnx.file, ": the constant ", QuotedName(name),
-                                          " becomes a weight, and is trained as such"));
-    }
-    // Only scalars are asked for as constants after they became a weight.
-    state->model.weights[name] = tensor.size() > 1 ? std::move(tensor.floats) : tensor.floats;
+    is_trained = is_trained && tensor.is_float() && !tensor.is_literal;
+    ISOMER_ASSIGN_OR_RETURN(state->model.weights[name], StoredValues(name, is_trained, &tensor));
   }
-  const TensorRef weight = state->model.graph.AddWeight(name, std::move(type));
-  state->tensors[name] = weight;
-  return weight;
+  const TensorRef leaf = is_trained ? state->model.graph.AddWeight(name, std::move(type))
+                                    : state->model.graph.AddConstant(name, std::move(type));
+  state->tensors[name] = leaf;
+  return leaf;
 }
 
 TensorRef NodeImporter::Operand(int i) {
@@ -82,7 +101,7 @@ const OnnxTensor* NodeImporter::Scalar(int i, TensorRef other) const {
 std::vector<int64_t> NodeImporter::ConstantInts(int i, std::vector<int64_t> absent) {
   if (!HasInput(i)) return absent;
   const OnnxTensor* const constant = Constant(i);
-  if (constant == nullptr || constant->dtype != DataType::kInt64 || constant->dims.size() > 1) {
+  if (constant == nullptr || !IsInteger(constant->dtype) || constant->dims.size() > 1) {
     Fail("input ", i, " ", QuotedName(node_.inputs[i]), " is not a constant list of integers");
     return absent;
   }

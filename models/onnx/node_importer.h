@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,12 @@ struct ImportState {
   Model model;
   std::map<std::string, TensorRef> tensors;  // those that are in the graph
   std::vector<bool> depends_on_data;         // per node of the graph
+  std::set<std::string> untrained;           // floats that are constants: running statistics
   std::vector<std::string> notes;
 };
 
-// The tensor of that name in the graph; a parameter enters it as a Weight at its first use.
+// The tensor of that name in the graph. A parameter enters it as a Weight at its first use, other
+// values as a Constant.
 absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state);
 
 // One node being imported. The first error is kept; after it, calls return empty values and add
@@ -49,6 +52,11 @@ class NodeImporter {
   template <typename... Parts>
   void Fail(const Parts&... parts) {
     status_.Update(absl::InvalidArgumentError(absl::StrCat(parts...)));
+  }
+  // For what the standard allows and Isomer does not express.
+  template <typename... Parts>
+  void Refuse(const Parts&... parts) {
+    status_.Update(absl::UnimplementedError(absl::StrCat(parts...)));
   }
   // Fails unless `condition` holds. Returns ok().
   template <typename... Parts>
@@ -78,6 +86,10 @@ class NodeImporter {
   TensorRef ReshapeAsStated(TensorRef x, const std::vector<int64_t>& stated, bool allow_zero);
 
   void Define(int output, TensorRef tensor);
+
+  // What models/onnx/formulas.h builds on.
+  const OnnxNode& node() const { return node_; }
+  ImportState& state() { return *state_; }
 
   // The first error, or that of an attribute that nothing asked for.
   absl::Status Finish();

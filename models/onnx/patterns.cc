@@ -186,6 +186,7 @@ std::vector<bool> LiveNodes(const OnnxGraph& graph) {
   for (int n = static_cast<int>(graph.nodes.size()) - 1; n >= 0; --n) {
     if (!live[n]) continue;
     for (const std::string& input : graph.nodes[n].inputs) visit(input);
+    for (const std::string& name : graph.nodes[n].captures) visit(name);
   }
   return live;
 }

@@ -1,10 +1,13 @@
 #include "models/onnx/tensor.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/external_data.h"
+#include "pcg/support/half.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -21,7 +24,7 @@ std::string TypeText(int data_type) {
 
 // Elements as they lie in raw_data: little-endian, as is every machine that Isomer runs on.
 template <typename Stored, typename To>
-absl::Status AppendRaw(const std::string& raw, std::vector<To>* out) {
+absl::Status AppendRaw(absl::string_view raw, std::vector<To>* out) {
   if (raw.size() % sizeof(Stored) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("its data has ", raw.size(), " bytes, no multiple of ", sizeof(Stored)));
@@ -35,27 +38,88 @@ absl::Status AppendRaw(const std::string& raw, std::vector<To>* out) {
   return absl::OkStatus();
 }
 
-absl::Status ReadIntegers(const TensorProto& proto, OnnxTensor* tensor) {
-  const std::string& raw = proto.raw_data();
-  std::vector<int64_t>* ints = &tensor->ints;
-  if (!proto.has_raw_data()) {
-    ints->assign(proto.int64_data().begin(), proto.int64_data().end());
-    ints->insert(ints->end(), proto.int32_data().begin(), proto.int32_data().end());
-    ints->insert(ints->end(), proto.uint64_data().begin(), proto.uint64_data().end());
-    return absl::OkStatus();
+// The 16-bit types lie in int32_data by their bits.
+template <typename Half>
+std::vector<float> FromBits(const google::protobuf::RepeatedField<int32_t>& words) {
+  std::vector<float> values;
+  for (int32_t word : words) {
+    Half half;
+    half.bits = static_cast<uint16_t>(word);
+    values.push_back(half);
   }
-  switch (proto.data_type()) {
+  return values;
+}
+
+absl::StatusOr<std::vector<float>> Narrowed(const std::vector<double>& values) {
+  std::vector<float> narrowed;
+  for (double value : values) {
+    narrowed.push_back(static_cast<float>(value));
+    if (std::isinf(narrowed.back()) && !std::isinf(value)) {
+      return absl::UnimplementedError(
+          absl::StrCat("its DOUBLE ", value, " is outside of the range of FLOAT"));
+    }
+  }
+  return narrowed;
+}
+
+absl::Status ReadRaw(int data_type, absl::string_view raw, OnnxTensor* tensor) {
+  switch (data_type) {
+    case TensorProto::FLOAT:
+      return AppendRaw<float>(raw, &tensor->floats);
+    case TensorProto::FLOAT16:
+      return AppendRaw<Float16>(raw, &tensor->floats);
+    case TensorProto::BFLOAT16:
+      return AppendRaw<BFloat16>(raw, &tensor->floats);
+    case TensorProto::DOUBLE: {
+      std::vector<double> values;
+      ISOMER_RETURN_IF_ERROR(AppendRaw<double>(raw, &values));
+      ISOMER_ASSIGN_OR_RETURN(tensor->floats, Narrowed(values));
+      return absl::OkStatus();
+    }
     case TensorProto::INT64:
-      return AppendRaw<int64_t>(raw, ints);
+      return AppendRaw<int64_t>(raw, &tensor->ints);
     case TensorProto::INT32:
-      return AppendRaw<int32_t>(raw, ints);
-    case TensorProto::INT16:
-      return AppendRaw<int16_t>(raw, ints);
-    case TensorProto::INT8:
-      return AppendRaw<int8_t>(raw, ints);
+      return AppendRaw<int32_t>(raw, &tensor->ints);
     default:
-      return AppendRaw<uint8_t>(raw, ints);
+      return AppendRaw<uint8_t>(raw, &tensor->ints);
   }
+}
+
+absl::Status ReadFields(const TensorProto& proto, OnnxTensor* tensor) {
+  switch (proto.data_type()) {
+    case TensorProto::FLOAT:
+      tensor->floats.assign(proto.float_data().begin(), proto.float_data().end());
+      return absl::OkStatus();
+    case TensorProto::FLOAT16:
+      tensor->floats = FromBits<Float16>(proto.int32_data());
+      return absl::OkStatus();
+    case TensorProto::BFLOAT16:
+      tensor->floats = FromBits<BFloat16>(proto.int32_data());
+      return absl::OkStatus();
+    case TensorProto::DOUBLE: {
+      ISOMER_ASSIGN_OR_RETURN(tensor->floats,
+                              Narrowed({proto.double_data().begin(), proto.double_data().end()}));
+      return absl::OkStatus();
+    }
+    case TensorProto::INT64:
+      tensor->ints.assign(proto.int64_data().begin(), proto.int64_data().end());
+      return absl::OkStatus();
+    default:
+      tensor->ints.assign(proto.int32_data().begin(), proto.int32_data().end());
+      return absl::OkStatus();
+  }
+}
+
+absl::Status CheckSize(const OnnxTensor& tensor) {
+  const int64_t elements = NumElementsOf(tensor.dims);
+  if (elements == tensor.size()) return absl::OkStatus();
+  constexpr size_t kShown = 8;
+  std::vector<int64_t> shown = tensor.dims;
+  if (shown.size() > kShown) shown.resize(kShown);
+  return absl::InvalidArgumentError(
+      absl::StrCat("dims [", absl::StrJoin(shown, ","), tensor.dims.size() > kShown ? ",.." : "",
+                   "] have ", elements < 0 ? "impossibly many" : absl::StrCat(elements),
+                   " elements, but the data has ", tensor.size()));
 }
 
 }  // namespace
@@ -63,14 +127,42 @@ absl::Status ReadIntegers(const TensorProto& proto, OnnxTensor* tensor) {
 absl::StatusOr<DataType> OnnxDataType(int data_type) {
   switch (data_type) {
     case TensorProto::FLOAT:
+    case TensorProto::DOUBLE:
       return DataType::kFloat32;
-    case TensorProto::INT32:
+    case TensorProto::FLOAT16:
+      return DataType::kFloat16;
+    case TensorProto::BFLOAT16:
+      return DataType::kBFloat16;
     case TensorProto::INT64:
       return DataType::kInt64;
+    case TensorProto::INT32:
+      return DataType::kInt32;
+    case TensorProto::BOOL:
+      return DataType::kBool;
     default:
-      return absl::InvalidArgumentError(
-          absl::StrCat(TypeText(data_type), "; FLOAT, INT32 and INT64 are read"));
+      return absl::UnimplementedError(
+          absl::StrCat(TypeText(data_type),
+                       "; FLOAT, FLOAT16, BFLOAT16, DOUBLE (as FLOAT), INT64, INT32 and BOOL are "
+                       "read"));
   }
+}
+
+TensorProto::DataType OnnxElementType(DataType dtype) {
+  switch (dtype) {
+    case DataType::kFloat32:
+      return TensorProto::FLOAT;
+    case DataType::kFloat16:
+      return TensorProto::FLOAT16;
+    case DataType::kBFloat16:
+      return TensorProto::BFLOAT16;
+    case DataType::kInt64:
+      return TensorProto::INT64;
+    case DataType::kInt32:
+      return TensorProto::INT32;
+    case DataType::kBool:
+      break;
+  }
+  return TensorProto::BOOL;
 }
 
 int64_t NumElementsOf(const std::vector<int64_t>& dims) {
@@ -89,50 +181,26 @@ std::string QuotedName(absl::string_view name) {
                       name.size() > kShown ? "..." : "", "'");
 }
 
-absl::StatusOr<OnnxTensor> ReadOnnxTensor(const TensorProto& proto) {
+absl::StatusOr<OnnxTensor> ReadOnnxTensor(const TensorProto& proto, const std::string* folder) {
   OnnxTensor tensor;
-  if (proto.data_location() == TensorProto::EXTERNAL) {
-    std::string where;
-    for (const onnx::StringStringEntryProto& entry : proto.external_data()) {
-      if (entry.key() == "location") where = absl::StrCat(" (", QuotedName(entry.value()), ")");
-    }
-    return absl::UnimplementedError(absl::StrCat("its data lies in another file", where,
-                                                 "; export the model with its data inside"));
-  }
-  if (proto.has_segment()) return absl::UnimplementedError("it is stored in segments");
+  ISOMER_ASSIGN_OR_RETURN(tensor.dtype, OnnxDataType(proto.data_type()));
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
-  switch (proto.data_type()) {
-    case TensorProto::FLOAT:
-      if (proto.has_raw_data()) {
-        ISOMER_RETURN_IF_ERROR(AppendRaw<float>(proto.raw_data(), &tensor.floats));
-      } else {
-        tensor.floats.assign(proto.float_data().begin(), proto.float_data().end());
-      }
-      break;
-    case TensorProto::INT64:
-    case TensorProto::INT32:
-    case TensorProto::INT16:
-    case TensorProto::INT8:
-    case TensorProto::UINT8:
-    case TensorProto::BOOL:
-      tensor.dtype = DataType::kInt64;
-      ISOMER_RETURN_IF_ERROR(ReadIntegers(proto, &tensor));
-      break;
-    default:
-      return absl::UnimplementedError(absl::StrCat(TypeText(proto.data_type()),
-                                                   "; Isomer computes in FLOAT and reads integers "
-                                                   "of up to 64 bits"));
+  if (proto.has_segment()) return absl::UnimplementedError("it is stored in segments");
+  if (proto.data_location() == TensorProto::EXTERNAL) {
+    if (folder == nullptr) {
+      return absl::UnimplementedError("its data lies in another file, which here is not read");
+    }
+    ISOMER_ASSIGN_OR_RETURN(const std::string raw, ReadExternalData(proto, *folder));
+    ISOMER_RETURN_IF_ERROR(ReadRaw(proto.data_type(), raw, &tensor));
+  } else if (proto.has_raw_data()) {
+    ISOMER_RETURN_IF_ERROR(ReadRaw(proto.data_type(), proto.raw_data(), &tensor));
+  } else {
+    ISOMER_RETURN_IF_ERROR(ReadFields(proto, &tensor));
   }
-  const int64_t elements = NumElementsOf(tensor.dims);
-  if (elements != tensor.size()) {
-    constexpr size_t kShown = 8;
-    std::vector<int64_t> shown = tensor.dims;
-    if (shown.size() > kShown) shown.resize(kShown);
-    return absl::InvalidArgumentError(
-        absl::StrCat("dims [", absl::StrJoin(shown, ","), tensor.dims.size() > kShown ? ",.." : "",
-                     "] have ", elements < 0 ? "impossibly many" : absl::StrCat(elements),
-                     " elements, but the data has ", tensor.size()));
+  if (tensor.dtype == DataType::kBool) {
+    for (int64_t& value : tensor.ints) value = value != 0;
   }
+  ISOMER_RETURN_IF_ERROR(CheckSize(tensor));
   return tensor;
 }
 

@@ -12,30 +12,32 @@
 
 namespace isomer {
 
-// A tensor whose elements the file states. Integers of any width and booleans are kInt64.
+// A tensor whose elements the file states.
 struct OnnxTensor {
   DataType dtype = DataType::kFloat32;
   std::vector<int64_t> dims;
-  std::vector<float> floats;  // kFloat32
-  std::vector<int64_t> ints;  // kInt64
+  std::vector<float> floats;  // where IsFloat(dtype)
+  std::vector<int64_t> ints;  // of the other types; bool: 0 or 1
   // A literal of a Constant node (or computed from such) rather than a parameter of the network.
   bool is_literal = false;
 
-  int64_t size() const {
-    return static_cast<int64_t>(dtype == DataType::kFloat32 ? floats.size() : ints.size());
-  }
+  bool is_float() const { return IsFloat(dtype); }
+  int64_t size() const { return static_cast<int64_t>(is_float() ? floats.size() : ints.size()); }
   // REQUIRES: 0 <= i < size().
-  double Number(int64_t i) const {
-    return dtype == DataType::kFloat32 ? floats[i] : static_cast<double>(ints[i]);
-  }
+  double Number(int64_t i) const { return is_float() ? floats[i] : static_cast<double>(ints[i]); }
 };
 
+// DOUBLE is read as FLOAT: a value outside of its range is refused, other digits are rounded.
+// `folder` is where external data lies, as models/onnx/external_data.h has it; null: it is refused.
 // Errors say what is wrong with the tensor and do not name it: "dims [64,64] have 4096 elements,
 // but the data has 12".
-absl::StatusOr<OnnxTensor> ReadOnnxTensor(const onnx::TensorProto& proto);
+absl::StatusOr<OnnxTensor> ReadOnnxTensor(const onnx::TensorProto& proto,
+                                          const std::string* folder = nullptr);
 
-// kFloat32 for FLOAT, kInt64 for INT64 and INT32; the error names any other element type.
+// The type that stands for TensorProto.DataType `data_type`; the error names any that has none.
 absl::StatusOr<DataType> OnnxDataType(int data_type);
+// The inverse.
+onnx::TensorProto::DataType OnnxElementType(DataType dtype);
 
 // The product, or -1 where a size is negative or the product is above 2^48.
 int64_t NumElementsOf(const std::vector<int64_t>& dims);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <set>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -66,6 +67,7 @@ std::string OneLine(absl::string_view text) {
 // In place of absl::ParseCommandLine, which exits by itself with code 1: here that means "no".
 absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
+  std::set<absl::CommandLineFlag*> lists;  // that were given already
   for (int i = 1; i < argc; ++i) {
     absl::string_view argument = argv[i];
     if (argument == "--") {
@@ -95,6 +97,11 @@ absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* 
       value = argv[i];
     } else {
       return absl::InvalidArgumentError(absl::StrCat("flag --", name, " needs a value"));
+    }
+    // A list that is given again goes on.
+    std::string joined;
+    if (flag->IsOfType<std::vector<std::string>>() && !lists.insert(flag).second) {
+      value = joined = absl::StrCat(flag->CurrentValue(), ",", value);
     }
     ISOMER_RETURN_IF_ERROR(SetFlag(flag, value));
   }

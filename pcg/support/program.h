@@ -44,7 +44,8 @@ struct ProgramInfo {
 
 // Sets Abseil's flags (ABSL_FLAG) from the command line and returns the other arguments, without
 // the program's name. Errors name the flag: "unknown flag --budgt (see --help)".
-// --flag=value, --flag value, --switch and --noswitch are understood; after "--" all is argument.
+// --flag=value, --flag value, --switch and --noswitch are understood; after "--" all is argument. A
+// flag that is a list may be given several times.
 absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* const* argv);
 
 // The text of --help: purpose, usage, the program's flags with their defaults, the example.

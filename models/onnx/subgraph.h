@@ -1,0 +1,22 @@
+// Names in graphs that are attributes of nodes: the branches of If, the bodies of Loop and Scan.
+// Such a graph sees the tensors around it.
+#ifndef ISOMER_MODELS_ONNX_SUBGRAPH_H_
+#define ISOMER_MODELS_ONNX_SUBGRAPH_H_
+
+#include <set>
+#include <string>
+
+#include "models/onnx.pb.h"
+
+namespace isomer {
+
+// Names that the graphs of `attribute`, and those inside of them, use and do not define.
+std::set<std::string> CapturesOf(const onnx::AttributeProto& attribute);
+
+// Puts `prefix` before every name that `graph` defines and that is among `taken`.
+void RenameDefined(const std::string& prefix, const std::set<std::string>& taken,
+                   onnx::GraphProto* graph);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ONNX_SUBGRAPH_H_

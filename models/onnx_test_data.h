@@ -1,0 +1,50 @@
+// The folders in which ONNX keeps test cases of a model: input_0.pb, .. and output_0.pb, .. (one
+// TensorProto each), in the folder itself or in folders test_data_set_0, .. of it.
+#ifndef ISOMER_MODELS_ONNX_TEST_DATA_H_
+#define ISOMER_MODELS_ONNX_TEST_DATA_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "models/onnx/tensor.h"
+#include "pcg/evaluator.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+struct OnnxTestSet {
+  std::string folder;
+  std::vector<OnnxTensor> inputs, outputs;  // in the order of the model's
+};
+
+// All sets of a folder, by name. Errors name the file, and say what in it is not read: strings,
+// tensors without elements, element types that Isomer does not have.
+absl::StatusOr<std::vector<OnnxTestSet>> ReadOnnxTestSets(const std::string& folder);
+
+// A model with its inputs bound to a set: sizes that the file leaves open are those of the values.
+struct BoundModel {
+  Model model;
+  std::map<std::string, Array<double>> inputs;  // of those that are still inputs of the graph
+};
+
+// Which inputs are constants to the import, so that operators may ask for their values (as those
+// that take shapes, axes or repeats do).
+enum class BoundInputs { kNone, kIntegers, kAllButFirst, kAll };
+inline constexpr BoundInputs kAllBoundInputs[] = {BoundInputs::kNone, BoundInputs::kIntegers,
+                                                  BoundInputs::kAllButFirst, BoundInputs::kAll};
+
+absl::StatusOr<BoundModel> BindOnnxModel(absl::string_view contents, const std::string& name,
+                                         const OnnxTestSet& set, BoundInputs constants);
+
+// Where `got` (of type `type`) differs from `expected`: "" or "[0,2] is 1.5, not 2.5 (off by 1; 3
+// of 6 elements differ)". Floats agree to |got - expected| <= 1e-7 + 1e-3 |expected|, the limits
+// of ONNX's own runner, NaN is NaN; the rest, type and shape, is to be the same.
+std::string DifferenceFrom(const OnnxTensor& expected, const Array<double>& got,
+                           const TensorType& type);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ONNX_TEST_DATA_H_
