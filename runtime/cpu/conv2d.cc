@@ -1,4 +1,10 @@
-// Conv2d by oneDNN's convolution, operands reordered to the layouts it prefers.
+// Convolutions of one to three spatial dims by oneDNN, operands reordered to the layouts it
+// prefers.
+//
+// A task that has a piece of the image reads a box of it: oneDNN is given the part of that box
+// which the windows touch, and as padding what of them lies outside of the image.
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -21,23 +27,56 @@ memory::desc Describe(const memory::dims& dims, tag format) {
   return memory::desc(dims, memory::data_type::f32, format);
 }
 
+// Row-major layouts by spatial rank.
+tag ImageTag(size_t spatial) {
+  return spatial == 1 ? tag::ncw : spatial == 2 ? tag::nchw : tag::ncdhw;
+}
+tag KernelTag(size_t spatial, bool groups) {
+  if (groups) return spatial == 1 ? tag::goiw : spatial == 2 ? tag::goihw : tag::goidhw;
+  return spatial == 1 ? tag::oiw : spatial == 2 ? tag::oihw : tag::oidhw;
+}
+
 // What the three primitives have in common.
 struct ConvShape {
   explicit ConvShape(const KernelCall& call) {
     const Operator& op = call.op;
-    x = call.operands[0].shape;
+    box = x = call.operands[0].shape;
     y = call.outputs[0].shape;
     const std::vector<int64_t>& kernel = call.operands[1].shape;
     // A task with a share of the groups sees fewer; one with a share of the channels sees one.
     const int64_t groups = x[1] / kernel[1];
-    w = groups == 1 ? kernel
-                    : memory::dims{groups, kernel[0] / groups, kernel[1], kernel[2], kernel[3]};
-    w_tag = groups == 1 ? tag::oihw : tag::goihw;
+    w = kernel;
+    if (groups > 1) {
+      w[0] /= groups;
+      w.insert(w.begin(), groups);
+    }
     stride = op.Ints("stride");
-    dilation = {op.Ints("dilation")[0] - 1, op.Ints("dilation")[1] - 1};
-    const std::vector<int64_t>& padding = op.Ints("padding");
-    padding_begin = {padding[0], padding[1]};
-    padding_end = {padding[2], padding[3]};
+    dilation = op.Ints("dilation");
+    const size_t spatial = stride.size();
+    image_tag = ImageTag(spatial);
+    kernel_tag = KernelTag(spatial, groups > 1);
+    skipped.assign(2 + spatial, 0);
+    for (size_t i = 0; i < spatial; ++i) {
+      // What the windows span of the image, in coordinates of the box.
+      const int64_t first = call.outputs[0].origin[2 + i] * stride[i] - op.Ints("padding")[i] -
+                            call.operands[0].origin[2 + i];
+      const int64_t end =
+          first + (y[2 + i] - 1) * stride[i] + dilation[i] * (kernel[2 + i] - 1) + 1;
+      const int64_t begin_in_box = std::max<int64_t>(first, 0);
+      const int64_t end_in_box = std::min(end, box[2 + i]);
+      skipped[2 + i] = begin_in_box;
+      x[2 + i] = end_in_box - begin_in_box;
+      reads_nothing |= x[2 + i] <= 0;
+      padding_begin.push_back(begin_in_box - first);
+      padding_end.push_back(end - end_in_box);
+      dilation[i] -= 1;  // oneDNN counts the elements between.
+    }
+  }
+
+  // The box, of which the windows touch this part.
+  memory::desc Image() const {
+    const memory::desc whole = Describe(box, image_tag);
+    return x == box ? whole : whole.submemory_desc(x, skipped);
   }
 
   dnnl::convolution_forward::primitive_desc Forward() const {
@@ -59,8 +98,9 @@ struct ConvShape {
             Forward()};
   }
 
-  memory::dims x, w, y, stride, dilation, padding_begin, padding_end;
-  tag w_tag;
+  memory::dims box, x, w, y, stride, dilation, padding_begin, padding_end, skipped;
+  tag image_tag, kernel_tag;
+  bool reads_nothing = false;  // padding alone
 };
 
 // One primitive with its operands and result, in oneDNN's layouts and in ours.
@@ -131,8 +171,8 @@ KernelFunction Failing(absl::Status status) {
 
 KernelFunction Conv2dKernel(const KernelCall& call) {
   const ConvShape s(call);
-  const memory::desc x = Describe(s.x, tag::nchw), w = Describe(s.w, s.w_tag),
-                     y = Describe(s.y, tag::nchw);
+  if (s.reads_nothing) return ReferenceKernel(call);
+  const memory::desc x = s.Image(), w = Describe(s.w, s.kernel_tag), y = Describe(s.y, s.image_tag);
   std::shared_ptr<Primitive> forward, data, weights;
   const absl::Status made = Guarded([&] {
     if (!call.gradient) {
@@ -164,8 +204,11 @@ KernelFunction Conv2dKernel(const KernelCall& call) {
     }
   });
   if (!made.ok()) return Failing(made);
-  return [forward, data, weights](Reads reads, Writes writes) {
+  // Nothing flows back to what no window touches.
+  const int64_t bytes_to_clear = s.x == s.box ? 0 : call.operands[0].Volume() * sizeof(float);
+  return [forward, data, weights, bytes_to_clear](Reads reads, Writes writes) {
     return Guarded([&] {
+      if (data != nullptr) std::memset(writes[0], 0, bytes_to_clear);
       if (forward != nullptr) forward->Run({reads[0], reads[1]}, writes[0]);
       if (data != nullptr) data->Run({reads[3], reads[1]}, writes[0]);
       if (weights != nullptr) weights->Run({reads[3], reads[0]}, writes[1]);

@@ -1,4 +1,4 @@
-// MaxPool and AvgPool over two dims.
+// MaxPool and AvgPool over one to three dims.
 #include <algorithm>
 #include <limits>
 
@@ -7,50 +7,80 @@
 namespace isomer {
 namespace {
 
+// The part of a window that is inside of the image, in coordinates of the operand's box.
+struct Window {
+  int64_t begin[3], end[3];
+  int64_t Volume() const { return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]); }
+};
+
+// Three spatial dims: those that a call lacks have size 1.
 struct PoolShape {
   explicit PoolShape(const KernelCall& call)
-      : planes(call.operands[0].shape[0] * call.operands[0].shape[1]),
-        kernel(call.op.Ints("kernel")),
-        stride(call.op.Ints("stride")),
-        padding(call.op.Ints("padding")) {
-    for (int i : {0, 1}) {
-      in[i] = call.operands[0].shape[2 + i];
-      out[i] = call.outputs[0].shape[2 + i];
+      : planes(call.operands[0].shape[0] * call.operands[0].shape[1]) {
+    const Box &x = call.operands[0], &y = call.outputs[0];
+    const std::vector<int64_t>& padding = call.op.Ints("padding");
+    const int missing = 5 - static_cast<int>(x.shape.size());
+    for (int i = missing; i < 3; ++i) {
+      const int spatial = i - missing;
+      in[i] = x.shape[2 + spatial];
+      out[i] = y.shape[2 + spatial];
+      kernel[i] = call.op.Ints("kernel")[spatial];
+      stride[i] = call.op.Ints("stride")[spatial];
+      first[i] = y.origin[2 + spatial] * stride[i] - padding[spatial] - x.origin[2 + spatial];
     }
     count_padding =
         call.op.Find("count_include_pad") != nullptr && call.op.Int("count_include_pad") == 1;
   }
 
-  // Calls f(plane, output offset, window [y0,y1) x [x0,x1) inside of the input).
+  // Calls f(plane offset, output offset, window).
   template <typename Function>
   void ForEachWindow(Function f) const {
+    int64_t at = 0;
+    Window w;
+    // The box has all of the window that is inside of the image, so that its bounds are the
+    // image's.
+    auto move = [&](int i, int64_t o) {
+      const int64_t begin = first[i] + o * stride[i];
+      w.begin[i] = std::max<int64_t>(begin, 0);
+      w.end[i] = std::min(begin + kernel[i], in[i]);
+    };
     for (int64_t plane = 0; plane < planes; ++plane) {
-      for (int64_t y = 0; y < out[0]; ++y) {
-        const int64_t top = y * stride[0] - padding[0];
-        const int64_t y0 = std::max<int64_t>(top, 0), y1 = std::min(top + kernel[0], in[0]);
-        for (int64_t x = 0; x < out[1]; ++x) {
-          const int64_t left = x * stride[1] - padding[1];
-          f(plane * in[0] * in[1], (plane * out[0] + y) * out[1] + x, y0, y1,
-            std::max<int64_t>(left, 0), std::min(left + kernel[1], in[1]));
+      for (int64_t z = 0; z < out[0]; ++z) {
+        move(0, z);
+        for (int64_t y = 0; y < out[1]; ++y) {
+          move(1, y);
+          for (int64_t x = 0; x < out[2]; ++x) {
+            move(2, x);
+            f(plane * in[0] * in[1] * in[2], at++, w);
+          }
         }
       }
     }
   }
+  // Calls f(offset) for the elements of a window.
+  template <typename Function>
+  void ForEachElement(int64_t plane, const Window& w, Function f) const {
+    for (int64_t z = w.begin[0]; z < w.end[0]; ++z) {
+      for (int64_t y = w.begin[1]; y < w.end[1]; ++y) {
+        const int64_t row = plane + (z * in[1] + y) * in[2];
+        for (int64_t i = row + w.begin[2]; i < row + w.end[2]; ++i) f(i);
+      }
+    }
+  }
+  int64_t ElementsIn() const { return planes * in[0] * in[1] * in[2]; }
 
-  int64_t planes, in[2], out[2];
-  std::vector<int64_t> kernel, stride, padding;
+  int64_t planes;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
+  int64_t first[3] = {0, 0, 0};  // where the first window begins
   bool count_padding;
 };
 
 // The offset of the first maximum of a window.
-int64_t ArgMax(const PoolShape& s, const float* x, int64_t plane, int64_t y0, int64_t y1,
-               int64_t x0, int64_t x1) {
-  int64_t best = plane + y0 * s.in[1] + x0;
-  for (int64_t y = y0; y < y1; ++y) {
-    for (int64_t i = plane + y * s.in[1] + x0; i < plane + y * s.in[1] + x1; ++i) {
-      if (x[i] > x[best]) best = i;
-    }
-  }
+int64_t ArgMax(const PoolShape& s, const float* x, int64_t plane, const Window& w) {
+  int64_t best = plane + (w.begin[0] * s.in[1] + w.begin[1]) * s.in[2] + w.begin[2];
+  s.ForEachElement(plane, w, [&](int64_t i) {
+    if (x[i] > x[best]) best = i;
+  });
   return best;
 }
 
@@ -59,43 +89,40 @@ KernelFunction MaxPool(const PoolShape& s, bool gradient) {
     return [s](Reads reads, Writes writes) {
       const float* x = Floats(reads[0]);
       float* out = Floats(writes[0]);
-      s.ForEachWindow([&](int64_t plane, int64_t at, int64_t y0, int64_t y1, int64_t x0,
-                          int64_t x1) { out[at] = x[ArgMax(s, x, plane, y0, y1, x0, x1)]; });
+      s.ForEachWindow(
+          [&](int64_t plane, int64_t at, const Window& w) { out[at] = x[ArgMax(s, x, plane, w)]; });
       return absl::OkStatus();
     };
   }
   return [s](Reads reads, Writes writes) {
     const float *x = Floats(reads[0]), *g = Floats(reads[2]);
     float* dx = Floats(writes[0]);
-    std::fill(dx, dx + s.planes * s.in[0] * s.in[1], 0.0f);
-    s.ForEachWindow([&](int64_t plane, int64_t at, int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
-      dx[ArgMax(s, x, plane, y0, y1, x0, x1)] += g[at];
-    });
+    std::fill(dx, dx + s.ElementsIn(), 0.0f);
+    s.ForEachWindow(
+        [&](int64_t plane, int64_t at, const Window& w) { dx[ArgMax(s, x, plane, w)] += g[at]; });
     return absl::OkStatus();
   };
 }
 
 KernelFunction AvgPool(const PoolShape& s, bool gradient) {
-  auto weight = [s](int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
-    return 1.0f /
-           static_cast<float>(s.count_padding ? s.kernel[0] * s.kernel[1] : (y1 - y0) * (x1 - x0));
+  auto weight = [s](const Window& w) {
+    const int64_t all = s.kernel[0] * s.kernel[1] * s.kernel[2];
+    return 1.0f / static_cast<float>(s.count_padding ? all : w.Volume());
   };
   return [s, weight, gradient](Reads reads, Writes writes) {
     const float* from = Floats(reads[gradient ? 2 : 0]);
     float* to = Floats(writes[0]);
-    if (gradient) std::fill(to, to + s.planes * s.in[0] * s.in[1], 0.0f);
-    s.ForEachWindow([&](int64_t plane, int64_t at, int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
-      const float w = weight(y0, y1, x0, x1);
+    if (gradient) std::fill(to, to + s.ElementsIn(), 0.0f);
+    s.ForEachWindow([&](int64_t plane, int64_t at, const Window& window) {
+      const float w = weight(window);
       float sum = 0;
-      for (int64_t y = y0; y < y1; ++y) {
-        for (int64_t i = plane + y * s.in[1] + x0; i < plane + y * s.in[1] + x1; ++i) {
-          if (gradient) {
-            to[i] += w * from[at];
-          } else {
-            sum += from[i];
-          }
+      s.ForEachElement(plane, window, [&](int64_t i) {
+        if (gradient) {
+          to[i] += w * from[at];
+        } else {
+          sum += from[i];
         }
-      }
+      });
       if (!gradient) to[at] = w * sum;
     });
     return absl::OkStatus();
