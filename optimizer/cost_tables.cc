@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/halo_cost.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 
@@ -125,7 +126,13 @@ float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choic
       us += cost_.UpdateUs(bytes);
     }
   }
-  us += options_.us_per_byte * static_cast<double>(StoredBytes(choice, node, options_.training));
+  int64_t bytes = StoredBytes(choice, node, options_.training);
+  for (size_t o = 0; o < choice.operands.size(); ++o) {
+    const HaloCost halo = CostOfHalo(cost_, *sharding, static_cast<int>(o), choice.operands[o]);
+    us += halo.us * (backward && wanted[o] ? 2 : 1);
+    if (options_.training) bytes += halo.bytes;
+  }
+  us += options_.us_per_byte * static_cast<double>(bytes);
   return static_cast<float>(us);
 }
 

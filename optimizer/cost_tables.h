@@ -57,7 +57,8 @@ class CostTables {
   // Errors: the call does not type-check.
   absl::StatusOr<const CallTables*> Call(const Operator& op,
                                          const std::vector<TensorType>& operands);
-  // Time per choice: the call itself, its gradient, synchronisation and update of stored operands.
+  // Time per choice: the call itself, its gradient, the exchange of halos, synchronisation and
+  // update of stored operands.
   const std::vector<float>& NodeUs(const CallTables& call, const ComputeGraph::ComputeNode& node);
   const CostTable& EdgeUs(PlacementSetId from, PlacementSetId to, bool gradient);
 

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/arrival.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
@@ -17,20 +16,14 @@ namespace {
 class ForwardLowering {
  public:
   explicit ForwardLowering(ScheduleBuilder* builder)
-      : builder_(*builder), graph_(builder->graph()), order_(graph_.TopologicalOrder()) {}
+      : builder_(*builder),
+        graph_(builder->graph()),
+        order_(graph_.TopologicalOrder()),
+        arrivals_(builder) {}
 
   absl::Status Run();
 
  private:
-  // A box of a tensor that a device must have: that of the shard at `dims`, any copy of which will
-  // do, or of it with a halo, or beside it.
-  struct Need {
-    int32_t device;
-    std::vector<int64_t> dims;
-    int64_t partial;
-    Box box;
-  };
-
   void CountUses();
   int UsesOf(TensorRef tensor) const {
     auto found = uses_.find(tensor);
@@ -49,10 +42,6 @@ class ForwardLowering {
   std::vector<BufferId> Sources(TensorRef from, const TensorType& to, int64_t shard, int32_t device,
                                 int64_t first_partial, int64_t reduced) const;
   absl::Status LowerCompute(NodeId id);
-  std::vector<BufferId> Arrive(TensorRef tensor, const std::vector<Need>& needs, NodeId user);
-  // Buffers for the needs that no single shard fulfils, filled from the shards that overlap them.
-  void ArriveWithHalos(TensorRef tensor, const std::vector<Need>& needs,
-                       std::vector<BufferId>* arrived, std::vector<Transfer>* transfers);
 
   BufferId AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device);
 
@@ -62,9 +51,7 @@ class ForwardLowering {
   std::map<TensorRef, int> uses_;  // by live nodes and graph outputs
   std::vector<bool> on_host_;      // by node: a leaf, or an operator that the host runs
   std::vector<bool> fused_;        // by node: a parallel operator inside of a chain
-  std::map<std::pair<BufferId, int32_t>, BufferId> received_;  // (owner's buffer, device)
-  // (a shard that is part of it, device, box)
-  std::map<std::tuple<BufferId, int32_t, std::string>, BufferId> received_boxes_;
+  Arrivals arrivals_;
 };
 
 void ForwardLowering::CountUses() {
@@ -248,85 +235,6 @@ absl::Status ForwardLowering::LowerParallel(NodeId id) {
   return absl::OkStatus();
 }
 
-std::vector<BufferId> ForwardLowering::Arrive(TensorRef tensor, const std::vector<Need>& needs,
-                                              NodeId user) {
-  const TensorType& type = graph_.type(tensor);
-  const std::vector<BufferId>& shards = builder_.schedule().shards.at(tensor);
-  std::vector<BufferId> arrived(needs.size(), kNoBuffer);
-  std::map<BufferId, int> readers;  // how often a copy is read so far
-  auto copies_of = [&](const Need& need) {
-    std::vector<BufferId> copies;
-    for (int64_t c = 0; c < type.copies; ++c) {
-      copies.push_back(shards[ShardAt(type, {need.dims, c, need.partial})]);
-    }
-    return copies;
-  };
-  auto is_shard = [&](const Need& need) { return need.box == ShardBox(type, need.dims); };
-  // Own devices first, so that the copies nobody has are left for the others.
-  for (size_t i = 0; i < needs.size(); ++i) {
-    if (!is_shard(needs[i])) continue;
-    for (BufferId copy : copies_of(needs[i])) {
-      const auto received = received_.find({copy, needs[i].device});
-      if (builder_.buffer(copy).device == needs[i].device) {
-        arrived[i] = copy;
-        ++readers[copy];
-        break;
-      }
-      if (received != received_.end()) arrived[i] = received->second;
-    }
-  }
-  std::vector<Transfer> transfers;
-  for (size_t i = 0; i < needs.size(); ++i) {
-    if (arrived[i] != kNoBuffer || !is_shard(needs[i])) continue;
-    const std::vector<BufferId> copies = copies_of(needs[i]);
-    const BufferId from =
-        *std::min_element(copies.begin(), copies.end(),
-                          [&](BufferId a, BufferId b) { return readers[a] < readers[b]; });
-    ++readers[from];
-    arrived[i] = AddShard(BufferRole::kReceived, tensor,
-                          ShardAt(type, {needs[i].dims, 0, needs[i].partial}), needs[i].device);
-    received_[{from, needs[i].device}] = arrived[i];
-    transfers.push_back({from, arrived[i]});
-  }
-  ArriveWithHalos(tensor, needs, &arrived, &transfers);
-  builder_.AddTransfers(transfers, Phase::kForward, user);
-  return arrived;
-}
-
-// Of every shard that overlaps a box, the copy on the receiving device is the source, or else the
-// one that is read least. Shards of one partial are disjoint, so that the sum of the parts that
-// arrive, which is what a transfer writes, is the box.
-void ForwardLowering::ArriveWithHalos(TensorRef tensor, const std::vector<Need>& needs,
-                                      std::vector<BufferId>* arrived,
-                                      std::vector<Transfer>* transfers) {
-  const TensorType& type = graph_.type(tensor);
-  const std::vector<BufferId>& shards = builder_.schedule().shards.at(tensor);
-  std::map<BufferId, int> readers;
-  for (size_t i = 0; i < needs.size(); ++i) {
-    const Need& need = needs[i];
-    if ((*arrived)[i] != kNoBuffer) continue;
-    const int64_t own = ShardAt(type, {need.dims, 0, need.partial});
-    auto [received, added] =
-        received_boxes_.try_emplace({shards[own], need.device, need.box.ToString()}, kNoBuffer);
-    if (added) {
-      received->second = AddShard(BufferRole::kReceived, tensor, own, need.device);
-      builder_.schedule().buffers[received->second].box = need.box;
-      for (const std::vector<int64_t>& dims : OverlappingPieces(type, need.box)) {
-        BufferId from = kNoBuffer;
-        for (int64_t c = 0; c < type.copies; ++c) {
-          const BufferId copy = shards[ShardAt(type, {dims, c, need.partial})];
-          const bool here = builder_.buffer(copy).device == need.device;
-          if (from == kNoBuffer || here || readers[copy] < readers[from]) from = copy;
-          if (here) break;
-        }
-        ++readers[from];
-        transfers->push_back({from, received->second});
-      }
-    }
-    (*arrived)[i] = received->second;
-  }
-}
-
 absl::Status ForwardLowering::LowerCompute(NodeId id) {
   const Node& node = graph_.node(id);
   std::vector<TensorType> operand_types;
@@ -350,7 +258,7 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
                        sharding.OperandPartial(task, static_cast<int>(o)),
                        sharding.OperandBox(task, static_cast<int>(o))});
     }
-    const std::vector<BufferId> arrived = Arrive(node.inputs[o], needs, id);
+    const std::vector<BufferId> arrived = arrivals_.Arrive(node.inputs[o], needs, id);
     for (size_t s = 0; s < devices.size(); ++s) reads[s].push_back(arrived[s]);
   }
   const Work work = ForwardWork(node.op, sharding, operand_types);

@@ -1,0 +1,77 @@
+#include "optimizer/halo_cost.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "pcg/schedule/box.h"
+
+namespace isomer {
+namespace {
+
+bool MayHaveHalo(const Sharding& sharding, int operand, const TensorType& type) {
+  for (int i = 0; i < type.rank(); ++i) {
+    if (type.dims[i].degree > 1 && sharding.declaration.HasHalo(operand, i)) return true;
+  }
+  return false;
+}
+
+// The task that has the operand's piece at `coordinates`. What it reads depends on no other dim.
+Sharding::Task TaskAt(const Sharding& sharding, int operand,
+                      const std::vector<int64_t>& coordinates) {
+  Sharding::Task task;
+  task.dims.assign(sharding.degrees.size(), 0);
+  for (size_t i = 0; i < coordinates.size(); ++i) {
+    const int lead = sharding.declaration.LeadOfOperandDim(operand, static_cast<int>(i));
+    if (lead >= 0) task.dims[lead] = coordinates[i];
+  }
+  return task;
+}
+
+}  // namespace
+
+HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand,
+                    const Placement& placement) {
+  HaloCost halo;
+  const TensorType& type = placement.type;
+  if (!MayHaveHalo(sharding, operand, type)) return halo;
+  const std::vector<int64_t> devices = DevicesOf(placement.view, type);
+  const int64_t element = BytesPerElement(type.dtype);
+  // Per level: bytes into and out of every unit that it joins, and messages at every receiver.
+  std::map<std::pair<int, int64_t>, double> in, out;
+  std::map<std::pair<int, int64_t>, int> messages;
+  for (int64_t shard = 0; shard < type.NumShards(); ++shard) {
+    ShardCoordinates at = CoordinatesOfShard(type, shard);
+    const Box box = sharding.OperandBox(TaskAt(sharding, operand, at.dims), operand);
+    if (box == ShardBox(type, at.dims)) continue;
+    halo.bytes = std::max(halo.bytes, box.Volume() * element);
+    const int64_t to = devices[shard];
+    for (const std::vector<int64_t>& piece : OverlappingPieces(type, box)) {
+      at.dims = piece;
+      const int64_t from = devices[ShardAt(type, at)];
+      const int level = cost.LevelBetween(from, to);
+      if (level < 0) continue;
+      const int64_t below = cost.machine().UnitSize(level - 1);
+      const double bytes =
+          static_cast<double>(Intersection(box, ShardBox(type, piece)).Volume() * element);
+      out[{level, from / below}] += bytes;
+      in[{level, to / below}] += bytes;
+      ++messages[{level, to}];
+    }
+  }
+  if (messages.empty()) return halo;
+  double slowest_us = 0, latency_us = 0;
+  for (const auto* side : {&in, &out}) {
+    for (const auto& [place, bytes] : *side) {
+      slowest_us = std::max(slowest_us, bytes / cost.machine().levels[place.first].bytes_per_us);
+    }
+  }
+  for (const auto& [place, count] : messages) {
+    latency_us = std::max(latency_us, count * cost.machine().levels[place.first].latency_us);
+  }
+  halo.us = cost.machine().launch_us + slowest_us + latency_us;
+  return halo;
+}
+
+}  // namespace isomer
