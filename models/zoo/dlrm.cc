@@ -1,43 +1,48 @@
-#include "absl/strings/str_cat.h"
-#include "models/zoo/model_builder.h"
-#include "models/zoo/zoo.h"
+#include "models/zoo/models.h"
+#include "models/zoo/recommendation_blocks.h"
 
 namespace isomer {
 namespace {
 
-TensorRef DenseLayers(ModelBuilder& b, TensorRef x, int64_t width, int64_t hidden, int64_t layers,
-                      const std::string& prefix) {
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    const std::string name = absl::StrCat(prefix, "/layer", layer);
-    x = b.Call(OpKind::kRelu, {b.Linear(x, width, hidden, name)}, name + "/relu");
-    width = hidden;
-  }
-  return x;
+// Dense features go through the bottom layers, each categorical feature through its table; the
+// results side by side through the top layers to one score, compared with a click rate by mse.
+absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+  const int64_t features = arguments.at("features");
+  ModelBuilder b;
+  std::vector<int64_t> bottom(arguments.at("bottom_layers"), arguments.at("bottom_hidden"));
+  bottom.push_back(features);
+  const TensorRef dense = b.Input("dense", {arguments.at("batch"), arguments.at("dense")});
+  std::vector<TensorRef> parts = {DenseLayers(b, dense, bottom, "bottom")};
+  for (TensorRef table : EmbeddingTables(b, arguments)) parts.push_back(table);
+  const std::vector<int64_t> top(arguments.at("top_layers"), arguments.at("top_hidden"));
+  const TensorRef joined = b.Concat(std::move(parts), 1, "interaction");
+  const TensorRef x = DenseLayers(b, joined, top, "top");
+  b.Output("score", b.Call(OpKind::kSigmoid, {b.Product(x, 1, "top/score")}, "score"));
+  return b.Build();
 }
 
 }  // namespace
 
-// Dense features go through the bottom layers, each categorical feature through its table; the
-// results side by side through the top layers to one score, compared with a click rate by mse.
-absl::StatusOr<Model> BuildDlrm(const ZooArguments& arguments) {
-  const int64_t batch = arguments.at("batch"), hidden = arguments.at("hidden");
-  const int64_t tables = arguments.at("tables"), layers = arguments.at("layers");
-  ModelBuilder b;
-  if (tables > 63) b.Fail(absl::InvalidArgumentError("tables is above 63, what a Concat can join"));
-  const TensorRef dense = b.Input("dense", {batch, arguments.at("dense")});
-  std::vector<TensorRef> parts = {
-      DenseLayers(b, dense, arguments.at("dense"), hidden, layers, "bottom")};
-  for (int64_t t = 0; t < tables && t < 64; ++t) {
-    const std::string name = absl::StrCat("table", t);
-    const TensorRef ids = b.Input(name + "_ids", {batch}, DataType::kInt64);
-    const TensorRef table = b.Weight(name + ".weight", {arguments.at("rows"), hidden});
-    parts.push_back(b.Call(OpKind::kEmbedding, {table, ids}, name));
-  }
-  const TensorRef joined =
-      b.Call({OpKind::kConcat, {{"axis", int64_t{1}}}}, std::move(parts), "interaction");
-  const TensorRef top = DenseLayers(b, joined, (tables + 1) * hidden, hidden, layers, "top");
-  b.Output("score", b.Linear(top, hidden, 1, "score"));
-  return b.Build();
+ZooModel Dlrm() {
+  return {
+      .name = "dlrm",
+      .description = "deep learning recommendation model, interaction by concatenation; a score",
+      .parameters = {{.name = "tables", .value = 8, .largest = 63},
+                     {.name = "rows", .value = 1000000},
+                     {.name = "features", .value = 64},
+                     {.name = "bag", .value = 1},
+                     {.name = "dense", .value = 64},
+                     ZooCount("bottom_layers", 2),
+                     {.name = "bottom_hidden", .value = 512},
+                     ZooCount("top_layers", 3),
+                     {.name = "top_hidden", .value = 1024},
+                     {.name = "batch", .value = 4096}},
+      .build = Build,
+      .small = "tables=4&rows=64&features=16&dense=16&bottom_hidden=32&top_hidden=32&batch=16",
+      .source =
+          "Naumov et al., 2019; Unity, table 1; sizes of FlexFlow's examples/cpp/DLRM/"
+          "run_summit.sh (8 tables, 64-512-512-64, 576-1024-1024-1024-1)",
+      .notes = "no biases, and no pairwise dot products, as in FlexFlow's code"};
 }
 
 }  // namespace isomer

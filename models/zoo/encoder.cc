@@ -1,9 +1,11 @@
+#include "models/zoo/encoder.h"
+
 #include <cmath>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "models/zoo/model_builder.h"
-#include "models/zoo/zoo.h"
+#include "models/zoo/models.h"
 
 namespace isomer {
 namespace {
@@ -21,7 +23,9 @@ class EncoderBuilder {
         heads_(arguments.at("heads")),
         intermediate_(arguments.at("intermediate")),
         vocabulary_(arguments.at("vocabulary")),
+        segments_(arguments.at("segments")),
         sequence_(arguments.at("seq")),
+        pooler_(arguments.at("pooler") == 1),
         batch_(arguments.at("batch")) {}
 
   absl::StatusOr<Model> Build() {
@@ -32,6 +36,7 @@ class EncoderBuilder {
     TensorRef x = Embedding();
     for (int64_t layer = 0; layer < layers_; ++layer) x = Layer(x, absl::StrCat("layer", layer));
     b_.Output("encoded", x);
+    if (pooler_) b_.Output("pooled", Pool(x));
     return b_.Build();
   }
 
@@ -49,7 +54,25 @@ class EncoderBuilder {
     const TensorRef table = b_.Weight("embedding/tokens.weight", {vocabulary_, hidden_});
     const TensorRef tokens = b_.Call(OpKind::kEmbedding, {table, ids}, "embedding/tokens");
     const TensorRef positions = b_.Weight("embedding/positions.weight", {1, sequence_, hidden_});
-    return Norm(b_.Call(OpKind::kAdd, {tokens, positions}, "embedding/sum"), "embedding/norm");
+    TensorRef sum = b_.Add(tokens, positions, "embedding/sum");
+    if (segments_ > 0) {
+      const TensorRef segment_ids = b_.Input("segment_ids", {batch_, sequence_}, DataType::kInt64);
+      const TensorRef segments = b_.Weight("embedding/segments.weight", {segments_, hidden_});
+      sum = b_.Add(sum, b_.Call(OpKind::kEmbedding, {segments, segment_ids}, "embedding/segments"),
+                   "embedding/segmented");
+    }
+    return Norm(sum, "embedding/norm");
+  }
+
+  // A dense layer on the first token.
+  TensorRef Pool(TensorRef x) {
+    if (sequence_ > 1) {
+      const std::vector<Extent> sizes = {Extent(1), Extent(sequence_ - 1)};
+      x = b_.CallAll({OpKind::kSplit, {{"axis", int64_t{1}}, {"sizes", sizes}}}, {x}, 2,
+                     "pooler/first")[0];
+    }
+    x = b_.Reshape(x, {batch_, hidden_}, "pooler/row");
+    return b_.Call(OpKind::kTanh, {b_.Dense(x, hidden_, "pooler")}, "pooler/tanh");
   }
 
   // [batch, sequence, hidden] -> [batch, sequence, heads, head size], permuted by `perm`.
@@ -93,14 +116,38 @@ class EncoderBuilder {
                 name + "/feed_forward/norm");
   }
 
-  const int64_t layers_, hidden_, heads_, intermediate_, vocabulary_, sequence_, batch_;
+  const int64_t layers_, hidden_, heads_, intermediate_, vocabulary_, segments_, sequence_;
+  const bool pooler_;
+  const int64_t batch_;
   ModelBuilder b_;
 };
 
 }  // namespace
 
+std::vector<ZooParameter> EncoderParameters(const EncoderSizes& sizes) {
+  return {ZooCount("layers", sizes.layers),
+          {.name = "hidden", .value = sizes.hidden},
+          {.name = "heads", .value = sizes.heads},
+          {.name = "intermediate", .value = sizes.intermediate},
+          {.name = "vocabulary", .value = sizes.vocabulary, .smallest = 0},
+          {.name = "segments", .value = 0, .smallest = 0},
+          {.name = "seq", .value = sizes.sequence},
+          ZooSwitch("pooler", false),
+          {.name = "batch", .value = sizes.batch}};
+}
+
 absl::StatusOr<Model> BuildEncoder(const ZooArguments& arguments) {
   return EncoderBuilder(arguments).Build();
+}
+
+ZooModel Encoder() {
+  return {.name = "encoder",
+          .description =
+              "post-LN transformer encoder as in BERT; token ids in, or vectors with vocabulary=0",
+          .parameters = EncoderParameters({}),
+          .build = BuildEncoder,
+          .small = "layers=1&hidden=32&heads=16&intermediate=32&vocabulary=64&batch=16",
+          .source = "models/export/networks.py"};
 }
 
 }  // namespace isomer

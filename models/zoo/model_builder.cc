@@ -4,32 +4,48 @@
 
 namespace isomer {
 
-TensorRef ModelBuilder::Leaf(bool is_weight, std::string name, TensorType type) {
+TensorRef ModelBuilder::Leaf(OpKind kind, std::string name, TensorType type) {
   if (absl::Status status = ValidateTensorType(type); !status.ok()) {
     Fail(absl::InvalidArgumentError(absl::StrCat("'", name, "': ", status.message())));
   }
   if (!status_.ok()) return {};
-  return is_weight ? model_.graph.AddWeight(std::move(name), std::move(type))
-                   : model_.graph.AddInput(std::move(name), std::move(type));
+  Graph& graph = model_.graph;
+  return kind == OpKind::kWeight     ? graph.AddWeight(std::move(name), std::move(type))
+         : kind == OpKind::kConstant ? graph.AddConstant(std::move(name), std::move(type))
+                                     : graph.AddInput(std::move(name), std::move(type));
 }
 
 TensorRef ModelBuilder::Input(std::string name, std::vector<int64_t> sizes, DataType dtype) {
-  return Leaf(false, std::move(name), SequentialType(std::move(sizes), dtype));
+  return Leaf(OpKind::kInput, std::move(name), SequentialType(std::move(sizes), dtype));
 }
 
 TensorRef ModelBuilder::Weight(std::string name, std::vector<int64_t> sizes) {
-  return Leaf(true, std::move(name), SequentialType(std::move(sizes)));
+  return Leaf(OpKind::kWeight, std::move(name), SequentialType(std::move(sizes)));
+}
+
+TensorRef ModelBuilder::Constant(std::string name, std::vector<int64_t> sizes,
+                                 std::vector<float> values) {
+  const TensorRef constant = Leaf(OpKind::kConstant, name, SequentialType(std::move(sizes)));
+  if (status_.ok() && !values.empty()) model_.weights[name] = std::move(values);
+  return constant;
+}
+
+std::vector<TensorRef> ModelBuilder::CallAll(Operator op, std::vector<TensorRef> operands,
+                                             int num_outputs, std::string name) {
+  std::vector<TensorRef> outputs(num_outputs);
+  if (!status_.ok()) return outputs;
+  absl::StatusOr<NodeId> node =
+      model_.graph.Add(std::move(op), std::move(operands), std::move(name));
+  if (!node.ok()) {
+    Fail(node.status());
+    return outputs;
+  }
+  for (int i = 0; i < num_outputs; ++i) outputs[i] = {*node, i};
+  return outputs;
 }
 
 TensorRef ModelBuilder::Call(Operator op, std::vector<TensorRef> operands, std::string name) {
-  if (!status_.ok()) return {};
-  absl::StatusOr<TensorRef> result =
-      model_.graph.AddOp(std::move(op), std::move(operands), std::move(name));
-  if (!result.ok()) {
-    Fail(result.status());
-    return {};
-  }
-  return *result;
+  return CallAll(std::move(op), std::move(operands), 1, std::move(name))[0];
 }
 
 TensorRef ModelBuilder::Linear(TensorRef x, int64_t inputs, int64_t outputs,
@@ -40,6 +56,24 @@ TensorRef ModelBuilder::Linear(TensorRef x, int64_t inputs, int64_t outputs,
   return Call(OpKind::kAdd, {bias, product}, name);
 }
 
+TensorRef ModelBuilder::Product(TensorRef x, int64_t outputs, const std::string& name) {
+  const TensorRef weight = Weight(absl::StrCat(name, ".weight"), {Size(x, -1), outputs});
+  return Call(OpKind::kMatMul, {x, weight}, name);
+}
+
+TensorRef ModelBuilder::Concat(std::vector<TensorRef> parts, int64_t axis, std::string name) {
+  if (parts.size() == 1) return parts[0];
+  return Call({OpKind::kConcat, {{"axis", axis}}}, std::move(parts), std::move(name));
+}
+
+std::vector<TensorRef> ModelBuilder::Split(TensorRef x, int64_t axis, int64_t parts,
+                                           std::string name) {
+  if (parts == 1) return {x};
+  const std::vector<Extent> sizes(parts, Extent(Size(x, static_cast<int>(axis)) / parts));
+  return CallAll({OpKind::kSplit, {{"axis", axis}, {"sizes", sizes}}}, {x}, static_cast<int>(parts),
+                 std::move(name));
+}
+
 TensorRef ModelBuilder::Reshape(TensorRef x, std::vector<int64_t> shape, std::string name) {
   return Call({OpKind::kReshape, {{"shape", std::move(shape)}}}, {x}, std::move(name));
 }
@@ -48,8 +82,37 @@ TensorRef ModelBuilder::Transpose(TensorRef x, std::vector<int64_t> perm, std::s
   return Call({OpKind::kTranspose, {{"perm", std::move(perm)}}}, {x}, std::move(name));
 }
 
+TensorRef ModelBuilder::Flatten(TensorRef x, std::string name) {
+  int64_t elements = 1;
+  const std::vector<int64_t> sizes = Sizes(x);
+  for (size_t i = 1; i < sizes.size(); ++i) elements *= sizes[i];
+  return Reshape(x, {sizes.empty() ? 1 : sizes[0], elements}, std::move(name));
+}
+
+TensorRef ModelBuilder::Dropout(TensorRef x, double rate, std::string name) {
+  if (rate == 0) return x;
+  if (num_dropouts_ == 0) dropout_seed_ = Input("dropout_seed", {}, DataType::kInt64);
+  return Call({OpKind::kDropout, {{"rate", rate}, {"salt", num_dropouts_++}}}, {x, dropout_seed_},
+              std::move(name));
+}
+
 void ModelBuilder::Output(std::string name, TensorRef tensor) {
   if (status_.ok()) model_.graph.AddOutput(std::move(name), tensor);
+}
+
+void ModelBuilder::Loss(TensorRef scalar) {
+  Output("loss", scalar);
+  model_.loss = "loss";
+}
+
+std::vector<int64_t> ModelBuilder::Sizes(TensorRef x) const {
+  return status_.ok() ? model_.graph.type(x).Sizes() : std::vector<int64_t>();
+}
+
+int64_t ModelBuilder::Size(TensorRef x, int dim) const {
+  if (!status_.ok()) return 1;
+  const TensorType& type = model_.graph.type(x);
+  return type.dims[dim < 0 ? type.rank() + dim : dim].size;
 }
 
 absl::StatusOr<Model> ModelBuilder::Build() {

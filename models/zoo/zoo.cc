@@ -5,13 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "models/zoo/models.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-constexpr int64_t kLargestValue = int64_t{1} << 24;
-constexpr int64_t kMostLayers = 4096;
 
 absl::StatusOr<const ZooModel*> FindModel(const std::string& name) {
   std::vector<std::string> names;
@@ -23,70 +21,50 @@ absl::StatusOr<const ZooModel*> FindModel(const std::string& name) {
       "zoo:", absl::CHexEscape(name), ": no such network; there are ", absl::StrJoin(names, ", ")));
 }
 
-// Reads key=value into `arguments`, which holds the defaults.
+absl::StatusOr<const ZooParameter*> FindParameter(const ZooModel& model, const std::string& name) {
+  std::vector<std::string> known;
+  for (const ZooParameter& parameter : model.parameters) {
+    if (parameter.name == name) return &parameter;
+    known.push_back(absl::StrCat(parameter.name, "=", parameter.value));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("zoo:", model.name, ": no parameter '",
+                                                 absl::CHexEscape(name), "'; there are ",
+                                                 absl::StrJoin(known, ", ")));
+}
+
+// Reads key=value into `arguments`.
 absl::Status SetArgument(const ZooModel& model, absl::string_view setting,
                          ZooArguments* arguments) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(setting, absl::MaxSplits('=', 1));
-  const auto at = arguments->find(parts.first);
-  if (at == arguments->end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "zoo:", model.name, ": no parameter '", absl::CHexEscape(parts.first), "'; there are ",
-        absl::StrJoin(model.parameters, ", ", absl::PairFormatter("="))));
-  }
-  const int64_t smallest = parts.first == "vocabulary" ? 0 : 1;
-  const int64_t largest = parts.first == "layers" ? kMostLayers : kLargestValue;
+  ISOMER_ASSIGN_OR_RETURN(const ZooParameter* const parameter, FindParameter(model, parts.first));
   int64_t value;
-  if (!absl::SimpleAtoi(parts.second, &value) || value < smallest || value > largest) {
+  if (!absl::SimpleAtoi(parts.second, &value) || value < parameter->smallest ||
+      value > parameter->largest) {
     return absl::InvalidArgumentError(
         absl::StrCat("zoo:", model.name, ": ", parts.first, " is '", absl::CHexEscape(parts.second),
-                     "', not an integer from ", smallest, " to ", largest));
+                     "', not an integer from ", parameter->smallest, " to ", parameter->largest));
   }
-  at->second = value;
+  (*arguments)[parts.first] = value;
   return absl::OkStatus();
 }
 
 }  // namespace
 
+ZooParameter ZooSwitch(std::string name, bool value) {
+  return {.name = std::move(name), .value = value ? 1 : 0, .smallest = 0, .largest = 1};
+}
+
+ZooParameter ZooCount(std::string name, int64_t value) {
+  return {.name = std::move(name), .value = value, .smallest = 1, .largest = 4096};
+}
+
 const std::vector<ZooModel>& ListModels() {
   static const auto* const models = new std::vector<ZooModel>{
-      {"mlp",
-       "layers of MatMul, bias and Relu on rows of features; logits",
-       {{"layers", 2}, {"inputs", 64}, {"hidden", 256}, {"classes", 10}, {"batch", 64}},
-       BuildMlp},
-      {"digits_cnn",
-       "two convolutions and two dense layers on images of side x side pixels; logits",
-       {{"side", 8}, {"channels", 16}, {"hidden", 64}, {"classes", 10}, {"batch", 64}},
-       BuildDigitsCnn},
-      {"encoder",
-       "post-LN transformer encoder as in BERT; token ids in, or vectors with vocabulary=0",
-       {{"layers", 2},
-        {"hidden", 64},
-        {"heads", 4},
-        {"intermediate", 256},
-        {"vocabulary", 128},
-        {"seq", 16},
-        {"batch", 8}},
-       BuildEncoder},
-      {"bert_large",
-       "the encoder at the size of BERT-Large (Devlin et al., 2019, table 1)",
-       {{"layers", 24},
-        {"hidden", 1024},
-        {"heads", 16},
-        {"intermediate", 4096},
-        {"vocabulary", 30522},
-        {"seq", 512},
-        {"batch", 16}},
-       BuildEncoder},
-      {"dlrm",
-       "deep learning recommendation model (Naumov et al., 2019), interaction by concatenation",
-       {{"tables", 4},
-        {"rows", 100000},
-        {"hidden", 64},
-        {"dense", 16},
-        {"layers", 3},
-        {"batch", 256}},
-       BuildDlrm},
+      DigitsCnn(),  Encoder(),                                                        //
+      Resnext50(),  InceptionV3(), BertLarge(), Dlrm(),   Xdl(), CandleUno(), Mlp(),  //
+      AlexNet(),    Resnet101(),   Rnntc(),     Rnnlm(),  Nmt(), LeNet(),             //
+      SqueezeNet(), Vgg19(),       NasnetA(),   Nasrnn(),
   };
   return *models;
 }
@@ -94,7 +72,10 @@ const std::vector<ZooModel>& ListModels() {
 absl::StatusOr<Model> BuildZooModel(absl::string_view spec, int64_t batch_size) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(spec, absl::MaxSplits('?', 1));
   ISOMER_ASSIGN_OR_RETURN(const ZooModel* const zoo_model, FindModel(parts.first));
-  ZooArguments arguments(zoo_model->parameters.begin(), zoo_model->parameters.end());
+  ZooArguments arguments;
+  for (const ZooParameter& parameter : zoo_model->parameters) {
+    arguments[parameter.name] = parameter.value;
+  }
   const int64_t default_batch = arguments["batch"];
   for (absl::string_view setting : absl::StrSplit(parts.second, '&', absl::SkipEmpty())) {
     ISOMER_RETURN_IF_ERROR(SetArgument(*zoo_model, setting, &arguments));

@@ -23,7 +23,7 @@ struct Reader {
 };
 
 std::vector<Reader> Readers() {
-  const std::string mlp = "zoo:mlp?layers=2&hidden=8&batch=8";
+  const std::string mlp = "zoo:mlp?layers=3&inputs=64&hidden=8&classes=10&batch=8";
   const std::string machine = "--machine=laptop_cpu", out = "--out=OUT";
   return {
       {"OptimizeOnnx", "isomer-optimize", {"FILE", machine, out}, "models/data/bert_tiny.onnx"},
@@ -63,7 +63,7 @@ std::string ValidFile(const std::string& name) {
   std::string& path = made[name];
   if (!path.empty()) return path;
   path = testing::TempDir() + absl::StrCat("/isomer-bad-input-", getpid(), "-", name);
-  const std::string mlp = "zoo:mlp?layers=2&hidden=8&batch=8";
+  const std::string mlp = "zoo:mlp?layers=3&inputs=64&hidden=8&classes=10&batch=8";
   ProgramResult result;
   if (name == "small.plan") {
     result = RunBinary("isomer-optimize", {mlp, "--machine=laptop_cpu", "--out=" + path});
