@@ -83,6 +83,8 @@ class Enumerator {
   // Applies an operator to representatives such that the graph has `size` operators.
   void Apply(int op, int size) {
     const OpKind kind = configuration_.operators[op].kind();
+    // A fusion of inputs: what is true of fusions of other terms follows by undoing them.
+    if (kind == OpKind::kLinear && size > 1) return;
     if (MaxOperands(kind) == 1) {
       // Copies: the lists grow meanwhile.
       const std::vector<int> operands = representatives_[size - 1];
@@ -93,7 +95,7 @@ class Enumerator {
     if (MinOperands(kind) == 3 || MaxOperands(kind) == 3) ApplyToTriples(op, size);
   }
 
-  // Operands that share nothing; a fusion of three operands is not looked for under shared ones.
+  // Operands that share nothing.
   void ApplyToTriples(int op, int size) {
     for (int a_size = 0; a_size < size; ++a_size) {
       for (int b_size = 0; a_size + b_size < size; ++b_size) {

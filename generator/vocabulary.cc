@@ -18,11 +18,16 @@ std::vector<IntExpr> VariablesOf(const Rule& rule, VariableKind kind) {
   return result;
 }
 
-// Axes that the patterns name: variables and constants.
+// Axes that the patterns name: variables and constants. A Linear sums over the last of x as a
+// whole.
 std::vector<IntExpr> AxesOf(const Rule& rule) {
   std::vector<IntExpr> axes = VariablesOf(rule, VariableKind::kAxis);
   for (const Pattern* side : {&rule.source, &rule.target}) {
     for (const PatternNode& node : side->nodes) {
+      const IntExpr last = IntExpr::Constant(-1);
+      if (node.kind == OpKind::kLinear && std::find(axes.begin(), axes.end(), last) == axes.end()) {
+        axes.push_back(last);
+      }
       for (const AttributePattern& attribute : node.attributes) {
         const auto* expr = std::get_if<IntExpr>(&attribute.value);
         if (attribute.name != "axis" || expr == nullptr) continue;

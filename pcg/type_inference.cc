@@ -143,7 +143,6 @@ Takes TakesOf(OpKind kind) {
     case OpKind::kMaximum:  // of bools: or
     case OpKind::kMinimum:  // of bools: and
       return Takes::kAnything;
-    case OpKind::kMatMul:
     case OpKind::kAdd:
     case OpKind::kSub:
     case OpKind::kMul:

@@ -80,7 +80,7 @@ absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const S
 // One fused kernel: k is whole, for f of a partial sum is not a partial sum of f.
 absl::StatusOr<Declaration> DeclareLinear(const Operator& op, absl::Span<const Shape> shapes) {
   const Shape &x = shapes[0], &w = shapes[1];
-  if (x.empty()) return ExpectRank(op, shapes, 0, 1);
+  if (x.size() < 2) return ExpectRank(op, shapes, 0, 2);  // As MatMul.
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 2));
   if (x.back() != w[0]) return Mismatch(op, "k", 0, x.back(), 1, w[0]);
   constexpr OpKind kActivations[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh, OpKind::kSigmoid,
