@@ -11,13 +11,21 @@
 namespace isomer {
 namespace {
 
-// Degrees worth trying: the smallest prime factor of every iteration dim.
-std::set<int64_t> TrialDegrees(const Declaration& declaration) {
-  std::set<int64_t> degrees;
+// Degrees worth trying: the smallest prime factor of every iteration dim, and of what a spatial dim
+// has in common with the operand dims it leads.
+std::set<int64_t> TrialDegrees(const Operator& op, absl::Span<const TensorType> operands,
+                               const Declaration& declaration) {
+  std::vector<int64_t> sizes;
   for (const IterationDim& dim : declaration.dims) {
-    if (!dim.size.known()) continue;
+    if (dim.size.known()) sizes.push_back(dim.size.value());
+  }
+  for (const SplittableDim& dim : SplittableDims(op, {operands.begin(), operands.end()})) {
+    sizes.push_back(dim.size);
+  }
+  std::set<int64_t> degrees;
+  for (int64_t size : sizes) {
     for (int64_t p : {2, 3, 5, 7, 11, 13}) {
-      if (dim.size.value() % p == 0) {
+      if (size % p == 0) {
         degrees.insert(p);
         break;
       }
@@ -121,7 +129,7 @@ Expansions FindExpansions(const RuleIndex& rules, const Operator& op,
   auto sharding = InferSharding(op, operands);
   if (!graph.ok() || !sharding.ok()) return found;
   const NodeId call{graph->num_nodes() - 1};
-  const std::set<int64_t> degrees = TrialDegrees(sharding->declaration);
+  const std::set<int64_t> degrees = TrialDegrees(op, operands, sharding->declaration);
   for (const Rule* rule : rules.ExpansionsOf(op.kind())) {
     for (int64_t degree : degrees) TrySplits(*rule, *graph, call, degree, &found);
   }
