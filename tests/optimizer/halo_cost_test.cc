@@ -135,7 +135,7 @@ TEST(SpatialSearch, OneLargePictureIsPartitionedOverItsRowsOrColumns) {
   EXPECT_LT(plan.predicted_step_us, result->baselines.at(kDataParallel).step_us / 2);
   const auto lowered = Lowered(plan);
   ASSERT_TRUE(lowered.ok()) << lowered.status();
-  EXPECT_EQ(CheckSchedule(lowered->mapped.graph, lowered->schedule), absl::OkStatus());
+  EXPECT_EQ(CheckSchedule(plan.graph, *lowered), absl::OkStatus());
 }
 
 // Links so slow that no exchange pays.
@@ -150,7 +150,7 @@ TEST(SpatialSearch, HalosThatCostTooMuchAreAvoided) {
   ASSERT_TRUE(result.ok()) << result.status();
   const auto lowered = Lowered(result->plan);
   ASSERT_TRUE(lowered.ok());
-  const Schedule& schedule = lowered->schedule;
+  const Schedule& schedule = *lowered;
   for (const Task& task : schedule.tasks) {
     for (BufferId id : task.reads) {
       if (id == kNoBuffer || task.kind != TaskKind::kCompute) continue;
