@@ -2,58 +2,36 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/onnx_test_data.h"
-#include "pcg/plan.h"
-#include "pcg/schedule/schedule.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/compare.h"
 #include "runtime/host_values.h"
-#include "runtime/job.h"
 
 namespace isomer {
 namespace {
-
-// The outputs of the model, in its order, on one device.
-absl::StatusOr<std::vector<Array<double>>> Outputs(BoundModel bound, Backend* backend) {
-  Plan plan;
-  plan.mode = "inference";
-  plan.model = std::move(bound.model);
-  plan.graph = plan.model.graph;
-  plan.views = SequentialViews(plan.graph);
-  ISOMER_ASSIGN_OR_RETURN(Schedule schedule, LowerPlan(plan));
-  ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(plan.model, /*seed=*/1));
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
-                          Job::Start(plan.graph, std::move(schedule), backend));
-  ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
-  ISOMER_RETURN_IF_ERROR(job->Evaluate(bound.inputs));
-  std::vector<Array<double>> outputs;
-  for (const Graph::NamedOutput& output : plan.graph.outputs()) {
-    ISOMER_ASSIGN_OR_RETURN(outputs.emplace_back(), job->Output(output.name));
-  }
-  return outputs;
-}
 
 // The first difference, or "".
 absl::StatusOr<std::string> RunSet(const std::string& contents, const std::string& path,
                                    const OnnxTestSet& set, BoundInputs constants,
                                    Backend* backend) {
-  ISOMER_ASSIGN_OR_RETURN(BoundModel bound, BindOnnxModel(contents, path, set, constants));
-  const Graph graph = bound.model.graph;
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Array<double>> outputs,
-                          Outputs(std::move(bound), backend));
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  ISOMER_ASSIGN_OR_RETURN(const BoundModel bound, BindOnnxModel(contents, path, set, constants));
+  const Graph& graph = bound.model.graph;
+  ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(bound.model, /*seed=*/1));
+  ISOMER_ASSIGN_OR_RETURN(
+      const StepValues values,
+      SequentialStep(bound.model, weights, bound.inputs, /*training=*/false, backend));
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const Graph::NamedOutput& output = graph.outputs()[i];
     const std::string difference =
-        DifferenceFrom(set.outputs[i], outputs[i], graph.type(output.tensor));
+        DifferenceFrom(set.outputs[i], values.outputs.at(output.name), graph.type(output.tensor));
     if (!difference.empty()) return absl::StrCat("output '", output.name, "': ", difference);
   }
   return std::string();
