@@ -38,20 +38,23 @@ struct Number {
 // Element functions are random functions of the field. The maximum is that of a random total
 // order, so that the laws of a lattice hold (max is commutative, associative, idempotent) and no
 // others: a true identity of reals that uses more than these is not found, but a false one is
-// never mistaken for true.
+// never mistaken for true. Small integers are in their own order, so that coordinates compare as
+// they are (triangles, causal masks, positions) and bools have their "or" and "and"; no random
+// element is one of them.
 template <>
 struct Number<PrimeField> {
   static PrimeField FromDouble(double value) { return PrimeField::FromDouble(value); }
   static int64_t ToIndex(PrimeField value) { return static_cast<int64_t>(value.raw()); }
-  // An order with zero in its middle (rank 0.5003), so that Relu neither keeps nor drops nearly
-  // all.
-  static constexpr uint64_t kOrder = 303;
-  static PrimeField Max(PrimeField a, PrimeField b) {
-    return a.Random(kOrder).raw() > b.Random(kOrder).raw() ? a : b;
+  // An order with zero in its middle, so that Relu neither keeps nor drops nearly all.
+  static uint64_t Rank(PrimeField a) {
+    constexpr uint64_t kIntegers = uint64_t{1} << 32, kMiddle = PrimeField::kPrime / 2;
+    if (a.raw() < kIntegers) return kMiddle + a.raw();
+    if (a.raw() > PrimeField::kPrime - kIntegers) return kMiddle - (PrimeField::kPrime - a.raw());
+    constexpr uint64_t kOrder = 303;
+    return a.Random(kOrder).raw();
   }
-  static bool Less(PrimeField a, PrimeField b) {
-    return a.Random(kOrder).raw() < b.Random(kOrder).raw();
-  }
+  static PrimeField Max(PrimeField a, PrimeField b) { return Rank(a) > Rank(b) ? a : b; }
+  static bool Less(PrimeField a, PrimeField b) { return Rank(a) < Rank(b); }
   static PrimeField Exp(PrimeField x) { return x.Random(2); }
   static PrimeField Log(PrimeField x) { return x.Random(3); }
   static PrimeField Sqrt(PrimeField x) { return x.Random(4); }

@@ -27,8 +27,8 @@ Expr BinaryBody(const Operator& op, const Expr& a, const Expr& b) {
       return Equal(a, b);
     case OpKind::kLess:
       return a < b;
-    case OpKind::kLessEqual:  // Neither holds where one is not a number.
-      return Max(a < b, Equal(a, b));
+    case OpKind::kLessEqual:  // At most one holds; neither where one is not a number.
+      return (a < b) + Equal(a, b);
     default:
       return a + b;
   }

@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/pcg/operators/run_operator.h"
+
+namespace isomer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Tensor kTable = Filled({3, 2}, {10, 11, 20, 21, 30, 31});
+
+TEST(LookUp, ByHand) {
+  EXPECT_THAT(OutputOf("embedding_bag", {kTable, Filled({2, 2}, {0, 2, 1, 1})}).data,
+              ElementsAre(40, 42, 40, 42));
+  EXPECT_THAT(OutputOf("embedding_bag(mean=1)", {kTable, Filled({1, 2}, {0, 2})}).data,
+              ElementsAre(20, 21));
+  const Tensor y = OutputOf("gather(axis=1)", {kTable, Filled({2, 1}, {1, 0})});
+  EXPECT_THAT(y.shape, ElementsAre(3, 2, 1));
+  EXPECT_THAT(y.data, ElementsAre(11, 10, 21, 20, 31, 30));
+  EXPECT_THAT(OutputOf("gather(axis=0)", {kTable, Filled({}, {2})}).data, ElementsAre(30, 31));
+  EXPECT_THAT(OutputOf("gather_elements(axis=0)", {kTable, Filled({1, 2}, {2, 0})}).data,
+              ElementsAre(30, 11));
+  EXPECT_THAT(
+      OutputOf("gather_elements(axis=1)", {kTable, Filled({2, 3}, {0, 1, 1, 1, 0, 0})}).data,
+      ElementsAre(10, 11, 11, 21, 20, 20));
+  EXPECT_THAT(OutputOf("one_hot(depth=3)", {Filled({2}, {2, 0})}).data,
+              ElementsAre(0, 0, 1, 1, 0, 0));
+  EXPECT_THAT(OutputOf("one_hot(depth=3,axis=0)", {Filled({2}, {2, 0})}).shape, ElementsAre(3, 2));
+}
+
+TEST(ScatterElements, ByHand) {
+  auto scatter = [](const char* call, std::vector<double> indices, std::vector<double> updates) {
+    return OutputOf(call, {Filled({4}, {1, 2, 3, 4}), Filled({3}, std::move(indices)),
+                           Filled({3}, std::move(updates))})
+        .data;
+  };
+  EXPECT_THAT(scatter("scatter_elements(axis=0)", {3, 0, 1}, {7, 8, 9}), ElementsAre(8, 9, 3, 7));
+  // Two at one place: the last counts, or both do.
+  EXPECT_THAT(scatter("scatter_elements(axis=0)", {2, 0, 2}, {7, 8, 9}), ElementsAre(8, 2, 9, 4));
+  EXPECT_THAT(scatter("scatter_elements(axis=0,reduction=1)", {2, 0, 2}, {7, 8, 9}),
+              ElementsAre(9, 2, 19, 4));
+  EXPECT_THAT(scatter("scatter_elements(axis=0,reduction=2)", {2, 0, 2}, {7, 8, 9}),
+              ElementsAre(8, 2, 189, 4));
+  EXPECT_THAT(scatter("scatter_elements(axis=0,reduction=3)", {2, 0, 2}, {7, -8, 9}),
+              ElementsAre(1, 2, 9, 4));
+  EXPECT_THAT(scatter("scatter_elements(axis=0,reduction=4)", {2, 0, 2}, {7, -8, 1}),
+              ElementsAre(-8, 2, 1, 4));
+  // Fewer rows of updates than of the tensor: the others stay.
+  EXPECT_THAT(
+      OutputOf("scatter_elements(axis=1)", {kTable, Filled({2, 1}, {1, 0}), Filled({2, 1}, {5, 6})})
+          .data,
+      ElementsAre(10, 5, 6, 21, 30, 31));
+}
+
+TEST(LookUp, TablesAreSplitByRowsAndColumns) {
+  EXPECT_THAT(PartitionableDims(*DeclareText("embedding_bag", {{4, 6}, {2, 8}})),
+              ElementsAre("b", "h", "l", "v"));
+  EXPECT_THAT(PartitionableDims(*DeclareText("gather(axis=0)", {{4, 6}, {2}})),
+              ElementsAre("j0", "v", "i1"));
+  EXPECT_THAT(PartitionableDims(*DeclareText("gather_elements(axis=1)", {{4, 6}, {4, 2}})),
+              ElementsAre("i0", "i1", "v"));
+  EXPECT_THAT(PartitionableDims(*DeclareText("gather_elements(axis=1)", {{4, 6}, {2, 2}})),
+              ElementsAre("i1", "v"));
+  EXPECT_THAT(PartitionableDims(*DeclareText("scatter_elements(axis=1)", {{4, 6}, {4, 2}, {4, 2}})),
+              ElementsAre("p0", "p1"));
+  // Nothing in the types of the operands would tell the degree of the new dim.
+  EXPECT_THAT(PartitionableDims(*DeclareText("one_hot(depth=4)", {{6}})), ElementsAre("i0"));
+}
+
+TEST(LookUp, PassesPartialsOfTheTableThrough) {
+  EXPECT_TRUE(DeclareText("gather(axis=0)", {{4, 6}, {2}})->IsLinearIn({true, false}));
+  const Declaration add = *DeclareText("scatter_elements(axis=0,reduction=1)", {{4}, {2}, {2}});
+  EXPECT_TRUE(add.IsLinearIn({true, false, true}));
+  EXPECT_FALSE(add.IsLinearIn({true, false, false}));
+  EXPECT_FALSE(DeclareText("scatter_elements(axis=0,reduction=2)", {{4}, {2}, {2}})
+                   ->IsLinearIn({true, false, true}));
+}
+
+TEST(LookUp, RefusesShapesThatDoNotFit) {
+  EXPECT_THAT(ErrorOf("embedding_bag", {{4, 6}, {2}}), HasSubstr("operand 1 has rank 1, not 2"));
+  EXPECT_THAT(ErrorOf("gather(axis=2)", {{4, 6}, {2}}), HasSubstr("axis 2"));
+  EXPECT_THAT(ErrorOf("gather_elements(axis=0)", {{4, 6}, {2}}), HasSubstr("rank 1, not 2"));
+  EXPECT_THAT(ErrorOf("gather_elements(axis=0)", {{4, 6}, {2, 7}}),
+              HasSubstr("i1 is 6 in operand 0 and 7 in operand 1"));
+  EXPECT_THAT(ErrorOf("scatter_elements(axis=0)", {{4, 6}, {2, 6}, {3, 6}}),
+              HasSubstr("i0 is 2 in operand 1 and 3 in operand 2"));
+  EXPECT_THAT(ErrorOf("scatter_elements(axis=0,reduction=5)", {{4}, {2}, {2}}),
+              HasSubstr("reduction 5"));
+  EXPECT_THAT(ErrorOf("one_hot(depth=0)", {{4}}), HasSubstr("depth 0"));
+  EXPECT_THAT(ErrorOf("one_hot(depth=2,axis=2)", {{4}}), HasSubstr("axis 2"));
+}
+
+}  // namespace
+}  // namespace isomer
