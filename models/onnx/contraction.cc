@@ -1,123 +1,116 @@
-// Convolution, pooling and matrix products.
+// Convolutions and matrix products.
 #include <algorithm>
 #include <utility>
 
+#include "models/einsum.h"
+#include "models/onnx/formulas.h"
 #include "models/onnx/operators.h"
+#include "models/onnx/window.h"
 
 namespace isomer {
 namespace {
 
-// How a window moves over an image; every list is [y, x], padding [top, left, bottom, right].
-struct Window {
-  std::vector<int64_t> kernel, stride, padding, dilation;
-};
-
-// Reads the attributes that Conv and the pools share. `image` are the sizes [y, x].
-Window ReadWindow(NodeImporter& node, std::vector<int64_t> kernel,
-                  const std::vector<int64_t>& image) {
-  Window window;
-  window.kernel = std::move(kernel);
-  window.stride = node.attributes.Ints("strides", {1, 1});
-  window.dilation = node.attributes.Ints("dilations", {1, 1});
-  window.padding = node.attributes.Ints("pads", {0, 0, 0, 0});
-  const std::string auto_pad = node.attributes.String("auto_pad", "NOTSET");
-  if (!node.Expect(
-          window.kernel.size() == 2 && window.stride.size() == 2 && window.dilation.size() == 2 &&
-              window.padding.size() == 4,
-          "kernel_shape, strides and dilations need 2 numbers, pads 4: images have 2 dims")) {
-    return window;
+// `product` plus a bias per channel, dim 1.
+void DefineWithBias(NodeImporter& node, TensorRef product, int64_t channels) {
+  const TensorRef bias = node.Operand(2);
+  if (!node.Expect(!node.ok() || node.Sizes(bias) == std::vector<int64_t>{channels},
+                   "the bias has not one element for each of ", channels, " output channels")) {
+    return;
   }
-  for (const auto* list : {&window.kernel, &window.stride, &window.dilation, &window.padding}) {
-    for (int64_t value : *list) {
-      const int64_t least = list == &window.padding ? 0 : 1;
-      if (!node.Expect(value >= least && value <= (1 << 24),
-                       "a kernel, stride, dilation or pad is ", value)) {
-        return window;
-      }
-    }
-  }
-  if (auto_pad == "NOTSET") return window;
-  window.padding = {0, 0, 0, 0};
-  if (auto_pad == "VALID") return window;
-  if (!node.Expect(auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER", "auto_pad ",
-                   QuotedName(auto_pad), " is not known")) {
-    return window;
-  }
-  // As many windows as strides fit the image; an odd element of padding goes to one side.
-  for (int i : {0, 1}) {
-    const int64_t windows = (image[i] + window.stride[i] - 1) / window.stride[i];
-    const int64_t span = window.dilation[i] * (window.kernel[i] - 1) + 1;
-    const int64_t total = std::max<int64_t>(0, (windows - 1) * window.stride[i] + span - image[i]);
-    window.padding[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
-    window.padding[2 + i] = total - window.padding[i];
-  }
-  return window;
+  std::vector<int64_t> shape(node.Rank(product), 1);
+  shape[1] = channels;
+  const TensorRef per_channel = node.Reshape(bias, std::move(shape), "/bias");
+  node.Define(0, node.Call(OpKind::kAdd, {product, per_channel}));
 }
 
-// Fails unless the operand is a batch of images, [n, c, y, x].
-bool ExpectImages(NodeImporter& node, int operand, TensorRef x) {
-  return node.Expect(!node.ok() || node.Rank(x) == 4, "input ", operand, " has rank ", node.Rank(x),
-                     "; only rank 4, images of 2 dims, is read");
-}
-
-TensorRef Transposed(NodeImporter& node, TensorRef x, absl::string_view suffix) {
-  return node.Call({OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}}}, {x}, suffix);
+// The kernel that the weight [.., .., kernel..] has.
+std::vector<int64_t> KernelOf(NodeImporter& node, TensorRef w, size_t rank) {
+  if (!node.ok()) return {};
+  const std::vector<int64_t> weight = node.Sizes(w);
+  if (!node.Expect(weight.size() == rank + 2, "input 1 has rank ", weight.size(), ", not ",
+                   rank + 2)) {
+    return {};
+  }
+  const std::vector<int64_t> kernel(weight.begin() + 2, weight.end());
+  node.Expect(node.attributes.Ints("kernel_shape", kernel) == kernel,
+              "kernel_shape differs from the weight's dims from 2 on");
+  return kernel;
 }
 
 }  // namespace
 
 void ImportConv(NodeImporter& node) {
   const TensorRef x = node.Operand(0), w = node.Operand(1);
-  if (!ExpectImages(node, 0, x) || !ExpectImages(node, 1, w)) return;
-  const std::vector<int64_t> image = node.Sizes(x), weight = node.Sizes(w);
-  const std::vector<int64_t> kernel = {weight[2], weight[3]};
-  node.Expect(node.attributes.Ints("kernel_shape", kernel) == kernel,
-              "kernel_shape differs from dims 2 and 3 of the weight");
-  const Window window = ReadWindow(node, kernel, {image[2], image[3]});
-  const Operator conv = {OpKind::kConv2d,
+  const std::vector<int64_t> image = ImageSizes(node, x);
+  const Window window = ReadWindow(node, KernelOf(node, w, image.size()), image);
+  if (!node.ok()) return;
+  static constexpr OpKind kKinds[] = {OpKind::kConv1d, OpKind::kConv2d, OpKind::kConv3d};
+  const Operator conv = {kKinds[image.size() - 1],
                          {{"stride", window.stride},
                           {"padding", window.padding},
                           {"dilation", window.dilation},
                           {"groups", node.attributes.Int("group", 1)}}};
   if (!node.HasInput(2)) return node.Define(0, node.Call(conv, {x, w}));
-  const TensorRef product = node.Call(conv, {x, w}, "/product");
-  const TensorRef bias = node.Operand(2);
-  if (!node.Expect(!node.ok() || node.Sizes(bias) == std::vector<int64_t>{weight[0]},
-                   "the bias has not one element for each of ", weight[0], " output channels")) {
+  DefineWithBias(node, node.Call(conv, {x, w}, "/product"), node.Sizes(w)[0]);
+}
+
+// The output has stride (size - 1) + output_padding + span - pads elements. Where output_shape
+// asks for another size, the padding makes up for it; padding below 0 is output_padding at the end.
+void ImportConvTranspose(NodeImporter& node) {
+  const TensorRef x = node.Operand(0), w = node.Operand(1);
+  const std::vector<int64_t> image = ImageSizes(node, x);
+  const int rank = static_cast<int>(image.size());
+  Window window = ReadWindowAttributes(node, KernelOf(node, w, image.size()), rank);
+  std::vector<int64_t> extra = node.attributes.Ints("output_padding", Sizes(rank, 0));
+  std::vector<int64_t> wanted = node.attributes.Ints("output_shape", {});
+  const std::string auto_pad = node.attributes.String("auto_pad", "NOTSET");
+  const int64_t groups = node.attributes.Int("group", 1);
+  if (!node.ok()) return;
+  if (wanted.size() == image.size() + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  const bool is_same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  if (!node.Expect(extra.size() == image.size(), "output_padding needs ", rank, " numbers") ||
+      !node.Expect(wanted.empty() || wanted.size() == image.size(), "output_shape needs ", rank,
+                   " numbers") ||
+      !node.Expect(is_same || auto_pad == "NOTSET" || auto_pad == "VALID", "auto_pad ",
+                   QuotedName(auto_pad), " is not known")) {
     return;
   }
-  const TensorRef per_channel = node.Reshape(bias, {1, weight[0], 1, 1}, "/bias");
-  node.Define(0, node.Call(OpKind::kAdd, {product, per_channel}));
+  if (auto_pad == "VALID") window.padding.assign(2 * rank, 0);
+  std::vector<int64_t> missing(rank, 0);  // zeros after the end that no position reaches
+  for (int i = 0; i < rank; ++i) {
+    const int64_t whole = window.stride[i] * (image[i] - 1) + extra[i] + window.Span(i);
+    if (wanted.empty() && !is_same) continue;
+    const int64_t size = wanted.empty() ? image[i] * window.stride[i] : wanted[i];
+    const int64_t total = std::max<int64_t>(0, whole - size);
+    missing[i] = std::max<int64_t>(0, size - whole);
+    window.padding[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+    window.padding[rank + i] = total - window.padding[i];
+  }
+  for (int i = 0; i < rank; ++i) extra[i] += missing[i];
+  const Operator conv = {OpKind::kConvTranspose,
+                         {{"stride", window.stride},
+                          {"padding", window.padding},
+                          {"dilation", window.dilation},
+                          {"output_padding", extra},
+                          {"groups", groups}}};
+  if (!node.HasInput(2)) return node.Define(0, node.Call(conv, {x, w}));
+  DefineWithBias(node, node.Call(conv, {x, w}, "/product"), node.Sizes(w)[1] * groups);
 }
 
-void ImportPool(NodeImporter& node) {
-  const TensorRef x = node.Operand(0);
-  if (!ExpectImages(node, 0, x)) return;
-  const std::vector<int64_t> image = node.Sizes(x);
-  const Window window =
-      ReadWindow(node, node.attributes.Ints("kernel_shape", {}), {image[2], image[3]});
-  if (!node.ok()) return;
-  node.Expect(window.dilation == std::vector<int64_t>{1, 1}, "dilated pooling is not read");
-  node.Expect(node.attributes.Int("storage_order", 0) == 0, "storage_order is not 0");
-  const bool rounds_up = node.attributes.Int("ceil_mode", 0) == 1;
-  for (int i : {0, 1}) {
-    const int64_t room =
-        image[2 + i] + window.padding[i] + window.padding[2 + i] - window.kernel[i];
-    node.Expect(!rounds_up || room % window.stride[i] == 0, "ceil_mode is set, and dim ", 2 + i,
-                " does not divide into whole windows");
-  }
-  Operator pool(
-      node.op() == "MaxPool" ? OpKind::kMaxPool : OpKind::kAvgPool,
-      {{"kernel", window.kernel}, {"stride", window.stride}, {"padding", window.padding}});
-  if (pool.kind() == OpKind::kAvgPool) {
-    pool.Set("count_include_pad", node.attributes.Int("count_include_pad", 0));
-  }
-  node.Define(0, node.Call(std::move(pool), {x}));
-}
-
+// An operand of rank 1 is a row on the left, a column on the right.
 void ImportMatMul(NodeImporter& node) {
-  const TensorRef a = node.Operand(0), b = node.Operand(1);
-  node.Define(0, node.Call(OpKind::kMatMul, {a, b}));
+  TensorRef a = node.Operand(0), b = node.Operand(1);
+  if (!node.ok()) return;
+  const bool is_row = node.Rank(a) == 1, is_column = node.Rank(b) == 1;
+  if (!is_row && !is_column) return node.Define(0, node.Call(OpKind::kMatMul, {a, b}));
+  if (is_row) a = Reshaped(node, a, {1, node.Sizes(a)[0]});
+  if (is_column) b = Reshaped(node, b, {node.Sizes(b)[0], 1});
+  const TensorRef product = Product(node, a, b);
+  Sizes sizes = node.Sizes(product);
+  if (!node.ok()) return;
+  if (is_column) sizes.pop_back();
+  if (is_row) sizes.erase(sizes.end() - (is_column ? 1 : 2));
+  DefineAs(node, 0, Reshaped(node, product, std::move(sizes)));
 }
 
 // alpha * A * B + beta * C, with A or B transposed first.
@@ -127,9 +120,11 @@ void ImportGemm(NodeImporter& node) {
     const int rank = node.Rank(i == 0 ? a : b);
     if (!node.Expect(!node.ok() || rank == 2, "input ", i, " has rank ", rank, ", not 2")) return;
   }
-  if (node.attributes.Int("transA", 0) != 0) a = Transposed(node, a, "/a");
-  if (node.attributes.Int("transB", 0) != 0) b = Transposed(node, b, "/weight");
+  const Operator transpose = {OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}}};
+  if (node.attributes.Int("transA", 0) != 0) a = node.Call(transpose, {a}, "/a");
+  if (node.attributes.Int("transB", 0) != 0) b = node.Call(transpose, {b}, "/weight");
   const double alpha = node.attributes.Float("alpha", 1), beta = node.attributes.Float("beta", 1);
+  node.attributes.Ignore("broadcast");  // of opset 6; later ones always do
   const bool has_c = node.HasInput(2) && beta != 0;
   TensorRef result = node.Call(OpKind::kMatMul, {a, b}, has_c || alpha != 1 ? "/product" : "");
   if (alpha != 1) {
@@ -143,6 +138,16 @@ void ImportGemm(NodeImporter& node) {
     node.Expect(node.Sizes(result) == sizes, "input 2 does not broadcast to the product");
   }
   node.Define(0, result);
+}
+
+void ImportEinsum(NodeImporter& node) {
+  std::vector<TensorRef> operands;
+  for (int i = 0; i < node.num_inputs(); ++i) operands.push_back(node.Operand(i));
+  const std::string equation = node.attributes.String("equation", "");
+  if (!node.ok()) return;
+  const absl::StatusOr<TensorRef> result =
+      AddEinsum(&node.state().model.graph, equation, std::move(operands), node.node().outputs[0]);
+  if (node.Expect(result.ok(), result.status().message())) node.Define(0, *result);
 }
 
 }  // namespace isomer

@@ -1,8 +1,9 @@
-// Operators that relabel or select elements.
+// Operators that relabel elements, repeat them, or put others around them.
 #include <algorithm>
 #include <utility>
 
 #include "models/onnx/fold.h"
+#include "models/onnx/formulas.h"
 #include "models/onnx/operators.h"
 
 namespace isomer {
@@ -17,20 +18,18 @@ void DefineWithDims(NodeImporter& node, TensorRef x, absl::StatusOr<std::vector<
   if (node.Expect(dims.ok(), dims.status().message())) node.Define(0, node.Reshape(x, *dims));
 }
 
-// Elements [begin, begin + count) along `axis`. REQUIRES: they are inside, count >= 1.
-TensorRef Range(NodeImporter& node, TensorRef x, int axis, int64_t begin, int64_t count) {
-  if (!node.ok()) return {};
-  const int64_t size = node.Sizes(x)[axis];
-  if (count == size) return x;
-  std::vector<int64_t> sizes;
-  if (begin > 0) sizes.push_back(begin);
-  const int part = static_cast<int>(sizes.size());
-  sizes.push_back(count);
-  if (begin + count < size) sizes.push_back(size - begin - count);
-  TensorRef result = node.Call(
-      {OpKind::kSplit, {{"axis", int64_t{axis}}, {"sizes", std::move(sizes)}}}, {x}, "/split");
-  result.output = part;
-  return result;
+// Fails unless x is [n, c, y, x] and its dims divide by `blocks` of these dims.
+bool ExpectBlocks(NodeImporter& node, TensorRef x, const Sizes& blocks) {
+  if (!node.ok()) return false;
+  const Sizes sizes = node.Sizes(x);
+  if (!node.Expect(sizes.size() == 4, "input 0 has rank ", sizes.size(), ", not 4")) return false;
+  for (int i = 0; i < 4; ++i) {
+    if (!node.Expect(blocks[i] >= 1 && sizes[i] % blocks[i] == 0, "dim ", i, " of size ", sizes[i],
+                     " does not divide by ", blocks[i])) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -80,91 +79,164 @@ void ImportConcat(NodeImporter& node) {
   for (int i = 0; i < node.num_inputs(); ++i) parts.push_back(node.Operand(i));
   if (!node.Expect(node.attributes.Has("axis"), "it has no axis")) return;
   const int axis = node.Axis(node.attributes.Int("axis", 0), node.Rank(parts[0]));
-  if (parts.size() == 1) return node.Define(0, parts[0]);
-  node.Define(0, node.Call({OpKind::kConcat, {{"axis", int64_t{axis}}}}, std::move(parts)));
+  DefineAs(node, 0, Concatenated(node, std::move(parts), axis));
 }
 
-// Sizes are the second operand from opset 13 on, and an attribute before; without them the parts
-// are equal.
-void ImportSplit(NodeImporter& node) {
+// The shape broadcasts with that of x: either may have dims of size 1 that the other has larger.
+void ImportExpand(NodeImporter& node) {
   const TensorRef x = node.Operand(0);
-  const int axis = node.Axis(node.attributes.Int("axis", 0), node.Rank(x));
-  std::vector<int64_t> sizes =
-      node.opset() >= 13 ? node.ConstantInts(1) : node.attributes.Ints("split", {});
+  Sizes shape = node.ConstantInts(1);
   if (!node.ok()) return;
-  const int64_t size = node.Sizes(x)[axis], parts = node.num_outputs();
-  if (sizes.empty()) {
-    if (!node.Expect(size % parts == 0, "dim ", axis, " of size ", size, " does not divide into ",
-                     parts, " equal parts")) {
-      return;
-    }
-    sizes.assign(parts, size / parts);
+  const Sizes sizes = node.Sizes(x);
+  if (shape.size() < sizes.size()) shape.insert(shape.begin(), sizes.size() - shape.size(), 1);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    int64_t& wanted = shape[shape.size() - sizes.size() + i];
+    if (wanted == 1) wanted = sizes[i];
   }
-  if (!node.Expect(static_cast<int64_t>(sizes.size()) == parts, "it has ", sizes.size(),
-                   " sizes and ", parts, " outputs")) {
+  DefineAs(node, 0, Expanded(node, x, std::move(shape)));
+}
+
+// Each dim becomes [repeats, size] for a moment.
+void ImportTile(NodeImporter& node) {
+  const TensorRef x = node.Operand(0);
+  const Sizes repeats = node.ConstantInts(1);
+  if (!node.ok()) return;
+  const Sizes sizes = node.Sizes(x);
+  if (!node.Expect(repeats.size() == sizes.size(), repeats.size(), " repeats for ", sizes.size(),
+                   " dims")) {
     return;
   }
-  if (parts == 1 && sizes[0] == size) return node.Define(0, x);
-  TensorRef part =
-      node.Call({OpKind::kSplit, {{"axis", int64_t{axis}}, {"sizes", std::move(sizes)}}}, {x});
-  for (part.output = 0; part.output < parts; ++part.output) node.Define(part.output, part);
+  Sizes apart, repeated, merged;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!node.Expect(repeats[i] >= 1 && repeats[i] < (1 << 24), "dim ", i, " is repeated ",
+                     repeats[i], " times")) {
+      return;
+    }
+    if (repeats[i] > 1) apart.push_back(1), repeated.push_back(repeats[i]);
+    apart.push_back(sizes[i]), repeated.push_back(sizes[i]);
+    merged.push_back(repeats[i] * sizes[i]);
+  }
+  const TensorRef wide = Expanded(node, Reshaped(node, x, std::move(apart)), std::move(repeated));
+  DefineAs(node, 0, Reshaped(node, wide, std::move(merged)));
 }
 
-// Slice(x, starts, ends, axes, steps) with steps of 1.
-void ImportSlice(NodeImporter& node) {
+// Operands from opset 11 on, attributes before. Pads below 0 cut off.
+void ImportPad(NodeImporter& node) {
   TensorRef x = node.Operand(0);
-  const std::vector<int64_t> starts = node.ConstantInts(1), ends = node.ConstantInts(2);
-  std::vector<int64_t> axes(starts.size());
-  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
-  axes = node.ConstantInts(3, axes);
-  const std::vector<int64_t> steps = node.ConstantInts(4, std::vector<int64_t>(starts.size(), 1));
-  if (!node.Expect(ends.size() == starts.size() && axes.size() == starts.size() &&
-                       steps.size() == starts.size(),
-                   "starts, ends, axes and steps differ in length")) {
+  const std::string mode = node.attributes.String("mode", "constant");
+  Sizes pads = node.opset() >= 11 ? node.ConstantInts(1) : node.attributes.Ints("pads", {});
+  double value = node.opset() >= 11 ? 0 : node.attributes.Float("value", 0);
+  if (node.HasInput(2)) {
+    const OnnxTensor* const constant = node.Constant(2);
+    if (constant == nullptr || constant->size() != 1) {
+      return node.Refuse("the value to pad with is no constant");
+    }
+    value = constant->Number(0);
+  }
+  const int rank = node.Rank(x);
+  const Sizes axes = node.ConstantInts(3, AllAxes(rank));
+  static constexpr const char* kModes[] = {"constant", "reflect", "edge", "wrap"};
+  const int64_t mode_number = std::find(kModes, kModes + 4, mode) - kModes;
+  if (!node.Expect(mode_number < 4, "mode ", QuotedName(mode), " is not known") ||
+      !node.Expect(pads.size() == 2 * axes.size(), pads.size(), " pads for ", axes.size(),
+                   " dims")) {
     return;
   }
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const int axis = node.Axis(axes[i], node.Rank(x));
-    if (!node.Expect(steps[i] == 1, "step ", steps[i], "; only 1 is read")) return;
-    const int64_t size = node.Sizes(x)[axis];
-    auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-    const int64_t begin = clamp(starts[i]), end = clamp(ends[i]);
-    if (!node.Expect(begin < end, "nothing of dim ", axis, " remains")) return;
-    x = Range(node, x, axis, begin, end - begin);
+  Sizes padding(2 * rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int axis = node.Axis(axes[i], rank);
+    if (!node.ok()) return;
+    const int64_t before = pads[i], after = pads[axes.size() + i];
+    const int64_t cut_before = std::max<int64_t>(0, -before),
+                  cut_after = std::max<int64_t>(0, -after);
+    const int64_t left = node.Sizes(x)[axis] - cut_before - cut_after;
+    if (!node.Expect(left >= 1, "nothing of dim ", axis, " remains")) return;
+    x = Sliced(node, x, axis, cut_before, left);
+    padding[axis] = std::max<int64_t>(0, before);
+    padding[rank + axis] = std::max<int64_t>(0, after);
   }
-  node.Define(0, x);
+  DefineAs(node, 0, Padded(node, x, std::move(padding), value, mode_number));
 }
 
-// By an index tensor along axis 0 of a table: Embedding. By constant, consecutive indices along
-// any axis (a token's row; positions 0, 1, 2, ..): a part of a Split.
-void ImportGather(NodeImporter& node) {
+// Channels of blocks become images: DCR takes the block's dims before the channels, CRD after.
+void ImportDepthToSpace(NodeImporter& node) {
   const TensorRef x = node.Operand(0);
-  const int axis = node.Axis(node.attributes.Int("axis", 0), node.Rank(x));
-  if (!node.ok()) return;
-  const OnnxTensor* const constant = node.Constant(1);
-  std::vector<int64_t> sizes = node.Sizes(x);
-  if (constant == nullptr) {
-    const TensorRef indices = node.Operand(1);
-    node.Expect(axis == 0 && sizes.size() == 2, "along axis ", axis, " of a tensor of rank ",
-                sizes.size(), "; only rows of a table (axis 0, rank 2) are looked up");
-    return node.Define(0, node.Call(OpKind::kEmbedding, {x, indices}));
+  const int64_t b = node.attributes.Int("blocksize", 0);
+  const std::string mode = node.attributes.String("mode", "DCR");
+  if (!node.Expect(mode == "DCR" || mode == "CRD", "mode ", QuotedName(mode), " is not known") ||
+      !node.Expect(b >= 1 && b < 4096, "blocksize ", b) ||
+      !ExpectBlocks(node, x, {1, b * b, 1, 1})) {
+    return;
   }
-  std::vector<int64_t> indices = constant->ints;
-  if (!node.Expect(!indices.empty(), "its indices are not integers")) return;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    if (indices[i] < 0) indices[i] += sizes[axis];
-    const bool fits = indices[i] >= 0 && indices[i] < sizes[axis];
-    if (!node.Expect(fits, "index ", constant->ints[i], " is outside of dim ", axis, " of size ",
-                     sizes[axis]) ||
-        !node.Expect(indices[i] == indices[0] + static_cast<int64_t>(i),
-                     "constant indices are read only where each is one more than the last")) {
-      return;
+  const Sizes s = node.Sizes(x);
+  const int64_t depth = s[1] / (b * b);
+  const bool is_dcr = mode == "DCR";
+  const TensorRef apart = Reshaped(
+      node, x,
+      is_dcr ? Sizes{s[0], b, b, depth, s[2], s[3]} : Sizes{s[0], depth, b, b, s[2], s[3]});
+  const TensorRef moved =
+      Transposed(node, apart, is_dcr ? Sizes{0, 3, 4, 1, 5, 2} : Sizes{0, 1, 4, 2, 5, 3});
+  DefineAs(node, 0, Reshaped(node, moved, {s[0], depth, s[2] * b, s[3] * b}));
+}
+
+void ImportSpaceToDepth(NodeImporter& node) {
+  const TensorRef x = node.Operand(0);
+  const int64_t b = node.attributes.Int("blocksize", 0);
+  if (!node.Expect(b >= 1 && b < 4096, "blocksize ", b) || !ExpectBlocks(node, x, {1, 1, b, b}))
+    return;
+  const Sizes s = node.Sizes(x);
+  const TensorRef apart = Reshaped(node, x, {s[0], s[1], s[2] / b, b, s[3] / b, b});
+  const TensorRef moved = Transposed(node, apart, {0, 3, 5, 1, 2, 4});
+  DefineAs(node, 0, Reshaped(node, moved, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
+}
+
+void ImportTrilu(NodeImporter& node) {
+  const TensorRef x = node.Operand(0);
+  const Sizes k = node.ConstantInts(1, {0});
+  const int64_t upper = node.attributes.Int("upper", 1);
+  if (!node.Expect(k.size() == 1, "k is not one number")) return;
+  node.Define(0, node.Call({OpKind::kTrilu, {{"upper", upper}, {"k", k[0]}}}, {x}));
+}
+
+// 1 on diagonal k of a matrix of the dims of the operand.
+void ImportEyeLike(NodeImporter& node) {
+  const TensorRef x = node.Operand(0);
+  const int64_t k = node.attributes.Int("k", 0), to = node.attributes.Int("dtype", 0);
+  const absl::StatusOr<DataType> type = OnnxDataType(static_cast<int>(to));
+  if (to != 0 && !type.ok()) return node.Refuse(type.status().message());
+  if (!node.ok() || !node.Expect(node.Rank(x) == 2, "input 0 has not rank 2")) return;
+  const Sizes sizes = node.Sizes(x);
+  std::vector<float> eye(NumElementsOf(sizes), 0);
+  for (int64_t row = 0; row < sizes[0]; ++row) {
+    if (row + k >= 0 && row + k < sizes[1]) eye[row * sizes[1] + row + k] = 1;
+  }
+  const DataType dtype = to == 0 ? node.Type(x) : *type;
+  DefineAs(node, 0, Cast(node, FloatLiteral(node, sizes, std::move(eye)), dtype));
+}
+
+// Cuts or pads (with 0) each axis to the wanted size; of an odd difference the end takes more.
+void ImportCenterCropPad(NodeImporter& node) {
+  TensorRef x = node.Operand(0);
+  const int rank = node.Rank(x);
+  const Sizes shape = node.ConstantInts(1);
+  const Sizes axes = node.attributes.Ints("axes", AllAxes(rank));
+  if (!node.Expect(shape.size() == axes.size(), shape.size(), " sizes for ", axes.size(),
+                   " axes")) {
+    return;
+  }
+  Sizes padding(2 * rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int axis = node.Axis(axes[i], rank);
+    if (!node.ok() || !node.Expect(shape[i] >= 1, "size ", shape[i])) return;
+    const int64_t more = shape[i] - node.Sizes(x)[axis];
+    if (more < 0) {
+      x = Sliced(node, x, axis, -more / 2, shape[i]);
+    } else {
+      padding[axis] = more / 2;
+      padding[rank + axis] = more - more / 2;
     }
   }
-  const TensorRef part = Range(node, x, axis, indices[0], static_cast<int64_t>(indices.size()));
-  sizes.erase(sizes.begin() + axis);
-  sizes.insert(sizes.begin() + axis, constant->dims.begin(), constant->dims.end());
-  node.Define(0, node.Reshape(part, std::move(sizes)));
+  DefineAs(node, 0, Padded(node, x, std::move(padding), 0));
 }
 
 }  // namespace isomer
