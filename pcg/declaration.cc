@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -47,14 +48,21 @@ int SpatialOfIndex(const std::vector<IterationDim>& dims, const Index& index) {
 }
 
 std::string IndexText(const Declaration& d, const Index& index) {
-  std::string text = absl::StrJoin(index.terms, "+", [&](std::string* out, const auto& term) {
-    absl::StrAppend(out, d.dims[term.first].name);
-    if (term.second != 1) absl::StrAppend(out, "*", term.second);
-  });
+  std::string text;
+  auto add = [&text](absl::string_view term) {
+    const bool first = text.empty(), negative = absl::StartsWith(term, "-");
+    absl::StrAppend(&text, first || negative ? "" : "+", term);
+  };
+  for (const auto& [dim, stride] : index.terms) {
+    const std::string& name = d.dims[dim].name;
+    add(stride == 1    ? name
+        : stride == -1 ? absl::StrCat("-", name)
+                       : absl::StrCat(name, "*", stride));
+  }
   if (text.empty()) return index.offset.ToString();
-  if (index.offset != Extent(0)) absl::StrAppend(&text, "+", index.offset.ToString());
+  if (index.offset != Extent(0)) add(index.offset.ToString());
   if (index.divide != 1) text = absl::StrCat("(", text, ")/", index.divide);
-  if (index.modulo != 0) absl::StrAppend(&text, "%", index.modulo);
+  if (index.modulo != 0) text = absl::StrCat("(", text, ")%", index.modulo);
   return text;
 }
 

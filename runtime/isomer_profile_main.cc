@@ -18,6 +18,7 @@
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/backend.h"
+#include "runtime/operator_page.h"
 #include "runtime/profiler.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu");
@@ -25,6 +26,8 @@ ABSL_FLAG(std::string, out, "", "the profile file to write (text if it ends in .
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
 ABSL_FLAG(std::vector<std::string>, degrees, {},
           "also measure each call with one dim cut into so many pieces, e.g. 2,4,8");
+ABSL_FLAG(bool, list_operators, false,
+          "print docs/operators.md: what operators compute, what may be split, which have kernels");
 ABSL_FLAG(int32_t, repetitions, 10, "measured runs of each kernel, after two that are not");
 
 namespace isomer {
@@ -67,6 +70,11 @@ absl::StatusOr<ProfilerOptions> OptionsFromFlags() {
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (absl::GetFlag(FLAGS_list_operators)) {
+    ISOMER_ASSIGN_OR_RETURN(const std::string page, OperatorPage());
+    absl::PrintF("%s", page);
+    return kExitDone;
+  }
   if (arguments.size() != 1) {
     return absl::InvalidArgumentError("one MODEL or PLAN is expected (see --help)");
   }

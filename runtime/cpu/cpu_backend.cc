@@ -1,3 +1,5 @@
+#include "runtime/cpu/cpu_backend.h"
+
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/work.h"
-#include "runtime/backend.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/widen.h"
 
@@ -153,16 +154,15 @@ bool IsOfFloats(const KernelCall& call) {
   return true;
 }
 
-// The kernel of a call: its own, or that of float32 on converted copies, or the reference.
+// The kernel of a call: its own, or that of float32 on converted copies. Null: none.
 KernelFunction KernelOf(const KernelCall& call) {
   if (KernelFunction kernel = AnyTypeKernel(call); kernel != nullptr) return kernel;
   if (call.op.kind() == OpKind::kOneHot) return OneHotKernel(call);
-  if (!IsOfFloats(call)) return ReferenceKernel(call);
+  if (!IsOfFloats(call)) return nullptr;
   const KernelCall wide = Widened(call);
   KernelFunction kernel = Float32Kernel(wide);
-  if (kernel == nullptr) return ReferenceKernel(call);
   const bool is_wide = wide.dtypes == call.dtypes && wide.output_dtypes == call.output_dtypes;
-  return is_wide ? kernel : OnWidenedCopies(call, std::move(kernel));
+  return kernel == nullptr || is_wide ? kernel : OnWidenedCopies(call, std::move(kernel));
 }
 
 // The reference evaluator differentiates from the operands; the gradients that are given the
@@ -204,7 +204,8 @@ class CpuBackend : public Backend {
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
     const bool reference = reference_ && !(call.gradient && !HasReferenceGradient(call));
-    KernelFunction function = reference ? ReferenceKernel(call) : KernelOf(call);
+    KernelFunction function = reference ? nullptr : KernelOf(call);
+    if (function == nullptr) function = ReferenceKernel(call);
     if (function == nullptr) {
       return absl::InternalError(absl::StrCat("no kernel computes ", call.op.ToString()));
     }
@@ -216,6 +217,8 @@ class CpuBackend : public Backend {
 };
 
 }  // namespace
+
+bool HasCpuKernel(const KernelCall& call) { return KernelOf(call) != nullptr; }
 
 std::unique_ptr<Backend> MakeCpuBackend(bool reference) {
   return std::make_unique<CpuBackend>(reference);

@@ -1,0 +1,164 @@
+#include "pcg/operator_facts.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "pcg/type_inference.h"
+
+namespace isomer {
+namespace {
+
+// Operand 0 is a table whose rows operand 1 selects.
+bool HasTable(OpKind kind) {
+  return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
+}
+
+// Operand 1 is a weight in common use.
+bool HasWeight(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatMul:
+    case OpKind::kLinear:
+    case OpKind::kConv1d:
+    case OpKind::kConv2d:
+    case OpKind::kConv3d:
+    case OpKind::kConvTranspose:
+      return true;
+    default:
+      return HasTable(kind);
+  }
+}
+
+bool HoldsValues(OpKind kind, int operand) {
+  return !IsIndexOperand(kind, operand) && !(kind == OpKind::kWhere && operand == 0);
+}
+
+}  // namespace
+
+absl::string_view SoapClassName(SoapClass soap) {
+  switch (soap) {
+    case SoapClass::kSample:
+      return "sample";
+    case SoapClass::kAttribute:
+      return "attribute";
+    case SoapClass::kParameter:
+      return "parameter";
+    case SoapClass::kSpatial:
+      return "spatial";
+    case SoapClass::kReduction:
+      return "reduction";
+    case SoapClass::kWhole:
+      return "whole";
+  }
+  return "?";
+}
+
+SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim) {
+  if (!declaration.IsPartitionable(dim)) return SoapClass::kWhole;
+  if (declaration.dims[dim].kind == DimKind::kSum) return SoapClass::kReduction;
+  if (declaration.dims[dim].kind == DimKind::kSpatial) return SoapClass::kSpatial;
+  const int data = HasTable(kind) ? 1 : 0;
+  for (size_t i = 0; i < declaration.operands[data].size(); ++i) {
+    if (declaration.LeadOfOperandDim(data, static_cast<int>(i)) == dim) {
+      return i == 0 ? SoapClass::kSample : SoapClass::kAttribute;
+    }
+  }
+  return HasWeight(kind) ? SoapClass::kParameter : SoapClass::kAttribute;
+}
+
+std::vector<bool> DifferentiableOperands(const Declaration& declaration) {
+  // Per tensor (operands, then statements): the operands it depends on differentiably, as bits.
+  std::vector<uint64_t> depends;
+  for (int o = 0; o < declaration.num_operands(); ++o) depends.push_back(uint64_t{1} << (o % 64));
+  uint64_t all = 0;
+  for (const Statement& s : declaration.statements) {
+    std::vector<uint64_t> stack;
+    for (const Instruction& instruction : s.body) {
+      uint64_t bits = 0;
+      switch (instruction.op) {
+        case ScalarOp::kLoad:
+          bits = depends[declaration.accesses[instruction.access].tensor];
+          break;
+        case ScalarOp::kLess:
+        case ScalarOp::kEqual:
+        case ScalarOp::kRandom:
+        case ScalarOp::kFloor:
+        case ScalarOp::kRound:
+          stack.resize(stack.size() - Arity(instruction.op));
+          break;
+        case ScalarOp::kWhere:  // Not by its condition.
+          bits = stack[stack.size() - 1] | stack[stack.size() - 2];
+          stack.resize(stack.size() - 3);
+          break;
+        default:
+          for (int i = Arity(instruction.op); i > 0; --i) {
+            bits |= stack.back();
+            stack.pop_back();
+          }
+      }
+      stack.push_back(bits);
+    }
+    depends.push_back(stack.back());
+    if (s.output >= 0) all |= stack.back();
+  }
+  std::vector<bool> differentiable;
+  for (int o = 0; o < declaration.num_operands(); ++o) {
+    differentiable.push_back(all >> (o % 64) & 1);
+  }
+  return differentiable;
+}
+
+std::vector<std::vector<int>> LinearOperandSets(const Declaration& declaration) {
+  constexpr int kMostOperands = 10;  // Of more (a wide Concat), sets are not enumerated.
+  const int n = std::min(declaration.num_operands(), kMostOperands);
+  std::vector<uint32_t> found;
+  std::vector<std::vector<int>> sets;
+  std::vector<uint32_t> by_size;
+  for (uint32_t subset = 1; subset < (uint32_t{1} << n); ++subset) by_size.push_back(subset);
+  std::stable_sort(by_size.begin(), by_size.end(), [](uint32_t a, uint32_t b) {
+    return __builtin_popcount(a) < __builtin_popcount(b);
+  });
+  for (uint32_t subset : by_size) {
+    if (std::any_of(found.begin(), found.end(),
+                    [subset](uint32_t smaller) { return (smaller & ~subset) == 0; })) {
+      continue;
+    }
+    std::vector<bool> members(declaration.num_operands(), false);
+    std::vector<int> set;
+    for (int o = 0; o < n; ++o) {
+      members[o] = subset >> o & 1;
+      if (members[o]) set.push_back(o);
+    }
+    if (!declaration.IsLinearIn(members)) continue;
+    found.push_back(subset);
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+absl::string_view AttributeList(OpKind kind) {
+  switch (kind) {
+#define V(kind, name, min, max, attributes, declared_by) \
+  case OpKind::k##kind:                                  \
+    return attributes;
+    ISOMER_OPERATORS(V)
+#undef V
+  }
+  return "";
+}
+
+std::vector<DataType> ValueTypes(const Operator& op, const std::vector<TensorType>& operands) {
+  std::vector<DataType> types;
+  for (DataType dtype : kAllDataTypes) {
+    std::vector<DataType> dtypes;
+    bool any = false;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      const bool value = HoldsValues(op.kind(), static_cast<int>(o));
+      dtypes.push_back(value ? dtype : operands[o].dtype);
+      any |= value;
+    }
+    if (any && InferDataType(op, dtypes).ok()) types.push_back(dtype);
+  }
+  return types;
+}
+
+}  // namespace isomer

@@ -1,0 +1,49 @@
+// What an operator's declaration says about it, in the terms of the field: for documentation
+// (runtime/operator_page.h), and for whoever asks what may be split.
+#ifndef ISOMER_PCG_OPERATOR_FACTS_H_
+#define ISOMER_PCG_OPERATOR_FACTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "pcg/declaration.h"
+#include "pcg/operator.h"
+#include "pcg/tensor_type.h"
+
+namespace isomer {
+
+// The class of an iteration dim in FlexFlow's SOAP space (MLSys'19), where "O", placing whole
+// operators, is the machine view's.
+enum class SoapClass {
+  kSample,     // a parallel dim that leads the first dim of the data
+  kAttribute,  // another parallel dim of the data (or of the output alone)
+  kParameter,  // a parallel dim of the weights of a contraction, or of a table, alone
+  kSpatial,    // an attribute whose pieces need a halo of their neighbours
+  kReduction,  // a sum dim: pieces give partial sums
+  kWhole,      // not to be split
+};
+absl::string_view SoapClassName(SoapClass soap);
+
+// The class of dim `dim` of a call; kWhole if it is not partitionable. The data are operand 0, or
+// the indices where that is a table.
+SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim);
+
+// Per operand: whether an output's derivative by it is not zero everywhere. Indices, comparisons,
+// floor and round have none.
+std::vector<bool> DifferentiableOperands(const Declaration& declaration);
+
+// The smallest sets of operands in which the call is linear: partial sums of all operands of one
+// set pass through. {{0}, {1}} for MatMul, {{0, 1}} for Add.
+std::vector<std::vector<int>> LinearOperandSets(const Declaration& declaration);
+
+// The attributes as ISOMER_OPERATORS lists them: "stride padding dilation groups=1".
+absl::string_view AttributeList(OpKind kind);
+
+// The data types that the operands of a call may have that are neither indices nor the condition
+// of a Where; empty if there are no such operands.
+std::vector<DataType> ValueTypes(const Operator& op, const std::vector<TensorType>& operands);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_OPERATOR_FACTS_H_
