@@ -1,5 +1,6 @@
 // Every example call under every legal assignment of degrees to its iteration dims, on virtual
-// devices: outputs and gradients are those of the undivided call.
+// devices, and with operands in partials where it is linear in them: outputs and gradients are
+// those of the undivided call.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/examples.h"
+#include "pcg/operator_facts.h"
 #include "pcg/parallel_operator.h"
 #include "pcg/type_inference.h"
 #include "runtime/compare.h"
@@ -67,6 +69,7 @@ class Calls {
       TensorRef x =
           IsFloat(whole.dtype) ? graph_.AddWeight(name, whole) : graph_.AddInput(name, whole);
       trains_ |= IsFloat(whole.dtype);
+      if (types[o].partials == 2) x = InPartials(x);
       for (int i = 0; i < whole.rank(); ++i) {
         const int64_t degree = types[o].dims[i].degree;
         if (degree > 1) x = Must(graph_.AddOp(Partition(i, degree), {x}));
@@ -96,6 +99,15 @@ class Calls {
   }
 
  private:
+  // x as the sum of a quarter and three quarters of it.
+  TensorRef InPartials(TensorRef x) {
+    std::vector<TensorRef> parts;
+    for (double factor : {0.25, 0.75}) {
+      parts.push_back(Must(graph_.AddOp(Operator(OpKind::kScale, {{"factor", factor}}), {x})));
+    }
+    return Must(graph_.AddOp(OpKind::kConcatPartials, parts));
+  }
+
   TensorRef Gathered(TensorRef y) {
     const TensorType type = graph_.type(y);
     for (int i = 0; i < type.rank(); ++i) {
@@ -126,6 +138,24 @@ class Calls {
   bool trains_ = false;
 };
 
+// The operand types of the call for each set of operands in which it is linear: those hold two
+// partials, the others two copies. Only of floats, which Scale makes parts of.
+std::vector<std::vector<TensorType>> WithPartials(const ExampleCall& call, const Declaration& d) {
+  std::vector<std::vector<TensorType>> calls;
+  for (const std::vector<int>& set : LinearOperandSets(d)) {
+    std::vector<TensorType> types = call.operands;
+    for (TensorType& type : types) type.copies = 2;
+    bool floats = true;
+    for (int operand : set) {
+      types[operand].copies = 1;
+      types[operand].partials = 2;
+      floats &= IsFloat(types[operand].dtype);
+    }
+    if (floats) calls.push_back(std::move(types));
+  }
+  return calls;
+}
+
 // Values that a float holds exactly.
 Array<double> Rounded(Array<double> array) {
   for (double& value : array.data) value = static_cast<float>(value);
@@ -147,6 +177,10 @@ TEST_P(DegreesTest, EveryLegalAssignmentGivesTheUndividedResult) {
     if (!types.ok()) continue;  // Halos of pieces that are not equally many.
     labels.push_back(absl::StrCat(" by [", absl::StrJoin(degrees, ","), "]"));
     divided.Add(*types, labels.back());
+  }
+  for (const std::vector<TensorType>& types : WithPartials(call, whole->declaration)) {
+    labels.push_back(absl::StrCat(" of partials ", labels.size()));
+    divided.Add(types, labels.back());
   }
   const Model model = sequential.Finish(), parallel = divided.Finish();
   ASSERT_EQ(parallel.graph.Validate(), absl::OkStatus());
