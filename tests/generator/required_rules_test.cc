@@ -91,6 +91,30 @@ TEST(RequiredRules, PartitionMatMulByBatch) {
   ExpectMatMulSplit({"f32[2,8,4]", "f32[4,6]"}, Partition(-3, 2), Replicate(2), Combine(-3, 2));
 }
 
+// Samples, rows and columns, whether or not windows reach beyond their piece.
+TEST(RequiredRules, PartitionImagesByAnyOfTheirDims) {
+  using Ints = std::vector<int64_t>;
+  const std::vector<std::string> types = {"f32[2,4,8,8]", "f32[6,4,3,3]"};
+  const Operator conv(OpKind::kConv2d, {{"stride", Ints{1, 2}},
+                                        {"padding", Ints{1, 1, 1, 0}},
+                                        {"dilation", Ints{1, 1}},
+                                        {"groups", int64_t{1}}});
+  const Operator pool(
+      OpKind::kMaxPool,
+      {{"kernel", Ints{3, 2}}, {"stride", Ints{1, 2}}, {"padding", Ints{1, 0, 1, 0}}});
+  for (int64_t axis : {-4, -2, -1}) {
+    Builder from(types), to(types);
+    ExpectRule(from.Output({from.Do(conv, {from[0], from[1]})}),
+               to.Output({to.Do(Combine(axis, 2), {to.Do(conv, {to.Do(Partition(axis, 2), {to[0]}),
+                                                                to.Do(Replicate(2), {to[1]})})})}));
+    Builder whole({types[0]}), parts({types[0]});
+    ExpectRule(
+        whole.Output({whole.Do(pool, {whole[0]})}),
+        parts.Output({parts.Do(Combine(axis, 2),
+                               {parts.Do(pool, {parts.Do(Partition(axis, 2), {parts[0]})})})}));
+  }
+}
+
 TEST(RequiredRules, MatMulOfReduceIsReduceOfMatMul) {
   const std::vector<std::string> types = {"f32[8,4] p2", "f32[4,6]"};
   Builder from(types), to(types);
