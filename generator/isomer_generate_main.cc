@@ -25,7 +25,8 @@
 
 ABSL_FLAG(std::string, ops, "all", "operators, separated by commas, or all");
 ABSL_FLAG(int, max_ops, 3, "largest number of operators on one side of a rule, 1 to 3");
-ABSL_FLAG(std::string, out, "", "the rules file to write");
+ABSL_FLAG(std::string, out, "",
+          "the rules file to write; several, separated by commas, hold the same (binary and text)");
 ABSL_FLAG(std::string, work_dir, "", "folder for what was pruned, refuted or unknown, and why");
 ABSL_FLAG(int, jobs, 0, "processes that prove; 0: as many as there are cores");
 ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");
@@ -222,7 +223,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   options.max_operators = absl::GetFlag(FLAGS_max_ops);
   options.seed = absl::GetFlag(FLAGS_seed);
   const std::string out = absl::GetFlag(FLAGS_out);
-  if (out.empty()) return absl::InvalidArgumentError("--out names no file");
+  const std::vector<std::string> files = absl::StrSplit(out, ',', absl::SkipEmpty());
+  if (files.empty()) return absl::InvalidArgumentError("--out names no file");
   if (options.max_operators < 1 || options.max_operators > 3) {
     return absl::InvalidArgumentError("--max_ops must be 1, 2 or 3");
   }
@@ -251,7 +253,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   outcome.proved.generator =
       absl::StrCat("isomer-generate --ops=", absl::GetFlag(FLAGS_ops),
                    " --max_ops=", options.max_operators, " --seed=", options.seed);
-  ISOMER_RETURN_IF_ERROR(SaveRules(out, outcome.proved));
+  for (const std::string& file : files) {
+    ISOMER_RETURN_IF_ERROR(SaveRules(file, outcome.proved));
+  }
   const std::string work_dir = absl::GetFlag(FLAGS_work_dir);
   if (!work_dir.empty()) {
     ISOMER_RETURN_IF_ERROR(WriteWorkDir(work_dir, statistics, outcome.rejected));
