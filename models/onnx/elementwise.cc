@@ -107,7 +107,6 @@ void ImportNeg(NodeImporter& node) {
 void ImportMod(NodeImporter& node) {
   const TensorRef a = node.Operand(0), b = node.Operand(1);
   const bool is_fmod = node.attributes.Int("fmod", 0) == 1;
-  if (!node.Expect(is_fmod || !IsFloatOperand(node, a), "floats need fmod = 1")) return;
   const TensorRef quotient = Truncated(node, Apply(node, OpKind::kDiv, a, b));
   const TensorRef remainder = Apply(node, OpKind::kSub, a, Apply(node, OpKind::kMul, quotient, b));
   if (is_fmod) return DefineAs(node, 0, remainder);

@@ -22,7 +22,7 @@ constexpr int64_t kMostElements = 1 << 24;
 
 absl::Status NoValue(absl::string_view why) { return absl::InvalidArgumentError(why); }
 
-OnnxTensor IntVector(std::vector<int64_t> values, DataType dtype) {
+OnnxTensor IntVector(std::vector<int64_t> values, DataType dtype = DataType::kInt64) {
   OnnxTensor tensor;
   tensor.dtype = dtype;
   tensor.dims = {static_cast<int64_t>(values.size())};
@@ -209,6 +209,22 @@ Folded FoldRange(Operands operands) {
   return result;
 }
 
+// The indices of what is not zero, a row per dim. Of a constant: a range, before opset 11.
+Folded FoldNonZero(const OnnxTensor& x) {
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if (x.Number(i) != 0) found.push_back(i);
+  }
+  OnnxTensor result = IntVector({}, DataType::kInt64);
+  result.dims = {static_cast<int64_t>(x.dims.size()), static_cast<int64_t>(found.size())};
+  int64_t inner = x.size();
+  for (int64_t size : x.dims) {
+    inner /= std::max<int64_t>(1, size);
+    for (int64_t i : found) result.ints.push_back(i / inner % size);
+  }
+  return result;
+}
+
 // Unsqueeze, Squeeze and Reshape: other dims, the same elements.
 Folded WithDims(const OnnxTensor& x, absl::StatusOr<std::vector<int64_t>> dims) {
   ISOMER_RETURN_IF_ERROR(dims.status());
@@ -228,6 +244,7 @@ Folded Dispatch(const std::string& op, Operands operands, OnnxAttributes* attrib
   const OnnxTensor& x = *operands[0];
   if (operands.size() == 1) {
     if (op == "Identity") return x;
+    if (op == "NonZero") return FoldNonZero(x);
     if (op == "Sqrt") return FoldSqrt(x);
     if (op == "Cast") return FoldCast(x, attributes->Int("to", 0));
     if (op == "ConstantOfShape") {
@@ -259,8 +276,8 @@ Folded Dispatch(const std::string& op, Operands operands, OnnxAttributes* attrib
 
 bool IsFoldable(absl::string_view op) {
   for (absl::string_view known :
-       {"Identity", "Sqrt", "Cast", "ConstantOfShape", "Unsqueeze", "Squeeze", "Slice", "Concat",
-        "Range", "Add", "Sub", "Mul", "Div", "Gather", "Reshape"}) {
+       {"Identity", "NonZero", "Sqrt", "Cast", "ConstantOfShape", "Unsqueeze", "Squeeze", "Slice",
+        "Concat", "Range", "Add", "Sub", "Mul", "Div", "Gather", "Reshape"}) {
     if (op == known) return true;
   }
   return false;

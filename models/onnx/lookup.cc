@@ -303,4 +303,23 @@ void ImportOneHot(NodeImporter& node) {
   DefineAs(node, 0, Where(node, Cast(node, hot, DataType::kBool), parts[1], parts[0]));
 }
 
+// Along the time axis, the first `lengths[b]` elements of sequence b backwards, the rest as it was.
+void ImportReverseSequence(NodeImporter& node) {
+  const TensorRef x = node.Operand(0), lengths = node.Operand(1);
+  const int batch = node.Axis(node.attributes.Int("batch_axis", 1), node.Rank(x));
+  const int time = node.Axis(node.attributes.Int("time_axis", 0), node.Rank(x));
+  if (!node.Expect(batch != time, "batch_axis is time_axis")) return;
+  const Sizes sizes = node.Sizes(x);
+  Sizes per_batch(sizes.size(), 1), per_time = per_batch;
+  per_batch[batch] = sizes[batch], per_time[time] = sizes[time];
+  const TensorRef step =
+      IntLiteral(node, per_time, AllAxes(static_cast<int>(sizes[time])), node.Type(lengths));
+  const TensorRef length = Reshaped(node, lengths, per_batch);
+  const TensorRef last = Apply(node, OpKind::kSub, length, Number(node, 1, length));
+  const TensorRef from = Where(node, Apply(node, OpKind::kLess, step, length),
+                               Apply(node, OpKind::kSub, last, step), step);
+  const Operator gather = {OpKind::kGatherElements, {{"axis", int64_t{time}}}};
+  node.Define(0, node.Call(gather, {x, Expanded(node, from, sizes)}));
+}
+
 }  // namespace isomer

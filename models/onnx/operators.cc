@@ -105,6 +105,7 @@ const OnnxOperator* FindOnnxOperator(absl::string_view name) {
       {"Relu", 1, 1, 1, ImportUnary},
       {"Reshape", 2, 2, 1, ImportReshape},
       {"Resize", 1, 4, 1, ImportResize},
+      {"ReverseSequence", 2, 2, 1, ImportReverseSequence},
       {"RotaryEmbedding", 3, 4, 1, ImportRotaryEmbedding},
       {"Round", 1, 1, 1, ImportUnary},
       {"Scatter", 3, 3, 1, ImportScatterElements},

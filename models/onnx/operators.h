@@ -72,6 +72,7 @@ void ImportScatterElements(NodeImporter& node);  // also Scatter
 void ImportGatherNd(NodeImporter& node);
 void ImportScatterNd(NodeImporter& node);
 void ImportOneHot(NodeImporter& node);
+void ImportReverseSequence(NodeImporter& node);
 
 // contraction.cc
 void ImportConv(NodeImporter& node);

@@ -13,7 +13,8 @@ namespace {
 
 enum class Pooling { kMax, kAverage, kAverageWithPadding };
 
-// A pool over `image`, with what its window needs at the end beyond the padding of the file.
+// A pool over `image`, with what its window needs at the end beyond the padding of the file. Where
+// padding counts, so does that: as the standard's own tests have it.
 struct Pool {
   Pooling kind;
   Window window;
@@ -58,14 +59,11 @@ Sizes FullPadding(const Pool& pool) {
 }
 
 // How many elements of the kernel count at each position: those inside of the image, or, where
-// padding counts, inside of the padded image without the excess.
+// padding counts, all.
 std::vector<float> Counts(const Pool& pool) {
   std::vector<float> counts = {1};
-  const int rank = pool.window.rank();
-  for (int i = 0; i < rank; ++i) {
-    const bool with_padding = pool.kind == Pooling::kAverageWithPadding;
-    const int64_t begin = with_padding ? -pool.window.padding[i] : 0;
-    const int64_t end = pool.image[i] + (with_padding ? pool.window.padding[rank + i] : 0);
+  const bool counts_padding = pool.kind == Pooling::kAverageWithPadding;
+  for (int i = 0; i < pool.window.rank(); ++i) {
     std::vector<float> next;
     for (float outer : counts) {
       for (int64_t p = 0; p < pool.positions[i]; ++p) {
@@ -73,7 +71,7 @@ std::vector<float> Counts(const Pool& pool) {
         for (int64_t k = 0; k < pool.window.kernel[i]; ++k) {
           const int64_t at =
               p * pool.window.stride[i] - pool.window.padding[i] + k * pool.window.dilation[i];
-          inside += at >= begin && at < end ? 1 : 0;
+          inside += counts_padding || (at >= 0 && at < pool.image[i]) ? 1 : 0;
         }
         next.push_back(outer * static_cast<float>(inside));
       }
@@ -83,29 +81,27 @@ std::vector<float> Counts(const Pool& pool) {
   return counts;
 }
 
-// One slice of the padded image for each element of the kernel, combined. For windows that the
-// pooling operators do not have: dilated ones, and ones that may lie in the padding alone.
+// Along one dim after the other, one slice of the padded image for each element of the kernel,
+// combined. For windows that the pooling operators do not have: dilated ones, and ones that may lie
+// in the padding alone.
 TensorRef PoolBySlices(NodeImporter& node, const Pool& pool, TensorRef x) {
   constexpr int64_t kMostSlices = 1024;
   const Window& window = pool.window;
-  if (NumElementsOf(window.kernel) < 0 || NumElementsOf(window.kernel) > kMostSlices) {
-    node.Refuse("a dilated window of more than ", kMostSlices, " elements");
-    return {};
-  }
   const bool is_max = pool.kind == Pooling::kMax;
   const double outside = is_max ? std::numeric_limits<float>::lowest() : 0;
-  const TensorRef padded = Padded(node, x, FullPadding(pool), outside);
-  TensorRef result;
-  for (int64_t element = 0; element < NumElementsOf(window.kernel) && node.ok(); ++element) {
-    TensorRef slice = padded;
-    int64_t rest = element;
-    for (int i = window.rank() - 1; i >= 0; --i) {
-      const int64_t at = rest % window.kernel[i] * window.dilation[i];
-      rest /= window.kernel[i];
-      slice = Sliced(node, slice, 2 + i, at, pool.positions[i], window.stride[i]);
+  TensorRef result = Padded(node, x, FullPadding(pool), outside);
+  for (int i = 0; i < window.rank() && node.ok(); ++i) {
+    if (window.kernel[i] > kMostSlices) {
+      node.Refuse("a dilated window of ", window.kernel[i], " elements; at most ", kMostSlices);
+      return {};
     }
-    result =
-        element == 0 ? slice : Apply(node, is_max ? OpKind::kMaximum : OpKind::kAdd, result, slice);
+    const TensorRef padded = result;
+    for (int64_t k = 0; k < window.kernel[i]; ++k) {
+      const TensorRef slice =
+          Sliced(node, padded, 2 + i, k * window.dilation[i], pool.positions[i], window.stride[i]);
+      result =
+          k == 0 ? slice : Apply(node, is_max ? OpKind::kMaximum : OpKind::kAdd, result, slice);
+    }
   }
   if (is_max || !node.ok()) return result;
   Sizes dims = pool.positions;
@@ -116,8 +112,6 @@ TensorRef AddPool(NodeImporter& node, const Pool& pool, TensorRef x) {
   if (!node.ok()) return {};
   const int rank = pool.window.rank();
   Window window = pool.window;
-  const bool has_excess = std::any_of(pool.excess.begin(), pool.excess.end(),
-                                      [](int64_t excess) { return excess > 0; });
   bool fits = !pool.is_dilated;
   for (int i = 0; i < rank; ++i) {
     window.padding[rank + i] += pool.excess[i];
@@ -125,8 +119,8 @@ TensorRef AddPool(NodeImporter& node, const Pool& pool, TensorRef x) {
            window.padding[rank + i] < window.kernel[i] &&
            window.Positions(i, pool.image[i]) == pool.positions[i];
   }
+  if (!fits) return PoolBySlices(node, pool, x);
   const bool counts_padding = pool.kind == Pooling::kAverageWithPadding;
-  if (!fits || (counts_padding && has_excess)) return PoolBySlices(node, pool, x);
   Operator op(pool.kind == Pooling::kMax ? OpKind::kMaxPool : OpKind::kAvgPool,
               {{"kernel", window.kernel}, {"stride", window.stride}, {"padding", window.padding}});
   if (pool.kind != Pooling::kMax) op.Set("count_include_pad", int64_t{counts_padding});
@@ -152,15 +146,11 @@ void ImportPool(NodeImporter& node) {
 void ImportLpPool(NodeImporter& node) {
   const TensorRef x = node.Operand(0);
   const double p = static_cast<double>(node.attributes.Int("p", 2));
-  Pool pool = ReadPool(node, Pooling::kAverageWithPadding, x);
+  const Pool pool = ReadPool(node, Pooling::kAverageWithPadding, x);
   if (!node.Expect(p >= 1, "p is ", p)) return;
   const TensorRef size = Apply(node, OpKind::kAbs, x);
   const TensorRef powers = p == 1 ? size : Apply(node, OpKind::kPow, size, p);
   // An average over all elements of the kernel, times their number: what is outside is 0.
-  for (int i = 0; i < pool.window.rank(); ++i) {
-    pool.window.padding[pool.window.rank() + i] += pool.excess[i];
-    pool.excess[i] = 0;
-  }
   const double count = static_cast<double>(NumElementsOf(pool.window.kernel));
   const TensorRef sum = Scaled(node, AddPool(node, pool, powers), count);
   DefineAs(node, 0, p == 1 ? sum : Apply(node, OpKind::kPow, sum, 1 / p));

@@ -53,7 +53,9 @@ double Position(const Interpolation& how, const AxisResize& a, int64_t i) {
   return half_pixel;
 }
 
-double Nearest(const std::string& mode, double position) {
+double Nearest(const std::string& mode, double scale, double position) {
+  // Before opset 11: the input that a smaller output comes after, that a larger one comes from.
+  if (mode == "simple") return scale < 1 ? std::ceil(position) : std::floor(position);
   if (mode == "floor") return std::floor(position);
   if (mode == "ceil") return std::ceil(position);
   if (mode == "round_prefer_ceil") return std::floor(position + 0.5);
@@ -81,7 +83,7 @@ std::vector<float> Weights(const Interpolation& how, const AxisResize& a) {
     if (IsExtrapolated(how, a, i)) continue;
     const double position = Position(how, a, i);
     if (how.mode == "nearest") {
-      const double nearest = Nearest(how.nearest, position);
+      const double nearest = Nearest(how.nearest, a.scale, position);
       const int64_t j =
           static_cast<int64_t>(std::clamp(nearest, 0.0, static_cast<double>(a.from - 1)));
       matrix[j * a.to + i] = 1;
@@ -166,7 +168,7 @@ Interpolation ReadInterpolation(NodeImporter& node) {
   how.mode = node.attributes.String("mode", "nearest");
   how.coordinates = node.attributes.String("coordinate_transformation_mode",
                                            is_old ? "asymmetric" : "half_pixel");
-  how.nearest = node.attributes.String("nearest_mode", is_old ? "floor" : "round_prefer_floor");
+  how.nearest = node.attributes.String("nearest_mode", is_old ? "simple" : "round_prefer_floor");
   how.cubic_coefficient = node.attributes.Float("cubic_coeff_a", -0.75);
   how.excludes_outside = node.attributes.Int("exclude_outside", 0) != 0;
   how.antialias = node.attributes.Int("antialias", 0) != 0;
