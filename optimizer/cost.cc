@@ -20,8 +20,8 @@ CostModel::CostModel(Machine machine, const Profile* profile)
   }
 }
 
-double CostModel::ComputeUs(double flops, int64_t bytes) const {
-  return machine_.launch_us + std::max(flops / machine_.flops_per_us,
+double CostModel::ComputeUs(double flops, int64_t bytes, DataType dtype) const {
+  return machine_.launch_us + std::max(flops / machine_.FlopsPerUs(dtype),
                                        static_cast<double>(bytes) / machine_.memory_bytes_per_us);
 }
 
@@ -31,7 +31,10 @@ double CostModel::CallUs(const Operator& op, absl::Span<const TensorType> operan
     const KernelTime* measured = profile_->Find(op, operands, gradient);
     if (measured != nullptr) return measured->median_us;
   }
-  return ComputeUs(work.flops, work.bytes);
+  const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
+  const auto first = std::find_if(operands.begin(), operands.end(), is_float);
+  return ComputeUs(work.flops, work.bytes,
+                   first == operands.end() ? DataType::kFloat32 : first->dtype);
 }
 
 double CostModel::CollectiveUs(Collective kind, int64_t bytes,

@@ -32,8 +32,8 @@ class CostModel {
   const Machine& machine() const { return machine_; }
   const Profile* profile() const { return profile_; }
 
-  // The roofline.
-  double ComputeUs(double flops, int64_t bytes) const;
+  // The roofline. FLOPs at the rate of matrix products of `dtype`.
+  double ComputeUs(double flops, int64_t bytes, DataType dtype = DataType::kFloat32) const;
   // One task of a call on operands of these types, or its gradient.
   double CallUs(const Operator& op, absl::Span<const TensorType> operands, bool gradient,
                 const Work& work) const;

@@ -35,6 +35,14 @@ std::string PlacementKey(const Placement& placement) {
 
 }  // namespace
 
+namespace {
+
+DataType DataTypeIn(DataType precision, DataType dtype) {
+  return dtype == DataType::kFloat32 ? precision : dtype;
+}
+
+}  // namespace
+
 void CostTables::set_options(const CostOptions& options) {
   options_ = options;
   node_us_.clear();
@@ -103,12 +111,20 @@ PlacementSetId CostTables::Intern(const std::vector<Placement>& placements) {
   return it->second;
 }
 
+Placement CostTables::InPrecision(Placement placement) const {
+  placement.type.dtype = DataTypeIn(options_.precision, placement.type.dtype);
+  return placement;
+}
+
 float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choice,
                            const ComputeGraph::ComputeNode& node) const {
   std::vector<TensorType> types;
   std::vector<bool> wanted;
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     types.push_back(choice.operands[o].type);
+    if (!IsLoss(space.op.kind())) {
+      types[o].dtype = DataTypeIn(options_.precision, types[o].dtype);
+    }
     wanted.push_back(node.operands[o].gradient);
   }
   auto sharding = InferSharding(space.op, types);
@@ -120,15 +136,16 @@ float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choic
     us += cost_.CallUs(space.op, types, true, GradientWork(space.op, *sharding, types, wanted));
     for (size_t o = 0; o < choice.operands.size(); ++o) {
       if (!node.operands[o].stored || !wanted[o]) continue;
-      const int64_t bytes = types[o].LocalBytes();
+      const int64_t bytes = choice.operands[o].type.LocalBytes();
       us += options_.sync_weight *
             cost_.CollectiveUs(Collective::kAllReduce, bytes, CopyGroup(choice.operands[o]));
       us += cost_.UpdateUs(bytes);
     }
   }
-  int64_t bytes = StoredBytes(choice, node, options_.training);
+  int64_t bytes = StoredBytes(choice, node, options_);
   for (size_t o = 0; o < choice.operands.size(); ++o) {
-    const HaloCost halo = CostOfHalo(cost_, *sharding, static_cast<int>(o), choice.operands[o]);
+    const HaloCost halo =
+        CostOfHalo(cost_, *sharding, static_cast<int>(o), InPrecision(choice.operands[o]));
     us += halo.us * (backward && wanted[o] ? 2 : 1);
     if (options_.training) bytes += halo.bytes;
   }
@@ -160,7 +177,8 @@ const CostTable& CostTables::EdgeUs(PlacementSetId from, PlacementSetId to, bool
                                       kImpossibleUs);
   for (int r = 0; r < table->rows; ++r) {
     for (int c = 0; c < table->cols; ++c) {
-      const Placement &produced = placement(rows[r]), &needed = placement(cols[c]);
+      const Placement produced = InPrecision(placement(rows[r]));
+      const Placement needed = InPrecision(placement(cols[c]));
       if (!CanReshard(produced.type, needed.type)) continue;
       auto [it, added] = reshard_us_.try_emplace({rows[r], cols[c]});
       if (added && rows[r] != cols[c]) {
@@ -178,14 +196,18 @@ const CostTable& CostTables::EdgeUs(PlacementSetId from, PlacementSetId to, bool
 }
 
 int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
-                    bool training) {
+                    const CostOptions& options) {
   int64_t bytes = 0;
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     const int64_t local = choice.operands[o].type.LocalBytes();
-    if (node.operands[o].stored) bytes += local * (training && node.operands[o].gradient ? 2 : 1);
+    if (node.operands[o].stored) {
+      bytes += local * (options.training && node.operands[o].gradient ? 2 : 1);
+    }
   }
-  if (training) {
-    for (const Placement& output : choice.outputs) bytes += output.type.LocalBytes();
+  for (const Placement& output : choice.outputs) {
+    TensorType type = output.type;
+    type.dtype = DataTypeIn(options.precision, type.dtype);
+    if (options.training) bytes += type.LocalBytes();
   }
   return bytes;
 }

@@ -25,6 +25,9 @@ namespace isomer {
 
 struct CostOptions {
   bool training = true;
+  // What is float32 in the graph is taken to be computed and sent in this type; stored tensors and
+  // their gradients stay float32 (pcg/precision.h).
+  DataType precision = DataType::kFloat32;
   int max_axes = 2;
   // Choices on halves of the machine, so that branches can run at the same time.
   bool halves = true;
@@ -69,6 +72,8 @@ class CostTables {
  private:
   absl::Status AddHalves(CallTables* call);
   int InternPlacement(const Placement& placement);
+  // As it is computed.
+  Placement InPrecision(Placement placement) const;
   float ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choice,
                  const ComputeGraph::ComputeNode& node) const;
 
@@ -88,7 +93,7 @@ class CostTables {
 // Bytes that one device keeps for a call: stored operands with their gradients, and in training the
 // outputs that the backward pass needs.
 int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
-                    bool training);
+                    const CostOptions& options);
 
 }  // namespace isomer
 

@@ -26,6 +26,8 @@ ABSL_FLAG(std::vector<std::string>, dim, {},
 ABSL_FLAG(bool, list_unsupported, false,
           "list what of an .onnx file is not supported, and nothing else; exit 1 if there is any");
 ABSL_FLAG(std::string, mode, "training", "training or inference");
+ABSL_FLAG(std::string, precision, "float32",
+          "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
 ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
 ABSL_FLAG(std::string, plan, "", "a baseline instead of a search: data_parallel or megatron");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
@@ -54,6 +56,11 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(absl::StrCat("--search=", search, ": there is hierarchical"));
   }
   options.training = mode == "training";
+  const auto precision = ParsePrecision(absl::GetFlag(FLAGS_precision));
+  if (!precision.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
+  }
+  options.precision = *precision;
   options.plan = absl::GetFlag(FLAGS_plan);
   if (!options.plan.empty() && options.plan != kDataParallel && options.plan != kMegatron) {
     return absl::InvalidArgumentError(

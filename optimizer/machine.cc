@@ -38,6 +38,15 @@ absl::StatusOr<Machine> FromProto(const MachineProto& proto, const std::string& 
   machine.name = proto.name();
   machine.device_name = device.name();
   machine.flops_per_us = device.peak_tflops() * 1e6 * fraction;
+  for (const auto& rate : device.rates()) {
+    const std::string place = absl::StrCat(where, ": device.rates of '", rate.dtype(), "'");
+    const absl::StatusOr<DataType> dtype = ParseDataType(rate.dtype());
+    if (!dtype.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": ", dtype.status().message()));
+    }
+    ISOMER_RETURN_IF_ERROR(Positive(place, "peak_tflops", rate.peak_tflops()));
+    machine.flops_per_us_of[*dtype] = rate.peak_tflops() * 1e6 * fraction;
+  }
   machine.memory_bytes_per_us = device.memory_gb_per_s() * 1e3;
   machine.memory_bytes = static_cast<int64_t>(device.memory_gib() * (int64_t{1} << 30));
   machine.launch_us = device.launch_us();
@@ -88,6 +97,11 @@ std::string PresetPath(absl::string_view name) {
 }
 
 }  // namespace
+
+double Machine::FlopsPerUs(DataType dtype) const {
+  const auto rate = flops_per_us_of.find(dtype);
+  return rate == flops_per_us_of.end() ? flops_per_us : rate->second;
+}
 
 int64_t Machine::num_devices() const { return UnitSize(static_cast<int>(levels.size()) - 1); }
 

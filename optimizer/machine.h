@@ -6,11 +6,13 @@
 #define ISOMER_OPTIMIZER_MACHINE_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "pcg/tensor_type.h"
 
 namespace isomer {
 
@@ -24,12 +26,14 @@ struct Machine {
 
   std::string name;
   std::string device_name;
-  double flops_per_us = 0;  // float32 matrix products, as reached
+  double flops_per_us = 0;                     // float32 matrix products, as reached
+  std::map<DataType, double> flops_per_us_of;  // of other data types, where they differ
   double memory_bytes_per_us = 0;
   int64_t memory_bytes = 0;  // of one device
   double launch_us = 0;
   std::vector<Level> levels;  // innermost first; the last joins nodes
 
+  double FlopsPerUs(DataType dtype) const;
   int64_t num_devices() const;
   int64_t num_nodes() const { return levels.back().count; }
   int64_t devices_per_node() const { return num_devices() / num_nodes(); }

@@ -42,7 +42,9 @@ class Optimizer {
   }
 
  private:
-  CostOptions BaseOptions() const { return {.training = options_.training}; }
+  CostOptions BaseOptions() const {
+    return {.training = options_.training, .precision = options_.precision};
+  }
 
   absl::Status Baselines() {
     for (const char* name : {kSingleDevice, kDataParallel, kMegatron}) {
@@ -84,6 +86,7 @@ class Optimizer {
 
   absl::StatusOr<std::pair<Plan, Simulation>> Predict(const MappedModel& mapped) {
     ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
+    plan.precision = options_.precision;
     ISOMER_ASSIGN_OR_RETURN(Simulation simulation, PredictPlan(cost_, &plan));
     return std::make_pair(std::move(plan), std::move(simulation));
   }

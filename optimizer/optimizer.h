@@ -17,7 +17,8 @@ namespace isomer {
 
 struct OptimizeOptions {
   bool training = true;
-  std::string plan;  // a baseline's name, or empty: search
+  DataType precision = DataType::kFloat32;  // what the plan computes in
+  std::string plan;                         // a baseline's name, or empty: search
   SearchOptions search;
 };
 

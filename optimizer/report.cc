@@ -69,30 +69,30 @@ struct Row {
 };
 
 // Time of the compute tasks of every node, on the device where they take longest.
-std::vector<double> ComputeUsPerNode(const Plan& plan, const Schedule& schedule,
+std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedule,
                                      const CostModel& cost) {
-  std::vector<std::map<int32_t, double>> per_device(plan.graph.num_nodes());
+  std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
   for (const Task& task : schedule.tasks) {
     if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
-    per_device[task.node.value][task.devices[0]] += TaskUs(cost, plan.graph, schedule, task);
+    per_device[task.node.value][task.devices[0]] += TaskUs(cost, graph, schedule, task);
   }
-  std::vector<double> us(plan.graph.num_nodes(), 0);
+  std::vector<double> us(graph.num_nodes(), 0);
   for (size_t i = 0; i < us.size(); ++i) {
     for (const auto& [device, time] : per_device[i]) us[i] = std::max(us[i], time);
   }
   return us;
 }
 
-absl::StatusOr<std::vector<Row>> Rows(const Plan& plan, const Schedule& schedule,
-                                      const CostModel& cost) {
-  const std::vector<double> node_us = ComputeUsPerNode(plan, schedule, cost);
+absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostModel& cost) {
+  const Graph& graph = lowered.mapped.graph;
+  const std::vector<double> node_us = ComputeUsPerNode(graph, lowered.schedule, cost);
   std::vector<Row> rows;
   std::map<std::pair<std::string, std::string>, size_t> places;
-  for (NodeId id : plan.graph.TopologicalOrder()) {
-    const Node& node = plan.graph.node(id);
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
     // What runs at load time has no compute task.
     if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || node_us[id.value] == 0) continue;
-    ISOMER_ASSIGN_OR_RETURN(std::string split, SplitText(plan, id, cost.machine()));
+    ISOMER_ASSIGN_OR_RETURN(std::string split, SplitText(lowered.mapped, id, cost.machine()));
     const std::string what =
         absl::StrCat(FoldedName(node.name), node.name.empty() ? "" : " ", node.op.name());
     const auto [it, added] = places.try_emplace({what, split}, rows.size());
@@ -103,18 +103,18 @@ absl::StatusOr<std::vector<Row>> Rows(const Plan& plan, const Schedule& schedule
   return rows;
 }
 
-std::string CommunicationText(const Plan& plan, const Schedule& schedule, const CostModel& cost) {
+std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost) {
   struct Sum {
     int64_t count = 0;
     double us = 0;
   };
   std::map<std::string, Sum> sums;
-  for (const Task& task : schedule.tasks) {
+  for (const Task& task : lowered.schedule.tasks) {
     if (!IsCommunication(task.kind)) continue;
     Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
                                  task.devices.size(), " devices")];
     ++sum.count;
-    sum.us += TaskUs(cost, plan.graph, schedule, task);
+    sum.us += TaskUs(cost, lowered.mapped.graph, lowered.schedule, task);
   }
   std::string text;
   for (const auto& [what, sum] : sums) {
@@ -154,13 +154,14 @@ std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
   return sorted;
 }
 
-absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine& machine) {
-  const Node& node = plan.graph.node(id);
+absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
+                                      const Machine& machine) {
+  const Node& node = mapped.graph.node(id);
   std::vector<TensorType> operands;
-  for (TensorRef input : node.inputs) operands.push_back(plan.graph.type(input));
+  for (TensorRef input : node.inputs) operands.push_back(mapped.graph.type(input));
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(node.op, operands));
   const Declaration& d = sharding.declaration;
-  const MachineView& view = plan.views[id.value];
+  const MachineView& view = mapped.views[id.value];
   std::vector<std::string> parts;
   for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
     if (sharding.degrees[v] == 1) continue;
@@ -186,11 +187,12 @@ absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine
 absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleSet& rules,
                                        const CostModel& cost) {
   const Plan& plan = result.plan;
-  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(plan));
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(plan, schedule, cost));
-  std::string text = absl::StrFormat(
-      "Plan of %s for %s (%s), from %s\n\n", plan.model.name, cost.machine().ToString(), plan.mode,
-      result.origin == "search" ? "the search" : "the baseline " + result.origin);
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, cost));
+  std::string text =
+      absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
+                      cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),
+                      result.origin == "search" ? "the search" : "the baseline " + result.origin);
   size_t width = 9;
   for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
   const int w = static_cast<int>(width);
@@ -200,7 +202,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
     absl::StrAppendFormat(&text, "%5d  %-*s  %10.1f  %s\n", row.count, w, row.what,
                           row.us / static_cast<double>(row.count), row.split);
   }
-  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(plan, schedule, cost));
+  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(lowered, cost));
   absl::StrAppend(&text, "\nRules used\n");
   for (const RuleUse& use : RulesUsed(plan, rules)) {
     absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
@@ -243,6 +245,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["machine"] = cost.machine().name;
   json["devices"] = plan.num_devices;
   json["mode"] = plan.mode;
+  json["precision"] = std::string(PrecisionName(plan.precision));
   json["operators"] = plan.model.graph.num_nodes();
   json["plan"] = result.origin;
   json["fits"] = result.fits;

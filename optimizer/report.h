@@ -23,7 +23,7 @@ std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
 
 // How one call is spread: "batch over 2 nodes, columns over 4 devices of a node", "whole, on device
 // 0". The first dim of an output is called its batch.
-absl::StatusOr<std::string> SplitText(const Plan& plan, NodeId id, const Machine& machine);
+absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine);
 
 // The table and the summary below it. Repeated layers are one row: digits in names that differ
 // between rows are shown as *.

@@ -139,16 +139,17 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 }
 
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
-  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(*plan));
-  Simulation simulation = Simulate(cost, plan->graph, schedule);
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(*plan));
+  Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule);
   plan->predicted_step_us = simulation.step_us;
   plan->predicted_peak_bytes = simulation.peak_bytes;
   return simulation;
 }
 
 absl::Status WriteTrace(const std::string& path, const Plan& plan, const CostModel& cost) {
-  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, LowerPlan(plan));
-  const Timeline timeline = Simulate(cost, plan.graph, schedule).timeline;
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
+  const auto& [mapped, schedule] = lowered;
+  const Timeline timeline = Simulate(cost, mapped.graph, schedule).timeline;
   Json trace;
   Json& events = trace["traceEvents"] = Json::EmptyArray();
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
@@ -156,7 +157,7 @@ absl::Status WriteTrace(const std::string& path, const Plan& plan, const CostMod
     if (timeline.end_us[t] == timeline.start_us[t]) continue;
     for (int32_t device : task.devices) {
       Json event;
-      event["name"] = absl::StrCat(TaskKindName(task.kind), " ", plan.graph.Label(task.node));
+      event["name"] = absl::StrCat(TaskKindName(task.kind), " ", mapped.graph.Label(task.node));
       event["cat"] = PhaseName(task.phase);
       event["ph"] = "X";
       event["ts"] = timeline.start_us[t];

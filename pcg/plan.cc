@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/pcg.pb.h"
+#include "pcg/precision.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 
@@ -256,6 +257,9 @@ absl::StatusOr<Model> FromProto(const proto::ModelProto& message) {
 void ToProto(const Plan& plan, proto::PlanProto* message) {
   ToProto(plan.model, message->mutable_model());
   message->set_mode(plan.mode);
+  if (plan.precision != DataType::kFloat32) {
+    message->set_precision(std::string(PrecisionName(plan.precision)));
+  }
   message->set_machine(plan.machine);
   message->set_num_devices(plan.num_devices);
   message->set_rules_digest(plan.rules_digest);
@@ -286,6 +290,9 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   if (plan.mode != "training" && plan.mode != "inference") {
     return absl::InvalidArgumentError(
         absl::StrCat("mode '", plan.mode, "' is neither training nor inference"));
+  }
+  if (!message.precision().empty()) {
+    ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(message.precision()));
   }
   plan.machine = message.machine();
   plan.num_devices = message.num_devices();

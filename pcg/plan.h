@@ -59,12 +59,20 @@ struct DerivationStep {
   friend bool operator==(const DerivationStep&, const DerivationStep&) = default;
 };
 
+// A graph and the devices of its nodes.
+struct MappedGraph {
+  Graph graph;
+  std::vector<MachineView> views;  // per node
+};
+
 // The fastest equal way to run a model that the search found, with its derivation. The graph is
 // Canonical() of the model's graph after all steps.
 struct Plan {
   Model model;                    // as imported: every type sequential
   std::string mode = "training";  // or "inference"
-  std::string machine;            // name of the machine it was made for
+  // What it computes in, a float type; the graph says float32 (pcg/precision.h).
+  DataType precision = DataType::kFloat32;
+  std::string machine;  // name of the machine it was made for
   int64_t num_devices = 1;
   uint64_t rules_digest = 0;
   std::vector<DerivationStep> steps;

@@ -35,6 +35,8 @@ ABSL_FLAG(std::string, backend, "cpu", "cpu");
 ABSL_FLAG(std::string, communicator, "threads", "threads: one thread per virtual device");
 ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: just those");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
+ABSL_FLAG(std::string, precision, "float32",
+          "of a MODEL: float32, bfloat16 or float16; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
@@ -54,9 +56,11 @@ ABSL_FLAG(double, data_scale, 0,
           "factor of the features of --data; 0: one over the largest in the training rows");
 ABSL_FLAG(std::string, test_split, "every_fifth",
           "which rows test and do not train: every_fifth, or tail:N, the last N");
-ABSL_FLAG(bool, check, false,
-          "compare outputs and all gradients of the first step with the unoptimised model on one "
-          "device; exit 1 if the largest relative error is above 1e-4");
+ABSL_FLAG(
+    bool, check, false,
+    "compare outputs and all gradients of the first step with the unoptimised model on one "
+    "device; exit 1 if the largest relative error is above what the precision allows: 1e-4 of "
+    "float32, 3e-2 of bfloat16, 4e-3 of float16");
 ABSL_FLAG(uint64_t, seed, 1, "of initial weights that the model lacks, and of random inputs");
 ABSL_FLAG(bool, print_schedule, false, "print every task of the schedule first");
 ABSL_FLAG(std::string, trace, "", "write a Chrome trace of the last step to this file");
@@ -65,7 +69,6 @@ ABSL_FLAG(std::string, out, "", "write the model with the trained weights to thi
 namespace isomer {
 namespace {
 
-constexpr double kTolerance = 1e-4;
 // --check takes the reference evaluator, in double, for steps of so many FLOPs (about half a
 // minute), else the backend's own kernels on one device.
 constexpr double kMostEvaluatorFlops = 2e9;
@@ -87,6 +90,7 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
   }
+  ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(absl::GetFlag(FLAGS_precision)));
   if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
   plan.graph = plan.model.graph;
   plan.views = SequentialViews(plan.graph);
@@ -172,17 +176,22 @@ absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
                               : SequentialStep(plan.model, weights, inputs, training, backend));
   ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfLastStep(plan.model, job, training));
   const Comparison comparison = Compare(expected, actual);
-  const bool agrees = comparison.max_rel_error <= kTolerance;
+  const double tolerance = CheckTolerance(plan.precision);
+  const bool agrees = comparison.max_rel_error <= tolerance;
   Json& check = (*summary)["check"];
   check["max_rel_error"] = comparison.max_rel_error;
   check["worst"] = comparison.worst;
-  check["tolerance"] = kTolerance;
+  check["tolerance"] = tolerance;
   check["reference"] = evaluator ? "evaluator" : "backend";
   for (const auto& [name, error] : comparison.outputs) check["outputs"][name] = error;
   for (const auto& [name, error] : comparison.gradients) check["gradients"][name] = error;
   absl::PrintF("check: %d outputs and %d gradients, largest relative error %.2g (%s): %s\n",
                comparison.outputs.size(), comparison.gradients.size(), comparison.max_rel_error,
                comparison.worst, agrees ? "agrees" : "DOES NOT AGREE");
+  if (plan.precision != DataType::kFloat32) {
+    absl::PrintF("check: %s against the float32 model, with a tolerance of %g\n",
+                 PrecisionName(plan.precision), tolerance);
+  }
   return agrees;
 }
 
@@ -315,21 +324,23 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_RETURN_IF_ERROR(CheckFlags(&plan));
   TrainTest rows;
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
-  ISOMER_ASSIGN_OR_RETURN(Schedule schedule, LowerPlan(plan, absl::GetFlag(FLAGS_check)));
+  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(plan, absl::GetFlag(FLAGS_check)));
+  const Graph& graph = lowered.mapped.graph;
   if (absl::GetFlag(FLAGS_print_schedule)) {
-    std::fputs(schedule.ToString(plan.graph).c_str(), stdout);
+    std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
   }
   Json summary;
   summary["model"] = plan.model.name;
   summary["backend"] = std::string(backend->name());
   summary["devices"] = plan.num_devices;
   summary["mode"] = plan.mode;
-  summary["peak_bytes"] = PeakBytes(schedule);
+  summary["precision"] = std::string(PrecisionName(plan.precision));
+  summary["peak_bytes"] = PeakBytes(lowered.schedule);
   summary["metrics"] = Json::EmptyObject();
   ISOMER_ASSIGN_OR_RETURN(const HostValues weights,
                           InitialWeights(plan.model, absl::GetFlag(FLAGS_seed)));
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
-                          Job::Start(plan.graph, std::move(schedule), backend.get()));
+                          Job::Start(graph, std::move(lowered.schedule), backend.get()));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
   Runner runner(plan, feeder, backend.get(), job.get());
   ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));

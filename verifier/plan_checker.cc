@@ -126,9 +126,9 @@ absl::Status CheckPlan(const Plan& plan, const RuleSet& rules, Prover* reprove) 
     return Refuse("types", valid.message());
   }
   ISOMER_RETURN_IF_ERROR(CheckViews(plan));
-  const absl::StatusOr<Schedule> schedule = LowerPlan(plan);
-  if (!schedule.ok()) return Refuse("schedule", schedule.status().message());
-  if (absl::Status valid = CheckSchedule(plan.graph, *schedule); !valid.ok()) {
+  const absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan);
+  if (!lowered.ok()) return Refuse("schedule", lowered.status().message());
+  if (absl::Status valid = CheckSchedule(lowered->mapped.graph, lowered->schedule); !valid.ok()) {
     return Refuse("schedule", valid.message());
   }
   return absl::OkStatus();

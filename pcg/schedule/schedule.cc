@@ -175,13 +175,19 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
   return std::move(builder.schedule());
 }
 
-absl::StatusOr<Schedule> LowerPlan(const Plan& plan, bool keep_gradients) {
+absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
   ScheduleOptions options;
   options.training = plan.mode == "training";
   options.num_devices = plan.num_devices;
   options.loss = plan.model.loss;
   options.keep_gradients = keep_gradients;
-  return LowerGraph(plan.graph, plan.views, options);
+  options.seed = LossScale(plan.precision);
+  LoweredPlan lowered;
+  ISOMER_ASSIGN_OR_RETURN(lowered.mapped,
+                          ApplyPrecision(plan.graph, plan.views, plan.model.loss, plan.precision));
+  ISOMER_ASSIGN_OR_RETURN(lowered.schedule,
+                          LowerGraph(lowered.mapped.graph, lowered.mapped.views, options));
+  return lowered;
 }
 
 std::vector<MachineView> SequentialViews(const Graph& graph) {

@@ -26,6 +26,10 @@
 //   Combine(i), Partition(j)         all_to_all      all_to_all
 //   anything else                    send_receive    send_receive
 //
+// A task whose windows reach beyond its shard of an operand reads a buffer with the shard and its
+// halo (Sharding::OperandBox), filled from all shards that overlap it: a send_receive, whose
+// gradient sums the halos' shares into their owners.
+//
 // A shard that stays where it is costs nothing (both tensors name the same buffer); a slice or
 // concatenation on one device is a local task.
 //
@@ -48,6 +52,7 @@
 #include "absl/types/span.h"
 #include "pcg/graph.h"
 #include "pcg/plan.h"
+#include "pcg/precision.h"
 #include "pcg/schedule/box.h"
 #include "pcg/type_inference.h"
 
@@ -60,7 +65,7 @@ enum class BufferRole {
   kParameter,  // lives from load to unload
   kInput,      // fed by the host
   kActivation,
-  kReceived,  // an operand's shard, on a device that does not own one
+  kReceived,  // an operand's shard, on a device that does not own one; or one with its halo
   kGradient,
 };
 
@@ -130,7 +135,9 @@ struct ScheduleOptions {
   bool training = true;
   int64_t num_devices = 1;
   std::string loss;  // the graph output to minimise; needed for training
-  double seed = 1;   // gradient of the loss
+  // Gradient of the loss; gradients are that many times what they are, and the update, and whoever
+  // reads them, divides by it.
+  double seed = 1;
   UpdateMethod update = UpdateMethod::kAllReduce;
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
@@ -164,7 +171,12 @@ struct Schedule {
 // (Unimplemented), no such loss; they name the node.
 absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const MachineView> views,
                                     const ScheduleOptions& options);
-absl::StatusOr<Schedule> LowerPlan(const Plan& plan, bool keep_gradients = false);
+// The plan's graph in the plan's precision (pcg/precision.h), and its schedule.
+struct LoweredPlan {
+  MappedGraph mapped;
+  Schedule schedule;
+};
+absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients = false);
 
 // Views that put every shard on device 0. REQUIRES: no tensor of `graph` is parallel.
 std::vector<MachineView> SequentialViews(const Graph& graph);

@@ -42,9 +42,9 @@ void ExpectPlanHolds(const Plan& plan, const RuleSet& rules) {
         ValidateView(plan.views[i], plan.graph.node(i).outputs[0], plan.num_devices);
     EXPECT_TRUE(view.ok()) << plan.graph.Label(NodeId{i}) << ": " << view;
   }
-  const auto schedule = LowerPlan(plan);
-  ASSERT_TRUE(schedule.ok()) << schedule.status();
-  const absl::Status checked = CheckSchedule(plan.graph, *schedule);
+  const auto lowered = LowerPlan(plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const absl::Status checked = CheckSchedule(lowered->mapped.graph, lowered->schedule);
   EXPECT_TRUE(checked.ok()) << checked;
   // The model's borders stay sequential.
   for (const auto& output : plan.graph.outputs()) {

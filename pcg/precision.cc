@@ -1,0 +1,286 @@
+#include "pcg/precision.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+bool IsReduction(OpKind kind) {
+  return kind == OpKind::kReduceSum || kind == OpKind::kReduceMean || kind == OpKind::kReduceMax ||
+         kind == OpKind::kReduceMin || kind == OpKind::kReduceProd;
+}
+
+// Products of many elements each: what the low types are for.
+bool IsContraction(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatMul:
+    case OpKind::kLinear:
+    case OpKind::kConv1d:
+    case OpKind::kConv2d:
+    case OpKind::kConv3d:
+    case OpKind::kConvTranspose:
+    case OpKind::kAttention:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsLookUp(OpKind kind) {
+  return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
+}
+
+bool IsPlacement(OpKind kind) {
+  return kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
+}
+
+// The view of another output of a node: shard i of every output is on the device of shard i of the
+// first.
+MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const TensorType& type) {
+  const std::vector<int64_t> devices = DevicesOf(view, first);
+  MachineView result = RowMajorView(type);
+  result.start = view.start;
+  for (int64_t& stride : result.strides) {
+    // The stride of a row-major view is how many shards lie between neighbours.
+    if (stride != 0) stride = devices[stride] - view.start;
+  }
+  return result;
+}
+
+class PrecisionRewrite {
+ public:
+  PrecisionRewrite(const Graph& graph, absl::Span<const MachineView> views, absl::string_view loss,
+                   DataType precision)
+      : graph_(graph), views_(views), loss_(loss), low_(precision), users_(graph.Users()) {}
+
+  absl::StatusOr<MappedGraph> Run();
+
+ private:
+  // What became of a tensor.
+  struct Tensor {
+    TensorRef ref;
+    bool from_host = false;  // comes from the host as it is: a leaf, or what arranges leaves there
+    bool exact = false;      // computed in float32 for the sake of the loss
+    bool counted = false;    // made from integers and constants alone
+    MachineView view;
+  };
+
+  void FindNodesOfTheLoss();
+  bool ArrangesOnHost(const Node& node) const;
+  bool IsExact(const Node& node, NodeId id) const;
+  bool IsCounted(const Node& node) const;
+  absl::Status RewriteNode(NodeId id);
+  absl::StatusOr<TensorRef> As(DataType wanted, const Tensor& tensor);
+  absl::StatusOr<TensorRef> AddCast(DataType dtype, TensorRef from, const MachineView& view);
+  absl::StatusOr<NodeId> AddNode(Operator op, std::vector<TensorRef> inputs,
+                                 const std::string& name, const MachineView& view);
+  // Of tensors of the old graph.
+  const Tensor& Now(TensorRef old) const { return tensors_.at(old); }
+  bool IsFloat32(TensorRef old) const { return graph_.type(old).dtype == DataType::kFloat32; }
+
+  const Graph& graph_;
+  absl::Span<const MachineView> views_;
+  absl::string_view loss_;
+  const DataType low_;
+  const std::vector<std::vector<Graph::Use>> users_;
+  std::vector<bool> leads_to_loss_alone_;  // by node
+  std::map<TensorRef, Tensor> tensors_;    // by tensor of the old graph
+  std::map<std::pair<TensorRef, DataType>, TensorRef> casts_;
+  MappedGraph result_;
+};
+
+// Nodes whose results go through elementwise arithmetic and reductions to the loss, and nowhere
+// else.
+void PrecisionRewrite::FindNodesOfTheLoss() {
+  std::vector<int> outputs(graph_.num_nodes(), 0), losses = outputs;
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    ++(output.name == loss_ ? losses : outputs)[output.tensor.node.value];
+  }
+  leads_to_loss_alone_.assign(graph_.num_nodes(), false);
+  const std::vector<NodeId> order = graph_.TopologicalOrder();
+  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+    const std::vector<Graph::Use>& uses = users_[id->value];
+    const bool used = !uses.empty() || losses[id->value] > 0;
+    leads_to_loss_alone_[id->value] =
+        used && outputs[id->value] == 0 &&
+        std::all_of(uses.begin(), uses.end(), [&](const Graph::Use& use) {
+          return !IsContraction(graph_.node(use.user).op.kind()) &&
+                 !IsLoss(graph_.node(use.user).op.kind()) && leads_to_loss_alone_[use.user.value];
+        });
+  }
+}
+
+// As the lowering finds it (pcg/schedule/forward.cc): parallel operators on leaves, and layouts of
+// weights that nothing else uses.
+bool PrecisionRewrite::ArrangesOnHost(const Node& node) const {
+  const OpKind kind = node.op.kind();
+  if (!IsPlacement(kind) && !IsLayout(kind)) return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+    if (!Now(input).from_host) return false;
+    return IsPlacement(kind) || users_[input.node.value].size() == 1;
+  });
+}
+
+bool PrecisionRewrite::IsExact(const Node& node, NodeId id) const {
+  const OpKind kind = node.op.kind();
+  if (IsLoss(kind) || kind == OpKind::kLogSoftmax) return true;
+  if (IsReduction(kind) && leads_to_loss_alone_[id.value]) return true;
+  if (IsContraction(kind)) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](TensorRef input) { return Now(input).exact; });
+}
+
+// Positions, masks: no number in it comes from a weight or an input of floats.
+bool PrecisionRewrite::IsCounted(const Node& node) const {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+    return !IsFloat(graph_.type(input).dtype) || Now(input).counted;
+  });
+}
+
+absl::StatusOr<NodeId> PrecisionRewrite::AddNode(Operator op, std::vector<TensorRef> inputs,
+                                                 const std::string& name, const MachineView& view) {
+  ISOMER_ASSIGN_OR_RETURN(const NodeId id,
+                          result_.graph.Add(std::move(op), std::move(inputs), name));
+  result_.views.resize(id.value + 1);
+  result_.views[id.value] = view;
+  return id;
+}
+
+absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(DataType dtype, TensorRef from,
+                                                    const MachineView& view) {
+  auto [cast, added] = casts_.try_emplace({from, dtype});
+  if (added) {
+    Operator op(OpKind::kCast, {{"to", static_cast<int64_t>(dtype)}});
+    const std::string name = result_.graph.node(from.node).name;
+    ISOMER_ASSIGN_OR_RETURN(const NodeId id, AddNode(std::move(op), {from}, name, view));
+    cast->second = {id, 0};
+  }
+  return cast->second;
+}
+
+// The tensor in another float type; one cast serves all its users.
+absl::StatusOr<TensorRef> PrecisionRewrite::As(DataType wanted, const Tensor& tensor) {
+  if (result_.graph.type(tensor.ref).dtype == wanted) return tensor.ref;
+  return AddCast(wanted, tensor.ref, tensor.view);
+}
+
+absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
+  const Node& node = graph_.node(id);
+  const OpKind kind = node.op.kind();
+  const bool on_host = ArrangesOnHost(node), counted = IsCounted(node);
+  const bool exact = !on_host && !counted && IsExact(node, id);
+  const bool low = !on_host && !counted && !exact;
+  std::vector<TensorRef> inputs;
+  for (TensorRef input : node.inputs) {
+    const Tensor& tensor = Now(input);
+    const bool is_table = IsLookUp(kind) && inputs.empty() && tensor.from_host;
+    // Tensors that the model has in other types stay as they are.
+    const bool converts = (low || exact) && !is_table && IsFloat32(input);
+    ISOMER_ASSIGN_OR_RETURN(inputs.emplace_back(), converts
+                                                       ? As(low ? low_ : DataType::kFloat32, tensor)
+                                                       : absl::StatusOr<TensorRef>(tensor.ref));
+  }
+  Operator op = node.op;
+  if (low && kind == OpKind::kCast && IsFloat32({id, 0})) {
+    op.Set("to", static_cast<int64_t>(low_));
+  }
+  ISOMER_ASSIGN_OR_RETURN(const NodeId added,
+                          AddNode(std::move(op), std::move(inputs), node.name, views_[id.value]));
+  for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
+    Tensor result{.ref = {added, t},
+                  .from_host = on_host,
+                  .exact = exact,
+                  .counted = counted,
+                  .view = ViewOfOutput(views_[id.value], node.outputs[0], node.outputs[t])};
+    if (low && IsFloat32({id, t})) {
+      ISOMER_ASSIGN_OR_RETURN(result.ref, As(low_, result));  // What a look-up found.
+    }
+    tensors_[{id, t}] = std::move(result);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MappedGraph> PrecisionRewrite::Run() {
+  FindNodesOfTheLoss();
+  for (NodeId id : graph_.TopologicalOrder()) {
+    const Node& node = graph_.node(id);
+    if (!IsLeaf(node.op.kind())) {
+      ISOMER_RETURN_IF_ERROR(RewriteNode(id));
+      continue;
+    }
+    TensorRef leaf;
+    switch (node.op.kind()) {
+      case OpKind::kInput:
+        leaf = result_.graph.AddInput(node.name, node.outputs[0]);
+        break;
+      case OpKind::kWeight:
+        leaf = result_.graph.AddWeight(node.name, node.outputs[0]);
+        break;
+      default:
+        leaf = result_.graph.AddConstant(node.name, node.outputs[0]);
+    }
+    result_.views.resize(leaf.node.value + 1);
+    result_.views[leaf.node.value] = views_[id.value];
+    tensors_[{id, 0}] = {.ref = leaf,
+                         .from_host = true,
+                         .exact = false,
+                         .counted = node.op.kind() == OpKind::kConstant,
+                         .view = views_[id.value]};
+  }
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    TensorRef tensor = Now(output.tensor).ref;
+    if (IsFloat32(output.tensor)) {
+      ISOMER_ASSIGN_OR_RETURN(tensor, As(DataType::kFloat32, Now(output.tensor)));
+    }
+    result_.graph.AddOutput(output.name, tensor);
+  }
+  ISOMER_RETURN_IF_ERROR(result_.graph.Validate());
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::string_view PrecisionName(DataType precision) {
+  switch (precision) {
+    case DataType::kBFloat16:
+      return "bfloat16";
+    case DataType::kFloat16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+absl::StatusOr<DataType> ParsePrecision(absl::string_view name) {
+  for (DataType dtype : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    if (name == PrecisionName(dtype)) return dtype;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("precision '", name, "': there are float32, bfloat16 and float16"));
+}
+
+double LossScale(DataType precision) { return precision == DataType::kFloat16 ? 1024 : 1; }
+
+double CheckTolerance(DataType precision) {
+  switch (precision) {
+    case DataType::kBFloat16:
+      return 3e-2;
+    case DataType::kFloat16:
+      return 4e-3;
+    default:
+      return 1e-4;
+  }
+}
+
+absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
+                                           absl::string_view loss, DataType precision) {
+  if (precision == DataType::kFloat32) return MappedGraph{graph, {views.begin(), views.end()}};
+  return PrecisionRewrite(graph, views, loss, precision).Run();
+}
+
+}  // namespace isomer

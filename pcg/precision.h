@@ -1,0 +1,50 @@
+// Mixed precision: a plan computes in bfloat16 or float16 what its graph says in float32.
+//
+// A plan is derived in float32; the lowering applies the precision to its mapped graph, for the
+// runtime and the simulator alike:
+//   - Inputs, weights and constants stay float32 where they are fed and stored; so does what
+//     arranges them on the host. The master weights are therefore float32. A cast follows each on
+//     the devices that have it, and its gradient is a cast back: gradients of weights arrive, are
+//     summed over copies, and update in float32.
+//   - Look-ups read float32 tables and cast the rows they find.
+//   - Losses, LogSoftmax, and the reductions that lead to nothing but the loss run in float32, and
+//     so does the arithmetic on their results until the next contraction.
+//   - What is made from integers and constants alone (positions, masks) is float32 until something
+//     else uses it: the low types do not count far.
+//   - Everything else runs in the low type; casts lie where the two meet.
+//   - Outputs have the types that they had.
+// Micikevicius et al., "Mixed Precision Training" (2018).
+#ifndef ISOMER_PCG_PRECISION_H_
+#define ISOMER_PCG_PRECISION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "pcg/graph.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+// "float32", "bfloat16", "float16". REQUIRES: IsFloat(precision).
+absl::string_view PrecisionName(DataType precision);
+absl::StatusOr<DataType> ParsePrecision(absl::string_view name);
+
+// The gradient of the loss that training starts from, so that small gradients of float16 are not
+// lost: 1 for the others, which have the range of float32. The update divides by it.
+double LossScale(DataType precision);
+
+// The largest relative error of outputs and gradients that rounding may cause, as --check counts
+// it: 1e-4, and for the low types about eight units of their last place.
+double CheckTolerance(DataType precision);
+
+// `graph` with the float32 of its compute nodes in `precision`. `loss` is the name of the output
+// that is trained on, or empty.
+absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
+                                           absl::string_view loss, DataType precision);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_PRECISION_H_
