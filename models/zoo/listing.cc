@@ -28,7 +28,7 @@ weights.
 - *parameters*: elements of trained weights. *published* is what the source counts, or torchvision
   for its networks, for the defaults or for the settings given; a test holds us to it.
 - *batch*: that of one node of four GPUs, four times what the paper gives for one, or what the paper
-  has.
+  has; of GShard's and later language models 16 sequences.
 - *GFLOPs*: of a forward pass of that batch, all operators; twice the multiply-accumulates, and the
   element functions.
 

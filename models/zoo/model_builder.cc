@@ -1,6 +1,7 @@
 #include "models/zoo/model_builder.h"
 
 #include "absl/strings/str_cat.h"
+#include "models/einsum.h"
 
 namespace isomer {
 
@@ -80,6 +81,17 @@ TensorRef ModelBuilder::Reshape(TensorRef x, std::vector<int64_t> shape, std::st
 
 TensorRef ModelBuilder::Transpose(TensorRef x, std::vector<int64_t> perm, std::string name) {
   return Call({OpKind::kTranspose, {{"perm", std::move(perm)}}}, {x}, std::move(name));
+}
+
+TensorRef ModelBuilder::Einsum(absl::string_view equation, std::vector<TensorRef> operands,
+                               const std::string& name) {
+  if (!status_.ok()) return {};
+  const absl::StatusOr<TensorRef> result =
+      AddEinsum(&model_.graph, equation, std::move(operands), name);
+  if (result.ok()) return *result;
+  Fail(absl::Status(result.status().code(),
+                    absl::StrCat("'", name, "': ", result.status().message())));
+  return {};
 }
 
 TensorRef ModelBuilder::Flatten(TensorRef x, std::string name) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "pcg/plan.h"
 
 namespace isomer {
@@ -52,6 +53,9 @@ class ModelBuilder {
   std::vector<TensorRef> Split(TensorRef x, int64_t axis, int64_t parts, std::string name);
   TensorRef Reshape(TensorRef x, std::vector<int64_t> shape, std::string name);
   TensorRef Transpose(TensorRef x, std::vector<int64_t> perm, std::string name);
+  // What models/einsum.h makes of `equation`.
+  TensorRef Einsum(absl::string_view equation, std::vector<TensorRef> operands,
+                   const std::string& name);
   // All dims but the first become one.
   TensorRef Flatten(TensorRef x, std::string name);
   // Another mask for every call, all from one input `dropout_seed`; x itself where rate is 0.

@@ -33,6 +33,19 @@ ZooModel Vgg19();
 ZooModel NasnetA();
 ZooModel Nasrnn();
 
+// GShard (Lepikhin et al., ICLR 2021).
+ZooModel GshardMoe();
+
+// Today's.
+ZooModel Gpt();
+ZooModel Gpt175B();
+ZooModel Llama();
+ZooModel Llama70B();
+ZooModel Llama405B();
+ZooModel Mixtral();
+ZooModel Vit();
+ZooModel Unet();
+
 }  // namespace isomer
 
 #endif  // ISOMER_MODELS_ZOO_MODELS_H_

@@ -61,10 +61,11 @@ ZooParameter ZooCount(std::string name, int64_t value) {
 
 const std::vector<ZooModel>& ListModels() {
   static const auto* const models = new std::vector<ZooModel>{
-      DigitsCnn(),  Encoder(),                                                        //
-      Resnext50(),  InceptionV3(), BertLarge(), Dlrm(),   Xdl(), CandleUno(), Mlp(),  //
-      AlexNet(),    Resnet101(),   Rnntc(),     Rnnlm(),  Nmt(), LeNet(),             //
-      SqueezeNet(), Vgg19(),       NasnetA(),   Nasrnn(),
+      DigitsCnn(),  Encoder(),                                                               //
+      Resnext50(),  InceptionV3(), BertLarge(), Dlrm(),    Xdl(),       CandleUno(), Mlp(),  //
+      AlexNet(),    Resnet101(),   Rnntc(),     Rnnlm(),   Nmt(),       LeNet(),             //
+      SqueezeNet(), Vgg19(),       NasnetA(),   Nasrnn(),  GshardMoe(), Gpt(),       Gpt175B(),
+      Llama(),      Llama70B(),    Llama405B(), Mixtral(), Vit(),       Unet(),
   };
   return *models;
 }

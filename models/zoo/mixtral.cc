@@ -1,0 +1,71 @@
+#include "absl/strings/str_cat.h"
+#include "models/zoo/expert_blocks.h"
+#include "models/zoo/models.h"
+#include "models/zoo/transformer_blocks.h"
+
+namespace isomer {
+namespace {
+
+absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+  constexpr double kTheta = 1e6;
+  constexpr double kAuxiliaryWeight = 0.02;
+  ModelBuilder b;
+  const int64_t hidden = arguments.at("hidden"), seq = arguments.at("seq");
+  const int64_t vocabulary = arguments.at("vocabulary"), batch = arguments.at("batch");
+  AttentionSizes sizes = HeadsOf(b, hidden, arguments.at("heads"));
+  sizes.key_heads = arguments.at("key_heads");
+  sizes.biases = false;
+  sizes.causal = true;
+  // Softmax over the two largest logits is top2_gating's g / (g1 + g2).
+  ExpertLayers experts(b, {.experts = arguments.at("experts"),
+                           .intermediate = arguments.at("intermediate"),
+                           .capacity_percent = arguments.at("capacity_percent"),
+                           .random = false,
+                           .gated = true});
+  const TensorRef ids = TokenIds(b, "input_ids", batch, seq);
+  TensorRef x = EmbeddedTokens(b, b.Weight("tokens.weight", {vocabulary, hidden}), ids, "tokens");
+  const Rotation rotation = RotationTables(b, seq, sizes.head_size, kTheta);
+  for (int64_t layer = 0; layer < arguments.at("layers"); ++layer) {
+    const std::string name = absl::StrCat("layer", layer);
+    TensorRef y = RmsNorm(b, x, name + "/attention/norm");
+    y = Attention(b, y, y, sizes, name + "/attention", &rotation);
+    x = b.Add(x, y, name + "/attention/residual");
+    y = RmsNorm(b, x, name + "/moe/norm");
+    x = b.Add(x, experts.Layer(y, name + "/moe"), name + "/moe/residual");
+  }
+  const TensorRef logits = UntiedLogits(b, RmsNorm(b, x, "norm"), vocabulary);
+  b.Output("logits", logits);
+  if (arguments.at("aux") == 1) experts.AddLoss(logits, batch, kAuxiliaryWeight);
+  return b.Build();
+}
+
+}  // namespace
+
+ZooModel Mixtral() {
+  return {
+      .name = "mixtral",
+      .description = "Mixtral 8x7B: each token uses two of eight experts; logits and loss",
+      .parameters = {ZooCount("layers", 32),
+                     {.name = "hidden", .value = 4096},
+                     {.name = "heads", .value = 32},
+                     {.name = "key_heads", .value = 8},
+                     {.name = "experts", .value = 8, .smallest = 2},
+                     {.name = "intermediate", .value = 14336},
+                     {.name = "capacity_percent", .value = 125, .largest = 1000000},
+                     {.name = "vocabulary", .value = 32000},
+                     {.name = "seq", .value = 4096},
+                     ZooSwitch("aux", true),
+                     {.name = "batch", .value = 16}},
+      .build = Build,
+      .small =
+          "layers=1&hidden=64&heads=16&key_heads=8&experts=16&intermediate=32&vocabulary=64&"
+          "seq=8&batch=16",
+      .source = "Jiang et al., 2024, table 1",
+      .published_parameters = 46702792704,
+      .notes =
+          "GShard's gating without its random choice: an expert takes 1.25 times its even share "
+          "of a sequence, and drops what exceeds it (Mixtral drops nothing, which is "
+          "`capacity_percent=400`)"};
+}
+
+}  // namespace isomer

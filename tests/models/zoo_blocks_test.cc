@@ -1,0 +1,228 @@
+// What blocks of the zoo compute, against their definitions.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "models/zoo/expert_blocks.h"
+#include "models/zoo/transformer_blocks.h"
+#include "models/zoo/zoo.h"
+#include "pcg/evaluator.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kGroups = 2, kTokens = 6, kHidden = 3, kExperts = 4, kIntermediate = 5,
+                  kVocabulary = 3;
+constexpr double kAuxiliaryWeight = 0.5;
+
+struct Evaluated {
+  std::map<std::string, Array<double>> leaves;   // by name
+  std::map<std::string, Array<double>> outputs;  // by name
+};
+
+// Floats are random, indices 0, 1, 2, 0, ...
+Evaluated EvaluateOnRandom(const Graph& graph) {
+  std::mt19937 generator(7);
+  std::normal_distribution<double> normal;
+  Evaluated result;
+  std::map<NodeId, Value<double>> leaves;
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    if (!IsLeaf(node.op.kind())) continue;
+    Array<double> values(node.outputs[0].Sizes());
+    for (int64_t i = 0; i < values.size(); ++i) {
+      values.data[i] = node.outputs[0].dtype == DataType::kInt64 ? static_cast<double>(i % 3)
+                                                                 : normal(generator);
+    }
+    result.leaves[node.name] = values;
+    leaves[id] = {node.outputs[0], {values}};
+  }
+  const absl::StatusOr<Values<double>> values = EvaluateGraph(graph, leaves);
+  EXPECT_TRUE(values.ok()) << values.status();
+  if (!values.ok()) return result;
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    result.outputs[output.name] =
+        (*values)[output.tensor.node.value][output.tensor.output].parts[0];
+  }
+  return result;
+}
+
+// The row of a token, or what an expert makes of it.
+using Row = std::vector<double>;
+
+// row * weight, where the weight [.., row size, n] begins at `offset`.
+Row Times(const Row& row, const Array<double>& weight, int64_t offset, int64_t n) {
+  Row result(n);
+  for (size_t i = 0; i < row.size(); ++i) {
+    for (int64_t j = 0; j < n; ++j) result[j] += row[i] * weight.data[offset + i * n + j];
+  }
+  return result;
+}
+
+Row ExpertOf(const Evaluated& e, const Row& row, int64_t expert, bool gated) {
+  const int64_t size = kHidden * kIntermediate;
+  Row middle = Times(row, e.leaves.at("moe/experts/up.weight"), expert * size, kIntermediate);
+  if (gated) {
+    const Row gate =
+        Times(row, e.leaves.at("moe/experts/gate.weight"), expert * size, kIntermediate);
+    for (int64_t i = 0; i < kIntermediate; ++i) middle[i] *= gate[i] / (1 + std::exp(-gate[i]));
+  } else {
+    for (double& value : middle) value = std::max(value, 0.0);
+  }
+  return Times(middle, e.leaves.at("moe/experts/down.weight"), expert * size, kHidden);
+}
+
+Row GatesOf(const Evaluated& e, const Row& row) {
+  Row gates = Times(row, e.leaves.at("moe/gate.weight"), 0, kExperts);
+  double sum = 0;
+  for (double& gate : gates) sum += gate = std::exp(gate);
+  for (double& gate : gates) gate /= sum;
+  return gates;
+}
+
+Row RowOf(const Array<double>& x, int64_t group, int64_t token) {
+  const auto begin = x.data.begin() + (group * kTokens + token) * kHidden;
+  return Row(begin, begin + kHidden);
+}
+
+struct Expected {
+  Array<double> y{{kGroups, kTokens, kHidden}};
+  double auxiliary = 0;
+  int dropped = 0;
+};
+
+// Token by token, as in GShard's algorithms 1 and 2 without the random choice.
+Expected Mixture(const Evaluated& e, int64_t capacity, bool gated) {
+  Expected result;
+  for (int64_t g = 0; g < kGroups; ++g) {
+    std::vector<Row> gates(kTokens);
+    std::vector<std::array<int64_t, 2>> chosen(kTokens);
+    std::vector<int64_t> taken(kExperts);
+    auto use = [&](int64_t s, int choice) {
+      const int64_t expert = chosen[s][choice];
+      if (taken[expert]++ >= capacity) {
+        ++result.dropped;
+        return;
+      }
+      const Row row = ExpertOf(e, RowOf(e.leaves.at("x"), g, s), expert, gated);
+      const double share = gates[s][expert] / (gates[s][chosen[s][0]] + gates[s][chosen[s][1]]);
+      for (int64_t i = 0; i < kHidden; ++i) {
+        result.y.data[(g * kTokens + s) * kHidden + i] += share * row[i];
+      }
+    };
+    for (int64_t s = 0; s < kTokens; ++s) {
+      gates[s] = GatesOf(e, RowOf(e.leaves.at("x"), g, s));
+      Row rest = gates[s];
+      for (int64_t& choice : chosen[s]) {
+        choice = std::max_element(rest.begin(), rest.end()) - rest.begin();
+        rest[choice] = -1;
+      }
+      use(s, 0);
+    }
+    for (int64_t expert = 0; expert < kExperts; ++expert) {
+      double mean = 0;
+      for (const Row& of_token : gates) mean += of_token[expert] / kTokens;
+      result.auxiliary += static_cast<double>(taken[expert]) / kTokens * mean / kGroups;
+    }
+    for (int64_t s = 0; s < kTokens; ++s) use(s, 1);
+  }
+  return result;
+}
+
+// A layer of experts whose outputs are the logits too.
+Graph LayerOf(int64_t capacity_percent, bool gated) {
+  ModelBuilder b;
+  ExpertLayers experts(b, {.experts = kExperts,
+                           .intermediate = kIntermediate,
+                           .capacity_percent = capacity_percent,
+                           .random = false,
+                           .gated = gated});
+  const TensorRef y = experts.Layer(b.Input("x", {kGroups, kTokens, kHidden}), "moe");
+  b.Output("y", y);
+  experts.AddLoss(b.Reshape(y, {kGroups * kTokens, kVocabulary}, "logits"), kGroups,
+                  kAuxiliaryWeight);
+  absl::StatusOr<Model> model = b.Build();
+  EXPECT_TRUE(model.ok()) << model.status();
+  return std::move(model->graph);
+}
+
+double CrossEntropy(const Evaluated& e) {
+  const Array<double>&y = e.outputs.at("y"), &labels = e.leaves.at("labels");
+  double sum = 0;
+  for (int64_t row = 0; row < kGroups * kTokens; ++row) {
+    double total = 0;
+    for (int64_t i = 0; i < kVocabulary; ++i) total += std::exp(y.data[row * kVocabulary + i]);
+    sum += std::log(total) - y.data[row * kVocabulary + static_cast<int64_t>(labels.data[row])];
+  }
+  return sum / (kGroups * kTokens);
+}
+
+TEST(ExpertLayers, AreSumsOverTwoExpertsOfEachToken) {
+  const struct {
+    int64_t percent, capacity;
+    bool gated;
+  } cases[] = {{50 * kExperts, kTokens, false},  // Nothing is dropped.
+               {50 * kExperts, kTokens, true},
+               {100, kTokens * 2 / kExperts, false},
+               {1, 1, true}};
+  for (const auto& [percent, capacity, gated] : cases) {
+    SCOPED_TRACE(percent);
+    const Evaluated e = EvaluateOnRandom(LayerOf(percent, gated));
+    ASSERT_EQ(e.outputs.count("y"), 1);
+    const Expected expected = Mixture(e, capacity, gated);
+    const Array<double>& y = e.outputs.at("y");
+    for (int64_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y.data[i], expected.y.data[i], 1e-9) << i;
+    EXPECT_EQ(expected.dropped == 0, capacity == kTokens);
+    EXPECT_NEAR(e.outputs.at("loss").data[0],
+                CrossEntropy(e) + kAuxiliaryWeight * expected.auxiliary, 1e-9);
+  }
+}
+
+TEST(RotationTables, HoldCosAndSinOfPlaceTimesFrequency) {
+  ModelBuilder b;
+  const Rotation rotation = RotationTables(b, 5, 4, 100);
+  b.Output("cos", rotation.cos);
+  b.Output("sin", rotation.sin);
+  const absl::StatusOr<Model> model = b.Build();
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (int place = 0; place < 5; ++place) {
+    for (int i = 0; i < 2; ++i) {
+      const double angle = place * (i == 0 ? 1 : 0.1);
+      EXPECT_FLOAT_EQ(model->weights.at("rotation/cos")[place * 2 + i], std::cos(angle));
+      EXPECT_FLOAT_EQ(model->weights.at("rotation/sin")[place * 2 + i], std::sin(angle));
+    }
+  }
+}
+
+// The first token sees itself alone, so that others do not change its logits.
+TEST(Attention, OfGptIsCausal) {
+  const absl::StatusOr<Model> model =
+      BuildZooModel("gpt?layers=2&hidden=4&heads=2&vocabulary=3&seq=4&batch=1");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const absl::StatusOr<Model> alone =
+      BuildZooModel("gpt?layers=2&hidden=4&heads=2&vocabulary=3&seq=1&batch=1");
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  const Evaluated e = EvaluateOnRandom(model->graph);
+  std::map<NodeId, Value<double>> leaves;
+  for (NodeId id : alone->graph.TopologicalOrder()) {
+    const Node& node = alone->graph.node(id);
+    if (!IsLeaf(node.op.kind())) continue;
+    Array<double> values(node.outputs[0].Sizes());
+    std::copy_n(e.leaves.at(node.name).data.begin(), values.size(), values.data.begin());
+    leaves[id] = {node.outputs[0], {values}};
+  }
+  const absl::StatusOr<Values<double>> values = EvaluateGraph(alone->graph, leaves);
+  ASSERT_TRUE(values.ok()) << values.status();
+  const Array<double>& logits = (*values)[alone->graph.outputs()[0].tensor.node.value][0].parts[0];
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NEAR(logits.data[i], e.outputs.at("logits").data[i], 1e-9);
+  }
+}
+
+}  // namespace
+}  // namespace isomer
