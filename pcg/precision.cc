@@ -269,9 +269,9 @@ double LossScale(DataType precision) { return precision == DataType::kFloat16 ? 
 double CheckTolerance(DataType precision) {
   switch (precision) {
     case DataType::kBFloat16:
-      return 3e-2;
+      return 0.15;
     case DataType::kFloat16:
-      return 4e-3;
+      return 0.05;
     default:
       return 1e-4;
   }

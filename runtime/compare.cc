@@ -72,38 +72,41 @@ absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool t
 
 namespace {
 
-double LargestOf(const Array<double>& array) {
-  double largest = 0;
-  for (double value : array.data) largest = std::max(largest, std::abs(value));
-  return largest;
+double NormOf(const Array<double>& array, ErrorNorm norm) {
+  double largest = 0, squares = 0;
+  for (double value : array.data) {
+    largest = std::max(largest, std::abs(value));
+    squares += value * value;
+  }
+  return norm == ErrorNorm::kLargest ? largest : std::sqrt(squares);
 }
 
 // NaN counts as infinitely wrong.
-double LargestDifference(const Array<double>& a, const Array<double>& b) {
+double DifferenceNorm(const Array<double>& a, const Array<double>& b, ErrorNorm norm) {
   if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
-  double largest = 0;
+  Array<double> difference = a;
   for (int64_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(a.data[i] - b.data[i]);
-    if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, difference);
+    difference.data[i] -= b.data[i];
+    if (std::isnan(difference.data[i])) return std::numeric_limits<double>::infinity();
   }
-  return largest;
+  return NormOf(difference, norm);
 }
 
 std::map<std::string, double> Errors(const HostValues& expected, const HostValues& actual,
-                                     const std::string& what, Comparison* comparison) {
+                                     const std::string& what, ErrorNorm norm,
+                                     Comparison* comparison) {
   constexpr double kRounding = 1e-9;
   double largest_of_all = std::numeric_limits<double>::min();
   for (const auto& [name, array] : expected) {
-    largest_of_all = std::max(largest_of_all, LargestOf(array));
+    largest_of_all = std::max(largest_of_all, NormOf(array, norm));
   }
   std::map<std::string, double> errors;
   for (const auto& [name, array] : expected) {
     const auto found = actual.find(name);
-    double scale = LargestOf(array);
+    double scale = NormOf(array, norm);
     if (scale <= kRounding * largest_of_all) scale = largest_of_all;
     const double error = found == actual.end() ? std::numeric_limits<double>::infinity()
-                                               : LargestDifference(array, found->second) / scale;
+                                               : DifferenceNorm(array, found->second, norm) / scale;
     errors[name] = error;
     if (error > comparison->max_rel_error) {
       comparison->max_rel_error = error;
@@ -115,10 +118,11 @@ std::map<std::string, double> Errors(const HostValues& expected, const HostValue
 
 }  // namespace
 
-Comparison Compare(const StepValues& expected, const StepValues& actual) {
+Comparison Compare(const StepValues& expected, const StepValues& actual, ErrorNorm norm) {
   Comparison comparison;
-  comparison.outputs = Errors(expected.outputs, actual.outputs, "output", &comparison);
-  comparison.gradients = Errors(expected.gradients, actual.gradients, "gradient of", &comparison);
+  comparison.outputs = Errors(expected.outputs, actual.outputs, "output", norm, &comparison);
+  comparison.gradients =
+      Errors(expected.gradients, actual.gradients, "gradient of", norm, &comparison);
   return comparison;
 }
 

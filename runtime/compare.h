@@ -28,15 +28,22 @@ absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& 
 // What the job computed in its last step.
 absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool training);
 
-// Largest absolute difference of a tensor, relative to its largest absolute value. A tensor that is
-// zero in theory holds the rounding of the reference (1e-9 of the largest value or less): its
-// difference counts relative to the largest value of all outputs, or of all gradients.
+// How the error of a tensor is measured, relative to the same measure of the tensor.
+enum class ErrorNorm {
+  kLargest,    // the largest absolute difference: for float32
+  kEuclidean,  // the root of the sum of squares: for low precision, whose rounding makes a few
+               // elements jump (another maximum of a pooling window, another side of a ReLU)
+};
+
+// A tensor that is zero in theory holds the rounding of the reference (1e-9 of the largest value or
+// less): its difference counts relative to the largest value of all outputs, or of all gradients.
 struct Comparison {
   std::map<std::string, double> outputs, gradients;
   double max_rel_error = 0;
   std::string worst;  // "gradient of layer0/q"
 };
-Comparison Compare(const StepValues& expected, const StepValues& actual);
+Comparison Compare(const StepValues& expected, const StepValues& actual,
+                   ErrorNorm norm = ErrorNorm::kLargest);
 
 }  // namespace isomer
 

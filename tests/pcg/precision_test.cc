@@ -1,0 +1,110 @@
+#include "pcg/precision.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "pcg/schedule/schedule.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
+
+namespace isomer {
+namespace {
+
+MappedGraph InBFloat16(const std::string& text, const std::string& loss = "loss") {
+  const Graph graph = Parsed(text);
+  auto mapped = ApplyPrecision(graph, ViewsOf(graph), loss, DataType::kBFloat16);
+  EXPECT_TRUE(mapped.ok()) << mapped.status();
+  return mapped.ok() ? *std::move(mapped) : MappedGraph();
+}
+
+// The types of the first outputs of all nodes of a kind.
+std::multiset<DataType> TypesOf(const Graph& graph, OpKind kind) {
+  std::multiset<DataType> types;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (graph.node(id).op.kind() == kind) types.insert(graph.node(id).outputs[0].dtype);
+  }
+  return types;
+}
+
+using Types = std::multiset<DataType>;
+constexpr DataType kF32 = DataType::kFloat32, kBF16 = DataType::kBFloat16;
+
+TEST(Precision, Float32ChangesNothing) {
+  const Graph graph = Parsed(kMlp);
+  const auto mapped = ApplyPrecision(graph, ViewsOf(graph), "loss", DataType::kFloat32);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ(mapped->graph.ToString(), graph.ToString());
+}
+
+TEST(Precision, ComputesLowAndKeepsWeightsLossAndOutputs) {
+  const Graph graph = InBFloat16(kMlp).graph;
+  EXPECT_EQ(TypesOf(graph, OpKind::kMatMul), (Types{kBF16, kBF16}));
+  EXPECT_EQ(TypesOf(graph, OpKind::kRelu), Types{kBF16});
+  EXPECT_EQ(TypesOf(graph, OpKind::kWeight), (Types{kF32, kF32}));
+  EXPECT_EQ(TypesOf(graph, OpKind::kCrossEntropy), Types{kF32});
+  // x, w1, w2 down; the logits up, once for the loss and the output.
+  EXPECT_EQ(TypesOf(graph, OpKind::kCast), (Types{kBF16, kBF16, kBF16, kF32}));
+  for (const auto& output : graph.outputs()) EXPECT_EQ(graph.type(output.tensor).dtype, kF32);
+}
+
+TEST(Precision, UpdatesAndSynchronisationAreInFloat32) {
+  for (const ParallelCase& c : ParallelCases()) {
+    SCOPED_TRACE(c.name);
+    Plan plan;
+    plan.graph = Parsed(c.parallel);
+    plan.views = ViewsOf(plan.graph, c.strides);
+    plan.num_devices = c.num_devices;
+    plan.model.loss = "loss";
+    plan.precision = kBF16;
+    const auto lowered = LowerPlan(plan);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    for (const Task& task : lowered->schedule.tasks) {
+      if (task.kind != TaskKind::kUpdate) continue;
+      for (BufferId id : task.reads) EXPECT_EQ(lowered->schedule.buffers[id].dtype, kF32);
+    }
+  }
+}
+
+TEST(Precision, LookUpsReadFloat32TablesAndCastTheRows) {
+  const Graph graph = InBFloat16(R"(
+%0 = input "i" : i64[8]
+%1 = weight "table" : f32[100,4]
+%2 = weight "w" : f32[4,4]
+%3 = embedding(%1, %0) : f32[8,4]
+%4 = matmul(%3, %2) : f32[8,4]
+output "y" = %4
+)",
+                                 "")
+                          .graph;
+  EXPECT_EQ(TypesOf(graph, OpKind::kEmbedding), Types{kF32});
+  EXPECT_EQ(TypesOf(graph, OpKind::kMatMul), Types{kBF16});
+}
+
+TEST(Precision, WhatCountsAndWhatReducesToTheLossStaysFloat32) {
+  const Graph graph = InBFloat16(R"(
+%0 = input "i" : i64[8]
+%1 = input "x" : f32[8]
+%2 = cast(%0) {to=0} : f32[8]
+%3 = scale(%2) {factor=2} : f32[8]
+%4 = mul(%1, %3) : f32[8]
+%5 = reduce_mean(%4) {axes=[0], keepdims=0} : f32[]
+%6 = scale(%5) {factor=0.5} : f32[]
+output "loss" = %6
+)")
+                          .graph;
+  EXPECT_EQ(TypesOf(graph, OpKind::kMul), Types{kBF16});
+  EXPECT_EQ(TypesOf(graph, OpKind::kScale), (Types{kF32, kF32}));
+  EXPECT_EQ(TypesOf(graph, OpKind::kReduceMean), Types{kF32});
+}
+
+TEST(Precision, NamesAreReadBack) {
+  for (DataType dtype : {kF32, kBF16, DataType::kFloat16}) {
+    EXPECT_EQ(*ParsePrecision(PrecisionName(dtype)), dtype);
+  }
+  EXPECT_EQ(ParsePrecision("int8").status().message(),
+            "precision 'int8': there are float32, bfloat16 and float16");
+}
+
+}  // namespace
+}  // namespace isomer
