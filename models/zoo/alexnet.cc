@@ -37,7 +37,7 @@ ZooModel AlexNet() {
                          ZooSwitch("dropout", false),
                          {.name = "batch", .value = 1024}},
           .build = Build,
-          .small = "width=4&hidden=32&side=63&classes=16&batch=16",
+          .small = "width=2&hidden=16&side=63&classes=16&batch=16",
           .source = "Krizhevsky, 2014 (one weird trick), section 5; FlexFlow, table 4",
           .published_parameters = 61100840,
           .notes = "one tower without response normalisation, as torchvision has it"};

@@ -69,15 +69,14 @@ TensorRef BatchNorm(ModelBuilder& b, TensorRef x, const std::string& name, bool 
   const TensorRef beta = b.Weight(name + ".bias", {channels});
   TensorRef mean, variance;
   if (training) {
-    const Operator mean_of_channels = {
-        OpKind::kReduceMean, {{"axes", std::vector<int64_t>{0, 2, 3}}, {"keepdims", int64_t{0}}}};
-    mean = b.Call(mean_of_channels, {x}, name + "/mean");
-    const TensorRef centred =
-        b.Call(OpKind::kSub, {x, b.Reshape(mean, {1, channels, 1, 1}, name + "/mean/pixels")},
-               name + "/centred");
-    variance =
-        b.Call(mean_of_channels, {b.Call(OpKind::kMul, {centred, centred}, name + "/square")},
-               name + "/variance");
+    const auto mean_of_channels = [&](TensorRef of, int64_t keepdims, const std::string& part) {
+      return b.Call(
+          {OpKind::kReduceMean, {{"axes", std::vector<int64_t>{0, 2, 3}}, {"keepdims", keepdims}}},
+          {of}, name + part);
+    };
+    x = b.Call(OpKind::kSub, {x, mean_of_channels(x, 1, "/mean")}, name + "/centred");
+    mean = b.Constant(name + ".zeros", {channels}, std::vector<float>(channels));
+    variance = mean_of_channels(b.Call(OpKind::kMul, {x, x}, name + "/square"), 0, "/variance");
   } else {
     mean = b.Constant(name + ".running_mean", {channels});
     variance = b.Constant(name + ".running_variance", {channels});

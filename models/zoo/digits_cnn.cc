@@ -32,7 +32,7 @@ ZooModel DigitsCnn() {
                          {.name = "classes", .value = 10},
                          {.name = "batch", .value = 64}},
           .build = Build,
-          .small = "classes=16&batch=16",
+          .small = "side=4&channels=4&hidden=16&classes=16&batch=16",
           .source = "models/export/networks.py"};
 }
 

@@ -158,7 +158,7 @@ ZooModel InceptionV3() {
                          ZooSwitch("training", true),
                          {.name = "batch", .value = 256}},
           .build = Build,
-          .small = "thinner=32&side=75&classes=16&batch=16&training=0",
+          .small = "thinner=64&side=75&classes=16&batch=16&training=0",
           .source = "Szegedy et al., 2016, table 1; Unity, table 1; FlexFlow, table 4",
           .published_parameters = 27161264,
           .published_for = "aux=1",

@@ -103,7 +103,7 @@ ZooModel NasnetA() {
                          {.name = "side", .value = 224, .largest = 4096},
                          {.name = "batch", .value = 1}},
           .build = Build,
-          .small = "stages=1&cells=2&width=4&side=16&batch=16",
+          .small = "stages=1&cells=1&width=4&side=12&batch=16",
           .source = "Zoph et al., 2018, figure 4; TENSAT, section 6; TASO's examples/nasnet_a.py",
           .notes =
               "no BatchNorm and no classifier, and wider cells than the ImageNet network, as "

@@ -9,7 +9,7 @@ ZooModel Resnext50() {
           .parameters = ResidualNetworkParameters({3, 4, 6, 3}, 32, 4),
           .build = BuildResidualNetwork,
           .small =
-              "blocks1=1&blocks2=1&blocks3=1&blocks4=1&groups=4&group_width=8&stem=8&side=32&"
+              "blocks1=1&blocks2=1&blocks3=1&blocks4=1&groups=4&group_width=16&stem=4&side=20&"
               "classes=16&batch=16",
           .source = "Xie et al., 2017, table 1; Unity, table 1",
           .published_parameters = 25028904,

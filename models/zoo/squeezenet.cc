@@ -45,7 +45,7 @@ ZooModel SqueezeNet() {
                          ZooSwitch("dropout", false),
                          {.name = "batch", .value = 1}},
           .build = Build,
-          .small = "width=4&side=29&classes=16&batch=16",
+          .small = "width=2&side=29&classes=16&batch=16",
           .source = "Iandola et al., 2016, table 1; TENSAT, section 6",
           .published_parameters = 1248424};
 }

@@ -43,7 +43,7 @@ ZooModel Vgg19() {
                          ZooSwitch("dropout", false),
                          {.name = "batch", .value = 1}},
           .build = Build,
-          .small = "width=4&hidden=32&side=32&classes=16&batch=16",
+          .small = "width=1&hidden=16&side=32&classes=16&batch=16",
           .source = "Simonyan and Zisserman, 2015, table 1, E; TENSAT, section 6",
           .published_parameters = 143667240};
 }
