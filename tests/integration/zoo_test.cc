@@ -1,0 +1,52 @@
+// Every network of the zoo, at its small size, is planned on two nodes of eight devices, certified,
+// and trained for a step on as many virtual devices as its plan has, against the reference.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "models/zoo/zoo.h"
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+class ZooPlanTest : public testing::TestWithParam<ZooModel> {};
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooPlanTest, testing::ValuesIn(ListModels()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(ZooPlanTest, IsPlannedCertifiedAndTrained) {
+  const std::string spec = absl::StrCat("zoo:", GetParam().name, "?", GetParam().small);
+  const std::string plan = ScratchFile(GetParam().name + ".plan");
+  const ProgramResult optimized =
+      RunBinary("isomer-optimize", {spec, "--machine=dgx_h100", "--nodes=2", "--devices_per_node=8",
+                                    "--budget=10", "--out=" + plan});
+  ASSERT_EQ(optimized.exit_code, 0) << optimized.err;
+  const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+  const ProgramResult run = RunBinary("isomer-run", {plan, "--steps=1", "--check"});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_TRUE(absl::StrContains(run.out, "agrees")) << run.out << run.err;
+}
+
+TEST(ZooPrograms, ListModels) {
+  const ProgramResult list = RunBinary("isomer-optimize", {"--list_models"});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  for (const ZooModel& model : ListModels()) {
+    EXPECT_TRUE(absl::StrContains(list.out, absl::StrCat("\n", model.name, " "))) << model.name;
+  }
+}
+
+TEST(ZooPrograms, DescribeOneConfiguration) {
+  const ProgramResult text =
+      RunBinary("isomer-optimize", {"zoo:lenet?batch=2", "--describe_model"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_TRUE(absl::StrContains(text.out, "lenet: 19 operators, 61,706 parameters")) << text.out;
+  const ProgramResult none = RunBinary("isomer-optimize", {"--describe_model"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(absl::StrContains(none.err, "expected one MODEL")) << none.err;
+}
+
+}  // namespace
+}  // namespace isomer
