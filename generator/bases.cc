@@ -87,23 +87,36 @@ void GiveDataTypes(const Rule& rule, Binding* binding) {
   }
 }
 
+// The sample calls of `node`, whose operands are the inputs of `rule` in order.
+std::vector<Binding> BasesOfCalls(const Rule& rule, const PatternNode& node, int64_t unit,
+                                  TypeOracle* oracle) {
+  std::vector<Binding> bases;
+  for (const SampleCall& call : SampleCalls(node.kind)) {
+    if (static_cast<int>(call.operands.size()) != rule.num_inputs) continue;
+    Binding binding = Start(rule, unit);
+    binding.inputs = call.operands;
+    for (const AttributePattern& a : node.attributes) {
+      if (auto* v = std::get_if<AttributeVariable>(&a.value)) {
+        binding.attributes[v->name] = *call.op.Find(a.name);
+      } else if (auto* n = std::get_if<NumberExpr>(&a.value);
+                 n != nullptr && n->variables.size() == 1) {
+        binding.numbers[n->variables[0]] = call.op.Number(a.name);
+      }
+    }
+    if (FindAxes(rule, 0, call.operands[0].rank(), &binding, oracle)) {
+      bases.push_back(std::move(binding));
+    }
+  }
+  return bases;
+}
+
 }  // namespace
 
 std::vector<Binding> BasesOf(const Rule& rule, int64_t unit, TypeOracle* oracle) {
-  std::vector<Binding> bases;
   if (const PatternNode* node = NodeWithAttributes(rule); node != nullptr) {
-    for (const SampleCall& call : SampleCalls(node->kind)) {
-      Binding binding = Start(rule, unit);
-      binding.inputs = call.operands;
-      for (const AttributePattern& a : node->attributes) {
-        if (auto* v = std::get_if<AttributeVariable>(&a.value)) {
-          binding.attributes[v->name] = *call.op.Find(a.name);
-        }
-      }
-      if (SourceChecks(rule, binding, oracle)) bases.push_back(std::move(binding));
-    }
-    return bases;
+    return BasesOfCalls(rule, *node, unit, oracle);
   }
+  std::vector<Binding> bases;
   for (const std::vector<int>& ranks : rule.ranks) {
     Binding binding = Start(rule, unit);
     for (int rank : ranks) {
@@ -112,6 +125,8 @@ std::vector<Binding> BasesOf(const Rule& rule, int64_t unit, TypeOracle* oracle)
     GiveDataTypes(rule, &binding);
     if (FindSizes(rule, unit, 0, &binding, oracle)) bases.push_back(std::move(binding));
   }
+  // An operator may fix sizes, such as the four gates of a cell.
+  if (bases.empty()) return BasesOfCalls(rule, rule.source.nodes[0], unit, oracle);
   return bases;
 }
 
