@@ -11,8 +11,8 @@
 namespace isomer {
 
 struct LoadOptions {
-  int64_t batch_size = 0;         // 0: as the model has it; --batch_size
-  std::vector<std::string> dims;  // "name=N": sizes of symbolic dims of an .onnx file; --dim
+  int64_t batch_size = 0;              // 0: as the model has it; --batch_size
+  std::vector<std::string> dims = {};  // "name=N": sizes of symbolic dims of an .onnx file; --dim
   // Lines that the user should see although nothing is wrong; null: dropped.
   std::vector<std::string>* notes = nullptr;
 };

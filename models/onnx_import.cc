@@ -26,7 +26,7 @@ absl::Status CheckOperators(const OnnxGraph& graph) {
   std::vector<std::string> unknown;
   std::set<std::pair<std::string, std::string>> seen;
   for (const OnnxNode& node : graph.nodes) {
-    if (IsKnownOperator(node) || !seen.insert({node.domain, node.op}).second) continue;
+    if (IsKnownOperator(graph, node) || !seen.insert({node.domain, node.op}).second) continue;
     unknown.push_back(absl::StrCat(node.label, " of ", QuotedName(DomainName(node)), ", opset ",
                                    OpsetText(graph, node)));
   }

@@ -1,8 +1,9 @@
 // Models from ONNX files.
 //
 // What comes out is a sequential Model: every tensor keeps its ONNX name (a node is called after
-// its output). Opsets 9 to 21 of the default domain ("" or "ai.onnx") are read; an operator whose
-// meaning Isomer does not have, and any of another domain, is refused, never approximated.
+// its output). Opsets 9 to 21 of the default domain ("" or "ai.onnx") are read, and of older ones
+// the operators that have not changed since; an operator whose meaning Isomer does not have, and
+// any of another domain, is refused, never approximated.
 //
 // Leaves. Float initializers are weights; integers, values of Constant nodes, and the running
 // statistics of BatchNormalization are constants, which training leaves as they are. What follows

@@ -36,9 +36,6 @@ absl::StatusOr<OnnxTensor> ReadTensorFile(const std::string& path) {
     return absl::Status(tensor.status().code(),
                         absl::StrCat(path, ": ", tensor.status().message()));
   }
-  if (tensor->size() == 0) {
-    return absl::UnimplementedError(absl::StrCat(path, ": the tensor has no elements"));
-  }
   for (int64_t value : tensor->ints) {
     if (value >= -kMostExact && value <= kMostExact) continue;
     return absl::UnimplementedError(
@@ -62,21 +59,10 @@ absl::StatusOr<std::vector<OnnxTensor>> ReadNumbered(const std::string& folder,
   }
 }
 
-// Only tensors are bound; the file says of which inputs and outputs that is so.
-absl::Status CheckTypes(const OnnxGraph& graph, const OnnxTestSet& set) {
-  auto check = [&](const std::vector<onnx::ValueInfoProto>& infos, size_t given,
-                   const char* what) -> absl::Status {
-    for (const onnx::ValueInfoProto& info : infos) {
-      if (info.type().has_tensor_type()) continue;
-      return absl::UnimplementedError(
-          absl::StrCat(graph.file, ": ", what, " ", QuotedName(info.name()), ": it is no tensor"));
-    }
-    if (given == infos.size()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(set.folder, ": it has ", given, " ", what, "s, and the model ", infos.size()));
-  };
-  ISOMER_RETURN_IF_ERROR(check(graph.inputs, set.inputs.size(), "input"));
-  return check(graph.outputs, set.outputs.size(), "output");
+absl::Status CheckCount(const OnnxTestSet& set, size_t given, size_t wanted, const char* what) {
+  if (given == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(set.folder, ": it has ", given, " ", what, "s, and the model ", wanted));
 }
 
 Array<double> ArrayOf(const OnnxTensor& tensor) {
@@ -118,6 +104,19 @@ std::string IndexText(int64_t position, const std::vector<int64_t>& dims) {
 
 }  // namespace
 
+absl::Status CheckTensorTypes(absl::string_view contents, const std::string& name) {
+  ISOMER_ASSIGN_OR_RETURN(const OnnxGraph graph, ReadOnnxGraph(contents, name));
+  for (const auto* infos : {&graph.inputs, &graph.outputs}) {
+    for (const onnx::ValueInfoProto& info : *infos) {
+      if (info.type().has_tensor_type()) continue;
+      return absl::UnimplementedError(absl::StrCat(name, ": ",
+                                                   infos == &graph.inputs ? "input " : "output ",
+                                                   QuotedName(info.name()), ": it is no tensor"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<OnnxTestSet>> ReadOnnxTestSets(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
@@ -136,6 +135,11 @@ absl::StatusOr<std::vector<OnnxTestSet>> ReadOnnxTestSets(const std::string& fol
     OnnxTestSet set;
     ISOMER_ASSIGN_OR_RETURN(set.inputs, ReadNumbered(path, "input"));
     ISOMER_ASSIGN_OR_RETURN(set.outputs, ReadNumbered(path, "output"));
+    for (const OnnxTensor& output : set.outputs) {
+      if (output.size() > 0) continue;
+      return absl::UnimplementedError(
+          absl::StrCat(path, ": output ", &output - &set.outputs[0], " has no elements"));
+    }
     if (set.outputs.empty()) {
       return absl::NotFoundError(
           absl::StrCat(path, ": no output_0.pb to compare with, and no folder test_data_set_0"));
@@ -149,7 +153,8 @@ absl::StatusOr<std::vector<OnnxTestSet>> ReadOnnxTestSets(const std::string& fol
 absl::StatusOr<BoundModel> BindOnnxModel(absl::string_view contents, const std::string& name,
                                          const OnnxTestSet& set, BoundInputs constants) {
   ISOMER_ASSIGN_OR_RETURN(const OnnxGraph graph, ReadOnnxGraph(contents, name));
-  ISOMER_RETURN_IF_ERROR(CheckTypes(graph, set));
+  ISOMER_RETURN_IF_ERROR(CheckCount(set, set.inputs.size(), graph.inputs.size(), "input"));
+  ISOMER_RETURN_IF_ERROR(CheckCount(set, set.outputs.size(), graph.outputs.size(), "output"));
   BoundModel bound;
   ImportOptions options;
   std::map<std::string, OnnxTensor> values;
@@ -171,6 +176,12 @@ absl::StatusOr<BoundModel> BindOnnxModel(absl::string_view contents, const std::
     return absl::InvalidArgumentError(absl::StrCat(set.folder, ": input ", i, " is ",
                                                    DataTypeName(set.inputs[i].dtype),
                                                    ", which the model does not take there"));
+  }
+  for (int id = 0; id < bound.model.graph.num_nodes(); ++id) {
+    const Node& node = bound.model.graph.node(id);
+    if (node.op.kind() != OpKind::kInput || bound.inputs.count(node.name) > 0) continue;
+    return absl::UnimplementedError(absl::StrCat(name, ": it draws random numbers (from ",
+                                                 QuotedName(node.name), "), not those of a test"));
   }
   return bound;
 }

@@ -20,6 +20,9 @@ struct OnnxTestSet {
   std::vector<OnnxTensor> inputs, outputs;  // in the order of the model's
 };
 
+// Ok if the model can be read as far as its inputs and outputs, and all of them are tensors.
+absl::Status CheckTensorTypes(absl::string_view contents, const std::string& name);
+
 // All sets of a folder, by name. Errors name the file, and say what in it is not read: strings,
 // tensors without elements, element types that Isomer does not have.
 absl::StatusOr<std::vector<OnnxTestSet>> ReadOnnxTestSets(const std::string& folder);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/load.h"
 #include "models/loss.h"
+#include "models/onnx_export.h"
 #include "models/zoo/listing.h"
 #include "optimizer/machine.h"
 #include "optimizer/optimizer.h"
@@ -38,6 +39,8 @@ ABSL_FLAG(std::string, out, "", "the plan file to write");
 ABSL_FLAG(bool, list_models, false,
           "print the networks of the zoo and end; with --out=FILE as a page of Markdown");
 ABSL_FLAG(bool, describe_model, false, "print the size of MODEL and end");
+ABSL_FLAG(std::string, export_onnx, "",
+          "file for the plan's graph as an .onnx file (opset 17): for inference on one device");
 ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
 ABSL_FLAG(std::string, trace, "", "file for the simulated step as a Chrome/Perfetto trace");
 
@@ -56,6 +59,9 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(absl::StrCat("--search=", search, ": there is hierarchical"));
   }
   options.training = mode == "training";
+  if (options.training && !absl::GetFlag(FLAGS_export_onnx).empty()) {
+    return absl::InvalidArgumentError("--export_onnx is for --mode=inference");
+  }
   const auto precision = ParsePrecision(absl::GetFlag(FLAGS_precision));
   if (!precision.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
@@ -113,8 +119,13 @@ absl::StatusOr<RuleSet> RulesOfFlags() {
 }
 
 absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
-  if (result.fits) {
+  if (result.fits && !absl::GetFlag(FLAGS_out).empty()) {
     ISOMER_RETURN_IF_ERROR(SavePlan(absl::GetFlag(FLAGS_out), result.plan));
+  }
+  if (const std::string onnx = absl::GetFlag(FLAGS_export_onnx); !onnx.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(const std::string contents,
+                            OnnxFileOf(result.plan.model, result.plan.graph));
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(onnx, contents));
   }
   if (const std::string dot = absl::GetFlag(FLAGS_dot); !dot.empty()) {
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(dot, result.plan.graph.ToDot()));
@@ -146,8 +157,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     std::fputs(DescribeModel(model).c_str(), stdout);
     return kExitDone;
   }
-  if (absl::GetFlag(FLAGS_machine).empty() || absl::GetFlag(FLAGS_out).empty()) {
-    return absl::InvalidArgumentError("--machine and --out are needed (see --help)");
+  if (absl::GetFlag(FLAGS_machine).empty() ||
+      (absl::GetFlag(FLAGS_out).empty() && absl::GetFlag(FLAGS_export_onnx).empty())) {
+    return absl::InvalidArgumentError(
+        "--machine and --out (or --export_onnx) are needed (see --help)");
   }
   ISOMER_ASSIGN_OR_RETURN(const OptimizeOptions options, OptionsOfFlags());
   ISOMER_ASSIGN_OR_RETURN(Machine machine,

@@ -59,6 +59,7 @@ std::string ModelBeside(const std::string& folder) {
 absl::StatusOr<int> RunTestData(const std::string& path, const std::string& folder,
                                 Backend* backend) {
   ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  ISOMER_RETURN_IF_ERROR(CheckTensorTypes(contents, path));
   ISOMER_ASSIGN_OR_RETURN(const std::vector<OnnxTestSet> sets, ReadOnnxTestSets(folder));
   Json summary;
   bool agrees = true;

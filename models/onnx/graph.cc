@@ -11,7 +11,7 @@
 namespace isomer {
 namespace {
 
-constexpr int64_t kOldestOpset = 9, kNewestOpset = 21;
+constexpr int64_t kOldestOpset = 1, kNewestOpset = 21;
 constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
 class Reader {

@@ -21,6 +21,9 @@ struct OnnxNode {
   std::vector<std::string> inputs, outputs;  // "" where left out
   std::vector<std::string> captures;         // what its subgraphs take from around it
   std::map<std::string, onnx::AttributeProto> attributes;
+  // Of a recognised LayerNormalization, the node whose place it took: it is one only over the last
+  // dim, and which that is is known when the node is imported.
+  std::vector<OnnxNode> replaced;
 };
 
 // An ONNX graph whose references were checked. The order of `nodes` is topological.

@@ -1,6 +1,7 @@
 #include "models/onnx/import_nodes.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -56,6 +57,18 @@ absl::StatusOr<std::optional<OnnxTensor>> ConstantValue(const OnnxNode& node, Im
     if (operands.back() == nullptr && !input.empty()) return std::nullopt;
   }
   return FoldNode(node, operands);
+}
+
+// Opsets before 9 are read as 9 is: operators that were different there are not known. (Where an
+// attribute made the difference, it is refused as not known.)
+bool MeansTheSameSince(int64_t opset, const std::string& op) {
+  if (opset >= 7) return true;
+  if (opset == 6) return op != "BatchNormalization" && op != "Dropout";  // is_test
+  for (const char* oldest :
+       {"GlobalAveragePool", "GlobalMaxPool", "Identity", "Not", "Softplus", "Softsign"}) {
+    if (op == oldest) return true;
+  }
+  return false;
 }
 
 bool IsDefined(const std::string& name, const ImportState& state) {
@@ -141,7 +154,7 @@ absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
 
 absl::Status ImportNode(const OnnxNode& node, ImportState* state,
                         std::vector<RefusedNode>* refused) {
-  if (!IsKnownOperator(node)) return absl::UnimplementedError("unknown operator");
+  if (!IsKnownOperator(state->onnx, node)) return absl::UnimplementedError("unknown operator");
   if (node.op == "If") return ImportIf(node, state, refused);
   ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> value, ConstantValue(node, state));
   if (!value) return ImportOperator(node, state);
@@ -155,10 +168,35 @@ bool HasOperands(const OnnxNode& node, const ImportState& state) {
   return std::all_of(node.inputs.begin(), node.inputs.end(), is_defined);
 }
 
+bool IsOverLastDim(const OnnxNode& layer_norm, ImportState* state) {
+  const auto sizes = SizesOf(layer_norm.inputs[0], state);
+  const int64_t axis = layer_norm.attributes.at("axis").i();
+  return !sizes.ok() || axis == -1 || axis == static_cast<int64_t>(sizes->size()) - 1;
+}
+
+// Nodes before `n` that it needs and that are not live, in order.
+std::vector<size_t> DeadAncestors(const OnnxGraph& graph, const std::vector<bool>& live, size_t n) {
+  std::vector<bool> needed(n + 1, false);
+  needed[n] = true;
+  std::vector<size_t> found;
+  for (size_t m = n + 1; m-- > 0;) {
+    if (!needed[m]) continue;
+    if (m != n) found.push_back(m);
+    for (const std::string& input : graph.nodes[m].inputs) {
+      const auto producer = graph.producers.find(input);
+      if (producer != graph.producers.end() && !live[producer->second]) {
+        needed[producer->second] = true;
+      }
+    }
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
 }  // namespace
 
-bool IsKnownOperator(const OnnxNode& node) {
-  if (!node.domain.empty()) return false;
+bool IsKnownOperator(const OnnxGraph& graph, const OnnxNode& node) {
+  if (!node.domain.empty() || !MeansTheSameSince(graph.opset, node.op)) return false;
   return FindOnnxOperator(node.op) != nullptr || IsFoldable(node.op) || node.op == "Shape" ||
          node.op == "Size" || node.op == "If";
 }
@@ -174,19 +212,34 @@ std::string OpsetText(const OnnxGraph& graph, const OnnxNode& node) {
 }
 
 absl::Status ImportNodes(ImportState* state, std::vector<RefusedNode>* refused) {
-  const std::vector<bool> live = LiveNodes(state->onnx);
-  // The list changes hands while an If is imported.
-  for (size_t n = 0; n < live.size(); ++n) {
-    if (!live[n]) continue;
+  std::vector<bool> live = LiveNodes(state->onnx);
+  auto import_one = [&](size_t n) {
     const OnnxNode& node = state->onnx.nodes[n];
-    const bool has_operands = HasOperands(node, *state);
-    if (refused != nullptr && !has_operands && IsKnownOperator(node)) continue;
+    live[n] = true;
+    if (refused != nullptr && IsKnownOperator(state->onnx, node) && !HasOperands(node, *state)) {
+      return absl::OkStatus();
+    }
     const absl::Status status = ImportNode(node, state, refused);
-    if (status.ok()) continue;
+    if (status.ok()) return status;
     if (refused == nullptr) {
       return absl::Status(status.code(), absl::StrCat(node.label, ": ", status.message()));
     }
     refused->push_back({node, OpsetText(state->onnx, node), std::string(status.message())});
+    return absl::OkStatus();
+  };
+  // A LayerNorm that is none takes the nodes that it was made from with it.
+  const std::function<absl::Status(size_t)> resolve = [&](size_t n) -> absl::Status {
+    OnnxNode& node = state->onnx.nodes[n];
+    if (!node.replaced.empty() && !IsOverLastDim(node, state)) {
+      node = OnnxNode(node.replaced[0]);
+      for (size_t ancestor : DeadAncestors(state->onnx, live, n)) {
+        if (!live[ancestor]) ISOMER_RETURN_IF_ERROR(resolve(ancestor));
+      }
+    }
+    return import_one(n);
+  };
+  for (size_t n = 0; n < live.size(); ++n) {
+    if (live[n]) ISOMER_RETURN_IF_ERROR(resolve(n));
   }
   return absl::OkStatus();
 }

@@ -10,8 +10,8 @@
 
 namespace isomer {
 
-// Whether the importer has something for this operator of this domain.
-bool IsKnownOperator(const OnnxNode& node);
+// Whether the importer has something for this operator of this domain and opset.
+bool IsKnownOperator(const OnnxGraph& graph, const OnnxNode& node);
 // "ai.onnx" for the default domain.
 std::string DomainName(const OnnxNode& node);
 // "13", or "of no opset".

@@ -71,6 +71,11 @@ class Matcher {
     return is_it ? node : nullptr;
   }
 
+  const OnnxNode* Mean(const std::string& tensor) const {
+    const OnnxNode* const by_attribute = Node(tensor, "ReduceMean", 1);
+    return by_attribute != nullptr ? by_attribute : Node(tensor, "ReduceMean", 2);
+  }
+
   std::optional<double> Scalar(const std::string& tensor) const {
     const auto found = graph_.constants.find(tensor);
     if (found == graph_.constants.end() || found->second.size() != 1) return std::nullopt;
@@ -106,8 +111,14 @@ class Matcher {
   std::optional<int64_t> MeanAxis(const OnnxNode& mean) const {
     const auto axes = mean.attributes.find("axes");
     const auto keepdims = mean.attributes.find("keepdims");
-    if (axes == mean.attributes.end() || axes->second.ints_size() != 1) return std::nullopt;
     if (keepdims != mean.attributes.end() && keepdims->second.i() != 1) return std::nullopt;
+    if (mean.inputs.size() == 2) {  // From opset 18 on.
+      const auto constant = graph_.constants.find(mean.inputs[1]);
+      if (constant == graph_.constants.end() || constant->second.is_float()) return std::nullopt;
+      if (constant->second.ints.size() != 1) return std::nullopt;
+      return constant->second.ints[0];
+    }
+    if (axes == mean.attributes.end() || axes->second.ints_size() != 1) return std::nullopt;
     return axes->second.ints(0);
   }
 
@@ -127,13 +138,13 @@ class Matcher {
     const OnnxNode* const div = Node(tensor, "Div", 2);
     const OnnxNode* const centred = div == nullptr ? nullptr : Node(div->inputs[0], "Sub", 2);
     if (centred == nullptr) return std::nullopt;
-    const OnnxNode* const mean = Node(centred->inputs[1], "ReduceMean", 1);
+    const OnnxNode* const mean = Mean(centred->inputs[1]);
     if (mean == nullptr || mean->inputs[0] != centred->inputs[0]) return std::nullopt;
     const OnnxNode* const sqrt = Node(div->inputs[1], "Sqrt", 1);
     const OnnxNode* const add = sqrt == nullptr ? nullptr : Node(sqrt->inputs[0], "Add", 2);
     if (add == nullptr) return std::nullopt;
     for (int side : {0, 1}) {
-      const OnnxNode* const variance = Node(add->inputs[side], "ReduceMean", 1);
+      const OnnxNode* const variance = Mean(add->inputs[side]);
       const std::optional<double> epsilon = Scalar(add->inputs[1 - side]);
       if (variance == nullptr || !epsilon || !IsSquareOf(variance->inputs[0], *centred)) continue;
       const std::optional<int64_t> axis = MeanAxis(*mean);
@@ -155,6 +166,7 @@ void RecognizePatterns(OnnxGraph* graph) {
     if (node.op == "Add") {
       const auto norm = matcher.MatchLayerNorm(node);
       if (!norm) continue;
+      node.replaced = {OnnxNode(node)};
       node.op = "LayerNormalization";
       node.inputs = {norm->normalized.x, norm->weight, norm->bias};
       node.attributes.clear();

@@ -31,8 +31,9 @@ class OnnxFile {
     SetType(name, sizes, type, model_.mutable_graph()->add_input());
     return *this;
   }
-  OnnxFile& Output(const std::string& name, const std::vector<int64_t>& sizes) {
-    SetType(name, sizes, onnx::TensorProto::FLOAT, model_.mutable_graph()->add_output());
+  OnnxFile& Output(const std::string& name, const std::vector<int64_t>& sizes,
+                   onnx::TensorProto::DataType type = onnx::TensorProto::FLOAT) {
+    SetType(name, sizes, type, model_.mutable_graph()->add_output());
     return *this;
   }
   OnnxFile& Floats(const std::string& name, const std::vector<int64_t>& dims,

@@ -1,0 +1,97 @@
+// isomer-run --test_data on the cases of tests/data/onnx, which models/export/make_onnx_cases.py
+// makes.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::string> CasesThat(const std::string& verdict) {
+  std::vector<std::string> cases;
+  const std::string folder = SourceFile("tests/data/onnx/" + verdict);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    cases.push_back(entry.path().string());
+  }
+  std::sort(cases.begin(), cases.end());
+  return cases;
+}
+
+ProgramResult Run(const std::string& folder) {
+  return RunBinary("isomer-run", {folder + "/model.onnx", "--test_data=" + folder});
+}
+
+TEST(OnnxCases, Agree) {
+  const std::vector<std::string> cases = CasesThat("agree");
+  EXPECT_GE(cases.size(), 30u);
+  for (const std::string& folder : cases) {
+    const ProgramResult result = Run(folder);
+    EXPECT_EQ(result.exit_code, 0) << folder << "\n" << result.out << result.err;
+  }
+}
+
+TEST(OnnxCases, DifferSayWhereAndByHowMuch) {
+  for (const std::string& folder : CasesThat("differ")) {
+    const ProgramResult result = Run(folder);
+    EXPECT_EQ(result.exit_code, 1) << folder << "\n" << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("DIFFERS: output 'y': ["));
+    EXPECT_THAT(result.out, HasSubstr("off by"));
+  }
+}
+
+TEST(OnnxCases, AreRefusedInOneLine) {
+  for (const std::string& folder : CasesThat("refused")) {
+    const ProgramResult result = Run(folder);
+    EXPECT_EQ(result.exit_code, 2) << folder << "\n" << result.out << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(OnnxCases, ModelIsFoundBesideItsData) {
+  const std::string folder = SourceFile("tests/data/onnx/agree/gather_0");
+  EXPECT_EQ(RunBinary("isomer-run", {"--test_data=" + folder + "/test_data_set_0"}).exit_code, 0);
+  EXPECT_EQ(RunBinary("isomer-run", {"--test_data=" + folder + "/none"}).exit_code, 2);
+}
+
+TEST(OnnxFlags, DimsMayBeGivenOneByOne) {
+  const std::string model = SourceFile("models/data/digits_cnn_dynamic.onnx");
+  EXPECT_EQ(RunBinary("isomer-run", {model, "--mode=inference", "--dim", "batch=4", "--steps=1"})
+                .exit_code,
+            0);
+  const ProgramResult result = RunBinary("isomer-run", {model, "--dim=batch=4", "--dim=width=2"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--dim width=2: no input has a dim of that name"));
+}
+
+TEST(OnnxFlags, ListUnsupported) {
+  for (const char* program : {"isomer-run", "isomer-optimize"}) {
+    const ProgramResult none =
+        RunBinary(program, {SourceFile("models/data/resnext50.onnx"), "--list_unsupported"});
+    EXPECT_EQ(none.exit_code, 0) << none.out << none.err;
+    const ProgramResult some = RunBinary(
+        program,
+        {SourceFile("tests/data/onnx/refused/compress_0/model.onnx"), "--list_unsupported"});
+    EXPECT_EQ(some.exit_code, 1) << some.err;
+    EXPECT_THAT(some.out, HasSubstr("Compress (domain ai.onnx, opset 11): 1 node"));
+  }
+}
+
+TEST(OnnxExportFlag, OptimisedGraphIsWritten) {
+  const std::string file = ScratchFile("digits.onnx");
+  const ProgramResult result =
+      RunBinary("isomer-optimize", {SourceFile("models/data/digits_cnn.onnx"), "--mode=inference",
+                                    "--machine=laptop_cpu", "--devices_per_node=1", "--budget=20",
+                                    "--export_onnx=" + file});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(RunBinary("isomer-run", {file, "--mode=inference", "--steps=1"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace isomer

@@ -1,0 +1,175 @@
+// What is exported and imported again computes the same.
+#include "models/onnx_export.h"
+
+#include <cmath>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/onnx/export_operators.h"
+#include "models/onnx_import.h"
+#include "pcg/evaluator.h"
+#include "pcg/examples.h"
+#include "tests/pcg/random_operands.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+using NamedArrays = std::map<std::string, Array<double>>;
+
+// The outputs of a model, by name. Leaves without a value in the model take it from `inputs`.
+absl::StatusOr<NamedArrays> Outputs(const Model& model, const NamedArrays& inputs) {
+  std::map<NodeId, Value<double>> leaves;
+  for (int id = 0; id < model.graph.num_nodes(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (!IsLeaf(node.op.kind())) continue;
+    Array<double> array(node.outputs[0].Sizes());
+    const auto stored = model.weights.find(node.name);
+    if (stored != model.weights.end()) {
+      array.data.assign(stored->second.begin(), stored->second.end());
+    } else {
+      array = inputs.at(node.name);
+    }
+    leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};
+  }
+  auto values = EvaluateGraph<double>(model.graph, leaves);
+  if (!values.ok()) return values.status();
+  NamedArrays outputs;
+  for (const auto& [name, tensor] : model.graph.outputs()) {
+    outputs[name] = (*values)[tensor.node.value][tensor.output].part(0, 0);
+  }
+  return outputs;
+}
+
+void ExpectEqual(const NamedArrays& expected, const NamedArrays& actual) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (const auto& [name, array] : expected) {
+    ASSERT_EQ(actual.count(name), 1u) << name;
+    ASSERT_EQ(actual.at(name).shape, array.shape) << name;
+    for (size_t i = 0; i < array.data.size(); ++i) {
+      const double error = std::abs(actual.at(name).data[i] - array.data[i]);
+      ASSERT_LE(error, 1e-5 * (1 + std::abs(array.data[i]))) << name << " " << i;
+    }
+  }
+}
+
+// Leaves but for inputs and weights without values keep their names and values.
+void ExpectRoundTrip(const Model& model, const NamedArrays& inputs) {
+  const absl::StatusOr<std::string> file = OnnxFileOf(model, model.graph);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const absl::StatusOr<Model> back = ParseOnnx(*file, "back.onnx");
+  ASSERT_TRUE(back.ok()) << back.status();
+  const auto expected = Outputs(model, inputs), actual = Outputs(*back, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  ExpectEqual(*expected, *actual);
+}
+
+// Operators and attributes that opset 17 has no word for.
+bool IsExportable(const ExampleCall& call) {
+  if (FindOnnxExporter(call.op.kind()) == nullptr) return false;
+  if (call.op.kind() == OpKind::kPad) return call.op.Int("mode") < 3;
+  if (call.op.kind() == OpKind::kScatterElements) return call.op.Int("reduction") < 3;
+  return true;
+}
+
+std::vector<ExampleCall> ExportableExamples() {
+  std::vector<ExampleCall> examples;
+  for (const ExampleCall& call : Examples()) {
+    if (IsExportable(call)) examples.push_back(call);
+  }
+  return examples;
+}
+
+Model ModelOf(const ExampleCall& call) {
+  Model model;
+  model.name = "example";
+  std::vector<TensorRef> operands;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    operands.push_back(model.graph.AddInput("in" + std::to_string(i), call.operands[i]));
+  }
+  const NodeId id = model.graph.Add(call.op, operands, "call").value();
+  for (size_t t = 0; t < model.graph.node(id).outputs.size(); ++t) {
+    model.graph.AddOutput("out" + std::to_string(t), {id, static_cast<int32_t>(t)});
+  }
+  return model;
+}
+
+class ExportExample : public testing::TestWithParam<ExampleCall> {};
+
+TEST_P(ExportExample, MeansTheSame) {
+  const Model model = ModelOf(GetParam());
+  std::mt19937_64 random(7);
+  NamedArrays inputs;
+  for (size_t i = 0; i < GetParam().operands.size(); ++i) {
+    inputs["in" + std::to_string(i)] = RandomOperand<double>(GetParam(), i, random);
+  }
+  ExpectRoundTrip(model, inputs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ExportExample, testing::ValuesIn(ExportableExamples()),
+                         [](const testing::TestParamInfo<ExampleCall>& info) {
+                           return info.param.name;
+                         });
+
+TEST(OnnxExport, CommittedModelMeansTheSame) {
+  const Model model =
+      ImportOnnx(ISOMER_SOURCE_DIR "/models/data/digits_cnn.onnx", {.batch_size = 2}).value();
+  std::mt19937_64 random(7);
+  Array<double> image({2, 64});
+  for (int id = 0; id < model.graph.num_nodes(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (node.op.kind() == OpKind::kInput) image = Array<double>(node.outputs[0].Sizes());
+  }
+  for (double& value : image.data) value = static_cast<double>(random() % 17);
+  ExpectRoundTrip(model, {{"image", image}});
+}
+
+TEST(OnnxExport, NamesStay) {
+  const Model model = ImportOnnx(ISOMER_SOURCE_DIR "/models/data/bert_tiny.onnx").value();
+  const Model back = ParseOnnx(OnnxFileOf(model, model.graph).value(), "back.onnx").value();
+  for (const auto& [name, values] : model.weights) {
+    ASSERT_EQ(back.weights.count(name), 1u) << name;
+    EXPECT_EQ(back.weights.at(name), values) << name;
+  }
+  EXPECT_EQ(back.graph.Canonical().StructuralHash(), model.graph.Canonical().StructuralHash());
+  ASSERT_EQ(back.graph.outputs().size(), model.graph.outputs().size());
+  EXPECT_EQ(back.graph.outputs()[0].name, model.graph.outputs()[0].name);
+}
+
+TEST(OnnxExport, OutputsThatAreOneTensorOrAnInput) {
+  Model model;
+  const TensorRef x = model.graph.AddInput("x", SequentialType({2}));
+  const TensorRef y = model.graph.AddOp(OpKind::kRelu, {x}, "y").value();
+  model.graph.AddOutput("a", y);
+  model.graph.AddOutput("b", y);
+  model.graph.AddOutput("c", x);
+  Array<double> value({2});
+  value.data = {-1, 3};
+  ExpectRoundTrip(model, {{"x", value}});
+}
+
+TEST(OnnxExport, WhatOnnxLacksIsRefusedByName) {
+  Model random;
+  const TensorRef x = random.graph.AddInput("x", SequentialType({2}));
+  const TensorRef seed = random.graph.AddInput("seed", SequentialType({}, DataType::kInt64));
+  Operator dropout(OpKind::kDropout, {{"rate", 0.5}});
+  random.graph.AddOutput("y", random.graph.AddOp(dropout, {x, seed}, "drop").value());
+  EXPECT_THAT(std::string(OnnxFileOf(random, random.graph).status().message()),
+              HasSubstr("dropout 'drop': it has no form in ONNX"));
+
+  Model parallel;
+  const TensorRef whole = parallel.graph.AddInput("x", SequentialType({2}));
+  Operator partition(OpKind::kPartition, {{"axis", int64_t{0}}, {"degree", int64_t{2}}});
+  parallel.graph.AddOutput("y", parallel.graph.AddOp(partition, {whole}, "cut").value());
+  EXPECT_THAT(std::string(OnnxFileOf(parallel, parallel.graph).status().message()),
+              HasSubstr("partition 'cut': it is parallel"));
+}
+
+}  // namespace
+}  // namespace isomer
