@@ -80,11 +80,12 @@ def own_cases(root):
     save_case(root / "agree/if_of_a_shape", nodes, [tensor_type("x", ["n", "m"])],
               [tensor_type("y", ["n", "m"]), tensor_type("z", ["n", "m"])], [x], [-x, x], 13,
               [ints("one", 1), ints("four", 4)])
-    save_case(root / "refused/if_of_data",
+    # The condition is an input, which becomes a constant.
+    save_case(root / "agree/if_of_an_input",
               [helper.make_node("If", ["b"], ["y"], then_branch=branch("yes", "Neg"),
                                 else_branch=branch("no", "Abs"))],
-              [tensor_type("x", [3, 4]), tensor_type("b", [], TensorProto.FLOAT)],
-              [tensor_type("y", [3, 4])], [x, f32(1)], [x], 13)
+              [tensor_type("x", [3, 4]), tensor_type("b", [], TensorProto.BOOL)],
+              [tensor_type("y", [3, 4])], [x, np.bool_(True)], [-x], 13)
 
 
 def main():
