@@ -24,7 +24,7 @@ std::vector<std::string> CasesThat(const std::string& verdict) {
   return cases;
 }
 
-ProgramResult Run(const std::string& folder) {
+ProgramResult RunCase(const std::string& folder) {
   return RunBinary("isomer-run", {folder + "/model.onnx", "--test_data=" + folder});
 }
 
@@ -32,14 +32,14 @@ TEST(OnnxCases, Agree) {
   const std::vector<std::string> cases = CasesThat("agree");
   EXPECT_GE(cases.size(), 30u);
   for (const std::string& folder : cases) {
-    const ProgramResult result = Run(folder);
+    const ProgramResult result = RunCase(folder);
     EXPECT_EQ(result.exit_code, 0) << folder << "\n" << result.out << result.err;
   }
 }
 
 TEST(OnnxCases, DifferSayWhereAndByHowMuch) {
   for (const std::string& folder : CasesThat("differ")) {
-    const ProgramResult result = Run(folder);
+    const ProgramResult result = RunCase(folder);
     EXPECT_EQ(result.exit_code, 1) << folder << "\n" << result.out << result.err;
     EXPECT_THAT(result.out, HasSubstr("DIFFERS: output 'y': ["));
     EXPECT_THAT(result.out, HasSubstr("off by"));
@@ -48,7 +48,7 @@ TEST(OnnxCases, DifferSayWhereAndByHowMuch) {
 
 TEST(OnnxCases, AreRefusedInOneLine) {
   for (const std::string& folder : CasesThat("refused")) {
-    const ProgramResult result = Run(folder);
+    const ProgramResult result = RunCase(folder);
     EXPECT_EQ(result.exit_code, 2) << folder << "\n" << result.out << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
