@@ -78,7 +78,9 @@ KernelFunction Float32Kernel(const KernelCall& call) {
       return MatMulKernel(call);
     case OpKind::kLinear:
       return LinearKernel(call);
+    case OpKind::kConv1d:
     case OpKind::kConv2d:
+    case OpKind::kConv3d:
       return Conv2dKernel(call);
     case OpKind::kDropout:
       return DropoutKernel(call);
@@ -98,7 +100,9 @@ KernelFunction Float32Kernel(const KernelCall& call) {
       return BatchNormTrainingKernel(call);
     case OpKind::kMaxPool:
     case OpKind::kAvgPool:
-      return call.operands[0].shape.size() == 4 ? PoolKernel(call) : nullptr;
+      return PoolKernel(call);
+    case OpKind::kAdaptiveAvgPool:
+      return AdaptivePoolKernel(call);
     case OpKind::kReduceSum:
     case OpKind::kReduceMean:
     case OpKind::kReduceMax:

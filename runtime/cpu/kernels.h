@@ -24,7 +24,7 @@ KernelFunction AttentionKernel(const KernelCall& call);
 KernelFunction RotaryKernel(const KernelCall& call);
 KernelFunction LstmCellKernel(const KernelCall& call);
 KernelFunction GruCellKernel(const KernelCall& call);
-KernelFunction Conv2dKernel(const KernelCall& call);  // oneDNN
+KernelFunction Conv2dKernel(const KernelCall& call);  // Conv1d, Conv2d, Conv3d, by oneDNN
 // One of the next three, or null for other operators. Forward kernels take any data types,
 // gradients float32.
 KernelFunction ElementwiseKernel(const KernelCall& call);
@@ -40,7 +40,8 @@ KernelFunction RmsNormKernel(const KernelCall& call);
 KernelFunction GroupNormKernel(const KernelCall& call);
 KernelFunction BatchNormKernel(const KernelCall& call);
 KernelFunction BatchNormTrainingKernel(const KernelCall& call);
-KernelFunction PoolKernel(const KernelCall& call);       // MaxPool, AvgPool
+KernelFunction PoolKernel(const KernelCall& call);  // MaxPool, AvgPool
+KernelFunction AdaptivePoolKernel(const KernelCall& call);
 KernelFunction ReductionKernel(const KernelCall& call);  // ReduceSum, ReduceMax, ..
 KernelFunction ArgMaxKernel(const KernelCall& call);     // ArgMax, ArgMin
 KernelFunction TopKKernel(const KernelCall& call);

@@ -70,6 +70,10 @@ INSTANTIATE_TEST_SUITE_P(
                     BadFile{"NegativeRate",
                             "name: 'm' device { peak_tflops: -1 memory_gib: 1 memory_gb_per_s: 1 }",
                             "peak_tflops"},
+                    BadFile{"RateOfUnknownType",
+                            "name: 'm' device { peak_tflops: 1 memory_gib: 1 memory_gb_per_s: 1 "
+                            "rates { dtype: 'int4' peak_tflops: 1 } }",
+                            "int4"},
                     BadFile{"ZeroCount",
                             "name: 'm' device { peak_tflops: 1 memory_gib: 1 memory_gb_per_s: 1 } "
                             "levels { name: 'node' count: 0 gb_per_s: 1 }",
@@ -92,6 +96,23 @@ CostModel SimpleCost() {
   machine.launch_us = 0;
   machine.levels = {{"node", 4, 100, 0}, {"cluster", 2, 10, 0}};
   return CostModel(machine);
+}
+
+TEST(Cost, LowPrecisionRunsAtItsOwnRate) {
+  const auto dgx = LoadMachine("dgx_h100");
+  ASSERT_TRUE(dgx.ok()) << dgx.status();
+  EXPECT_NEAR(dgx->FlopsPerUs(DataType::kBFloat16) / dgx->FlopsPerUs(DataType::kFloat32), 2, 0.01);
+  const auto laptop = LoadMachine("laptop_cpu");
+  ASSERT_TRUE(laptop.ok()) << laptop.status();
+  EXPECT_EQ(laptop->FlopsPerUs(DataType::kBFloat16), laptop->FlopsPerUs(DataType::kFloat32));
+  // The rate of a call is that of its first float operand.
+  const CostModel cost(*dgx);
+  const Work work{.flops = 1e12, .bytes = 0};
+  const auto us = [&](DataType dtype) {
+    const TensorType type = SequentialType({8, 8}, dtype);
+    return cost.CallUs(OpKind::kMatMul, {type, type}, false, work);
+  };
+  EXPECT_NEAR(us(DataType::kFloat32) / us(DataType::kFloat16), 2, 0.01);
 }
 
 TEST(Cost, RooflineTakesTheSlowerOfArithmeticAndMemory) {

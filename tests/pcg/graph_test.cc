@@ -157,6 +157,7 @@ TEST(PlanFile, RoundTripsWithDerivationAndViews) {
   plan.model = {.name = "small", .graph = SmallGraph(), .weights = {}, .loss = ""};
   plan.mode = "inference";
   plan.num_devices = 2;
+  plan.precision = DataType::kBFloat16;
   plan.steps.push_back({.rule = "r1",
                         .nodes = {{3}},
                         .inputs = {{{1}, 0}},
@@ -172,6 +173,7 @@ TEST(PlanFile, RoundTripsWithDerivationAndViews) {
   ASSERT_TRUE(SavePlan(path, plan).ok());
   absl::StatusOr<Plan> read = LoadPlan(path);
   ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->precision, plan.precision);
   EXPECT_EQ(read->steps, plan.steps);
   EXPECT_EQ(read->views, plan.views);
   EXPECT_EQ(read->graph.ToString(), plan.graph.ToString());
