@@ -120,6 +120,14 @@ TEST(Einsum, RandomEquations) {
   }
 }
 
+TEST(Einsum, DiagonalsAndTraces) {
+  std::mt19937 random(7);
+  const std::map<char, int64_t> sizes = {{'i', 3}, {'j', 2}, {'k', 4}};
+  for (const char* equation : {"ii->i", "ii->", "iji->j", "jiijk->kij", "iii->i", "ijij,ik->kj"}) {
+    ExpectAsDefined(equation, sizes, &random);
+  }
+}
+
 TEST(Einsum, ImplicitOutputIsAlphabetical) {
   std::mt19937 random(8);
   const std::vector<Array<double>> operands = {Random({2, 3}, &random), Random({3, 4}, &random)};
