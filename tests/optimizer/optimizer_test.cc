@@ -144,6 +144,23 @@ TEST(Optimizer, ProductsOfOneOperandAreMergedWhereLaunchesCost) {
                           [](const RuleUse& use) { return use.kind == "split"; }));
 }
 
+TEST(Optimizer, LowPrecisionIsFasterAndTakesLessMemory) {
+  const Model model = ResidualModel(2, 4096, 256, 1024);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  Machine machine = TestMachine(1, 4);
+  machine.flops_per_us_of[DataType::kBFloat16] = 2 * machine.flops_per_us;
+  const CostModel cost(machine);
+  const auto whole = Optimize(model, index, cost, {});
+  const auto low = Optimize(model, index, cost, {.precision = DataType::kBFloat16});
+  ASSERT_TRUE(whole.ok() && low.ok()) << low.status();
+  EXPECT_EQ(low->plan.precision, DataType::kBFloat16);
+  ExpectPlanHolds(low->plan, rules);
+  EXPECT_LT(low->plan.predicted_step_us, 0.8 * whole->plan.predicted_step_us);
+  EXPECT_LT(low->plan.predicted_peak_bytes, whole->plan.predicted_peak_bytes);
+  EXPECT_TRUE(ReportText(*low, rules, cost).ok());
+}
+
 // A product whose weight is far larger than its activations: moving the weight's gradient would
 // cost more than anything else.
 TEST(Optimizer, LargeWeightsAreSplitRatherThanReplicated) {
