@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "models/onnx/formulas.h"
 #include "models/onnx/operators.h"
@@ -91,9 +92,15 @@ void ImportActivation(NodeImporter& node) {
   DefineAs(node, 0, y);
 }
 
-// The slope is a tensor that broadcasts to x.
+// The slope is a tensor that broadcasts to x; before opset 7 it was one per channel, dim 1.
 void ImportPRelu(NodeImporter& node) {
-  const TensorRef x = node.Operand(0), slope = node.Operand(1);
+  const TensorRef x = node.Operand(0);
+  TensorRef slope = node.Operand(1);
+  if (node.ok() && node.opset() < 7 && node.Rank(slope) == 1 && node.Rank(x) >= 2) {
+    Sizes per_channel(node.Rank(x), 1);
+    per_channel[1] = node.Sizes(slope)[0];
+    slope = Reshaped(node, slope, std::move(per_channel));
+  }
   const TensorRef scaled = Apply(node, OpKind::kMul, x, slope);
   DefineAs(node, 0, Where(node, IsNegative(node, x), scaled, x));
 }
