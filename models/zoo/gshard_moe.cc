@@ -96,8 +96,8 @@ ZooModel GshardMoe() {
                      {.name = "batch", .value = 16}},
       .build = Build,
       .small =
-          "experts=16&layers=4&hidden=32&intermediate=32&heads=16&head_size=4&vocabulary=64&"
-          "seq=8&batch=16",
+          "experts=16&layers=4&hidden=16&intermediate=16&heads=16&head_size=2&vocabulary=32&"
+          "seq=4&batch=16",
       .source = "Lepikhin et al., 2021, table 1 and algorithms 1 and 2, MoE(2048E, 36L)",
       .notes =
           "published as 600 billion, which are 18 layers of encoder and 18 of decoder with 18 "

@@ -49,7 +49,7 @@ ZooModel Llama() {
               {.layers = 32, .hidden = 4096, .heads = 32, .key_heads = 8, .intermediate = 14336}),
           .build = BuildLlama,
           .small =
-              "layers=1&hidden=64&heads=16&key_heads=8&intermediate=32&vocabulary=64&seq=8&"
+              "layers=1&hidden=32&heads=16&key_heads=8&intermediate=32&vocabulary=64&seq=8&"
               "batch=16",
           .source = "Grattafiori et al., 2024 (Llama 3), table 3",
           .published_parameters = 8030261248,

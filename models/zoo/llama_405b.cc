@@ -11,7 +11,7 @@ ZooModel Llama405B() {
           {.layers = 126, .hidden = 16384, .heads = 128, .key_heads = 8, .intermediate = 53248}),
       .build = BuildLlama,
       .small =
-          "layers=2&hidden=64&heads=16&key_heads=4&intermediate=32&vocabulary=64&seq=8&"
+          "layers=1&hidden=32&heads=16&key_heads=4&intermediate=32&vocabulary=64&seq=4&"
           "batch=16",
       .source = "Grattafiori et al., 2024 (Llama 3), table 3",
       .published_parameters = 405853388800,

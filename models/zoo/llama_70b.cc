@@ -10,7 +10,7 @@ ZooModel Llama70B() {
               {.layers = 80, .hidden = 8192, .heads = 64, .key_heads = 8, .intermediate = 28672}),
           .build = BuildLlama,
           .small =
-              "layers=2&hidden=64&heads=16&key_heads=4&intermediate=32&vocabulary=64&seq=8&"
+              "layers=2&hidden=32&heads=16&key_heads=4&intermediate=32&vocabulary=64&seq=8&"
               "batch=16",
           .source = "Grattafiori et al., 2024 (Llama 3), table 3",
           .published_parameters = 70553706496,

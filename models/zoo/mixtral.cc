@@ -44,7 +44,8 @@ absl::StatusOr<Model> Build(const ZooArguments& arguments) {
 ZooModel Mixtral() {
   return {
       .name = "mixtral",
-      .description = "Mixtral 8x7B: each token uses two of eight experts; logits and loss",
+      .description =
+          "Mixtral 8x7B: each token uses two of eight experts; logits of each next token",
       .parameters = {ZooCount("layers", 32),
                      {.name = "hidden", .value = 4096},
                      {.name = "heads", .value = 32},
@@ -54,18 +55,18 @@ ZooModel Mixtral() {
                      {.name = "capacity_percent", .value = 125, .largest = 1000000},
                      {.name = "vocabulary", .value = 32000},
                      {.name = "seq", .value = 4096},
-                     ZooSwitch("aux", true),
+                     ZooSwitch("aux", false),
                      {.name = "batch", .value = 16}},
       .build = Build,
       .small =
-          "layers=1&hidden=64&heads=16&key_heads=8&experts=16&intermediate=32&vocabulary=64&"
-          "seq=8&batch=16",
+          "layers=1&hidden=32&heads=16&key_heads=8&experts=16&intermediate=32&vocabulary=64&"
+          "seq=4&aux=1&batch=16",
       .source = "Jiang et al., 2024, table 1",
       .published_parameters = 46702792704,
       .notes =
           "GShard's gating without its random choice: an expert takes 1.25 times its even share "
           "of a sequence, and drops what exceeds it (Mixtral drops nothing, which is "
-          "`capacity_percent=400`)"};
+          "`capacity_percent=400`); `aux=1` adds the auxiliary loss"};
 }
 
 }  // namespace isomer

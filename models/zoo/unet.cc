@@ -182,7 +182,7 @@ ZooModel Unet() {
                      ZooSwitch("dropout", false),
                      {.name = "batch", .value = 128}},
       .build = Build,
-      .small = "channels=8&blocks=1&groups=4&attention_side=4&side=8&batch=16",
+      .small = "channels=4&blocks=1&groups=2&attention_side=4&side=8&batch=16",
       .source = "Ho et al., 2020, appendix B, CIFAR-10",
       .published_parameters = 35746307,
       .notes =
