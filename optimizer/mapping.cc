@@ -26,6 +26,9 @@ MappingSolution::MappingSolution(MappingSolution&&) noexcept = default;
 MappingSolution& MappingSolution::operator=(MappingSolution&&) noexcept = default;
 MappingSolution::~MappingSolution() = default;
 
+// A core of more nodes is not branched over: each branch would cost as much as the whole.
+constexpr int kLargestBranchedCore = 48;
+
 class MappingSolver {
  public:
   MappingSolver(const MappingProblem& problem, int64_t budget)
@@ -49,11 +52,19 @@ class MappingSolver {
   MappingSolution Solve() {
     Reduce();
     MappingSolution solution;
-    const int stuck = MostConnected();
+    int stuck = MostConnected();
+    if (budget_ > 1 && NumRemaining() > kLargestBranchedCore) budget_ = 1;
+    bool exact = true;
+    while (stuck >= 0 && budget_ == 1) {
+      exact &= Fix(stuck);
+      Reduce();
+      stuck = MostConnected();
+    }
     if (stuck >= 0) {
       solution = Condition(stuck);
     } else {
       Finish(&solution);
+      solution.exact_ = exact;
     }
     solution.trace_ = std::move(trace_);
     return solution;
@@ -254,8 +265,9 @@ class MappingSolver {
   float IsolatedUs() const {
     float sum = 0;
     for (const auto& fold : trace_->folds) {
+      if (fold.node < 0 || fold.neighbour >= 0) continue;
       const auto& us = trace_->nodes[fold.node].us;
-      if (fold.neighbour < 0) sum += *std::min_element(us.begin(), us.end());
+      sum += *std::min_element(us.begin(), us.end());
     }
     return sum;
   }
@@ -297,6 +309,35 @@ class MappingSolver {
     std::erase_if(order, [&](int k) { return estimate[k] >= kImpossibleUs; });
     if (order.empty()) order.push_back(0);
     return order;
+  }
+
+  int NumRemaining() const {
+    int remaining = 0;
+    for (size_t m = 0; m < gone_.size(); ++m) remaining += !gone_[m] && !IsTerminal(m);
+    return remaining;
+  }
+
+  // Gives `node` its most promising choice for good, without a copy of the rest. False: it had
+  // others.
+  bool Fix(int node) {
+    ForbidHalves(node);
+    const std::vector<int> promising = Promising(node);
+    const int choice = promising[0];
+    std::vector<float>& us = trace_->nodes[node].us;
+    for (int k = 0; k < NumChoices(node); ++k) {
+      if (k != choice) us[k] = kImpossibleUs;
+    }
+    for (int c : EdgesOf(node)) {
+      const Composite& composite = trace_->composites[c];
+      const int other = composite.a == node ? composite.b : composite.a;
+      const CostTable table = Towards(composite, node, 0);
+      for (int n = 0; n < table.rows; ++n) trace_->nodes[other].us[n] += table.at(n, choice);
+      trace_->folds.push_back({-1, -1, c});
+      std::erase(live_, c);
+    }
+    trace_->folds.push_back({node, -1, -1});
+    gone_[node] = true;
+    return promising.size() == 1;
   }
 
   MappingSolution Condition(int node) {
@@ -347,7 +388,7 @@ class MappingSolver {
   }
 
   const MappingProblem& problem_;
-  const int64_t budget_;
+  int64_t budget_;
   std::unique_ptr<MappingSolution::Trace> trace_;
   std::vector<bool> gone_;
   std::vector<int> live_;  // composites that are edges of the graph as reduced so far

@@ -14,7 +14,9 @@
 // neighbour folds into it. What is left of a graph that is not series-parallel has three neighbours
 // at every node: the node with most is set to each of its choices in turn (the most promising ones,
 // when they are too many), and the rest is solved for each; so the result is exact as long as
-// `options.max_conditions` suffices.
+// `options.max_conditions` suffices. Once it is used up, and in a core of many nodes (an unrolled
+// recurrent network is a lattice), nodes get their most promising choice for good, one after the
+// other, with reductions in between: a bound from above, in time linear in nodes.
 #ifndef ISOMER_OPTIMIZER_MAPPING_H_
 #define ISOMER_OPTIMIZER_MAPPING_H_
 

@@ -25,6 +25,7 @@ class TraceBack {
   }
 
   void Unfold(const MappingSolution::Trace::Fold& fold) {
+    if (fold.node < 0) return Composites(fold.composite, 0);
     const auto& us = trace_.nodes[fold.node].us;
     float best = std::numeric_limits<float>::infinity();
     int best_choice = 0;

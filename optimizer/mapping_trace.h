@@ -38,7 +38,8 @@ struct MappingSolution::Trace {
   std::vector<Composite> composites;
   std::vector<int> terminals;
   int last = -1;  // the composite between the terminals, if any
-  // Nodes folded into a neighbour (or into nothing: -1), in order of folding.
+  // Nodes folded into a neighbour (or into nothing: -1), in order of folding. Node -1: a composite
+  // one end of which was given its choice for good.
   struct Fold {
     int node, neighbour, composite;
   };
