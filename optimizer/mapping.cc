@@ -26,8 +26,8 @@ MappingSolution::MappingSolution(MappingSolution&&) noexcept = default;
 MappingSolution& MappingSolution::operator=(MappingSolution&&) noexcept = default;
 MappingSolution::~MappingSolution() = default;
 
-// A core of more nodes is not branched over: each branch would cost as much as the whole.
-constexpr int kLargestBranchedCore = 48;
+// Each branch costs as much as the core that is left: the larger it is, the fewer there are.
+constexpr int64_t kMostBranchedNodes = 512;
 
 class MappingSolver {
  public:
@@ -53,7 +53,7 @@ class MappingSolver {
     Reduce();
     MappingSolution solution;
     int stuck = MostConnected();
-    if (budget_ > 1 && NumRemaining() > kLargestBranchedCore) budget_ = 1;
+    budget_ = std::clamp<int64_t>(kMostBranchedNodes / std::max(1, NumRemaining()), 1, budget_);
     bool exact = true;
     while (stuck >= 0 && budget_ == 1) {
       exact &= Fix(stuck);

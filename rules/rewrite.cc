@@ -15,8 +15,13 @@
 
 namespace isomer {
 
-GraphIndex::GraphIndex(const Graph& graph) : graph_(&graph), users_(graph.Users()) {
-  for (NodeId id : graph.TopologicalOrder()) by_kind_[graph.node(id).op.kind()].push_back(id);
+GraphIndex::GraphIndex(const Graph& graph)
+    : graph_(&graph), users_(graph.Users()), position_(graph.num_nodes(), -1) {
+  int position = 0;
+  for (NodeId id : graph.TopologicalOrder()) {
+    by_kind_[graph.node(id).op.kind()].push_back(id);
+    position_[id.value] = position++;
+  }
   for (auto& [kind, ids] : by_kind_) std::sort(ids.begin(), ids.end());
 }
 
@@ -252,17 +257,23 @@ class Matcher {
   // True if a rule input is computed from a source output: the rewrite would close a cycle.
   bool DependsOnOutputs(const PartialMatch& match) const {
     std::set<NodeId> roots, seen;
+    int first_root = graph_.num_nodes();
     for (PatternRef ref : rule_.source.outputs) {
-      if (ref.node >= 0) roots.insert(match.nodes[ref.node]);
+      if (ref.node < 0) continue;
+      roots.insert(match.nodes[ref.node]);
+      first_root = std::min(first_root, index_.PositionOf(match.nodes[ref.node]));
     }
     std::vector<NodeId> stack;
-    for (const auto& input : match.inputs) stack.push_back(input->node);
+    // What comes before every root depends on none.
+    auto visit = [&](NodeId id) {
+      if (index_.PositionOf(id) >= first_root && seen.insert(id).second) stack.push_back(id);
+    };
+    for (const auto& input : match.inputs) visit(input->node);
     while (!stack.empty()) {
       const NodeId id = stack.back();
       stack.pop_back();
-      if (!seen.insert(id).second) continue;
       if (roots.count(id) > 0) return true;
-      for (TensorRef input : graph_.node(id).inputs) stack.push_back(input.node);
+      for (TensorRef input : graph_.node(id).inputs) visit(input.node);
     }
     return false;
   }

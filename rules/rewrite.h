@@ -21,11 +21,14 @@ class GraphIndex {
   // Live nodes of a kind, in order of ids.
   const std::vector<NodeId>& NodesOf(OpKind kind) const;
   const std::vector<Graph::Use>& UsersOf(NodeId id) const { return users_[id.value]; }
+  // The place of a live node in the topological order: what it depends on has lower ones.
+  int PositionOf(NodeId id) const { return position_[id.value]; }
 
  private:
   const Graph* graph_;
   std::map<OpKind, std::vector<NodeId>> by_kind_;
   std::vector<std::vector<Graph::Use>> users_;
+  std::vector<int> position_;
 };
 
 // A match of rule.source: the step that would apply it. Pattern variables are bound to graph
