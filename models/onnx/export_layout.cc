@@ -30,10 +30,10 @@ void ExportSplit(NodeExporter& node) {
 void ExportSlice(NodeExporter& node) {
   const std::vector<int64_t>& starts = node.op().Ints("starts");
   const std::vector<int64_t>& steps = node.op().Ints("steps");
-  const std::vector<int64_t>& sizes = node.op().Ints("sizes");
+  const std::vector<Extent>& sizes = node.op().Extents("sizes");
   std::vector<int64_t> ends, axes;
   for (size_t i = 0; i < starts.size(); ++i) {
-    const int64_t end = starts[i] + sizes[i] * steps[i];
+    const int64_t end = starts[i] + sizes[i].value() * steps[i];
     ends.push_back(end < 0 ? INT64_MIN : end);
     axes.push_back(static_cast<int64_t>(i));
   }

@@ -2,6 +2,7 @@
 // and trained for a step on as many virtual devices as its plan has, against the reference.
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -11,6 +12,8 @@
 
 namespace isomer {
 namespace {
+
+void PrintTo(const ZooModel& model, std::ostream* out) { *out << model.name; }
 
 class ZooPlanTest : public testing::TestWithParam<ZooModel> {};
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooPlanTest, testing::ValuesIn(ListModels()),

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -99,6 +100,8 @@ Model ModelOf(const ExampleCall& call) {
   }
   return model;
 }
+
+void PrintTo(const ExampleCall& call, std::ostream* out) { *out << call.op.ToString(); }
 
 class ExportExample : public testing::TestWithParam<ExampleCall> {};
 

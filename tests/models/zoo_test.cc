@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <ostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,8 @@ std::string SpecOf(const ZooModel& model, const std::string& settings) {
 }
 
 std::string NameOf(const testing::TestParamInfo<ZooModel>& info) { return info.param.name; }
+
+void PrintTo(const ZooModel& model, std::ostream* out) { *out << model.name; }
 
 class ZooTest : public testing::TestWithParam<ZooModel> {};
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(ListModels()), NameOf);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct ParallelCase {
   // Kinds of communication that the schedule must have, with how many tasks.
   std::map<TaskKind, int> communications;
 };
+inline void PrintTo(const ParallelCase& c, std::ostream* out) { *out << c.name; }
 
 inline Graph Parsed(const std::string& text) {
   absl::StatusOr<Graph> graph = ParseGraph(text);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct SpatialCase {
   std::vector<std::string> operands;       // types; all are weights, so that all have gradients
   std::map<std::string, int64_t> degrees;  // by iteration dim
 };
+inline void PrintTo(const SpatialCase& c, std::ostream* out) { *out << c.name; }
 
 // The parallel operators that take `at` to type `to`.
 inline TensorRef Redistributed(Graph* graph, TensorRef at, const TensorType& to) {
