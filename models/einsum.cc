@@ -343,6 +343,10 @@ absl::StatusOr<TensorRef> Einsum::Lower(const std::vector<TensorRef>& operands) 
   const std::string text = absl::StrReplaceAll(equation_, {{" ", ""}});
   const std::vector<std::string> sides = absl::StrSplit(text, "->");
   if (sides.size() > 2) return Error("it has two arrows");
+  constexpr size_t kMostOperands = 64;  // The cheapest pair is looked for among all, each time.
+  if (operands.size() > kMostOperands) {
+    return Error(operands.size(), " operands; at most ", kMostOperands);
+  }
   ISOMER_RETURN_IF_ERROR(ReadTerms(sides[0], operands));
   ISOMER_RETURN_IF_ERROR(ReadSizes());
   ISOMER_RETURN_IF_ERROR(ReadOutput(sides.size() == 2, sides.back()));

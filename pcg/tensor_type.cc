@@ -150,6 +150,11 @@ absl::StatusOr<TensorType> ParseTensorType(absl::string_view text) {
 absl::Status ValidateTensorType(const TensorType& type) {
   constexpr int64_t kMaxElements = int64_t{1} << 48;
   constexpr int64_t kMaxShards = int64_t{1} << 20;
+  constexpr int kMaxRank = 64;
+  if (type.rank() > kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of ", type.rank(), " dims; at most ", kMaxRank));
+  }
   int64_t elements = 1, shards = 1;
   auto grow = [](int64_t* total, int64_t factor, int64_t limit) {
     if (factor < 1 || factor > limit || *total > limit / factor) return false;

@@ -88,7 +88,7 @@ TensorType SequentialType(std::vector<int64_t> sizes, DataType dtype = DataType:
 absl::StatusOr<TensorType> ParseTensorType(absl::string_view text);
 
 // Ok if sizes, degrees, copies and partials are positive, degrees divide sizes, and the tensor has
-// fewer than 2^48 elements and 2^20 shards.
+// fewer than 2^48 elements and 2^20 shards, and at most 64 dims.
 absl::Status ValidateTensorType(const TensorType& type);
 
 // The type of the gradient of a tensor of `type`: copies and partials change places.

@@ -25,7 +25,7 @@ for target in "${targets[@]}"; do
   corpus=build/fuzz/corpus/$target
   mkdir -p "$corpus"
   seeds=(tests/fuzz/corpus/"$target")
-  [[ $target == onnx ]] && seeds+=(models/data)
+  [[ $target == onnx ]] && seeds+=(models/data tests/data/onnx)
   echo "fuzz: $target for $seconds s"
   build/fuzz/fuzz/"${target}_fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=3072 \
     -malloc_limit_mb=2048 -max_len=65536 -verbosity=0 -print_final_stats=1 \

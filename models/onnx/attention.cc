@@ -62,6 +62,7 @@ void ImportAttention(NodeImporter& node) {
   std::vector<TensorRef> operands = {q, k, v};
   if (node.HasInput(3)) operands.push_back(AdditiveMask(node, node.Operand(3), q));
   if (causal && !is_aligned) {
+    if (!FitsLiteral(node, {queries, keys})) return;
     std::vector<float> seen(queries * keys, 0);
     for (int64_t s = 0; s < queries; ++s) {
       for (int64_t t = s + 1; t < keys; ++t) {
@@ -95,7 +96,9 @@ void ImportRotaryEmbedding(NodeImporter& node) {
   if (!node.ok()) return;
   const Sizes sizes = node.Sizes(x);
   if (width == 0) width = sizes[3];
-  if (!node.Expect(width % 2 == 0 && width <= sizes[3], "rotary_embedding_dim is ", width)) return;
+  if (!node.Expect(width >= 2 && width % 2 == 0 && width <= sizes[3], "rotary_embedding_dim is ",
+                   width))
+    return;
   // cos and sin of [b, 1, s, width / 2], which broadcast over heads.
   TensorRef angle[2];
   for (int i : {0, 1}) {

@@ -78,6 +78,12 @@ void ImportConvTranspose(NodeImporter& node) {
   if (auto_pad == "VALID") window.padding.assign(2 * rank, 0);
   std::vector<int64_t> missing(rank, 0);  // zeros after the end that no position reaches
   for (int i = 0; i < rank; ++i) {
+    constexpr int64_t kMost = int64_t{1} << 30;  // no product of two overflows
+    if (!node.Expect(image[i] <= kMost && extra[i] >= 0 && extra[i] <= kMost &&
+                         (wanted.empty() || (wanted[i] >= 1 && wanted[i] <= kMost)),
+                     "dim ", i + 2, ": an output of impossible size")) {
+      return;
+    }
     const int64_t whole = window.stride[i] * (image[i] - 1) + extra[i] + window.Span(i);
     if (wanted.empty() && !is_same) continue;
     const int64_t size = wanted.empty() ? image[i] * window.stride[i] : wanted[i];
@@ -94,7 +100,8 @@ void ImportConvTranspose(NodeImporter& node) {
                           {"output_padding", extra},
                           {"groups", groups}}};
   if (!node.HasInput(2)) return node.Define(0, node.Call(conv, {x, w}));
-  DefineWithBias(node, node.Call(conv, {x, w}, "/product"), node.Sizes(w)[1] * groups);
+  const TensorRef product = node.Call(conv, {x, w}, "/product");
+  if (node.ok()) DefineWithBias(node, product, node.Sizes(product)[1]);
 }
 
 // An operand of rank 1 is a row on the left, a column on the right.

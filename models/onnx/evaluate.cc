@@ -1,5 +1,6 @@
 #include "models/onnx/evaluate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -11,21 +12,25 @@ namespace isomer {
 namespace {
 
 constexpr double kMostWork = 1 << 22;       // points of iteration spaces
+constexpr double kNoWork = 1 << 12;         // so few that they are not counted
 constexpr int64_t kMostElements = 1 << 18;  // of one tensor
 
 // A copy of the state in which the operands of `node` are all there is; nothing where one is not a
 // constant, or is one to be trained.
 std::optional<ImportState> OperandsAlone(const OnnxNode& node, const ImportState& state) {
   ImportState alone;
+  alone.literal_budget = kMostElements;
+  int64_t elements = 0;
   alone.onnx.file = state.onnx.file;
   alone.onnx.opset = state.onnx.opset;
   alone.onnx.opsets = state.onnx.opsets;
   for (const std::string& input : node.inputs) {
-    if (input.empty()) continue;
+    if (input.empty() || alone.onnx.constants.count(input) > 0) continue;
     const auto found = state.onnx.constants.find(input);
     if (found == state.onnx.constants.end()) return std::nullopt;
     const OnnxTensor& tensor = found->second;
-    if ((tensor.is_float() && !tensor.is_literal) || tensor.size() > kMostElements) {
+    elements += tensor.size();
+    if ((tensor.is_float() && !tensor.is_literal) || elements > kMostElements) {
       return std::nullopt;
     }
     alone.onnx.constants[input] = tensor;
@@ -33,7 +38,8 @@ std::optional<ImportState> OperandsAlone(const OnnxNode& node, const ImportState
   return alone;
 }
 
-bool IsLittleWork(const Graph& graph) {
+// Takes the work from `budget` where it suffices.
+bool IsLittleWork(const Graph& graph, double* budget) {
   double work = 0;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
@@ -51,7 +57,10 @@ bool IsLittleWork(const Graph& graph) {
     }
     work += points;
   }
-  return work <= kMostWork;
+  if (work <= kNoWork) return true;
+  if (work > std::min(kMostWork, *budget)) return false;
+  *budget -= work;
+  return true;
 }
 
 std::optional<Values<double>> ValuesOf(const Model& model) {
@@ -97,12 +106,14 @@ std::optional<OnnxTensor> TensorOf(const Value<double>& value) {
 
 std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node,
                                                             const OnnxOperator& op,
-                                                            const ImportState& state) {
-  std::optional<ImportState> alone = OperandsAlone(node, state);
+                                                            ImportState* state) {
+  std::optional<ImportState> alone = OperandsAlone(node, *state);
   if (!alone || alone->onnx.constants.empty()) return std::nullopt;
   NodeImporter importer(node, &*alone);
   op.import(importer);
-  if (!importer.Finish().ok() || !IsLittleWork(alone->model.graph)) return std::nullopt;
+  if (!importer.Finish().ok() || !IsLittleWork(alone->model.graph, &state->work_budget)) {
+    return std::nullopt;
+  }
   std::vector<TensorRef> outputs;
   for (const std::string& output : node.outputs) {
     const auto found = alone->tensors.find(output);

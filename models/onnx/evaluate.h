@@ -11,10 +11,11 @@ namespace isomer {
 
 // The outputs of a node whose operands are constants that are not trained, by importing it alone
 // and evaluating what comes out: the value that the graph would have. Nothing for nodes that are
-// not of this kind, that cannot be imported, or whose work is worth leaving to the graph.
+// not of this kind, that cannot be imported, or whose work is worth leaving to the graph: for
+// itself, or because state->work_budget, from which it is taken, has been used up.
 std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node,
                                                             const OnnxOperator& op,
-                                                            const ImportState& state);
+                                                            ImportState* state);
 
 }  // namespace isomer
 

@@ -19,6 +19,7 @@ using Folded = absl::StatusOr<std::optional<OnnxTensor>>;
 
 // More elements than constants have that are computed, fewer than would be slow.
 constexpr int64_t kMostElements = 1 << 24;
+constexpr size_t kMostDims = 64;
 
 absl::Status NoValue(absl::string_view why) { return absl::InvalidArgumentError(why); }
 
@@ -127,8 +128,11 @@ Folded FoldGather(const OnnxTensor& data, const OnnxTensor& indices, int64_t axi
 Folded FoldConcat(Operands operands) {
   std::vector<int64_t> values;
   const DataType dtype = operands[0]->dtype;
+  int64_t elements = 0;
   for (const OnnxTensor* part : operands) {
     if (part->dims.size() != 1 || part->is_float() || part->dtype != dtype) return std::nullopt;
+    elements += part->size();
+    if (elements > kMostElements) return std::nullopt;
     values.insert(values.end(), part->ints.begin(), part->ints.end());
   }
   return IntVector(std::move(values), dtype);
@@ -140,6 +144,7 @@ OnnxTensor SliceAxis(const OnnxTensor& x, int axis, int64_t begin, int64_t end, 
   result.dtype = x.dtype;
   result.dims = x.dims;
   result.dims[axis] = begin < end ? (end - begin - 1) / step + 1 : 0;
+  if (NumElementsOf(result.dims) == 0) return result;
   int64_t inner = 1, outer = 1;
   for (size_t i = axis + 1; i < x.dims.size(); ++i) inner *= x.dims[i];
   for (int i = 0; i < axis; ++i) outer *= x.dims[i];
@@ -197,13 +202,16 @@ Folded FoldRange(Operands operands) {
   }
   const double start = operands[0]->Number(0), delta = operands[2]->Number(0);
   const double count = std::ceil((operands[1]->Number(0) - start) / delta);
-  if (!(count <= kMostElements)) return NoValue("a range of impossible size");
+  if (!std::isfinite(count) || count > kMostElements) return NoValue("a range of impossible size");
   OnnxTensor result;
   result.dtype = dtype;
-  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
+  for (int64_t i = 0; i < static_cast<int64_t>(std::max(0.0, count)); ++i) {
     const double value = start + static_cast<double>(i) * delta;
-    if (result.is_float()) result.floats.push_back(static_cast<float>(value));
-    if (!result.is_float()) result.ints.push_back(static_cast<int64_t>(value));
+    if (result.is_float()) {
+      result.floats.push_back(static_cast<float>(value));
+    } else {
+      ISOMER_ASSIGN_OR_RETURN(result.ints.emplace_back(), AsInteger(value, dtype));
+    }
   }
   result.dims = {result.size()};
   return result;
@@ -215,6 +223,7 @@ Folded FoldNonZero(const OnnxTensor& x) {
   for (int64_t i = 0; i < x.size(); ++i) {
     if (x.Number(i) != 0) found.push_back(i);
   }
+  if (static_cast<int64_t>(found.size() * x.dims.size()) > kMostElements) return std::nullopt;
   OnnxTensor result = IntVector({}, DataType::kInt64);
   result.dims = {static_cast<int64_t>(x.dims.size()), static_cast<int64_t>(found.size())};
   int64_t inner = x.size();
@@ -283,23 +292,33 @@ bool IsFoldable(absl::string_view op) {
   return false;
 }
 
-absl::StatusOr<std::optional<OnnxTensor>> FoldNode(const OnnxNode& node, Operands operands) {
+absl::StatusOr<std::optional<OnnxTensor>> FoldNode(const OnnxNode& node, Operands operands,
+                                                   int64_t* budget) {
   if (operands.empty() || operands[0] == nullptr || !IsFoldable(node.op)) return std::nullopt;
+  int64_t work = 0;
   for (const OnnxTensor* operand : operands) {
     if (operand == nullptr) continue;
     const bool known = operand->is_literal || !operand->is_float();
     if (!known || operand->size() > kMostElements) return std::nullopt;
+    work += operand->size();
   }
+  if (work > *budget) return std::nullopt;
   OnnxAttributes attributes(node);
   ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> result,
                           Dispatch(node.op, operands, &attributes));
   ISOMER_RETURN_IF_ERROR(attributes.status());
-  if (result) result->is_literal = true;
+  if (!result) return result;
+  if (result->dims.size() > kMostDims) return NoValue("a constant of too many dims");
+  result->is_literal = true;
+  *budget -= std::min(*budget, work + result->size());
   return result;
 }
 
 absl::StatusOr<std::vector<int64_t>> UnsqueezedDims(std::vector<int64_t> dims,
                                                     std::vector<int64_t> axes) {
+  if (dims.size() + axes.size() > kMostDims) {
+    return absl::InvalidArgumentError(absl::StrCat(axes.size(), " axes; at most ", kMostDims));
+  }
   const int rank = static_cast<int>(dims.size() + axes.size());
   for (int64_t& axis : axes) {
     ISOMER_ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, rank));

@@ -20,8 +20,11 @@ bool IsFoldable(absl::string_view op);
 // The output of a node all of whose operands are constants (null where left out): integers, or
 // literals. Nothing where the node is not one to compute here; an error where it has no value.
 // Operands that are parameters of the network are not folded: they are to be trained.
+// `budget` is how many elements may yet be read and written; what is beyond it is not computed
+// either.
 absl::StatusOr<std::optional<OnnxTensor>> FoldNode(const OnnxNode& node,
-                                                   absl::Span<const OnnxTensor* const> operands);
+                                                   absl::Span<const OnnxTensor* const> operands,
+                                                   int64_t* budget);
 
 // Dims with 1 inserted at `axes` of the result, and dims without the dims `axes` (of size 1; all
 // of that size where axes is empty).

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 
 namespace isomer {
 namespace {
@@ -45,8 +46,24 @@ TensorRef IntLiteral(NodeImporter& node, Sizes dims, std::vector<int64_t> values
   OnnxTensor tensor;
   tensor.dtype = dtype;
   tensor.dims = std::move(dims);
-  tensor.ints = std::move(values);
+  if (tensor.is_float()) {
+    tensor.floats.assign(values.begin(), values.end());
+  } else {
+    tensor.ints = std::move(values);
+  }
   return Literal(node, std::move(tensor));
+}
+
+bool FitsLiteral(NodeImporter& node, const Sizes& dims) {
+  if (!node.ok()) return false;
+  const int64_t elements = NumElementsOf(dims);
+  int64_t& budget = node.state().literal_budget;
+  if (elements < 0 || elements > budget) {
+    node.Refuse("it takes a table of [", absl::StrJoin(dims, ","), "], too large to be computed");
+    return false;
+  }
+  budget -= elements;
+  return true;
 }
 
 TensorRef Filled(NodeImporter& node, double value, Sizes dims, TensorRef like) {
@@ -59,6 +76,11 @@ TensorRef Number(NodeImporter& node, double value, TensorRef like) {
   if (tensor.is_float()) {
     tensor.floats = {static_cast<float>(value)};
   } else {
+    const double end = tensor.dtype == DataType::kInt32 ? 0x1p31 : 0x1p63;
+    if (!(value >= -end && value < end)) {
+      node.Refuse("the number ", value, " as ", DataTypeName(tensor.dtype));
+      return {};
+    }
     tensor.ints = {static_cast<int64_t>(value)};
   }
   return Literal(node, std::move(tensor));

@@ -17,7 +17,11 @@ TensorRef Literal(NodeImporter& node, OnnxTensor value);
 TensorRef FloatLiteral(NodeImporter& node, Sizes dims, std::vector<float> values);
 TensorRef IntLiteral(NodeImporter& node, Sizes dims, std::vector<int64_t> values,
                      DataType dtype = DataType::kInt64);
-// A scalar of the type of `like`, which broadcasts to it.
+// False, and an error, where a table of these dims is too large to be computed, by itself or with
+// those before it. To be asked before the table is filled.
+bool FitsLiteral(NodeImporter& node, const Sizes& dims);
+// A scalar of the type of `like`, which broadcasts to it; an error where that type lacks the
+// number.
 TensorRef Number(NodeImporter& node, double value, TensorRef like);
 // `value` everywhere, of the type of `like`.
 TensorRef Filled(NodeImporter& node, double value, Sizes dims, TensorRef like);

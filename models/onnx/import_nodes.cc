@@ -56,7 +56,7 @@ absl::StatusOr<std::optional<OnnxTensor>> ConstantValue(const OnnxNode& node, Im
     operands.push_back(input.empty() ? nullptr : ConstantNamed(input, *state));
     if (operands.back() == nullptr && !input.empty()) return std::nullopt;
   }
-  return FoldNode(node, operands);
+  return FoldNode(node, operands, &state->fold_budget);
 }
 
 // Opsets before 9 are read as 9 is: operators that were different there are not known. (Where an
@@ -139,7 +139,7 @@ absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
     return absl::UnimplementedError(
         absl::StrCat("its output ", i, " ", QuotedName(node.outputs[i]), " is not computed"));
   }
-  if (auto values = EvaluateConstantNode(node, *op, *state)) {
+  if (auto values = EvaluateConstantNode(node, *op, state)) {
     for (size_t i = 0; i < values->size(); ++i) {
       if (!node.outputs[i].empty()) {
         state->onnx.constants[node.outputs[i]] = std::move((*values)[i]);

@@ -108,13 +108,14 @@ void ImportTile(NodeImporter& node) {
   }
   Sizes apart, repeated, merged;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (!node.Expect(repeats[i] >= 1 && repeats[i] < (1 << 24), "dim ", i, " is repeated ",
-                     repeats[i], " times")) {
+    int64_t whole = 0;
+    if (!node.Expect(repeats[i] >= 1 && !__builtin_mul_overflow(repeats[i], sizes[i], &whole),
+                     "dim ", i, " of size ", sizes[i], " is repeated ", repeats[i], " times")) {
       return;
     }
     if (repeats[i] > 1) apart.push_back(1), repeated.push_back(repeats[i]);
     apart.push_back(sizes[i]), repeated.push_back(sizes[i]);
-    merged.push_back(repeats[i] * sizes[i]);
+    merged.push_back(whole);
   }
   const TensorRef wide = Expanded(node, Reshaped(node, x, std::move(apart)), std::move(repeated));
   DefineAs(node, 0, Reshaped(node, wide, std::move(merged)));
@@ -147,6 +148,11 @@ void ImportPad(NodeImporter& node) {
     const int axis = node.Axis(axes[i], rank);
     if (!node.ok()) return;
     const int64_t before = pads[i], after = pads[axes.size() + i];
+    constexpr int64_t kMost = int64_t{1} << 48;
+    if (!node.Expect(std::min(before, after) >= -kMost && std::max(before, after) <= kMost, "pads ",
+                     before, " and ", after, " of dim ", axis)) {
+      return;
+    }
     const int64_t cut_before = std::max<int64_t>(0, -before),
                   cut_after = std::max<int64_t>(0, -after);
     const int64_t left = node.Sizes(x)[axis] - cut_before - cut_after;
@@ -206,9 +212,10 @@ void ImportEyeLike(NodeImporter& node) {
   if (to != 0 && !type.ok()) return node.Refuse(type.status().message());
   if (!node.ok() || !node.Expect(node.Rank(x) == 2, "input 0 has not rank 2")) return;
   const Sizes sizes = node.Sizes(x);
+  if (!FitsLiteral(node, sizes)) return;
   std::vector<float> eye(NumElementsOf(sizes), 0);
   for (int64_t row = 0; row < sizes[0]; ++row) {
-    if (row + k >= 0 && row + k < sizes[1]) eye[row * sizes[1] + row + k] = 1;
+    if (k >= -row && k < sizes[1] - row) eye[row * sizes[1] + row + k] = 1;
   }
   const DataType dtype = to == 0 ? node.Type(x) : *type;
   DefineAs(node, 0, Cast(node, FloatLiteral(node, sizes, std::move(eye)), dtype));

@@ -290,7 +290,10 @@ absl::Status CheckDeclaredType(const onnx::ValueInfoProto& declared, const Tenso
     int64_t size = shape.dim(i).dim_value();
     if (size <= 0) continue;
     if (i == 0 && leaves.replaced_batch != 0 && size % leaves.replaced_batch == 0) {
-      size = size / leaves.replaced_batch * leaves.batch;
+      const int64_t images = size / leaves.replaced_batch;
+      if (__builtin_mul_overflow(images, leaves.batch, &size)) {
+        return error(absl::StrCat("dim ", i, " is ", images, " times the batch"));
+      }
     }
     if (size != computed.dims[i].size) {
       return error(absl::StrCat("dim ", i, " must be ", size));

@@ -65,6 +65,7 @@ TensorRef LinearIndices(NodeImporter& node, int input, const Sizes& dims) {
     return Reduced(node, OpKind::kReduceSum, Apply(node, OpKind::kMul, indices, weights),
                    {node.Rank(indices) - 1}, /*keepdims=*/false);
   }
+  if (!node.Expect(!constant->is_float(), "its indices are not integers")) return {};
   OnnxTensor linear;
   linear.dtype = DataType::kInt64;
   linear.dims.assign(constant->dims.begin(), constant->dims.end() - 1);
@@ -237,6 +238,7 @@ void ImportGatherNd(NodeImporter& node) {
   Sizes table = rest, result(indices.begin(), indices.end() - 1);
   if (batch > 1) {  // Row `linear` of image b is row b * rows + linear of all.
     const Sizes each(indices.begin() + batch_dims, indices.end() - 1);
+    if (!FitsLiteral(node, {batch})) return;
     Sizes starts(batch);
     for (int64_t b = 0; b < batch; ++b) starts[b] = b * rows;
     const TensorRef offsets = IntLiteral(node, {batch, 1}, starts, node.Type(linear));
@@ -288,8 +290,9 @@ void ImportOneHot(NodeImporter& node) {
                    "the depth is no constant")) {
     return;
   }
-  const int64_t depth = static_cast<int64_t>(depth_constant->Number(0));
-  if (!node.ok()) return;
+  const double stated = depth_constant->Number(0);
+  if (!node.Expect(stated >= 1 && stated <= 0x1p48, "the depth is ", stated)) return;
+  const int64_t depth = static_cast<int64_t>(stated);
   if (!IsInteger(node.Type(indices))) indices = Cast(node, indices, DataType::kInt64);
   const TensorRef from_end = Apply(node, OpKind::kAdd, indices, static_cast<double>(depth));
   indices = Where(node, IsNegative(node, indices), from_end, indices);
@@ -312,6 +315,7 @@ void ImportReverseSequence(NodeImporter& node) {
   const Sizes sizes = node.Sizes(x);
   Sizes per_batch(sizes.size(), 1), per_time = per_batch;
   per_batch[batch] = sizes[batch], per_time[time] = sizes[time];
+  if (!FitsLiteral(node, per_time)) return;
   const TensorRef step =
       IntLiteral(node, per_time, AllAxes(static_cast<int>(sizes[time])), node.Type(lengths));
   const TensorRef length = Reshaped(node, lengths, per_batch);

@@ -44,6 +44,7 @@ TensorRef NegativeLogLikelihood(NodeImporter& node, const LossOptions& options,
       hot = Apply(node, OpKind::kMul, hot, Reshaped(node, node.Operand(2), per_class));
     }
     if (ignores_class) {
+      if (!FitsLiteral(node, per_class)) return {};
       std::vector<float> kept(classes, 1);
       kept[options.ignored] = 0;
       const TensorRef mask = FloatLiteral(node, per_class, std::move(kept));

@@ -127,7 +127,12 @@ int NodeImporter::Axis(int64_t axis, int rank) {
 
 TensorRef NodeImporter::Call(Operator op, std::vector<TensorRef> operands,
                              absl::string_view suffix) {
+  constexpr int kMostNodes = 1 << 17;
   if (!ok()) return {};
+  if (state_->model.graph.num_nodes() >= kMostNodes) {
+    Refuse("the model has more than ", kMostNodes, " operators with it");
+    return {};
+  }
   std::string name = absl::StrCat(node_.outputs[0], suffix);
   absl::StatusOr<TensorRef> result = state_->model.graph.AddOp(std::move(op), std::move(operands));
   if (!result.ok()) {

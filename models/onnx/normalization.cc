@@ -187,6 +187,7 @@ void ImportLrn(NodeImporter& node) {
   }
   const int64_t channels = node.Sizes(x)[1];
   // Which channels are neighbours, as a matrix; channels become the last dim of rows.
+  if (!FitsLiteral(node, {channels, channels})) return;
   std::vector<float> neighbours(channels * channels, 0);
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t k = 0; k < channels; ++k) {

@@ -66,13 +66,15 @@ std::vector<float> Counts(const Pool& pool) {
   for (int i = 0; i < pool.window.rank(); ++i) {
     std::vector<float> next;
     for (float outer : counts) {
+      const int64_t kernel = pool.window.kernel[i], step = pool.window.dilation[i];
+      // How many elements of a kernel that begins at `from` lie before `end`.
+      auto before = [&](int64_t from, int64_t end) {
+        return from >= end ? 0 : std::min(kernel, (end - from - 1) / step + 1);
+      };
       for (int64_t p = 0; p < pool.positions[i]; ++p) {
-        int64_t inside = 0;
-        for (int64_t k = 0; k < pool.window.kernel[i]; ++k) {
-          const int64_t at =
-              p * pool.window.stride[i] - pool.window.padding[i] + k * pool.window.dilation[i];
-          inside += counts_padding || (at >= 0 && at < pool.image[i]) ? 1 : 0;
-        }
+        const int64_t from = p * pool.window.stride[i] - pool.window.padding[i];
+        const int64_t inside =
+            counts_padding ? kernel : before(from, pool.image[i]) - before(from, 0);
         next.push_back(outer * static_cast<float>(inside));
       }
     }
@@ -105,6 +107,7 @@ TensorRef PoolBySlices(NodeImporter& node, const Pool& pool, TensorRef x) {
   }
   if (is_max || !node.ok()) return result;
   Sizes dims = pool.positions;
+  if (!FitsLiteral(node, dims)) return {};
   return Apply(node, OpKind::kDiv, result, FloatLiteral(node, std::move(dims), Counts(pool)));
 }
 

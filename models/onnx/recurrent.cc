@@ -154,6 +154,10 @@ TensorRef Recurrent::PartOf(int input, int64_t d) {
   const TensorRef all = node_.Operand(input);
   if (!node_.ok()) return {};
   Sizes sizes = node_.Sizes(all);
+  if (!node_.Expect(!sizes.empty() && sizes[0] == num_directions_, "input ", input, " has not ",
+                    num_directions_, " directions")) {
+    return {};
+  }
   const TensorRef row = SplitInto(node_, all, 0, Sizes(num_directions_, 1))[d];
   sizes.erase(sizes.begin());
   return Reshaped(node_, row, std::move(sizes));

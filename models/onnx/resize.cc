@@ -111,6 +111,7 @@ std::vector<float> Weights(const Interpolation& how, const AxisResize& a) {
 // x with dim `axis` multiplied by the matrix [from, to].
 TensorRef ResizeAxis(NodeImporter& node, const Interpolation& how, const AxisResize& a,
                      TensorRef x) {
+  if (!FitsLiteral(node, {a.from, a.to})) return {};
   const TensorRef matrix = FloatLiteral(node, {a.from, a.to}, Weights(how, a));
   if (!node.ok()) return {};
   const TensorRef weights = Cast(node, matrix, node.Type(x));
@@ -133,6 +134,7 @@ TensorRef Extrapolated(NodeImporter& node, const Interpolation& how,
                        const std::vector<AxisResize>& axes, const Sizes& sizes, TensorRef y) {
   Sizes shape(sizes.size(), 1);
   for (const AxisResize& a : axes) shape[a.axis] = a.to;
+  if (!FitsLiteral(node, shape)) return {};
   std::vector<float> values(NumElementsOf(shape), 0);
   for (size_t at = 0; at < values.size(); ++at) {
     int64_t rest = static_cast<int64_t>(at);
@@ -215,9 +217,13 @@ std::vector<AxisResize> ReadAxes(NodeImporter& node, const Interpolation& how, c
     a.to = static_cast<int64_t>(to);
     a.scale = by_size ? to / size : scales[i];
     if (!roi.empty()) a.roi_begin = roi[i], a.roi_end = roi[n + i];
+    if (!node.Expect(std::isfinite(a.roi_begin) && std::isfinite(a.roi_end), "roi of dim ", axis,
+                     " is not finite")) {
+      return {};
+    }
     result.push_back(a);
   }
-  if (policy == "stretch" || wanted.size() != n) return result;
+  if (policy == "stretch" || wanted.size() != n || result.empty()) return result;
   if (!node.Expect(policy == "not_larger" || policy == "not_smaller", "keep_aspect_ratio_policy ",
                    QuotedName(policy), " is not known")) {
     return {};
@@ -227,9 +233,10 @@ std::vector<AxisResize> ReadAxes(NodeImporter& node, const Interpolation& how, c
     common = policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
   }
   for (AxisResize& a : result) {
-    a.to = static_cast<int64_t>(std::floor(common * static_cast<double>(a.from) + 0.5));
+    const double to = std::floor(common * static_cast<double>(a.from) + 0.5);
+    if (!node.Expect(to >= 1 && to < (1 << 24), "dim ", a.axis, " becomes ", to)) return {};
+    a.to = static_cast<int64_t>(to);
     a.scale = common;
-    if (!node.Expect(a.to >= 1, "dim ", a.axis, " becomes 0")) return {};
   }
   return result;
 }

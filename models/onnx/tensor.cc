@@ -167,12 +167,15 @@ TensorProto::DataType OnnxElementType(DataType dtype) {
 
 int64_t NumElementsOf(const std::vector<int64_t>& dims) {
   constexpr int64_t kMost = int64_t{1} << 48;
-  int64_t product = 1;
+  int64_t product = 1;  // of all but 0
+  bool is_empty = false;
   for (int64_t size : dims) {
-    if (size < 0 || size > kMost || (size > 0 && product > kMost / size)) return -1;
+    is_empty |= size == 0;
+    if (size == 0) continue;
+    if (size < 0 || product > kMost / size) return -1;
     product *= size;
   }
-  return product;
+  return is_empty ? 0 : product;
 }
 
 std::string QuotedName(absl::string_view name) {

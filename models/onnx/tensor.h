@@ -39,7 +39,7 @@ absl::StatusOr<DataType> OnnxDataType(int data_type);
 // The inverse.
 onnx::TensorProto::DataType OnnxElementType(DataType dtype);
 
-// The product, or -1 where a size is negative or the product is above 2^48.
+// The product, or -1 where a size is negative or the product of those that are not 0 above 2^48.
 int64_t NumElementsOf(const std::vector<int64_t>& dims);
 
 // A name from a file, in quotes, short and on one line whatever it holds.

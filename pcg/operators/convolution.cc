@@ -111,10 +111,17 @@ absl::StatusOr<Declaration> DeclareConvTranspose(const Operator& op,
                      out = {n, channels.out};
   std::vector<int> reduced = {channels.c};
   for (int i = 0; i < rank; ++i) {
+    constexpr int64_t kLargest = int64_t{1} << 30;  // products of two do not overflow
     const std::string name = SpatialName(rank, i);
-    const int64_t size = (x[2 + i].value() - 1) * windows.stride[i] + windows.Span(i) -
-                         windows.begin[i] - windows.end[i] + extra[i];
-    if (extra[i] < 0 || extra[i] > (int64_t{1} << 30) || size < 1) {
+    const int64_t image = x[2 + i].value();
+    if (image > kLargest || extra[i] < 0 || extra[i] > kLargest) {
+      return absl::InvalidArgumentError(absl::StrCat("conv_transpose: dim ", name, " of size ",
+                                                     image, " with output_padding ", extra[i],
+                                                     "; at most ", kLargest));
+    }
+    const int64_t size = (image - 1) * windows.stride[i] + windows.Span(i) - windows.begin[i] -
+                         windows.end[i] + extra[i];
+    if (size < 1) {
       return absl::InvalidArgumentError(absl::StrCat("conv_transpose: dim ", name,
                                                      ": output of size ", size,
                                                      " with output_padding ", extra[i]));

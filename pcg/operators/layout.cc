@@ -45,7 +45,7 @@ absl::StatusOr<Declaration> DeclareReshape(const Operator& op, absl::Span<const 
     in_elements *= size.value();
   }
   for (int64_t size : out) {
-    if (size < 1 || size > (int64_t{1} << 48) || out_elements > (int64_t{1} << 48)) {
+    if (size < 1 || out_elements > (int64_t{1} << 48) / size) {
       return absl::InvalidArgumentError(
           absl::StrCat("reshape: size ", size, " in shape [", absl::StrJoin(out, ","), "]"));
     }

@@ -28,6 +28,13 @@ class OnnxNodeRun {
     inputs_[operands_.back()] = std::move(array);
     return *this;
   }
+  // The same without values, of any size, where nothing is to be run.
+  OnnxNodeRun& Open(const std::vector<int64_t>& dims,
+                    onnx::TensorProto::DataType type = onnx::TensorProto::FLOAT) {
+    operands_.push_back("x" + std::to_string(operands_.size()));
+    file_.Input(operands_.back(), dims, type);
+    return *this;
+  }
   // The next operand, as an initializer; or left out.
   OnnxNodeRun& Floats(const std::vector<int64_t>& dims, const std::vector<float>& values) {
     operands_.push_back("c" + std::to_string(operands_.size()));
