@@ -11,9 +11,10 @@
 #include "tests/integration/program.h"
 
 namespace isomer {
-namespace {
 
 void PrintTo(const ZooModel& model, std::ostream* out) { *out << model.name; }
+
+namespace {
 
 class ZooPlanTest : public testing::TestWithParam<ZooModel> {};
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooPlanTest, testing::ValuesIn(ListModels()),

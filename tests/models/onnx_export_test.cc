@@ -17,6 +17,9 @@
 #include "tests/pcg/random_operands.h"
 
 namespace isomer {
+
+void PrintTo(const ExampleCall& call, std::ostream* out) { *out << call.op.ToString(); }
+
 namespace {
 
 using testing::HasSubstr;
@@ -100,8 +103,6 @@ Model ModelOf(const ExampleCall& call) {
   }
   return model;
 }
-
-void PrintTo(const ExampleCall& call, std::ostream* out) { *out << call.op.ToString(); }
 
 class ExportExample : public testing::TestWithParam<ExampleCall> {};
 

@@ -14,6 +14,9 @@
 #include "pcg/support/file.h"
 
 namespace isomer {
+
+void PrintTo(const ZooModel& model, std::ostream* out) { *out << model.name; }
+
 namespace {
 
 using testing::HasSubstr;
@@ -36,8 +39,6 @@ std::string SpecOf(const ZooModel& model, const std::string& settings) {
 }
 
 std::string NameOf(const testing::TestParamInfo<ZooModel>& info) { return info.param.name; }
-
-void PrintTo(const ZooModel& model, std::ostream* out) { *out << model.name; }
 
 class ZooTest : public testing::TestWithParam<ZooModel> {};
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(ListModels()), NameOf);

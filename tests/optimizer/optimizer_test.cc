@@ -152,7 +152,9 @@ TEST(Optimizer, LowPrecisionIsFasterAndTakesLessMemory) {
   machine.flops_per_us_of[DataType::kBFloat16] = 2 * machine.flops_per_us;
   const CostModel cost(machine);
   const auto whole = Optimize(model, index, cost, {});
-  const auto low = Optimize(model, index, cost, {.precision = DataType::kBFloat16});
+  OptimizeOptions options;
+  options.precision = DataType::kBFloat16;
+  const auto low = Optimize(model, index, cost, options);
   ASSERT_TRUE(whole.ok() && low.ok()) << low.status();
   EXPECT_EQ(low->plan.precision, DataType::kBFloat16);
   ExpectPlanHolds(low->plan, rules);
