@@ -185,11 +185,15 @@ absl::StatusOr<Declaration> DeclareSplit(const Operator& op, absl::Span<const Sh
   ISOMER_ASSIGN_OR_RETURN(const int axis,
                           NormalizeAxis(op.Int("axis"), static_cast<int>(x.size())));
   const std::vector<Extent>& sizes = op.Extents("sizes");
+  constexpr int64_t kLargest = int64_t{1} << 48;
   Extent total;
   for (const Extent& size : sizes) {
     if (size.known() && size.value() < 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("split: size ", size.value(), " of a part is not positive"));
+    }
+    if ((size.known() && size.value() > kLargest) || (total.known() && total.value() > kLargest)) {
+      return absl::InvalidArgumentError("split: parts of more than 2^48 elements");
     }
     total += size;
   }

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "pcg/parallel_operator.h"
 #include "pcg/plan.h"
 #include "pcg/support/file.h"
@@ -110,6 +111,40 @@ TEST(ParseGraph, NamesTheLineOfAnError) {
     absl::StatusOr<Graph> graph = ParseGraph(c.text);
     ASSERT_FALSE(graph.ok()) << c.text;
     EXPECT_NE(graph.status().message().find(c.reason), std::string::npos) << graph.status();
+    EXPECT_EQ(graph.status().message().find('\n'), std::string::npos) << "more than one line";
+  }
+}
+
+// What the sizes add up or multiply to has no 64-bit number, or wraps to one that would fit.
+TEST(ParseGraph, RefusesSizesThatOverflow) {
+  const struct {
+    const char* operand;
+    const char* call;
+  } kCases[] = {
+      {"f32[4]", "reshape(%0) {shape=[281474976710656,281474976710656]} : f32[4]"},
+      {"f32[4]", "reshape(%0) {shape=[281474976710656,65536,4]} : f32[4]"},
+      {"f32[4]",
+       "split(%0) {axis=0, sizes=[9223372036854775807,9223372036854775807,6]} : f32[4], f32[4], "
+       "f32[4]"},
+      {"f32[1,1,281474976710656]",
+       "conv_transpose(%0, %1) {stride=[1073741824], padding=[0,0], dilation=[1], "
+       "output_padding=[0], groups=1} : f32[1,1,4]"},
+      {"f32[4]",
+       "pad(%0) {padding=[-9223372036854775808,9223372036854775807], mode=0, value=0} : f32[4]"},
+      {"f32[4]",
+       "slice(%0) {starts=[9223372036854775807], sizes=[9223372036854775807], "
+       "steps=[-9223372036854775808]} : f32[4]"},
+      {"f32[4]", "expand(%0) {shape=[9223372036854775807,4]} : f32[4]"},
+      {"f32[4]", "one_hot(%0) {depth=9223372036854775807, axis=0} : f32[4]"},
+      {"f32[4]", "gather(%0, %1) {axis=-9223372036854775808} : f32[4]"},
+  };
+  for (const auto& c : kCases) {
+    const std::string text =
+        absl::StrCat("%0 = input \"x\" : ", c.operand,
+                     "\n%1 = weight \"w\" : f32[1,1,1]\n%2 = ", c.call, "\noutput \"y\" = %2\n");
+    const absl::StatusOr<Graph> graph = ParseGraph(text);
+    ASSERT_FALSE(graph.ok()) << text;
+    EXPECT_EQ(graph.status().message().find("type is stated"), std::string::npos) << graph.status();
     EXPECT_EQ(graph.status().message().find('\n'), std::string::npos) << "more than one line";
   }
 }

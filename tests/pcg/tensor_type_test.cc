@@ -21,6 +21,8 @@ TEST(TensorType, RefusesWhatCannotBe) {
         "f32[1000000000,1000000000]", "f32[2] q3", "f32[2] c99999999"}) {
     EXPECT_FALSE(ParseTensorType(text).ok()) << text;
   }
+  EXPECT_TRUE(ValidateTensorType(SequentialType(std::vector<int64_t>(64, 1))).ok());
+  EXPECT_FALSE(ValidateTensorType(SequentialType(std::vector<int64_t>(65, 1))).ok());
 }
 
 TEST(TensorType, GradientExchangesCopiesAndPartials) {
