@@ -111,7 +111,9 @@ std::vector<float> Weights(const Interpolation& how, const AxisResize& a) {
 // x with dim `axis` multiplied by the matrix [from, to].
 TensorRef ResizeAxis(NodeImporter& node, const Interpolation& how, const AxisResize& a,
                      TensorRef x) {
-  if (!FitsLiteral(node, {a.from, a.to})) return {};
+  // Working out a column takes as long as filling in some elements, however few it has.
+  constexpr int64_t kLeastPerColumn = 64;
+  if (!FitsLiteral(node, {std::max(a.from, kLeastPerColumn), a.to})) return {};
   const TensorRef matrix = FloatLiteral(node, {a.from, a.to}, Weights(how, a));
   if (!node.ok()) return {};
   const TensorRef weights = Cast(node, matrix, node.Type(x));

@@ -37,6 +37,7 @@ OnnxNodeRun Of(const std::string& op, const std::vector<int64_t>& dims, int64_t 
 TEST(OnnxExcess, TablesOfTheSizeOfAnImage) {
   const auto is_refused = HasSubstr("too large to be computed");
   EXPECT_THAT(ErrorOf(Of("Resize", {kHuge, 1}).Absent().Absent().Ints({2}, {1000, 1})), is_refused);
+  EXPECT_THAT(ErrorOf(Of("Resize", {1}).Absent().Absent().Ints({1}, {1 << 22})), is_refused);
   EXPECT_THAT(ErrorOf(Of("EyeLike", {1 << 20, 1 << 20})), is_refused);
   EXPECT_THAT(ErrorOf(Of("LRN", {1, 1 << 20, 1, 1}).With("size", 3)), is_refused);
   EXPECT_THAT(ErrorOf(Of("ReverseSequence", {kHuge, 2}).Ints({2}, {1, 2})), is_refused);
