@@ -2,28 +2,11 @@
 
 #include <vector>
 
+#include "pcg/operator_facts.h"
 #include "pcg/support/check.h"
 #include "pcg/work.h"
 
 namespace isomer {
-namespace {
-
-bool IsProduct(OpKind kind) {
-  switch (kind) {
-    case OpKind::kMatMul:
-    case OpKind::kLinear:
-    case OpKind::kConv1d:
-    case OpKind::kConv2d:
-    case OpKind::kConv3d:
-    case OpKind::kConvTranspose:
-    case OpKind::kAttention:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 ModelStatistics StatisticsOf(const Graph& graph) {
   ModelStatistics statistics;
@@ -40,7 +23,7 @@ ModelStatistics StatisticsOf(const Graph& graph) {
     ISOMER_CHECK(sharding.ok());
     const double flops = ForwardWork(node.op, *sharding, operands).flops;
     statistics.forward_flops += flops;
-    if (IsProduct(kind)) statistics.product_flops += flops;
+    if (IsContraction(kind)) statistics.product_flops += flops;
   }
   return statistics;
 }

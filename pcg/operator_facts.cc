@@ -8,24 +8,9 @@
 namespace isomer {
 namespace {
 
-// Operand 0 is a table whose rows operand 1 selects.
-bool HasTable(OpKind kind) {
-  return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
-}
-
 // Operand 1 is a weight in common use.
 bool HasWeight(OpKind kind) {
-  switch (kind) {
-    case OpKind::kMatMul:
-    case OpKind::kLinear:
-    case OpKind::kConv1d:
-    case OpKind::kConv2d:
-    case OpKind::kConv3d:
-    case OpKind::kConvTranspose:
-      return true;
-    default:
-      return HasTable(kind);
-  }
+  return (IsContraction(kind) && kind != OpKind::kAttention) || IsLookUp(kind);
 }
 
 bool HoldsValues(OpKind kind, int operand) {
@@ -33,6 +18,25 @@ bool HoldsValues(OpKind kind, int operand) {
 }
 
 }  // namespace
+
+bool IsContraction(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatMul:
+    case OpKind::kLinear:
+    case OpKind::kConv1d:
+    case OpKind::kConv2d:
+    case OpKind::kConv3d:
+    case OpKind::kConvTranspose:
+    case OpKind::kAttention:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsLookUp(OpKind kind) {
+  return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
+}
 
 absl::string_view SoapClassName(SoapClass soap) {
   switch (soap) {
@@ -56,7 +60,7 @@ SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim) {
   if (!declaration.IsPartitionable(dim)) return SoapClass::kWhole;
   if (declaration.dims[dim].kind == DimKind::kSum) return SoapClass::kReduction;
   if (declaration.dims[dim].kind == DimKind::kSpatial) return SoapClass::kSpatial;
-  const int data = HasTable(kind) ? 1 : 0;
+  const int data = IsLookUp(kind) ? 1 : 0;
   for (size_t i = 0; i < declaration.operands[data].size(); ++i) {
     if (declaration.LeadOfOperandDim(data, static_cast<int>(i)) == dim) {
       return i == 0 ? SoapClass::kSample : SoapClass::kAttribute;

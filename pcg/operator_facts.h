@@ -25,6 +25,11 @@ enum class SoapClass {
 };
 absl::string_view SoapClassName(SoapClass soap);
 
+// Sums of products of many elements: where a network's arithmetic is. Attention is two of them.
+bool IsContraction(OpKind kind);
+// Operand 0 is a table whose rows operand 1 selects.
+bool IsLookUp(OpKind kind);
+
 // The class of dim `dim` of a call; kWhole if it is not partitionable. The data are operand 0, or
 // the indices where that is a table.
 SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -13,26 +14,6 @@ namespace {
 bool IsReduction(OpKind kind) {
   return kind == OpKind::kReduceSum || kind == OpKind::kReduceMean || kind == OpKind::kReduceMax ||
          kind == OpKind::kReduceMin || kind == OpKind::kReduceProd;
-}
-
-// Products of many elements each: what the low types are for.
-bool IsContraction(OpKind kind) {
-  switch (kind) {
-    case OpKind::kMatMul:
-    case OpKind::kLinear:
-    case OpKind::kConv1d:
-    case OpKind::kConv2d:
-    case OpKind::kConv3d:
-    case OpKind::kConvTranspose:
-    case OpKind::kAttention:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool IsLookUp(OpKind kind) {
-  return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
 }
 
 bool IsPlacement(OpKind kind) {
