@@ -23,6 +23,7 @@ struct BoundAccess {
   int64_t base = 0;              // offset of coordinate zero in the piece
   std::vector<int64_t> strides;  // of the piece, per tensor dim
   std::vector<int64_t> origin, shape, sizes;
+  std::vector<int64_t> offsets;     // of the indices
   bool affine;                      // never outside, no division: a running offset does
   std::vector<int64_t> dim_stride;  // affine: change of offset per iteration dim
   int64_t offset = 0;               // affine: at the current point
@@ -317,6 +318,7 @@ class LoopNest {
                       .origin = piece.origin,
                       .shape = piece.shape,
                       .sizes = {},
+                      .offsets = {},
                       .affine = access.outside == Outside::kNever,
                       .dim_stride = {}};
     const int n = declaration_.num_operands();
@@ -329,6 +331,7 @@ class LoopNest {
     }
     for (size_t i = 0; i < access.indices.size(); ++i) {
       bound.sizes.push_back(sizes[i].value());
+      bound.offsets.push_back(access.indices[i].offset.value());
       bound.affine &= access.indices[i].divide == 1 && access.indices[i].modulo == 0;
     }
     if (bound.affine) MakeAffine(&bound);
@@ -386,10 +389,12 @@ class LoopNest {
     int64_t offset = 0;
     for (size_t i = 0; i < bound.access->indices.size(); ++i) {
       const Index& index = bound.access->indices[i];
-      int64_t coordinate = index.offset.value();
+      int64_t coordinate = bound.offsets[i];
       for (const auto& [dim, stride] : index.terms) coordinate += at_[dim] * stride;
-      if (index.exact && coordinate % index.divide != 0) return -1;
-      coordinate /= index.divide;
+      if (index.divide != 1) {
+        if (index.exact && coordinate % index.divide != 0) return -1;
+        coordinate /= index.divide;
+      }
       if (index.modulo != 0) coordinate %= index.modulo;
       if (coordinate < 0 || coordinate >= bound.sizes[i]) return -1;
       coordinate -= bound.origin[i];
