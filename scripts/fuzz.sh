@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of ONNX and PCG files: scripts/fuzz.sh [SECONDS], 60 by default, all targets
-# at the same time. A crash, a leak, undefined behaviour, an input that takes over 10 s or an allocation of
+# at the same time. A crash, a leak, undefined behaviour, an input that takes over 25 s (with sanitizers) or an allocation of
 # over 2 GB fails; the input that did it is left in build/fuzz/findings.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,7 +27,7 @@ for target in "${targets[@]}"; do
   seeds=(tests/fuzz/corpus/"$target")
   [[ $target == onnx ]] && seeds+=(models/data tests/data/onnx)
   echo "fuzz: $target for $seconds s"
-  build/fuzz/fuzz/"${target}_fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=3072 \
+  build/fuzz/fuzz/"${target}_fuzzer" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=3072 \
     -malloc_limit_mb=2048 -max_len=65536 -verbosity=0 -print_final_stats=1 \
     -artifact_prefix="$findings/$target-" "$corpus" "${seeds[@]}" \
     >"$findings/$target.log" 2>&1 &
