@@ -13,10 +13,6 @@ bool HasWeight(OpKind kind) {
   return (IsContraction(kind) && kind != OpKind::kAttention) || IsLookUp(kind);
 }
 
-bool HoldsValues(OpKind kind, int operand) {
-  return !IsIndexOperand(kind, operand) && !(kind == OpKind::kWhere && operand == 0);
-}
-
 }  // namespace
 
 bool IsContraction(OpKind kind) {
@@ -36,6 +32,10 @@ bool IsContraction(OpKind kind) {
 
 bool IsLookUp(OpKind kind) {
   return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
+}
+
+bool HoldsValues(OpKind kind, int operand) {
+  return !IsIndexOperand(kind, operand) && !(kind == OpKind::kWhere && operand == 0);
 }
 
 absl::string_view SoapClassName(SoapClass soap) {

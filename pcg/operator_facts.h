@@ -29,6 +29,8 @@ absl::string_view SoapClassName(SoapClass soap);
 bool IsContraction(OpKind kind);
 // Operand 0 is a table whose rows operand 1 selects.
 bool IsLookUp(OpKind kind);
+// The operand holds neither indices nor the condition of a Where.
+bool HoldsValues(OpKind kind, int operand);
 
 // The class of dim `dim` of a call; kWhole if it is not partitionable. The data are operand 0, or
 // the indices where that is a table.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/work.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/widen.h"
@@ -151,9 +152,8 @@ KernelFunction Float32Kernel(const KernelCall& call) {
 // The operands that are neither indices nor conditions are floats.
 bool IsOfFloats(const KernelCall& call) {
   for (size_t o = 0; o < call.dtypes.size(); ++o) {
-    const bool other = IsIndexOperand(call.op.kind(), static_cast<int>(o)) ||
-                       (call.op.kind() == OpKind::kWhere && o == 0);
-    if (!other && !IsFloat(call.dtypes[o])) return false;
+    const bool holds_values = HoldsValues(call.op.kind(), static_cast<int>(o));
+    if (holds_values && !IsFloat(call.dtypes[o])) return false;
   }
   return true;
 }

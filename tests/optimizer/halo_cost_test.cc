@@ -9,23 +9,12 @@
 #include "optimizer/simulator.h"
 #include "pcg/schedule/check.h"
 #include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
 
 namespace isomer {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-Machine TestMachine(int64_t nodes, int64_t devices) {
-  Machine machine;
-  machine.name = "test";
-  machine.device_name = "device";
-  machine.flops_per_us = 1e6;
-  machine.memory_bytes_per_us = 1e5;
-  machine.memory_bytes = int64_t{1} << 34;
-  machine.launch_us = 1;
-  machine.levels = {{"node", devices, 1e5, 0.5}, {"cluster", nodes, 1e4, 2}};
-  return machine;
-}
 
 Operator Conv3x3() {
   return Operator(OpKind::kConv2d, {{"stride", Ints{1, 1}},

@@ -10,21 +10,10 @@
 #include "rules/rewrite.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
 
 namespace isomer {
 namespace {
-
-Machine TestMachine(int64_t nodes, int64_t devices) {
-  Machine machine;
-  machine.name = "test";
-  machine.device_name = "device";
-  machine.flops_per_us = 1e6;
-  machine.memory_bytes_per_us = 1e5;
-  machine.memory_bytes = int64_t{1} << 34;
-  machine.launch_us = 1;
-  machine.levels = {{"node", devices, 1e5, 0.5}, {"cluster", nodes, 1e4, 2}};
-  return machine;
-}
 
 // Every claim of a plan: its steps lead to its graph, views fit, the schedule is sound.
 void ExpectPlanHolds(const Plan& plan, const RuleSet& rules) {

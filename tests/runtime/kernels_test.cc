@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
 #include "pcg/examples.h"
+#include "pcg/operator_facts.h"
 #include "pcg/work.h"
 #include "runtime/backend.h"
 #include "runtime/elements.h"
@@ -24,13 +25,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// The data type of the operands that are neither indices nor conditions.
-bool HoldsValues(const ExampleCall& call, size_t operand) {
-  const OpKind kind = call.op.kind();
-  return !IsIndexOperand(kind, static_cast<int>(operand)) &&
-         !(kind == OpKind::kWhere && operand == 0);
-}
-
 // The example with its values, or its indices, in every type that they may be in.
 std::vector<ExampleCall> Variants(const ExampleCall& example) {
   std::vector<ExampleCall> calls = {example};
@@ -40,7 +34,8 @@ std::vector<ExampleCall> Variants(const ExampleCall& example) {
       EXPECT_TRUE(NormalizeAttributes(&call.op).ok());
       std::vector<DataType> dtypes;
       for (size_t o = 0; o < call.operands.size(); ++o) {
-        if (HoldsValues(call, o) == values) call.operands[o].dtype = dtype;
+        if (HoldsValues(call.op.kind(), static_cast<int>(o)) == values)
+          call.operands[o].dtype = dtype;
         dtypes.push_back(call.operands[o].dtype);
       }
       if (call.operands == example.operands || !InferDataType(call.op, dtypes).ok()) continue;

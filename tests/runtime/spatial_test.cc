@@ -5,6 +5,7 @@
 #include "runtime/compare.h"
 #include "runtime/job.h"
 #include "tests/pcg/schedule/spatial_graphs.h"
+#include "tests/runtime/agreement.h"
 
 namespace isomer {
 namespace {
@@ -17,20 +18,8 @@ class SpatialTest : public testing::TestWithParam<SpatialCase> {
     model.loss = "loss";
     const Graph parallel = SpatialGraph(GetParam(), true);
     const auto backend = MakeCpuBackend(reference_kernels);
-    auto job = Job::Start(parallel, LoweredSpatial(GetParam()), backend.get());
-    ASSERT_TRUE(job.ok()) << job.status();
-    const auto weights = InitialWeights(model, 3);
-    ASSERT_TRUE(weights.ok());
-    const HostValues inputs = RandomInputs(model.graph, 5);
-    ASSERT_EQ((*job)->SetParameters(*weights), absl::OkStatus());
-    ASSERT_EQ((*job)->TrainStep(inputs, 0.1), absl::OkStatus());
-    const auto expected = ReferenceStep(model, *weights, inputs, true);
-    ASSERT_TRUE(expected.ok()) << expected.status();
-    const auto actual = ValuesOfLastStep(model, job->get(), true);
-    ASSERT_TRUE(actual.ok()) << actual.status();
-    const Comparison comparison = Compare(*expected, *actual);
-    EXPECT_LT(comparison.max_rel_error, 1e-5) << comparison.worst;
-    EXPECT_EQ(comparison.gradients.size(), weights->size());
+    StepValues expected;
+    ExpectStepAgrees(model, parallel, LoweredSpatial(GetParam()), backend.get(), &expected);
   }
 };
 
