@@ -16,6 +16,9 @@ struct Configuration {
   std::vector<TensorType> inputs;
   std::vector<Operator> operators;  // with attributes
   int max_operators = 3;            // of one graph
+  // If not empty: only equations that contain one of these; what others say is another
+  // configuration's to find.
+  std::set<OpKind> focus = {};
 };
 
 // The configurations of a run over operators of `kinds` with at most `max_operators` a side.
