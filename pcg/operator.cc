@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -56,9 +57,13 @@ int MinOperands(OpKind kind) { return SpecOf(kind).min_operands; }
 int MaxOperands(OpKind kind) { return SpecOf(kind).max_operands; }
 
 absl::StatusOr<OpKind> ParseOpKind(absl::string_view name) {
-  for (OpKind kind : kAllOpKinds) {
-    if (OpName(kind) == name) return kind;
-  }
+  static const auto* const kKinds = [] {
+    auto* kinds = new absl::flat_hash_map<absl::string_view, OpKind>();
+    for (OpKind kind : kAllOpKinds) kinds->emplace(OpName(kind), kind);
+    return kinds;
+  }();
+  const auto found = kKinds->find(name);
+  if (found != kKinds->end()) return found->second;
   return absl::InvalidArgumentError(absl::StrCat("unknown operator '", name, "'"));
 }
 

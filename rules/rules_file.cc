@@ -1,5 +1,8 @@
 // Rules files: structs to messages and back.
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/arena.h"
+#include "pcg/support/file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rule.h"
@@ -126,8 +129,11 @@ proto::Pattern ToProto(const Pattern& pattern) {
 
 absl::StatusOr<Pattern> FromProto(const proto::Pattern& in) {
   Pattern pattern;
+  pattern.nodes.reserve(in.nodes_size());
   for (const proto::PatternNode& from : in.nodes()) {
     PatternNode node;
+    node.attributes.reserve(from.attributes_size());
+    node.inputs.reserve(from.inputs_size());
     ISOMER_ASSIGN_OR_RETURN(node.kind, ParseOpKind(from.op()));
     for (const proto::AttributePattern& a : from.attributes()) {
       ISOMER_ASSIGN_OR_RETURN(AttributePattern attribute, FromProto(a));
@@ -178,10 +184,10 @@ absl::StatusOr<Condition> FromProto(const proto::Condition& in) {
   return condition;
 }
 
-proto::Rule ToProto(const Rule& rule) {
+proto::Rule ToProto(const Rule& rule, bool with_text) {
   proto::Rule out;
   out.set_id(rule.id);
-  out.set_text(rule.ToString());
+  if (with_text) out.set_text(rule.ToString());
   out.set_num_inputs(rule.num_inputs);
   for (const RuleVariable& variable : rule.variables) {
     proto::Variable* to = out.add_variables();
@@ -209,6 +215,7 @@ absl::StatusOr<Rule> FromProto(const proto::Rule& in) {
   Rule rule;
   rule.id = in.id();
   rule.num_inputs = in.num_inputs();
+  rule.variables.reserve(in.variables_size());
   for (const proto::Variable& variable : in.variables()) {
     if (!proto::VariableKind_IsValid(variable.kind())) {
       return absl::InvalidArgumentError(
@@ -216,9 +223,11 @@ absl::StatusOr<Rule> FromProto(const proto::Rule& in) {
     }
     rule.variables.push_back({variable.name(), static_cast<VariableKind>(variable.kind())});
   }
+  rule.ranks.reserve(in.ranks_size());
   for (const proto::RankVector& vector : in.ranks()) {
     rule.ranks.emplace_back(vector.ranks().begin(), vector.ranks().end());
   }
+  rule.conditions.reserve(in.conditions_size());
   for (const proto::Condition& c : in.conditions()) {
     ISOMER_ASSIGN_OR_RETURN(Condition condition, FromProto(c));
     rule.conditions.push_back(std::move(condition));
@@ -239,36 +248,74 @@ absl::StatusOr<Rule> FromProto(const proto::Rule& in) {
   return rule;
 }
 
+// Rules of a file, one after another.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  void Begin(const std::string& generator, int num_rules) {
+    rules_.generator = generator;
+    rules_.rules.reserve(num_rules);
+    ids_.reserve(num_rules);
+  }
+
+  absl::Status Add(const proto::Rule& from) {
+    absl::StatusOr<Rule> rule = FromProto(from);
+    if (!rule.ok()) return Refuse(from, rule.status().message());
+    if (!ids_.insert(rule->id).second) return Refuse(from, "occurs twice");
+    rules_.rules.push_back(*std::move(rule));
+    return absl::OkStatus();
+  }
+
+  RuleSet Finish() && {
+    rules_.BuildIndex();
+    return std::move(rules_);
+  }
+
+ private:
+  absl::Status Refuse(const proto::Rule& rule, absl::string_view why) const {
+    const std::string name =
+        rule.id().empty() ? absl::StrCat("number ", rules_.rules.size()) : rule.id();
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": rule ", name, ": ", why));
+  }
+
+  const std::string& path_;
+  RuleSet rules_;
+  absl::flat_hash_set<std::string> ids_;
+};
+
 }  // namespace
 
 absl::Status SaveRules(const std::string& path, const RuleSet& rules) {
   proto::RuleSet out;
   out.set_generator(rules.generator);
-  for (const Rule& rule : rules.rules) *out.add_rules() = ToProto(rule);
+  const bool for_people = IsTextName(path);
+  for (const Rule& rule : rules.rules) *out.add_rules() = ToProto(rule, for_people);
   return SaveProto(path, "rules", out);
 }
 
 absl::StatusOr<RuleSet> LoadRules(const std::string& path) {
-  proto::RuleSet in;
-  ISOMER_RETURN_IF_ERROR(LoadProto(path, "rules", &in));
-  RuleSet rules;
-  rules.generator = in.generator();
-  absl::flat_hash_map<std::string, int> seen;
-  for (int i = 0; i < in.rules_size(); ++i) {
-    const proto::Rule& from = in.rules(i);
-    const std::string name = from.id().empty() ? absl::StrCat("number ", i) : from.id();
-    absl::StatusOr<Rule> rule = FromProto(from);
-    if (!rule.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": rule ", name, ": ", rule.status().message()));
+  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  Reader reader(path);
+  if (IsBinaryForm(contents)) {
+    proto::SerializedRuleSet in;
+    ISOMER_RETURN_IF_ERROR(ParseProto(contents, path, "rules", &in));
+    reader.Begin(in.generator(), in.rules_size());
+    proto::Rule rule;  // One for all: it keeps its memory.
+    for (const std::string& bytes : in.rules()) {
+      if (!rule.ParseFromString(bytes)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, ": damaged: it holds what is no rule"));
+      }
+      ISOMER_RETURN_IF_ERROR(reader.Add(rule));
     }
-    if (!seen.emplace(rule->id, i).second) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": rule ", name, " occurs twice"));
-    }
-    rules.rules.push_back(*std::move(rule));
+  } else {
+    proto::RuleSet in;
+    ISOMER_RETURN_IF_ERROR(ParseProto(contents, path, "rules", &in));
+    reader.Begin(in.generator(), in.rules_size());
+    for (const proto::Rule& rule : in.rules()) ISOMER_RETURN_IF_ERROR(reader.Add(rule));
   }
-  rules.BuildIndex();
-  return rules;
+  return std::move(reader).Finish();
 }
 
 }  // namespace isomer

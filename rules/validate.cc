@@ -1,8 +1,9 @@
 // What makes a rule well formed, so that nothing after loading has to look again.
 #include <algorithm>
+#include <initializer_list>
 #include <map>
-#include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
@@ -11,7 +12,7 @@
 namespace isomer {
 namespace {
 
-constexpr int kMaxInputs = 64, kMaxNodes = 64, kMaxRank = 16;
+constexpr int kMaxInputs = 64, kMaxNodes = 64, kMaxRank = 16, kMaxVariables = 256;
 
 class RuleValidator {
  public:
@@ -21,8 +22,11 @@ class RuleValidator {
     if (rule_.num_inputs < 1 || rule_.num_inputs > kMaxInputs) {
       return absl::InvalidArgumentError(absl::StrCat("has ", rule_.num_inputs, " inputs"));
     }
+    if (rule_.variables.size() > kMaxVariables) {
+      return absl::InvalidArgumentError(absl::StrCat("has ", rule_.variables.size(), " variables"));
+    }
     for (const RuleVariable& variable : rule_.variables) {
-      if (variable.name.empty() || !variables_.emplace(variable.name, variable.kind).second) {
+      if (variable.name.empty() || Find(variable.name) != &variable) {
         return absl::InvalidArgumentError(
             absl::StrCat("variable '", variable.name, "' is declared twice"));
       }
@@ -52,10 +56,12 @@ class RuleValidator {
       }
     }
     // An attribute variable takes its value from the source.
-    for (const auto& [name, kind] : variables_) {
-      if (kind == VariableKind::kAttribute && source_attributes_.count(name) == 0) {
+    for (const RuleVariable& variable : rule_.variables) {
+      if (variable.kind == VariableKind::kAttribute &&
+          std::find(source_attributes_.begin(), source_attributes_.end(), variable.name) ==
+              source_attributes_.end()) {
         return absl::InvalidArgumentError(
-            absl::StrCat("attribute variable '", name, "' is not in the source"));
+            absl::StrCat("attribute variable '", variable.name, "' is not in the source"));
       }
     }
     return absl::OkStatus();
@@ -116,101 +122,124 @@ class RuleValidator {
           absl::StrCat(OpName(node.kind), " has ", operands, " operands"));
     }
     for (PatternRef ref : node.inputs) ISOMER_RETURN_IF_ERROR(CheckRef(ref, n));
-    // Instantiating the attributes with stand-in values lets the operator list judge them.
-    Operator op(node.kind);
-    for (const AttributePattern& attribute : node.attributes) {
-      if (op.Find(attribute.name) != nullptr) {
+    for (size_t a = 0; a < node.attributes.size(); ++a) {
+      const AttributePattern& attribute = node.attributes[a];
+      if (a > 0 && node.attributes[a - 1].name >= attribute.name) {
         return absl::InvalidArgumentError(
-            absl::StrCat("attribute '", attribute.name, "' occurs twice"));
+            node.attributes[a - 1].name == attribute.name
+                ? absl::StrCat("attribute '", attribute.name, "' occurs twice")
+                : "attributes are not sorted by name");
       }
-      ISOMER_RETURN_IF_ERROR(CheckAttribute(attribute, side == "source", &op));
+      ISOMER_RETURN_IF_ERROR(CheckAttribute(attribute, side == "source"));
     }
-    if (!std::is_sorted(node.attributes.begin(), node.attributes.end(),
-                        [](const auto& a, const auto& b) { return a.name < b.name; })) {
-      return absl::InvalidArgumentError("attributes are not sorted by name");
-    }
-    std::vector<std::string> variables;
-    for (const AttributePattern& attribute : node.attributes) {
-      if (std::holds_alternative<AttributeVariable>(attribute.value)) {
-        variables.push_back(attribute.name);
-      }
-    }
-    return SetStandIns(variables, &op);
+    return CheckForm(node);
   }
 
-  absl::Status CheckAttribute(const AttributePattern& attribute, bool is_source, Operator* op) {
+  absl::Status CheckAttribute(const AttributePattern& attribute, bool is_source) {
     if (auto* expr = std::get_if<IntExpr>(&attribute.value)) {
       ISOMER_RETURN_IF_ERROR(CheckInt(*expr));
       if (attribute.name == "axis" && !IsAxis(*expr)) {
         return absl::InvalidArgumentError(
             absl::StrCat("axis is ", expr->ToString(), "; axes count from the end"));
       }
-      op->Set(attribute.name, int64_t{1});
     } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
       for (const std::string& name : number->variables) {
         ISOMER_RETURN_IF_ERROR(CheckVariable(name, {VariableKind::kNumber}));
       }
-      op->Set(attribute.name, 1.0);
     } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
       for (const IntExpr& item : *list) ISOMER_RETURN_IF_ERROR(CheckInt(item));
       if (attribute.name != "sizes")
         return absl::InvalidArgumentError("only 'sizes' is a list of expressions");
-      op->Set(attribute.name, std::vector<Extent>(list->size(), 1));
     } else if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
       if (attribute.name != "perm" || swap->a >= 0 || swap->b >= 0 || swap->a == swap->b) {
         return absl::InvalidArgumentError("swap() is a perm of two axes counted from the end");
       }
-      op->Set(attribute.name, std::vector<int64_t>());
     } else {
       const std::string& name = std::get<AttributeVariable>(attribute.value).name;
       ISOMER_RETURN_IF_ERROR(CheckVariable(name, {VariableKind::kAttribute}));
-      if (is_source) source_attributes_.insert(name);
+      if (is_source) source_attributes_.push_back(name);
     }
     return absl::OkStatus();
   }
 
-  // Gives attributes that are variables stand-ins of the type that the operator list wants.
-  static absl::Status SetStandIns(const std::vector<std::string>& names, Operator* op) {
+  // Whether the operator has these attributes, of these types. Files hold few forms of nodes, so
+  // what was found to be well formed is remembered.
+  static absl::Status CheckForm(const PatternNode& node) {
+    static thread_local absl::flat_hash_set<std::string> known;
+    std::string form(OpName(node.kind));
+    for (const AttributePattern& a : node.attributes) {
+      absl::StrAppend(&form, " ", a.name.size(), ":", a.name, a.value.index());
+    }
+    if (known.contains(form)) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(TryStandIns(node));
+    known.insert(std::move(form));
+    return absl::OkStatus();
+  }
+
+  // Instantiating the attributes with stand-in values lets the operator list judge them. Those that
+  // are variables try the types that the operator list might want.
+  static absl::Status TryStandIns(const PatternNode& node) {
     const AttributeValue stand_ins[] = {int64_t{1}, 1.0, std::vector<int64_t>{1},
                                         std::vector<Extent>{1}};
+    Operator op(node.kind);
     std::map<std::string, size_t> tried;
-    for (const std::string& name : names) op->Set(name, stand_ins[tried[name]]);
+    for (const AttributePattern& a : node.attributes) {
+      if (std::holds_alternative<NumberExpr>(a.value)) {
+        op.Set(a.name, stand_ins[1]);
+      } else if (std::holds_alternative<SwapAxes>(a.value)) {
+        op.Set(a.name, stand_ins[2]);
+      } else if (std::holds_alternative<std::vector<IntExpr>>(a.value)) {
+        op.Set(a.name, stand_ins[3]);
+      } else {
+        op.Set(a.name, stand_ins[0]);
+        if (std::holds_alternative<AttributeVariable>(a.value)) tried[a.name] = 0;
+      }
+    }
     while (true) {
-      Operator probe = *op;
+      Operator probe = op;
       absl::Status status = NormalizeAttributes(&probe);
       bool changed = false;
-      for (const std::string& name : names) {
+      for (auto& [name, next] : tried) {
         const bool wrong =
             absl::StrContains(status.message(), absl::StrCat("'", name, "' has the wrong type"));
-        if (!wrong || ++tried[name] >= std::size(stand_ins)) continue;
-        op->Set(name, stand_ins[tried[name]]);
+        if (!wrong || ++next >= std::size(stand_ins)) continue;
+        op.Set(name, stand_ins[next]);
         changed = true;
       }
       if (!changed) return status;
     }
   }
 
-  bool IsAxis(const IntExpr& expr) const {
-    if (expr.kind == IntExpr::Kind::kConstant) return expr.constant < 0;
-    const auto found = variables_.find(expr.variable);
-    return expr.kind == IntExpr::Kind::kVariable && found != variables_.end() &&
-           found->second == VariableKind::kAxis;
+  // The declaration of a variable, or null.
+  const RuleVariable* Find(const std::string& name) const {
+    for (const RuleVariable& variable : rule_.variables) {
+      if (variable.name == name) return &variable;
+    }
+    return nullptr;
   }
 
-  absl::Status CheckVariable(const std::string& name, const std::set<VariableKind>& kinds) const {
-    const auto found = variables_.find(name);
-    if (found == variables_.end()) {
+  bool IsAxis(const IntExpr& expr) const {
+    if (expr.kind == IntExpr::Kind::kConstant) return expr.constant < 0;
+    if (expr.kind != IntExpr::Kind::kVariable) return false;
+    const RuleVariable* const variable = Find(expr.variable);
+    return variable != nullptr && variable->kind == VariableKind::kAxis;
+  }
+
+  absl::Status CheckVariable(const std::string& name,
+                             std::initializer_list<VariableKind> kinds) const {
+    const RuleVariable* const variable = Find(name);
+    if (variable == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat("variable '", name, "' is not declared"));
     }
-    if (kinds.count(found->second) == 0) {
+    if (std::find(kinds.begin(), kinds.end(), variable->kind) == kinds.end()) {
       return absl::InvalidArgumentError(absl::StrCat("variable '", name, "' is of another kind"));
     }
     return absl::OkStatus();
   }
 
   absl::Status CheckInt(const IntExpr& expr) const {
-    const std::set<VariableKind> integers = {VariableKind::kAxis, VariableKind::kDegree,
-                                             VariableKind::kSize};
+    static constexpr std::initializer_list<VariableKind> integers = {
+        VariableKind::kAxis, VariableKind::kDegree, VariableKind::kSize};
     switch (expr.kind) {
       case IntExpr::Kind::kConstant:
         return absl::OkStatus();
@@ -277,8 +306,7 @@ class RuleValidator {
   }
 
   const Rule& rule_;
-  std::map<std::string, VariableKind> variables_;
-  std::set<std::string> source_attributes_;
+  std::vector<std::string> source_attributes_;
 };
 
 }  // namespace

@@ -148,17 +148,17 @@ bool LooksLikeText(absl::string_view contents) {
   });
 }
 
+}  // namespace
+
 bool IsTextName(absl::string_view path) {
   return absl::EndsWith(path, ".txt") || absl::EndsWith(path, ".textproto");
 }
-
-}  // namespace
 
 absl::Status ParseProto(absl::string_view contents, const std::string& name, absl::string_view kind,
                         Message* message, TextHeader text_header) {
   message->Clear();
   if (contents.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": is empty"));
-  if (absl::StartsWith(contents, kMagic)) return ParseBinary(contents, name, kind, message);
+  if (IsBinaryForm(contents)) return ParseBinary(contents, name, kind, message);
   if (absl::StartsWith(contents, kTextMagic)) {
     return ParseTextWithHeader(contents, name, kind, message);
   }
@@ -172,6 +172,8 @@ absl::Status ParseProto(absl::string_view contents, const std::string& name, abs
   return absl::InvalidArgumentError(
       absl::StrCat(name, ": is not an Isomer file (a file of kind '", kind, "' was expected)"));
 }
+
+bool IsBinaryForm(absl::string_view contents) { return absl::StartsWith(contents, kMagic); }
 
 std::string BinaryForm(absl::string_view kind, const Message& message) {
   ISOMER_CHECK(!kind.empty() && kind.size() < kKindSize);
@@ -209,7 +211,7 @@ absl::Status SaveProto(const std::string& path, absl::string_view kind, const Me
 }
 
 std::string DeclaredKind(absl::string_view contents) {
-  if (absl::StartsWith(contents, kMagic)) {
+  if (IsBinaryForm(contents)) {
     const absl::string_view field = contents.substr(kMagic.size(), kKindSize);
     // Everything up to the filling, so that a stray byte after it makes another kind.
     const size_t last = field.find_last_not_of('\0');

@@ -50,7 +50,10 @@ absl::Status LoadProto(const std::string& path, absl::string_view kind,
                        google::protobuf::Message* message,
                        TextHeader text_header = TextHeader::kRequired);
 
-// Writes `message` atomically, in text form when `path` ends in .txt or .textproto.
+// Whether files of this name are written in text form: it ends in .txt or .textproto.
+bool IsTextName(absl::string_view path);
+
+// Writes `message` atomically, in text form when IsTextName(path).
 // REQUIRES: kind has 1 to 15 characters.
 absl::Status SaveProto(const std::string& path, absl::string_view kind,
                        const google::protobuf::Message& message);
@@ -59,6 +62,8 @@ absl::Status SaveProto(const std::string& path, absl::string_view kind,
 absl::Status ParseProto(absl::string_view contents, const std::string& name, absl::string_view kind,
                         google::protobuf::Message* message,
                         TextHeader text_header = TextHeader::kRequired);
+// Whether contents begin as the binary form does.
+bool IsBinaryForm(absl::string_view contents);
 std::string BinaryForm(absl::string_view kind, const google::protobuf::Message& message);
 std::string TextForm(absl::string_view kind, const google::protobuf::Message& message);
 

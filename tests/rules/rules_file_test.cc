@@ -5,7 +5,9 @@
 #include <random>
 
 #include "pcg/support/file.h"
+#include "pcg/support/proto_io.h"
 #include "rules/rule.h"
+#include "rules/rules.pb.h"
 
 namespace isomer {
 namespace {
@@ -179,6 +181,23 @@ TEST(CorruptRulesFile, TruncatedEmptyOtherVersionAndRandom) {
   ExpectOneLine(LoadRules(TempPath("absent.rules")).status(), TempPath("absent.rules"));
 }
 
+// The header's digest is right, so that only reading the rule itself can tell.
+TEST(CorruptRulesFile, BytesThatAreNoRule) {
+  proto::SerializedRuleSet rules;
+  rules.add_rules("\x0a\x7f no rule");
+  const std::string path = TempPath("no_rule.rules");
+  Write(path, BinaryForm("rules", rules));
+  ExpectOneLine(LoadRules(path).status(), path);
+}
+
+TEST(CorruptRulesFile, OneRuleTwice) {
+  const std::string path = TempPath("twice.rules");
+  RuleSet rules;
+  rules.rules = {RowsRule(), RowsRule()};
+  ASSERT_TRUE(SaveRules(path, rules).ok());
+  ExpectOneLine(LoadRules(path).status(), path);
+}
+
 struct Defect {
   const char* name;
   void (*damage)(Rule*);
@@ -198,6 +217,22 @@ TEST(CorruptRulesFile, IllFormedRulesAreNamed) {
       {"axis from the front",
        [](Rule* r) { r->target.nodes[0].attributes[0].value = IntExpr::Constant(0); },
        "count from the end"},
+      {"attribute twice",
+       [](Rule* r) { r->target.nodes[1].attributes.push_back(r->target.nodes[1].attributes[0]); },
+       "'degree' occurs twice"},
+      {"attributes out of order",
+       [](Rule* r) {
+         std::swap(r->target.nodes[0].attributes[0], r->target.nodes[0].attributes[1]);
+       },
+       "not sorted"},
+      {"too many variables",
+       [](Rule* r) {
+         for (int i = 0; i < 300; ++i)
+           r->variables.push_back({"v" + std::to_string(i), VariableKind::kAxis});
+       },
+       "has 301 variables"},
+      {"variable twice", [](Rule* r) { r->variables.push_back(r->variables[0]); },
+       "'d' is declared twice"},
       {"no ranks", [](Rule* r) { r->ranks.clear(); }, "rank vectors"},
       {"outputs", [](Rule* r) { r->target.outputs.clear(); }, "outputs"},
       {"condition", [](Rule* r) { r->conditions[0].input = 9; }, "there is no input 9"},
