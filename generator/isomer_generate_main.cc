@@ -215,9 +215,9 @@ Json Summary(const Statistics& statistics, const Outcome& outcome, double enumer
   return json;
 }
 
-absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
-  if (!arguments.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0], "'"));
+absl::StatusOr<int> RunGenerate(const std::vector<std::string>& files_named) {
+  if (!files_named.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", files_named[0], "'"));
   }
   GenerateOptions options;
   options.max_operators = absl::GetFlag(FLAGS_max_ops);
@@ -268,6 +268,26 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
               static_cast<long long>(statistics.graphs_enumerated),
               static_cast<long long>(statistics.candidates), out.c_str());
   return kExitDone;
+}
+
+// What the first argument asks for; `run` is given the arguments after it.
+struct Command {
+  absl::string_view name;
+  absl::StatusOr<int> (*run)(const std::vector<std::string>& arguments);
+};
+constexpr Command kCommands[] = {
+    {"generate", RunGenerate},
+};
+
+absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return RunGenerate({});
+  std::vector<absl::string_view> names;
+  for (const Command& command : kCommands) {
+    if (arguments[0] == command.name) return command.run({arguments.begin() + 1, arguments.end()});
+    names.push_back(command.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0],
+                                                 "'; commands: ", absl::StrJoin(names, ", ")));
 }
 
 }  // namespace
