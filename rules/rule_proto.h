@@ -1,0 +1,22 @@
+// Rules as messages, for rules files and for files that hold rules among other things.
+#ifndef ISOMER_RULES_RULE_PROTO_H_
+#define ISOMER_RULES_RULE_PROTO_H_
+
+#include "absl/status/statusor.h"
+#include "rules/rule.h"
+#include "rules/rules.pb.h"
+
+namespace isomer {
+
+// `with_text`: with the rule as people read it, which is not read back.
+proto::Rule ToProto(const Rule& rule, bool with_text);
+proto::Pattern ToProto(const Pattern& pattern);
+
+// An error: the message is no well-formed rule (ValidateRule).
+absl::StatusOr<Rule> FromProto(const proto::Rule& message);
+// An error names an unknown operator. References are not checked.
+absl::StatusOr<Pattern> FromProto(const proto::Pattern& message);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RULES_RULE_PROTO_H_
