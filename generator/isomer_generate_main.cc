@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "generator/check_command.h"
 #include "generator/generate.h"
 #include "generator/settle.h"
 #include "pcg/support/file.h"
@@ -30,6 +31,9 @@ ABSL_FLAG(std::string, out, "",
 ABSL_FLAG(std::string, work_dir, "", "folder for what was pruned, refuted or unknown, and why");
 ABSL_FLAG(int, jobs, 0, "processes that prove; 0: as many as there are cores");
 ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");
+ABSL_FLAG(int, instances, 1000, "check: random instances of each rule");
+ABSL_FLAG(std::string, ids, "", "check: only these rules, separated by commas");
+ABSL_FLAG(int, sample, 0, "check: that many rules, spread over the file; 0: all");
 
 namespace isomer {
 namespace {
@@ -270,6 +274,23 @@ absl::StatusOr<int> RunGenerate(const std::vector<std::string>& files_named) {
   return kExitDone;
 }
 
+absl::StatusOr<int> RunCheckCommand(const std::vector<std::string>& files) {
+  if (files.size() != 1) return absl::InvalidArgumentError("check takes one rules file");
+  CheckCommand command;
+  command.options.instances = absl::GetFlag(FLAGS_instances);
+  command.options.seed = absl::GetFlag(FLAGS_seed);
+  command.options.jobs = absl::GetFlag(FLAGS_jobs);
+  if (command.options.jobs <= 0) {
+    command.options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }
+  if (command.options.instances < 1) {
+    return absl::InvalidArgumentError("--instances must be 1 or more");
+  }
+  command.ids = absl::StrSplit(absl::GetFlag(FLAGS_ids), ',', absl::SkipEmpty());
+  command.sample = absl::GetFlag(FLAGS_sample);
+  return RunCheck(files[0], command);
+}
+
 // What the first argument asks for; `run` is given the arguments after it.
 struct Command {
   absl::string_view name;
@@ -277,6 +298,7 @@ struct Command {
 };
 constexpr Command kCommands[] = {
     {"generate", RunGenerate},
+    {"check", RunCheckCommand},
 };
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
