@@ -19,6 +19,7 @@ struct Configuration {
   // If not empty: only equations that contain one of these; what others say is another
   // configuration's to find.
   std::set<OpKind> focus = {};
+  int most_operands = 2;  // of operators that take any number (Concat); others take what they take
 };
 
 // The configurations of a run over operators of `kinds` with at most `max_operators` a side.

@@ -1,45 +1,314 @@
 #include "generator/enumerator.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <set>
+#include <atomic>
+#include <thread>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "generator/call_table.h"
 #include "generator/equation.h"
+#include "generator/term_store.h"
 #include "generator/trial.h"
+#include "generator/work_items.h"
+#include "pcg/support/check.h"
 #include "pcg/support/hash.h"
+#include "rules/match.h"
 
 namespace isomer {
 namespace {
 
-using Meanings = std::vector<Array<PrimeField>>;
+// One output of a term (all of them: -1) and tensors that equal it.
+struct FoundEquation {
+  FoundEquation(const Term& term, int output, const TensorList& equals)
+      : term(term), output(output), equals(equals) {}
+  Term term;
+  int output;
+  TensorList equals;
+};
+
+// Buffers of one thread.
+struct Workspace {
+  std::vector<PrimeField> meanings, scratch;
+  absl::InlinedVector<const PrimeField*, 4> operands;
+};
+
+uint64_t Fingerprint(absl::Span<const PrimeField> meaning, int type) {
+  // Multiply and add with a stream of odd numbers, then mix: two per element.
+  uint64_t hash = static_cast<uint64_t>(type), odd = 0x9e3779b97f4a7c15;
+  for (PrimeField element : meaning) {
+    odd = odd * 0xd1342543de82ef95 + 2;
+    hash += (element.raw() ^ (element.raw() >> 29)) * odd;
+    hash ^= hash >> 32;
+  }
+  return HashMix(hash);
+}
 
 class Enumerator {
  public:
   Enumerator(const Configuration& configuration, TypeOracle* oracle, Random* random,
-             Statistics* statistics)
-      : configuration_(configuration), oracle_(oracle), statistics_(statistics) {
-    for (size_t i = 0; i < configuration.inputs.size(); ++i) {
-      const TensorType& type = configuration.inputs[i];
-      const Value<PrimeField> value = RandomValue<PrimeField>(type, random);
-      AddTensor({-1, static_cast<int>(i)}, {}, type, Meaning(value)[0]);
-    }
+             Statistics* statistics, int threads)
+      : configuration_(configuration),
+        statistics_(statistics),
+        threads_(std::max(1, threads)),
+        calls_(configuration.operators, oracle),
+        store_(configuration.inputs),
+        planner_(configuration, &calls_, &store_) {
+    ISOMER_CHECK(configuration.max_operators <= kMostEnumeratedOperators);
+    AddInputs(random);
   }
 
   std::vector<Candidate> Run() {
     for (int size = 1; size <= configuration_.max_operators; ++size) {
-      for (size_t o = 0; o < configuration_.operators.size(); ++o) Apply(static_cast<int>(o), size);
+      const bool last = size == configuration_.max_operators;
+      for (const bool linear : {true, false}) {
+        const std::vector<WorkItem> items = planner_.Plan(size, linear);
+        if (last && !linear) {
+          LookUpAll(items);
+        } else {
+          for (const WorkItem& item : items) KeepAll(item, size, last);
+        }
+      }
     }
+    statistics_->tensors_kept += store_.num_tensors();
+    statistics_->bytes_kept = std::max(statistics_->bytes_kept, store_.bytes());
+    return Candidates();
+  }
+
+ private:
+  // Inputs of one type are renamings of each other.
+  void AddInputs(Random* random) {
+    std::map<int, int> orbit_of_type;
+    for (size_t i = 0; i < configuration_.inputs.size(); ++i) {
+      const TensorType& type = configuration_.inputs[i];
+      const Value<PrimeField> value = RandomValue<PrimeField>(type, random);
+      const Array<PrimeField> meaning = Meaning(value)[0];
+      KeptTensor form;
+      form.type = calls_.NumberOf(type);
+      form.naming = store_.namings().Intern({static_cast<int>(i)});
+      form.linear = true;
+      const auto [orbit, fresh] = orbit_of_type.try_emplace(form.type, -1);
+      if (fresh) orbit->second = store_.NewOrbit();
+      form.orbit = orbit->second;
+      const int tensor = store_.Add(PatternRef::Input(static_cast<int>(i)), form, meaning.data);
+      const uint64_t fingerprint = Fingerprint(meaning.data, form.type);
+      store_.ClassOf(fingerprint).linear = tensor;
+      store_.Represent(tensor, fingerprint);
+      store_.SetRenaming(form.orbit, form.naming, tensor);
+    }
+  }
+
+  bool IsFocused(const EnumeratedCall& call, const TensorList& operands) const {
+    if (configuration_.focus.count(call.op.kind()) > 0) return true;
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](int tensor) { return store_[tensor].focused; });
+  }
+
+  bool Evaluate(const EnumeratedCall& call, const TensorList& operands, Workspace* space) const {
+    space->operands.clear();
+    for (int tensor : operands) space->operands.push_back(store_[tensor].meaning);
+    return EvaluateMeaning(call, space->operands, &space->meanings, &space->scratch);
+  }
+
+  // The meaning of one output after Evaluate.
+  static absl::Span<const PrimeField> MeaningOf(const EnumeratedCall& call, int output,
+                                                const Workspace& space) {
+    int64_t begin = 0;
+    for (int t = 0; t < output; ++t) begin += call.output_sizes[t];
+    return absl::MakeConstSpan(space.meanings).subspan(begin, call.output_sizes[output]);
+  }
+
+  // Terms of the last size that are not linear.
+  void LookUpAll(const std::vector<WorkItem>& items) {
+    std::vector<std::vector<FoundEquation>> found(items.size());
+    std::vector<int64_t> counts(items.size(), 0), dropped(items.size(), 0);
+    std::atomic<size_t> next = 0;
+    auto work = [&] {
+      Workspace space;
+      for (size_t i = next++; i < items.size(); i = next++) {
+        items[i].ForEach(store_, [&](const TensorList& operands) {
+          ++counts[i];
+          dropped[i] += LookUp(*items[i].call, operands, &space, &found[i]);
+        });
+      }
+    };
+    std::vector<std::thread> workers;
+    for (int t = 1; t < threads_; ++t) workers.emplace_back(work);
+    work();
+    for (std::thread& worker : workers) worker.join();
+    for (size_t i = 0; i < items.size(); ++i) {
+      statistics_->graphs_enumerated += counts[i];
+      if (dropped[i] > 0) statistics_->pruned["no side uses each input once"] += dropped[i];
+      for (FoundEquation& equation : found[i]) equations_.push_back(std::move(equation));
+    }
+  }
+
+  // Returns how many of the outputs are equal to tensors none of which is linear.
+  int LookUp(const EnumeratedCall& call, const TensorList& operands, Workspace* space,
+             std::vector<FoundEquation>* found) const {
+    if (!Evaluate(call, operands, space)) return 0;
+    int dropped = 0;
+    for (size_t t = 0; t < call.output_types.size(); ++t) {
+      const int output = static_cast<int>(t);
+      const TensorClass* known =
+          store_.Find(Fingerprint(MeaningOf(call, output, *space), call.output_types[t]));
+      if (known == nullptr) continue;
+      const int other =
+          store_[known->representative].linear ? known->representative : known->linear;
+      if (other < 0) {
+        ++dropped;
+      } else if (InFocus(call, operands, {other})) {
+        found->emplace_back(Term{&call, operands}, output, TensorList{other});
+      }
+    }
+    return dropped;
+  }
+
+  bool InFocus(const EnumeratedCall& call, const TensorList& operands,
+               const TensorList& others) const {
+    if (configuration_.focus.empty() || IsFocused(call, operands)) return true;
+    return std::any_of(others.begin(), others.end(),
+                       [&](int tensor) { return store_[tensor].focused; });
+  }
+
+  void KeepAll(const WorkItem& item, int size, bool last) {
+    item.ForEach(store_, [&](const TensorList& operands) {
+      ++statistics_->graphs_enumerated;
+      NamingId naming = item.naming;
+      if (naming < 0) {
+        naming = store_[operands[0]].naming;
+        for (int tensor : operands) naming = store_.namings().Join(naming, store_[tensor].naming);
+      }
+      Keep({item.call, operands}, naming, size, item.linear, last);
+    });
+  }
+
+  // A canonical term: an equation for each output that is known, a representative of each that is
+  // not, and of its renamings.
+  void Keep(const Term& term, NamingId naming, int size, bool linear, bool last) {
+    const EnumeratedCall& call = *term.call;
+    if (!Evaluate(call, term.operands, &space_)) return;
+    TensorList before, orbits;
+    bool adds = false;
+    for (size_t t = 0; t < call.output_types.size(); ++t) {
+      const int output = static_cast<int>(t);
+      const TensorClass* known =
+          store_.Find(Fingerprint(MeaningOf(call, output, space_), call.output_types[t]));
+      before.push_back(known == nullptr ? -1 : known->representative);
+      orbits.push_back(known == nullptr ? store_.NewOrbit() : -1);
+      adds |= known == nullptr || (linear && known->linear < 0);
+      if (known != nullptr) Pair(term, output, linear, *known);
+    }
+    if (linear) PairTogether(term, before);
+    if (!adds) return;
+    KeptTensor form;
+    form.linear = linear;
+    form.focused = IsFocused(call, term.operands);
+    form.size = static_cast<int8_t>(size);
+    const std::vector<NamingId> renamings = store_.namings().Renamings(naming);
+    for (NamingId renaming : renamings) {
+      Term renamed = term;
+      for (int& tensor : renamed.operands) tensor = store_.Renamed(tensor, naming, renaming);
+      form.naming = renaming;
+      KeepRenaming(renamed, form, orbits, last);
+    }
+  }
+
+  void KeepRenaming(const Term& term, KeptTensor form, const TensorList& orbits, bool last) {
+    const EnumeratedCall& call = *term.call;
+    if (!Evaluate(call, term.operands, &space_)) return;
+    int node = -1;
+    for (size_t t = 0; t < call.output_types.size(); ++t) {
+      const int output = static_cast<int>(t);
+      const absl::Span<const PrimeField> meaning = MeaningOf(call, output, space_);
+      const uint64_t fingerprint = Fingerprint(meaning, call.output_types[t]);
+      TensorClass& known = store_.ClassOf(fingerprint);
+      const bool fresh = known.representative < 0;
+      if (fresh || (form.linear && known.linear < 0)) {
+        if (node < 0) {
+          node = store_.AddNode(term);
+          if (!last) form.nodes = WithNode(store_.UnionOfNodes(term.operands), node);
+        }
+        form.type = call.output_types[t];
+        form.orbit = orbits[t];
+        const int tensor = store_.Add(PatternRef::Node(node, output), form,
+                                      fresh && !last ? meaning : absl::Span<const PrimeField>());
+        if (form.linear) SetLinear(tensor, fingerprint, &known);
+        if (fresh) store_.Represent(tensor, fingerprint);
+      }
+      if (orbits[t] < 0) continue;
+      const int representative = store_.ClassOf(fingerprint).representative;
+      if (!last) store_.SetRenaming(orbits[t], form.naming, representative);
+      if (!fresh && form.linear) PairSymmetric(term, output, representative);
+    }
+  }
+
+  static std::array<int, 3> WithNode(std::array<int, 3> nodes, int node) {
+    *std::find(nodes.begin(), nodes.end(), -1) = node;  // The largest number yet.
+    return nodes;
+  }
+
+  // A class has its first linear tensor: the terms that waited for one.
+  void SetLinear(int tensor, uint64_t fingerprint, TensorClass* known) {
+    known->linear = tensor;
+    const auto waiting = waiting_.find(fingerprint);
+    if (waiting == waiting_.end()) return;
+    for (const FoundEquation& equation : waiting->second) {
+      const Term& term = equation.term;
+      if (InFocus(*term.call, term.operands, {tensor})) {
+        equations_.emplace_back(term, equation.output, TensorList{tensor});
+      }
+    }
+    waiting_.erase(waiting);
+  }
+
+  void Pair(const Term& term, int output, bool linear, const TensorClass& known) {
+    int other = known.representative;
+    if (!linear && !store_[other].linear) {
+      other = known.linear;
+      if (other < 0) {
+        statistics_->pruned["no side uses each input once"] += 1;
+        const uint64_t fingerprint =
+            Fingerprint(MeaningOf(*term.call, output, space_), term.call->output_types[output]);
+        waiting_[fingerprint].emplace_back(term, output, TensorList());
+        return;
+      }
+    }
+    if (InFocus(*term.call, term.operands, {other})) {
+      equations_.emplace_back(term, output, TensorList{other});
+    }
+  }
+
+  // A term whose inputs can be exchanged: one equation, unless its operator says so.
+  void PairSymmetric(const Term& term, int output, int representative) {
+    const PatternRef definition = store_.nodes().tensors[representative];
+    TensorList operands = term.operands, others = store_.nodes().nodes[definition.node].operands;
+    if (IsCommutative(term.call->op.kind())) {
+      std::sort(operands.begin(), operands.end());
+      std::sort(others.begin(), others.end());
+    }
+    if (operands == others) return;
+    if (InFocus(*term.call, term.operands, {}))
+      equations_.emplace_back(term, output, TensorList{representative});
+  }
+
+  // The outputs of a Split together, and what they were known as before.
+  void PairTogether(const Term& term, const TensorList& before) {
+    if (before.size() < 2 || before[0] == before.back()) return;
+    for (int tensor : before) {
+      // Parts that are inputs are found one by one: a rewrite of several outputs needs each
+      // computed.
+      if (tensor < 0 || store_.nodes().tensors[tensor].node < 0) return;
+    }
+    if (InFocus(*term.call, term.operands, before)) equations_.emplace_back(term, -1, before);
+  }
+
+  std::vector<Candidate> Candidates() {
     std::vector<Candidate> candidates;
-    for (const auto& [tensor, representative] : equal_) {
-      AddEquation({tensor}, {representative}, &candidates);
-    }
-    for (const EnumeratedNode& node : nodes_.nodes) {
-      if (node.outputs.size() > 1) AddSplit(node, &candidates);
-    }
+    absl::flat_hash_set<std::string> seen;
+    for (const FoundEquation& equation : equations_) AddCandidate(equation, &seen, &candidates);
     std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
       auto size = [](const Candidate& c) { return c.source.nodes.size() + c.target.nodes.size(); };
       return size(a) < size(b);
@@ -47,195 +316,54 @@ class Enumerator {
     return candidates;
   }
 
- private:
-  // One equation for the outputs of a Split together, from their representatives to them.
-  void AddSplit(const EnumeratedNode& node, std::vector<Candidate>* candidates) {
-    std::vector<int> representatives;
-    for (int tensor : node.outputs) representatives.push_back(ClassOf(tensor));
-    if (representatives[0] == representatives.back()) return;  // One tensor twice.
-    // Parts that are inputs are found one by one: a rewrite of several outputs needs each computed.
-    for (int tensor : representatives) {
-      if (nodes_.tensors[tensor].definition.node < 0) return;
-    }
-    if (representatives != node.outputs) AddEquation(representatives, node.outputs, candidates);
-  }
-
-  void AddEquation(const std::vector<int>& source, const std::vector<int>& target,
-                   std::vector<Candidate>* candidates) {
+  void AddCandidate(const FoundEquation& equation, absl::flat_hash_set<std::string>* seen,
+                    std::vector<Candidate>* candidates) {
     ++statistics_->candidates;
-    const std::optional<Candidate> candidate =
-        MakeCandidate(nodes_, configuration_.inputs, source, target);
+    // The term is put among the nodes for as long as it is made a pattern.
+    EnumeratedNodes& nodes = store_.nodes();
+    const int node = static_cast<int>(nodes.nodes.size());
+    const size_t num_tensors = nodes.tensors.size();
+    nodes.nodes.push_back({&equation.term.call->op, equation.term.operands});
+    TensorList outputs;
+    for (size_t t = 0; t < equation.term.call->output_types.size(); ++t) {
+      if (equation.output >= 0 && equation.output != static_cast<int>(t)) continue;
+      outputs.push_back(static_cast<int>(nodes.tensors.size()));
+      nodes.tensors.push_back(PatternRef::Node(node, static_cast<int>(t)));
+    }
+    const bool together = equation.output < 0;
+    const TensorList &source = together ? equation.equals : outputs,
+                     &target = together ? outputs : equation.equals;
+    std::optional<Candidate> candidate =
+        MakeCandidate(nodes, configuration_.inputs, source, target);
     if (!candidate.has_value()) {
-      statistics_->Prune("each side has an input of its own", nodes_.Text(source, target));
-    } else if (!seen_.insert(CanonicalName(*candidate)).second) {
-      statistics_->Prune("renaming of inputs", nodes_.Text(source, target));
+      statistics_->Prune("each side has an input of its own", nodes.Text(source, target));
+    } else if (!seen->insert(CanonicalName(*candidate)).second) {
+      statistics_->Prune("renaming of inputs", nodes.Text(source, target));
     } else {
-      candidates->push_back(*candidate);
-      candidates->back().origin = absl::StrCat("enumerated: ", configuration_.name);
+      candidate->origin = absl::StrCat("enumerated: ", configuration_.name);
+      candidates->push_back(*std::move(candidate));
     }
-  }
-
-  int ClassOf(int tensor) const {
-    const auto found = equal_.find(tensor);
-    return found == equal_.end() ? tensor : found->second;
-  }
-
-  // Applies an operator to representatives such that the graph has `size` operators.
-  void Apply(int op, int size) {
-    const OpKind kind = configuration_.operators[op].kind();
-    // A fusion of inputs: what is true of fusions of other terms follows by undoing them.
-    if (kind == OpKind::kLinear && size > 1) return;
-    if (MaxOperands(kind) == 1) {
-      // Copies: the lists grow meanwhile.
-      const std::vector<int> operands = representatives_[size - 1];
-      for (int a : operands) Call(op, {a}, size);
-      return;
-    }
-    if (MinOperands(kind) <= 2) ApplyToPairs(op, size);
-    if (MinOperands(kind) == 3 || MaxOperands(kind) == 3) ApplyToTriples(op, size);
-  }
-
-  // Operands that share nothing.
-  void ApplyToTriples(int op, int size) {
-    for (int a_size = 0; a_size < size; ++a_size) {
-      for (int b_size = 0; a_size + b_size < size; ++b_size) {
-        const int c_size = size - 1 - a_size - b_size;
-        const std::vector<int> as = representatives_[a_size], bs = representatives_[b_size],
-                               cs = representatives_[c_size];
-        for (int a : as) {
-          for (int b : bs) {
-            for (int c : cs) Call(op, {a, b, c}, size);
-          }
-        }
-      }
-    }
-  }
-
-  void ApplyToPairs(int op, int size) {
-    const OpKind kind = configuration_.operators[op].kind();
-    const bool commutative = kind == OpKind::kAdd || kind == OpKind::kMul;
-    for (int a_size = 0; a_size < size; ++a_size) {
-      for (int b_size = 0; b_size < size; ++b_size) {
-        // Graphs that share nothing have the sum of their sizes; those that share are found among
-        // the parts of the larger one.
-        const std::vector<int> as = representatives_[a_size], bs = representatives_[b_size];
-        if (a_size + b_size == size - 1) {
-          for (int a : as) {
-            for (int b : bs) {
-              if (!commutative || a <= b) Call(op, {a, b}, size);
-            }
-          }
-        } else if (a_size == size - 1) {
-          for (int a : as) {
-            for (int b : nodes_.PartsOf(a)) {
-              if (!representative_.contains(b)) continue;
-              Call(op, {a, b}, size);
-              if (!commutative && a != b) Call(op, {b, a}, size);
-            }
-          }
-        }
-      }
-    }
-  }
-
-  void Call(int op, const std::vector<int>& operands, int size) {
-    std::set<int> members;
-    for (int tensor : operands) {
-      const std::set<int>& parts = nodes_.tensors[tensor].nodes;
-      members.insert(parts.begin(), parts.end());
-    }
-    if (static_cast<int>(members.size()) != size - 1) return;
-    uint64_t key = op;
-    for (int tensor : operands) key = HashCombine(key, tensor);
-    if (!calls_.insert(key).second) return;
-    std::vector<TensorType> types;
-    for (int tensor : operands) types.push_back(nodes_.tensors[tensor].type);
-    const Operator fitted = FitToRank(configuration_.operators[op], types[0].rank());
-    const std::vector<TensorType>* outputs = oracle_->Infer(fitted, types);
-    if (outputs == nullptr) return;
-    const std::vector<TensorType> output_types = *outputs;
-    std::optional<Meanings> meanings = Evaluate(fitted, operands);
-    if (!meanings.has_value()) return;
-    const int id = static_cast<int>(nodes_.nodes.size());
-    members.insert(id);
-    nodes_.nodes.push_back({fitted, operands, {}});
-    for (size_t t = 0; t < output_types.size(); ++t) {
-      const int tensor =
-          AddTensor({id, static_cast<int>(t)}, members, output_types[t], std::move((*meanings)[t]));
-      nodes_.nodes[id].outputs.push_back(tensor);
-    }
-    ++statistics_->graphs_enumerated;
-  }
-
-  int AddTensor(PatternRef definition, const std::set<int>& nodes, const TensorType& type,
-                Array<PrimeField> meaning) {
-    const int tensor = static_cast<int>(nodes_.tensors.size());
-    uint64_t hash = HashBytes(type.ToString());
-    for (PrimeField element : meaning.data) hash = HashCombine(hash, element.raw());
-    nodes_.tensors.push_back({definition, nodes, type});
-    const auto [entry, fresh] = classes_.emplace(hash, tensor);
-    if (fresh) {
-      representatives_.resize(std::max(representatives_.size(), nodes.size() + 1));
-      representatives_[nodes.size()].push_back(tensor);
-      representative_.insert(tensor);
-      meanings_[tensor] = std::move(meaning);
-    } else {
-      equal_[tensor] = entry->second;
-    }
-    return tensor;
-  }
-
-  // Meanings of the outputs; parallel operators are identities on them.
-  std::optional<Meanings> Evaluate(const Operator& op, const std::vector<int>& operands) {
-    if (op.kind() == OpKind::kConcatPartials) {
-      Array<PrimeField> sum = meanings_[operands[0]];
-      for (size_t o = 1; o < operands.size(); ++o) {
-        const Array<PrimeField>& other = meanings_[operands[o]];
-        for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] += other.data[i];
-      }
-      return Meanings{sum};
-    }
-    if (IsParallel(op.kind())) return Meanings{meanings_[operands[0]]};
-    std::vector<Shape> shapes;
-    std::vector<const Array<PrimeField>*> arrays;
-    std::string key = op.ToString();
-    for (int tensor : operands) {
-      shapes.push_back(nodes_.tensors[tensor].type.GlobalShape());
-      arrays.push_back(&meanings_[tensor]);
-      for (const Extent& size : shapes.back()) absl::StrAppend(&key, ",", size.value());
-      absl::StrAppend(&key, ";");
-    }
-    auto [entry, fresh] = declarations_.try_emplace(key);
-    if (fresh) {
-      absl::StatusOr<Declaration> declaration = Declare(op, shapes);
-      if (!declaration.ok()) return std::nullopt;
-      entry->second = *std::move(declaration);
-    }
-    absl::StatusOr<Meanings> outputs =
-        isomer::Evaluate<PrimeField>(entry->second, FullBox(entry->second), arrays);
-    return outputs.ok() ? std::optional(*std::move(outputs)) : std::nullopt;
+    nodes.nodes.pop_back();
+    nodes.tensors.resize(num_tensors);
   }
 
   const Configuration& configuration_;
-  TypeOracle* const oracle_;
   Statistics* const statistics_;
-  EnumeratedNodes nodes_;
-  std::vector<std::vector<int>> representatives_ =
-      std::vector<std::vector<int>>(8);  // by number of operators
-  absl::flat_hash_set<int> representative_;
-  absl::flat_hash_map<uint64_t, int> classes_;  // fingerprint -> first tensor
-  std::map<int, int> equal_;                    // other tensor -> first of its class
-  std::map<int, Array<PrimeField>> meanings_;   // of representatives
-  absl::flat_hash_set<uint64_t> calls_;
-  absl::flat_hash_map<std::string, Declaration> declarations_;
-  absl::flat_hash_set<std::string> seen_;
+  const int threads_;
+  CallTable calls_;
+  TermStore store_;
+  WorkPlanner planner_;
+  Workspace space_;
+  // Terms that are not linear, of classes without a linear tensor.
+  absl::flat_hash_map<uint64_t, std::vector<FoundEquation>> waiting_;
+  std::vector<FoundEquation> equations_;
 };
 
 }  // namespace
 
 std::vector<Candidate> Enumerate(const Configuration& configuration, TypeOracle* oracle,
-                                 Random* random, Statistics* statistics) {
-  return Enumerator(configuration, oracle, random, statistics).Run();
+                                 Random* random, Statistics* statistics, int threads) {
+  return Enumerator(configuration, oracle, random, statistics, threads).Run();
 }
 
 }  // namespace isomer

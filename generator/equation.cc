@@ -1,11 +1,11 @@
 #include "generator/equation.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
+#include "pcg/support/hash.h"
+#include "rules/match.h"
 
 namespace isomer {
 namespace {
@@ -16,14 +16,14 @@ class SideBuilder {
   SideBuilder(const EnumeratedNodes& nodes, std::vector<int>* numbers)
       : nodes_(nodes), numbers_(numbers) {}
 
-  Pattern Build(const std::vector<int>& outputs) {
+  Pattern Build(const TensorList& outputs) {
     for (int tensor : outputs) pattern_.outputs.push_back(Ref(tensor));
     return std::move(pattern_);
   }
 
  private:
   PatternRef Ref(int tensor) {
-    const PatternRef definition = nodes_.tensors[tensor].definition;
+    const PatternRef definition = nodes_.tensors[tensor];
     if (definition.node < 0) {
       auto at = std::find(numbers_->begin(), numbers_->end(), definition.index);
       if (at == numbers_->end()) at = numbers_->insert(numbers_->end(), definition.index);
@@ -32,9 +32,9 @@ class SideBuilder {
     auto found = placed_.find(definition.node);
     if (found == placed_.end()) {
       const EnumeratedNode& node = nodes_.nodes[definition.node];
-      PatternNode pattern{node.op.kind(), {}, {}};
+      PatternNode pattern{node.op->kind(), {}, {}};
       for (int operand : node.operands) pattern.inputs.push_back(Ref(operand));
-      for (const Attribute& a : node.op.attributes()) pattern.attributes.push_back(PatternOf(a));
+      for (const Attribute& a : node.op->attributes()) pattern.attributes.push_back(PatternOf(a));
       pattern_.nodes.push_back(std::move(pattern));
       found = placed_.emplace(definition.node, static_cast<int>(pattern_.nodes.size()) - 1).first;
     }
@@ -59,42 +59,47 @@ class SideBuilder {
   std::map<int, int> placed_;
 };
 
-// Operands of commutative operators in the order of their texts.
-std::string RefName(const Pattern& pattern, PatternRef ref, const std::vector<int>& names) {
-  if (ref.node < 0) return absl::StrCat("x", names[ref.index]);
-  const PatternNode& node = pattern.nodes[ref.node];
-  std::vector<std::string> operands;
-  for (PatternRef input : node.inputs) operands.push_back(RefName(pattern, input, names));
-  if (node.kind == OpKind::kAdd || node.kind == OpKind::kMul) {
-    std::sort(operands.begin(), operands.end());
+// Hashes of the tensors of one side under names of the inputs; operands of commutative operators
+// in the order of their hashes.
+class SideHash {
+ public:
+  explicit SideHash(const Pattern& pattern) : pattern_(pattern) {
+    for (const PatternNode& node : pattern.nodes) {
+      // The text of a rule with this node alone has the attributes.
+      Rule attributes;
+      attributes.source.nodes = {{node.kind, node.attributes, {}}};
+      attributes.source.outputs = {PatternRef::Node(0)};
+      operators_.push_back(HashBytes(attributes.ToString()));
+    }
   }
-  // The text of a rule with this node alone has the attributes.
-  Rule attributes;
-  attributes.source.nodes = {{node.kind, node.attributes, {}}};
-  attributes.source.outputs = {PatternRef::Node(0, ref.index)};
-  std::string text = attributes.ToString();
-  for (const std::string& operand : operands) absl::StrAppend(&text, "<", operand, ">");
-  return text;
-}
 
-std::string SideName(const Pattern& pattern, const std::vector<int>& names) {
-  std::string text;
-  for (PatternRef ref : pattern.outputs) absl::StrAppend(&text, RefName(pattern, ref, names), ";");
-  return text;
-}
+  uint64_t Under(const std::vector<int>& names) {
+    hashes_.clear();
+    auto of = [&](PatternRef ref) {
+      return ref.node < 0 ? HashMix(static_cast<uint64_t>(names[ref.index]))
+                          : HashCombine(hashes_[ref.node], static_cast<uint64_t>(ref.index));
+    };
+    for (size_t n = 0; n < pattern_.nodes.size(); ++n) {
+      absl::InlinedVector<uint64_t, 4> operands;
+      for (PatternRef input : pattern_.nodes[n].inputs) operands.push_back(of(input));
+      if (IsCommutative(pattern_.nodes[n].kind)) std::sort(operands.begin(), operands.end());
+      uint64_t hash = operators_[n];
+      for (uint64_t operand : operands) hash = HashCombine(hash, operand);
+      hashes_.push_back(hash);
+    }
+    uint64_t hash = 0;
+    for (PatternRef ref : pattern_.outputs) hash = HashCombine(hash, of(ref));
+    return hash;
+  }
+
+ private:
+  const Pattern& pattern_;
+  std::vector<uint64_t> operators_, hashes_;
+};
 
 }  // namespace
 
-std::vector<int> EnumeratedNodes::PartsOf(int tensor) const {
-  std::vector<int> parts;
-  for (int node : tensors[tensor].nodes) {
-    parts.insert(parts.end(), nodes[node].outputs.begin(), nodes[node].outputs.end());
-  }
-  return parts;
-}
-
-std::string EnumeratedNodes::Text(const std::vector<int>& source,
-                                  const std::vector<int>& target) const {
+std::string EnumeratedNodes::Text(const TensorList& source, const TensorList& target) const {
   Rule rule;
   std::vector<int> numbers;
   rule.source = SideBuilder(*this, &numbers).Build(source);
@@ -112,8 +117,7 @@ Operator FitToRank(const Operator& op, int rank) {
 
 std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,
                                        const std::vector<TensorType>& inputs,
-                                       const std::vector<int>& source,
-                                       const std::vector<int>& target) {
+                                       const TensorList& source, const TensorList& target) {
   for (const bool exchanged : {false, true}) {
     Candidate candidate;
     std::vector<int> numbers;
@@ -131,18 +135,17 @@ std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,
 std::string CanonicalName(const Candidate& candidate) {
   std::vector<int> names(candidate.inputs.size());
   std::iota(names.begin(), names.end(), 0);
-  std::string best;
+  SideHash source(candidate.source), target(candidate.target);
+  uint64_t best = ~uint64_t{0};
   do {
     bool same_types = true;
     for (size_t i = 0; i < names.size(); ++i) {
       same_types = same_types && candidate.inputs[i] == candidate.inputs[names[i]];
     }
     if (!same_types) continue;
-    const std::string text =
-        absl::StrCat(SideName(candidate.source, names), "=", SideName(candidate.target, names));
-    if (best.empty() || text < best) best = text;
+    best = std::min(best, HashCombine(source.Under(names), target.Under(names)));
   } while (std::next_permutation(names.begin(), names.end()));
-  return best;
+  return DigestString(best);
 }
 
 }  // namespace isomer

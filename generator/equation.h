@@ -3,35 +3,29 @@
 #define ISOMER_GENERATOR_EQUATION_H_
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "generator/generalize.h"
 #include "pcg/operator.h"
 #include "pcg/tensor_type.h"
 
 namespace isomer {
 
-struct EnumeratedNode {
-  Operator op;
-  std::vector<int> operands;  // tensors
-  std::vector<int> outputs;   // tensors
-};
+using TensorList = absl::InlinedVector<int, 3>;
 
-struct EnumeratedTensor {
-  PatternRef definition;  // a node's output, or an input of the configuration
-  std::set<int> nodes;    // that it needs
-  TensorType type;
+struct EnumeratedNode {
+  const Operator* op;
+  TensorList operands;
 };
 
 struct EnumeratedNodes {
   std::vector<EnumeratedNode> nodes;
-  std::vector<EnumeratedTensor> tensors;
-  // The tensors that the nodes of a tensor's graph define.
-  std::vector<int> PartsOf(int tensor) const;
+  // What defines each tensor: a node's output, or an input of the configuration.
+  std::vector<PatternRef> tensors;
   // "relu(x0) = x0"
-  std::string Text(const std::vector<int>& source, const std::vector<int>& target) const;
+  std::string Text(const TensorList& source, const TensorList& target) const;
 };
 
 // A perm of the last two axes, at another rank; other operators as they are.
@@ -41,8 +35,7 @@ Operator FitToRank(const Operator& op, int rank);
 // input that the target has, the sides are exchanged; nullopt if each lacks one of the other's.
 std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,
                                        const std::vector<TensorType>& inputs,
-                                       const std::vector<int>& source,
-                                       const std::vector<int>& target);
+                                       const TensorList& source, const TensorList& target);
 
 // Equal for candidates that differ in the names of inputs (of one type) or in operand order of
 // commutative operators.

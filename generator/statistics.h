@@ -10,7 +10,9 @@ namespace isomer {
 
 // What a run of the generator did.
 struct Statistics {
-  int64_t graphs_enumerated = 0;
+  int64_t graphs_enumerated = 0;  // evaluated and fingerprinted
+  int64_t tensors_kept = 0;       // representatives, and graphs that may be a side of an equation
+  int64_t bytes_kept = 0;
   int64_t candidates = 0;                 // pairs of equal graphs
   std::map<std::string, int64_t> pruned;  // reason -> pairs
   // Examples per reason, for whoever asks.

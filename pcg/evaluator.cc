@@ -2,6 +2,7 @@
 
 #include "pcg/loop_nest.h"
 #include "pcg/support/status_macros.h"
+#include "pcg/traced_number.h"
 
 namespace isomer {
 namespace {
@@ -164,5 +165,7 @@ ISOMER_INSTANTIATE(double)
 ISOMER_INSTANTIATE(float)
 ISOMER_INSTANTIATE(PrimeField)
 #undef ISOMER_INSTANTIATE
+template absl::StatusOr<std::vector<Array<Traced>>> Evaluate<Traced>(
+    const Declaration&, const IterationBox&, absl::Span<const Array<Traced>* const>);
 
 }  // namespace isomer

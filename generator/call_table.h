@@ -1,0 +1,66 @@
+// Calls of a configuration's operators on its types: each is type-checked and compiled once.
+#ifndef ISOMER_GENERATOR_CALL_TABLE_H_
+#define ISOMER_GENERATOR_CALL_TABLE_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "generator/type_oracle.h"
+#include "pcg/field_program.h"
+#include "pcg/operator.h"
+#include "pcg/prime_field.h"
+#include "pcg/tensor_type.h"
+
+namespace isomer {
+
+// What a call does to meanings, the values with partial sums added up.
+struct MeaningProgram {
+  Declaration declaration;
+  std::optional<FieldProgram> compiled;  // else the reference evaluator runs `declaration`
+};
+
+struct EnumeratedCall {
+  Operator op;                    // fitted to the rank of its operands
+  std::vector<int> output_types;  // numbers of types
+  // Null: a parallel operator, whose meaning is the sum of those of its operands.
+  const MeaningProgram* program = nullptr;
+  std::vector<int64_t> operand_sizes, output_sizes;  // elements
+};
+
+class CallTable {
+ public:
+  CallTable(std::vector<Operator> operators, TypeOracle* oracle)
+      : operators_(std::move(operators)), oracle_(oracle) {}
+
+  int NumberOf(const TensorType& type);
+  const TensorType& type(int number) const { return types_[number]; }
+  const std::vector<Operator>& operators() const { return operators_; }
+
+  // The call of operators()[op]; null if it does not type-check. The pointer stays good.
+  const EnumeratedCall* Find(int op, const std::vector<int>& operand_types);
+
+ private:
+  std::unique_ptr<EnumeratedCall> Make(int op, const std::vector<int>& operand_types);
+  const MeaningProgram* ProgramOf(const Operator& op, const std::vector<TensorType>& operands);
+
+  const std::vector<Operator> operators_;
+  TypeOracle* const oracle_;
+  std::vector<TensorType> types_;
+  std::map<std::string, int> numbers_;  // by text
+  absl::flat_hash_map<std::vector<int>, std::unique_ptr<EnumeratedCall>> calls_;
+  std::map<std::string, std::unique_ptr<MeaningProgram>> programs_;  // null: cannot be evaluated
+};
+
+// Values of the outputs, one behind the other. False: they cannot be evaluated. `scratch` serves
+// one thread.
+bool EvaluateMeaning(const EnumeratedCall& call, absl::Span<const PrimeField* const> operands,
+                     std::vector<PrimeField>* outputs, std::vector<PrimeField>* scratch);
+
+}  // namespace isomer
+
+#endif  // ISOMER_GENERATOR_CALL_TABLE_H_

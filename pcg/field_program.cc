@@ -1,0 +1,177 @@
+#include "pcg/field_program.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "pcg/evaluator.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/traced_number.h"
+
+namespace isomer {
+
+int32_t Trace::Constant(double value) {
+  const PrimeField number = PrimeField::FromDouble(value);
+  const auto [entry, fresh] = constant_ids_.try_emplace(number.raw(), num_slots);
+  if (fresh) {
+    constants.push_back(number);
+    constant_slots.push_back(NewSlot());
+  }
+  return entry->second;
+}
+
+int32_t Trace::Apply(ScalarOp op, int32_t a, int32_t b) {
+  // Padding reads zeros, slot 0.
+  if (op == ScalarOp::kMul && (a == 0 || b == 0)) return 0;
+  if (op == ScalarOp::kAdd && a == 0) return b;
+  if (op == ScalarOp::kAdd && b == 0) return a;
+  const auto [entry, fresh] =
+      known_.try_emplace(std::vector<int32_t>{static_cast<int32_t>(op), a, b}, num_slots);
+  if (fresh) steps.push_back({op, a, b, NewSlot()});
+  return entry->second;
+}
+
+namespace {
+
+// Which step is computed when: a step's level is above those of its operands.
+std::vector<int32_t> LevelsOf(const Trace& trace) {
+  std::vector<int32_t> level(trace.num_slots, 0);
+  for (const Trace::Step& step : trace.steps) {
+    level[step.result] = 1 + std::max(level[step.a], step.b == Trace::kNone ? 0 : level[step.b]);
+  }
+  return level;
+}
+
+}  // namespace
+
+absl::StatusOr<FieldProgram> FieldProgram::Compile(const Declaration& declaration) {
+  Trace trace;
+  current_trace = &trace;
+  trace.Constant(0);
+  FieldProgram program;
+  std::vector<Array<Traced>> operands;
+  for (const Shape& shape : declaration.operands) {
+    std::vector<int64_t> sizes;
+    for (const Extent& size : shape) sizes.push_back(size.value());
+    operands.emplace_back(sizes);
+    for (Traced& element : operands.back().data) element.slot = trace.NewSlot();
+    program.operand_sizes_.push_back(operands.back().size());
+  }
+  const int32_t num_inputs = trace.num_slots - 1;
+  std::vector<const Array<Traced>*> pointers;
+  for (const Array<Traced>& operand : operands) pointers.push_back(&operand);
+  const auto outputs = Evaluate<Traced>(declaration, FullBox(declaration), pointers);
+  current_trace = nullptr;
+  ISOMER_RETURN_IF_ERROR(outputs.status());
+  if (trace.depends_on_values) {
+    return absl::UnimplementedError("what is computed depends on the values");
+  }
+  // New places: constants, inputs, steps by level and kind.
+  std::vector<int32_t> place(trace.num_slots, -1);
+  program.constants_ = trace.constants;
+  for (size_t c = 0; c < trace.constants.size(); ++c) {
+    place[trace.constant_slots[c]] = static_cast<int32_t>(c);
+  }
+  int32_t next = static_cast<int32_t>(trace.constants.size());
+  for (int32_t i = 0; i < num_inputs; ++i) place[1 + i] = next++;
+  program.first_result_ = next;
+  const std::vector<int32_t> level = LevelsOf(trace);
+  std::vector<Trace::Step> steps = trace.steps;
+  std::stable_sort(steps.begin(), steps.end(), [&](const Trace::Step& x, const Trace::Step& y) {
+    return std::make_tuple(level[x.result], x.op) < std::make_tuple(level[y.result], y.op);
+  });
+  for (const Trace::Step& step : steps) {
+    const auto s = static_cast<int32_t>(program.a_.size());
+    place[step.result] = next++;
+    program.a_.push_back(place[step.a]);
+    program.b_.push_back(step.b == Trace::kNone ? 0 : place[step.b]);
+    const bool joins = s > 0 && program.groups_.back().op == step.op &&
+                       level[steps[s - 1].result] == level[step.result];
+    if (!joins) program.groups_.push_back({step.op, s, s});
+    program.groups_.back().end = s + 1;
+  }
+  for (const Array<Traced>& output : *outputs) {
+    program.output_sizes_.push_back(output.size());
+    program.output_slots_.emplace_back();
+    for (const Traced& element : output.data) {
+      program.output_slots_.back().push_back(place[element.slot]);
+    }
+  }
+  return program;
+}
+
+void FieldProgram::RunGroup(const Group& group, PrimeField* slots) const {
+  const int32_t *a = a_.data(), *b = b_.data();
+  PrimeField* result = slots + first_result_;
+  auto unary = [&](PrimeField (*function)(PrimeField)) {
+    for (int32_t s = group.begin; s < group.end; ++s) result[s] = function(slots[a[s]]);
+  };
+  auto binary = [&](auto function) {
+    for (int32_t s = group.begin; s < group.end; ++s) {
+      result[s] = function(slots[a[s]], slots[b[s]]);
+    }
+  };
+  using Field = Number<PrimeField>;
+  switch (group.op) {
+    case ScalarOp::kAdd:
+      return binary([](PrimeField x, PrimeField y) { return x + y; });
+    case ScalarOp::kSub:
+      return binary([](PrimeField x, PrimeField y) { return x - y; });
+    case ScalarOp::kMul:
+      return binary([](PrimeField x, PrimeField y) { return x * y; });
+    case ScalarOp::kDiv:
+      return binary([](PrimeField x, PrimeField y) { return x / y; });
+    case ScalarOp::kMax:
+      return binary(Field::Max);
+    case ScalarOp::kPow:
+      return binary(Field::Pow);
+    case ScalarOp::kRandom:
+      return binary(Field::Random);
+    case ScalarOp::kExp:
+      return unary(Field::Exp);
+    case ScalarOp::kLog:
+      return unary(Field::Log);
+    case ScalarOp::kSqrt:
+      return unary(Field::Sqrt);
+    case ScalarOp::kTanh:
+      return unary(Field::Tanh);
+    case ScalarOp::kErf:
+      return unary(Field::Erf);
+    case ScalarOp::kSin:
+      return unary(Field::Sin);
+    case ScalarOp::kCos:
+      return unary(Field::Cos);
+    case ScalarOp::kAtan:
+      return unary(Field::Atan);
+    case ScalarOp::kFloor:
+      return unary(Field::Floor);
+    case ScalarOp::kRound:
+      return unary(Field::Round);
+    case ScalarOp::kLoad:
+    case ScalarOp::kInside:
+    case ScalarOp::kConstant:
+    case ScalarOp::kIndex:
+    case ScalarOp::kLess:
+    case ScalarOp::kEqual:
+    case ScalarOp::kWhere:
+      return;  // Never recorded.
+  }
+}
+
+void FieldProgram::Run(absl::Span<const PrimeField* const> operands,
+                       absl::Span<PrimeField* const> outputs,
+                       std::vector<PrimeField>* scratch) const {
+  scratch->resize(std::max(scratch->size(), first_result_ + a_.size()));
+  PrimeField* slots = scratch->data();
+  PrimeField* next = std::copy(constants_.begin(), constants_.end(), slots);
+  for (size_t o = 0; o < operands.size(); ++o) {
+    next = std::copy(operands[o], operands[o] + operand_sizes_[o], next);
+  }
+  for (const Group& group : groups_) RunGroup(group, slots);
+  for (size_t t = 0; t < outputs.size(); ++t) {
+    const std::vector<int32_t>& places = output_slots_[t];
+    for (size_t i = 0; i < places.size(); ++i) outputs[t][i] = slots[places[i]];
+  }
+}
+
+}  // namespace isomer

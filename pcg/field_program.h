@@ -1,0 +1,53 @@
+// A call at one shape as straight-line code over the prime field.
+//
+// The generator evaluates one operator at one shape millions of times, on a few dozen elements. The
+// reference evaluator walks loops and strides each time; this code has none left: it is what the
+// reference evaluator did once, over numbers that record (traced_number.h), ordered so that steps
+// of one kind that do not wait for each other run in one loop.
+#ifndef ISOMER_PCG_FIELD_PROGRAM_H_
+#define ISOMER_PCG_FIELD_PROGRAM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "pcg/declaration.h"
+#include "pcg/prime_field.h"
+
+namespace isomer {
+
+class FieldProgram {
+ public:
+  // REQUIRES: the sizes of `declaration` are known. Errors: Unimplemented if values decide which
+  // elements are read or which branch is taken (look-ups, comparisons).
+  static absl::StatusOr<FieldProgram> Compile(const Declaration& declaration);
+
+  // The elements of operands (row-major) in, those of outputs out. `scratch` is grown as needed and
+  // may serve all programs of a thread.
+  void Run(absl::Span<const PrimeField* const> operands, absl::Span<PrimeField* const> outputs,
+           std::vector<PrimeField>* scratch) const;
+
+  // Elements of each operand and output.
+  const std::vector<int64_t>& operand_sizes() const { return operand_sizes_; }
+  const std::vector<int64_t>& output_sizes() const { return output_sizes_; }
+
+ private:
+  // Steps [begin, end) are one operation; step s writes slot first_result_ + s.
+  struct Group {
+    ScalarOp op;
+    int32_t begin, end;
+  };
+  void RunGroup(const Group& group, PrimeField* slots) const;
+
+  std::vector<int64_t> operand_sizes_, output_sizes_;
+  std::vector<PrimeField> constants_;  // slots 0, 1, ..; then those of the operands
+  std::vector<int32_t> a_, b_;         // slots, per step
+  std::vector<Group> groups_;
+  std::vector<std::vector<int32_t>> output_slots_;
+  int32_t first_result_ = 0;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_FIELD_PROGRAM_H_
