@@ -3,11 +3,13 @@
 #define ISOMER_GENERATOR_GENERATE_H_
 
 #include <cstdint>
+#include <cstdio>
+#include <map>
 #include <set>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "generator/generalize.h"
+#include "generator/memo.h"
 #include "generator/statistics.h"
 
 namespace isomer {
@@ -16,13 +18,19 @@ struct GenerateOptions {
   std::set<OpKind> kinds;
   int max_operators = 3;
   uint64_t seed = 1;
+  int jobs = 1;  // threads; the result is the same for any number
+  // An equation that up to so many rewrites of either side derive is no rule of its own
+  // (Derivations in generator/prune.h).
+  int composition_steps = 1;
+  Memo* memo = nullptr;  // of earlier runs; null: nothing is kept
+  // Digests of what operators mean, in place of the true ones (generator/step_keys.h).
+  std::map<OpKind, uint64_t> meanings = {};
+  std::FILE* progress = nullptr;  // where bars and lines of progress go; null: nowhere
 };
 
-// Rules in order of size: those of one call (expansions), then pairs of enumerated graphs. None is
-// an instance of another, or a composition of two smaller ones. Not proved yet.
-// `progress` is called with the number of candidates done and their total.
-std::vector<GeneralRule> Generate(const GenerateOptions& options, Statistics* statistics,
-                                  absl::FunctionRef<void(int64_t, int64_t)> progress);
+// Rules in order of size: those of one call (families), then pairs of enumerated graphs. None is an
+// instance of another, or a composition of smaller ones. Not proved yet.
+std::vector<GeneralRule> Generate(const GenerateOptions& options, Statistics* statistics);
 
 }  // namespace isomer
 

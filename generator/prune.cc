@@ -1,9 +1,10 @@
 #include "generator/prune.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <tuple>
 
-#include "absl/container/flat_hash_set.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -31,6 +32,12 @@ std::vector<Binding> GivenDegrees(const Rule& rule) {
   return {two, four};
 }
 
+int CountOperators(const Graph& graph) {
+  int count = 0;
+  for (NodeId id : graph.TopologicalOrder()) count += !IsLeaf(graph.node(id).op.kind());
+  return count;
+}
+
 }  // namespace
 
 absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate) {
@@ -48,42 +55,99 @@ void RuleBook::Add(const Rule& rule) {
   auto add = [this](const Rule& one) {
     OpKindSet kinds;
     for (const PatternNode& node : one.source.nodes) kinds |= SetOf(node.kind);
-    rules_.push_back({one, kinds, GivenDegrees(one)});
+    entries_.push_back({one, kinds, GivenDegrees(one)});
   };
   add(rule);
   if (rule.reversible) add(Inverse(rule));
 }
 
-std::vector<uint64_t> RuleBook::Reachable(const Graph& graph) const {
-  std::vector<uint64_t> hashes = {graph.StructuralHash()};
+void RuleBook::ForEachApplication(
+    const Graph& graph, int first,
+    absl::FunctionRef<void(int entry, const Graph& result)> visit) const {
   OpKindSet kinds;
   for (int id = 0; id < graph.num_nodes(); ++id) kinds |= SetOf(graph.node(id).op.kind());
   const GraphIndex index(graph);
-  for (const Entry& entry : rules_) {
+  for (int e = first; e < num_entries(); ++e) {
+    const Entry& entry = entries_[e];
     if ((entry.kinds & ~kinds).any()) continue;
     for (const Binding& given : entry.given) {
       for (const DerivationStep& step : FindMatches(index, entry.rule, given)) {
         Graph next = graph;
-        if (ApplyStep(entry.rule, step, &next).ok()) hashes.push_back(next.StructuralHash());
+        if (ApplyStep(entry.rule, step, &next).ok()) visit(e, next);
       }
     }
   }
-  return hashes;
 }
 
-bool RuleBook::IsInstance(const CandidateGraphs& candidate) const {
-  const std::vector<uint64_t> reachable = Reachable(candidate.source);
-  return std::find(reachable.begin(), reachable.end(), candidate.target.StructuralHash()) !=
-         reachable.end();
-}
+Derivations::Derivations(CandidateGraphs graphs, int steps)
+    : graphs_(std::move(graphs)),
+      steps_(steps),
+      largest_(std::max(CountOperators(graphs_.source), CountOperators(graphs_.target))) {}
 
-bool RuleBook::IsComposition(const CandidateGraphs& candidate) const {
-  const std::vector<uint64_t> from_source = Reachable(candidate.source);
-  const absl::flat_hash_set<uint64_t> reachable(from_source.begin(), from_source.end());
-  for (uint64_t hash : Reachable(candidate.target)) {
-    if (reachable.contains(hash)) return true;
+void Derivations::Reach(const Graph& from, const RuleBook& book, int* known,
+                        Reached* reached) const {
+  if (*known == book.num_entries()) return;
+  // With one step, what the entries before `known` give is there already.
+  const int first = steps_ == 1 ? *known : 0;
+  *known = book.num_entries();
+  if (steps_ > 1) reached->clear();
+  reached->try_emplace(from.StructuralHash());
+  std::vector<std::pair<Graph, Way>> level = {{from, {}}};
+  for (int step = 0; step < steps_; ++step) {
+    std::vector<std::pair<Graph, Way>> next;
+    for (const auto& [graph, way] : level) {
+      book.ForEachApplication(graph, first, [&, &way = way](int entry, const Graph& result) {
+        const auto [place, fresh] = reached->try_emplace(result.StructuralHash());
+        if (!fresh) return;
+        place->second = way;
+        place->second.entries.push_back(entry);
+        place->second.latest = std::max(way.latest, entry);
+        if (step + 1 < steps_ && CountOperators(result) <= largest_) {
+          next.push_back({result.Canonical(), place->second});
+        }
+      });
+    }
+    level = std::move(next);
   }
-  return false;
+}
+
+bool Derivations::IsInstance(const RuleBook& book) {
+  Reach(graphs_.source, book, &known_source_, &from_source_);
+  const auto found = from_source_.find(graphs_.target.StructuralHash());
+  return found != from_source_.end() && found->second.entries.size() == 1;
+}
+
+Derivations::Result Derivations::Find(const RuleBook& book) {
+  if (IsInstance(book)) {
+    const Way& way = from_source_.at(graphs_.target.StructuralHash());
+    return {Kind::kInstance, {book.IdOf(way.entries[0])}};
+  }
+  Reach(graphs_.target, book, &known_target_, &from_target_);
+  return Meeting(book);
+}
+
+// Of several meetings, that of the earliest rules.
+Derivations::Result Derivations::Meeting(const RuleBook& book) const {
+  const Way *best_source = nullptr, *best_target = nullptr;
+  auto rank = [](const Way& a, const Way& b) {
+    return std::make_tuple(std::max(a.latest, b.latest), std::cref(a.entries),
+                           std::cref(b.entries));
+  };
+  for (const auto& [hash, way] : from_source_) {
+    const auto other = from_target_.find(hash);
+    if (other == from_target_.end()) continue;
+    if (best_source == nullptr || rank(way, other->second) < rank(*best_source, *best_target)) {
+      best_source = &way;
+      best_target = &other->second;
+    }
+  }
+  if (best_source == nullptr) return {};
+  Result result{Kind::kComposition, {}};
+  for (int entry : best_source->entries) result.rules.push_back(book.IdOf(entry));
+  for (size_t i = best_target->entries.size(); i > 0; --i) {
+    result.rules.push_back(book.IdOf(best_target->entries[i - 1]));
+  }
+  return result;
 }
 
 }  // namespace isomer

@@ -2,10 +2,12 @@
 #ifndef ISOMER_GENERATOR_PRUNE_H_
 #define ISOMER_GENERATOR_PRUNE_H_
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "generator/generalize.h"
 #include "rules/rewrite.h"
 #include "rules/rule.h"
@@ -18,15 +20,20 @@ struct CandidateGraphs {
 };
 absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate);
 
-// Rules accepted so far, by the operators they need.
+// Rules accepted so far. Reading is safe from several threads while nothing is added.
 class RuleBook {
  public:
   void Add(const Rule& rule);
 
-  // True if one application of a rule (or of an inverse) turns the source into the target.
-  bool IsInstance(const CandidateGraphs& candidate) const;
-  // True if two applications do, by way of any graph: one on either side is tried.
-  bool IsComposition(const CandidateGraphs& candidate) const;
+  // Rules and inverses of reversible ones, in the order in which they were added.
+  int num_entries() const { return static_cast<int>(entries_.size()); }
+  // With the mark of an inverse.
+  const std::string& IdOf(int entry) const { return entries_[entry].rule.id; }
+
+  // Calls `visit` with every graph that one application of an entry from `first` on makes of
+  // `graph`, and the entry.
+  void ForEachApplication(const Graph& graph, int first,
+                          absl::FunctionRef<void(int entry, const Graph& result)> visit) const;
 
  private:
   struct Entry {
@@ -34,10 +41,48 @@ class RuleBook {
     OpKindSet kinds;             // of the source
     std::vector<Binding> given;  // values of the degrees that it introduces
   };
-  // Hashes of the graphs that one application makes of `graph`, and its own.
-  std::vector<uint64_t> Reachable(const Graph& graph) const;
+  std::vector<Entry> entries_;
+};
 
-  std::vector<Entry> rules_;  // both directions of reversible ones
+// Whether and how a book derives one side of a candidate from the other: the graphs that it makes
+// of either side, until one is found from both.
+//
+// One step from the source that gives the target: the candidate is an instance of that rule.
+// Otherwise up to `steps` steps from either side meet in some graph: it is a composition. Only
+// graphs no larger than the larger side are rewritten further, so that no derivation passes through
+// larger graphs, except for the one where the two ways meet.
+class Derivations {
+ public:
+  Derivations(CandidateGraphs graphs, int steps);
+
+  enum class Kind { kNone, kInstance, kComposition };
+  struct Result {
+    Kind kind = Kind::kNone;
+    std::vector<std::string> rules;  // from the source, then from the target, to where they meet
+  };
+  // With all rules of the book. What an earlier call found with fewer of them is used, and the
+  // result is that of one call. REQUIRES: always the same book.
+  Result Find(const RuleBook& book);
+  // Only whether it is an instance.
+  bool IsInstance(const RuleBook& book);
+
+  const CandidateGraphs& graphs() const { return graphs_; }
+
+ private:
+  struct Way {
+    int latest = -1;           // of the entries
+    std::vector<int> entries;  // applied in this order
+  };
+  // By structural hash.
+  using Reached = absl::flat_hash_map<uint64_t, Way>;
+  void Reach(const Graph& from, const RuleBook& book, int* known, Reached* reached) const;
+  Result Meeting(const RuleBook& book) const;
+
+  const CandidateGraphs graphs_;
+  const int steps_;
+  const int largest_;                        // operators of the larger side
+  int known_source_ = 0, known_target_ = 0;  // entries looked at
+  Reached from_source_, from_target_;
 };
 
 }  // namespace isomer

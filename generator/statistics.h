@@ -17,9 +17,27 @@ struct Statistics {
   std::map<std::string, int64_t> pruned;  // reason -> pairs
   // Examples per reason, for whoever asks.
   std::map<std::string, std::vector<std::string>> pruned_examples;
+  std::map<std::string, double> seconds;  // phase -> wall time of the run
 
   void Prune(const std::string& reason, const std::string& what) {
     ++pruned[reason];
+    AddExample(reason, what);
+  }
+
+  // What another part of the run did; its seconds are not added.
+  void Add(const Statistics& other) {
+    graphs_enumerated += other.graphs_enumerated;
+    tensors_kept += other.tensors_kept;
+    bytes_kept += other.bytes_kept;
+    candidates += other.candidates;
+    for (const auto& [reason, count] : other.pruned) pruned[reason] += count;
+    for (const auto& [reason, examples] : other.pruned_examples) {
+      for (const std::string& example : examples) AddExample(reason, example);
+    }
+  }
+
+ private:
+  void AddExample(const std::string& reason, const std::string& what) {
     constexpr size_t kMostExamples = 1000;
     std::vector<std::string>& examples = pruned_examples[reason];
     if (examples.size() < kMostExamples) examples.push_back(what);

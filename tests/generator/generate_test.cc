@@ -132,7 +132,7 @@ TEST(Generate, SameSeedSameRules) {
   std::vector<std::string> runs[2];
   for (auto& run : runs) {
     Statistics counts;
-    for (const GeneralRule& rule : Generate(options, &counts, [](int64_t, int64_t) {})) {
+    for (const GeneralRule& rule : Generate(options, &counts)) {
       EXPECT_TRUE(ValidateRule(rule.rule).ok()) << ValidateRule(rule.rule);
       run.push_back(rule.rule.id);
     }

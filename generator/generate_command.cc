@@ -1,0 +1,138 @@
+#include "generator/generate_command.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/support/file.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+struct Outcome {
+  RuleSet proved;
+  std::vector<Rule> rejected;
+  int64_t refuted = 0, unknown = 0;
+};
+
+Outcome Sorted(std::vector<Rule> rules) {
+  Outcome outcome;
+  std::set<std::string> seen;
+  for (Rule& rule : rules) {
+    if (rule.proof.verdict == ProofRecord::Verdict::kProved) {
+      // Two rules may have been repaired to one.
+      if (seen.insert(rule.id).second) outcome.proved.rules.push_back(std::move(rule));
+      continue;
+    }
+    ++(rule.proof.verdict == ProofRecord::Verdict::kRefuted ? outcome.refuted : outcome.unknown);
+    outcome.rejected.push_back(std::move(rule));
+  }
+  return outcome;
+}
+
+absl::Status WriteReasons(const std::string& folder, const Statistics& statistics,
+                          const std::vector<Rule>& rejected) {
+  std::string pruned, verdicts;
+  for (const auto& [reason, examples] : statistics.pruned_examples) {
+    absl::StrAppend(&pruned, "# ", reason, ": ", statistics.pruned.at(reason), "\n");
+    for (const std::string& example : examples) absl::StrAppend(&pruned, example, "\n");
+  }
+  for (const Rule& rule : rejected) {
+    const bool refuted = rule.proof.verdict == ProofRecord::Verdict::kRefuted;
+    absl::StrAppend(&verdicts, refuted ? "refuted " : "unknown ", rule.id, " ", rule.ToString(),
+                    "\n  ", rule.proof.note, "\n");
+  }
+  ISOMER_RETURN_IF_ERROR(WriteFileAtomically(folder + "/pruned.txt", pruned));
+  return WriteFileAtomically(folder + "/rejected.txt", verdicts);
+}
+
+const char* KindOf(const Rule& rule) {
+  bool parallel = false, computing = false;
+  for (const Pattern* side : {&rule.source, &rule.target}) {
+    for (const PatternNode& node : side->nodes) {
+      (IsParallel(node.kind) ? parallel : computing) = true;
+    }
+  }
+  return !parallel ? "algebra" : computing ? "mixed" : "parallel";
+}
+
+int64_t PeakRssBytes(int whose) {
+  rusage usage{};
+  getrusage(whose, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+Json Summary(const Statistics& statistics, size_t settled, const Outcome& outcome,
+             const Memo& memo) {
+  Json json;
+  json["graphs_enumerated"] = statistics.graphs_enumerated;
+  json["tensors_kept"] = statistics.tensors_kept;
+  json["bytes_kept"] = statistics.bytes_kept;
+  json["candidates"] = statistics.candidates;
+  json["pruned"] = Json::EmptyObject();
+  for (const auto& [reason, count] : statistics.pruned) json["pruned"][reason] = count;
+  json["settled"] = settled;
+  json["proved"] = outcome.proved.rules.size();
+  json["refuted"] = outcome.refuted;
+  json["unknown"] = outcome.unknown;
+  json["rules"] = outcome.proved.rules.size();
+  std::map<std::string, int64_t> by_kind = {{"algebra", 0}, {"mixed", 0}, {"parallel", 0}};
+  for (const Rule& rule : outcome.proved.rules) ++by_kind[KindOf(rule)];
+  for (const auto& [kind, count] : by_kind) json["rules_by_kind"][kind] = count;
+  json["digest"] = DigestString(outcome.proved.Digest());
+  for (const auto& [phase, seconds] : statistics.seconds) json["seconds"][phase] = seconds;
+  json["memo"] = Json::EmptyObject();
+  for (const auto& [step, counts] : memo.counts()) {
+    json["memo"][step]["hits"] = counts.hits;
+    json["memo"][step]["misses"] = counts.misses;
+  }
+  json["peak_rss_bytes"] = PeakRssBytes(RUSAGE_SELF);
+  json["peak_rss_bytes_of_a_child"] = PeakRssBytes(RUSAGE_CHILDREN);
+  return json;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> RunGenerate(const GenerateCommand& command) {
+  auto memo = std::make_unique<Memo>();
+  if (!command.work_dir.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(memo, Memo::Open(command.work_dir));
+    if (!memo->note().empty()) std::fprintf(stderr, "note: %s\n", memo->note().c_str());
+  }
+  GenerateOptions options = command.options;
+  options.memo = memo.get();
+  Statistics statistics;
+  const std::vector<GeneralRule> rules = Generate(options, &statistics);
+
+  const auto start = std::chrono::steady_clock::now();
+  const StepKeys keys(options.seed, options.meanings);
+  ISOMER_ASSIGN_OR_RETURN(
+      std::vector<Rule> judged,
+      ProveRules(rules, command.make_judge, {options.jobs, &keys, memo.get(), options.progress}));
+  statistics.seconds["prove"] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  Outcome outcome = Sorted(std::move(judged));
+  outcome.proved.generator = command.generator;
+  for (const std::string& file : command.files) {
+    ISOMER_RETURN_IF_ERROR(SaveRules(file, outcome.proved));
+  }
+  if (!command.work_dir.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteReasons(command.work_dir, statistics, outcome.rejected));
+    ISOMER_RETURN_IF_ERROR(memo->status());
+  }
+  std::printf(
+      "%zu rules proved, %lld refuted, %lld unknown (%lld graphs, %lld candidates): %s\n",
+      outcome.proved.rules.size(), static_cast<long long>(outcome.refuted),
+      static_cast<long long>(outcome.unknown), static_cast<long long>(statistics.graphs_enumerated),
+      static_cast<long long>(statistics.candidates), absl::StrJoin(command.files, ",").c_str());
+  return Summary(statistics, rules.size(), outcome, *memo);
+}
+
+}  // namespace isomer

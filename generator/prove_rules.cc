@@ -1,0 +1,103 @@
+#include "generator/prove_rules.h"
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "generator/settle.h"
+#include "generator/step_records.h"
+#include "pcg/support/process_pool.h"
+#include "pcg/support/progress.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+Rule ProveOrRepair(const GeneralRule& general, const Judge& judge, TypeOracle* oracle) {
+  constexpr int kRepairs = 6;
+  Rule rule = general.rule;
+  Random random(rule.Digest());
+  std::vector<Binding> counterexamples;
+  for (int repair = 0;; ++repair) {
+    const Verdict verdict = judge(rule);
+    rule.proof = verdict.record;
+    if (rule.proof.verdict == ProofRecord::Verdict::kUnknown && rule.reversible) {
+      rule.reversible = false;  // One direction may be provable.
+      SetId(&rule);
+      continue;
+    }
+    if (!verdict.counterexample.has_value() || repair == kRepairs) return rule;
+    counterexamples.push_back(*verdict.counterexample);
+    const std::optional<Rule> repaired =
+        Resettle(rule, general.found, counterexamples, oracle, &random);
+    if (!repaired.has_value()) return rule;
+    rule = *repaired;
+  }
+}
+
+// The same; if the rule is refuted for good, what it generalises is tried with fewer variables.
+Rule ProveSomeForm(GeneralRule general, const Judge& judge, TypeOracle* oracle) {
+  std::set<std::string> refuted;
+  while (true) {
+    const Rule judged = ProveOrRepair(general, judge, oracle);
+    if (judged.proof.verdict != ProofRecord::Verdict::kRefuted ||
+        general.candidate.inputs.empty()) {
+      return judged;
+    }
+    refuted.insert(PatternsText(general.rule));
+    Random random(general.rule.Digest());
+    std::optional<GeneralRule> other = Generalize(general.candidate, oracle, &random, refuted);
+    if (!other.has_value()) return judged;
+    general = *std::move(other);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Rule>> ProveRules(const std::vector<GeneralRule>& rules,
+                                             const std::function<Judge()>& make_judge,
+                                             const ProveOptions& options) {
+  std::unique_ptr<Progress> progress;
+  if (options.progress != nullptr) {
+    progress =
+        std::make_unique<Progress>("prove", static_cast<int64_t>(rules.size()), options.progress);
+  }
+  auto advance = [&] {
+    if (progress != nullptr) progress->Advance();
+  };
+  std::vector<Rule> judged(rules.size());
+  std::vector<MemoKey> keys;
+  std::vector<size_t> open;  // rules without a verdict
+  for (size_t i = 0; i < rules.size(); ++i) {
+    keys.push_back(options.keys->OfProof(rules[i]));
+    const std::optional<std::string> kept = options.memo->Find("prove", keys[i]);
+    absl::StatusOr<Rule> known = DecodeJudged(kept.value_or(""));
+    if (kept.has_value() && known.ok()) {
+      judged[i] = *std::move(known);
+      advance();
+    } else {
+      open.push_back(i);
+    }
+  }
+  auto make_worker = [&]() -> ItemWorker {
+    return [&, judge = make_judge(), oracle = std::make_shared<TypeOracle>()](size_t item) {
+      return EncodeJudged(ProveSomeForm(rules[open[item]], judge, oracle.get()));
+    };
+  };
+  absl::Status received;
+  auto done = [&](size_t item, const std::string& bytes) {
+    absl::StatusOr<Rule> rule = DecodeJudged(bytes);
+    received.Update(rule.status());
+    if (!rule.ok()) return;
+    const bool settled = rule->proof.verdict != ProofRecord::Verdict::kUnknown;
+    if (settled) options.memo->Put(keys[open[item]], bytes);
+    judged[open[item]] = *std::move(rule);
+    advance();
+  };
+  ISOMER_RETURN_IF_ERROR(ForEachInProcesses(options.jobs, open.size(), make_worker, done));
+  ISOMER_RETURN_IF_ERROR(received);
+  return judged;
+}
+
+}  // namespace isomer
