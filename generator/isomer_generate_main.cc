@@ -10,8 +10,10 @@
 #include "generator/check_command.h"
 #include "generator/enumerator.h"
 #include "generator/generate_command.h"
+#include "generator/inspect/commands.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/lemma_text.h"
 #include "verifier/prover.h"
 
 ABSL_FLAG(std::string, ops, "all", "operators, separated by commas, or all");
@@ -29,6 +31,10 @@ ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");
 ABSL_FLAG(int, instances, 1000, "check: random instances of each rule");
 ABSL_FLAG(std::string, ids, "", "check: only these rules, separated by commas");
 ABSL_FLAG(int, sample, 0, "check: that many rules, spread over the file; 0: all");
+ABSL_FLAG(std::string, markdown, "", "stats: also write the counts as a page to this file");
+ABSL_FLAG(std::string, id, "", "show: the rule, by its id or the beginning of it");
+ABSL_FLAG(std::string, dot, "", "show: draw the rule in this file, for dot");
+ABSL_FLAG(std::string, svg, "", "show: draw the rule in this file");
 
 namespace isomer {
 namespace {
@@ -112,6 +118,17 @@ absl::StatusOr<int> RunCheckCommand(const std::vector<std::string>& files) {
   return RunCheck(files[0], command);
 }
 
+absl::StatusOr<int> RunStats(const std::vector<std::string>& arguments) {
+  return StatsCommand(arguments, absl::GetFlag(FLAGS_markdown));
+}
+
+absl::StatusOr<int> RunShow(const std::vector<std::string>& arguments) {
+  const ShowOptions options{.id = absl::GetFlag(FLAGS_id),
+                            .dot = absl::GetFlag(FLAGS_dot),
+                            .svg = absl::GetFlag(FLAGS_svg)};
+  return ShowCommand(arguments, options, LemmaText);
+}
+
 // What the first argument asks for; `run` is given the arguments after it.
 struct Command {
   absl::string_view name;
@@ -120,6 +137,9 @@ struct Command {
 constexpr Command kCommands[] = {
     {"generate", RunGenerateCommand},
     {"check", RunCheckCommand},
+    {"stats", RunStats},
+    {"show", RunShow},
+    {"diff", DiffCommand},
 };
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
@@ -141,7 +161,8 @@ int main(int argc, char** argv) {
       {.name = "isomer-generate",
        .purpose = "Finds small parallel computation graphs that are equal, proves that they are, "
                   "and writes them as rules.",
-       .usage = "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N]",
+       .usage = "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N] | stats FILE "
+                "[--markdown=FILE] | show FILE --id=ID [--svg=FILE] [--dot=FILE] | diff FILE FILE",
        .example = "isomer-generate --ops=matmul,add,concat,split --max_ops=3 --out=small.rules"},
       argc, argv, isomer::Run);
 }

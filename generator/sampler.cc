@@ -29,6 +29,51 @@ bool HasAttributeVariables(const Rule& rule) {
 
 }  // namespace
 
+bool DrawInputTypes(const Pattern& pattern, const std::vector<int64_t>& degrees, TypeOracle* oracle,
+                    Random* random, Binding* binding) {
+  std::vector<bool> known(binding->inputs.size(), false);
+  TypedPattern typed;
+  for (const PatternNode& node : pattern.nodes) {
+    std::vector<TensorType> operands;
+    std::vector<bool> operand_known;
+    for (PatternRef ref : node.inputs) {
+      if (ref.node >= 0 && ref.index >= static_cast<int>(typed.outputs[ref.node].size())) {
+        return false;
+      }
+      operands.push_back(typed.TypeOf(*binding, ref));
+      operand_known.push_back(ref.node >= 0 || known[ref.index]);
+    }
+    const absl::StatusOr<Operator> op = InstantiateOperator(node, *binding, operands[0].rank());
+    if (!op.ok()) return false;
+    const bool all =
+        std::find(operand_known.begin(), operand_known.end(), false) == operand_known.end();
+    if (!all && !DrawOperandTypes(*op, operand_known, degrees, random, &operands)) return false;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      const PatternRef ref = node.inputs[o];
+      if (ref.node >= 0 || known[ref.index]) continue;
+      binding->inputs[ref.index] = operands[o];
+      known[ref.index] = true;
+    }
+    // An input that occurs twice has one type.
+    for (size_t o = 0; o < operands.size(); ++o) {
+      if (node.inputs[o].node < 0) operands[o] = binding->inputs[node.inputs[o].index];
+    }
+    const std::vector<TensorType>* types = oracle->Infer(*op, operands);
+    if (types == nullptr) return false;
+    typed.ops.push_back(*op);
+    typed.outputs.push_back(*types);
+  }
+  // An identity's input is in no node.
+  for (size_t i = 0; i < known.size(); ++i) {
+    std::vector<TensorType> one = {binding->inputs[i]};
+    if (known[i]) continue;
+    const Operator any(OpKind::kReplicate, {{"degree", int64_t{1}}});
+    if (!DrawOperandTypes(any, {false}, degrees, random, &one)) return false;
+    binding->inputs[i] = one[0];
+  }
+  return true;
+}
+
 Sampler::Sampler(const Rule& rule, const Binding& base, TypeOracle* oracle)
     : rule_(rule), base_(base), oracle_(oracle), fixed_shapes_(HasAttributeVariables(rule)) {
   usable_ = SourceChecks(base_);
@@ -197,51 +242,6 @@ void Sampler::DrawVariables(const SampleOptions& options, Binding* binding, Rand
   }
 }
 
-bool Sampler::DrawParallelism(const std::vector<int64_t>& degrees, Binding* binding,
-                              Random* random) const {
-  std::vector<bool> known(binding->inputs.size(), false);
-  TypedPattern typed;
-  for (const PatternNode& node : rule_.source.nodes) {
-    std::vector<TensorType> operands;
-    std::vector<bool> operand_known;
-    for (PatternRef ref : node.inputs) {
-      if (ref.node >= 0 && ref.index >= static_cast<int>(typed.outputs[ref.node].size())) {
-        return false;
-      }
-      operands.push_back(typed.TypeOf(*binding, ref));
-      operand_known.push_back(ref.node >= 0 || known[ref.index]);
-    }
-    const absl::StatusOr<Operator> op = InstantiateOperator(node, *binding, operands[0].rank());
-    if (!op.ok()) return false;
-    const bool all =
-        std::find(operand_known.begin(), operand_known.end(), false) == operand_known.end();
-    if (!all && !DrawOperandTypes(*op, operand_known, degrees, random, &operands)) return false;
-    for (size_t o = 0; o < operands.size(); ++o) {
-      const PatternRef ref = node.inputs[o];
-      if (ref.node >= 0 || known[ref.index]) continue;
-      binding->inputs[ref.index] = operands[o];
-      known[ref.index] = true;
-    }
-    // An input that occurs twice has one type.
-    for (size_t o = 0; o < operands.size(); ++o) {
-      if (node.inputs[o].node < 0) operands[o] = binding->inputs[node.inputs[o].index];
-    }
-    const std::vector<TensorType>* types = oracle_->Infer(*op, operands);
-    if (types == nullptr) return false;
-    typed.ops.push_back(*op);
-    typed.outputs.push_back(*types);
-  }
-  // An identity's input is in no node.
-  for (size_t i = 0; i < known.size(); ++i) {
-    std::vector<TensorType> one = {binding->inputs[i]};
-    if (known[i]) continue;
-    const Operator any(OpKind::kReplicate, {{"degree", int64_t{1}}});
-    if (!DrawOperandTypes(any, {false}, degrees, random, &one)) return false;
-    binding->inputs[i] = one[0];
-  }
-  return true;
-}
-
 // Axes of a kSplitsDim condition are those of one iteration dim of the call.
 bool Sampler::DrawSplit(Binding* binding, Random* random) const {
   for (const Condition& condition : rule_.conditions) {
@@ -277,7 +277,8 @@ std::optional<Binding> Sampler::Draw(const SampleOptions& options, int attempts,
     Binding binding = DrawShapes(options, random);
     DrawVariables(options, &binding, random);
     // One draw in five is not parallel: conditions on sizes alone show there.
-    if (Chance(random, 80) && !DrawParallelism(degrees, &binding, random)) continue;
+    if (Chance(random, 80) && !DrawInputTypes(rule_.source, degrees, oracle_, random, &binding))
+      continue;
     if (options.small && !IsCheap(binding)) continue;
     if (SourceChecks(binding) && DrawSplit(&binding, random)) return binding;
   }

@@ -28,6 +28,11 @@ inline int64_t Below(Random* random, int64_t bound) {
 }
 inline bool Chance(Random* random, int percent) { return Below(random, 100) < percent; }
 
+// Draws degrees, copies and partials, all from `degrees`, for the inputs of a pattern, whose sizes
+// and variables `binding` has. Returns false if what was drawn first cannot be met later.
+bool DrawInputTypes(const Pattern& pattern, const std::vector<int64_t>& degrees, TypeOracle* oracle,
+                    Random* random, Binding* binding);
+
 struct SampleOptions {
   bool small = false;  // sizes that are cheap to evaluate
   // Above 0: degrees are 1 or this, and sizes grow by this. A base of such sizes gives assignments
@@ -58,7 +63,6 @@ class Sampler {
   bool SearchMove(std::vector<int>* chosen, size_t from, size_t count);
   static void Grow(const Slot& slot, int64_t by, Binding* binding);
   Binding DrawShapes(const SampleOptions& options, Random* random) const;
-  bool DrawParallelism(const std::vector<int64_t>& degrees, Binding* binding, Random* random) const;
   bool DrawSplit(Binding* binding, Random* random) const;
   void DrawVariables(const SampleOptions& options, Binding* binding, Random* random) const;
 

@@ -1,0 +1,162 @@
+#include "generator/inspect/commands.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "generator/inspect/counts.h"
+#include "generator/inspect/difference.h"
+#include "generator/inspect/drawing.h"
+#include "generator/inspect/example.h"
+#include "generator/inspect/kinds.h"
+#include "generator/inspect/words.h"
+#include "pcg/support/file.h"
+#include "pcg/support/program.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+std::string Indented(const std::string& text, const char* indent = "  ") {
+  std::string result;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&result, indent, line, "\n");
+  }
+  return result;
+}
+
+// Lines of two texts beside each other.
+std::string SideBySide(const std::string& left, const std::string& right) {
+  const std::vector<std::string> a = absl::StrSplit(left, '\n', absl::SkipEmpty());
+  const std::vector<std::string> b = absl::StrSplit(right, '\n', absl::SkipEmpty());
+  size_t width = 0;
+  for (const std::string& line : a) width = std::max(width, line.size());
+  std::string result;
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const std::string l = i < a.size() ? a[i] : "", r = i < b.size() ? b[i] : "";
+    std::string line = absl::StrFormat("%-*s   %s", static_cast<int>(width), l, r);
+    absl::StripTrailingAsciiWhitespace(&line);
+    absl::StrAppend(&result, line, "\n");
+  }
+  return result;
+}
+
+const char* VerdictText(ProofRecord::Verdict verdict) {
+  switch (verdict) {
+    case ProofRecord::Verdict::kNone:
+      return "not tried";
+    case ProofRecord::Verdict::kProved:
+      return "proved";
+    case ProofRecord::Verdict::kRefuted:
+      return "refuted";
+    case ProofRecord::Verdict::kUnknown:
+      return "unknown";
+  }
+  return "?";
+}
+
+std::string ProofText(const ProofRecord& proof, DescribeLemma describe_lemma) {
+  std::string text = absl::StrFormat("%s, %s, %.2f s%s\n", VerdictText(proof.verdict),
+                                     proof.solver.empty() ? "no solver" : proof.solver,
+                                     proof.seconds, proof.note.empty() ? "" : ": " + proof.note);
+  for (const std::string& lemma : proof.lemmas) {
+    absl::StrAppend(&text, lemma, ": ", describe_lemma(lemma), "\n");
+  }
+  return text;
+}
+
+std::string RanksText(const Rule& rule) {
+  return absl::StrJoin(rule.ranks, " ", [](std::string* out, const std::vector<int>& ranks) {
+    absl::StrAppend(out, "(", absl::StrJoin(ranks, ","), ")");
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<int> StatsCommand(const std::vector<std::string>& arguments,
+                                 const std::string& markdown) {
+  if (arguments.size() != 1) return absl::InvalidArgumentError("expected 'stats FILE'");
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(arguments[0]));
+  const RuleCounts counts = CountRules(rules);
+  if (!markdown.empty()) ISOMER_RETURN_IF_ERROR(WriteFileAtomically(markdown, CountsPage(counts)));
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(CountsJson(counts)));
+  Print(CountsText(counts));
+  return kExitDone;
+}
+
+absl::StatusOr<const Rule*> FindByPrefix(const RuleSet& rules, const std::string& id) {
+  if (id.empty()) return absl::InvalidArgumentError("--id names no rule");
+  std::vector<const Rule*> found;
+  for (const Rule& rule : rules.rules) {
+    if (rule.id == id) return &rule;
+    if (absl::StartsWith(rule.id, id)) found.push_back(&rule);
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty()) return absl::NotFoundError(absl::StrCat("there is no rule '", id, "'"));
+  constexpr size_t kShown = 4;
+  std::vector<std::string> some;
+  for (const Rule* rule : found) {
+    if (some.size() < kShown) some.push_back(rule->id);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", id, "' begins the ids of ", found.size(),
+                                                 " rules: ", absl::StrJoin(some, ", "),
+                                                 found.size() > kShown ? ", .." : ""));
+}
+
+std::string DescribeRule(const Rule& rule, DescribeLemma describe_lemma) {
+  std::string conditions;
+  for (const Condition& condition : rule.conditions) {
+    absl::StrAppend(&conditions, ConditionInWords(condition, rule), "\n");
+  }
+  const absl::StatusOr<std::string> example = ExampleText(rule);
+  return absl::StrCat(rule.id, "\n\n", rule.ToString(), "\n\nNodes\n",
+                      Indented(SideBySide(absl::StrCat("source\n", NodeLines(rule.source)),
+                                          absl::StrCat("target\n", NodeLines(rule.target)))),
+                      "\nDrawing\n",
+                      Indented(SideBySide(absl::StrCat("source\n", TreeText(rule.source)),
+                                          absl::StrCat("target\n", TreeText(rule.target)))),
+                      "\nVariables: ", VariablesInWords(rule),
+                      "\nRanks of the inputs: ", RanksText(rule), "\nDirection: ",
+                      rule.reversible ? "both, under the same conditions" : "from source to target",
+                      "\nKind: ", RuleKindName(KindOf(rule)), IsJoint(rule) ? ", joint" : "",
+                      "\nOrigin: ", rule.origin, "\n\nConditions\n",
+                      Indented(conditions.empty() ? "none" : conditions), "\nProof\n",
+                      Indented(ProofText(rule.proof, describe_lemma)), "\nExample\n",
+                      Indented(example.ok() ? *example : std::string(example.status().message())));
+}
+
+absl::StatusOr<int> ShowCommand(const std::vector<std::string>& arguments,
+                                const ShowOptions& options, DescribeLemma describe_lemma) {
+  if (arguments.size() != 1) return absl::InvalidArgumentError("expected 'show FILE --id=ID'");
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(arguments[0]));
+  const absl::StatusOr<const Rule*> found = FindByPrefix(rules, options.id);
+  if (!found.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(arguments[0], ": ", found.status().message()));
+  }
+  const Rule& rule = **found;
+  if (!options.dot.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(options.dot, RuleToDot(rule)));
+  }
+  if (!options.svg.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(options.svg, RuleToSvg(rule)));
+  }
+  Print(DescribeRule(rule, describe_lemma));
+  return kExitDone;
+}
+
+absl::StatusOr<int> DiffCommand(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2) return absl::InvalidArgumentError("expected 'diff FILE FILE'");
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet first, LoadRules(arguments[0]));
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet second, LoadRules(arguments[1]));
+  const RuleSetDifference difference = Compare(first, second);
+  Print(DifferenceText(difference));
+  return difference.empty() ? kExitDone : kExitNo;
+}
+
+}  // namespace isomer

@@ -1,0 +1,16 @@
+// What the lemmas that a proof record names say.
+#ifndef ISOMER_VERIFIER_LEMMA_TEXT_H_
+#define ISOMER_VERIFIER_LEMMA_TEXT_H_
+
+#include <string>
+
+namespace isomer {
+
+// One line: the equation of a lemma of the table, or what a lemma about a declaration states, and
+// whether it is proved or only checked. Records of other versions may name lemmas that this one
+// does not have; the line says so.
+std::string LemmaText(const std::string& id);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_LEMMA_TEXT_H_
