@@ -70,7 +70,7 @@ class Builder {
                                                      " == ", conflict->b.ToString(), " of a case"));
     }
     for (const Extent* size : {&conflict->a, &conflict->b}) {
-      if (!conflict->broadcast || !IsBareSymbol(*size)) continue;
+      if (!conflict->or_one || !IsBareSymbol(*size)) continue;
       Substitution one = substitution;
       one[size->terms()[0].first] = 1;
       ISOMER_RETURN_IF_ERROR(ExploreFrom(one, conflict, instances));
@@ -165,7 +165,7 @@ class Builder {
     for (const PatternNode& node : pattern.nodes) {
       absl::StatusOr<Call> call = MakeCall(node, *instance, *calls);
       if (!call.ok()) {
-        *conflict = ConflictOf(call.status(), node.kind);
+        *conflict = ConflictOf(call.status());
         return call.status();
       }
       calls->push_back(*std::move(call));

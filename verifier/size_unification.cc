@@ -44,13 +44,11 @@ Extent ParseExtent(absl::string_view text) {
 
 }  // namespace
 
-std::optional<SizeConflict> ConflictOf(const absl::Status& status, OpKind kind) {
+std::optional<SizeConflict> ConflictOf(const absl::Status& status) {
   const absl::optional<absl::Cord> payload = status.GetPayload(kSizeMismatch);
   if (!payload) return std::nullopt;
   const std::vector<std::string> sizes = absl::StrSplit(std::string(*payload), '|');
-  const bool broadcast = kind == OpKind::kMatMul || kind == OpKind::kAdd || kind == OpKind::kSub ||
-                         kind == OpKind::kMul || kind == OpKind::kDiv;
-  return SizeConflict{ParseExtent(sizes[0]), ParseExtent(sizes[1]), broadcast};
+  return SizeConflict{ParseExtent(sizes[0]), ParseExtent(sizes[1]), /*or_one=*/true};
 }
 
 bool IsBareSymbol(const Extent& extent) {

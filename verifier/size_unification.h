@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "pcg/extent.h"
-#include "pcg/operator.h"
 
 namespace isomer {
 
@@ -18,11 +17,14 @@ Extent Substituted(const Extent& extent, const Substitution& substitution);
 // Two sizes that a call or a condition needs to be equal.
 struct SizeConflict {
   Extent a, b;
-  bool broadcast = false;  // or one of them to be 1
+  // Or, perhaps, one of them to be 1: whether it is then broadcast, the declaration tells. Never
+  // false of a call: a list of operators that broadcast would be a second declaration, and a case
+  // that it forgets is a case that nothing proves.
+  bool or_one = false;
 };
 
 // What a declaration's error says of sizes (kSizeMismatch), if it says so.
-std::optional<SizeConflict> ConflictOf(const absl::Status& status, OpKind kind);
+std::optional<SizeConflict> ConflictOf(const absl::Status& status);
 
 bool IsBareSymbol(const Extent& extent);
 

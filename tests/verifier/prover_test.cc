@@ -57,6 +57,21 @@ TEST(Prover, ReversibleRuleMustHoldBothWays) {
   EXPECT_EQ(judgement.record.verdict, ProofRecord::Verdict::kRefuted) << judgement.record.note;
 }
 
+// Where both operands are broadcast along dims that are partitioned, copies are shared out among
+// tasks, and what divides them replicated need not divide them before.
+TEST(Prover, EveryOperatorThatBroadcastsIsTriedBroadcast) {
+  Prover prover;
+  for (const char* op : {"add", "maximum", "minimum", "pow", "equal", "less", "less_equal"}) {
+    const std::string call = std::string(op) + "(x0, x1)";
+    const std::string replicated =
+        std::string(op) + "(replicate(x0; degree=d), replicate(x1; degree=d))";
+    const Judgement judgement =
+        prover.Judge(RuleFromText(replicated + " -> replicate(" + call + "; degree=d)", {{2, 2}}));
+    EXPECT_EQ(judgement.record.verdict, ProofRecord::Verdict::kRefuted)
+        << op << " " << judgement.record.note;
+  }
+}
+
 TEST(Prover, SourceThatNeverTypeChecksIsNotProved) {
   Prover prover;
   const ProofRecord record =
