@@ -97,7 +97,7 @@ std::vector<std::string> Rows(const Array<double>& array, const std::vector<int6
   for (int64_t e = 0; e < std::min(elements, kMostShownElements); ++e) {
     int64_t offset = 0;
     for (size_t i = 0; i < shape.size(); ++i) offset = offset * array.shape[i] + origin[i] + at[i];
-    absl::StrAppendFormat(&row, "%7.4g", array.data[offset] == 0 ? 0.0 : array.data[offset]);
+    absl::StrAppendFormat(&row, " %8.4g", array.data[offset] == 0 ? 0.0 : array.data[offset]);
     size_t i = shape.size();
     while (i > 0 && ++at[i - 1] == shape[i - 1]) at[--i] = 0;
     if (i < shape.size() || shape.empty()) rows.push_back(std::move(row)), row.clear();

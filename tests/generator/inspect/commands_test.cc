@@ -1,0 +1,162 @@
+// What isomer-generate says of rules: drawings, examples, prefixes of ids; and that the page of the
+// shipped rules is that of the shipped rules.
+#include "generator/inspect/commands.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "generator/inspect/counts.h"
+#include "generator/inspect/drawing.h"
+#include "generator/inspect/example.h"
+#include "pcg/support/file.h"
+#include "pcg/support/program.h"
+#include "tests/generator/inspect/small_rules.h"
+#include "tests/generator/shipped_rules.h"
+
+namespace isomer {
+namespace {
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Drawing, TreeReadsFromTheOutputDown) {
+  EXPECT_EQ(TreeText(RowsRule().target), R"(y0
+`- combine(axis=-2, degree=d)
+   `- matmul
+      |- partition(axis=-2, degree=d)
+      |  `- x0
+      `- replicate(degree=d)
+         `- x1
+)");
+}
+
+TEST(Drawing, TreeDrawsASharedNodeOnce) {
+  Pattern pattern;
+  pattern.nodes = {UnaryNode(OpKind::kRelu, PatternRef::Input(0)),
+                   {OpKind::kAdd, {}, {PatternRef::Node(0), PatternRef::Node(0)}}};
+  pattern.outputs = {PatternRef::Node(1)};
+  EXPECT_EQ(TreeText(pattern), R"(y0
+`- add
+   |- relu  (node 0)
+   |  `- x0
+   `- relu  (node 0, above)
+)");
+}
+
+TEST(Drawing, LinesAreOnePerNode) {
+  EXPECT_EQ(NodeLines(RowsRule().target), R"(0 = partition(x0; axis=-2, degree=d)
+1 = replicate(x1; degree=d)
+2 = matmul(0, 1)
+3 = combine(2; axis=-2, degree=d)
+y0 = 3
+)");
+}
+
+TEST(Drawing, DotAndSvgHaveEveryNode) {
+  const Rule rule = RowsRule();
+  for (const std::string& picture : {RuleToDot(rule), RuleToSvg(rule)}) {
+    for (const char* part : {"matmul", "partition(axis=-2, degree=d)", "replicate(degree=d)",
+                             "combine(axis=-2, degree=d)", "x0", "x1", "y0"}) {
+      EXPECT_TRUE(Contains(picture, part)) << part << " in " << picture;
+    }
+  }
+  EXPECT_TRUE(Contains(RuleToSvg(rule), "-&gt;")) << "the title is escaped";
+}
+
+TEST(Example, RunsBothSides) {
+  const auto text = ExampleText(RowsRule());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(Contains(*text, "d = 2"));
+  EXPECT_TRUE(Contains(*text, "f32[2:2,2]")) << *text;
+  EXPECT_TRUE(Contains(*text, "largest difference of the values: 0\n")) << *text;
+}
+
+TEST(Example, ShowsPiecesOfParallelOutputs) {
+  const auto text = ExampleText(ReluRule());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(Contains(*text, "[0:1]") && Contains(*text, "[1:2]")) << *text;
+}
+
+// Every tenth, so that the test stays short.
+TEST(Example, ShippedRulesHaveOneThatAgrees) {
+  const std::vector<Rule>& rules = ShippedRules().rules;
+  for (size_t r = 0; r < rules.size(); r += 10) {
+    const auto text = ExampleText(rules[r]);
+    ASSERT_TRUE(text.ok()) << rules[r].ToString();
+    const std::string label = "largest difference of the values: ";
+    const size_t at = text->find(label);
+    ASSERT_NE(at, std::string::npos);
+    double difference = 1;
+    ASSERT_TRUE(absl::SimpleAtod(
+        text->substr(at + label.size(), text->size() - at - label.size() - 1), &difference));
+    EXPECT_LT(difference, 1e-9) << rules[r].ToString();
+  }
+}
+
+TEST(Show, IdsMayBeShortened) {
+  RuleSet rules;
+  rules.rules = {RowsRule(), ReluRule(), AddRule(false)};
+  rules.rules[0].id = "r12a";
+  rules.rules[1].id = "r12ab";
+  rules.rules[2].id = "r3";
+  EXPECT_EQ(*FindByPrefix(rules, "r3"), &rules.rules[2]);
+  EXPECT_EQ(*FindByPrefix(rules, "r12ab"), &rules.rules[1]);
+  EXPECT_EQ(*FindByPrefix(rules, "r12a"), &rules.rules[0]) << "a whole id is not ambiguous";
+  EXPECT_TRUE(Contains(FindByPrefix(rules, "r1").status().ToString(), "r12a, r12ab"));
+  EXPECT_TRUE(Contains(FindByPrefix(rules, "q").status().ToString(), "there is no rule 'q'"));
+  EXPECT_FALSE(FindByPrefix(rules, "").ok());
+}
+
+TEST(Show, SaysAllThatIsKnown) {
+  const std::string text = DescribeRule(
+      RowsRule(), [](const std::string& id) { return absl::StrCat("the lemma ", id); });
+  for (const char* part :
+       {"d (degrees above 0)", "(2,2) (3,2)", "from source to target", "test: by hand",
+        "d times the degree of x0 at axis -2 divides the size of x0 there", "proved, z3, 0.50 s",
+        "pieces_of_matmul_m: the lemma pieces_of_matmul_m", " | target\n"}) {
+    EXPECT_TRUE(Contains(text, part)) << part << " in\n" << text;
+  }
+}
+
+TEST(Diff, ExitCodeSaysWhetherTheyDiffer) {
+  RuleSet a, b;
+  a.rules = {RowsRule()};
+  b.rules = {RowsRule(), ReluRule()};
+  const std::string folder = ::testing::TempDir();
+  ASSERT_TRUE(SaveRules(folder + "/a.rules", a).ok());
+  ASSERT_TRUE(SaveRules(folder + "/b.rules", b).ok());
+  EXPECT_EQ(*DiffCommand({folder + "/a.rules", folder + "/a.rules"}), kExitDone);
+  EXPECT_EQ(*DiffCommand({folder + "/a.rules", folder + "/b.rules"}), kExitNo);
+  EXPECT_FALSE(DiffCommand({folder + "/a.rules"}).ok());
+  EXPECT_FALSE(DiffCommand({folder + "/a.rules", folder + "/absent.rules"}).ok());
+}
+
+TEST(Stats, CountsAddUp) {
+  RuleSet rules;
+  rules.rules = {RowsRule(), ReluRule(), AddRule(false)};
+  rules.rules[0].proof.lemmas.push_back("checked:pieces_of_matmul");
+  const RuleCounts counts = CountRules(rules);
+  EXPECT_EQ(counts.all.rules, 3);
+  EXPECT_EQ(counts.all.instances, 2 + 6 + 1);
+  EXPECT_EQ(counts.algebra.rules, 1);
+  EXPECT_EQ(counts.mixing.rules, 2);
+  EXPECT_EQ(counts.checked.rules, 1);
+  EXPECT_EQ(counts.unproved.rules, 2);
+  EXPECT_EQ(counts.conditions.at("divides"), 1);
+  EXPECT_EQ(counts.conditions.at("none"), 2);
+  EXPECT_EQ(counts.sizes.at(4).rules, 1);
+  EXPECT_EQ(counts.origins.at("test").rules, 1);
+}
+
+TEST(Stats, ReadmeOfTheShippedRulesIsUpToDate) {
+  const auto page = ReadFile(std::string(ISOMER_SOURCE_DIR) + "/rules/README.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_TRUE(*page == CountsPage(CountRules(ShippedRules())))
+      << "rules/README.md is not that of rules/default.rules; run: "
+         "isomer-generate stats rules/default.rules --markdown=rules/README.md";
+}
+
+}  // namespace
+}  // namespace isomer

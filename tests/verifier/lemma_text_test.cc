@@ -1,0 +1,49 @@
+#include "verifier/lemma_text.h"
+
+#include <gtest/gtest.h>
+
+#include "rules/rule.h"
+
+namespace isomer {
+namespace {
+
+TEST(LemmaText, OfTheTableIsItsEquation) {
+  EXPECT_EQ(LemmaText("scale_of_scale"),
+            "scale{f}(scale{g}(x)) = scale{fg}(x) (proved for all sizes)");
+}
+
+TEST(LemmaText, OfDeclarations) {
+  EXPECT_EQ(
+      LemmaText("pieces_of_reduce_sum_i0"),
+      "a piece of reduce_sum along dim i0 = reduce_sum of the pieces of the operands that the "
+      "dim leads (proved for all sizes)");
+  EXPECT_EQ(LemmaText("sum_of_pieces_of_matmul_k"),
+            "matmul of operands cut along sum dim k = the sum of matmul of the pieces (proved for "
+            "all sizes)");
+  EXPECT_EQ(LemmaText("add_is_linear_in_0_1"),
+            "add of a sum in operand 0 and 1 = the sum of adds (proved for all sizes)");
+}
+
+TEST(LemmaText, SaysWhatIsOnlyChecked) {
+  EXPECT_NE(LemmaText("checked:pieces_of_conv2d").find("not proved"), std::string::npos);
+}
+
+TEST(LemmaText, OfWhatIsNoLemma) {
+  for (const char* id :
+       {"", "nonsense", "pieces_of_", "pieces_of_nonsense", "checked:", "matmul_"}) {
+    EXPECT_EQ(LemmaText(id), "not a lemma of this version") << id;
+  }
+}
+
+TEST(LemmaText, EveryLemmaOfTheShippedRulesHasOne) {
+  const auto rules = LoadRules(std::string(ISOMER_SOURCE_DIR) + "/rules/default.rules");
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  for (const Rule& rule : rules->rules) {
+    for (const std::string& lemma : rule.proof.lemmas) {
+      EXPECT_NE(LemmaText(lemma), "not a lemma of this version") << lemma;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isomer
