@@ -24,8 +24,7 @@ std::string ErasedText(const Pattern& pattern, PatternRef ref) {
   if (node.kind == OpKind::kConcatPartials) {
     std::string sum = operands[0];
     for (size_t o = 1; o < operands.size(); ++o) {
-      sum =
-          absl::StrCat("add<", std::min(sum, operands[o]), ";", std::max(sum, operands[o]), ">");
+      sum = absl::StrCat("add<", std::min(sum, operands[o]), ";", std::max(sum, operands[o]), ">");
     }
     return sum;
   }
