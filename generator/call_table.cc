@@ -1,12 +1,43 @@
 #include "generator/call_table.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "generator/equation.h"
 #include "pcg/evaluator.h"
+#include "pcg/support/hash.h"
 
 namespace isomer {
+namespace {
+
+// A perm of the last two axes, at another rank; other operators as they are.
+Operator FitToRank(const Operator& op, int rank) {
+  if (op.kind() != OpKind::kTranspose) return op;
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  if (rank >= 2) std::swap(perm[rank - 1], perm[rank - 2]);
+  return Operator(op.kind(), {{"perm", perm}});
+}
+
+}  // namespace
+
+MeaningProgram::MeaningProgram(Declaration declaration) : declaration_(std::move(declaration)) {
+  std::vector<std::vector<int64_t>> wanted;
+  for (const Shape& shape : declaration_.outputs) {
+    int64_t elements = 1;
+    for (const Extent& size : shape) elements *= size.value();
+    wanted.push_back(SamplePositions(elements));
+  }
+  absl::StatusOr<FieldProgram> sampled = FieldProgram::Compile(declaration_, wanted);
+  if (sampled.ok()) sampled_ = *std::move(sampled);
+}
+
+const FieldProgram* MeaningProgram::whole() const {
+  if (!sampled_.has_value()) return nullptr;
+  std::call_once(once_, [this] { whole_ = *FieldProgram::Compile(declaration_); });
+  return &*whole_;
+}
 
 int CallTable::NumberOf(const TensorType& type) {
   const auto [entry, fresh] = numbers_.emplace(type.ToString(), static_cast<int>(types_.size()));
@@ -39,6 +70,8 @@ std::unique_ptr<EnumeratedCall> CallTable::Make(int op, const std::vector<int>& 
   for (const TensorType& type : outputs) {
     call->output_types.push_back(NumberOf(type));
     call->output_sizes.push_back(elements(type));
+    call->sample_sizes.push_back(
+        static_cast<int64_t>(SamplePositions(call->output_sizes.back()).size()));
   }
   if (!IsParallel(call->op.kind())) {
     call->program = ProgramOf(call->op, operands);
@@ -60,10 +93,7 @@ const MeaningProgram* CallTable::ProgramOf(const Operator& op,
   if (fresh) {
     absl::StatusOr<Declaration> declaration = Declare(op, shapes);
     if (!declaration.ok()) return nullptr;
-    entry->second = std::make_unique<MeaningProgram>();
-    absl::StatusOr<FieldProgram> compiled = FieldProgram::Compile(*declaration);
-    if (compiled.ok()) entry->second->compiled = *std::move(compiled);
-    entry->second->declaration = *std::move(declaration);
+    entry->second = std::make_unique<MeaningProgram>(*std::move(declaration));
   }
   return entry->second.get();
 }
@@ -72,7 +102,7 @@ namespace {
 
 bool EvaluateByReference(const EnumeratedCall& call, absl::Span<const PrimeField* const> operands,
                          std::vector<PrimeField>* outputs) {
-  const Declaration& declaration = call.program->declaration;
+  const Declaration& declaration = call.program->declaration();
   std::vector<Array<PrimeField>> arrays;
   std::vector<const Array<PrimeField>*> pointers;
   for (size_t o = 0; o < operands.size(); ++o) {
@@ -93,26 +123,76 @@ bool EvaluateByReference(const EnumeratedCall& call, absl::Span<const PrimeField
 
 }  // namespace
 
-bool EvaluateMeaning(const EnumeratedCall& call, absl::Span<const PrimeField* const> operands,
-                     std::vector<PrimeField>* outputs, std::vector<PrimeField>* scratch) {
-  int64_t total = 0;
-  for (int64_t size : call.output_sizes) total += size;
-  outputs->resize(total);
-  if (call.program == nullptr) {
-    std::copy(operands[0], operands[0] + total, outputs->begin());
-    for (size_t o = 1; o < operands.size(); ++o) {
-      for (int64_t i = 0; i < total; ++i) (*outputs)[i] += operands[o][i];
-    }
-    return true;
-  }
-  if (!call.program->compiled.has_value()) return EvaluateByReference(call, operands, outputs);
+namespace {
+
+void RunProgram(const FieldProgram& program, const std::vector<int64_t>& sizes,
+                absl::Span<const PrimeField* const> operands, std::vector<PrimeField>* outputs,
+                std::vector<PrimeField>* scratch) {
   absl::InlinedVector<PrimeField*, 4> targets;
   PrimeField* next = outputs->data();
-  for (int64_t size : call.output_sizes) {
+  for (int64_t size : sizes) {
     targets.push_back(next);
     next += size;
   }
-  call.program->compiled->Run(operands, targets, scratch);
+  program.Run(operands, targets, scratch);
+}
+
+int64_t Total(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+}
+
+}  // namespace
+
+const std::vector<int64_t>& SamplePositions(int64_t size) {
+  constexpr int64_t kSample = 16;
+  static thread_local std::map<int64_t, std::vector<int64_t>> known;
+  const auto [entry, fresh] = known.try_emplace(size);
+  if (fresh) {
+    std::vector<int64_t> positions(size);
+    std::iota(positions.begin(), positions.end(), 0);
+    if (size > kSample) {
+      for (int64_t i = 0; i < kSample; ++i) {
+        const uint64_t drawn = HashCombine(static_cast<uint64_t>(size), static_cast<uint64_t>(i));
+        std::swap(positions[i], positions[i + static_cast<int64_t>(drawn % (size - i))]);
+      }
+      positions.resize(kSample);
+    }
+    entry->second = std::move(positions);
+  }
+  return entry->second;
+}
+
+bool EvaluateMeaning(const EnumeratedCall& call, absl::Span<const PrimeField* const> operands,
+                     std::vector<PrimeField>* outputs, std::vector<PrimeField>* scratch) {
+  outputs->resize(Total(call.output_sizes));
+  if (call.program == nullptr) {
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      (*outputs)[i] = operands[0][i];
+      for (size_t o = 1; o < operands.size(); ++o) (*outputs)[i] += operands[o][i];
+    }
+    return true;
+  }
+  const FieldProgram* program = call.program->whole();
+  if (program == nullptr) return EvaluateByReference(call, operands, outputs);
+  RunProgram(*program, call.output_sizes, operands, outputs, scratch);
+  return true;
+}
+
+bool EvaluateSample(const EnumeratedCall& call, absl::Span<const PrimeField* const> operands,
+                    std::vector<PrimeField>* outputs, std::vector<PrimeField>* scratch) {
+  if (call.program != nullptr && call.program->sampled() != nullptr) {
+    outputs->resize(Total(call.sample_sizes));
+    RunProgram(*call.program->sampled(), call.sample_sizes, operands, outputs, scratch);
+    return true;
+  }
+  std::vector<PrimeField> whole;
+  if (!EvaluateMeaning(call, operands, &whole, scratch)) return false;
+  outputs->clear();
+  int64_t begin = 0;
+  for (int64_t size : call.output_sizes) {
+    for (int64_t i : SamplePositions(size)) outputs->push_back(whole[begin + i]);
+    begin += size;
+  }
   return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,10 +20,25 @@
 namespace isomer {
 
 // What a call does to meanings, the values with partial sums added up.
-struct MeaningProgram {
-  Declaration declaration;
-  std::optional<FieldProgram> compiled;  // else the reference evaluator runs `declaration`
+class MeaningProgram {
+ public:
+  explicit MeaningProgram(Declaration declaration);
+  const Declaration& declaration() const { return declaration_; }
+  // Null: values decide what is computed, and the reference evaluator runs the declaration.
+  const FieldProgram* sampled() const { return sampled_.has_value() ? &*sampled_ : nullptr; }
+  // All elements. Compiled when first wanted, by any thread.
+  const FieldProgram* whole() const;
+
+ private:
+  const Declaration declaration_;
+  std::optional<FieldProgram> sampled_;
+  mutable std::once_flag once_;
+  mutable std::optional<FieldProgram> whole_;
 };
+
+// Which elements of a tensor of `size` elements are its sample: a few, spread at random, always the
+// same; all if they are few. Tensors that differ mostly differ there.
+const std::vector<int64_t>& SamplePositions(int64_t size);
 
 struct EnumeratedCall {
   Operator op;                    // fitted to the rank of its operands
@@ -30,6 +46,7 @@ struct EnumeratedCall {
   // Null: a parallel operator, whose meaning is the sum of those of its operands.
   const MeaningProgram* program = nullptr;
   std::vector<int64_t> operand_sizes, output_sizes;  // elements
+  std::vector<int64_t> sample_sizes;                 // of outputs
 };
 
 class CallTable {
@@ -60,6 +77,9 @@ class CallTable {
 // one thread.
 bool EvaluateMeaning(const EnumeratedCall& call, absl::Span<const PrimeField* const> operands,
                      std::vector<PrimeField>* outputs, std::vector<PrimeField>* scratch);
+// The samples of the outputs, likewise: much less work for large tensors.
+bool EvaluateSample(const EnumeratedCall& call, absl::Span<const PrimeField* const> operands,
+                    std::vector<PrimeField>* outputs, std::vector<PrimeField>* scratch);
 
 }  // namespace isomer
 

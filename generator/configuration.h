@@ -19,6 +19,9 @@ struct Configuration {
   // If not empty: only equations that contain one of these; what others say is another
   // configuration's to find.
   std::set<OpKind> focus = {};
+  // Per input: its elements, if it is a constant and not any tensor. (What is found of it is no
+  // rule: a pattern cannot name a constant.)
+  std::vector<std::vector<double>> values = {};
   int most_operands = 2;  // of operators that take any number (Concat); others take what they take
 };
 

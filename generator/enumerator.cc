@@ -29,21 +29,41 @@ struct FoundEquation {
   TensorList equals;
 };
 
+using Fingerprints = absl::InlinedVector<Fingerprint, 2>;
+
 // Buffers of one thread.
 struct Workspace {
   std::vector<PrimeField> meanings, scratch;
   absl::InlinedVector<const PrimeField*, 4> operands;
 };
 
-uint64_t Fingerprint(absl::Span<const PrimeField> meaning, int type) {
+bool IsConstant(const Configuration& configuration, size_t input) {
+  return input < configuration.values.size() && !configuration.values[input].empty();
+}
+
+// Equal numbers for inputs that may be renamed to each other.
+std::vector<int> ExchangeableInputs(const Configuration& configuration) {
+  std::vector<int> numbers;
+  for (size_t i = 0; i < configuration.inputs.size(); ++i) {
+    size_t like = 0;
+    while (like < i && (IsConstant(configuration, i) || IsConstant(configuration, like) ||
+                        configuration.inputs[like] != configuration.inputs[i])) {
+      ++like;
+    }
+    numbers.push_back(static_cast<int>(like));
+  }
+  return numbers;
+}
+
+uint64_t HashOf(absl::Span<const PrimeField> elements, int type) {
   // Multiply and add with a stream of odd numbers, then mix: two per element.
   uint64_t hash = static_cast<uint64_t>(type), odd = 0x9e3779b97f4a7c15;
-  for (PrimeField element : meaning) {
+  for (PrimeField element : elements) {
     odd = odd * 0xd1342543de82ef95 + 2;
     hash += (element.raw() ^ (element.raw() >> 29)) * odd;
     hash ^= hash >> 32;
   }
-  return HashMix(hash);
+  return std::max<uint64_t>(HashMix(hash), 1);  // Not kUnknown.
 }
 
 class Enumerator {
@@ -54,7 +74,7 @@ class Enumerator {
         statistics_(statistics),
         threads_(std::max(1, threads)),
         calls_(configuration.operators, oracle),
-        store_(configuration.inputs),
+        store_(Namings(ExchangeableInputs(configuration))),
         planner_(configuration, &calls_, &store_) {
     ISOMER_CHECK(configuration.max_operators <= kMostEnumeratedOperators);
     AddInputs(random);
@@ -78,24 +98,30 @@ class Enumerator {
   }
 
  private:
-  // Inputs of one type are renamings of each other.
   void AddInputs(Random* random) {
-    std::map<int, int> orbit_of_type;
+    const std::vector<int> exchangeable = ExchangeableInputs(configuration_);
+    std::map<int, int> orbits;
     for (size_t i = 0; i < configuration_.inputs.size(); ++i) {
       const TensorType& type = configuration_.inputs[i];
       const Value<PrimeField> value = RandomValue<PrimeField>(type, random);
-      const Array<PrimeField> meaning = Meaning(value)[0];
+      Array<PrimeField> meaning = Meaning(value)[0];
+      if (IsConstant(configuration_, i)) {
+        const std::vector<double>& elements = configuration_.values[i];
+        ISOMER_CHECK(elements.size() == meaning.data.size());
+        std::transform(elements.begin(), elements.end(), meaning.data.begin(),
+                       PrimeField::FromDouble);
+      }
       KeptTensor form;
       form.type = calls_.NumberOf(type);
       form.naming = store_.namings().Intern({static_cast<int>(i)});
       form.linear = true;
-      const auto [orbit, fresh] = orbit_of_type.try_emplace(form.type, -1);
+      const auto [orbit, fresh] = orbits.try_emplace(exchangeable[i], -1);
       if (fresh) orbit->second = store_.NewOrbit();
       form.orbit = orbit->second;
       const int tensor = store_.Add(PatternRef::Input(static_cast<int>(i)), form, meaning.data);
-      const uint64_t fingerprint = Fingerprint(meaning.data, form.type);
-      store_.ClassOf(fingerprint).linear = tensor;
-      store_.Represent(tensor, fingerprint);
+      const int added = store_.AddClass(FingerprintOf(meaning.data, form.type));
+      store_.Class(added).linear = tensor;
+      store_.Represent(tensor, added);
       store_.SetRenaming(form.orbit, form.naming, tensor);
     }
   }
@@ -106,10 +132,46 @@ class Enumerator {
                        [&](int tensor) { return store_[tensor].focused; });
   }
 
-  bool Evaluate(const EnumeratedCall& call, const TensorList& operands, Workspace* space) const {
+  static Fingerprint FingerprintOf(absl::Span<const PrimeField> meaning, int type) {
+    std::vector<PrimeField> sample;
+    for (int64_t i : SamplePositions(static_cast<int64_t>(meaning.size()))) {
+      sample.push_back(meaning[i]);
+    }
+    return {HashOf(sample, type), HashOf(meaning, type)};
+  }
+
+  // Meanings of a term in space->meanings, and the fingerprints of its outputs.
+  bool Evaluate(const Term& term, Workspace* space, Fingerprints* fingerprints) const {
+    GatherOperands(term, space);
+    const EnumeratedCall& call = *term.call;
+    if (!EvaluateMeaning(call, space->operands, &space->meanings, &space->scratch)) return false;
+    fingerprints->clear();
+    for (size_t t = 0; t < call.output_types.size(); ++t) {
+      const auto meaning = MeaningOf(call, static_cast<int>(t), *space);
+      fingerprints->push_back(FingerprintOf(meaning, call.output_types[t]));
+    }
+    return true;
+  }
+
+  // Only the samples; what is whole is unknown where the sample is not.
+  bool Sample(const Term& term, Workspace* space, Fingerprints* fingerprints) const {
+    GatherOperands(term, space);
+    const EnumeratedCall& call = *term.call;
+    if (!EvaluateSample(call, space->operands, &space->meanings, &space->scratch)) return false;
+    fingerprints->clear();
+    absl::Span<const PrimeField> left = space->meanings;
+    for (size_t t = 0; t < call.output_types.size(); ++t) {
+      const uint64_t hash = HashOf(left.first(call.sample_sizes[t]), call.output_types[t]);
+      const bool is_whole = call.sample_sizes[t] == call.output_sizes[t];
+      fingerprints->push_back({hash, is_whole ? hash : Fingerprint::kUnknown});
+      left.remove_prefix(call.sample_sizes[t]);
+    }
+    return true;
+  }
+
+  void GatherOperands(const Term& term, Workspace* space) const {
     space->operands.clear();
-    for (int tensor : operands) space->operands.push_back(store_[tensor].meaning);
-    return EvaluateMeaning(call, space->operands, &space->meanings, &space->scratch);
+    for (int tensor : term.operands) space->operands.push_back(store_[tensor].meaning);
   }
 
   // The meaning of one output after Evaluate.
@@ -118,6 +180,32 @@ class Enumerator {
     int64_t begin = 0;
     for (int t = 0; t < output; ++t) begin += call.output_sizes[t];
     return absl::MakeConstSpan(space.meanings).subspan(begin, call.output_sizes[output]);
+  }
+
+  // The hash of the whole of a term's output.
+  uint64_t WholeOf(const Term& term, int output, Workspace* space) const {
+    Fingerprints fingerprints;
+    return Evaluate(term, space, &fingerprints) ? fingerprints[output].whole
+                                                : Fingerprint::kUnknown;
+  }
+  uint64_t WholeOf(const TensorClass& known, Workspace* space) const {
+    if (known.whole != Fingerprint::kUnknown) return known.whole;
+    const PatternRef definition = store_.nodes().tensors[known.representative];
+    const EnumeratedNode& node = store_.nodes().nodes[definition.node];
+    return WholeOf({node.call, node.operands}, definition.index, space);
+  }
+
+  // The number of the class of a term's output, or -1. The term is evaluated as a whole only if
+  // there is one with its sample.
+  int Locate(const Term& term, int output, Fingerprint* fingerprint, Workspace* space) const {
+    int number = store_.FirstWithSample(fingerprint->sample);
+    if (number >= 0 && fingerprint->whole == Fingerprint::kUnknown) {
+      fingerprint->whole = WholeOf(term, output, space);
+    }
+    while (number >= 0 && WholeOf(store_.Class(number), space) != fingerprint->whole) {
+      number = store_.Class(number).next;
+    }
+    return number;
   }
 
   // Terms of the last size that are not linear.
@@ -148,19 +236,20 @@ class Enumerator {
   // Returns how many of the outputs are equal to tensors none of which is linear.
   int LookUp(const EnumeratedCall& call, const TensorList& operands, Workspace* space,
              std::vector<FoundEquation>* found) const {
-    if (!Evaluate(call, operands, space)) return 0;
+    const Term term{&call, operands};
+    Fingerprints fingerprints;
+    if (!Sample(term, space, &fingerprints)) return 0;
     int dropped = 0;
     for (size_t t = 0; t < call.output_types.size(); ++t) {
       const int output = static_cast<int>(t);
-      const TensorClass* known =
-          store_.Find(Fingerprint(MeaningOf(call, output, *space), call.output_types[t]));
-      if (known == nullptr) continue;
-      const int other =
-          store_[known->representative].linear ? known->representative : known->linear;
+      const int number = Locate(term, output, &fingerprints[t], space);
+      if (number < 0) continue;
+      const TensorClass& known = store_.Class(number);
+      const int other = store_[known.representative].linear ? known.representative : known.linear;
       if (other < 0) {
         ++dropped;
       } else if (InFocus(call, operands, {other})) {
-        found->emplace_back(Term{&call, operands}, output, TensorList{other});
+        found->emplace_back(term, output, TensorList{other});
       }
     }
     return dropped;
@@ -186,20 +275,23 @@ class Enumerator {
   }
 
   // A canonical term: an equation for each output that is known, a representative of each that is
-  // not, and of its renamings.
+  // not, and of its renamings. At the last size, where a term is only met by others of its inputs,
+  // those that permute them.
   void Keep(const Term& term, NamingId naming, int size, bool linear, bool last) {
     const EnumeratedCall& call = *term.call;
-    if (!Evaluate(call, term.operands, &space_)) return;
+    Fingerprints fingerprints;
+    if (!(last ? Sample(term, &space_, &fingerprints) : Evaluate(term, &space_, &fingerprints))) {
+      return;
+    }
     TensorList before, orbits;
     bool adds = false;
     for (size_t t = 0; t < call.output_types.size(); ++t) {
       const int output = static_cast<int>(t);
-      const TensorClass* known =
-          store_.Find(Fingerprint(MeaningOf(call, output, space_), call.output_types[t]));
-      before.push_back(known == nullptr ? -1 : known->representative);
-      orbits.push_back(known == nullptr ? store_.NewOrbit() : -1);
-      adds |= known == nullptr || (linear && known->linear < 0);
-      if (known != nullptr) Pair(term, output, linear, *known);
+      const int number = Locate(term, output, &fingerprints[t], &space_);
+      before.push_back(number < 0 ? -1 : store_.Class(number).representative);
+      orbits.push_back(number < 0 ? store_.NewOrbit() : -1);
+      adds |= number < 0 || (linear && store_.Class(number).linear < 0);
+      if (number >= 0) Pair(term, output, linear, number);
     }
     if (linear) PairTogether(term, before);
     if (!adds) return;
@@ -207,41 +299,48 @@ class Enumerator {
     form.linear = linear;
     form.focused = IsFocused(call, term.operands);
     form.size = static_cast<int8_t>(size);
-    const std::vector<NamingId> renamings = store_.namings().Renamings(naming);
-    for (NamingId renaming : renamings) {
+    for (NamingId renaming : std::vector<NamingId>(store_.namings().Renamings(naming))) {
+      const bool permutes = store_.namings().UseSameInputs(naming, renaming);
+      if (last && !permutes) continue;
       Term renamed = term;
       for (int& tensor : renamed.operands) tensor = store_.Renamed(tensor, naming, renaming);
       form.naming = renaming;
-      KeepRenaming(renamed, form, orbits, last);
+      KeepRenaming(renamed, form, orbits, permutes, last);
     }
   }
 
-  void KeepRenaming(const Term& term, KeptTensor form, const TensorList& orbits, bool last) {
+  // `permutes`: the inputs are those of the canonical term.
+  void KeepRenaming(const Term& term, KeptTensor form, const TensorList& orbits, bool permutes,
+                    bool last) {
     const EnumeratedCall& call = *term.call;
-    if (!Evaluate(call, term.operands, &space_)) return;
+    Fingerprints fingerprints;
+    if (!(last ? Sample(term, &space_, &fingerprints) : Evaluate(term, &space_, &fingerprints))) {
+      return;
+    }
     int node = -1;
     for (size_t t = 0; t < call.output_types.size(); ++t) {
       const int output = static_cast<int>(t);
-      const absl::Span<const PrimeField> meaning = MeaningOf(call, output, space_);
-      const uint64_t fingerprint = Fingerprint(meaning, call.output_types[t]);
-      TensorClass& known = store_.ClassOf(fingerprint);
-      const bool fresh = known.representative < 0;
-      if (fresh || (form.linear && known.linear < 0)) {
+      int number = Locate(term, output, &fingerprints[t], &space_);
+      const bool fresh = number < 0;
+      if (fresh) number = store_.AddClass(fingerprints[t]);
+      if (fresh || (form.linear && store_.Class(number).linear < 0)) {
         if (node < 0) {
           node = store_.AddNode(term);
           if (!last) form.nodes = WithNode(store_.UnionOfNodes(term.operands), node);
         }
         form.type = call.output_types[t];
         form.orbit = orbits[t];
-        const int tensor = store_.Add(PatternRef::Node(node, output), form,
-                                      fresh && !last ? meaning : absl::Span<const PrimeField>());
-        if (form.linear) SetLinear(tensor, fingerprint, &known);
-        if (fresh) store_.Represent(tensor, fingerprint);
+        const bool is_operand = fresh && !last;
+        const int tensor =
+            store_.Add(PatternRef::Node(node, output), form,
+                       is_operand ? MeaningOf(call, output, space_) : absl::Span<PrimeField>());
+        if (form.linear) SetLinear(tensor, number);
+        if (fresh) store_.Represent(tensor, number);
       }
       if (orbits[t] < 0) continue;
-      const int representative = store_.ClassOf(fingerprint).representative;
+      const int representative = store_.Class(number).representative;
       if (!last) store_.SetRenaming(orbits[t], form.naming, representative);
-      if (!fresh && form.linear) PairSymmetric(term, output, representative);
+      if (!fresh && form.linear && permutes) PairSymmetric(term, output, representative);
     }
   }
 
@@ -251,9 +350,9 @@ class Enumerator {
   }
 
   // A class has its first linear tensor: the terms that waited for one.
-  void SetLinear(int tensor, uint64_t fingerprint, TensorClass* known) {
-    known->linear = tensor;
-    const auto waiting = waiting_.find(fingerprint);
+  void SetLinear(int tensor, int number) {
+    store_.Class(number).linear = tensor;
+    const auto waiting = waiting_.find(number);
     if (waiting == waiting_.end()) return;
     for (const FoundEquation& equation : waiting->second) {
       const Term& term = equation.term;
@@ -264,15 +363,14 @@ class Enumerator {
     waiting_.erase(waiting);
   }
 
-  void Pair(const Term& term, int output, bool linear, const TensorClass& known) {
+  void Pair(const Term& term, int output, bool linear, int number) {
+    const TensorClass& known = store_.Class(number);
     int other = known.representative;
     if (!linear && !store_[other].linear) {
       other = known.linear;
       if (other < 0) {
         statistics_->pruned["no side uses each input once"] += 1;
-        const uint64_t fingerprint =
-            Fingerprint(MeaningOf(*term.call, output, space_), term.call->output_types[output]);
-        waiting_[fingerprint].emplace_back(term, output, TensorList());
+        waiting_[number].emplace_back(term, output, TensorList());
         return;
       }
     }
@@ -323,7 +421,7 @@ class Enumerator {
     EnumeratedNodes& nodes = store_.nodes();
     const int node = static_cast<int>(nodes.nodes.size());
     const size_t num_tensors = nodes.tensors.size();
-    nodes.nodes.push_back({&equation.term.call->op, equation.term.operands});
+    nodes.nodes.push_back({equation.term.call, equation.term.operands});
     TensorList outputs;
     for (size_t t = 0; t < equation.term.call->output_types.size(); ++t) {
       if (equation.output >= 0 && equation.output != static_cast<int>(t)) continue;
@@ -355,7 +453,7 @@ class Enumerator {
   WorkPlanner planner_;
   Workspace space_;
   // Terms that are not linear, of classes without a linear tensor.
-  absl::flat_hash_map<uint64_t, std::vector<FoundEquation>> waiting_;
+  absl::flat_hash_map<int, std::vector<FoundEquation>> waiting_;
   std::vector<FoundEquation> equations_;
 };
 

@@ -32,9 +32,10 @@ class SideBuilder {
     auto found = placed_.find(definition.node);
     if (found == placed_.end()) {
       const EnumeratedNode& node = nodes_.nodes[definition.node];
-      PatternNode pattern{node.op->kind(), {}, {}};
+      PatternNode pattern{node.call->op.kind(), {}, {}};
       for (int operand : node.operands) pattern.inputs.push_back(Ref(operand));
-      for (const Attribute& a : node.op->attributes()) pattern.attributes.push_back(PatternOf(a));
+      for (const Attribute& a : node.call->op.attributes())
+        pattern.attributes.push_back(PatternOf(a));
       pattern_.nodes.push_back(std::move(pattern));
       found = placed_.emplace(definition.node, static_cast<int>(pattern_.nodes.size()) - 1).first;
     }
@@ -105,14 +106,6 @@ std::string EnumeratedNodes::Text(const TensorList& source, const TensorList& ta
   rule.source = SideBuilder(*this, &numbers).Build(source);
   rule.target = SideBuilder(*this, &numbers).Build(target);
   return rule.ToString();
-}
-
-Operator FitToRank(const Operator& op, int rank) {
-  if (op.kind() != OpKind::kTranspose) return op;
-  std::vector<int64_t> perm(rank);
-  std::iota(perm.begin(), perm.end(), 0);
-  if (rank >= 2) std::swap(perm[rank - 1], perm[rank - 2]);
-  return Operator(op.kind(), {{"perm", perm}});
 }
 
 std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,

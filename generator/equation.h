@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "generator/call_table.h"
 #include "generator/generalize.h"
 #include "pcg/operator.h"
 #include "pcg/tensor_type.h"
@@ -16,7 +17,7 @@ namespace isomer {
 using TensorList = absl::InlinedVector<int, 3>;
 
 struct EnumeratedNode {
-  const Operator* op;
+  const EnumeratedCall* call;
   TensorList operands;
 };
 
@@ -27,9 +28,6 @@ struct EnumeratedNodes {
   // "relu(x0) = x0"
   std::string Text(const TensorList& source, const TensorList& target) const;
 };
-
-// A perm of the last two axes, at another rank; other operators as they are.
-Operator FitToRank(const Operator& op, int rank);
 
 // The equation source = target, inputs numbered as the source uses them. If the source lacks an
 // input that the target has, the sides are exchanged; nullopt if each lacks one of the other's.

@@ -2,25 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "pcg/support/check.h"
 
 namespace isomer {
-namespace {
 
-std::vector<int> TypeNumbers(const std::vector<TensorType>& inputs) {
-  std::vector<int> numbers;
-  for (const TensorType& type : inputs) {
-    numbers.push_back(
-        static_cast<int>(std::find(inputs.begin(), inputs.end(), type) - inputs.begin()));
-  }
-  return numbers;
-}
-
-}  // namespace
-
-Namings::Namings(const std::vector<TensorType>& inputs) : type_of_(TypeNumbers(inputs)) {
-  ISOMER_CHECK(inputs.size() <= 64);
+Namings::Namings(std::vector<int> type_of_input) : type_of_(std::move(type_of_input)) {
+  ISOMER_CHECK(type_of_.size() <= 64);
 }
 
 NamingId Namings::Intern(const std::vector<int>& inputs) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "pcg/tensor_type.h"
 
 namespace isomer {
 
@@ -21,7 +20,8 @@ using NamingId = int32_t;
 
 class Namings {
  public:
-  explicit Namings(const std::vector<TensorType>& inputs);
+  // Inputs with one number may be exchanged.
+  explicit Namings(std::vector<int> type_of_input);
 
   // Inputs, each once, in order of first use.
   const std::vector<int>& operator[](NamingId id) const { return namings_[id]; }
@@ -29,6 +29,7 @@ class Namings {
   // Of a term that uses `first` and then `second`.
   NamingId Join(NamingId first, NamingId second);
   bool IsCanonical(NamingId id) const { return canonical_[id]; }
+  bool UseSameInputs(NamingId a, NamingId b) const { return masks_[a] == masks_[b]; }
   bool AreDisjoint(NamingId a, NamingId b) const { return (masks_[a] & masks_[b]) == 0; }
 
   // All namings to which renaming can turn `id`, in lexicographic order: a canonical one is first.

@@ -29,18 +29,24 @@ int TermStore::Add(PatternRef definition, const KeptTensor& form,
 }
 
 int TermStore::AddNode(const Term& term) {
-  nodes_.nodes.push_back({&term.call->op, term.operands});
+  nodes_.nodes.push_back({term.call, term.operands});
   outputs_.emplace_back(term.call->output_types.size(), -1);
   return static_cast<int>(nodes_.nodes.size()) - 1;
 }
 
-const TensorClass* TermStore::Find(uint64_t fingerprint) const {
-  const auto found = classes_.find(fingerprint);
-  return found == classes_.end() ? nullptr : &found->second;
+int TermStore::AddClass(const Fingerprint& fingerprint) {
+  const int number = static_cast<int>(classes_.size());
+  const auto [entry, fresh] = first_with_sample_.try_emplace(fingerprint.sample, number);
+  TensorClass added;
+  added.whole = fingerprint.whole;
+  if (!fresh) std::swap(added.next, classes_[entry->second].next);
+  classes_.push_back(added);
+  if (!fresh) classes_[entry->second].next = number;
+  return number;
 }
 
-void TermStore::Represent(int tensor, uint64_t fingerprint) {
-  classes_[fingerprint].representative = tensor;
+void TermStore::Represent(int tensor, int tensor_class) {
+  classes_[tensor_class].representative = tensor;
   const PatternRef definition = nodes_.tensors[tensor];
   if (definition.node >= 0) outputs_[definition.node][definition.index] = tensor;
   const KeptTensor& kept = tensors_[tensor];
@@ -90,8 +96,9 @@ int64_t TermStore::bytes() const {
   return meaning_bytes_ + static_cast<int64_t>(tensors_.capacity() * sizeof(KeptTensor)) +
          static_cast<int64_t>(nodes_.nodes.capacity() * sizeof(EnumeratedNode)) +
          static_cast<int64_t>(nodes_.tensors.capacity() * sizeof(PatternRef)) +
-         static_cast<int64_t>(outputs_.capacity() * sizeof(outputs_[0])) + entries(classes_) +
-         entries(renamings_);
+         static_cast<int64_t>(outputs_.capacity() * sizeof(outputs_[0])) +
+         static_cast<int64_t>(classes_.capacity() * sizeof(TensorClass)) +
+         entries(first_with_sample_) + entries(renamings_);
 }
 
 }  // namespace isomer

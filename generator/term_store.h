@@ -33,10 +33,19 @@ struct KeptTensor {
   const PrimeField* meaning = nullptr;   // null at the last size
 };
 
+// What tells tensors apart: hashes of the type with a sample of the elements, and with all. Most of
+// what is generated equals nothing, which its sample shows.
+struct Fingerprint {
+  static constexpr uint64_t kUnknown = 0;
+  uint64_t sample = kUnknown, whole = kUnknown;
+};
+
 // Tensors with one fingerprint.
 struct TensorClass {
   int representative = -1;
-  int linear = -1;  // a linear tensor of the class, or -1
+  int linear = -1;                         // a linear tensor of the class, or -1
+  uint64_t whole = Fingerprint::kUnknown;  // unknown while no other has its sample
+  int next = -1;                           // class with the same sample
 };
 
 // Tensors by type, then by naming and whether they are linear.
@@ -49,10 +58,11 @@ using TensorGroups = std::map<int, std::map<TensorGroupKey, std::vector<int>>>;
 
 class TermStore {
  public:
-  explicit TermStore(const std::vector<TensorType>& inputs) : namings_(inputs) {}
+  explicit TermStore(Namings namings) : namings_(std::move(namings)) {}
 
   Namings& namings() { return namings_; }
   EnumeratedNodes& nodes() { return nodes_; }
+  const EnumeratedNodes& nodes() const { return nodes_; }
   const KeptTensor& operator[](int tensor) const { return tensors_[tensor]; }
 
   // Adds a tensor; its meaning is copied if given.
@@ -63,12 +73,17 @@ class TermStore {
 
   size_t NumOutputs(int node) const { return outputs_[node].size(); }
 
-  // The class of a fingerprint, or null. Safe while nothing is added.
-  const TensorClass* Find(uint64_t fingerprint) const;
-  TensorClass& ClassOf(uint64_t fingerprint) { return classes_[fingerprint]; }
+  // Classes of one sample: the number of the first, or -1; the others follow by `next`.
+  int FirstWithSample(uint64_t sample) const {
+    const auto found = first_with_sample_.find(sample);
+    return found == first_with_sample_.end() ? -1 : found->second;
+  }
+  TensorClass& Class(int number) { return classes_[number]; }
+  const TensorClass& Class(int number) const { return classes_[number]; }
+  int AddClass(const Fingerprint& fingerprint);
 
-  // Makes `tensor` the representative of its class, to be found by size, type and naming.
-  void Represent(int tensor, uint64_t fingerprint);
+  // Makes `tensor` the representative of a class, to be found by size, type and naming.
+  void Represent(int tensor, int tensor_class);
 
   int NewOrbit() { return num_orbits_++; }
   // The representative of a term of `orbit` under `naming`.
@@ -93,7 +108,8 @@ class TermStore {
   std::vector<std::unique_ptr<PrimeField[]>> chunks_;
   size_t chunk_used_ = 0;
   int64_t meaning_bytes_ = 0;
-  absl::flat_hash_map<uint64_t, TensorClass> classes_;
+  std::vector<TensorClass> classes_;
+  absl::flat_hash_map<uint64_t, int> first_with_sample_;
   absl::flat_hash_map<std::pair<int, NamingId>, int> renamings_;
   std::array<TensorGroups, 5> by_size_;
   int num_orbits_ = 0;

@@ -10,23 +10,33 @@
 
 namespace isomer {
 
-int32_t Trace::Constant(double value) {
-  const PrimeField number = PrimeField::FromDouble(value);
+int32_t Trace::Constant(PrimeField number) {
   const auto [entry, fresh] = constant_ids_.try_emplace(number.raw(), num_slots);
   if (fresh) {
     constants.push_back(number);
-    constant_slots.push_back(NewSlot());
+    constant_slots.push_back(num_slots);
+    constant_in_slot_[NewSlot()] = number;
   }
   return entry->second;
 }
 
+const PrimeField* Trace::ConstantIn(int32_t slot) const {
+  const auto found = constant_in_slot_.find(slot);
+  return found == constant_in_slot_.end() ? nullptr : &found->second;
+}
+
 int32_t Trace::Apply(ScalarOp op, int32_t a, int32_t b) {
-  // Padding reads zeros, slot 0.
+  // Padding reads zeros, slot 0; averages divide by counts.
   if (op == ScalarOp::kMul && (a == 0 || b == 0)) return 0;
   if (op == ScalarOp::kAdd && a == 0) return b;
   if (op == ScalarOp::kAdd && b == 0) return a;
-  const auto [entry, fresh] =
-      known_.try_emplace(std::vector<int32_t>{static_cast<int32_t>(op), a, b}, num_slots);
+  const PrimeField *x = ConstantIn(a), *y = ConstantIn(b);
+  if (op == ScalarOp::kAdd && x != nullptr && y != nullptr) return Constant(*x + *y);
+  if (op == ScalarOp::kDiv && y != nullptr) {
+    return Apply(ScalarOp::kMul, a, Constant(y->Inverse()));
+  }
+  const auto [entry, fresh] = known_.try_emplace(
+      {static_cast<uint64_t>(op) << 32 | static_cast<uint32_t>(a), b}, num_slots);
   if (fresh) steps.push_back({op, a, b, NewSlot()});
   return entry->second;
 }
@@ -42,12 +52,41 @@ std::vector<int32_t> LevelsOf(const Trace& trace) {
   return level;
 }
 
+// The steps that `results` depend on, in order.
+std::vector<Trace::Step> NeededSteps(const Trace& trace,
+                                     const std::vector<std::vector<int32_t>>& results) {
+  std::vector<bool> needed(trace.num_slots, false);
+  for (const std::vector<int32_t>& slots : results) {
+    for (int32_t slot : slots) needed[slot] = true;
+  }
+  for (auto step = trace.steps.rbegin(); step != trace.steps.rend(); ++step) {
+    if (!needed[step->result]) continue;
+    needed[step->a] = true;
+    if (step->b != Trace::kNone) needed[step->b] = true;
+  }
+  std::vector<Trace::Step> steps;
+  for (const Trace::Step& step : trace.steps) {
+    if (needed[step.result]) steps.push_back(step);
+  }
+  return steps;
+}
+
 }  // namespace
 
 absl::StatusOr<FieldProgram> FieldProgram::Compile(const Declaration& declaration) {
+  return Compile(declaration, nullptr);
+}
+
+absl::StatusOr<FieldProgram> FieldProgram::Compile(
+    const Declaration& declaration, const std::vector<std::vector<int64_t>>& wanted) {
+  return Compile(declaration, &wanted);
+}
+
+absl::StatusOr<FieldProgram> FieldProgram::Compile(
+    const Declaration& declaration, const std::vector<std::vector<int64_t>>* wanted) {
   Trace trace;
   current_trace = &trace;
-  trace.Constant(0);
+  trace.Constant(PrimeField());
   FieldProgram program;
   std::vector<Array<Traced>> operands;
   for (const Shape& shape : declaration.operands) {
@@ -66,6 +105,16 @@ absl::StatusOr<FieldProgram> FieldProgram::Compile(const Declaration& declaratio
   if (trace.depends_on_values) {
     return absl::UnimplementedError("what is computed depends on the values");
   }
+  std::vector<std::vector<int32_t>> results;  // slots of the elements to compute
+  for (size_t t = 0; t < outputs->size(); ++t) {
+    const std::vector<Traced>& elements = (*outputs)[t].data;
+    results.emplace_back();
+    if (wanted == nullptr) {
+      for (const Traced& element : elements) results.back().push_back(element.slot);
+    } else {
+      for (int64_t i : (*wanted)[t]) results.back().push_back(elements[i].slot);
+    }
+  }
   // New places: constants, inputs, steps by level and kind.
   std::vector<int32_t> place(trace.num_slots, -1);
   program.constants_ = trace.constants;
@@ -76,7 +125,7 @@ absl::StatusOr<FieldProgram> FieldProgram::Compile(const Declaration& declaratio
   for (int32_t i = 0; i < num_inputs; ++i) place[1 + i] = next++;
   program.first_result_ = next;
   const std::vector<int32_t> level = LevelsOf(trace);
-  std::vector<Trace::Step> steps = trace.steps;
+  std::vector<Trace::Step> steps = NeededSteps(trace, results);
   std::stable_sort(steps.begin(), steps.end(), [&](const Trace::Step& x, const Trace::Step& y) {
     return std::make_tuple(level[x.result], x.op) < std::make_tuple(level[y.result], y.op);
   });
@@ -90,12 +139,10 @@ absl::StatusOr<FieldProgram> FieldProgram::Compile(const Declaration& declaratio
     if (!joins) program.groups_.push_back({step.op, s, s});
     program.groups_.back().end = s + 1;
   }
-  for (const Array<Traced>& output : *outputs) {
-    program.output_sizes_.push_back(output.size());
+  for (const std::vector<int32_t>& slots : results) {
+    program.output_sizes_.push_back(static_cast<int64_t>(slots.size()));
     program.output_slots_.emplace_back();
-    for (const Traced& element : output.data) {
-      program.output_slots_.back().push_back(place[element.slot]);
-    }
+    for (int32_t slot : slots) program.output_slots_.back().push_back(place[slot]);
   }
   return program;
 }

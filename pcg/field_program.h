@@ -22,6 +22,9 @@ class FieldProgram {
   // REQUIRES: the sizes of `declaration` are known. Errors: Unimplemented if values decide which
   // elements are read or which branch is taken (look-ups, comparisons).
   static absl::StatusOr<FieldProgram> Compile(const Declaration& declaration);
+  // Computes only elements `wanted` of each output, in that order.
+  static absl::StatusOr<FieldProgram> Compile(const Declaration& declaration,
+                                              const std::vector<std::vector<int64_t>>& wanted);
 
   // The elements of operands (row-major) in, those of outputs out. `scratch` is grown as needed and
   // may serve all programs of a thread.
@@ -38,6 +41,8 @@ class FieldProgram {
     ScalarOp op;
     int32_t begin, end;
   };
+  static absl::StatusOr<FieldProgram> Compile(const Declaration& declaration,
+                                              const std::vector<std::vector<int64_t>>* wanted);
   void RunGroup(const Group& group, PrimeField* slots) const;
 
   std::vector<int64_t> operand_sizes_, output_sizes_;

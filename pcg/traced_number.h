@@ -7,6 +7,7 @@
 #define ISOMER_PCG_TRACED_NUMBER_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -32,12 +33,17 @@ struct Trace {
   bool depends_on_values = false;
 
   int32_t NewSlot() { return num_slots++; }
-  int32_t Constant(double value);
+  int32_t Constant(PrimeField number);
   int32_t Apply(ScalarOp op, int32_t a, int32_t b = kNone);
 
  private:
+  // Null: the slot holds no constant.
+  const PrimeField* ConstantIn(int32_t slot) const;
+
   absl::flat_hash_map<uint64_t, int32_t> constant_ids_;
-  absl::flat_hash_map<std::vector<int32_t>, int32_t> known_;  // equal steps are one
+  absl::flat_hash_map<int32_t, PrimeField> constant_in_slot_;
+  // Equal steps are one: (op, a), b -> result.
+  absl::flat_hash_map<std::pair<uint64_t, int32_t>, int32_t> known_;
 };
 
 // Where the numbers of this thread are recorded. REQUIRES: set while a Traced is computed with.
@@ -69,7 +75,9 @@ struct Number<Traced> {
   static Traced Of(ScalarOp op, Traced a, int32_t b = Trace::kNone) {
     return {current_trace->Apply(op, a.slot, b)};
   }
-  static Traced FromDouble(double value) { return {current_trace->Constant(value)}; }
+  static Traced FromDouble(double value) {
+    return {current_trace->Constant(PrimeField::FromDouble(value))};
+  }
   static int64_t ToIndex(Traced) {
     current_trace->depends_on_values = true;
     return 0;
