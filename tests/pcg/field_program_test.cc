@@ -46,7 +46,7 @@ std::vector<std::vector<PrimeField>> Run(const FieldProgram& program, const Inpu
 
 TEST(FieldProgram, ComputesWhatTheReferenceEvaluatorDoesForEveryExample) {
   int compiled = 0;
-  for (const Example& example : Examples()) {
+  for (const ExampleCall& example : Examples()) {
     std::vector<Shape> shapes;
     for (const TensorType& type : example.operands) shapes.push_back(type.GlobalShape());
     const absl::StatusOr<Declaration> declaration = Declare(example.op, shapes);
