@@ -6,3 +6,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build/release/bin/isomer-generate --ops=all --max_ops=3 --out=rules/default.rules,rules/default.txt
 build/release/bin/isomer-verify rules rules/default.rules
 build/release/bin/isomer-generate stats rules/default.rules --markdown=rules/README.md
+# What the rules derive names them by id.
+ISOMER_WRITE_DERIVATIONS=1 \
+  build/release/tests/isomer_derivations_test --gtest_filter='DerivationsPage.*'
