@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates and proves the shipped rules again, in both forms, and rules/README.md, which counts
-# them. Needs a release build.
+# Generates and proves the shipped rules again, in both forms, rules/README.md, which counts them,
+# and docs/derivations.md, which shows what they do together. Needs a release build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build/release/bin/isomer-generate --ops=all --max_ops=3 --out=rules/default.rules,rules/default.txt
