@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "generator/inspect/kinds.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
@@ -52,16 +53,6 @@ absl::Status WriteReasons(const std::string& folder, const Statistics& statistic
   return WriteFileAtomically(folder + "/rejected.txt", verdicts);
 }
 
-const char* KindOf(const Rule& rule) {
-  bool parallel = false, computing = false;
-  for (const Pattern* side : {&rule.source, &rule.target}) {
-    for (const PatternNode& node : side->nodes) {
-      (IsParallel(node.kind) ? parallel : computing) = true;
-    }
-  }
-  return !parallel ? "algebra" : computing ? "mixed" : "parallel";
-}
-
 int64_t PeakRssBytes(int whose) {
   rusage usage{};
   getrusage(whose, &usage);
@@ -82,9 +73,10 @@ Json Summary(const Statistics& statistics, size_t settled, const Outcome& outcom
   json["refuted"] = outcome.refuted;
   json["unknown"] = outcome.unknown;
   json["rules"] = outcome.proved.rules.size();
-  std::map<std::string, int64_t> by_kind = {{"algebra", 0}, {"mixed", 0}, {"parallel", 0}};
+  std::map<RuleKind, int64_t> by_kind = {
+      {RuleKind::kAlgebra, 0}, {RuleKind::kMixing, 0}, {RuleKind::kMoving, 0}};
   for (const Rule& rule : outcome.proved.rules) ++by_kind[KindOf(rule)];
-  for (const auto& [kind, count] : by_kind) json["rules_by_kind"][kind] = count;
+  for (const auto& [kind, count] : by_kind) json["rules_by_kind"][RuleKindName(kind)] = count;
   json["digest"] = DigestString(outcome.proved.Digest());
   for (const auto& [phase, seconds] : statistics.seconds) json["seconds"][phase] = seconds;
   json["memo"] = Json::EmptyObject();

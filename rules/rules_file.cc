@@ -63,13 +63,20 @@ absl::StatusOr<RuleSet> LoadRules(const std::string& path) {
     proto::SerializedRuleSet in;
     ISOMER_RETURN_IF_ERROR(ParseProto(contents, path, "rules", &in));
     reader.Begin(in.generator(), in.rules_size());
-    proto::Rule rule;  // One for all: it keeps its memory.
+    // Every rule's message lies where the last one's was: no allocation, warm caches.
+    std::vector<char> block(1 << 16);
+    google::protobuf::ArenaOptions options;
+    options.initial_block = block.data();
+    options.initial_block_size = block.size();
+    google::protobuf::Arena arena(options);
     for (const std::string& bytes : in.rules()) {
-      if (!rule.ParseFromString(bytes)) {
+      auto* rule = google::protobuf::Arena::CreateMessage<proto::Rule>(&arena);
+      if (!rule->ParseFromString(bytes)) {
         return absl::InvalidArgumentError(
             absl::StrCat(path, ": damaged: it holds what is no rule"));
       }
-      ISOMER_RETURN_IF_ERROR(reader.Add(rule));
+      ISOMER_RETURN_IF_ERROR(reader.Add(*rule));
+      arena.Reset();
     }
   } else {
     proto::RuleSet in;
