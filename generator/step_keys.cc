@@ -1,6 +1,7 @@
 #include "generator/step_keys.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "generator/code_digest.h"
 #include "generator/sample_calls.h"
 #include "generator/step_records.h"
@@ -41,12 +42,16 @@ void AddKinds(const Pattern& pattern, std::set<OpKind>* kinds) {
 
 std::string TextOf(const Configuration& configuration) {
   // By name, so that a new member is not forgotten.
-  const auto& [name, inputs, operators, max_operators, focus, most_operands] = configuration;
+  const auto& [name, inputs, operators, max_operators, focus, values, most_operands] =
+      configuration;
   std::string text = absl::StrCat(name, "\n", max_operators, "\n", most_operands, "\n");
   for (const TensorType& type : inputs) absl::StrAppend(&text, type.ToString(), ";");
   for (const Operator& op : operators) absl::StrAppend(&text, "\n", op.ToString());
   absl::StrAppend(&text, "\n");
   for (OpKind kind : focus) absl::StrAppend(&text, OpName(kind), ";");
+  for (const std::vector<double>& elements : values) {
+    absl::StrAppend(&text, "\n", absl::StrJoin(elements, ","));
+  }
   return text;
 }
 
