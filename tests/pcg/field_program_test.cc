@@ -34,7 +34,7 @@ Inputs Draw(const Declaration& declaration) {
   return inputs;
 }
 
-std::vector<std::vector<PrimeField>> Run(const FieldProgram& program, const Inputs& inputs) {
+std::vector<std::vector<PrimeField>> RunProgram(const FieldProgram& program, const Inputs& inputs) {
   std::vector<std::vector<PrimeField>> outputs;
   std::vector<PrimeField*> places;
   for (int64_t size : program.output_sizes()) outputs.emplace_back(size);
@@ -61,7 +61,7 @@ TEST(FieldProgram, ComputesWhatTheReferenceEvaluatorDoesForEveryExample) {
     const auto expected =
         Evaluate<PrimeField>(*declaration, FullBox(*declaration), inputs.pointers);
     ASSERT_TRUE(expected.ok()) << example.name;
-    const auto outputs = Run(*program, inputs);
+    const auto outputs = RunProgram(*program, inputs);
     ASSERT_EQ(outputs.size(), expected->size()) << example.name;
     std::vector<std::vector<int64_t>> wanted;
     for (size_t t = 0; t < outputs.size(); ++t) {
@@ -70,7 +70,7 @@ TEST(FieldProgram, ComputesWhatTheReferenceEvaluatorDoesForEveryExample) {
     }
     const absl::StatusOr<FieldProgram> few = FieldProgram::Compile(*declaration, wanted);
     ASSERT_TRUE(few.ok());
-    const auto sampled = Run(*few, inputs);
+    const auto sampled = RunProgram(*few, inputs);
     for (size_t t = 0; t < outputs.size(); ++t) {
       EXPECT_EQ(sampled[t], (std::vector<PrimeField>{outputs[t].back(), outputs[t].front()}));
     }
