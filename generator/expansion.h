@@ -1,31 +1,27 @@
-// Expansions: how a call is split, found by enumeration.
+// Families: how a call is spread over tasks, and how parallel operators move through it.
 //
-// For one call op(x0, x1, ..) on tensors that are not parallel, every way to put a parallel
-// operator (Partition along an axis, Replicate, or none) before each operand and one (Combine along
-// an axis, Reduce, or none) after each output is tried; those that give the types of the call, and
-// on random inputs its values shard by shard, are equal to it. So partitioning MatMul by rows, by
-// columns and by the contraction are three of them; that there are no others is part of the result.
+// The spreads of an operator's sample calls (spread.h) that are of one form (which operands are
+// pieces, which copies, which partial sums) are a family: their axes are variables that the
+// condition kSplitsDim ties together, so that one rule serves batch dims and rows, broadcast
+// operands, and operators whose attributes say which axes correspond (Reshape, Conv2d, ..).
+// Attributes of the call are variables. Every form of a family (family_forms.h) that holds at its
+// calls is a rule: the expansion op(x0, ..) -> combine(op(partition(x0), ..)), which has more
+// operators than a side of an enumerated graph may have, and those that come of moving operators
+// from one side to the other.
 //
-// Expansions have more operators than a side of an enumerated graph may have (one per operand and
-// output besides the call), which is why they have an enumeration of their own.
-//
-// Equalities of one form (which operands are partitioned, which replicated, what follows) are one
-// rule, a family: its axes are variables that the condition kSplitsDim ties together, so that it
-// serves batch dims and rows, broadcast operands, and operators whose attributes say which axes
-// correspond (Reshape, Conv2d, ..). Attributes of the call are variables.
+// What a form needs besides is found by trying: that inputs hold no partial sums; and where the
+// call is linear, or not, depending on an attribute, the attribute stays as it was found.
 #ifndef ISOMER_GENERATOR_EXPANSION_H_
 #define ISOMER_GENERATOR_EXPANSION_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "generator/generalize.h"
-#include "generator/prune.h"
 #include "generator/statistics.h"
 
 namespace isomer {
 
-// Expansions of an operator, and the rules that carry Replicate from its outputs to its operands.
+// The family rules of an operator.
 std::vector<GeneralRule> FindExpansions(OpKind kind, TypeOracle* oracle, Random* random,
                                         Statistics* statistics);
 

@@ -10,6 +10,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 TensorType Float(Ints sizes) { return SequentialType(std::move(sizes)); }
+TensorType BoolType(Ints sizes) { return SequentialType(std::move(sizes), DataType::kBool); }
 TensorType IndexType(Ints sizes) { return SequentialType(std::move(sizes), DataType::kInt64); }
 
 // Shapes with different sizes, so that no axis can be mistaken for another.
@@ -39,6 +40,29 @@ std::vector<SampleCall> Binary(const Operator& op) {
   calls.push_back({op, {Float({4, 6}), Float({4, 1})}});
   calls.push_back({op, {Float({4, 6}), Float({1, 6})}});
   calls.push_back({op, {Float({4, 2, 6, 8}), Float({4, 1, 1, 8})}});
+  // Each to the other.
+  calls.push_back({op, {Float({4, 1}), Float({6})}});
+  calls.push_back({op, {Float({6}), Float({4, 1})}});
+  return calls;
+}
+
+std::vector<SampleCall> Wheres() {
+  const Operator op(OpKind::kWhere);
+  std::vector<SampleCall> calls;
+  for (int rank : {2, 1, 3, 4}) {
+    const Ints shape = ShapeOfRank(rank);
+    calls.push_back({op, {BoolType(shape), Float(shape), Float(shape)}});
+  }
+  // Masks of rows and of columns, one for all samples; constants.
+  calls.push_back({op, {BoolType({4, 1}), Float({4, 6}), Float({4, 6})}});
+  calls.push_back({op, {BoolType({6}), Float({4, 6}), Float({4, 6})}});
+  calls.push_back({op, {BoolType({4, 6}), Float({4, 6}), Float({1, 6})}});
+  calls.push_back({op, {BoolType({4, 6}), Float({1, 6}), Float({4, 6})}});
+  calls.push_back({op, {BoolType({4, 6}), Float({1, 6}), Float({1, 6})}});
+  calls.push_back({op, {BoolType({4, 6}), Float({6}), Float({4, 6})}});
+  calls.push_back({op, {BoolType({4, 6}), Float({2, 4, 6}), Float({2, 4, 6})}});
+  calls.push_back({op, {BoolType({4, 1}), Float({2, 4, 6}), Float({6})}});
+  calls.push_back({op, {BoolType({4, 1}), Float({6}), Float({6})}});
   return calls;
 }
 
@@ -160,7 +184,15 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
     case OpKind::kSub:
     case OpKind::kMul:
     case OpKind::kDiv:
+    case OpKind::kMaximum:
+    case OpKind::kMinimum:
+    case OpKind::kPow:
+    case OpKind::kEqual:
+    case OpKind::kLess:
+    case OpKind::kLessEqual:
       return Binary(Operator(kind));
+    case OpKind::kWhere:
+      return Wheres();
     case OpKind::kScale:
       return Unary(Operator(kind, {{"factor", 3.0}}));
     case OpKind::kRelu:
@@ -169,7 +201,28 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
     case OpKind::kSigmoid:
     case OpKind::kSwish:
     case OpKind::kExp:
+    case OpKind::kHardSwish:
+    case OpKind::kSoftplus:
+    case OpKind::kLog:
+    case OpKind::kSqrt:
+    case OpKind::kReciprocal:
+    case OpKind::kErf:
+    case OpKind::kSin:
+    case OpKind::kCos:
+    case OpKind::kAtan:
+    case OpKind::kAbs:
+    case OpKind::kSign:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kRound:
       return Unary(Operator(kind));
+    case OpKind::kHardSigmoid:
+      return Unary(Operator(kind, {{"alpha", 0.75}, {"beta", 0.5}}));
+    case OpKind::kLeakyRelu:
+    case OpKind::kElu:
+      return Unary(Operator(kind, {{"alpha", 0.125}}));
+    case OpKind::kClip:
+      return Unary(Operator(kind, {{"min", -0.5}, {"max", 1.25}}));
     case OpKind::kSoftmax: {
       std::vector<SampleCall> calls = Unary(Operator(kind, {{"axis", int64_t{-1}}}));
       calls.push_back({Operator(kind, {{"axis", int64_t{-2}}}), {Float({4, 6})}});

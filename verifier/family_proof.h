@@ -1,20 +1,40 @@
-// Families: rules op(x0, ..) -> after(op(before(x0), ..)) that spread one iteration dim of a call
-// over d times as many tasks, whatever the operator's attributes are.
+// Families: rules with one call op(x0, ..) on both sides, and at most one parallel operator on each
+// of its operands and outputs, whatever the operator's attributes are.
 //
-// Their condition kSplitsDim names the axes that the dim leads. Types are proved once for all
-// declarations: the degrees of all other dims, and which operands hold partials, are the same on
-// both sides, so that what a call requires differs in the degree of this dim alone. Values rest on
-// the lemma that pieces of a partitionable dim, of a spatial dim with their halos, give pieces
-// (partial sums) of the outputs. For these operators that lemma is checked by evaluation at
-// representative calls (piece_check.h), not proved, and its id says so: "checked:pieces_of_conv2d".
+//   op(x0, x1)                   ->  combine(op(partition(x0), replicate(x1)))
+//   op(combine(x0), x1)          ->  combine(op(x0, replicate(x1)))
+//   partition(op(x0, x1))        ->  op(partition(x0), replicate(x1))
+//   op(combine(x0), combine(x1)) ->  reduce(op(x0, x1))                     over a sum dim
+//   op(reduce(x0), x1)           ->  reduce(op(x0, replicate(x1)))          if linear in x0
+//
+// and their ways back. One side spreads one iteration dim, or copies, or partials of the call over
+// d times as many tasks as the other. The condition kSplitsDim names the axes that the dim leads.
+//
+// Theorem: for all declarations of the call, ranks, sizes, degrees, copies and partials, if the
+// source type-checks and the conditions hold, then the target type-checks with the same output
+// types, and the outputs are equal. Proof.
+//   Types: in exponents (family_types.h). That is complete, because the parallel operators touch
+//     only the degrees of axes that the split dim leads, copies, and partials; a call's
+//     requirements mention all else (other dims' degrees, the tasks sharing a shard on their
+//     account) by terms that are equal on both sides. All parallel operators keep the dtype,
+//     whatever it is.
+//   Values: parallel operators are identities on meanings, so both sides are the same call,
+//   provided
+//     that a spread call makes what the whole call makes. That is the lemma on pieces of the dim
+//     (with halos, if it is spatial), on partial sums, and on linearity. Where calls can be listed
+//     with symbolic sizes it is proved for each (piece_lemmas.h); for operators whose axes depend
+//     on attributes it is checked by evaluation at representative calls (piece_check.h), not
+//     proved, and its id says so: "checked:pieces_of_conv2d".
 #ifndef ISOMER_VERIFIER_FAMILY_PROOF_H_
 #define ISOMER_VERIFIER_FAMILY_PROOF_H_
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "verifier/counterexample.h"
+#include "verifier/family_calls.h"
 #include "verifier/smt.h"
 
 namespace isomer {
@@ -29,8 +49,25 @@ struct FamilyProof {
   std::optional<Counterexample> counterexample;  // set if and only if kInvalid
 };
 
-// kUnknown with a reason if `rule` is no family.
-FamilyProof ProveFamily(const Rule& rule);
+// Keeps what it has proved and checked of calls.
+class FamilyProver {
+ public:
+  // kUnknown with a reason if `rule` is no family.
+  FamilyProof Prove(const Rule& rule);
+
+ private:
+  struct Trials {
+    int admitted = 0;
+    std::optional<Counterexample> found;
+    absl::Status pieces;  // the first task whose part is not that of the whole
+  };
+  void Try(const Rule& rule, const Binding& binding, bool check_pieces, Trials* trials);
+  Trials TryCalls(const Rule& rule, const FamilySide& source, const FamilyCalls& calls);
+  absl::Status PiecesOf(const Pattern& pattern, const Binding& binding);
+
+  FamilyCallBook calls_;
+  std::map<std::string, absl::Status> pieces_;  // of calls
+};
 
 }  // namespace isomer
 

@@ -83,7 +83,10 @@ absl::StatusOr<std::vector<FieldArray>> Assemble(const Sharding& sharding,
   return assembled;
 }
 
-absl::Status CheckCall(const Operator& op, const std::vector<TensorType>& types, uint64_t seed) {
+}  // namespace
+
+absl::Status CheckPiecesOfCall(const Operator& op, const std::vector<TensorType>& types,
+                               uint64_t seed) {
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, types));
   // Operands that hold partial sums are another lemma's.
   if (sharding.operand_partials > 1) return absl::OkStatus();
@@ -108,8 +111,6 @@ absl::Status CheckCall(const Operator& op, const std::vector<TensorType>& types,
   return absl::OkStatus();
 }
 
-}  // namespace
-
 absl::Status CheckPieces(const Pattern& pattern, const Binding& binding, uint64_t seed) {
   ISOMER_ASSIGN_OR_RETURN(const Graph graph, InstantiatePattern(pattern, binding));
   for (int id = 0; id < graph.num_nodes(); ++id) {
@@ -117,7 +118,7 @@ absl::Status CheckPieces(const Pattern& pattern, const Binding& binding, uint64_
     if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind())) continue;
     std::vector<TensorType> types;
     for (TensorRef input : node.inputs) types.push_back(graph.type(input));
-    ISOMER_RETURN_IF_ERROR(CheckCall(node.op, types, seed));
+    ISOMER_RETURN_IF_ERROR(CheckPiecesOfCall(node.op, types, seed));
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #define ISOMER_VERIFIER_PIECE_CHECK_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "rules/rule.h"
@@ -16,6 +17,9 @@ namespace isomer {
 // Checks every call of `pattern` at `binding` so, in the prime field, on operands drawn from
 // `seed`. The error names the operator, its operand types and the first element that differs.
 absl::Status CheckPieces(const Pattern& pattern, const Binding& binding, uint64_t seed);
+// The same for one call.
+absl::Status CheckPiecesOfCall(const Operator& op, const std::vector<TensorType>& operands,
+                               uint64_t seed);
 
 }  // namespace isomer
 

@@ -1,5 +1,6 @@
 #include "verifier/sample_calls.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -52,6 +53,21 @@ RepresentativeCall Reshape(Sizes from, Sizes to) {
 
 RepresentativeCall Transpose(Sizes perm, Sizes shape) {
   return Call(OpKind::kTranspose, {{"perm", std::move(perm)}}, {std::move(shape)});
+}
+
+// Wheres of two dims, the first operand's present or broadcast, and each of the others'.
+void AddBroadcasts(std::vector<RepresentativeCall>* calls) {
+  for (int bits = 0; bits < 64; ++bits) {
+    RepresentativeCall call{Operator(OpKind::kWhere), {}};
+    Sizes full = {1, 1};
+    for (int o = 0; o < 3; ++o) {
+      const Sizes sizes = {bits >> 2 * o & 1 ? 1 : 4, bits >> 2 * o & 2 ? 1 : 6};
+      for (int i = 0; i < 2; ++i) full[i] = std::max(full[i], sizes[i]);
+      call.operands.push_back(SequentialType(sizes));
+    }
+    call.operands[0].dtype = DataType::kBool;
+    if (full == Sizes{4, 6}) calls->push_back(std::move(call));
+  }
 }
 
 }  // namespace
@@ -112,6 +128,7 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
   for (ExampleCall& example : ExamplesOf(kind)) {
     calls.push_back({std::move(example.op), std::move(example.operands)});
   }
+  if (kind == OpKind::kWhere) AddBroadcasts(&calls);
   return calls;
 }
 

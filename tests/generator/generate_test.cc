@@ -14,6 +14,7 @@
 #include "generator/vocabulary.h"
 #include "pcg/parallel_operator.h"
 #include "pcg/type_inference.h"
+#include "rules/match.h"
 
 namespace isomer {
 namespace {
@@ -92,7 +93,11 @@ TEST(Expansions, OfEveryDeclaredOperatorCoverEveryPartitionableDim) {
                 expressions.begin(), expressions.end(), axes.begin(), axes.end(),
                 [](const auto& e, const auto& a) { return e.has_value() == a.has_value(); });
           };
-          return same(c.operand_axes, dim.operand_axes) && same(c.output_axes, dim.output_axes);
+          // Operands of Add and Mul may be exchanged.
+          std::vector<std::optional<int64_t>> exchanged = dim.operand_axes;
+          if (IsCommutative(kind)) std::swap(exchanged[0], exchanged[1]);
+          return (same(c.operand_axes, dim.operand_axes) || same(c.operand_axes, exchanged)) &&
+                 same(c.output_axes, dim.output_axes);
         });
         EXPECT_TRUE(found) << call.op.ToString() << " dim " << dim.dim;
       }
