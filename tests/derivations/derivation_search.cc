@@ -1,14 +1,15 @@
 // Best-first search over whole graphs. How far a graph is from the goal is counted in what the two
 // do not share: calls (operator, attributes, output types) and uses (a call and what feeds it).
 // A step changes a few of these, so the count falls along a chain, and a short chain is found
-// without a cost model.
+// without a cost model. What the goal computes already, from the leaves on, is left as it is.
 #include "tests/derivations/derivation_search.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <queue>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -19,41 +20,61 @@
 namespace isomer {
 namespace {
 
-using Features = std::map<uint64_t, int>;
-
-uint64_t LabelOf(const Node& node) {
-  uint64_t label = HashCombine(node.op.Hash(), IsLeaf(node.op.kind()) ? HashBytes(node.name) : 0);
-  for (const TensorType& type : node.outputs)
-    label = HashCombine(label, HashBytes(type.ToString()));
-  return label;
+uint64_t TypeHash(const TensorType& type) {
+  uint64_t hash = HashCombine(static_cast<uint64_t>(type.dtype), type.copies, type.partials,
+                              type.micro_batches);
+  for (const Dim& dim : type.dims) hash = HashCombine(hash, dim.size, dim.degree);
+  return hash;
 }
 
-Features FeaturesOf(const Graph& graph) {
-  Features features;
+// What a graph is made of. Equal calls on equal operands are one, and the operands of Add and Mul
+// have no order: what a matcher does not tell apart is not told apart here.
+struct Fingerprint {
+  uint64_t hash = 0;                    // of all outputs, by their terms
+  std::vector<uint64_t> features;       // sorted
+  std::vector<uint64_t> term_of_node;   // 0 where dead
+  absl::flat_hash_set<uint64_t> terms;  // of live nodes
+};
+
+Fingerprint FingerprintOf(const Graph& graph) {
+  Fingerprint print;
+  print.term_of_node.assign(graph.num_nodes(), 0);
+  std::vector<uint64_t> labels(graph.num_nodes(), 0);
   for (NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
-    const uint64_t label = LabelOf(node);
-    ++features[label];
+    uint64_t label = IsLeaf(node.op.kind()) ? HashBytes(node.name) : node.op.Hash();
+    for (const TensorType& type : node.outputs) label = HashCombine(label, TypeHash(type));
+    labels[id.value] = label;
+    const bool commutes = node.op.kind() == OpKind::kAdd || node.op.kind() == OpKind::kMul;
+    std::vector<uint64_t> operands, uses;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorRef input = node.inputs[i];
-      ++features[HashCombine(label, i, input.output, LabelOf(graph.node(input.node)))];
+      operands.push_back(HashCombine(print.term_of_node[input.node.value], input.output));
+      uses.push_back(HashCombine(label, commutes ? 0 : i, input.output, labels[input.node.value]));
     }
+    if (commutes) std::sort(operands.begin(), operands.end());
+    uint64_t term = label;
+    for (uint64_t operand : operands) term = HashCombine(term, operand);
+    print.term_of_node[id.value] = term;
+    if (!print.terms.insert(term).second) continue;
+    print.features.push_back(label);
+    print.features.insert(print.features.end(), uses.begin(), uses.end());
   }
   for (const Graph::NamedOutput& output : graph.outputs()) {
-    ++features[HashCombine(HashBytes(output.name), output.tensor.output,
-                           LabelOf(graph.node(output.tensor.node)))];
+    const int node = output.tensor.node.value;
+    const uint64_t name = HashCombine(HashBytes(output.name), output.tensor.output);
+    print.hash = HashCombine(print.hash, name, print.term_of_node[node]);
+    print.features.push_back(HashCombine(name, labels[node]));
   }
-  return features;
+  std::sort(print.features.begin(), print.features.end());
+  return print;
 }
 
-int Differences(const Features& a, const Features& b) {
-  int count = 0;
-  for (const auto& [feature, times] : a) {
-    const auto other = b.find(feature);
-    count += std::abs(times - (other == b.end() ? 0 : other->second));
-  }
-  for (const auto& [feature, times] : b) count += a.count(feature) == 0 ? times : 0;
-  return count;
+// Elements of either sorted list that the other lacks.
+int Differences(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
+  std::vector<uint64_t> differ;
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(differ));
+  return static_cast<int>(differ.size());
 }
 
 // What a goal says of the values that a target may introduce.
@@ -136,8 +157,15 @@ std::vector<Binding> GivenTo(const Rule& rule, const Vocabulary& vocabulary) {
   return given;
 }
 
+OpKindSet KindsOf(const Pattern& pattern) {
+  OpKindSet kinds;
+  for (const PatternNode& node : pattern.nodes) kinds.set(static_cast<int>(node.kind));
+  return kinds;
+}
+
 struct Move {
   const Rule* rule;
+  OpKindSet source_kinds;
   std::vector<Binding> given;
 };
 
@@ -145,11 +173,8 @@ std::vector<Move> MovesWithin(const RuleSet& rules, const Vocabulary& vocabulary
   std::vector<Move> moves;
   for (const std::vector<Rule>* list : {&rules.rules, &rules.inverses()}) {
     for (const Rule& rule : *list) {
-      const bool within = std::all_of(rule.target.nodes.begin(), rule.target.nodes.end(),
-                                      [&](const PatternNode& node) {
-                                        return vocabulary.kinds.test(static_cast<int>(node.kind));
-                                      });
-      if (within) moves.push_back({&rule, GivenTo(rule, vocabulary)});
+      if ((KindsOf(rule.target) & ~vocabulary.kinds).any()) continue;
+      moves.push_back({&rule, KindsOf(rule.source), GivenTo(rule, vocabulary)});
     }
   }
   return moves;
@@ -159,14 +184,13 @@ struct State {
   Graph graph;  // as the steps leave it
   std::vector<DerivationStep> steps;
   int differences;
+  std::vector<uint64_t> term_of_node;
 };
-
-int LiveNodes(const Graph& graph) { return static_cast<int>(graph.TopologicalOrder().size()); }
 
 class Search {
  public:
   Search(const RuleSet& rules, const Graph& start, const Graph& goal, const SearchLimits& limits)
-      : limits_(limits), goal_hash_(goal.StructuralHash()), goal_(FeaturesOf(goal.Canonical())) {
+      : limits_(limits), goal_(FingerprintOf(goal)) {
     Vocabulary vocabulary;
     AddVocabulary(start, &vocabulary);
     vocabulary.degrees.clear();
@@ -179,7 +203,8 @@ class Search {
       }
     }
     moves_ = MovesWithin(rules, vocabulary);
-    max_nodes_ = std::max(LiveNodes(start), LiveNodes(goal)) + limits.extra_nodes;
+    max_nodes_ =
+        std::max(FingerprintOf(start).terms.size(), goal_.terms.size()) + limits.extra_nodes;
     Reach(start, {});
   }
 
@@ -205,9 +230,15 @@ class Search {
     const Graph graph = states_[index].graph;
     const std::vector<DerivationStep> steps = states_[index].steps;
     const GraphIndex graph_index(graph);
+    OpKindSet kinds;
+    for (NodeId id : graph.TopologicalOrder()) {
+      kinds.set(static_cast<int>(graph.node(id).op.kind()));
+    }
     for (const Move& move : moves_) {
+      if ((move.source_kinds & ~kinds).any()) continue;
       for (const Binding& given : move.given) {
         for (DerivationStep& step : FindMatches(graph_index, *move.rule, given)) {
+          if (IsDone(step, states_[index].term_of_node)) continue;
           Graph next = graph;
           if (!ApplyStep(*move.rule, step, &next).ok()) continue;
           std::vector<DerivationStep> next_steps = steps;
@@ -219,23 +250,29 @@ class Search {
     }
   }
 
+  // The goal has every call that the step would replace.
+  bool IsDone(const DerivationStep& step, const std::vector<uint64_t>& term_of_node) const {
+    return !step.nodes.empty() && std::all_of(step.nodes.begin(), step.nodes.end(), [&](NodeId id) {
+      return goal_.terms.contains(term_of_node[id.value]);
+    });
+  }
+
   void Reach(Graph graph, std::vector<DerivationStep> steps) {
-    const Graph canonical = graph.Canonical();
-    const uint64_t hash = canonical.StructuralHash();
-    if (!seen_.insert(hash).second || canonical.num_nodes() > max_nodes_) return;
-    const int differences = Differences(FeaturesOf(canonical), goal_);
+    Fingerprint print = FingerprintOf(graph);
+    if (!seen_.insert(print.hash).second || print.terms.size() > max_nodes_) return;
+    const int differences = Differences(print.features, goal_.features);
     const int index = static_cast<int>(states_.size());
-    if (hash == goal_hash_) goal_state_ = index;
-    queue_.push(
-        {-(static_cast<int>(steps.size()) + differences), static_cast<int>(steps.size()), -index});
-    states_.push_back({std::move(graph), std::move(steps), differences});
+    if (print.hash == goal_.hash) goal_state_ = index;
+    const int length = static_cast<int>(steps.size());
+    queue_.push({-(length + differences), length, -index});
+    states_.push_back(
+        {std::move(graph), std::move(steps), differences, std::move(print.term_of_node)});
   }
 
   const SearchLimits limits_;
-  const uint64_t goal_hash_;
-  const Features goal_;
+  const Fingerprint goal_;
   std::vector<Move> moves_;
-  int max_nodes_ = 0;
+  size_t max_nodes_ = 0;
   std::vector<State> states_;
   std::priority_queue<std::tuple<int, int, int>> queue_;  // -(steps + differences), steps, -index
   absl::flat_hash_set<uint64_t> seen_;
@@ -243,6 +280,10 @@ class Search {
 };
 
 }  // namespace
+
+bool SameGraph(const Graph& a, const Graph& b) {
+  return FingerprintOf(a).hash == FingerprintOf(b).hash;
+}
 
 absl::StatusOr<std::vector<DerivationStep>> Derive(const RuleSet& rules, const Graph& goal,
                                                    const SearchLimits& limits, Graph* graph) {
