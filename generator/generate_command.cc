@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "generator/inspect/kinds.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
@@ -16,25 +15,18 @@
 namespace isomer {
 namespace {
 
-struct Outcome {
-  RuleSet proved;
-  std::vector<Rule> rejected;
-  int64_t refuted = 0, unknown = 0;
-};
-
-Outcome Sorted(std::vector<Rule> rules) {
-  Outcome outcome;
+void Sort(std::vector<Rule> judged, GenerateOutcome* outcome) {
   std::set<std::string> seen;
-  for (Rule& rule : rules) {
+  for (Rule& rule : judged) {
     if (rule.proof.verdict == ProofRecord::Verdict::kProved) {
       // Two rules may have been repaired to one.
-      if (seen.insert(rule.id).second) outcome.proved.rules.push_back(std::move(rule));
+      if (seen.insert(rule.id).second) outcome->proved.rules.push_back(std::move(rule));
       continue;
     }
-    ++(rule.proof.verdict == ProofRecord::Verdict::kRefuted ? outcome.refuted : outcome.unknown);
-    outcome.rejected.push_back(std::move(rule));
+    const bool refuted = rule.proof.verdict == ProofRecord::Verdict::kRefuted;
+    ++(refuted ? outcome->refuted : outcome->unknown);
+    outcome->rejected.push_back(std::move(rule));
   }
-  return outcome;
 }
 
 absl::Status WriteReasons(const std::string& folder, const Statistics& statistics,
@@ -59,8 +51,43 @@ int64_t PeakRssBytes(int whose) {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-Json Summary(const Statistics& statistics, size_t settled, const Outcome& outcome,
-             const Memo& memo) {
+}  // namespace
+
+absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command) {
+  auto memo = std::make_unique<Memo>();
+  if (!command.work_dir.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(memo, Memo::Open(command.work_dir));
+    if (!memo->note().empty()) std::fprintf(stderr, "note: %s\n", memo->note().c_str());
+  }
+  GenerateOptions options = command.options;
+  options.memo = memo.get();
+  GenerateOutcome outcome;
+  const std::vector<GeneralRule> rules = Generate(options, &outcome.statistics);
+  outcome.settled = static_cast<int64_t>(rules.size());
+
+  const auto start = std::chrono::steady_clock::now();
+  const StepKeys keys(options.seed, options.meanings);
+  ISOMER_ASSIGN_OR_RETURN(
+      std::vector<Rule> judged,
+      ProveRules(rules, command.make_judge, {options.jobs, &keys, memo.get(), options.progress}));
+  outcome.statistics.seconds["prove"] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  Sort(std::move(judged), &outcome);
+  outcome.proved.generator = command.generator;
+  outcome.memo = memo->counts();
+  for (const std::string& file : command.files) {
+    ISOMER_RETURN_IF_ERROR(SaveRules(file, outcome.proved));
+  }
+  if (!command.work_dir.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteReasons(command.work_dir, outcome.statistics, outcome.rejected));
+    ISOMER_RETURN_IF_ERROR(memo->status());
+  }
+  return outcome;
+}
+
+Json SummaryOf(const GenerateOutcome& outcome) {
+  const Statistics& statistics = outcome.statistics;
   Json json;
   json["graphs_enumerated"] = statistics.graphs_enumerated;
   json["tensors_kept"] = statistics.tensors_kept;
@@ -68,7 +95,7 @@ Json Summary(const Statistics& statistics, size_t settled, const Outcome& outcom
   json["candidates"] = statistics.candidates;
   json["pruned"] = Json::EmptyObject();
   for (const auto& [reason, count] : statistics.pruned) json["pruned"][reason] = count;
-  json["settled"] = settled;
+  json["settled"] = outcome.settled;
   json["proved"] = outcome.proved.rules.size();
   json["refuted"] = outcome.refuted;
   json["unknown"] = outcome.unknown;
@@ -80,51 +107,13 @@ Json Summary(const Statistics& statistics, size_t settled, const Outcome& outcom
   json["digest"] = DigestString(outcome.proved.Digest());
   for (const auto& [phase, seconds] : statistics.seconds) json["seconds"][phase] = seconds;
   json["memo"] = Json::EmptyObject();
-  for (const auto& [step, counts] : memo.counts()) {
+  for (const auto& [step, counts] : outcome.memo) {
     json["memo"][step]["hits"] = counts.hits;
     json["memo"][step]["misses"] = counts.misses;
   }
   json["peak_rss_bytes"] = PeakRssBytes(RUSAGE_SELF);
   json["peak_rss_bytes_of_a_child"] = PeakRssBytes(RUSAGE_CHILDREN);
   return json;
-}
-
-}  // namespace
-
-absl::StatusOr<Json> RunGenerate(const GenerateCommand& command) {
-  auto memo = std::make_unique<Memo>();
-  if (!command.work_dir.empty()) {
-    ISOMER_ASSIGN_OR_RETURN(memo, Memo::Open(command.work_dir));
-    if (!memo->note().empty()) std::fprintf(stderr, "note: %s\n", memo->note().c_str());
-  }
-  GenerateOptions options = command.options;
-  options.memo = memo.get();
-  Statistics statistics;
-  const std::vector<GeneralRule> rules = Generate(options, &statistics);
-
-  const auto start = std::chrono::steady_clock::now();
-  const StepKeys keys(options.seed, options.meanings);
-  ISOMER_ASSIGN_OR_RETURN(
-      std::vector<Rule> judged,
-      ProveRules(rules, command.make_judge, {options.jobs, &keys, memo.get(), options.progress}));
-  statistics.seconds["prove"] =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-
-  Outcome outcome = Sorted(std::move(judged));
-  outcome.proved.generator = command.generator;
-  for (const std::string& file : command.files) {
-    ISOMER_RETURN_IF_ERROR(SaveRules(file, outcome.proved));
-  }
-  if (!command.work_dir.empty()) {
-    ISOMER_RETURN_IF_ERROR(WriteReasons(command.work_dir, statistics, outcome.rejected));
-    ISOMER_RETURN_IF_ERROR(memo->status());
-  }
-  std::printf(
-      "%zu rules proved, %lld refuted, %lld unknown (%lld graphs, %lld candidates): %s\n",
-      outcome.proved.rules.size(), static_cast<long long>(outcome.refuted),
-      static_cast<long long>(outcome.unknown), static_cast<long long>(statistics.graphs_enumerated),
-      static_cast<long long>(statistics.candidates), absl::StrJoin(command.files, ",").c_str());
-  return Summary(statistics, rules.size(), outcome, *memo);
 }
 
 }  // namespace isomer

@@ -3,6 +3,7 @@
 #define ISOMER_GENERATOR_GENERATE_COMMAND_H_
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,19 +24,29 @@ struct GenerateCommand {
   std::function<Judge()> make_judge;  // called once per process
 };
 
-// Finds rules, has them proved, writes those that are, prints one line, and returns the summary:
+struct GenerateOutcome {
+  Statistics statistics;
+  int64_t settled = 0;  // rules before proof
+  RuleSet proved;
+  std::vector<Rule> rejected;  // refuted or unknown
+  int64_t refuted = 0, unknown = 0;
+  std::map<std::string, Memo::Counts> memo;  // by step
+};
+
+// Finds rules, has them proved, and writes those that are. Errors: the work folder or a file cannot
+// be written, or a process died.
+absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command);
+
+// For scripts:
 //   graphs_enumerated, tensors_kept, bytes_kept, candidates
-//   pruned       reason -> candidates
-//   settled      rules before proof
-//   proved, refuted, unknown
-//   rules_by_kind  algebra, parallel (all computing operators are on one side of parallel ones or
-//                there are none), mixed (both kinds)
-//   digest       of the rules file
-//   seconds      phase -> wall time: families, enumerate, settle, prove
-//   memo         step -> {hits, misses}
-//   peak_rss_bytes, peak_rss_bytes_of_a_child
-// Errors: the work folder or a file cannot be written, or a process died.
-absl::StatusOr<Json> RunGenerate(const GenerateCommand& command);
+//   pruned         reason -> candidates
+//   settled, proved, refuted, unknown
+//   rules_by_kind  algebra, parallel (of parallel operators alone), mixed
+//   digest         of the rules
+//   seconds        phase -> wall time: families, enumerate, settle, prove
+//   memo           step -> hits, misses
+//   peak_rss_bytes, and that of the largest child
+Json SummaryOf(const GenerateOutcome& outcome);
 
 }  // namespace isomer
 

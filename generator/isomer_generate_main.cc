@@ -5,6 +5,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "generator/check_command.h"
@@ -99,8 +100,12 @@ absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments
   if (options.composition_steps != 1) {
     absl::StrAppend(&command.generator, " --composition_steps=", options.composition_steps);
   }
-  ISOMER_ASSIGN_OR_RETURN(const Json summary, RunGenerate(command));
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  ISOMER_ASSIGN_OR_RETURN(const GenerateOutcome outcome, RunGenerate(command));
+  absl::PrintF("%d rules proved, %d refuted, %d unknown (%d graphs, %d candidates): %s\n",
+               outcome.proved.rules.size(), outcome.refuted, outcome.unknown,
+               outcome.statistics.graphs_enumerated, outcome.statistics.candidates,
+               absl::GetFlag(FLAGS_out));
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(SummaryOf(outcome)));
   return kExitDone;
 }
 
