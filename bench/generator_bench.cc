@@ -93,6 +93,7 @@ void Enumerate(benchmark::State& state, Configuration (*set)(int)) {
   const auto graphs = static_cast<double>(run.graphs);
   state.counters["graphs"] = graphs;
   state.counters["graphs/s"] = graphs / run.seconds;
+  state.counters["graphs/cpu_s"] = graphs / run.cpu_seconds;
   state.counters["cpu_s"] = run.cpu_seconds;
   state.counters["candidates"] = static_cast<double>(run.candidates);
   state.counters["bytes/graph"] = static_cast<double>(run.peak_bytes - nothing.peak_bytes) / graphs;

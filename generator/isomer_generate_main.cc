@@ -166,8 +166,10 @@ int main(int argc, char** argv) {
       {.name = "isomer-generate",
        .purpose = "Finds small parallel computation graphs that are equal, proves that they are, "
                   "and writes them as rules.",
-       .usage = "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N] | stats FILE "
-                "[--markdown=FILE] | show FILE --id=ID [--svg=FILE] [--dot=FILE] | diff FILE FILE",
+       .usage =
+           "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N] | stats FILE "
+           "[--markdown=FILE] | show FILE --id=ID [--svg=FILE] [--dot=FILE] | diff FILE FILE | "
+           "check FILE [--instances=N] [--ids=LIST] [--sample=N]",
        .example = "isomer-generate --ops=matmul,add,concat,split --max_ops=3 --out=small.rules"},
       argc, argv, isomer::Run);
 }

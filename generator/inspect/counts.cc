@@ -49,14 +49,14 @@ std::string OriginOf(const Rule& rule) {
 
 }  // namespace
 
-RuleCounts CountRules(const RuleSet& rules) {
+RuleCounts CountRules(const RuleSet& rules, bool instances) {
   RuleCounts counts;
   counts.generator = rules.generator;
   counts.digest = DigestString(rules.Digest());
   std::vector<RuleCount> operators(std::size(kAllOpKinds));
   InstanceCounter counter;
   for (const Rule& rule : rules.rules) {
-    const RuleCount one{1, counter.Add(rule)};
+    const RuleCount one{1, instances ? counter.Add(rule) : 0};
     auto add = [&](RuleCount* count) {
       count->rules += one.rules;
       count->instances += one.instances;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "generator/inspect/counts.h"
 #include "generator/inspect/drawing.h"
 #include "generator/inspect/example.h"
@@ -150,10 +151,22 @@ TEST(Stats, CountsAddUp) {
   EXPECT_EQ(counts.origins.at("test").rules, 1);
 }
 
+// The page without the last column of its tables of three: counting instances takes seconds.
+std::string WithoutInstances(const std::string& page) {
+  std::string result;
+  for (absl::string_view line : absl::StrSplit(page, '\n')) {
+    const std::vector<absl::string_view> cells = absl::StrSplit(line, '|');
+    if (cells.size() == 5) line = line.substr(0, line.size() - cells[3].size() - 1);
+    absl::StrAppend(&result, line, "\n");
+  }
+  return result;
+}
+
 TEST(Stats, ReadmeOfTheShippedRulesIsUpToDate) {
   const auto page = ReadFile(std::string(ISOMER_SOURCE_DIR) + "/rules/README.md");
   ASSERT_TRUE(page.ok()) << page.status();
-  EXPECT_TRUE(*page == CountsPage(CountRules(ShippedRules())))
+  const std::string now = CountsPage(CountRules(ShippedRules(), /*instances=*/false));
+  EXPECT_TRUE(WithoutInstances(*page) == WithoutInstances(now))
       << "rules/README.md is not that of rules/default.rules; run: "
          "isomer-generate stats rules/default.rules --markdown=rules/README.md";
 }
