@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "generator/algebra_families.h"
 #include "generator/configuration.h"
 #include "generator/enumerator.h"
 #include "generator/expansion.h"
@@ -24,9 +25,13 @@ struct FamilyForm {
   std::vector<GeneralRule> (*find)(OpKind, TypeOracle*, Random*, Statistics*);
   std::set<OpKind> around;  // declared operators that occur in them besides the operator
 };
-const FamilyForm kFamilyForms[] = {
-    {"expansions", FindExpansions, {}},
-};
+const std::vector<FamilyForm>& FamilyForms() {
+  static const auto* const forms = new std::vector<FamilyForm>{
+      {"expansions", FindExpansions, {}},
+      {"algebra", FindAlgebraFamilies, OperatorsOfAlgebraFamilies()},
+  };
+  return *forms;
+}
 
 class Pipeline {
  public:
@@ -79,7 +84,7 @@ class Pipeline {
 
   void AcceptFamilies() {
     std::vector<std::pair<const FamilyForm*, OpKind>> items;
-    for (const FamilyForm& form : kFamilyForms) {
+    for (const FamilyForm& form : FamilyForms()) {
       for (OpKind kind : options_.kinds) {
         if (!IsLeaf(kind) && !IsParallel(kind)) items.push_back({&form, kind});
       }
@@ -93,9 +98,21 @@ class Pipeline {
     for (size_t i = 0; i < items.size(); ++i) {
       const Families families = results.Take();
       statistics_->Add(families.statistics);
-      for (const GeneralRule& rule : families.rules) accepted_.Add(rule);
+      for (const GeneralRule& rule : families.rules) {
+        if (IsOfChosenKinds(rule.rule)) accepted_.Add(rule);
+      }
       Advance(progress);
     }
+  }
+
+  // Its declared operators are among those asked for.
+  bool IsOfChosenKinds(const Rule& rule) const {
+    for (const Pattern* side : {&rule.source, &rule.target}) {
+      for (const PatternNode& node : side->nodes) {
+        if (!IsParallel(node.kind) && options_.kinds.count(node.kind) == 0) return false;
+      }
+    }
+    return true;
   }
 
   Families FamiliesOf(const FamilyForm& form, OpKind kind, TypeOracle* oracle) {

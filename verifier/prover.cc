@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "verifier/algebra_proof.h"
 #include "verifier/family_proof.h"
 #include "verifier/rule_instance.h"
 #include "verifier/smt.h"
@@ -34,6 +35,16 @@ std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding
     }
   }
   return std::nullopt;
+}
+
+bool HasParallel(const Rule& rule) {
+  for (const Pattern* side : {&rule.source, &rule.target}) {
+    if (std::any_of(side->nodes.begin(), side->nodes.end(),
+                    [](const PatternNode& node) { return IsParallel(node.kind); })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -88,13 +99,13 @@ class Prover::Impl {
       return Unknown(std::string(valid.message()));
     }
     // Families first: their proofs are shorter by far, where there are both.
-    const bool is_family = TakeApart(rule).has_value();
+    const bool is_family = HasParallel(rule) && TakeApart(rule).has_value();
     FamilyProof family;
     if (is_family) family = families_.Prove(rule);
     if (family.verdict == SmtVerdict::kUnknown) {
       Judgement judgement = JudgeInstances(rule);
       if (judgement.record.verdict != ProofRecord::Verdict::kUnknown) return judgement;
-      if (!is_family) family = families_.Prove(rule);
+      if (!is_family) family = HasParallel(rule) ? families_.Prove(rule) : ProveAlgebra(rule);
       if (family.verdict == SmtVerdict::kUnknown) {
         if (!family.why.empty()) absl::StrAppend(&judgement.record.note, "; ", family.why);
         return judgement;

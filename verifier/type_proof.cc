@@ -254,54 +254,105 @@ int MostOutputs(const Pattern& pattern) {
   return most;
 }
 
+// Goes over all data types of the inputs that the source accepts, and of what a Cast makes.
+class DataTypeCheck {
+ public:
+  explicit DataTypeCheck(const Rule& rule)
+      : rule_(rule),
+        used_(std::max(MostOutputs(rule.source), MostOutputs(rule.target))),
+        types_(rule.num_inputs) {}
+
+  bool Agrees() {
+    for (DataType type : kAllDataTypes) {
+      cast_to_ = type;
+      if (!AgreesFrom(0, {})) return false;
+    }
+    return true;
+  }
+
+ private:
+  using NodeTypes = std::vector<std::vector<DataType>>;  // [node][output]
+
+  // The source's nodes up to `node` accept the types chosen for the inputs they use.
+  bool AgreesFrom(size_t node, const NodeTypes& nodes) {
+    if (node < rule_.source.nodes.size()) {
+      return ForEachTypes(rule_.source.nodes[node].inputs, 0, [&] {
+        NodeTypes next = nodes;
+        return !AddNode(rule_.source.nodes[node], &next) || AgreesFrom(node + 1, next);
+      });
+    }
+    return ForEachTypes(rule_.source.outputs, 0, [&] {
+      NodeTypes target;
+      for (const PatternNode& other : rule_.target.nodes) {
+        if (!AddNode(other, &target)) return false;
+      }
+      for (size_t o = 0; o < rule_.source.outputs.size(); ++o) {
+        if (At(rule_.source.outputs[o], nodes) != At(rule_.target.outputs[o], target)) return false;
+      }
+      return true;
+    });
+  }
+
+  // With every type of those inputs among `refs` that have none yet. False: `visit` was once.
+  bool ForEachTypes(const std::vector<PatternRef>& refs, size_t from,
+                    const std::function<bool()>& visit) {
+    while (from < refs.size() && (refs[from].node >= 0 || types_[refs[from].index])) ++from;
+    if (from == refs.size()) return visit();
+    const int input = refs[from].index;
+    bool agree = true;
+    for (DataType type : kAllDataTypes) {
+      if (!LikeAlikes(input, type)) continue;
+      types_[input] = type;
+      agree = agree && ForEachTypes(refs, from + 1, visit);
+    }
+    types_[input].reset();
+    return agree;
+  }
+
+  bool LikeAlikes(int input, DataType type) const {
+    for (const Condition& condition : rule_.conditions) {
+      if (condition.kind != Condition::Kind::kSameType) continue;
+      for (const auto& [a, b] : {std::pair(condition.input, condition.input_b),
+                                 std::pair(condition.input_b, condition.input)}) {
+        if (a == input && types_[b].has_value() && *types_[b] != type) return false;
+      }
+    }
+    return true;
+  }
+
+  DataType At(PatternRef ref, const NodeTypes& nodes) const {
+    // An input of the target alone is anything.
+    if (ref.node < 0) return types_[ref.index].value_or(DataType::kFloat32);
+    return nodes[ref.node][ref.index];
+  }
+
+  bool AddNode(const PatternNode& node, NodeTypes* nodes) const {
+    std::vector<DataType> operands;
+    for (const PatternRef& ref : node.inputs) operands.push_back(At(ref, *nodes));
+    // Attributes are the same on both sides; which type a Cast makes is the only one that counts.
+    Operator op(node.kind);
+    if (node.kind == OpKind::kCast) op.Set("to", static_cast<int64_t>(cast_to_));
+    nodes->emplace_back();
+    for (int output = 0; output < used_; ++output) {
+      const absl::StatusOr<DataType> type = InferDataType(op, operands, output);
+      if (!type.ok()) return false;
+      nodes->back().push_back(*type);
+    }
+    return true;
+  }
+
+  const Rule& rule_;
+  const int used_;
+  DataType cast_to_ = DataType::kFloat32;
+  std::vector<std::optional<DataType>> types_;  // of the inputs chosen so far
+};
+
 }  // namespace
 
 bool DataTypesAgree(const Rule& rule, std::string* why) {
-  const int used = std::max(MostOutputs(rule.source), MostOutputs(rule.target));
-  constexpr int kTypes = static_cast<int>(std::size(kAllDataTypes));
-  int64_t assignments = kTypes;  // of types to inputs, and to what a Cast makes
-  for (int x = 0; x < rule.num_inputs; ++x) assignments *= kTypes;
-  for (int64_t assignment = 0; assignment < assignments; ++assignment) {
-    int64_t rest = assignment;
-    auto next = [&rest] {
-      const DataType type = kAllDataTypes[rest % kTypes];
-      rest /= kTypes;
-      return type;
-    };
-    const DataType cast_to = next();
-    std::vector<DataType> types(rule.num_inputs);
-    for (DataType& type : types) type = next();
-    // The dtypes of the outputs, or nothing if a call refuses them.
-    auto outputs_of = [&](const Pattern& pattern) -> std::optional<std::vector<DataType>> {
-      std::vector<std::vector<DataType>> nodes;  // [node][output]
-      std::vector<DataType> outputs;
-      auto at = [&](PatternRef ref) {
-        return ref.node < 0 ? types[ref.index] : nodes[ref.node][ref.index];
-      };
-      for (const PatternNode& node : pattern.nodes) {
-        std::vector<DataType> operands;
-        for (const PatternRef& ref : node.inputs) operands.push_back(at(ref));
-        // Attributes are the same on both sides; which type a Cast makes is the only one that
-        // counts.
-        Operator op(node.kind);
-        if (node.kind == OpKind::kCast) op.Set("to", static_cast<int64_t>(cast_to));
-        nodes.emplace_back();
-        for (int output = 0; output < used; ++output) {
-          absl::StatusOr<DataType> type = InferDataType(op, operands, output);
-          if (!type.ok()) return std::nullopt;
-          nodes.back().push_back(*type);
-        }
-      }
-      for (const PatternRef& ref : pattern.outputs) outputs.push_back(at(ref));
-      return outputs;
-    };
-    const auto source = outputs_of(rule.source);
-    if (source && source != outputs_of(rule.target)) {
-      *why = "types: the target does not take the data types that the source takes";
-      return false;
-    }
-  }
-  return true;
+  if (DataTypeCheck(rule).Agrees()) return true;
+  *why = "types: the target does not take the data types that the source takes";
+  return false;
 }
 
 }  // namespace isomer

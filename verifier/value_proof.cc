@@ -1,9 +1,11 @@
 #include "verifier/value_proof.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/algebra_proof.h"
 
 namespace isomer {
 namespace {
@@ -31,12 +33,48 @@ absl::StatusOr<NodeTerms> TermsOf(const std::vector<Call>& calls, const std::vec
   return terms;
 }
 
+void AddKinds(const TermPattern& pattern, std::set<OpKind>* kinds) {
+  if (pattern.letter == 0) kinds->insert(pattern.kind);
+  for (const TermPattern& argument : pattern.arguments) AddKinds(argument, kinds);
+}
+
+// Whether some lemma speaks of every operator of the term.
+bool LemmasMention(const TermPool& pool, TermId id) {
+  static const auto* const kinds = [] {
+    auto* known = new std::set<OpKind>{OpKind::kInput};
+    for (const Lemma& lemma : LemmaTable()) {
+      AddKinds(lemma.left, known);
+      AddKinds(lemma.right, known);
+    }
+    return known;
+  }();
+  const Term& term = pool[id];
+  return kinds->count(term.symbol.kind) > 0 &&
+         std::all_of(term.arguments.begin(), term.arguments.end(),
+                     [&](TermId argument) { return LemmasMention(pool, argument); });
+}
+
+// Proves the goals as lemmas of their own.
+bool ProveAsLemmas(const TermPool& pool, const std::vector<Goal>& goals, ValueProof* proof) {
+  std::string lemma;
+  const absl::StatusOr<bool> proved = ProveElements(pool, goals, &lemma);
+  if (!proved.ok() || !*proved) return false;
+  proof->verdict = SmtVerdict::kValid;
+  proof->lemmas.insert(lemma);
+  return true;
+}
+
 }  // namespace
 
 ValueProof ValueProver::ProveGoals(const std::vector<Goal>& goals, TermPool* pool) {
   ValueProof proof;
+  const bool mentioned = std::all_of(goals.begin(), goals.end(), [&](const Goal& goal) {
+    return LemmasMention(*pool, goal.left) && LemmasMention(*pool, goal.right);
+  });
+  if (!mentioned && ProveAsLemmas(*pool, goals, &proof)) return proof;
   const Saturation saturation = Saturate(goals, pool, &book_);
   if (!saturation.reached) {
+    if (mentioned && ProveAsLemmas(*pool, goals, &proof)) return proof;
     proof.why = absl::StrCat("values: not derived from the lemmas in ", saturation.rounds,
                              " rounds: ", pool->ToString(goals[0].left), " = ",
                              pool->ToString(goals[0].right));

@@ -1,0 +1,302 @@
+#include "verifier/representative_bindings.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "pcg/examples.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+namespace {
+
+const AttributePattern* FindAttribute(const PatternNode& node, const std::string& name) {
+  for (const AttributePattern& attribute : node.attributes) {
+    if (attribute.name == name) return &attribute;
+  }
+  return nullptr;
+}
+
+bool IsAdmitted(const Rule& rule, const Binding& binding) {
+  for (const TensorType& type : binding.inputs) {
+    if (!ValidateTensorType(type).ok()) return false;
+  }
+  return Admits(rule, binding) && InstantiatePattern(rule.source, binding).ok();
+}
+
+// Binds the variables in the attributes of `node` to those of `op`. False: a constant differs.
+bool BindAttributes(const PatternNode& node, const Operator& op, int rank, Binding* binding) {
+  for (const AttributePattern& pattern : node.attributes) {
+    const AttributeValue* value = op.Find(pattern.name);
+    if (value == nullptr) return false;
+    if (auto* variable = std::get_if<AttributeVariable>(&pattern.value)) {
+      binding->attributes[variable->name] = *value;
+    } else if (auto* number = std::get_if<NumberExpr>(&pattern.value)) {
+      const double given = std::get<double>(*value);
+      if (number->variables.empty() && number->constant != given) return false;
+      for (const std::string& name : number->variables) {
+        if (!binding->numbers.contains(name)) binding->numbers[name] = given / number->constant;
+      }
+    } else if (auto* expr = std::get_if<IntExpr>(&pattern.value)) {
+      int64_t given = std::get<int64_t>(*value);
+      if (pattern.name == "axis" && given >= 0 && op.kind() != OpKind::kOneHot) given -= rank;
+      if (expr->kind == IntExpr::Kind::kConstant && expr->constant != given) return false;
+      if (expr->kind == IntExpr::Kind::kVariable) binding->variables[expr->variable] = given;
+    }
+  }
+  return true;
+}
+
+// Makes bindings of which node `subject` of the source is a given call.
+class BindingMaker {
+ public:
+  BindingMaker(const Rule& rule, int subject, std::vector<Binding>* found)
+      : rule_(rule), subject_(subject), found_(found) {}
+
+  void At(const RepresentativeCall& call) {
+    const PatternNode& node = rule_.source.nodes[subject_];
+    if (node.inputs.size() != call.operands.size()) return;
+    Binding binding;
+    binding.inputs.resize(rule_.num_inputs);
+    if (!BindAttributes(node, call.op, call.operands[0].rank(), &binding)) return;
+    ForEachAxes(call, binding, [&](Binding chosen) {
+      known_.assign(rule_.num_inputs, false);
+      for (const PatternNode& other : rule_.source.nodes) {
+        if (other.kind != node.kind || other.inputs.size() != call.operands.size()) continue;
+        for (size_t o = 0; o < other.inputs.size(); ++o) {
+          if (!Assign(other.inputs[o], call.operands[o], &chosen)) return;
+        }
+      }
+      if (std::find(known_.begin(), known_.end(), false) != known_.end()) return;
+      BindOthers(0, chosen);
+    });
+  }
+
+ private:
+  // Axes of a kSplitsDim condition are those of each dim of the call; others take every value.
+  void ForEachAxes(const RepresentativeCall& call, const Binding& binding,
+                   const std::function<void(Binding)>& visit) const {
+    for (const Condition& condition : rule_.conditions) {
+      if (condition.kind != Condition::Kind::kSplitsDim) continue;
+      for (const SplittableDim& dim : SplittableDims(call.op, call.operands)) {
+        Binding chosen = binding;
+        if (BindAxes(condition.operand_axes, dim.operand_axes, &chosen) &&
+            BindAxes(condition.output_axes, dim.output_axes, &chosen)) {
+          visit(chosen);
+        }
+      }
+      return;
+    }
+    std::vector<std::string> free;
+    for (const RuleVariable& variable : rule_.variables) {
+      if (variable.kind == VariableKind::kAxis && !binding.variables.contains(variable.name)) {
+        free.push_back(variable.name);
+      }
+    }
+    std::function<void(size_t, Binding)> each = [&](size_t i, Binding chosen) {
+      if (i == free.size()) return visit(chosen);
+      for (int64_t axis = -call.operands[0].rank(); axis < 0; ++axis) {
+        chosen.variables[free[i]] = axis;
+        each(i + 1, chosen);
+      }
+    };
+    each(0, binding);
+  }
+
+  static bool BindAxes(const std::vector<std::optional<IntExpr>>& exprs,
+                       const std::vector<std::optional<int64_t>>& axes, Binding* binding) {
+    for (size_t i = 0; i < std::max(exprs.size(), axes.size()); ++i) {
+      const bool named = i < exprs.size() && exprs[i].has_value();
+      const bool led = i < axes.size() && axes[i].has_value();
+      if (named != led) return false;
+      if (named) binding->variables[exprs[i]->variable] = *axes[i];
+    }
+    return true;
+  }
+
+  // Gives the inputs that `ref` is made of types such that it has `type`.
+  bool Assign(PatternRef ref, const TensorType& type, Binding* binding) {
+    if (ref.node < 0) {
+      if (!known_[ref.index]) binding->inputs[ref.index] = type;
+      known_[ref.index] = true;
+      return true;
+    }
+    const PatternNode& node = rule_.source.nodes[ref.node];
+    const AttributePattern* attribute = FindAttribute(node, "axis");
+    if (attribute != nullptr && !std::holds_alternative<IntExpr>(attribute->value)) return false;
+    const int64_t axis =
+        attribute == nullptr ? 0 : Evaluate(std::get<IntExpr>(attribute->value), *binding);
+    const int64_t at = type.rank() + axis;
+    if (attribute != nullptr && (at < 0 || at >= type.rank())) return false;
+    if (node.kind == OpKind::kConcat) {
+      int64_t left = type.dims[at].size;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        TensorType part = type;
+        part.dims[at].size = i + 1 == node.inputs.size() ? left : left - left / 2;
+        left -= part.dims[at].size;
+        if (!Assign(node.inputs[i], part, binding)) return false;
+      }
+      return true;
+    }
+    if (node.kind == OpKind::kSplit) {
+      const auto* sizes = std::get_if<std::vector<IntExpr>>(&FindAttribute(node, "sizes")->value);
+      if (sizes == nullptr) return false;
+      TensorType whole = type;
+      whole.dims[at].size = 0;
+      for (size_t s = 0; s < sizes->size(); ++s) {
+        const std::string& name = (*sizes)[s].variable;
+        const int64_t size = static_cast<int>(s) == ref.index
+                                 ? type.dims[at].size
+                                 : std::max<int64_t>(1, type.dims[at].size / 2);
+        if (!binding->variables.contains(name)) binding->variables[name] = size;
+        whole.dims[at].size += binding->variables[name];
+      }
+      return Assign(node.inputs[0], whole, binding);
+    }
+    for (PatternRef input : node.inputs) {
+      if (!Assign(input, type, binding)) return false;
+    }
+    return true;
+  }
+
+  // Binds what other calls' attributes leave open, from their representative calls; then sizes of
+  // Splits, from the shapes of what they split.
+  void BindOthers(size_t n, const Binding& binding) {
+    if (n == rule_.source.nodes.size()) return Finish(binding);
+    const PatternNode& node = rule_.source.nodes[n];
+    bool open = false;
+    for (const AttributePattern& attribute : node.attributes) {
+      if (auto* variable = std::get_if<AttributeVariable>(&attribute.value)) {
+        open |= !binding.attributes.contains(variable->name);
+      } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+        for (const std::string& name : number->variables) open |= !binding.numbers.contains(name);
+      }
+    }
+    if (!open) return BindOthers(n + 1, binding);
+    std::set<std::string> seen;
+    for (const RepresentativeCall& call : CallsToTry(node.kind)) {
+      if (!seen.insert(call.op.ToString()).second) continue;
+      Binding bound = binding;
+      if (BindAttributes(node, call.op, call.operands[0].rank(), &bound)) BindOthers(n + 1, bound);
+    }
+  }
+
+  void Finish(Binding binding) {
+    for (const RuleVariable& variable : rule_.variables) {
+      if (variable.kind == VariableKind::kNumber && !binding.numbers.contains(variable.name)) {
+        binding.numbers[variable.name] = 1.5;
+      }
+    }
+    if (BindSizes(&binding) && IsAdmitted(rule_, binding)) found_->push_back(std::move(binding));
+  }
+
+  bool BindSizes(Binding* binding) const {
+    std::vector<std::vector<TensorType>> types;
+    for (const PatternNode& node : rule_.source.nodes) {
+      std::vector<TensorType> operands;
+      for (PatternRef ref : node.inputs) {
+        operands.push_back(ref.node < 0 ? binding->inputs[ref.index] : types[ref.node][ref.index]);
+      }
+      const AttributePattern* sizes = FindAttribute(node, "sizes");
+      if (node.kind == OpKind::kSplit &&
+          std::holds_alternative<std::vector<IntExpr>>(sizes->value)) {
+        const auto* axis = std::get_if<IntExpr>(&FindAttribute(node, "axis")->value);
+        if (axis == nullptr) return false;
+        const int64_t at = operands[0].rank() + Evaluate(*axis, *binding);
+        if (at < 0 || at >= operands[0].rank()) return false;
+        int64_t left = operands[0].dims[at].size;
+        for (const IntExpr& size : std::get<std::vector<IntExpr>>(sizes->value)) {
+          const bool last = &size == &std::get<std::vector<IntExpr>>(sizes->value).back();
+          int64_t& bound = binding->variables[size.variable];
+          if (bound == 0) bound = last ? left : std::max<int64_t>(1, left / 2 - 1);
+          left -= bound;
+        }
+      }
+      absl::StatusOr<Operator> op = InstantiateOperator(node, *binding, operands[0].rank());
+      if (!op.ok()) return false;
+      absl::StatusOr<std::vector<TensorType>> inferred = InferTypes(*op, operands);
+      if (!inferred.ok()) return false;
+      types.push_back(*std::move(inferred));
+    }
+    return true;
+  }
+
+  const Rule& rule_;
+  const int subject_;
+  std::vector<Binding>* const found_;
+  std::vector<bool> known_;
+};
+
+// The nodes of the source that may be representative calls: the one that the rule's condition
+// speaks of, or all.
+std::vector<int> Subjects(const Rule& rule) {
+  for (const Condition& condition : rule.conditions) {
+    if (condition.kind == Condition::Kind::kSplitsDim) return {condition.node};
+  }
+  std::vector<int> subjects;
+  for (size_t n = 0; n < rule.source.nodes.size(); ++n) subjects.push_back(static_cast<int>(n));
+  return subjects;
+}
+
+}  // namespace
+
+std::vector<RepresentativeCall> CallsToTry(OpKind kind) {
+  std::vector<RepresentativeCall> calls = RepresentativeCalls(kind);
+  for (ExampleCall& example : ExamplesOf(kind)) {
+    const bool known = std::any_of(calls.begin(), calls.end(), [&](const auto& call) {
+      return call.op == example.op && call.operands == example.operands;
+    });
+    if (!known) calls.push_back({std::move(example.op), std::move(example.operands)});
+  }
+  return calls;
+}
+
+std::vector<Binding> RepresentativeBindings(const Rule& rule) {
+  std::vector<Binding> found;
+  // Values are floats, unless the rule takes none.
+  for (const DataType type : {DataType::kFloat32, DataType::kInt64, DataType::kBool}) {
+    for (int subject : Subjects(rule)) {
+      BindingMaker maker(rule, subject, &found);
+      for (RepresentativeCall call : CallsToTry(rule.source.nodes[subject].kind)) {
+        for (TensorType& operand : call.operands) {
+          if (operand.dtype == DataType::kFloat32) operand.dtype = type;
+        }
+        maker.At(call);
+      }
+    }
+    if (!found.empty()) break;
+  }
+  return found;
+}
+
+std::vector<Binding> BindingsNear(const Rule& rule, const Binding& binding) {
+  std::vector<std::function<int64_t*(Binding*)>> slots;
+  for (size_t x = 0; x < binding.inputs.size(); ++x) {
+    for (size_t i = 0; i < binding.inputs[x].dims.size(); ++i) {
+      slots.push_back([x, i](Binding* b) { return &b->inputs[x].dims[i].size; });
+    }
+  }
+  for (const RuleVariable& variable : rule.variables) {
+    if (variable.kind != VariableKind::kSize) continue;
+    slots.push_back([name = variable.name](Binding* b) { return &b->variables[name]; });
+  }
+  const std::function<int64_t(int64_t)> changes[] = {[](int64_t) { return int64_t{1}; },
+                                                     [](int64_t size) { return size + 1; },
+                                                     [](int64_t size) { return 2 * size; }};
+  std::vector<Binding> near;
+  for (const auto& change : changes) {
+    for (size_t a = 0; a < slots.size(); ++a) {
+      for (size_t b = a; b < slots.size(); ++b) {
+        Binding other = binding;
+        *slots[a](&other) = change(*slots[a](&other));
+        if (b != a) *slots[b](&other) = change(*slots[b](&other));
+        if (IsAdmitted(rule, other)) near.push_back(std::move(other));
+      }
+    }
+  }
+  return near;
+}
+
+}  // namespace isomer
