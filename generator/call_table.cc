@@ -5,18 +5,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "generator/equation.h"
 #include "pcg/evaluator.h"
 #include "pcg/support/hash.h"
 
 namespace isomer {
 namespace {
 
-// A perm of the last two axes, at another rank; other operators as they are.
+// The exchange of two axes, counted from the end, at another rank; other operators as they are.
 Operator FitToRank(const Operator& op, int rank) {
   if (op.kind() != OpKind::kTranspose) return op;
   std::vector<int64_t> perm(rank);
   std::iota(perm.begin(), perm.end(), 0);
-  if (rank >= 2) std::swap(perm[rank - 1], perm[rank - 2]);
+  const SwapAxes exchange = ExchangeOf(op.Ints("perm"));
+  if (rank >= -exchange.a) std::swap(perm[rank + exchange.a], perm[rank + exchange.b]);
   return Operator(op.kind(), {{"perm", perm}});
 }
 

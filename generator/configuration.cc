@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "generator/wide_configurations.h"
 #include "pcg/parallel_operator.h"
 
 namespace isomer {
@@ -95,7 +96,9 @@ std::vector<Configuration> All() {
 
 std::vector<Configuration> Configurations(const std::set<OpKind>& kinds, int max_operators) {
   std::vector<Configuration> result;
-  for (Configuration& configuration : All()) {
+  std::vector<Configuration> all = All();
+  for (Configuration& wide : WideConfigurations()) all.push_back(std::move(wide));
+  for (Configuration& configuration : all) {
     std::erase_if(configuration.operators,
                   [&](const Operator& op) { return kinds.count(op.kind()) == 0; });
     configuration.max_operators = std::min(configuration.max_operators, max_operators);

@@ -51,7 +51,11 @@ class SideBuilder {
       for (const Extent& size : *sizes) list.push_back(IntExpr::Constant(size.value()));
       return {a.name, list};
     }
-    return {a.name, SwapAxes{}};
+    const auto& integers = std::get<std::vector<int64_t>>(a.value);
+    if (a.name == "perm") return {a.name, ExchangeOf(integers)};
+    std::vector<IntExpr> list;
+    for (int64_t integer : integers) list.push_back(IntExpr::Constant(integer));
+    return {a.name, list};
   }
 
   const EnumeratedNodes& nodes_;
@@ -106,6 +110,15 @@ std::string EnumeratedNodes::Text(const TensorList& source, const TensorList& ta
   rule.source = SideBuilder(*this, &numbers).Build(source);
   rule.target = SideBuilder(*this, &numbers).Build(target);
   return rule.ToString();
+}
+
+SwapAxes ExchangeOf(const std::vector<int64_t>& perm) {
+  const auto rank = static_cast<int64_t>(perm.size());
+  std::vector<int64_t> moved;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (perm[i] != i) moved.push_back(i - rank);
+  }
+  return moved.size() == 2 ? SwapAxes{moved[0], moved[1]} : SwapAxes{};
 }
 
 std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,

@@ -29,6 +29,9 @@ struct EnumeratedNodes {
   std::string Text(const TensorList& source, const TensorList& target) const;
 };
 
+// The two axes, counted from the end, that a perm exchanges; the last two if it does not.
+SwapAxes ExchangeOf(const std::vector<int64_t>& perm);
+
 // The equation source = target, inputs numbered as the source uses them. If the source lacks an
 // input that the target has, the sides are exchanged; nullopt if each lacks one of the other's.
 std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,

@@ -25,7 +25,8 @@ void ForEachInt(Rule* rule, const std::string& name, const std::function<void(In
   for (Pattern* side : {&rule->source, &rule->target}) {
     for (PatternNode& node : side->nodes) {
       for (AttributePattern& attribute : node.attributes) {
-        if (attribute.name != name) continue;
+        const bool of_axes = name == "axis" && attribute.name == "axes";
+        if (attribute.name != name && !of_axes) continue;
         if (auto* expr = std::get_if<IntExpr>(&attribute.value)) visit(expr);
         if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
           for (IntExpr& item : *list) visit(&item);
@@ -203,7 +204,8 @@ class Variants {
     for (const Pattern* side : {&constant_.source, &constant_.target}) {
       for (const PatternNode& node : side->nodes) {
         for (const AttributePattern& a : node.attributes) {
-          if (auto* list = std::get_if<std::vector<IntExpr>>(&a.value)) return list->size();
+          auto* list = std::get_if<std::vector<IntExpr>>(&a.value);
+          if (list != nullptr && a.name == "sizes") return list->size();
         }
       }
     }

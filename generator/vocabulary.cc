@@ -29,9 +29,13 @@ std::vector<IntExpr> AxesOf(const Rule& rule) {
         axes.push_back(last);
       }
       for (const AttributePattern& attribute : node.attributes) {
-        const auto* expr = std::get_if<IntExpr>(&attribute.value);
-        if (attribute.name != "axis" || expr == nullptr) continue;
-        if (std::find(axes.begin(), axes.end(), *expr) == axes.end()) axes.push_back(*expr);
+        std::vector<IntExpr> named;
+        if (auto* expr = std::get_if<IntExpr>(&attribute.value)) named = {*expr};
+        if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) named = *list;
+        if (attribute.name != "axis" && attribute.name != "axes") continue;
+        for (const IntExpr& axis : named) {
+          if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+        }
       }
     }
   }

@@ -36,9 +36,10 @@ struct Number {
 };
 
 // Element functions are random functions of the field. The maximum is that of a random total
-// order, so that the laws of a lattice hold (max is commutative, associative, idempotent) and no
-// others: a true identity of reals that uses more than these is not found, but a false one is
-// never mistaken for true. Small integers are in their own order, so that coordinates compare as
+// order that negation reverses, so that the laws of a lattice with an involution hold (max is
+// commutative, associative, idempotent; min, which is -max(-a, -b), is its dual) and no others: a
+// true identity of reals that uses more than these is not found, but a false one is never mistaken
+// for true. Small integers are in their own order, so that coordinates compare as
 // they are (triangles, causal masks, positions) and bools have their "or" and "and"; no random
 // element is one of them.
 template <>
@@ -51,7 +52,9 @@ struct Number<PrimeField> {
     if (a.raw() < kIntegers) return kMiddle + a.raw();
     if (a.raw() > PrimeField::kPrime - kIntegers) return kMiddle - (PrimeField::kPrime - a.raw());
     constexpr uint64_t kOrder = 303;
-    return a.Random(kOrder).raw();
+    // The rank of the smaller of a and -a is random; the other's is its mirror image.
+    if (a.raw() <= kMiddle) return a.Random(kOrder).raw();
+    return 2 * kMiddle - PrimeField::FromRaw(PrimeField::kPrime - a.raw()).Random(kOrder).raw();
   }
   static PrimeField Max(PrimeField a, PrimeField b) { return Rank(a) > Rank(b) ? a : b; }
   static bool Less(PrimeField a, PrimeField b) { return Rank(a) < Rank(b); }

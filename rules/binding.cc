@@ -220,9 +220,13 @@ absl::StatusOr<Operator> InstantiateOperator(const PatternNode& node, const Bind
     } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
       op.Set(attribute.name, Evaluate(*number, binding));
     } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
-      std::vector<Extent> extents;
-      for (const IntExpr& expr : *list) extents.push_back(Evaluate(expr, binding));
-      op.Set(attribute.name, extents);
+      std::vector<int64_t> values;
+      for (const IntExpr& expr : *list) values.push_back(Evaluate(expr, binding));
+      if (attribute.name == "sizes") {
+        op.Set(attribute.name, std::vector<Extent>(values.begin(), values.end()));
+      } else {
+        op.Set(attribute.name, values);
+      }
     } else if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
       std::vector<int64_t> perm(operand_rank);
       for (int i = 0; i < operand_rank; ++i) perm[i] = i;

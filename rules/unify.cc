@@ -38,9 +38,30 @@ bool UnifyNumber(const NumberExpr& expr, double value, Binding* binding) {
 
 int64_t FromEnd(int64_t axis, int rank) { return axis >= 0 ? axis - rank : axis; }
 
+// A list of integers, as integers or as known sizes.
+std::optional<std::vector<int64_t>> ListOf(const AttributeValue& value) {
+  if (auto* integers = std::get_if<std::vector<int64_t>>(&value)) return *integers;
+  auto* extents = std::get_if<std::vector<Extent>>(&value);
+  if (extents == nullptr) return std::nullopt;
+  std::vector<int64_t> integers;
+  for (const Extent& extent : *extents) {
+    if (!extent.known()) return std::nullopt;
+    integers.push_back(extent.value());
+  }
+  return integers;
+}
+
+std::vector<int64_t> FromEnd(std::vector<int64_t> axes, int rank) {
+  for (int64_t& axis : axes) axis = FromEnd(axis, rank);
+  return axes;
+}
+
 }  // namespace
 
-bool IsCommutative(OpKind kind) { return kind == OpKind::kAdd || kind == OpKind::kMul; }
+bool IsCommutative(OpKind kind) {
+  return kind == OpKind::kAdd || kind == OpKind::kMul || kind == OpKind::kMaximum ||
+         kind == OpKind::kMinimum || kind == OpKind::kEqual;
+}
 
 bool UnifyAttributes(const PatternNode& node, const Operator& op, int operand_rank,
                      Binding* binding) {
@@ -58,12 +79,12 @@ bool UnifyAttributes(const PatternNode& node, const Operator& op, int operand_ra
       const double* real = std::get_if<double>(value);
       if (real == nullptr || !UnifyNumber(*number, *real, binding)) return false;
     } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
-      const auto* extents = std::get_if<std::vector<Extent>>(value);
-      if (extents == nullptr || extents->size() != list->size()) return false;
+      const std::optional<std::vector<int64_t>> values = ListOf(*value);
+      if (!values.has_value() || values->size() != list->size()) return false;
       for (size_t i = 0; i < list->size(); ++i) {
-        if (!(*extents)[i].known() || !UnifyInt((*list)[i], (*extents)[i].value(), binding)) {
-          return false;
-        }
+        const int64_t item =
+            attribute.name == "axes" ? FromEnd((*values)[i], operand_rank) : (*values)[i];
+        if (!UnifyInt((*list)[i], item, binding)) return false;
       }
     } else if (auto* variable = std::get_if<AttributeVariable>(&attribute.value)) {
       if (binding->attributes.emplace(variable->name, *value).first->second != *value) return false;
@@ -82,6 +103,11 @@ bool AttributesAgree(const PatternNode& node, const Operator& op, int operand_ra
     if (attribute.name == "axis") {
       if (FromEnd(std::get<int64_t>(*value), operand_rank) !=
           FromEnd(std::get<int64_t>(attribute.value), operand_rank)) {
+        return false;
+      }
+    } else if (attribute.name == "axes") {
+      if (FromEnd(std::get<std::vector<int64_t>>(*value), operand_rank) !=
+          FromEnd(std::get<std::vector<int64_t>>(attribute.value), operand_rank)) {
         return false;
       }
     } else if (*value != attribute.value) {

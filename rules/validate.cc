@@ -148,8 +148,14 @@ class RuleValidator {
       }
     } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
       for (const IntExpr& item : *list) ISOMER_RETURN_IF_ERROR(CheckInt(item));
-      if (attribute.name != "sizes")
-        return absl::InvalidArgumentError("only 'sizes' is a list of expressions");
+      if (attribute.name == "sizes") return absl::OkStatus();
+      for (const IntExpr& item : *list) {
+        if (attribute.name == "axes" ? !IsAxis(item) : item.kind != IntExpr::Kind::kConstant) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              attribute.name, " lists ", item.ToString(),
+              "; axes count from the end, and other lists but sizes are of constants"));
+        }
+      }
     } else if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
       if (attribute.name != "perm" || swap->a >= 0 || swap->b >= 0 || swap->a == swap->b) {
         return absl::InvalidArgumentError("swap() is a perm of two axes counted from the end");
@@ -189,7 +195,7 @@ class RuleValidator {
       } else if (std::holds_alternative<SwapAxes>(a.value)) {
         op.Set(a.name, stand_ins[2]);
       } else if (std::holds_alternative<std::vector<IntExpr>>(a.value)) {
-        op.Set(a.name, stand_ins[3]);
+        op.Set(a.name, stand_ins[a.name == "sizes" ? 3 : 2]);
       } else {
         op.Set(a.name, stand_ins[0]);
         if (std::holds_alternative<AttributeVariable>(a.value)) tried[a.name] = 0;

@@ -5,12 +5,14 @@
 // N' cuts its axis at N). In each region the polynomials are brought into a normal form:
 //   - a guard of one bound index narrows its range: sum_{k<K+K'} [k<K] f(k) = sum_{k<K} f(k);
 //   - ranges start at 0, and ranges of one element are substituted;
-//   - equal monomials are added up, whatever their bound indices are called.
+//   - quotients and maxima are taken apart (simplify.h);
+//   - equal monomials are added up, whatever their bound indices are called (polynomial_text.h).
 // Equal normal forms are equal functions. Different ones prove nothing: the method is incomplete.
 #ifndef ISOMER_VERIFIER_NORMAL_FORM_H_
 #define ISOMER_VERIFIER_NORMAL_FORM_H_
 
 #include "absl/status/statusor.h"
+#include "verifier/guards.h"
 #include "verifier/polynomial.h"
 #include "verifier/term.h"
 
@@ -20,17 +22,8 @@ namespace isomer {
 // same elements. False: no proof. Errors: a term that has no polynomial.
 absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b);
 
-// The range of an index: [lower, upper).
-struct IndexRange {
-  Extent lower, upper;
-};
-
 // The normal form of `polynomial` with its free indices in `ranges`.
-absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial,
-                                       const std::map<int, IndexRange>& ranges);
-
-// True if `extent` >= 0 whatever its symbols (>= 1) are; false if that is not known.
-bool IsNonNegative(const Extent& extent);
+absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Ranges& ranges);
 
 }  // namespace isomer
 

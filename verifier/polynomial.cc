@@ -12,31 +12,6 @@ namespace {
 // Products of sums grow; rules never come near this.
 constexpr size_t kMaxMonomials = 256;
 
-Polynomial Constant(const NumberExpr& number) {
-  Monomial monomial;
-  monomial.coefficient = number;
-  return {{monomial}};
-}
-
-Polynomial Single(Factor factor) {
-  Monomial monomial;
-  monomial.factors.push_back(std::move(factor));
-  return {{monomial}};
-}
-
-Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments) {
-  Factor factor;
-  factor.kind = Factor::Kind::kFunction;
-  factor.function = op;
-  factor.arguments = std::move(arguments);
-  return Single(std::move(factor));
-}
-
-Polynomial Scaled(Polynomial a, double factor) {
-  for (Monomial& monomial : a.monomials) monomial.coefficient.constant *= factor;
-  return a;
-}
-
 // 1 / b.
 Polynomial Reciprocal(const Polynomial& b) {
   if (b.monomials.size() == 1 && b.monomials[0].factors.empty() && b.monomials[0].bounds.empty() &&
@@ -102,10 +77,35 @@ void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement) {
   for (Monomial& monomial : polynomial->monomials) SubstituteIn(&monomial, v, replacement);
 }
 
-Monomial ElementReader::Renamed(Monomial monomial) {
+Polynomial Constant(const NumberExpr& number) {
+  Monomial monomial;
+  monomial.coefficient = number;
+  return {{monomial}};
+}
+
+Polynomial Single(Factor factor) {
+  Monomial monomial;
+  monomial.factors.push_back(std::move(factor));
+  return {{monomial}};
+}
+
+Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments) {
+  Factor factor;
+  factor.kind = Factor::Kind::kFunction;
+  factor.function = op;
+  factor.arguments = std::move(arguments);
+  return Single(std::move(factor));
+}
+
+Polynomial Scaled(Polynomial a, double factor) {
+  for (Monomial& monomial : a.monomials) monomial.coefficient.constant *= factor;
+  return a;
+}
+
+Monomial Renamed(Monomial monomial, int* next_bound) {
   auto rename = [&](std::vector<Bound>* bounds, auto* scope) {
     for (Bound& bound : *bounds) {
-      const int fresh = next_bound_++;
+      const int fresh = (*next_bound)++;
       SubstituteIn(scope, bound.index, Affine::Variable(fresh));
       bound.index = fresh;
     }
@@ -113,7 +113,7 @@ Monomial ElementReader::Renamed(Monomial monomial) {
   rename(&monomial.bounds, &monomial);
   for (Factor& factor : monomial.factors) {
     for (Polynomial& argument : factor.arguments) {
-      for (Monomial& inner : argument.monomials) inner = Renamed(std::move(inner));
+      for (Monomial& inner : argument.monomials) inner = Renamed(std::move(inner), next_bound);
       rename(&factor.bounds, &argument);
     }
   }
@@ -127,7 +127,7 @@ absl::StatusOr<Polynomial> ElementReader::Multiply(const Polynomial& a, const Po
   Polynomial product;
   for (const Monomial& left : a.monomials) {
     for (const Monomial& right : b.monomials) {
-      Monomial m = Renamed(left), r = Renamed(right);
+      Monomial m = Renamed(left, &next_bound_), r = Renamed(right, &next_bound_);
       m.coefficient = m.coefficient * r.coefficient;
       m.bounds.insert(m.bounds.end(), r.bounds.begin(), r.bounds.end());
       m.guards.insert(m.guards.end(), r.guards.begin(), r.guards.end());

@@ -79,6 +79,14 @@ struct Polynomial {
 void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement);
 void SubstituteIn(Monomial* monomial, int v, const Affine& replacement);
 
+// The number; a factor; a function of polynomials.
+Polynomial Constant(const NumberExpr& number);
+Polynomial Single(Factor factor);
+Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments);
+Polynomial Scaled(Polynomial a, double factor);
+// A copy with fresh bound indices, from *next_bound on.
+Monomial Renamed(Monomial monomial, int* next_bound);
+
 // Reads elements of the terms of a pool.
 class ElementReader {
  public:
@@ -95,8 +103,6 @@ class ElementReader {
                                         const std::vector<TermId>& operands,
                                         const std::map<int, Affine>& dims);
   absl::StatusOr<Polynomial> Multiply(const Polynomial& a, const Polynomial& b);
-  // A copy with fresh bound indices.
-  Monomial Renamed(Monomial monomial);
 
   const TermPool& pool_;
   int next_bound_ = 1000;

@@ -224,6 +224,20 @@ class Builder {
       } else {
         symbol->rest.push_back({attribute.name, MarkedNumber(*number)});
       }
+    } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value);
+               list != nullptr && attribute.name != "sizes") {
+      std::vector<int64_t> values;
+      for (const IntExpr& expr : *list) {
+        int64_t value = expr.constant;
+        if (attribute.name == "axes") {
+          const std::optional<int64_t> axis = AxisAt(expr, instance);
+          if (!axis) return absl::InternalError("an axis is not bound");
+          ISOMER_ASSIGN_OR_RETURN(const int from_front, NormalizeAxis(*axis, rank));
+          value = from_front - rank;
+        }
+        values.push_back(value);
+      }
+      symbol->rest.push_back({attribute.name, values});
     } else if (auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
       for (const IntExpr& expr : *sizes) {
         const std::optional<Extent> size = SizeAt(expr, instance);
@@ -323,12 +337,12 @@ class Builder {
 bool IsElementwise(const Rule& rule) {
   for (const Pattern* side : {&rule.source, &rule.target}) {
     for (const PatternNode& node : side->nodes) {
-      const bool binary = node.kind == OpKind::kAdd || node.kind == OpKind::kSub ||
-                          node.kind == OpKind::kMul || node.kind == OpKind::kDiv;
-      const bool unary = node.kind == OpKind::kScale || node.kind == OpKind::kRelu;
+      const bool unary = node.kind >= OpKind::kScale && node.kind <= OpKind::kCast;
       const bool parallel = node.kind == OpKind::kReplicate || node.kind == OpKind::kReduce ||
                             node.kind == OpKind::kConcatPartials;
-      if (!binary && !unary && !parallel) return false;
+      const bool broadcasting = (node.kind >= OpKind::kAdd && node.kind <= OpKind::kLessEqual) ||
+                                node.kind == OpKind::kWhere;
+      if (!broadcasting && !unary && !parallel) return false;
     }
   }
   return std::all_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& c) {

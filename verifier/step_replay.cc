@@ -77,7 +77,9 @@ class StepReplay {
     }
     std::vector<TensorRef> operands;
     for (PatternRef ref : pattern.inputs) operands.push_back(SourceTensor(ref));
-    const bool commutes = pattern.kind == OpKind::kAdd || pattern.kind == OpKind::kMul;
+    const bool commutes = pattern.kind == OpKind::kAdd || pattern.kind == OpKind::kMul ||
+                          pattern.kind == OpKind::kMaximum || pattern.kind == OpKind::kMinimum ||
+                          pattern.kind == OpKind::kEqual;
     if (commutes && operands != node.inputs) std::swap(operands[0], operands[1]);
     if (operands != node.inputs) {
       return No(absl::StrCat(graph_->Label(step_.nodes[n]), " has other operands"));
@@ -100,6 +102,11 @@ class StepReplay {
 
   // Axes from the front, so that -1 and rank - 1 are equal.
   static AttributeValue FromFront(const std::string& name, const AttributeValue& value, int rank) {
+    if (const auto* axes = std::get_if<std::vector<int64_t>>(&value); axes && name == "axes") {
+      std::vector<int64_t> from_front = *axes;
+      for (int64_t& axis : from_front) axis += axis < 0 ? rank : 0;
+      return from_front;
+    }
     const int64_t* axis = std::get_if<int64_t>(&value);
     if (name != "axis" || axis == nullptr || *axis >= 0) return value;
     return *axis + rank;
@@ -183,12 +190,13 @@ class StepReplay {
       return AttributeValue(value);
     }
     if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
-      std::vector<Extent> sizes;
+      std::vector<int64_t> values;
       for (const IntExpr& expr : *list) {
-        ISOMER_ASSIGN_OR_RETURN(const int64_t size, ValueOf(expr));
-        sizes.push_back(size);
+        ISOMER_ASSIGN_OR_RETURN(const int64_t value, ValueOf(expr));
+        values.push_back(value);
       }
-      return AttributeValue(sizes);
+      if (attribute.name != "sizes") return AttributeValue(values);
+      return AttributeValue(std::vector<Extent>(values.begin(), values.end()));
     }
     if (auto* swap = std::get_if<SwapAxes>(&attribute.value)) {
       std::vector<int64_t> perm(rank);

@@ -287,6 +287,29 @@ void TypeEncoder::AddConditions(const std::vector<std::vector<TypeForm>>& source
   }
 }
 
+namespace {
+
+// The inputs of which the source makes indices, as they are or rearranged.
+std::vector<bool> HoldsIndices(const Rule& rule) {
+  std::vector<bool> inputs(rule.num_inputs, false), nodes(rule.source.nodes.size(), false);
+  for (size_t n = nodes.size(); n-- > 0;) {
+    const PatternNode& node = rule.source.nodes[n];
+    const bool passes = nodes[n] && (IsLayout(node.kind) || IsParallel(node.kind));
+    for (size_t o = 0; o < node.inputs.size(); ++o) {
+      if (!passes && !IsIndexOperand(node.kind, static_cast<int>(o))) continue;
+      const PatternRef ref = node.inputs[o];
+      if (ref.node < 0) {
+        inputs[ref.index] = true;
+      } else {
+        nodes[ref.node] = true;
+      }
+    }
+  }
+  return inputs;
+}
+
+}  // namespace
+
 Binding TypeEncoder::BindingOf(const std::map<int, int64_t>& model, uint64_t seed) const {
   const int64_t base = prime_ > 1 ? prime_ : 2;
   auto power = [&](const Extent& exponent) {
@@ -309,8 +332,10 @@ Binding TypeEncoder::BindingOf(const std::map<int, int64_t>& model, uint64_t see
     return value;
   };
   Binding binding;
+  const std::vector<bool> indices = HoldsIndices(*instance_->rule);
   for (size_t x = 0; x < inputs_.size(); ++x) {
     TensorType type;
+    if (indices[x]) type.dtype = DataType::kInt32;
     for (size_t i = 0; i < inputs_[x].degrees.size(); ++i) {
       type.dims.push_back({size_of(instance_->inputs[x][i]), power(inputs_[x].degrees[i])});
     }
