@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -149,8 +150,10 @@ bool BindAxes(const Condition& split, const SplittableDim& dim, Binding* binding
   return bind(split.operand_axes, dim.operand_axes) && bind(split.output_axes, dim.output_axes);
 }
 
-// Calls f(binding, the dim or null) with all variables of the rule bound.
-void ForEachDim(const Rule& rule, const FamilySide& source, const Condition* split, Binding binding,
+// Calls f(binding, the dim or null) with all variables of the rule bound. Without `split` the dim
+// is null, and if `all_dims` each dim in turn.
+void ForEachDim(const Rule& rule, const FamilySide& source, const Condition* split, bool all_dims,
+                Binding binding,
                 const std::function<void(const Binding&, const SplittableDim*)>& f) {
   const absl::StatusOr<Operator> op =
       InstantiateOperator(rule.source.nodes[source.node], binding, binding.inputs[0].rank());
@@ -175,13 +178,11 @@ void ForEachDim(const Rule& rule, const FamilySide& source, const Condition* spl
         }
         f(bound, dim);
       };
-  if (split == nullptr) {
-    bind_rest(binding, nullptr);
-    return;
-  }
+  if (split == nullptr) bind_rest(binding, nullptr);
+  if (split == nullptr && !all_dims) return;
   for (const SplittableDim& dim : SplittableDims(*op, binding.inputs)) {
     Binding bound = binding;
-    if (BindAxes(*split, dim, &bound)) bind_rest(bound, &dim);
+    if (split == nullptr || BindAxes(*split, dim, &bound)) bind_rest(bound, &dim);
   }
 }
 
@@ -235,7 +236,7 @@ std::vector<Binding> TrialBindings(const Rule& rule, const FamilySide& source,
                                       {1, 2, 1}, {2, 2, 1}, {1, 1, 2}};
   const std::optional<Family> family = TakeApart(rule);
   std::vector<Binding> bindings;
-  ForEachDim(rule, source, split, base, [&](const Binding& bound, const SplittableDim* dim) {
+  ForEachDim(rule, source, split, false, base, [&](const Binding& bound, const SplittableDim* dim) {
     for (const Level& level : kLevels) {
       if (dim == nullptr && level.degree > 1) continue;
       Binding binding = bound;
@@ -256,9 +257,12 @@ std::vector<Binding> TrialBindings(const Rule& rule, const FamilySide& source,
 
 std::vector<Binding> WildBindings(const Rule& rule, const FamilySide& source,
                                   const Condition* split, const Binding& base) {
-  static constexpr Holding kHoldings[] = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {4, 1, 1}};
+  // Those after the first five occur where tasks of several dims share a shard.
+  static constexpr Holding kHoldings[] = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2},
+                                          {4, 1, 1}, {1, 4, 1}, {1, 2, 2}, {2, 2, 1}};
+  const size_t count = base.inputs.size() > 3 ? 5 : std::size(kHoldings);
   std::vector<Binding> bindings;
-  ForEachDim(rule, source, split, base, [&](const Binding& bound, const SplittableDim* dim) {
+  ForEachDim(rule, source, split, true, base, [&](const Binding& bound, const SplittableDim* dim) {
     Binding binding = bound;
     const std::function<void(size_t)> choose = [&](size_t o) {
       if (o == binding.inputs.size()) {
@@ -266,8 +270,8 @@ std::vector<Binding> WildBindings(const Rule& rule, const FamilySide& source,
         return;
       }
       const TensorType before = binding.inputs[o];
-      for (const Holding& holding : kHoldings) {
-        if (Hold(holding, dim, o, &binding.inputs[o])) choose(o + 1);
+      for (size_t h = 0; h < count; ++h) {
+        if (Hold(kHoldings[h], dim, o, &binding.inputs[o])) choose(o + 1);
         binding.inputs[o] = before;
       }
     };
