@@ -94,18 +94,20 @@ FamilyProof FamilyProver::Prove(const Rule& rule) {
     return proof;
   }
   const PatternNode& node = rule.source.nodes[source->node];
-  const FamilyCalls& calls = calls_.CallsOf(rule, node);
-  Trials trials = TryCalls(rule, *source, calls);
   const std::optional<Family> family = TakeApart(rule);
+  const FamilyCalls& calls = calls_.CallsOf(rule, node);
+  const bool types = family && FamilyTypesAgree(rule, *family, calls.facts, &proof.why);
+  Trials trials = TryCalls(rule, *source, calls);
   if (!family) {
     proof.why = absl::StrCat(OpName(node.kind),
                              " needs known sizes or attributes, and the rule is no family");
-  } else if (!trials.found && trials.admitted == 0) {
+  } else if (types && trials.admitted == 0) {
     proof.why = "no representative call is of this family";
-  } else if (!trials.found && !trials.pieces.ok()) {
+  } else if (types && !trials.pieces.ok()) {
     proof.why = std::string(trials.pieces.message());
-  } else if (!trials.found && FamilyTypesAgree(rule, *family, calls.facts, &proof.why)) {
+  } else if (types && (calls.all || !trials.found)) {
     proof.verdict = SmtVerdict::kValid;
+    proof.counterexample = std::move(trials.found);
     proof.lemmas = calls.lemmas;
     if (!calls.all) {
       proof.lemmas.insert(

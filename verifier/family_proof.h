@@ -46,7 +46,8 @@ struct FamilyProof {
   SmtVerdict verdict = SmtVerdict::kUnknown;
   std::set<std::string> lemmas;
   std::string why;
-  std::optional<Counterexample> counterexample;  // set if and only if kInvalid
+  // Set if kInvalid. If it is set and kValid, one of proof and evaluation has a bug.
+  std::optional<Counterexample> counterexample;
 };
 
 // Keeps what it has proved and checked of calls.

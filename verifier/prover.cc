@@ -111,7 +111,8 @@ class Prover::Impl {
         return judgement;
       }
     }
-    if (family.counterexample) return Refuted(*std::move(family.counterexample));
+    if (family.verdict == SmtVerdict::kInvalid) return Refuted(*std::move(family.counterexample));
+    if (family.counterexample) AbortOnContradiction(rule, family.counterexample->Summary());
     Judgement judgement;
     judgement.record.verdict = ProofRecord::Verdict::kProved;
     judgement.record.lemmas.assign(family.lemmas.begin(), family.lemmas.end());

@@ -63,7 +63,18 @@ Rule RuleOf(const Case& form, const std::vector<std::vector<int>>& ranks,
       }
     }
   }
-  if (!form.split.empty()) rule.conditions.push_back(Splits(form.split, call));
+  if (!form.split.empty()) {
+    rule.conditions.push_back(Splits(form.split, call));
+    // Axes that occur in the condition alone.
+    for (const auto* axes : {&rule.conditions[0].operand_axes, &rule.conditions[0].output_axes}) {
+      for (const std::optional<IntExpr>& axis : *axes) {
+        if (axis && std::none_of(rule.variables.begin(), rule.variables.end(),
+                                 [&](const RuleVariable& v) { return v.name == axis->variable; })) {
+          rule.variables.push_back({axis->variable, VariableKind::kAxis});
+        }
+      }
+    }
+  }
   for (int input : form.no_partials) rule.conditions.push_back(NoPartials(input));
   SetId(&rule);
   return rule;
