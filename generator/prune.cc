@@ -136,6 +136,8 @@ Derivations::Result Derivations::Meeting(const RuleBook& book) const {
   for (const auto& [hash, way] : from_source_) {
     const auto other = from_target_.find(hash);
     if (other == from_target_.end()) continue;
+    // One rule that leads from the target to the source, and not back: the way back is another.
+    if (way.entries.empty() && other->second.entries.size() == 1) continue;
     if (best_source == nullptr || rank(way, other->second) < rank(*best_source, *best_target)) {
       best_source = &way;
       best_target = &other->second;

@@ -174,6 +174,11 @@ TEST(Completeness, SumsOfPartials) {
                   3},
                  3);
 }
+// A rule for one direction is no reason to drop the other.
+TEST(Completeness, SumsAreReplicatedAfterwards) {
+  ExpectComplete({"add, replicate", Squares(2), InBoth({Of(OpKind::kAdd), Replicate(2)}), 3}, 3,
+                 {OpKind::kReduce});
+}
 TEST(Completeness, MatMulOfSpreadOperands) {
   const char* const types[][2][2] = {
       {{"f32[4,4:2]", "f32[4:2,4]"}, {"f32[6,4:2]", "f32[4:2,8]"}},
