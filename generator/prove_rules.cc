@@ -1,5 +1,6 @@
 #include "generator/prove_rules.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -80,6 +81,8 @@ absl::StatusOr<std::vector<Rule>> ProveRules(const std::vector<GeneralRule>& rul
       open.push_back(i);
     }
   }
+  // The last rules are the largest, and take the longest: first, so that all processes end at once.
+  std::reverse(open.begin(), open.end());
   auto make_worker = [&]() -> ItemWorker {
     return [&, judge = make_judge(), oracle = std::make_shared<TypeOracle>()](size_t item) {
       return EncodeJudged(ProveSomeForm(rules[open[item]], judge, oracle.get()));

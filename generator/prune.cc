@@ -5,7 +5,9 @@
 #include <set>
 #include <tuple>
 
+#include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "rules/match.h"
 
 namespace isomer {
 namespace {
@@ -39,6 +41,28 @@ int CountOperators(const Graph& graph) {
 }
 
 }  // namespace
+
+uint64_t FormHash(const Graph& graph) {
+  std::vector<uint64_t> hashes(graph.num_nodes());
+  auto hash_of = [&](TensorRef ref) {
+    return HashCombine(hashes[ref.node.value], static_cast<uint64_t>(ref.output));
+  };
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    uint64_t hash = node.op.Hash();
+    if (IsLeaf(node.op.kind())) hash = HashCombine(hash, HashBytes(node.name));
+    std::vector<uint64_t> operands;
+    for (TensorRef input : node.inputs) operands.push_back(hash_of(input));
+    if (IsCommutative(node.op.kind())) std::sort(operands.begin(), operands.end());
+    for (uint64_t operand : operands) hash = HashCombine(hash, operand);
+    hashes[id.value] = hash;
+  }
+  uint64_t hash = graph.outputs().size();
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    hash = HashCombine(hash, hash_of(output.tensor));
+  }
+  return hash;
+}
 
 absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate) {
   Binding binding;
@@ -91,13 +115,13 @@ void Derivations::Reach(const Graph& from, const RuleBook& book, int* known,
   const int first = steps_ == 1 ? *known : 0;
   *known = book.num_entries();
   if (steps_ > 1) reached->clear();
-  reached->try_emplace(from.StructuralHash());
+  reached->try_emplace(FormHash(from));
   std::vector<std::pair<Graph, Way>> level = {{from, {}}};
   for (int step = 0; step < steps_; ++step) {
     std::vector<std::pair<Graph, Way>> next;
     for (const auto& [graph, way] : level) {
       book.ForEachApplication(graph, first, [&, &way = way](int entry, const Graph& result) {
-        const auto [place, fresh] = reached->try_emplace(result.StructuralHash());
+        const auto [place, fresh] = reached->try_emplace(FormHash(result));
         if (!fresh) return;
         place->second = way;
         place->second.entries.push_back(entry);
@@ -113,13 +137,13 @@ void Derivations::Reach(const Graph& from, const RuleBook& book, int* known,
 
 bool Derivations::IsInstance(const RuleBook& book) {
   Reach(graphs_.source, book, &known_source_, &from_source_);
-  const auto found = from_source_.find(graphs_.target.StructuralHash());
+  const auto found = from_source_.find(FormHash(graphs_.target));
   return found != from_source_.end() && found->second.entries.size() == 1;
 }
 
 Derivations::Result Derivations::Find(const RuleBook& book) {
   if (IsInstance(book)) {
-    const Way& way = from_source_.at(graphs_.target.StructuralHash());
+    const Way& way = from_source_.at(FormHash(graphs_.target));
     return {Kind::kInstance, {book.IdOf(way.entries[0])}};
   }
   Reach(graphs_.target, book, &known_target_, &from_target_);

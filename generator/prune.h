@@ -20,6 +20,10 @@ struct CandidateGraphs {
 };
 absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate);
 
+// Equal for graphs of the same inputs that differ in the order of nodes, in whether equal nodes are
+// one, or in the order of operands of commutative operators: matching tries both orders.
+uint64_t FormHash(const Graph& graph);
+
 // Rules accepted so far. Reading is safe from several threads while nothing is added.
 class RuleBook {
  public:
@@ -73,7 +77,7 @@ class Derivations {
     int latest = -1;           // of the entries
     std::vector<int> entries;  // applied in this order
   };
-  // By structural hash.
+  // By FormHash.
   using Reached = absl::flat_hash_map<uint64_t, Way>;
   void Reach(const Graph& from, const RuleBook& book, int* known, Reached* reached) const;
   Result Meeting(const RuleBook& book) const;

@@ -166,7 +166,7 @@ class Settlement {
     if (hopeless_.contains(appraisal.form)) return prune("does not generalise");
     if (appraisal.derivations == nullptr) return prune("ill-typed on a second look");
     const CandidateGraphs& graphs = appraisal.derivations->graphs();
-    if (graphs.source.StructuralHash() == graphs.target.StructuralHash()) {
+    if (FormHash(graphs.source) == FormHash(graphs.target)) {
       return prune("commuted operands");
     }
     const Derivations::Result derivation = appraisal.derivations->Find(accepted_->book());
@@ -238,7 +238,7 @@ class Settlement {
   // The following look at the rules so far, of which more may come before the candidate's turn.
   bool IsKnown(Derivations* derivations) {
     const CandidateGraphs& graphs = derivations->graphs();
-    if (graphs.source.StructuralHash() == graphs.target.StructuralHash()) return true;
+    if (FormHash(graphs.source) == FormHash(graphs.target)) return true;
     const std::shared_lock<std::shared_mutex> lock(mutex_);
     return derivations->Find(accepted_->book()).kind != Derivations::Kind::kNone;
   }

@@ -132,7 +132,7 @@ TEST(Enumerator, FindsEachEquationOnceUpToNames) {
 
 TEST(Generate, SameSeedSameRules) {
   GenerateOptions options;
-  options.kinds = {OpKind::kMatMul, OpKind::kAdd, OpKind::kPartition, OpKind::kCombine};
+  options.kinds = {OpKind::kRelu, OpKind::kScale, OpKind::kPartition, OpKind::kCombine};
   options.max_operators = 2;
   std::vector<std::string> runs[2];
   for (auto& run : runs) {

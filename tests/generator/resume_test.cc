@@ -36,8 +36,8 @@ Judge Credulous() {
 
 GenerateCommand CommandIn(const std::string& folder, int jobs) {
   GenerateCommand command;
-  command.options.kinds = {OpKind::kMatMul, OpKind::kAdd, OpKind::kRelu, OpKind::kReplicate,
-                           OpKind::kReduce};
+  command.options.kinds = {OpKind::kRelu,      OpKind::kScale,  OpKind::kTanh,
+                           OpKind::kReplicate, OpKind::kReduce, OpKind::kPartition};
   command.options.max_operators = 2;
   command.options.jobs = jobs;
   command.files = {folder + "/out.rules"};
