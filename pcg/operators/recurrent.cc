@@ -19,10 +19,12 @@ absl::Status CheckGates(const Operator& op, absl::Span<const Shape> shapes, int 
     if (x[i] != h[i]) return Mismatch(op, absl::StrCat("i", i), operand, x[i], state, h[i]);
   }
   if (x.back() != h.back()) return Mismatch(op, "h", operand, x.back(), state, h.back());
-  if (x[h.size() - 1] == Extent(gates)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(op.name(), ": dim ", h.size() - 1, " of operand ",
-                                                 operand, " is ", x[h.size() - 1].ToString(),
-                                                 ", not the ", gates, " gates"));
+  const Extent& held = x[h.size() - 1];
+  if (held == Extent(gates)) return absl::OkStatus();
+  return WithSizes(absl::InvalidArgumentError(
+                       absl::StrCat(op.name(), ": dim ", h.size() - 1, " of operand ", operand,
+                                    " is ", held.ToString(), ", not the ", gates, " gates")),
+                   held, Extent(gates));
 }
 
 // Where gate `gate` of the element at `index` is.
