@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "generator/call_bases.h"
 #include "generator/sample_calls.h"
 
 namespace isomer {
@@ -74,6 +75,18 @@ const PatternNode* NodeWithAttributes(const Rule& rule) {
   return nullptr;
 }
 
+// Whether the operands of `node` are the inputs in order, themselves or under parallel operators.
+bool HasInputsAsOperands(const Rule& rule, const PatternNode& node) {
+  for (size_t o = 0; o < node.inputs.size(); ++o) {
+    PatternRef ref = node.inputs[o];
+    while (ref.node >= 0 && IsParallel(rule.source.nodes[ref.node].kind)) {
+      ref = rule.source.nodes[ref.node].inputs[0];
+    }
+    if (ref != PatternRef::Input(static_cast<int>(o))) return false;
+  }
+  return static_cast<int>(node.inputs.size()) == rule.num_inputs;
+}
+
 // Index tensors where operators take some.
 void GiveDataTypes(const Rule& rule, Binding* binding) {
   for (const PatternNode& node : rule.source.nodes) {
@@ -114,7 +127,10 @@ std::vector<Binding> BasesOfCalls(const Rule& rule, const PatternNode& node, int
 
 std::vector<Binding> BasesOf(const Rule& rule, int64_t unit, TypeOracle* oracle) {
   if (const PatternNode* node = NodeWithAttributes(rule); node != nullptr) {
-    return BasesOfCalls(rule, *node, unit, oracle);
+    std::vector<Binding> bases;
+    if (HasInputsAsOperands(rule, *node)) bases = BasesOfCalls(rule, *node, unit, oracle);
+    if (!bases.empty()) return bases;
+    return BasesAroundCall(rule, static_cast<int>(node - rule.source.nodes.data()), oracle);
   }
   std::vector<Binding> bases;
   for (const std::vector<int>& ranks : rule.ranks) {
@@ -126,7 +142,10 @@ std::vector<Binding> BasesOf(const Rule& rule, int64_t unit, TypeOracle* oracle)
     if (FindSizes(rule, unit, 0, &binding, oracle)) bases.push_back(std::move(binding));
   }
   // An operator may fix sizes, such as the four gates of a cell.
-  if (bases.empty()) return BasesOfCalls(rule, rule.source.nodes[0], unit, oracle);
+  if (bases.empty()) bases = BasesOfCalls(rule, rule.source.nodes[0], unit, oracle);
+  for (size_t n = 0; n < rule.source.nodes.size() && bases.empty(); ++n) {
+    bases = BasesAroundCall(rule, static_cast<int>(n), oracle);
+  }
   return bases;
 }
 

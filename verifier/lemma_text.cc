@@ -1,8 +1,10 @@
 #include "verifier/lemma_text.h"
 
 #include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "verifier/family_proof.h"
@@ -34,6 +36,17 @@ std::string DeclarationText(absl::string_view id) {
     if (op.empty() || rest.empty()) return "";
     return absl::StrCat(op, " of operands cut along sum dim ", rest, " = the sum of ", op,
                         " of the pieces");
+  }
+  if (absl::ConsumePrefix(&rest, "elements_of_")) {
+    std::vector<std::string> ops;
+    while (!rest.empty()) {
+      const absl::string_view op = TakeOperator(&rest);
+      if (op.empty()) return "";
+      ops.emplace_back(op);
+    }
+    if (ops.empty()) return "";
+    return absl::StrCat("both sides, written out by the definitions of ", absl::StrJoin(ops, ", "),
+                        ", have the same elements");
   }
   if (absl::ConsumePrefix(&rest, "pieces_of_")) {
     const absl::string_view op = TakeOperator(&rest);

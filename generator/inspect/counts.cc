@@ -54,9 +54,12 @@ RuleCounts CountRules(const RuleSet& rules, bool instances) {
   counts.generator = rules.generator;
   counts.digest = DigestString(rules.Digest());
   std::vector<RuleCount> operators(std::size(kAllOpKinds));
+  const std::vector<std::vector<Instance>> found =
+      instances ? InstancesOf(rules.rules) : std::vector<std::vector<Instance>>(rules.rules.size());
   InstanceCounter counter;
-  for (const Rule& rule : rules.rules) {
-    const RuleCount one{1, instances ? counter.Add(rule) : 0};
+  for (size_t r = 0; r < rules.rules.size(); ++r) {
+    const Rule& rule = rules.rules[r];
+    const RuleCount one{1, counter.Add(found[r])};
     auto add = [&](RuleCount* count) {
       count->rules += one.rules;
       count->instances += one.instances;

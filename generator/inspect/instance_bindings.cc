@@ -7,8 +7,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "generator/bases.h"
+#include "generator/call_bases.h"
 #include "generator/inspect/instances.h"
-#include "generator/sample_calls.h"
 #include "generator/sampler.h"
 #include "pcg/support/hash.h"
 #include "rules/conditions.h"
@@ -169,59 +169,6 @@ bool FindInputTypes(const Rule& rule, TypeOracle* oracle, Random* random, Bindin
   return false;
 }
 
-// What is under parallel operators of one operand.
-PatternRef Under(const Pattern& pattern, PatternRef ref) {
-  while (ref.node >= 0 && IsParallel(pattern.nodes[ref.node].kind) &&
-         pattern.nodes[ref.node].inputs.size() == 1) {
-    ref = pattern.nodes[ref.node].inputs[0];
-  }
-  return ref;
-}
-
-// The example calls of source node `n`, if its operands are the rule's inputs: they have the
-// broadcasts and the attributes that matter. Degrees are 1, and axes, which are looked for later,
-// -1.
-std::vector<Binding> BasesOfExamples(const Rule& rule, int n) {
-  const PatternNode& node = rule.source.nodes[n];
-  std::vector<Binding> bases;
-  for (const SampleCall& call : SampleCalls(node.kind)) {
-    if (static_cast<int>(call.operands.size()) != rule.num_inputs ||
-        call.operands.size() != node.inputs.size()) {
-      continue;
-    }
-    Binding binding;
-    binding.inputs = call.operands;
-    bool of_inputs = true;
-    for (size_t o = 0; o < node.inputs.size(); ++o) {
-      const PatternRef input = Under(rule.source, node.inputs[o]);
-      of_inputs &= input.node < 0;
-      if (input.node < 0) binding.inputs[input.index] = call.operands[o];
-    }
-    if (!of_inputs) return {};
-    for (const RuleVariable& variable : rule.variables) {
-      if (variable.kind == VariableKind::kAxis) binding.variables[variable.name] = -1;
-      if (variable.kind == VariableKind::kDegree) binding.variables[variable.name] = 1;
-    }
-    for (const AttributePattern& a : node.attributes) {
-      auto* variable = std::get_if<AttributeVariable>(&a.value);
-      if (variable != nullptr) binding.attributes[variable->name] = *call.op.Find(a.name);
-      auto* number = std::get_if<NumberExpr>(&a.value);
-      if (number != nullptr && number->variables.size() == 1) {
-        binding.numbers[number->variables[0]] = call.op.Number(a.name);
-      }
-      auto* integer = std::get_if<IntExpr>(&a.value);
-      const AttributeValue* value = call.op.Find(a.name);
-      if (integer != nullptr && integer->kind == IntExpr::Kind::kVariable &&
-          std::holds_alternative<int64_t>(*value)) {
-        const int64_t axis = std::get<int64_t>(*value);
-        binding.variables[integer->variable] = axis < 0 ? axis : axis - call.operands[0].rank();
-      }
-    }
-    bases.push_back(std::move(binding));
-  }
-  return bases;
-}
-
 // A family's axes are those that one dim of its call leads.
 std::vector<Binding> WithSplits(const Rule& rule, const Condition& split, const Binding& base,
                                 TypeOracle* oracle) {
@@ -277,7 +224,9 @@ std::vector<Binding> InstancesAtDegreeTwo(const Rule& rule, TypeOracle* oracle, 
   };
   if (const Condition* split = SplitOf(low); split != nullptr) {
     std::vector<Binding> bases = BasesOf(low, size, oracle);
-    for (Binding& base : BasesOfExamples(low, split->node)) bases.push_back(std::move(base));
+    for (Binding& base : BasesAroundCall(low, split->node, oracle)) {
+      bases.push_back(std::move(base));
+    }
     for (const Binding& base : bases) {
       for (Binding& binding : WithSplits(low, *split, base, oracle)) consider(std::move(binding));
     }

@@ -1,7 +1,9 @@
 #include "generator/inspect/instances.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "pcg/support/hash.h"
 
@@ -83,18 +85,41 @@ std::optional<uint64_t> InstanceHash(const Rule& rule, const Binding& binding, T
   return least;
 }
 
-bool InstanceCounter::Insert(const Rule& rule, const Binding& binding) {
-  const std::optional<uint64_t> hash = InstanceHash(rule, binding, &oracle_);
-  if (!hash.has_value() || !known_.insert(*hash).second) return false;
-  if (!rule.reversible) return true;
-  const std::optional<uint64_t> inverse = InstanceHash(Inverse(rule), binding, &oracle_);
-  return !inverse.has_value() || known_.insert(*inverse).second || *inverse == *hash;
+std::vector<Instance> InstancesOf(const Rule& rule, TypeOracle* oracle) {
+  std::vector<Instance> instances;
+  for (const Binding& binding : InstancesAtDegreeTwo(rule, oracle)) {
+    const std::optional<uint64_t> hash = InstanceHash(rule, binding, oracle);
+    if (!hash.has_value()) continue;
+    instances.push_back({*hash, std::nullopt});
+    if (rule.reversible) instances.back().inverse = InstanceHash(Inverse(rule), binding, oracle);
+  }
+  return instances;
 }
 
-int64_t InstanceCounter::Add(const Rule& rule) {
+std::vector<std::vector<Instance>> InstancesOf(const std::vector<Rule>& rules) {
+  std::vector<std::vector<Instance>> instances(rules.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    TypeOracle oracle;
+    for (size_t r = next++; r < rules.size(); r = next++) {
+      instances[r] = InstancesOf(rules[r], &oracle);
+    }
+  };
+  std::vector<std::thread> threads;
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  for (unsigned t = 1; t < cores; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return instances;
+}
+
+int64_t InstanceCounter::Add(const std::vector<Instance>& instances) {
   int64_t added = 0;
-  for (const Binding& binding : InstancesAtDegreeTwo(rule, &oracle_)) {
-    added += Insert(rule, binding);
+  for (const Instance& instance : instances) {
+    if (!known_.insert(instance.hash).second) continue;
+    const bool is_new = !instance.inverse.has_value() || instance.inverse == instance.hash ||
+                        known_.insert(*instance.inverse).second;
+    added += is_new;
   }
   return added;
 }

@@ -28,19 +28,25 @@
 
 namespace isomer {
 
+struct Instance {
+  uint64_t hash = 0;                // of the canonical form, from source to target
+  std::optional<uint64_t> inverse;  // from target to source, if the rule is reversible
+};
+// All of a rule; some may be equal.
+std::vector<Instance> InstancesOf(const Rule& rule, TypeOracle* oracle);
+// Of each rule, found in threads.
+std::vector<std::vector<Instance>> InstancesOf(const std::vector<Rule>& rules);
+
 class InstanceCounter {
  public:
-  // The instances of `rule` that no rule added before has.
-  int64_t Add(const Rule& rule);
+  // How many of `instances` are not among those added before.
+  int64_t Add(const std::vector<Instance>& instances);
 
  private:
-  bool Insert(const Rule& rule, const Binding& binding);
-
-  TypeOracle oracle_;
   absl::flat_hash_set<uint64_t> known_;
 };
 
-// Bindings, one for each instance of `rule` at degree 2, its inputs' sizes multiples of `size`
+// Assignments, one for each instance of `rule` at degree 2, its inputs' sizes multiples of `size`
 // where no example call gives them. Pieces of pieces need 4; 8 leaves a factor that no degree
 // explains.
 std::vector<Binding> InstancesAtDegreeTwo(const Rule& rule, TypeOracle* oracle, int64_t size = 8);

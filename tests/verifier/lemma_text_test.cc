@@ -24,13 +24,19 @@ TEST(LemmaText, OfDeclarations) {
             "add of a sum in operand 0 and 1 = the sum of adds (proved for all sizes)");
 }
 
+TEST(LemmaText, OfDefinitionsWrittenOut) {
+  EXPECT_EQ(LemmaText("elements_of_add_reduce_sum_split"),
+            "both sides, written out by the definitions of add, reduce_sum, split, have the same "
+            "elements (proved for all sizes)");
+}
+
 TEST(LemmaText, SaysWhatIsOnlyChecked) {
   EXPECT_NE(LemmaText("checked:pieces_of_conv2d").find("not proved"), std::string::npos);
 }
 
 TEST(LemmaText, OfWhatIsNoLemma) {
-  for (const char* id :
-       {"", "nonsense", "pieces_of_", "pieces_of_nonsense", "checked:", "matmul_"}) {
+  for (const char* id : {"", "nonsense", "pieces_of_", "pieces_of_nonsense", "elements_of_",
+                         "elements_of_add_nonsense", "checked:", "matmul_"}) {
     EXPECT_EQ(LemmaText(id), "not a lemma of this version") << id;
   }
 }

@@ -9,20 +9,25 @@
 namespace isomer {
 namespace {
 
+int64_t Added(InstanceCounter* counter, const Rule& rule) {
+  TypeOracle oracle;
+  return counter->Add(InstancesOf(rule, &oracle));
+}
+
 TEST(Instances, OnePerRankVectorOfARuleWithoutAxes) {
   InstanceCounter counter;
-  EXPECT_EQ(counter.Add(RowsRule()), 2);
+  EXPECT_EQ(Added(&counter, RowsRule()), 2);
 }
 
 TEST(Instances, OnePerAxisOfEachRank) {
   InstanceCounter counter;
-  EXPECT_EQ(counter.Add(ReluRule()), 1 + 2 + 3);
+  EXPECT_EQ(Added(&counter, ReluRule()), 1 + 2 + 3);
 }
 
 TEST(Instances, WhatAnotherRuleHasIsNotCountedAgain) {
   InstanceCounter counter;
-  EXPECT_EQ(counter.Add(ReluRule()), 6);
-  EXPECT_EQ(counter.Add(ReluRule()), 0);
+  EXPECT_EQ(Added(&counter, ReluRule()), 6);
+  EXPECT_EQ(Added(&counter, ReluRule()), 0);
   Rule constant = ReluRule();
   constant.variables.clear();
   for (Pattern* side : {&constant.source, &constant.target}) {
@@ -32,25 +37,36 @@ TEST(Instances, WhatAnotherRuleHasIsNotCountedAgain) {
       }
     }
   }
-  EXPECT_EQ(counter.Add(constant), 0);
+  EXPECT_EQ(Added(&counter, constant), 0);
 }
 
 TEST(Instances, NamesOfInputsAndOrderOfCommutativeOperandsDoNotMatter) {
   InstanceCounter counter;
-  EXPECT_EQ(counter.Add(AddRule(false)), 1);
-  EXPECT_EQ(counter.Add(AddRule(true)), 0);
+  EXPECT_EQ(Added(&counter, AddRule(false)), 1);
+  EXPECT_EQ(Added(&counter, AddRule(true)), 0);
 }
 
 TEST(Instances, AReversibleRuleCoversBothDirections) {
   Rule rule = ReluRule();
   Rule inverse = Inverse(rule);
   InstanceCounter one_way;
-  EXPECT_EQ(one_way.Add(rule), 6);
-  EXPECT_EQ(one_way.Add(inverse), 6);
+  EXPECT_EQ(Added(&one_way, rule), 6);
+  EXPECT_EQ(Added(&one_way, inverse), 6);
   rule.reversible = true;
   InstanceCounter both_ways;
-  EXPECT_EQ(both_ways.Add(rule), 6);
-  EXPECT_EQ(both_ways.Add(inverse), 0);
+  EXPECT_EQ(Added(&both_ways, rule), 6);
+  EXPECT_EQ(Added(&both_ways, inverse), 0);
+}
+
+TEST(Instances, ThreadsDoNotMatter) {
+  const std::vector<Rule> rules = {ReluRule(), RowsRule(), AddRule(true), ReluRule()};
+  const std::vector<std::vector<Instance>> instances = InstancesOf(rules);
+  TypeOracle oracle;
+  for (size_t r = 0; r < rules.size(); ++r) {
+    const std::vector<Instance> alone = InstancesOf(rules[r], &oracle);
+    ASSERT_EQ(instances[r].size(), alone.size());
+    for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(instances[r][i].hash, alone[i].hash);
+  }
 }
 
 TEST(Instances, ConditionsExclude) {
@@ -59,11 +75,11 @@ TEST(Instances, ConditionsExclude) {
                       .left = IntExpr::Variable("i"),
                       .right = IntExpr::Constant(-1)}};
   InstanceCounter counter;
-  EXPECT_EQ(counter.Add(rule), 0 + 1 + 2);
+  EXPECT_EQ(Added(&counter, rule), 0 + 1 + 2);
   rule.conditions = {{.kind = Condition::Kind::kAtMost,
                       .left = IntExpr::Variable("d"),
                       .right = IntExpr::Constant(1)}};
-  EXPECT_EQ(counter.Add(rule), 0);
+  EXPECT_EQ(Added(&counter, rule), 0);
 }
 
 TEST(Instances, InputsMayHaveToBeParallel) {
@@ -75,16 +91,16 @@ TEST(Instances, InputsMayHaveToBeParallel) {
     }
   }
   InstanceCounter counter;
-  EXPECT_EQ(counter.Add(rule), 6);
+  EXPECT_EQ(Added(&counter, rule), 6);
 }
 
 TEST(Instances, HighRanksAreLeftOutUnlessThereAreNoOthers) {
   Rule rule = ReluRule();
   rule.ranks = {{1}, {5}};
   InstanceCounter counter;
-  EXPECT_EQ(counter.Add(rule), 1);
+  EXPECT_EQ(Added(&counter, rule), 1);
   rule.ranks = {{5}};
-  EXPECT_EQ(counter.Add(rule), 5);
+  EXPECT_EQ(Added(&counter, rule), 5);
 }
 
 TEST(Kinds, ByOperators) {
