@@ -11,7 +11,7 @@
 namespace isomer {
 namespace {
 
-constexpr size_t kMostAtoms = 4, kMostConstants = 2;
+constexpr size_t kMostAtoms = 4, kMostConstants = 4;
 
 void Collect(const LatticeTerm& term, std::set<std::string>* atoms, std::set<int64_t>* constants) {
   if (term.kind == LatticeTerm::Kind::kAtom) atoms->insert(term.atom);
@@ -85,18 +85,24 @@ std::string NameOf(double value, const std::vector<std::string>& atoms, const Va
   return absl::StrCat("=", static_cast<int64_t>(value));
 }
 
-// Atoms that the term is somewhere; it does not depend on the others, being continuous.
-std::vector<std::string> AtomsThatMatter(const LatticeTerm& term,
-                                         const std::vector<std::string>& atoms,
-                                         const std::set<int64_t>& constants) {
+// Leaves the atoms and constants that the term is somewhere; it does not depend on the others,
+// being continuous in them.
+void KeepWhatMatters(const LatticeTerm& term, std::vector<std::string>* atoms,
+                     std::set<int64_t>* constants) {
   std::set<std::string> matter;
-  ForEachOrder(atoms, constants, [&](const Values& values) {
-    const double value = Evaluate(term, values);
-    for (const std::string& atom : atoms) {
-      if (std::abs(values.at(atom)) == std::abs(value)) matter.insert(atom);
+  std::set<int64_t> constants_that_matter;
+  ForEachOrder(*atoms, *constants, [&](const Values& values) {
+    const double value = std::abs(Evaluate(term, values));
+    bool is_atom = false;
+    for (const std::string& atom : *atoms) {
+      if (std::abs(values.at(atom)) != value) continue;
+      matter.insert(atom);
+      is_atom = true;
     }
+    if (!is_atom && value != 0) constants_that_matter.insert(static_cast<int64_t>(value));
   });
-  return {matter.begin(), matter.end()};
+  atoms->assign(matter.begin(), matter.end());
+  *constants = std::move(constants_that_matter);
 }
 
 }  // namespace
@@ -109,8 +115,8 @@ absl::StatusOr<LatticeForm> LatticeFormOf(const LatticeTerm& term) {
       (named.size() > 2 && !constants.empty())) {
     return absl::ResourceExhaustedError("a maximum of too many");
   }
-  const std::vector<std::string> atoms =
-      AtomsThatMatter(term, {named.begin(), named.end()}, constants);
+  std::vector<std::string> atoms(named.begin(), named.end());
+  KeepWhatMatters(term, &atoms, &constants);
   std::set<std::string> plain_results, negated_results;
   std::vector<std::string> plain, negated;
   ForEachOrder(atoms, constants, [&](const Values& values) {

@@ -64,7 +64,7 @@ class SideParser {
       const int64_t a = Integer();
       ISOMER_CHECK(Take(':'));
       node->attributes.push_back({"perm", SwapAxes{a, Integer()}});
-    } else if (name == "factor") {
+    } else if (name == "factor" || name == "min" || name == "max") {
       NumberExpr number;
       do {
         const std::string word = Word();
@@ -78,11 +78,11 @@ class SideParser {
       } while (Take('*'));
       std::sort(number.variables.begin(), number.variables.end());
       node->attributes.push_back({name, number});
-    } else if (name == "sizes") {
+    } else if (name == "sizes" || name == "axes") {
       std::vector<IntExpr> sizes;
       ISOMER_CHECK(Take('['));
       do {
-        sizes.push_back(Expression(VariableKind::kSize));
+        sizes.push_back(Expression(name == "sizes" ? VariableKind::kSize : VariableKind::kAxis));
       } while (Take(','));
       ISOMER_CHECK(Take(']'));
       node->attributes.push_back({name, sizes});

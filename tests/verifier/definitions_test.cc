@@ -1,0 +1,167 @@
+// Rules that no lemma speaks of, proved from the definitions of their operators, and rules like
+// them that are false.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/verifier/rule_from_text.h"
+#include "verifier/prover.h"
+
+namespace isomer {
+namespace {
+
+using Ranks = std::vector<std::vector<int>>;
+
+const Ranks kOne = {{2}, {3}}, kTwo = {{2, 2}, {2, 1}}, kThree = {{2, 2, 2}};
+
+void ExpectProved(const std::vector<Rule>& rules) {
+  Prover prover;
+  for (const Rule& rule : rules) {
+    const ProofRecord record = prover.Prove(rule);
+    EXPECT_EQ(record.verdict, ProofRecord::Verdict::kProved) << rule.ToString() << "\n"
+                                                             << record.note;
+    EXPECT_TRUE(IsComplete(record)) << rule.ToString() << "\n" << absl::StrJoin(record.lemmas, " ");
+  }
+}
+
+void ExpectNotProved(const std::vector<Rule>& rules) {
+  Prover prover;
+  for (const Rule& rule : rules) {
+    EXPECT_NE(prover.Prove(rule).verdict, ProofRecord::Verdict::kProved) << rule.ToString();
+  }
+}
+
+TEST(ByDefinition, MaximaAndMinimaAreALattice) {
+  const std::vector<Condition> same = {SameType(0, 1)};
+  ExpectProved({
+      RuleFromText("maximum(x0, minimum(x0, x1)) -> x0", {{2, 2}}, same),
+      RuleFromText("minimum(maximum(x0, x1), maximum(x0, x2)) -> maximum(x0, minimum(x1, x2))",
+                   kThree),
+      RuleFromText("maximum(maximum(x0, x1), x2) -> maximum(x1, maximum(x0, x2))", kThree),
+      RuleFromText("scale(minimum(x0, x1); factor=-1.0) -> "
+                   "maximum(scale(x0; factor=-1.0), scale(x1; factor=-1.0))",
+                   kTwo),
+      RuleFromText("relu(minimum(x0, x1)) -> minimum(relu(x0), relu(x1))", kTwo),
+  });
+  ExpectNotProved({
+      RuleFromText("maximum(x0, minimum(x0, x1)) -> x1", {{2, 2}}, same),
+      RuleFromText("maximum(x0, minimum(x1, x2)) -> minimum(maximum(x0, x1), x2)", kThree),
+      RuleFromText("relu(minimum(x0, x1)) -> minimum(relu(x0), x1)", kTwo),
+      RuleFromText("scale(minimum(x0, x1); factor=-1.0) -> "
+                   "minimum(scale(x0; factor=-1.0), scale(x1; factor=-1.0))",
+                   kTwo),
+      RuleFromText("scale(minimum(x0, x1); factor=f) -> "
+                   "minimum(scale(x0; factor=f), scale(x1; factor=f))",
+                   kTwo),
+  });
+}
+
+TEST(ByDefinition, NegationReversesTheOrder) {
+  ExpectProved({
+      RuleFromText("relu(abs(x0)) -> abs(x0)", kOne),
+      RuleFromText("maximum(x0, scale(x0; factor=-1.0)) -> abs(x0)", kOne),
+      RuleFromText("abs(scale(x0; factor=-1.0)) -> abs(x0)", kOne),
+      RuleFromText("maximum(x0, scale(relu(x0); factor=-1.0)) -> relu(x0)", {{2}}),
+  });
+  ExpectNotProved({
+      RuleFromText("relu(x0) -> abs(x0)", kOne),
+      RuleFromText("maximum(x0, scale(relu(x0); factor=-1.0)) -> x0", {{2}}),
+      RuleFromText("relu(scale(x0; factor=-1.0)) -> scale(relu(x0); factor=-1.0)", kOne),
+      RuleFromText("abs(scale(x0; factor=f)) -> scale(abs(x0); factor=f)", kOne),
+  });
+}
+
+TEST(ByDefinition, ConstantsAreInTheirOrder) {
+  ExpectProved({
+      RuleFromText("clip(relu(x0); max=6.0, min=0.0) -> clip(x0; max=6.0, min=0.0)", kOne),
+      RuleFromText("clip(clip(x0; max=6.0, min=0.0); max=7.0, min=-1.0) -> "
+                   "clip(x0; max=6.0, min=0.0)",
+                   kOne),
+  });
+  ExpectNotProved({
+      RuleFromText("clip(relu(x0); max=6.0, min=-1.0) -> clip(x0; max=6.0, min=-1.0)", kOne),
+      RuleFromText("clip(clip(x0; max=6.0, min=0.0); max=5.0, min=-1.0) -> "
+                   "clip(x0; max=6.0, min=0.0)",
+                   kOne),
+      RuleFromText("clip(x0; max=0.0, min=6.0) -> clip(relu(x0); max=0.0, min=6.0)", kOne),
+  });
+}
+
+TEST(ByDefinition, QuotientsOfProducts) {
+  ExpectProved({
+      RuleFromText("div(x0, div(x1, x2)) -> mul(div(x0, x1), x2)", kThree, {NoPartials(2)}),
+      RuleFromText("reciprocal(mul(x0, x1)) -> mul(reciprocal(x0), reciprocal(x1))", kTwo),
+      RuleFromText("reciprocal(div(x0, x1)) -> div(x1, x0)", {{2, 2}}, {SameType(0, 1)}),
+      RuleFromText("div(x0, add(x1, x1)) -> div(scale(x0; factor=0.5), x1)", kTwo),
+  });
+  ExpectNotProved({
+      RuleFromText("div(x0, div(x1, x2)) -> div(x0, mul(x1, x2))", kThree),
+      RuleFromText("reciprocal(add(x0, x1)) -> add(reciprocal(x0), reciprocal(x1))", kTwo),
+      RuleFromText("div(mul(x0, x1), x0) -> scale(x1; factor=2.0)", {{2, 2}}, {SameType(0, 1)}),
+      RuleFromText("reciprocal(scale(x0; factor=f)) -> scale(reciprocal(x0); factor=f)", kOne),
+  });
+}
+
+TEST(ByDefinition, MaximaOverADim) {
+  const Condition whole = Unpartitioned(0, -1), same = SameType(0, 1);
+  ExpectProved({
+      RuleFromText("reduce_max(concat(x0, x1; axis=-1); axes=[-1], keepdims=0) -> "
+                   "maximum(reduce_max(x0; axes=[-1], keepdims=0), "
+                   "reduce_max(x1; axes=[-1], keepdims=0))",
+                   {{2, 2}}),
+      RuleFromText("reduce_max(maximum(x0, x1); axes=[-1], keepdims=1) -> "
+                   "maximum(reduce_max(x0; axes=[-1], keepdims=1), "
+                   "reduce_max(x1; axes=[-1], keepdims=1))",
+                   {{2, 2}}, {same}),
+      RuleFromText("reduce_max(reduce_max(x0; axes=[-1], keepdims=1); axes=[-2], keepdims=1) -> "
+                   "reduce_max(reduce_max(x0; axes=[-2], keepdims=1); axes=[-1], keepdims=1)",
+                   kOne, {whole}),
+      RuleFromText("scale(reduce_max(scale(x0; factor=-1.0); axes=[i], keepdims=1); factor=-1.0) "
+                   "-> reduce_min(x0; axes=[i], keepdims=1)",
+                   kOne),
+  });
+  ExpectNotProved({
+      RuleFromText("reduce_max(concat(x0, x1; axis=-1); axes=[-1], keepdims=0) -> "
+                   "reduce_max(x0; axes=[-1], keepdims=0)",
+                   {{2, 2}}),
+      RuleFromText("reduce_max(minimum(x0, x1); axes=[-1], keepdims=1) -> "
+                   "minimum(reduce_max(x0; axes=[-1], keepdims=1), "
+                   "reduce_max(x1; axes=[-1], keepdims=1))",
+                   {{2, 2}}, {same}),
+      RuleFromText("reduce_max(add(x0, x1); axes=[-1], keepdims=1) -> "
+                   "add(reduce_max(x0; axes=[-1], keepdims=1), "
+                   "reduce_max(x1; axes=[-1], keepdims=1))",
+                   {{2, 2}}, {same}),
+      RuleFromText("reduce_max(x0; axes=[-1], keepdims=1) -> reduce_min(x0; axes=[-1], keepdims=1)",
+                   kOne),
+  });
+}
+
+TEST(ByDefinition, LookUps) {
+  const Ranks table = {{2, 2}}, two = {{2, 2, 2}};
+  ExpectProved({
+      RuleFromText("embedding(mul(x0, x1), x2) -> mul(embedding(x0, x2), embedding(x1, x2))", two,
+                   {SameType(0, 1), Unpartitioned(0, -2)}),
+      RuleFromText("embedding_bag(x0, x1; mean=0) -> "
+                   "reduce_sum(embedding(x0, x1); axes=[-2], keepdims=0)",
+                   table),
+  });
+  ExpectNotProved({
+      RuleFromText("embedding(mul(x0, x1), x2) -> mul(embedding(x0, x2), x1)", two,
+                   {SameType(0, 1)}),
+      RuleFromText("embedding(mul(x0, x1), x2) -> mul(embedding(x0, x2), embedding(x0, x2))", two,
+                   {SameType(0, 1)}),
+      RuleFromText("embedding_bag(mul(x0, x1), x2; mean=0) -> "
+                   "mul(embedding_bag(x0, x2; mean=0), embedding_bag(x1, x2; mean=0))",
+                   two, {SameType(0, 1)}),
+      RuleFromText("embedding_bag(x0, x1; mean=0) -> "
+                   "reduce_sum(embedding(x0, x1); axes=[-3], keepdims=0)",
+                   table),
+  });
+}
+
+}  // namespace
+}  // namespace isomer
