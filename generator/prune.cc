@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "rules/match.h"
@@ -86,14 +88,14 @@ void RuleBook::Add(const Rule& rule) {
 }
 
 void RuleBook::ForEachApplication(
-    const Graph& graph, int first,
+    const Graph& graph, int first, bool reversible,
     absl::FunctionRef<void(int entry, const Graph& result)> visit) const {
   OpKindSet kinds;
   for (int id = 0; id < graph.num_nodes(); ++id) kinds |= SetOf(graph.node(id).op.kind());
   const GraphIndex index(graph);
   for (int e = first; e < num_entries(); ++e) {
     const Entry& entry = entries_[e];
-    if ((entry.kinds & ~kinds).any()) continue;
+    if ((entry.kinds & ~kinds).any() || (reversible && !entry.rule.reversible)) continue;
     for (const Binding& given : entry.given) {
       for (const DerivationStep& step : FindMatches(index, entry.rule, given)) {
         Graph next = graph;
@@ -108,7 +110,7 @@ Derivations::Derivations(CandidateGraphs graphs, int steps)
       steps_(steps),
       largest_(std::max(CountOperators(graphs_.source), CountOperators(graphs_.target))) {}
 
-void Derivations::Reach(const Graph& from, const RuleBook& book, int* known,
+void Derivations::Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
                         Reached* reached) const {
   if (*known == book.num_entries()) return;
   // With one step, what the entries before `known` give is there already.
@@ -120,23 +122,24 @@ void Derivations::Reach(const Graph& from, const RuleBook& book, int* known,
   for (int step = 0; step < steps_; ++step) {
     std::vector<std::pair<Graph, Way>> next;
     for (const auto& [graph, way] : level) {
-      book.ForEachApplication(graph, first, [&, &way = way](int entry, const Graph& result) {
-        const auto [place, fresh] = reached->try_emplace(FormHash(result));
-        if (!fresh) return;
-        place->second = way;
-        place->second.entries.push_back(entry);
-        place->second.latest = std::max(way.latest, entry);
-        if (step + 1 < steps_ && CountOperators(result) <= largest_) {
-          next.push_back({result.Canonical(), place->second});
-        }
-      });
+      book.ForEachApplication(graph, first, reversible,
+                              [&, &way = way](int entry, const Graph& result) {
+                                const auto [place, fresh] = reached->try_emplace(FormHash(result));
+                                if (!fresh) return;
+                                place->second = way;
+                                place->second.entries.push_back(entry);
+                                place->second.latest = std::max(way.latest, entry);
+                                if (step + 1 < steps_ && CountOperators(result) <= largest_) {
+                                  next.push_back({result.Canonical(), place->second});
+                                }
+                              });
     }
     level = std::move(next);
   }
 }
 
 bool Derivations::IsInstance(const RuleBook& book) {
-  Reach(graphs_.source, book, &known_source_, &from_source_);
+  Reach(graphs_.source, /*reversible=*/false, book, &known_source_, &from_source_);
   const auto found = from_source_.find(FormHash(graphs_.target));
   return found != from_source_.end() && found->second.entries.size() == 1;
 }
@@ -146,7 +149,7 @@ Derivations::Result Derivations::Find(const RuleBook& book) {
     const Way& way = from_source_.at(FormHash(graphs_.target));
     return {Kind::kInstance, {book.IdOf(way.entries[0])}};
   }
-  Reach(graphs_.target, book, &known_target_, &from_target_);
+  Reach(graphs_.target, /*reversible=*/true, book, &known_target_, &from_target_);
   return Meeting(book);
 }
 
@@ -160,8 +163,6 @@ Derivations::Result Derivations::Meeting(const RuleBook& book) const {
   for (const auto& [hash, way] : from_source_) {
     const auto other = from_target_.find(hash);
     if (other == from_target_.end()) continue;
-    // One rule that leads from the target to the source, and not back: the way back is another.
-    if (way.entries.empty() && other->second.entries.size() == 1) continue;
     if (best_source == nullptr || rank(way, other->second) < rank(*best_source, *best_target)) {
       best_source = &way;
       best_target = &other->second;
@@ -171,7 +172,10 @@ Derivations::Result Derivations::Meeting(const RuleBook& book) const {
   Result result{Kind::kComposition, {}};
   for (int entry : best_source->entries) result.rules.push_back(book.IdOf(entry));
   for (size_t i = best_target->entries.size(); i > 0; --i) {
-    result.rules.push_back(book.IdOf(best_target->entries[i - 1]));
+    // Found from the target, it leads the other way.
+    absl::string_view id = book.IdOf(best_target->entries[i - 1]);
+    const bool inverse = absl::ConsumeSuffix(&id, "^-1");
+    result.rules.push_back(absl::StrCat(id, inverse ? "" : "^-1"));
   }
   return result;
 }

@@ -35,8 +35,8 @@ class RuleBook {
   const std::string& IdOf(int entry) const { return entries_[entry].rule.id; }
 
   // Calls `visit` with every graph that one application of an entry from `first` on makes of
-  // `graph`, and the entry.
-  void ForEachApplication(const Graph& graph, int first,
+  // `graph`, and the entry. `reversible`: only with entries that lead back from there, too.
+  void ForEachApplication(const Graph& graph, int first, bool reversible,
                           absl::FunctionRef<void(int entry, const Graph& result)> visit) const;
 
  private:
@@ -52,9 +52,9 @@ class RuleBook {
 // of either side, until one is found from both.
 //
 // One step from the source that gives the target: the candidate is an instance of that rule.
-// Otherwise up to `steps` steps from either side meet in some graph: it is a composition. Only
-// graphs no larger than the larger side are rewritten further, so that no derivation passes through
-// larger graphs, except for the one where the two ways meet.
+// Otherwise up to `steps` steps from the source and, backwards, from the target meet in some graph:
+// it is a composition. Only graphs no larger than the larger side are rewritten further, so that no
+// derivation passes through larger graphs, except for the one where the two ways meet.
 class Derivations {
  public:
   Derivations(CandidateGraphs graphs, int steps);
@@ -62,7 +62,7 @@ class Derivations {
   enum class Kind { kNone, kInstance, kComposition };
   struct Result {
     Kind kind = Kind::kNone;
-    std::vector<std::string> rules;  // from the source, then from the target, to where they meet
+    std::vector<std::string> rules;  // from the source to the target
   };
   // With all rules of the book. What an earlier call found with fewer of them is used, and the
   // result is that of one call. REQUIRES: always the same book.
@@ -79,7 +79,8 @@ class Derivations {
   };
   // By FormHash.
   using Reached = absl::flat_hash_map<uint64_t, Way>;
-  void Reach(const Graph& from, const RuleBook& book, int* known, Reached* reached) const;
+  void Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
+             Reached* reached) const;
   Result Meeting(const RuleBook& book) const;
 
   const CandidateGraphs graphs_;
