@@ -44,7 +44,7 @@ Rule AtAxes(const Rule& rule, const std::map<std::string, int64_t>& axes) {
       }
     }
   }
-  std::erase_if(fixed.variables, [](const auto& v) { return v.kind == VariableKind::kAxis; });
+  std::erase_if(fixed.variables, [&](const auto& v) { return axes.count(v.name) > 0; });
   return fixed;
 }
 
@@ -223,7 +223,15 @@ std::vector<Binding> InstancesAtDegreeTwo(const Rule& rule, TypeOracle* oracle, 
     }
   };
   if (const Condition* split = SplitOf(low); split != nullptr) {
-    std::vector<Binding> bases = BasesOf(low, size, oracle);
+    // At degree 1 the axes that the dim ties are of no account: WithSplits gives them.
+    std::map<std::string, int64_t> tied;
+    for (const auto* axes : {&split->operand_axes, &split->output_axes}) {
+      for (const std::optional<IntExpr>& axis : *axes) {
+        if (axis.has_value()) tied[axis->variable] = -1;
+      }
+    }
+    std::vector<Binding> bases = BasesOf(AtAxes(low, tied), size, oracle);
+    for (Binding& base : bases) base.variables.insert(tied.begin(), tied.end());
     for (Binding& base : BasesAroundCall(low, split->node, oracle)) {
       bases.push_back(std::move(base));
     }
