@@ -3,7 +3,9 @@
 # and docs/derivations.md, which shows what they do together. Needs a release build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build/release/bin/isomer-generate --ops=all --max_ops=3 --out=rules/default.rules,rules/default.txt
+# What earlier runs found is kept: only what a change touches is generated again.
+build/release/bin/isomer-generate --ops=all --max_ops=3 --work_dir=build/release/rules_work \
+  --out=rules/default.rules,rules/default.txt
 build/release/bin/isomer-verify rules rules/default.rules
 build/release/bin/isomer-generate stats rules/default.rules --markdown=rules/README.md
 # What the rules derive names them by id.
