@@ -1,9 +1,11 @@
 #include "generator/algebra_forms.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "generator/call_attributes.h"
 
 namespace isomer {
 namespace {
@@ -35,8 +37,8 @@ class FormBuilder {
         at_(at) {}
 
   std::optional<FormRule> Build() {
-    if (!AddAttributes(call_, "", &attributes_)) return std::nullopt;
-    if (f_ != nullptr && !AddAttributes(*f_, "f_", &f_attributes_)) return std::nullopt;
+    if (!AddAttributes(call_, "", generality_.constants, &attributes_)) return std::nullopt;
+    if (f_ != nullptr && !AddAttributes(*f_, "f_", {}, &f_attributes_)) return std::nullopt;
     if (form_ == AlgebraForm::kScale) {
       DeclareVariable("f", VariableKind::kNumber);
       result_.binding.numbers["f"] = 3;
@@ -90,50 +92,18 @@ class FormBuilder {
     result_.rule.variables.push_back({name, kind});
   }
 
-  // The attributes of a call as the rule writes them; values of variables go to the binding.
   bool AddAttributes(const SampleCall& call, const std::string& prefix,
+                     const std::set<std::string>& constants,
                      std::vector<AttributePattern>* attributes) {
-    Binding& binding = result_.binding;
-    const int rank = call.operands[0].rank();
-    for (const Attribute& a : call.op.attributes()) {
-      const std::string name = prefix + a.name;
-      const bool constant = prefix.empty() && generality_.constants.count(a.name) > 0;
-      if (auto* number = std::get_if<double>(&a.value)) {
-        if (constant) {
-          attributes->push_back({a.name, NumberExpr{*number, {}}});
-          continue;
-        }
-        attributes->push_back({a.name, NumberExpr{1, {name}}});
-        DeclareVariable(name, VariableKind::kNumber);
-        binding.numbers[name] = *number;
-      } else if (auto* integer = std::get_if<int64_t>(&a.value);
-                 integer != nullptr && a.name == "axis" && call.op.kind() != OpKind::kOneHot) {
-        // OneHot's axis is one of its output.
-        const int64_t axis = *integer >= 0 ? *integer - rank : *integer;
-        attributes->push_back(
-            {a.name, constant ? IntExpr::Constant(axis) : IntExpr::Variable("a")});
-        if (constant) continue;
-        DeclareVariable("a", VariableKind::kAxis);
-        binding.variables["a"] = axis;
-      } else if (auto* sizes = std::get_if<std::vector<Extent>>(&a.value);
-                 sizes != nullptr && call.op.kind() == OpKind::kSplit) {
-        std::vector<IntExpr> parts;
-        for (size_t s = 0; s < sizes->size(); ++s) {
-          parts.push_back(IntExpr::Variable(absl::StrCat("p", s)));
-          DeclareVariable(parts.back().variable, VariableKind::kSize);
-          binding.variables[parts.back().variable] = (*sizes)[s].value();
-        }
-        attributes->push_back({a.name, parts});
-      } else if (integer != nullptr && constant) {
-        attributes->push_back({a.name, IntExpr::Constant(*integer)});
-      } else if (constant) {
-        return false;
-      } else {
-        attributes->push_back({a.name, AttributeVariable{name}});
-        DeclareVariable(name, VariableKind::kAttribute);
-        binding.attributes[name] = a.value;
-      }
+    std::optional<CallAttributes> added = AttributesOfCall(call, prefix, constants);
+    if (!added.has_value()) return false;
+    *attributes = std::move(added->attributes);
+    for (RuleVariable& variable : added->variables) {
+      result_.rule.variables.push_back(std::move(variable));
     }
+    result_.binding.variables.merge(added->binding.variables);
+    result_.binding.numbers.merge(added->binding.numbers);
+    result_.binding.attributes.merge(added->binding.attributes);
     return true;
   }
 
@@ -412,33 +382,12 @@ bool Cut::IsOneAxis() const {
 }
 
 const char* AlgebraFormName(AlgebraForm form) {
-  switch (form) {
-    case AlgebraForm::kConcat:
-      return "concat";
-    case AlgebraForm::kConcatBack:
-      return "concat, back";
-    case AlgebraForm::kSum:
-      return "sum of pieces";
-    case AlgebraForm::kSumBack:
-      return "sum of pieces, back";
-    case AlgebraForm::kSplit:
-      return "split";
-    case AlgebraForm::kSplitBack:
-      return "split, back";
-    case AlgebraForm::kMerge:
-      return "merge";
-    case AlgebraForm::kAdd:
-      return "add";
-    case AlgebraForm::kSub:
-      return "sub";
-    case AlgebraForm::kScale:
-      return "scale";
-    case AlgebraForm::kPointwise:
-      return "elementwise";
-    case AlgebraForm::kPointwise2:
-      return "elementwise, two operands";
-  }
-  return "";
+  static constexpr const char* kNames[] = {
+      "concat", "concat, back", "sum of pieces", "sum of pieces, back",
+      "split",  "split, back",  "merge",         "add",
+      "sub",    "scale",        "elementwise",   "elementwise, two operands"};
+  static_assert(std::size(kNames) == static_cast<size_t>(AlgebraForm::kPointwise2) + 1);
+  return kNames[static_cast<size_t>(form)];
 }
 
 std::optional<FormRule> RuleOfForm(AlgebraForm form, const SampleCall& call,

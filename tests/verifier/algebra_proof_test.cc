@@ -1,0 +1,214 @@
+// Rules between an operator of any attributes and Concat, Split, Add or elementwise operators: true
+// ones are proved, or checked and marked so; false ones are refuted.
+#include "verifier/algebra_proof.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/verifier/rule_from_text.h"
+#include "verifier/prover.h"
+#include "verifier/representative_bindings.h"
+#include "verifier/type_proof.h"
+
+namespace isomer {
+namespace {
+
+using Ranks = std::vector<std::vector<int>>;
+
+// The attributes `names` of all calls of `kind` as variables.
+Rule WithAttributes(Rule rule, OpKind kind, const std::vector<std::string>& names) {
+  for (Pattern* side : {&rule.source, &rule.target}) {
+    for (PatternNode& node : side->nodes) {
+      if (node.kind != kind) continue;
+      for (const std::string& name : names) {
+        node.attributes.push_back({name, AttributeVariable{name}});
+      }
+      std::sort(node.attributes.begin(), node.attributes.end(),
+                [](const auto& a, const auto& b) { return a.name < b.name; });
+    }
+  }
+  for (const std::string& name : names) rule.variables.push_back({name, VariableKind::kAttribute});
+  SetId(&rule);
+  return rule;
+}
+
+Rule Conv(const std::string& text, Ranks ranks, std::vector<Condition> conditions = {}) {
+  return WithAttributes(RuleFromText(text, std::move(ranks), std::move(conditions)),
+                        OpKind::kConv2d, {"dilation", "groups", "padding", "stride"});
+}
+
+// Node `node` of the source has a dim that leads these axes; "" leads none.
+Condition Splits(int node, const std::vector<std::string>& operands,
+                 const std::vector<std::string>& outputs) {
+  Condition condition{
+      .kind = Condition::Kind::kSplitsDim, .left = IntExpr::Constant(1), .node = node};
+  auto axes = [](const std::vector<std::string>& names) {
+    std::vector<std::optional<IntExpr>> result;
+    for (const std::string& name : names) {
+      result.push_back(name.empty() ? std::nullopt : std::optional(IntExpr::Variable(name)));
+    }
+    return result;
+  };
+  condition.operand_axes = axes(operands);
+  condition.output_axes = axes(outputs);
+  return condition;
+}
+
+ProofRecord Prove(const Rule& rule) { return Prover().Prove(rule); }
+
+void ExpectRefuted(const Rule& rule) {
+  SCOPED_TRACE(rule.ToString());
+  const Judgement judgement = Prover().Judge(rule);
+  EXPECT_EQ(judgement.record.verdict, ProofRecord::Verdict::kRefuted) << judgement.record.note;
+  ASSERT_TRUE(judgement.counterexample.has_value());
+  EXPECT_TRUE(Replay(rule, *judgement.counterexample).ok());
+}
+
+void ExpectProved(const Rule& rule, bool complete) {
+  SCOPED_TRACE(rule.ToString());
+  const ProofRecord record = Prove(rule);
+  EXPECT_EQ(record.verdict, ProofRecord::Verdict::kProved) << record.note;
+  EXPECT_EQ(IsComplete(record), complete);
+}
+
+TEST(AlgebraProof, OfDeclarationsWithSymbolicSizesIsComplete) {
+  const std::string softmax =
+      "softmax(concat(x0, x1; axis=i); axis=a) -> "
+      "concat(softmax(x0; axis=a), softmax(x1; axis=a); axis=i)";
+  ExpectProved(RuleFromText(softmax, {{2, 2}, {3, 3}}, {Splits(1, {"i"}, {"i"})}), true);
+  ExpectProved(RuleFromText("atan(concat(x0, x1; axis=i)) -> concat(atan(x0), atan(x1); axis=i)",
+                            {{1, 1}, {3, 3}}),
+               true);
+}
+
+TEST(AlgebraProof, OfAttributeVariablesIsMarkedAsChecked) {
+  ExpectProved(Conv("conv2d(concat(x0, x1; axis=-4), x2) -> "
+                    "concat(conv2d(x0, x2), conv2d(x1, x2); axis=-4)",
+                    {{4, 4, 4}}),
+               false);
+  ExpectProved(Conv("conv2d(x0, concat(x1, x2; axis=i)) -> "
+                    "concat(conv2d(x0, x1), conv2d(x0, x2); axis=j)",
+                    {{4, 4, 4}}, {Splits(1, {"", "i"}, {"j"})}),
+               false);
+}
+
+TEST(AlgebraProof, RefutesPiecesOfADimThatIsNeededAsAWhole) {
+  ExpectRefuted(
+      RuleFromText("softmax(concat(x0, x1; axis=i); axis=a) -> "
+                   "concat(softmax(x0; axis=a), softmax(x1; axis=a); axis=i)",
+                   {{2, 2}}));
+  ExpectRefuted(WithAttributes(RuleFromText("cumsum(concat(x0, x1; axis=-1)) -> "
+                                            "concat(cumsum(x0), cumsum(x1); axis=-1)",
+                                            {{2, 2}}),
+                               OpKind::kCumSum, {"axis", "exclusive", "reverse"}));
+}
+
+TEST(AlgebraProof, RefutesTheMeanOfPiecesAsTheirSum) {
+  ExpectRefuted(WithAttributes(RuleFromText("reduce_mean(concat(x0, x1; axis=-1)) -> "
+                                            "add(reduce_mean(x0), reduce_mean(x1))",
+                                            {{2, 2}}, {SameType(0, 1)}),
+                               OpKind::kReduceMean, {"axes", "keepdims"}));
+}
+
+TEST(AlgebraProof, RefutesPiecesOfAnImageWithoutTheirHalos) {
+  ExpectRefuted(
+      Conv("conv2d(concat(x0, x1; axis=-2), x2) -> "
+           "concat(conv2d(x0, x2), conv2d(x1, x2); axis=-2)",
+           {{4, 4, 4}}));
+}
+
+TEST(AlgebraProof, RefutesOutputChannelsOfGroups) {
+  ExpectRefuted(
+      Conv("conv2d(x0, concat(x1, x2; axis=-4)) -> "
+           "concat(conv2d(x0, x1), conv2d(x0, x2); axis=-3)",
+           {{4, 4, 4}}));
+}
+
+TEST(AlgebraProof, RefutesWhatDependsOnCoordinates) {
+  Rule rule = RuleFromText(
+      "dropout(concat(x0, x1; axis=-2), x2) -> "
+      "concat(dropout(x0, x2), dropout(x1, x2); axis=-2)",
+      {{2, 2, 0}});
+  ExpectRefuted(WithAttributes(rule, OpKind::kDropout, {"rate", "salt"}));
+}
+
+TEST(AlgebraProof, RefutesTheMergeOfKernelsOfTwoSizes) {
+  const std::string merge =
+      "conv2d(x0, x1) | conv2d(x0, x2) -> "
+      "split(conv2d(x0, concat(x1, x2; axis=-4)); axis=-3, sizes=[size(x1,-4),size(x2,-4)]).0 | "
+      "split(conv2d(x0, concat(x1, x2; axis=-4)); axis=-3, sizes=[size(x1,-4),size(x2,-4)]).1";
+  ExpectRefuted(Conv(merge, {{4, 4, 4}}, {Unpartitioned(1, -4), Unpartitioned(2, -4)}));
+}
+
+TEST(AlgebraProof, RefutesPartsThatDoNotMeet) {
+  const std::string add =
+      "add(concat(x0, x1; axis=i), concat(x2, x3; axis=i)) -> "
+      "concat(add(x0, x2), add(x1, x3); axis=i)";
+  ExpectRefuted(RuleFromText(add, {{2, 2, 2, 2}}));
+}
+
+TEST(AlgebraProof, RefutesPartsInAnotherOrder) {
+  ExpectRefuted(
+      Conv("split(conv2d(x0, x1); axis=-4, sizes=[s,t]).0 | "
+           "split(conv2d(x0, x1); axis=-4, sizes=[s,t]).1 -> "
+           "conv2d(split(x0; axis=-4, sizes=[s,t]).1, x1) | "
+           "conv2d(split(x0; axis=-4, sizes=[s,t]).0, x1)",
+           {{4, 4}}));
+}
+
+TEST(AlgebraProof, RefutesLinearityInAnOperandThatIsDividedBy) {
+  Rule rule = RuleFromText(
+      "layer_norm(add(x0, x1), x2, x3) -> "
+      "add(layer_norm(x0, x2, x3), layer_norm(x1, x2, x3))",
+      {{2, 2, 1, 1}}, {SameType(0, 1)});
+  ExpectRefuted(WithAttributes(rule, OpKind::kLayerNorm, {"epsilon"}));
+}
+
+TEST(AlgebraProof, RefutesPaddingBeforeAFunctionThatDoesNotKeepZero) {
+  const std::vector<std::string> attributes = {"mode", "padding", "value"};
+  ExpectRefuted(WithAttributes(RuleFromText("exp(pad(x0)) -> pad(exp(x0))", {{2}, {3}}),
+                               OpKind::kPad, attributes));
+}
+
+TEST(AlgebraProof, SaysSoWhereNoRepresentativeCallIsOfTheRule) {
+  const FamilyProof proof =
+      ProveAlgebra(RuleFromText("matmul(x0, x1) -> matmul(x1, x0)", {{1, 1}}));
+  EXPECT_EQ(proof.verdict, SmtVerdict::kUnknown);
+  EXPECT_FALSE(proof.why.empty());
+}
+
+TEST(RepresentativeBindings, AreAdmittedAndCutUnevenly) {
+  const Rule rule =
+      Conv("conv2d(concat(x0, x1; axis=-4), x2) -> concat(conv2d(x0, x2), conv2d(x1, x2); axis=-4)",
+           {{4, 4, 4}});
+  bool uneven = false;
+  for (const Binding& binding : RepresentativeBindings(rule)) {
+    EXPECT_TRUE(Admits(rule, binding));
+    for (const Binding& near : BindingsNear(rule, binding)) {
+      EXPECT_TRUE(Admits(rule, near));
+      uneven |= near.inputs[0].dims[0].size != near.inputs[1].dims[0].size;
+    }
+  }
+  EXPECT_TRUE(uneven);
+}
+
+TEST(DataTypes, OfTenInputsAreDecidedWithoutTryingAll) {
+  const std::string text =
+      "batch_norm(concat(x0, x1; axis=-3), concat(x2, x3; axis=-1), concat(x4, x5; axis=-1), "
+      "concat(x6, x7; axis=-1), concat(x8, x9; axis=-1)) -> "
+      "concat(batch_norm(x0, x2, x4, x6, x8), batch_norm(x1, x3, x5, x7, x9); axis=-3)";
+  std::string why;
+  EXPECT_TRUE(DataTypesAgree(RuleFromText(text, {{4, 4, 1, 1, 1, 1, 1, 1, 1, 1}}), &why)) << why;
+}
+
+TEST(DataTypes, AnInputThatTheTargetTakesAndTheSourceDoesNotShareDiffers) {
+  const Rule merge = RuleFromText(
+      "embedding(x0, x1) | embedding(x0, x2) -> "
+      "split(embedding(x0, concat(x1, x2; axis=-1)); axis=-2, sizes=[size(x1,-1),size(x2,-1)]).0 | "
+      "split(embedding(x0, concat(x1, x2; axis=-1)); axis=-2, sizes=[size(x1,-1),size(x2,-1)]).1",
+      {{2, 1, 1}});
+  std::string why;
+  EXPECT_FALSE(DataTypesAgree(merge, &why));  // Indices of 32 and of 64 bits have no Concat.
+}
+
+}  // namespace
+}  // namespace isomer
