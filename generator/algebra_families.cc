@@ -166,7 +166,7 @@ class FamilyFinder {
   // Elementwise operators that may be applied before the call or after it.
   void CommuteElementwise(const SampleCall& call) {
     // Two elementwise operators are few enough to be enumerated like any others.
-    if (IsPointwise(call) && call.operands.size() <= 2) return;
+    if (IsPointwise(call) && !Relabels(call) && call.operands.size() <= 2) return;
     for (const bool two : {false, true}) {
       for (const SampleCall& f : ElementwiseCalls(two ? 2 : 1)) {
         if (f.op.kind() == OpKind::kScale) continue;  // kScale

@@ -64,29 +64,33 @@ bool HasInverse(AlgebraForm form) { return form >= AlgebraForm::kAdd; }
 
 }  // namespace
 
-bool IsElementwise(const SampleCall& call) {
+bool IsPointwise(const SampleCall& call) {
   const std::optional<Declaration> d = DeclarationOf(call);
   if (!d.has_value() || d->outputs.size() != 1 || d->statements.size() != 1) return false;
   const Statement& statement = d->statements[0];
+  const size_t rank = d->dims.size();
+  // Dims align from the right; a dim that is broadcast is not indexed.
   auto is_place = [&](const std::vector<Index>& indices) {
-    bool place = indices.size() == d->dims.size();
-    for (size_t i = 0; place && i < indices.size(); ++i) place = indices[i] == Index(int(i));
+    bool place = indices.size() <= rank;
+    for (size_t i = 0; place && i < indices.size(); ++i) {
+      const int dim = static_cast<int>(rank - indices.size() + i);
+      place = indices[i] == Index(dim) || indices[i] == Index();
+    }
     return place;
   };
   const bool coordinates =
       std::any_of(statement.body.begin(), statement.body.end(),
                   [](const Instruction& i) { return i.op == ScalarOp::kIndex; });
-  return statement.reduction == Reduction::kNone && !coordinates && is_place(statement.indices) &&
+  return statement.reduction == Reduction::kNone && !coordinates &&
          std::all_of(d->accesses.begin(), d->accesses.end(),
                      [&](const Access& access) { return is_place(access.indices); });
 }
 
-bool IsPointwise(const SampleCall& call) {
+bool IsElementwise(const SampleCall& call) {
   const std::optional<Declaration> d = DeclarationOf(call);
-  return d.has_value() && d->statements.size() == 1 &&
-         d->statements[0].reduction == Reduction::kNone &&
-         std::all_of(d->dims.begin(), d->dims.end(),
-                     [](const IterationDim& dim) { return dim.kind == DimKind::kParallel; });
+  auto has_output_shape = [&](const Shape& shape) { return shape == d->outputs[0]; };
+  return d.has_value() && IsPointwise(call) &&
+         std::all_of(d->operands.begin(), d->operands.end(), has_output_shape);
 }
 
 bool Relabels(const SampleCall& call) {
