@@ -198,6 +198,29 @@ TEST(CorruptRulesFile, OneRuleTwice) {
   ExpectOneLine(LoadRules(path).status(), path);
 }
 
+// Large files are read in threads.
+TEST(RulesFile, OrderAndErrorsOfALargeFileAreThoseOfTheFile) {
+  RuleSet rules;
+  for (int i = 0; i < 1200; ++i) {
+    rules.rules.push_back(RowsRule());
+    rules.rules.back().ranks.push_back({3 + i % 10, 2});
+    rules.rules.back().id = "r" + std::to_string(i);
+  }
+  const std::string path = TempPath("large.rules");
+  ASSERT_TRUE(SaveRules(path, rules).ok());
+  const auto read = LoadRules(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->Digest(), rules.Digest());
+  for (int i = 0; i < 1200; ++i) ASSERT_EQ(read->rules[i].id, rules.rules[i].id);
+
+  for (int i : {1100, 700, 300}) {
+    rules.rules[i].ranks.clear();
+    ASSERT_TRUE(SaveRules(path, rules).ok());
+    const absl::Status status = LoadRules(path).status();
+    EXPECT_EQ(status.message(), path + ": rule r" + std::to_string(i) + ": has no rank vectors");
+  }
+}
+
 struct Defect {
   const char* name;
   void (*damage)(Rule*);
