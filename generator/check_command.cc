@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<Rule>> Choose(const std::string& file, const CheckCom
 }
 
 struct Totals {
-  int64_t instances = 0, few = 0, without_value = 0, failures = 0, differentiated = 0;
+  int64_t instances = 0, few = 0, untried = 0, without_value = 0, failures = 0, differentiated = 0;
   double forward = 0, gradient = 0;
 };
 
@@ -44,6 +44,7 @@ Totals Sum(const std::vector<RuleCheck>& checks, int wanted) {
   for (const RuleCheck& check : checks) {
     totals.instances += check.instances;
     totals.few += check.distinct < wanted / 2;
+    totals.untried += check.instances == 0;
     totals.without_value += check.without_value;
     totals.failures += !check.failure.empty();
     totals.differentiated += check.gradients == RuleCheck::Gradient::kChecked;
@@ -72,10 +73,12 @@ absl::StatusOr<int> RunCheck(const std::string& file, const CheckCommand& comman
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf(
       "%zu rules, %zu directions, %lld instances: values within %.1e, gradients of %lld directions "
-      "within %.1e; %lld directions with few different instances; %lld fail (%.0f s)\n",
+      "within %.1e; %lld directions with few different instances, %lld with none; %lld fail (%.0f "
+      "s)\n",
       chosen.size(), checks.size(), static_cast<long long>(totals.instances), totals.forward,
       static_cast<long long>(totals.differentiated), totals.gradient,
-      static_cast<long long>(totals.few), static_cast<long long>(totals.failures), seconds);
+      static_cast<long long>(totals.few), static_cast<long long>(totals.untried),
+      static_cast<long long>(totals.failures), seconds);
   Json json;
   json["rules"] = chosen.size();
   json["directions"] = checks.size();
@@ -83,6 +86,7 @@ absl::StatusOr<int> RunCheck(const std::string& file, const CheckCommand& comman
   json["without_value"] = totals.without_value;
   json["directions_with_gradients"] = totals.differentiated;
   json["directions_with_few_instances"] = totals.few;
+  json["directions_without_instances"] = totals.untried;
   json["forward_difference"] = totals.forward;
   json["gradient_difference"] = totals.gradient;
   json["failures"] = totals.failures;

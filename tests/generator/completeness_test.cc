@@ -246,6 +246,10 @@ TEST_F(DISABLED_CompletenessAtLength, OfConcatUnderElementwise) {
        InBoth({Concat(-1), Concat(-2), Of(OpKind::kAdd), Of(OpKind::kRelu), Transpose()}), 3},
       LostEqualities());
 }
+TEST_F(DISABLED_CompletenessAtLength, OfMaximaAndRelu) {
+  ExpectGeneratedRulesComplete(
+      {"maximum, relu", Squares(3), InBoth({Of(OpKind::kMaximum), Of(OpKind::kRelu)}), 2});
+}
 TEST_F(DISABLED_CompletenessAtLength, OfMatMulsJoinedAndCut) {
   ExpectGeneratedRulesComplete({"matmul, concat", kFactors, InBoth(kJoin), 3});
   ExpectGeneratedRulesComplete({"concat, split", Squares(2), kCut, 3});
