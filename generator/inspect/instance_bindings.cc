@@ -109,6 +109,8 @@ void SetNumbers(const Rule& rule, Binding* binding) {
 bool Holds(const Rule& rule, const Binding& binding, TypeOracle* oracle) {
   for (const TensorType& type : binding.inputs) {
     if (!ValidateTensorType(type).ok()) return false;
+    // Truth values do not add up.
+    if (type.dtype == DataType::kBool && type.partials > 1) return false;
   }
   const std::optional<TypedPattern> source = InferPattern(rule.source, binding, oracle);
   if (!source.has_value()) return false;
@@ -150,11 +152,28 @@ std::vector<Binding> SpreadAlike(const Binding& sequential) {
   return bindings;
 }
 
+// Inputs spread as the Combines and Reduces that they go to need.
+Binding SpreadAsNeeded(const Rule& rule, Binding binding) {
+  for (const PatternNode& node : rule.source.nodes) {
+    if (node.inputs.size() != 1 || node.inputs[0].node >= 0) continue;
+    TensorType& type = binding.inputs[node.inputs[0].index];
+    const absl::StatusOr<Operator> op = InstantiateOperator(node, binding, type.rank());
+    if (!op.ok()) continue;
+    if (node.kind == OpKind::kReduce) type.partials = op->Int("degree");
+    if (node.kind != OpKind::kCombine) continue;
+    const absl::StatusOr<int> axis = NormalizeAxis(op->Int("axis"), type.rank());
+    if (axis.ok()) type.dims[*axis].degree = op->Int("degree");
+  }
+  return binding;
+}
+
 // Gives the inputs types at which the rule applies: none parallel if that is possible.
 bool FindInputTypes(const Rule& rule, TypeOracle* oracle, Random* random, Binding* binding) {
   if (Holds(rule, *binding, oracle)) return true;
   const Binding sequential = *binding;
-  for (Binding& spread : SpreadAlike(sequential)) {
+  std::vector<Binding> spreads = SpreadAlike(sequential);
+  spreads.insert(spreads.begin(), SpreadAsNeeded(rule, sequential));
+  for (Binding& spread : spreads) {
     *binding = std::move(spread);
     if (Holds(rule, *binding, oracle)) return true;
   }

@@ -9,12 +9,12 @@
 //   attributes   as in each example call of the operator (sample_calls.h), each counted;
 //   sizes        any that fit; they are no part of the instance.
 // It counts only if there are inputs, of sizes that 2 divides and themselves partitioned,
-// replicated or partial by 1 or 2 in every dim, at which the source type-checks and the conditions
-// hold, and if such inputs are found in a fixed number of draws: so the count is a lower bound.
-// Instances of all rules are told apart by the canonical form of their patterns, operands of
-// commutative operators and names of inputs in any order: what two rules say is counted once, and
-// so are the two directions of a reversible rule. Types of inputs but for their ranks are no part
-// of an instance.
+// replicated or partial (bools excepted) by 1 or 2 in every dim, at which the source type-checks
+// and the conditions hold, and if such inputs are found in a fixed number of draws: so the count is
+// a lower bound. Instances of all rules are told apart by the canonical form of their patterns,
+// operands of commutative operators and names of inputs in any order: what two rules say is counted
+// once, and so are the two directions of a reversible rule. Types of inputs but for their ranks are
+// no part of an instance.
 #ifndef ISOMER_GENERATOR_INSPECT_INSTANCES_H_
 #define ISOMER_GENERATOR_INSPECT_INSTANCES_H_
 
