@@ -302,7 +302,7 @@ class FormBuilder {
 
   void AddConditions() {
     std::vector<Condition>& conditions = result_.rule.conditions;
-    if (HasAxes(form_) && generality_.axis_variables) {
+    if (HasAxes(form_) && generality_.tied) {
       conditions.push_back({.kind = Condition::Kind::kSplitsDim,
                             .left = IntExpr::Constant(1),
                             .node = split_node_,

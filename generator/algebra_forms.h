@@ -60,8 +60,9 @@ enum class Alike { kAny, kSizes, kTypes };
 // How general a rule is made of one equation.
 struct Generality {
   // Axes are variables, which the condition kSplitsDim ties to one iteration dim of the call; else
-  // constants.
+  // constants, tied so or not.
   bool axis_variables = true;
+  bool tied = true;
   // They are one variable.
   bool one_axis = false;
   // Attributes of the call that are constants; the others are variables. Only integers and numbers

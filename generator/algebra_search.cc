@@ -173,12 +173,12 @@ bool AlgebraSearch::AddFact(AlgebraForm form, const SampleCall& call, const Cut&
                             const SampleCall* f) {
   const Fact fact{form, call, cut, f};
   for (const Alike alike : AlikeChoices(form)) {
-    const std::optional<FormRule> made = Make(fact, Generality{false, false, {}, alike});
+    const std::optional<FormRule> made = Make(fact, Generality{false, false, false, {}, alike});
     if (!made.has_value() || TryAt(*made) != Outcome::kHolds) continue;
     ++statistics_->candidates;
     // A rule may be one of operands of one type only.
     const std::optional<FormRule> same_types =
-        Make(fact, Generality{false, false, {}, Alike::kTypes});
+        Make(fact, Generality{false, false, false, {}, Alike::kTypes});
     if (IsKnown(*made) || (same_types.has_value() && IsKnown(*same_types))) {
       statistics_->Prune("instance of a more general rule", made->rule.ToString());
     } else if (!Generalise(fact)) {
@@ -204,11 +204,15 @@ bool AlgebraSearch::Generalise(const Fact& fact) {
                                      [](const auto& axis) { return axis.has_value(); }) > 1;
   for (const std::set<std::string>& constants : ConstantChoices(fact.call.op)) {
     for (const Alike alike : AlikeChoices(fact.form)) {
-      for (const bool axis_variables : {true, false}) {
-        if (axis_variables && !has_axes) continue;
+      for (const auto& [axis_variables, tied] :
+           {std::pair(true, true), std::pair(false, true), std::pair(false, false)}) {
+        if (tied && !has_axes) continue;
+        // Which sizes must be equal can be said of axes that are constants alone.
+        if (tied && !axis_variables && alike != Alike::kSizes) continue;
         if (has_axes && !axis_variables && pointwise) continue;
         if (alike == Alike::kAny && form_puts_together && (!axis_variables || several)) continue;
-        const Generality generality{axis_variables, axis_variables && one_axis, constants, alike};
+        const Generality generality{axis_variables, tied, axis_variables && one_axis, constants,
+                                    alike};
         std::optional<Trial> trial = TryEverywhere(fact, generality);
         if (!trial.has_value() || !TryAround(*trial)) continue;
         Rule& rule = trial->rule;

@@ -259,7 +259,10 @@ bool Sampler::DrawSplit(Binding* binding, Random* random) const {
       if (expressions.size() != axes.size()) return false;
       for (size_t i = 0; i < axes.size(); ++i) {
         if (expressions[i].has_value() != axes[i].has_value()) return false;
-        if (axes[i].has_value()) binding->variables[expressions[i]->variable] = *axes[i];
+        if (!axes[i].has_value()) continue;
+        const IntExpr& axis = *expressions[i];
+        if (axis.kind == IntExpr::Kind::kConstant && axis.constant != *axes[i]) return false;
+        if (axis.kind == IntExpr::Kind::kVariable) binding->variables[axis.variable] = *axes[i];
       }
       return true;
     };

@@ -111,7 +111,12 @@ class BindingMaker {
       const bool named = i < exprs.size() && exprs[i].has_value();
       const bool led = i < axes.size() && axes[i].has_value();
       if (named != led) return false;
-      if (named) binding->variables[exprs[i]->variable] = *axes[i];
+      if (!named) continue;
+      if (exprs[i]->kind == IntExpr::Kind::kConstant && exprs[i]->constant != *axes[i])
+        return false;
+      if (exprs[i]->kind == IntExpr::Kind::kVariable) {
+        binding->variables[exprs[i]->variable] = *axes[i];
+      }
     }
     return true;
   }
