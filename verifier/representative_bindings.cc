@@ -202,6 +202,8 @@ class BindingMaker {
     for (const PatternNode& node : rule_.source.nodes) {
       std::vector<TensorType> operands;
       for (PatternRef ref : node.inputs) {
+        // A representative Split may have fewer parts than the rule uses.
+        if (ref.node >= 0 && ref.index >= static_cast<int>(types[ref.node].size())) return false;
         operands.push_back(ref.node < 0 ? binding->inputs[ref.index] : types[ref.node][ref.index]);
       }
       const AttributePattern* sizes = FindAttribute(node, "sizes");

@@ -176,6 +176,13 @@ TEST(AlgebraProof, SaysSoWhereNoRepresentativeCallIsOfTheRule) {
   EXPECT_FALSE(proof.why.empty());
 }
 
+TEST(RepresentativeBindings, OfARuleThatUsesMorePartsThanAnyCallHasAreNone) {
+  const Rule rule = WithAttributes(
+      RuleFromText("relu(split(x0; axis=-1).7) -> split(relu(x0); axis=-1).7", {{2}}),
+      OpKind::kSplit, {"sizes"});
+  EXPECT_TRUE(RepresentativeBindings(rule).empty());
+}
+
 TEST(RepresentativeBindings, AreAdmittedAndCutUnevenly) {
   const Rule rule =
       Conv("conv2d(concat(x0, x1; axis=-4), x2) -> concat(conv2d(x0, x2), conv2d(x1, x2); axis=-4)",
