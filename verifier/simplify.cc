@@ -170,7 +170,7 @@ class Simplifier {
       ISOMER_ASSIGN_OR_RETURN(const Polynomial choice, Choice(factor, ranges));
       if (const Factor* only = OnlyFactor(choice);
           only != nullptr && only->function == ScalarOp::kWhere) {
-        return OfBoth(*only);
+        return choice;
       }
       return Of(choice, ranges);
     }
@@ -330,18 +330,6 @@ class Simplifier {
       }
     }
     return Single(where);
-  }
-
-  // where(c, a, b) is where(c, 1, 0) * a + (1 - where(c, 1, 0)) * b: linear in a and b together.
-  absl::StatusOr<Polynomial> OfBoth(const Factor& where) {
-    const Polynomial one = Constant(NumberExpr{1, {}});
-    const Polynomial chosen = Function(ScalarOp::kWhere, {where.arguments[0], one, {}});
-    ISOMER_ASSIGN_OR_RETURN(Polynomial both, Times(chosen, where.arguments[1]));
-    ISOMER_ASSIGN_OR_RETURN(const Polynomial less, Times(chosen, Scaled(where.arguments[2], -1)));
-    for (const Polynomial* part : {&where.arguments[2], &less}) {
-      both.monomials.insert(both.monomials.end(), part->monomials.begin(), part->monomials.end());
-    }
-    return both;
   }
 
   // The atoms of maxima and minima, by text; those with a minus by the text of their negation.
