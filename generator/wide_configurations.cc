@@ -8,10 +8,11 @@ namespace {
 Operator Of(OpKind kind) { return Operator(kind); }
 Operator Scale(double factor) { return Operator(OpKind::kScale, {{"factor", factor}}); }
 Operator Concat(int64_t axis) { return Operator(OpKind::kConcat, {{"axis", axis}}); }
-// The exchange of the last two axes.
-Operator TransposeLast() {
-  return Operator(OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}});
+// The exchange of two axes that a perm of few axes says; FitToRank keeps them from the end.
+Operator Transpose(std::vector<int64_t> perm) {
+  return Operator(OpKind::kTranspose, {{"perm", std::move(perm)}});
 }
+Operator TransposeLast() { return Transpose({1, 0}); }
 Operator Reduction(OpKind kind, int64_t axis, int64_t keepdims = 1) {
   return Operator(kind, {{"axes", std::vector<int64_t>{axis}}, {"keepdims", keepdims}});
 }
@@ -89,18 +90,18 @@ void AddReductions(std::vector<Configuration>* result) {
                      3,
                      {OpKind::kReduceSum}});
   // Without the reduced dim, so that a maximum is not compared with what it is the maximum of.
-  result->push_back({"maxima of parts",
-                     {s, s},
-                     {Reduction(OpKind::kReduceMax, -1, 0), Reduction(OpKind::kReduceMax, -2, 0),
-                      Of(OpKind::kMaximum), Concat(-1), Concat(-2)},
-                     3,
-                     {OpKind::kReduceMax}});
-  result->push_back({"minima of parts",
-                     {s, s},
-                     {Reduction(OpKind::kReduceMin, -1, 0), Reduction(OpKind::kReduceMin, -2, 0),
-                      Of(OpKind::kMinimum), Concat(-1), Concat(-2)},
-                     3,
-                     {OpKind::kReduceMin}});
+  result->push_back(
+      {"maxima of parts",
+       {s, s},
+       {Reduction(OpKind::kReduceMax, -1, 0), Of(OpKind::kMaximum), Concat(-1), Concat(-2)},
+       3,
+       {OpKind::kReduceMax}});
+  result->push_back(
+      {"minima of parts",
+       {s, s},
+       {Reduction(OpKind::kReduceMin, -1, 0), Of(OpKind::kMinimum), Concat(-1), Concat(-2)},
+       3,
+       {OpKind::kReduceMin}});
   result->push_back({"maxima and minima",
                      {s},
                      {Reduction(OpKind::kReduceMax, -1), Reduction(OpKind::kReduceMax, -2),
@@ -152,6 +153,51 @@ void AddLookUps(std::vector<Configuration>* result) {
                      {OpKind::kEmbeddingBag}});
 }
 
+// Two tensors held as the two partials of one, through what is linear.
+void AddPartials(std::vector<Configuration>* result) {
+  const TensorType s = Type("f32[4,4]");
+  const Operator partials = Of(OpKind::kConcatPartials);
+  result->push_back({"partials of sums",
+                     {s, s, s, s},
+                     {partials, Of(OpKind::kAdd), Of(OpKind::kSub), Concat(-1)},
+                     3,
+                     {OpKind::kConcatPartials}});
+  result->push_back({"partials of parts",
+                     {s, s},
+                     {partials, Scale(3), TransposeLast(), Reduction(OpKind::kReduceSum, -1),
+                      Reduction(OpKind::kReduceSum, -2)},
+                     3,
+                     {OpKind::kConcatPartials}});
+  result->push_back(
+      {"partials of products",
+       {s, s, s},
+       {partials, Of(OpKind::kMatMul), Of(OpKind::kMul), Of(OpKind::kDiv), Replicate(2)},
+       3,
+       {OpKind::kConcatPartials}});
+}
+
+// The scale of attention may be that of its queries or keys.
+void AddAttention(std::vector<Configuration>* result) {
+  const TensorType heads = Type("f32[2,2,4,4]");
+  auto attention = [](double scale) {
+    return Operator(OpKind::kAttention, {{"causal", int64_t{0}}, {"scale", scale}});
+  };
+  result->push_back({"scales of attention",
+                     {heads, heads, heads},
+                     {attention(2), attention(6), Scale(3)},
+                     2,
+                     {OpKind::kAttention}});
+}
+
+// The group of exchanges of three axes.
+void AddExchanges(std::vector<Configuration>* result) {
+  result->push_back({"exchanges",
+                     {Type("f32[4,4,4]")},
+                     {TransposeLast(), Transpose({1, 0, 2}), Transpose({2, 1, 0})},
+                     3,
+                     {OpKind::kTranspose}});
+}
+
 }  // namespace
 
 std::vector<Configuration> WideConfigurations() {
@@ -159,6 +205,9 @@ std::vector<Configuration> WideConfigurations() {
   AddElementwise(&result);
   AddReductions(&result);
   AddLookUps(&result);
+  AddPartials(&result);
+  AddAttention(&result);
+  AddExchanges(&result);
   return result;
 }
 
