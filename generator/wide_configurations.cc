@@ -41,7 +41,7 @@ void AddElementwise(std::vector<Configuration>* result) {
   result->push_back({"differences",
                      {s, s, s},
                      {Of(OpKind::kAdd), Of(OpKind::kSub), Of(OpKind::kMul)},
-                     3,
+                     2,
                      {OpKind::kSub}});
   result->push_back({"negations",
                      {s, s},
@@ -87,7 +87,7 @@ void AddReductions(std::vector<Configuration>* result) {
   result->push_back({"sums of quotients",
                      {s, column},
                      {sums[0], Of(OpKind::kDiv), Of(OpKind::kMul), Of(OpKind::kSub), Scale(3)},
-                     3,
+                     2,
                      {OpKind::kReduceSum}});
   // Without the reduced dim, so that a maximum is not compared with what it is the maximum of.
   result->push_back(

@@ -228,14 +228,8 @@ class Builder {
                list != nullptr && attribute.name != "sizes") {
       std::vector<int64_t> values;
       for (const IntExpr& expr : *list) {
-        int64_t value = expr.constant;
-        if (attribute.name == "axes") {
-          const std::optional<int64_t> axis = AxisAt(expr, instance);
-          if (!axis) return absl::InternalError("an axis is not bound");
-          ISOMER_ASSIGN_OR_RETURN(const int from_front, NormalizeAxis(*axis, rank));
-          value = from_front - rank;
-        }
-        values.push_back(value);
+        values.push_back(attribute.name == "axes" ? AxisAt(expr, instance).value_or(0)
+                                                  : expr.constant);
       }
       symbol->rest.push_back({attribute.name, values});
     } else if (auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
@@ -340,9 +334,8 @@ bool IsElementwise(const Rule& rule) {
       const bool unary = node.kind >= OpKind::kScale && node.kind <= OpKind::kCast;
       const bool parallel = node.kind == OpKind::kReplicate || node.kind == OpKind::kReduce ||
                             node.kind == OpKind::kConcatPartials;
-      const bool broadcasting = (node.kind >= OpKind::kAdd && node.kind <= OpKind::kLessEqual) ||
-                                node.kind == OpKind::kWhere;
-      if (!broadcasting && !unary && !parallel) return false;
+      const bool binary = node.kind >= OpKind::kAdd && node.kind <= OpKind::kLessEqual;
+      if (!binary && !unary && !parallel && node.kind != OpKind::kWhere) return false;
     }
   }
   return std::all_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& c) {
