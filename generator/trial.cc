@@ -60,7 +60,8 @@ Value<T> RandomValue(const TensorType& type, Random* random) {
   value.type = type;
   for (int64_t part = 0; part < type.partials * type.micro_batches; ++part) {
     Array<T> array(type.Sizes());
-    for (T& element : array.data) {
+    for (int64_t e = 0; e < array.size(); ++e) {
+      T& element = array.data[e];
       if (!IsFloat(type.dtype)) {
         const T one = [] {
           if constexpr (std::is_same_v<T, PrimeField>)
@@ -69,8 +70,10 @@ Value<T> RandomValue(const TensorType& type, Random* random) {
             return T(1);
         }();
         element = T();
-        for (int64_t i = Below(random, type.dtype == DataType::kBool ? 2 : 3); i > 0; --i)
-          element = element + one;
+        int64_t bound = 3;
+        if (type.dtype == DataType::kBool)
+          bound = e % type.partials == part % type.partials ? 2 : 1;
+        for (int64_t i = Below(random, bound); i > 0; --i) element = element + one;
       } else {
         Draw(random, &element);
       }
