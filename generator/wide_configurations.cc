@@ -36,12 +36,12 @@ void AddElementwise(std::vector<Configuration>* result) {
       {"scaled quotients",
        {s, s},
        {Scale(2), Scale(3), Of(OpKind::kMul), Of(OpKind::kDiv), Of(OpKind::kReciprocal)},
-       3,
+       2,
        {OpKind::kDiv, OpKind::kReciprocal}});
   result->push_back({"differences",
                      {s, s, s},
                      {Of(OpKind::kAdd), Of(OpKind::kSub), Of(OpKind::kMul)},
-                     2,
+                     3,
                      {OpKind::kSub}});
   result->push_back({"negations",
                      {s, s},

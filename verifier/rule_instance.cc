@@ -228,7 +228,7 @@ class Builder {
                list != nullptr && attribute.name != "sizes") {
       std::vector<int64_t> values;
       for (const IntExpr& expr : *list) {
-        values.push_back(attribute.name == "axes" ? AxisAt(expr, instance).value_or(0)
+        values.push_back(attribute.name == "axes" ? AxisAt(expr, instance).value_or(rank)
                                                   : expr.constant);
       }
       symbol->rest.push_back({attribute.name, values});
