@@ -200,8 +200,12 @@ bool AlgebraSearch::Generalise(const Fact& fact) {
   }
   // Few assignments show where parts must be alike that meet other parts, or windows.
   const bool form_puts_together = fact.form == AlgebraForm::kConcatBack;
-  const bool several = std::count_if(fact.cut.operand_axes.begin(), fact.cut.operand_axes.end(),
-                                     [](const auto& axis) { return axis.has_value(); }) > 1;
+  const bool alone = fact.call.operands.size() == 1;
+  const std::optional<Declaration> declaration = DeclarationOf(fact.call);
+  const bool windows =
+      declaration.has_value() &&
+      std::any_of(declaration->dims.begin(), declaration->dims.end(),
+                  [](const IterationDim& dim) { return dim.kind == DimKind::kSpatial; });
   for (const std::set<std::string>& constants : ConstantChoices(fact.call.op)) {
     for (const Alike alike : AlikeChoices(fact.form)) {
       for (const auto& [axis_variables, tied] :
@@ -210,7 +214,9 @@ bool AlgebraSearch::Generalise(const Fact& fact) {
         // Which sizes must be equal can be said of axes that are constants alone.
         if (tied && !axis_variables && alike != Alike::kSizes) continue;
         if (has_axes && !axis_variables && pointwise) continue;
-        if (alike == Alike::kAny && form_puts_together && (!axis_variables || several)) continue;
+        if (alike == Alike::kAny && form_puts_together && !alone) continue;
+        // Sizes of a window show in no other operand.
+        if (alike == Alike::kSizes && axis_variables && windows) continue;
         const Generality generality{axis_variables, tied, axis_variables && one_axis, constants,
                                     alike};
         std::optional<Trial> trial = TryEverywhere(fact, generality);
@@ -349,11 +355,12 @@ bool AlgebraSearch::HoldsNearby(const Rule& rule, const Binding& binding, bool t
   }
   for (size_t a = 0; a < dims.size(); ++a) {
     for (size_t b = a; b < (two ? dims.size() : a + 1); ++b) {
-      for (int change = 0; change < 3; ++change) {
+      for (int change = 0; change < 4; ++change) {
         Binding near = binding;
         for (const auto& [x, i] : {dims[a], dims[b]}) {
           const int64_t old = binding.inputs[x].dims[i].size;
-          near.inputs[x].dims[i].size = change == 0 ? 1 : change == 1 ? old + 1 : 2 * old;
+          const int64_t sizes[] = {1, old + 1, 2 * old, std::max<int64_t>(1, old - 1)};
+          near.inputs[x].dims[i].size = sizes[change];
         }
         if (!holds(near)) return false;
       }

@@ -146,9 +146,8 @@ class AlgebraProver {
     for (const Binding& binding : bindings) {
       if (Refuted(binding)) return std::move(proof_);
     }
-    constexpr size_t kMostSurroundings = 6;
-    for (size_t b = 0; b < std::min(bindings.size(), kMostSurroundings); ++b) {
-      if (RefutedNear(bindings[b])) return std::move(proof_);
+    for (const Binding& binding : bindings) {
+      if (RefutedNear(binding)) return std::move(proof_);
     }
     for (const Binding& binding : bindings) {
       if (!TypesProved(binding)) return std::move(proof_);

@@ -289,9 +289,10 @@ std::vector<Binding> BindingsNear(const Rule& rule, const Binding& binding) {
     if (variable.kind != VariableKind::kSize) continue;
     slots.push_back([name = variable.name](Binding* b) { return &b->variables[name]; });
   }
-  const std::function<int64_t(int64_t)> changes[] = {[](int64_t) { return int64_t{1}; },
-                                                     [](int64_t size) { return size + 1; },
-                                                     [](int64_t size) { return 2 * size; }};
+  // One less or one more: a window that strides meets one end of its steps or the other.
+  const std::function<int64_t(int64_t)> changes[] = {
+      [](int64_t) { return int64_t{1}; }, [](int64_t size) { return size - 1; },
+      [](int64_t size) { return size + 1; }, [](int64_t size) { return 2 * size; }};
   std::vector<Binding> near;
   for (const auto& change : changes) {
     for (size_t a = 0; a < slots.size(); ++a) {

@@ -129,6 +129,11 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
     calls.push_back({std::move(example.op), std::move(example.operands)});
   }
   if (kind == OpKind::kWhere) AddBroadcasts(&calls);
+  if (kind == OpKind::kConv1d) {  // No example strides.
+    calls.push_back(Call(kind,
+                         {{"stride", Sizes{2}}, {"padding", Sizes{0, 0}}, {"dilation", Sizes{1}}},
+                         {{2, 2, 4}, {4, 2, 2}}));
+  }
   return calls;
 }
 

@@ -139,6 +139,14 @@ TEST(AlgebraProof, RefutesTheMergeOfKernelsOfTwoSizes) {
   ExpectRefuted(Conv(merge, {{4, 4, 4}}, {Unpartitioned(1, -4), Unpartitioned(2, -4)}));
 }
 
+TEST(AlgebraProof, RefutesKernelsOfTwoSizesThatMakeImagesOfOneSize) {
+  // With a stride of 2, kernels of 2 and of 3 elements may.
+  const Rule rule = RuleFromText(
+      "concat(conv1d(x0, x1), conv1d(x0, x2); axis=j) -> conv1d(x0, concat(x1, x2; axis=i))",
+      {{3, 3, 3}}, {Splits(0, {"", "i"}, {"j"})});
+  ExpectRefuted(WithAttributes(rule, OpKind::kConv1d, {"dilation", "groups", "padding", "stride"}));
+}
+
 TEST(AlgebraProof, RefutesPartsThatDoNotMeet) {
   const std::string add =
       "add(concat(x0, x1; axis=i), concat(x2, x3; axis=i)) -> "
