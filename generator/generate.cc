@@ -9,6 +9,7 @@
 #include "generator/configuration.h"
 #include "generator/enumerator.h"
 #include "generator/expansion.h"
+#include "generator/kernel_families.h"
 #include "generator/settle_candidates.h"
 #include "generator/step_keys.h"
 #include "generator/step_records.h"
@@ -29,6 +30,7 @@ const std::vector<FamilyForm>& FamilyForms() {
   static const auto* const forms = new std::vector<FamilyForm>{
       {"expansions", FindExpansions, {}},
       {"algebra", FindAlgebraFamilies, OperatorsOfAlgebraFamilies()},
+      {"kernels", FindKernelFamilies, OperatorsOfKernelFamilies()},
   };
   return *forms;
 }

@@ -70,6 +70,7 @@ class BindingMaker {
         }
       }
       if (std::find(known_.begin(), known_.end(), false) != known_.end()) return;
+      SetNamedSizes(&chosen);
       BindOthers(0, chosen);
     });
   }
@@ -160,10 +161,31 @@ class BindingMaker {
       }
       return Assign(node.inputs[0], whole, binding);
     }
+    TensorType operand = type;
+    const AttributePattern* perm = FindAttribute(node, "perm");
+    if (perm != nullptr && std::holds_alternative<SwapAxes>(perm->value)) {
+      const auto [a, b] = std::get<SwapAxes>(perm->value);
+      if (type.rank() < std::max(-a, -b)) return false;
+      std::swap(operand.dims[type.rank() + a], operand.dims[type.rank() + b]);
+    }
     for (PatternRef input : node.inputs) {
-      if (!Assign(input, type, binding)) return false;
+      if (!Assign(input, operand, binding)) return false;
     }
     return true;
+  }
+
+  // Sizes that the rule's conditions name.
+  void SetNamedSizes(Binding* binding) const {
+    for (const Condition& condition : rule_.conditions) {
+      if (condition.kind != Condition::Kind::kEqual ||
+          condition.left.kind != IntExpr::Kind::kSizeOf || !condition.left.variable.empty() ||
+          condition.right.kind != IntExpr::Kind::kConstant) {
+        continue;
+      }
+      TensorType& type = binding->inputs[condition.left.input];
+      const int64_t at = type.rank() + condition.left.constant;
+      if (at >= 0 && at < type.rank()) type.dims[at].size = condition.right.constant;
+    }
   }
 
   // Binds what other calls' attributes leave open, from their representative calls; then sizes of
@@ -260,7 +282,9 @@ std::vector<RepresentativeCall> CallsToTry(OpKind kind) {
   return calls;
 }
 
-std::vector<Binding> RepresentativeBindings(const Rule& rule) {
+namespace {
+
+std::vector<Binding> BindingsOfSource(const Rule& rule) {
   std::vector<Binding> found;
   // Values are floats, unless the rule takes none.
   for (const DataType type : {DataType::kFloat32, DataType::kInt64, DataType::kBool}) {
@@ -275,6 +299,22 @@ std::vector<Binding> RepresentativeBindings(const Rule& rule) {
     }
     if (!found.empty()) break;
   }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Binding> RepresentativeBindings(const Rule& rule) {
+  std::vector<Binding> found = BindingsOfSource(rule);
+  const bool about_source =
+      std::any_of(rule.conditions.begin(), rule.conditions.end(),
+                  [](const auto& c) { return c.kind == Condition::Kind::kSplitsDim; });
+  if (!found.empty() || about_source || rule.target.nodes.empty()) return found;
+  // The inputs of a source may be no operands of a representative call, and those of the target be.
+  Rule reversed = rule;
+  std::swap(reversed.source, reversed.target);
+  found = BindingsOfSource(reversed);
+  std::erase_if(found, [&](const Binding& binding) { return !IsAdmitted(rule, binding); });
   return found;
 }
 
