@@ -57,6 +57,19 @@ bool IsLinearUnary(const SampleCall& call) {
   return d.ok() && d->outputs.size() == 1 && d->IsLinearIn({true});
 }
 
+// A call op(x, w) that is linear in each operand, small enough to run often.
+bool IsContraction(const SampleCall& call) {
+  constexpr int kMostDims = 4;
+  if (call.operands.size() != 2 || IsPointwise(call)) return false;
+  std::vector<Shape> shapes;
+  for (const TensorType& type : call.operands) {
+    if (type.rank() > kMostDims || !IsFloat(type.dtype)) return false;
+    shapes.push_back(type.GlobalShape());
+  }
+  const auto d = Declare(call.op, shapes);
+  return d.ok() && d->IsLinearIn({true, false}) && d->IsLinearIn({false, true});
+}
+
 class KernelFamilies {
  public:
   KernelFamilies(OpKind kind, TypeOracle* oracle, Random* random, Statistics* statistics)
@@ -68,10 +81,10 @@ class KernelFamilies {
 
   std::vector<GeneralRule> Run() {
     for (const SampleCall& call : calls_) {
-      if (call.operands.size() < 2 || IsPointwise(call)) continue;
+      if (!IsContraction(call)) continue;
       Scale(call);
       Merge(call);
-      if (call.operands.size() != 2 || ListsOf(call.op).empty()) continue;
+      if (ListsOf(call.op).empty()) continue;
       Grow(call);
       Pass(call);
     }
@@ -189,12 +202,11 @@ class KernelFamilies {
       const bool shared = std::any_of(dim.operand_axes.begin(), dim.operand_axes.end(),
                                       [](const auto& axis) { return !axis.has_value(); });
       if (!shared || dim.output_axes.size() != 1 || !dim.output_axes[0]) continue;
-      for (int parts : {2, 3}) {
-        for (const bool joined : {false, true}) {
-          Try(joined ? "joined" : "merged", call, [&](const SampleCall& c, const SampleCall&) {
-            return MergedKernels(c, dim, parts, joined);
-          });
-        }
+      constexpr int kParts = 3;  // Two are a form of algebra_families.h.
+      for (const bool joined : {false, true}) {
+        Try(joined ? "joined" : "merged", call, [&](const SampleCall& c, const SampleCall&) {
+          return MergedKernels(c, dim, kParts, joined);
+        });
       }
     }
   }

@@ -3,14 +3,15 @@
 //   grown    op(x, w; A)            -> op(x, pad(w); A')       a list of A one larger in A'
 //   scaled   op(.., mul(w, s'), ..) -> mul(op(.., w, ..), s)   s: a factor for each place along the
 //                                                              dim that w shares with the output
-//   merged   op(x, w), op(x, u), .. -> the parts of op(x, concat(w, u, ..)), two or three of any
+//   merged   op(x, w), op(x, u), .. -> the parts of op(x, concat(w, u, ..)), three of any
 //                                      sizes along the dim, alike elsewhere
 //   passed   op(f(x), w; A)         -> f(op(x, w; A))          f linear, of any attributes
 //
-// Every call of the operator among its samples, every operand, dim and list of attributes is tried;
-// a rule is made of what has equal types and values at all of them, with as many attributes
-// variable as bear it. So a convolution's kernel grows with its padding, its rows take the scale of
-// a normalisation, and a 1x1 convolution passes an average pool: found, not said.
+// for contractions op(x, w), which are linear in both. Every call among an operator's samples,
+// every operand, dim and list of attributes is tried; a rule is made of what has equal types and
+// values at all of them, with as many attributes variable as bear it. So a convolution's kernel
+// grows with its padding, its rows take the scale of a normalisation, and a 1x1 convolution passes
+// an average pool: found, not said.
 #ifndef ISOMER_GENERATOR_KERNEL_FAMILIES_H_
 #define ISOMER_GENERATOR_KERNEL_FAMILIES_H_
 

@@ -60,6 +60,8 @@ TEST(KernelFamilies, RowsAreScaledAlongTheOutputsAxis) {
   for (const GeneralRule& general : FamiliesOf(OpKind::kLinear)) {
     EXPECT_FALSE(absl::StrContains(general.rule.origin, "scaled")) << general.rule.ToString();
   }
+  EXPECT_TRUE(FamiliesOf(OpKind::kGelu).empty());
+  EXPECT_TRUE(FamiliesOf(OpKind::kMul).empty());
 }
 
 TEST(KernelFamilies, ThreeCallsOfOneInputAreOne) {
