@@ -123,9 +123,19 @@ class KernelFamilies {
     rule.ranks.assign(ranks.begin(), ranks.end());
     rule.origin = absl::StrCat("kernel, family: ", form);
     ++statistics_->candidates;
-    if (!HoldsInParallel(rule, held)) return false;
-    rule.reversible = true;
-    rule.reversible = HoldsInParallel(Inverse(rule), held);
+    // Operands that broadcast may be spread otherwise; then the rule is one of other ranks.
+    std::erase_if(held, [&](const Binding& binding) { return !HoldsInParallel(rule, {binding}); });
+    std::erase_if(rule.ranks, [&](const std::vector<int>& of) {
+      return std::none_of(held.begin(), held.end(),
+                          [&](const Binding& binding) { return RanksOf(binding) == of; });
+    });
+    if (held.empty()) return false;
+    // A dim that the source's call must have is no dim of the target's.
+    const bool about_source =
+        std::any_of(rule.conditions.begin(), rule.conditions.end(),
+                    [](const auto& c) { return c.kind == Condition::Kind::kSplitsDim; });
+    rule.reversible = !about_source;
+    rule.reversible = rule.reversible && HoldsInParallel(Inverse(rule), held);
     SetId(&rule);
     rules_.push_back({std::move(rule), held[0], {}});
     return tried_[own->rule.ToString()] = true;
@@ -216,7 +226,11 @@ class KernelFamilies {
       if (IsLeaf(kind) || IsParallel(kind)) continue;
       std::vector<SampleCall> fs = SampleCalls(kind);
       std::erase_if(fs, [&](const SampleCall& f) {
-        return !IsLinearUnary(f) || f.operands[0].rank() != call.operands[0].rank();
+        const std::vector<std::string> lists = ListsOf(call.op);
+        const bool slides = std::any_of(lists.begin(), lists.end(), [&](const std::string& name) {
+          return f.op.Find(name) != nullptr;
+        });
+        return !slides || !IsLinearUnary(f) || f.operands[0].rank() != call.operands[0].rank();
       });
       if (!fs.empty()) PassOver(call, fs);
     }

@@ -65,8 +65,8 @@ TEST(KernelFamilies, RowsAreScaledAlongTheOutputsAxis) {
 }
 
 TEST(KernelFamilies, ThreeCallsOfOneInputAreOne) {
-  const std::string text = TextOf(FamiliesOf(OpKind::kMatMul));
-  EXPECT_THAT(text, testing::HasSubstr("{matmul(x0, x1), matmul(x0, x2), matmul(x0, x3)} -> "));
+  EXPECT_THAT(TextOf(FamiliesOf(OpKind::kMatMul)),
+              testing::HasSubstr("{matmul(x0, x1), matmul(x0, x2), matmul(x0, x3)} -> "));
   // Groups would mix: what one kernel makes of a group, the merged one makes of another.
   for (const GeneralRule& general : FamiliesOf(OpKind::kConv2d)) {
     if (!absl::StrContains(general.rule.origin, "merged")) continue;
