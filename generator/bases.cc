@@ -37,28 +37,39 @@ bool SourceChecks(const Rule& rule, const Binding& binding, TypeOracle* oracle) 
   return InferPattern(rule.source, binding, oracle).has_value();
 }
 
+// Assignments of one rule that are tried before it is given up: many axes have many.
+constexpr int kMostTries = 20000;
+
 // Tries every assignment of axes; true and `binding` changed at the first that type-checks.
-bool FindAxes(const Rule& rule, size_t next, int rank, Binding* binding, TypeOracle* oracle) {
-  if (next == rule.variables.size()) return SourceChecks(rule, *binding, oracle);
+// `tries`: those that are left.
+bool FindAxes(const Rule& rule, size_t next, int rank, Binding* binding, TypeOracle* oracle,
+              int* tries) {
+  if (next == rule.variables.size()) {
+    return (*tries)-- > 0 && SourceChecks(rule, *binding, oracle);
+  }
   const RuleVariable& variable = rule.variables[next];
-  if (variable.kind != VariableKind::kAxis) return FindAxes(rule, next + 1, rank, binding, oracle);
+  if (variable.kind != VariableKind::kAxis)
+    return FindAxes(rule, next + 1, rank, binding, oracle, tries);
   for (int64_t axis = -1; axis >= -rank; --axis) {
     binding->variables[variable.name] = axis;
-    if (FindAxes(rule, next + 1, rank, binding, oracle)) return true;
+    if (FindAxes(rule, next + 1, rank, binding, oracle, tries)) return true;
+    if (*tries <= 0) return false;
   }
   return false;
 }
 
 // Tries 1, 2, 3, .. units for one dim of each input after another.
-bool FindSizes(const Rule& rule, int64_t unit, size_t input, Binding* binding, TypeOracle* oracle) {
+bool FindSizes(const Rule& rule, int64_t unit, size_t input, Binding* binding, TypeOracle* oracle,
+               int* tries) {
   int rank = 0;
   for (const TensorType& type : binding->inputs) rank = std::max(rank, type.rank());
-  if (input == binding->inputs.size()) return FindAxes(rule, 0, rank, binding, oracle);
-  if (FindSizes(rule, unit, input + 1, binding, oracle)) return true;
+  if (input == binding->inputs.size()) return FindAxes(rule, 0, rank, binding, oracle, tries);
+  if (FindSizes(rule, unit, input + 1, binding, oracle, tries)) return true;
   for (Dim& dim : binding->inputs[input].dims) {
     for (int64_t times : {2, 3, 4}) {
       dim.size = times * unit;
-      if (FindSizes(rule, unit, input + 1, binding, oracle)) return true;
+      if (FindSizes(rule, unit, input + 1, binding, oracle, tries)) return true;
+      if (*tries <= 0) return false;
     }
     dim.size = unit;
   }
@@ -116,7 +127,8 @@ std::vector<Binding> BasesOfCalls(const Rule& rule, const PatternNode& node, int
         binding.numbers[n->variables[0]] = call.op.Number(a.name);
       }
     }
-    if (FindAxes(rule, 0, call.operands[0].rank(), &binding, oracle)) {
+    int tries = kMostTries;
+    if (FindAxes(rule, 0, call.operands[0].rank(), &binding, oracle, &tries)) {
       bases.push_back(std::move(binding));
     }
   }
@@ -139,7 +151,8 @@ std::vector<Binding> BasesOf(const Rule& rule, int64_t unit, TypeOracle* oracle)
       binding.inputs.push_back(SequentialType(std::vector<int64_t>(rank, unit)));
     }
     GiveDataTypes(rule, &binding);
-    if (FindSizes(rule, unit, 0, &binding, oracle)) bases.push_back(std::move(binding));
+    int tries = kMostTries;
+    if (FindSizes(rule, unit, 0, &binding, oracle, &tries)) bases.push_back(std::move(binding));
   }
   // An operator may fix sizes, such as the four gates of a cell.
   if (bases.empty()) bases = BasesOfCalls(rule, rule.source.nodes[0], unit, oracle);

@@ -41,7 +41,7 @@ std::vector<Configuration> All() {
   const TensorType s = Type("f32[4,4]");
   const std::vector<Operator> concat = {Concat(-1), Concat(-2)};
   std::vector<Configuration> result = {
-      {"algebra", {s, s, s}, core + layout},
+      {"algebra", {s, s, s}, core + layout, /*max_operators=*/4},
       {"numbers",
        {s, s},
        {Scale(2), Scale(3), Scale(5), Scale(15), Of(OpKind::kAdd), Of(OpKind::kMul),
