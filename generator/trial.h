@@ -15,8 +15,8 @@ namespace isomer {
 // Whether the target type-checks with the output types of the source. REQUIRES: the source does.
 bool TypesAgree(const Rule& rule, const Binding& binding, TypeOracle* oracle);
 
-// Random values of a tensor; those of index tensors are 0, 1 or 2. Partials of a bool are a bool: at
-// most one of them holds, as a look-up that is split over its table gives them.
+// Random values of a tensor; those of index tensors are 0, 1 or 2. Partials of a bool are a bool:
+// at most one of them holds, as a look-up that is split over its table gives them.
 template <typename T>
 Value<T> RandomValue(const TensorType& type, Random* random);
 
