@@ -75,6 +75,12 @@ absl::Status UnifyPartials(const Operator& op, absl::Span<const TensorType> oper
     s->operand_partials = operands[o].partials;
     s->linear_operands[o] = true;
   }
+  // Over the reals a cast is the identity; what it rounds is not linear.
+  if (s->operand_partials > 1 && op.kind() == OpKind::kCast &&
+      !IsFloat(static_cast<DataType>(op.Int("to")))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        op.name(), " to integers of ", s->operand_partials, " partial sums: Reduce them first"));
+  }
   if (s->operand_partials > 1 && !s->declaration.IsLinearIn(s->linear_operands)) {
     std::vector<std::string> holders;
     for (size_t o = 0; o < operands.size(); ++o) {

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "generator/checked_lemmas.h"
 #include "generator/inspect/instances.h"
 #include "generator/inspect/kinds.h"
 #include "pcg/support/hash.h"
@@ -32,13 +33,6 @@ const char* ConditionName(Condition::Kind kind) {
       return "not partitioned";
   }
   return "?";
-}
-
-// A proof that rests on lemmas that are checked at small sizes names them so
-// (docs/file-formats.md).
-bool RestsOnChecked(const ProofRecord& proof) {
-  return std::any_of(proof.lemmas.begin(), proof.lemmas.end(),
-                     [](const std::string& lemma) { return absl::StartsWith(lemma, "checked:"); });
 }
 
 // "enumerated: chains" -> "enumerated".
@@ -73,7 +67,7 @@ RuleCounts CountRules(const RuleSet& rules, bool instances) {
     if (IsJoint(rule)) add(&counts.joint);
     if (rule.reversible) add(&counts.reversible);
     add(rule.proof.verdict != ProofRecord::Verdict::kProved ? &counts.unproved
-        : RestsOnChecked(rule.proof)                        ? &counts.checked
+        : RestsOnCheckedLemmas(rule.proof)                  ? &counts.checked
                                                             : &counts.proved);
     add(&counts.sizes[static_cast<int>(
         std::max(rule.source.nodes.size(), rule.target.nodes.size()))]);
