@@ -433,10 +433,11 @@ class Enumerator {
                      &target = together ? outputs : equation.equals;
     std::optional<Candidate> candidate =
         MakeCandidate(nodes, configuration_.inputs, source, target);
+    const auto text = [&] { return nodes.Text(source, target); };
     if (!candidate.has_value()) {
-      statistics_->Prune("each side has an input of its own", nodes.Text(source, target));
+      statistics_->PruneLazily("each side has an input of its own", text);
     } else if (!seen->insert(CanonicalName(*candidate)).second) {
-      statistics_->Prune("renaming of inputs", nodes.Text(source, target));
+      statistics_->PruneLazily("renaming of inputs", text);
     } else {
       candidate->origin = absl::StrCat("enumerated: ", configuration_.name);
       candidates->push_back(*std::move(candidate));

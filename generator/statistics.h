@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+
 namespace isomer {
 
 // What a run of the generator did.
@@ -24,6 +26,12 @@ struct Statistics {
     AddExample(reason, what);
   }
 
+  // The same, where the text is costly and most are not kept.
+  void PruneLazily(const std::string& reason, absl::FunctionRef<std::string()> what) {
+    ++pruned[reason];
+    if (WantsExample(reason)) AddExample(reason, what());
+  }
+
   // What another part of the run did; its seconds are not added.
   void Add(const Statistics& other) {
     graphs_enumerated += other.graphs_enumerated;
@@ -37,10 +45,12 @@ struct Statistics {
   }
 
  private:
-  void AddExample(const std::string& reason, const std::string& what) {
+  bool WantsExample(const std::string& reason) {
     constexpr size_t kMostExamples = 1000;
-    std::vector<std::string>& examples = pruned_examples[reason];
-    if (examples.size() < kMostExamples) examples.push_back(what);
+    return pruned_examples[reason].size() < kMostExamples;
+  }
+  void AddExample(const std::string& reason, const std::string& what) {
+    if (WantsExample(reason)) pruned_examples[reason].push_back(what);
   }
 };
 

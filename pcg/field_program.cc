@@ -35,6 +35,12 @@ int32_t Trace::Apply(ScalarOp op, int32_t a, int32_t b) {
   if (op == ScalarOp::kDiv && y != nullptr) {
     return Apply(ScalarOp::kMul, a, Constant(y->Inverse()));
   }
+  // Sums and products repeat rarely, and are cheap.
+  if (op == ScalarOp::kAdd || op == ScalarOp::kMul || op == ScalarOp::kSub) {
+    const int32_t result = NewSlot();
+    steps.push_back({op, a, b, result});
+    return result;
+  }
   const auto [entry, fresh] = known_.try_emplace(
       {static_cast<uint64_t>(op) << 32 | static_cast<uint32_t>(a), b}, num_slots);
   if (fresh) steps.push_back({op, a, b, NewSlot()});

@@ -42,7 +42,7 @@ struct Trace {
 
   absl::flat_hash_map<uint64_t, int32_t> constant_ids_;
   absl::flat_hash_map<int32_t, PrimeField> constant_in_slot_;
-  // Equal steps are one: (op, a), b -> result.
+  // Equal steps of one function are one: (op, a), b -> result.
   absl::flat_hash_map<std::pair<uint64_t, int32_t>, int32_t> known_;
 };
 
