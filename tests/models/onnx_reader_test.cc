@@ -1,9 +1,12 @@
 // What of a file is read before its operators: leaves and their types, external data, branches.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/onnx/tensor.h"
@@ -78,7 +81,8 @@ TEST(OnnxTensors, DoubleThatNoFloatHolds) {
 class ExternalData : public testing::Test {
  protected:
   ExternalData() {
-    folder_ = testing::TempDir() + "/isomer_external";
+    // Of this test alone: others run beside it.
+    folder_ = absl::StrCat(testing::TempDir(), "/isomer_external_", getpid());
     std::filesystem::create_directories(folder_ + "/model");
     std::ofstream(folder_ + "/model/w.bin", std::ios::binary)
         .write("1234\0\0\x80\x3f\0\0\0\x40", 12);
