@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "verifier/rule_instance.h"
 #include "verifier/sample_calls.h"
+#include "verifier/type_form.h"
 
 namespace isomer {
 namespace {
@@ -79,10 +80,11 @@ Binding SmallBase(const RuleInstance& instance) {
     return value;
   };
   Binding base;
+  const std::vector<DataType> types = DataTypesTaken(*instance.rule);
   for (const Shape& shape : instance.inputs) {
     std::vector<int64_t> sizes;
     for (const Extent& size : shape) sizes.push_back(small(size));
-    base.inputs.push_back(SequentialType(std::move(sizes)));
+    base.inputs.push_back(SequentialType(std::move(sizes), types[base.inputs.size()]));
   }
   for (const auto& [name, axis] : instance.axes) base.variables[name] = axis;
   for (const auto& [name, size] : instance.sizes) base.variables[name] = small(size);

@@ -1,25 +1,43 @@
 #include "verifier/normal_form.h"
 
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/polynomial_text.h"
-#include "verifier/simplify.h"
 
 namespace isomer {
 
 namespace {
 
-constexpr size_t kMaxRegions = 256;
+constexpr size_t kMaxRegions = 256, kMaxConditions = 6;
+
+// Whether the polynomials have one normal form in the region, in each case that `decided` leaves.
+absl::StatusOr<bool> EqualIn(const Ranges& region, const Polynomial& left, const Polynomial& right,
+                             std::map<std::string, bool> decided) {
+  Case now{decided, std::nullopt};
+  ISOMER_ASSIGN_OR_RETURN(const std::string left_form, NormalForm(left, region, &now));
+  ISOMER_ASSIGN_OR_RETURN(const std::string right_form, NormalForm(right, region, &now));
+  if (left_form == right_form) return true;
+  if (!now.open || decided.size() == kMaxConditions) return false;
+  for (const bool holds : {true, false}) {
+    decided[*now.open] = holds;
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, decided));
+    if (!equal) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
-absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Ranges& ranges) {
+absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Ranges& ranges,
+                                       Case* in_case) {
   IndexNames names;
   for (const auto& [v, range] : ranges) names[v] = absl::StrCat("i", v);
-  ISOMER_ASSIGN_OR_RETURN(const Polynomial simple, Simplified(polynomial, ranges));
+  ISOMER_ASSIGN_OR_RETURN(const Polynomial simple, Simplified(polynomial, ranges, in_case));
   return PolynomialText(simple, ranges, names);
 }
 
@@ -51,9 +69,8 @@ absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b) {
     if (regions.size() > kMaxRegions) return absl::ResourceExhaustedError("too many regions");
   }
   for (const Ranges& region : regions) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string left_form, NormalForm(left, region));
-    ISOMER_ASSIGN_OR_RETURN(const std::string right_form, NormalForm(right, region));
-    if (left_form != right_form) return false;
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, {}));
+    if (!equal) return false;
   }
   return true;
 }

@@ -5,7 +5,8 @@
 // N' cuts its axis at N). In each region the polynomials are brought into a normal form:
 //   - a guard of one bound index narrows its range: sum_{k<K+K'} [k<K] f(k) = sum_{k<K} f(k);
 //   - ranges start at 0, and ranges of one element are substituted;
-//   - quotients and maxima are taken apart (simplify.h);
+//   - quotients and maxima are taken apart, and choices decided, in every case of their conditions
+//     (simplify.h);
 //   - equal monomials are added up, whatever their bound indices are called (polynomial_text.h).
 // Equal normal forms are equal functions. Different ones prove nothing: the method is incomplete.
 #ifndef ISOMER_VERIFIER_NORMAL_FORM_H_
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "verifier/guards.h"
 #include "verifier/polynomial.h"
+#include "verifier/simplify.h"
 #include "verifier/term.h"
 
 namespace isomer {
@@ -22,8 +24,9 @@ namespace isomer {
 // same elements. False: no proof. Errors: a term that has no polynomial.
 absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b);
 
-// The normal form of `polynomial` with its free indices in `ranges`.
-absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Ranges& ranges);
+// The normal form of `polynomial` with its free indices in `ranges`, in a case.
+absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Ranges& ranges,
+                                       Case* in_case);
 
 }  // namespace isomer
 

@@ -96,10 +96,14 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
     case OpKind::kReduceMean: {
       std::vector<RepresentativeCall> calls;
       for (int64_t keepdims : {0, 1}) {
+        // Every axis of every rank up to 4 is summed by some call.
+        calls.push_back(ReductionCall(kind, {-1}, keepdims, {6}));
         calls.push_back(ReductionCall(kind, {-1}, keepdims, {4, 6}));
         calls.push_back(ReductionCall(kind, {0}, keepdims, {4, 6}));
         calls.push_back(ReductionCall(kind, {0, 2}, keepdims, {4, 2, 6}));
+        calls.push_back(ReductionCall(kind, {1}, keepdims, {4, 2, 6}));
         calls.push_back(ReductionCall(kind, {2, 3}, keepdims, {4, 2, 2, 6}));
+        calls.push_back(ReductionCall(kind, {0, 1}, keepdims, {4, 2, 2, 6}));
       }
       return calls;
     }

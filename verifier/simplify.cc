@@ -55,6 +55,8 @@ const Factor* OnlyFactor(const Polynomial& polynomial) {
 
 class Simplifier {
  public:
+  Simplifier(const Ranges& free, Case* in_case) : free_(free), case_(in_case) {}
+
   absl::StatusOr<Polynomial> Of(const Polynomial& polynomial, const Ranges& ranges) {
     Polynomial result;
     for (const Monomial& given : polynomial.monomials) {
@@ -170,7 +172,7 @@ class Simplifier {
       ISOMER_ASSIGN_OR_RETURN(const Polynomial choice, Choice(factor, ranges));
       if (const Factor* only = OnlyFactor(choice);
           only != nullptr && only->function == ScalarOp::kWhere) {
-        return choice;
+        return Branch(factor, ranges);
       }
       return Of(choice, ranges);
     }
@@ -332,6 +334,20 @@ class Simplifier {
     return Single(where);
   }
 
+  // The branch of a choice that is taken in this case.
+  absl::StatusOr<Polynomial> Branch(const Factor& where, const Ranges& ranges) {
+    const Polynomial& condition = where.arguments[0];
+    for (const auto& [v, range] : ranges) {
+      if (!free_.contains(v) && Mentions(condition, v)) return Single(where);
+    }
+    ISOMER_ASSIGN_OR_RETURN(const std::string text,
+                            PolynomialText(condition, free_, NamesOf(free_)));
+    const auto decided = case_->decided.find(text);
+    if (decided != case_->decided.end()) return where.arguments[decided->second ? 1 : 2];
+    if (!case_->open) case_->open = text;
+    return Single(where);
+  }
+
   // The atoms of maxima and minima, by text; those with a minus by the text of their negation.
   static absl::Status CollectAtoms(const Polynomial& polynomial, const Ranges& ranges,
                                    std::map<std::string, Polynomial>* atoms) {
@@ -359,13 +375,16 @@ class Simplifier {
     return Scaled(atoms.at(form.text), form.sign);
   }
 
+  const Ranges& free_;
+  Case* const case_;
   int next_ = kFirstFresh;
 };
 
 }  // namespace
 
-absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges) {
-  return Simplifier().Of(polynomial, ranges);
+absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges,
+                                      Case* in_case) {
+  return Simplifier(ranges, in_case).Of(polynomial, ranges);
 }
 
 }  // namespace isomer

@@ -7,9 +7,14 @@
 //   - a sum whose range guards inside of functions cut is the sum over the pieces;
 //   - look-ups at one index are one look-up;
 //   - the choice of the larger of two is their maximum, of the smaller their minimum;
-//   - a maximum that one of its arguments absorbs is that argument.
+//   - a maximum that one of its arguments absorbs is that argument;
+//   - any other choice is one of its branches, in a case in which its condition is decided.
 #ifndef ISOMER_VERIFIER_SIMPLIFY_H_
 #define ISOMER_VERIFIER_SIMPLIFY_H_
+
+#include <map>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "verifier/guards.h"
@@ -17,8 +22,16 @@
 
 namespace isomer {
 
+// A case: which conditions of choices hold (are not 0). Only those that are of free indices alone
+// are known by their texts: others are many conditions, one for each element of a sum or maximum.
+struct Case {
+  std::map<std::string, bool> decided;
+  std::optional<std::string> open;  // the first condition met that is not
+};
+
 // `ranges` are those of the free indices.
-absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges);
+absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges,
+                                      Case* in_case);
 
 }  // namespace isomer
 

@@ -287,28 +287,25 @@ void TypeEncoder::AddConditions(const std::vector<std::vector<TypeForm>>& source
   }
 }
 
-namespace {
-
-// The inputs of which the source makes indices, as they are or rearranged.
-std::vector<bool> HoldsIndices(const Rule& rule) {
-  std::vector<bool> inputs(rule.num_inputs, false), nodes(rule.source.nodes.size(), false);
+std::vector<DataType> DataTypesTaken(const Rule& rule) {
+  std::vector<DataType> inputs(rule.num_inputs, DataType::kFloat32),
+      nodes(rule.source.nodes.size(), DataType::kFloat32);
   for (size_t n = nodes.size(); n-- > 0;) {
     const PatternNode& node = rule.source.nodes[n];
-    const bool passes = nodes[n] && (IsLayout(node.kind) || IsParallel(node.kind));
     for (size_t o = 0; o < node.inputs.size(); ++o) {
-      if (!passes && !IsIndexOperand(node.kind, static_cast<int>(o))) continue;
+      const bool chooses = node.kind == OpKind::kWhere && o == 0;
+      const bool passes =
+          IsLayout(node.kind) || IsParallel(node.kind) || (node.kind == OpKind::kWhere && !chooses);
+      DataType taken = passes ? nodes[n] : DataType::kFloat32;
+      if (IsIndexOperand(node.kind, static_cast<int>(o))) taken = DataType::kInt32;
+      if (chooses) taken = DataType::kBool;
+      if (taken == DataType::kFloat32) continue;
       const PatternRef ref = node.inputs[o];
-      if (ref.node < 0) {
-        inputs[ref.index] = true;
-      } else {
-        nodes[ref.node] = true;
-      }
+      (ref.node < 0 ? inputs[ref.index] : nodes[ref.node]) = taken;
     }
   }
   return inputs;
 }
-
-}  // namespace
 
 Binding TypeEncoder::BindingOf(const std::map<int, int64_t>& model, uint64_t seed) const {
   const int64_t base = prime_ > 1 ? prime_ : 2;
@@ -332,10 +329,10 @@ Binding TypeEncoder::BindingOf(const std::map<int, int64_t>& model, uint64_t see
     return value;
   };
   Binding binding;
-  const std::vector<bool> indices = HoldsIndices(*instance_->rule);
+  const std::vector<DataType> types = DataTypesTaken(*instance_->rule);
   for (size_t x = 0; x < inputs_.size(); ++x) {
     TensorType type;
-    if (indices[x]) type.dtype = DataType::kInt32;
+    type.dtype = types[x];
     for (size_t i = 0; i < inputs_[x].degrees.size(); ++i) {
       type.dims.push_back({size_of(instance_->inputs[x][i]), power(inputs_[x].degrees[i])});
     }

@@ -23,6 +23,10 @@ struct TypeForm {
 // in no set takes none.
 std::vector<std::vector<bool>> LinearSets(const Call& call);
 
+// Data types of the inputs that the source takes: integers for those of which it makes indices, as
+// they are or rearranged, booleans for those that conditions of choices are made of, else floats.
+std::vector<DataType> DataTypesTaken(const Rule& rule);
+
 // Builds the facts that make one side of a rule well typed, call by call. Copyable, so that cases
 // can branch.
 class TypeEncoder {

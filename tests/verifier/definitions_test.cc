@@ -59,6 +59,46 @@ TEST(ByDefinition, MaximaAndMinimaAreALattice) {
   });
 }
 
+// Conditions are booleans: a rule must be tried with those to be seen to type-check at all.
+TEST(ByDefinition, ChoicesAreDecidedInEveryCase) {
+  const std::vector<Condition> same = {SameType(1, 2), SameType(3, 4)};
+  const Ranks broadcast = {{1, 2, 2}, {2, 1, 2}};
+  ExpectProved({
+      RuleFromText("sin(where(x0, x1, x2)) -> where(x0, sin(x1), sin(x2))", broadcast),
+      RuleFromText("where(x0, mul(x1, x2), mul(x3, x4)) -> "
+                   "mul(where(x0, x1, x3), where(x0, x2, x4))",
+                   {{2, 2, 2, 2, 2}}, same),
+      RuleFromText("where(x0, where(x1, x2, x3), x3) -> where(x0, where(x1, x2, x3), "
+                   "where(x0, x2, x3))",
+                   {{2, 2, 2, 2}}, {SameType(0, 1), SameType(2, 3)}),
+      RuleFromText("where(split(x0; axis=-1, sizes=[n,m]).0, x1, x2) | "
+                   "where(split(x0; axis=-1, sizes=[n,m]).1, x1, x2) -> "
+                   "split(where(x0, x1, x2); axis=-1, sizes=[n,m]).0 | "
+                   "split(where(x0, x1, x2); axis=-1, sizes=[n,m]).1",
+                   {{2, 1, 1}},
+                   {EqualTo(IntExpr::SizeOf(1, -1), IntExpr::Constant(1)),
+                    EqualTo(IntExpr::SizeOf(2, -1), IntExpr::Constant(1))}),
+  });
+  ExpectNotProved({
+      RuleFromText("sin(where(x0, x1, x2)) -> where(x0, sin(x1), x2)", broadcast),
+      RuleFromText("where(x0, x1, x2) -> where(x0, x2, x1)", {{2, 2, 2}}, {SameType(1, 2)}),
+      RuleFromText("where(x0, where(x1, x2, x3), x3) -> where(x1, x2, x3)", {{2, 2, 2, 2}},
+                   {SameType(0, 1), SameType(2, 3)}),
+  });
+}
+
+// Each element of a sum has a condition of its own: none of them is that of the others.
+TEST(ByDefinition, ConditionsInsideOfSumsAreNotOneCondition) {
+  ExpectNotProved({
+      RuleFromText("reduce_sum(where(x0, x1, x2); axes=[-1], keepdims=1) -> "
+                   "where(x0, reduce_sum(x1; axes=[-1], keepdims=1), "
+                   "reduce_sum(x2; axes=[-1], keepdims=1))",
+                   {{2, 2, 2}}, {SameType(1, 2)}),
+      RuleFromText("where(x0, matmul(x1, x3), matmul(x2, x3)) -> matmul(where(x0, x1, x2), x3)",
+                   {{2, 2, 2, 2}}, {SameType(1, 2)}),
+  });
+}
+
 TEST(ByDefinition, NegationReversesTheOrder) {
   ExpectProved({
       RuleFromText("relu(abs(x0)) -> abs(x0)", kOne),
