@@ -24,21 +24,26 @@ Operator FitToRank(const Operator& op, int rank) {
 
 }  // namespace
 
-MeaningProgram::MeaningProgram(Declaration declaration) : declaration_(std::move(declaration)) {
-  std::vector<std::vector<int64_t>> wanted;
-  for (const Shape& shape : declaration_.outputs) {
-    int64_t elements = 1;
-    for (const Extent& size : shape) elements *= size.value();
-    wanted.push_back(SamplePositions(elements));
-  }
-  absl::StatusOr<FieldProgram> sampled = FieldProgram::Compile(declaration_, wanted);
-  if (sampled.ok()) sampled_ = *std::move(sampled);
+const FieldProgram* MeaningProgram::sampled() const {
+  std::call_once(sampled_.once, [this] {
+    std::vector<std::vector<int64_t>> wanted;
+    for (const Shape& shape : declaration_.outputs) {
+      int64_t elements = 1;
+      for (const Extent& size : shape) elements *= size.value();
+      wanted.push_back(SamplePositions(elements));
+    }
+    absl::StatusOr<FieldProgram> program = FieldProgram::Compile(declaration_, wanted);
+    if (program.ok()) sampled_.program = *std::move(program);
+  });
+  return sampled_.get();
 }
 
 const FieldProgram* MeaningProgram::whole() const {
-  if (!sampled_.has_value()) return nullptr;
-  std::call_once(once_, [this] { whole_ = *FieldProgram::Compile(declaration_); });
-  return &*whole_;
+  std::call_once(whole_.once, [this] {
+    absl::StatusOr<FieldProgram> program = FieldProgram::Compile(declaration_);
+    if (program.ok()) whole_.program = *std::move(program);
+  });
+  return whole_.get();
 }
 
 int CallTable::NumberOf(const TensorType& type) {

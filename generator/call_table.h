@@ -19,21 +19,25 @@
 
 namespace isomer {
 
-// What a call does to meanings, the values with partial sums added up.
+// What a call does to meanings, the values with partial sums added up. Compiled when first wanted,
+// by any thread: many calls are planned that have no terms, or are never wanted as a whole.
 class MeaningProgram {
  public:
-  explicit MeaningProgram(Declaration declaration);
+  explicit MeaningProgram(Declaration declaration) : declaration_(std::move(declaration)) {}
   const Declaration& declaration() const { return declaration_; }
-  // Null: values decide what is computed, and the reference evaluator runs the declaration.
-  const FieldProgram* sampled() const { return sampled_.has_value() ? &*sampled_ : nullptr; }
-  // All elements. Compiled when first wanted, by any thread.
+  // The samples of the outputs, and all elements. Null: values decide what is computed, and the
+  // reference evaluator runs the declaration.
+  const FieldProgram* sampled() const;
   const FieldProgram* whole() const;
 
  private:
+  struct Compiled {
+    std::once_flag once;
+    std::optional<FieldProgram> program;
+    const FieldProgram* get() const { return program.has_value() ? &*program : nullptr; }
+  };
   const Declaration declaration_;
-  std::optional<FieldProgram> sampled_;
-  mutable std::once_flag once_;
-  mutable std::optional<FieldProgram> whole_;
+  mutable Compiled sampled_, whole_;
 };
 
 // Which elements of a tensor of `size` elements are its sample: a few, spread at random, always the

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -10,6 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "generator/call_table.h"
 #include "generator/equation.h"
+#include "generator/in_chunks.h"
+#include "generator/term_batch.h"
+#include "generator/term_evaluator.h"
 #include "generator/term_store.h"
 #include "generator/trial.h"
 #include "generator/work_items.h"
@@ -27,14 +30,6 @@ struct FoundEquation {
   Term term;
   int output;
   TensorList equals;
-};
-
-using Fingerprints = absl::InlinedVector<Fingerprint, 2>;
-
-// Buffers of one thread.
-struct Workspace {
-  std::vector<PrimeField> meanings, scratch;
-  absl::InlinedVector<const PrimeField*, 4> operands;
 };
 
 bool IsConstant(const Configuration& configuration, size_t input) {
@@ -55,17 +50,6 @@ std::vector<int> ExchangeableInputs(const Configuration& configuration) {
   return numbers;
 }
 
-uint64_t HashOf(absl::Span<const PrimeField> elements, int type) {
-  // Multiply and add with a stream of odd numbers, then mix: two per element.
-  uint64_t hash = static_cast<uint64_t>(type), odd = 0x9e3779b97f4a7c15;
-  for (PrimeField element : elements) {
-    odd = odd * 0xd1342543de82ef95 + 2;
-    hash += (element.raw() ^ (element.raw() >> 29)) * odd;
-    hash ^= hash >> 32;
-  }
-  return std::max<uint64_t>(HashMix(hash), 1);  // Not kUnknown.
-}
-
 class Enumerator {
  public:
   Enumerator(const Configuration& configuration, TypeOracle* oracle, Random* random,
@@ -75,7 +59,8 @@ class Enumerator {
         threads_(std::max(1, threads)),
         calls_(configuration.operators, oracle),
         store_(Namings(ExchangeableInputs(configuration))),
-        planner_(configuration, &calls_, &store_) {
+        planner_(configuration, &calls_, &store_),
+        evaluator_(&store_) {
     ISOMER_CHECK(configuration.max_operators <= kMostEnumeratedOperators);
     AddInputs(random);
   }
@@ -85,10 +70,10 @@ class Enumerator {
       const bool last = size == configuration_.max_operators;
       for (const bool linear : {true, false}) {
         const std::vector<WorkItem> items = planner_.Plan(size, linear);
-        if (last && !linear) {
-          LookUpAll(items);
+        if (last) {
+          linear ? KeepLast(items) : LookUpAll(items);
         } else {
-          for (const WorkItem& item : items) KeepAll(item, size, last);
+          for (const WorkItem& item : items) KeepOperands(item, size);
         }
       }
     }
@@ -132,77 +117,15 @@ class Enumerator {
                        [&](int tensor) { return store_[tensor].focused; });
   }
 
-  static Fingerprint FingerprintOf(absl::Span<const PrimeField> meaning, int type) {
-    std::vector<PrimeField> sample;
-    for (int64_t i : SamplePositions(static_cast<int64_t>(meaning.size()))) {
-      sample.push_back(meaning[i]);
-    }
-    return {HashOf(sample, type), HashOf(meaning, type)};
-  }
-
-  // Meanings of a term in space->meanings, and the fingerprints of its outputs.
-  bool Evaluate(const Term& term, Workspace* space, Fingerprints* fingerprints) const {
-    GatherOperands(term, space);
-    const EnumeratedCall& call = *term.call;
-    if (!EvaluateMeaning(call, space->operands, &space->meanings, &space->scratch)) return false;
-    fingerprints->clear();
-    for (size_t t = 0; t < call.output_types.size(); ++t) {
-      const auto meaning = MeaningOf(call, static_cast<int>(t), *space);
-      fingerprints->push_back(FingerprintOf(meaning, call.output_types[t]));
-    }
-    return true;
-  }
-
-  // Only the samples; what is whole is unknown where the sample is not.
-  bool Sample(const Term& term, Workspace* space, Fingerprints* fingerprints) const {
-    GatherOperands(term, space);
-    const EnumeratedCall& call = *term.call;
-    if (!EvaluateSample(call, space->operands, &space->meanings, &space->scratch)) return false;
-    fingerprints->clear();
-    absl::Span<const PrimeField> left = space->meanings;
-    for (size_t t = 0; t < call.output_types.size(); ++t) {
-      const uint64_t hash = HashOf(left.first(call.sample_sizes[t]), call.output_types[t]);
-      const bool is_whole = call.sample_sizes[t] == call.output_sizes[t];
-      fingerprints->push_back({hash, is_whole ? hash : Fingerprint::kUnknown});
-      left.remove_prefix(call.sample_sizes[t]);
-    }
-    return true;
-  }
-
-  void GatherOperands(const Term& term, Workspace* space) const {
-    space->operands.clear();
-    for (int tensor : term.operands) space->operands.push_back(store_[tensor].meaning);
-  }
-
-  // The meaning of one output after Evaluate.
-  static absl::Span<const PrimeField> MeaningOf(const EnumeratedCall& call, int output,
-                                                const Workspace& space) {
-    int64_t begin = 0;
-    for (int t = 0; t < output; ++t) begin += call.output_sizes[t];
-    return absl::MakeConstSpan(space.meanings).subspan(begin, call.output_sizes[output]);
-  }
-
-  // The hash of the whole of a term's output.
-  uint64_t WholeOf(const Term& term, int output, Workspace* space) const {
-    Fingerprints fingerprints;
-    return Evaluate(term, space, &fingerprints) ? fingerprints[output].whole
-                                                : Fingerprint::kUnknown;
-  }
-  uint64_t WholeOf(const TensorClass& known, Workspace* space) const {
-    if (known.whole != Fingerprint::kUnknown) return known.whole;
-    const PatternRef definition = store_.nodes().tensors[known.representative];
-    const EnumeratedNode& node = store_.nodes().nodes[definition.node];
-    return WholeOf({node.call, node.operands}, definition.index, space);
-  }
-
   // The number of the class of a term's output, or -1. The term is evaluated as a whole only if
   // there is one with its sample.
-  int Locate(const Term& term, int output, Fingerprint* fingerprint, Workspace* space) const {
+  int Locate(const Term& term, int output, Fingerprint* fingerprint,
+             TermEvaluator* evaluator) const {
     int number = store_.FirstWithSample(fingerprint->sample);
     if (number >= 0 && fingerprint->whole == Fingerprint::kUnknown) {
-      fingerprint->whole = WholeOf(term, output, space);
+      fingerprint->whole = evaluator->WholeOf(term, output);
     }
-    while (number >= 0 && WholeOf(store_.Class(number), space) != fingerprint->whole) {
+    while (number >= 0 && evaluator->WholeOf(store_.Class(number)) != fingerprint->whole) {
       number = store_.Class(number).next;
     }
     return number;
@@ -210,39 +133,38 @@ class Enumerator {
 
   // Terms of the last size that are not linear.
   void LookUpAll(const std::vector<WorkItem>& items) {
-    std::vector<std::vector<FoundEquation>> found(items.size());
-    std::vector<int64_t> counts(items.size(), 0), dropped(items.size(), 0);
-    std::atomic<size_t> next = 0;
-    auto work = [&] {
-      Workspace space;
-      for (size_t i = next++; i < items.size(); i = next++) {
+    constexpr size_t kChunk = 64;
+    std::vector<std::vector<FoundEquation>> found((items.size() + kChunk - 1) / kChunk);
+    std::vector<TermEvaluator> evaluators(threads_, TermEvaluator(&store_));
+    std::atomic<int64_t> counted = 0, dropped = 0;
+    InChunks(threads_, items.size(), kChunk, [&](int thread, size_t begin, size_t end) {
+      int64_t count = 0, drop = 0;
+      for (size_t i = begin; i < end; ++i) {
         items[i].ForEach(store_, [&](const TensorList& operands) {
-          ++counts[i];
-          dropped[i] += LookUp(*items[i].call, operands, &space, &found[i]);
+          ++count;
+          drop += LookUp(*items[i].call, operands, &evaluators[thread], &found[begin / kChunk]);
         });
       }
-    };
-    std::vector<std::thread> workers;
-    for (int t = 1; t < threads_; ++t) workers.emplace_back(work);
-    work();
-    for (std::thread& worker : workers) worker.join();
-    for (size_t i = 0; i < items.size(); ++i) {
-      statistics_->graphs_enumerated += counts[i];
-      if (dropped[i] > 0) statistics_->pruned["no side uses each input once"] += dropped[i];
-      for (FoundEquation& equation : found[i]) equations_.push_back(std::move(equation));
+      counted += count;
+      dropped += drop;
+    });
+    statistics_->graphs_enumerated += counted;
+    if (dropped > 0) statistics_->pruned["no side uses each input once"] += dropped;
+    for (std::vector<FoundEquation>& part : found) {
+      std::move(part.begin(), part.end(), std::back_inserter(equations_));
     }
   }
 
   // Returns how many of the outputs are equal to tensors none of which is linear.
-  int LookUp(const EnumeratedCall& call, const TensorList& operands, Workspace* space,
+  int LookUp(const EnumeratedCall& call, const TensorList& operands, TermEvaluator* evaluator,
              std::vector<FoundEquation>* found) const {
     const Term term{&call, operands};
     Fingerprints fingerprints;
-    if (!Sample(term, space, &fingerprints)) return 0;
+    if (!evaluator->Sample(term, &fingerprints)) return 0;
     int dropped = 0;
     for (size_t t = 0; t < call.output_types.size(); ++t) {
       const int output = static_cast<int>(t);
-      const int number = Locate(term, output, &fingerprints[t], space);
+      const int number = Locate(term, output, &fingerprints[t], evaluator);
       if (number < 0) continue;
       const TensorClass& known = store_.Class(number);
       const int other = store_[known.representative].linear ? known.representative : known.linear;
@@ -262,7 +184,8 @@ class Enumerator {
                        [&](int tensor) { return store_[tensor].focused; });
   }
 
-  void KeepAll(const WorkItem& item, int size, bool last) {
+  // Terms of a size before the last: they are operands.
+  void KeepOperands(const WorkItem& item, int size) {
     item.ForEach(store_, [&](const TensorList& operands) {
       ++statistics_->graphs_enumerated;
       NamingId naming = item.naming;
@@ -270,59 +193,103 @@ class Enumerator {
         naming = store_[operands[0]].naming;
         for (int tensor : operands) naming = store_.namings().Join(naming, store_[tensor].naming);
       }
-      Keep({item.call, operands}, naming, size, item.linear, last);
+      FingerprintedTerm canonical;
+      canonical.term = {item.call, operands};
+      TensorList orbits;
+      if (!evaluator_.Evaluate(canonical.term, &canonical.fingerprints) ||
+          !Keep(&canonical, item.linear, &orbits)) {
+        return;
+      }
+      KeptTensor form = FormOf(canonical.term, size, item.linear);
+      for (NamingId renaming : std::vector<NamingId>(store_.namings().Renamings(naming))) {
+        FingerprintedTerm renamed = canonical;
+        for (int& tensor : renamed.term.operands) {
+          tensor = store_.Renamed(tensor, naming, renaming);
+        }
+        // The first is the term itself.
+        if (renaming != naming && !evaluator_.Evaluate(renamed.term, &renamed.fingerprints)) {
+          continue;
+        }
+        form.naming = renaming;
+        KeepRenaming(&renamed, form, orbits, store_.namings().UseSameInputs(naming, renaming),
+                     /*last=*/false);
+      }
     });
   }
 
-  // A canonical term: an equation for each output that is known, a representative of each that is
-  // not, and of its renamings. At the last size, where a term is only met by others of its inputs,
-  // those that permute them.
-  void Keep(const Term& term, NamingId naming, int size, bool linear, bool last) {
-    const EnumeratedCall& call = *term.call;
-    Fingerprints fingerprints;
-    if (!(last ? Sample(term, &space_, &fingerprints) : Evaluate(term, &space_, &fingerprints))) {
-      return;
+  // Linear terms of the last size.
+  void KeepLast(const std::vector<WorkItem>& items) {
+    TermBatch batch(&store_, threads_);
+    auto keep = [&] {
+      batch.Evaluate();
+      for (BatchTerm& term : batch.terms()) KeepLast(batch, &term);
+      batch.Clear();
+    };
+    for (const WorkItem& item : items) {
+      item.ForEach(store_, [&](const TensorList& operands) {
+        batch.Add(item, operands);
+        if (batch.full()) keep();
+      });
     }
-    TensorList before, orbits;
+    keep();
+  }
+
+  // A term of the last size is only met by others of its inputs: renamings that permute them.
+  void KeepLast(const TermBatch& batch, BatchTerm* term) {
+    ++statistics_->graphs_enumerated;
+    FingerprintedTerm& canonical = term->canonical;
+    TensorList orbits;
+    if (canonical.fingerprints.empty() || !Keep(&canonical, /*linear=*/true, &orbits)) return;
+    batch.SampleRenamings(term, &evaluator_);
+    KeptTensor form = FormOf(canonical.term, configuration_.max_operators, /*linear=*/true);
+    form.naming = term->naming;
+    KeepRenaming(&canonical, form, orbits, /*permutes=*/true, /*last=*/true);
+    for (size_t r = 0; r < term->renamed.size(); ++r) {
+      if (term->renamed[r].fingerprints.empty()) continue;
+      form.naming = (*term->renamings)[r].naming;
+      KeepRenaming(&term->renamed[r], form, orbits, /*permutes=*/true, /*last=*/true);
+    }
+  }
+
+  KeptTensor FormOf(const Term& term, int size, bool linear) const {
+    KeptTensor form;
+    form.linear = linear;
+    form.focused = IsFocused(*term.call, term.operands);
+    form.size = static_cast<int8_t>(size);
+    return form;
+  }
+
+  // A canonical term: an equation for each output that is known, a new orbit (in `orbits`, else -1)
+  // for each that is not. Returns whether its renamings are to be kept.
+  bool Keep(FingerprintedTerm* canonical, bool linear, TensorList* orbits) {
+    const Term& term = canonical->term;
+    TensorList before;
     bool adds = false;
-    for (size_t t = 0; t < call.output_types.size(); ++t) {
+    for (size_t t = 0; t < canonical->fingerprints.size(); ++t) {
       const int output = static_cast<int>(t);
-      const int number = Locate(term, output, &fingerprints[t], &space_);
+      const int number = Locate(term, output, &canonical->fingerprints[t], &evaluator_);
       before.push_back(number < 0 ? -1 : store_.Class(number).representative);
-      orbits.push_back(number < 0 ? store_.NewOrbit() : -1);
+      orbits->push_back(number < 0 ? store_.NewOrbit() : -1);
       adds |= number < 0 || (linear && store_.Class(number).linear < 0);
       if (number >= 0) Pair(term, output, linear, number);
     }
     if (linear) PairTogether(term, before);
-    if (!adds) return;
-    KeptTensor form;
-    form.linear = linear;
-    form.focused = IsFocused(call, term.operands);
-    form.size = static_cast<int8_t>(size);
-    for (NamingId renaming : std::vector<NamingId>(store_.namings().Renamings(naming))) {
-      const bool permutes = store_.namings().UseSameInputs(naming, renaming);
-      if (last && !permutes) continue;
-      Term renamed = term;
-      for (int& tensor : renamed.operands) tensor = store_.Renamed(tensor, naming, renaming);
-      form.naming = renaming;
-      KeepRenaming(renamed, form, orbits, permutes, last);
-    }
+    return adds;
   }
 
-  // `permutes`: the inputs are those of the canonical term.
-  void KeepRenaming(const Term& term, KeptTensor form, const TensorList& orbits, bool permutes,
-                    bool last) {
+  // A representative for each output that is not known. `permutes`: the inputs are those of the
+  // canonical term. Before the last size: REQUIRES: it is what was evaluated last.
+  void KeepRenaming(FingerprintedTerm* renamed, KeptTensor form, const TensorList& orbits,
+                    bool permutes, bool last) {
+    const Term& term = renamed->term;
     const EnumeratedCall& call = *term.call;
-    Fingerprints fingerprints;
-    if (!(last ? Sample(term, &space_, &fingerprints) : Evaluate(term, &space_, &fingerprints))) {
-      return;
-    }
     int node = -1;
     for (size_t t = 0; t < call.output_types.size(); ++t) {
       const int output = static_cast<int>(t);
-      int number = Locate(term, output, &fingerprints[t], &space_);
+      Fingerprint& fingerprint = renamed->fingerprints[t];
+      int number = Locate(term, output, &fingerprint, &evaluator_);
       const bool fresh = number < 0;
-      if (fresh) number = store_.AddClass(fingerprints[t]);
+      if (fresh) number = store_.AddClass(fingerprint);
       if (fresh || (form.linear && store_.Class(number).linear < 0)) {
         if (node < 0) {
           node = store_.AddNode(term);
@@ -331,9 +298,9 @@ class Enumerator {
         form.type = call.output_types[t];
         form.orbit = orbits[t];
         const bool is_operand = fresh && !last;
-        const int tensor =
-            store_.Add(PatternRef::Node(node, output), form,
-                       is_operand ? MeaningOf(call, output, space_) : absl::Span<PrimeField>());
+        const int tensor = store_.Add(
+            PatternRef::Node(node, output), form,
+            is_operand ? evaluator_.MeaningOf(call, output) : absl::Span<const PrimeField>());
         if (form.linear) SetLinear(tensor, number);
         if (fresh) store_.Represent(tensor, number);
       }
@@ -452,7 +419,7 @@ class Enumerator {
   CallTable calls_;
   TermStore store_;
   WorkPlanner planner_;
-  Workspace space_;
+  TermEvaluator evaluator_;
   // Terms that are not linear, of classes without a linear tensor.
   absl::flat_hash_map<int, std::vector<FoundEquation>> waiting_;
   std::vector<FoundEquation> equations_;

@@ -56,7 +56,7 @@ void TermStore::Represent(int tensor, int tensor_class) {
 
 int TermStore::Renamed(int tensor, NamingId from, NamingId to) {
   const KeptTensor& kept = tensors_[tensor];
-  return renamings_.at({kept.orbit, namings_.Renamed(kept.naming, from, to)});
+  return Renaming(kept.orbit, namings_.Renamed(kept.naming, from, to));
 }
 
 std::array<int, 3> TermStore::UnionOfNodes(const TensorList& operands) const {

@@ -90,6 +90,8 @@ class TermStore {
   void SetRenaming(int orbit, NamingId naming, int tensor) { renamings_[{orbit, naming}] = tensor; }
   // The representative of what `tensor` becomes where inputs `from` are renamed to `to`.
   int Renamed(int tensor, NamingId from, NamingId to);
+  // The representative of the terms of `orbit` under `naming`.
+  int Renaming(int orbit, NamingId naming) const { return renamings_.at({orbit, naming}); }
 
   // Representatives of `size` operators.
   const TensorGroups& OfSize(int size) const { return by_size_[size]; }

@@ -77,6 +77,76 @@ std::vector<Trace::Step> NeededSteps(const Trace& trace,
   return steps;
 }
 
+// True if elements of what `statement` defines can be computed one by one: it reads operands only,
+// and each of its indices is an iteration dim.
+bool DefinesElements(const Declaration& declaration, const Statement& statement) {
+  auto reads_operand = [&](int access) {
+    return access < 0 || declaration.accesses[access].tensor < declaration.num_operands();
+  };
+  return reads_operand(statement.select) &&
+         std::all_of(statement.body.begin(), statement.body.end(),
+                     [&](const Instruction& i) { return reads_operand(i.access); }) &&
+         std::all_of(statement.indices.begin(), statement.indices.end(), [](const Index& index) {
+           return index.terms.size() == 1 && index.terms[0].second == 1;
+         });
+}
+
+// Slots of elements `wanted` of what the statement defines. REQUIRES: DefinesElements.
+absl::StatusOr<std::vector<int32_t>> TraceElements(
+    const Declaration& declaration, int statement, const std::vector<int64_t>& wanted,
+    absl::Span<const Array<Traced>* const> operands) {
+  Declaration alone = declaration;
+  alone.statements = {declaration.statements[statement]};
+  alone.statements[0].output = 0;
+  alone.outputs = {declaration.StatementShape(declaration.statements[statement])};
+  const std::vector<Index>& indices = alone.statements[0].indices;
+  std::vector<int32_t> slots;
+  for (int64_t element : wanted) {
+    IterationBox box = FullBox(alone);
+    for (size_t i = indices.size(); i-- > 0;) {
+      const int64_t size = alone.outputs[0][i].value();
+      const int dim = indices[i].terms[0].first;
+      box.begin[dim] = element % size;
+      box.end[dim] = box.begin[dim] + 1;
+      element /= size;
+    }
+    const auto outputs = Evaluate<Traced>(alone, box, operands);
+    ISOMER_RETURN_IF_ERROR(outputs.status());
+    slots.push_back((*outputs)[0].data[0].slot);
+  }
+  return slots;
+}
+
+// Slots of the elements of each output, all or those wanted. Where each can be computed alone, the
+// few that are wanted cost no more than they must.
+absl::StatusOr<std::vector<std::vector<int32_t>>> TraceOutputs(
+    const Declaration& declaration, const std::vector<std::vector<int64_t>>* wanted,
+    absl::Span<const Array<Traced>* const> operands) {
+  std::vector<std::vector<int32_t>> results(declaration.outputs.size());
+  const std::vector<Statement>& statements = declaration.statements;
+  if (wanted != nullptr && std::all_of(statements.begin(), statements.end(), [&](const auto& s) {
+        return s.output >= 0 && DefinesElements(declaration, s);
+      })) {
+    for (size_t s = 0; s < statements.size(); ++s) {
+      const int output = statements[s].output;
+      ISOMER_ASSIGN_OR_RETURN(results[output], TraceElements(declaration, static_cast<int>(s),
+                                                             (*wanted)[output], operands));
+    }
+    return results;
+  }
+  const auto outputs = Evaluate<Traced>(declaration, FullBox(declaration), operands);
+  ISOMER_RETURN_IF_ERROR(outputs.status());
+  for (size_t t = 0; t < outputs->size(); ++t) {
+    const std::vector<Traced>& elements = (*outputs)[t].data;
+    if (wanted == nullptr) {
+      for (const Traced& element : elements) results[t].push_back(element.slot);
+    } else {
+      for (int64_t i : (*wanted)[t]) results[t].push_back(elements[i].slot);
+    }
+  }
+  return results;
+}
+
 }  // namespace
 
 absl::StatusOr<FieldProgram> FieldProgram::Compile(const Declaration& declaration) {
@@ -105,22 +175,13 @@ absl::StatusOr<FieldProgram> FieldProgram::Compile(
   const int32_t num_inputs = trace.num_slots - 1;
   std::vector<const Array<Traced>*> pointers;
   for (const Array<Traced>& operand : operands) pointers.push_back(&operand);
-  const auto outputs = Evaluate<Traced>(declaration, FullBox(declaration), pointers);
+  const auto traced = TraceOutputs(declaration, wanted, pointers);
   current_trace = nullptr;
-  ISOMER_RETURN_IF_ERROR(outputs.status());
+  ISOMER_RETURN_IF_ERROR(traced.status());
   if (trace.depends_on_values) {
     return absl::UnimplementedError("what is computed depends on the values");
   }
-  std::vector<std::vector<int32_t>> results;  // slots of the elements to compute
-  for (size_t t = 0; t < outputs->size(); ++t) {
-    const std::vector<Traced>& elements = (*outputs)[t].data;
-    results.emplace_back();
-    if (wanted == nullptr) {
-      for (const Traced& element : elements) results.back().push_back(element.slot);
-    } else {
-      for (int64_t i : (*wanted)[t]) results.back().push_back(elements[i].slot);
-    }
-  }
+  const std::vector<std::vector<int32_t>>& results = *traced;
   // New places: constants, inputs, steps by level and kind.
   std::vector<int32_t> place(trace.num_slots, -1);
   program.constants_ = trace.constants;
