@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "generator/call_table.h"
-#include "generator/equation.h"
+#include "generator/found_equations.h"
 #include "generator/in_chunks.h"
 #include "generator/term_batch.h"
 #include "generator/term_evaluator.h"
@@ -17,20 +15,10 @@
 #include "generator/trial.h"
 #include "generator/work_items.h"
 #include "pcg/support/check.h"
-#include "pcg/support/hash.h"
 #include "rules/match.h"
 
 namespace isomer {
 namespace {
-
-// One output of a term (all of them: -1) and tensors that equal it.
-struct FoundEquation {
-  FoundEquation(const Term& term, int output, const TensorList& equals)
-      : term(term), output(output), equals(equals) {}
-  Term term;
-  int output;
-  TensorList equals;
-};
 
 bool IsConstant(const Configuration& configuration, size_t input) {
   return input < configuration.values.size() && !configuration.values[input].empty();
@@ -79,7 +67,7 @@ class Enumerator {
     }
     statistics_->tensors_kept += store_.num_tensors();
     statistics_->bytes_kept = std::max(statistics_->bytes_kept, store_.bytes());
-    return Candidates();
+    return CandidatesOf(equations_, store_.nodes(), configuration_, threads_, statistics_);
   }
 
  private:
@@ -368,49 +356,6 @@ class Enumerator {
       if (tensor < 0 || store_.nodes().tensors[tensor].node < 0) return;
     }
     if (InFocus(*term.call, term.operands, before)) equations_.emplace_back(term, -1, before);
-  }
-
-  std::vector<Candidate> Candidates() {
-    std::vector<Candidate> candidates;
-    absl::flat_hash_set<std::string> seen;
-    for (const FoundEquation& equation : equations_) AddCandidate(equation, &seen, &candidates);
-    std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
-      auto size = [](const Candidate& c) { return c.source.nodes.size() + c.target.nodes.size(); };
-      return size(a) < size(b);
-    });
-    return candidates;
-  }
-
-  void AddCandidate(const FoundEquation& equation, absl::flat_hash_set<std::string>* seen,
-                    std::vector<Candidate>* candidates) {
-    ++statistics_->candidates;
-    // The term is put among the nodes for as long as it is made a pattern.
-    EnumeratedNodes& nodes = store_.nodes();
-    const int node = static_cast<int>(nodes.nodes.size());
-    const size_t num_tensors = nodes.tensors.size();
-    nodes.nodes.push_back({equation.term.call, equation.term.operands});
-    TensorList outputs;
-    for (size_t t = 0; t < equation.term.call->output_types.size(); ++t) {
-      if (equation.output >= 0 && equation.output != static_cast<int>(t)) continue;
-      outputs.push_back(static_cast<int>(nodes.tensors.size()));
-      nodes.tensors.push_back(PatternRef::Node(node, static_cast<int>(t)));
-    }
-    const bool together = equation.output < 0;
-    const TensorList &source = together ? equation.equals : outputs,
-                     &target = together ? outputs : equation.equals;
-    std::optional<Candidate> candidate =
-        MakeCandidate(nodes, configuration_.inputs, source, target);
-    const auto text = [&] { return nodes.Text(source, target); };
-    if (!candidate.has_value()) {
-      statistics_->PruneLazily("each side has an input of its own", text);
-    } else if (!seen->insert(CanonicalName(*candidate)).second) {
-      statistics_->PruneLazily("renaming of inputs", text);
-    } else {
-      candidate->origin = absl::StrCat("enumerated: ", configuration_.name);
-      candidates->push_back(*std::move(candidate));
-    }
-    nodes.nodes.pop_back();
-    nodes.tensors.resize(num_tensors);
   }
 
   const Configuration& configuration_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "pcg/support/hash.h"
 #include "rules/match.h"
@@ -13,8 +14,8 @@ namespace {
 // Builds one side; inputs of the configuration get rule numbers in order of first use.
 class SideBuilder {
  public:
-  SideBuilder(const EnumeratedNodes& nodes, std::vector<int>* numbers)
-      : nodes_(nodes), numbers_(numbers) {}
+  SideBuilder(const EnumeratedNodes& nodes, const EnumeratedNode& term, std::vector<int>* numbers)
+      : nodes_(nodes), term_(term), numbers_(numbers) {}
 
   Pattern Build(const TensorList& outputs) {
     for (int tensor : outputs) pattern_.outputs.push_back(Ref(tensor));
@@ -23,7 +24,7 @@ class SideBuilder {
 
  private:
   PatternRef Ref(int tensor) {
-    const PatternRef definition = nodes_.tensors[tensor];
+    const PatternRef definition = DefinitionOf(tensor);
     if (definition.node < 0) {
       auto at = std::find(numbers_->begin(), numbers_->end(), definition.index);
       if (at == numbers_->end()) at = numbers_->insert(numbers_->end(), definition.index);
@@ -31,7 +32,8 @@ class SideBuilder {
     }
     auto found = placed_.find(definition.node);
     if (found == placed_.end()) {
-      const EnumeratedNode& node = nodes_.nodes[definition.node];
+      const bool is_term = definition.node == static_cast<int>(nodes_.nodes.size());
+      const EnumeratedNode& node = is_term ? term_ : nodes_.nodes[definition.node];
       PatternNode pattern{node.call->op.kind(), {}, {}};
       for (int operand : node.operands) pattern.inputs.push_back(Ref(operand));
       for (const Attribute& a : node.call->op.attributes())
@@ -40,6 +42,12 @@ class SideBuilder {
       found = placed_.emplace(definition.node, static_cast<int>(pattern_.nodes.size()) - 1).first;
     }
     return PatternRef::Node(found->second, definition.index);
+  }
+
+  PatternRef DefinitionOf(int tensor) const {
+    const int output = tensor - nodes_.OutputOfTerm(0);
+    if (output < 0) return nodes_.tensors[tensor];
+    return PatternRef::Node(static_cast<int>(nodes_.nodes.size()), output);
   }
 
   static AttributePattern PatternOf(const Attribute& a) {
@@ -59,23 +67,34 @@ class SideBuilder {
   }
 
   const EnumeratedNodes& nodes_;
+  const EnumeratedNode& term_;
   std::vector<int>* const numbers_;
   Pattern pattern_;
   std::map<int, int> placed_;
 };
+
+// The text of a rule with this node alone has the attributes. Few operators occur in very many
+// candidates: texts are made once.
+uint64_t HashOfOperator(const PatternNode& node) {
+  static thread_local std::map<OpKind,
+                               std::vector<std::pair<std::vector<AttributePattern>, uint64_t>>>
+      known;
+  auto& hashes = known[node.kind];
+  for (const auto& [attributes, hash] : hashes) {
+    if (attributes == node.attributes) return hash;
+  }
+  Rule alone;
+  alone.source.nodes = {{node.kind, node.attributes, {}}};
+  alone.source.outputs = {PatternRef::Node(0)};
+  return hashes.emplace_back(node.attributes, HashBytes(alone.ToString())).second;
+}
 
 // Hashes of the tensors of one side under names of the inputs; operands of commutative operators
 // in the order of their hashes.
 class SideHash {
  public:
   explicit SideHash(const Pattern& pattern) : pattern_(pattern) {
-    for (const PatternNode& node : pattern.nodes) {
-      // The text of a rule with this node alone has the attributes.
-      Rule attributes;
-      attributes.source.nodes = {{node.kind, node.attributes, {}}};
-      attributes.source.outputs = {PatternRef::Node(0)};
-      operators_.push_back(HashBytes(attributes.ToString()));
-    }
+    for (const PatternNode& node : pattern.nodes) operators_.push_back(HashOfOperator(node));
   }
 
   uint64_t Under(const std::vector<int>& names) {
@@ -104,11 +123,12 @@ class SideHash {
 
 }  // namespace
 
-std::string EnumeratedNodes::Text(const TensorList& source, const TensorList& target) const {
+std::string EnumeratedNodes::Text(const EnumeratedNode& term, const TensorList& source,
+                                  const TensorList& target) const {
   Rule rule;
   std::vector<int> numbers;
-  rule.source = SideBuilder(*this, &numbers).Build(source);
-  rule.target = SideBuilder(*this, &numbers).Build(target);
+  rule.source = SideBuilder(*this, term, &numbers).Build(source);
+  rule.target = SideBuilder(*this, term, &numbers).Build(target);
   return rule.ToString();
 }
 
@@ -121,15 +141,15 @@ SwapAxes ExchangeOf(const std::vector<int64_t>& perm) {
   return moved.size() == 2 ? SwapAxes{moved[0], moved[1]} : SwapAxes{};
 }
 
-std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,
+std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes, const EnumeratedNode& term,
                                        const std::vector<TensorType>& inputs,
                                        const TensorList& source, const TensorList& target) {
   for (const bool exchanged : {false, true}) {
     Candidate candidate;
     std::vector<int> numbers;
-    candidate.source = SideBuilder(nodes, &numbers).Build(exchanged ? target : source);
+    candidate.source = SideBuilder(nodes, term, &numbers).Build(exchanged ? target : source);
     const size_t used = numbers.size();
-    candidate.target = SideBuilder(nodes, &numbers).Build(exchanged ? source : target);
+    candidate.target = SideBuilder(nodes, term, &numbers).Build(exchanged ? source : target);
     if (numbers.size() != used) continue;
     // A side that is an input alone and binds nothing else: x -> ..., told apart later.
     for (int input : numbers) candidate.inputs.push_back(inputs[input]);

@@ -25,16 +25,20 @@ struct EnumeratedNodes {
   std::vector<EnumeratedNode> nodes;
   // What defines each tensor: a node's output, or an input of the configuration.
   std::vector<PatternRef> tensors;
+  // How a term that is none of the nodes is named in what follows.
+  int OutputOfTerm(int output) const { return static_cast<int>(tensors.size()) + output; }
   // "relu(x0) = x0"
-  std::string Text(const TensorList& source, const TensorList& target) const;
+  std::string Text(const EnumeratedNode& term, const TensorList& source,
+                   const TensorList& target) const;
 };
 
 // The two axes, counted from the end, that a perm exchanges; the last two if it does not.
 SwapAxes ExchangeOf(const std::vector<int64_t>& perm);
 
-// The equation source = target, inputs numbered as the source uses them. If the source lacks an
-// input that the target has, the sides are exchanged; nullopt if each lacks one of the other's.
-std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes,
+// The equation source = target over `nodes` and one more `term`, inputs numbered as the source uses
+// them. If the source lacks an input that the target has, the sides are exchanged; nullopt if each
+// lacks one of the other's.
+std::optional<Candidate> MakeCandidate(const EnumeratedNodes& nodes, const EnumeratedNode& term,
                                        const std::vector<TensorType>& inputs,
                                        const TensorList& source, const TensorList& target);
 

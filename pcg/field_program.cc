@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 
 #include "pcg/evaluator.h"
 #include "pcg/support/status_macros.h"
@@ -13,16 +12,16 @@ namespace isomer {
 int32_t Trace::Constant(PrimeField number) {
   const auto [entry, fresh] = constant_ids_.try_emplace(number.raw(), num_slots);
   if (fresh) {
+    constant_slots.push_back(NewSlot());
+    constant_of_slot_.back() = static_cast<int32_t>(constants.size());
     constants.push_back(number);
-    constant_slots.push_back(num_slots);
-    constant_in_slot_[NewSlot()] = number;
   }
   return entry->second;
 }
 
 const PrimeField* Trace::ConstantIn(int32_t slot) const {
-  const auto found = constant_in_slot_.find(slot);
-  return found == constant_in_slot_.end() ? nullptr : &found->second;
+  const int32_t constant = slot == kNone ? kNone : constant_of_slot_[slot];
+  return constant == kNone ? nullptr : &constants[constant];
 }
 
 int32_t Trace::Apply(ScalarOp op, int32_t a, int32_t b) {
@@ -56,6 +55,24 @@ std::vector<int32_t> LevelsOf(const Trace& trace) {
     level[step.result] = 1 + std::max(level[step.a], step.b == Trace::kNone ? 0 : level[step.b]);
   }
   return level;
+}
+
+// Steps by level, then by operation, then in the order given.
+std::vector<Trace::Step> InOrderOfLevels(const std::vector<Trace::Step>& steps,
+                                         const std::vector<int32_t>& level) {
+  constexpr size_t kOperations = static_cast<size_t>(ScalarOp::kWhere) + 1;
+  const auto key = [&](const Trace::Step& step) {
+    return static_cast<size_t>(level[step.result]) * kOperations + static_cast<size_t>(step.op);
+  };
+  std::vector<int32_t> begin;  // of the steps of a key, once those of smaller keys are summed up
+  for (const Trace::Step& step : steps) {
+    if (key(step) + 2 > begin.size()) begin.resize(key(step) + 2, 0);
+    ++begin[key(step) + 1];
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<Trace::Step> sorted(steps.size());
+  for (const Trace::Step& step : steps) sorted[begin[key(step)]++] = step;
+  return sorted;
 }
 
 // The steps that `results` depend on, in order.
@@ -192,10 +209,9 @@ absl::StatusOr<FieldProgram> FieldProgram::Compile(
   for (int32_t i = 0; i < num_inputs; ++i) place[1 + i] = next++;
   program.first_result_ = next;
   const std::vector<int32_t> level = LevelsOf(trace);
-  std::vector<Trace::Step> steps = NeededSteps(trace, results);
-  std::stable_sort(steps.begin(), steps.end(), [&](const Trace::Step& x, const Trace::Step& y) {
-    return std::make_tuple(level[x.result], x.op) < std::make_tuple(level[y.result], y.op);
-  });
+  const std::vector<Trace::Step> steps = InOrderOfLevels(NeededSteps(trace, results), level);
+  program.a_.reserve(steps.size());
+  program.b_.reserve(steps.size());
   for (const Trace::Step& step : steps) {
     const auto s = static_cast<int32_t>(program.a_.size());
     place[step.result] = next++;

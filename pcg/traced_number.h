@@ -32,7 +32,10 @@ struct Trace {
   // Set if the computation depends on values (a look-up, a Where): then it was not recorded.
   bool depends_on_values = false;
 
-  int32_t NewSlot() { return num_slots++; }
+  int32_t NewSlot() {
+    constant_of_slot_.push_back(kNone);
+    return num_slots++;
+  }
   int32_t Constant(PrimeField number);
   int32_t Apply(ScalarOp op, int32_t a, int32_t b = kNone);
 
@@ -41,7 +44,7 @@ struct Trace {
   const PrimeField* ConstantIn(int32_t slot) const;
 
   absl::flat_hash_map<uint64_t, int32_t> constant_ids_;
-  absl::flat_hash_map<int32_t, PrimeField> constant_in_slot_;
+  std::vector<int32_t> constant_of_slot_;  // which of `constants`; kNone: another slot
   // Equal steps of one function are one: (op, a), b -> result.
   absl::flat_hash_map<std::pair<uint64_t, int32_t>, int32_t> known_;
 };
