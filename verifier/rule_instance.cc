@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/instance_symmetry.h"
 #include "verifier/size_unification.h"
 
 namespace isomer {
@@ -326,42 +327,6 @@ class Builder {
   const std::map<std::string, int64_t> axes_;
 };
 
-// True if no dim of the rule differs from another: nothing names an axis, and all operators are
-// elementwise. Then instances that differ in the order of dims alone are one theorem.
-bool IsElementwise(const Rule& rule) {
-  for (const Pattern* side : {&rule.source, &rule.target}) {
-    for (const PatternNode& node : side->nodes) {
-      const bool unary = node.kind >= OpKind::kScale && node.kind <= OpKind::kCast;
-      const bool parallel = node.kind == OpKind::kReplicate || node.kind == OpKind::kReduce ||
-                            node.kind == OpKind::kConcatPartials;
-      const bool binary = node.kind >= OpKind::kAdd && node.kind <= OpKind::kLessEqual;
-      if (!binary && !unary && !parallel && node.kind != OpKind::kWhere) return false;
-    }
-  }
-  return std::all_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& c) {
-    return c.kind == Condition::Kind::kSameType || c.kind == Condition::Kind::kNoPartials;
-  });
-}
-
-// The dims of an instance in an order of their own. A dim is what the inputs have there, counted
-// from the end: nothing, 1, or one of a few sizes of this dim.
-std::string WithoutOrderOfDims(const RuleInstance& instance) {
-  std::vector<std::string> dims;
-  size_t most = 0;
-  for (const Shape& shape : instance.inputs) most = std::max(most, shape.size());
-  for (size_t k = 1; k <= most; ++k) {
-    SymbolRenaming rename;
-    std::string dim;
-    for (const Shape& shape : instance.inputs) {
-      absl::StrAppend(&dim, shape.size() < k ? "-" : rename(shape[shape.size() - k]).ToString(),
-                      ",");
-    }
-    dims.push_back(std::move(dim));
-  }
-  std::sort(dims.begin(), dims.end());
-  return absl::StrJoin(dims, ";");
-}
-
 }  // namespace
 
 int SplitDimAt(const Condition& condition, const RuleInstance& instance) {
@@ -387,12 +352,7 @@ absl::StatusOr<std::vector<RuleInstance>> InstancesOf(const Rule& rule) {
     };
     ISOMER_RETURN_IF_ERROR(each(0));
   }
-  if (IsElementwise(rule)) {
-    std::set<std::string> seen;
-    std::erase_if(instances, [&](const RuleInstance& instance) {
-      return !seen.insert(WithoutOrderOfDims(instance)).second;
-    });
-  }
+  DropSymmetric(rule, &instances);
   return instances;
 }
 
