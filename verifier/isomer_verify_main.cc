@@ -1,4 +1,5 @@
-// isomer-verify: proves the rules of a file, checks the certificate of a plan.
+// isomer-verify: proves the rules of a file, checks the certificate of a plan, audits the rules of
+// other optimizers.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -14,13 +15,19 @@
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rule.h"
+#include "verifier/audit/audit.h"
+#include "verifier/audit/read_rules.h"
+#include "verifier/audit/report.h"
 #include "verifier/judge_rules.h"
 #include "verifier/plan_checker.h"
 #include "verifier/prover.h"
 
 ABSL_FLAG(int, jobs, 0, "processes that prove; 0: one for each processor");
-ABSL_FLAG(std::string, rules, "", "of a plan: the rules it was made with; none: the shipped ones");
+ABSL_FLAG(std::string, rules, "",
+          "of a plan: the rules it was made with; of an audit: those to derive from; none: the "
+          "shipped ones");
 ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
+ABSL_FLAG(int, max_steps, 2, "of an audit: the longest derivation sought; 0: none");
 ABSL_FLAG(
     std::string, counterexample_dir, "",
     "write each refuted rule's two sides here as models, with the inputs at which they differ");
@@ -58,18 +65,30 @@ Json RuleSummary(const Rule& rule, const ProofRecord& record) {
   return json;
 }
 
+// --counterexample_dir, made if it is not there.
+absl::StatusOr<std::string> CounterexampleDirectory() {
+  const std::string directory = absl::GetFlag(FLAGS_counterexample_dir);
+  std::error_code error;
+  if (!directory.empty()) std::filesystem::create_directories(directory, error);
+  if (error) return absl::InvalidArgumentError(directory + ": " + error.message());
+  return directory;
+}
+
+int Jobs() {
+  const int jobs = absl::GetFlag(FLAGS_jobs);
+  return jobs > 0 ? jobs : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+absl::StatusOr<RuleSet> RulesOfFlag() {
+  const std::string path = absl::GetFlag(FLAGS_rules);
+  return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
+}
+
 absl::StatusOr<int> VerifyRules(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(path));
-  const std::string directory = absl::GetFlag(FLAGS_counterexample_dir);
-  if (!directory.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(directory, error);
-    if (error) return absl::InvalidArgumentError(directory + ": " + error.message());
-  }
-  int jobs = absl::GetFlag(FLAGS_jobs);
-  if (jobs <= 0) jobs = static_cast<int>(std::thread::hardware_concurrency());
+  ISOMER_ASSIGN_OR_RETURN(const std::string directory, CounterexampleDirectory());
   ISOMER_ASSIGN_OR_RETURN(const std::vector<ProofRecord> records,
-                          JudgeRules(rules.rules, jobs, directory));
+                          JudgeRules(rules.rules, Jobs(), directory));
   int proved = 0, checked = 0, refuted = 0, unknown = 0;
   Json summary;
   Json list = Json::EmptyArray();
@@ -101,10 +120,7 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
 
 absl::StatusOr<int> VerifyPlan(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path));
-  const std::string rules_path = absl::GetFlag(FLAGS_rules).empty()
-                                     ? DataPath("rules/default.rules")
-                                     : absl::GetFlag(FLAGS_rules);
-  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(rules_path));
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlag());
   Prover prover;
   const absl::Status verdict =
       CheckPlan(plan, rules, absl::GetFlag(FLAGS_reprove) ? &prover : nullptr);
@@ -124,10 +140,41 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   return kExitNo;
 }
 
+absl::StatusOr<int> Audit(const std::string& path, ForeignFormat format) {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<ForeignRule> rules, format == ForeignFormat::kTaso
+                                                                    ? ReadTasoRules(path)
+                                                                    : ReadUnityRules(path));
+  RuleSet known;
+  AuditOptions options;
+  options.format = format;
+  options.jobs = Jobs();
+  options.derivation.max_steps = absl::GetFlag(FLAGS_max_steps);
+  if (options.derivation.max_steps < 0) {
+    return absl::InvalidArgumentError("--max_steps is negative");
+  }
+  if (options.derivation.max_steps > 0) {
+    ISOMER_ASSIGN_OR_RETURN(known, RulesOfFlag());
+    known.BuildIndex();
+    options.rules = &known;
+  }
+  ISOMER_ASSIGN_OR_RETURN(options.counterexample_dir, CounterexampleDirectory());
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<AuditResult> results, AuditRules(rules, options));
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(AuditJson(rules, results)));
+  std::fputs(AuditText(rules, results).c_str(), stdout);
+  return NothingIsFalse(results) ? kExitDone : kExitNo;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (arguments.size() == 2 && arguments[0] == "rules") return VerifyRules(arguments[1]);
   if (arguments.size() == 2 && arguments[0] == "plan") return VerifyPlan(arguments[1]);
-  return absl::InvalidArgumentError("expected 'rules FILE' or 'plan FILE' (see --help)");
+  if (arguments.size() == 2 && arguments[0] == "taso") {
+    return Audit(arguments[1], ForeignFormat::kTaso);
+  }
+  if (arguments.size() == 2 && arguments[0] == "unity") {
+    return Audit(arguments[1], ForeignFormat::kUnity);
+  }
+  return absl::InvalidArgumentError(
+      "expected 'rules FILE', 'plan FILE', 'taso FILE' or 'unity FILE' (see --help)");
 }
 
 }  // namespace
@@ -136,8 +183,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   return isomer::RunProgram(
       {.name = "isomer-verify",
-       .purpose = "Proves the rules of a file, or checks that a plan is equal to its model.",
-       .usage = "rules FILE [--jobs=N] | plan FILE [--rules=FILE] [--reprove]",
+       .purpose = "Proves the rules of a file, checks that a plan is equal to its model, or audits "
+                  "the rules that TASO or Unity published.",
+       .usage = "rules FILE [--jobs=N] | plan FILE [--rules=FILE] [--reprove] |\n"
+                "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE]",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
       argc, argv, isomer::Run);
 }

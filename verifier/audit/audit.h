@@ -1,0 +1,64 @@
+// The audit of a file of rules that others published: a verdict on each.
+#ifndef ISOMER_VERIFIER_AUDIT_AUDIT_H_
+#define ISOMER_VERIFIER_AUDIT_AUDIT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rules/rule.h"
+#include "verifier/audit/derivable.h"
+#include "verifier/audit/foreign_rule.h"
+
+namespace isomer {
+
+enum class AuditVerdict {
+  kProved,    // for every well-typed instance, or under `conditions`
+  kRefuted,   // a counterexample shows it
+  kIllTyped,  // a side is never well typed
+  kUnknown,   // neither proved nor refuted
+  kOutside,   // an operator that we do not have
+};
+inline constexpr int kNumAuditVerdicts = 5;
+absl::string_view AuditVerdictName(AuditVerdict verdict);
+
+enum class RuleOrigin {
+  kNotSought,  // the rule is not proved, or no rules were given
+  kDerivable,  // `steps` of our rules lead from one side to the other
+  kNew,        // no chain of the length sought does
+};
+absl::string_view RuleOriginName(RuleOrigin origin);
+
+struct AuditResult {
+  AuditVerdict verdict = AuditVerdict::kUnknown;
+  std::string reason;                   // kProved: empty; kRefuted: the counterexample
+  std::vector<std::string> conditions;  // kProved: under which it holds; empty: always
+  // What our rule must say besides, for what the format has not: operands that broadcast, and, of
+  // TASO's rules, tensors that are partitioned or partial sums.
+  std::vector<std::string> here_also;
+  std::string equation;   // as a rule of ours; empty if it is none
+  bool complete = false;  // kProved: no lemma is only checked
+  RuleOrigin origin = RuleOrigin::kNotSought;
+  std::vector<std::string> steps;  // kDerivable: ids of rules
+  double seconds = 0;
+};
+
+struct AuditOptions {
+  ForeignFormat format = ForeignFormat::kTaso;
+  int jobs = 1;
+  std::string counterexample_dir;  // "": refutations are not written
+  const RuleSet* rules = nullptr;  // what rules are to be derived from; null: none
+  DerivationLimits derivation;
+};
+
+// Judges one rule.
+class Prover;
+AuditResult AuditRule(const ForeignRule& rule, const AuditOptions& options, Prover* prover);
+
+// Judges all, in `jobs` processes; results are in the order of the rules.
+absl::StatusOr<std::vector<AuditResult>> AuditRules(const std::vector<ForeignRule>& rules,
+                                                    const AuditOptions& options);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_AUDIT_AUDIT_H_

@@ -1,0 +1,48 @@
+// Foreign rules as rules of ours.
+//
+// Axes, degrees, kernels and strides stay literal; a fused activation becomes a call of its own.
+// What a format derives, it is derived by: TASO's groups are the ratio of the operands' channels,
+// its padding "same" is k - 1 at stride 1, its Split divides where a Concat joined.
+#ifndef ISOMER_VERIFIER_AUDIT_TRANSLATE_H_
+#define ISOMER_VERIFIER_AUDIT_TRANSLATE_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rules/rule.h"
+#include "verifier/audit/foreign_rule.h"
+
+namespace isomer {
+
+// What the rule leaves open.
+struct Reading {
+  int rank = 2;        // logical dims of the tensors whose rank nothing in the rule says
+  int64_t groups = 1;  // of the convolutions of the source
+};
+
+struct Translation {
+  Rule rule;  // without conditions
+  // Sizes that the source's operators state, kernels: part of what the rule says.
+  std::vector<Condition> stated;
+  // Sizes that the source's operators need equal; ours may broadcast there.
+  std::vector<Condition> shapes;
+  // Sizes that the target's operators need equal, which those of the source do not.
+  std::vector<Condition> needed;
+  std::vector<Shape> input_shapes;  // as all of these make them
+  bool depends_on_rank = false;     // some rank is that of the reading
+  bool has_convolutions = false;    // in the source
+};
+
+struct Untranslated {
+  enum class Why { kOutside, kSourceIllTyped, kTargetIllTyped, kUnknown };
+  Why why = Why::kUnknown;
+  std::string reason;  // begins with the operator: "target operator 1 (OP_MATMUL): ..."
+};
+
+std::variant<Translation, Untranslated> Translate(const ForeignRule& rule, ForeignFormat format,
+                                                  const Reading& reading);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_AUDIT_TRANSLATE_H_
