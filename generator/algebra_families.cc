@@ -104,10 +104,19 @@ class FamilyFinder {
       if (*outputs == *c && *b == *c) {
         if (search_.AddFact(AlgebraForm::kSum, call, cut)) {
           search_.AddFact(AlgebraForm::kSumBack, call, cut);
+          SplitOthers(call, cut);
         }
       }
       ChooseOutputAxes(call, *outputs, *b, *c, 0, &cut);
     });
+  }
+
+  void SplitOthers(const SampleCall& call, const Cut& cut) {
+    const auto led = std::count_if(cut.operand_axes.begin(), cut.operand_axes.end(),
+                                   [](const auto& axis) { return axis.has_value(); });
+    if (led < 2) return;
+    search_.AddFact(AlgebraForm::kSumSplitRest, call, cut);
+    search_.AddFact(AlgebraForm::kSumSplitFirst, call, cut);
   }
 
   // Which axes the pieces of the outputs have, if `whole` is made of them.

@@ -1,7 +1,6 @@
 #include "generator/algebra_forms.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,20 +8,6 @@
 
 namespace isomer {
 namespace {
-
-bool HasAxes(AlgebraForm form) { return form < AlgebraForm::kAdd; }
-
-// Forms in which two operands of the call take the place of one: X and Y.
-bool HasTwo(AlgebraForm form) {
-  return form != AlgebraForm::kSplit && form != AlgebraForm::kSplitBack &&
-         form != AlgebraForm::kScale && form != AlgebraForm::kPointwise;
-}
-
-// What the target of a form has and its source does not must be unpartitioned by condition.
-bool PutsTogether(AlgebraForm form) {
-  return form == AlgebraForm::kMerge || form == AlgebraForm::kSumBack ||
-         form == AlgebraForm::kConcatBack;
-}
 
 class FormBuilder {
  public:
@@ -55,6 +40,10 @@ class FormBuilder {
       case AlgebraForm::kSumBack:
         Join(JoinedCall(), OpKind::kAdd);
         break;
+      case AlgebraForm::kSumSplitRest:
+      case AlgebraForm::kSumSplitFirst:
+        SumOfParts();
+        break;
       case AlgebraForm::kSplit:
       case AlgebraForm::kSplitBack:
         SplitBoth();
@@ -63,19 +52,11 @@ class FormBuilder {
         Merge();
         break;
       case AlgebraForm::kAdd:
-        Distribute(OpKind::kAdd, true);
-        break;
       case AlgebraForm::kSub:
-        Distribute(OpKind::kSub, true);
-        break;
       case AlgebraForm::kScale:
-        Distribute(OpKind::kScale, false);
-        break;
       case AlgebraForm::kPointwise:
-        Distribute(f_->op.kind(), false);
-        break;
       case AlgebraForm::kPointwise2:
-        Distribute(f_->op.kind(), true);
+        Distribute();
         break;
     }
     AddConditions();
@@ -109,7 +90,15 @@ class FormBuilder {
 
   bool TakesPart(size_t o) const { return cut_.operand_axes[o].has_value(); }
 
-  // Of operands that take part X, and Y of another size along the axis.
+  // As X and Y, not as what is split.
+  bool IsJoined(size_t o) const {
+    if (!TakesPart(o) || !HasTwo(form_)) return false;
+    return !SplitsOthers(form_) ||
+           (o == FirstThatTakesPart()) == (form_ == AlgebraForm::kSumSplitRest);
+  }
+
+  // Of operands that take part X, and Y of another size along the axis; what is split is as large
+  // as both.
   void AddInputs() {
     std::vector<TensorType>& inputs = result_.binding.inputs;
     auto add = [&](const TensorType& type) {
@@ -117,15 +106,16 @@ class FormBuilder {
       return PatternRef::Input(static_cast<int>(inputs.size()) - 1);
     };
     for (size_t o = 0; o < call_.operands.size(); ++o) {
-      TensorType type = call_.operands[o];
-      x_.push_back(add(type));
-      y_.push_back(x_.back());
-      if (!TakesPart(o) || !HasTwo(form_)) continue;
-      if (HasAxes(form_) && generality_.alike != Alike::kTypes && !at_.equal_parts) {
-        int64_t& size = type.dims[type.rank() + *cut_.operand_axes[o]].size;
-        if (size > 1) size /= 2;
+      TensorType type = call_.operands[o], second = type;
+      if (TakesPart(o) && HasAxes(form_)) {
+        const size_t i = type.rank() + *cut_.operand_axes[o];
+        int64_t& size = second.dims[i].size;
+        const bool halved = generality_.alike != Alike::kTypes && !at_.equal_parts && size > 1;
+        if (halved) size /= 2;
+        if (SplitsOthers(form_) && !IsJoined(o)) type.dims[i].size += size;
       }
-      y_.back() = add(type);
+      x_.push_back(add(type));
+      y_.push_back(IsJoined(o) ? add(second) : x_.back());
     }
   }
 
@@ -188,7 +178,7 @@ class FormBuilder {
     Pattern side;
     std::vector<PatternRef> operands = x_;
     for (size_t o = 0; o < operands.size(); ++o) {
-      if (!TakesPart(o)) continue;
+      if (!IsJoined(o)) continue;
       operands[o] = Add(&side, OpKind::kConcat, {{"axis", *operand_axes_[o]}}, {x_[o], y_[o]});
     }
     const PatternRef call = AddCall(&side, operands);
@@ -212,6 +202,28 @@ class FormBuilder {
     if (form_ == AlgebraForm::kConcatBack || form_ == AlgebraForm::kSumBack) {
       std::swap(result_.rule.source, result_.rule.target);
       split_node_ = first.node;
+    }
+  }
+
+  // op(concat(X, Y), Z) -> add(op(X, split(Z).0), op(Y, split(Z).1))
+  void SumOfParts() {
+    result_.rule.source = JoinedCall();
+    split_node_ = static_cast<int>(result_.rule.source.nodes.size()) - 1;
+    size_t joined = 0;
+    while (!IsJoined(joined)) ++joined;
+    sizes_ = {SizeAlong(x_[joined], *operand_axes_[joined]),
+              SizeAlong(y_[joined], *operand_axes_[joined])};
+    Pattern& target = result_.rule.target;
+    std::vector<PatternRef> first = x_, second = y_;
+    for (size_t o = 0; o < x_.size(); ++o) {
+      if (!TakesPart(o) || IsJoined(o)) continue;
+      first[o] = Add(&target, OpKind::kSplit, SplitAttributes(*operand_axes_[o]), {x_[o]});
+      second[o] = OutputOf(first[o], 1);
+    }
+    const PatternRef parts[] = {AddCall(&target, first), AddCall(&target, second)};
+    for (size_t t = 0; t < outputs_.size(); ++t) {
+      target.outputs.push_back(
+          Add(&target, OpKind::kAdd, {}, {OutputOf(parts[0], t), OutputOf(parts[1], t)}));
     }
   }
 
@@ -271,7 +283,12 @@ class FormBuilder {
   }
 
   // op(kind(X, Y), W) and kind(op(X, W), op(Y, W)).
-  void Distribute(OpKind kind, bool two) {
+  void Distribute() {
+    const OpKind kind = form_ == AlgebraForm::kAdd     ? OpKind::kAdd
+                        : form_ == AlgebraForm::kSub   ? OpKind::kSub
+                        : form_ == AlgebraForm::kScale ? OpKind::kScale
+                                                       : f_->op.kind();
+    const bool two = HasTwo(form_);
     Pattern inside, outside;
     std::vector<PatternRef> operands = x_;
     for (size_t o = 0; o < operands.size(); ++o) {
@@ -311,7 +328,7 @@ class FormBuilder {
     }
     const size_t led = FirstThatTakesPart();
     for (size_t o = 0; o < x_.size(); ++o) {
-      if (!TakesPart(o) || !HasTwo(form_)) continue;
+      if (!IsJoined(o)) continue;
       const int x = x_[o].index, y = y_[o].index;
       if (!HasAxes(form_) || generality_.alike == Alike::kTypes) {
         conditions.push_back({.kind = Condition::Kind::kSameType, .input = x, .input_b = y});
@@ -331,7 +348,7 @@ class FormBuilder {
           conditions.push_back({.kind = Condition::Kind::kNoPartials, .input = input});
         }
       }
-      if (o == led || generality_.alike == Alike::kTypes) continue;
+      if (o == led || SplitsOthers(form_) || generality_.alike == Alike::kTypes) continue;
       // Pieces of one operand meet pieces of the other.
       conditions.push_back({.kind = Condition::Kind::kEqual,
                             .left = SizeAlong(x_[led], *operand_axes_[led]),
@@ -370,25 +387,6 @@ class FormBuilder {
 };
 
 }  // namespace
-
-bool Cut::IsOneAxis() const {
-  std::set<int64_t> distinct;
-  for (const auto* axes : {&operand_axes, &output_axes}) {
-    for (const std::optional<int64_t>& axis : *axes) {
-      if (axis.has_value()) distinct.insert(*axis);
-    }
-  }
-  return distinct.size() == 1;
-}
-
-const char* AlgebraFormName(AlgebraForm form) {
-  static constexpr const char* kNames[] = {
-      "concat", "concat, back", "sum of pieces", "sum of pieces, back",
-      "split",  "split, back",  "merge",         "add",
-      "sub",    "scale",        "elementwise",   "elementwise, two operands"};
-  static_assert(std::size(kNames) == static_cast<size_t>(AlgebraForm::kPointwise2) + 1);
-  return kNames[static_cast<size_t>(form)];
-}
 
 std::optional<FormRule> RuleOfForm(AlgebraForm form, const SampleCall& call,
                                    const std::vector<TensorType>& outputs, const Cut& cut,

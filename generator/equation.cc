@@ -37,7 +37,7 @@ class SideBuilder {
       PatternNode pattern{node.call->op.kind(), {}, {}};
       for (int operand : node.operands) pattern.inputs.push_back(Ref(operand));
       for (const Attribute& a : node.call->op.attributes())
-        pattern.attributes.push_back(PatternOf(a));
+        pattern.attributes.push_back(ConstantAttribute(a));
       pattern_.nodes.push_back(std::move(pattern));
       found = placed_.emplace(definition.node, static_cast<int>(pattern_.nodes.size()) - 1).first;
     }
@@ -48,22 +48,6 @@ class SideBuilder {
     const int output = tensor - nodes_.OutputOfTerm(0);
     if (output < 0) return nodes_.tensors[tensor];
     return PatternRef::Node(static_cast<int>(nodes_.nodes.size()), output);
-  }
-
-  static AttributePattern PatternOf(const Attribute& a) {
-    if (auto* integer = std::get_if<int64_t>(&a.value))
-      return {a.name, IntExpr::Constant(*integer)};
-    if (auto* number = std::get_if<double>(&a.value)) return {a.name, NumberExpr{*number, {}}};
-    if (auto* sizes = std::get_if<std::vector<Extent>>(&a.value)) {
-      std::vector<IntExpr> list;
-      for (const Extent& size : *sizes) list.push_back(IntExpr::Constant(size.value()));
-      return {a.name, list};
-    }
-    const auto& integers = std::get<std::vector<int64_t>>(a.value);
-    if (a.name == "perm") return {a.name, ExchangeOf(integers)};
-    std::vector<IntExpr> list;
-    for (int64_t integer : integers) list.push_back(IntExpr::Constant(integer));
-    return {a.name, list};
   }
 
   const EnumeratedNodes& nodes_;
@@ -122,6 +106,21 @@ class SideHash {
 };
 
 }  // namespace
+
+AttributePattern ConstantAttribute(const Attribute& a) {
+  if (auto* integer = std::get_if<int64_t>(&a.value)) return {a.name, IntExpr::Constant(*integer)};
+  if (auto* number = std::get_if<double>(&a.value)) return {a.name, NumberExpr{*number, {}}};
+  if (auto* sizes = std::get_if<std::vector<Extent>>(&a.value)) {
+    std::vector<IntExpr> list;
+    for (const Extent& size : *sizes) list.push_back(IntExpr::Constant(size.value()));
+    return {a.name, list};
+  }
+  const auto& integers = std::get<std::vector<int64_t>>(a.value);
+  if (a.name == "perm") return {a.name, ExchangeOf(integers)};
+  std::vector<IntExpr> list;
+  for (int64_t integer : integers) list.push_back(IntExpr::Constant(integer));
+  return {a.name, list};
+}
 
 std::string EnumeratedNodes::Text(const EnumeratedNode& term, const TensorList& source,
                                   const TensorList& target) const {

@@ -35,6 +35,9 @@ struct EnumeratedNodes {
 // The two axes, counted from the end, that a perm exchanges; the last two if it does not.
 SwapAxes ExchangeOf(const std::vector<int64_t>& perm);
 
+// An attribute as it is; axes that a perm exchanges count from the end.
+AttributePattern ConstantAttribute(const Attribute& attribute);
+
 // The equation source = target over `nodes` and one more `term`, inputs numbered as the source uses
 // them. If the source lacks an input that the target has, the sides are exchanged; nullopt if each
 // lacks one of the other's.

@@ -7,6 +7,7 @@
 
 #include "generator/algebra_families.h"
 #include "generator/configuration.h"
+#include "generator/definition_families.h"
 #include "generator/enumerator.h"
 #include "generator/expansion.h"
 #include "generator/kernel_families.h"
@@ -31,6 +32,7 @@ const std::vector<FamilyForm>& FamilyForms() {
       {"expansions", FindExpansions, {}},
       {"algebra", FindAlgebraFamilies, OperatorsOfAlgebraFamilies()},
       {"kernels", FindKernelFamilies, OperatorsOfKernelFamilies()},
+      {"definitions", FindDefinitionFamilies, OperatorsOfDefinitionFamilies()},
   };
   return *forms;
 }

@@ -51,10 +51,27 @@ std::vector<ListConstants> ConstantChoices(const std::vector<std::string>& lists
   return choices;
 }
 
+constexpr int kMostAffineOperands = 8;
+
 bool IsLinearUnary(const SampleCall& call) {
   if (call.operands.size() != 1 || IsElementwise(call)) return false;
   const auto d = Declare(call.op, {call.operands[0].GlobalShape()});
   return d.ok() && d->outputs.size() == 1 && d->IsLinearIn({true});
+}
+
+// Calls of operators that are linear in operand 0 and others together.
+const std::map<OpKind, std::vector<SampleCall>>& AffineCalls() {
+  static const auto* const known = [] {
+    auto* calls = new std::map<OpKind, std::vector<SampleCall>>;
+    for (OpKind kind : kAllOpKinds) {
+      if (IsLeaf(kind) || IsParallel(kind) || MaxOperands(kind) > kMostAffineOperands) continue;
+      std::vector<SampleCall> affine = SampleCalls(kind);
+      std::erase_if(affine, [](const SampleCall& f) { return AffineOperands(f).empty(); });
+      if (!affine.empty()) calls->emplace(kind, std::move(affine));
+    }
+    return calls;
+  }();
+  return *known;
 }
 
 // A call op(x, w) that is linear in each operand, small enough to run often.
@@ -134,7 +151,7 @@ class KernelFamilies {
     const bool about_source =
         std::any_of(rule.conditions.begin(), rule.conditions.end(),
                     [](const auto& c) { return c.kind == Condition::Kind::kSplitsDim; });
-    rule.reversible = !about_source;
+    rule.reversible = own->has_inverse && !about_source;
     rule.reversible = rule.reversible && HoldsInParallel(Inverse(rule), held);
     SetId(&rule);
     rules_.push_back({std::move(rule), held[0], {}});
@@ -204,6 +221,14 @@ class KernelFamilies {
       Try("scaled", call, [&](const SampleCall& c, const SampleCall&) {
         return ScaledKernel(c, led[0], axis, output_axis);
       });
+      for (const auto& [kind, fs] : AffineCalls()) {
+        const auto folded = [&](const SampleCall& c, const SampleCall& f) {
+          return FoldedKernel(c, f, led[0], axis, output_axis);
+        };
+        for (const SampleCall& f : fs) {
+          if (Try("folded", call, folded, f, fs)) break;
+        }
+      }
     }
   }
 
@@ -266,12 +291,13 @@ std::vector<GeneralRule> FindKernelFamilies(OpKind kind, TypeOracle* oracle, Ran
 }
 
 std::set<OpKind> OperatorsOfKernelFamilies() {
-  std::set<OpKind> kinds = {OpKind::kPad, OpKind::kMul, OpKind::kTranspose, OpKind::kConcat,
-                            OpKind::kSplit};
+  std::set<OpKind> kinds = {OpKind::kPad,   OpKind::kMul, OpKind::kTranspose, OpKind::kConcat,
+                            OpKind::kSplit, OpKind::kAdd, OpKind::kScale,     OpKind::kReduceSum};
   for (OpKind kind : kAllOpKinds) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
     const std::vector<SampleCall> calls = SampleCalls(kind);
     if (std::any_of(calls.begin(), calls.end(), IsLinearUnary)) kinds.insert(kind);
+    if (AffineCalls().count(kind) > 0) kinds.insert(kind);
   }
   return kinds;
 }

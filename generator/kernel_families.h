@@ -5,13 +5,15 @@
 //                                                              dim that w shares with the output
 //   merged   op(x, w), op(x, u), .. -> the parts of op(x, concat(w, u, ..)), three of any
 //                                      sizes along the dim, alike elsewhere
+//   folded   f(op(.., w, ..), u, z)   -> add(op(.., f(w, u, 0 z), ..), f(0 w, u, z))
+//                                      f linear in its operand and z together, along the dim
 //   passed   op(f(x), w; A)         -> f(op(x, w; A))          f linear, of any attributes
 //
 // for contractions op(x, w), which are linear in both. Every call among an operator's samples,
 // every operand, dim and list of attributes is tried; a rule is made of what has equal types and
 // values at all of them, with as many attributes variable as bear it. So a convolution's kernel
-// grows with its padding, its rows take the scale of a normalisation, and a 1x1 convolution passes
-// an average pool: found, not said.
+// grows with its padding, its rows take the scale of a normalisation, or the normalisation, and a
+// 1x1 convolution passes an average pool: found, not said.
 #ifndef ISOMER_GENERATOR_KERNEL_FAMILIES_H_
 #define ISOMER_GENERATOR_KERNEL_FAMILIES_H_
 

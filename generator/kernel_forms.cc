@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pcg/declaration.h"
 #include "pcg/type_inference.h"
 
 namespace isomer {
@@ -14,6 +15,12 @@ std::vector<IntExpr> ConstantList(const Ints& values) {
   std::vector<IntExpr> list;
   for (int64_t value : values) list.push_back(IntExpr::Constant(value));
   return list;
+}
+
+absl::StatusOr<Declaration> DeclarationOf(const SampleCall& call) {
+  std::vector<Shape> shapes;
+  for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
+  return Declare(call.op, shapes);
 }
 
 Condition SizeIsOne(int input, int64_t axis) {
@@ -29,7 +36,7 @@ struct Draft : KernelRule {
     return PatternRef::Input(rule.num_inputs - 1);
   }
 
-  // The attributes of a call: `constants` are named, the others variables.
+  // The attributes of a call: `constants` are named, the others variables; numbers are so apart.
   std::vector<AttributePattern> Attributes(const Operator& op, const std::string& prefix,
                                            const ListConstants& constants) {
     std::vector<AttributePattern> attributes;
@@ -40,6 +47,13 @@ struct Draft : KernelRule {
         continue;
       }
       const std::string variable = prefix + a.name;
+      if (auto* number = std::get_if<double>(&a.value)) {
+        attributes.push_back({a.name, NumberExpr{1, {variable}}});
+        if (binding.numbers.emplace(variable, *number).second) {
+          rule.variables.push_back({variable, VariableKind::kNumber});
+        }
+        continue;
+      }
       attributes.push_back({a.name, AttributeVariable{variable}});
       if (binding.attributes.emplace(variable, a.value).second) {
         rule.variables.push_back({variable, VariableKind::kAttribute});
@@ -53,6 +67,17 @@ PatternRef AddNode(Pattern* side, OpKind kind, std::vector<AttributePattern> att
                    std::vector<PatternRef> inputs) {
   side->nodes.push_back({kind, std::move(attributes), std::move(inputs)});
   return PatternRef::Node(static_cast<int>(side->nodes.size()) - 1);
+}
+
+// The exchange of the two axes of `ref`; itself if they are one.
+PatternRef AddTurned(Pattern* side, PatternRef ref, int64_t axis, int64_t other) {
+  if (axis == other) return ref;
+  const SwapAxes swap{std::min(axis, other), std::max(axis, other)};
+  return AddNode(side, OpKind::kTranspose, {{"perm", swap}}, {ref});
+}
+
+PatternRef AddZero(Pattern* side, PatternRef like) {
+  return AddNode(side, OpKind::kScale, {{"factor", NumberExpr{0, {}}}}, {like});
 }
 
 // What is put together along `axis` is whole there, no partial sum, and of one size elsewhere.
@@ -111,11 +136,7 @@ std::optional<KernelRule> ScaledKernel(const SampleCall& call, size_t operand, i
   const std::vector<AttributePattern> attributes = draft.Attributes(call.op, "", {});
   const PatternRef result = AddNode(&rule.target, call.op.kind(), attributes, operands);
   rule.target.outputs = {AddNode(&rule.target, OpKind::kMul, {}, {result, s})};
-  PatternRef turned = s;
-  if (axis != output_axis) {
-    const SwapAxes swap{std::min(axis, output_axis), std::max(axis, output_axis)};
-    turned = AddNode(&rule.source, OpKind::kTranspose, {{"perm", swap}}, {s});
-  }
+  const PatternRef turned = AddTurned(&rule.source, s, axis, output_axis);
   operands[operand] = AddNode(&rule.source, OpKind::kMul, {}, {operands[operand], turned});
   rule.source.outputs = {AddNode(&rule.source, call.op.kind(), attributes, operands)};
   for (int64_t other = -1; other >= -rank; --other) {
@@ -205,6 +226,93 @@ std::optional<KernelRule> PassedKernel(const SampleCall& call, const SampleCall&
   const PatternRef result = AddNode(&rule.target, call.op.kind(), attributes, {x, w});
   rule.target.outputs = {AddNode(&rule.target, f.op.kind(), f_attributes, {result})};
   for (int i = 1; i <= ones; ++i) rule.conditions.push_back(SizeIsOne(w.index, -i));
+  return draft;
+}
+
+std::set<size_t> AffineOperands(const SampleCall& f) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(f);
+  if (!d.ok() || d->outputs.size() != 1) return {};
+  const size_t count = f.operands.size();
+  std::set<size_t> fewest;
+  for (unsigned set = 1; set < (1u << count); set += 2) {
+    std::vector<bool> together(count);
+    std::set<size_t> others;
+    for (size_t o = 0; o < count; ++o) {
+      together[o] = (set >> o & 1) != 0;
+      if (together[o] && o > 0) others.insert(o);
+    }
+    if (!d->IsLinearIn(together)) continue;
+    if (others.empty() || others.size() + 1 == count) return {};
+    if (fewest.empty() || others.size() < fewest.size()) fewest = others;
+  }
+  return fewest;
+}
+
+namespace {
+
+// The types of f's operands where operand 0 is `first`: each other dim is as large as that of
+// operand 0 along which the same iteration dim goes. Nullopt: one goes along another than `axis`.
+std::optional<std::vector<TensorType>> OperandsAlong(const SampleCall& f, const TensorType& first,
+                                                     int64_t axis) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(f);
+  if (!d.ok() || first.rank() != f.operands[0].rank()) return std::nullopt;
+  const int at = first.rank() + static_cast<int>(axis);
+  const int led_by = d->LeadOfOperandDim(0, at);
+  std::vector<TensorType> types = f.operands;
+  types[0] = first;
+  for (size_t o = 1; o < types.size(); ++o) {
+    for (int i = 0; i < types[o].rank(); ++i) {
+      if (led_by < 0 || d->LeadOfOperandDim(static_cast<int>(o), i) != led_by) return std::nullopt;
+      types[o].dims[i].size = first.dims[at].size;
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+std::optional<KernelRule> FoldedKernel(const SampleCall& call, const SampleCall& f, size_t operand,
+                                       int64_t axis, int64_t output_axis) {
+  const auto outputs = InferTypes(call.op, call.operands);
+  if (!outputs.ok() || operand >= call.operands.size()) return std::nullopt;
+  const int rank = call.operands[operand].rank();
+  if ((*outputs)[0].rank() != rank || -axis > rank || -output_axis > rank) return std::nullopt;
+  const auto f_types = OperandsAlong(f, (*outputs)[0], output_axis);
+  if (!f_types.has_value()) return std::nullopt;
+  Draft draft;
+  draft.has_inverse = false;  // Nobody writes such zeros.
+  std::vector<PatternRef> operands, f_operands = {PatternRef()};
+  for (const TensorType& type : call.operands) operands.push_back(draft.AddInput(type));
+  for (size_t o = 1; o < f_types->size(); ++o) f_operands.push_back(draft.AddInput((*f_types)[o]));
+  Rule& rule = draft.rule;
+  const std::vector<AttributePattern> attributes = draft.Attributes(call.op, "", {}),
+                                      f_attributes = draft.Attributes(f.op, "f_", {});
+  auto add_f = [&](Pattern* side, PatternRef first, std::vector<PatternRef> others) {
+    others[0] = first;
+    return AddNode(side, f.op.kind(), f_attributes, std::move(others));
+  };
+  const PatternRef whole = AddNode(&rule.source, call.op.kind(), attributes, operands);
+  rule.source.outputs = {add_f(&rule.source, whole, f_operands)};
+
+  Pattern& target = rule.target;
+  const PatternRef w = operands[operand];
+  std::vector<PatternRef> zeros = f_operands;
+  for (size_t o : AffineOperands(f)) zeros[o] = AddZero(&target, f_operands[o]);
+  const PatternRef kernel =
+      add_f(&target, AddTurned(&target, w, axis, output_axis), std::move(zeros));
+  operands[operand] = AddTurned(&target, kernel, axis, output_axis);
+  const PatternRef result = AddNode(&target, call.op.kind(), attributes, operands);
+  Ints others;
+  for (int64_t other = -rank; other < 0; ++other) {
+    if (other != axis) others.push_back(other);
+  }
+  const PatternRef zero = AddNode(
+      &target, OpKind::kReduceSum,
+      {{"axes", ConstantList(others)}, {"keepdims", IntExpr::Constant(1)}}, {AddZero(&target, w)});
+  const PatternRef bias = add_f(&target, AddTurned(&target, zero, axis, output_axis), f_operands);
+  target.outputs = {AddNode(&target, OpKind::kAdd, {}, {result, bias})};
+  const PatternRef shift = f_operands[*AffineOperands(f).begin()];
+  rule.conditions.push_back({.kind = Condition::Kind::kNoPartials, .input = shift.index});
   return draft;
 }
 

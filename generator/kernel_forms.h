@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace isomer {
 struct KernelRule {
   Rule rule;
   Binding binding;
+  bool has_inverse = true;  // worth a try
 };
 
 // List attributes that a rule names, the same number at each place; the others are variables.
@@ -41,6 +43,17 @@ std::optional<KernelRule> MergedKernels(const SampleCall& call, const Splittable
 // op(f(x), w) -> f(op(x, w)) if the last `ones` dims of w are of size 1.
 std::optional<KernelRule> PassedKernel(const SampleCall& call, const SampleCall& f, int ones,
                                        const ListConstants& constants);
+
+// The operands z of f(y, u, z) that it is linear in together with y, the fewest. Empty if f is not
+// so linear, or in y alone, or has no others.
+std::set<size_t> AffineOperands(const SampleCall& f);
+
+// f(op(.., w, ..), u, z) -> add(op(.., f(w, u, 0 z), ..), f(0 w, u, z)), where z are the operands
+// AffineOperands(f) and the last zero is one place for each of w along the dim. w is an operand
+// with the dim at `axis`, which f works along at `output_axis`; it is transposed for f if these
+// differ.
+std::optional<KernelRule> FoldedKernel(const SampleCall& call, const SampleCall& f, size_t operand,
+                                       int64_t axis, int64_t output_axis);
 
 }  // namespace isomer
 

@@ -43,10 +43,11 @@ class SmallEvaluator {
     if (IsParallel(term.symbol.kind)) return arguments[0];
     Symbol symbol = term.symbol;
     for (Extent& size : symbol.sizes) size = SmallSize(size, seed_);
-    for (const std::string& variable : symbol.factor.variables) {
-      symbol.factor.constant *= static_cast<double>(HashBytes(variable, seed_) % 5 + 2);
+    symbol.factor = {ValueOf(symbol.factor), {}};
+    for (Attribute& attribute : symbol.rest) {
+      if (auto* number = std::get_if<double>(&attribute.value))
+        *number = ValueOf(NumberOf(*number));
     }
-    symbol.factor.variables.clear();
     ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(symbol, shapes));
     ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
     std::vector<const Array<PrimeField>*> operands;
@@ -67,6 +68,15 @@ class SmallEvaluator {
       array.data[i] = PrimeField::FromRaw(bits % PrimeField::kPrime);
     }
     return array;
+  }
+
+  // A variable is the same number wherever it occurs.
+  double ValueOf(const NumberExpr& number) const {
+    double value = number.constant;
+    for (const std::string& variable : number.variables) {
+      value *= static_cast<double>(HashBytes(variable, seed_) % 5 + 2);
+    }
+    return value;
   }
 
   static Array<PrimeField> Sum(const std::vector<Array<PrimeField>>& parts) {

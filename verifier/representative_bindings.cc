@@ -8,6 +8,7 @@
 
 #include "pcg/examples.h"
 #include "pcg/type_inference.h"
+#include "verifier/operand_completion.h"
 
 namespace isomer {
 namespace {
@@ -24,29 +25,6 @@ bool IsAdmitted(const Rule& rule, const Binding& binding) {
     if (!ValidateTensorType(type).ok()) return false;
   }
   return Admits(rule, binding) && InstantiatePattern(rule.source, binding).ok();
-}
-
-// Binds the variables in the attributes of `node` to those of `op`. False: a constant differs.
-bool BindAttributes(const PatternNode& node, const Operator& op, int rank, Binding* binding) {
-  for (const AttributePattern& pattern : node.attributes) {
-    const AttributeValue* value = op.Find(pattern.name);
-    if (value == nullptr) return false;
-    if (auto* variable = std::get_if<AttributeVariable>(&pattern.value)) {
-      binding->attributes[variable->name] = *value;
-    } else if (auto* number = std::get_if<NumberExpr>(&pattern.value)) {
-      const double given = std::get<double>(*value);
-      if (number->variables.empty() && number->constant != given) return false;
-      for (const std::string& name : number->variables) {
-        if (!binding->numbers.contains(name)) binding->numbers[name] = given / number->constant;
-      }
-    } else if (auto* expr = std::get_if<IntExpr>(&pattern.value)) {
-      int64_t given = std::get<int64_t>(*value);
-      if (pattern.name == "axis" && given >= 0 && op.kind() != OpKind::kOneHot) given -= rank;
-      if (expr->kind == IntExpr::Kind::kConstant && expr->constant != given) return false;
-      if (expr->kind == IntExpr::Kind::kVariable) binding->variables[expr->variable] = given;
-    }
-  }
-  return true;
 }
 
 // Makes bindings of which node `subject` of the source is a given call.
@@ -69,9 +47,15 @@ class BindingMaker {
           if (!Assign(other.inputs[o], call.operands[o], &chosen)) return;
         }
       }
-      if (std::find(known_.begin(), known_.end(), false) != known_.end()) return;
-      SetNamedSizes(&chosen);
-      BindOthers(0, chosen);
+      if (std::find(known_.begin(), known_.end(), false) == known_.end()) {
+        SetNamedSizes(&chosen);
+        BindOthers(0, chosen);
+      } else {
+        ForEachCompletion(rule_.source, known_, chosen, [&](Binding completed) {
+          SetNamedSizes(&completed);
+          BindOthers(0, completed);
+        });
+      }
     });
   }
 
@@ -193,15 +177,7 @@ class BindingMaker {
   void BindOthers(size_t n, const Binding& binding) {
     if (n == rule_.source.nodes.size()) return Finish(binding);
     const PatternNode& node = rule_.source.nodes[n];
-    bool open = false;
-    for (const AttributePattern& attribute : node.attributes) {
-      if (auto* variable = std::get_if<AttributeVariable>(&attribute.value)) {
-        open |= !binding.attributes.contains(variable->name);
-      } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
-        for (const std::string& name : number->variables) open |= !binding.numbers.contains(name);
-      }
-    }
-    if (!open) return BindOthers(n + 1, binding);
+    if (!HasOpenAttributes(node, binding)) return BindOthers(n + 1, binding);
     std::set<std::string> seen;
     for (const RepresentativeCall& call : CallsToTry(node.kind)) {
       if (!seen.insert(call.op.ToString()).second) continue;

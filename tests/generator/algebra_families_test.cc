@@ -50,6 +50,19 @@ TEST(AlgebraFamilies, AreWellFormedAndHoldWhereTheyWereFound) {
   }
 }
 
+// One operand in parts is enough: the other is taken apart.
+TEST(AlgebraFamilies, SumsOfPiecesSplitTheOtherOperand) {
+  const std::vector<GeneralRule> conv = RulesOf(OpKind::kConv1d);
+  EXPECT_TRUE(Has(conv, "split(x2; axis=i, sizes=[size(x0,i),size(x1,i)])#0"));
+  EXPECT_EQ(Count(conv, "sum of pieces, rest split"), 1);
+  EXPECT_EQ(Count(conv, "sum of pieces, first split"), 1);
+  // A bias would be added twice.
+  for (const GeneralRule& general : RulesOf(OpKind::kLinear)) {
+    EXPECT_EQ(general.rule.origin.find("sum of pieces"), std::string::npos)
+        << general.rule.ToString();
+  }
+}
+
 // Concat, Split and their inverses along every dim that the declaration lets be partitioned, and
 // that no window moves over.
 TEST(AlgebraFamilies, CoverEveryPartitionableDim) {

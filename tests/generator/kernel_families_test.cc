@@ -74,5 +74,20 @@ TEST(KernelFamilies, ThreeCallsOfOneInputAreOne) {
   }
 }
 
+TEST(KernelFamilies, ABatchNormIsFoldedIntoTheKernelAndABias) {
+  for (OpKind kind : {OpKind::kConv2d, OpKind::kMatMul}) {
+    int folded = 0;
+    for (const GeneralRule& general : FamiliesOf(kind)) {
+      const Rule& rule = general.rule;
+      if (!absl::StrContains(rule.origin, "folded")) continue;
+      ++folded;
+      EXPECT_EQ(rule.source.nodes.back().kind, OpKind::kBatchNorm) << rule.ToString();
+      EXPECT_THAT(rule.ToString(), testing::HasSubstr("scale(x3; factor=0.0)"));
+      EXPECT_THAT(rule.ToString(), testing::HasSubstr("if partials(x3) == 1"));
+    }
+    EXPECT_EQ(folded, 1) << OpName(kind);
+  }
+}
+
 }  // namespace
 }  // namespace isomer

@@ -206,6 +206,27 @@ TEST(RepresentativeBindings, AreAdmittedAndCutUnevenly) {
   EXPECT_TRUE(uneven);
 }
 
+// Inputs that no call of the convolution has: those of the BatchNorm after it.
+TEST(AlgebraProof, ABatchNormIsFoldedIntoAConvolution) {
+  const auto folded = [](const std::string& shift, const std::string& kernel_shift) {
+    return Conv(
+        "batch_norm(conv2d(x0, x1), x2, x3, x4, x5; epsilon=e) -> "
+        "add(conv2d(x0, transpose(batch_norm(transpose(x1; swap=-4:-3), x2, " +
+            kernel_shift + ", scale(x4; factor=0.0), x5; epsilon=e); swap=-4:-3)), " +
+            "batch_norm(transpose(reduce_sum(scale(x1; factor=0.0); axes=[-3,-2,-1], keepdims=1); "
+            "swap=-4:-3), x2, " +
+            shift + ", x4, x5; epsilon=e))",
+        {{4, 4, 1, 1, 1, 1}}, {NoPartials(3)});
+  };
+  ExpectProved(folded("x3", "scale(x3; factor=0.0)"), false);
+  ExpectRefuted(folded("x3", "x3"));  // The shift is counted for each place of the kernel.
+  ExpectRefuted(folded("x4", "scale(x3; factor=0.0)"));
+  Rule partials = folded("x3", "scale(x3; factor=0.0)");
+  partials.conditions.clear();
+  SetId(&partials);
+  EXPECT_NE(Prove(partials).verdict, ProofRecord::Verdict::kProved);
+}
+
 TEST(DataTypes, OfTenInputsAreDecidedWithoutTryingAll) {
   const std::string text =
       "batch_norm(concat(x0, x1; axis=-3), concat(x2, x3; axis=-1), concat(x4, x5; axis=-1), "

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -199,6 +200,51 @@ TEST(ByDefinition, LookUps) {
       RuleFromText("embedding_bag(x0, x1; mean=0) -> "
                    "reduce_sum(embedding(x0, x1); axes=[-3], keepdims=0)",
                    table),
+  });
+}
+
+TEST(ByDefinition, Softmax) {
+  const std::string parts =
+      "div(exp(sub(x0, reduce_max(x0; axes=[i], keepdims=1))), "
+      "reduce_sum(exp(sub(x0, reduce_max(x0; axes=[i], keepdims=1))); axes=[i], keepdims=1))";
+  ExpectProved({RuleFromText("softmax(x0; axis=i) -> " + parts, {{1}, {2}, {3}}),
+                RuleFromText(parts + " -> softmax(x0; axis=i)", {{1}, {2}, {3}})});
+  ExpectNotProved({
+      // The maximum is of other elements.
+      RuleFromText("softmax(x0; axis=-1) -> "
+                   "div(exp(sub(x0, reduce_max(x0; axes=[-2], keepdims=1))), "
+                   "reduce_sum(exp(sub(x0, reduce_max(x0; axes=[-1], keepdims=1))); axes=[-1], "
+                   "keepdims=1))",
+                   kOne),
+      RuleFromText("softmax(x0; axis=-1) -> "
+                   "div(exp(x0), reduce_sum(exp(x0); axes=[-2], keepdims=1))",
+                   kOne),
+  });
+}
+
+// Of all sizes: its number is a variable of two operators.
+TEST(ByDefinition, AttentionIsItsParts) {
+  const std::string attention = "attention(x0, x1, x2; causal=0, scale=f)";
+  const auto parts = [](const std::string& factor, const std::string& axis) {
+    return "matmul(softmax(scale(matmul(x0, transpose(x1; swap=-2:-1)); factor=" + factor +
+           "); axis=" + axis + "), x2)";
+  };
+  const auto size = [](int input, int64_t axis) { return IntExpr::SizeOf(input, axis); };
+  const std::vector<Condition> heads = {EqualTo(size(0, -3), size(1, -3))};
+  std::vector<Condition> sizes = heads;
+  for (const auto& [a, b, axis] :
+       {std::tuple(0, 1, -4), {0, 1, -1}, {1, 2, -4}, {1, 2, -3}, {1, 2, -2}}) {
+    sizes.push_back(EqualTo(size(a, axis), size(b, axis)));
+  }
+  const Ranks ranks = {{4, 4, 4}};
+  ExpectProved({RuleFromText(attention + " -> " + parts("f", "-1"), ranks, heads),
+                RuleFromText(parts("f", "-1") + " -> " + attention, ranks, sizes)});
+  ExpectNotProved({
+      RuleFromText(attention + " -> " + parts("f", "-1"), ranks),  // heads that share keys
+      RuleFromText(attention + " -> " + parts("f*f", "-1"), ranks, heads),
+      RuleFromText(attention + " -> " + parts("f", "-2"), ranks, heads),
+      RuleFromText("attention(x0, x1, x2; causal=1, scale=f) -> " + parts("f", "-1"), ranks, heads),
+      RuleFromText(parts("f", "-1") + " -> " + attention, ranks, heads),  // batches of one
   });
 }
 

@@ -64,7 +64,8 @@ class SideParser {
       const int64_t a = Integer();
       ISOMER_CHECK(Take(':'));
       node->attributes.push_back({"perm", SwapAxes{a, Integer()}});
-    } else if (name == "factor" || name == "min" || name == "max") {
+    } else if (name == "factor" || name == "scale" || name == "epsilon" || name == "min" ||
+               name == "max") {
       NumberExpr number;
       do {
         const std::string word = Word();
