@@ -57,24 +57,6 @@ std::vector<int32_t> LevelsOf(const Trace& trace) {
   return level;
 }
 
-// Steps by level, then by operation, then in the order given.
-std::vector<Trace::Step> InOrderOfLevels(const std::vector<Trace::Step>& steps,
-                                         const std::vector<int32_t>& level) {
-  constexpr size_t kOperations = static_cast<size_t>(ScalarOp::kWhere) + 1;
-  const auto key = [&](const Trace::Step& step) {
-    return static_cast<size_t>(level[step.result]) * kOperations + static_cast<size_t>(step.op);
-  };
-  std::vector<int32_t> begin;  // of the steps of a key, once those of smaller keys are summed up
-  for (const Trace::Step& step : steps) {
-    if (key(step) + 2 > begin.size()) begin.resize(key(step) + 2, 0);
-    ++begin[key(step) + 1];
-  }
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<Trace::Step> sorted(steps.size());
-  for (const Trace::Step& step : steps) sorted[begin[key(step)]++] = step;
-  return sorted;
-}
-
 // The steps that `results` depend on, in order.
 std::vector<Trace::Step> NeededSteps(const Trace& trace,
                                      const std::vector<std::vector<int32_t>>& results) {
@@ -92,6 +74,74 @@ std::vector<Trace::Step> NeededSteps(const Trace& trace,
     if (needed[step.result]) steps.push_back(step);
   }
   return steps;
+}
+
+// Which steps are sums of products: a product, or an add of two such sums, each of which nothing
+// else uses. Only the last step of a sum stays; its products are a list.
+class ProductSums {
+ public:
+  ProductSums(const Trace& trace, const std::vector<Trace::Step>& steps,
+              const std::vector<std::vector<int32_t>>& results)
+      : uses_(trace.num_slots, 0),
+        first_(trace.num_slots, -1),
+        last_(trace.num_slots, -1),
+        next_(steps.size(), -1),
+        is_part_(trace.num_slots, false) {
+    for (const Trace::Step& step : steps) {
+      ++uses_[step.a];
+      if (step.b != Trace::kNone) ++uses_[step.b];
+    }
+    for (const std::vector<int32_t>& slots : results) {
+      for (int32_t slot : slots) uses_[slot] += 2;  // Never part of a sum.
+    }
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const auto& [op, a, b, result] = steps[s];
+      if (op == ScalarOp::kMul) {
+        first_[result] = last_[result] = static_cast<int32_t>(s);
+      } else if (op == ScalarOp::kAdd && IsSum(a) && IsSum(b)) {
+        next_[last_[a]] = first_[b];
+        first_[result] = first_[a];
+        last_[result] = last_[b];
+        is_part_[a] = is_part_[b] = true;
+      }
+    }
+  }
+  bool IsPart(int32_t slot) const { return is_part_[slot]; }
+  // The products of several, as steps from `First` on; -1: none, or the end.
+  int32_t First(const Trace::Step& step) const {
+    return step.op == ScalarOp::kAdd ? first_[step.result] : -1;
+  }
+  int32_t Next(int32_t product) const { return next_[product]; }
+
+ private:
+  bool IsSum(int32_t slot) const { return first_[slot] >= 0 && uses_[slot] == 1; }
+
+  std::vector<int32_t> uses_;
+  std::vector<int32_t> first_, last_;  // per slot: steps that are products
+  std::vector<int32_t> next_;          // per step
+  std::vector<bool> is_part_;          // per slot
+};
+
+// The steps that stay, by level, then by operation, sums of products last, then in order.
+std::vector<int32_t> InOrderOfLevels(const std::vector<Trace::Step>& steps,
+                                     const std::vector<int32_t>& level, const ProductSums& sums) {
+  constexpr size_t kKinds = static_cast<size_t>(ScalarOp::kWhere) + 2;
+  const auto key = [&](const Trace::Step& step) {
+    const size_t kind = sums.First(step) >= 0 ? kKinds - 1 : static_cast<size_t>(step.op);
+    return static_cast<size_t>(level[step.result]) * kKinds + kind;
+  };
+  std::vector<int32_t> begin(1, 0);  // of the steps of a key, once those of smaller keys are added
+  for (const Trace::Step& step : steps) {
+    if (sums.IsPart(step.result)) continue;
+    if (key(step) + 2 > begin.size()) begin.resize(key(step) + 2, 0);
+    ++begin[key(step) + 1];
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<int32_t> sorted(begin.back());
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (!sums.IsPart(steps[s].result)) sorted[begin[key(steps[s])]++] = static_cast<int32_t>(s);
+  }
+  return sorted;
 }
 
 // True if elements of what `statement` defines can be computed one by one: it reads operands only,
@@ -209,18 +259,32 @@ absl::StatusOr<FieldProgram> FieldProgram::Compile(
   for (int32_t i = 0; i < num_inputs; ++i) place[1 + i] = next++;
   program.first_result_ = next;
   const std::vector<int32_t> level = LevelsOf(trace);
-  const std::vector<Trace::Step> steps = InOrderOfLevels(NeededSteps(trace, results), level);
+  const std::vector<Trace::Step> steps = NeededSteps(trace, results);
+  const ProductSums sums(trace, steps, results);
   program.a_.reserve(steps.size());
   program.b_.reserve(steps.size());
-  for (const Trace::Step& step : steps) {
-    const auto s = static_cast<int32_t>(program.a_.size());
+  int32_t last_level = -1;
+  for (int32_t s : InOrderOfLevels(steps, level, sums)) {
+    const Trace::Step& step = steps[s];
+    const auto number = static_cast<int32_t>(program.term_end_.size());
+    const auto first_term = static_cast<int32_t>(program.a_.size());
+    auto add_term = [&](const Trace::Step& term) {
+      program.a_.push_back(place[term.a]);
+      program.b_.push_back(term.b == Trace::kNone ? 0 : place[term.b]);
+    };
+    const int32_t first = sums.First(step);
+    if (first < 0) add_term(step);
+    for (int32_t product = first; product >= 0; product = sums.Next(product)) {
+      add_term(steps[product]);
+    }
     place[step.result] = next++;
-    program.a_.push_back(place[step.a]);
-    program.b_.push_back(step.b == Trace::kNone ? 0 : place[step.b]);
-    const bool joins = s > 0 && program.groups_.back().op == step.op &&
-                       level[steps[s - 1].result] == level[step.result];
-    if (!joins) program.groups_.push_back({step.op, s, s});
-    program.groups_.back().end = s + 1;
+    program.term_end_.push_back(static_cast<int32_t>(program.a_.size()));
+    const bool joins = number > 0 && program.groups_.back().op == step.op &&
+                       program.groups_.back().sums == (first >= 0) &&
+                       last_level == level[step.result];
+    if (!joins) program.groups_.push_back({step.op, first >= 0, number, number, first_term});
+    program.groups_.back().end = number + 1;
+    last_level = level[step.result];
   }
   for (const std::vector<int32_t>& slots : results) {
     program.output_sizes_.push_back(static_cast<int64_t>(slots.size()));
@@ -230,8 +294,32 @@ absl::StatusOr<FieldProgram> FieldProgram::Compile(
   return program;
 }
 
+void FieldProgram::RunSums(const Group& group, PrimeField* slots) const {
+  // Products are below 2^122: 32 of them, and what is left of those before, do not overflow.
+  constexpr int32_t kTogether = 32;
+  using Wide = unsigned __int128;
+  const auto fold = [](Wide sum) { return (sum & PrimeField::kPrime) + (sum >> 61); };
+  int32_t term = group.first_term;
+  for (int32_t s = group.begin; s < group.end; ++s) {
+    Wide sum = 0;
+    while (term < term_end_[s]) {
+      const int32_t end = std::min(term + kTogether, term_end_[s]);
+      for (; term < end; ++term) {
+        sum += static_cast<Wide>(slots[a_[term]].raw()) * slots[b_[term]].raw();
+      }
+      sum = fold(sum);
+    }
+    const auto rest = static_cast<uint64_t>(fold(fold(sum)));
+    slots[first_result_ + s] =
+        PrimeField::FromRaw(rest >= PrimeField::kPrime ? rest - PrimeField::kPrime : rest);
+  }
+}
+
 void FieldProgram::RunGroup(const Group& group, PrimeField* slots) const {
-  const int32_t *a = a_.data(), *b = b_.data();
+  if (group.sums) return RunSums(group, slots);
+  // Of other steps each is one term.
+  const int32_t* a = a_.data() + (group.first_term - group.begin);
+  const int32_t* b = b_.data() + (group.first_term - group.begin);
   PrimeField* result = slots + first_result_;
   auto unary = [&](PrimeField (*function)(PrimeField)) {
     for (int32_t s = group.begin; s < group.end; ++s) result[s] = function(slots[a[s]]);
@@ -291,7 +379,7 @@ void FieldProgram::RunGroup(const Group& group, PrimeField* slots) const {
 void FieldProgram::Run(absl::Span<const PrimeField* const> operands,
                        absl::Span<PrimeField* const> outputs,
                        std::vector<PrimeField>* scratch) const {
-  scratch->resize(std::max(scratch->size(), first_result_ + a_.size()));
+  scratch->resize(std::max(scratch->size(), first_result_ + term_end_.size()));
   PrimeField* slots = scratch->data();
   PrimeField* next = std::copy(constants_.begin(), constants_.end(), slots);
   for (size_t o = 0; o < operands.size(); ++o) {

@@ -36,18 +36,23 @@ class FieldProgram {
   const std::vector<int64_t>& output_sizes() const { return output_sizes_; }
 
  private:
-  // Steps [begin, end) are one operation; step s writes slot first_result_ + s.
+  // Steps [begin, end) are one operation; step s writes slot first_result_ + s. A sum of products
+  // is one step, with a term for each product; other steps are a term each.
   struct Group {
     ScalarOp op;
+    bool sums;  // of products
     int32_t begin, end;
+    int32_t first_term;
   };
   static absl::StatusOr<FieldProgram> Compile(const Declaration& declaration,
                                               const std::vector<std::vector<int64_t>>* wanted);
   void RunGroup(const Group& group, PrimeField* slots) const;
+  void RunSums(const Group& group, PrimeField* slots) const;
 
   std::vector<int64_t> operand_sizes_, output_sizes_;
   std::vector<PrimeField> constants_;  // slots 0, 1, ..; then those of the operands
-  std::vector<int32_t> a_, b_;         // slots, per step
+  std::vector<int32_t> a_, b_;         // slots, per term
+  std::vector<int32_t> term_end_;      // per step
   std::vector<Group> groups_;
   std::vector<std::vector<int32_t>> output_slots_;
   int32_t first_result_ = 0;

@@ -130,6 +130,31 @@ TEST(Enumerator, FindsEachEquationOnceUpToNames) {
   EXPECT_LE(found.size(), 4u) << *found.rbegin();
 }
 
+// Many more terms of the last size than one thread is given at a time.
+TEST(Enumerator, SameEquationsInTheSameOrderForAnyNumberOfThreads) {
+  const TensorType square = SequentialType({4, 4});
+  const Configuration configuration{
+      "test",
+      {square, square, square},
+      {Operator(OpKind::kMatMul), Operator(OpKind::kAdd), Operator(OpKind::kMul),
+       Operator(OpKind::kRelu), Operator(OpKind::kConcat, {{"axis", int64_t{1}}}),
+       *ParseOperator("split(axis=1,sizes=[4,4])"), *ParseOperator("transpose(perm=[1,0])")},
+      4};
+  std::vector<std::string> expected;
+  for (const int threads : {1, 2, 3}) {
+    Random random(1);
+    Statistics counts;
+    std::vector<std::string> found;
+    for (const Candidate& c : Enumerate(configuration, &oracle, &random, &counts, threads)) {
+      found.push_back(ConstantRule(c).ToString());
+    }
+    if (threads == 1) expected = found;
+    EXPECT_EQ(found, expected) << threads << " threads";
+    EXPECT_GT(counts.graphs_enumerated, 50000);
+  }
+  EXPECT_GT(expected.size(), 100u);
+}
+
 TEST(Generate, SameSeedSameRules) {
   GenerateOptions options;
   options.kinds = {OpKind::kRelu, OpKind::kScale, OpKind::kPartition, OpKind::kCombine};

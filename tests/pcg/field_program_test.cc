@@ -78,6 +78,23 @@ TEST(FieldProgram, ComputesWhatTheReferenceEvaluatorDoesForEveryExample) {
   EXPECT_GT(compiled, 100);
 }
 
+TEST(FieldProgram, LongSumsOfTheLargestProductsDoNotOverflow) {
+  for (const int64_t length : {1, 31, 32, 33, 64, 65, 200}) {
+    const std::vector<Shape> shapes = {{2, length}, {length, 3}};
+    const absl::StatusOr<Declaration> product = Declare(Operator(OpKind::kMatMul), shapes);
+    ASSERT_TRUE(product.ok());
+    const absl::StatusOr<FieldProgram> program = FieldProgram::Compile(*product);
+    ASSERT_TRUE(program.ok());
+    Inputs inputs = Draw(*product);
+    for (Array<PrimeField>& array : inputs.arrays) {
+      for (PrimeField& element : array.data) element = PrimeField::FromRaw(PrimeField::kPrime - 1);
+    }
+    // (-1) (-1), added up.
+    const auto expected = PrimeField::FromRaw(static_cast<uint64_t>(length));
+    EXPECT_EQ(RunProgram(*program, inputs)[0], std::vector<PrimeField>(6, expected)) << length;
+  }
+}
+
 TEST(FieldProgram, RefusesWhatDependsOnValues) {
   const std::vector<Shape> shapes = {{4, 2}, {3}};
   const absl::StatusOr<Declaration> look_up = Declare(Operator(OpKind::kEmbedding), shapes);
