@@ -1,6 +1,8 @@
 #include "verifier/linear_facts.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace isomer {
 namespace {
@@ -16,11 +18,16 @@ LinearFacts::LinearFacts(const std::vector<ExponentFact>& facts) {
   for (const ExponentFact& fact : facts) {
     if (fact.kind != ExponentFact::Kind::kEqual) continue;
     const Extent difference = Reduced(fact.left - fact.right);
+    // A solution that is seen not to be negative hides nothing that is known of its variable.
+    std::optional<std::pair<int, Extent>> solution;
     for (const auto& [variable, coefficient] : difference.terms()) {
       if (coefficient != 1 && coefficient != -1) continue;
-      solved_[variable] = (difference - Extent::Symbol(variable) * coefficient) * -coefficient;
-      break;
+      Extent value = (difference - Extent::Symbol(variable) * coefficient) * -coefficient;
+      const bool is_best = HasNoNegativeTerm(value);
+      if (is_best || !solution) solution.emplace(variable, std::move(value));
+      if (is_best) break;
     }
+    if (solution) solved_[solution->first] = solution->second;
     // All that is known to be 0 has no negative terms, so each of its variables is 0.
     if (!HasNoNegativeTerm(difference) && !HasNoNegativeTerm(difference * -1)) continue;
     for (const auto& [variable, coefficient] : difference.terms()) solved_[variable] = 0;
@@ -30,6 +37,11 @@ LinearFacts::LinearFacts(const std::vector<ExponentFact>& facts) {
       nonnegative_.push_back(Reduced(fact.right - fact.left));
     }
   }
+  for (const auto& [variable, value] : solved_) {
+    nonnegative_.push_back(Reduced(Extent::Symbol(variable)));
+  }
+  // Those of positive terms alone say nothing.
+  std::erase_if(nonnegative_, HasNoNegativeTerm);
 }
 
 Extent LinearFacts::Reduced(Extent form) const {

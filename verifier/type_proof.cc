@@ -131,7 +131,9 @@ struct Attempt {
   std::vector<ExponentFact> open;  // does not follow by substitution
 };
 
-std::vector<Attempt> AttemptsAt(const RuleInstance& instance, const SideTypes& source) {
+// Up to the first that leaves nothing, if `one_suffices`.
+std::vector<Attempt> AttemptsAt(const RuleInstance& instance, const SideTypes& source,
+                                bool one_suffices) {
   std::vector<Attempt> attempts;
   ForEachChoice(instance.target, {source.encoder, {}, {}}, [&](const SideTypes& target) {
     Attempt attempt{target, Hypotheses(source, target.encoder), target.facts};
@@ -142,7 +144,7 @@ std::vector<Attempt> AttemptsAt(const RuleInstance& instance, const SideTypes& s
       return known.Imply(f);
     });
     attempts.push_back(std::move(attempt));
-    return false;
+    return one_suffices && attempts.back().open.empty();
   });
   return attempts;
 }
@@ -150,9 +152,21 @@ std::vector<Attempt> AttemptsAt(const RuleInstance& instance, const SideTypes& s
 // One choice for the source's calls, at every prime: [prime][choice for the target].
 using Attempts = std::vector<std::vector<Attempt>>;
 
+// The choices for the target, those that leave least to be proved first.
+std::vector<size_t> ByWhatIsOpen(const Attempts& attempts) {
+  std::vector<size_t> open(attempts[0].size()), order(attempts[0].size());
+  for (size_t t = 0; t < order.size(); ++t) {
+    order[t] = t;
+    for (const std::vector<Attempt>& at_prime : attempts) open[t] += at_prime[t].open.size();
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return open[a] < open[b]; });
+  return order;
+}
+
 // A choice for the target must fit all primes, since it is one of operands, not of exponents.
 bool SomeChoiceFits(const Attempts& attempts, bool ask_solver, std::string* why) {
-  for (size_t t = 0; t < attempts[0].size(); ++t) {
+  for (const size_t t : ByWhatIsOpen(attempts)) {
     const bool fits = std::all_of(attempts.begin(), attempts.end(), [&](const auto& at_prime) {
       const Attempt& attempt = at_prime[t];
       if (attempt.open.empty()) return true;
@@ -205,7 +219,7 @@ TypeProof ProveTypes(const RuleInstance& instance) {
   for (size_t s = 0; s < cases[0].size(); ++s) {
     Attempts attempts;
     for (const std::vector<SideTypes>& at_prime : cases) {
-      attempts.push_back(AttemptsAt(instance, at_prime[s]));
+      attempts.push_back(AttemptsAt(instance, at_prime[s], cases.size() == 1));
     }
     std::string why = "not decided";
     if (SomeChoiceFits(attempts, false, &why) || SomeChoiceFits(attempts, true, &why)) continue;
