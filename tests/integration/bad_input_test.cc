@@ -43,6 +43,7 @@ std::vector<Reader> Readers() {
       {"VerifyRules", "isomer-verify", {"rules", "FILE"}, "rules/default.rules"},
       {"VerifyPlan", "isomer-verify", {"plan", "FILE"}, "small.plan"},
       {"VerifyPlanRules", "isomer-verify", {"plan", "PLAN", "--rules=FILE"}, "rules/default.rules"},
+      {"AuditUnity", "isomer-verify", {"unity", "FILE"}, "tests/data/audit/unity.json"},
       {"OptimizeGraphText", "isomer-optimize", {"FILE", machine, out}, "small.pcg"},
       {"RunPlan", "isomer-run", {"FILE", "--backend=cpu"}, "small.plan"},
       {"RunModel", "isomer-run", {"FILE", "--backend=cpu"}, "small.model"},

@@ -114,7 +114,7 @@ class Auditor {
       read.depends_on_rank = translation.depends_on_rank;
       read.has_convolutions = translation.has_convolutions;
       read.shapes = translation.shapes;
-      read.verdict = JudgeTranslation(translation, prover_);
+      read.verdict = JudgeTranslation(translation, options_.format, prover_);
     }
     reads_.push_back(std::move(read));
   }
@@ -154,6 +154,9 @@ class Auditor {
     for (const Condition& condition : judged.conditions) {
       (IsOfFormat(condition, best) ? result->conditions : result->here_also)
           .push_back(condition.ToString());
+    }
+    if (judged.whole_only) {
+      result->here_also.push_back("no tensor is partitioned, copied or a partial sum");
     }
     std::vector<int> ranks;
     bool all_ranks = true, all_groups = true;

@@ -34,7 +34,7 @@ std::string SizeText(const Extent& size) {
 }
 
 TypedTensor PlainTensor(PatternRef ref, Shape shape) {
-  TypedTensor tensor{ref, std::move(shape), {}};
+  TypedTensor tensor{ref, std::move(shape), {}, ""};
   tensor.seams.resize(tensor.shape.size());
   return tensor;
 }

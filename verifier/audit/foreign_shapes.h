@@ -24,11 +24,14 @@ struct Seam {
 };
 using Seams = std::vector<Seam>;
 
-// A tensor of a rule: what computes it in our pattern, and what is known of its shape.
+// A tensor of a rule: what computes it in our pattern, and what is known of its shape. A tensor
+// without dims is a number, which rules have as a variable.
 struct TypedTensor {
   PatternRef ref;
   Shape shape;
   std::vector<Seams> seams;  // per axis
+  std::string number = "";   // the variable; then the rest is empty
+  bool copied = false;       // the rule replicated it, or what it is made of
   int rank() const { return static_cast<int>(shape.size()); }
 };
 

@@ -5,85 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "verifier/audit/format_proof.h"
+#include "verifier/audit/strengthenings.h"
 #include "verifier/rule_instance.h"
 #include "verifier/type_proof.h"
+#include "verifier/value_proof.h"
 
 namespace isomer {
 namespace {
 
-using Conditions = std::vector<Condition>;
 using Verdict = ProofRecord::Verdict;
-
-bool HasKind(const Pattern& pattern, OpKind kind) {
-  return std::any_of(pattern.nodes.begin(), pattern.nodes.end(),
-                     [&](const PatternNode& node) { return node.kind == kind; });
-}
-
-// Degrees that the target divides by, at any axis of an input that has it.
-Conditions Divisibilities(const Rule& rule) {
-  std::set<std::pair<int64_t, int64_t>> cuts;  // axis, degree
-  for (const PatternNode& node : rule.target.nodes) {
-    if (node.kind != OpKind::kPartition) continue;
-    int64_t axis = 0, degree = 1;
-    for (const AttributePattern& attribute : node.attributes) {
-      const auto* expr = std::get_if<IntExpr>(&attribute.value);
-      if (expr != nullptr) (attribute.name == "axis" ? axis : degree) = expr->constant;
-    }
-    cuts.insert({axis, degree});
-  }
-  Conditions result;
-  for (const auto& [axis, degree] : cuts) {
-    for (int x = 0; x < rule.num_inputs; ++x) {
-      if (rule.ranks[0][x] + axis < 0) continue;
-      result.push_back(
-          {Condition::Kind::kDivides, IntExpr::Constant(degree), IntExpr::Constant(axis), x});
-    }
-  }
-  return result;
-}
-
-// That inputs which differ along one axis do not: what is true of tensors of one size each, as
-// those are that rules are found on.
-Conditions EqualSizes(const Translation& translation) {
-  Conditions result;
-  const std::vector<Shape>& shapes = translation.input_shapes;
-  for (int x = 0; x < static_cast<int>(shapes.size()); ++x) {
-    for (int y = x + 1; y < static_cast<int>(shapes.size()); ++y) {
-      if (shapes[x].size() != shapes[y].size()) continue;
-      std::vector<int64_t> differ;
-      for (size_t i = 0; i < shapes[x].size(); ++i) {
-        if (shapes[x][i] == shapes[y][i]) continue;
-        differ.push_back(static_cast<int64_t>(i) - static_cast<int64_t>(shapes[x].size()));
-      }
-      if (differ.size() != 1) continue;
-      result.push_back(
-          {Condition::Kind::kEqual, IntExpr::SizeOf(y, differ[0]), IntExpr::SizeOf(x, differ[0])});
-    }
-  }
-  return result;
-}
-
-// Conditions to add one group after the other.
-std::vector<Conditions> Strengthenings(const Translation& translation) {
-  const Rule& rule = translation.rule;
-  std::vector<Conditions> groups = {translation.shapes, Divisibilities(rule),
-                                    EqualSizes(translation)};
-  Conditions whole, same, unpartitioned;
-  for (int x = 0; x < rule.num_inputs; ++x) {
-    whole.push_back({Condition::Kind::kNoPartials, {}, {}, x});
-    for (int y = x + 1; y < rule.num_inputs; ++y) {
-      if (translation.input_shapes[x] != translation.input_shapes[y]) continue;
-      same.push_back({Condition::Kind::kSameType, {}, {}, x, y});
-    }
-    for (int64_t axis = -rule.ranks[0][x]; axis < 0; ++axis) {
-      unpartitioned.push_back({Condition::Kind::kUnpartitioned, {}, IntExpr::Constant(axis), x});
-    }
-  }
-  if (!HasKind(rule.source, OpKind::kReduce)) groups.push_back(std::move(whole));
-  if (!HasKind(rule.source, OpKind::kCombine)) groups.push_back(std::move(unpartitioned));
-  groups.push_back(std::move(same));
-  return groups;
-}
 
 // Whether some types of the inputs fit `pattern`; nullopt: that is not decided here. `why`: what
 // is wrong with inputs that are not parallel.
@@ -117,8 +48,8 @@ std::optional<bool> EverTypes(const Rule& rule, const Pattern& pattern, std::str
 
 class Judge {
  public:
-  Judge(const Translation& translation, Prover* prover)
-      : translation_(translation), prover_(prover) {}
+  Judge(const Translation& translation, ForeignFormat format, Prover* prover)
+      : translation_(translation), format_(format), prover_(prover) {}
 
   TranslationVerdict Run() {
     Conditions extra;
@@ -130,7 +61,7 @@ class Judge {
       extra.insert(extra.end(), group.begin(), group.end());
       Judgement judgement = Try(extra);
       // What contradicts the source is of no use.
-      if (judgement.record.verdict == Verdict::kUnknown &&
+      if (judgement.record.verdict == Verdict::kUnknown && !beyond_format_ &&
           last.record.verdict == Verdict::kRefuted) {
         extra.resize(extra.size() - group.size());
         continue;
@@ -138,17 +69,67 @@ class Judge {
       last = std::move(judgement);
     }
     if (last.record.verdict == Verdict::kProved) return Proved(std::move(extra), last.record);
+    if (format_ == ForeignFormat::kTaso) {
+      if (auto decided = JudgeWhole()) return *std::move(decided);
+    }
     return NotProved(first, last);
   }
 
  private:
-  Judgement Try(const Conditions& extra) {
+  void SetRule(const Conditions& extra) {
     rule_ = translation_.rule;
     for (const Conditions* list : {&translation_.stated, &translation_.needed, &extra}) {
       rule_.conditions.insert(rule_.conditions.end(), list->begin(), list->end());
     }
     SetId(&rule_);
-    return prover_->Judge(rule_);
+  }
+
+  Judgement Try(const Conditions& extra) {
+    SetRule(extra);
+    Judgement judgement = prover_->Judge(rule_);
+    beyond_format_ = false;
+    if (!judgement.counterexample) return judgement;
+    const Binding& binding = judgement.counterexample->binding;
+    const bool whole = format_ == ForeignFormat::kTaso;
+    if (IsOfFloats(binding) && (!whole || IsWhole(binding))) return judgement;
+    // The format has no such instance.
+    std::vector<std::string> lemmas;
+    if (!IsOfFloats(binding) && ProvedForFloats(rule_, &values_, &lemmas)) {
+      judgement.record.verdict = Verdict::kProved;
+      judgement.record.lemmas = std::move(lemmas);
+    } else {
+      judgement.record.verdict = Verdict::kUnknown;
+      beyond_format_ = true;
+    }
+    judgement.counterexample.reset();
+    return judgement;
+  }
+
+  // As TASO means it: of tensors that are not parallel.
+  std::optional<TranslationVerdict> JudgeWhole() {
+    Conditions extra;
+    std::vector<Conditions> groups = Strengthenings(translation_);
+    groups.resize(3);  // Those on sizes.
+    groups.insert(groups.begin(), Conditions());
+    for (const Conditions& group : groups) {
+      extra.insert(extra.end(), group.begin(), group.end());
+      SetRule(extra);
+      std::vector<std::string> lemmas;
+      if (!ProvedForWhole(rule_, &values_, &lemmas)) continue;
+      TranslationVerdict result = ProvedUnder(std::move(extra));
+      result.whole_only = true;
+      result.complete = true;
+      return result;
+    }
+    SetRule(translation_.shapes);
+    auto counterexample = RefutedForWhole(rule_);
+    if (!counterexample) return std::nullopt;
+    TranslationVerdict result;
+    result.kind = TranslationVerdict::Kind::kRefuted;
+    result.rule = rule_;
+    result.reason = counterexample->Summary();
+    result.counterexample = std::move(counterexample);
+    return result;
   }
 
   TranslationVerdict Proved(Conditions extra, ProofRecord record) {
@@ -160,18 +141,19 @@ class Judge {
       extra = std::move(fewer);
       record = std::move(judgement.record);
     }
+    TranslationVerdict result = ProvedUnder(std::move(extra));
+    result.complete = IsComplete(record);
+    result.rule.proof = std::move(record);
+    return result;
+  }
+
+  TranslationVerdict ProvedUnder(Conditions extra) {
+    SetRule(extra);
     TranslationVerdict result;
     result.kind = TranslationVerdict::Kind::kProved;
-    result.complete = IsComplete(record);
+    result.rule = rule_;
     result.conditions = translation_.needed;
     result.conditions.insert(result.conditions.end(), extra.begin(), extra.end());
-    rule_ = translation_.rule;
-    rule_.conditions = translation_.stated;
-    rule_.conditions.insert(rule_.conditions.end(), result.conditions.begin(),
-                            result.conditions.end());
-    SetId(&rule_);
-    result.rule = rule_;
-    result.rule.proof = record;
     return result;
   }
 
@@ -212,14 +194,18 @@ class Judge {
   }
 
   const Translation& translation_;
+  const ForeignFormat format_;
   Prover* const prover_;
-  Rule rule_;
+  ValueProver values_;
+  Rule rule_;                   // judged last
+  bool beyond_format_ = false;  // it was refuted, by what the format does not have
 };
 
 }  // namespace
 
-TranslationVerdict JudgeTranslation(const Translation& translation, Prover* prover) {
-  return Judge(translation, prover).Run();
+TranslationVerdict JudgeTranslation(const Translation& translation, ForeignFormat format,
+                                    Prover* prover) {
+  return Judge(translation, format, prover).Run();
 }
 
 }  // namespace isomer

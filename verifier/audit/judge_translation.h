@@ -17,14 +17,16 @@ struct TranslationVerdict {
   Rule rule;                          // with the conditions it was judged under
   std::vector<Condition> conditions;  // that restrict the foreign rule: no fewer were found to do
   bool complete = false;              // kProved: every lemma is proved, none only checked
+  bool whole_only = false;            // kProved: for tensors that are not parallel
   std::string reason;                 // otherwise
   std::optional<Counterexample> counterexample;  // kRefuted
 };
 
-// Judges the rule as it stands; if that fails, under more and more conditions (that nothing is
-// broadcast; that degrees divide; no partial sums; equal types; no partitioning), of which those
-// that the proof can do without are dropped again.
-TranslationVerdict JudgeTranslation(const Translation& translation, Prover* prover);
+// Judges the rule as it stands; if that fails, under more and more conditions (strengthenings.h),
+// of which those that the proof can do without are dropped again. Instances that the format does
+// not have refute nothing: both have floats alone, and TASO no parallel tensors.
+TranslationVerdict JudgeTranslation(const Translation& translation, ForeignFormat format,
+                                    Prover* prover);
 
 }  // namespace isomer
 

@@ -38,9 +38,10 @@ class RankFinder {
     }
   }
 
+  bool IsScalar(int input) const { return scalars_.contains(input); }
+
   // The rank of an input; `otherwise` where the rule does not say.
   int RankOf(int input, int otherwise, bool* is_open) {
-    if (scalars_.contains(input)) return 0;
     const int rank = rank_[Root(input)];
     *is_open |= rank < 0;
     return rank < 0 ? otherwise : rank;
@@ -73,7 +74,7 @@ class RankFinder {
     return slot;
   }
 
-  const std::map<ForeignTensor, int>& inputs_;
+  const std::map<ForeignTensor, int> inputs_;
   const bool unity_;
   int slots_ = 0;
   std::vector<int> parent_, rank_;
@@ -113,13 +114,20 @@ class Translator {
                           "the target uses an input that the source does not have"};
     }
     RankFinder finder(rule_, format_, inputs_);
-    for (int x = 0; x < source_inputs_; ++x) {
-      ranks_.push_back(finder.RankOf(x, reading_.rank, &result_.depends_on_rank));
-      if (ranks_.back() < 0 || ranks_.back() > kMaxRank) {
+    for (auto& [tensor, input] : ByInput()) {
+      if (finder.IsScalar(input)) {
+        numbers_[tensor] = absl::StrCat("f", numbers_.size());
+        result_.rule.variables.push_back({numbers_[tensor], VariableKind::kNumber});
+        inputs_.erase(tensor);
+        continue;
+      }
+      inputs_[tensor] = static_cast<int>(ranks_.size());
+      ranks_.push_back(finder.RankOf(input, reading_.rank, &result_.depends_on_rank));
+      if (ranks_.back() < 1 || ranks_.back() > kMaxRank) {
         return Untranslated{Untranslated::Why::kSourceIllTyped, "an input has no logical dim"};
       }
     }
-    result_.rule.num_inputs = source_inputs_;
+    source_inputs_ = result_.rule.num_inputs = static_cast<int>(ranks_.size());
     result_.rule.ranks = {ranks_};
     if (auto failed = Unified(/*with_target=*/false)) return *failed;
     const Substitution of_source = substitution_;
@@ -137,6 +145,13 @@ class Translator {
   }
 
  private:
+  std::vector<std::pair<ForeignTensor, int>> ByInput() const {
+    std::vector<std::pair<ForeignTensor, int>> sorted(inputs_.begin(), inputs_.end());
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return a.second < b.second; });
+    return sorted;
+  }
+
   // Reads the source, and the target, until their sizes agree.
   std::optional<Untranslated> Unified(bool with_target) {
     for (int i = 0; i < kMaxUnifications; ++i) {
@@ -197,10 +212,14 @@ class Translator {
     for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
       std::vector<TypedTensor> operands;
       for (const ForeignTensor& t : ops[i].inputs) {
-        operands.push_back(t.op < 0 ? InputTensor(inputs_.at(t), *ties)
-                                    : (*outputs)[t.op][t.output]);
+        if (numbers_.contains(t)) {
+          operands.push_back({.ref = {}, .shape = {}, .seams = {}, .number = numbers_.at(t)});
+        } else {
+          operands.push_back(t.op < 0 ? InputTensor(inputs_.at(t), *ties)
+                                      : (*outputs)[t.op][t.output]);
+        }
       }
-      auto made = translator.Translate(ops[i], std::move(operands), OperatorSymbol(of_source, i));
+      auto made = translator.Translate(ops[i], operands, OperatorSymbol(of_source, i));
       if (!made.ok()) {
         return absl::Status(made.status().code(),
                             absl::StrCat(LabelOf(side, i, ops[i]), ": ", made.status().message()));
@@ -250,6 +269,7 @@ class Translator {
   // Writes the sizes of Splits as sizes of inputs or variables.
   std::optional<Untranslated> NameSizes() {
     std::map<Extent, IntExpr> names;
+    int sizes_named = -1;
     for (int x = 0; x < source_inputs_; ++x) {
       for (int i = 0; i < ranks_[x]; ++i) {
         names.emplace(Substituted(Extent::Symbol(InputSymbol(x, i)), substitution_),
@@ -268,7 +288,7 @@ class Translator {
           } else if (names.contains(size)) {
             sizes.push_back(names[size]);
           } else if (nameable) {
-            const std::string name = absl::StrCat("n", result_.rule.variables.size());
+            const std::string name = absl::StrCat("n", ++sizes_named);
             result_.rule.variables.push_back({name, VariableKind::kSize});
             sizes.push_back(names[size] = IntExpr::Variable(name));
           } else {
@@ -289,6 +309,7 @@ class Translator {
   const ForeignFormat format_;
   const Reading reading_;
   std::map<ForeignTensor, int> inputs_;
+  std::map<ForeignTensor, std::string> numbers_;  // inputs without dims
   int source_inputs_ = 0;
   std::vector<int> ranks_;
   Substitution substitution_;

@@ -87,7 +87,7 @@ PatternRef OperatorTranslator::Emit(OpKind kind, std::vector<PatternRef> inputs,
 
 TypedTensor OperatorTranslator::Unary(OpKind kind, const TypedTensor& x,
                                       std::vector<AttributePattern> attributes) {
-  return {Emit(kind, {x.ref}, std::move(attributes)), x.shape, x.seams};
+  return {Emit(kind, {x.ref}, std::move(attributes)), x.shape, x.seams, ""};
 }
 
 absl::StatusOr<TypedTensor> OperatorTranslator::Activated(const ForeignOperator& op,
@@ -112,7 +112,18 @@ absl::Status OperatorTranslator::CheckNumDims(const ForeignOperator& op, int ran
 }
 
 absl::StatusOr<std::vector<TypedTensor>> OperatorTranslator::Translate(
-    const ForeignOperator& op, std::vector<TypedTensor> operands, int fresh) {
+    const ForeignOperator& op, const std::vector<TypedTensor>& operands, int fresh) {
+  ISOMER_ASSIGN_OR_RETURN(std::vector<TypedTensor> outputs, Dispatch(op, operands, fresh));
+  const bool copied = op.type == "OP_REPLICATE" ||
+                      std::any_of(operands.begin(), operands.end(),
+                                  [](const TypedTensor& operand) { return operand.copied; });
+  for (TypedTensor& output : outputs) output.copied = copied;
+  return outputs;
+}
+
+OperatorTranslator::Result OperatorTranslator::Dispatch(const ForeignOperator& op,
+                                                        const std::vector<TypedTensor>& operands,
+                                                        int fresh) {
   const auto plain = PlainOperators().find(op.type);
   std::optional<int> count = OperandCount(op.type);
   if (plain != PlainOperators().end()) count = plain->second.operands;
@@ -123,10 +134,18 @@ absl::StatusOr<std::vector<TypedTensor>> OperatorTranslator::Translate(
     }
     return absl::InvalidArgumentError(absl::StrCat("has ", operands.size(), " operands"));
   }
+  for (size_t o = 0; o < operands.size(); ++o) {
+    if (!operands[o].number.empty() && (op.type != "OP_MUL" || o == 0)) {
+      return absl::UnknownError("computes with a scalar");
+    }
+  }
   const TypedTensor& x = operands[0];
   if (plain != PlainOperators().end()) {
     if (*count == 2) return Binary(plain->second.kind, x, operands[1]);
     return Result({Unary(plain->second.kind, x)});
+  }
+  if (op.type == "OP_REDUCE" && x.copied) {
+    return absl::UnimplementedError("adds copies, which our types tell from partial sums");
   }
   const std::string& type = op.type;
   if (type == "OP_EW_GREATER") return Binary(OpKind::kLess, operands[1], x);
@@ -143,21 +162,30 @@ absl::StatusOr<std::vector<TypedTensor>> OperatorTranslator::Translate(
   if (type == "OP_COMBINE") return Parallel(OpKind::kCombine, op, x);
   if (type == "OP_REPLICATE") return Parallel(OpKind::kReplicate, op, x);
   if (type == "OP_REDUCE") return Parallel(OpKind::kReduce, op, x);
+  if (type == "OP_LINEAR") return MatMul(op, x, SwapLastDims(operands[1]));
   return MatMul(op, x, operands[1]);
+}
+
+TypedTensor OperatorTranslator::SwapLastDims(const TypedTensor& x) {
+  if (x.rank() < 2) return x;  // MatMul refuses it.
+  TypedTensor y = Unary(OpKind::kTranspose, x, {{"perm", SwapAxes{-2, -1}}});
+  std::swap(y.shape[y.rank() - 2], y.shape[y.rank() - 1]);
+  std::swap(y.seams[y.rank() - 2], y.seams[y.rank() - 1]);
+  return y;
 }
 
 OperatorTranslator::Result OperatorTranslator::Binary(OpKind kind, const TypedTensor& a,
                                                       const TypedTensor& b) {
   ISOMER_RETURN_IF_ERROR(ties_->Equal(a.shape, b.shape));
-  TypedTensor y{Emit(kind, {a.ref, b.ref}), a.shape, a.seams};
+  TypedTensor y{Emit(kind, {a.ref, b.ref}), a.shape, a.seams, ""};
   for (int i = 0; i < y.rank(); ++i) y.seams[i] = Agreeing(a.seams[i], b.seams[i]);
   return Result({std::move(y)});
 }
 
 OperatorTranslator::Result OperatorTranslator::ScalarMul(const TypedTensor& x,
                                                          const TypedTensor& scalar) {
-  if (scalar.rank() != 0) return absl::InvalidArgumentError("operand 1 is no scalar");
-  return Result({TypedTensor{Emit(OpKind::kMul, {x.ref, scalar.ref}), x.shape, x.seams}});
+  if (scalar.number.empty()) return absl::InvalidArgumentError("operand 1 is no scalar");
+  return Result({Unary(OpKind::kScale, x, {{"factor", NumberExpr{1, {scalar.number}}}})});
 }
 
 // Equal batch dims, then [m,k] and [k,n].
@@ -170,7 +198,7 @@ OperatorTranslator::Result OperatorTranslator::MatMul(const ForeignOperator& op,
   }
   for (int i = 0; i + 2 < rank; ++i) ISOMER_RETURN_IF_ERROR(ties_->Equal(a.shape[i], b.shape[i]));
   ISOMER_RETURN_IF_ERROR(ties_->Equal(a.shape[rank - 1], b.shape[rank - 2]));
-  TypedTensor y{Emit(OpKind::kMatMul, {a.ref, b.ref}), a.shape, a.seams};
+  TypedTensor y{Emit(OpKind::kMatMul, {a.ref, b.ref}), a.shape, a.seams, ""};
   y.shape.back() = b.shape.back();
   y.seams.back() = b.seams.back();
   for (int i = 0; i + 2 < rank; ++i) y.seams[i] = Agreeing(a.seams[i], b.seams[i]);

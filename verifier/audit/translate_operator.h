@@ -22,7 +22,8 @@ class OperatorTranslator {
   // Errors: InvalidArgument: ill-typed; Unimplemented: not among our operators; Unknown: its
   // meaning depends on sizes in a way that rules cannot state.
   absl::StatusOr<std::vector<TypedTensor>> Translate(const ForeignOperator& op,
-                                                     std::vector<TypedTensor> operands, int fresh);
+                                                     const std::vector<TypedTensor>& operands,
+                                                     int fresh);
 
   // Of a Split's node, the sizes of its parts.
   struct SplitSizes {
@@ -35,6 +36,7 @@ class OperatorTranslator {
  private:
   using Result = absl::StatusOr<std::vector<TypedTensor>>;
 
+  Result Dispatch(const ForeignOperator& op, const std::vector<TypedTensor>& operands, int fresh);
   PatternRef Emit(OpKind kind, std::vector<PatternRef> inputs,
                   std::vector<AttributePattern> attributes = {});
   // `x` through a call that keeps its shape.
@@ -48,6 +50,8 @@ class OperatorTranslator {
   Result Binary(OpKind kind, const TypedTensor& a, const TypedTensor& b);
   Result ScalarMul(const TypedTensor& x, const TypedTensor& scalar);
   Result MatMul(const ForeignOperator& op, const TypedTensor& a, const TypedTensor& b);
+  // Linear's weight is [out,in].
+  TypedTensor SwapLastDims(const TypedTensor& x);
   Result Concat(const ForeignOperator& op, const std::vector<TypedTensor>& operands);
   Result Split(const ForeignOperator& op, const TypedTensor& x, int fresh);
   Result Transpose(const ForeignOperator& op, const TypedTensor& x);

@@ -101,6 +101,23 @@ TEST(Audit, RankIsAConditionWhereItMatters) {
             (std::vector<std::string>{"2*degree divides size(x0,-2)", "the tensors have rank 2"}));
 }
 
+// Tensors of two element types, or partitioned in two ways, are nothing that TASO has.
+TEST(Audit, WhatTheFormatHasNotRefutesNothing) {
+  const ForeignTensor x{-1, 0}, y{-2, 0};
+  const ForeignRule rule{"r",
+                         {{"OP_RELU", {x}, {}}, {"OP_RELU", {y}, {}}},
+                         {{"OP_CONCAT", {x, y}, {{"PM_AXIS", 0}, {"PM_NUMDIM", 2}}},
+                          {"OP_RELU", {{0, 0}}, {}},
+                          {"OP_SPLIT", {{1, 0}}, {{"PM_AXIS", 0}, {"PM_NUM_OUTPUTS", 2}}}},
+                         {{{0, 0}, {2, 0}}, {{1, 0}, {2, 1}}}};
+  Prover prover;
+  const AuditResult result = AuditRule(rule, {}, &prover);
+  EXPECT_EQ(result.verdict, AuditVerdict::kProved) << result.reason;
+  EXPECT_EQ(result.conditions, (std::vector<std::string>{"size(x1,-1) == size(x0,-1)"}));
+  EXPECT_EQ(result.here_also,
+            (std::vector<std::string>{"no tensor is partitioned, copied or a partial sum"}));
+}
+
 RuleSet RulesOf(std::vector<Rule> rules) {
   RuleSet set;
   for (Rule& rule : rules) {

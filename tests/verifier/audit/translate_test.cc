@@ -171,11 +171,21 @@ TEST(Translate, WhatUnityDoesToTheReplicaDimAloneIsOutside) {
   }
 }
 
-TEST(Translate, ScalarsHaveNoDims) {
+// [samples, in] times [out, in].
+TEST(Translate, LinearTakesItsWeightTransposed) {
+  const ForeignRule rule =
+      RuleOf({{"OP_LINEAR", {In(0), In(1)}, {}}}, {{"OP_LINEAR", {In(0), In(1)}, {}}});
+  const std::string text = Equation(rule, ForeignFormat::kUnity);
+  EXPECT_TRUE(absl::StartsWith(text, "matmul(x0, transpose(x1; perm=swap(-2,-1))) -> ")) << text;
+}
+
+TEST(Translate, ScalarsAreNumbers) {
   const ForeignRule rule =
       RuleOf({{"OP_MUL", {In(0), In(1)}, {}}}, {{"OP_MUL", {In(0), In(1)}, {}}});
   const auto result = Translate(rule, ForeignFormat::kTaso, {.rank = 3});
-  EXPECT_EQ(std::get<Translation>(result).rule.ranks, (std::vector<std::vector<int>>{{3, 0}}));
+  EXPECT_EQ(std::get<Translation>(result).rule.ToString(),
+            "scale(x0; factor=f0) -> scale(x0; factor=f0)");
+  EXPECT_EQ(std::get<Translation>(result).rule.ranks, (std::vector<std::vector<int>>{{3}}));
   EXPECT_TRUE(std::get<Translation>(result).depends_on_rank);
 }
 
