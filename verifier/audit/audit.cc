@@ -115,8 +115,34 @@ class Auditor {
       read.has_convolutions = translation.has_convolutions;
       read.shapes = translation.shapes;
       read.verdict = JudgeTranslation(translation, options_.format, prover_);
+      if (translation.narrower && !IsSettled(*read.judged())) {
+        read.verdict = Untranslated{
+            Untranslated::Why::kOutside,
+            absl::StrCat("repeats or adds pieces of a logical dim, where our types do not fit: ",
+                         read.Reason())};
+      }
     }
     reads_.push_back(std::move(read));
+  }
+
+  // Whether a verdict stands where our types are narrower than the format's: pieces of a dim that
+  // is not partitioned exist in neither.
+  static bool IsSettled(const TranslationVerdict& judged) {
+    if (judged.kind == Kind::kProved) return true;
+    if (judged.kind != Kind::kRefuted) return false;
+    return judged.counterexample->kind == Counterexample::Kind::kValues ||
+           FirstIllTyped(judged.rule.target, judged.counterexample->binding) == OpKind::kCombine;
+  }
+
+  // The operator of the first call of `pattern` that has no type.
+  static std::optional<OpKind> FirstIllTyped(const Pattern& pattern, const Binding& binding) {
+    Pattern prefix;
+    for (const PatternNode& node : pattern.nodes) {
+      prefix.nodes.push_back(node);
+      prefix.outputs = {PatternRef::Node(static_cast<int>(prefix.nodes.size()) - 1)};
+      if (!InstantiatePattern(prefix, binding).ok()) return node.kind;
+    }
+    return std::nullopt;
   }
 
   // The reading to report: the first that is proved, else refuted, else the first of the rest;

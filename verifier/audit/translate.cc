@@ -226,6 +226,7 @@ class Translator {
       }
       outputs->push_back(*std::move(made));
     }
+    result_.narrower |= translator.narrower();
     if (of_source) result_.has_convolutions = translator.has_convolutions();
     split_sizes_.push_back(translator.split_sizes());
     return absl::OkStatus();

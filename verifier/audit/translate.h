@@ -32,6 +32,8 @@ struct Translation {
   std::vector<Shape> input_shapes;  // as all of these make them
   bool depends_on_rank = false;     // some rank is that of the reading
   bool has_convolutions = false;    // in the source
+  // Our types fit fewer instances than the format: that they do not fit says little.
+  bool narrower = false;
 };
 
 struct Untranslated {

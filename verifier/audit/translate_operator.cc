@@ -114,7 +114,7 @@ absl::Status OperatorTranslator::CheckNumDims(const ForeignOperator& op, int ran
 absl::StatusOr<std::vector<TypedTensor>> OperatorTranslator::Translate(
     const ForeignOperator& op, const std::vector<TypedTensor>& operands, int fresh) {
   ISOMER_ASSIGN_OR_RETURN(std::vector<TypedTensor> outputs, Dispatch(op, operands, fresh));
-  const bool copied = op.type == "OP_REPLICATE" ||
+  const bool copied = (op.type == "OP_REPLICATE" && op.Find("PM_PARALLEL_DIM") == 0) ||
                       std::any_of(operands.begin(), operands.end(),
                                   [](const TypedTensor& operand) { return operand.copied; });
   for (TypedTensor& output : outputs) output.copied = copied;
@@ -144,9 +144,6 @@ OperatorTranslator::Result OperatorTranslator::Dispatch(const ForeignOperator& o
     if (*count == 2) return Binary(plain->second.kind, x, operands[1]);
     return Result({Unary(plain->second.kind, x)});
   }
-  if (op.type == "OP_REDUCE" && x.copied) {
-    return absl::UnimplementedError("adds copies, which our types tell from partial sums");
-  }
   const std::string& type = op.type;
   if (type == "OP_EW_GREATER") return Binary(OpKind::kLess, operands[1], x);
   if (type == "OP_NOOP" || type == "OP_IDENTITY") return Result({x});
@@ -158,10 +155,10 @@ OperatorTranslator::Result OperatorTranslator::Dispatch(const ForeignOperator& o
   if (type == "OP_POOL2D_MAX") return Pool(OpKind::kMaxPool, op, x);
   if (type == "OP_POOL2D_AVG") return Pool(OpKind::kAvgPool, op, x);
   if (type == "OP_ENLARGE") return Enlarge(op, operands);
-  if (type == "OP_PARTITION") return Parallel(OpKind::kPartition, op, x);
-  if (type == "OP_COMBINE") return Parallel(OpKind::kCombine, op, x);
-  if (type == "OP_REPLICATE") return Parallel(OpKind::kReplicate, op, x);
-  if (type == "OP_REDUCE") return Parallel(OpKind::kReduce, op, x);
+  if (type == "OP_PARTITION") return Parallel(OpKind::kPartition, op, x, fresh);
+  if (type == "OP_COMBINE") return Parallel(OpKind::kCombine, op, x, fresh);
+  if (type == "OP_REPLICATE") return Parallel(OpKind::kReplicate, op, x, fresh);
+  if (type == "OP_REDUCE") return Parallel(OpKind::kReduce, op, x, fresh);
   if (type == "OP_LINEAR") return MatMul(op, x, SwapLastDims(operands[1]));
   return MatMul(op, x, operands[1]);
 }
@@ -292,27 +289,6 @@ OperatorTranslator::Result OperatorTranslator::Transpose(const ForeignOperator& 
   if (moved.size() == 2) attribute.value = SwapAxes{moved[1], moved[0]};
   y.ref = Emit(OpKind::kTranspose, {x.ref}, {attribute});
   return Result({std::move(y)});
-}
-
-OperatorTranslator::Result OperatorTranslator::Parallel(OpKind kind, const ForeignOperator& op,
-                                                        const TypedTensor& x) {
-  ISOMER_ASSIGN_OR_RETURN(const int64_t dim, Parameter(op, "PM_PARALLEL_DIM"));
-  ISOMER_ASSIGN_OR_RETURN(const int64_t degree, Parameter(op, "PM_PARALLEL_DEGREE"));
-  std::vector<AttributePattern> attributes = {Integer("degree", degree)};
-  const bool of_values = kind == OpKind::kReplicate || kind == OpKind::kReduce;
-  if (of_values != (dim == 0)) {
-    if (of_values) {
-      return absl::UnimplementedError(
-          absl::StrCat(kind == OpKind::kReduce ? "adds pieces of" : "repeats", " dim ", dim,
-                       ", which is not the replica dim"));
-    }
-    return absl::UnimplementedError("partitions the replica dim");
-  }
-  if (!of_values) {
-    ISOMER_ASSIGN_OR_RETURN(const int axis, AxisOf(dim, x.rank()));
-    attributes.push_back(Integer("axis", axis - x.rank()));
-  }
-  return Result({Unary(kind, x, std::move(attributes))});
 }
 
 }  // namespace isomer

@@ -32,6 +32,8 @@ class OperatorTranslator {
   };
   const std::vector<SplitSizes>& split_sizes() const { return split_sizes_; }
   bool has_convolutions() const { return has_convolutions_; }
+  // Some call is typed in fewer cases than the operator that it stands for.
+  bool narrower() const { return narrower_; }
 
  private:
   using Result = absl::StatusOr<std::vector<TypedTensor>>;
@@ -58,7 +60,9 @@ class OperatorTranslator {
   Result Convolution(const ForeignOperator& op, const TypedTensor& x, const TypedTensor& w);
   Result Pool(OpKind kind, const ForeignOperator& op, const TypedTensor& x);
   Result Enlarge(const ForeignOperator& op, const std::vector<TypedTensor>& operands);
-  Result Parallel(OpKind kind, const ForeignOperator& op, const TypedTensor& x);
+  Result Parallel(OpKind kind, const ForeignOperator& op, const TypedTensor& x, int fresh);
+  TypedTensor RepeatAlong(const TypedTensor& x, int axis, int64_t times);
+  absl::StatusOr<TypedTensor> AddPieces(const TypedTensor& x, int axis, int64_t pieces, int fresh);
 
   struct Window {
     std::vector<AttributePattern> attributes;  // padding, stride
@@ -72,6 +76,7 @@ class OperatorTranslator {
   Pattern* const pattern_;
   std::vector<SplitSizes> split_sizes_;
   bool has_convolutions_ = false;
+  bool narrower_ = false;
 };
 
 // The parameter of an operator, or an error that says that it is missing.

@@ -74,7 +74,7 @@ TEST(Audit, ExamplesOfUnity) {
                   {"relu_of_a_sum", {kRefuted, "in the source and"}},
                   {"concat_along_a_partitioned_dim", {kIllTyped, "source: "}},
                   {"even_split", {kProved, "size(x1,-1) == size(x0,-1)"}},
-                  {"reduce_along_a_logical_dim", {kOutside, "dim 1, which is not the replica"}},
+                  {"reduce_along_a_logical_dim", {kRefuted, "in the source and"}},
                   {"embedding_by_rows", {kOutside, "(OP_EMBEDDING)"}}});
 }
 
@@ -116,6 +116,27 @@ TEST(Audit, WhatTheFormatHasNotRefutesNothing) {
   EXPECT_EQ(result.conditions, (std::vector<std::string>{"size(x1,-1) == size(x0,-1)"}));
   EXPECT_EQ(result.here_also,
             (std::vector<std::string>{"no tensor is partitioned, copied or a partial sum"}));
+}
+
+// Our types hold a tensor twice along a dim only if the dim was whole; that FlexFlow may have it
+// otherwise is no fault of the rule. But pieces of what is not partitioned nobody has.
+TEST(Audit, TypesThatAreNarrowerThanTheFormatsRefuteNothing) {
+  auto parallel = [](const std::string& type, int of, int64_t dim) {
+    return ForeignOperator{type, {{of, 0}}, {{"PM_PARALLEL_DIM", dim}, {"PM_PARALLEL_DEGREE", 2}}};
+  };
+  AuditOptions options;
+  options.format = ForeignFormat::kUnity;
+  Prover prover;
+  const ForeignRule twice{"twice",
+                          {parallel("OP_REPLICATE", -1, 1), parallel("OP_REPLICATE", 0, 1)},
+                          {parallel("OP_REPLICATE", -1, 1), parallel("OP_REPLICATE", 0, 1)},
+                          {{{1, 0}, {1, 0}}}};
+  EXPECT_EQ(AuditRule(twice, options, &prover).verdict, AuditVerdict::kOutside);
+  const ForeignRule bare{"bare",
+                         {parallel("OP_PARTITION", -1, 1), parallel("OP_REDUCE", 0, 1)},
+                         {parallel("OP_REDUCE", -1, 1)},
+                         {{{1, 0}, {0, 0}}}};
+  EXPECT_EQ(AuditRule(bare, options, &prover).verdict, AuditVerdict::kRefuted);
 }
 
 RuleSet RulesOf(std::vector<Rule> rules) {

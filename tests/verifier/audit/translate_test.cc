@@ -157,12 +157,22 @@ TEST(Translate, UnityCountsTheReplicaDimFirst) {
             "reduce(concat_partials(x0, x0); degree=2)");
 }
 
+// Of a logical dim they repeat the tensor, and add its pieces.
+TEST(Translate, UnityReplicatesAndReducesLogicalDims) {
+  const ForeignRule rule =
+      RuleOf({{"OP_REPLICATE", {In(0)}, Dim(1)}, {"OP_REDUCE", {Out(0)}, Dim(1)}},
+             {{"OP_EW_ADD", {In(0), In(0)}, {}}});
+  EXPECT_EQ(Equation(rule, ForeignFormat::kUnity),
+            "add(split(combine(partition(concat(x0, x0; axis=-2); axis=-2, degree=2); axis=-2, "
+            "degree=2); axis=-2, sizes=[size(x0,-2),size(x0,-2)])#0, split(combine(partition("
+            "concat(x0, x0; axis=-2); axis=-2, degree=2); axis=-2, degree=2); axis=-2, "
+            "sizes=[size(x0,-2),size(x0,-2)])#1) -> add(x0, x0)");
+}
+
 TEST(Translate, WhatUnityDoesToTheReplicaDimAloneIsOutside) {
   const ForeignOperator relu{"OP_RELU", {In(0)}, {}};
   for (const ForeignOperator& op : {ForeignOperator{"OP_PARTITION", {In(0)}, Dim(0)},
                                     {"OP_COMBINE", {In(0)}, Dim(0)},
-                                    {"OP_REDUCE", {In(0)}, Dim(1)},
-                                    {"OP_REPLICATE", {In(0)}, Dim(2)},
                                     {"OP_LINEAR", {In(0)}, {}},
                                     {"OP_CONV2D", {In(0)}, {}},
                                     {"OP_SOFTMAX", {In(0)}, {}}}) {
