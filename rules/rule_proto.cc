@@ -185,6 +185,27 @@ absl::StatusOr<Condition> FromProto(const proto::Condition& in) {
 
 }  // namespace
 
+proto::Proof ToProto(const ProofRecord& record) {
+  proto::Proof out;
+  out.set_verdict(static_cast<proto::Proof::Verdict>(record.verdict));
+  for (const std::string& lemma : record.lemmas) out.add_lemmas(lemma);
+  out.set_solver(record.solver);
+  out.set_seconds(record.seconds);
+  out.set_note(record.note);
+  return out;
+}
+
+absl::StatusOr<ProofRecord> FromProto(const proto::Proof& in) {
+  if (!proto::Proof::Verdict_IsValid(in.verdict())) {
+    return absl::InvalidArgumentError("unknown verdict");
+  }
+  return ProofRecord{.verdict = static_cast<ProofRecord::Verdict>(in.verdict()),
+                     .lemmas = {in.lemmas().begin(), in.lemmas().end()},
+                     .solver = in.solver(),
+                     .seconds = in.seconds(),
+                     .note = in.note()};
+}
+
 proto::Rule ToProto(const Rule& rule, bool with_text) {
   proto::Rule out;
   out.set_id(rule.id);
@@ -204,11 +225,7 @@ proto::Rule ToProto(const Rule& rule, bool with_text) {
   *out.mutable_target() = ToProto(rule.target);
   out.set_reversible(rule.reversible);
   out.set_origin(rule.origin);
-  out.mutable_proof()->set_verdict(static_cast<proto::Proof::Verdict>(rule.proof.verdict));
-  for (const std::string& lemma : rule.proof.lemmas) out.mutable_proof()->add_lemmas(lemma);
-  out.mutable_proof()->set_solver(rule.proof.solver);
-  out.mutable_proof()->set_seconds(rule.proof.seconds);
-  out.mutable_proof()->set_note(rule.proof.note);
+  *out.mutable_proof() = ToProto(rule.proof);
   return out;
 }
 
@@ -237,14 +254,7 @@ absl::StatusOr<Rule> FromProto(const proto::Rule& in) {
   ISOMER_ASSIGN_OR_RETURN(rule.target, FromProto(in.target()));
   rule.reversible = in.reversible();
   rule.origin = in.origin();
-  if (!proto::Proof::Verdict_IsValid(in.proof().verdict())) {
-    return absl::InvalidArgumentError("unknown verdict");
-  }
-  rule.proof = {.verdict = static_cast<ProofRecord::Verdict>(in.proof().verdict()),
-                .lemmas = {in.proof().lemmas().begin(), in.proof().lemmas().end()},
-                .solver = in.proof().solver(),
-                .seconds = in.proof().seconds(),
-                .note = in.proof().note()};
+  ISOMER_ASSIGN_OR_RETURN(rule.proof, FromProto(in.proof()));
   ISOMER_RETURN_IF_ERROR(ValidateRule(rule));
   return rule;
 }

@@ -11,11 +11,14 @@ namespace isomer {
 // `with_text`: with the rule as people read it, which is not read back.
 proto::Rule ToProto(const Rule& rule, bool with_text);
 proto::Pattern ToProto(const Pattern& pattern);
+proto::Proof ToProto(const ProofRecord& record);
 
 // An error: the message is no well-formed rule (ValidateRule).
 absl::StatusOr<Rule> FromProto(const proto::Rule& message);
 // An error names an unknown operator. References are not checked.
 absl::StatusOr<Pattern> FromProto(const proto::Pattern& message);
+// An error: an unknown verdict.
+absl::StatusOr<ProofRecord> FromProto(const proto::Proof& message);
 
 }  // namespace isomer
 

@@ -196,10 +196,14 @@ std::string Counterexample::ToString(const Rule& rule) const {
 
 absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const Binding& binding,
                                                          uint64_t seed) {
+  return TryInputs(rule, binding, DrawInputs(binding, seed));
+}
+
+absl::StatusOr<std::optional<Counterexample>> TryInputs(const Rule& rule, const Binding& binding,
+                                                        const InputValues& inputs) {
   std::optional<Counterexample> difference;
   ISOMER_ASSIGN_OR_RETURN(const Sides sides, TypeSides(rule, binding, &difference));
   if (difference) return difference;
-  const InputValues inputs = DrawInputs(binding, seed);
   ISOMER_ASSIGN_OR_RETURN(const std::string text,
                           ValueDifference<double>(sides.source, sides.target, inputs));
   if (text.empty()) return std::optional<Counterexample>();

@@ -34,6 +34,11 @@ struct Counterexample {
 absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const Binding& binding,
                                                          uint64_t seed);
 
+// The same on given inputs, laid out as Counterexample's.
+absl::StatusOr<std::optional<Counterexample>> TryInputs(
+    const Rule& rule, const Binding& binding,
+    const std::vector<std::vector<std::vector<double>>>& inputs);
+
 // Evaluates both sides in a prime field, in which nothing but the declared identities holds: what
 // is proved is equal there too, exactly. An internal error says what differs.
 absl::Status ExpectEqualInField(const Rule& rule, const Binding& binding, uint64_t seed);

@@ -1,7 +1,9 @@
 // isomer-verify: proves the rules of a file, checks the certificate of a plan, audits the rules of
 // other optimizers.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +29,9 @@ ABSL_FLAG(std::string, rules, "",
           "of a plan: the rules it was made with; of an audit: those to derive from; none: the "
           "shipped ones");
 ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
+ABSL_FLAG(std::string, cache, "",
+          "of rules: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
+ABSL_FLAG(bool, no_cache, false, "of rules: prove every rule anew, and keep no verdicts");
 ABSL_FLAG(int, max_steps, 2, "of an audit: the longest derivation sought; 0: none");
 ABSL_FLAG(
     std::string, counterexample_dir, "",
@@ -84,11 +89,45 @@ absl::StatusOr<RuleSet> RulesOfFlag() {
   return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
 }
 
+// The cache of --cache, or null.
+absl::StatusOr<std::unique_ptr<ProofCache>> CacheOfFlags() {
+  const std::string path = absl::GetFlag(FLAGS_cache);
+  if (absl::GetFlag(FLAGS_no_cache)) {
+    if (path.empty()) return nullptr;
+    return absl::InvalidArgumentError("--cache and --no_cache exclude each other");
+  }
+  const std::string place = path.empty() ? ProofCache::DefaultPath() : path;
+  if (place.empty()) return nullptr;
+  auto cache = std::make_unique<ProofCache>(place);
+  if (!cache->note().empty()) std::fprintf(stderr, "%s\n", cache->note().c_str());
+  return cache;
+}
+
+// Of the rules' proofs, as each was proved, however long ago.
+double MedianSeconds(const std::vector<ProofRecord>& records) {
+  std::vector<double> seconds;
+  for (const ProofRecord& record : records) seconds.push_back(record.seconds);
+  if (seconds.empty()) return 0;
+  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
 absl::StatusOr<int> VerifyRules(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(path));
-  ISOMER_ASSIGN_OR_RETURN(const std::string directory, CounterexampleDirectory());
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<ProofRecord> records,
-                          JudgeRules(rules.rules, Jobs(), directory));
+  JudgeOptions options;
+  options.jobs = Jobs();
+  ISOMER_ASSIGN_OR_RETURN(options.counterexample_dir, CounterexampleDirectory());
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProofCache> cache, CacheOfFlags());
+  options.cache = cache.get();
+  ISOMER_ASSIGN_OR_RETURN(const JudgedRules judged, JudgeRules(rules.rules, options));
+  const std::vector<ProofRecord>& records = judged.records;
+  if (!judged.cache_status.ok()) {
+    // Asked for, it must be there; else it only would have saved time.
+    if (!absl::GetFlag(FLAGS_cache).empty()) return judged.cache_status;
+    std::fprintf(stderr, "no verdicts are kept: %s\n",
+                 std::string(judged.cache_status.message()).c_str());
+  }
   int proved = 0, checked = 0, refuted = 0, unknown = 0;
   Json summary;
   Json list = Json::EmptyArray();
@@ -106,15 +145,20 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
     std::printf("%s %s: %s\n    %s\n", is_refuted ? "refuted" : "unknown", rule.id.c_str(),
                 rule.ToString().c_str(), record.note.c_str());
   }
+  const double median = MedianSeconds(records);
   summary["proved"] = proved;
   summary["proved_from_checked_lemmas"] = checked;
   summary["refuted"] = refuted;
   summary["unknown"] = unknown;
+  summary["from_cache"] = judged.from_cache;
+  summary["median_seconds"] = median;
   summary["rules"] = list;
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   std::printf(
-      "%d rules: %d proved (%d from lemmas that are only checked), %d refuted, %d unknown\n",
-      static_cast<int>(records.size()), proved, checked, refuted, unknown);
+      "%d rules: %d proved (%d from lemmas that are only checked), %d refuted, %d unknown; "
+      "%d verdicts from the cache; median proof %.1f ms\n",
+      static_cast<int>(records.size()), proved, checked, refuted, unknown, judged.from_cache,
+      1000 * median);
   return refuted + unknown == 0 ? kExitDone : kExitNo;
 }
 
@@ -185,7 +229,8 @@ int main(int argc, char** argv) {
       {.name = "isomer-verify",
        .purpose = "Proves the rules of a file, checks that a plan is equal to its model, or audits "
                   "the rules that TASO or Unity published.",
-       .usage = "rules FILE [--jobs=N] | plan FILE [--rules=FILE] [--reprove] |\n"
+       .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] |\n"
+                "         plan FILE [--rules=FILE] [--reprove] |\n"
                 "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE]",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
       argc, argv, isomer::Run);

@@ -1,6 +1,7 @@
 #include "verifier/judge_rules.h"
 
 #include <memory>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -11,15 +12,22 @@
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/prover.h"
+#include "verifier/shrink.h"
 
 namespace isomer {
 namespace {
 
 ProofRecord JudgeOne(Prover* prover, const Rule& rule, const std::string& counterexample_dir) {
   Judgement judgement = prover->Judge(rule);
-  if (judgement.counterexample && !counterexample_dir.empty()) {
-    const absl::Status saved = SaveCounterexample(absl::StrCat(counterexample_dir, "/", rule.id),
-                                                  rule, *judgement.counterexample);
+  if (!judgement.counterexample) return std::move(judgement.record);
+  // One direction of a reversible rule is refuted: the counterexample may be the inverse's.
+  const bool forward = Replay(rule, *judgement.counterexample).ok();
+  const Rule refuted = forward ? rule : Inverse(rule);
+  const Counterexample shrunk = Shrink(refuted, *judgement.counterexample);
+  judgement.record.note = absl::StrCat(forward ? "" : "from target to source: ", shrunk.Summary());
+  if (!counterexample_dir.empty()) {
+    const absl::Status saved =
+        SaveCounterexample(absl::StrCat(counterexample_dir, "/", rule.id), refuted, shrunk);
     if (!saved.ok()) absl::StrAppend(&judgement.record.note, " (", saved.message(), ")");
   }
   return std::move(judgement.record);
@@ -53,22 +61,45 @@ ProofRecord FromLine(const std::string& line) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ProofRecord>> JudgeRules(const std::vector<Rule>& rules, int jobs,
-                                                    const std::string& counterexample_dir) {
-  std::vector<ProofRecord> records(rules.size());
-  Progress progress("prove", static_cast<int64_t>(rules.size()));
+absl::StatusOr<JudgedRules> JudgeRules(const std::vector<Rule>& rules,
+                                       const JudgeOptions& options) {
+  JudgedRules judged;
+  judged.records.resize(rules.size());
+  std::vector<size_t> open;  // rules without a verdict
+  for (size_t i = 0; i < rules.size(); ++i) {
+    std::optional<ProofRecord> known;
+    if (options.cache != nullptr) known = options.cache->Find(rules[i]);
+    // A refutation's files are made of its counterexample, which is not kept.
+    const bool wants_files = !options.counterexample_dir.empty() && known.has_value() &&
+                             known->verdict == ProofRecord::Verdict::kRefuted;
+    if (known.has_value() && !wants_files) {
+      judged.records[i] = *std::move(known);
+    } else {
+      open.push_back(i);
+    }
+  }
+  judged.from_cache = static_cast<int>(rules.size() - open.size());
+  Progress progress("prove", static_cast<int64_t>(open.size()));
   auto make_worker = [&]() -> ItemWorker {
     auto prover = std::make_shared<Prover>();
-    return [&, prover](size_t i) {
-      return ToLine(JudgeOne(prover.get(), rules[i], counterexample_dir));
+    return [&, prover](size_t item) {
+      return ToLine(JudgeOne(prover.get(), rules[open[item]], options.counterexample_dir));
     };
   };
-  auto done = [&](size_t i, const std::string& line) {
-    records[i] = FromLine(line);
+  size_t done_rules = 0;
+  auto done = [&](size_t item, const std::string& line) {
+    judged.records[open[item]] = FromLine(line);
     progress.Advance();
+    const bool judged_one = judged.records[open[item]].verdict != ProofRecord::Verdict::kNone;
+    if (options.cache == nullptr || !judged_one) return;
+    options.cache->Put(rules[open[item]], judged.records[open[item]]);
+    // A killed run goes on about where it stopped.
+    constexpr size_t kSaveEvery = 250;
+    if (++done_rules % kSaveEvery == 0) judged.cache_status.Update(options.cache->Save());
   };
-  ISOMER_RETURN_IF_ERROR(ForEachInProcesses(jobs, rules.size(), make_worker, done));
-  return records;
+  ISOMER_RETURN_IF_ERROR(ForEachInProcesses(options.jobs, open.size(), make_worker, done));
+  if (options.cache != nullptr) judged.cache_status.Update(options.cache->Save());
+  return judged;
 }
 
 }  // namespace isomer

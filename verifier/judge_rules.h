@@ -7,15 +7,28 @@
 
 #include "absl/status/statusor.h"
 #include "rules/rule.h"
+#include "verifier/proof_cache.h"
 
 namespace isomer {
 
-// Proves every rule, in `jobs` processes (Z3 scales better over processes than over threads), each
-// taking the next rule when it is done with one. Records are in the order of the rules.
-// `counterexample_dir`, if not empty, receives each refutation's files (SaveCounterexample).
-// Errors: a process could not be started or died.
-absl::StatusOr<std::vector<ProofRecord>> JudgeRules(const std::vector<Rule>& rules, int jobs,
-                                                    const std::string& counterexample_dir = "");
+struct JudgeOptions {
+  int jobs = 1;  // processes: Z3 scales better over processes than over threads
+  // If not empty, receives each refutation's files (SaveCounterexample).
+  std::string counterexample_dir;
+  // If not null, verdicts are looked up there and new ones are put there, and saved from time to
+  // time.
+  ProofCache* cache = nullptr;
+};
+
+struct JudgedRules {
+  std::vector<ProofRecord> records;  // in the order of the rules
+  int from_cache = 0;
+  absl::Status cache_status;  // of saving
+};
+
+// Proves every rule, each process taking the next rule when it is done with one. Counterexamples
+// are shrunk (shrink.h). Errors: a process could not be started or died.
+absl::StatusOr<JudgedRules> JudgeRules(const std::vector<Rule>& rules, const JudgeOptions& options);
 
 }  // namespace isomer
 

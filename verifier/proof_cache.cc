@@ -1,0 +1,91 @@
+#include "verifier/proof_cache.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/proto_io.h"
+#include "pcg/support/status_macros.h"
+#include "rules/rule_proto.h"
+#include "verifier/code_digest.h"
+#include "verifier/proofs.pb.h"
+#include "verifier/smt.h"
+
+namespace isomer {
+namespace {
+
+constexpr char kFileKind[] = "proofs";
+
+}  // namespace
+
+std::string ProverVersion() { return absl::StrCat(kProverCodeDigest, " ", SolverName()); }
+
+std::string ProofCache::DefaultPath() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return absl::StrCat(cache, "/isomer/proofs");
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return "";
+  return absl::StrCat(home, "/.cache/isomer/proofs");
+}
+
+ProofCache::ProofCache(std::string path, std::string prover)
+    : path_(std::move(path)), prover_(std::move(prover)) {
+  std::error_code error;
+  if (!std::filesystem::exists(path_, error)) return;
+  proto::ProofCache message;
+  if (const absl::Status read = LoadProto(path_, kFileKind, &message); !read.ok()) {
+    note_ = absl::StrCat("the cache of proofs is ignored: ", std::string(read.message()));
+    return;
+  }
+  if (message.prover() != prover_) {
+    note_ = absl::StrCat("the proofs in ", path_, " are another prover's and are ignored");
+    return;
+  }
+  for (const proto::ProofCache::Entry& entry : message.entries()) {
+    absl::StatusOr<ProofRecord> record = FromProto(entry.proof());
+    if (record.ok()) records_[{entry.key_high(), entry.key_low()}] = *std::move(record);
+  }
+}
+
+ProofCache::Key ProofCache::KeyOf(const Rule& rule) {
+  proto::Rule message = ToProto(rule, /*with_text=*/false);
+  message.clear_id();
+  message.clear_origin();
+  message.clear_proof();
+  const std::string bytes = message.SerializeAsString();  // It has no maps: equal for equal rules.
+  return {HashBytes(bytes, 1), HashBytes(bytes, 2)};
+}
+
+std::optional<ProofRecord> ProofCache::Find(const Rule& rule) const {
+  const auto found = records_.find(KeyOf(rule));
+  if (found == records_.end()) return std::nullopt;
+  return found->second;
+}
+
+void ProofCache::Put(const Rule& rule, const ProofRecord& record) {
+  records_[KeyOf(rule)] = record;
+  changed_ = true;
+}
+
+absl::Status ProofCache::Save() {
+  if (!changed_) return absl::OkStatus();
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) return absl::InvalidArgumentError(absl::StrCat(path_, ": ", error.message()));
+  proto::ProofCache message;
+  message.set_prover(prover_);
+  for (const auto& [key, record] : records_) {
+    proto::ProofCache::Entry* entry = message.add_entries();
+    entry->set_key_high(key[0]);
+    entry->set_key_low(key[1]);
+    *entry->mutable_proof() = ToProto(record);
+  }
+  ISOMER_RETURN_IF_ERROR(SaveProto(path_, kFileKind, message));
+  changed_ = false;
+  return absl::OkStatus();
+}
+
+}  // namespace isomer
