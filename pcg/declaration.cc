@@ -13,12 +13,24 @@ Expr Binary(ScalarOp op, Expr a, const Expr& b) {
   return a;
 }
 
+// The only spatial dim of a window (y*stride + r*dilation - padding, r whole), or -1.
+int SpatialOfIndex(const std::vector<IterationDim>& dims, const Index& index) {
+  int spatial = -1;
+  for (const auto& [dim, stride] : index.terms) {
+    if (dims[dim].kind == DimKind::kWhole) continue;
+    if (dims[dim].kind != DimKind::kSpatial || spatial >= 0) return -1;
+    spatial = dim;
+  }
+  return index.modulo == 0 ? spatial : -1;
+}
+
+}  // namespace
+
 bool Mentions(const Index& index, int dim) {
   return std::any_of(index.terms.begin(), index.terms.end(),
                      [dim](const auto& term) { return term.first == dim; });
 }
 
-// The dim of `index` whose contiguous pieces tile [0, size), or -1.
 int LeadOfIndex(const std::vector<IterationDim>& dims, const Index& index, const Extent& size) {
   if (index.terms.empty() || index.divide != 1 || index.modulo != 0 || index.offset != Extent(0)) {
     return -1;
@@ -32,19 +44,6 @@ int LeadOfIndex(const std::vector<IterationDim>& dims, const Index& index, const
   }
   return inner == Extent(lead->second) ? lead->first : -1;
 }
-
-// The only spatial dim of a window (y*stride + r*dilation - padding, r whole), or -1.
-int SpatialOfIndex(const std::vector<IterationDim>& dims, const Index& index) {
-  int spatial = -1;
-  for (const auto& [dim, stride] : index.terms) {
-    if (dims[dim].kind == DimKind::kWhole) continue;
-    if (dims[dim].kind != DimKind::kSpatial || spatial >= 0) return -1;
-    spatial = dim;
-  }
-  return index.modulo == 0 ? spatial : -1;
-}
-
-}  // namespace
 
 int Arity(ScalarOp op) {
   if (op < ScalarOp::kAdd) return 0;
@@ -157,19 +156,15 @@ bool Declaration::IsPartitionable(int dim) const {
   if (dims[dim].kind == DimKind::kWhole) return false;
   bool read = false;  // Else the operand types could not tell the degree.
   for (const Access& access : accesses) {
-    const bool intermediate = access.tensor >= num_operands();
-    if (intermediate && dims[dim].kind != DimKind::kSpatial) continue;
+    if (access.tensor >= num_operands()) continue;
     for (size_t i = 0; i < access.indices.size(); ++i) {
-      if (intermediate) {  // Nobody sends a halo of it.
-        if (Mentions(access.indices[i], dim) && access.indices[i] != Index(dim)) return false;
-        continue;
-      }
       if (!Mentions(access.indices[i], dim)) continue;
       if (LeadOfOperandDim(access.tensor, static_cast<int>(i)) != dim) return false;
       read = true;
     }
   }
-  if (!read || dims[dim].kind == DimKind::kSum) return read;
+  if (!read || !PiecesSuffice(dim)) return false;
+  if (dims[dim].kind == DimKind::kSum) return true;
   // A parallel or spatial dim must lead a dim of every output.
   for (size_t o = 0; o < outputs.size(); ++o) {
     bool leads = false;
@@ -177,78 +172,6 @@ bool Declaration::IsPartitionable(int dim) const {
       leads |= LeadOfOutputDim(static_cast<int>(o), static_cast<int>(i)) == dim;
     }
     if (!leads) return false;
-  }
-  return true;
-}
-
-bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
-  // Zero is free of the operands, and linear in them.
-  enum class Label { kZero, kFree, kLinear, kOther };
-  auto is_free = [](Label label) { return label == Label::kZero || label == Label::kFree; };
-  // The label of a sum, or of a choice.
-  auto either = [](Label a, Label b) {
-    if (a == Label::kZero || b == Label::kZero) return a == Label::kZero ? b : a;
-    return a == b ? a : Label::kOther;
-  };
-  std::vector<Label> labels;  // of operands, then of statements
-  for (bool in : subset) labels.push_back(in ? Label::kLinear : Label::kFree);
-  for (const Statement& s : statements) {
-    std::vector<Label> stack;
-    auto pop = [&] {
-      Label top = stack.back();
-      stack.pop_back();
-      return top;
-    };
-    for (const Instruction& instruction : s.body) {
-      switch (instruction.op) {
-        case ScalarOp::kLoad:
-          stack.push_back(labels[accesses[instruction.access].tensor]);
-          break;
-        case ScalarOp::kInside:
-          stack.push_back(Label::kFree);
-          break;
-        case ScalarOp::kConstant:
-          stack.push_back(instruction.constant == 0 ? Label::kZero : Label::kFree);
-          break;
-        case ScalarOp::kAdd:
-        case ScalarOp::kSub: {
-          const Label b = pop(), a = pop();
-          stack.push_back(either(a, b));
-          break;
-        }
-        case ScalarOp::kMul: {
-          const Label b = pop(), a = pop();
-          stack.push_back(is_free(a) ? b : is_free(b) ? a : Label::kOther);
-          break;
-        }
-        case ScalarOp::kDiv: {
-          const Label b = pop(), a = pop();
-          stack.push_back(is_free(b) ? a : Label::kOther);
-          break;
-        }
-        case ScalarOp::kWhere: {
-          const Label no = pop(), yes = pop(), condition = pop();
-          stack.push_back(is_free(condition) ? either(yes, no) : Label::kOther);
-          break;
-        }
-        case ScalarOp::kIndex:
-          stack.push_back(Label::kFree);
-          break;
-        default: {
-          Label label = Label::kFree;
-          for (int i = Arity(instruction.op); i > 0; --i) {
-            if (!is_free(pop())) label = Label::kOther;
-          }
-          stack.push_back(label);
-        }
-      }
-    }
-    Label label = stack.back();
-    const bool sums = s.reduction == Reduction::kNone || s.reduction == Reduction::kSum;
-    if (!sums && !is_free(label)) label = Label::kOther;
-    if (s.select >= 0 && !is_free(labels[accesses[s.select].tensor])) label = Label::kOther;
-    if (s.output >= 0 && label != Label::kLinear && label != Label::kZero) return false;
-    labels.push_back(label);
   }
   return true;
 }

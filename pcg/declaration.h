@@ -61,6 +61,9 @@ struct Index {
 Index operator*(Index index, int64_t stride);
 Index operator+(Index a, const Index& b);
 Index Shifted(Index index, const Extent& offset);
+bool Mentions(const Index& index, int dim);
+// The dim of `index` whose contiguous pieces tile [0, size) in order, or -1.
+int LeadOfIndex(const std::vector<IterationDim>& dims, const Index& index, const Extent& size);
 
 // What a load outside of the tensor's bounds reads.
 enum class Outside {
@@ -180,8 +183,12 @@ struct Declaration {
                                                 absl::Span<const int64_t> end) const;
   // True if every load that `dim` takes part in has it as the lead of the operand dim it indexes,
   // so that a task that owns a piece of it needs only the corresponding pieces of its operands (and
-  // their halos).
+  // their halos), and what tasks make of pieces is what the whole makes (PiecesSuffice).
   bool IsPartitionable(int dim) const;
+  // True if, for a sum dim, the outputs are sums over `dim`, so that those over its pieces add up
+  // to them; for other dims, if no output's element depends on more than one value of `dim`.
+  // Read off the statements, so that it holds of every declaration, whatever its operator.
+  bool PiecesSuffice(int dim) const;
   // True if the outputs are linear in the operands of `subset` taken together, the others fixed:
   // then partial sums of those operands give partial sums of the outputs. `subset` has one entry
   // per operand.

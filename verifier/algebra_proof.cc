@@ -14,6 +14,7 @@
 #include "verifier/normal_form.h"
 #include "verifier/piece_check.h"
 #include "verifier/representative_bindings.h"
+#include "verifier/structure.h"
 #include "verifier/type_proof.h"
 
 namespace isomer {
@@ -161,7 +162,9 @@ class AlgebraProver {
     }
     if (!DataTypesAgree(rule_, &proof_.why)) return std::move(proof_);
     proof_.verdict = SmtVerdict::kValid;
-    proof_.lemmas.insert(absl::StrCat(kCheckedPrefix, "elements_of_", absl::StrJoin(names, "_")));
+    if (!FollowsFromStructure(bindings)) {
+      proof_.lemmas.insert(absl::StrCat(kCheckedPrefix, "elements_of_", absl::StrJoin(names, "_")));
+    }
     return std::move(proof_);
   }
 
@@ -221,11 +224,28 @@ class AlgebraProver {
     return false;
   }
 
+  bool FollowsFromStructure(const std::vector<Binding>& bindings) {
+    std::set<std::string> lemmas;
+    for (const Binding& binding : bindings) {
+      const auto source = SideAt(rule_.source, binding), target = SideAt(rule_.target, binding);
+      if (!source.ok() || !target.ok()) return false;
+      const absl::Status status = EqualAtOneAssignment(*source, *target, &lemmas);
+      if (!status.ok()) {
+        if (getenv("ISOMER_DEBUG"))
+          fprintf(stderr, "%s\n   %s\n", rule_.ToString().c_str(),
+                  std::string(status.message()).c_str());
+        return false;
+      }
+    }
+    proof_.lemmas.insert(lemmas.begin(), lemmas.end());
+    return true;
+  }
+
   bool PiecesAreChecked(OpKind kind) {
     static auto* const known = new std::map<OpKind, absl::Status>;
     auto [at, is_new] = known->try_emplace(kind);
     if (is_new) at->second = CheckPiecesOf(kind);
-    proof_.lemmas.insert(absl::StrCat(kCheckedPrefix, "pieces_of_", std::string(OpName(kind))));
+    proof_.lemmas.insert(absl::StrCat("pieces_of_", std::string(OpName(kind))));
     if (!at->second.ok()) proof_.why = std::string(at->second.message());
     return at->second.ok();
   }

@@ -110,8 +110,7 @@ FamilyProof FamilyProver::Prove(const Rule& rule) {
     proof.counterexample = std::move(trials.found);
     proof.lemmas = calls.lemmas;
     if (!calls.all) {
-      proof.lemmas.insert(
-          absl::StrCat(kCheckedPrefix, "pieces_of_", std::string(OpName(node.kind))));
+      proof.lemmas.insert(absl::StrCat("pieces_of_", std::string(OpName(node.kind))));
     }
     AddIdentities(rule.source, &proof.lemmas);
     AddIdentities(rule.target, &proof.lemmas);
