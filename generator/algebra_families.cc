@@ -176,6 +176,8 @@ class FamilyFinder {
   void CommuteElementwise(const SampleCall& call) {
     // Two elementwise operators are few enough to be enumerated like any others.
     if (IsPointwise(call) && !Relabels(call) && call.operands.size() <= 2) return;
+    // No sum is of function values what it is of the values, but a scaling's or a sum's.
+    if (AddsUp(call)) return;
     for (const bool two : {false, true}) {
       for (const SampleCall& f : ElementwiseCalls(two ? 2 : 1)) {
         if (f.op.kind() == OpKind::kScale) continue;  // kScale

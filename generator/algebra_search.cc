@@ -102,6 +102,14 @@ bool Relabels(const SampleCall& call) {
          });
 }
 
+bool AddsUp(const SampleCall& call) {
+  const std::optional<Declaration> d = DeclarationOf(call);
+  return d.has_value() &&
+         std::any_of(d->statements.begin(), d->statements.end(), [](const Statement& s) {
+           return s.reduction == Reduction::kSum && s.select_dim < 0;
+         });
+}
+
 const std::vector<SampleCall>& ElementwiseCalls(int operands) {
   static const auto* const known = [] {
     auto* calls = new std::map<int, std::vector<SampleCall>>;

@@ -133,6 +133,44 @@ bool IsUniformIn(const Declaration& d, int v) {
   });
 }
 
+bool SameButForFactor(const Declaration& a, const Declaration& b, int operand, double factor) {
+  const auto reads = [&](const Statement& s, int tensor) {
+    return std::any_of(s.body.begin(), s.body.end(), [&](const Instruction& i) {
+      return i.op == ScalarOp::kLoad && a.accesses[i.access].tensor == tensor;
+    });
+  };
+  // The one statement that reads the operand, linear in it.
+  int reader = -1;
+  for (size_t s = 0; s < a.statements.size(); ++s) {
+    if (!reads(a.statements[s], operand)) continue;
+    if (reader >= 0) return false;
+    reader = static_cast<int>(s);
+  }
+  if (reader < 0 || a.statements[reader].output >= 0) return false;
+  Declaration until = a;
+  until.statements.resize(reader + 1);
+  for (Statement& s : until.statements) s.output = -1;
+  until.statements[reader].output = 0;
+  std::vector<bool> linear(a.operands.size(), false);
+  linear[operand] = true;
+  if (!until.IsLinearIn(linear)) return false;
+  // Whoever reads that takes it times the constant.
+  const int made = a.num_operands() + reader;
+  Declaration changed = a;  // to be `b`
+  for (size_t s = reader + 1; s < a.statements.size() && s < b.statements.size(); ++s) {
+    const Body &x = a.statements[s].body, &y = b.statements[s].body;
+    for (size_t i = 0; i < x.size() && x.size() == y.size(); ++i) {
+      if (x[i].op != ScalarOp::kLoad || a.accesses[x[i].access].tensor != made) continue;
+      const bool times = i + 2 < x.size() && x[i + 1].op == ScalarOp::kConstant &&
+                         x[i + 2].op == ScalarOp::kMul &&
+                         x[i + 1].constant * factor == y[i + 1].constant;
+      if (!times) return false;
+      changed.statements[s].body[i + 1].constant = y[i + 1].constant;
+    }
+  }
+  return SameDeclaration(changed, b);
+}
+
 bool GoesBySlices(const Declaration& d, int operand, int axis, int output_axis) {
   if (d.statements.size() != 1 || d.outputs.size() != 1) return false;
   const Index& slice = d.statements[0].indices[output_axis];
@@ -173,6 +211,7 @@ enum class Label {
   kZero,
   kElement,
   kElementOrZero,
+  kElementOrOther,
   kLargest,
   kProduct,
   kNegated,
@@ -214,8 +253,7 @@ Label LabelOf(const Declaration& d, const Statement& s, const std::vector<Label>
         Label label = labels[access.tensor];
         // Zero: so are loads of operands that are not asked about, where they are outside.
         if (access.outside == Outside::kZero) label = Either(label, Label::kZero);
-        stack.push_back(label == Label::kOther && IsFree(labels[access.tensor]) ? Label::kFree
-                                                                                : label);
+        stack.push_back(IsFree(labels[access.tensor]) ? labels[access.tensor] : label);
         break;
       }
       case ScalarOp::kConstant:
@@ -277,6 +315,8 @@ Moves MovesElementsOf(const Declaration& d, const std::vector<bool>& subset) {
     case Label::kElementOrZero:
     case Label::kZero:
       return Moves::kElementsOrZero;
+    case Label::kElementOrOther:
+      return Moves::kElementsOrOthers;
     case Label::kLargest:
       return Moves::kLargest;
     case Label::kSmallest:

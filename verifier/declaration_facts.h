@@ -22,6 +22,10 @@ bool SameButForMargins(const Declaration& a, const Declaration& b, int padded);
 // Dim v is partitionable, has no halo, and no statement uses its coordinates.
 bool IsUniformIn(const Declaration& d, int v);
 
+// One statement alone reads `operand`, is linear in it, and is read only times a constant: c in
+// `a`, c * factor in `b`, which are the same otherwise.
+bool SameButForFactor(const Declaration& a, const Declaration& b, int operand, double factor);
+
 // Slice i of the output along `output_axis` reads of the operand its slice i along `axis` only.
 bool GoesBySlices(const Declaration& d, int operand, int axis, int output_axis);
 
@@ -30,11 +34,12 @@ bool IsElementwise(const Declaration& d);
 
 // What every element of the outputs is, whatever elements the operands in `subset` hold.
 enum class Moves {
-  kElements,        // an element of one of those operands
-  kElementsOrZero,  // or zero
-  kLargest,         // the largest of some such elements
-  kSmallest,        // the smallest
-  kProduct,         // their product
+  kElements,          // an element of one of those operands
+  kElementsOrZero,    // or zero
+  kElementsOrOthers,  // or what does not depend on them
+  kLargest,           // the largest of some such elements
+  kSmallest,          // the smallest
+  kProduct,           // their product
   kNothingKnown,
 };
 Moves MovesElementsOf(const Declaration& d, const std::vector<bool>& subset);

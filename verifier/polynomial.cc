@@ -138,6 +138,39 @@ absl::StatusOr<Polynomial> ElementReader::Multiply(const Polynomial& a, const Po
   return product;
 }
 
+namespace {
+
+// The dims of a merged output index (group * 4 + channel) from an index that shows them apart:
+// terms that are multiples of 4, and an index that is known to be less than 4. False: it does not.
+bool Unmerge(const Index& index, const Affine& value, const std::map<int, int64_t>& sizes,
+             std::map<int, Affine>* dims) {
+  if (index.terms.empty()) return true;
+  if (index.terms.size() == 1) {
+    (*dims)[index.terms[0].first] = value;
+    return true;
+  }
+  if (index.terms.size() != 2 || index.terms[1].second != 1) return false;
+  const int64_t stride = index.terms[0].second;
+  Affine outer, inner;
+  for (const auto& [v, coefficient] : value.terms) {
+    const auto known = sizes.find(v);
+    if (known != sizes.end() && known->second <= stride && coefficient == 1 &&
+        inner.terms.empty()) {
+      inner.terms[v] = 1;
+    } else if (coefficient % stride == 0) {
+      outer.terms[v] = coefficient / stride;
+    } else {
+      return false;
+    }
+  }
+  if (value.offset != Extent(0) || inner.terms.empty()) return false;
+  (*dims)[index.terms[0].first] = outer;
+  (*dims)[index.terms[1].first] = inner;
+  return true;
+}
+
+}  // namespace
+
 absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Affine>& indices) {
   const Term& t = pool_[term];
   if (t.symbol.kind == OpKind::kInput) {
@@ -165,23 +198,48 @@ absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Af
     if (statement.output != t.symbol.index) continue;
     std::map<int, Affine> dims;
     for (size_t i = 0; i < indices.size(); ++i) {
-      const std::vector<std::pair<int, int64_t>>& terms = statement.indices[i].terms;
-      if (terms.size() > 1) return absl::UnimplementedError("an output dim merges iteration dims");
-      if (!terms.empty()) dims[terms[0].first] = indices[i];
+      if (!Unmerge(statement.indices[i], indices[i], known_sizes_, &dims)) {
+        return absl::UnimplementedError("an output dim merges iteration dims");
+      }
     }
     return ReadStatement(d, static_cast<int>(s), t.arguments, std::move(dims));
   }
   return absl::InternalError(absl::StrCat(op.name(), " does not define output ", t.symbol.index));
 }
 
-absl::StatusOr<Polynomial> ElementReader::ReadAccess(const Declaration& d, const Access& access,
-                                                     const std::vector<TermId>& operands,
-                                                     const std::map<int, Affine>& dims) {
+namespace {
+
+// Makes `polynomial` zero where `access`, at these indices, is outside of its tensor.
+void GuardInside(const Declaration& d, const Access& access, const std::vector<Affine>& indices,
+                 Polynomial* polynomial) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    // An index that is a whole iteration dim of this size needs no guard.
+    const Index& index = access.indices[i];
+    const Extent& size = d.operands[access.tensor][i];
+    if (index.terms.size() == 1 && index.terms[0].second == 1 && index.offset == Extent(0) &&
+        d.dims[index.terms[0].first].size == size) {
+      continue;
+    }
+    for (Monomial& monomial : polynomial->monomials) monomial.guards.push_back({indices[i], size});
+  }
+}
+
+absl::StatusOr<std::vector<Affine>> AffinesOf(const Access& access,
+                                              const std::map<int, Affine>& dims) {
   std::vector<Affine> indices;
   for (const Index& index : access.indices) {
     ISOMER_ASSIGN_OR_RETURN(Affine affine, AffineOf(index, dims));
     indices.push_back(std::move(affine));
   }
+  return indices;
+}
+
+}  // namespace
+
+absl::StatusOr<Polynomial> ElementReader::ReadAccess(const Declaration& d, const Access& access,
+                                                     const std::vector<TermId>& operands,
+                                                     const std::map<int, Affine>& dims) {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Affine> indices, AffinesOf(access, dims));
   if (access.tensor >= d.num_operands()) {
     const int statement = access.tensor - d.num_operands();
     std::map<int, Affine> inner;
@@ -192,17 +250,7 @@ absl::StatusOr<Polynomial> ElementReader::ReadAccess(const Declaration& d, const
   }
   if (access.outside == Outside::kSkip) return absl::UnimplementedError("a maximum with padding");
   ISOMER_ASSIGN_OR_RETURN(Polynomial element, Read(operands[access.tensor], indices));
-  if (access.outside == Outside::kNever) return element;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    // An index that is a whole iteration dim of this size needs no guard.
-    const Index& index = access.indices[i];
-    const Extent& size = d.operands[access.tensor][i];
-    if (index.terms.size() == 1 && index.terms[0].second == 1 && index.offset == Extent(0) &&
-        d.dims[index.terms[0].first].size == size) {
-      continue;
-    }
-    for (Monomial& monomial : element.monomials) monomial.guards.push_back({indices[i], size});
-  }
+  if (access.outside != Outside::kNever) GuardInside(d, access, indices, &element);
   return element;
 }
 
@@ -229,8 +277,14 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
         stack.push_back(std::move(element));
         break;
       }
-      case ScalarOp::kInside:
-        return absl::UnimplementedError("counts of elements inside");
+      case ScalarOp::kInside: {
+        const Access& access = d.accesses[instruction.access];
+        ISOMER_ASSIGN_OR_RETURN(const std::vector<Affine> indices, AffinesOf(access, dims));
+        Polynomial one = Constant({1, {}});
+        GuardInside(d, access, indices, &one);
+        stack.push_back(std::move(one));
+        break;
+      }
       case ScalarOp::kConstant:
         stack.push_back(Constant(NumberOf(instruction.constant)));
         break;

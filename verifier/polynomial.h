@@ -91,6 +91,8 @@ Monomial Renamed(Monomial monomial, int* next_bound);
 class ElementReader {
  public:
   explicit ElementReader(const TermPool& pool) : pool_(pool) {}
+  // Says that the index `v` is one of 0 .. size - 1, so that v + size * w shows v and w apart.
+  void Know(int v, int64_t size) { known_sizes_[v] = size; }
   // The element of `term` at `indices`. Errors: a declaration that divides indices (a Reshape
   // between incommensurable shapes) or whose output cannot be read backwards.
   absl::StatusOr<Polynomial> Read(TermId term, const std::vector<Affine>& indices);
@@ -105,6 +107,7 @@ class ElementReader {
   absl::StatusOr<Polynomial> Multiply(const Polynomial& a, const Polynomial& b);
 
   const TermPool& pool_;
+  std::map<int, int64_t> known_sizes_;
   int next_bound_ = 1000;
 };
 

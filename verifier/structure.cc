@@ -281,6 +281,11 @@ class Commutes {
       case Moves::kElementsOrZero:
         if (!KeepsZero(f)) return No("the function does not keep zero");
         break;
+      case Moves::kElementsOrOthers:
+        if (f_->op.kind() != OpKind::kMaximum && f_->op.kind() != OpKind::kMinimum) {
+          return No("the function of equal values is another value");
+        }
+        break;
       case Moves::kLargest:
       case Moves::kSmallest: {
         const bool largest = MovesElementsOf(d, applied_) == Moves::kLargest;
@@ -393,6 +398,42 @@ class ScalesSlices {
   const int call_, other_;
 };
 
+// op(scale(x; f), w) with a constant c on one side, op(x, w) with c * f on the other.
+class TakesFactor {
+ public:
+  TakesFactor(const Side& inside, int call, const Side& outside, int other)
+      : in_(inside), out_(outside), call_(call), other_(other) {}
+
+  absl::Status Prove(std::set<std::string>* lemmas) {
+    const ConcreteCall& call = in_.call(call_);
+    int operand = -1;
+    double factor = 1;
+    for (size_t o = 0; o < call.inputs.size(); ++o) {
+      if (call.inputs[o] == out_.call(other_).inputs[o] && IsInput(call.inputs[o])) continue;
+      const ConcreteCall* scale = in_.Maker(call.inputs[o]);
+      if (operand >= 0 || scale == nullptr || scale->op.kind() != OpKind::kScale ||
+          !IsInput(scale->inputs[0]) || scale->inputs[0] != out_.call(other_).inputs[o]) {
+        return No("not one operand is scaled");
+      }
+      operand = static_cast<int>(o);
+      factor = std::get<double>(*scale->op.Find("factor"));
+    }
+    if (operand < 0 || in_.side->outputs.size() != 1 ||
+        in_.side->outputs[0] != PatternRef::Node(call_) ||
+        out_.side->outputs[0] != PatternRef::Node(other_) ||
+        !SameButForFactor(in_.declarations[call_], out_.declarations[other_], operand, factor)) {
+      return No("the declarations differ in more than a factor");
+    }
+    lemmas->insert(absl::StrCat(std::string(OpName(call.op.kind())), "_takes_factor_of_", operand));
+    return absl::OkStatus();
+  }
+
+ private:
+  const Side& in_;
+  const Side& out_;
+  const int call_, other_;
+};
+
 // op(x, w) on one side, op(x, pad(w)) on the other, by one zero before and after some dims.
 class GrowsKernel {
  public:
@@ -473,6 +514,7 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
       if (others.size() <= 2) tried.push_back(Commutes(*one, n, *many, others).Prove(lemmas));
       if (others.size() == 1) {
         tried.push_back(ScalesSlices(*one, n, *many, others[0]).Prove(lemmas));
+        tried.push_back(TakesFactor(*one, n, *many, others[0]).Prove(lemmas));
         tried.push_back(GrowsKernel(*one, n, *many, others[0]).Prove(lemmas));
       }
       for (const absl::Status& status : tried) {

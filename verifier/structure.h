@@ -22,6 +22,8 @@
 //             they are: op(f(x)) = f(op(x)) for elementwise f (with f(0) = 0 if there are zeros);
 //             the largest (smallest) of such elements: the same for f that does not decrease; their
 //             product: for f that is multiplicative.
+//   factor    A constant that is a factor of what is linear in an operand may be taken from there:
+//             attention(scale(q; f), k, v; scale=c) = attention(q, k, v; scale=c*f).
 //   zeros     A sum in which an operand is a factor skips what its margins add: conv2d(x, w) =
 //             conv2d(x, pad(w)), with a padding that is larger by as much.
 //
