@@ -163,7 +163,7 @@ constexpr Row kRows[] = {
     {"SliceInts", "slice(starts=[0,2],sizes=[4,4],steps=[1,1]) i64[4,6]"},
     {"Pad", "pad(padding=[0,1,0,2]) f32[4,6]"},
     {"PadCutting", "pad(padding=[0,-1,0,2]) f32[4,6]"},
-    {"PadValue", "pad(padding=[1,0,1,0],value=0.5) f32[4,6]"},
+    {"PadValue", "pad(padding=[1,0,1,0],value=-0.5) f32[4,6]"},
     {"PadReflect", "pad(padding=[0,2,1,0,3,2],mode=1) f32[2,4,3]"},
     {"PadEdge", "pad(padding=[0,2,1,0,3,2],mode=2) f32[2,4,3]"},
     {"PadWrap", "pad(padding=[0,2,1,0,3,2],mode=3) f32[2,4,3]"},

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/structure.h"
 
 namespace isomer {
 namespace {
@@ -28,7 +29,9 @@ class StepReplay {
       ISOMER_ASSIGN_OR_RETURN(const bool holds, Holds(condition));
       if (!holds) return No(absl::StrCat("the condition ", condition.ToString(), " does not hold"));
     }
-    return AddTarget();
+    const NodeId first_new{graph_->num_nodes()};
+    ISOMER_RETURN_IF_ERROR(AddTarget());
+    return CheckPremises(first_new);
   }
 
  private:
@@ -321,6 +324,43 @@ class StepReplay {
       graph_->ReplaceUses(from, to, first_new);
     }
     return absl::OkStatus();
+  }
+
+  // A rule of any attributes holds where the structure of its calls' declarations says so
+  // (structure.h): these calls are looked at.
+  absl::Status CheckPremises(NodeId first_new) const {
+    bool any_attributes = false, parallel = false;
+    for (const Pattern* side : {&rule_.source, &rule_.target}) {
+      for (const PatternNode& node : side->nodes) {
+        parallel |= IsParallel(node.kind);
+        for (const AttributePattern& attribute : node.attributes) {
+          any_attributes |= std::holds_alternative<AttributeVariable>(attribute.value);
+        }
+      }
+    }
+    if (parallel || !any_attributes) return absl::OkStatus();
+    auto side_of = [&](const Pattern& pattern, auto node_of) {
+      ConcreteSide side;
+      side.outputs = pattern.outputs;
+      for (size_t n = 0; n < pattern.nodes.size(); ++n) {
+        const PatternNode& node = pattern.nodes[n];
+        ConcreteCall call{graph_->node(node_of(static_cast<int>(n))).op, node.inputs, {}};
+        for (PatternRef ref : node.inputs) {
+          const TensorRef tensor = ref.node < 0 ? step_.inputs[ref.index]
+                                                : TensorRef{node_of(ref.node), ref.index};
+          call.operands.push_back(graph_->type(tensor).GlobalShape());
+        }
+        side.calls.push_back(std::move(call));
+      }
+      return side;
+    };
+    const ConcreteSide source = side_of(rule_.source, [&](int n) { return step_.nodes[n]; });
+    const ConcreteSide target =
+        side_of(rule_.target, [&](int n) { return NodeId{first_new.value + n}; });
+    std::set<std::string> lemmas;
+    const absl::Status equal = EqualAtOneAssignment(source, target, &lemmas);
+    if (equal.ok()) return equal;
+    return No(absl::StrCat("the rule does not hold of these calls: ", equal.message()));
   }
 
   const Rule& rule_;
