@@ -38,8 +38,8 @@ absl::StatusOr<OperatorTranslator::Window> OperatorTranslator::SlideWindow(
   std::vector<int64_t> begin, end, strides;
   for (int i = 0; i < 2; ++i) {
     const std::string dim = i == 0 ? "H" : "W";
-    ISOMER_ASSIGN_OR_RETURN(const int64_t kernel, Parameter(op, "PM_KERNEL_" + dim));
-    ISOMER_ASSIGN_OR_RETURN(const int64_t stride, Parameter(op, "PM_STRIDE_" + dim));
+    ISOMER_ASSIGN_OR_RETURN(const int64_t kernel, Parameter(op, absl::StrCat("PM_KERNEL_", dim)));
+    ISOMER_ASSIGN_OR_RETURN(const int64_t stride, Parameter(op, absl::StrCat("PM_STRIDE_", dim)));
     const int64_t around = pad == kSame ? kernel - 1 : 0;
     begin.push_back(around / 2);
     end.push_back(around - around / 2);
