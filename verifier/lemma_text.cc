@@ -61,6 +61,17 @@ std::string DeclarationText(absl::string_view id) {
     return absl::StrCat(op, " of a sum in operand ", operands, " = the sum of ", op, "s");
   }
   if (!op.empty() && rest == "is_identity") return absl::StrCat(op, "(x) = x");
+  if (!op.empty() && rest == "moves_elements") {
+    return absl::StrCat(op, "(f(x)) = f(", op,
+                        "(x)) for elementwise f, since it moves elements whatever they are");
+  }
+  if (!op.empty() && rest == "skips_zeros") {
+    return absl::StrCat(op, "(x, w) = ", op,
+                        "(x, pad(w)) with a padding that is larger by as much");
+  }
+  if (!op.empty() && absl::ConsumePrefix(&rest, "takes_factor_of_") && !rest.empty()) {
+    return absl::StrCat("a factor of operand ", rest, " of ", op, " is one of its scale");
+  }
   return "";
 }
 

@@ -346,8 +346,8 @@ class StepReplay {
         const PatternNode& node = pattern.nodes[n];
         ConcreteCall call{graph_->node(node_of(static_cast<int>(n))).op, node.inputs, {}};
         for (PatternRef ref : node.inputs) {
-          const TensorRef tensor = ref.node < 0 ? step_.inputs[ref.index]
-                                                : TensorRef{node_of(ref.node), ref.index};
+          const TensorRef tensor =
+              ref.node < 0 ? step_.inputs[ref.index] : TensorRef{node_of(ref.node), ref.index};
           call.operands.push_back(graph_->type(tensor).GlobalShape());
         }
         side.calls.push_back(std::move(call));

@@ -30,6 +30,17 @@ TEST(LemmaText, OfDefinitionsWrittenOut) {
             "elements (proved for all sizes)");
 }
 
+TEST(LemmaText, OfStructure) {
+  EXPECT_EQ(LemmaText("transpose_moves_elements"),
+            "transpose(f(x)) = f(transpose(x)) for elementwise f, since it moves elements whatever "
+            "they are (proved for all sizes)");
+  EXPECT_EQ(LemmaText("conv2d_skips_zeros"),
+            "conv2d(x, w) = conv2d(x, pad(w)) with a padding that is larger by as much (proved for "
+            "all sizes)");
+  EXPECT_EQ(LemmaText("attention_takes_factor_of_1"),
+            "a factor of operand 1 of attention is one of its scale (proved for all sizes)");
+}
+
 TEST(LemmaText, SaysWhatIsOnlyChecked) {
   EXPECT_NE(LemmaText("checked:pieces_of_conv2d").find("not proved"), std::string::npos);
 }

@@ -97,10 +97,10 @@ TEST(SplitImage, TasksWithTheirHalosMakeTheWhole) {
   EXPECT_GE(checked, 12);
 }
 
-TEST(SplitImage, IsProvedFromPiecesThatWereChecked) {
+TEST(SplitImage, IsProvedFromTheTheoremOnPieces) {
   const ProofRecord proof = Prover().Prove(SplitImage());
   EXPECT_EQ(proof.verdict, ProofRecord::Verdict::kProved) << proof.note;
-  EXPECT_NE(std::find(proof.lemmas.begin(), proof.lemmas.end(), "checked:pieces_of_conv2d"),
+  EXPECT_NE(std::find(proof.lemmas.begin(), proof.lemmas.end(), "pieces_of_conv2d"),
             proof.lemmas.end());
 }
 
