@@ -32,7 +32,7 @@ ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
 ABSL_FLAG(std::string, cache, "",
           "of rules: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
 ABSL_FLAG(bool, no_cache, false, "of rules: prove every rule anew, and keep no verdicts");
-ABSL_FLAG(int, max_steps, 2, "of an audit: the longest derivation sought; 0: none");
+ABSL_FLAG(int, max_steps, 3, "of an audit: the longest derivation sought; 0: none");
 ABSL_FLAG(
     std::string, counterexample_dir, "",
     "write each refuted rule's two sides here as models, with the inputs at which they differ");

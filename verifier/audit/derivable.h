@@ -12,7 +12,7 @@
 namespace isomer {
 
 struct DerivationLimits {
-  int max_steps = 2;
+  int max_steps = 3;
   int max_graphs = 4000;  // on the way, in all
 };
 

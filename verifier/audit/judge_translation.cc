@@ -55,9 +55,11 @@ class Judge {
     Conditions extra;
     Judgement first = Try(extra);
     Judgement last = first;
-    for (const Conditions& group : Strengthenings(translation_)) {
+    const std::vector<Conditions> groups = Strengthenings(translation_);
+    for (const Conditions& group : groups) {
       if (last.record.verdict == Verdict::kProved) break;
-      if (group.empty()) continue;
+      const bool is_known = &group == &groups.front() && !MayBroadcast();
+      if (group.empty() || is_known) continue;
       extra.insert(extra.end(), group.begin(), group.end());
       Judgement judgement = Try(extra);
       // What contradicts the source is of no use.
@@ -76,9 +78,15 @@ class Judge {
   }
 
  private:
+  // The formats do not broadcast; a rule that holds with broadcasting says more. Its cases grow
+  // fast with the number of operands.
+  bool MayBroadcast() const { return translation_.rule.num_inputs <= 3; }
+
   void SetRule(const Conditions& extra) {
     rule_ = translation_.rule;
-    for (const Conditions* list : {&translation_.stated, &translation_.needed, &extra}) {
+    const Conditions none;
+    const Conditions& shapes = MayBroadcast() ? none : translation_.shapes;
+    for (const Conditions* list : {&translation_.stated, &shapes, &translation_.needed, &extra}) {
       rule_.conditions.insert(rule_.conditions.end(), list->begin(), list->end());
     }
     SetId(&rule_);

@@ -2,7 +2,8 @@
 //
 // Axes, degrees, kernels and strides stay literal; a fused activation becomes a call of its own.
 // What a format derives, it is derived by: TASO's groups are the ratio of the operands' channels,
-// its padding "same" is k - 1 at stride 1, its Split divides where a Concat joined.
+// its padding "same" is k - 1 at stride 1, its Split divides where a Concat joined. Scalars become
+// number variables.
 #ifndef ISOMER_VERIFIER_AUDIT_TRANSLATE_H_
 #define ISOMER_VERIFIER_AUDIT_TRANSLATE_H_
 

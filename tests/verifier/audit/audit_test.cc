@@ -191,6 +191,21 @@ TEST(Audit, CounterexampleIsWritten) {
   }
 }
 
+// Broadcasting, which the formats do not have, would make cases without end of it.
+TEST(Audit, ManyOperands) {
+  constexpr int kOperands = 16;
+  ForeignRule rule{"r", {}, {}, {{{kOperands - 2, 0}, {kOperands - 2, 0}}}};
+  for (int i = 1; i < kOperands; ++i) {
+    const ForeignTensor so_far{i - 2, 0}, first{-1, 0}, last{-kOperands, 0};
+    rule.source.push_back({"OP_EW_ADD", {i == 1 ? first : so_far, {-1 - i, 0}}, {}});
+    rule.target.push_back({"OP_EW_ADD", {i == 1 ? last : so_far, {i - kOperands, 0}}, {}});
+  }
+  Prover prover;
+  const AuditResult result = AuditRule(rule, {}, &prover);
+  EXPECT_EQ(result.verdict, AuditVerdict::kProved) << result.reason;
+  EXPECT_TRUE(result.conditions.empty());
+}
+
 // Results pass between processes whole.
 TEST(Audit, ProcessesAgreeWithOne) {
   const std::vector<ForeignRule> rules = Examples(ForeignFormat::kUnity);
