@@ -1,13 +1,13 @@
 #include "verifier/audit/judge_translation.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "verifier/audit/format_proof.h"
 #include "verifier/audit/strengthenings.h"
 #include "verifier/rule_instance.h"
+#include "verifier/shrink.h"
 #include "verifier/type_proof.h"
 #include "verifier/value_proof.h"
 
@@ -92,6 +92,23 @@ class Judge {
     SetId(&rule_);
   }
 
+  // The rule under what the format says of sizes.
+  Rule Stated() const {
+    Rule rule = translation_.rule;
+    for (const Conditions* list :
+         {&translation_.stated, &translation_.shapes, &translation_.needed}) {
+      rule.conditions.insert(rule.conditions.end(), list->begin(), list->end());
+    }
+    SetId(&rule);
+    return rule;
+  }
+
+  static void SetCounterexample(const Counterexample& counterexample, TranslationVerdict* result) {
+    result->kind = TranslationVerdict::Kind::kRefuted;
+    result->counterexample = Shrink(result->rule, counterexample);
+    result->reason = result->counterexample->Summary();
+  }
+
   Judgement Try(const Conditions& extra) {
     SetRule(extra);
     Judgement judgement = prover_->Judge(rule_);
@@ -99,7 +116,9 @@ class Judge {
     if (!judgement.counterexample) return judgement;
     const Binding& binding = judgement.counterexample->binding;
     const bool whole = format_ == ForeignFormat::kTaso;
-    if (IsOfFloats(binding) && (!whole || IsWhole(binding))) return judgement;
+    if (IsOfFloats(binding) && (!whole || IsWhole(binding)) && Admits(Stated(), binding)) {
+      return judgement;
+    }
     // The format has no such instance.
     std::vector<std::string> lemmas;
     if (!IsOfFloats(binding) && ProvedForFloats(rule_, &values_, &lemmas)) {
@@ -129,14 +148,11 @@ class Judge {
       result.complete = true;
       return result;
     }
-    SetRule(translation_.shapes);
-    auto counterexample = RefutedForWhole(rule_);
-    if (!counterexample) return std::nullopt;
     TranslationVerdict result;
-    result.kind = TranslationVerdict::Kind::kRefuted;
-    result.rule = rule_;
-    result.reason = counterexample->Summary();
-    result.counterexample = std::move(counterexample);
+    result.rule = Stated();
+    const auto counterexample = RefutedForWhole(result.rule);
+    if (!counterexample) return std::nullopt;
+    SetCounterexample(*counterexample, &result);
     return result;
   }
 
@@ -167,11 +183,7 @@ class Judge {
 
   TranslationVerdict NotProved(const Judgement& first, const Judgement& last) {
     TranslationVerdict result;
-    result.rule = translation_.rule;
-    result.rule.conditions = translation_.stated;
-    result.rule.conditions.insert(result.rule.conditions.end(), translation_.needed.begin(),
-                                  translation_.needed.end());
-    SetId(&result.rule);
+    result.rule = Stated();
     std::string why;
     if (EverTypes(result.rule, result.rule.source, &why) == std::optional(false)) {
       result.kind = TranslationVerdict::Kind::kSourceIllTyped;
@@ -186,18 +198,15 @@ class Judge {
     // The narrowest case that is refuted says most.
     const bool narrow = last.record.verdict == Verdict::kRefuted;
     const Judgement& refuted = narrow ? last : first;
-    if (refuted.record.verdict == Verdict::kRefuted) {
-      result.kind = TranslationVerdict::Kind::kRefuted;
-      result.reason = refuted.record.note;
-      result.counterexample = refuted.counterexample;
-      const bool by_values = result.counterexample->kind == Counterexample::Kind::kValues;
-      if (narrow || by_values) return result;
-      result.kind = TranslationVerdict::Kind::kUnknown;
-      result.reason = absl::StrCat(last.record.note, "; without conditions: ", result.reason);
-      result.counterexample.reset();
+    const bool is_refuted = refuted.record.verdict == Verdict::kRefuted;
+    if (is_refuted && (narrow || refuted.counterexample->kind == Counterexample::Kind::kValues)) {
+      SetCounterexample(*refuted.counterexample, &result);
       return result;
     }
     result.reason = last.record.note;
+    if (is_refuted) {
+      absl::StrAppend(&result.reason, "; without conditions: ", refuted.record.note);
+    }
     return result;
   }
 
