@@ -58,7 +58,12 @@ absl::Status CheckTensor(const std::vector<ForeignOperator>& ops, ForeignTensor 
     return absl::InvalidArgumentError(absl::StrCat("is output ", tensor.output, " of operator ",
                                                    tensor.op, "; there are ", count, " operators"));
   }
-  const int outputs = tensor.op < 0 ? kMaxInputs : NumOutputs(ops[tensor.op]);
+  if (tensor.op < 0) {
+    if (tensor.output >= 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("is the rule's input ", tensor.op, ", output ", tensor.output, " of it"));
+  }
+  const int outputs = NumOutputs(ops[tensor.op]);
   if (tensor.output < 0 || tensor.output >= outputs) {
     return absl::InvalidArgumentError(absl::StrCat("is output ", tensor.output, " of operator ",
                                                    tensor.op, ", which has ", outputs));

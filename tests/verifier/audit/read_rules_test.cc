@@ -126,7 +126,7 @@ TEST(ReadForeignRules, ReferencesThatPointNowhere) {
        "there are 1 operators"});
   ExpectOneLine(
       TasoError(With("type: 9 input { op_id: -1 ts_id: 0", "type: 9 input { op_id: -1 ts_id: -5")),
-      {"target operator 0 (OP_SIGMOID): input 0 is output -5"});
+      {"target operator 0 (OP_SIGMOID): input 0 is the rule's input -1, output -5"});
   ExpectOneLine(TasoError(With("dst_ts_id: 0", "dst_ts_id: 1")),
                 {"mapped output 0 of the target is output 1 of operator 0, which has 1"});
   ExpectOneLine(TasoError(With("src_op_id: 0", "src_op_id: -1")),
