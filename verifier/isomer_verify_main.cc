@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,6 +21,7 @@
 #include "verifier/audit/audit.h"
 #include "verifier/audit/read_rules.h"
 #include "verifier/audit/report.h"
+#include "verifier/gradient.h"
 #include "verifier/judge_rules.h"
 #include "verifier/plan_checker.h"
 #include "verifier/prover.h"
@@ -32,6 +34,7 @@ ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
 ABSL_FLAG(std::string, cache, "",
           "of rules: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
 ABSL_FLAG(bool, no_cache, false, "of rules: prove every rule anew, and keep no verdicts");
+ABSL_FLAG(bool, gradients, false, "of rules: prove besides that both sides have equal gradients");
 ABSL_FLAG(int, max_steps, 3, "of an audit: the longest derivation sought; 0: none");
 ABSL_FLAG(
     std::string, counterexample_dir, "",
@@ -113,6 +116,40 @@ double MedianSeconds(const std::vector<ProofRecord>& records) {
   return *middle;
 }
 
+// Of the rules that are proved. Returns whether the gradient theorem holds of all of them.
+bool ReportGradients(const std::vector<Rule>& rules, const std::vector<ProofRecord>& records,
+                     Json* summary) {
+  GradientProver prover;
+  int everywhere = 0, almost = 0, none = 0, open = 0;
+  std::map<std::string, int> lemmas;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (records[i].verdict != ProofRecord::Verdict::kProved) continue;
+    const GradientTheorem theorem = prover.Prove(rules[i]);
+    for (const std::string& lemma : theorem.lemmas) ++lemmas[lemma];
+    if (!theorem.status.ok()) {
+      ++open;
+      std::printf("gradients of %s: %s\n    %s\n", rules[i].id.c_str(), rules[i].ToString().c_str(),
+                  std::string(theorem.status.message()).c_str());
+    } else {
+      ++(theorem.reach == GradientReach::kNone         ? none
+         : theorem.reach == GradientReach::kEverywhere ? everywhere
+                                                       : almost);
+    }
+  }
+  Json gradients;
+  gradients["everywhere"] = everywhere;
+  gradients["almost_everywhere"] = almost;
+  gradients["nothing_to_differentiate"] = none;
+  gradients["not_proved"] = open;
+  for (const auto& [lemma, count] : lemmas) gradients["lemmas"][lemma] = count;
+  (*summary)["gradients"] = gradients;
+  std::printf(
+      "gradients: equal everywhere of %d rules, almost everywhere of %d; %d have nothing to "
+      "differentiate; %d not proved\n",
+      everywhere, almost, none, open);
+  return open == 0;
+}
+
 absl::StatusOr<int> VerifyRules(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(path));
   JudgeOptions options;
@@ -153,13 +190,15 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
   summary["from_cache"] = judged.from_cache;
   summary["median_seconds"] = median;
   summary["rules"] = list;
+  const bool gradients_agree =
+      !absl::GetFlag(FLAGS_gradients) || ReportGradients(rules.rules, records, &summary);
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   std::printf(
       "%d rules: %d proved (%d from lemmas that are only checked), %d refuted, %d unknown; "
       "%d verdicts from the cache; median proof %.1f ms\n",
       static_cast<int>(records.size()), proved, checked, refuted, unknown, judged.from_cache,
       1000 * median);
-  return refuted + unknown == 0 ? kExitDone : kExitNo;
+  return refuted + unknown == 0 && gradients_agree ? kExitDone : kExitNo;
 }
 
 absl::StatusOr<int> VerifyPlan(const std::string& path) {
@@ -229,7 +268,7 @@ int main(int argc, char** argv) {
       {.name = "isomer-verify",
        .purpose = "Proves the rules of a file, checks that a plan is equal to its model, or audits "
                   "the rules that TASO or Unity published.",
-       .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] |\n"
+       .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
                 "         plan FILE [--rules=FILE] [--reprove] |\n"
                 "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE]",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
