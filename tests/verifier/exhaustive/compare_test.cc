@@ -1,0 +1,153 @@
+#include "verifier/exhaustive/compare.h"
+
+#include <gtest/gtest.h>
+
+#include "verifier/exhaustive/call_space.h"
+#include "verifier/exhaustive/check_operator.h"
+#include "verifier/exhaustive/equation.h"
+
+namespace isomer {
+namespace {
+
+Operator Op(const std::string& text) { return *ParseOperator(text); }
+
+std::vector<TensorType> Types(const std::vector<std::string>& texts) {
+  std::vector<TensorType> types;
+  for (const std::string& text : texts) types.push_back(*ParseTensorType(text));
+  return types;
+}
+
+TEST(Pieces, OfCallsWithHalosAndPartialSums) {
+  for (const auto& [op, types] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"matmul", {"f32[4:2,2]", "f32[2,3] c2"}},
+           {"matmul", {"f32[4,4:2]", "f32[4:2,3]"}},
+           {"conv1d(stride=[1],padding=[1,1],dilation=[1])", {"f32[1,2,4:2]", "f32[2,2,3] c2"}},
+           {"embedding", {"f32[4:2,2]", "i64[3] c2"}}}) {
+    const auto comparison = ComparePieces(Op(op), Types(types));
+    ASSERT_TRUE(comparison.ok()) << op << ": " << comparison.status();
+    EXPECT_EQ(comparison->agreement, Agreement::kSymbolic) << op << comparison->difference;
+  }
+}
+
+// Inference does not partition what a task needs as a whole; here it is made to.
+TEST(Pieces, OfADimThatTasksNeedAsAWholeAreRefused) {
+  const std::vector<TensorType> whole = Types({"f32[2,4]"});
+  for (const char* op : {"softmax", "log_softmax"}) {
+    const Operator call = Op(op);
+    Sharding sharding = *InferSharding(call, whole);
+    for (size_t v = 0; v < sharding.declaration.dims.size(); ++v) {
+      if (sharding.declaration.LeadOfOutputDim(0, 1) == static_cast<int>(v)) {
+        sharding.degrees[v] = 2;
+      }
+    }
+    sharding.outputs[0].dims[1].degree = 2;
+    const auto comparison = ComparePieces(call, Types({"f32[2,4:2]"}), sharding, 1);
+    ASSERT_TRUE(comparison.ok()) << op << ": " << comparison.status();
+    EXPECT_EQ(comparison->agreement, Agreement::kNone) << op;
+  }
+}
+
+TEST(Pieces, PartialSumsOfWhatIsNoSumAreRefused) {
+  Sharding sharding = *InferSharding(Op("reduce_max(axes=[0],keepdims=0)"), Types({"f32[4]"}));
+  sharding.declaration.dims[0].kind = DimKind::kSum;
+  sharding.degrees[0] = 2;
+  sharding.outputs[0].partials = 2;
+  const auto comparison =
+      ComparePieces(Op("reduce_max(axes=[0],keepdims=0)"), Types({"f32[4:2]"}), sharding, 1);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_EQ(comparison->agreement, Agreement::kNone);
+}
+
+TEST(Linear, IsToldFromWhatIsNot) {
+  EXPECT_EQ(CompareLinear(Op("matmul"), Types({"f32[2,3]", "f32[3,2]"}), {true, false})->agreement,
+            Agreement::kSymbolic);
+  EXPECT_EQ(CompareLinear(Op("matmul"), Types({"f32[2,3]", "f32[3,2]"}), {true, true})->agreement,
+            Agreement::kNone);
+  EXPECT_EQ(CompareLinear(Op("relu"), Types({"f32[2]"}), {true})->agreement, Agreement::kNone);
+}
+
+TEST(Equations, AreReadAndCompared) {
+  EquationBinding binding;
+  binding.shapes = {{'x', {2, 3}}, {'y', {2, 1}}, {'z', {3, 2}}};
+  binding.axes = {{'a', -1}, {'u', -2}, {'v', -1}};
+  binding.sizes = {{'S', {3, 1}}};
+  binding.factors = {{'f', 2}, {'g', -0.5}};
+  for (const auto& [text, expected] : std::map<std::string, Agreement>{
+           {"split{a,S}(concat{a}(x,y)).0 = x", Agreement::kSymbolic},
+           {"split{a,S}(concat{a}(x,y)).1 = y", Agreement::kSymbolic},
+           {"transpose{uv}(concat{a}(x,y)) = concat{a^uv}(transpose{uv}(x),transpose{uv}(y))",
+            Agreement::kSymbolic},
+           {"scale{f}(scale{g}(x)) = scale{fg}(x)", Agreement::kSymbolic},
+           {"add(scale{f}(x),scale{g}(x)) = scale{f+g}(x)", Agreement::kSymbolic},
+           {"x => linear{1}(x,z) = relu(matmul(x,z))", Agreement::kSymbolic},
+           // True, but no polynomials tell.
+           {"add(maximum(x,y),minimum(x,y)) = add(x,y)", Agreement::kNumeric},
+           {"concat_partials(x,x) = scale{f}(x)", Agreement::kSymbolic},
+           // False.
+           {"relu(add(x,y)) = add(relu(x),relu(y))", Agreement::kNone},
+           {"sub(x,y) = sub(y,x)", Agreement::kNone},
+           {"linear{2}(x,z) = relu(matmul(x,z))", Agreement::kNone}}) {
+    const auto comparison = CompareEquation(text, binding);
+    ASSERT_TRUE(comparison.ok()) << text << ": " << comparison.status();
+    EXPECT_EQ(comparison->agreement, expected) << text;
+  }
+}
+
+TEST(Equations, ThatAreNoneAreErrors) {
+  EquationBinding binding;
+  binding.shapes = {{'x', {2, 3}}};
+  for (const char* text :
+       {"", "x", "relu(x = x", "relu(x)) = x", "relux(x) = x", "relu(y) = x", "scale{f}(x) = x",
+        "concat{a}(x,x) = x", "split{-1,S}(x).0 = x", "matmul(x,x) = x", "relu{1}(x) = x"}) {
+    EXPECT_FALSE(CompareEquation(text, binding).ok()) << text;
+  }
+}
+
+TEST(Graphs, OfLookUpsTakeTheSameIndices) {
+  auto graph = [](bool cut_first) {
+    Graph g;
+    const TensorRef table = g.AddInput("x0", SequentialType({4, 4}));
+    const TensorRef indices = g.AddInput("x1", SequentialType({3}, DataType::kInt64));
+    auto cut = [&](TensorRef x) {
+      return *g.AddOp(*ParseOperator("slice(starts=[0,0],sizes=[" +
+                                     std::to_string(cut_first ? 4 : 3) + ",2],steps=[1,1])"),
+                      {x});
+    };
+    const TensorRef looked_up =
+        *g.AddOp(Operator(OpKind::kEmbedding), {cut_first ? cut(table) : table, indices});
+    g.AddOutput("y0", cut_first ? looked_up : cut(looked_up));
+    return g;
+  };
+  const auto comparison = CompareGraphs(graph(true), graph(false));
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_EQ(comparison->agreement, Agreement::kSymbolic) << comparison->difference;
+}
+
+TEST(CallSpaces, HaveSmallCallsOfEveryDeclaredOperator) {
+  for (OpKind kind : kAllOpKinds) {
+    if (IsLeaf(kind) || IsParallel(kind)) continue;
+    const CallSpace space(kind);
+    int typed = 0;
+    for (int64_t place = 0; place < std::min<int64_t>(space.size(), 60); ++place) {
+      const std::optional<SmallCall> call = space.At(space.Spread(place));
+      typed += call.has_value() ? 1 : 0;
+    }
+    EXPECT_GE(typed, 3) << OpName(kind);
+  }
+}
+
+// A sample of what `isomer-verify lemmas --exhaustive` goes through.
+TEST(CheckOperator, PiecesAndLinearityOfEveryOperator) {
+  constexpr int64_t kPoints = 5000;
+  int64_t instances = 0;
+  for (OpKind kind : kAllOpKinds) {
+    for (const auto& [id, tally] : CheckOperator(kind, kPoints)) {
+      instances += tally.instances;
+      for (const std::string& line : tally.disagreements) ADD_FAILURE() << id << ": " << line;
+    }
+  }
+  EXPECT_GT(instances, 3000);
+}
+
+}  // namespace
+}  // namespace isomer
