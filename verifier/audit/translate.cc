@@ -109,10 +109,8 @@ class Translator {
   }
 
   std::variant<Translation, Untranslated> Run() {
-    if (inputs_.empty() || static_cast<int>(inputs_.size()) > source_inputs_) {
-      return Untranslated{Untranslated::Why::kTargetIllTyped,
-                          "the target uses an input that the source does not have"};
-    }
+    if (source_inputs_ == 0) return Untranslated{Untranslated::Why::kUnknown, "it has no input"};
+    if (static_cast<int>(inputs_.size()) > source_inputs_) return UsesNewInput();
     RankFinder finder(rule_, format_, inputs_);
     for (auto& [tensor, input] : ByInput()) {
       if (finder.IsScalar(input)) {
@@ -145,6 +143,18 @@ class Translator {
   }
 
  private:
+  Untranslated UsesNewInput() const {
+    std::string reason;
+    for (int i = 0; i < static_cast<int>(rule_.target.size()) && reason.empty(); ++i) {
+      for (const ForeignTensor& t : rule_.target[i].inputs) {
+        if (t.op >= 0 || inputs_.at(t) < source_inputs_) continue;
+        reason = absl::StrCat(LabelOf("target", i, rule_.target[i]), ": uses input ", t.op,
+                              ", which the source does not have");
+      }
+    }
+    return {Untranslated::Why::kTargetIllTyped, reason};
+  }
+
   std::vector<std::pair<ForeignTensor, int>> ByInput() const {
     std::vector<std::pair<ForeignTensor, int>> sorted(inputs_.begin(), inputs_.end());
     std::sort(sorted.begin(), sorted.end(),

@@ -208,6 +208,8 @@ TEST(Translate, ShapesThatNeverFit) {
             "mapped output 0 of the target: sizes size(x0,0) and 2*size(x0,0) differ");
   const ForeignRule new_input = RuleOf({{"OP_RELU", {In(0)}, {}}}, {{"OP_RELU", {In(1)}, {}}});
   EXPECT_EQ(Why(new_input, ForeignFormat::kTaso), Untranslated::Why::kTargetIllTyped);
+  EXPECT_EQ(Equation(new_input, ForeignFormat::kTaso),
+            "target operator 0 (OP_RELU): uses input -2, which the source does not have");
   const ForeignRule absent_axis =
       RuleOf({{"OP_SPLIT", {In(0)}, {{"PM_AXIS", 3}}}}, {{"OP_SPLIT", {In(0)}, {{"PM_AXIS", 3}}}});
   EXPECT_EQ(Why(absent_axis, ForeignFormat::kTaso, {.rank = 2}),
