@@ -25,17 +25,25 @@ function(isomer_protos target)
   endforeach()
 endfunction()
 
-# isomer_module(NAME [SUBFOLDERS folder...] [DEPENDS target...] [PRIVATE_DEPENDS target...])
+# isomer_module(NAME [SUBFOLDERS folder...] [FILES pattern...] [EXCEPT file...] [DEPENDS target...]
+#               [PRIVATE_DEPENDS target...])
 # The static library isomer_NAME from every *.cc and *.proto of the current folder and its
-# SUBFOLDERS, but for the mains of programs. New files are picked up at the next build.
+# SUBFOLDERS, but for the mains of programs; with FILES from these alone, with EXCEPT from all but
+# these. New files are picked up at the next build.
 function(isomer_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SUBFOLDERS;DEPENDS;PRIVATE_DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+                        "SUBFOLDERS;FILES;EXCEPT;DEPENDS;PRIVATE_DEPENDS")
   set(globs *.cc *.proto)
   foreach(folder ${arg_SUBFOLDERS})
     list(APPEND globs ${folder}/*.cc ${folder}/*.proto)
   endforeach()
+  if(arg_FILES)
+    set(globs ${arg_FILES})
+  endif()
   list(TRANSFORM globs PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   file(GLOB files CONFIGURE_DEPENDS ${globs})
+  list(TRANSFORM arg_EXCEPT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(REMOVE_ITEM files ${arg_EXCEPT} "")
   set(sources ${files})
   list(FILTER sources INCLUDE REGEX "\\.cc$")
   list(FILTER sources EXCLUDE REGEX "/main_[^/]*\\.cc$|_main\\.cc$")

@@ -1,6 +1,7 @@
 // isomer-verify: proves the rules of a file, checks the certificate of a plan, audits the rules of
 // other optimizers.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -31,6 +32,8 @@ ABSL_FLAG(std::string, rules, "",
           "of a plan: the rules it was made with; of an audit: those to derive from; none: the "
           "shipped ones");
 ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
+ABSL_FLAG(bool, schedule, true,
+          "of a plan: lower it and check what every device does; takes longer the more there are");
 ABSL_FLAG(std::string, cache, "",
           "of rules: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
 ABSL_FLAG(bool, no_cache, false, "of rules: prove every rule anew, and keep no verdicts");
@@ -201,22 +204,41 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
   return refuted + unknown == 0 && gradients_agree ? kExitDone : kExitNo;
 }
 
+Json TimesSummary(const CertificateTimes& times, double load) {
+  Json json;
+  json["load"] = load;
+  json["seal"] = times.seal;
+  json["replay"] = times.replay;
+  json["types"] = times.types;
+  json["lower"] = times.lower;
+  json["schedule"] = times.schedule;
+  return json;
+}
+
 absl::StatusOr<int> VerifyPlan(const std::string& path) {
+  const auto start = std::chrono::steady_clock::now();
   ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlag());
+  const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
   Prover prover;
-  const absl::Status verdict =
-      CheckPlan(plan, rules, absl::GetFlag(FLAGS_reprove) ? &prover : nullptr);
+  ProverSource proofs(&prover);
+  CertificateTimes times;
+  const CertificateOptions options{.reprove = absl::GetFlag(FLAGS_reprove),
+                                   .schedule = absl::GetFlag(FLAGS_schedule)};
+  const absl::Status verdict = CheckCertificate(plan, rules, &proofs, options, &times);
   Json summary;
   summary["plan"] = path;
   summary["accepted"] = verdict.ok();
   summary["steps"] = plan.steps.size();
   summary["reason"] = verdict.ok() ? Json() : Json(verdict.message());
+  summary["schedule_checked"] = options.schedule;
+  summary["seconds"] = TimesSummary(times, load.count());
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   if (verdict.ok()) {
-    std::printf("accepted %s: %d steps, %d nodes on %d devices\n", path.c_str(),
+    std::printf("accepted %s: %d steps, %d nodes on %d devices%s\n", path.c_str(),
                 static_cast<int>(plan.steps.size()), plan.graph.num_nodes(),
-                static_cast<int>(plan.num_devices));
+                static_cast<int>(plan.num_devices),
+                options.schedule ? "" : ", without a look at the schedule");
     return kExitDone;
   }
   std::printf("refused %s: %s\n", path.c_str(), std::string(verdict.message()).c_str());
@@ -269,7 +291,7 @@ int main(int argc, char** argv) {
        .purpose = "Proves the rules of a file, checks that a plan is equal to its model, or audits "
                   "the rules that TASO or Unity published.",
        .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
-                "         plan FILE [--rules=FILE] [--reprove] |\n"
+                "         plan FILE [--rules=FILE] [--reprove] [--noschedule] |\n"
                 "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE]",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
       argc, argv, isomer::Run);

@@ -1,24 +1,31 @@
-// Checks a plan's certificate: that its graph computes what the model does, and that it can run.
+// Checks a plan's certificate (certificate/certificate.h) with the prover at hand.
 #ifndef ISOMER_VERIFIER_PLAN_CHECKER_H_
 #define ISOMER_VERIFIER_PLAN_CHECKER_H_
 
 #include "absl/status/status.h"
 #include "pcg/plan.h"
 #include "rules/rule.h"
+#include "verifier/certificate/certificate.h"
 #include "verifier/prover.h"
 
 namespace isomer {
 
-// Ok if
-//   - the model's graph is valid and sequential, and the plan is as its maker sealed it;
-//   - every step's rule is in `rules`, is the rule that its id says, and has a proof (with
-//     `reprove`: is proved again, now), and the plan was made with these rules;
-//   - replayed step by step, with a matcher of the verifier's own, the derivation turns the model's
-//     graph into the plan's, node by node;
-//   - types are those that inference gives, and machine views put each task on a device of its own;
-//   - the lowered schedule passes CheckSchedule (pcg/schedule/check.h).
-// The error says in one line what is refused and why.
+// Answers the checker's questions: premises by structure.h, rules by `prover`.
+class ProverSource : public ProofSource {
+ public:
+  explicit ProverSource(Prover* prover) : prover_(prover) {}
+  absl::Status Prove(const Rule& rule) override;
+  absl::Status CheckPremises(const ConcreteSide& source, const ConcreteSide& target) override;
+
+ private:
+  Prover* const prover_;
+};
+
+// CheckCertificate, schedule included; with `reprove` every rule is proved again.
 absl::Status CheckPlan(const Plan& plan, const RuleSet& rules, Prover* reprove = nullptr);
+
+// One step alone, on a graph that need not be a model's.
+absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, Graph* graph);
 
 }  // namespace isomer
 

@@ -41,19 +41,9 @@
 #include "absl/status/statusor.h"
 #include "pcg/declaration.h"
 #include "rules/rule.h"
+#include "verifier/certificate/concrete_side.h"
 
 namespace isomer {
-
-// One side of a rule at one assignment.
-struct ConcreteCall {
-  Operator op;
-  std::vector<PatternRef> inputs;
-  std::vector<Shape> operands;
-};
-struct ConcreteSide {
-  std::vector<ConcreteCall> calls;
-  std::vector<PatternRef> outputs;
-};
 
 // Errors: the side does not type-check at `binding`.
 absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, const Binding& binding);

@@ -16,7 +16,6 @@
 #include "tests/derivations/derivation_search.h"
 #include "tests/derivations/derivation_values.h"
 #include "verifier/plan_checker.h"
-#include "verifier/step_replay.h"
 
 namespace isomer {
 namespace {

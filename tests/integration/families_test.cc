@@ -8,8 +8,8 @@
 #include "rules/rewrite.h"
 #include "verifier/counterexample.h"
 #include "verifier/family_calls.h"
+#include "verifier/plan_checker.h"
 #include "verifier/prover.h"
-#include "verifier/step_replay.h"
 
 namespace isomer {
 namespace {

@@ -40,5 +40,18 @@ expect refused tests/verifier/a_test.cc '#include "z3++.h"'
 expect refused pcg/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 expect refused optimizer/a.cc '#include <cuda_runtime.h>'
 expect refused pcg/pcg.proto 'import "rules/rules.proto";'
+expect accepted verifier/certificate/a.cc '#include "rules/rule.h"'
+expect accepted verifier/certificate/a.cc '#include "verifier/certificate/b.h"'
+expect refused verifier/certificate/a.cc '#include "rules/rewrite.h"'
+expect refused verifier/certificate/a.cc '#include "verifier/prover.h"'
+
+# A checker of more than 1,500 lines.
+rm -rf "${tree:?}"/*
+mkdir -p "$tree/verifier/certificate"
+yes '// A line.' | head -1501 >"$tree/verifier/certificate/a.cc"
+if "$check" "$tree" >/dev/null; then
+  echo "1,501 lines of checker were accepted"
+  failures=$((failures + 1))
+fi
 
 ((failures == 0))

@@ -1,4 +1,4 @@
-#include "verifier/step_replay.h"
+#include "verifier/certificate/step_replay.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
-#include "verifier/structure.h"
 
 namespace isomer {
 namespace {
@@ -18,8 +17,8 @@ absl::Status No(const std::string& why) { return absl::FailedPreconditionError(w
 
 class StepReplay {
  public:
-  StepReplay(const Rule& rule, const DerivationStep& step, Graph* graph)
-      : rule_(rule), step_(step), graph_(graph), attributes_(step.attributes) {}
+  StepReplay(const Rule& rule, const DerivationStep& step, ReplayGraph* graph, PremiseCheck equal)
+      : rule_(rule), step_(step), graph_(graph), equal_(equal), attributes_(step.attributes) {}
 
   absl::Status Run() {
     ISOMER_RETURN_IF_ERROR(CheckReferences());
@@ -48,16 +47,14 @@ class StepReplay {
       if (!distinct.insert(id).second) return No(absl::StrCat("%", id.value, " is matched twice"));
     }
     // A step at nodes that nothing needs would change nothing and prove nothing.
-    const std::vector<NodeId> live = graph_->TopologicalOrder();
     for (NodeId id : distinct) {
-      if (std::find(live.begin(), live.end(), id) == live.end()) {
-        return No(absl::StrCat(graph_->Label(id), " was replaced before"));
-      }
+      if (!graph_->IsLive(id)) return No(absl::StrCat(graph_->Label(id), " was replaced before"));
     }
     std::vector<int> ranks;
     for (TensorRef input : step_.inputs) {
-      if (!graph_->Contains(input))
+      if (!graph_->Contains(input) || !graph_->IsLive(input.node)) {
         return No(absl::StrCat("there is no tensor %", input.node.value));
+      }
       ranks.push_back(graph_->type(input).rank());
     }
     if (std::find(rule_.ranks.begin(), rule_.ranks.end(), ranks) == rule_.ranks.end()) {
@@ -311,7 +308,7 @@ class StepReplay {
         ISOMER_ASSIGN_OR_RETURN(AttributeValue value, ValueOf(attribute, rank));
         op.Set(attribute.name, std::move(value));
       }
-      ISOMER_RETURN_IF_ERROR(graph_->Add(std::move(op), std::move(operands)).status());
+      ISOMER_RETURN_IF_ERROR(graph_->Add(std::move(op), std::move(operands)));
     }
     for (size_t o = 0; o < rule_.source.outputs.size(); ++o) {
       const TensorRef from = SourceTensor(rule_.source.outputs[o]);
@@ -326,8 +323,7 @@ class StepReplay {
     return absl::OkStatus();
   }
 
-  // A rule of any attributes holds where the structure of its calls' declarations says so
-  // (structure.h): these calls are looked at.
+  // A rule of any attributes holds where its premises do: these calls are looked at.
   absl::Status CheckPremises(NodeId first_new) const {
     bool any_attributes = false, parallel = false;
     for (const Pattern* side : {&rule_.source, &rule_.target}) {
@@ -357,22 +353,23 @@ class StepReplay {
     const ConcreteSide source = side_of(rule_.source, [&](int n) { return step_.nodes[n]; });
     const ConcreteSide target =
         side_of(rule_.target, [&](int n) { return NodeId{first_new.value + n}; });
-    std::set<std::string> lemmas;
-    const absl::Status equal = EqualAtOneAssignment(source, target, &lemmas);
+    const absl::Status equal = equal_(source, target);
     if (equal.ok()) return equal;
     return No(absl::StrCat("the rule does not hold of these calls: ", equal.message()));
   }
 
   const Rule& rule_;
   const DerivationStep& step_;
-  Graph* graph_;
+  ReplayGraph* graph_;
+  PremiseCheck equal_;
   std::map<std::string, AttributeValue> attributes_;
 };
 
 }  // namespace
 
-absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, Graph* graph) {
-  return StepReplay(rule, step, graph).Run();
+absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, ReplayGraph* graph,
+                        PremiseCheck equal) {
+  return StepReplay(rule, step, graph, equal).Run();
 }
 
 }  // namespace isomer

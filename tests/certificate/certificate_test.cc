@@ -1,0 +1,180 @@
+// The checker alone: this program links neither the prover nor the matcher of rules.
+#include "verifier/certificate/certificate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+// Says what it is told to, and counts the questions.
+class RecordedProofs : public ProofSource {
+ public:
+  absl::Status Prove(const Rule&) override { return ++proofs, answer; }
+  absl::Status CheckPremises(const ConcreteSide& source, const ConcreteSide& target) override {
+    ++premises;
+    EXPECT_EQ(source.calls.size(), target.calls.size());
+    return answer;
+  }
+  int proofs = 0, premises = 0;
+  absl::Status answer;
+};
+
+AttributePattern SameAttribute(const std::string& name) { return {name, AttributeVariable{name}}; }
+
+// relu(transpose(x0; perm=p)) -> transpose(relu(x0); perm=p), whatever the permutation.
+Rule ReluBeforeTranspose() {
+  Rule rule;
+  rule.num_inputs = 1;
+  rule.ranks = {{2}};
+  rule.variables = {{"perm", VariableKind::kAttribute}};
+  const PatternNode transpose{OpKind::kTranspose, {SameAttribute("perm")}, {PatternRef::Input(0)}};
+  PatternNode relu{OpKind::kRelu, {}, {PatternRef::Node(0)}};
+  rule.source = {{transpose, relu}, {PatternRef::Node(1)}};
+  PatternNode last = transpose;
+  relu.inputs = {PatternRef::Input(0)};
+  last.inputs = {PatternRef::Node(0)};
+  rule.target = {{relu, last}, {PatternRef::Node(1)}};
+  rule.proof.verdict = ProofRecord::Verdict::kProved;
+  SetId(&rule);
+  return rule;
+}
+
+// relu(x0) -> combine(relu(partition(x0))) along the last axis.
+Rule SplitRelu() {
+  Rule rule;
+  rule.num_inputs = 1;
+  rule.ranks = {{2}};
+  rule.variables = {{"d", VariableKind::kDegree}};
+  Condition divides{.kind = Condition::Kind::kDivides};
+  divides.left = IntExpr::Variable("d");
+  divides.right = IntExpr::Constant(-1);
+  divides.input = 0;
+  rule.conditions = {divides};
+  const std::vector<AttributePattern> attributes = {{"axis", IntExpr::Constant(-1)},
+                                                    {"degree", IntExpr::Variable("d")}};
+  rule.source = {{{OpKind::kRelu, {}, {PatternRef::Input(0)}}}, {PatternRef::Node(0)}};
+  rule.target = {{{OpKind::kPartition, attributes, {PatternRef::Input(0)}},
+                  {OpKind::kRelu, {}, {PatternRef::Node(0)}},
+                  {OpKind::kCombine, attributes, {PatternRef::Node(1)}}},
+                 {PatternRef::Node(2)}};
+  rule.proof.verdict = ProofRecord::Verdict::kProved;
+  SetId(&rule);
+  return rule;
+}
+
+Graph Parsed(const std::string& text) {
+  absl::StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+class CertificateTest : public testing::Test {
+ protected:
+  CertificateTest() {
+    rules_.rules = {ReluBeforeTranspose(), SplitRelu()};
+    rules_.BuildIndex();
+    // Two branches alike, and one of the two rules at each.
+    plan_.model.graph = Parsed(R"(
+%0 = input "x" : f32[4,8]
+%1 = input "z" : f32[4,8]
+%2 = transpose(%0) {perm=[1,0]} : f32[8,4]
+%3 = transpose(%1) {perm=[1,0]} : f32[8,4]
+%4 = relu(%2) : f32[8,4]
+%5 = relu(%3) : f32[8,4]
+output "a" = %4
+output "b" = %5
+)");
+    plan_.mode = "inference";
+    plan_.num_devices = 2;
+    plan_.rules_digest = rules_.Digest();
+    plan_.steps = {Step(0, {2, 4}, 0), Step(0, {3, 5}, 1), Step(1, {8}, 1)};
+    plan_.steps[2].variables = {{"d", 2}};
+    plan_.graph = Parsed(R"(
+%0 = input "x" : f32[4,8]
+%1 = input "z" : f32[4,8]
+%2 = relu(%0) : f32[4,8]
+%3 = transpose(%2) {perm=[1,0]} : f32[8,4]
+%4 = partition(%1) {axis=-1, degree=2} : f32[4,8:2]
+%5 = relu(%4) : f32[4,8:2]
+%6 = combine(%5) {axis=-1, degree=2} : f32[4,8]
+%7 = transpose(%6) {perm=[1,0]} : f32[8,4]
+output "a" = %3
+output "b" = %7
+)");
+    for (int id = 0; id < plan_.graph.num_nodes(); ++id) {
+      plan_.views.push_back(RowMajorView(plan_.graph.node(id).outputs[0]));
+    }
+  }
+
+  DerivationStep Step(int rule, std::vector<int> nodes, int input) const {
+    DerivationStep step;
+    step.rule = rules_.rules[rule].id;
+    for (int node : nodes) step.nodes.push_back({node});
+    step.inputs = {{{input}, 0}};
+    return step;
+  }
+
+  absl::Status Check(const CertificateOptions& options = {}) {
+    plan_.seal = SealOf(plan_);
+    return CheckCertificate(plan_, rules_, &proofs_, options);
+  }
+
+  RuleSet rules_;
+  Plan plan_;
+  RecordedProofs proofs_;
+};
+
+TEST_F(CertificateTest, StandsAlone) {
+  EXPECT_EQ(Check(), absl::OkStatus());
+  EXPECT_EQ(proofs_.proofs, 0);
+}
+
+TEST_F(CertificateTest, AsksOnceForEqualPremises) {
+  EXPECT_EQ(Check(), absl::OkStatus());
+  EXPECT_EQ(proofs_.premises, 1);
+}
+
+TEST_F(CertificateTest, ProvesEachRuleAgainOnce) {
+  EXPECT_EQ(Check({.reprove = true}), absl::OkStatus());
+  EXPECT_EQ(proofs_.proofs, 2);
+}
+
+TEST_F(CertificateTest, PremiseThatDoesNotHoldIsRefusedByStep) {
+  proofs_.answer = absl::FailedPreconditionError("they differ");
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("step 0 (rule r"));
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("they differ"));
+}
+
+TEST_F(CertificateTest, StepAtANodeThatIsGoneIsRefused) {
+  plan_.steps.push_back(plan_.steps[0]);
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("step 3 (rule r"));
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("was replaced before"));
+}
+
+TEST_F(CertificateTest, StepThatTakesWhatIsGoneIsRefused) {
+  plan_.steps.back().inputs = {{{3}, 0}};
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("there is no tensor %3"));
+}
+
+TEST_F(CertificateTest, NodesThatNoStepGivesAreRefused) {
+  plan_.graph.AddOp(OpKind::kRelu, {{{7}, 0}}).IgnoreError();
+  plan_.views.push_back(plan_.views.back());
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("the derivation does not give %8 relu"));
+}
+
+TEST_F(CertificateTest, MissingStepNamesTheNode) {
+  plan_.steps.pop_back();
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("graph: %"));
+}
+
+TEST_F(CertificateTest, ScheduleIsLookedAtUnlessItIsNotWanted) {
+  plan_.mode = "training";  // Without a loss there is nothing to train.
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("schedule: "));
+  EXPECT_EQ(Check({.schedule = false}), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace isomer

@@ -1,0 +1,56 @@
+// The certificate of a plan: that its graph computes what the model does, and that it can run.
+//
+// This library stands alone: it reads plans, rules and their proof records, and links neither the
+// optimizer, nor the generator, nor the matcher of rules/, nor the prover. What only a prover can
+// answer is asked through ProofSource. Trusted besides: what pcg/ says operators, types and
+// schedules mean.
+#ifndef ISOMER_VERIFIER_CERTIFICATE_CERTIFICATE_H_
+#define ISOMER_VERIFIER_CERTIFICATE_CERTIFICATE_H_
+
+#include "absl/status/status.h"
+#include "pcg/plan.h"
+#include "rules/rule.h"
+#include "verifier/certificate/concrete_side.h"
+
+namespace isomer {
+
+class ProofSource {
+ public:
+  virtual ~ProofSource() = default;
+  // Ok if the rule is proved, now. Called once for each rule of a plan if rules are proved again.
+  virtual absl::Status Prove(const Rule& rule) = 0;
+  // Ok if the two sides, without parallel operators, have equal outputs. Called once for equal
+  // sides.
+  virtual absl::Status CheckPremises(const ConcreteSide& source, const ConcreteSide& target) = 0;
+};
+
+struct CertificateOptions {
+  bool reprove = false;
+  // Lower the plan and look at what each device does. This takes time and memory in proportion to
+  // the tasks of all devices; the rest does not depend on how many devices there are.
+  bool schedule = true;
+};
+
+// How long each part took, in seconds.
+struct CertificateTimes {
+  double seal = 0;    // the model, the seal and the rules' digest
+  double replay = 0;  // steps and their proofs
+  double types = 0;   // types and views of the plan's graph
+  double lower = 0;   // to a schedule
+  double schedule = 0;
+};
+
+// Ok if
+//   - the model's graph is valid and sequential, and the plan is as its maker sealed it;
+//   - every step's rule is in `rules`, is the rule that its id says, and has a proof (with
+//     `reprove`: is proved again, now), and the plan was made with these rules;
+//   - replayed step by step the derivation turns the model's graph into the plan's;
+//   - types are those that inference gives, and machine views put each task on a device of its own;
+//   - the lowered schedule passes CheckSchedule (pcg/schedule/check.h).
+// The error says in one line what is refused and why. `times` may be null.
+absl::Status CheckCertificate(const Plan& plan, const RuleSet& rules, ProofSource* proofs,
+                              const CertificateOptions& options, CertificateTimes* times = nullptr);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_CERTIFICATE_CERTIFICATE_H_
