@@ -22,10 +22,9 @@ PrimeField PrimeField::FromDouble(double value) {
   int exponent = 0;
   const double mantissa = std::frexp(std::abs(value), &exponent);  // in [0.5, 1)
   const auto integer = static_cast<uint64_t>(std::ldexp(mantissa, 53));
-  exponent -= 53;
-  const PrimeField scale = Power(FromRaw(2), static_cast<uint64_t>(std::abs(exponent)));
-  const PrimeField magnitude =
-      exponent >= 0 ? FromRaw(integer) * scale : FromRaw(integer) * scale.Inverse();
+  // 2^61 is 1, so 2^-k is 2^(61 - k).
+  exponent = ((exponent - 53) % 61 + 61) % 61;
+  const PrimeField magnitude = FromRaw(integer) * FromRaw(uint64_t{1} << exponent);
   return value < 0 ? PrimeField() - magnitude : magnitude;
 }
 

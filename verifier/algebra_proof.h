@@ -13,11 +13,10 @@
 // linear in. For each structure, that of a representative call, types are proved for all degrees,
 // copies and partials, in exponents (type_proof.h).
 //
-// Values. Both sides are evaluated at the representative calls, in doubles and in a prime field, in
-// which element functions are random functions; and at all sizes near them that the rule admits.
-// The lemmas say that this was checked, not proved: "checked:elements_of_conv2d_concat". That calls
-// may be spread over tasks as their types say is checked for each operator by piece_check.h:
-// "checked:pieces_of_conv2d".
+// Values. By the structure of the declarations (structure.h), at each of the representative calls.
+// Both sides are evaluated there, too, in doubles and in a prime field, in which element functions
+// are random functions; and at all sizes near them that the rule admits. Where no theorem speaks of
+// the rule, the lemma says that it was evaluated only: "checked:elements_of_conv2d_concat".
 #ifndef ISOMER_VERIFIER_ALGEBRA_PROOF_H_
 #define ISOMER_VERIFIER_ALGEBRA_PROOF_H_
 

@@ -21,10 +21,9 @@
 //   Values: parallel operators are identities on meanings, so both sides are the same call,
 //   provided
 //     that a spread call makes what the whole call makes. That is the lemma on pieces of the dim
-//     (with halos, if it is spatial), on partial sums, and on linearity. Where calls can be listed
-//     with symbolic sizes it is proved for each (piece_lemmas.h); for operators whose axes depend
-//     on attributes it is checked by evaluation at representative calls (piece_check.h), not
-//     proved, and its id says so: "checked:pieces_of_conv2d".
+//     (with halos, if it is spatial), on partial sums, and on linearity: theorems 1 and 2 of
+//     docs/proof.md, whose premises type inference decides (Declaration::IsPartitionable,
+//     IsLinearIn). It is evaluated, too, at representative calls (piece_check.h).
 #ifndef ISOMER_VERIFIER_FAMILY_PROOF_H_
 #define ISOMER_VERIFIER_FAMILY_PROOF_H_
 
@@ -39,7 +38,8 @@
 
 namespace isomer {
 
-// Marks lemmas, and through them rules, that are checked and not proved.
+// Marks lemmas, and through them rules, that are checked by evaluation and not proved: those do not
+// ship.
 inline constexpr char kCheckedPrefix[] = "checked:";
 
 struct FamilyProof {

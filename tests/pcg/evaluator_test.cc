@@ -251,6 +251,13 @@ TEST(PrimeField, MapsDyadicNumbersExactly) {
   EXPECT_EQ(PrimeField::FromDouble(0.125) * PrimeField::FromRaw(8), PrimeField::FromRaw(1));
   EXPECT_EQ(PrimeField::FromDouble(-3) + PrimeField::FromRaw(3), PrimeField());
   EXPECT_EQ(PrimeField::FromDouble(0), PrimeField());
+  // Exponents on both sides of the 61 bits of the prime.
+  for (int e : {1, 52, 53, 60, 61, 62, 122, 1000}) {
+    EXPECT_EQ(
+        PrimeField::FromDouble(std::ldexp(1.5, e)) * PrimeField::FromDouble(std::ldexp(1, -e)),
+        PrimeField::FromDouble(1.5))
+        << e;
+  }
   EXPECT_EQ(PrimeField::FromRaw(12345) / PrimeField::FromRaw(12345), PrimeField::FromRaw(1));
 }
 
