@@ -238,6 +238,7 @@ Label Negated(Label label) {
 
 Label Reduced(Reduction reduction, Label label) {
   if (IsFree(label) || reduction == Reduction::kNone) return label;
+  // Where loads may be outside and skipped, every window has an element inside (DeclarePool).
   if (reduction == Reduction::kMax && label == Label::kElement) return Label::kLargest;
   if (reduction == Reduction::kMax && label == Label::kNegated) return Label::kNegatedSmallest;
   if (reduction == Reduction::kProduct && label == Label::kElement) return Label::kProduct;

@@ -44,10 +44,6 @@ absl::StatusOr<Side> Declared(const ConcreteSide& side) {
   return result;
 }
 
-bool SameAttributes(const Operator& a, const Operator& b) {
-  return a.kind() == b.kind() && a.ToString() == b.ToString();
-}
-
 bool IsInput(PatternRef ref) { return ref.node < 0; }
 
 // The axis of a Concat or Split, from the front.
@@ -76,7 +72,7 @@ class AlikeOnPieces {
     const Declaration& d = w_.declarations[whole_];
     if (!IsUniformIn(d, dim_)) return No("the dim is not uniform");
     for (int piece : pieces_) {
-      if (!SameAttributes(w_.call(whole_).op, p_.call(piece).op) ||
+      if (w_.call(whole_).op != p_.call(piece).op ||
           !SameButForSize(d, p_.declarations[piece], dim_)) {
         return No("the call on a piece has another declaration");
       }
@@ -117,8 +113,7 @@ class AlikeOnPieces {
     for (size_t p = 0; p < count; ++p) {
       const ConcreteCall* maker = p_.Maker(PieceOperand(p, o));
       // Equal Splits of one tensor are one.
-      if (maker == nullptr || maker->inputs != split->inputs ||
-          !SameAttributes(maker->op, split->op) ||
+      if (maker == nullptr || maker->inputs != split->inputs || maker->op != split->op ||
           PieceOperand(p, o).index != static_cast<int>(p)) {
         return std::nullopt;
       }
@@ -210,8 +205,7 @@ class Commutes {
     ISOMER_RETURN_IF_ERROR(FindOperands());
     const Declaration& d = in_.declarations[call_];
     for (int c : calls_) {
-      if (!SameAttributes(in_.call(call_).op, out_.call(c).op) ||
-          !SameDeclaration(d, out_.declarations[c])) {
+      if (in_.call(call_).op != out_.call(c).op || !SameDeclaration(d, out_.declarations[c])) {
         return No("the calls have other declarations");
       }
     }
@@ -235,8 +229,7 @@ class Commutes {
       applied_.push_back(!same);
       if (same) continue;
       const ConcreteCall* f = in_.Maker(call.inputs[o]);
-      if (f == nullptr || f->inputs.size() != calls_.size() ||
-          (f_ != nullptr && !SameAttributes(f->op, f_->op))) {
+      if (f == nullptr || f->inputs.size() != calls_.size() || (f_ != nullptr && f->op != f_->op)) {
         return No("the operands are not one function's");
       }
       for (size_t c = 0; c < calls_.size(); ++c) {
@@ -254,7 +247,7 @@ class Commutes {
     for (size_t t = 0; t < in_.side->outputs.size(); ++t) {
       const PatternRef inside = in_.side->outputs[t];
       const ConcreteCall* f = out_.Maker(out_.side->outputs[t]);
-      if (inside.node != call_ || f == nullptr || !SameAttributes(f->op, f_->op) ||
+      if (inside.node != call_ || f == nullptr || f->op != f_->op ||
           f->inputs.size() != calls_.size()) {
         return No("an output is not the function's");
       }
@@ -327,8 +320,7 @@ class ScalesSlices {
   absl::Status Prove(std::set<std::string>* lemmas) {
     const ConcreteCall& call = in_.call(call_);
     const Declaration& d = in_.declarations[call_];
-    if (!SameAttributes(call.op, out_.call(other_).op) ||
-        !SameDeclaration(d, out_.declarations[other_])) {
+    if (call.op != out_.call(other_).op || !SameDeclaration(d, out_.declarations[other_])) {
       return No("the calls have other declarations");
     }
     std::vector<bool> scaled;
