@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Generates and proves the shipped rules again, in both forms, rules/README.md, which counts them,
-# and docs/derivations.md, which shows what they do together. Needs a release build.
+# docs/lemmas.md, which lists what their proofs rest on, and docs/derivations.md, which shows what
+# they do together. Needs a release build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What earlier runs found is kept: only what a change touches is generated again.
@@ -8,6 +9,7 @@ build/release/bin/isomer-generate --ops=all --max_ops=3 --work_dir=build/release
   --out=rules/default.rules,rules/default.txt
 build/release/bin/isomer-verify rules rules/default.rules
 build/release/bin/isomer-generate stats rules/default.rules --markdown=rules/README.md
+build/release/bin/isomer-verify lemmas rules/default.rules --exhaustive --markdown=docs/lemmas.md
 # What the rules derive names them by id.
 ISOMER_WRITE_DERIVATIONS=1 \
   build/release/tests/isomer_derivations_test --gtest_filter='DerivationsPage.*'

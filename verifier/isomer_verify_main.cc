@@ -24,6 +24,7 @@
 #include "verifier/audit/report.h"
 #include "verifier/gradient.h"
 #include "verifier/judge_rules.h"
+#include "verifier/lemmas/lemmas_command.h"
 #include "verifier/plan_checker.h"
 #include "verifier/prover.h"
 
@@ -38,6 +39,9 @@ ABSL_FLAG(std::string, cache, "",
           "of rules: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
 ABSL_FLAG(bool, no_cache, false, "of rules: prove every rule anew, and keep no verdicts");
 ABSL_FLAG(bool, gradients, false, "of rules: prove besides that both sides have equal gradients");
+ABSL_FLAG(bool, exhaustive, false,
+          "of lemmas: evaluate them at all small shapes, too, by other code than the proofs'");
+ABSL_FLAG(std::string, markdown, "", "of lemmas: write the table as this page");
 ABSL_FLAG(int, max_steps, 3, "of an audit: the longest derivation sought; 0: none");
 ABSL_FLAG(
     std::string, counterexample_dir, "",
@@ -269,7 +273,20 @@ absl::StatusOr<int> Audit(const std::string& path, ForeignFormat format) {
   return NothingIsFalse(results) ? kExitDone : kExitNo;
 }
 
+absl::StatusOr<int> Lemmas(const std::string& path) {
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules,
+                          LoadRules(path.empty() ? DataPath("rules/default.rules") : path));
+  LemmasOptions options;
+  options.jobs = Jobs();
+  options.exhaustive = absl::GetFlag(FLAGS_exhaustive);
+  options.markdown = absl::GetFlag(FLAGS_markdown);
+  return LemmasCommand(rules, options);
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == "lemmas" && arguments.size() <= 2) {
+    return Lemmas(arguments.size() == 2 ? arguments[1] : "");
+  }
   if (arguments.size() == 2 && arguments[0] == "rules") return VerifyRules(arguments[1]);
   if (arguments.size() == 2 && arguments[0] == "plan") return VerifyPlan(arguments[1]);
   if (arguments.size() == 2 && arguments[0] == "taso") {
@@ -279,7 +296,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return Audit(arguments[1], ForeignFormat::kUnity);
   }
   return absl::InvalidArgumentError(
-      "expected 'rules FILE', 'plan FILE', 'taso FILE' or 'unity FILE' (see --help)");
+      "expected 'rules FILE', 'plan FILE', 'lemmas [FILE]', 'taso FILE' or 'unity FILE' (see "
+      "--help)");
 }
 
 }  // namespace
@@ -292,6 +310,7 @@ int main(int argc, char** argv) {
                   "the rules that TASO or Unity published.",
        .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
                 "         plan FILE [--rules=FILE] [--reprove] [--noschedule] |\n"
+                "         lemmas [FILE] [--exhaustive] [--markdown=FILE] |\n"
                 "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE]",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
       argc, argv, isomer::Run);

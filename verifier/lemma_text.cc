@@ -77,16 +77,20 @@ std::string DeclarationText(absl::string_view id) {
 
 }  // namespace
 
-std::string LemmaText(const std::string& id) {
+std::string LemmaStatement(const std::string& id) {
   static const auto* const kTexts = [] {
     auto* texts = new std::map<std::string, std::string>();
     for (const Lemma& lemma : LemmaTable()) texts->emplace(lemma.id, lemma.text);
     return texts;
   }();
+  const auto found = kTexts->find(id);
+  return found != kTexts->end() ? found->second : DeclarationText(id);
+}
+
+std::string LemmaText(const std::string& id) {
   absl::string_view name = id;
   const bool checked = absl::ConsumePrefix(&name, kCheckedPrefix);
-  const auto found = kTexts->find(std::string(name));
-  const std::string text = found != kTexts->end() ? found->second : DeclarationText(name);
+  const std::string text = LemmaStatement(std::string(name));
   if (text.empty()) return "not a lemma of this version";
   return absl::StrCat(text, checked ? " (checked by evaluation at example calls, not proved)"
                                     : " (proved for all sizes)");

@@ -11,6 +11,9 @@ namespace isomer {
 // does not have; the line says so.
 std::string LemmaText(const std::string& id);
 
+// What it states alone; "" if this version has no lemma of that id.
+std::string LemmaStatement(const std::string& id);
+
 }  // namespace isomer
 
 #endif  // ISOMER_VERIFIER_LEMMA_TEXT_H_

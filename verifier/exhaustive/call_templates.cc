@@ -52,6 +52,9 @@ std::vector<std::string> WhereTemplates() {
       }
     }
   }
+  texts.push_back("where bool[s,t,u,v] [s,t,u,v] [s,t,u,v]");
+  texts.push_back("where bool[s,1,u,1] [s,t,u,v] [u,v]");
+  texts.push_back("where bool[s,t,u,v] [v] [s,1,1,v]");
   return texts;
 }
 
@@ -123,8 +126,9 @@ std::vector<std::string> CallTemplates(OpKind kind) {
   const std::string name(OpName(kind));
   switch (kind) {
     case OpKind::kMatMul:
-      return {"matmul [*,m,k] [*,k,n]", "matmul [*,m,k] [k,n]", "matmul [v,m,k] [1,k,n]",
-              "matmul [1,m,k] [v,k,n]", "matmul [u,1,m,k] [1,v,k,n]"};
+      return {"matmul [*,m,k] [*,k,n]",     "matmul [*,m,k] [k,n]",
+              "matmul [v,m,k] [1,k,n]",     "matmul [1,m,k] [v,k,n]",
+              "matmul [u,1,m,k] [1,v,k,n]", "matmul [S,T,v,m,k] [S,T,v,k,n]"};
     case OpKind::kLinear:
       return {"linear(activation=Z) [*,k] [k,n]", "linear(activation=Z) [*,k] [k,n] [n]",
               "linear(activation=5) [*,k] [k,n] [n]"};
@@ -229,7 +233,8 @@ std::vector<std::string> CallTemplates(OpKind kind) {
       return {"embedding_bag(mean=K) [n,h] i64[b,l]"};
     case OpKind::kGather:
       return {"gather(axis=A) [*] i64[j]", "gather(axis=A) [*] i64[]",
-              "gather(axis=A) [t,u,v] i64[j,k]"};
+              "gather(axis=A) [t,u,v] i64[j,k]", "gather(axis=A) [u,v] i64[j,k,p]",
+              "gather(axis=-1) [v] i64[j,k,p,q]"};
     case OpKind::kGatherElements:
       return {"gather_elements(axis=-1) [*,m] i64[*,n]", "gather_elements(axis=0) [m,u] i64[n,u]",
               "gather_elements(axis=-1) [u,m] i64[k,n]",
@@ -266,7 +271,7 @@ std::vector<std::string> CallTemplates(OpKind kind) {
   if (MinOperands(kind) == 2) return BinaryTemplates(name);
   switch (kind) {
     case OpKind::kScale:
-      return {"scale(factor=0.75) [*]"};
+      return {"scale(factor=0.75) [*]", "scale(factor=0.75) [S,T,D,E,G,u,v]"};
     case OpKind::kHardSigmoid:
       return {"hard_sigmoid(alpha=0.75,beta=0.5) [*]"};
     case OpKind::kLeakyRelu:

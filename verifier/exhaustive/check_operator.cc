@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kMostDisagreements = 3;
 constexpr int64_t kDegrees[] = {2, 3, 4};
+// Many small calls say more than few large ones.
+constexpr int64_t kMostPointsOfCall = 2000;
 
 std::string TypesText(const std::vector<TensorType>& types) {
   return absl::StrJoin(
@@ -94,8 +96,7 @@ Tallies CheckOperator(OpKind kind, int64_t most_points) {
     points += 1;
     if (!call) continue;
     const int64_t size = PointsOf(call->declaration);
-    // One call must not take all that there is for the others.
-    if (size > most_points / 16) continue;
+    if (size > kMostPointsOfCall) continue;
     points += size * (CheckPieces(*call, &tallies) + CheckLinear(*call, &tallies));
   }
   return tallies;

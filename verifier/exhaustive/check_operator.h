@@ -28,7 +28,8 @@ using Tallies = std::map<std::string, Tally>;
 
 // Pieces: every partitionable dim of every small call, by every degree from 2 to 4 that divides it.
 // Linearity: every set of operands in which the call is linear. Calls are taken in an order that
-// spreads over the space, until their points (PointsOf) exceed `most_points`.
+// spreads over the space, until their points (PointsOf) exceed `most_points`;
+// calls of more than 2,000 points are left out.
 Tallies CheckOperator(OpKind kind, int64_t most_points);
 
 }  // namespace isomer
