@@ -99,7 +99,7 @@ TEST(Premises, AreDecidedAtCalls) {
 
 RuleSet WithLemmas(const std::string& rule, std::vector<std::string> lemmas) {
   RuleSet rules;
-  rules.rules.push_back(RuleFromText(rule, {{2, 2}}));
+  rules.rules.push_back(RuleFromText(rule, {{2, 2}}, {SameType(0, 1)}));
   rules.rules[0].proof.verdict = ProofRecord::Verdict::kProved;
   rules.rules[0].proof.lemmas = std::move(lemmas);
   return rules;
@@ -131,11 +131,11 @@ TEST(Lemmas, ThatAreProvedAndSeenToHoldPassIt) {
   std::vector<LemmaEntry> lemmas = LemmasOf(rules);
   ASSERT_TRUE(ProveLemmas(1, &lemmas).ok());
   OpinionOptions options;
-  options.points = 2000;
+  options.points = 8000;
   options.equation_instances = 50;
   ASSERT_TRUE(AskSecondOpinion(options, &lemmas).ok());
   EXPECT_TRUE(AllHold(lemmas)) << LemmasText(lemmas);
-  for (const LemmaEntry& lemma : lemmas) EXPECT_GT(lemma.opinion->instances, 20) << lemma.id;
+  for (const LemmaEntry& lemma : lemmas) EXPECT_GE(lemma.opinion->instances, 20) << lemma.id;
 }
 
 // A sample of what `isomer-verify lemmas --exhaustive` looks at.
