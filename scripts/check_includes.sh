@@ -6,7 +6,8 @@
 #   pcg  <-  runtime
 #
 # The checker of certificates, verifier/certificate/, reads rules (rules/rule.h) and includes nothing
-# else of rules/ or verifier/; with pcg/schedule/check* it stays under 1,500 lines.
+# else of rules/ or verifier/; with pcg/schedule/check* it stays under 1,500 lines. The second opinion
+# on lemmas, verifier/exhaustive/, includes nothing of rules/ and verifier/ but itself.
 #
 # A program's main (*_main.cc) may use models besides its module, and isomer-generate's the verifier. Z3 stays behind the wall of
 # verifier/; oneDNN and CUDA stay in runtime/. Usage: scripts/check_includes.sh [TREE]
@@ -51,6 +52,9 @@ function refuse(why) {
   if (file ~ /^verifier\/certificate\// && (to == "rules" || to == "verifier") &&
       included != "rules/rule.h" && included !~ /^verifier\/certificate\//)
     refuse("verifier/certificate stands alone")
+  if (file ~ /^verifier\/exhaustive\// && (to == "rules" || to == "verifier") &&
+      included !~ /^verifier\/exhaustive\//)
+    refuse("verifier/exhaustive shares no code with the proofs")
   if (base ~ /^z3(\+\+|_.*)?\.h$/ && from != "verifier") refuse("Z3 belongs in verifier/")
   if (included ~ /dnnl/ && to != "runtime" && from != "runtime")
     refuse("oneDNN belongs in runtime/")

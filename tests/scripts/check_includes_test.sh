@@ -44,11 +44,13 @@ expect accepted verifier/certificate/a.cc '#include "rules/rule.h"'
 expect accepted verifier/certificate/a.cc '#include "verifier/certificate/b.h"'
 expect refused verifier/certificate/a.cc '#include "rules/rewrite.h"'
 expect refused verifier/certificate/a.cc '#include "verifier/prover.h"'
+expect accepted verifier/exhaustive/a.cc '#include "verifier/exhaustive/elements.h"'
+expect refused verifier/exhaustive/a.cc '#include "verifier/polynomial.h"'
 
 # A checker of more than 1,500 lines.
 rm -rf "${tree:?}"/*
 mkdir -p "$tree/verifier/certificate"
-yes '// A line.' | head -1501 >"$tree/verifier/certificate/a.cc"
+seq 1501 | sed 's|.*|// A line.|' >"$tree/verifier/certificate/a.cc"
 if "$check" "$tree" >/dev/null; then
   echo "1,501 lines of checker were accepted"
   failures=$((failures + 1))
