@@ -89,7 +89,8 @@ std::vector<LemmaEntry> LemmasOf(const RuleSet& rules) {
 
 bool AllHold(const std::vector<LemmaEntry>& lemmas) {
   return std::all_of(lemmas.begin(), lemmas.end(), [](const LemmaEntry& lemma) {
-    return lemma.proof.proved && (!lemma.opinion || lemma.opinion->disagreements.empty());
+    return lemma.proof.proved && (!lemma.opinion || (lemma.opinion->instances > 0 &&
+                                                     lemma.opinion->disagreements.empty()));
   });
 }
 

@@ -44,7 +44,7 @@ struct LemmaEntry {
 // In order of kinds, then of ids. Pointers are into `rules`.
 std::vector<LemmaEntry> LemmasOf(const RuleSet& rules);
 
-// Every lemma is proved, and the second opinion does not disagree.
+// Every lemma is proved; and the second opinion, if asked, has seen it and does not disagree.
 bool AllHold(const std::vector<LemmaEntry>& lemmas);
 
 }  // namespace isomer

@@ -108,6 +108,7 @@ std::string OpinionText(const std::optional<Tally>& opinion) {
   if (!opinion->disagreements.empty()) {
     return absl::StrCat("**disagrees**: ", opinion->disagreements[0]);
   }
+  if (opinion->instances == 0) return "**none seen**";
   std::string text =
       absl::StrCat(opinion->instances, opinion->instances == 1 ? " agrees" : " agree");
   if (opinion->by_numbers > 0) absl::StrAppend(&text, " (", opinion->by_numbers, " by numbers)");
@@ -169,6 +170,9 @@ std::string LemmasText(const std::vector<LemmaEntry>& lemmas) {
       absl::StrAppend(&text, "not proved: ", lemma.id, ": ", lemma.proof.how, "\n");
     }
     if (!lemma.opinion) continue;
+    if (lemma.opinion->instances == 0) {
+      absl::StrAppend(&text, "second opinion: no instance of ", lemma.id, "\n");
+    }
     for (const std::string& line : lemma.opinion->disagreements) {
       absl::StrAppend(&text, "second opinion disagrees: ", lemma.id, ": ", line, "\n");
     }

@@ -138,6 +138,18 @@ TEST(Lemmas, ThatAreProvedAndSeenToHoldPassIt) {
   for (const LemmaEntry& lemma : lemmas) EXPECT_GE(lemma.opinion->instances, 20) << lemma.id;
 }
 
+TEST(Lemmas, OfWhichTheSecondOpinionSawNothingFailIt) {
+  LemmaEntry lemma{"add_commutes", LemmaKind::kTable, {}, {true, "normal forms", 1}, {}};
+  EXPECT_TRUE(AllHold({lemma}));
+  lemma.opinion = Tally();
+  EXPECT_FALSE(AllHold({lemma}));
+  lemma.opinion->Add({Agreement::kNumeric, ""}, "x[2]");
+  EXPECT_TRUE(AllHold({lemma}));
+  lemma.opinion->Add({Agreement::kNone, "element 0 differs"}, "x[3]");
+  EXPECT_FALSE(AllHold({lemma}));
+  EXPECT_NE(LemmasText({lemma}).find("disagrees: add_commutes: x[3]"), std::string::npos);
+}
+
 // A sample of what `isomer-verify lemmas --exhaustive` looks at.
 TEST(SecondOpinion, AgreesWithASampleOfTheShippedLemmas) {
   const RuleSet rules = ShippedRules();
@@ -166,7 +178,8 @@ TEST(LemmasPage, OfTheShippedRulesIsUpToDate) {
       << "docs/lemmas.md is not that of rules/default.rules; run: isomer-verify lemmas "
          "rules/default.rules --exhaustive --markdown=docs/lemmas.md";
   EXPECT_EQ(page->find("not proved**"), page->npos);
-  EXPECT_EQ(page->find("disagrees"), page->npos);
+  EXPECT_EQ(page->find("**disagrees"), page->npos);
+  EXPECT_EQ(page->find("**none seen"), page->npos);
 }
 
 }  // namespace
