@@ -20,7 +20,7 @@ class CallLemmas {
   CallLemmas(const Symbol& symbol, const Declaration& d, const std::vector<Shape>& operands)
       : symbol_(symbol), d_(d), operands_(operands) {}
 
-  absl::Status OfDim(int v) {
+  absl::Status OfDim(int v) const {
     // Whether pieces come first, last or in between makes three statements: sizes are >= 1.
     const bool sums = d_.dims[v].kind == DimKind::kSum;
     const std::vector<Extent> two = {PieceSize(0), PieceSize(1)};
@@ -34,7 +34,7 @@ class CallLemmas {
     return absl::OkStatus();
   }
 
-  absl::Status Linear(const std::vector<bool>& linear) {
+  absl::Status Linear(const std::vector<bool>& linear) const {
     for (int output = 0; output < static_cast<int>(d_.outputs.size()); ++output) {
       TermPool pool;
       std::vector<TermId> whole, first, second;
@@ -177,55 +177,67 @@ class CallLemmas {
   const std::vector<Shape>& operands_;
 };
 
+// Calls visit(id of the lemma, the dim or -1, the linear set if no dim) for every lemma.
+template <typename Visit>
+void ForEachLemma(const Call& call, const Declaration& d, Visit visit) {
+  const std::string name(OpName(call.symbol.kind));
+  for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
+    // A dim of size 1 has one piece.
+    if (d.dims[v].size == Extent(1) || !d.IsPartitionable(v)) continue;
+    const bool sums = d.dims[v].kind == DimKind::kSum;
+    visit(absl::StrCat(sums ? "sum_of_pieces_of_" : "pieces_of_", name, "_", d.dims[v].name), v,
+          std::vector<bool>());
+  }
+  for (const std::vector<bool>& linear : LinearSets(call)) {
+    std::vector<int> set;
+    for (size_t o = 0; o < linear.size(); ++o) {
+      if (linear[o]) set.push_back(static_cast<int>(o));
+    }
+    if (set.empty()) continue;
+    visit(absl::StrCat(name, "_is_linear_in_", absl::StrJoin(set, "_")), -1, linear);
+  }
+}
+
 }  // namespace
 
-absl::Status PieceLemmas::Prove(const Call& call, const std::vector<Shape>& given,
-                                std::set<std::string>* lemmas) {
+void PieceLemmas::Add(const Call& call, std::set<std::string>* lemmas) {
+  // Only whether sizes are 1 matters, and which are equal.
   SymbolRenaming rename;
-  std::vector<Shape> operands;
-  Symbol symbol = call.symbol;
   std::string key;
-  for (const Shape& shape : given) {
-    operands.push_back(rename(shape));
-    for (const Extent& size : operands.back()) absl::StrAppend(&key, size.ToString(), ",");
+  for (const Shape& shape : call.declaration->operands) {
+    for (const Extent& size : rename(shape)) absl::StrAppend(&key, size.ToString(), ",");
     absl::StrAppend(&key, ";");
   }
+  Symbol symbol = call.symbol;
+  for (Extent& size : symbol.sizes) size = rename(size);
+  absl::StrAppend(&key, symbol.ToString());
+  auto [at, is_new] = known_.emplace(std::move(key), std::set<std::string>());
+  if (is_new) {
+    ForEachLemma(
+        call, *call.declaration,
+        [&](const std::string& id, int, const std::vector<bool>&) { at->second.insert(id); });
+  }
+  lemmas->insert(at->second.begin(), at->second.end());
+}
+
+absl::Status ProveByNormalForms(const Call& call) {
+  SymbolRenaming rename;
+  std::vector<Shape> operands;
+  for (const Shape& shape : call.declaration->operands) operands.push_back(rename(shape));
+  Symbol symbol = call.symbol;
   for (Extent& size : symbol.sizes) size = rename(size);
   if (symbol.kind == OpKind::kScale) symbol.factor = {1, {"f"}};
-  absl::StrAppend(&key, symbol.ToString());
-  auto [at, is_new] = known_.emplace(key, Known());
-  Known& known = at->second;
-  if (is_new) {
-    const std::string name(OpName(symbol.kind));
-    ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(symbol, operands));
-    ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, operands));
-    CallLemmas call_lemmas(symbol, d, operands);
-    auto prove = [&](const std::string& id, const absl::Status& status) {
-      known.lemmas.insert(id);
-      if (!status.ok() && known.status.ok()) {
-        known.status = absl::UnimplementedError(
-            absl::StrCat("not proved: ", id, ": ", std::string(status.message())));
-      }
-    };
-    for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
-      // A dim of size 1 has one piece.
-      if (!d.IsPartitionable(v) || d.dims[v].size == Extent(1)) continue;
-      const bool sums = d.dims[v].kind == DimKind::kSum;
-      prove(absl::StrCat(sums ? "sum_of_pieces_of_" : "pieces_of_", name, "_", d.dims[v].name),
-            call_lemmas.OfDim(v));
-    }
-    for (const std::vector<bool>& linear : LinearSets(call)) {
-      std::vector<int> set;
-      for (size_t o = 0; o < linear.size(); ++o) {
-        if (linear[o]) set.push_back(static_cast<int>(o));
-      }
-      if (set.empty()) continue;
-      prove(absl::StrCat(name, "_is_linear_in_", absl::StrJoin(set, "_")),
-            call_lemmas.Linear(linear));
-    }
-  }
-  lemmas->insert(known.lemmas.begin(), known.lemmas.end());
-  return known.status;
+  ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(symbol, operands));
+  ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, operands));
+  const CallLemmas prover(symbol, d, operands);
+  absl::Status status;
+  ForEachLemma(call, d, [&](const std::string& id, int v, const std::vector<bool>& linear) {
+    const absl::Status proved = v >= 0 ? prover.OfDim(v) : prover.Linear(linear);
+    if (proved.ok() || !status.ok()) return;
+    status = absl::UnimplementedError(
+        absl::StrCat("not proved: ", id, ": ", std::string(proved.message())));
+  });
+  return status;
 }
 
 }  // namespace isomer

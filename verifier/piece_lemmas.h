@@ -5,8 +5,12 @@
 //                 split(op(x)).p = op(split(x).p) for any piece [o, o+n) of the dim;
 //   sum dim:      op(concat(x, x')) = op(x) + op(x'), where x' may again be a Concat.
 // For each set of operands that the call is linear in: op(x + x') = op(x) + op(x').
-// By induction over pieces these hold for every degree and every number of partials. They are
-// proved like other lemmas, with pieces written as Splits.
+// By induction over pieces these hold for every degree and every number of partials.
+//
+// That a dim may be partitioned, and that a call is linear, is read off its declaration
+// (Declaration::PiecesSuffice, IsLinearIn): by the theorems "pieces" and "linear" of structure.h
+// the lemmas follow. The normal forms of both sides, with pieces written as Splits, are a second
+// proof of them, which owes nothing to those theorems.
 #ifndef ISOMER_VERIFIER_PIECE_LEMMAS_H_
 #define ISOMER_VERIFIER_PIECE_LEMMAS_H_
 
@@ -22,18 +26,17 @@ namespace isomer {
 
 class PieceLemmas {
  public:
-  // Proves the lemmas of a declared call and adds their ids to `lemmas`: "pieces_of_matmul_m",
-  // "sum_of_pieces_of_matmul_k", "matmul_is_linear_in_0". The error names one that is not proved.
-  absl::Status Prove(const Call& call, const std::vector<Shape>& operands,
-                     std::set<std::string>* lemmas);
+  // Adds to `lemmas` the ids of those that a declared call rests on if it is spread over tasks, for
+  // all of its dims and linear sets: "pieces_of_matmul_m", "sum_of_pieces_of_matmul_k",
+  // "matmul_is_linear_in_0".
+  void Add(const Call& call, std::set<std::string>* lemmas);
 
  private:
-  struct Known {
-    absl::Status status;
-    std::set<std::string> lemmas;
-  };
-  std::map<std::string, Known> known_;
+  std::map<std::string, std::set<std::string>> known_;
 };
+
+// The second proof. The error names a lemma that is not proved so.
+absl::Status ProveByNormalForms(const Call& call);
 
 }  // namespace isomer
 
