@@ -35,7 +35,8 @@ echo "generation: $(value "$out/all.json" graphs_enumerated) graphs, $(value "$o
   "$(value "$out/all.json" rules) rules proved, $(value "$out/all.json" refuted) refuted, $(value "$out/all.json" unknown) unknown;" \
   "peak $(value "$out/all.json" peak_rss_bytes) bytes"
 echo "phases: $(phases "$out/all.json")"
-echo "proving rules/default.rules: $(seconds $bin/isomer-verify rules rules/default.rules) s"
+echo "proving rules/default.rules: $(seconds $bin/isomer-verify rules rules/default.rules --cache="$out/proofs") s," \
+  "$(seconds $bin/isomer-verify rules rules/default.rules --cache="$out/proofs") s with the cache"
 for model in models/data/bert_tiny.onnx zoo:bert_large models/data/resnext50.onnx; do
   $bin/isomer-optimize "$model" --machine=dgx_h100 --nodes=2 --devices_per_node=4 \
     --out="$out/plan" --json="$out/plan.json" >/dev/null 2>&1

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What earlier runs found is kept: only what a change touches is generated again.
 build/release/bin/isomer-generate --ops=all --max_ops=3 --work_dir=build/release/rules_work \
   --out=rules/default.rules,rules/default.txt
-build/release/bin/isomer-verify rules rules/default.rules
+build/release/bin/isomer-verify rules rules/default.rules --no_cache --gradients
 build/release/bin/isomer-generate stats rules/default.rules --markdown=rules/README.md
 build/release/bin/isomer-verify lemmas rules/default.rules --exhaustive --markdown=docs/lemmas.md
 # What the rules derive names them by id.
