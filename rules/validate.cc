@@ -14,6 +14,27 @@ namespace {
 
 constexpr int kMaxInputs = 64, kMaxNodes = 64, kMaxRank = 16, kMaxVariables = 256;
 
+// The outputs that a call may have: as many as are known without its operands.
+int MaxOutputs(const PatternNode& node) {
+  switch (node.kind) {
+    case OpKind::kSplit:
+      for (const AttributePattern& attribute : node.attributes) {
+        if (const auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
+          return static_cast<int>(sizes->size());
+        }
+      }
+      return 64;
+    case OpKind::kBatchNormTraining:
+      return 3;
+    case OpKind::kTopK:
+    case OpKind::kLstmCell:
+    case OpKind::kTop2Gating:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
 class RuleValidator {
  public:
   explicit RuleValidator(const Rule& rule) : rule_(rule) {}
@@ -91,7 +112,7 @@ class RuleValidator {
       }
     }
     for (PatternRef ref : pattern.outputs) {
-      if (absl::Status status = CheckRef(ref, static_cast<int>(pattern.nodes.size()));
+      if (absl::Status status = CheckRef(pattern, ref, static_cast<int>(pattern.nodes.size()));
           !status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(side, " outputs: ", status.message()));
       }
@@ -100,13 +121,18 @@ class RuleValidator {
   }
 
   // `end`: nodes before it may be used.
-  absl::Status CheckRef(PatternRef ref, int end) const {
+  absl::Status CheckRef(const Pattern& pattern, PatternRef ref, int end) const {
     if (ref.node < 0 ? ref.index < 0 || ref.index >= rule_.num_inputs
                      : ref.node >= end || ref.index < 0 || ref.index >= 64) {
       return absl::InvalidArgumentError(ref.node < 0
                                             ? absl::StrCat("there is no input ", ref.index)
                                             : absl::StrCat("uses node ", ref.node, " (output ",
                                                            ref.index, "), which is not before it"));
+    }
+    if (ref.node >= 0 && ref.index >= MaxOutputs(pattern.nodes[ref.node])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("uses output ", ref.index, " of node ", ref.node, " (",
+                       OpName(pattern.nodes[ref.node].kind), "), which has fewer"));
     }
     return absl::OkStatus();
   }
@@ -121,7 +147,7 @@ class RuleValidator {
       return absl::InvalidArgumentError(
           absl::StrCat(OpName(node.kind), " has ", operands, " operands"));
     }
-    for (PatternRef ref : node.inputs) ISOMER_RETURN_IF_ERROR(CheckRef(ref, n));
+    for (PatternRef ref : node.inputs) ISOMER_RETURN_IF_ERROR(CheckRef(pattern, ref, n));
     for (size_t a = 0; a < node.attributes.size(); ++a) {
       const AttributePattern& attribute = node.attributes[a];
       if (a > 0 && node.attributes[a - 1].name >= attribute.name) {
@@ -141,6 +167,10 @@ class RuleValidator {
       if (attribute.name == "axis" && !IsAxis(*expr)) {
         return absl::InvalidArgumentError(
             absl::StrCat("axis is ", expr->ToString(), "; axes count from the end"));
+      }
+      if (attribute.name == "degree" && !IsDegree(*expr)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("degree is ", expr->ToString(), ", which is none"));
       }
     } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
       for (const std::string& name : number->variables) {
@@ -226,9 +256,18 @@ class RuleValidator {
 
   bool IsAxis(const IntExpr& expr) const {
     if (expr.kind == IntExpr::Kind::kConstant) return expr.constant < 0;
-    if (expr.kind != IntExpr::Kind::kVariable) return false;
-    const RuleVariable* const variable = Find(expr.variable);
-    return variable != nullptr && variable->kind == VariableKind::kAxis;
+    return expr.kind == IntExpr::Kind::kVariable && IsOfKind(expr.variable, VariableKind::kAxis);
+  }
+  bool IsDegree(const IntExpr& expr) const {
+    if (expr.kind == IntExpr::Kind::kConstant) return true;
+    if (expr.kind == IntExpr::Kind::kSizeOf) return false;
+    return IsOfKind(expr.variable, VariableKind::kDegree) &&
+           (expr.kind != IntExpr::Kind::kProduct || IsOfKind(expr.factor, VariableKind::kDegree));
+  }
+
+  bool IsOfKind(const std::string& name, VariableKind kind) const {
+    const RuleVariable* const variable = Find(name);
+    return variable != nullptr && variable->kind == kind;
   }
 
   absl::Status CheckVariable(const std::string& name,

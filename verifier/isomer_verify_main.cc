@@ -25,6 +25,7 @@
 #include "verifier/gradient.h"
 #include "verifier/judge_rules.h"
 #include "verifier/lemmas/lemmas_command.h"
+#include "verifier/mutation/command.h"
 #include "verifier/plan_checker.h"
 #include "verifier/prover.h"
 
@@ -295,8 +296,13 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (arguments.size() == 2 && arguments[0] == "unity") {
     return Audit(arguments[1], ForeignFormat::kUnity);
   }
+  if (!arguments.empty() && arguments.size() <= 2 && arguments[0] == "mutate") {
+    return RunMutateCommand(arguments.size() == 2 ? arguments[1] : DataPath("rules/default.rules"),
+                            Jobs());
+  }
   return absl::InvalidArgumentError(
-      "expected 'rules FILE', 'plan FILE', 'lemmas [FILE]', 'taso FILE' or 'unity FILE' (see "
+      "expected 'rules FILE', 'plan FILE', 'lemmas [FILE]', 'taso FILE', 'unity FILE' or "
+      "'mutate [FILE]' (see "
       "--help)");
 }
 
@@ -311,7 +317,8 @@ int main(int argc, char** argv) {
        .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
                 "         plan FILE [--rules=FILE] [--reprove] [--noschedule] |\n"
                 "         lemmas [FILE] [--exhaustive] [--markdown=FILE] |\n"
-                "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE]",
+                "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE] |\n"
+                "         mutate [FILE] [--list_equal]",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
       argc, argv, isomer::Run);
 }

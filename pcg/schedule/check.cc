@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
+#include "pcg/schedule/check_calls.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 
@@ -24,6 +25,7 @@ class Checker {
     ISOMER_RETURN_IF_ERROR(CheckPrograms());
     ISOMER_RETURN_IF_ERROR(RunPrograms());
     ISOMER_RETURN_IF_ERROR(CheckUpdates());
+    ISOMER_RETURN_IF_ERROR(CheckCalls(graph_, schedule_));
     return CheckMemory();
   }
 

@@ -18,6 +18,7 @@ namespace isomer {
 //   - each communication is the collective that it claims to be, over boxes of fitting shapes;
 //   - in training, each shard of each parameter that has a gradient is updated exactly once, after
 //     its gradient is complete, and copies of it with a gradient that is summed over all of them;
+//   - tasks compute, move and differentiate what the graph says (check_calls.h);
 //   - buffers that live at one time do not overlap in the memory plan.
 // The error names the task and the device.
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule);

@@ -13,10 +13,10 @@ namespace {
 
 TEST(Mutants, AreRefutedByCounterexamplesThatRun) {
   Prover prover;
-  const std::vector<Mutant> mutants = Mutants();
+  const std::vector<MutatedRule> mutants = Mutants();
   EXPECT_GE(mutants.size(), 30u);
   std::set<std::string> ids;
-  for (const Mutant& mutant : mutants) {
+  for (const MutatedRule& mutant : mutants) {
     SCOPED_TRACE(mutant.change + ": " + mutant.rule.ToString());
     EXPECT_TRUE(ids.insert(mutant.rule.id).second) << "the same mutant twice";
     const Judgement judgement = prover.Judge(mutant.rule);
@@ -29,7 +29,7 @@ TEST(Mutants, AreRefutedByCounterexamplesThatRun) {
 }
 
 TEST(Mutants, CounterexampleIsSavedAsModels) {
-  const Mutant mutant = Mutants()[24];  // operands exchanged
+  const MutatedRule mutant = Mutants()[24];  // operands exchanged
   Prover prover;
   const Judgement judgement = prover.Judge(mutant.rule);
   ASSERT_TRUE(judgement.counterexample.has_value());

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ShrinkOfMutants, IsACounterexampleNoLargerThanTheFirst) {
   Prover prover;
   int64_t before = 0, after = 0;
-  for (const Mutant& mutant : Mutants()) {
+  for (const MutatedRule& mutant : Mutants()) {
     SCOPED_TRACE(mutant.change + ": " + mutant.rule.ToString());
     const Judgement judgement = prover.Judge(mutant.rule);
     ASSERT_TRUE(judgement.counterexample.has_value());

@@ -103,7 +103,7 @@ std::vector<Rule> TrueRules() {
   };
 }
 
-std::vector<Mutant> Mutants() {
+std::vector<MutatedRule> Mutants() {
   const char* merged = "split(matmul(x0, concat(x1, x2; axis=-1)); axis=-1, sizes=[";
   const std::string first = "size(x1,-1)", second = "size(x2,-1)";
   const Conditions merging = {Unpartitioned(1, -1), Unpartitioned(2, -1), NoPartials(1),

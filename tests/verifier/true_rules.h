@@ -11,11 +11,11 @@ namespace isomer {
 
 std::vector<Rule> TrueRules();
 
-struct Mutant {
+struct MutatedRule {
   std::string change;
   Rule rule;
 };
-std::vector<Mutant> Mutants();
+std::vector<MutatedRule> Mutants();
 
 }  // namespace isomer
 

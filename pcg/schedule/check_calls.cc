@@ -1,0 +1,462 @@
+#include "pcg/schedule/check_calls.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/work.h"
+
+namespace isomer {
+namespace {
+
+// A partial of a tensor that is no other's relabelling: of a call, or set by the host. What a
+// buffer means is the sum of some of them, over its box.
+using Atom = std::pair<TensorRef, int64_t>;
+using Atoms = std::vector<Atom>;  // sorted
+using BufferPair = std::pair<BufferId, BufferId>;
+
+bool Covers(const Box& outer, const Box& inner) {
+  if (outer.shape.size() != inner.shape.size()) return false;
+  for (size_t i = 0; i < outer.shape.size(); ++i) {
+    if (outer.origin[i] > inner.origin[i] ||
+        outer.origin[i] + outer.shape[i] < inner.origin[i] + inner.shape[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+class CallChecker {
+ public:
+  CallChecker(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {}
+
+  absl::Status Run() {
+    for (const auto* tensors : {&schedule_.parameters, &schedule_.inputs}) {
+      for (const Schedule::HostTensor& host : *tensors) hosts_.insert(host.tensor);
+    }
+    ISOMER_RETURN_IF_ERROR(Index());
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      task_ = static_cast<int32_t>(t);
+      ISOMER_RETURN_IF_ERROR(CheckTask(schedule_.tasks[t]));
+    }
+    ISOMER_RETURN_IF_ERROR(CheckNothingIsLeftOut());
+    return CheckUnloads();
+  }
+
+ private:
+  const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
+  bool IsGradient(BufferId id) const {
+    return id != kNoBuffer && buffer(id).role == BufferRole::kGradient;
+  }
+
+  absl::Status Error(absl::string_view what) const { return ErrorAt(task_, what); }
+  absl::Status ErrorAt(int32_t t, absl::string_view what) const {
+    const Task& task = schedule_.tasks[t];
+    return absl::FailedPreconditionError(absl::StrCat("schedule: task ", t, " (",
+                                                      TaskKindName(task.kind), " of ",
+                                                      graph_.Label(task.node), "): ", what));
+  }
+
+  static std::vector<BufferPair> PairsOf(const Task& task) {
+    std::vector<BufferPair> pairs;
+    if (task.kind == TaskKind::kLocal || task.kind == TaskKind::kSendReceive) {
+      for (const auto& [from, to] : task.transfers) {
+        pairs.emplace_back(task.reads[from], task.writes[to]);
+      }
+      return pairs;
+    }
+    for (BufferId from : task.reads) {
+      for (BufferId to : task.writes) pairs.emplace_back(from, to);
+    }
+    return pairs;
+  }
+
+  static bool IsMove(const Task& task) {
+    return task.kind == TaskKind::kLocal || IsCommunication(task.kind);
+  }
+  bool IsBackwardMove(const Task& task) const {
+    return IsMove(task) && !task.writes.empty() && IsGradient(task.writes[0]);
+  }
+  // The shares of a parameter's gradient become the sum, in place: CheckSchedule looks at these.
+  static bool IsSynchronisation(const Task& task) {
+    return task.kind == TaskKind::kAllReduce && task.reads == task.writes;
+  }
+
+  static uint64_t PlaceOf(const Buffer& b) {
+    uint64_t place = HashCombine(static_cast<uint64_t>(b.tensor.node.value),
+                                 static_cast<uint64_t>(b.tensor.output),
+                                 static_cast<uint64_t>(b.shard), static_cast<uint64_t>(b.device));
+    for (const std::vector<int64_t>* list : {&b.box.origin, &b.box.shape}) {
+      for (int64_t number : *list) place = HashCombine(place, static_cast<uint64_t>(number));
+    }
+    return place;
+  }
+
+  // Which forward buffer a gradient's is the gradient of, which task computes what, and which
+  // transfers there are to reverse.
+  absl::Status Index() {
+    // By what a buffer says it holds, and where: a hash, as there are many; then looked at.
+    absl::flat_hash_map<uint64_t, BufferId> forward;
+    const BufferId count = static_cast<BufferId>(schedule_.buffers.size());
+    for (BufferId id = 0; id < count; ++id) {
+      const Buffer& b = buffer(id);
+      if (!graph_.Contains(b.tensor) || b.shard < 0 ||
+          b.shard >= graph_.type(b.tensor).NumShards()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("schedule: buffer ", id, " is of a shard that there is not"));
+      }
+      if (!IsGradient(id)) forward.emplace(PlaceOf(b), id);
+    }
+    forward_of_.assign(count, kNoBuffer);
+    has_gradient_.assign(count, false);
+    for (BufferId id = 0; id < count; ++id) {
+      if (!IsGradient(id)) continue;
+      const Buffer& b = buffer(id);
+      const auto at = forward.find(PlaceOf(b));
+      if (at == forward.end() || buffer(at->second).tensor != b.tensor ||
+          buffer(at->second).device != b.device || buffer(at->second).box != b.box) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("schedule: gradient buffer ", id, " is the gradient of no buffer"));
+      }
+      forward_of_[id] = at->second;
+      has_gradient_[at->second] = true;
+    }
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (task.kind == TaskKind::kCompute) {
+        computes_[{task.node, task.shard}] = static_cast<int32_t>(t);
+      }
+      if (schedule_.options.training && IsMove(task) && !IsBackwardMove(task)) {
+        for (const BufferPair& pair : PairsOf(task)) {
+          // Only what has gradients at both ends is reversed.
+          if (has_gradient_[pair.first] && has_gradient_[pair.second]) to_reverse_[pair] = t;
+        }
+      }
+    }
+    readers_.assign(count, 0);
+    reversed_.assign(schedule_.tasks.size(), false);
+    return absl::OkStatus();
+  }
+
+  // What partial `partial` of `tensor` is the sum of. Relabelled copies and pieces of a tensor have
+  // its partials; Reduce sums neighbours; ConcatPartials has those of its operands, one by one.
+  const Atoms& AtomsOf(TensorRef tensor, int64_t partial) {
+    auto [at, is_new] = atoms_.try_emplace({tensor, partial});
+    if (!is_new) return *at->second;
+    auto atoms = std::make_unique<Atoms>();
+    const Node& node = graph_.node(tensor.node);
+    if (hosts_.contains(tensor) || !IsParallel(node.op.kind())) {
+      atoms->emplace_back(tensor, partial);
+    } else if (node.op.kind() == OpKind::kConcatPartials) {
+      const int64_t each = graph_.type(node.inputs[0]).partials;
+      *atoms = AtomsOf(node.inputs[partial / each], partial % each);
+    } else {
+      const int64_t summed = graph_.type(node.inputs[0]).partials / graph_.type(tensor).partials;
+      for (int64_t p = partial * summed; p < (partial + 1) * summed; ++p) {
+        const Atoms& more = AtomsOf(node.inputs[0], p);
+        atoms->insert(atoms->end(), more.begin(), more.end());
+      }
+      std::sort(atoms->begin(), atoms->end());
+    }
+    return *(atoms_[{tensor, partial}] = std::move(atoms));
+  }
+  const Atoms& MeaningOf(BufferId id) {
+    const Buffer& b = buffer(id);
+    return AtomsOf(b.tensor, b.shard % graph_.type(b.tensor).partials);  // They run fastest.
+  }
+
+  absl::Status CheckTask(const Task& task) {
+    switch (task.kind) {
+      case TaskKind::kLoad:
+      case TaskKind::kFeed:
+        return CheckShard(task, {}, 0, -1);
+      case TaskKind::kCompute:
+        return CheckCompute(task);
+      case TaskKind::kComputeGradient:
+        return CheckGradient(task);
+      case TaskKind::kFill:
+        return CheckFill(task);
+      case TaskKind::kAccumulate:
+        if (!IsGradient(task.reads[0]) || !IsGradient(task.writes[0]) ||
+            forward_of_[task.reads[0]] != forward_of_[task.writes[0]]) {
+          return Error("adds up gradients of different buffers");
+        }
+        return Use(task.reads[0]);
+      case TaskKind::kUpdate:
+      case TaskKind::kUnload:
+        return absl::OkStatus();
+      default:
+        if (IsSynchronisation(task)) return absl::OkStatus();
+        return IsBackwardMove(task) ? CheckBackwardMove(task) : CheckForwardMove(task);
+    }
+  }
+
+  // What the host sets, or a call makes: shard `shard` (-1: whichever) of the tensor, all of it.
+  absl::Status CheckShard(const Task& task, std::optional<TensorRef> tensor, size_t w,
+                          int64_t shard) const {
+    if (w >= task.writes.size() || task.writes[w] == kNoBuffer) return Error("writes too little");
+    const Buffer& b = buffer(task.writes[w]);
+    const bool fits = tensor ? b.tensor == *tensor && b.shard == shard : hosts_.contains(b.tensor);
+    if (!fits || IsGradient(task.writes[w])) return Error("writes a buffer for something else");
+    const TensorType& type = graph_.type(b.tensor);
+    const auto shards = schedule_.shards.find(b.tensor);
+    if (shards == schedule_.shards.end() || shards->second[b.shard] != task.writes[w] ||
+        b.box != ShardBox(type, CoordinatesOfShard(type, b.shard).dims) || b.dtype != type.dtype) {
+      return Error("writes a buffer that is not its shard's");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckCompute(const Task& task) {
+    const Node& node = graph_.node(task.node);
+    const std::optional<Sharding>& sharding = schedule_.shardings[task.node.value];
+    if (!sharding || task.shard < 0 || task.shard >= node.outputs[0].NumShards()) {
+      return Error("is no task of its node");
+    }
+    if (task.reads.size() != node.inputs.size() || task.writes.size() != node.outputs.size()) {
+      return Error("has another number of operands or outputs than its node");
+    }
+    for (size_t t = 0; t < task.writes.size(); ++t) {
+      const TensorRef output{task.node, static_cast<int32_t>(t)};
+      ISOMER_RETURN_IF_ERROR(CheckShard(task, output, t, task.shard));
+    }
+    const ShardCoordinates at = CoordinatesOfShard(node.outputs[0], task.shard);
+    const Sharding::Task call = sharding->TaskOfOutputShard(at.dims, at.partial);
+    for (size_t o = 0; o < task.reads.size(); ++o) {
+      const int operand = static_cast<int>(o);
+      const BufferId id = task.reads[o];
+      if (IsGradient(id) || !Covers(buffer(id).box, sharding->OperandBox(call, operand)) ||
+          MeaningOf(id) != AtomsOf(node.inputs[o], sharding->OperandPartial(call, operand))) {
+        return Error(absl::StrCat("operand ", o, " is not what buffer ", id, " holds"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The parts that `to` receives add up to what it means.
+  absl::Status CheckSum(BufferId to, const std::vector<BufferId>& sources) {
+    std::map<Atom, std::vector<Box>> parts;
+    for (BufferId from : sources) {
+      const Box shared = Intersection(buffer(from).box, buffer(to).box);
+      for (const Atom& atom : MeaningOf(from)) parts[atom].push_back(shared);
+    }
+    std::map<Atom, int64_t> needed;
+    for (const Atom& atom : MeaningOf(to)) ++needed[atom];
+    for (const auto& [atom, boxes] : parts) {
+      const auto at = needed.find(atom);
+      int64_t volume = 0;
+      for (const Box& box : boxes) volume += box.Volume();
+      if (at == needed.end() || volume != at->second * buffer(to).box.Volume()) {
+        return Error(absl::StrCat("buffer ", to, " receives more or less than what it holds"));
+      }
+      for (size_t i = 0; at->second == 1 && i < boxes.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) {
+          if (!Intersection(boxes[i], boxes[j]).empty()) {
+            return Error(absl::StrCat("buffer ", to, " receives a part twice"));
+          }
+        }
+      }
+    }
+    if (parts.size() != needed.size()) {
+      return Error(absl::StrCat("buffer ", to, " does not receive all partial sums"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckForwardMove(const Task& task) {
+    for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+      for (BufferId id : *list) {
+        if (IsGradient(id)) return Error("moves a gradient forward");
+      }
+    }
+    if (task.kind == TaskKind::kAllReduce || task.kind == TaskKind::kReduceScatter ||
+        task.kind == TaskKind::kAllGather) {
+      // All operands reach each result in the same way: one stands for all.
+      for (BufferId to : task.writes) {
+        if (&MeaningOf(to) != &MeaningOf(task.writes[0])) {
+          return Error("its results are of different tensors or partials");
+        }
+      }
+      return CheckSum(task.writes[0], task.reads);
+    }
+    std::map<BufferId, std::vector<BufferId>> sources;
+    for (BufferId to : task.writes) sources[to];
+    for (const auto& [from, to] : PairsOf(task)) sources[to].push_back(from);
+    for (const auto& [to, from] : sources) ISOMER_RETURN_IF_ERROR(CheckSum(to, from));
+    return absl::OkStatus();
+  }
+
+  // Each share of a gradient goes into one sum, or one gradient of something earlier.
+  absl::Status Use(BufferId id) {
+    if (++readers_[id] == 1) return absl::OkStatus();
+    return Error(absl::StrCat("uses gradient buffer ", id, " a second time"));
+  }
+
+  absl::Status CheckGradient(const Task& task) {
+    const auto at = computes_.find({task.node, task.shard});
+    if (at == computes_.end()) return Error("is the gradient of no task");
+    const Task& forward = schedule_.tasks[at->second];
+    if (reversed_[at->second]) return Error("is a gradient that is there already");
+    reversed_[at->second] = true;
+    const Node& node = graph_.node(task.node);
+    const size_t operands = forward.reads.size(), outputs = forward.writes.size();
+    if (task.reads.size() != operands + 2 * outputs || task.writes.size() != operands) {
+      return Error("has other operands than the task that it reverses");
+    }
+    auto [needs, is_new] = needs_.try_emplace(task.node);
+    if (is_new) {
+      std::vector<TensorType> types;
+      for (TensorRef input : node.inputs) types.push_back(graph_.type(input));
+      needs->second =
+          NeedsOfGradient(node.op, schedule_.shardings[task.node.value]->declaration, types);
+    }
+    for (size_t o = 0; o < operands; ++o) {
+      const bool read = task.reads[o] != kNoBuffer;
+      if (read ? task.reads[o] != forward.reads[o] : needs->second.operands[o]) {
+        return Error(absl::StrCat("does not read operand ", o, " of the task that it reverses"));
+      }
+      const bool wanted = has_gradient_[forward.reads[o]];
+      const BufferId share = task.writes[o];
+      if (wanted ? !IsGradient(share) || forward_of_[share] != forward.reads[o]
+                 : share != kNoBuffer) {
+        return Error(absl::StrCat("does not write the gradient of operand ", o));
+      }
+    }
+    for (size_t t = 0; t < outputs; ++t) {
+      const BufferId output = task.reads[operands + t];
+      if (output == kNoBuffer ? needs->second.outputs : output != forward.writes[t]) {
+        return Error(absl::StrCat("does not read output ", t, " of the task that it reverses"));
+      }
+      const BufferId gradient = task.reads[operands + outputs + t];
+      if (!IsGradient(gradient) || forward_of_[gradient] != forward.writes[t]) {
+        return Error(absl::StrCat("does not read the gradient of output ", t));
+      }
+      ISOMER_RETURN_IF_ERROR(Use(gradient));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckBackwardMove(const Task& task) {
+    for (const auto& [from, to] : PairsOf(task)) {
+      if (!IsGradient(from) || !IsGradient(to)) return Error("mixes gradients and values");
+      if (to_reverse_.erase({forward_of_[to], forward_of_[from]}) == 0) {
+        return Error(absl::StrCat("buffer ", from, " to ", to,
+                                  " reverses no transfer, or one that is reversed already"));
+      }
+    }
+    for (BufferId from : task.reads) ISOMER_RETURN_IF_ERROR(Use(from));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckFill(const Task& task) {
+    if (task.writes.size() != 1 || !IsGradient(task.writes[0])) return Error("fills no gradient");
+    if (task.value == 0) return absl::OkStatus();
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      if (output.name != schedule_.options.loss) continue;
+      const std::vector<BufferId>& shards = schedule_.shards.at(output.tensor);
+      if (std::find(shards.begin(), shards.end(), forward_of_[task.writes[0]]) == shards.end()) {
+        break;
+      }
+      const double share =
+          schedule_.options.seed / static_cast<double>(graph_.type(output.tensor).copies);
+      if (task.value != share) {
+        return Error(absl::StrCat("the gradient of the loss is ", share, ", not ", task.value));
+      }
+      if (!seeded_.insert(forward_of_[task.writes[0]]).second) {
+        return Error("gives the loss its gradient a second time");
+      }
+      return absl::OkStatus();
+    }
+    return Error("gives a gradient to what is not the loss");
+  }
+
+  absl::Status CheckNothingIsLeftOut() const {
+    if (!schedule_.options.training) return absl::OkStatus();
+    if (!to_reverse_.empty()) {
+      const auto& [pair, t] = *to_reverse_.begin();
+      return ErrorAt(static_cast<int32_t>(t),
+                     absl::StrCat("its transfer of buffer ", pair.first, " to ", pair.second,
+                                  " has no gradient"));
+    }
+    for (const auto& [call, t] : computes_) {
+      const Task& task = schedule_.tasks[t];
+      auto has = [&](const std::vector<BufferId>& ids) {
+        return std::any_of(ids.begin(), ids.end(), [&](BufferId id) { return has_gradient_[id]; });
+      };
+      if (has(task.reads) && has(task.writes) && !reversed_[t]) {
+        return ErrorAt(t, "its operands' gradients lack its share");
+      }
+    }
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      if (output.name != schedule_.options.loss) continue;
+      for (BufferId shard : schedule_.shards.at(output.tensor)) {
+        if (!seeded_.contains(shard)) {
+          return absl::FailedPreconditionError("schedule: the loss is given no gradient");
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // One copy of each shard: of the outputs, of the parameters in training, and of their gradients
+  // if they are kept.
+  absl::Status CheckUnloads() const {
+    std::vector<BufferId> expected, found;
+    auto expect = [&](TensorRef tensor, const std::vector<BufferId>& ids) {
+      for (size_t s = 0; s < ids.size(); ++s) {
+        const TensorType& type = graph_.type(tensor);
+        const int64_t copy = static_cast<int64_t>(s) / type.partials % type.copies;
+        if (ids[s] != kNoBuffer && copy == 0) expected.push_back(ids[s]);
+      }
+    };
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      expect(output.tensor, schedule_.shards.at(output.tensor));
+    }
+    for (const Schedule::HostTensor& parameter : schedule_.parameters) {
+      if (schedule_.options.keep_gradients) expect(parameter.tensor, parameter.gradients);
+      if (schedule_.options.training) {
+        expect(parameter.tensor, schedule_.shards.at(parameter.tensor));
+      }
+    }
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (task.kind == TaskKind::kUnload)
+        found.insert(found.end(), task.reads.begin(), task.reads.end());
+    }
+    std::sort(expected.begin(), expected.end());
+    std::sort(found.begin(), found.end());
+    if (expected == found) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "schedule: what is unloaded is not the outputs, parameters and gradients asked for");
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  int32_t task_ = 0;  // being checked
+  std::set<TensorRef> hosts_;
+  absl::flat_hash_map<Atom, std::unique_ptr<Atoms>> atoms_;
+  std::vector<BufferId> forward_of_;  // of gradient buffers
+  std::vector<bool> has_gradient_;    // of forward buffers
+  std::vector<int> readers_;          // of gradient buffers
+  absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> computes_;
+  absl::flat_hash_map<BufferPair, size_t> to_reverse_;  // forward transfers -> their tasks
+  std::vector<bool> reversed_;                          // compute tasks
+  std::set<BufferId> seeded_;                           // shards of the loss
+  absl::flat_hash_map<NodeId, GradientNeeds> needs_;
+};
+
+}  // namespace
+
+absl::Status CheckCalls(const Graph& graph, const Schedule& schedule) {
+  return CallChecker(graph, schedule).Run();
+}
+
+}  // namespace isomer

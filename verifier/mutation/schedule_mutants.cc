@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/check.h"
+#include "pcg/schedule/schedule.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+#include "verifier/mutation/example_graphs.h"
+#include "verifier/mutation/mutants.h"
+#include "verifier/mutation/schedule_run.h"
+
+namespace isomer {
+namespace {
+
+using Change = std::function<void(Schedule*)>;
+
+void Erase(Schedule* schedule, int32_t device, int32_t t) {
+  std::erase(schedule->programs[device], t);
+}
+
+// Adds a copy of a task, after it in every program it is in.
+void Double(Schedule* schedule, int32_t t) {
+  const Task again = schedule->tasks[t];
+  const int32_t copy = static_cast<int32_t>(schedule->tasks.size());
+  for (int32_t device : again.devices) {
+    std::vector<int32_t>& program = schedule->programs[device];
+    const auto at = std::find(program.begin(), program.end(), t);
+    program.insert(at == program.end() ? at : at + 1, copy);
+  }
+  schedule->tasks.push_back(again);
+}
+
+// Takes member `m` out of a communication.
+void DropMember(Schedule* schedule, int32_t t, size_t m) {
+  Task& task = schedule->tasks[t];
+  Erase(schedule, task.devices[m], t);
+  task.devices.erase(task.devices.begin() + static_cast<int64_t>(m));
+  if (m < task.reads.size()) task.reads.erase(task.reads.begin() + static_cast<int64_t>(m));
+  if (m < task.writes.size()) task.writes.erase(task.writes.begin() + static_cast<int64_t>(m));
+}
+
+class ScheduleChanges {
+ public:
+  ScheduleChanges(const Graph& graph, const Schedule& schedule)
+      : graph_(graph), schedule_(schedule) {}
+
+  std::vector<std::pair<std::string, Change>> Run() {
+    for (size_t d = 0; d < schedule_.programs.size(); ++d) ChangeOrder(d);
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) ChangeTask(static_cast<int32_t>(t));
+    for (size_t p = 0; p < schedule_.parameters.size(); ++p) ChangeParameter(p);
+    return std::move(found_);
+  }
+
+ private:
+  void Keep(const std::string& what, Change change) {
+    found_.emplace_back(what, std::move(change));
+  }
+
+  std::string Label(int32_t t) const {
+    const Task& task = schedule_.tasks[t];
+    return absl::StrCat("task ", t, " (", TaskKindName(task.kind), " of ", graph_.Label(task.node),
+                        ")");
+  }
+
+  void ChangeOrder(size_t d) {
+    const std::vector<int32_t>& program = schedule_.programs[d];
+    for (size_t i = 0; i + 1 < program.size(); ++i) {
+      Keep(absl::StrCat("order on device ", d, ": ", Label(program[i]), " after ",
+                        Label(program[i + 1])),
+           [d, i](Schedule* s) { std::swap(s->programs[d][i], s->programs[d][i + 1]); });
+    }
+  }
+
+  // A buffer of the same device and box as `id`, but another; `id` if there is none.
+  BufferId Alike(BufferId id) const {
+    const Buffer& buffer = schedule_.buffers[id];
+    for (size_t other = 0; other < schedule_.buffers.size(); ++other) {
+      const Buffer& candidate = schedule_.buffers[other];
+      if (static_cast<BufferId>(other) != id && candidate.device == buffer.device &&
+          candidate.box.shape == buffer.box.shape && candidate.dtype == buffer.dtype) {
+        return static_cast<BufferId>(other);
+      }
+    }
+    return id;
+  }
+
+  void ChangeTask(int32_t t) {
+    const Task& task = schedule_.tasks[t];
+    const std::string where = Label(t) + ": ";
+    Keep(where + "left out", [t](Schedule* s) {
+      for (int32_t device : s->tasks[t].devices) Erase(s, device, t);
+    });
+    Keep(where + "done twice", [t](Schedule* s) { Double(s, t); });
+    if (task.devices.size() > 1) {
+      Keep(where + "left out on one device",
+           [t](Schedule* s) { Erase(s, s->tasks[t].devices[0], t); });
+      ChangeCollective(t, where);
+    }
+    for (bool reads : {true, false}) {
+      const std::vector<BufferId>& list = reads ? task.reads : task.writes;
+      const char* verb = reads ? "reads " : "writes ";
+      auto at = [reads, t](Schedule* s) -> std::vector<BufferId>& {
+        return reads ? s->tasks[t].reads : s->tasks[t].writes;
+      };
+      for (size_t i = 0; i < list.size(); ++i) {
+        if (list[i] == kNoBuffer) continue;
+        if (const BufferId other = Alike(list[i]); other != list[i]) {
+          Keep(absl::StrCat(where, verb, "buffer ", other, " for ", list[i]),
+               [at, i, other](Schedule* s) { at(s)[i] = other; });
+        }
+        if (i + 1 < list.size() && list[i + 1] != kNoBuffer) {
+          Keep(absl::StrCat(where, verb, list[i + 1], " and ", list[i], " exchanged"),
+               [at, i](Schedule* s) { std::swap(at(s)[i], at(s)[i + 1]); });
+        }
+      }
+    }
+    if (task.kind == TaskKind::kFill) {
+      Keep(where + "doubled", [t](Schedule* s) {
+        s->tasks[t].value = s->tasks[t].value == 0 ? 1 : s->tasks[t].value * 2;
+      });
+      Keep(where + "averaged over the devices once more",
+           [t](Schedule* s) { s->tasks[t].value /= static_cast<double>(s->options.num_devices); });
+    }
+    if (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient) {
+      Keep(where + "of another shard", [t](Schedule* s) { s->tasks[t].shard ^= 1; });
+    }
+    for (size_t i = 0; i < task.transfers.size(); ++i) {
+      Keep(absl::StrCat(where, "transfer ", i, " dropped"), [t, i](Schedule* s) {
+        auto& transfers = s->tasks[t].transfers;
+        transfers.erase(transfers.begin() + static_cast<int64_t>(i));
+      });
+      Keep(absl::StrCat(where, "transfer ", i, " twice"), [t, i](Schedule* s) {
+        auto& transfers = s->tasks[t].transfers;
+        transfers.push_back(std::pair(transfers[i]));
+      });
+    }
+  }
+
+  void ChangeCollective(int32_t t, const std::string& where) {
+    const Task& task = schedule_.tasks[t];
+    for (TaskKind kind : {TaskKind::kAllReduce, TaskKind::kReduceScatter, TaskKind::kAllGather,
+                          TaskKind::kAllToAll}) {
+      if (kind == task.kind) continue;
+      Keep(absl::StrCat(where, "as ", TaskKindName(kind)),
+           [t, kind](Schedule* s) { s->tasks[t].kind = kind; });
+    }
+    for (size_t m = 0; m < task.devices.size(); ++m) {
+      Keep(absl::StrCat(where, "without device ", task.devices[m]),
+           [t, m](Schedule* s) { DropMember(s, t, m); });
+    }
+    // The other members of each two groups exchanged: an all-reduce over the wrong group.
+    for (size_t other = static_cast<size_t>(t) + 1; other < schedule_.tasks.size(); ++other) {
+      const Task& partner = schedule_.tasks[other];
+      if (partner.kind != task.kind || partner.node != task.node || partner.phase != task.phase ||
+          partner.devices.size() != task.devices.size()) {
+        continue;
+      }
+      Keep(absl::StrCat(where, "over the wrong group, of task ", other), [t, other](Schedule* s) {
+        Task &a = s->tasks[t], &b = s->tasks[other];
+        const size_t last = a.devices.size() - 1;
+        for (auto [task, mine, now] :
+             {std::tuple(t, a.devices[last], b.devices[last]),
+              std::tuple(static_cast<int32_t>(other), b.devices[last], a.devices[last])}) {
+          std::vector<int32_t>&from = s->programs[mine], &to = s->programs[now];
+          std::replace(from.begin(), from.end(), task, int32_t{-1});
+          const int32_t partner = task == t ? static_cast<int32_t>(other) : t;
+          std::replace(to.begin(), to.end(), partner, task);
+        }
+        for (std::vector<int32_t>& program : s->programs) std::erase(program, -1);
+        std::swap(a.devices[last], b.devices[last]);
+        if (last < a.reads.size() && last < b.reads.size()) std::swap(a.reads[last], b.reads[last]);
+        if (last < a.writes.size() && last < b.writes.size()) {
+          std::swap(a.writes[last], b.writes[last]);
+        }
+      });
+    }
+  }
+
+  void ChangeParameter(size_t p) {
+    const Schedule::HostTensor& parameter = schedule_.parameters[p];
+    const std::string where = absl::StrCat("parameter ", graph_.Label(parameter.tensor.node), ": ");
+    for (size_t i = 0; i < parameter.gradients.size(); ++i) {
+      const BufferId gradient = parameter.gradients[i];
+      if (gradient == kNoBuffer) continue;
+      const BufferId other = Alike(gradient);
+      if (other == gradient) continue;
+      Keep(absl::StrCat(where, "gradient of shard ", i, " is buffer ", other),
+           [p, i, other](Schedule* s) { s->parameters[p].gradients[i] = other; });
+    }
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  std::vector<std::pair<std::string, Change>> found_;
+};
+
+struct Base {
+  MappedGraph mapped;
+  Schedule schedule;
+};
+
+// What the checker's error says, without the task's number and name: after the last ": ".
+std::string ReasonOf(const std::string& message) {
+  std::string reason =
+      message.substr(message.rfind(": ") == message.npos ? 0 : message.rfind(": ") + 2);
+  for (char& c : reason) {
+    if (c >= '0' && c <= '9') c = '#';
+  }
+  return reason;
+}
+
+MutantVerdict JudgeSchedule(const Base& base, const Change& change) {
+  Schedule mutant = base.schedule;
+  change(&mutant);
+  if (const absl::Status verdict = CheckSchedule(base.mapped.graph, mutant); !verdict.ok()) {
+    return Caught("CheckSchedule", ReasonOf(std::string(verdict.message())));
+  }
+  for (uint64_t seed : {1, 2}) {
+    const auto expected = RunSchedule(base.mapped.graph, base.schedule, seed);
+    const auto found = RunSchedule(base.mapped.graph, mutant, seed);
+    if (!expected.ok()) {
+      return Missed("the schedule itself cannot be run", std::string(expected.status().message()));
+    }
+    if (!found.ok()) {
+      return Missed("accepted, but cannot be run", std::string(found.status().message()));
+    }
+    for (const auto& [id, values] : *expected) {
+      const auto at = found->find(id);
+      if (at == found->end() || at->second != values) {
+        return Missed("accepted, but computes another result", absl::StrCat("buffer ", id));
+      }
+    }
+  }
+  return Equal("runs to the same results, bit for bit in the field, and passes every check",
+               "the tasks that changed places do not depend on each other, or a host's read was "
+               "left out or repeated");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
+  constexpr size_t kMutantsOfASchedule = 90;
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<ExampleSchedule> examples, ExampleSchedules());
+  std::vector<Mutant> mutants;
+  for (const ExampleSchedule& example : examples) {
+    const auto base = std::make_shared<Base>();
+    base->mapped = example.mapped;
+    ScheduleOptions options;
+    options.num_devices = example.num_devices;
+    options.loss = "loss";
+    options.keep_gradients = true;
+    ISOMER_ASSIGN_OR_RETURN(base->schedule,
+                            LowerGraph(base->mapped.graph, base->mapped.views, options));
+    ISOMER_RETURN_IF_ERROR(CheckSchedule(base->mapped.graph, base->schedule));
+    auto changes = ScheduleChanges(base->mapped.graph, base->schedule).Run();
+    std::sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
+      return HashBytes(a.first, seed) < HashBytes(b.first, seed);
+    });
+    if (changes.size() > kMutantsOfASchedule) changes.resize(kMutantsOfASchedule);
+    for (auto& [what, change] : changes) {
+      mutants.push_back(
+          {MutantKind::kSchedule, example.name, std::move(what),
+           [base, change = std::move(change)](Prover*) { return JudgeSchedule(*base, change); }});
+    }
+  }
+  return mutants;
+}
+
+}  // namespace isomer

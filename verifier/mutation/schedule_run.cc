@@ -1,0 +1,292 @@
+#include "verifier/mutation/schedule_run.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/evaluator.h"
+#include "pcg/number.h"
+#include "pcg/schedule/box.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+using FieldArray = Array<PrimeField>;
+
+// Calls f(offset in `box`, its coordinates) for every element.
+template <typename Function>
+void ForEachElement(const Box& box, Function f) {
+  std::vector<int64_t> at = box.origin;
+  for (int64_t element = 0; element < box.Volume(); ++element) {
+    f(element, at);
+    for (size_t i = at.size(); i-- > 0;) {
+      if (++at[i] < box.origin[i] + box.shape[i]) break;
+      at[i] = box.origin[i];
+    }
+  }
+}
+
+int64_t OffsetIn(const Box& box, const std::vector<int64_t>& at) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < at.size(); ++i) offset = offset * box.shape[i] + at[i] - box.origin[i];
+  return offset;
+}
+
+bool Covers(const Box& outer, const Box& inner) {
+  if (outer.shape.size() != inner.shape.size()) return false;
+  for (size_t i = 0; i < outer.shape.size(); ++i) {
+    if (outer.origin[i] > inner.origin[i] ||
+        outer.origin[i] + outer.shape[i] < inner.origin[i] + inner.shape[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+class Run {
+ public:
+  Run(const Graph& graph, const Schedule& schedule, uint64_t seed)
+      : graph_(graph), schedule_(schedule), seed_(seed), values_(schedule.buffers.size()) {}
+
+  absl::StatusOr<std::map<BufferId, std::vector<PrimeField>>> All() {
+    std::vector<size_t> at(schedule_.programs.size(), 0);
+    auto head = [&](size_t d) {
+      return at[d] < schedule_.programs[d].size() ? schedule_.programs[d][at[d]] : -1;
+    };
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (size_t d = 0; d < at.size(); ++d) {
+        while (head(d) >= 0) {
+          const int32_t t = head(d);
+          const std::vector<int32_t>& group = schedule_.tasks[t].devices;
+          if (!std::all_of(group.begin(), group.end(), [&](int32_t g) { return head(g) == t; })) {
+            break;
+          }
+          ISOMER_RETURN_IF_ERROR(Execute(schedule_.tasks[t]));
+          for (int32_t g : group) ++at[g];
+          progress = true;
+        }
+      }
+    }
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (head(d) >= 0) return absl::FailedPreconditionError(absl::StrCat("deadlock at ", head(d)));
+    }
+    return std::move(results_);
+  }
+
+ private:
+  absl::StatusOr<FieldArray> Read(BufferId id) const {
+    if (id == kNoBuffer || !values_[id]) {
+      return absl::FailedPreconditionError(absl::StrCat("buffer ", id, " is not written"));
+    }
+    return *values_[id];
+  }
+
+  // What the host puts there: the same number wherever an element of a tensor is.
+  FieldArray Drawn(const Buffer& buffer) const {
+    FieldArray array(buffer.box.shape);
+    array.origin = buffer.box.origin;
+    const bool integers = !IsFloat(buffer.dtype);
+    ForEachElement(buffer.box, [&](int64_t element, const std::vector<int64_t>& at) {
+      uint64_t bits = HashCombine(seed_, static_cast<uint64_t>(buffer.tensor.node.value));
+      for (int64_t coordinate : at) bits = HashCombine(bits, static_cast<uint64_t>(coordinate));
+      array.data[element] = PrimeField::FromRaw(integers ? bits % 4 : bits % PrimeField::kPrime);
+    });
+    return array;
+  }
+
+  FieldArray Zero(const Box& box) const {
+    FieldArray array(box.shape);
+    array.origin = box.origin;
+    return array;
+  }
+
+  // Adds the part of `from` that both hold.
+  static void AddShared(const FieldArray& from, FieldArray* to) {
+    const Box a{from.origin, from.shape}, b{to->origin, to->shape};
+    const Box shared = Intersection(a, b);
+    ForEachElement(shared, [&](int64_t, const std::vector<int64_t>& at) {
+      PrimeField& sum = to->data[OffsetIn(b, at)];
+      sum = sum + from.data[OffsetIn(a, at)];
+    });
+  }
+
+  struct CallOf {
+    const Sharding* sharding;
+    Sharding::Task task;
+    IterationBox box;
+  };
+  absl::StatusOr<CallOf> Call(const Task& task) const {
+    const std::optional<Sharding>& sharding = schedule_.shardings[task.node.value];
+    if (!sharding || task.shard < 0 || task.shard >= sharding->outputs[0].NumShards()) {
+      return absl::FailedPreconditionError("no such call");
+    }
+    const ShardCoordinates at = CoordinatesOfShard(sharding->outputs[0], task.shard);
+    CallOf call{&*sharding, sharding->TaskOfOutputShard(at.dims, at.partial), {}};
+    call.box = TaskBox(sharding->declaration, sharding->degrees, call.task.dims);
+    return call;
+  }
+
+  // The operands of a call; one that is not needed is zero.
+  absl::StatusOr<std::vector<FieldArray>> Operands(const CallOf& call, const Task& task) const {
+    std::vector<FieldArray> operands;
+    for (int o = 0; o < call.sharding->declaration.num_operands(); ++o) {
+      const Box box = call.sharding->OperandBox(call.task, o);
+      if (static_cast<size_t>(o) >= task.reads.size()) {
+        return absl::FailedPreconditionError("an operand is missing");
+      }
+      if (task.reads[o] == kNoBuffer && task.kind == TaskKind::kComputeGradient) {
+        operands.push_back(Zero(box));
+        continue;
+      }
+      ISOMER_ASSIGN_OR_RETURN(FieldArray value, Read(task.reads[o]));
+      if (!Covers({value.origin, value.shape}, box)) {
+        return absl::FailedPreconditionError(absl::StrCat("operand ", o, " is elsewhere"));
+      }
+      operands.push_back(std::move(value));
+    }
+    return operands;
+  }
+
+  static std::vector<const FieldArray*> Pointers(const std::vector<FieldArray>& arrays) {
+    std::vector<const FieldArray*> pointers;
+    for (const FieldArray& array : arrays) pointers.push_back(&array);
+    return pointers;
+  }
+
+  absl::Status Write(BufferId id, FieldArray value) {
+    const Box& box = schedule_.buffers[id].box;
+    if (value.shape != box.shape || value.origin != box.origin) {
+      return absl::FailedPreconditionError(absl::StrCat("buffer ", id, " is for another piece"));
+    }
+    values_[id] = std::move(value);
+    return absl::OkStatus();
+  }
+
+  absl::Status Compute(const Task& task) {
+    ISOMER_ASSIGN_OR_RETURN(const CallOf call, Call(task));
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<FieldArray> operands, Operands(call, task));
+    ISOMER_ASSIGN_OR_RETURN(
+        std::vector<FieldArray> outputs,
+        Evaluate<PrimeField>(call.sharding->declaration, call.box, Pointers(operands)));
+    for (size_t t = 0; t < outputs.size() && t < task.writes.size(); ++t) {
+      ISOMER_RETURN_IF_ERROR(Write(task.writes[t], std::move(outputs[t])));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ComputeGradient(const Task& task) {
+    ISOMER_ASSIGN_OR_RETURN(const CallOf call, Call(task));
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<FieldArray> operands, Operands(call, task));
+    ISOMER_ASSIGN_OR_RETURN(
+        const std::vector<FieldArray> outputs,
+        Evaluate<PrimeField>(call.sharding->declaration, call.box, Pointers(operands)));
+    const size_t first = operands.size() + outputs.size();
+    if (task.reads.size() != first + outputs.size() || task.writes.size() != operands.size()) {
+      return absl::FailedPreconditionError("reads and writes of a gradient do not fit its call");
+    }
+    std::vector<FieldArray> seeds;
+    for (size_t t = 0; t < outputs.size(); ++t) {
+      ISOMER_ASSIGN_OR_RETURN(FieldArray seed, Read(task.reads[first + t]));
+      if (seed.shape != outputs[t].shape || seed.origin != outputs[t].origin) {
+        return absl::FailedPreconditionError("the gradient of another piece");
+      }
+      seeds.push_back(std::move(seed));
+    }
+    std::vector<FieldArray> gradients;
+    for (const FieldArray& operand : operands) {
+      gradients.push_back(Zero({operand.origin, operand.shape}));
+    }
+    std::vector<FieldArray*> wanted;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      wanted.push_back(task.writes[o] == kNoBuffer ? nullptr : &gradients[o]);
+    }
+    ISOMER_RETURN_IF_ERROR(EvaluateGradient<PrimeField>(call.sharding->declaration, call.box,
+                                                        Pointers(operands), Pointers(seeds),
+                                                        absl::MakeSpan(wanted)));
+    for (size_t o = 0; o < operands.size(); ++o) {
+      if (wanted[o] != nullptr) {
+        ISOMER_RETURN_IF_ERROR(Write(task.writes[o], std::move(gradients[o])));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Move(const Task& task) {
+    std::vector<FieldArray> sources, sums;
+    for (BufferId id : task.reads) {
+      ISOMER_ASSIGN_OR_RETURN(FieldArray value, Read(id));
+      sources.push_back(std::move(value));
+    }
+    for (BufferId id : task.writes) sums.push_back(Zero(schedule_.buffers[id].box));
+    std::vector<std::pair<int32_t, int32_t>> transfers = task.transfers;
+    if (task.kind != TaskKind::kLocal && task.kind != TaskKind::kSendReceive) {
+      transfers.clear();
+      for (size_t from = 0; from < sources.size(); ++from) {
+        for (size_t to = 0; to < sums.size(); ++to) transfers.emplace_back(from, to);
+      }
+    }
+    for (const auto& [from, to] : transfers) AddShared(sources[from], &sums[to]);
+    for (size_t w = 0; w < sums.size(); ++w) {
+      ISOMER_RETURN_IF_ERROR(Write(task.writes[w], std::move(sums[w])));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Execute(const Task& task) {
+    switch (task.kind) {
+      case TaskKind::kLoad:
+      case TaskKind::kFeed:
+        for (BufferId id : task.writes) values_[id] = Drawn(schedule_.buffers[id]);
+        return absl::OkStatus();
+      case TaskKind::kCompute:
+        return Compute(task);
+      case TaskKind::kComputeGradient:
+        return ComputeGradient(task);
+      case TaskKind::kFill: {
+        FieldArray value = Zero(schedule_.buffers[task.writes[0]].box);
+        // Values are shares of 1, which the field has exactly; 1/n is not a small integer there.
+        const PrimeField inverse = PrimeField::FromDouble(task.value == 0 ? 1 : 1 / task.value);
+        const PrimeField filled =
+            task.value == 0 ? PrimeField() : PrimeField::FromDouble(1) / inverse;
+        std::fill(value.data.begin(), value.data.end(), filled);
+        return Write(task.writes[0], std::move(value));
+      }
+      case TaskKind::kAccumulate:
+      case TaskKind::kUpdate: {
+        ISOMER_ASSIGN_OR_RETURN(FieldArray sum, Read(task.writes[0]));
+        ISOMER_ASSIGN_OR_RETURN(const FieldArray share, Read(task.reads.back()));
+        AddShared(share, &sum);  // A step of gradient descent, at a learning rate of -1.
+        values_[task.writes[0]] = std::move(sum);
+        return absl::OkStatus();
+      }
+      case TaskKind::kUnload:
+        for (BufferId id : task.reads) {
+          ISOMER_ASSIGN_OR_RETURN(const FieldArray value, Read(id));
+          results_[id] = value.data;
+        }
+        return absl::OkStatus();
+      default:
+        return Move(task);
+    }
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const uint64_t seed_;
+  std::vector<std::optional<FieldArray>> values_;
+  std::map<BufferId, std::vector<PrimeField>> results_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::map<BufferId, std::vector<PrimeField>>> RunSchedule(const Graph& graph,
+                                                                        const Schedule& schedule,
+                                                                        uint64_t seed) {
+  return Run(graph, schedule, seed).All();
+}
+
+}  // namespace isomer
