@@ -6,13 +6,9 @@
 #   pcg  <-  runtime
 #
 # The checker of certificates, verifier/certificate/, reads rules (rules/rule.h) and includes nothing
-<<<<<<< HEAD
-# else of rules/ or verifier/; with pcg/schedule/check* it stays under 1,500 lines. The second opinion
-# on lemmas, verifier/exhaustive/, includes nothing of rules/ and verifier/ but itself.
-=======
 # else of rules/ or verifier/; it stays under 1,500 lines, and so does the checker of schedules,
-# pcg/schedule/check*.
->>>>>>> 728aa55 (verifier: mutants of declarations, lemmas, rules, plans and schedules, all caught or equal)
+# pcg/schedule/check*. The second opinion on lemmas, verifier/exhaustive/, includes nothing of rules/
+# and verifier/ but itself.
 #
 # A program's main (*_main.cc) may use models besides its module, and isomer-generate's the verifier. Z3 stays behind the wall of
 # verifier/; oneDNN and CUDA stay in runtime/. Usage: scripts/check_includes.sh [TREE]
