@@ -1,6 +1,7 @@
 #include "pcg/plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -134,11 +135,37 @@ MachineView RowMajorView(const TensorType& type) {
   return view;
 }
 
-std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) {
+namespace {
+
+std::vector<int64_t> AxisExtents(const TensorType& type) {
   std::vector<int64_t> extents;
   for (const Dim& dim : type.dims) extents.push_back(dim.degree);
   extents.push_back(type.copies);
   extents.push_back(type.partials);
+  return extents;
+}
+
+// The last device less the first, if each axis steps over all that the smaller ones reach, so that
+// no two tasks meet; the usual case, seen without a list of all tasks.
+std::optional<int64_t> ReachOfNestedAxes(const MachineView& view, const TensorType& type) {
+  const std::vector<int64_t> extents = AxisExtents(type);
+  std::vector<std::pair<int64_t, int64_t>> axes;  // stride, extent
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (extents[axis] > 1) axes.emplace_back(view.strides[axis], extents[axis]);
+  }
+  std::sort(axes.begin(), axes.end());
+  int64_t reach = 0;
+  for (const auto& [stride, extent] : axes) {
+    if (stride <= reach) return std::nullopt;
+    reach += stride * (extent - 1);
+  }
+  return reach;
+}
+
+}  // namespace
+
+std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) {
+  const std::vector<int64_t> extents = AxisExtents(type);
   std::vector<int64_t> devices = {view.start};
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     std::vector<int64_t> next;
@@ -164,6 +191,10 @@ absl::Status ValidateView(const MachineView& view, const TensorType& type, int64
   // Bounded before anything is computed with them, so that sums cannot overflow.
   const auto outside = [&](int64_t value) { return value < -num_devices || value > num_devices; };
   if (outside(view.start) || std::any_of(view.strides.begin(), view.strides.end(), outside)) {
+    return error(absl::StrCat("leaves the machine of ", num_devices, " devices"));
+  }
+  if (const std::optional<int64_t> reach = ReachOfNestedAxes(view, type); reach.has_value()) {
+    if (view.start >= 0 && view.start + *reach < num_devices) return absl::OkStatus();
     return error(absl::StrCat("leaves the machine of ", num_devices, " devices"));
   }
   std::vector<int64_t> devices = DevicesOf(view, type);

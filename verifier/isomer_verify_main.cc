@@ -1,5 +1,7 @@
 // isomer-verify: proves the rules of a file, checks the certificate of a plan, audits the rules of
 // other optimizers.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -34,8 +36,9 @@ ABSL_FLAG(std::string, rules, "",
           "of a plan: the rules it was made with; of an audit: those to derive from; none: the "
           "shipped ones");
 ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
-ABSL_FLAG(bool, schedule, true,
-          "of a plan: lower it and check what every device does; takes longer the more there are");
+ABSL_FLAG(std::string, schedule, "classes",
+          "of a plan: lower it and check what one device of each class of devices that do the same "
+          "does (classes), what every device does (all), or nothing (none)");
 ABSL_FLAG(std::string, cache, "",
           "of rules: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
 ABSL_FLAG(bool, no_cache, false, "of rules: prove every rule anew, and keep no verdicts");
@@ -209,14 +212,29 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
   return refuted + unknown == 0 && gradients_agree ? kExitDone : kExitNo;
 }
 
-Json TimesSummary(const CertificateTimes& times, double load) {
+int64_t PeakRssBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+absl::StatusOr<ScheduleCheck> ScheduleOfFlag() {
+  const std::string name = absl::GetFlag(FLAGS_schedule);
+  if (name == "classes") return ScheduleCheck::kClasses;
+  if (name == "all") return ScheduleCheck::kAll;
+  if (name == "none") return ScheduleCheck::kNone;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--schedule=", name, ": there are classes, all and none"));
+}
+
+Json SecondsSummary(const CertificateReport& report, double load) {
   Json json;
   json["load"] = load;
-  json["seal"] = times.seal;
-  json["replay"] = times.replay;
-  json["types"] = times.types;
-  json["lower"] = times.lower;
-  json["schedule"] = times.schedule;
+  json["seal"] = report.seal;
+  json["types"] = report.types;
+  json["replay"] = report.replay;
+  json["lower"] = report.lower;
+  json["schedule"] = report.schedule;
   return json;
 }
 
@@ -227,23 +245,24 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
   Prover prover;
   ProverSource proofs(&prover);
-  CertificateTimes times;
-  const CertificateOptions options{.reprove = absl::GetFlag(FLAGS_reprove),
-                                   .schedule = absl::GetFlag(FLAGS_schedule)};
-  const absl::Status verdict = CheckCertificate(plan, rules, &proofs, options, &times);
+  CertificateReport report;
+  CertificateOptions options{.reprove = absl::GetFlag(FLAGS_reprove)};
+  ISOMER_ASSIGN_OR_RETURN(options.schedule, ScheduleOfFlag());
+  const absl::Status verdict = CheckCertificate(plan, rules, &proofs, options, &report);
   Json summary;
   summary["plan"] = path;
   summary["accepted"] = verdict.ok();
   summary["steps"] = plan.steps.size();
   summary["reason"] = verdict.ok() ? Json() : Json(verdict.message());
-  summary["schedule_checked"] = options.schedule;
-  summary["seconds"] = TimesSummary(times, load.count());
+  summary["devices"] = plan.num_devices;
+  summary["scheduled_devices"] = report.scheduled_devices;
+  summary["seconds"] = SecondsSummary(report, load.count());
+  summary["peak_rss_bytes"] = PeakRssBytes();
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   if (verdict.ok()) {
-    std::printf("accepted %s: %d steps, %d nodes on %d devices%s\n", path.c_str(),
-                static_cast<int>(plan.steps.size()), plan.graph.num_nodes(),
-                static_cast<int>(plan.num_devices),
-                options.schedule ? "" : ", without a look at the schedule");
+    std::printf("accepted %s: %d steps, %d nodes on %d devices (schedule of %d of them)\n",
+                path.c_str(), static_cast<int>(plan.steps.size()), plan.graph.num_nodes(),
+                static_cast<int>(plan.num_devices), static_cast<int>(report.scheduled_devices));
     return kExitDone;
   }
   std::printf("refused %s: %s\n", path.c_str(), std::string(verdict.message()).c_str());
@@ -315,7 +334,7 @@ int main(int argc, char** argv) {
        .purpose = "Proves the rules of a file, checks that a plan is equal to its model, or audits "
                   "the rules that TASO or Unity published.",
        .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
-                "         plan FILE [--rules=FILE] [--reprove] [--noschedule] |\n"
+                "         plan FILE [--rules=FILE] [--reprove] [--schedule=classes|all|none] |\n"
                 "         lemmas [FILE] [--exhaustive] [--markdown=FILE] |\n"
                 "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE] |\n"
                 "         mutate [FILE] [--list_equal]",

@@ -25,26 +25,23 @@ class Checker {
     ISOMER_RETURN_IF_ERROR(CheckPrograms());
     ISOMER_RETURN_IF_ERROR(RunPrograms());
     ISOMER_RETURN_IF_ERROR(CheckUpdates());
-    ISOMER_RETURN_IF_ERROR(CheckCalls(graph_, schedule_));
-    return CheckMemory();
+    ISOMER_RETURN_IF_ERROR(CheckWaits());
+    return CheckCalls(graph_, schedule_);
   }
 
  private:
-  absl::Status Error(int32_t t, absl::string_view what) const {
-    const Task& task = schedule_.tasks[t];
-    const bool known = task.node.value >= 0 && task.node.value < graph_.num_nodes();
-    return absl::FailedPreconditionError(
-        absl::StrCat("schedule: task ", t, " (", TaskKindName(task.kind), " of ",
-                     known ? graph_.Label(task.node) : "an unknown node", "): ", what));
+  // Names the task as `device`, or the first that runs it, meets it.
+  absl::Status Error(int32_t t, absl::string_view what, int32_t device = -1) const {
+    return TaskError(graph_, schedule_, t, what, device);
   }
 
   absl::Status CheckShape(int32_t t) const;
   absl::Status CheckCollective(int32_t t) const;
   absl::Status CheckPrograms() const;
+  absl::Status CheckWaits() const;
   absl::Status RunPrograms();
   absl::Status Execute(int32_t t);
   absl::Status CheckUpdates() const;
-  absl::Status CheckMemory() const;
 
   const Graph& graph_;
   const Schedule& schedule_;
@@ -100,7 +97,16 @@ absl::Status Checker::CheckShape(int32_t t) const {
 
 absl::Status Checker::CheckCollective(int32_t t) const {
   const Task& task = schedule_.tasks[t];
-  if (!IsCommunication(task.kind) || task.kind == TaskKind::kSendReceive) return absl::OkStatus();
+  if (!IsCommunication(task.kind)) return absl::OkStatus();
+  for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+    for (BufferId id : *list) {
+      if (id == kNoBuffer || task.reads.empty() || task.reads[0] == kNoBuffer ||
+          schedule_.buffers[id].dtype != schedule_.buffers[task.reads[0]].dtype) {
+        return Error(t, "its buffers are not of one data type");
+      }
+    }
+  }
+  if (task.kind == TaskKind::kSendReceive) return absl::OkStatus();
   const size_t n = task.devices.size();
   if (task.reads.size() != n || task.writes.size() != n) {
     return Error(t, absl::StrCat("has ", task.reads.size(), " operands and ", task.writes.size(),
@@ -118,6 +124,11 @@ absl::Status Checker::CheckCollective(int32_t t) const {
   }
   if (RecogniseCollective(schedule_.buffers, task.reads, task.writes, n * n) != task.kind) {
     return Error(t, "its boxes are not those of this collective");
+  }
+  const BufferId whole = task.kind == TaskKind::kAllGather ? task.writes[0] : task.reads[0];
+  if (task.bytes != schedule_.buffers[whole].bytes()) {
+    return Error(t, absl::StrCat("moves ", task.bytes, " bytes of a buffer of ",
+                                 schedule_.buffers[whole].bytes()));
   }
   return absl::OkStatus();
 }
@@ -155,24 +166,26 @@ absl::Status Checker::RunPrograms() {
     const std::vector<int32_t>& program = schedule_.programs[device];
     return at[device] < program.size() ? program[at[device]] : -1;
   };
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (size_t d = 0; d < at.size(); ++d) {
-      while (head(d) >= 0) {
-        const int32_t t = head(d);
-        const std::vector<int32_t>& group = schedule_.tasks[t].devices;
-        if (!std::all_of(group.begin(), group.end(), [&](int32_t g) { return head(g) == t; })) {
-          break;
-        }
-        ISOMER_RETURN_IF_ERROR(Execute(t));
-        for (int32_t g : group) ++at[g];
-        progress = true;
-      }
+  // A task runs when all of its devices have come to it.
+  std::vector<int32_t> arrived(schedule_.tasks.size(), 0);
+  std::vector<int32_t> ready;  // devices that have just come to their next task
+  for (size_t d = at.size(); d-- > 0;) ready.push_back(static_cast<int32_t>(d));
+  while (!ready.empty()) {
+    const int32_t t = head(ready.back());
+    ready.pop_back();
+    if (t < 0) continue;
+    const std::vector<int32_t>& group = schedule_.tasks[t].devices;
+    if (++arrived[t] < static_cast<int32_t>(group.size())) continue;
+    ISOMER_RETURN_IF_ERROR(Execute(t));
+    for (int32_t g : group) {
+      ++at[g];
+      ready.push_back(g);
     }
   }
   for (size_t d = 0; d < at.size(); ++d) {
     if (head(d) >= 0) {
-      return Error(head(d), absl::StrCat("deadlock: device ", d, " waits for devices that wait"));
+      return Error(head(d), absl::StrCat("deadlock: device ", d, " waits for devices that wait"),
+                   static_cast<int32_t>(d));
     }
   }
   for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
@@ -225,6 +238,47 @@ absl::Status Checker::Execute(int32_t t) {
   return absl::OkStatus();
 }
 
+// Whatever a device runs side by side, a task waits (Task::deps) for who wrote what it reads, and
+// for who read or wrote what it writes. Waits go to tasks that came before in executed_, as
+// programs do: no order in which the streams may run them is a circle.
+absl::Status Checker::CheckWaits() const {
+  std::vector<int32_t> writer(schedule_.buffers.size(), -1);
+  std::vector<std::vector<int32_t>> readers(schedule_.buffers.size());
+  for (int32_t t : executed_) {
+    const Task& task = schedule_.tasks[t];
+    for (int32_t dep : task.deps) {
+      if (dep < 0 || dep >= static_cast<int32_t>(position_.size()) ||
+          position_[dep] >= position_[t]) {
+        return Error(t, absl::StrCat("waits for task ", dep, ", which does not come before"));
+      }
+    }
+    const auto waits = [&](int32_t other) {
+      return other < 0 || other == t || absl::c_linear_search(task.deps, other);
+    };
+    for (BufferId id : task.reads) {
+      if (id == kNoBuffer) continue;
+      if (!waits(writer[id])) {
+        return Error(t, absl::StrCat("reads buffer ", id, " without waiting for task ", writer[id],
+                                     ", which writes it"));
+      }
+      readers[id].push_back(t);
+    }
+    for (BufferId id : task.writes) {
+      if (id == kNoBuffer) continue;
+      readers[id].push_back(writer[id]);
+      for (int32_t other : readers[id]) {
+        if (!waits(other)) {
+          return Error(t, absl::StrCat("writes buffer ", id, " without waiting for task ", other,
+                                       ", which uses it"));
+        }
+      }
+      writer[id] = t;
+      readers[id].clear();
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Checker::CheckUpdates() const {
   std::map<BufferId, int32_t> updates;               // parameter shard -> task
   std::map<BufferId, std::vector<int32_t>> changes;  // gradient -> tasks that change it
@@ -262,6 +316,13 @@ absl::Status Checker::CheckUpdates() const {
       if (changed.empty() || position_[changed.back()] > position_[t]) {
         return Error(t, "updates before the gradient is complete");
       }
+      const auto sums = std::count_if(changed.begin(), changed.end(), [&](int32_t change) {
+        const Task& task = schedule_.tasks[change];
+        return task.kind == TaskKind::kAllReduce && task.reads == task.writes;
+      });
+      if (sums > 1 || (sums == 1 && copies == 1)) {
+        return Error(changed.back(), "sums a gradient that is a sum of all copies already");
+      }
       if (copies == 1) continue;
       const Task& last = schedule_.tasks[changed.back()];
       const auto first = parameter.gradients.begin() + static_cast<int64_t>(s) / copies * copies;
@@ -275,41 +336,11 @@ absl::Status Checker::CheckUpdates() const {
   return absl::OkStatus();
 }
 
-absl::Status Checker::CheckMemory() const {
-  const MemoryPlan plan = PlanMemory(schedule_);
-  const std::vector<LiveRange> ranges = LiveRanges(schedule_);
-  std::vector<std::map<int64_t, BufferId>> live(schedule_.programs.size());  // by offset
-  std::vector<std::vector<BufferId>> births(schedule_.tasks.size()), deaths(births);
-  for (size_t id = 0; id < ranges.size(); ++id) {
-    if (ranges[id].last < ranges[id].first) continue;
-    births[ranges[id].first].push_back(static_cast<BufferId>(id));
-    deaths[ranges[id].last].push_back(static_cast<BufferId>(id));
-  }
-  for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
-    for (BufferId id : births[t]) {
-      const Buffer& buffer = schedule_.buffers[id];
-      auto [at, inserted] = live[buffer.device].emplace(plan.offsets[id], id);
-      const auto next = std::next(at);
-      const bool overlaps_next =
-          next != live[buffer.device].end() && at->first + buffer.bytes() > next->first;
-      const bool overlaps_previous =
-          at != live[buffer.device].begin() &&
-          std::prev(at)->first + schedule_.buffers[std::prev(at)->second].bytes() > at->first;
-      if (!inserted || overlaps_next || overlaps_previous) {
-        return Error(static_cast<int32_t>(t), absl::StrCat("buffer ", id, " reuses live memory"));
-      }
-    }
-    for (BufferId id : deaths[t]) {
-      live[schedule_.buffers[id].device].erase(plan.offsets[id]);
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
-  return Checker(graph, schedule).Run();
+  ISOMER_RETURN_IF_ERROR(Checker(graph, schedule).Run());
+  return CheckMemory(schedule, PlanMemory(schedule));
 }
 
 }  // namespace isomer

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "pcg/graph.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -12,16 +13,24 @@ namespace isomer {
 // its group:
 //   - every device meets the communications it shares with others in a compatible order, all
 //     programs end (no deadlock), and every task is in the programs of just its devices;
-//   - tasks touch buffers of their own devices only, and no buffer before it is written;
+//   - tasks touch buffers of their own devices only, and no buffer before it is written; whatever a
+//     device runs side by side, each task waits for those that write what it reads, and use what it
+//     writes, and waits go round in no circle;
 //   - every buffer is defined once; accumulations and in-place all-reduces change it only before
 //     it is read, updates only after; no share of a gradient is lost;
-//   - each communication is the collective that it claims to be, over boxes of fitting shapes;
+//   - each communication is the collective that it claims to be, over boxes of fitting shapes, of
+//     one data type, of as many bytes as it says;
 //   - in training, each shard of each parameter that has a gradient is updated exactly once, after
-//     its gradient is complete, and copies of it with a gradient that is summed over all of them;
+//     its gradient is complete, and copies of it with a gradient that is summed, once, over all of
+//     them;
 //   - tasks compute, move and differentiate what the graph says (check_calls.h);
-//   - buffers that live at one time do not overlap in the memory plan.
-// The error names the task and the device.
+//   - buffers that live at one time do not overlap in the memory plan (CheckMemory).
+// A schedule has no micro-batches: the lowering refuses them, and there is no order of them to look
+// at. The error names the device, its instruction and the task.
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule);
+
+// Ok if no two buffers of a device that live at one time (LiveRanges) overlap.
+absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan);
 
 }  // namespace isomer
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,24 @@
 #include "pcg/work.h"
 
 namespace isomer {
+
+absl::Status TaskError(const Graph& graph, const Schedule& schedule, int32_t t,
+                       absl::string_view what, int32_t device) {
+  const Task& task = schedule.tasks[t];
+  const bool known = task.node.value >= 0 && task.node.value < graph.num_nodes();
+  if (device < 0 && !task.devices.empty()) device = task.devices.front();
+  std::string where;
+  if (device >= 0 && device < static_cast<int64_t>(schedule.programs.size())) {
+    const std::vector<int32_t>& program = schedule.programs[device];
+    const auto at = std::find(program.begin(), program.end(), t);
+    if (at != program.end()) {
+      where = absl::StrCat("device ", device, ", instruction ", at - program.begin(), ": ");
+    }
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("schedule: ", where, "task ", t, " (", TaskKindName(task.kind), " of ",
+                   known ? graph.Label(task.node) : "an unknown node", "): ", what));
+}
 namespace {
 
 // A partial of a tensor that is no other's relabelling: of a call, or set by the host. What a
@@ -59,10 +78,7 @@ class CallChecker {
 
   absl::Status Error(absl::string_view what) const { return ErrorAt(task_, what); }
   absl::Status ErrorAt(int32_t t, absl::string_view what) const {
-    const Task& task = schedule_.tasks[t];
-    return absl::FailedPreconditionError(absl::StrCat("schedule: task ", t, " (",
-                                                      TaskKindName(task.kind), " of ",
-                                                      graph_.Label(task.node), "): ", what));
+    return TaskError(graph_, schedule_, t, what);
   }
 
   static std::vector<BufferPair> PairsOf(const Task& task) {

@@ -3,6 +3,7 @@
 #define ISOMER_PCG_SCHEDULE_CHECK_CALLS_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "pcg/graph.h"
 #include "pcg/schedule/schedule.h"
 
@@ -20,6 +21,11 @@ namespace isomer {
 //   - outputs, parameters and gradients that are asked for are unloaded.
 // REQUIRES: tasks name nodes, buffers and devices that there are, and write a buffer once.
 absl::Status CheckCalls(const Graph& graph, const Schedule& schedule);
+
+// "schedule: device 1, instruction 7: task 12 (all_reduce of %3 replicate): what". The device is
+// the first that runs the task unless one is given.
+absl::Status TaskError(const Graph& graph, const Schedule& schedule, int32_t t,
+                       absl::string_view what, int32_t device = -1);
 
 }  // namespace isomer
 

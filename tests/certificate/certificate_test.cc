@@ -173,7 +173,7 @@ TEST_F(CertificateTest, MissingStepNamesTheNode) {
 TEST_F(CertificateTest, ScheduleIsLookedAtUnlessItIsNotWanted) {
   plan_.mode = "training";  // Without a loss there is nothing to train.
   EXPECT_THAT(std::string(Check().message()), HasSubstr("schedule: "));
-  EXPECT_EQ(Check({.schedule = false}), absl::OkStatus());
+  EXPECT_EQ(Check({.schedule = ScheduleCheck::kNone}), absl::OkStatus());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "verifier/certificate/certificate.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/certificate/device_classes.h"
 #include "verifier/certificate/step_replay.h"
 
 namespace isomer {
@@ -40,23 +42,27 @@ class CertificateCheck {
                    const CertificateOptions& options)
       : plan_(plan), rules_(rules), proofs_(proofs), options_(options) {}
 
-  absl::Status Run(CertificateTimes* times) {
+  absl::Status Run(CertificateReport* report) {
     Stopwatch watch;
     ISOMER_RETURN_IF_ERROR(CheckOrigin());
-    watch.Lap(&times->seal);
+    watch.Lap(&report->seal);
     if (absl::Status valid = plan_.graph.Validate(); !valid.ok()) {
       return Refuse("types", valid.message());
     }
     ISOMER_RETURN_IF_ERROR(CheckViews());
-    watch.Lap(&times->types);
+    watch.Lap(&report->types);
     ISOMER_RETURN_IF_ERROR(Replay());
-    watch.Lap(&times->replay);
-    if (!options_.schedule) return absl::OkStatus();
-    const absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan_);
-    watch.Lap(&times->lower);
+    watch.Lap(&report->replay);
+    if (options_.schedule == ScheduleCheck::kNone) return absl::OkStatus();
+    std::optional<DeviceClasses> classes;
+    if (options_.schedule == ScheduleCheck::kClasses) classes = ClassesOfDevices(plan_);
+    const Plan& looked_at = classes.has_value() ? classes->plan : plan_;
+    report->scheduled_devices = looked_at.num_devices;
+    const absl::StatusOr<LoweredPlan> lowered = LowerPlan(looked_at);
+    watch.Lap(&report->lower);
     if (!lowered.ok()) return Refuse("schedule", lowered.status().message());
     const absl::Status runs = CheckSchedule(lowered->mapped.graph, lowered->schedule);
-    watch.Lap(&times->schedule);
+    watch.Lap(&report->schedule);
     return runs;
   }
 
@@ -150,9 +156,9 @@ class CertificateCheck {
 }  // namespace
 
 absl::Status CheckCertificate(const Plan& plan, const RuleSet& rules, ProofSource* proofs,
-                              const CertificateOptions& options, CertificateTimes* times) {
-  CertificateTimes unused;
-  return CertificateCheck(plan, rules, proofs, options).Run(times == nullptr ? &unused : times);
+                              const CertificateOptions& options, CertificateReport* report) {
+  CertificateReport unused;
+  return CertificateCheck(plan, rules, proofs, options).Run(report == nullptr ? &unused : report);
 }
 
 }  // namespace isomer

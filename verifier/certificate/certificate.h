@@ -24,20 +24,26 @@ class ProofSource {
   virtual absl::Status CheckPremises(const ConcreteSide& source, const ConcreteSide& target) = 0;
 };
 
-struct CertificateOptions {
-  bool reprove = false;
-  // Lower the plan and look at what each device does. This takes time and memory in proportion to
-  // the tasks of all devices; the rest does not depend on how many devices there are.
-  bool schedule = true;
+// Which devices' programs are looked at, in the plan's lowered schedule.
+enum class ScheduleCheck {
+  kNone,
+  kClasses,  // one device for each class that does the same (device_classes.h)
+  kAll,      // in time and memory in proportion to the tasks of all devices
 };
 
-// How long each part took, in seconds.
-struct CertificateTimes {
+struct CertificateOptions {
+  bool reprove = false;
+  ScheduleCheck schedule = ScheduleCheck::kAll;
+};
+
+// What it took, in seconds.
+struct CertificateReport {
   double seal = 0;    // the model, the seal and the rules' digest
-  double replay = 0;  // steps and their proofs
   double types = 0;   // types and views of the plan's graph
+  double replay = 0;  // steps and their proofs
   double lower = 0;   // to a schedule
   double schedule = 0;
+  int64_t scheduled_devices = 0;
 };
 
 // Ok if
@@ -47,9 +53,10 @@ struct CertificateTimes {
 //   - replayed step by step the derivation turns the model's graph into the plan's;
 //   - types are those that inference gives, and machine views put each task on a device of its own;
 //   - the lowered schedule passes CheckSchedule (pcg/schedule/check.h).
-// The error says in one line what is refused and why. `times` may be null.
+// The error says in one line what is refused and why. `report` may be null.
 absl::Status CheckCertificate(const Plan& plan, const RuleSet& rules, ProofSource* proofs,
-                              const CertificateOptions& options, CertificateTimes* times = nullptr);
+                              const CertificateOptions& options,
+                              CertificateReport* report = nullptr);
 
 }  // namespace isomer
 

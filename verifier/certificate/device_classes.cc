@@ -1,0 +1,201 @@
+#include "verifier/certificate/device_classes.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "pcg/type_inference.h"
+
+namespace isomer {
+namespace {
+
+// Degrees of a type in the order of a view's axes: dims.., copies, partials.
+std::vector<int64_t> Extents(const TensorType& type) {
+  std::vector<int64_t> extents;
+  for (const Dim& dim : type.dims) extents.push_back(dim.degree);
+  extents.push_back(type.copies);
+  extents.push_back(type.partials);
+  return extents;
+}
+
+int64_t SmallestPrimeFactor(int64_t n) {
+  for (int64_t p = 2; p * p <= n; ++p) {
+    if (n % p == 0) return p;
+  }
+  return n;
+}
+
+class ClassFinder {
+ public:
+  explicit ClassFinder(const Plan& plan) : plan_(plan), graph_(plan.graph) {}
+
+  std::optional<DeviceClasses> Run() {
+    if (!FindDigits() || !KeepDigitsOfHalos()) return std::nullopt;
+    int64_t devices = 1;
+    for (size_t k = 0; k + 1 < weights_.size(); ++k) {
+      classes_.radix.push_back(weights_[k + 1] / weights_[k]);
+      classes_.reduced_radix.push_back(kept_[k] ? classes_.radix[k]
+                                                : SmallestPrimeFactor(classes_.radix[k]));
+      devices *= classes_.reduced_radix[k];
+    }
+    if (devices == plan_.num_devices) return std::nullopt;
+    Plan& reduced = classes_.plan;
+    reduced.model.loss = plan_.model.loss;
+    reduced.mode = plan_.mode;
+    reduced.precision = plan_.precision;
+    reduced.num_devices = devices;
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      if (!AddNode(id)) return std::nullopt;
+    }
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      reduced.graph.AddOutput(output.name, output.tensor);
+    }
+    return std::move(classes_);
+  }
+
+ private:
+  // The weights of digits: where some axis begins or ends, each a multiple of the one before.
+  bool FindDigits() {
+    std::set<int64_t> weights = {1, plan_.num_devices};
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      const MachineView& view = plan_.views[id];
+      if (view.start != 0) return false;
+      const std::vector<int64_t> extents = Extents(graph_.node(id).outputs[0]);
+      for (size_t axis = 0; axis < extents.size(); ++axis) {
+        if (extents[axis] == 1) continue;
+        if (view.strides[axis] < 1) return false;
+        weights.insert(view.strides[axis]);
+        weights.insert(view.strides[axis] * extents[axis]);
+      }
+    }
+    weights_.assign(weights.begin(), weights.end());
+    for (size_t k = 0; k + 1 < weights_.size(); ++k) {
+      if (weights_[k + 1] % weights_[k] != 0) return false;
+    }
+    kept_.assign(weights_.size() - 1, false);
+    return weights_.back() == plan_.num_devices;
+  }
+
+  void KeepDigitsOfAxis(int node, int axis) {
+    const int64_t extent = Extents(graph_.node(node).outputs[0])[axis];
+    const int64_t stride = plan_.views[node].strides[axis];
+    for (size_t k = 0; k + 1 < weights_.size(); ++k) {
+      if (weights_[k] >= stride && weights_[k + 1] <= stride * extent) kept_[k] = true;
+    }
+  }
+
+  bool KeepDigitsOfHalos() {
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      const Node& node = graph_.node(id);
+      if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind())) continue;
+      std::vector<TensorType> types;
+      bool split = false;  // in a dim: else there is no halo
+      for (TensorRef input : node.inputs) {
+        types.push_back(graph_.type(input));
+        for (const Dim& dim : types.back().dims) split |= dim.degree > 1;
+      }
+      if (!split) continue;
+      const absl::StatusOr<Sharding> sharding = InferSharding(node.op, types);
+      if (!sharding.ok()) return false;
+      const Declaration& d = sharding->declaration;
+      for (int o = 0; o < static_cast<int>(types.size()); ++o) {
+        for (int i = 0; i < types[o].rank(); ++i) {
+          if (types[o].dims[i].degree == 1 || !d.HasHalo(o, i)) continue;
+          if (node.inputs[o].output != 0) return false;
+          KeepDigitsOfAxis(node.inputs[o].node.value, i);
+          const int lead = d.LeadOfOperandDim(o, i);
+          for (int j = 0; j < node.outputs[0].rank(); ++j) {
+            if (d.LeadOfOutputDim(0, j) == lead) KeepDigitsOfAxis(id, j);
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  // The product of the reduced radices of digits that weigh from `first` to below `last`.
+  int64_t Reduced(int64_t first, int64_t last) const {
+    int64_t product = 1;
+    for (size_t k = 0; k + 1 < weights_.size(); ++k) {
+      if (weights_[k] >= first && weights_[k + 1] <= last) product *= classes_.reduced_radix[k];
+    }
+    return product;
+  }
+
+  // The node on fewer devices; false if its degrees do not come out as its view says.
+  bool AddNode(int id) {
+    const Node& node = graph_.node(id);
+    Graph& graph = classes_.plan.graph;
+    const std::vector<int64_t> extents = Extents(node.outputs[0]);
+    std::vector<int64_t> reduced(extents.size(), 1);
+    MachineView view;
+    view.strides.assign(extents.size(), 0);
+    for (size_t axis = 0; axis < extents.size(); ++axis) {
+      if (extents[axis] == 1) continue;
+      const int64_t stride = plan_.views[id].strides[axis];
+      reduced[axis] = Reduced(stride, stride * extents[axis]);
+      view.strides[axis] = Reduced(1, stride);
+    }
+    classes_.plan.views.push_back(std::move(view));
+    const OpKind kind = node.op.kind();
+    if (IsLeaf(kind)) {
+      if (node.outputs[0].IsParallel()) return false;
+      kind == OpKind::kInput    ? graph.AddInput(node.name, node.outputs[0])
+      : kind == OpKind::kWeight ? graph.AddWeight(node.name, node.outputs[0])
+                                : graph.AddConstant(node.name, node.outputs[0]);
+      return true;
+    }
+    for (TensorRef input : node.inputs) {
+      if (input.node.value >= id) return false;  // not in topological order
+    }
+    Operator op = node.op;
+    if (IsParallel(kind) && kind != OpKind::kConcatPartials) {
+      const std::optional<int64_t> degree = ReducedDegree(op, graph.type(node.inputs[0]), reduced);
+      if (!degree.has_value()) return false;
+      op.Set("degree", *degree);
+    }
+    const absl::StatusOr<NodeId> added = graph.Add(std::move(op), node.inputs, node.name);
+    return added.ok() && Extents(graph.node(*added).outputs[0]) == reduced;
+  }
+
+  static std::optional<int64_t> ReducedDegree(const Operator& op, const TensorType& operand,
+                                              const std::vector<int64_t>& reduced) {
+    const int rank = operand.rank();
+    const bool has_axis = op.kind() == OpKind::kPartition || op.kind() == OpKind::kCombine;
+    if (!has_axis && op.kind() != OpKind::kReplicate && op.kind() != OpKind::kReduce) {
+      return std::nullopt;  // micro-batches
+    }
+    int axis = op.kind() == OpKind::kReplicate ? rank : rank + 1;
+    if (has_axis) {
+      const absl::StatusOr<int> from_front = NormalizeAxis(op.Int("axis"), rank);
+      if (!from_front.ok()) return std::nullopt;
+      axis = *from_front;
+    }
+    const int64_t before = Extents(operand)[axis], after = reduced[axis];
+    const int64_t large = std::max(before, after), small = std::min(before, after);
+    if (large == small || large % small != 0) return std::nullopt;
+    return large / small;
+  }
+
+  const Plan& plan_;
+  const Graph& graph_;
+  std::vector<int64_t> weights_;  // of digits, ascending, and the number of devices
+  std::vector<bool> kept_;        // per digit
+  DeviceClasses classes_;
+};
+
+}  // namespace
+
+int64_t DeviceClasses::ClassOf(int64_t device) const {
+  int64_t result = 0, weight = 1;
+  for (size_t k = 0; k < radix.size(); ++k) {
+    result += std::min(device % radix[k], reduced_radix[k] - 1) * weight;
+    device /= radix[k];
+    weight *= reduced_radix[k];
+  }
+  return result;
+}
+
+std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan) { return ClassFinder(plan).Run(); }
+
+}  // namespace isomer

@@ -1,0 +1,43 @@
+// Devices that do the same are looked at once: a plan on fewer devices that stands for all of them.
+//
+// Devices are numbered in mixed radix: if every axis of every view strides over whole digits, then
+// device = sum of digit * weight, and the plan says the same of all values of a digit. Data
+// parallelism over 128 nodes of 8, tensor parallelism within: digits of radix 8 and 128. Nothing in
+// the plan knows that a digit has 128 values but the degrees: with every digit cut to its smallest
+// prime factor, and degrees cut likewise, the same graph of the same sizes is a plan for 2 x 2
+// devices. Its lowering has the same tasks in the same order on each device as the plan's on any
+// device whose digits agree, where values from r' - 1 on count as one (what is sent, to whom, when;
+// sizes of pieces differ). What CheckSchedule looks at (order of communications, members of groups,
+// reads before writes, updates) therefore holds of all devices if it holds of these.
+//
+// Digits that split a dim over which windows reach into neighbours stay as they are: the first, the
+// last and a middle piece do not do the same. So does a plan whose views overlap in other ways.
+//
+// That the lowering treats the values of a digit alike is a fact about pcg/schedule that is tested,
+// not proved; whoever does not want to rest on it looks at all devices (CertificateOptions).
+#ifndef ISOMER_VERIFIER_CERTIFICATE_DEVICE_CLASSES_H_
+#define ISOMER_VERIFIER_CERTIFICATE_DEVICE_CLASSES_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "pcg/plan.h"
+
+namespace isomer {
+
+struct DeviceClasses {
+  Plan plan;  // on fewer devices; without model, steps and seal
+  // Digits, innermost first: how many values, and how many of them `plan` has.
+  std::vector<int64_t> radix, reduced_radix;
+
+  // The device of `plan` that does what `device` does.
+  int64_t ClassOf(int64_t device) const;
+};
+
+// Absent if no fewer devices stand for all. REQUIRES: types and views of `plan` are valid.
+std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_CERTIFICATE_DEVICE_CLASSES_H_
