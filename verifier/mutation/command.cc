@@ -16,6 +16,7 @@ ABSL_FLAG(int, rule_mutants, 600, "mutate: how many mutants of rules are tried")
 ABSL_FLAG(int, mutants, 0, "mutate: at most so many of each other kind; 0: all");
 ABSL_FLAG(int64_t, mutation_seed, 1, "mutate: what the samples are drawn from");
 ABSL_FLAG(bool, list_equal, false, "mutate: list the mutants that are equal, each with its reason");
+ABSL_FLAG(std::string, mutation_table, "", "mutate: write the tables here, as Markdown");
 ABSL_FLAG(std::string, record_answers, "",
           "mutate: write what the declarations of the example calls compute here, and do no more");
 
@@ -38,6 +39,9 @@ absl::StatusOr<int> RunMutateCommand(const std::string& rules_path, int jobs) {
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Mutant> mutants, AllMutants(rules, options));
   ISOMER_ASSIGN_OR_RETURN(const std::vector<MutantVerdict> verdicts, JudgeMutants(mutants, jobs));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(MutationJson(mutants, verdicts)));
+  if (const std::string path = absl::GetFlag(FLAGS_mutation_table); !path.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(path, MutationMarkdown(mutants, verdicts)));
+  }
   std::fputs(MutationText(mutants, verdicts, absl::GetFlag(FLAGS_list_equal)).c_str(), stdout);
   return NothingIsMissed(verdicts) ? kExitDone : kExitNo;
 }

@@ -64,6 +64,10 @@ std::vector<Array<T>> DrawOperands(const ExampleCall& call, uint64_t seed) {
         value = Number<T>::FromDouble(static_cast<double>(bits % 4));
       } else if (!IsFloat(type.dtype)) {  // Some zeros and ties, some large.
         value = Number<T>::FromDouble(static_cast<double>(bits % 2 ? bits / 2 % 4 : bits % 1000));
+      } else if (seed % 2 == 0) {  // Ties, which comparisons and maxima decide.
+        const double size = static_cast<double>(bits / 2 % 3 + 1);
+        const bool negative = (bits & 1) && !TakesPositiveNumbers(call.op.kind());
+        value = Number<T>::FromDouble(negative ? -size : size);
       } else if constexpr (std::is_same_v<T, PrimeField>) {
         value = PrimeField::FromRaw(bits % PrimeField::kPrime);
       } else {

@@ -24,7 +24,8 @@ namespace isomer {
 // Errors: the declaration cannot be evaluated.
 absl::StatusOr<std::string> AnswerOf(const ExampleCall& call, const Declaration& declaration);
 
-// Numbers that the call takes, from `seed`: indices are valid, divisors are not near 0.
+// Numbers that the call takes, from `seed`: indices are valid, divisors are not near 0. Even seeds
+// draw small integers, many of them equal.
 template <typename T>
 std::vector<Array<T>> DrawOperands(const ExampleCall& call, uint64_t seed);
 

@@ -74,8 +74,9 @@ MutantVerdict JudgeMutant(const Rule& rule, Prover* prover) {
                  absl::StrCat(text, "; at ", search.evaluated, " assignments"));
   }
   if (!search.difference.empty()) return Caught("not proved by the prover", search.difference);
-  if (search.evaluated == 0) return Caught("its source never type-checks", record.note);
-  return Undecided("not proved by the prover", record.note);
+  return Undecided(search.evaluated > 0 ? "not proved, and evaluates alike"
+                                        : "not proved, and no assignment was found",
+                   record.note);
 }
 
 std::vector<Mutant> RuleMutants(const std::vector<Rule>& rules, int count, uint64_t seed) {

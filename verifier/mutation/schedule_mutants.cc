@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/schedule.h"
@@ -212,7 +213,7 @@ std::string ReasonOf(const std::string& message) {
   return reason;
 }
 
-MutantVerdict JudgeSchedule(const Base& base, const Change& change) {
+MutantVerdict JudgeSchedule(const Base& base, const std::string& what, const Change& change) {
   Schedule mutant = base.schedule;
   change(&mutant);
   if (const absl::Status verdict = CheckSchedule(base.mapped.graph, mutant); !verdict.ok()) {
@@ -234,9 +235,10 @@ MutantVerdict JudgeSchedule(const Base& base, const Change& change) {
       }
     }
   }
-  return Equal("runs to the same results, bit for bit in the field, and passes every check",
-               "the tasks that changed places do not depend on each other, or a host's read was "
-               "left out or repeated");
+  const bool is_order = absl::StartsWith(what, "order");
+  return Equal(is_order ? "neither of the two tasks uses what the other makes, in either order"
+                        : "the buffers exchanged are shares of one sum, or receive the same",
+               "every buffer that is unloaded is equal, at two draws in the prime field");
 }
 
 }  // namespace
@@ -261,9 +263,10 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
     });
     if (changes.size() > kMutantsOfASchedule) changes.resize(kMutantsOfASchedule);
     for (auto& [what, change] : changes) {
-      mutants.push_back(
-          {MutantKind::kSchedule, example.name, std::move(what),
-           [base, change = std::move(change)](Prover*) { return JudgeSchedule(*base, change); }});
+      mutants.push_back({MutantKind::kSchedule, example.name, what,
+                         [base, what = what, change = std::move(change)](Prover*) {
+                           return JudgeSchedule(*base, what, change);
+                         }});
     }
   }
   return mutants;
