@@ -209,9 +209,10 @@ absl::Status BackwardLowering::Run() {
       }
     }
   }
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (first_reader[i] == num_forward_tasks_) Synchronise(&parameters[i]);  // It is the loss.
-  }
+  std::vector<std::vector<size_t>> read_first(num_forward_tasks_ + 1);  // by task
+  for (size_t i = 0; i < parameters.size(); ++i) read_first[first_reader[i]].push_back(i);
+  // Those that nobody reads are the loss.
+  for (size_t i : read_first[num_forward_tasks_]) Synchronise(&parameters[i]);
   for (size_t t = num_forward_tasks_; t-- > 0;) {
     const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
     if (task.kind == TaskKind::kCompute) {
@@ -219,9 +220,7 @@ absl::Status BackwardLowering::Run() {
     } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
       ReverseMove(task);
     }
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (first_reader[i] == t) Synchronise(&parameters[i]);
-    }
+    for (size_t i : read_first[t]) Synchronise(&parameters[i]);
   }
   return absl::OkStatus();
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -253,7 +253,7 @@ absl::Status Checker::CheckWaits() const {
       }
     }
     const auto waits = [&](int32_t other) {
-      return other < 0 || other == t || absl::c_linear_search(task.deps, other);
+      return other < 0 || other == t || absl::c_binary_search(task.deps, other);
     };
     for (BufferId id : task.reads) {
       if (id == kNoBuffer) continue;
@@ -299,6 +299,7 @@ absl::Status Checker::CheckUpdates() const {
   for (const Schedule::HostTensor& parameter : schedule_.parameters) {
     const std::vector<BufferId>& shards = schedule_.shards.at(parameter.tensor);
     const int64_t copies = graph_.type(parameter.tensor).copies;
+    std::pair<int64_t, int32_t> summed = {-1, -1};  // piece, and the task that sums its gradient
     for (size_t s = 0; s < shards.size(); ++s) {
       const BufferId gradient = parameter.gradients[s];
       if (gradient == kNoBuffer || !schedule_.options.training) continue;
@@ -324,13 +325,18 @@ absl::Status Checker::CheckUpdates() const {
         return Error(changed.back(), "sums a gradient that is a sum of all copies already");
       }
       if (copies == 1) continue;
+      // Copies lie side by side: who shares the task that sums shares its verdict.
+      const int64_t piece = static_cast<int64_t>(s) / copies;
+      if (std::pair(piece, changed.back()) == summed) continue;
       const Task& last = schedule_.tasks[changed.back()];
-      const auto first = parameter.gradients.begin() + static_cast<int64_t>(s) / copies * copies;
-      std::set<BufferId> group(first, first + copies);
-      if (last.kind != TaskKind::kAllReduce ||
-          std::set<BufferId>(last.reads.begin(), last.reads.end()) != group) {
+      const auto first = parameter.gradients.begin() + piece * copies;
+      std::vector<BufferId> group(first, first + copies), members = last.reads;
+      std::sort(group.begin(), group.end());
+      std::sort(members.begin(), members.end());
+      if (last.kind != TaskKind::kAllReduce || members != group) {
         return Error(t, "updates a copy with a gradient that is not summed over all copies");
       }
+      summed = {piece, changed.back()};
     }
   }
   return absl::OkStatus();
