@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -67,7 +68,12 @@ class Enumerator {
     }
     statistics_->tensors_kept += store_.num_tensors();
     statistics_->bytes_kept = std::max(statistics_->bytes_kept, store_.bytes());
-    return CandidatesOf(equations_, store_.nodes(), configuration_, threads_, statistics_);
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Candidate> candidates =
+        CandidatesOf(equations_, store_.nodes(), configuration_, threads_, statistics_);
+    statistics_->seconds["candidates"] +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return candidates;
   }
 
  private:

@@ -19,7 +19,8 @@ struct Statistics {
   std::map<std::string, int64_t> pruned;  // reason -> pairs
   // Examples per reason, for whoever asks.
   std::map<std::string, std::vector<std::string>> pruned_examples;
-  std::map<std::string, double> seconds;  // phase -> wall time of the run
+  // Phase -> wall time of the run; of an enumeration: what making patterns of equations took.
+  std::map<std::string, double> seconds;
 
   void Prune(const std::string& reason, const std::string& what) {
     ++pruned[reason];
