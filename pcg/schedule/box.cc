@@ -32,6 +32,17 @@ Box Intersection(const Box& a, const Box& b) {
   return box;
 }
 
+bool Covers(const Box& outer, const Box& inner) {
+  if (outer.shape.size() != inner.shape.size()) return false;
+  for (size_t i = 0; i < outer.shape.size(); ++i) {
+    if (outer.origin[i] > inner.origin[i] ||
+        outer.origin[i] + outer.shape[i] < inner.origin[i] + inner.shape[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 ShardCoordinates CoordinatesOfShard(const TensorType& type, int64_t shard) {
   ShardCoordinates c;
   c.partial = shard % type.partials;

@@ -21,6 +21,8 @@ struct Box {
 
 // REQUIRES: equal ranks. Volume 0 if they are disjoint.
 Box Intersection(const Box& a, const Box& b);
+// False for other ranks, too.
+bool Covers(const Box& outer, const Box& inner);
 
 // Where a shard lies among the shards of its tensor, which are in row-major order of
 // [dims.., copies, partials].

@@ -42,17 +42,6 @@ using Atom = std::pair<TensorRef, int64_t>;
 using Atoms = std::vector<Atom>;  // sorted
 using BufferPair = std::pair<BufferId, BufferId>;
 
-bool Covers(const Box& outer, const Box& inner) {
-  if (outer.shape.size() != inner.shape.size()) return false;
-  for (size_t i = 0; i < outer.shape.size(); ++i) {
-    if (outer.origin[i] > inner.origin[i] ||
-        outer.origin[i] + outer.shape[i] < inner.origin[i] + inner.shape[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
 class CallChecker {
  public:
   CallChecker(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {}

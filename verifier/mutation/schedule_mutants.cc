@@ -6,10 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check.h"
+#include "pcg/schedule/example_graphs.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
-#include "verifier/mutation/example_graphs.h"
 #include "verifier/mutation/mutants.h"
 #include "verifier/mutation/schedule_run.h"
 
@@ -252,11 +252,11 @@ MutantVerdict JudgeSchedule(const Base& base, const std::string& what, const Cha
 
 absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
   constexpr size_t kMutantsOfASchedule = 110;
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<ExampleSchedule> examples, ExampleSchedules());
   std::vector<Mutant> mutants;
-  for (const ExampleSchedule& example : examples) {
+  for (const ExampleGraph& example : ExampleGraphs()) {
     const auto base = std::make_shared<Base>();
-    base->mapped = example.mapped;
+    ISOMER_ASSIGN_OR_RETURN(base->mapped.graph, ParseGraph(example.parallel));
+    base->mapped.views = ViewsOf(base->mapped.graph, example.strides);
     ScheduleOptions options;
     options.num_devices = example.num_devices;
     options.loss = "loss";

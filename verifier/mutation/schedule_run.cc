@@ -35,17 +35,6 @@ int64_t OffsetIn(const Box& box, const std::vector<int64_t>& at) {
   return offset;
 }
 
-bool Covers(const Box& outer, const Box& inner) {
-  if (outer.shape.size() != inner.shape.size()) return false;
-  for (size_t i = 0; i < outer.shape.size(); ++i) {
-    if (outer.origin[i] > inner.origin[i] ||
-        outer.origin[i] + outer.shape[i] < inner.origin[i] + inner.shape[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
 class Run {
  public:
   Run(const Graph& graph, const Schedule& schedule, uint64_t seed)
