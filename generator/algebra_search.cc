@@ -102,6 +102,12 @@ bool Relabels(const SampleCall& call) {
          });
 }
 
+bool LooksUp(const SampleCall& call) {
+  const std::optional<Declaration> d = DeclarationOf(call);
+  return d.has_value() && std::any_of(d->statements.begin(), d->statements.end(),
+                                      [](const Statement& s) { return s.select_dim >= 0; });
+}
+
 bool AddsUp(const SampleCall& call) {
   const std::optional<Declaration> d = DeclarationOf(call);
   return d.has_value() &&
