@@ -26,6 +26,10 @@ struct Side {
   const ConcreteCall* Maker(PatternRef ref) const {
     return ref.node < 0 ? nullptr : &call(ref.node);
   }
+  // REQUIRES: `call` is one of this side's.
+  const Declaration& DeclarationOf(const ConcreteCall& call) const {
+    return declarations[&call - side->calls.data()];
+  }
   std::vector<int> CallsOf(OpKind kind) const {
     std::vector<int> result;
     for (int n = 0; n < num_calls(); ++n) {
@@ -237,7 +241,7 @@ class Commutes {
           return No("the function takes other operands");
         }
       }
-      ISOMER_RETURN_IF_ERROR(CheckElementwise(*f));
+      if (!IsElementwise(in_.DeclarationOf(*f))) return No("the function is not elementwise");
       f_ = f;
     }
     return f_ == nullptr ? No("no function is applied") : absl::OkStatus();
@@ -256,19 +260,15 @@ class Commutes {
           return No("the function takes other outputs");
         }
       }
-      ISOMER_RETURN_IF_ERROR(CheckElementwise(*f));
+      if (!IsElementwise(out_.DeclarationOf(*f))) return No("the function is not elementwise");
     }
     return absl::OkStatus();
   }
 
-  static absl::Status CheckElementwise(const ConcreteCall& f) {
-    ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(f.op, f.operands));
-    return IsElementwise(d) ? absl::OkStatus() : No("the function is not elementwise");
-  }
-
   absl::Status Moved(const Declaration& d, std::set<std::string>* lemmas) const {
-    ISOMER_ASSIGN_OR_RETURN(const Declaration f, Declare(f_->op, f_->operands));
-    switch (MovesElementsOf(d, applied_)) {
+    const Declaration& f = in_.DeclarationOf(*f_);
+    const Moves moves = MovesElementsOf(d, applied_);
+    switch (moves) {
       case Moves::kElements:
         break;
       case Moves::kElementsOrZero:
@@ -281,8 +281,7 @@ class Commutes {
         break;
       case Moves::kLargest:
       case Moves::kSmallest: {
-        const bool largest = MovesElementsOf(d, applied_) == Moves::kLargest;
-        const OpKind joins = largest ? OpKind::kMaximum : OpKind::kMinimum;
+        const OpKind joins = moves == Moves::kLargest ? OpKind::kMaximum : OpKind::kMinimum;
         if (f_->op.kind() != joins && (f_->inputs.size() != 1 || !IsNondecreasing(f))) {
           return No("the function may decrease");
         }
@@ -499,19 +498,18 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
     for (int n = 0; n < one->num_calls(); ++n) {
       const std::vector<int> others = many->CallsOf(one->kind(n));
       if (others.empty()) continue;
-      std::vector<absl::Status> tried;
-      if (others.size() >= 2) {
-        tried.push_back(AlikeOnPieces(*one, n, *many, others).Prove(lemmas));
-      }
-      if (others.size() <= 2) tried.push_back(Commutes(*one, n, *many, others).Prove(lemmas));
-      if (others.size() == 1) {
-        tried.push_back(ScalesSlices(*one, n, *many, others[0]).Prove(lemmas));
-        tried.push_back(TakesFactor(*one, n, *many, others[0]).Prove(lemmas));
-        tried.push_back(GrowsKernel(*one, n, *many, others[0]).Prove(lemmas));
-      }
-      for (const absl::Status& status : tried) {
-        if (status.ok()) return status;
+      const int other = others[0];
+      const auto shown = [&](const absl::Status& status) {
+        if (status.ok()) return true;
         absl::StrAppend(&why, "; ", OpName(one->kind(n)), ": ", std::string(status.message()));
+        return false;
+      };
+      if ((others.size() >= 2 && shown(AlikeOnPieces(*one, n, *many, others).Prove(lemmas))) ||
+          (others.size() <= 2 && shown(Commutes(*one, n, *many, others).Prove(lemmas))) ||
+          (others.size() == 1 && (shown(ScalesSlices(*one, n, *many, other).Prove(lemmas)) ||
+                                  shown(TakesFactor(*one, n, *many, other).Prove(lemmas)) ||
+                                  shown(GrowsKernel(*one, n, *many, other).Prove(lemmas))))) {
+        return absl::OkStatus();
       }
     }
   }
