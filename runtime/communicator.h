@@ -37,6 +37,13 @@ class Communicator {
   // data := sum over the group.
   virtual absl::Status AllReduce(absl::Span<const int32_t> group, DataType dtype, void* data,
                                  int64_t count) = 0;
+  // `receive`, on `root` alone (null elsewhere), := the sum of the group's `send`s; it may be the
+  // root's `send`. No other `send` changes.
+  virtual absl::Status Reduce(absl::Span<const int32_t> group, int32_t root, DataType dtype,
+                              const void* send, void* receive, int64_t count) = 0;
+  // data := what it is on `root`.
+  virtual absl::Status Broadcast(absl::Span<const int32_t> group, int32_t root, void* data,
+                                 int64_t bytes) = 0;
   // `send` holds one piece of `count` numbers per member; `receive` := the sum of the group's
   // pieces for this rank. They do not overlap.
   virtual absl::Status ReduceScatter(absl::Span<const int32_t> group, DataType dtype,

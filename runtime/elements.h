@@ -75,7 +75,7 @@ void FillElements(double value, int64_t count, DataType dtype, void* to);
 
 // to[i] += from[i], rounded once (of Bool: or).
 void AddElements(DataType dtype, const void* from, int64_t count, void* to);
-// to[i] = the sum over `terms`, in their order, rounded once. `to` is none of them.
+// to[i] = the sum over `terms`, in their order, rounded once. `to` may be one of them.
 void SumElements(DataType dtype, absl::Span<const void* const> terms, int64_t count, void* to);
 // to[i] += factor * from[i], in float32. REQUIRES: IsFloat(dtype).
 void AddScaledElements(DataType dtype, float factor, const void* from, int64_t count, void* to);

@@ -129,28 +129,57 @@ class ThreadCommunicator : public Communicator {
 
   int32_t rank() const override { return rank_; }
 
-  // Each member sums its share of the elements into a scratch space, then all copy all shares.
+  // Each member sums its share of the elements in its own memory, where nobody else reads them;
+  // then all copy the shares of the others.
   absl::Status AllReduce(absl::Span<const int32_t> group, DataType dtype, void* data,
                          int64_t count) override {
     const int64_t element = BytesPerElement(dtype);
     const int64_t members = static_cast<int64_t>(group.size());
     const int64_t self = PositionIn(group);
     const int64_t begin = count * self / members, end = count * (self + 1) / members;
-    scratch_.resize(std::max<int64_t>((end - begin) * element, 1));
-    ISOMER_ASSIGN_OR_RETURN(Meeting * meeting, hub_->Arrive(rank_, group,
-                                                            {.call = "all_reduce",
-                                                             .size = count,
-                                                             .send = data,
-                                                             .receive = scratch_.data(),
-                                                             .sends = {}}));
-    SumPieces(*meeting, dtype, begin, end - begin, scratch_.data());
+    ISOMER_ASSIGN_OR_RETURN(
+        Meeting * meeting,
+        hub_->Arrive(rank_, group,
+                     {.call = "all_reduce", .size = count, .send = data, .sends = {}}));
+    SumPieces(*meeting, dtype, begin, end - begin, static_cast<char*>(data) + begin * element);
     ISOMER_RETURN_IF_ERROR(hub_->Barrier(rank_, group, meeting, "all_reduce"));
     for (int64_t m = 0; m < members; ++m) {
-      const int64_t from = count * m / members, to = count * (m + 1) / members;
-      std::memcpy(static_cast<char*>(data) + from * element, meeting->offers[m].receive,
-                  (to - from) * element);
+      const int64_t from = count * m / members * element;
+      const int64_t bytes = count * (m + 1) / members * element - from;
+      if (m == self) continue;
+      std::memcpy(static_cast<char*>(data) + from,
+                  static_cast<const char*>(meeting->offers[m].send) + from, bytes);
     }
     return hub_->Leave(rank_, group, meeting, "all_reduce");
+  }
+
+  // Each member sums its share of the elements, straight into the root's memory.
+  absl::Status Reduce(absl::Span<const int32_t> group, int32_t root, DataType dtype,
+                      const void* send, void* receive, int64_t count) override {
+    const int64_t members = static_cast<int64_t>(group.size());
+    const int64_t self = PositionIn(group), at_root = PositionOf(group, root);
+    const int64_t begin = count * self / members, end = count * (self + 1) / members;
+    ISOMER_ASSIGN_OR_RETURN(
+        Meeting * meeting,
+        hub_->Arrive(
+            rank_, group,
+            {.call = "reduce", .size = count, .send = send, .receive = receive, .sends = {}}));
+    SumPieces(
+        *meeting, dtype, begin, end - begin,
+        static_cast<char*>(meeting->offers[at_root].receive) + begin * BytesPerElement(dtype));
+    return hub_->Leave(rank_, group, meeting, "reduce");
+  }
+
+  absl::Status Broadcast(absl::Span<const int32_t> group, int32_t root, void* data,
+                         int64_t bytes) override {
+    ISOMER_ASSIGN_OR_RETURN(
+        Meeting * meeting,
+        hub_->Arrive(rank_, group,
+                     {.call = "broadcast", .size = bytes, .send = data, .sends = {}}));
+    if (rank_ != root) {
+      std::memcpy(data, meeting->offers[PositionOf(group, root)].send, bytes);
+    }
+    return hub_->Leave(rank_, group, meeting, "broadcast");
   }
 
   absl::Status ReduceScatter(absl::Span<const int32_t> group, DataType dtype, const void* send,
@@ -204,9 +233,12 @@ class ThreadCommunicator : public Communicator {
   void Abort(const absl::Status& status) override { hub_->Abort(status); }
 
  private:
-  int64_t PositionIn(absl::Span<const int32_t> group) const {
-    return std::find(group.begin(), group.end(), rank_) - group.begin();
+  static int64_t PositionOf(absl::Span<const int32_t> group, int32_t rank) {
+    const auto at = std::find(group.begin(), group.end(), rank);
+    ISOMER_CHECK(at != group.end());
+    return at - group.begin();
   }
+  int64_t PositionIn(absl::Span<const int32_t> group) const { return PositionOf(group, rank_); }
 
   // `count` elements from `begin` on, summed over all members.
   static void SumPieces(const Meeting& meeting, DataType dtype, int64_t begin, int64_t count,
@@ -241,7 +273,6 @@ class ThreadCommunicator : public Communicator {
 
   const int32_t rank_;
   const std::shared_ptr<Hub> hub_;
-  std::vector<char> scratch_;
 };
 
 }  // namespace

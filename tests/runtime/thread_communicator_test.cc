@@ -44,6 +44,44 @@ TEST(ThreadCommunicator, AllReduceSums) {
   }));
 }
 
+TEST(ThreadCommunicator, ReduceSumsOnTheRootAloneAndMayBeInPlace) {
+  const std::vector<int32_t> group = {0, 2, 3};
+  ExpectAllOk(OnRanks(4, kLong, [&](Communicator& c) {
+    if (c.rank() == 1) return absl::OkStatus();
+    for (int32_t root : group) {
+      for (bool in_place : {true, false}) {
+        for (int64_t count : {1, 2, 3000}) {
+          std::vector<float> data(count), sum(count, -1);
+          for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(i + 100 * c.rank());
+          void* receive = c.rank() != root ? nullptr : in_place ? data.data() : sum.data();
+          if (auto status = c.Reduce(group, root, DataType::kFloat32, data.data(), receive, count);
+              !status.ok()) {
+            return status;
+          }
+          const bool summed = c.rank() == root && in_place;
+          for (int64_t i = 0; i < count; ++i) {
+            EXPECT_EQ(data[i], summed ? 3 * i + 500 : i + 100 * c.rank());
+            EXPECT_EQ(sum[i], c.rank() == root && !in_place ? 3 * i + 500 : -1);
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }));
+}
+
+TEST(ThreadCommunicator, BroadcastCopiesTheRoots) {
+  const std::vector<int32_t> group = {0, 1, 2};
+  ExpectAllOk(OnRanks(3, kLong, [&](Communicator& c) {
+    for (int32_t root : group) {
+      std::vector<int32_t> data = {c.rank(), c.rank() + 10};
+      if (auto status = c.Broadcast(group, root, data.data(), 8); !status.ok()) return status;
+      EXPECT_EQ(data, (std::vector<int32_t>{root, root + 10}));
+    }
+    return absl::OkStatus();
+  }));
+}
+
 TEST(ThreadCommunicator, AllReduceGivesTheSameBitsEverywhere) {
   const std::vector<int32_t> group = {0, 1, 2};
   std::vector<std::vector<float>> results(3);
