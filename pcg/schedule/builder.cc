@@ -31,6 +31,17 @@ BufferId ScheduleBuilder::AddBuffer(Buffer buffer) {
   return static_cast<BufferId>(schedule_.buffers.size()) - 1;
 }
 
+BufferId ScheduleBuilder::AddShard(BufferRole role, TensorRef tensor, int64_t shard,
+                                   int64_t device) {
+  const TensorType& type = graph_.type(tensor);
+  return AddBuffer({.role = role,
+                    .tensor = tensor,
+                    .shard = static_cast<int32_t>(shard),
+                    .device = static_cast<int32_t>(device),
+                    .dtype = type.dtype,
+                    .box = ShardBox(type, CoordinatesOfShard(type, shard).dims)});
+}
+
 BufferId ScheduleBuilder::AddGradientBuffer(BufferId like) {
   Buffer gradient = buffer(like);
   gradient.role = BufferRole::kGradient;

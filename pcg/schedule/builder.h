@@ -27,12 +27,15 @@ class ScheduleBuilder {
   const Graph& graph() const { return graph_; }
   const ScheduleOptions& options() const { return schedule_.options; }
   Schedule& schedule() { return schedule_; }
+  const Schedule& schedule() const { return schedule_; }
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
 
   // The device of every shard of an output of `node`. The error names the node.
   absl::StatusOr<std::vector<int64_t>> Devices(NodeId node) const;
 
   BufferId AddBuffer(Buffer buffer);
+  // A buffer for a shard of `tensor`.
+  BufferId AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device);
   // A buffer like `like` for a share of its gradient.
   BufferId AddGradientBuffer(BufferId like);
   // A task of one device.

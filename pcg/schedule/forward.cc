@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/arrival.h"
 #include "pcg/schedule/builder.h"
+#include "pcg/schedule/redistribution.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
@@ -37,13 +38,7 @@ class ForwardLowering {
 
   void FindFusedOperators();
   absl::Status LowerParallel(NodeId id);
-  // The transfers that give shard `shard` of `to` its value, from tensor `from`. `reduced`
-  // partials of `from`, beginning at `first_partial`, are summed.
-  std::vector<BufferId> Sources(TensorRef from, const TensorType& to, int64_t shard, int32_t device,
-                                int64_t first_partial, int64_t reduced) const;
   absl::Status LowerCompute(NodeId id);
-
-  BufferId AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device);
 
   ScheduleBuilder& builder_;
   const Graph& graph_;
@@ -110,17 +105,6 @@ Schedule::HostTensor ForwardLowering::HostTensorOf(TensorRef tensor) const {
   return host;
 }
 
-BufferId ForwardLowering::AddShard(BufferRole role, TensorRef tensor, int64_t shard,
-                                   int64_t device) {
-  const TensorType& type = graph_.type(tensor);
-  return builder_.AddBuffer({.role = role,
-                             .tensor = tensor,
-                             .shard = static_cast<int32_t>(shard),
-                             .device = static_cast<int32_t>(device),
-                             .dtype = type.dtype,
-                             .box = ShardBox(type, CoordinatesOfShard(type, shard).dims)});
-}
-
 absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
   Schedule::HostTensor host = HostTensorOf(tensor);
   const OpKind leaf = graph_.node(host.leaves[0]).op.kind();
@@ -134,8 +118,8 @@ absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(tensor.node));
   std::vector<BufferId> shards;
   for (size_t s = 0; s < devices.size(); ++s) {
-    shards.push_back(AddShard(is_parameter ? BufferRole::kParameter : BufferRole::kInput, tensor,
-                              static_cast<int64_t>(s), devices[s]));
+    shards.push_back(builder_.AddShard(is_parameter ? BufferRole::kParameter : BufferRole::kInput,
+                                       tensor, static_cast<int64_t>(s), devices[s]));
     builder_.AddTask(is_parameter ? TaskKind::kLoad : TaskKind::kFeed,
                      is_parameter ? Phase::kLoad : Phase::kForward, tensor.node,
                      static_cast<int32_t>(devices[s]), {}, {shards.back()});
@@ -164,37 +148,6 @@ void ForwardLowering::FindFusedOperators() {
   }
 }
 
-std::vector<BufferId> ForwardLowering::Sources(TensorRef from, const TensorType& to, int64_t shard,
-                                               int32_t device, int64_t first_partial,
-                                               int64_t reduced) const {
-  const TensorType& type = graph_.type(from);
-  const std::vector<BufferId>& shards = builder_.schedule().shards.at(from);
-  const ShardCoordinates at = CoordinatesOfShard(to, shard);
-  const Box box = ShardBox(to, at.dims);
-  const std::vector<std::vector<int64_t>> pieces = OverlappingPieces(type, box);
-  auto sources_from_copy = [&](int64_t copy) {
-    std::vector<BufferId> sources;
-    for (const std::vector<int64_t>& dims : pieces) {
-      for (int64_t p = first_partial; p < first_partial + reduced; ++p) {
-        sources.push_back(shards[ShardAt(type, {dims, copy, p})]);
-      }
-    }
-    return sources;
-  };
-  // Of the equal copies, the one with most pieces on this device; else the one that Replicate's
-  // numbering assigns.
-  std::vector<BufferId> best = sources_from_copy(at.copy / (to.copies / type.copies));
-  auto here = [&](const std::vector<BufferId>& sources) {
-    return std::count_if(sources.begin(), sources.end(),
-                         [&](BufferId id) { return builder_.buffer(id).device == device; });
-  };
-  for (int64_t copy = 0; copy < type.copies; ++copy) {
-    std::vector<BufferId> sources = sources_from_copy(copy);
-    if (here(sources) > here(best)) best = std::move(sources);
-  }
-  return best;
-}
-
 absl::Status ForwardLowering::LowerParallel(NodeId id) {
   const Node& node = graph_.node(id);
   const TensorRef output{id, 0};
@@ -203,35 +156,18 @@ absl::Status ForwardLowering::LowerParallel(NodeId id) {
   TensorRef chain_start = node.inputs[0];
   while (fused_[chain_start.node.value]) chain_start = graph_.node(chain_start.node).inputs[0];
 
-  std::vector<Transfer> transfers;
-  std::vector<BufferId> shards;
+  std::vector<ShardSource> sources;
   for (size_t s = 0; s < devices.size(); ++s) {
     const int64_t partial = CoordinatesOfShard(type, static_cast<int64_t>(s)).partial;
-    TensorRef from = chain_start;
-    int64_t reduced = 1, first_partial = 0;
     if (node.op.kind() == OpKind::kConcatPartials) {
       const int64_t each = graph_.type(node.inputs[0]).partials;
-      from = node.inputs[partial / each];
-      first_partial = partial % each;
+      sources.push_back({node.inputs[partial / each], partial % each, 1});
     } else {
-      reduced = graph_.type(from).partials / type.partials;
-      first_partial = partial * reduced;
+      sources.push_back(
+          SourceInChain(chain_start, graph_.type(chain_start), type.partials, partial));
     }
-    const std::vector<BufferId> sources =
-        Sources(from, type, static_cast<int64_t>(s), static_cast<int32_t>(devices[s]),
-                first_partial, reduced);
-    const Box box = ShardBox(type, CoordinatesOfShard(type, static_cast<int64_t>(s)).dims);
-    const Buffer& source = builder_.buffer(sources[0]);
-    if (sources.size() == 1 && source.device == devices[s] && source.box == box) {
-      shards.push_back(sources[0]);  // It stays where it is.
-      continue;
-    }
-    shards.push_back(
-        AddShard(BufferRole::kActivation, output, static_cast<int64_t>(s), devices[s]));
-    for (BufferId from_buffer : sources) transfers.push_back({from_buffer, shards.back()});
   }
-  builder_.schedule().shards[output] = std::move(shards);
-  builder_.AddTransfers(transfers, Phase::kForward, id);
+  Redistribute(&builder_, sources, output, devices);
   return absl::OkStatus();
 }
 
@@ -267,7 +203,7 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
     for (size_t t = 0; t < node.outputs.size(); ++t) {
       const TensorRef output{id, static_cast<int32_t>(t)};
       writes.push_back(
-          AddShard(BufferRole::kActivation, output, static_cast<int64_t>(s), devices[s]));
+          builder_.AddShard(BufferRole::kActivation, output, static_cast<int64_t>(s), devices[s]));
       builder_.schedule().shards[output].push_back(writes.back());
     }
     Task& task = builder_.AddTask(TaskKind::kCompute, Phase::kForward, id,
