@@ -15,6 +15,9 @@ add_library(isomer_dnnl INTERFACE)
 target_link_libraries(isomer_dnnl INTERFACE ${ISOMER_DNNL_LIBRARY})
 target_include_directories(isomer_dnnl SYSTEM INTERFACE ${ISOMER_DNNL_INCLUDE_DIR})
 
+# Processes in place of threads, where Open MPI is.
+pkg_check_modules(MPI QUIET IMPORTED_TARGET ompi-c)
+
 find_package(GTest CONFIG REQUIRED)
 find_package(benchmark CONFIG QUIET)
 

@@ -33,6 +33,10 @@ class Communicator {
   virtual ~Communicator() = default;
 
   virtual int32_t rank() const = 0;
+  virtual int32_t num_ranks() const = 0;
+  // Among the ranks of this computer, which share its cores.
+  virtual int32_t local_rank() const { return rank(); }
+  virtual int32_t num_local_ranks() const { return num_ranks(); }
 
   // data := sum over the group.
   virtual absl::Status AllReduce(absl::Span<const int32_t> group, DataType dtype, void* data,

@@ -11,7 +11,7 @@
 # and verifier/ but itself.
 #
 # A program's main (*_main.cc) may use models besides its module, and isomer-generate's the verifier. Z3 stays behind the wall of
-# verifier/; oneDNN and CUDA stay in runtime/. Usage: scripts/check_includes.sh [TREE]
+# verifier/; oneDNN, MPI and CUDA stay in runtime/. Usage: scripts/check_includes.sh [TREE]
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
@@ -59,6 +59,7 @@ function refuse(why) {
   if (base ~ /^z3(\+\+|_.*)?\.h$/ && from != "verifier") refuse("Z3 belongs in verifier/")
   if (included ~ /dnnl/ && to != "runtime" && from != "runtime")
     refuse("oneDNN belongs in runtime/")
+  if (base == "mpi.h" && from != "runtime") refuse("MPI belongs in runtime/")
   if (base ~ /^(cuda|cublas|cudnn|nccl)[A-Za-z_0-9]*\.h$/ && to != "runtime" && from != "runtime")
     refuse("CUDA belongs in runtime/")
 }

@@ -5,6 +5,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache pkg-config git
   libabsl-dev libprotobuf-dev protobuf-compiler libz3-dev libdnnl-dev
+  libopenmpi-dev openmpi-bin
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format clang-tidy
 )
