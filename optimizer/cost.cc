@@ -7,7 +7,11 @@
 namespace isomer {
 
 CostModel::CostModel(Machine machine, const Profile* profile)
-    : machine_(std::move(machine)), profile_(profile), num_devices_(machine_.num_devices()) {
+    : machine_(std::move(machine)),
+      profile_(profile),
+      kernels_(profile),
+      collectives_(profile),
+      num_devices_(machine_.num_devices()) {
   levels_.assign(num_devices_ * num_devices_, -1);
   for (int64_t a = 0; a < num_devices_; ++a) {
     for (int64_t b = 0; b < num_devices_; ++b) {
@@ -20,26 +24,61 @@ CostModel::CostModel(Machine machine, const Profile* profile)
   }
 }
 
-double CostModel::ComputeUs(double flops, int64_t bytes, DataType dtype) const {
-  return machine_.launch_us + std::max(flops / machine_.FlopsPerUs(dtype),
-                                       static_cast<double>(bytes) / machine_.memory_bytes_per_us);
+Roofline CostModel::RooflineOf(DataType dtype) const {
+  return {.launch_us = machine_.launch_us,
+          .flops_per_us = machine_.FlopsPerUs(dtype),
+          .memory_bytes_per_us = machine_.memory_bytes_per_us};
 }
 
-double CostModel::CallUs(const Operator& op, absl::Span<const TensorType> operands, bool gradient,
-                         const Work& work) const {
-  if (profile_ != nullptr) {
-    const KernelTime* measured = profile_->Find(op, operands, gradient);
-    if (measured != nullptr) return measured->median_us;
-  }
+double CostModel::ComputeUs(double flops, int64_t bytes, DataType dtype) const {
+  return RooflineOf(dtype).Us(flops, static_cast<double>(bytes));
+}
+
+TaskTime CostModel::CallTime(const Operator& op, absl::Span<const TensorType> operands,
+                             const std::vector<bool>& wanted, const Work& work) const {
   const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
   const auto first = std::find_if(operands.begin(), operands.end(), is_float);
-  return ComputeUs(work.flops, work.bytes,
-                   first == operands.end() ? DataType::kFloat32 : first->dtype);
+  return kernels_.CallTime(op, operands, wanted, work,
+                           RooflineOf(first == operands.end() ? DataType::kFloat32 : first->dtype));
+}
+
+TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes) const {
+  return kernels_.ElementwiseTime(kind, bytes, RooflineOf(DataType::kFloat32));
+}
+
+namespace {
+
+TaskKind KindOf(Collective kind) {
+  switch (kind) {
+    case Collective::kAllReduce:
+      return TaskKind::kAllReduce;
+    case Collective::kReduceScatter:
+      return TaskKind::kReduceScatter;
+    case Collective::kAllGather:
+      return TaskKind::kAllGather;
+    case Collective::kAllToAll:
+      return TaskKind::kAllToAll;
+  }
+  return TaskKind::kSendReceive;
+}
+
+}  // namespace
+
+std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes,
+                                            absl::Span<const int32_t> devices) const {
+  const SizeTable* table = collectives_.Find(kind, static_cast<int64_t>(devices.size()));
+  if (table == nullptr) return std::nullopt;
+  // How nodes are joined was not measured.
+  const auto [first, last] = std::minmax_element(devices.begin(), devices.end());
+  const int64_t node = machine_.devices_per_node();
+  if (*first / node != *last / node) return std::nullopt;
+  return table->UsOf(bytes);
 }
 
 double CostModel::CollectiveUs(Collective kind, int64_t bytes,
                                absl::Span<const int32_t> devices) const {
   if (devices.size() < 2) return 0;
+  if (const auto measured = MeasuredUs(KindOf(kind), bytes, devices)) return *measured;
   double slowest_us = 0, latency_us = 0;
   for (int level = 0; level < static_cast<int>(machine_.levels.size()); ++level) {
     const int64_t below = machine_.UnitSize(level - 1), unit = machine_.UnitSize(level);

@@ -1,20 +1,22 @@
 // What tasks and collectives cost on a machine.
 //
-// Compute: a roofline, launch + max(flops / peak, bytes / memory bandwidth), or the profile's time
-// where there is one. Collectives: alpha-beta costs of rings. A ring over g devices sends
-// (g-1)/g of the buffer over every link for a reduce-scatter or an all-gather, twice that for an
-// all-reduce (Thakur, Rabenseifner, Gropp 2005). On a hierarchy the slowest level counts: at a
-// level that joins m units of the group, (m-1)/m of the buffer crosses each unit's link, of which
-// the group has the share k/u if k of the unit's u devices are in it, because the other devices of
-// the unit are busy with the same collective in sibling groups.
+// Compute: see kernel_cost.h. Collectives: the profile's times where it has them, else alpha-beta
+// costs of rings. A ring over g devices sends (g-1)/g of the buffer over every link for a
+// reduce-scatter or an all-gather, twice that for an all-reduce (Thakur, Rabenseifner, Gropp 2005).
+// On a hierarchy the slowest level counts: at a level that joins m units of the group, (m-1)/m of
+// the buffer crosses each unit's link, of which the group has the share k/u if k of the unit's u
+// devices are in it, because the other devices of the unit are busy with the same collective in
+// sibling groups.
 #ifndef ISOMER_OPTIMIZER_COST_H_
 #define ISOMER_OPTIMIZER_COST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "optimizer/kernel_cost.h"
 #include "optimizer/machine.h"
 #include "pcg/operator.h"
 #include "pcg/profile.h"
@@ -34,22 +36,37 @@ class CostModel {
 
   // The roofline. FLOPs at the rate of matrix products of `dtype`.
   double ComputeUs(double flops, int64_t bytes, DataType dtype = DataType::kFloat32) const;
-  // One task of a call on operands of these types, or its gradient.
-  double CallUs(const Operator& op, absl::Span<const TensorType> operands, bool gradient,
-                const Work& work) const;
+  // One task of a call on operands of these types; with `wanted` not empty, of its gradient with
+  // respect to those operands.
+  TaskTime CallTime(const Operator& op, absl::Span<const TensorType> operands,
+                    const std::vector<bool>& wanted, const Work& work) const;
+  double CallUs(const Operator& op, absl::Span<const TensorType> operands,
+                const std::vector<bool>& wanted, const Work& work) const {
+    return CallTime(op, operands, wanted, work).us;
+  }
+  // A task of kind fill, accumulate, local or update, of Task::bytes.
+  TaskTime ElementwiseTime(TaskKind kind, int64_t bytes) const;
   // SGD on a stored tensor: reads parameter and gradient, writes the parameter.
-  double UpdateUs(int64_t bytes) const { return ComputeUs(0, 3 * bytes); }
+  double UpdateUs(int64_t bytes) const { return ElementwiseTime(TaskKind::kUpdate, 3 * bytes).us; }
+  const KernelCost& kernels() const { return kernels_; }
   // `bytes`: all-reduce: of the buffer; all-gather: of the result; reduce-scatter and all-to-all:
   // of one device's operand.
   double CollectiveUs(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
+  // What the profile says of a communication of Task::bytes among these devices, if it does.
+  std::optional<double> MeasuredUs(TaskKind kind, int64_t bytes,
+                                   absl::Span<const int32_t> devices) const;
   // `bytes` from one device to another.
   double SendUs(int64_t bytes, int32_t from, int32_t to) const;
   // The level whose unit is the first to hold both devices; -1 for one device and itself.
   int LevelBetween(int64_t a, int64_t b) const { return levels_[a * num_devices_ + b]; }
 
  private:
+  Roofline RooflineOf(DataType dtype) const;
+
   Machine machine_;
   const Profile* profile_;
+  KernelCost kernels_;
+  MeasuredCollectives collectives_;
   int64_t num_devices_;
   std::vector<int8_t> levels_;  // per pair of devices
 };

@@ -129,11 +129,11 @@ float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choic
   }
   auto sharding = InferSharding(space.op, types);
   if (!sharding.ok()) return kImpossibleUs;
-  double us = cost_.CallUs(space.op, types, false, ForwardWork(space.op, *sharding, types));
+  double us = cost_.CallUs(space.op, types, {}, ForwardWork(space.op, *sharding, types));
   const bool backward =
       options_.training && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   if (backward) {
-    us += cost_.CallUs(space.op, types, true, GradientWork(space.op, *sharding, types, wanted));
+    us += cost_.CallUs(space.op, types, wanted, GradientWork(space.op, *sharding, types, wanted));
     for (size_t o = 0; o < choice.operands.size(); ++o) {
       if (!node.operands[o].stored || !wanted[o]) continue;
       const int64_t bytes = choice.operands[o].type.LocalBytes();

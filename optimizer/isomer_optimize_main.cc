@@ -33,6 +33,8 @@ ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
 ABSL_FLAG(std::string, plan, "", "a baseline instead of a search: data_parallel or megatron");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
 ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
+ABSL_FLAG(bool, profile_of_another_device, false,
+          "take --profile though it was measured on another device than the machine has");
 ABSL_FLAG(int64_t, budget, 300, "how many candidates of the substitution search to map");
 ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
 ABSL_FLAG(std::string, out, "", "the plan file to write");
@@ -172,6 +174,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   const std::string profile_path = absl::GetFlag(FLAGS_profile);
   if (!profile_path.empty()) {
     ISOMER_ASSIGN_OR_RETURN(profile, LoadProfile(profile_path));
+    if (const absl::Status serves = CheckProfileServes(profile, machine);
+        !serves.ok() && !absl::GetFlag(FLAGS_profile_of_another_device)) {
+      return absl::InvalidArgumentError(absl::StrCat(profile_path, ": ", serves.message()));
+    }
   }
   const CostModel cost(std::move(machine), profile_path.empty() ? nullptr : &profile);
   const RuleIndex index(rules);

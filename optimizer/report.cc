@@ -210,7 +210,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   }
   absl::StrAppendFormat(
       &text, "\nPredicted (%s)\n  %-22s %12.1f us a step  %10s per device of %s\n",
-      "compute times: " + TimesFrom(result.simulation), "plan", plan.predicted_step_us,
+      "times: " + TimesFrom(result.simulation), "plan", plan.predicted_step_us,
       BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes));
   for (const auto& [name, prediction] : result.baselines) {
     absl::StrAppend(&text, PredictionLine(name, prediction, plan.predicted_step_us));
@@ -232,6 +232,25 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   return text;
 }
 
+namespace {
+
+// Tasks and time by origin, and how well the fits behind calibrated times predict kernels left out.
+Json OriginsJson(const Simulation& simulation, const CostModel& cost) {
+  Json json = Json::EmptyObject();
+  for (const auto& [origin, sum] : simulation.origins) {
+    json[TimeOriginName(origin)]["tasks"] = sum.tasks;
+    json[TimeOriginName(origin)]["us"] = sum.us;
+  }
+  for (const Calibration::HeldOut& fit : cost.kernels().Calibrations()) {
+    Json& entry = json["calibrations"][fit.from];
+    entry["kernels"] = fit.samples;
+    entry["held_out_median_error"] = fit.median_error;
+  }
+  return json;
+}
+
+}  // namespace
+
 Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostModel& cost) {
   const Plan& plan = result.plan;
   auto prediction_json = [](const Prediction& p) {
@@ -251,7 +270,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["fits"] = result.fits;
   json["predicted_step_us"] = plan.predicted_step_us;
   json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
-  json["times_from"] = TimesFrom(result.simulation);
+  json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);
   json["single_device"] = prediction_json(result.single_device);
@@ -276,10 +295,14 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
 }
 
 std::string TimesFrom(const Simulation& simulation) {
-  if (simulation.profiled_tasks == 0) return "roofline";
-  if (simulation.profiled_tasks == simulation.compute_tasks) return "profile";
-  return absl::StrCat("profile for ", simulation.profiled_tasks, " of ", simulation.compute_tasks,
-                      " tasks, else roofline");
+  double total_us = 0;
+  for (const auto& [origin, sum] : simulation.origins) total_us += sum.us;
+  std::vector<std::string> parts;
+  for (const auto& [origin, sum] : simulation.origins) {
+    parts.push_back(absl::StrFormat("%s for %d tasks, %.0f %% of the time", TimeOriginName(origin),
+                                    sum.tasks, 100 * sum.us / total_us));
+  }
+  return absl::StrJoin(parts, "; ");
 }
 
 std::string BytesText(int64_t bytes) {

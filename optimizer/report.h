@@ -33,7 +33,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
 // The summary for --json.
 Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostModel& cost);
 
-// Where compute times come from: "roofline", or "profile" with the share of tasks it covers.
+// Where times come from: "measured for 120 tasks, 97 % of the time; calibrated for 4 tasks, ..".
 std::string TimesFrom(const Simulation& simulation);
 
 // "1.5 GiB".

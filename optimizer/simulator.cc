@@ -52,14 +52,32 @@ double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task
   return cost.machine().launch_us + slowest_us + latency_us;
 }
 
-void CountTask(const CostModel& cost, const Graph& graph, const Task& task,
-               Simulation* simulation) {
-  const bool gradient = task.kind == TaskKind::kComputeGradient;
-  if (task.kind != TaskKind::kCompute && !gradient) return;
-  ++simulation->compute_tasks;
-  if (cost.profile() != nullptr &&
-      cost.profile()->Find(graph.node(task.node).op, OperandTypes(graph, task.node), gradient)) {
-    ++simulation->profiled_tasks;
+// The operands whose gradients the task computes; empty if it is none of a gradient.
+std::vector<bool> WantedOf(const Task& task) {
+  std::vector<bool> wanted;
+  if (task.kind != TaskKind::kComputeGradient) return wanted;
+  for (BufferId id : task.writes) wanted.push_back(id != kNoBuffer);
+  return wanted;
+}
+
+TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  if (const auto us = cost.MeasuredUs(task.kind, task.bytes, task.devices)) {
+    return {*us, TimeOrigin::kMeasured};
+  }
+  auto collective = [&](Collective kind) {
+    return TaskTime{cost.CollectiveUs(kind, task.bytes, task.devices), TimeOrigin::kRoofline};
+  };
+  switch (task.kind) {
+    case TaskKind::kAllReduce:
+      return collective(Collective::kAllReduce);
+    case TaskKind::kReduceScatter:
+      return collective(Collective::kReduceScatter);
+    case TaskKind::kAllGather:
+      return collective(Collective::kAllGather);
+    case TaskKind::kAllToAll:
+      return collective(Collective::kAllToAll);
+    default:
+      return {SendReceiveUs(cost, schedule, task), TimeOrigin::kRoofline};
   }
 }
 
@@ -81,34 +99,30 @@ Timeline RunTimeline(const std::vector<TimedTask>& tasks) {
   return timeline;
 }
 
-double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& schedule,
-              const Task& task) {
+TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+                    const Task& task) {
   switch (task.kind) {
     case TaskKind::kLoad:
     case TaskKind::kFeed:
     case TaskKind::kUnload:
-      return 0;
+      return {};
     case TaskKind::kCompute:
     case TaskKind::kComputeGradient:
-      return cost.CallUs(graph.node(task.node).op, OperandTypes(graph, task.node),
-                         task.kind == TaskKind::kComputeGradient, {task.flops, task.bytes});
+      return cost.CallTime(graph.node(task.node).op, OperandTypes(graph, task.node), WantedOf(task),
+                           {task.flops, task.bytes});
     case TaskKind::kFill:
     case TaskKind::kAccumulate:
     case TaskKind::kLocal:
     case TaskKind::kUpdate:
-      return cost.ComputeUs(task.flops, task.bytes);
+      return cost.ElementwiseTime(task.kind, task.bytes);
     case TaskKind::kAllReduce:
-      return cost.CollectiveUs(Collective::kAllReduce, task.bytes, task.devices);
     case TaskKind::kReduceScatter:
-      return cost.CollectiveUs(Collective::kReduceScatter, task.bytes, task.devices);
     case TaskKind::kAllGather:
-      return cost.CollectiveUs(Collective::kAllGather, task.bytes, task.devices);
     case TaskKind::kAllToAll:
-      return cost.CollectiveUs(Collective::kAllToAll, task.bytes, task.devices);
     case TaskKind::kSendReceive:
-      return SendReceiveUs(cost, schedule, task);
+      return CommunicationTime(cost, schedule, task);
   }
-  return 0;
+  return {};
 }
 
 Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule) {
@@ -116,8 +130,13 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
   std::vector<TimedTask> tasks;
   std::map<int32_t, double> compute_us, communication_us;
   for (const Task& task : schedule.tasks) {
-    TimedTask timed{TaskUs(cost, graph, schedule, task), {}, task.deps};
-    CountTask(cost, graph, task, &simulation);
+    const TaskTime time = TimeOfTask(cost, graph, schedule, task);
+    TimedTask timed{time.us, {}, task.deps};
+    if (time.us > 0) {
+      Simulation::Origins& origin = simulation.origins[time.origin];
+      ++origin.tasks;
+      origin.us += time.us * static_cast<double>(task.devices.size());
+    }
     for (int32_t device : task.devices) {
       const bool communicates = IsCommunication(task.kind);
       (communicates ? communication_us : compute_us)[device] += timed.us;

@@ -7,6 +7,7 @@
 #define ISOMER_OPTIMIZER_SIMULATOR_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,12 @@ struct Timeline {
 Timeline RunTimeline(const std::vector<TimedTask>& tasks);
 
 // What one task of a schedule takes. What the host does (load, feed, unload) counts nothing.
-double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& schedule,
-              const Task& task);
+TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+                    const Task& task);
+inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+                     const Task& task) {
+  return TimeOfTask(cost, graph, schedule, task).us;
+}
 
 struct Simulation {
   Timeline timeline;  // of one step, tasks as in the schedule
@@ -43,8 +48,12 @@ struct Simulation {
   int64_t peak_bytes = 0;
   // Summed over tasks of the busiest device, by what they are.
   double compute_us = 0, communication_us = 0;
-  // Compute tasks whose time is measured, of all.
-  int64_t profiled_tasks = 0, compute_tasks = 0;
+  // Tasks and their time, summed over devices, by where the time comes from.
+  struct Origins {
+    int64_t tasks = 0;
+    double us = 0;
+  };
+  std::map<TimeOrigin, Origins> origins;
 };
 
 Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule);

@@ -84,9 +84,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
   ISOMER_ASSIGN_OR_RETURN(const ProfilerOptions options, OptionsFromFlags());
   Profile profile;
-  profile.backend = std::string(backend->name());
+  profile.device = {.backend = std::string(backend->name()), .processor = HostProcessor()};
   Graph graph;
-  ISOMER_RETURN_IF_ERROR(LoadGraph(arguments[0], &profile.model, &graph));
+  profile.models.resize(1);
+  ISOMER_RETURN_IF_ERROR(LoadGraph(arguments[0], &profile.models[0], &graph));
   ISOMER_ASSIGN_OR_RETURN(const std::vector<ProfiledCall> calls,
                           CallsToProfile(graph, options.degrees));
   backend->EnterDevice(0, 1);
@@ -97,10 +98,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   ISOMER_RETURN_IF_ERROR(SaveProfile(out, profile));
   absl::PrintF("%s: %d kernels of %d calls, on the %s backend\n", out, profile.kernels.size(),
-               calls.size(), profile.backend);
+               calls.size(), profile.device.backend);
   Json summary;
-  summary["model"] = profile.model;
-  summary["backend"] = profile.backend;
+  summary["model"] = profile.models[0];
+  summary["backend"] = profile.device.backend;
   summary["calls"] = calls.size();
   summary["kernels"] = profile.kernels.size();
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));

@@ -72,8 +72,8 @@ absl::StatusOr<KernelTime> Measure(const KernelCall& call, const ProfilerOptions
   }
   const Spread spread = SpreadOf(times);
   return KernelTime{.median_us = spread.median,
-                    .min_us = spread.min,
-                    .max_us = spread.max,
+                    .lower_us = spread.lower,
+                    .upper_us = spread.upper,
                     .repetitions = options.repetitions};
 }
 
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<ProfiledCall>> CallsToProfile(const Graph& graph,
                                                          const std::vector<int64_t>& degrees) {
   std::map<std::string, ProfiledCall> calls;
   auto add = [&](const Operator& op, std::vector<TensorType> operands) {
-    const std::string key = KernelKey(op, operands, false);
+    const std::string key = KernelKey(op, operands, {});
     calls.try_emplace(key, ProfiledCall{op, std::move(operands)});
   };
   for (NodeId id : graph.TopologicalOrder()) {
@@ -124,7 +124,9 @@ absl::Status ProfileCall(const ProfiledCall& call, const ProfilerOptions& option
                                : ForwardWork(call.op, sharding, call.operands);
     time.flops = work.flops;
     time.bytes = work.bytes;
-    profile->kernels[KernelKey(call.op, call.operands, gradient)] = time;
+    time.family = KernelFamily(call.op.kind(), call.operands, gradient);
+    profile->kernels[KernelKey(call.op, call.operands, gradient ? wanted : std::vector<bool>())] =
+        time;
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@ namespace isomer {
 
 struct Spread {
   double median = 0, min = 0, max = 0;
+  double lower = 0, upper = 0;  // quartiles
 };
 
 // All 0 for no samples.
@@ -16,7 +17,7 @@ inline Spread SpreadOf(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const size_t n = samples.size();
   const double median = n % 2 == 1 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-  return {median, samples.front(), samples.back()};
+  return {median, samples.front(), samples.back(), samples[n / 4], samples[n - 1 - n / 4]};
 }
 
 }  // namespace isomer

@@ -110,7 +110,7 @@ TEST(Cost, LowPrecisionRunsAtItsOwnRate) {
   const Work work{.flops = 1e12, .bytes = 0};
   const auto us = [&](DataType dtype) {
     const TensorType type = SequentialType({8, 8}, dtype);
-    return cost.CallUs(OpKind::kMatMul, {type, type}, false, work);
+    return cost.CallUs(OpKind::kMatMul, {type, type}, {}, work);
   };
   EXPECT_NEAR(us(DataType::kFloat32) / us(DataType::kFloat16), 2, 0.01);
 }
