@@ -11,39 +11,58 @@ CostModel::CostModel(Machine machine, const Profile* profile)
       profile_(profile),
       kernels_(profile),
       collectives_(profile),
-      num_devices_(machine_.num_devices()) {
-  levels_.assign(num_devices_ * num_devices_, -1);
-  for (int64_t a = 0; a < num_devices_; ++a) {
-    for (int64_t b = 0; b < num_devices_; ++b) {
-      int8_t& level = levels_[a * num_devices_ + b];
-      while (a != b &&
-             (level < 0 || a / machine_.UnitSize(level) != b / machine_.UnitSize(level))) {
-        ++level;
-      }
+      kinds_(machine_.kinds_in_use()),
+      num_levels_(static_cast<int>(machine_.levels.size())) {
+  const int64_t devices = machine_.num_devices();
+  units_.reserve(devices * num_levels_);
+  for (int64_t device = 0; device < devices; ++device) {
+    int64_t unit = device;
+    for (const Machine::Level& level : machine_.levels) {
+      unit /= level.count;
+      units_.push_back(static_cast<int32_t>(unit));
     }
   }
 }
 
-Roofline CostModel::RooflineOf(DataType dtype) const {
-  return {.launch_us = machine_.launch_us,
-          .flops_per_us = machine_.FlopsPerUs(dtype),
-          .memory_bytes_per_us = machine_.memory_bytes_per_us};
+template <typename TimeOf>
+TaskTime CostModel::Slowest(int64_t device, DataType dtype, TimeOf time_of) const {
+  const auto on = [&](const DeviceKind& kind) {
+    return time_of(Roofline{.launch_us = kind.launch_us,
+                            .flops_per_us = kind.FlopsPerUs(dtype),
+                            .memory_bytes_per_us = kind.memory_bytes_per_us});
+  };
+  if (device != kSlowest) return on(machine_.kind(device));
+  TaskTime slowest = on(machine_.kinds[kinds_[0]]);
+  for (size_t k = 1; k < kinds_.size(); ++k) {
+    const TaskTime time = on(machine_.kinds[kinds_[k]]);
+    if (time.us > slowest.us) slowest = time;
+  }
+  return slowest;
 }
 
-double CostModel::ComputeUs(double flops, int64_t bytes, DataType dtype) const {
-  return RooflineOf(dtype).Us(flops, static_cast<double>(bytes));
+double CostModel::ComputeUs(double flops, int64_t bytes, DataType dtype, int64_t device) const {
+  return Slowest(device, dtype,
+                 [&](const Roofline& roofline) {
+                   return TaskTime{roofline.Us(flops, static_cast<double>(bytes))};
+                 })
+      .us;
 }
 
 TaskTime CostModel::CallTime(const Operator& op, absl::Span<const TensorType> operands,
-                             const std::vector<bool>& wanted, const Work& work) const {
+                             const std::vector<bool>& wanted, const Work& work,
+                             int64_t device) const {
   const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
   const auto first = std::find_if(operands.begin(), operands.end(), is_float);
-  return kernels_.CallTime(op, operands, wanted, work,
-                           RooflineOf(first == operands.end() ? DataType::kFloat32 : first->dtype));
+  return Slowest(device, first == operands.end() ? DataType::kFloat32 : first->dtype,
+                 [&](const Roofline& roofline) {
+                   return kernels_.CallTime(op, operands, wanted, work, roofline);
+                 });
 }
 
-TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes) const {
-  return kernels_.ElementwiseTime(kind, bytes, RooflineOf(DataType::kFloat32));
+TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device) const {
+  return Slowest(device, DataType::kFloat32, [&](const Roofline& roofline) {
+    return kernels_.ElementwiseTime(kind, bytes, roofline);
+  });
 }
 
 namespace {
@@ -75,6 +94,16 @@ std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes,
   return table->UsOf(bytes);
 }
 
+std::vector<int64_t> CostModel::OnePerKind(absl::Span<const int64_t> devices) const {
+  if (kinds_.size() == 1) return {devices[0]};
+  std::set<int> seen;
+  std::vector<int64_t> first;
+  for (int64_t device : devices) {
+    if (seen.insert(machine_.kind_index(device)).second) first.push_back(device);
+  }
+  return first;
+}
+
 double CostModel::CollectiveUs(Collective kind, int64_t bytes,
                                absl::Span<const int32_t> devices) const {
   if (devices.size() < 2) return 0;
@@ -100,7 +129,7 @@ double CostModel::CollectiveUs(Collective kind, int64_t bytes,
     latency_us += (m - 1) * machine_.levels[level].latency_us;
   }
   const double passes = kind == Collective::kAllReduce ? 2 : 1;
-  return machine_.launch_us + passes * (slowest_us + latency_us);
+  return machine_.launch_us() + passes * (slowest_us + latency_us);
 }
 
 double CostModel::SendUs(int64_t bytes, int32_t from, int32_t to) const {

@@ -27,6 +27,9 @@ namespace isomer {
 
 enum class Collective { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
 
+// Instead of a device: whichever is slowest.
+inline constexpr int64_t kSlowest = -1;
+
 class CostModel {
  public:
   // `profile` may be null, and must outlive this.
@@ -34,21 +37,29 @@ class CostModel {
   const Machine& machine() const { return machine_; }
   const Profile* profile() const { return profile_; }
 
-  // The roofline. FLOPs at the rate of matrix products of `dtype`.
-  double ComputeUs(double flops, int64_t bytes, DataType dtype = DataType::kFloat32) const;
+  // The roofline of a device, or of the slowest one (kSlowest). FLOPs at the rate of matrix
+  // products of `dtype`.
+  double ComputeUs(double flops, int64_t bytes, DataType dtype = DataType::kFloat32,
+                   int64_t device = kSlowest) const;
   // One task of a call on operands of these types; with `wanted` not empty, of its gradient with
   // respect to those operands.
   TaskTime CallTime(const Operator& op, absl::Span<const TensorType> operands,
-                    const std::vector<bool>& wanted, const Work& work) const;
+                    const std::vector<bool>& wanted, const Work& work,
+                    int64_t device = kSlowest) const;
   double CallUs(const Operator& op, absl::Span<const TensorType> operands,
-                const std::vector<bool>& wanted, const Work& work) const {
-    return CallTime(op, operands, wanted, work).us;
+                const std::vector<bool>& wanted, const Work& work,
+                int64_t device = kSlowest) const {
+    return CallTime(op, operands, wanted, work, device).us;
   }
   // A task of kind fill, accumulate, local or update, of Task::bytes.
-  TaskTime ElementwiseTime(TaskKind kind, int64_t bytes) const;
+  TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device = kSlowest) const;
   // SGD on a stored tensor: reads parameter and gradient, writes the parameter.
-  double UpdateUs(int64_t bytes) const { return ElementwiseTime(TaskKind::kUpdate, 3 * bytes).us; }
+  double UpdateUs(int64_t bytes, int64_t device = kSlowest) const {
+    return ElementwiseTime(TaskKind::kUpdate, 3 * bytes, device).us;
+  }
   const KernelCost& kernels() const { return kernels_; }
+  // Of these devices, the first of every kind.
+  std::vector<int64_t> OnePerKind(absl::Span<const int64_t> devices) const;
   // `bytes`: all-reduce: of the buffer; all-gather: of the result; reduce-scatter and all-to-all:
   // of one device's operand.
   double CollectiveUs(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
@@ -58,17 +69,26 @@ class CostModel {
   // `bytes` from one device to another.
   double SendUs(int64_t bytes, int32_t from, int32_t to) const;
   // The level whose unit is the first to hold both devices; -1 for one device and itself.
-  int LevelBetween(int64_t a, int64_t b) const { return levels_[a * num_devices_ + b]; }
+  int LevelBetween(int64_t a, int64_t b) const {
+    if (a == b) return -1;
+    const int32_t *of_a = &units_[a * num_levels_], *of_b = &units_[b * num_levels_];
+    int level = 0;
+    while (of_a[level] != of_b[level]) ++level;
+    return level;
+  }
 
  private:
-  Roofline RooflineOf(DataType dtype) const;
+  // The greatest of `time_of(roofline)` over the kinds that `device` may be.
+  template <typename TimeOf>
+  TaskTime Slowest(int64_t device, DataType dtype, TimeOf time_of) const;
 
   Machine machine_;
   const Profile* profile_;
   KernelCost kernels_;
   MeasuredCollectives collectives_;
-  int64_t num_devices_;
-  std::vector<int8_t> levels_;  // per pair of devices
+  std::vector<int> kinds_;  // in use
+  int num_levels_;
+  std::vector<int32_t> units_;  // per device and level: the unit that it is in
 };
 
 }  // namespace isomer

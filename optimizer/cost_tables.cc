@@ -129,17 +129,29 @@ float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choic
   }
   auto sharding = InferSharding(space.op, types);
   if (!sharding.ok()) return kImpossibleUs;
-  double us = cost_.CallUs(space.op, types, {}, ForwardWork(space.op, *sharding, types));
+  const std::vector<int64_t> devices =
+      cost_.OnePerKind(DevicesOf(choice.outputs[0].view, choice.outputs[0].type));
+  // Devices of several kinds wait for the slowest.
+  const auto slowest_us = [&](const auto& us_on) {
+    double us = 0;
+    for (int64_t device : devices) us = std::max(us, us_on(device));
+    return us;
+  };
+  double us = slowest_us([&, work = ForwardWork(space.op, *sharding, types)](int64_t device) {
+    return cost_.CallUs(space.op, types, {}, work, device);
+  });
   const bool backward =
       options_.training && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   if (backward) {
-    us += cost_.CallUs(space.op, types, wanted, GradientWork(space.op, *sharding, types, wanted));
+    us += slowest_us([&, work = GradientWork(space.op, *sharding, types, wanted)](int64_t device) {
+      return cost_.CallUs(space.op, types, wanted, work, device);
+    });
     for (size_t o = 0; o < choice.operands.size(); ++o) {
       if (!node.operands[o].stored || !wanted[o]) continue;
       const int64_t bytes = choice.operands[o].type.LocalBytes();
       us += options_.sync_weight *
             cost_.CollectiveUs(Collective::kAllReduce, bytes, CopyGroup(choice.operands[o]));
-      us += cost_.UpdateUs(bytes);
+      us += slowest_us([&](int64_t device) { return cost_.UpdateUs(bytes, device); });
     }
   }
   int64_t bytes = StoredBytes(choice, node, options_);

@@ -189,7 +189,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (result.fits) return kExitDone;
   std::fprintf(stderr, "does not fit: the smallest plan found needs %s per device, and %s has %s\n",
                BytesText(result.plan.predicted_peak_bytes).c_str(),
-               cost.machine().device_name.c_str(), BytesText(cost.machine().memory_bytes).c_str());
+               cost.machine().device_name().c_str(),
+               BytesText(cost.machine().memory_bytes()).c_str());
   return kExitNo;
 }
 

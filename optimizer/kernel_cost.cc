@@ -80,10 +80,10 @@ absl::Status CheckProfileServes(const Profile& profile, const Machine& machine) 
         absl::StrCat("the profile is of ", processor, ", and this computer has ", host,
                      "; measure here, or give --profile_of_another_device"));
   }
-  if (absl::StrContains(processor, machine.device_name)) return absl::OkStatus();
+  if (absl::StrContains(processor, machine.device_name())) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the profile is of ", processor, ", and the devices of ", machine.name, " are ",
-                   machine.device_name, "; measure there, or give --profile_of_another_device"));
+                   machine.device_name(), "; measure there, or give --profile_of_another_device"));
 }
 
 MeasuredCollectives::MeasuredCollectives(const Profile* profile, const std::string& communicator) {

@@ -95,7 +95,7 @@ class Optimizer {
   // do not the smaller.
   void Consider(std::pair<Plan, Simulation> predicted, std::string origin) {
     const Simulation& now = predicted.second;
-    const bool fits = now.peak_bytes <= cost_.machine().memory_bytes;
+    const bool fits = now.peak_bytes <= cost_.machine().memory_bytes();
     if (considered_) {
       if (fits_ && !fits) return;
       if (fits_ == fits && (fits ? now.step_us >= result_.simulation.step_us

@@ -211,7 +211,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   absl::StrAppendFormat(
       &text, "\nPredicted (%s)\n  %-22s %12.1f us a step  %10s per device of %s\n",
       "times: " + TimesFrom(result.simulation), "plan", plan.predicted_step_us,
-      BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes));
+      BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes()));
   for (const auto& [name, prediction] : result.baselines) {
     absl::StrAppend(&text, PredictionLine(name, prediction, plan.predicted_step_us));
   }

@@ -116,7 +116,7 @@ class Gather {
       latency_us += steps_[level] * l.latency_us;
     }
     if (latency_us + slowest_us == 0) return 0;
-    return cost_.machine().launch_us + slowest_us + latency_us;
+    return cost_.machine().launch_us() + slowest_us + latency_us;
   }
 
  private:

@@ -49,7 +49,7 @@ double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task
   for (const auto& [place, count] : messages) {
     latency_us = std::max(latency_us, count * cost.machine().levels[place.first].latency_us);
   }
-  return cost.machine().launch_us + slowest_us + latency_us;
+  return cost.machine().launch_us() + slowest_us + latency_us;
 }
 
 // The operands whose gradients the task computes; empty if it is none of a gradient.
@@ -109,12 +109,12 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
     case TaskKind::kCompute:
     case TaskKind::kComputeGradient:
       return cost.CallTime(graph.node(task.node).op, OperandTypes(graph, task.node), WantedOf(task),
-                           {task.flops, task.bytes});
+                           {task.flops, task.bytes}, task.devices[0]);
     case TaskKind::kFill:
     case TaskKind::kAccumulate:
     case TaskKind::kLocal:
     case TaskKind::kUpdate:
-      return cost.ElementwiseTime(task.kind, task.bytes);
+      return cost.ElementwiseTime(task.kind, task.bytes, task.devices[0]);
     case TaskKind::kAllReduce:
     case TaskKind::kReduceScatter:
     case TaskKind::kAllGather:

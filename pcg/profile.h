@@ -46,11 +46,11 @@ std::string KernelFamily(OpKind kind, absl::Span<const TensorType> operands, boo
 
 // The device that a profile is of. Times of another are another's.
 struct ProfiledDevice {
-  std::string backend;    // "cpu"
-  std::string processor;  // "Intel(R) Xeon(R) Processor (6.207.2)"
+  std::string backend;         // "cpu"
+  std::string processor;       // "Intel(R) Xeon(R) Processor (6.207.2)"
   std::string libraries = {};  // "oneDNN 2.6.3"
-  int busy_devices = 1;   // how many devices did the same at the same time
-  bool pinned = false;    // to a core each
+  int busy_devices = 1;        // how many devices did the same at the same time
+  bool pinned = false;         // to a core each
   friend bool operator==(const ProfiledDevice&, const ProfiledDevice&) = default;
   std::string ToString() const;
 };

@@ -77,7 +77,7 @@ TEST(CheckProfileServes, RefusesAnotherDeviceInOneLine) {
   EXPECT_THAT(std::string(refused.message()), testing::Not(testing::HasSubstr("\n")));
   profile.device = {.backend = "cuda", .processor = "NVIDIA H100 80GB HBM3"};
   EXPECT_FALSE(CheckProfileServes(profile, machine).ok());
-  machine.device_name = "H100";
+  machine.kinds[0].name = "H100";
   EXPECT_EQ(CheckProfileServes(profile, machine), absl::OkStatus());
 }
 

@@ -90,10 +90,10 @@ TEST(Machine, UnknownNameListsThePresets) {
 CostModel SimpleCost() {
   Machine machine;
   machine.name = "simple";
-  machine.flops_per_us = 1000;
-  machine.memory_bytes_per_us = 100;
-  machine.memory_bytes = 1 << 20;
-  machine.launch_us = 0;
+  machine.kinds[0].flops_per_us = 1000;
+  machine.kinds[0].memory_bytes_per_us = 100;
+  machine.kinds[0].memory_bytes = 1 << 20;
+  machine.kinds[0].launch_us = 0;
   machine.levels = {{"node", 4, 100, 0}, {"cluster", 2, 10, 0}};
   return CostModel(machine);
 }
@@ -101,10 +101,13 @@ CostModel SimpleCost() {
 TEST(Cost, LowPrecisionRunsAtItsOwnRate) {
   const auto dgx = LoadMachine("dgx_h100");
   ASSERT_TRUE(dgx.ok()) << dgx.status();
-  EXPECT_NEAR(dgx->FlopsPerUs(DataType::kBFloat16) / dgx->FlopsPerUs(DataType::kFloat32), 2, 0.01);
+  EXPECT_NEAR(
+      dgx->kinds[0].FlopsPerUs(DataType::kBFloat16) / dgx->kinds[0].FlopsPerUs(DataType::kFloat32),
+      2, 0.01);
   const auto laptop = LoadMachine("laptop_cpu");
   ASSERT_TRUE(laptop.ok()) << laptop.status();
-  EXPECT_EQ(laptop->FlopsPerUs(DataType::kBFloat16), laptop->FlopsPerUs(DataType::kFloat32));
+  EXPECT_EQ(laptop->kinds[0].FlopsPerUs(DataType::kBFloat16),
+            laptop->kinds[0].FlopsPerUs(DataType::kFloat32));
   // The rate of a call is that of its first float operand.
   const CostModel cost(*dgx);
   const Work work{.flops = 1e12, .bytes = 0};

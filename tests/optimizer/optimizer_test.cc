@@ -120,7 +120,7 @@ TEST(Optimizer, ProductsOfOneOperandAreMergedWhereLaunchesCost) {
   const Model model = ThreeProducts(64, 16);
   const RuleSet rules = ExampleRules(model.graph);
   Machine machine = TestMachine(1, 2);
-  machine.launch_us = 20;
+  machine.kinds[0].launch_us = 20;
   const RuleIndex index(rules);
   const CostModel cost(machine);
   const auto result = Optimize(model, index, cost, {});
@@ -138,7 +138,7 @@ TEST(Optimizer, LowPrecisionIsFasterAndTakesLessMemory) {
   const RuleSet rules = ExampleRules(model.graph);
   const RuleIndex index(rules);
   Machine machine = TestMachine(1, 4);
-  machine.flops_per_us_of[DataType::kBFloat16] = 2 * machine.flops_per_us;
+  machine.kinds[0].flops_per_us_of[DataType::kBFloat16] = 2 * machine.kinds[0].flops_per_us;
   const CostModel cost(machine);
   const auto whole = Optimize(model, index, cost, {});
   OptimizeOptions options;
@@ -171,7 +171,7 @@ TEST(Optimizer, BranchesThatCannotUseTheWholeMachineRunBesideEachOther) {
   const RuleSet rules = ExampleRules(model.graph);
   const RuleIndex index(rules);
   Machine machine = TestMachine(1, 4);
-  machine.launch_us = 50;
+  machine.kinds[0].launch_us = 50;
   const CostModel cost(machine);
   const auto result = Optimize(model, index, cost, {});
   ASSERT_TRUE(result.ok()) << result.status();
@@ -192,14 +192,14 @@ TEST(Optimizer, MemoryThatHoldsOnlySplitWeightsIsObeyed) {
   Machine machine = TestMachine(1, 4);
   const auto free = Optimize(model, index, CostModel(machine), {});
   ASSERT_TRUE(free.ok());
-  machine.memory_bytes = free->plan.predicted_peak_bytes - 1;
+  machine.kinds[0].memory_bytes = free->plan.predicted_peak_bytes - 1;
   const auto tight = Optimize(model, index, CostModel(machine), {});
   ASSERT_TRUE(tight.ok());
   if (tight->fits) {
-    EXPECT_LE(tight->plan.predicted_peak_bytes, machine.memory_bytes);
+    EXPECT_LE(tight->plan.predicted_peak_bytes, machine.kinds[0].memory_bytes);
     EXPECT_GE(tight->plan.predicted_step_us, free->plan.predicted_step_us);
   }
-  machine.memory_bytes = 1000;
+  machine.kinds[0].memory_bytes = 1000;
   const auto none = Optimize(model, index, CostModel(machine), {});
   ASSERT_TRUE(none.ok());
   EXPECT_FALSE(none->fits);

@@ -73,7 +73,7 @@ TEST(ShardingChoice, TypesAndViewsOfRowsByColumns) {
 // One node of four devices: 100 bytes/us each way, no latency, no launch.
 CostModel FourDevices() {
   Machine machine;
-  machine.flops_per_us = machine.memory_bytes_per_us = 1;
+  machine.kinds[0].flops_per_us = machine.kinds[0].memory_bytes_per_us = 1;
   machine.levels = {{"node", 4, 100, 0}, {"cluster", 1, 100, 0}};
   return CostModel(machine);
 }
