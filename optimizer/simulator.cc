@@ -13,10 +13,6 @@
 namespace isomer {
 namespace {
 
-// Queue numbers: two per device.
-int32_t ComputeQueue(int32_t device) { return 2 * device; }
-int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
-
 std::vector<TensorType> OperandTypes(const Graph& graph, NodeId id) {
   std::vector<TensorType> types;
   for (TensorRef input : graph.node(id).inputs) types.push_back(graph.type(input));
@@ -81,23 +77,11 @@ TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, cons
   }
 }
 
-}  // namespace
-
-Timeline RunTimeline(const std::vector<TimedTask>& tasks) {
-  Timeline timeline;
-  std::map<int32_t, double> free_us;
-  for (const TimedTask& task : tasks) {
-    double start = 0;
-    for (int32_t dep : task.deps) start = std::max(start, timeline.end_us[dep]);
-    for (int32_t queue : task.queues) start = std::max(start, free_us[queue]);
-    const double end = start + task.us;
-    for (int32_t queue : task.queues) free_us[queue] = end;
-    timeline.start_us.push_back(start);
-    timeline.end_us.push_back(end);
-    timeline.makespan_us = std::max(timeline.makespan_us, end);
-  }
-  return timeline;
+bool IsHostTask(TaskKind kind) {
+  return kind == TaskKind::kLoad || kind == TaskKind::kFeed || kind == TaskKind::kUnload;
 }
+
+}  // namespace
 
 TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
                     const Task& task) {
@@ -127,26 +111,27 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
 
 Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule) {
   Simulation simulation;
-  std::vector<TimedTask> tasks;
   std::map<int32_t, double> compute_us, communication_us;
+  std::vector<int32_t> queues;
   for (const Task& task : schedule.tasks) {
     const TaskTime time = TimeOfTask(cost, graph, schedule, task);
-    TimedTask timed{time.us, {}, task.deps};
     if (time.us > 0) {
       Simulation::Origins& origin = simulation.origins[time.origin];
       ++origin.tasks;
       origin.us += time.us * static_cast<double>(task.devices.size());
     }
+    queues.clear();
     for (int32_t device : task.devices) {
       const bool communicates = IsCommunication(task.kind);
-      (communicates ? communication_us : compute_us)[device] += timed.us;
-      if (timed.us == 0) continue;
-      timed.queues.push_back(communicates ? CommunicationQueue(device) : ComputeQueue(device));
+      (communicates ? communication_us : compute_us)[device] += time.us;
+      // What the host does is not on a device's streams.
+      if (IsHostTask(task.kind)) continue;
+      queues.push_back(communicates ? CommunicationQueue(device) : ComputeQueue(device));
     }
-    tasks.push_back(std::move(timed));
+    simulation.tasks.Add(PicosecondsOf(time.us), queues, task.deps);
   }
-  simulation.timeline = RunTimeline(tasks);
-  simulation.step_us = simulation.timeline.makespan_us;
+  simulation.timeline = RunTimeline(simulation.tasks);
+  simulation.step_us = MicrosecondsOf(simulation.timeline.makespan);
   simulation.peak_bytes = PeakBytes(schedule);
   for (const auto& [device, us] : compute_us) {
     simulation.compute_us = std::max(simulation.compute_us, us);
@@ -173,14 +158,14 @@ absl::Status WriteTrace(const std::string& path, const Plan& plan, const CostMod
   Json& events = trace["traceEvents"] = Json::EmptyArray();
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
-    if (timeline.end_us[t] == timeline.start_us[t]) continue;
+    if (timeline.end[t] == timeline.start[t]) continue;
     for (int32_t device : task.devices) {
       Json event;
       event["name"] = absl::StrCat(TaskKindName(task.kind), " ", mapped.graph.Label(task.node));
       event["cat"] = PhaseName(task.phase);
       event["ph"] = "X";
-      event["ts"] = timeline.start_us[t];
-      event["dur"] = timeline.end_us[t] - timeline.start_us[t];
+      event["ts"] = MicrosecondsOf(timeline.start[t]);
+      event["dur"] = MicrosecondsOf(timeline.end[t] - timeline.start[t]);
       event["pid"] = device;
       event["tid"] = IsCommunication(task.kind) ? "communication" : "compute";
       events.Append(std::move(event));

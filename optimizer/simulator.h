@@ -15,24 +15,11 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "optimizer/cost.h"
+#include "optimizer/timeline.h"
 #include "pcg/plan.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
-
-struct TimedTask {
-  double us = 0;
-  std::vector<int32_t> queues;  // all are occupied from start to end
-  std::vector<int32_t> deps;    // earlier tasks
-};
-
-struct Timeline {
-  std::vector<double> start_us, end_us;  // per task
-  double makespan_us = 0;
-};
-
-// Tasks start in the order given, as far as they share queues.
-Timeline RunTimeline(const std::vector<TimedTask>& tasks);
 
 // What one task of a schedule takes. What the host does (load, feed, unload) counts nothing.
 TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
@@ -42,8 +29,13 @@ inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& 
   return TimeOfTask(cost, graph, schedule, task).us;
 }
 
+// Queues: a device has one for compute and one for communication.
+inline int32_t ComputeQueue(int32_t device) { return 2 * device; }
+inline int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
+
 struct Simulation {
-  Timeline timeline;  // of one step, tasks as in the schedule
+  TaskList tasks;  // of one step, as in the schedule
+  Timeline timeline;
   double step_us = 0;
   int64_t peak_bytes = 0;
   // Summed over tasks of the busiest device, by what they are.
