@@ -1,16 +1,27 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/allocation_count.h"
 #include "runtime/elements.h"
 #include "runtime/moves.h"
 
 namespace isomer {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
 
 Executor::Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory,
                    int32_t device, Backend* backend, Communicator* communicator)
@@ -22,8 +33,23 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, const MemoryPla
       communicator_(*communicator),
       arena_(nullptr, [](char*) {}) {}
 
+template <typename Work>
+absl::Status Executor::Measured(Work work) {
+  ResetPeakAllocations();
+  const int64_t before = ThreadAllocations().live;
+  ISOMER_RETURN_IF_ERROR(work());
+  const Allocations after = ThreadAllocations();
+  peak_bytes_ = std::max(peak_bytes_, kept_bytes_ + after.peak - before);
+  kept_bytes_ += after.live - before;
+  return absl::OkStatus();
+}
+
 absl::Status Executor::Prepare(int32_t num_devices) {
   backend_.EnterDevice(device_, num_devices);
+  return Measured([this] { return MakeKernels(); });
+}
+
+absl::Status Executor::MakeKernels() {
   ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory_.arena_bytes[device_]));
   for (int32_t t : schedule_.programs[device_]) {
     const TaskKind kind = schedule_.tasks[t].kind;
@@ -49,12 +75,11 @@ absl::Status Executor::MakeKernel(int32_t t) {
   return absl::OkStatus();
 }
 
-double Executor::Now() const {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - origin_)
-      .count();
+absl::Status Executor::Run(Phase first, Phase last, double learning_rate) {
+  return Measured([&] { return RunTasks(first, last, learning_rate); });
 }
 
-absl::Status Executor::Run(Phase first, Phase last, double learning_rate) {
+absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate) {
   for (int32_t t : schedule_.programs[device_]) {
     const Task& task = schedule_.tasks[t];
     if (task.phase < first || task.phase > last) continue;

@@ -1,7 +1,7 @@
 #ifndef ISOMER_RUNTIME_EXECUTOR_H_
 #define ISOMER_RUNTIME_EXECUTOR_H_
 
-#include <chrono>
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace isomer {
 
-// When a task ran, in microseconds since the job began.
+// When a task ran, in microseconds of the steady clock.
 struct TaskTime {
   int32_t task;
   double start_us, end_us;
@@ -40,20 +40,25 @@ class Executor {
   // The memory of a buffer of this device.
   void* data(BufferId id) { return arena_.get() + memory_.offsets[id]; }
 
+  // The most memory that the device has needed so far: the arena, and what kernels and messages
+  // took beside it (runtime/allocation_count.h).
+  int64_t peak_bytes() const { return std::max(peak_bytes_, memory_.arena_bytes[device_]); }
+
   // Times of the tasks of the runs since tracing was switched on.
-  void set_trace(bool trace, std::chrono::steady_clock::time_point origin) {
-    trace_ = trace;
-    origin_ = origin;
-  }
+  void set_trace(bool trace) { trace_ = trace; }
   const std::vector<TaskTime>& times() const { return times_; }
 
  private:
+  absl::Status MakeKernels();
+  absl::Status RunTasks(Phase first, Phase last, double learning_rate);
+  // Runs `work`, and adds what it keeps of the heap, or takes in between, to what the device needs.
+  template <typename Work>
+  absl::Status Measured(Work work);
   absl::Status RunTask(int32_t t, double learning_rate);
   absl::Status RunKernel(int32_t t);
   absl::Status RunCollective(const Task& task);
   absl::Status RunTransfers(const Task& task);
   absl::Status MakeKernel(int32_t t);
-  double Now() const;
 
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
   int64_t elements(BufferId id) const { return buffer(id).box.Volume(); }
@@ -71,8 +76,8 @@ class Executor {
   std::vector<char> packed_, received_;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
+  int64_t kept_bytes_ = 0, peak_bytes_ = 0;
   bool trace_ = false;
-  std::chrono::steady_clock::time_point origin_;
   std::vector<TaskTime> times_;
 };
 

@@ -1,6 +1,8 @@
 // isomer-run: runs a plan, or a model as it is, on virtual devices; trains, checks, traces.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -22,17 +24,18 @@
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
-#include "pcg/support/progress.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/compare.h"
 #include "runtime/feeder.h"
 #include "runtime/job.h"
-#include "runtime/statistics.h"
+#include "runtime/mpi_communicator.h"
+#include "runtime/steps_main.h"
 #include "runtime/test_data_main.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu");
-ABSL_FLAG(std::string, communicator, "threads", "threads: one thread per virtual device");
+ABSL_FLAG(std::string, communicator, "threads",
+          "threads: one thread per virtual device; mpi: one process each, started by mpirun");
+ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, where there are as many");
 ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: just those");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
 ABSL_FLAG(std::string, precision, "float32",
@@ -71,9 +74,6 @@ ABSL_FLAG(std::string, out, "", "write the model with the trained weights to thi
 namespace isomer {
 namespace {
 
-// --check takes the reference evaluator, in double, for steps of so many FLOPs (about half a
-// minute), else the backend's own kernels on one device.
-constexpr double kMostEvaluatorFlops = 2e9;
 constexpr int64_t kMaxDevices = 256;
 
 // What is to be run. A model becomes a plan for one device.
@@ -99,21 +99,22 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec) {
   return plan;
 }
 
-absl::Status CheckFlags(Plan* plan) {
+// `processes`: null without --communicator=mpi.
+absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   const int64_t devices = absl::GetFlag(FLAGS_devices);
   if (devices != 0 && devices < plan->num_devices) {
     return absl::InvalidArgumentError(
         absl::StrCat("--devices=", devices, ": the plan needs ", plan->num_devices));
   }
   plan->num_devices = std::max(devices, plan->num_devices);
-  if (plan->num_devices > kMaxDevices) {
+  if (processes != nullptr && processes->num_ranks() != plan->num_devices) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--communicator=mpi: the plan is for ", plan->num_devices,
+                     " devices, but mpirun started ", processes->num_ranks(), " processes"));
+  }
+  if (processes == nullptr && plan->num_devices > kMaxDevices) {
     return absl::InvalidArgumentError(absl::StrCat(
         plan->num_devices, " devices: the in-process communicator runs at most ", kMaxDevices));
-  }
-  if (absl::GetFlag(FLAGS_communicator) != "threads") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--communicator=", absl::GetFlag(FLAGS_communicator),
-                     ": there is the communicator threads"));
   }
   if (absl::GetFlag(FLAGS_steps) < 0 || absl::GetFlag(FLAGS_epochs) < 0) {
     return absl::InvalidArgumentError("--steps and --epochs must not be negative");
@@ -164,129 +165,6 @@ absl::StatusOr<Feeder> MakeFeeder(const Graph& graph, TrainTest* rows) {
   return Feeder::OverRows(graph, seed, file, RowsOf(rows->train), RowsOf(rows->test));
 }
 
-// The first step again, on one device and without the optimiser's work.
-absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
-                                    const HostValues& inputs, Backend* backend, Job* job,
-                                    Json* summary) {
-  const bool training = plan.mode == "training";
-  double flops = 0;
-  for (const Task& task : job->schedule().tasks) flops += task.flops;
-  const bool evaluator = flops <= kMostEvaluatorFlops;
-  ISOMER_ASSIGN_OR_RETURN(const StepValues expected,
-                          evaluator
-                              ? ReferenceStep(plan.model, weights, inputs, training)
-                              : SequentialStep(plan.model, weights, inputs, training, backend));
-  ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfLastStep(plan.model, job, training));
-  const bool low = plan.precision != DataType::kFloat32;
-  const Comparison comparison =
-      Compare(expected, actual, low ? ErrorNorm::kEuclidean : ErrorNorm::kLargest);
-  const double tolerance = CheckTolerance(plan.precision);
-  const bool agrees = comparison.max_rel_error <= tolerance;
-  Json& check = (*summary)["check"];
-  check["max_rel_error"] = comparison.max_rel_error;
-  check["worst"] = comparison.worst;
-  check["tolerance"] = tolerance;
-  check["reference"] = evaluator ? "evaluator" : "backend";
-  for (const auto& [name, error] : comparison.outputs) check["outputs"][name] = error;
-  for (const auto& [name, error] : comparison.gradients) check["gradients"][name] = error;
-  absl::PrintF("check: %d outputs and %d gradients, largest relative error %.2g (%s): %s\n",
-               comparison.outputs.size(), comparison.gradients.size(), comparison.max_rel_error,
-               comparison.worst, agrees ? "agrees" : "DOES NOT AGREE");
-  if (low) {
-    absl::PrintF("check: %s against the float32 model, in the Euclidean norm, tolerance %g\n",
-                 PrecisionName(plan.precision), tolerance);
-  }
-  return agrees;
-}
-
-class Runner {
- public:
-  Runner(const Plan& plan, const Feeder& feeder, Backend* backend, Job* job)
-      : plan_(plan), feeder_(feeder), backend_(backend), job_(*job) {}
-
-  absl::Status Run(const HostValues& weights, Json* summary);
-  // What --check found; true without it.
-  bool agrees() const { return agrees_; }
-
- private:
-  absl::Status Step(int64_t step, const HostValues& inputs);
-  absl::Status EndEpoch(int64_t epoch, Json* summary);
-
-  const Plan& plan_;
-  const Feeder& feeder_;
-  Backend* backend_;
-  Job& job_;
-  std::vector<double> step_us_, losses_;
-  bool agrees_ = true;
-};
-
-absl::Status Runner::Step(int64_t step, const HostValues& inputs) {
-  const auto start = std::chrono::steady_clock::now();
-  ISOMER_RETURN_IF_ERROR(plan_.mode == "training"
-                             ? job_.TrainStep(inputs, absl::GetFlag(FLAGS_learning_rate))
-                             : job_.Evaluate(inputs));
-  step_us_.push_back(
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
-  if (plan_.model.loss.empty()) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss));
-  losses_.push_back(loss.data[0]);
-  if (!std::isfinite(losses_.back())) {
-    return absl::OutOfRangeError(
-        absl::StrCat("the loss of step ", step + 1, " is not finite; try a lower --learning_rate"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Runner::EndEpoch(int64_t epoch, Json* summary) {
-  const int64_t batches = feeder_.batches_per_epoch();
-  double mean = 0;
-  for (int64_t b = 0; b < batches; ++b) mean += losses_[losses_.size() - batches + b];
-  ISOMER_ASSIGN_OR_RETURN(const double accuracy, feeder_.TestAccuracy(&job_));
-  absl::PrintF("epoch %d: mean loss %.4f, test accuracy %.2f %%\n", epoch,
-               mean / static_cast<double>(batches), 100 * accuracy);
-  std::fflush(stdout);
-  (*summary)["metrics"]["test_accuracy"] = accuracy;
-  return absl::OkStatus();
-}
-
-absl::Status Runner::Run(const HostValues& weights, Json* summary) {
-  const bool epochs = feeder_.has_rows() && !plan_.model.loss.empty();
-  int64_t steps = absl::GetFlag(FLAGS_steps);
-  if (steps == 0) {
-    const int64_t passes = absl::GetFlag(FLAGS_epochs);
-    steps = passes > 0 ? passes * feeder_.batches_per_epoch() : 10;
-  }
-  Progress progress("run", steps);
-  for (int64_t step = 0; step < steps; ++step) {
-    const HostValues inputs = feeder_.Batch(step);
-    const bool last = step + 1 == steps;
-    if (last && !absl::GetFlag(FLAGS_trace).empty()) job_.StartTrace();
-    ISOMER_RETURN_IF_ERROR(Step(step, inputs));
-    progress.Advance();
-    if (last && !absl::GetFlag(FLAGS_trace).empty()) {
-      ISOMER_RETURN_IF_ERROR(WriteFileAtomically(absl::GetFlag(FLAGS_trace), job_.ChromeTrace()));
-    }
-    if (step == 0 && absl::GetFlag(FLAGS_check)) {
-      ISOMER_ASSIGN_OR_RETURN(agrees_,
-                              CheckFirstStep(plan_, weights, inputs, backend_, &job_, summary));
-    }
-    if (epochs && (step + 1) % feeder_.batches_per_epoch() == 0) {
-      ISOMER_RETURN_IF_ERROR(EndEpoch((step + 1) / feeder_.batches_per_epoch(), summary));
-    }
-  }
-  const Spread spread = SpreadOf(step_us_);
-  (*summary)["steps"] = steps;
-  (*summary)["step_us"]["median"] = spread.median;
-  (*summary)["step_us"]["min"] = spread.min;
-  (*summary)["step_us"]["max"] = spread.max;
-  (*summary)["loss"] = Json(losses_);
-  absl::PrintF("%d steps on %d devices, median %.0f us a step", steps, plan_.num_devices,
-               spread.median);
-  if (!losses_.empty()) absl::PrintF("; loss %.6g -> %.6g", losses_.front(), losses_.back());
-  absl::PrintF("\n");
-  return absl::OkStatus();
-}
-
 absl::Status PrintOutputs(const Graph& graph, Job* job) {
   constexpr int64_t kShown = 8;
   for (const Graph::NamedOutput& output : graph.outputs()) {
@@ -300,7 +178,7 @@ absl::Status PrintOutputs(const Graph& graph, Job* job) {
   return absl::OkStatus();
 }
 
-absl::Status SaveTrainedModel(const Model& model, Job* job) {
+absl::Status SaveTrainedModel(const Model& model, bool writes, Job* job) {
   const std::string path = absl::GetFlag(FLAGS_out);
   if (path.empty()) return absl::OkStatus();
   Model trained = model;
@@ -308,7 +186,7 @@ absl::Status SaveTrainedModel(const Model& model, Job* job) {
   for (const auto& [name, value] : parameters) {
     trained.weights[name].assign(value.data.begin(), value.data.end());
   }
-  return SaveModel(path, trained);
+  return writes ? SaveModel(path, trained) : absl::OkStatus();
 }
 
 absl::StatusOr<int> ListUnsupported(const std::string& spec) {
@@ -323,6 +201,92 @@ absl::StatusOr<int> ListUnsupported(const std::string& spec) {
   return lines.empty() ? kExitDone : kExitNo;
 }
 
+StepOptions StepOptionsFromFlags(bool speaks) {
+  return {.steps = absl::GetFlag(FLAGS_steps),
+          .epochs = absl::GetFlag(FLAGS_epochs),
+          .learning_rate = absl::GetFlag(FLAGS_learning_rate),
+          .check = absl::GetFlag(FLAGS_check),
+          .trace = !absl::GetFlag(FLAGS_trace).empty(),
+          .speaks = speaks};
+}
+
+// How much of the process lies in memory now.
+int64_t ResidentBytes() {
+  long long total = 0, resident = 0;  // NOLINT: what sscanf takes
+  const std::string pages = ReadFile("/proc/self/statm").value_or("");
+  if (std::sscanf(pages.c_str(), "%lld %lld", &total, &resident) != 2) return 0;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t MostResidentBytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+// `processes`: null, or the communicator of the processes that all do this; rank 0 writes the
+// files.
+absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
+  const bool writes = processes == nullptr || processes->rank() == 0;
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                          MakeBackend(absl::GetFlag(FLAGS_backend)));
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec));
+  ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
+  TrainTest rows;
+  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
+  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(plan, absl::GetFlag(FLAGS_check)));
+  const Graph& graph = lowered.mapped.graph;
+  if (absl::GetFlag(FLAGS_print_schedule)) {
+    std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
+  }
+  Json summary;
+  summary["model"] = plan.model.name;
+  summary["backend"] = std::string(backend->name());
+  summary["communicator"] = absl::GetFlag(FLAGS_communicator);
+  summary["devices"] = plan.num_devices;
+  summary["mode"] = plan.mode;
+  summary["precision"] = std::string(PrecisionName(plan.precision));
+  summary["scheduled_bytes"] = PeakBytes(lowered.schedule);
+  summary["metrics"] = Json::EmptyObject();
+  ISOMER_ASSIGN_OR_RETURN(const HostValues weights,
+                          InitialWeights(plan.model, absl::GetFlag(FLAGS_seed)));
+  const int64_t resident_before = ResidentBytes();
+  // One device goes where there is room: side by side, such runs would all keep to the first core.
+  const JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
+                              .communicator = processes};
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
+                          Job::Start(graph, std::move(lowered.schedule), backend.get(), options));
+  ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
+  StepRunner runner(plan, StepOptionsFromFlags(writes), feeder, backend.get(), job.get());
+  ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
+  summary["arena_bytes"] =
+      *std::max_element(job->memory().arena_bytes.begin(), job->memory().arena_bytes.end());
+  summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
+  if (absl::GetFlag(FLAGS_print_outputs)) {
+    ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
+  }
+  ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, writes, job.get()));
+  if (writes && !runner.trace().empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(absl::GetFlag(FLAGS_trace), runner.trace()));
+  }
+  if (writes) ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  return runner.agrees() ? kExitDone : kExitNo;
+}
+
+// Every process does the same; rank 0 alone speaks. All end together, with the first error of any.
+absl::StatusOr<int> RunAsProcess(const std::string& spec) {
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> processes, MakeMpiCommunicator());
+  const bool speaks = processes->rank() == 0;
+  if (!speaks && std::freopen("/dev/null", "w", stdout) == nullptr) {
+    return absl::InternalError("/dev/null cannot be opened");
+  }
+  const absl::StatusOr<int> code = RunSteps(spec, processes.get());
+  const absl::Status status = processes->Finish(code.status());
+  if (status.ok()) return code;
+  // Said before any process ends, because mpirun then ends the others.
+  return speaks ? ExitWith(status) : kExitBadInput;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (const std::string folder = absl::GetFlag(FLAGS_test_data); !folder.empty()) {
     if (arguments.size() > 1) return absl::InvalidArgumentError("one MODEL is expected");
@@ -335,48 +299,23 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError("one PLAN or MODEL is expected (see --help)");
   }
   if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
-                          MakeBackend(absl::GetFlag(FLAGS_backend)));
-  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(arguments[0]));
-  ISOMER_RETURN_IF_ERROR(CheckFlags(&plan));
-  TrainTest rows;
-  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
-  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(plan, absl::GetFlag(FLAGS_check)));
-  const Graph& graph = lowered.mapped.graph;
-  if (absl::GetFlag(FLAGS_print_schedule)) {
-    std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
-  }
-  Json summary;
-  summary["model"] = plan.model.name;
-  summary["backend"] = std::string(backend->name());
-  summary["devices"] = plan.num_devices;
-  summary["mode"] = plan.mode;
-  summary["precision"] = std::string(PrecisionName(plan.precision));
-  summary["peak_bytes"] = PeakBytes(lowered.schedule);
-  summary["metrics"] = Json::EmptyObject();
-  ISOMER_ASSIGN_OR_RETURN(const HostValues weights,
-                          InitialWeights(plan.model, absl::GetFlag(FLAGS_seed)));
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
-                          Job::Start(graph, std::move(lowered.schedule), backend.get()));
-  ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
-  Runner runner(plan, feeder, backend.get(), job.get());
-  ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
-  if (absl::GetFlag(FLAGS_print_outputs)) {
-    ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
-  }
-  ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, job.get()));
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
-  return runner.agrees() ? kExitDone : kExitNo;
+  const std::string communicator = absl::GetFlag(FLAGS_communicator);
+  if (communicator == "mpi") return RunAsProcess(arguments[0]);
+  if (communicator == "threads") return RunSteps(arguments[0], nullptr);
+  return absl::InvalidArgumentError(absl::StrCat("--communicator=", communicator,
+                                                 ": there are the communicators threads and mpi"));
 }
 
 }  // namespace
 }  // namespace isomer
 
 int main(int argc, char** argv) {
-  return isomer::RunProgram({.name = "isomer-run",
-                             .purpose = "Runs a plan, or a model as it is, on virtual devices.",
-                             .usage = "PLAN|MODEL [--steps=N] [--data=FILE] [--check]",
-                             .example = "isomer-run digits.plan --data=models/data/digits.csv "
-                                        "--epochs=20 --learning_rate=0.1"},
-                            argc, argv, isomer::Run);
+  return isomer::RunProgram(
+      {.name = "isomer-run",
+       .purpose = "Runs a plan, or a model as it is, on virtual devices: threads, or processes.",
+       .usage = "PLAN|MODEL [--steps=N] [--data=FILE] [--check]; mpirun -n N "
+                "isomer-run PLAN --communicator=mpi",
+       .example = "isomer-run digits.plan --data=models/data/digits.csv "
+                  "--epochs=20 --learning_rate=0.1"},
+      argc, argv, isomer::Run);
 }

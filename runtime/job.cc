@@ -1,8 +1,12 @@
 #include "runtime/job.h"
 
+#include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
+#include <limits>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -10,6 +14,7 @@
 #include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/moves.h"
+#include "runtime/pinning.h"
 #include "runtime/thread_communicator.h"
 
 namespace isomer {
@@ -65,42 +70,70 @@ class Job::Worker {
   std::thread thread_;
 };
 
-Job::Job(const Graph& graph, Schedule schedule)
-    : graph_(graph), schedule_(std::move(schedule)), memory_(PlanMemory(schedule_)) {}
+Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
+    : graph_(graph),
+      schedule_(std::move(schedule)),
+      memory_(PlanMemory(schedule_)),
+      options_(options),
+      all_devices_(schedule_.programs.size()),
+      communicators_(all_devices_.size()),
+      executors_(all_devices_.size()),
+      device_us_(all_devices_.size()) {
+  std::iota(all_devices_.begin(), all_devices_.end(), 0);
+}
 
 Job::~Job() { workers_.clear(); }
 
 absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule schedule,
-                                                Backend* backend,
-                                                std::chrono::milliseconds timeout) {
-  std::unique_ptr<Job> job(new Job(graph, std::move(schedule)));
-  const int32_t num_devices = static_cast<int32_t>(job->schedule_.programs.size());
-  job->communicators_ = MakeThreadCommunicators(num_devices, timeout);
-  for (int32_t d = 0; d < num_devices; ++d) {
-    job->executors_.push_back(std::make_unique<Executor>(graph, job->schedule_, job->memory_, d,
-                                                         backend, job->communicators_[d].get()));
-    job->workers_.push_back(std::make_unique<Worker>());
+                                                Backend* backend, const JobOptions& options) {
+  std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
+  const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
+  if (options.communicator != nullptr) {
+    if (options.communicator->num_ranks() != num_devices) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the schedule is for ", num_devices, " devices, but there are ",
+                       options.communicator->num_ranks(), " processes"));
+    }
+    job->communicators_[options.communicator->rank()] = options.communicator;
+  } else {
+    job->threads_ = MakeThreadCommunicators(num_devices, options.timeout);
+    for (int32_t d = 0; d < num_devices; ++d) {
+      job->communicators_[d] = job->threads_[d].get();
+      job->workers_.push_back(std::make_unique<Worker>());
+    }
   }
-  ISOMER_RETURN_IF_ERROR(job->OnAllDevices(
-      [&](int32_t device) { return job->executors_[device]->Prepare(num_devices); }));
+  for (int32_t d = 0; d < num_devices; ++d) {
+    if (job->communicators_[d] == nullptr) continue;
+    job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, job->memory_, d, backend,
+                                                    job->communicators_[d]);
+  }
+  ISOMER_RETURN_IF_ERROR(job->OnAllDevices([&](int32_t device) {
+    const Communicator& communicator = *job->communicators_[device];
+    if (options.pin) PinThisThread(communicator.local_rank(), communicator.num_local_ranks());
+    return job->executors_[device]->Prepare(num_devices);
+  }));
   return job;
+}
+
+absl::Status Job::RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work) {
+  absl::Status status;
+  try {
+    status = work(device);
+  } catch (const std::exception& e) {
+    status = absl::InternalError(absl::StrCat("device ", device, ": ", e.what()));
+  }
+  // Wakes those that wait for this device.
+  if (!status.ok()) communicators_[device]->Abort(status);
+  return status;
 }
 
 absl::Status Job::OnAllDevices(const std::function<absl::Status(int32_t device)>& work) {
   ISOMER_RETURN_IF_ERROR(status_);
-  for (size_t d = 0; d < workers_.size(); ++d) {
-    const int32_t device = static_cast<int32_t>(d);
-    workers_[d]->Begin([this, device, &work] {
-      absl::Status status;
-      try {
-        status = work(device);
-      } catch (const std::exception& e) {
-        status = absl::InternalError(absl::StrCat("device ", device, ": ", e.what()));
-      }
-      // Wakes those that wait for this device.
-      if (!status.ok()) communicators_[device]->Abort(status);
-      return status;
-    });
+  if (options_.communicator != nullptr) {
+    return status_ = RunOn(options_.communicator->rank(), work);
+  }
+  for (int32_t device : all_devices_) {
+    workers_[device]->Begin([this, device, &work] { return RunOn(device, work); });
   }
   for (const auto& worker : workers_) {
     absl::Status status = worker->Wait();
@@ -115,6 +148,7 @@ absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
     for (BufferId id : schedule_.shards.at(tensor.tensor)) {
       const Buffer& buffer = schedule_.buffers[id];
+      if (!IsHere(buffer.device)) continue;
       CopyToBuffer(value, buffer.box, buffer.dtype, executors_[buffer.device]->data(id));
     }
   }
@@ -127,30 +161,92 @@ absl::Status Job::SetParameters(const HostValues& weights) {
 }
 
 absl::Status Job::TrainStep(const HostValues& inputs, double learning_rate) {
+  return Step(inputs, Phase::kUpdate, learning_rate);
+}
+
+absl::Status Job::Evaluate(const HostValues& inputs) { return Step(inputs, Phase::kForward, 0); }
+
+absl::Status Job::Step(const HostValues& inputs, Phase last, double learning_rate) {
   ISOMER_RETURN_IF_ERROR(status_);
   ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs));
-  return OnAllDevices([&](int32_t device) {
-    return executors_[device]->Run(Phase::kForward, Phase::kUpdate, learning_rate);
+  return OnAllDevices([&](int32_t device) -> absl::Status {
+    std::string here(1, 0), all(all_devices_.size(), 0);
+    // Nobody leaves before all have come.
+    ISOMER_RETURN_IF_ERROR(
+        communicators_[device]->AllGather(all_devices_, here.data(), all.data(), 1));
+    const auto start = std::chrono::steady_clock::now();
+    ISOMER_RETURN_IF_ERROR(executors_[device]->Run(Phase::kForward, last, learning_rate));
+    device_us_[device] =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    return absl::OkStatus();
   });
 }
 
-absl::Status Job::Evaluate(const HostValues& inputs) {
+absl::StatusOr<std::vector<std::string>> Job::FromAllDevices(
+    const std::function<std::string(int32_t device)>& bytes_of) {
   ISOMER_RETURN_IF_ERROR(status_);
-  ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs));
-  return OnAllDevices(
-      [&](int32_t device) { return executors_[device]->Run(Phase::kForward, Phase::kForward, 0); });
+  std::vector<std::string> all(all_devices_.size());
+  for (int32_t device : all_devices_) {
+    if (IsHere(device)) all[device] = bytes_of(device);
+  }
+  Communicator* const others = options_.communicator;
+  if (others == nullptr) return all;
+  const std::string& mine = all[others->rank()];
+  const int64_t bytes = static_cast<int64_t>(mine.size());
+  std::vector<int64_t> sizes(all.size());
+  status_ = others->AllGather(all_devices_, &bytes, sizes.data(), sizeof bytes);
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  for (int32_t device : all_devices_) {
+    if (device == others->rank()) continue;
+    all[device].resize(sizes[device]);
+    sends.push_back({device, mine.data(), bytes});
+    receives.push_back({device, all[device].data(), sizes[device]});
+  }
+  if (status_.ok()) status_ = others->SendReceive(all_devices_, sends, receives);
+  ISOMER_RETURN_IF_ERROR(status_);
+  return all;
+}
+
+absl::StatusOr<std::vector<std::vector<char>>> Job::Fetch(absl::Span<const BufferId> buffers) {
+  std::vector<std::vector<char>> contents(buffers.size());
+  Communicator* const others = options_.communicator;
+  if (others == nullptr) return contents;
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b] == kNoBuffer) continue;
+    const Buffer& buffer = schedule_.buffers[buffers[b]];
+    if (!IsHere(buffer.device)) {
+      contents[b].resize(buffer.bytes());
+      receives.push_back({buffer.device, contents[b].data(), buffer.bytes()});
+      continue;
+    }
+    for (int32_t device : all_devices_) {
+      if (IsHere(device)) continue;
+      sends.push_back({device, executors_[buffer.device]->data(buffers[b]), buffer.bytes()});
+    }
+  }
+  status_ = others->SendReceive(all_devices_, sends, receives);
+  ISOMER_RETURN_IF_ERROR(status_);
+  return contents;
 }
 
 // The meaning: one copy of each shard, partials summed.
-Array<double> Job::Collect(TensorRef tensor, const std::vector<BufferId>& shards) {
+absl::StatusOr<Array<double>> Job::Collect(TensorRef tensor, const std::vector<BufferId>& shards) {
   const TensorType& type = graph_.type(tensor);
   Array<double> array(type.Sizes());
+  std::vector<BufferId> first_copies = shards;
   for (size_t s = 0; s < shards.size(); ++s) {
-    if (CoordinatesOfShard(type, static_cast<int64_t>(s)).copy != 0) continue;
-    const BufferId id = shards[s];
-    if (id == kNoBuffer) continue;
-    const Buffer& buffer = schedule_.buffers[id];
-    AddFromBuffer(buffer.box, buffer.dtype, executors_[buffer.device]->data(id), &array);
+    if (CoordinatesOfShard(type, static_cast<int64_t>(s)).copy != 0) first_copies[s] = kNoBuffer;
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::vector<char>> fetched, Fetch(first_copies));
+  for (size_t s = 0; s < shards.size(); ++s) {
+    if (first_copies[s] == kNoBuffer) continue;
+    const Buffer& buffer = schedule_.buffers[shards[s]];
+    const void* data = IsHere(buffer.device) ? executors_[buffer.device]->data(shards[s])
+                                             : static_cast<const void*>(fetched[s].data());
+    AddFromBuffer(buffer.box, buffer.dtype, data, &array);
   }
   return array;
 }
@@ -174,8 +270,9 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
   }
   for (const Schedule::HostTensor& tensor : schedule_.parameters) {
     if (!tensor.trainable) continue;
-    const Array<double> value =
-        Collect(tensor.tensor, gradients ? tensor.gradients : schedule_.shards.at(tensor.tensor));
+    ISOMER_ASSIGN_OR_RETURN(
+        const Array<double> value,
+        Collect(tensor.tensor, gradients ? tensor.gradients : schedule_.shards.at(tensor.tensor)));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
     const double scale = gradients ? 1 / schedule_.options.seed : 1;
     for (const auto& [name, part] : parts) {
@@ -190,22 +287,67 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
 absl::StatusOr<HostValues> Job::Parameters() { return CollectLeaves(false); }
 absl::StatusOr<HostValues> Job::Gradients() { return CollectLeaves(true); }
 
-void Job::StartTrace() {
-  const auto now = std::chrono::steady_clock::now();
-  for (const auto& executor : executors_) executor->set_trace(true, now);
+namespace {
+
+template <typename T>
+std::string BytesOf(absl::Span<const T> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-std::string Job::ChromeTrace() const {
+template <typename T>
+std::vector<T> ValuesOf(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+}  // namespace
+
+absl::StatusOr<double> Job::StepUs() {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+                            return BytesOf<double>({&device_us_[device], 1});
+                          }));
+  double slowest = 0;
+  for (const std::string& bytes : all) slowest = std::max(slowest, ValuesOf<double>(bytes)[0]);
+  return slowest;
+}
+
+absl::StatusOr<std::vector<int64_t>> Job::PeakBytes() {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+                            const int64_t bytes = executors_[device]->peak_bytes();
+                            return BytesOf<int64_t>({&bytes, 1});
+                          }));
+  std::vector<int64_t> peaks;
+  for (const std::string& bytes : all) peaks.push_back(ValuesOf<int64_t>(bytes)[0]);
+  return peaks;
+}
+
+void Job::StartTrace() {
+  for (int32_t device : all_devices_) {
+    if (IsHere(device)) executors_[device]->set_trace(true);
+  }
+}
+
+absl::StatusOr<std::string> Job::ChromeTrace() {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+                            return BytesOf<TaskTime>(executors_[device]->times());
+                          }));
+  std::vector<std::vector<TaskTime>> times;
+  double origin_us = std::numeric_limits<double>::infinity();
+  for (const std::string& bytes : all) {
+    times.push_back(ValuesOf<TaskTime>(bytes));
+    if (!times.back().empty()) origin_us = std::min(origin_us, times.back()[0].start_us);
+  }
   Json trace;
   Json& events = trace["traceEvents"] = Json::EmptyArray();
-  for (size_t d = 0; d < executors_.size(); ++d) {
-    for (const TaskTime& time : executors_[d]->times()) {
+  for (size_t d = 0; d < times.size(); ++d) {
+    for (const TaskTime& time : times[d]) {
       const Task& task = schedule_.tasks[time.task];
       Json event;
       event["name"] = absl::StrCat(TaskKindName(task.kind), " ", graph_.Label(task.node));
       event["cat"] = PhaseName(task.phase);
       event["ph"] = "X";
-      event["ts"] = time.start_us;
+      event["ts"] = time.start_us - origin_us;
       event["dur"] = time.end_us - time.start_us;
       event["pid"] = 0;
       event["tid"] = static_cast<int64_t>(d);

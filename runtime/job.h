@@ -19,20 +19,31 @@
 
 namespace isomer {
 
-// Runs a schedule on virtual devices: one thread each, with the in-process communicator.
+struct JobOptions {
+  // How long a thread waits for another before the job ends.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  // Each device keeps to a core of its own, if there are as many (runtime/pinning.h).
+  bool pin = false;
+  // Null: all devices are threads of this process. Otherwise this process is the device of the
+  // communicator's rank, and others like it are the rest; it outlives the job.
+  Communicator* communicator = nullptr;
+};
+
+// Runs a schedule on virtual devices: one thread each, with the in-process communicator, or one
+// process each. Processes make the same calls with the same arguments, and all get the results.
 //
 //   ISOMER_ASSIGN_OR_RETURN(auto job, Job::Start(graph, schedule, &backend));
 //   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
 //   ISOMER_RETURN_IF_ERROR(job->TrainStep(inputs, 0.1));
 //   ISOMER_ASSIGN_OR_RETURN(Array<double> loss, job->Output("loss"));
 //
-// An error of any device is final: all threads stop, and every later call returns that error.
+// An error of any device is final: all stop, and every later call returns that error.
 class Job {
  public:
   // REQUIRES: `graph` and `backend` outlive the job.
-  static absl::StatusOr<std::unique_ptr<Job>> Start(
-      const Graph& graph, Schedule schedule, Backend* backend,
-      std::chrono::milliseconds timeout = std::chrono::seconds(60));
+  static absl::StatusOr<std::unique_ptr<Job>> Start(const Graph& graph, Schedule schedule,
+                                                    Backend* backend,
+                                                    const JobOptions& options = {});
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -53,27 +64,49 @@ class Job {
   absl::StatusOr<HostValues> Parameters();
   absl::StatusOr<HostValues> Gradients();
 
+  // How long the devices took for the last step: from where all had come to its start until the
+  // last had done its last task. What the host does before (feeding) and after is not counted.
+  absl::StatusOr<double> StepUs();
+  // The most memory that each device has needed so far (Executor::peak_bytes).
+  absl::StatusOr<std::vector<int64_t>> PeakBytes();
+
   void StartTrace();
-  // A Chrome trace (chrome://tracing, Perfetto) of the steps since StartTrace.
-  std::string ChromeTrace() const;
+  // A Chrome trace (chrome://tracing, Perfetto) of the steps since StartTrace. Processes on
+  // different computers have different clocks.
+  absl::StatusOr<std::string> ChromeTrace();
 
  private:
   class Worker;
 
-  Job(const Graph& graph, Schedule schedule);
-  // Runs `work` on every device's thread; the first error, if any.
+  Job(const Graph& graph, Schedule schedule, const JobOptions& options);
+  absl::Status Step(const HostValues& inputs, Phase last, double learning_rate);
+  bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
+  // Runs `work` for every device of this process, in its thread; the first error, if any.
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
   absl::Status SetTensors(const std::vector<Schedule::HostTensor>& tensors,
                           const HostValues& leaves);
-  Array<double> Collect(TensorRef tensor, const std::vector<BufferId>& shards);
+  absl::Status RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work);
+  absl::StatusOr<Array<double>> Collect(TensorRef tensor, const std::vector<BufferId>& shards);
+  // The contents of the buffers of other processes; empty for those that are here.
+  absl::StatusOr<std::vector<std::vector<char>>> Fetch(absl::Span<const BufferId> buffers);
+  // Of all devices, what `bytes_of` says of those here.
+  absl::StatusOr<std::vector<std::string>> FromAllDevices(
+      const std::function<std::string(int32_t device)>& bytes_of);
   absl::StatusOr<HostValues> CollectLeaves(bool gradients);
 
   const Graph& graph_;
   const Schedule schedule_;
   const MemoryPlan memory_;
-  std::vector<std::unique_ptr<Communicator>> communicators_;
+  const JobOptions options_;
+  std::vector<int32_t> all_devices_;
+  std::vector<std::unique_ptr<Communicator>> threads_;  // empty where devices are processes
+  // By device; null for those of other processes.
+  std::vector<Communicator*> communicators_;
   std::vector<std::unique_ptr<Executor>> executors_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // stopped before what they use goes
+  // By device; empty where devices are processes, whose own thread does the work. Stopped before
+  // what they use goes.
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<double> device_us_;  // of the last step
   absl::Status status_;
 };
 

@@ -18,11 +18,8 @@ std::string Quoted(const std::string& word) {
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
-}  // namespace
-
-ProgramResult RunBinary(const std::string& program, const std::vector<std::string>& arguments) {
+ProgramResult RunCommand(std::string command, const std::vector<std::string>& arguments) {
   const std::string out = ScratchFile("stdout"), err = ScratchFile("stderr");
-  std::string command = Quoted(absl::StrCat(ISOMER_BIN_DIR, "/", program));
   for (const std::string& argument : arguments) absl::StrAppend(&command, " ", Quoted(argument));
   absl::StrAppend(&command, " >", Quoted(out), " 2>", Quoted(err), " </dev/null");
   const int status = std::system(command.c_str());
@@ -31,6 +28,25 @@ ProgramResult RunBinary(const std::string& program, const std::vector<std::strin
   result.out = ReadFile(out).value_or("");
   result.err = ReadFile(err).value_or("");
   return result;
+}
+
+std::string Binary(const std::string& program) {
+  return Quoted(absl::StrCat(ISOMER_BIN_DIR, "/", program));
+}
+
+}  // namespace
+
+ProgramResult RunBinary(const std::string& program, const std::vector<std::string>& arguments) {
+  return RunCommand(Binary(program), arguments);
+}
+
+// --quiet: without what mpirun adds when a process ends with another code than 0.
+ProgramResult RunUnderMpirun(int processes, const std::string& program,
+                             const std::vector<std::string>& arguments) {
+  return RunCommand(absl::StrCat("timeout 60 mpirun --quiet --oversubscribe --bind-to none ",
+                                 geteuid() == 0 ? "--allow-run-as-root " : "", "-n ", processes,
+                                 " ", Binary(program)),
+                    arguments);
 }
 
 std::string SourceFile(const std::string& path) {

@@ -15,6 +15,10 @@ struct ProgramResult {
 // Runs bin/`program` with the arguments (passed as they are, no shell meaning) and waits.
 ProgramResult RunBinary(const std::string& program, const std::vector<std::string>& arguments);
 
+// The same under mpirun, as so many processes, more than cores if need be.
+ProgramResult RunUnderMpirun(int processes, const std::string& program,
+                             const std::vector<std::string>& arguments);
+
 // A file of the source tree.
 std::string SourceFile(const std::string& path);
 

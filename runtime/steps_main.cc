@@ -1,0 +1,144 @@
+#include "runtime/steps_main.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "pcg/precision.h"
+#include "pcg/support/progress.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/compare.h"
+#include "runtime/statistics.h"
+
+namespace isomer {
+namespace {
+
+// --check takes the reference evaluator, in double, for steps of so many FLOPs (about half a
+// minute), else the backend's own kernels on one device.
+constexpr double kMostEvaluatorFlops = 2e9;
+
+// The first step again, on one device and without the optimiser's work.
+absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
+                                    const HostValues& inputs, Backend* backend, Job* job,
+                                    Json* summary) {
+  const bool training = plan.mode == "training";
+  double flops = 0;
+  for (const Task& task : job->schedule().tasks) flops += task.flops;
+  const bool evaluator = flops <= kMostEvaluatorFlops;
+  ISOMER_ASSIGN_OR_RETURN(const StepValues expected,
+                          evaluator
+                              ? ReferenceStep(plan.model, weights, inputs, training)
+                              : SequentialStep(plan.model, weights, inputs, training, backend));
+  ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfLastStep(plan.model, job, training));
+  const bool low = plan.precision != DataType::kFloat32;
+  const Comparison comparison =
+      Compare(expected, actual, low ? ErrorNorm::kEuclidean : ErrorNorm::kLargest);
+  const double tolerance = CheckTolerance(plan.precision);
+  const bool agrees = comparison.max_rel_error <= tolerance;
+  Json& check = (*summary)["check"];
+  check["max_rel_error"] = comparison.max_rel_error;
+  check["worst"] = comparison.worst;
+  check["tolerance"] = tolerance;
+  check["reference"] = evaluator ? "evaluator" : "backend";
+  for (const auto& [name, error] : comparison.outputs) check["outputs"][name] = error;
+  for (const auto& [name, error] : comparison.gradients) check["gradients"][name] = error;
+  absl::PrintF("check: %d outputs and %d gradients, largest relative error %.2g (%s): %s\n",
+               comparison.outputs.size(), comparison.gradients.size(), comparison.max_rel_error,
+               comparison.worst, agrees ? "agrees" : "DOES NOT AGREE");
+  if (low) {
+    absl::PrintF("check: %s against the float32 model, in the Euclidean norm, tolerance %g\n",
+                 PrecisionName(plan.precision), tolerance);
+  }
+  return agrees;
+}
+
+}  // namespace
+
+absl::Status StepRunner::Step(int64_t step, const HostValues& inputs) {
+  const auto start = std::chrono::steady_clock::now();
+  ISOMER_RETURN_IF_ERROR(plan_.mode == "training" ? job_.TrainStep(inputs, options_.learning_rate)
+                                                  : job_.Evaluate(inputs));
+  host_us_.push_back(
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  ISOMER_ASSIGN_OR_RETURN(const double step_us, job_.StepUs());
+  step_us_.push_back(step_us);
+  if (plan_.model.loss.empty()) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss));
+  losses_.push_back(loss.data[0]);
+  if (!std::isfinite(losses_.back())) {
+    return absl::OutOfRangeError(
+        absl::StrCat("the loss of step ", step + 1, " is not finite; try a lower --learning_rate"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
+  const int64_t batches = feeder_.batches_per_epoch();
+  double mean = 0;
+  for (int64_t b = 0; b < batches; ++b) mean += losses_[losses_.size() - batches + b];
+  ISOMER_ASSIGN_OR_RETURN(const double accuracy, feeder_.TestAccuracy(&job_));
+  absl::PrintF("epoch %d: mean loss %.4f, test accuracy %.2f %%\n", epoch,
+               mean / static_cast<double>(batches), 100 * accuracy);
+  std::fflush(stdout);
+  (*summary)["metrics"]["test_accuracy"] = accuracy;
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
+  const bool epochs = feeder_.has_rows() && !plan_.model.loss.empty();
+  int64_t steps = options_.steps;
+  if (steps == 0) {
+    steps = options_.epochs > 0 ? options_.epochs * feeder_.batches_per_epoch() : 10;
+  }
+  // Where nothing is to be told, stdout leads nowhere.
+  Progress progress("run", steps, options_.speaks ? stderr : stdout);
+  for (int64_t step = 0; step < steps; ++step) {
+    const HostValues inputs = feeder_.Batch(step);
+    const bool traced = options_.trace && step + 1 == steps;
+    if (traced) job_.StartTrace();
+    ISOMER_RETURN_IF_ERROR(Step(step, inputs));
+    progress.Advance();
+    if (traced) {
+      ISOMER_ASSIGN_OR_RETURN(trace_, job_.ChromeTrace());
+    }
+    if (step == 0 && options_.check) {
+      ISOMER_ASSIGN_OR_RETURN(agrees_,
+                              CheckFirstStep(plan_, weights, inputs, backend_, &job_, summary));
+    }
+    if (epochs && (step + 1) % feeder_.batches_per_epoch() == 0) {
+      ISOMER_RETURN_IF_ERROR(EndEpoch((step + 1) / feeder_.batches_per_epoch(), summary));
+    }
+  }
+  return Summarise(summary);
+}
+
+// The first steps load code and touch memory for the first time.
+absl::Status StepRunner::Summarise(Json* summary) {
+  const size_t steps = step_us_.size();
+  const size_t first = std::min<size_t>(2, steps - 1);
+  for (const auto& [name, all] :
+       {std::pair("step_us", &step_us_), std::pair("host_us", &host_us_)}) {
+    const Spread spread = SpreadOf(std::vector<double>(all->begin() + first, all->end()));
+    (*summary)[name]["median"] = spread.median;
+    (*summary)[name]["min"] = spread.min;
+    (*summary)[name]["max"] = spread.max;
+    (*summary)[name]["samples"] = steps - first;
+  }
+  (*summary)["steps"] = steps;
+  (*summary)["loss"] = Json(losses_);
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> peaks, job_.PeakBytes());
+  (*summary)["peak_bytes"] = *std::max_element(peaks.begin(), peaks.end());
+  (*summary)["peak_bytes_per_device"] = Json(peaks);
+  const Spread spread = SpreadOf(std::vector<double>(step_us_.begin() + first, step_us_.end()));
+  absl::PrintF("%d steps on %d devices, median %.0f us a step", steps, plan_.num_devices,
+               spread.median);
+  if (!losses_.empty()) absl::PrintF("; loss %.6g -> %.6g", losses_.front(), losses_.back());
+  absl::PrintF("\n");
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

@@ -1,0 +1,58 @@
+#ifndef ISOMER_RUNTIME_STEPS_MAIN_H_
+#define ISOMER_RUNTIME_STEPS_MAIN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/plan.h"
+#include "pcg/support/json.h"
+#include "runtime/backend.h"
+#include "runtime/feeder.h"
+#include "runtime/host_values.h"
+#include "runtime/job.h"
+
+namespace isomer {
+
+struct StepOptions {
+  int64_t steps = 0, epochs = 0;  // 0 steps: 10, or what the epochs say
+  double learning_rate = 0.1;
+  bool check = false;  // the first step with the unoptimised model
+  bool trace = false;  // the last step
+  bool speaks = true;  // Processes all run the steps; one tells of them.
+};
+
+// What isomer-run does between starting a job and writing its results.
+class StepRunner {
+ public:
+  // REQUIRES: all arguments outlive the runner.
+  StepRunner(const Plan& plan, const StepOptions& options, const Feeder& feeder, Backend* backend,
+             Job* job)
+      : plan_(plan), options_(options), feeder_(feeder), backend_(backend), job_(*job) {}
+
+  absl::Status Run(const HostValues& weights, Json* summary);
+  // What the check found; true without it.
+  bool agrees() const { return agrees_; }
+  // A Chrome trace of the last step; "" without.
+  const std::string& trace() const { return trace_; }
+
+ private:
+  absl::Status Step(int64_t step, const HostValues& inputs);
+  absl::Status EndEpoch(int64_t epoch, Json* summary);
+  absl::Status Summarise(Json* summary);
+
+  const Plan& plan_;
+  const StepOptions options_;
+  const Feeder& feeder_;
+  Backend* backend_;
+  Job& job_;
+  std::vector<double> step_us_, host_us_, losses_;
+  std::string trace_;
+  bool agrees_ = true;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_STEPS_MAIN_H_

@@ -1,0 +1,99 @@
+// isomer-run with processes in place of threads: the same numbers, and one voice.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/file.h"
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+bool HasMpi() {
+  const ProgramResult result =
+      RunBinary("isomer-run", {SourceFile("models/data/digits_cnn.onnx"), "--communicator=mpi"});
+  return result.err.find("no MPI") == std::string::npos;
+}
+
+class MpiRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasMpi()) GTEST_SKIP() << "this build has no MPI";
+  }
+
+  // A plan of the digits network for so many devices.
+  std::string Plan(int devices, const std::string& kind) {
+    const std::string plan = ScratchFile(absl::StrCat(kind, devices, ".plan"));
+    const ProgramResult result = RunBinary(
+        "isomer-optimize", {SourceFile("models/data/digits_cnn.onnx"), "--machine=laptop_cpu",
+                            absl::StrCat("--devices_per_node=", devices),
+                            absl::StrCat("--plan=", kind), absl::StrCat("--out=", plan)});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return plan;
+  }
+
+  // Flags of a short training run whose results go to files of that name.
+  std::vector<std::string> Training(const std::string& plan, const std::string& name,
+                                    std::vector<std::string> flags = {}) {
+    flags.insert(
+        flags.begin(),
+        {plan, absl::StrCat("--data=", SourceFile("models/data/digits.csv")), "--data_scale=0.0625",
+         "--steps=4", absl::StrCat("--json=", ScratchFile(name + ".json")),
+         absl::StrCat("--out=", ScratchFile(name + ".model"))});
+    return flags;
+  }
+
+  // The text between "key": and the end of its list.
+  std::string List(const std::string& name, const std::string& key) {
+    const std::string json = ReadFile(ScratchFile(name + ".json")).value_or("");
+    const size_t at = json.find(absl::StrCat("\"", key, "\": ["));
+    return at == std::string::npos ? "none" : json.substr(at, json.find(']', at) - at);
+  }
+};
+
+TEST_F(MpiRun, GivesTheNumbersOfTheThreads) {
+  for (const auto& [devices, kind] :
+       {std::pair(2, "data_parallel"), std::pair(4, "data_parallel"), std::pair(2, "megatron")}) {
+    const std::string plan = Plan(devices, kind);
+    const ProgramResult threads = RunBinary("isomer-run", Training(plan, "threads"));
+    ASSERT_EQ(threads.exit_code, 0) << threads.err;
+    const ProgramResult processes = RunUnderMpirun(
+        devices, "isomer-run",
+        Training(plan, "mpi",
+                 {"--communicator=mpi", absl::StrCat("--trace=", ScratchFile("trace.json"))}));
+    ASSERT_EQ(processes.exit_code, 0) << processes.err;
+    EXPECT_EQ(List("mpi", "loss"), List("threads", "loss"));
+    EXPECT_NE(List("mpi", "loss"), "none");
+    EXPECT_EQ(*ReadFile(ScratchFile("mpi.model")), *ReadFile(ScratchFile("threads.model")));
+    // One process speaks.
+    EXPECT_EQ(std::count(processes.out.begin(), processes.out.end(), '\n'), 1) << processes.out;
+    EXPECT_THAT(*ReadFile(ScratchFile("trace.json")),
+                HasSubstr(absl::StrCat("\"tid\": ", devices - 1)));
+  }
+}
+
+TEST_F(MpiRun, PlanForAnotherNumberOfDevicesIsOneLine) {
+  const ProgramResult result = RunUnderMpirun(
+      3, "isomer-run", Training(Plan(2, "data_parallel"), "mpi", {"--communicator=mpi"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "error: --communicator=mpi: the plan is for 2 devices, but mpirun started 3 "
+            "processes\n");
+}
+
+// Rank 0 alone writes, and fails.
+TEST_F(MpiRun, ErrorOfOneProcessIsOneLineAndEndsAll) {
+  const ProgramResult result = RunUnderMpirun(
+      2, "isomer-run",
+      Training(Plan(2, "data_parallel"), "mpi", {"--communicator=mpi", "--out=/nowhere/at.model"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("/nowhere/at.model"));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+}
+
+}  // namespace
+}  // namespace isomer
