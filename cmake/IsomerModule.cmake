@@ -89,7 +89,7 @@ function(isomer_test folder)
     return()
   endif()
   set(target isomer_${folder}_test)
-  add_executable(${target} ${sources})
+  add_executable(${target} ${sources} $<TARGET_OBJECTS:isomer_temporary_folder>)
   target_link_libraries(${target} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   target_include_directories(${target} PRIVATE ${ISOMER_ROOT})
   target_compile_definitions(${target} PRIVATE ISOMER_SOURCE_DIR="${ISOMER_ROOT}"
