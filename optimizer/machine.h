@@ -61,7 +61,8 @@ struct Machine {
   // start again when there are more units. Level -1: device by device. Empty: all of kinds[0].
   int kind_level = 0;
   std::vector<int> unit_kinds;
-  bool nccl = false;  // collectives are NCCL's (collective_cost.h)
+  bool nccl = false;        // collectives are NCCL's (collective_cost.h)
+  bool one_stream = false;  // a device that communicates does not compute meanwhile
   // Links by name, where the machine is described so: levels then only group devices.
   Topology topology;
 

@@ -134,6 +134,7 @@ absl::StatusOr<Machine> FromProto(const MachineProto& proto, const std::string& 
   Machine machine;
   machine.name = proto.name();
   machine.nccl = !proto.collectives().empty();
+  machine.one_stream = proto.one_stream();
   ISOMER_RETURN_IF_ERROR(SetKinds(proto, where, &machine));
   ISOMER_RETURN_IF_ERROR(SetLevels(proto, where, &machine));
   ISOMER_RETURN_IF_ERROR(SetUnitKinds(proto, where, &machine));

@@ -126,7 +126,8 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
       (communicates ? communication_us : compute_us)[device] += time.us;
       // What the host does is not on a device's streams.
       if (IsHostTask(task.kind)) continue;
-      queues.push_back(communicates ? CommunicationQueue(device) : ComputeQueue(device));
+      const bool beside = communicates && !cost.machine().one_stream;
+      queues.push_back(beside ? CommunicationQueue(device) : ComputeQueue(device));
     }
     simulation.tasks.Add(PicosecondsOf(time.us), queues, task.deps);
   }

@@ -1,8 +1,9 @@
 // Times for the tasks of a schedule: what the runtime will do, replayed on the cost model.
 //
 // Every device works through its compute tasks in order, and through its communication in order,
-// the two beside each other; a collective starts when all its devices are ready for it. A task
-// starts when what it depends on is done and its queues are free (FIFO).
+// the two beside each other (on a machine of one stream: through all in one order); a collective
+// starts when all its devices are ready for it. A task starts when what it depends on is done and
+// its queues are free (FIFO).
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_H_
 
@@ -29,7 +30,8 @@ inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& 
   return TimeOfTask(cost, graph, schedule, task).us;
 }
 
-// Queues: a device has one for compute and one for communication.
+// Queues: a device has one for compute and one for communication; one for both where the machine
+// has one stream a device.
 inline int32_t ComputeQueue(int32_t device) { return 2 * device; }
 inline int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
 
