@@ -10,7 +10,8 @@ CostModel::CostModel(Machine machine, const Profile* profile)
     : machine_(std::move(machine)),
       profile_(profile),
       kernels_(profile),
-      collectives_(profile),
+      measured_collectives_(profile),
+      collectives_(machine_),
       kinds_(machine_.kinds_in_use()),
       num_levels_(static_cast<int>(machine_.levels.size())) {
   const int64_t devices = machine_.num_devices();
@@ -67,7 +68,7 @@ TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device
 
 namespace {
 
-TaskKind KindOf(Collective kind) {
+std::optional<TaskKind> KindOf(Collective kind) {
   switch (kind) {
     case Collective::kAllReduce:
       return TaskKind::kAllReduce;
@@ -77,15 +78,18 @@ TaskKind KindOf(Collective kind) {
       return TaskKind::kAllGather;
     case Collective::kAllToAll:
       return TaskKind::kAllToAll;
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+      return std::nullopt;
   }
-  return TaskKind::kSendReceive;
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes,
                                             absl::Span<const int32_t> devices) const {
-  const SizeTable* table = collectives_.Find(kind, static_cast<int64_t>(devices.size()));
+  const SizeTable* table = measured_collectives_.Find(kind, static_cast<int64_t>(devices.size()));
   if (table == nullptr) return std::nullopt;
   // How nodes are joined was not measured.
   const auto [first, last] = std::minmax_element(devices.begin(), devices.end());
@@ -107,35 +111,20 @@ std::vector<int64_t> CostModel::OnePerKind(absl::Span<const int64_t> devices) co
 double CostModel::CollectiveUs(Collective kind, int64_t bytes,
                                absl::Span<const int32_t> devices) const {
   if (devices.size() < 2) return 0;
-  if (const auto measured = MeasuredUs(KindOf(kind), bytes, devices)) return *measured;
-  double slowest_us = 0, latency_us = 0;
-  for (int level = 0; level < static_cast<int>(machine_.levels.size()); ++level) {
-    const int64_t below = machine_.UnitSize(level - 1), unit = machine_.UnitSize(level);
-    // Units below this level that the group touches, and those of them that lie in one unit.
-    std::set<int64_t> children, units;
-    for (int32_t device : devices) {
-      children.insert(device / below);
-      units.insert(device / unit);
-    }
-    const double m = static_cast<double>(children.size()) / static_cast<double>(units.size());
-    if (m <= 1) continue;
-    const double members = static_cast<double>(devices.size()) / children.size();
-    const double share = members / static_cast<double>(below);
-    const double bandwidth = machine_.levels[level].bytes_per_us * share;
-    // Of an all-to-all, every member's bytes cross; of the others, the unit's members share them.
-    const double crossing =
-        (m - 1) / m * static_cast<double>(bytes) * (kind == Collective::kAllToAll ? members : 1);
-    slowest_us = std::max(slowest_us, crossing / bandwidth);
-    latency_us += (m - 1) * machine_.levels[level].latency_us;
+  if (const auto task = KindOf(kind); task.has_value()) {
+    if (const auto measured = MeasuredUs(*task, bytes, devices)) return *measured;
   }
-  const double passes = kind == Collective::kAllReduce ? 2 : 1;
-  return machine_.launch_us() + passes * (slowest_us + latency_us);
+  return collectives_.Us(kind, bytes, devices);
 }
 
 double CostModel::SendUs(int64_t bytes, int32_t from, int32_t to) const {
-  if (from == to) return 0;
-  const Machine::Level& level = machine_.levels[LevelBetween(from, to)];
-  return level.latency_us + static_cast<double>(bytes) / level.bytes_per_us;
+  double latency_us = 0, slowest_us = 0;
+  for (LinkId id : machine_.Path(from, to)) {
+    const Link link = machine_.link(id);
+    latency_us += link.latency_us;
+    slowest_us = std::max(slowest_us, static_cast<double>(bytes) / link.bytes_per_us);
+  }
+  return latency_us + slowest_us;
 }
 
 }  // namespace isomer

@@ -1,12 +1,7 @@
 // What tasks and collectives cost on a machine.
 //
-// Compute: see kernel_cost.h. Collectives: the profile's times where it has them, else alpha-beta
-// costs of rings. A ring over g devices sends (g-1)/g of the buffer over every link for a
-// reduce-scatter or an all-gather, twice that for an all-reduce (Thakur, Rabenseifner, Gropp 2005).
-// On a hierarchy the slowest level counts: at a level that joins m units of the group, (m-1)/m of
-// the buffer crosses each unit's link, of which the group has the share k/u if k of the unit's u
-// devices are in it, because the other devices of the unit are busy with the same collective in
-// sibling groups.
+// Compute: see kernel_cost.h. Collectives: the profile's times where it has them, else those of
+// collective_cost.h.
 #ifndef ISOMER_OPTIMIZER_COST_H_
 #define ISOMER_OPTIMIZER_COST_H_
 
@@ -16,6 +11,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "optimizer/collective_cost.h"
 #include "optimizer/kernel_cost.h"
 #include "optimizer/machine.h"
 #include "pcg/operator.h"
@@ -24,8 +20,6 @@
 #include "pcg/work.h"
 
 namespace isomer {
-
-enum class Collective { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
 
 // Instead of a device: whichever is slowest.
 inline constexpr int64_t kSlowest = -1;
@@ -60,13 +54,13 @@ class CostModel {
   const KernelCost& kernels() const { return kernels_; }
   // Of these devices, the first of every kind.
   std::vector<int64_t> OnePerKind(absl::Span<const int64_t> devices) const;
-  // `bytes`: all-reduce: of the buffer; all-gather: of the result; reduce-scatter and all-to-all:
-  // of one device's operand.
+  // `bytes` as in CollectiveCost::Us.
   double CollectiveUs(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
   // What the profile says of a communication of Task::bytes among these devices, if it does.
   std::optional<double> MeasuredUs(TaskKind kind, int64_t bytes,
                                    absl::Span<const int32_t> devices) const;
-  // `bytes` from one device to another.
+  const CollectiveCost& collectives() const { return collectives_; }
+  // `bytes` from one device to another over links that nothing else uses.
   double SendUs(int64_t bytes, int32_t from, int32_t to) const;
   // The level whose unit is the first to hold both devices; -1 for one device and itself.
   int LevelBetween(int64_t a, int64_t b) const {
@@ -85,7 +79,8 @@ class CostModel {
   Machine machine_;
   const Profile* profile_;
   KernelCost kernels_;
-  MeasuredCollectives collectives_;
+  MeasuredCollectives measured_collectives_;
+  CollectiveCost collectives_;
   std::vector<int> kinds_;  // in use
   int num_levels_;
   std::vector<int32_t> units_;  // per device and level: the unit that it is in

@@ -38,9 +38,8 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
   if (!MayHaveHalo(sharding, operand, type)) return halo;
   const std::vector<int64_t> devices = DevicesOf(placement.view, type);
   const int64_t element = BytesPerElement(type.dtype);
-  // Per level: bytes into and out of every unit that it joins, and messages at every receiver.
-  std::map<std::pair<int, int64_t>, double> in, out;
-  std::map<std::pair<int, int64_t>, int> messages;
+  std::map<LinkId, double> bytes_over;
+  std::map<std::pair<int, int64_t>, int> messages;  // per level, at every receiver
   for (int64_t shard = 0; shard < type.NumShards(); ++shard) {
     ShardCoordinates at = CoordinatesOfShard(type, shard);
     const Box box = sharding.OperandBox(TaskAt(sharding, operand, at.dims), operand);
@@ -52,20 +51,16 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
       const int64_t from = devices[ShardAt(type, at)];
       const int level = cost.LevelBetween(from, to);
       if (level < 0) continue;
-      const int64_t below = cost.machine().UnitSize(level - 1);
       const double bytes =
           static_cast<double>(Intersection(box, ShardBox(type, piece)).Volume() * element);
-      out[{level, from / below}] += bytes;
-      in[{level, to / below}] += bytes;
+      for (LinkId link : cost.machine().Path(from, to)) bytes_over[link] += bytes;
       ++messages[{level, to}];
     }
   }
   if (messages.empty()) return halo;
   double slowest_us = 0, latency_us = 0;
-  for (const auto* side : {&in, &out}) {
-    for (const auto& [place, bytes] : *side) {
-      slowest_us = std::max(slowest_us, bytes / cost.machine().levels[place.first].bytes_per_us);
-    }
+  for (const auto& [link, bytes] : bytes_over) {
+    slowest_us = std::max(slowest_us, bytes / cost.machine().link(link).bytes_per_us);
   }
   for (const auto& [place, count] : messages) {
     latency_us = std::max(latency_us, count * cost.machine().levels[place.first].latency_us);

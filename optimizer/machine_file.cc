@@ -184,7 +184,10 @@ std::string PresetPath(absl::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> MachinePresets() { return {"dgx_h100", "laptop_cpu", "summit"}; }
+std::vector<std::string> MachinePresets() {
+  return {"cpu_2cores",  "dgx_a100",   "dgx_h100",     "dgx_h200", "gb200_nvl72",
+          "k80_cluster", "laptop_cpu", "p100_cluster", "summit",   "workstation"};
+}
 
 absl::StatusOr<Machine> LoadMachine(const std::string& spec, int64_t nodes,
                                     int64_t devices_per_node) {

@@ -99,7 +99,12 @@ class Gather {
         levels_(static_cast<int>(cost.machine().levels.size())) {
     nearest_.resize(from_.num_pieces);
     outbound_.assign(from_.num_pieces, 0);
-    inbound_.assign(levels_, std::vector<double>(cost.machine().num_devices(), 0.0));
+    const Machine& machine = cost.machine();
+    for (int l = 0; l < levels_; ++l) {
+      users_.push_back(machine.UnitSize(machine.levels[l].shared ? l : l - 1));
+      below_.push_back(machine.UnitSize(l - 1));
+      inbound_.emplace_back(machine.num_devices() / users_[l], 0.0);
+    }
   }
 
   double Us() {
@@ -149,11 +154,21 @@ class Gather {
       if (is_own && group_size_ == 1) continue;
       const int level = is_own ? group_level_ : nearest.level;
       const double elements = std::min(is_own ? nearest.overlap - own : nearest.overlap, missing);
-      inbound_[level][device / cost_.machine().UnitSize(level - 1)] += elements;
+      AddInbound(level, device, elements);
       if (!is_own) outbound_[static_cast<size_t>(&nearest - nearest_.data())] += elements;
       count[level] += is_own ? static_cast<int>(group_size_) - 1 : 1;
     }
     for (int l = 0; l < levels_; ++l) steps_[l] = std::max(steps_[l], LatencySteps(l, count[l]));
+  }
+
+  // Over the link of its level, and over those of inner levels that are on the way. What others
+  // fetch passes a shared one, too: as much as comes in.
+  void AddInbound(int level, int64_t device, double elements) {
+    inbound_[level][device / users_[level]] += elements;
+    for (int l = 0; l < level; ++l) {
+      const Machine::Level& inner = cost_.machine().levels[l];
+      if (inner.through) inbound_[l][device / users_[l]] += elements * (inner.shared ? 2 : 1);
+    }
   }
 
   // What the busiest holder sends. Holders of equal copies share the work, and what several devices
@@ -166,7 +181,7 @@ class Gather {
 
   // Sources in one unit of the level below send side by side.
   int LatencySteps(int level, int count) const {
-    const auto below = static_cast<int>(cost_.machine().UnitSize(level - 1));
+    const auto below = static_cast<int>(below_[level]);
     return (count + below - 1) / below;
   }
 
@@ -176,8 +191,10 @@ class Gather {
   const Overlaps overlaps_;
   const double piece_elements_, wanted_, bytes_per_element_;
   const int levels_;
-  std::vector<Nearest> nearest_;              // per piece of `from`, for the need at hand
-  std::vector<std::vector<double>> inbound_;  // per level and unit below it: elements
+  std::vector<Nearest> nearest_;  // per piece of `from`, for the need at hand
+  // Per level: devices of a unit below it, and devices that use one link of it.
+  std::vector<int64_t> below_, users_;
+  std::vector<std::vector<double>> inbound_;  // per level and link: elements
   std::array<int, kMaxLevels> steps_{};
   std::vector<double> outbound_;  // per piece: elements that others ask for
   int group_level_ = 0;
