@@ -116,97 +116,6 @@ absl::Status InFile(const std::string& path, const absl::Status& status) {
 
 }  // namespace
 
-std::string MachineView::ToString() const {
-  return absl::StrCat("start ", start, " strides [", absl::StrJoin(strides, ","), "]");
-}
-
-MachineView RowMajorView(const TensorType& type) {
-  MachineView view;
-  view.strides.assign(type.rank() + 2, 0);
-  int64_t stride = 1;
-  auto next = [&stride](int64_t degree) {
-    const int64_t own = degree == 1 ? 0 : stride;
-    stride *= degree;
-    return own;
-  };
-  view.strides[type.rank() + 1] = next(type.partials);
-  view.strides[type.rank()] = next(type.copies);
-  for (int i = type.rank() - 1; i >= 0; --i) view.strides[i] = next(type.dims[i].degree);
-  return view;
-}
-
-namespace {
-
-std::vector<int64_t> AxisExtents(const TensorType& type) {
-  std::vector<int64_t> extents;
-  for (const Dim& dim : type.dims) extents.push_back(dim.degree);
-  extents.push_back(type.copies);
-  extents.push_back(type.partials);
-  return extents;
-}
-
-// The last device less the first, if each axis steps over all that the smaller ones reach, so that
-// no two tasks meet; the usual case, seen without a list of all tasks.
-std::optional<int64_t> ReachOfNestedAxes(const MachineView& view, const TensorType& type) {
-  const std::vector<int64_t> extents = AxisExtents(type);
-  std::vector<std::pair<int64_t, int64_t>> axes;  // stride, extent
-  for (size_t axis = 0; axis < extents.size(); ++axis) {
-    if (extents[axis] > 1) axes.emplace_back(view.strides[axis], extents[axis]);
-  }
-  std::sort(axes.begin(), axes.end());
-  int64_t reach = 0;
-  for (const auto& [stride, extent] : axes) {
-    if (stride <= reach) return std::nullopt;
-    reach += stride * (extent - 1);
-  }
-  return reach;
-}
-
-}  // namespace
-
-std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) {
-  const std::vector<int64_t> extents = AxisExtents(type);
-  std::vector<int64_t> devices = {view.start};
-  for (size_t axis = 0; axis < extents.size(); ++axis) {
-    std::vector<int64_t> next;
-    for (int64_t device : devices) {
-      for (int64_t i = 0; i < extents[axis]; ++i) next.push_back(device + i * view.strides[axis]);
-    }
-    devices = std::move(next);
-  }
-  return devices;
-}
-
-absl::Status ValidateView(const MachineView& view, const TensorType& type, int64_t num_devices) {
-  const auto error = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("machine view (", view.ToString(), ") of ", type.ToString(), ": ", what));
-  };
-  if (static_cast<int>(view.strides.size()) != type.rank() + 2) {
-    return error(absl::StrCat("needs ", type.rank() + 2, " strides"));
-  }
-  const int64_t shards = type.NumShards();
-  if (shards > num_devices)
-    return error(absl::StrCat(shards, " tasks on ", num_devices, " devices"));
-  // Bounded before anything is computed with them, so that sums cannot overflow.
-  const auto outside = [&](int64_t value) { return value < -num_devices || value > num_devices; };
-  if (outside(view.start) || std::any_of(view.strides.begin(), view.strides.end(), outside)) {
-    return error(absl::StrCat("leaves the machine of ", num_devices, " devices"));
-  }
-  if (const std::optional<int64_t> reach = ReachOfNestedAxes(view, type); reach.has_value()) {
-    if (view.start >= 0 && view.start + *reach < num_devices) return absl::OkStatus();
-    return error(absl::StrCat("leaves the machine of ", num_devices, " devices"));
-  }
-  std::vector<int64_t> devices = DevicesOf(view, type);
-  std::sort(devices.begin(), devices.end());
-  if (devices.front() < 0 || devices.back() >= num_devices) {
-    return error(absl::StrCat("leaves the machine of ", num_devices, " devices"));
-  }
-  if (std::adjacent_find(devices.begin(), devices.end()) != devices.end())
-    return error("two tasks share a device");
-  return absl::OkStatus();
-}
-
 void ToProto(const Graph& graph, proto::GraphProto* message) {
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
@@ -300,6 +209,7 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
     proto::MachineViewProto* out = message->add_views();
     out->set_start(view.start);
     out->mutable_strides()->Add(view.strides.begin(), view.strides.end());
+    out->mutable_moments()->Add(view.moments.begin(), view.moments.end());
   }
   message->set_predicted_step_us(plan.predicted_step_us);
   message->set_predicted_peak_bytes(plan.predicted_peak_bytes);
@@ -334,7 +244,9 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   for (const auto& step : message.steps()) plan.steps.push_back(FromProto(step));
   ISOMER_ASSIGN_OR_RETURN(plan.graph, FromProto(message.graph()));
   for (const auto& view : message.views()) {
-    plan.views.push_back({view.start(), {view.strides().begin(), view.strides().end()}});
+    plan.views.push_back({.start = view.start(),
+                          .strides = {view.strides().begin(), view.strides().end()},
+                          .moments = {view.moments().begin(), view.moments().end()}});
   }
   if (static_cast<int>(plan.views.size()) != plan.graph.num_nodes()) {
     return absl::InvalidArgumentError(

@@ -1,4 +1,4 @@
-// Models, machine views and plans: what passes between the programs.
+// Models and plans: what passes between the programs.
 #ifndef ISOMER_PCG_PLAN_H_
 #define ISOMER_PCG_PLAN_H_
 
@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "pcg/graph.h"
+#include "pcg/machine_view.h"
 
 namespace isomer {
 
@@ -23,28 +24,6 @@ struct Model {
   // The output that training minimises, a scalar; empty: the model has no loss (inference).
   std::string loss;
 };
-
-// The devices of a node's tasks. Tasks are the shards of the node's output 0: one axis for each dim
-// of degree > 1 ... in the order [dim 0, dim 1, .., copies, partials]; each axis has a stride, so
-//     device(task) = start + sum of coordinate * stride.
-// Devices are numbered through the levels of the machine, innermost fastest, so a stride of the
-// number of devices per node walks over nodes. Micro-batches stay on one device.
-struct MachineView {
-  int64_t start = 0;
-  std::vector<int64_t> strides;  // rank + 2 entries: dims.., copies, partials
-  friend bool operator==(const MachineView&, const MachineView&) = default;
-  std::string ToString() const;
-};
-
-// Shard i, in row-major order of [dims.., copies, partials], on device i.
-MachineView RowMajorView(const TensorType& type);
-
-// Device of every shard, in row-major order of [dims.., copies, partials].
-std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type);
-
-// Ok if the view has rank+2 strides, every task's device is in [0, num_devices), and no two tasks
-// share a device.
-absl::Status ValidateView(const MachineView& view, const TensorType& type, int64_t num_devices);
 
 // One rewrite: the rule, and where its source pattern lies in the graph so far. Applying it adds
 // the target's nodes in pattern order (ids follow the graph's last), then redirects the uses of

@@ -26,9 +26,21 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
   const std::vector<int64_t> devices = DevicesOf(view, first);
   MachineView result = RowMajorView(type);
   result.start = view.start;
-  for (int64_t& stride : result.strides) {
+  if (!view.moments.empty()) result.moments.assign(result.strides.size(), 1);
+  for (size_t axis = 0; axis < result.strides.size(); ++axis) {
     // The stride of a row-major view is how many shards lie between neighbours.
-    if (stride != 0) stride = devices[stride] - view.start;
+    const int64_t step = result.strides[axis];
+    if (step == 0) continue;
+    const bool is_dim = static_cast<int>(axis) < type.rank();
+    const int64_t extent = is_dim                                  ? type.dims[axis].degree
+                           : static_cast<int>(axis) == type.rank() ? type.copies
+                                                                   : type.partials;
+    int64_t moments = 1;
+    if (!view.moments.empty()) {
+      while (moments < extent && devices[moments * step] == view.start) ++moments;
+      result.moments[axis] = moments;
+    }
+    result.strides[axis] = moments < extent ? devices[moments * step] - view.start : 0;
   }
   return result;
 }

@@ -59,7 +59,7 @@ class ClassFinder {
     std::set<int64_t> weights = {1, plan_.num_devices};
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       const MachineView& view = plan_.views[id];
-      if (view.start != 0) return false;
+      if (view.start != 0 || NumMoments(view) != 1) return false;
       const std::vector<int64_t> extents = Extents(graph_.node(id).outputs[0]);
       for (size_t axis = 0; axis < extents.size(); ++axis) {
         if (extents[axis] == 1) continue;
