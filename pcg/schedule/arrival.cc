@@ -14,7 +14,7 @@ std::vector<BufferId> Arrivals::CopiesOf(TensorRef tensor, const Need& need) con
   return copies;
 }
 
-BufferId Arrivals::AddReceived(TensorRef tensor, const Need& need) {
+BufferId Arrivals::AddReceived(TensorRef tensor, const Need& need, int32_t moment) {
   const TensorType& type = builder_.graph().type(tensor);
   const int64_t shard = ShardAt(type, {need.dims, 0, need.partial});
   return builder_.AddBuffer({.role = BufferRole::kReceived,
@@ -22,7 +22,8 @@ BufferId Arrivals::AddReceived(TensorRef tensor, const Need& need) {
                              .shard = static_cast<int32_t>(shard),
                              .device = need.device,
                              .dtype = type.dtype,
-                             .box = need.box});
+                             .box = need.box,
+                             .moment = moment});
 }
 
 std::vector<BufferId> Arrivals::Arrive(TensorRef tensor, const std::vector<Need>& needs,
@@ -56,11 +57,18 @@ void Arrivals::ArriveWhole(TensorRef tensor, const std::vector<Need>& needs,
   for (size_t i = 0; i < needs.size(); ++i) {
     if ((*arrived)[i] != kNoBuffer || !is_shard(needs[i])) continue;
     const std::vector<BufferId> copies = CopiesOf(tensor, needs[i]);
+    // Another micro-batch of the device may have asked for it.
+    for (BufferId copy : copies) {
+      const auto received = received_.find({copy, needs[i].device});
+      if (received != received_.end()) (*arrived)[i] = received->second;
+    }
+    if ((*arrived)[i] != kNoBuffer) continue;
     const BufferId from =
         *std::min_element(copies.begin(), copies.end(),
                           [&](BufferId a, BufferId b) { return readers[a] < readers[b]; });
     ++readers[from];
-    (*arrived)[i] = received_[{from, needs[i].device}] = AddReceived(tensor, needs[i]);
+    (*arrived)[i] = received_[{from, needs[i].device}] =
+        AddReceived(tensor, needs[i], builder_.buffer(from).moment);
     transfers->push_back({from, (*arrived)[i]});
   }
 }
@@ -76,8 +84,10 @@ void Arrivals::ArriveWithHalos(TensorRef tensor, const std::vector<Need>& needs,
     auto [received, added] = received_boxes_.try_emplace(
         {CopiesOf(tensor, need)[0], need.device, need.box.ToString()}, kNoBuffer);
     if (added) {
-      received->second = AddReceived(tensor, need);
-      for (BufferId from : SourcesOf(tensor, need, &readers)) {
+      const std::vector<BufferId> sources = SourcesOf(tensor, need, &readers);
+      received->second = AddReceived(tensor, need, builder_.buffer(sources[0]).moment);
+      for (BufferId from : sources) {
+        builder_.ShareBuffer(received->second, builder_.buffer(from).moment);
         transfers->push_back({from, received->second});
       }
     }

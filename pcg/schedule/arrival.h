@@ -33,7 +33,7 @@ class Arrivals {
 
  private:
   std::vector<BufferId> CopiesOf(TensorRef tensor, const Need& need) const;
-  BufferId AddReceived(TensorRef tensor, const Need& need);
+  BufferId AddReceived(TensorRef tensor, const Need& need, int32_t moment);
   void ArriveWhole(TensorRef tensor, const std::vector<Need>& needs, std::vector<BufferId>* arrived,
                    std::vector<Transfer>* transfers);
   void ArriveWithHalos(TensorRef tensor, const std::vector<Need>& needs,

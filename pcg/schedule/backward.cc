@@ -28,6 +28,9 @@ class BackwardLowering {
 
  private:
   void FindWanted();
+  // The forward tasks as they are reversed, each after those that read what it writes: the last
+  // first, or micro-batch by micro-batch.
+  std::vector<size_t> ReversalOrder() const;
   absl::Status Seed();
   void ReverseCompute(const Task& task);
   void ReverseMove(const Task& task);
@@ -62,11 +65,41 @@ void BackwardLowering::FindWanted() {
   }
 }
 
+std::vector<size_t> BackwardLowering::ReversalOrder() const {
+  const std::vector<Task>& tasks = builder_.schedule().tasks;
+  std::vector<size_t> order;
+  if (builder_.schedule().num_moments == 1) {
+    for (size_t t = num_forward_tasks_; t-- > 0;) order.push_back(t);
+    return order;
+  }
+  std::vector<size_t> writer(builder_.schedule().buffers.size(), num_forward_tasks_);
+  std::vector<int> users(num_forward_tasks_, 0);
+  for (size_t t = 0; t < num_forward_tasks_; ++t) {
+    for (BufferId id : tasks[t].writes) writer[id] = t;
+    for (BufferId id : tasks[t].reads) ++users[writer[id]];
+  }
+  // Those of no micro-batch as soon as they can be; the least comes first.
+  std::set<std::pair<int32_t, int64_t>> ready;
+  auto enter = [&](size_t t) { ready.emplace(tasks[t].moment, -static_cast<int64_t>(t)); };
+  for (size_t t = 0; t < num_forward_tasks_; ++t) {
+    if (users[t] == 0) enter(t);
+  }
+  while (!ready.empty()) {
+    const size_t t = static_cast<size_t>(-ready.begin()->second);
+    ready.erase(ready.begin());
+    order.push_back(t);
+    for (BufferId id : tasks[t].reads) {
+      if (--users[writer[id]] == 0) enter(writer[id]);
+    }
+  }
+  return order;
+}
+
 void BackwardLowering::Fill(BufferId buffer, double value, NodeId node) {
-  builder_
-      .AddTask(TaskKind::kFill, Phase::kBackward, node, builder_.buffer(buffer).device, {},
-               {buffer})
-      .value = value;
+  Task& task = builder_.AddTask(TaskKind::kFill, Phase::kBackward, node,
+                                builder_.buffer(buffer).device, {}, {buffer});
+  task.value = value;
+  task.moment = builder_.buffer(buffer).moment;
 }
 
 absl::Status BackwardLowering::Seed() {
@@ -78,10 +111,14 @@ absl::Status BackwardLowering::Seed() {
       return absl::InvalidArgumentError(
           absl::StrCat("the loss '", options.loss, "' is ", type.ToString(), ", not one number"));
     }
-    // The gradients of c copies are shares of one sum.
-    for (BufferId shard : builder_.schedule().shards.at(output.tensor)) {
+    // The gradients of c copies are shares of one sum; a buffer may be several of them.
+    const std::vector<BufferId> shards = builder_.schedule().shards.at(output.tensor);
+    std::set<BufferId> seen;
+    for (BufferId shard : shards) {
+      if (!seen.insert(shard).second) continue;
       const BufferId seed = builder_.AddGradientBuffer(shard);
-      Fill(seed, options.seed / static_cast<double>(type.copies), output.tensor.node);
+      const auto count = static_cast<double>(std::count(shards.begin(), shards.end(), shard));
+      Fill(seed, options.seed * count / static_cast<double>(type.copies), output.tensor.node);
       Contribute(shard, seed, output.tensor.node);
     }
     return absl::OkStatus();
@@ -99,6 +136,8 @@ void BackwardLowering::Contribute(BufferId buffer, BufferId share, NodeId node) 
   }
   Task& task = builder_.AddTask(TaskKind::kAccumulate, Phase::kBackward, node,
                                 builder_.buffer(share).device, {share}, {gradient});
+  task.moment = builder_.buffer(share).moment;
+  builder_.ShareBuffer(gradient, task.moment);
   task.flops = static_cast<double>(builder_.buffer(share).box.Volume());
   task.bytes = 3 * builder_.buffer(share).bytes();
 }
@@ -127,13 +166,15 @@ void BackwardLowering::ReverseCompute(const Task& task) {
   std::vector<BufferId> reads, writes;
   for (size_t o = 0; o < task.reads.size(); ++o) {
     reads.push_back(needs.operands[o] ? task.reads[o] : kNoBuffer);
-    writes.push_back(wanted[o] ? builder_.AddGradientBuffer(task.reads[o]) : kNoBuffer);
+    writes.push_back(wanted[o] ? builder_.AddGradientBuffer(task.reads[o], task.moment)
+                               : kNoBuffer);
   }
   for (BufferId output : task.writes) reads.push_back(needs.outputs ? output : kNoBuffer);
   for (BufferId output : task.writes) reads.push_back(GradientOrZero(output, task.node));
   Task& gradient = builder_.AddTask(TaskKind::kComputeGradient, Phase::kBackward, task.node,
                                     task.devices[0], std::move(reads), writes);
   gradient.shard = task.shard;
+  gradient.moment = task.moment;
   const Work work = GradientWork(node.op, sharding, operand_types, wanted);
   gradient.flops = work.flops;
   gradient.bytes = work.bytes;
@@ -161,7 +202,9 @@ void BackwardLowering::ReverseMove(const Task& task) {
   for (const Transfer& t : forward) {
     // Shares that nobody has are zero: a collective needs them, a resharding leaves them out.
     if (!wanted_[t.from] || (!collective && gradient_[t.to] == kNoBuffer)) continue;
-    if (!shares.contains(t.from)) shares[t.from] = builder_.AddGradientBuffer(t.from);
+    if (!shares.contains(t.from)) {
+      shares[t.from] = builder_.AddGradientBuffer(t.from, task.moment);
+    }
     backward.push_back({GradientOrZero(t.to, task.node), shares[t.from]});
   }
   builder_.AddTransfers(backward, Phase::kBackward, task.node);
@@ -184,7 +227,10 @@ void BackwardLowering::Synchronise(Schedule::HostTensor* parameter) {
     }
     std::copy(gradients.begin(), gradients.end(),
               parameter->gradients.begin() + piece * type.copies);
-    if (type.copies > 1) {
+    // Copies at several moments of a device have one gradient.
+    std::sort(gradients.begin(), gradients.end());
+    gradients.erase(std::unique(gradients.begin(), gradients.end()), gradients.end());
+    if (gradients.size() > 1) {
       builder_.AddAllReduce(gradients, gradients, Phase::kBackward, parameter->tensor.node);
     }
   }
@@ -192,7 +238,7 @@ void BackwardLowering::Synchronise(Schedule::HostTensor* parameter) {
 
 absl::Status BackwardLowering::Run() {
   ISOMER_RETURN_IF_ERROR(Seed());
-  // A parameter is synchronised as soon as its first reader has been reversed, so that the
+  // A parameter is synchronised as soon as its last reader has been reversed, so that the
   // communication overlaps with what is left of the backward pass.
   std::map<BufferId, size_t> parameter_of;
   std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
@@ -201,26 +247,27 @@ absl::Status BackwardLowering::Run() {
       parameter_of[shard] = i;
     }
   }
-  std::vector<size_t> first_reader(parameters.size(), num_forward_tasks_);
-  for (size_t t = num_forward_tasks_; t-- > 0;) {
+  const std::vector<size_t> order = ReversalOrder();
+  std::vector<size_t> last_reader(parameters.size(), num_forward_tasks_);
+  for (size_t t : order) {
     for (BufferId id : builder_.schedule().tasks[t].reads) {
       if (auto found = parameter_of.find(id); found != parameter_of.end()) {
-        first_reader[found->second] = t;
+        last_reader[found->second] = t;
       }
     }
   }
-  std::vector<std::vector<size_t>> read_first(num_forward_tasks_ + 1);  // by task
-  for (size_t i = 0; i < parameters.size(); ++i) read_first[first_reader[i]].push_back(i);
+  std::vector<std::vector<size_t>> read_last(num_forward_tasks_ + 1);  // by task
+  for (size_t i = 0; i < parameters.size(); ++i) read_last[last_reader[i]].push_back(i);
   // Those that nobody reads are the loss.
-  for (size_t i : read_first[num_forward_tasks_]) Synchronise(&parameters[i]);
-  for (size_t t = num_forward_tasks_; t-- > 0;) {
+  for (size_t i : read_last[num_forward_tasks_]) Synchronise(&parameters[i]);
+  for (size_t t : order) {
     const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
     if (task.kind == TaskKind::kCompute) {
       ReverseCompute(task);
     } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
       ReverseMove(task);
     }
-    for (size_t i : read_first[t]) Synchronise(&parameters[i]);
+    for (size_t i : read_last[t]) Synchronise(&parameters[i]);
   }
   return absl::OkStatus();
 }

@@ -26,26 +26,39 @@ absl::StatusOr<std::vector<int64_t>> ScheduleBuilder::Devices(NodeId node) const
   return DevicesOf(view, type);
 }
 
+std::vector<int32_t> ScheduleBuilder::Moments(NodeId node) const {
+  if (NumMomentsOf(node) == 1) return {};
+  const std::vector<int64_t> moments = MomentsOf(views_[node.value], graph_.node(node).outputs[0]);
+  return {moments.begin(), moments.end()};
+}
+
 BufferId ScheduleBuilder::AddBuffer(Buffer buffer) {
   schedule_.buffers.push_back(std::move(buffer));
   return static_cast<BufferId>(schedule_.buffers.size()) - 1;
 }
 
-BufferId ScheduleBuilder::AddShard(BufferRole role, TensorRef tensor, int64_t shard,
-                                   int64_t device) {
+BufferId ScheduleBuilder::AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device,
+                                   int32_t moment) {
   const TensorType& type = graph_.type(tensor);
   return AddBuffer({.role = role,
                     .tensor = tensor,
                     .shard = static_cast<int32_t>(shard),
                     .device = static_cast<int32_t>(device),
                     .dtype = type.dtype,
-                    .box = ShardBox(type, CoordinatesOfShard(type, shard).dims)});
+                    .box = ShardBox(type, CoordinatesOfShard(type, shard).dims),
+                    .moment = moment});
 }
 
-BufferId ScheduleBuilder::AddGradientBuffer(BufferId like) {
+BufferId ScheduleBuilder::AddGradientBuffer(BufferId like, int32_t moment) {
   Buffer gradient = buffer(like);
   gradient.role = BufferRole::kGradient;
+  if (gradient.moment == kNoMoment) gradient.moment = moment;
   return AddBuffer(std::move(gradient));
+}
+
+void ScheduleBuilder::ShareBuffer(BufferId id, int32_t moment) {
+  Buffer& shared = schedule_.buffers[id];
+  if (shared.moment != moment) shared.moment = kNoMoment;
 }
 
 Task& ScheduleBuilder::AddTask(TaskKind kind, Phase phase, NodeId node, int32_t device,
@@ -75,6 +88,13 @@ void ScheduleBuilder::AddAllReduce(std::vector<BufferId> reads, std::vector<Buff
 
 void ScheduleBuilder::AddTransfers(const std::vector<Transfer>& transfers, Phase phase,
                                    NodeId node) {
+  std::map<int32_t, std::vector<Transfer>> moments;
+  for (const Transfer& t : transfers) moments[buffer(t.to).moment].push_back(t);
+  for (const auto& [moment, list] : moments) AddTransfersOfMoment(list, phase, node);
+}
+
+void ScheduleBuilder::AddTransfersOfMoment(const std::vector<Transfer>& transfers, Phase phase,
+                                           NodeId node) {
   // Union-find over devices.
   std::vector<int32_t> root(options().num_devices);
   std::iota(root.begin(), root.end(), 0);
@@ -94,6 +114,7 @@ void ScheduleBuilder::AddTransfers(const std::vector<Transfer>& transfers, Phase
 void ScheduleBuilder::AddConnectedTransfers(const std::vector<Transfer>& transfers, Phase phase,
                                             NodeId node) {
   Task task{.kind = TaskKind::kLocal, .phase = phase, .node = node};
+  task.moment = buffer(transfers[0].to).moment;
   for (const Transfer& t : transfers) {
     task.reads.push_back(t.from);
     task.writes.push_back(t.to);

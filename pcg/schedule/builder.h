@@ -32,22 +32,31 @@ class ScheduleBuilder {
 
   // The device of every shard of an output of `node`. The error names the node.
   absl::StatusOr<std::vector<int64_t>> Devices(NodeId node) const;
+  // The micro-batch of every shard; empty if the node's view has none. REQUIRES: Devices is ok.
+  std::vector<int32_t> Moments(NodeId node) const;
+  int64_t NumMomentsOf(NodeId node) const { return NumMoments(views_[node.value]); }
 
   BufferId AddBuffer(Buffer buffer);
   // A buffer for a shard of `tensor`.
-  BufferId AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device);
-  // A buffer like `like` for a share of its gradient.
-  BufferId AddGradientBuffer(BufferId like);
+  BufferId AddShard(BufferRole role, TensorRef tensor, int64_t shard, int64_t device,
+                    int32_t moment = kNoMoment);
+  // A buffer like `like` for a share of its gradient, of the same micro-batch if it is of one, else
+  // of `moment`.
+  BufferId AddGradientBuffer(BufferId like, int32_t moment = kNoMoment);
+  // Another micro-batch has the buffer, too.
+  void ShareBuffer(BufferId id, int32_t moment);
   // A task of one device.
   Task& AddTask(TaskKind kind, Phase phase, NodeId node, int32_t device,
                 std::vector<BufferId> reads, std::vector<BufferId> writes);
-  // One task for each set of devices that the transfers connect, in order of their first device.
+  // One task for each set of devices that the transfers to a micro-batch connect, in order of
+  // micro-batches and of their first device.
   void AddTransfers(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
   // reads[m] and writes[m] on devices[m]; `writes` may be `reads`.
   void AddAllReduce(std::vector<BufferId> reads, std::vector<BufferId> writes, Phase phase,
                     NodeId node);
 
  private:
+  void AddTransfersOfMoment(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
   void AddConnectedTransfers(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
 
   const Graph& graph_;

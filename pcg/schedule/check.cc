@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/check_calls.h"
+#include "pcg/schedule/check_micro_batches.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 
@@ -22,10 +23,12 @@ class Checker {
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       ISOMER_RETURN_IF_ERROR(CheckShape(static_cast<int32_t>(t)));
     }
+    ISOMER_RETURN_IF_ERROR(CheckCopies());
     ISOMER_RETURN_IF_ERROR(CheckPrograms());
     ISOMER_RETURN_IF_ERROR(RunPrograms());
     ISOMER_RETURN_IF_ERROR(CheckUpdates());
     ISOMER_RETURN_IF_ERROR(CheckWaits());
+    ISOMER_RETURN_IF_ERROR(CheckMicroBatches(graph_, schedule_));
     return CheckCalls(graph_, schedule_);
   }
 
@@ -37,6 +40,7 @@ class Checker {
 
   absl::Status CheckShape(int32_t t) const;
   absl::Status CheckCollective(int32_t t) const;
+  absl::Status CheckCopies() const;
   absl::Status CheckPrograms() const;
   absl::Status CheckWaits() const;
   absl::Status RunPrograms();
@@ -129,6 +133,35 @@ absl::Status Checker::CheckCollective(int32_t t) const {
   if (task.bytes != schedule_.buffers[whole].bytes()) {
     return Error(t, absl::StrCat("moves ", task.bytes, " bytes of a buffer of ",
                                  schedule_.buffers[whole].bytes()));
+  }
+  return absl::OkStatus();
+}
+
+// Shards that are one buffer are copies, and each buffer has its shard's box.
+absl::Status Checker::CheckCopies() const {
+  for (const auto& [tensor, shards] : schedule_.shards) {
+    if (!graph_.Contains(tensor)) continue;
+    const TensorType& type = graph_.type(tensor);
+    const auto error = [&, tensor = tensor](absl::string_view what) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("schedule: shards of ", graph_.Label(tensor.node), ": ", what));
+    };
+    if (static_cast<int64_t>(shards.size()) != type.NumShards()) return error("not all are there");
+    std::map<BufferId, int64_t> first;  // the shard that is copy 0 of what a buffer holds
+    for (size_t s = 0; s < shards.size(); ++s) {
+      const BufferId id = shards[s];
+      if (id < 0 || id >= static_cast<BufferId>(schedule_.buffers.size())) {
+        return error(absl::StrCat("buffer ", id, " does not exist"));
+      }
+      const ShardCoordinates at = CoordinatesOfShard(type, static_cast<int64_t>(s));
+      if (schedule_.buffers[id].box != ShardBox(type, at.dims)) {
+        return error(absl::StrCat("buffer ", id, " has another box than shard ", s));
+      }
+      const int64_t original = ShardAt(type, {at.dims, 0, at.partial});
+      if (first.emplace(id, original).first->second != original) {
+        return error(absl::StrCat("buffer ", id, " is two shards that are no copies"));
+      }
+    }
   }
   return absl::OkStatus();
 }
@@ -321,18 +354,19 @@ absl::Status Checker::CheckUpdates() const {
         const Task& task = schedule_.tasks[change];
         return task.kind == TaskKind::kAllReduce && task.reads == task.writes;
       });
-      if (sums > 1 || (sums == 1 && copies == 1)) {
-        return Error(changed.back(), "sums a gradient that is a sum of all copies already");
-      }
-      if (copies == 1) continue;
       // Copies lie side by side: who shares the task that sums shares its verdict.
       const int64_t piece = static_cast<int64_t>(s) / copies;
-      if (std::pair(piece, changed.back()) == summed) continue;
+      if (copies > 1 && std::pair(piece, changed.back()) == summed) continue;
       const Task& last = schedule_.tasks[changed.back()];
       const auto first = parameter.gradients.begin() + piece * copies;
       std::vector<BufferId> group(first, first + copies), members = last.reads;
       std::sort(group.begin(), group.end());
+      group.erase(std::unique(group.begin(), group.end()), group.end());
       std::sort(members.begin(), members.end());
+      if (sums > 1 || (sums == 1 && group.size() == 1)) {
+        return Error(changed.back(), "sums a gradient that is a sum of all copies already");
+      }
+      if (group.size() == 1) continue;
       if (last.kind != TaskKind::kAllReduce || members != group) {
         return Error(t, "updates a copy with a gradient that is not summed over all copies");
       }

@@ -23,10 +23,11 @@ namespace isomer {
 //   - in training, each shard of each parameter that has a gradient is updated exactly once, after
 //     its gradient is complete, and copies of it with a gradient that is summed, once, over all of
 //     them;
+//   - shards that are one buffer are copies; every device works through micro-batches in pipeline
+//     order (check_micro_batches.h);
 //   - tasks compute, move and differentiate what the graph says (check_calls.h);
 //   - buffers that live at one time do not overlap in the memory plan (CheckMemory).
-// A schedule has no micro-batches: the lowering refuses them, and there is no order of them to look
-// at. The error names the device, its instruction and the task.
+// The error names the device, its instruction and the task.
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule);
 
 // Ok if no two buffers of a device that live at one time (LiveRanges) overlap.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
@@ -102,7 +103,7 @@ class CallChecker {
     for (const std::vector<int64_t>* list : {&b.box.origin, &b.box.shape}) {
       for (int64_t number : *list) place = HashCombine(place, static_cast<uint64_t>(number));
     }
-    return place;
+    return HashCombine(place, static_cast<uint64_t>(b.partials));
   }
 
   // Which forward buffer a gradient's is the gradient of, which task computes what, and which
@@ -114,7 +115,8 @@ class CallChecker {
     for (BufferId id = 0; id < count; ++id) {
       const Buffer& b = buffer(id);
       if (!graph_.Contains(b.tensor) || b.shard < 0 ||
-          b.shard >= graph_.type(b.tensor).NumShards()) {
+          b.shard >= graph_.type(b.tensor).NumShards() || b.partials < 1 ||
+          b.shard % graph_.type(b.tensor).partials + b.partials > graph_.type(b.tensor).partials) {
         return absl::FailedPreconditionError(
             absl::StrCat("schedule: buffer ", id, " is of a shard that there is not"));
       }
@@ -127,7 +129,8 @@ class CallChecker {
       const Buffer& b = buffer(id);
       const auto at = forward.find(PlaceOf(b));
       if (at == forward.end() || buffer(at->second).tensor != b.tensor ||
-          buffer(at->second).device != b.device || buffer(at->second).box != b.box) {
+          buffer(at->second).device != b.device || buffer(at->second).box != b.box ||
+          buffer(at->second).partials != b.partials) {
         return absl::FailedPreconditionError(
             absl::StrCat("schedule: gradient buffer ", id, " is the gradient of no buffer"));
       }
@@ -175,7 +178,14 @@ class CallChecker {
   }
   const Atoms& MeaningOf(BufferId id) {
     const Buffer& b = buffer(id);
-    return AtomsOf(b.tensor, b.shard % graph_.type(b.tensor).partials);  // They run fastest.
+    const int64_t first = b.shard % graph_.type(b.tensor).partials;  // They run fastest.
+    if (b.partials == 1) return AtomsOf(b.tensor, first);
+    const auto [sum, is_new] = sums_.try_emplace({{b.tensor, first}, b.partials});
+    for (int64_t p = first; is_new && p < first + b.partials; ++p) {
+      const Atoms& more = AtomsOf(b.tensor, p);
+      sum->second.insert(sum->second.end(), more.begin(), more.end());
+    }
+    return sum->second;
   }
 
   absl::Status CheckTask(const Task& task) {
@@ -357,7 +367,10 @@ class CallChecker {
                                   " reverses no transfer, or one that is reversed already"));
       }
     }
-    for (BufferId from : task.reads) ISOMER_RETURN_IF_ERROR(Use(from));
+    // A move forward may be reversed in several parts, one for each micro-batch.
+    for (BufferId from : task.reads) {
+      if (moved_.insert(from).second) ISOMER_RETURN_IF_ERROR(Use(from));
+    }
     return absl::OkStatus();
   }
 
@@ -370,8 +383,11 @@ class CallChecker {
       if (std::find(shards.begin(), shards.end(), forward_of_[task.writes[0]]) == shards.end()) {
         break;
       }
+      // Of each copy; a buffer may be several.
+      const auto copies = static_cast<double>(
+          std::count(shards.begin(), shards.end(), forward_of_[task.writes[0]]));
       const double share =
-          schedule_.options.seed / static_cast<double>(graph_.type(output.tensor).copies);
+          schedule_.options.seed * copies / static_cast<double>(graph_.type(output.tensor).copies);
       if (task.value != share) {
         return Error(absl::StrCat("the gradient of the loss is ", share, ", not ", task.value));
       }
@@ -448,9 +464,11 @@ class CallChecker {
   int32_t task_ = 0;  // being checked
   std::set<TensorRef> hosts_;
   absl::flat_hash_map<Atom, std::unique_ptr<Atoms>> atoms_;
-  std::vector<BufferId> forward_of_;  // of gradient buffers
-  std::vector<bool> has_gradient_;    // of forward buffers
-  std::vector<int> readers_;          // of gradient buffers
+  std::map<std::pair<Atom, int32_t>, Atoms> sums_;  // of so many partials
+  std::vector<BufferId> forward_of_;                // of gradient buffers
+  std::vector<bool> has_gradient_;                  // of forward buffers
+  std::vector<int> readers_;                        // of gradient buffers; all moves of one are one
+  absl::flat_hash_set<BufferId> moved_;
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> computes_;
   absl::flat_hash_map<BufferPair, size_t> to_reverse_;  // forward transfers -> their tasks
   std::vector<bool> reversed_;                          // compute tasks

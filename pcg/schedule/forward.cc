@@ -36,9 +36,14 @@ class ForwardLowering {
   Schedule::HostTensor HostTensorOf(TensorRef tensor) const;
   absl::Status AddHostTensor(TensorRef tensor);
 
+  // Its operand is of other micro-batches than its result.
+  bool MixesMoments(NodeId id) const {
+    return builder_.NumMomentsOf(id) != builder_.NumMomentsOf(graph_.node(id).inputs[0].node);
+  }
   void FindFusedOperators();
   absl::Status LowerParallel(NodeId id);
   absl::Status LowerCompute(NodeId id);
+  void ShareCall(NodeId id, size_t shard, int32_t moment, size_t t);
 
   ScheduleBuilder& builder_;
   const Graph& graph_;
@@ -116,10 +121,20 @@ absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
                                                    " comes from the host as partial sums"));
   }
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(tensor.node));
+  const std::vector<int32_t> moments = builder_.Moments(tensor.node);
   std::vector<BufferId> shards;
+  OneOfCopies copies(graph_.type(tensor));
   for (size_t s = 0; s < devices.size(); ++s) {
+    if (!moments.empty()) {
+      if (const size_t first = copies.FirstAt(devices[s], s); first != s) {
+        shards.push_back(shards[first]);
+        builder_.ShareBuffer(shards.back(), moments[s]);
+        continue;
+      }
+    }
     shards.push_back(builder_.AddShard(is_parameter ? BufferRole::kParameter : BufferRole::kInput,
-                                       tensor, static_cast<int64_t>(s), devices[s]));
+                                       tensor, static_cast<int64_t>(s), devices[s],
+                                       moments.empty() ? kNoMoment : moments[s]));
     builder_.AddTask(is_parameter ? TaskKind::kLoad : TaskKind::kFeed,
                      is_parameter ? Phase::kLoad : Phase::kForward, tensor.node,
                      static_cast<int32_t>(devices[s]), {}, {shards.back()});
@@ -142,7 +157,7 @@ void ForwardLowering::FindFusedOperators() {
     const TensorRef input = node.inputs[0];
     const OpKind producer = graph_.node(input.node).op.kind();
     if (IsParallel(producer) && producer != OpKind::kConcatPartials && UsesOf(input) == 1 &&
-        !IsHostTensor(input)) {
+        !IsHostTensor(input) && !MixesMoments(id) && !MixesMoments(input.node)) {
       fused_[input.node.value] = true;
     }
   }
@@ -167,8 +182,20 @@ absl::Status ForwardLowering::LowerParallel(NodeId id) {
           SourceInChain(chain_start, graph_.type(chain_start), type.partials, partial));
     }
   }
-  Redistribute(&builder_, sources, output, devices);
+  Redistribute(&builder_, sources, output, devices, builder_.Moments(id));
   return absl::OkStatus();
+}
+
+// What a device has computed at one moment from copies that it has once, it has at all.
+void ForwardLowering::ShareCall(NodeId id, size_t shard, int32_t moment, size_t t) {
+  const int outputs = static_cast<int>(graph_.node(id).outputs.size());
+  for (int32_t output = 0; output < outputs; ++output) {
+    std::vector<BufferId>& shards = builder_.schedule().shards[{id, output}];
+    shards.push_back(shards[shard]);
+    builder_.ShareBuffer(shards.back(), moment);
+  }
+  Task& task = builder_.schedule().tasks[t];
+  if (task.moment != moment) task.moment = kNoMoment;
 }
 
 absl::Status ForwardLowering::LowerCompute(NodeId id) {
@@ -198,17 +225,29 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
     for (size_t s = 0; s < devices.size(); ++s) reads[s].push_back(arrived[s]);
   }
   const Work work = ForwardWork(node.op, sharding, operand_types);
+  const std::vector<int32_t> moments = builder_.Moments(id);
+  OneOfCopies copies(node.outputs[0]);
+  std::vector<size_t> tasks(devices.size());
   for (size_t s = 0; s < devices.size(); ++s) {
+    if (!moments.empty()) {
+      const size_t first = copies.FirstAt(devices[s], s);
+      if (first != s && reads[first] == reads[s]) {
+        ShareCall(id, first, moments[s], tasks[first]);
+        continue;
+      }
+    }
+    tasks[s] = builder_.schedule().tasks.size();
     std::vector<BufferId> writes;
     for (size_t t = 0; t < node.outputs.size(); ++t) {
       const TensorRef output{id, static_cast<int32_t>(t)};
-      writes.push_back(
-          builder_.AddShard(BufferRole::kActivation, output, static_cast<int64_t>(s), devices[s]));
+      writes.push_back(builder_.AddShard(BufferRole::kActivation, output, static_cast<int64_t>(s),
+                                         devices[s], moments.empty() ? kNoMoment : moments[s]));
       builder_.schedule().shards[output].push_back(writes.back());
     }
     Task& task = builder_.AddTask(TaskKind::kCompute, Phase::kForward, id,
                                   static_cast<int32_t>(devices[s]), reads[s], std::move(writes));
     task.shard = static_cast<int32_t>(s);
+    if (!moments.empty()) task.moment = moments[s];
     task.flops = work.flops;
     task.bytes = work.bytes;
   }

@@ -1,6 +1,7 @@
 #include "pcg/schedule/redistribution.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace isomer {
@@ -37,6 +38,55 @@ std::vector<BufferId> Sources(const ScheduleBuilder& builder, const ShardSource&
   return best;
 }
 
+// Sums of what a device has of several micro-batches.
+class LocalSums {
+ public:
+  explicit LocalSums(ScheduleBuilder* builder) : builder_(*builder) {}
+
+  // `sources` of a shard on `device`, with those of another device that are neighbouring partials
+  // replaced by their sum.
+  std::vector<BufferId> Summed(const std::vector<BufferId>& sources, int32_t device) {
+    std::vector<BufferId> result;
+    for (size_t begin = 0, end; begin < sources.size(); begin = end) {
+      end = begin + 1;
+      while (end < sources.size() && Continues(sources[end - 1], sources[end])) ++end;
+      const bool moves =
+          builder_.buffer(sources[begin]).device != device || end - begin != sources.size();
+      if (end - begin == 1 || !moves) {
+        result.insert(result.end(), sources.begin() + begin, sources.begin() + end);
+        continue;
+      }
+      const auto [sum, is_new] = sums_.try_emplace({sources[begin], end - begin});
+      if (is_new) {
+        Buffer buffer = builder_.buffer(sources[begin]);
+        buffer.role = BufferRole::kActivation;
+        buffer.moment = kNoMoment;
+        buffer.partials = static_cast<int32_t>(end - begin);
+        sum->second = builder_.AddBuffer(std::move(buffer));
+        for (size_t i = begin; i < end; ++i) transfers_.push_back({sources[i], sum->second});
+      }
+      result.push_back(sum->second);
+    }
+    return result;
+  }
+
+  // What makes the sums.
+  const std::vector<Transfer>& transfers() const { return transfers_; }
+
+ private:
+  // `b` is the next partial of the same piece, on the same device, of another micro-batch.
+  bool Continues(BufferId a_id, BufferId b_id) const {
+    const Buffer &a = builder_.buffer(a_id), &b = builder_.buffer(b_id);
+    const int64_t partials = builder_.graph().type(b.tensor).partials;
+    return a.moment != b.moment && a.tensor == b.tensor && a.device == b.device &&
+           b.shard == a.shard + 1 && b.shard % partials != 0;
+  }
+
+  ScheduleBuilder& builder_;
+  std::map<std::pair<BufferId, size_t>, BufferId> sums_;  // (first partial, how many)
+  std::vector<Transfer> transfers_;
+};
+
 }  // namespace
 
 ShardSource SourceInChain(TensorRef from, const TensorType& type, int64_t partials,
@@ -46,24 +96,36 @@ ShardSource SourceInChain(TensorRef from, const TensorType& type, int64_t partia
 }
 
 void Redistribute(ScheduleBuilder* builder, absl::Span<const ShardSource> sources, TensorRef to,
-                  absl::Span<const int64_t> devices) {
+                  absl::Span<const int64_t> devices, absl::Span<const int32_t> moments) {
   const TensorType& type = builder->graph().type(to);
   std::vector<Transfer> transfers;
   std::vector<BufferId> shards;
+  LocalSums sums(builder);
+  OneOfCopies copies(type);
   for (size_t s = 0; s < devices.size(); ++s) {
     const int64_t shard = static_cast<int64_t>(s);
     const int32_t device = static_cast<int32_t>(devices[s]);
-    const std::vector<BufferId> from = Sources(*builder, sources[s], type, shard, device);
+    if (!moments.empty()) {
+      if (const size_t first = copies.FirstAt(device, s); first != s) {
+        shards.push_back(shards[first]);
+        builder->ShareBuffer(shards.back(), moments[s]);
+        continue;
+      }
+    }
+    std::vector<BufferId> from = Sources(*builder, sources[s], type, shard, device);
+    if (moments.empty()) from = sums.Summed(from, device);
     const Box box = ShardBox(type, CoordinatesOfShard(type, shard).dims);
     const Buffer& first = builder->buffer(from[0]);
     if (from.size() == 1 && first.device == device && first.box == box) {
       shards.push_back(from[0]);  // It stays where it is.
-      continue;
+    } else {
+      shards.push_back(builder->AddShard(BufferRole::kActivation, to, shard, device,
+                                         moments.empty() ? kNoMoment : moments[s]));
+      for (BufferId id : from) transfers.push_back({id, shards.back()});
     }
-    shards.push_back(builder->AddShard(BufferRole::kActivation, to, shard, device));
-    for (BufferId id : from) transfers.push_back({id, shards.back()});
   }
   builder->schedule().shards[to] = std::move(shards);
+  builder->AddTransfers(sums.transfers(), Phase::kForward, to.node);
   builder->AddTransfers(transfers, Phase::kForward, to.node);
 }
 

@@ -1,10 +1,12 @@
 #include "pcg/schedule/schedule.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/schedule/builder.h"
+#include "pcg/schedule/pipeline.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -70,8 +72,10 @@ namespace {
 void LowerUpdate(ScheduleBuilder* builder) {
   for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
     const std::vector<BufferId>& shards = builder->schedule().shards.at(parameter.tensor);
+    std::set<BufferId> updated;  // Copies may be one buffer.
     for (size_t s = 0; s < shards.size(); ++s) {
       if (parameter.gradients[s] == kNoBuffer) continue;  // The loss does not depend on it.
+      if (!updated.insert(shards[s]).second) continue;
       Task& task = builder->AddTask(TaskKind::kUpdate, Phase::kUpdate, parameter.tensor.node,
                                     builder->buffer(shards[s]).device,
                                     {shards[s], parameter.gradients[s]}, {shards[s]});
@@ -146,7 +150,24 @@ std::string BufferText(const Schedule& schedule, BufferId id) {
   std::string text = buffer.role == BufferRole::kGradient ? "d" : "";
   absl::StrAppend(&text, "%", buffer.tensor.node.value);
   if (buffer.tensor.output != 0) absl::StrAppend(&text, ".", buffer.tensor.output);
-  return absl::StrCat(text, "#", buffer.shard, "@", buffer.device, buffer.box.ToString());
+  const std::string sum = buffer.partials == 1 ? "" : absl::StrCat("+", buffer.partials - 1);
+  return absl::StrCat(text, "#", buffer.shard, sum, "@", buffer.device, buffer.box.ToString());
+}
+
+absl::StatusOr<int32_t> CountMoments(const Graph& graph, absl::Span<const MachineView> views,
+                                     const ScheduleOptions& options) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (views[id].moments.empty()) continue;
+    absl::Status valid = ValidateView(views[id], graph.node(id).outputs[0], options.num_devices);
+    if (!valid.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(graph.Label({id}), ": ", valid.message()));
+    }
+  }
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(graph, views));
+  if (moments > (1 << 20)) {
+    return absl::InvalidArgumentError(absl::StrCat(moments, " micro-batches"));
+  }
+  return static_cast<int32_t>(moments);
 }
 
 }  // namespace
@@ -164,6 +185,7 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
     return absl::UnimplementedError("parameters can be kept up to date by all-reduce only");
   }
   ScheduleBuilder builder(graph, views, options);
+  ISOMER_ASSIGN_OR_RETURN(builder.schedule().num_moments, CountMoments(graph, views, options));
   ISOMER_RETURN_IF_ERROR(LowerForward(&builder));
   if (options.training) {
     ISOMER_RETURN_IF_ERROR(LowerBackward(&builder));
@@ -171,6 +193,7 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
   }
   LowerUnload(&builder);
   AddDependencies(&builder.schedule());
+  OrderMicroBatches(&builder.schedule());
   AddPrograms(&builder.schedule());
   return std::move(builder.schedule());
 }
@@ -206,8 +229,9 @@ std::string Schedule::ToString(const Graph& graph) const {
     auto buffers_text = [this](std::string* out, BufferId id) {
       out->append(BufferText(*this, id));
     };
-    absl::StrAppend(&text, t, " ", PhaseName(task.phase), " on ", absl::StrJoin(task.devices, ","),
-                    ": ", TaskKindName(task.kind));
+    absl::StrAppend(&text, t, " ", PhaseName(task.phase));
+    if (task.moment != kNoMoment) absl::StrAppend(&text, " ", task.moment);
+    absl::StrAppend(&text, " on ", absl::StrJoin(task.devices, ","), ": ", TaskKindName(task.kind));
     if (task.kind == TaskKind::kFill) absl::StrAppend(&text, " ", task.value);
     absl::StrAppend(&text, " ", graph.Label(task.node), " (",
                     absl::StrJoin(task.reads, " ", buffers_text), ") -> (",

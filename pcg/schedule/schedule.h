@@ -33,6 +33,13 @@
 // A shard that stays where it is costs nothing (both tensors name the same buffer); a slice or
 // concatenation on one device is a local task.
 //
+// Micro-batches. Views with moments (pcg/machine_view.h) give a device several tasks of a node, one
+// after the other. Tasks and buffers know which micro-batch they are of; copies at several moments
+// of a device are one buffer, so that the micro-batches' shares of a weight's gradient are summed
+// where they are made, and only sums are synchronised. A transfer is of the micro-batch that
+// receives it; what mixes micro-batches (the last sum of the loss) is of none. pipeline.h puts them
+// in order.
+//
 // Parameters. Operators that only arrange weights (Transpose, Reshape, Concat, Split and parallel
 // operators all of whose ancestors are weights, each used once) run on the host at load time. What
 // comes out of them is a stored tensor: kept on the devices, updated in place. SGD is elementwise,
@@ -60,6 +67,8 @@ namespace isomer {
 
 using BufferId = int32_t;
 inline constexpr BufferId kNoBuffer = -1;
+// Of no micro-batch in particular.
+inline constexpr int32_t kNoMoment = -1;
 
 enum class BufferRole {
   kParameter,  // lives from load to unload
@@ -75,7 +84,9 @@ struct Buffer {
   int32_t shard = 0;  // row-major in [dims.., copies, partials] of the tensor
   int32_t device = 0;
   DataType dtype = DataType::kFloat32;
-  Box box;  // of the logical tensor
+  Box box;                     // of the logical tensor
+  int32_t moment = kNoMoment;  // the micro-batch
+  int32_t partials = 1;        // it holds the sum of so many partials, from the shard's on
   int64_t bytes() const { return box.Volume() * BytesPerElement(dtype); }
 };
 
@@ -109,6 +120,7 @@ struct Task {
   Phase phase;
   NodeId node;         // the operator it is part of
   int32_t shard = -1;  // compute, compute_gradient: which task of the node (shard of output 0)
+  int32_t moment = kNoMoment;         // the micro-batch
   std::vector<int32_t> devices = {};  // one, or the group of a communication, ascending
   // A compute_gradient has kNoBuffer for values it does not need and gradients nobody wants.
   std::vector<BufferId> reads = {}, writes = {};
@@ -131,6 +143,12 @@ enum class UpdateMethod {
   kOwner,      // reduce to an owner, update there, broadcast
 };
 
+// In which order a pipeline stage works through micro-batches.
+enum class PipelineOrder {
+  kOneForwardOneBackward,  // 1F1B: as few activations as keep later stages busy
+  kAllForwardFirst,        // GPipe
+};
+
 struct ScheduleOptions {
   bool training = true;
   int64_t num_devices = 1;
@@ -139,6 +157,7 @@ struct ScheduleOptions {
   // reads them, divides by it.
   double seed = 1;
   UpdateMethod update = UpdateMethod::kAllReduce;
+  PipelineOrder order = PipelineOrder::kOneForwardOneBackward;
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
 };
@@ -148,7 +167,9 @@ struct Schedule {
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;                     // in global order
   std::vector<std::vector<int32_t>> programs;  // per device: its tasks, ascending
+  int32_t num_moments = 1;                     // micro-batches
   // Shards of every tensor that has buffers, in row-major order of [dims.., copies, partials].
+  // Copies on one device are one buffer.
   std::map<TensorRef, std::vector<BufferId>> shards;
   // Per node: how a call is spread over tasks; empty for leaves and parallel operators.
   std::vector<std::optional<Sharding>> shardings;

@@ -1,0 +1,84 @@
+#include "pcg/schedule/check_micro_batches.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/check_calls.h"
+#include "pcg/schedule/pipeline.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+bool IsCall(const Task& task) {
+  return task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
+}
+
+absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
+  std::set<std::tuple<TaskKind, NodeId, int32_t, int32_t>> calls;
+  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
+    const auto error = [&](absl::string_view what) {
+      return TaskError(graph, schedule, static_cast<int32_t>(t), what);
+    };
+    if (task.moment < kNoMoment || task.moment >= schedule.num_moments) {
+      return error(absl::StrCat("is of micro-batch ", task.moment, " of ", schedule.num_moments));
+    }
+    if (task.moment == kNoMoment || !IsCall(task)) continue;
+    if (!calls.emplace(task.kind, task.node, task.devices[0], task.moment).second) {
+      return error(absl::StrCat("is the second of micro-batch ", task.moment, " on its device"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckProgram(const Graph& graph, const Schedule& schedule, int32_t device,
+                          const std::vector<PipelineSlot>& slots) {
+  // Slots with calls of the device: it may have none that are differentiated, or none at all.
+  std::vector<PipelineSlot> expected;
+  std::set<std::pair<Phase, int32_t>> present;
+  for (int32_t t : schedule.programs[device]) {
+    const Task& task = schedule.tasks[t];
+    if (IsCall(task) && task.moment != kNoMoment) present.emplace(task.phase, task.moment);
+  }
+  for (const PipelineSlot& slot : slots) {
+    if (present.contains({slot.phase, slot.moment})) expected.push_back(slot);
+  }
+  size_t at = 0;
+  for (int32_t t : schedule.programs[device]) {
+    const Task& task = schedule.tasks[t];
+    if (!IsCall(task) || task.moment == kNoMoment) continue;
+    const PipelineSlot slot{task.phase, task.moment};
+    if (at < expected.size() && slot != expected[at]) ++at;
+    if (at >= expected.size() || slot != expected[at]) {
+      return TaskError(graph, schedule, t,
+                       absl::StrCat("the ", PhaseName(slot.phase), " of micro-batch ", slot.moment,
+                                    " is not next in pipeline order"),
+                       device);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckMicroBatches(const Graph& graph, const Schedule& schedule) {
+  ISOMER_RETURN_IF_ERROR(CheckLabels(graph, schedule));
+  if (schedule.num_moments == 1 || MixesMicroBatches(schedule)) return absl::OkStatus();
+  const PipelineStages stages = StagesOf(schedule);
+  std::vector<std::vector<PipelineSlot>> slots;
+  for (int32_t stage = 0; stage < stages.num_stages; ++stage) {
+    slots.push_back(
+        SlotsOfStage(schedule.options.order, stage, stages.num_stages, schedule.num_moments));
+  }
+  for (size_t d = 0; d < schedule.programs.size(); ++d) {
+    ISOMER_RETURN_IF_ERROR(
+        CheckProgram(graph, schedule, static_cast<int32_t>(d), slots[stages.stage[d]]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

@@ -1,0 +1,63 @@
+// The order of micro-batches.
+//
+// Devices that share a call are a stage of a pipeline; stages are numbered along the forward pass,
+// by the longest way from the first. Stage s of S works through n micro-batches as PipeDream-flush
+// and Megatron-LM do (Narayanan et al. 2021, section 2.2; one forward, one backward, not
+// interleaved):
+//
+//     min(S - s, n) forwards; then a backward and a forward in turn; then the backwards that are
+//     left
+//
+// so that it never keeps activations of more than S - s micro-batches, and in time, with equal
+// stages, (S - 1) / (n + S - 1) of the step is idle:
+//
+//     stage 0   F0 F1 F2 B0 F3 B1 ..          S = 3
+//     stage 1      F0 F1 B0 F2 B1 ..
+//     stage 2         F0 B0 F1 B1 ..
+//
+// Where the views lead back to devices of an earlier stage, all are one stage, which works through
+// one micro-batch after the other. A transfer to another stage is part of what it is for. What is
+// of no micro-batch comes as soon as it can: what all need first, a weight's synchronisation after
+// its last share.
+#ifndef ISOMER_PCG_SCHEDULE_PIPELINE_H_
+#define ISOMER_PCG_SCHEDULE_PIPELINE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "pcg/schedule/schedule.h"
+
+namespace isomer {
+
+// What a stage does with one micro-batch, without a break.
+struct PipelineSlot {
+  Phase phase;  // forward or backward
+  int32_t moment;
+  friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
+};
+
+// The slots of stage `stage` of `num_stages`.
+std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32_t num_stages,
+                                       int32_t num_moments);
+
+struct PipelineStages {
+  int32_t num_stages = 1;
+  std::vector<int32_t> stage;  // per device; 0 for those without calls
+  // Per device: the least device of those that share calls with it, directly or not. Several such
+  // groups may be at one stage, side by side.
+  std::vector<int32_t> group;
+};
+PipelineStages StagesOf(const Schedule& schedule);
+
+// Whether a task of one micro-batch needs another's: then there is no order of micro-batches, and
+// every operator is done for all before the next. REQUIRES: tasks come after those that write what
+// they read.
+bool MixesMicroBatches(const Schedule& schedule);
+
+// Puts the tasks of the forward and the backward pass in pipeline order, and renames deps
+// accordingly. Nothing changes with one micro-batch, or where they mix.
+void OrderMicroBatches(Schedule* schedule);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_PIPELINE_H_
