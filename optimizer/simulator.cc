@@ -109,6 +109,30 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
   return {};
 }
 
+void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& task,
+                  std::vector<int32_t>* queues) {
+  if (IsHostTask(task.kind)) return;
+  if (!IsCommunication(task.kind)) {
+    queues->push_back(ComputeQueue(task.devices[0]));
+    return;
+  }
+  for (int32_t device : task.devices) {
+    queues->push_back(cost.machine().one_stream ? ComputeQueue(device)
+                                                : CommunicationQueue(device));
+  }
+  if (task.kind != TaskKind::kSendReceive) return;
+  std::vector<int32_t> links;
+  for (const auto& [read, write] : task.transfers) {
+    for (LinkId link : cost.machine().Path(schedule.buffers[task.reads[read]].device,
+                                           schedule.buffers[task.writes[write]].device)) {
+      links.push_back(LinkQueue(cost.machine(), link));
+    }
+  }
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  queues->insert(queues->end(), links.begin(), links.end());
+}
+
 Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule) {
   Simulation simulation;
   std::map<int32_t, double> compute_us, communication_us;
@@ -122,13 +146,9 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
     }
     queues.clear();
     for (int32_t device : task.devices) {
-      const bool communicates = IsCommunication(task.kind);
-      (communicates ? communication_us : compute_us)[device] += time.us;
-      // What the host does is not on a device's streams.
-      if (IsHostTask(task.kind)) continue;
-      const bool beside = communicates && !cost.machine().one_stream;
-      queues.push_back(beside ? CommunicationQueue(device) : ComputeQueue(device));
+      (IsCommunication(task.kind) ? communication_us : compute_us)[device] += time.us;
     }
+    AppendQueues(cost, schedule, task, &queues);
     simulation.tasks.Add(PicosecondsOf(time.us), queues, task.deps);
   }
   simulation.timeline = RunTimeline(simulation.tasks);

@@ -34,6 +34,15 @@ inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& 
 // has one stream a device.
 inline int32_t ComputeQueue(int32_t device) { return 2 * device; }
 inline int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
+// And every link has one.
+inline int32_t LinkQueue(const Machine& machine, LinkId link) {
+  return static_cast<int32_t>(2 * machine.num_devices()) + link;
+}
+inline int32_t NumQueues(const Machine& machine) { return LinkQueue(machine, machine.num_links()); }
+// The queues of a task of a schedule: of what the host does, none; of a communication, those of its
+// devices and, unless it is a collective (whose cost knows of its siblings), of the links it takes.
+void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& task,
+                  std::vector<int32_t>* queues);
 
 struct Simulation {
   TaskList tasks;  // of one step, as in the schedule

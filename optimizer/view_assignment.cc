@@ -48,9 +48,26 @@ class ViewAssigner {
     views_[id.value] = std::move(view);
   }
 
+  // What the host loads whole lies where its first user wants it, or begins.
+  void BackwardToLeaf(NodeId id, const std::vector<Graph::Use>& users) {
+    const auto strides = std::vector<int64_t>(graph_.node(id).outputs[0].rank() + 2, 0);
+    for (const Graph::Use& use : users) {
+      const auto call = choices_.find(use.user);
+      const std::optional<MachineView>& view = views_[use.user.value];
+      if (call == choices_.end() && !view.has_value()) continue;
+      const int64_t start =
+          call == choices_.end() ? view->start : call->second->operands[use.operand].view.start;
+      views_[id.value] = MachineView{start, strides};
+      if (call != choices_.end()) return;
+    }
+  }
+
   // What the first user that knows asks for.
   void Backward(NodeId id, const std::vector<Graph::Use>& users) {
     const Node& node = graph_.node(id);
+    if ((IsLeaf(node.op.kind()) || IsLayout(node.op.kind())) && !choices_.contains(id)) {
+      return BackwardToLeaf(id, users);
+    }
     if (!IsParallel(node.op.kind()) || views_[id.value].has_value()) return;
     for (const Graph::Use& use : users) {
       const Node& user = graph_.node(use.user);

@@ -12,9 +12,9 @@
 
 namespace isomer {
 
-// `choices`: of calls, by node of `graph`. Leaves and other operators of one shard are put on
-// device 0. Combine and Reduce keep what is left of their operand's view; Partition and Replicate
-// are laid out as their user asks.
+// `choices`: of calls, by node of `graph`. Leaves lie where their first user wants them; other
+// operators of one shard are put on device 0. Combine and Reduce keep what is left of their
+// operand's view; Partition and Replicate are laid out as their user asks.
 std::vector<MachineView> AssignViews(const Graph& graph,
                                      const std::map<NodeId, const ShardingChoice*>& choices);
 

@@ -77,4 +77,44 @@ Model TwoBranches(int length, int64_t batch, int64_t hidden) {
   return model;
 }
 
+Model Recurrent(int steps, int64_t batch, int64_t hidden) {
+  Model model;
+  model.name = "recurrent";
+  Graph& g = model.graph;
+  const TensorRef w = g.AddWeight("w", SequentialType({hidden, hidden}));
+  const TensorRef u = g.AddWeight("u", SequentialType({hidden, hidden}));
+  TensorRef state = g.AddInput("state", SequentialType({batch, hidden}));
+  for (int s = 0; s < steps; ++s) {
+    const std::string name = "step" + std::to_string(s);
+    const TensorRef x = g.AddInput(name + "/x", SequentialType({batch, hidden}));
+    const TensorRef a = Call(&g, OpKind::kMatMul, {state, w}, name + "/recurrent");
+    const TensorRef b = Call(&g, OpKind::kMatMul, {x, u}, name + "/input");
+    state = Call(&g, OpKind::kTanh, {Call(&g, OpKind::kAdd, {a, b}, name + "/sum")}, name);
+  }
+  AddLoss(&model, state);
+  return model;
+}
+
+Model Convolutions(int64_t batch, int64_t side) {
+  using Ints = std::vector<int64_t>;
+  Model model;
+  model.name = "convolutions";
+  Graph& g = model.graph;
+  const Operator convolution(OpKind::kConv2d, {{"stride", Ints{1, 1}},
+                                               {"padding", Ints{1, 1, 1, 1}},
+                                               {"dilation", Ints{1, 1}},
+                                               {"groups", int64_t{1}}});
+  TensorRef x = g.AddInput("x", SequentialType({batch, 4, side, side}));
+  const TensorRef stem = g.AddWeight("stem", SequentialType({4, 4, 3, 3}));
+  x = Call(&g, OpKind::kRelu, {Call(&g, convolution, {x, stem}, "stem/conv")}, "stem/relu");
+  TensorRef ends[2];
+  for (int b : {0, 1}) {
+    const std::string name = "branch" + std::to_string(b);
+    const TensorRef w = g.AddWeight(name + "/w", SequentialType({4, 4, 3, 3}));
+    ends[b] = Call(&g, convolution, {x, w}, name + "/conv");
+  }
+  AddLoss(&model, Call(&g, OpKind::kAdd, {ends[0], ends[1]}, "join"));
+  return model;
+}
+
 }  // namespace isomer

@@ -17,6 +17,12 @@ Model ThreeProducts(int64_t batch, int64_t hidden);
 // relu(x), then two branches of `length` products each, their sum, and an mse.
 Model TwoBranches(int length, int64_t batch, int64_t hidden);
 
+// A recurrent network, unrolled: two weights that all steps share, an mse at the last.
+Model Recurrent(int steps, int64_t batch, int64_t hidden);
+
+// A convolution, then two of its result, their sum, and an mse: halos that two calls need.
+Model Convolutions(int64_t batch, int64_t side);
+
 }  // namespace isomer
 
 #endif  // ISOMER_TESTS_OPTIMIZER_EXAMPLE_MODELS_H_

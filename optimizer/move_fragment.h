@@ -1,0 +1,66 @@
+// The tasks of single moves, made once and kept: how a value gets from where one call leaves it to
+// where another needs it, and its gradient back.
+//
+// They come from the lowering itself (pcg/schedule), which is run on graphs of one call, or of two
+// tensors; nothing here knows what makes a transfer a collective.
+#ifndef ISOMER_OPTIMIZER_MOVE_FRAGMENT_H_
+#define ISOMER_OPTIMIZER_MOVE_FRAGMENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "optimizer/cost.h"
+#include "optimizer/sharding_choice.h"
+#include "optimizer/timeline.h"
+
+namespace isomer {
+
+// A device holds at most one shard of a tensor, so a device names a shard.
+struct MoveTask {
+  Picoseconds duration = 0;
+  bool communicates = false;  // else it is on the compute queue of one device
+  std::vector<int32_t> queues;
+  std::vector<int32_t> reads, writes;  // devices
+};
+
+struct MoveFragment {
+  // A shard that is new on its device, and how long adding to its gradient takes there.
+  struct Shard {
+    int32_t device;
+    Picoseconds accumulate;
+  };
+  std::vector<MoveTask> forward;
+  // Reads gradients of what was moved, writes shares of those of where it came from.
+  std::vector<MoveTask> backward;
+  std::vector<Shard> received;
+  std::vector<int32_t> stays;  // devices whose shard is the one that was there
+  std::string signature;       // equal for equal boxes on equal devices
+};
+
+// What a chain of parallel operators that leads from one placement to the other does.
+// REQUIRES: two placements of one logical tensor.
+absl::StatusOr<MoveFragment> ChainFragment(const CostModel& cost, const Placement& from,
+                                           const Placement& to, bool training);
+
+// A call as one choice spreads it.
+struct CallFragment {
+  std::vector<int32_t> devices;      // per task
+  std::vector<Picoseconds> forward;  // per task: its duration
+  std::vector<Picoseconds> gradient;
+  // Per operand: what the tasks need and their devices do not hold, because they lie elsewhere or
+  // reach beyond their shard (halos).
+  std::vector<MoveFragment> arrivals;
+};
+// `operands`: where they are; their types are those of the choice. `wanted`: operands whose
+// gradient is computed; none: there is no gradient task.
+absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operator& op,
+                                            absl::Span<const Placement> operands,
+                                            const MachineView& output_view,
+                                            const std::vector<bool>& wanted);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_MOVE_FRAGMENT_H_

@@ -1,0 +1,351 @@
+#include "optimizer/task_graph.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/simulator.h"
+#include "optimizer/task_graph_value.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables)
+    : mapped_(mapped),
+      graph_(mapped_.graph),
+      compute_(AnalyzeCompute(graph_)),
+      tables_(*tables),
+      cost_(tables->cost()),
+      training_(tables->options().training),
+      num_nodes_(static_cast<int>(compute_.nodes.size())) {}
+
+absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
+                                                             const MappedModel& mapped,
+                                                             CostTables* tables) {
+  if (tables->options().precision != DataType::kFloat32) {
+    return absl::UnimplementedError("task graphs are of float32");
+  }
+  std::unique_ptr<TaskGraph> graph(new TaskGraph(mapped, tables));
+  ISOMER_RETURN_IF_ERROR(graph->AddNodes());
+  graph->FindGradients(model);
+  graph->timeline_ = BlockTimeline(graph->NumberBlocks(), NumQueues(tables->cost().machine()));
+  std::vector<int> all;
+  for (int v = 0; v < static_cast<int>(graph->values_.size()); ++v) all.push_back(v);
+  ISOMER_RETURN_IF_ERROR(graph->Rebuild(all));
+  graph->Commit();
+  return graph;
+}
+
+// Nodes and values.
+
+int TaskGraph::ValueOf(TensorRef tensor, Origin origin) {
+  auto [it, added] = value_of_.try_emplace(tensor, static_cast<int>(values_.size()));
+  if (added) {
+    Value value;
+    value.origin = origin;
+    value.type = graph_.type(tensor);
+    value.producer = compute_.index[tensor.node.value];
+    value.output = tensor.output;
+    values_.push_back(std::move(value));
+  }
+  return it->second;
+}
+
+absl::Status TaskGraph::AddNodes() {
+  nodes_.resize(num_nodes_ + 1);
+  choices_.assign(num_nodes_, 0);
+  for (int n = 0; n < num_nodes_; ++n) {
+    const ComputeGraph::ComputeNode& node = compute_.nodes[n];
+    const Node& call = graph_.node(node.id);
+    NodeState& state = nodes_[n];
+    for (size_t o = 0; o < node.operands.size(); ++o) {
+      const Origin origin = node.operands[o].producer >= 0 ? Origin::kComputed
+                            : node.operands[o].stored      ? Origin::kStored
+                                                           : Origin::kFed;
+      const int value = ValueOf(call.inputs[o], origin);
+      values_[value].uses.push_back({n, static_cast<int>(o)});
+      state.operands.push_back({value, node.operands[o].gradient, {}});
+    }
+    for (int t = 0; t < static_cast<int>(call.outputs.size()); ++t) {
+      state.outputs.push_back(ValueOf({node.id, t}, Origin::kComputed));
+    }
+    const auto choice = mapped_.choices.find(node.id);
+    ISOMER_RETURN_IF_ERROR(
+        AddChoice(n, choice == mapped_.choices.end() ? nullptr : &choice->second));
+  }
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    if (compute_.index[output.tensor.node.value] < 0) continue;
+    const int value = ValueOf(output.tensor, Origin::kComputed);
+    const int operand = static_cast<int>(nodes_.back().operands.size());
+    values_[value].uses.push_back({num_nodes_, operand});
+    nodes_.back().operands.push_back({value, false, {}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice) {
+  const ComputeGraph::ComputeNode& node = compute_.nodes[n];
+  ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
+                          tables_.Call(graph_.node(node.id).op, node.operand_types));
+  std::vector<bool> wanted;
+  for (const auto& operand : node.operands) wanted.push_back(training_ && operand.gradient);
+  std::unique_ptr<NodeClass>& slot = classes_[{call, wanted}];
+  if (slot == nullptr) {
+    slot = std::make_unique<NodeClass>();
+    slot->tables = call;
+    slot->wanted = wanted;
+    slot->infos.resize(call->space.choices.size());
+  }
+  nodes_[n].node_class = slot.get();
+  ShardingChoice whole;
+  if (choice == nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(whole, MakeChoice(call->space, {}));
+    choice = &whole;
+  }
+  for (int c = 0; c < num_choices(n); ++c) {
+    const ShardingChoice& other = ChoiceOf(n, c);
+    if (other.operands == choice->operands && other.outputs == choice->outputs) {
+      choices_[n] = c;
+      return absl::OkStatus();
+    }
+  }
+  slot->own_choices.push_back(std::make_unique<ShardingChoice>(*choice));
+  slot->infos.emplace_back();
+  choices_[n] = num_choices(n) - 1;
+  return absl::OkStatus();
+}
+
+// A gradient is computed where the loss is reached and somebody wants it.
+void TaskGraph::FindGradients(const Model& model) {
+  if (!training_) return;
+  for (size_t k = 0; k < graph_.outputs().size(); ++k) {
+    const Graph::NamedOutput& output = graph_.outputs()[k];
+    const auto value = value_of_.find(output.tensor);
+    if (output.name != model.loss || value == value_of_.end()) continue;
+    for (const Use& use : values_[value->second].uses) {
+      if (use.node == num_nodes_) loss_operand_ = use.operand;
+    }
+    values_[value->second].wants_gradient = true;
+  }
+  for (int n = num_nodes_ - 1; n >= 0; --n) {
+    NodeState& node = nodes_[n];
+    const bool reached = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                     [&](int value) { return values_[value].wants_gradient; });
+    const std::vector<bool>& wanted = node.node_class->wanted;
+    node.has_gradient = reached && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
+    for (Operand& operand : node.operands) {
+      operand.gradient = operand.gradient && node.has_gradient;
+      if (operand.gradient) values_[operand.value].wants_gradient = true;
+    }
+  }
+}
+
+int32_t TaskGraph::NumberBlocks() {
+  int32_t next = 0;
+  for (int n = 0; n <= num_nodes_; ++n) {
+    nodes_[n].forward = next;
+    next += 2 * NumOperands(n) + 1;
+  }
+  for (int n = num_nodes_; n >= 0; --n) {
+    nodes_[n].backward = next;
+    next += 4 * NumOperands(n) + 2;
+  }
+  for (int n = 0; n <= num_nodes_; ++n) {
+    nodes_[n].update = next;
+    next += NumOperands(n);
+  }
+  return next;
+}
+
+int TaskGraph::num_choices(int node) const {
+  return static_cast<int>(nodes_[node].node_class->infos.size());
+}
+
+const ShardingChoice& TaskGraph::ChoiceOf(int node, int choice) const {
+  const NodeClass& node_class = *nodes_[node].node_class;
+  const auto& listed = node_class.tables->space.choices;
+  const int num_listed = static_cast<int>(listed.size());
+  return choice < num_listed ? listed[choice] : *node_class.own_choices[choice - num_listed];
+}
+
+MappedModel TaskGraph::Mapped() const {
+  MappedModel mapped = mapped_;
+  for (int n = 0; n < num_nodes_; ++n) {
+    mapped.choices[compute_.nodes[n].id] = ChoiceOf(n, choices_[n]);
+  }
+  return mapped;
+}
+
+// Fragments.
+
+int TaskGraph::Intern(const Placement& placement) {
+  const auto [type, new_type] =
+      type_ids_.try_emplace(placement.type.ToString(), static_cast<int>(type_ids_.size()));
+  const auto [it, added] = place_ids_.try_emplace(
+      absl::StrCat(type->first, "@", placement.view.ToString()), static_cast<int>(places_.size()));
+  if (!added) return it->second;
+  auto place = std::make_unique<Place>();
+  place->placement = placement;
+  place->type = type->second;
+  for (int64_t device : DevicesOf(placement.view, placement.type)) {
+    place->devices.push_back(static_cast<int32_t>(device));
+  }
+  place->accumulate = PicosecondsOf(
+      cost_.ElementwiseTime(TaskKind::kAccumulate, 3 * placement.type.LocalBytes()).us);
+  places_.push_back(std::move(place));
+  return it->second;
+}
+
+absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
+  NodeClass& node_class = *nodes_[node].node_class;
+  std::unique_ptr<ChoiceInfo>& info = node_class.infos[choices_[node]];
+  if (info != nullptr) return info.get();
+  auto made = std::make_unique<ChoiceInfo>();
+  made->choice = &ChoiceOf(node, choices_[node]);
+  ISOMER_ASSIGN_OR_RETURN(made->call,
+                          FragmentOfCall(cost_, node_class.tables->space.op, made->choice->operands,
+                                         made->choice->outputs[0].view, node_class.wanted));
+  for (const Placement& operand : made->choice->operands) {
+    made->operands.push_back(Intern(operand));
+  }
+  for (const Placement& output : made->choice->outputs) made->outputs.push_back(Intern(output));
+  info = std::move(made);
+  return info.get();
+}
+
+absl::StatusOr<const MoveFragment*> TaskGraph::ArrivalAt(Use use, int place) {
+  ISOMER_ASSIGN_OR_RETURN(const ChoiceInfo* info, InfoOf(use.node));
+  if (info->operands[use.operand] == place) return &info->call.arrivals[use.operand];
+  NodeClass& node_class = *nodes_[use.node].node_class;
+  std::unique_ptr<CallFragment>& call =
+      node_class.elsewhere[{choices_[use.node], use.operand, place}];
+  if (call == nullptr) {
+    std::vector<Placement> operands = info->choice->operands;
+    operands[use.operand] = places_[place]->placement;
+    ISOMER_ASSIGN_OR_RETURN(CallFragment made,
+                            FragmentOfCall(cost_, node_class.tables->space.op, operands,
+                                           info->choice->outputs[0].view, node_class.wanted));
+    call = std::make_unique<CallFragment>(std::move(made));
+  }
+  return &call->arrivals[use.operand];
+}
+
+absl::StatusOr<const MoveFragment*> TaskGraph::ChainBetween(int from, int to) {
+  std::unique_ptr<MoveFragment>& slot = chains_[{from, to}];
+  if (slot == nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(MoveFragment chain, ChainFragment(cost_, places_[from]->placement,
+                                                              places_[to]->placement, training_));
+    slot = std::make_unique<MoveFragment>(std::move(chain));
+  }
+  return slot.get();
+}
+
+// Changes.
+
+BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
+  BlockTasks tasks;
+  for (size_t s = 0; s < info.call.devices.size(); ++s) {
+    tasks.Add(info.call.forward[s]);
+    tasks.AddQueue(ComputeQueue(info.call.devices[s]));
+    for (const Operand& operand : nodes_[node].operands) {
+      if (operand.deps[s].block >= 0) tasks.AddDep(operand.deps[s]);
+    }
+  }
+  return tasks;
+}
+
+BlockTasks TaskGraph::GradientTasks(int node, const ChoiceInfo& info) const {
+  BlockTasks tasks;
+  for (size_t s = 0; s < info.call.devices.size(); ++s) {
+    tasks.Add(info.call.gradient[s]);
+    tasks.AddQueue(ComputeQueue(info.call.devices[s]));
+    for (int output : nodes_[node].outputs) {
+      const std::vector<TaskRef>& deps = values_[output].gradient_deps;
+      if (!deps.empty() && deps[s].block >= 0) tasks.AddDep(deps[s]);
+    }
+  }
+  return tasks;
+}
+
+// Gradients of outputs that nobody contributes to are zero.
+BlockTasks TaskGraph::FillTasks(int node) const {
+  BlockTasks tasks;
+  for (int output : nodes_[node].outputs) {
+    for (const auto& [device, duration] : values_[output].no_gradient) {
+      tasks.Add(duration);
+      tasks.AddQueue(ComputeQueue(device));
+    }
+  }
+  return tasks;
+}
+
+absl::Status TaskGraph::Rebuild(const std::vector<int>& values) {
+  std::vector<BlockTimeline::Change> changes;
+  std::vector<int> around;
+  for (int value : values) {
+    ISOMER_RETURN_IF_ERROR(ValueBuilder(this, value, &changes).Build());
+    if (values_[value].producer >= 0) around.push_back(values_[value].producer);
+    for (const Use& use : values_[value].uses) {
+      if (use.node < num_nodes_) around.push_back(use.node);
+    }
+  }
+  std::sort(around.begin(), around.end());
+  around.erase(std::unique(around.begin(), around.end()), around.end());
+  for (int node : around) {
+    ISOMER_ASSIGN_OR_RETURN(const ChoiceInfo* info, InfoOf(node));
+    changes.push_back({ComputeBlockOf(node), ComputeTasks(node, *info)});
+    if (!nodes_[node].has_gradient) continue;
+    changes.push_back({FillBlockOf(node), FillTasks(node)});
+    changes.push_back({GradientBlockOf(node), GradientTasks(node, *info)});
+  }
+  timeline_.Update(std::move(changes));
+  return absl::OkStatus();
+}
+
+std::vector<int> TaskGraph::ValuesAround(int node) const {
+  std::vector<int> values = nodes_[node].outputs;
+  for (const Operand& operand : nodes_[node].operands) values.push_back(operand.value);
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+TaskGraph::Undo::OfValue TaskGraph::Derived(int value) const {
+  Undo::OfValue derived{value, values_[value].gradient_deps, values_[value].no_gradient, {}};
+  for (const Use& use : values_[value].uses) {
+    derived.deps.push_back(nodes_[use.node].operands[use.operand].deps);
+  }
+  return derived;
+}
+
+absl::Status TaskGraph::SetChoice(int node, int choice) {
+  Undo undo{node, choices_[node], {}};
+  const std::vector<int> values = ValuesAround(node);
+  for (int value : values) undo.values.push_back(Derived(value));
+  undo_.push_back(std::move(undo));
+  choices_[node] = choice;
+  return Rebuild(values);
+}
+
+void TaskGraph::Rollback() {
+  for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
+    choices_[undo->node] = undo->choice;
+    for (Undo::OfValue& derived : undo->values) {
+      Value& value = values_[derived.value];
+      value.gradient_deps = std::move(derived.gradient_deps);
+      value.no_gradient = std::move(derived.no_gradient);
+      for (size_t u = 0; u < value.uses.size(); ++u) {
+        nodes_[value.uses[u].node].operands[value.uses[u].operand].deps =
+            std::move(derived.deps[u]);
+      }
+    }
+  }
+  undo_.clear();
+  timeline_.Rollback();
+}
+
+void TaskGraph::Commit() {
+  undo_.clear();
+  timeline_.Commit();
+}
+
+}  // namespace isomer

@@ -1,0 +1,199 @@
+// The tasks of one step of a mapped computation, for the simulator, kept so that the choice of one
+// operator can be changed at the cost of what that changes.
+//
+// A computation is mapped by a choice for each of its operators (sharding_choice.h). Its tasks are
+// put together from fragments that are made once for each call, choice and pair of placements
+// (move_fragment.h), in the order in which the lowering (pcg/schedule) would put them into a
+// schedule; so this timeline is that of the schedule, to the last bit (the tests compare them). The
+// order, with the blocks of block_timeline.h that each node has:
+//
+//   forward, nodes in order    chain per operand, arrival per operand, compute
+//   backward, in reverse       fill, gradient, accumulation per operand, synchronisation per
+//                              operand, arrivals reversed, chains reversed
+//   update, in order           one per stored operand
+//
+// A chain is what the parallel operators between two calls do, an arrival what a call's device
+// lacks beyond that. What several calls need of a value in one form is brought there once, at the
+// first of them. A stored tensor is kept as its users need it, or, if they differ, whole on one
+// device from where it is sent to them in every step.
+//
+// Limits: one micro-batch, float32, SGD with an all-reduce per weight and no buckets. Where two
+// calls need one value in one form on different devices, shards that both ask for are counted twice
+// unless all are the same.
+#ifndef ISOMER_OPTIMIZER_TASK_GRAPH_H_
+#define ISOMER_OPTIMIZER_TASK_GRAPH_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/block_timeline.h"
+#include "optimizer/compute_graph.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+#include "optimizer/move_fragment.h"
+#include "optimizer/timeline.h"
+
+namespace isomer {
+
+class ValueBuilder;
+
+class TaskGraph {
+ public:
+  // `mapped` gives every compute node of its graph a choice; a node without one is whole on device
+  // 0. The loss is that of `model`, whose graph may be another. `tables` must outlive this.
+  static absl::StatusOr<std::unique_ptr<TaskGraph>> Create(const Model& model,
+                                                           const MappedModel& mapped,
+                                                           CostTables* tables);
+  TaskGraph(const TaskGraph&) = delete;
+
+  // Nodes are those of AnalyzeCompute, in its order. Choices are those of the call's tables, and
+  // behind them those that `mapped` brought.
+  int num_nodes() const { return num_nodes_; }
+  int num_choices(int node) const;
+  int choice(int node) const { return choices_[node]; }
+  const ShardingChoice& ChoiceOf(int node, int choice) const;
+  MappedModel Mapped() const;
+
+  // Changes the choice of one node and brings the timeline up to date.
+  absl::Status SetChoice(int node, int choice);
+  // Takes back what SetChoice did since the last Commit.
+  void Rollback();
+  void Commit();
+
+  const BlockTimeline& timeline() const { return timeline_; }
+  Picoseconds makespan() const { return timeline_.makespan(); }
+
+ private:
+  // A choice, with what it amounts to.
+  struct ChoiceInfo {
+    const ShardingChoice* choice = nullptr;
+    std::vector<int> operands, outputs;  // places
+    CallFragment call;                   // with operands at their places
+  };
+  // A call whose gradients of certain operands are wanted.
+  struct NodeClass {
+    const CallTables* tables = nullptr;
+    std::vector<bool> wanted;
+    std::vector<std::unique_ptr<ShardingChoice>> own_choices;  // behind those of the tables
+    std::vector<std::unique_ptr<ChoiceInfo>> infos;            // per choice, once it was asked for
+    // (choice, operand, place): with that operand at another place
+    std::map<std::tuple<int, int, int>, std::unique_ptr<CallFragment>> elsewhere;
+  };
+  // A placement, interned.
+  struct Place {
+    Placement placement;
+    int type;  // equal for equal types
+    std::vector<int32_t> devices;
+    Picoseconds accumulate;  // adding to one shard's gradient
+  };
+  struct Use {
+    int node, operand;
+  };
+  enum class Origin { kComputed, kStored, kFed };
+  struct Value {
+    Origin origin = Origin::kComputed;
+    TensorType type;  // sequential
+    int producer = -1, output = 0;
+    std::vector<Use> uses;  // ascending
+    bool wants_gradient = false;
+    // What the gradient tasks of its producer wait for: per task, the communication that brings
+    // the gradient, or none; and devices where no share arrives, with the time to fill in zeros.
+    std::vector<TaskRef> gradient_deps;
+    std::vector<std::pair<int32_t, Picoseconds>> no_gradient;
+  };
+  // Per node and operand.
+  struct Operand {
+    int value = -1;
+    bool gradient = false;
+    std::vector<TaskRef> deps;  // per task: the communication that brings the operand, or none
+  };
+  struct NodeState {
+    NodeClass* node_class = nullptr;  // null: the graph's outputs
+    std::vector<Operand> operands;
+    std::vector<int> outputs;  // values
+    bool has_gradient = false;
+    int32_t forward = 0, backward = 0, update = 0;  // first blocks
+  };
+  friend class ValueBuilder;
+
+  TaskGraph(const MappedModel& mapped, CostTables* tables);
+  absl::Status AddNodes();
+  int ValueOf(TensorRef tensor, Origin origin);
+  absl::Status AddChoice(int node, const ShardingChoice* choice);
+  void FindGradients(const Model& model);
+  // Numbers the blocks of all nodes; returns how many there are.
+  int32_t NumberBlocks();
+
+  int Intern(const Placement& placement);
+  absl::StatusOr<const ChoiceInfo*> InfoOf(int node);
+  // What the use lacks of its operand when that is at `place`.
+  absl::StatusOr<const MoveFragment*> ArrivalAt(Use use, int place);
+  absl::StatusOr<const MoveFragment*> ChainBetween(int from, int to);
+
+  // Makes the blocks of these values and of the nodes around them again.
+  absl::Status Rebuild(const std::vector<int>& values);
+  BlockTasks ComputeTasks(int node, const ChoiceInfo& info) const;
+  BlockTasks GradientTasks(int node, const ChoiceInfo& info) const;
+  BlockTasks FillTasks(int node) const;
+  std::vector<int> ValuesAround(int node) const;
+
+  int32_t ChainBlock(Use use) const { return nodes_[use.node].forward + use.operand; }
+  int32_t ArrivalBlock(Use use) const { return ChainBlock(use) + NumOperands(use.node); }
+  int32_t ComputeBlockOf(int node) const { return nodes_[node].forward + 2 * NumOperands(node); }
+  int32_t FillBlockOf(int node) const { return nodes_[node].backward; }
+  int32_t GradientBlockOf(int node) const { return nodes_[node].backward + 1; }
+  int32_t AccumulateBlock(Use use) const { return GradientBlockOf(use.node) + 1 + use.operand; }
+  int32_t SynchroniseBlock(Use use) const { return AccumulateBlock(use) + NumOperands(use.node); }
+  int32_t ReversedArrivalBlock(Use use) const {
+    return GradientBlockOf(use.node) + 3 * NumOperands(use.node) - use.operand;
+  }
+  int32_t ReversedChainBlock(Use use) const {
+    return ReversedArrivalBlock(use) + NumOperands(use.node);
+  }
+  int32_t UpdateBlock(Use use) const { return nodes_[use.node].update + use.operand; }
+  int NumOperands(int node) const { return static_cast<int>(nodes_[node].operands.size()); }
+
+  MappedModel mapped_;
+  const Graph& graph_;  // of mapped_
+  ComputeGraph compute_;
+  CostTables& tables_;
+  const CostModel& cost_;
+  bool training_;
+  int num_nodes_;                 // without the one for the graph's outputs, which is behind them
+  std::vector<NodeState> nodes_;  // with it
+  std::vector<int> choices_;
+  std::vector<Value> values_;
+  std::map<TensorRef, int> value_of_;
+  int loss_operand_ = -1;  // of the node of outputs
+  BlockTimeline timeline_{0, 0};
+
+  std::map<std::pair<const CallTables*, std::vector<bool>>, std::unique_ptr<NodeClass>> classes_;
+  std::map<std::string, int> place_ids_, type_ids_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::map<std::pair<int, int>, std::unique_ptr<MoveFragment>> chains_;
+
+  // What Rollback puts back: before each SetChoice, the choice and what is derived from it.
+  struct Undo {
+    struct OfValue {
+      int value;
+      std::vector<TaskRef> gradient_deps;
+      std::vector<std::pair<int32_t, Picoseconds>> no_gradient;
+      std::vector<std::vector<TaskRef>> deps;  // per use
+    };
+    int node, choice;
+    std::vector<OfValue> values;
+  };
+  Undo::OfValue Derived(int value) const;
+  std::vector<Undo> undo_;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_TASK_GRAPH_H_

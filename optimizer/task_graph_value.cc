@@ -1,0 +1,321 @@
+#include "optimizer/task_graph_value.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "optimizer/simulator.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+void ValueBuilder::AddDep(const Writer& writer, bool communicates, BlockTasks* tasks) {
+  if (writer.task.block >= 0 && writer.communicates != communicates) tasks->AddDep(writer.task);
+}
+
+// Where it is, and how it gets elsewhere.
+
+// What the use asks for. A graph output is put together on the first device that holds a part.
+absl::StatusOr<int> ValueBuilder::PlaceOf(Use use) {
+  if (use.node < graph_.num_nodes_) {
+    ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
+    return info->operands[use.operand];
+  }
+  Placement whole{value_.type, {}};
+  whole.view.start = graph_.places_[root_place_]->placement.view.start;
+  whole.view.strides.assign(value_.type.rank() + 2, 0);
+  return graph_.Intern(whole);
+}
+
+absl::StatusOr<int> ValueBuilder::RootPlace() {
+  if (value_.origin == TaskGraph::Origin::kComputed) {
+    ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(value_.producer));
+    return info->outputs[value_.output];
+  }
+  ISOMER_ASSIGN_OR_RETURN(const int first, PlaceOf(value_.uses[0]));
+  if (value_.origin == TaskGraph::Origin::kFed) return first;
+  for (const Use& use : value_.uses) {
+    ISOMER_ASSIGN_OR_RETURN(const int place, PlaceOf(use));
+    if (graph_.places_[place]->type == graph_.places_[first]->type) continue;
+    Placement whole{value_.type, {}};
+    whole.view.start = graph_.places_[first]->placement.view.start;
+    whole.view.strides.assign(value_.type.rank() + 2, 0);
+    return graph_.Intern(whole);
+  }
+  return first;
+}
+
+int ValueBuilder::NewInstance(int type, int place, int parent, Use home) {
+  instances_.push_back({type, place, parent, home, nullptr, {}});
+  instances_.back().slots.assign(graph_.cost_.machine().num_devices(), -1);
+  return static_cast<int>(instances_.size()) - 1;
+}
+
+void ValueBuilder::AddSlots(int instance, int place) {
+  for (int32_t device : graph_.places_[place]->devices) {
+    instances_[instance].slots[device] = static_cast<int32_t>(slots_.size());
+    slots_.push_back({device, graph_.places_[place]->accumulate, {}, {}, false});
+  }
+}
+
+// The tasks that make an instance from its parent.
+void ValueBuilder::Move(int instance, int32_t block) {
+  Instance& to = instances_[instance];
+  const Instance& from = instances_[to.parent];
+  for (int32_t device : to.move->stays) to.slots[device] = from.slots[device];
+  for (const MoveFragment::Shard& shard : to.move->received) {
+    to.slots[shard.device] = static_cast<int32_t>(slots_.size());
+    slots_.push_back({shard.device, shard.accumulate, {}, {}, false});
+  }
+  BlockTasks tasks;
+  for (const MoveTask& task : to.move->forward) {
+    const int32_t index = tasks.Add(task.duration);
+    for (int32_t queue : task.queues) tasks.AddQueue(queue);
+    for (int32_t device : task.reads) {
+      AddDep(slots_[from.slots[device]].value, task.communicates, &tasks);
+    }
+    for (int32_t device : task.writes) {
+      slots_[to.slots[device]].value = {{block, index}, task.communicates};
+    }
+  }
+  Emit(block, std::move(tasks));
+}
+
+// The instance of the type that the use asks for; the first user makes it.
+absl::StatusOr<int> ValueBuilder::InstanceFor(Use use, Reading* reading) {
+  ISOMER_ASSIGN_OR_RETURN(const int place, PlaceOf(use));
+  const int type = graph_.places_[place]->type;
+  for (size_t i = 0; i < instances_.size(); ++i) {
+    if (instances_[i].place >= 0 && instances_[i].type == type) return static_cast<int>(i);
+  }
+  if (value_.origin == TaskGraph::Origin::kFed) {  // The host feeds it in every form.
+    const int instance = NewInstance(type, place, -1, use);
+    AddSlots(instance, place);
+    return instance;
+  }
+  const int instance = NewInstance(type, place, 0, use);
+  ISOMER_ASSIGN_OR_RETURN(instances_[instance].move, graph_.ChainBetween(root_place_, place));
+  Move(instance, graph_.ChainBlock(use));
+  reading->chain = instance;
+  return instance;
+}
+
+absl::Status ValueBuilder::Read(Use use, Reading* reading) {
+  ISOMER_ASSIGN_OR_RETURN(const int instance, InstanceFor(use, reading));
+  if (reading->chain < 0) Emit(graph_.ChainBlock(use), {});
+  if (use.node == graph_.num_nodes_) {
+    Emit(graph_.ArrivalBlock(use), {});
+    for (int32_t slot : instances_[instance].slots) {
+      if (slot >= 0) reading->slots.push_back(slot);
+    }
+    return absl::OkStatus();
+  }
+  ISOMER_ASSIGN_OR_RETURN(const MoveFragment* arrival,
+                          graph_.ArrivalAt(use, instances_[instance].place));
+  int received = -1;
+  if (!arrival->received.empty()) {
+    for (size_t i = 0; i < instances_.size() && received < 0; ++i) {
+      const Instance& other = instances_[i];
+      if (other.place < 0 && other.parent == instance &&
+          other.move->signature == arrival->signature) {
+        received = static_cast<int>(i);
+      }
+    }
+    if (received < 0) {
+      reading->arrival = received = NewInstance(instances_[instance].type, -1, instance, use);
+      instances_[received].move = arrival;
+      Move(received, graph_.ArrivalBlock(use));
+    }
+  }
+  if (reading->arrival < 0) Emit(graph_.ArrivalBlock(use), {});
+  ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
+  std::vector<TaskRef>& deps = graph_.nodes_[use.node].operands[use.operand].deps;
+  deps.clear();
+  for (int32_t device : info->call.devices) {
+    int32_t slot = received < 0 ? -1 : instances_[received].slots[device];
+    if (slot < 0) slot = instances_[instance].slots[device];
+    reading->slots.push_back(slot);
+    const Writer& writer = slots_[slot].value;
+    deps.push_back(writer.communicates ? writer.task : TaskRef{});
+  }
+  return absl::OkStatus();
+}
+
+// The gradient.
+
+// The first share is the gradient, the others are added. `tasks` are those of `block`.
+void ValueBuilder::Contribute(int32_t slot_id, Writer share, int32_t block, BlockTasks* tasks) {
+  Slot& slot = slots_[slot_id];
+  if (!slot.has_gradient) {
+    slot.has_gradient = true;
+    slot.gradient = share;
+    return;
+  }
+  const int32_t index = tasks->Add(slot.accumulate);
+  tasks->AddQueue(ComputeQueue(slot.device));
+  AddDep(share, false, tasks);
+  AddDep(slot.gradient, false, tasks);
+  slot.gradient = {{block, index}, false};
+}
+
+void ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
+  const int32_t block = graph_.AccumulateBlock(use);
+  BlockTasks tasks;
+  for (size_t s = 0; s < reading.slots.size(); ++s) {
+    const TaskRef gradient{graph_.GradientBlockOf(use.node), static_cast<int32_t>(s)};
+    Contribute(reading.slots[s], {gradient, false}, block, &tasks);
+  }
+  Emit(block, std::move(tasks));
+}
+
+// The gradient of the loss is set.
+void ValueBuilder::Seed(Use use, const Reading& reading) {
+  const int32_t block = graph_.FillBlockOf(use.node);
+  BlockTasks tasks;
+  for (int32_t id : reading.slots) {
+    Slot& slot = slots_[id];
+    const int32_t index = tasks.Add(PicosecondsOf(
+        graph_.cost_.ElementwiseTime(TaskKind::kFill, value_.type.LocalBytes(), slot.device).us));
+    tasks.AddQueue(ComputeQueue(slot.device));
+    slot.has_gradient = true;
+    slot.gradient = {{block, index}, false};
+  }
+  Emit(block, std::move(tasks));
+}
+
+void ValueBuilder::Reverse(int instance, int32_t block) {
+  const Instance& to = instances_[instance];
+  const Instance& from = instances_[to.parent];
+  BlockTasks tasks;
+  std::vector<std::pair<int32_t, Writer>> shares;  // by slot
+  for (const MoveTask& task : to.move->backward) {
+    const bool reached = std::any_of(task.reads.begin(), task.reads.end(), [&](int32_t device) {
+      return slots_[to.slots[device]].has_gradient;
+    });
+    if (!reached) continue;
+    const int32_t index = tasks.Add(task.duration);
+    for (int32_t queue : task.queues) tasks.AddQueue(queue);
+    for (int32_t device : task.reads) {
+      AddDep(slots_[to.slots[device]].gradient, task.communicates, &tasks);
+    }
+    for (int32_t device : task.writes) {
+      shares.push_back({from.slots[device], {{block, index}, task.communicates}});
+    }
+  }
+  // On each device this is the order of the schedule: a device is in one of the tasks.
+  for (const auto& [slot, share] : shares) Contribute(slot, share, block, &tasks);
+  Emit(block, std::move(tasks));
+}
+
+// The uses [first, last) are of one node.
+void ValueBuilder::Contributions(size_t first, size_t last) {
+  for (size_t u = first; u < last; ++u) {
+    const Use use = value_.uses[u];
+    if (use.node == graph_.num_nodes_) {
+      if (use.operand == graph_.loss_operand_) Seed(use, readings_[u]);
+    } else if (graph_.nodes_[use.node].operands[use.operand].gradient) {
+      ContributeCompute(use, readings_[u]);
+    }
+  }
+  if (first == 0 && value_.origin == TaskGraph::Origin::kStored) Synchronise(value_.uses[0]);
+  for (size_t u = last; u-- > first;) {
+    const int32_t block = graph_.ReversedArrivalBlock(value_.uses[u]);
+    if (readings_[u].arrival < 0) {
+      Emit(block, {});
+    } else {
+      Reverse(readings_[u].arrival, block);
+    }
+  }
+  for (size_t u = last; u-- > first;) {
+    const int32_t block = graph_.ReversedChainBlock(value_.uses[u]);
+    if (readings_[u].chain < 0) {
+      Emit(block, {});
+    } else {
+      Reverse(readings_[u].chain, block);
+    }
+  }
+}
+
+// Copies of a stored tensor sum up their gradients.
+void ValueBuilder::Synchronise(Use use) {
+  const int32_t block = graph_.SynchroniseBlock(use);
+  const Placement& placement = graph_.places_[root_place_]->placement;
+  const std::vector<int32_t>& devices = graph_.places_[root_place_]->devices;
+  const size_t copies = placement.type.copies;
+  BlockTasks tasks;
+  for (size_t first = 0; copies > 1 && first < devices.size(); first += copies) {
+    Task task{.kind = TaskKind::kAllReduce, .phase = Phase::kBackward, .node = {}};
+    task.devices.assign(devices.begin() + first, devices.begin() + first + copies);
+    std::sort(task.devices.begin(), task.devices.end());
+    task.bytes = placement.type.LocalBytes();
+    const int32_t index =
+        tasks.Add(PicosecondsOf(TimeOfTask(graph_.cost_, graph_.graph_, Schedule(), task).us));
+    std::vector<int32_t> queues;
+    AppendQueues(graph_.cost_, Schedule(), task, &queues);
+    for (int32_t queue : queues) tasks.AddQueue(queue);
+    for (int32_t device : task.devices) {
+      Slot& slot = slots_[instances_[0].slots[device]];
+      AddDep(slot.gradient, true, &tasks);
+      slot.gradient = {{block, index}, true};
+    }
+  }
+  Emit(block, std::move(tasks));
+}
+
+void ValueBuilder::UpdateStored(Use use) {
+  BlockTasks tasks;
+  const TensorType& type = graph_.places_[root_place_]->placement.type;
+  for (int32_t id : instances_[0].slots) {
+    if (id < 0 || !slots_[id].has_gradient) continue;
+    const Slot& slot = slots_[id];
+    tasks.Add(PicosecondsOf(graph_.cost_.UpdateUs(type.LocalBytes(), slot.device)));
+    tasks.AddQueue(ComputeQueue(slot.device));
+    AddDep(slot.gradient, false, &tasks);
+  }
+  Emit(graph_.UpdateBlock(use), std::move(tasks));
+}
+
+void ValueBuilder::ReportToProducer() {
+  value_.gradient_deps.clear();
+  value_.no_gradient.clear();
+  if (value_.producer < 0 || !graph_.nodes_[value_.producer].has_gradient) return;
+  const TaskGraph::Place& place = *graph_.places_[root_place_];
+  for (int32_t device : place.devices) {
+    const Slot& slot = slots_[instances_[0].slots[device]];
+    value_.gradient_deps.push_back(slot.gradient.communicates ? slot.gradient.task : TaskRef{});
+    if (slot.has_gradient) continue;
+    value_.no_gradient.emplace_back(
+        device,
+        PicosecondsOf(
+            graph_.cost_.ElementwiseTime(TaskKind::kFill, place.placement.type.LocalBytes(), device)
+                .us));
+  }
+}
+
+absl::Status ValueBuilder::Build() {
+  ISOMER_ASSIGN_OR_RETURN(root_place_, RootPlace());
+  NewInstance(graph_.places_[root_place_]->type, root_place_, -1, {});
+  AddSlots(0, root_place_);
+  if (value_.producer >= 0) {
+    for (size_t s = 0; s < slots_.size(); ++s) {
+      slots_[s].value.task = {graph_.ComputeBlockOf(value_.producer), static_cast<int32_t>(s)};
+    }
+  }
+  readings_.resize(value_.uses.size());
+  for (size_t u = 0; u < readings_.size(); ++u) {
+    ISOMER_RETURN_IF_ERROR(Read(value_.uses[u], &readings_[u]));
+  }
+  if (!graph_.training_) return absl::OkStatus();
+  if (value_.wants_gradient) {
+    for (size_t last = value_.uses.size(); last > 0;) {
+      size_t first = last - 1;
+      while (first > 0 && value_.uses[first - 1].node == value_.uses[last - 1].node) --first;
+      Contributions(first, last);
+      last = first;
+    }
+    if (value_.origin == TaskGraph::Origin::kStored) UpdateStored(value_.uses[0]);
+  }
+  ReportToProducer();
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

@@ -1,0 +1,143 @@
+#include "optimizer/task_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "optimizer/baselines.h"
+#include "optimizer/simulator.h"
+#include "tests/optimizer/direct_mapping.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+struct Case {
+  const char* name;
+  Model model;
+  int64_t nodes, devices;
+  bool training = true;
+};
+
+std::vector<Case> Cases() {
+  return {{"ResidualTwoDevices", ResidualModel(2, 8, 16, 32), 1, 2},
+          {"ResidualTwoNodes", ResidualModel(3, 8, 16, 32), 2, 2},
+          {"ResidualEightDevices", ResidualModel(2, 16, 64, 64), 2, 4},
+          {"ResidualInference", ResidualModel(2, 8, 16, 32), 2, 2, false},
+          {"ThreeProducts", ThreeProducts(16, 16), 2, 2},
+          {"TwoBranches", TwoBranches(2, 16, 16), 1, 4},
+          {"RecurrentSharedWeights", Recurrent(4, 8, 16), 2, 2},
+          {"ConvolutionsWithHalos", Convolutions(8, 16), 2, 2}};
+}
+
+class TaskGraphs : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    rules_ = ExampleRules(GetParam().model.graph);
+    index_.emplace(rules_);
+    cost_.emplace(TestMachine(GetParam().nodes, GetParam().devices));
+    tables_.emplace(*index_, *cost_, CostOptions{.training = GetParam().training});
+    auto mapped = MapBaseline(kDataParallel, GetParam().model.graph, &*tables_);
+    ASSERT_TRUE(mapped.ok()) << mapped.status();
+    auto graph = TaskGraph::Create(GetParam().model, *mapped, &*tables_);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    graph_ = std::move(*graph);
+  }
+
+  Picoseconds MakespanOfSchedule() {
+    const MappedModel mapped = graph_->Mapped();
+    const MappedGraph direct = MapDirectly(mapped);
+    ScheduleOptions options;
+    options.training = GetParam().training;
+    options.num_devices = cost_->machine().num_devices();
+    options.loss = GetParam().model.loss;
+    auto schedule = LowerGraph(direct.graph, direct.views, options);
+    if (!schedule.ok()) {
+      ADD_FAILURE() << schedule.status();
+      return -1;
+    }
+    return Simulate(*cost_, direct.graph, *schedule).timeline.makespan;
+  }
+
+  // Where two uses have one form of a value on different devices, the task graph may count a shard
+  // twice.
+  bool OneViewPerForm() const {
+    std::map<std::pair<TensorRef, std::string>, MachineView> views;
+    const MappedModel mapped = graph_->Mapped();
+    for (const auto& [id, choice] : mapped.choices) {
+      for (size_t o = 0; o < choice.operands.size(); ++o) {
+        const Placement& operand = choice.operands[o];
+        const auto [it, added] = views.try_emplace(
+            {mapped.graph.node(id).inputs[o], operand.type.ToString()}, operand.view);
+        if (!added && it->second != operand.view) return false;
+      }
+    }
+    return true;
+  }
+
+  RuleSet rules_;
+  std::optional<RuleIndex> index_;
+  std::optional<CostModel> cost_;
+  std::optional<CostTables> tables_;
+  std::unique_ptr<TaskGraph> graph_;
+};
+
+TEST_P(TaskGraphs, TheirMakespanIsThatOfTheSchedule) {
+  ASSERT_EQ(graph_->makespan(), MakespanOfSchedule()) << "data parallel";
+  std::mt19937 random(7);
+  int compared = 0;
+  for (int i = 0; i < 200; ++i) {
+    const int node = static_cast<int>(random() % graph_->num_nodes());
+    const int choice = static_cast<int>(random() % graph_->num_choices(node));
+    ASSERT_TRUE(graph_->SetChoice(node, choice).ok());
+    if (!OneViewPerForm()) continue;
+    ++compared;
+    std::string text;
+    for (const auto& [id, chosen] : graph_->Mapped().choices) {
+      text += graph_->Mapped().graph.Label(id) + ": ";
+      for (const Axis& axis : chosen.axes) {
+        text += std::to_string(axis.dim) + "/" + std::to_string(axis.degree) + " ";
+      }
+      text += "from " + std::to_string(chosen.start) + "\n";
+    }
+    ASSERT_EQ(graph_->makespan(), MakespanOfSchedule()) << "after change " << i << "\n" << text;
+  }
+  EXPECT_GT(compared, 20);
+}
+
+TEST_P(TaskGraphs, ChangingAndTakingBackEqualsMakingAnew) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 120; ++i) {
+    const Picoseconds before = graph_->makespan();
+    const int node = static_cast<int>(random() % graph_->num_nodes());
+    const int choice = static_cast<int>(random() % graph_->num_choices(node));
+    ASSERT_TRUE(graph_->SetChoice(node, choice).ok());
+    const auto anew = TaskGraph::Create(GetParam().model, graph_->Mapped(), &*tables_);
+    ASSERT_TRUE(anew.ok());
+    ASSERT_EQ(graph_->makespan(), (*anew)->makespan()) << "change " << i;
+    ASSERT_EQ(graph_->timeline().num_tasks(), (*anew)->timeline().num_tasks());
+    TaskList tasks;
+    graph_->timeline().Assemble(&tasks);
+    ASSERT_EQ(RunTimeline(tasks).makespan, graph_->makespan());
+    if (i % 3 == 0) {
+      graph_->Commit();
+    } else {
+      graph_->Rollback();
+      ASSERT_EQ(graph_->makespan(), before);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, TaskGraphs, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace isomer
