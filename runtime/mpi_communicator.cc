@@ -17,7 +17,7 @@ namespace {
 
 // What one member sums at a time: stays in the cache between its arrival and the sum, and bounds
 // the memory that a collective takes.
-constexpr int64_t kSegmentBytes = int64_t{1} << 20;
+constexpr int64_t kSegmentBytes = int64_t{256} << 10;
 // Buffers up to here are summed by every member in full: one round of messages instead of two.
 constexpr int64_t kDirectBytes = int64_t{8} << 10;
 

@@ -169,6 +169,27 @@ TEST(Job, TraceHasAnEventPerTaskOfEachDevice) {
   EXPECT_THAT(trace, HasSubstr("\"tid\": 3"));
 }
 
+TEST(Job, MeasuresStepsAndMemoryOfItsDevices) {
+  const ParallelCase c = ParallelCases()[0];
+  const Model model = ModelOf(c.sequential);
+  const Graph parallel = Parsed(c.parallel);
+  const auto backend = MakeCpuBackend();
+  auto job = Job::Start(parallel, Lowered(c), backend.get(), {.pin = true});
+  ASSERT_TRUE(job.ok());
+  ASSERT_EQ((*job)->SetParameters(*InitialWeights(model, 3)), absl::OkStatus());
+  ASSERT_EQ((*job)->TrainStep(RandomInputs(model.graph, 5), 0.1), absl::OkStatus());
+  const auto step_us = (*job)->StepUs();
+  ASSERT_TRUE(step_us.ok()) << step_us.status();
+  EXPECT_GT(*step_us, 0);
+  const auto peaks = (*job)->PeakBytes();
+  ASSERT_TRUE(peaks.ok()) << peaks.status();
+  ASSERT_EQ(peaks->size(), (*job)->memory().arena_bytes.size());
+  for (size_t d = 0; d < peaks->size(); ++d) {
+    EXPECT_GE((*peaks)[d], (*job)->memory().arena_bytes[d]) << d;
+    EXPECT_LT((*peaks)[d], (*job)->memory().arena_bytes[d] + (1 << 24)) << d;
+  }
+}
+
 TEST(Compare, CountsNaNAndMissingTensorsAsWrong) {
   StepValues expected, actual;
   expected.outputs["y"] = Array<double>({2}, 1.0);
