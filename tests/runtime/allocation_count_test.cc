@@ -13,7 +13,7 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
-constexpr int64_t kRounding = 1 << 12;  // what the heap may add to a large block
+constexpr int64_t kRounding = 1 << 15;  // whole pages, and what the test itself keeps
 
 class AllocationCount : public testing::Test {
  protected:
