@@ -30,7 +30,10 @@ ABSL_FLAG(std::string, mode, "training", "training or inference");
 ABSL_FLAG(std::string, precision, "float32",
           "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
 ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
-ABSL_FLAG(std::string, plan, "", "a baseline instead of a search: data_parallel or megatron");
+ABSL_FLAG(std::string, plan, "",
+          "a baseline instead of a search: data_parallel, megatron or pipeline");
+ABSL_FLAG(int64_t, stages, 2, "of --plan=pipeline; the devices of a stage share out the batch");
+ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
 ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
 ABSL_FLAG(bool, profile_of_another_device, false,
@@ -70,10 +73,13 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   }
   options.precision = *precision;
   options.plan = absl::GetFlag(FLAGS_plan);
-  if (!options.plan.empty() && options.plan != kDataParallel && options.plan != kMegatron) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--plan=", options.plan, ": there are ", kDataParallel, " and ", kMegatron));
+  if (!options.plan.empty() && options.plan != kDataParallel && options.plan != kMegatron &&
+      options.plan != kPipeline) {
+    return absl::InvalidArgumentError(absl::StrCat("--plan=", options.plan, ": there are ",
+                                                   kDataParallel, ", ", kMegatron, " and ",
+                                                   kPipeline));
   }
+  options.pipeline = {absl::GetFlag(FLAGS_stages), absl::GetFlag(FLAGS_micro_batches)};
   options.search.alpha = absl::GetFlag(FLAGS_alpha);
   options.search.budget = absl::GetFlag(FLAGS_budget);
   if (!(options.search.alpha >= 1) || options.search.budget < 1) {

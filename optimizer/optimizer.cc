@@ -36,6 +36,10 @@ class Optimizer {
       }
     }
     result_.fits = fits_;
+    if (result_.origin == kPipeline) {
+      ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(result_.plan));
+      result_.pipeline = SummaryOfPipeline(lowered.schedule, result_.simulation);
+    }
     result_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
@@ -63,6 +67,12 @@ class Optimizer {
       result_.baselines[name] = prediction;
       if (options_.plan.empty() || options_.plan == name) Consider(std::move(predicted), name);
     }
+    if (options_.plan != kPipeline) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(model_, tables_.rules(), cost_,
+                                                    options_.training, options_.pipeline));
+    ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(std::move(plan)));
+    result_.baselines[kPipeline] = {predicted.second.step_us, predicted.second.peak_bytes};
+    Consider(std::move(predicted), kPipeline);
     return absl::OkStatus();
   }
 
@@ -86,6 +96,10 @@ class Optimizer {
 
   absl::StatusOr<std::pair<Plan, Simulation>> Predict(const MappedModel& mapped) {
     ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
+    return Predict(std::move(plan));
+  }
+
+  absl::StatusOr<std::pair<Plan, Simulation>> Predict(Plan plan) {
     plan.precision = options_.precision;
     ISOMER_ASSIGN_OR_RETURN(Simulation simulation, PredictPlan(cost_, &plan));
     return std::make_pair(std::move(plan), std::move(simulation));

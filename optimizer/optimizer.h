@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/baselines.h"
+#include "optimizer/pipeline_plan.h"
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
 #include "pcg/plan.h"
@@ -19,6 +20,7 @@ struct OptimizeOptions {
   bool training = true;
   DataType precision = DataType::kFloat32;  // what the plan computes in
   std::string plan;                         // a baseline's name, or empty: search
+  PipelineOptions pipeline;                 // of the baseline of that name
   SearchOptions search;
 };
 
@@ -33,8 +35,9 @@ struct OptimizeResult {
   Simulation simulation;  // of `plan`
   std::string origin;     // "search", or the baseline that could not be beaten
   std::map<std::string, Prediction> baselines;
-  Prediction single_device;  // the model as it is on one device
-  int64_t candidates = 0;    // of all searches
+  std::optional<PipelineSummary> pipeline;  // of `plan`
+  Prediction single_device;                 // the model as it is on one device
+  int64_t candidates = 0;                   // of all searches
   int pieces = 0, distinct_pieces = 0, series_parallel_pieces = 0;
   StopReason stop = StopReason::kExhausted;
   bool exact_mappings = true;

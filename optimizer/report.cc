@@ -167,17 +167,23 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
     if (sharding.degrees[v] == 1) continue;
     // The stride of the output coordinate that counts this dim's pieces.
     int64_t stride = view.strides.back();
+    int64_t moments = view.MomentsOfAxis(view.strides.size() - 1);
     if (d.dims[v].kind == DimKind::kSum) {
       for (int w = v + 1; w < static_cast<int>(d.dims.size()); ++w) {
         if (d.dims[w].kind == DimKind::kSum) stride *= sharding.degrees[w];
       }
     } else {
       for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
-        if (d.LeadOfOutputDim(0, i) == v) stride = view.strides[i];
+        if (d.LeadOfOutputDim(0, i) != v) continue;
+        stride = view.strides[i];
+        moments = view.MomentsOfAxis(i);
       }
     }
-    parts.push_back(
-        absl::StrCat(DimText(node.op, d, v), " ", PlaceText(sharding.degrees[v], stride, machine)));
+    std::string text = DimText(node.op, d, v);
+    const int64_t degree = sharding.degrees[v] / moments;
+    if (moments > 1) absl::StrAppend(&text, " in ", moments, " micro-batches");
+    if (degree > 1) absl::StrAppend(&text, " ", PlaceText(degree, stride, machine));
+    parts.push_back(std::move(text));
   }
   if (parts.empty()) return absl::StrCat("whole, on device ", view.start);
   if (view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
@@ -203,6 +209,9 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
                           row.us / static_cast<double>(row.count), row.split);
   }
   absl::StrAppend(&text, "\nCommunication\n", CommunicationText(lowered, cost));
+  if (result.pipeline.has_value()) {
+    absl::StrAppend(&text, "\nPipeline\n  ", result.pipeline->ToString(), "\n");
+  }
   absl::StrAppend(&text, "\nRules used\n");
   for (const RuleUse& use : RulesUsed(plan, rules)) {
     absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
@@ -274,6 +283,14 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);
   json["single_device"] = prediction_json(result.single_device);
+  if (result.pipeline.has_value()) {
+    Json& pipeline = json["pipeline"];
+    pipeline["stages"] = result.pipeline->stages;
+    pipeline["micro_batches"] = result.pipeline->micro_batches;
+    pipeline["ordered"] = result.pipeline->ordered;
+    pipeline["bubble_share"] = result.pipeline->bubble_share;
+    pipeline["idle_share"] = result.pipeline->idle_share;
+  }
   Json& search = json["search"];
   search["seconds"] = result.seconds;
   search["candidates"] = result.candidates;

@@ -1,0 +1,72 @@
+#include "optimizer/stage_cut.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "pcg/support/check.h"
+
+namespace isomer {
+namespace {
+
+// How many stages calls fill if each is filled up to `limit`.
+int StagesWithin(absl::Span<const double> us, double limit) {
+  int stages = 1;
+  double sum = 0;
+  for (double call : us) {
+    if (sum > 0 && sum + call > limit) {
+      ++stages;
+      sum = 0;
+    }
+    sum += call;
+  }
+  return stages;
+}
+
+// Of the slowest stage, at best; to a millionth.
+double LeastBottleneck(absl::Span<const double> us, int stages) {
+  double low = *std::max_element(us.begin(), us.end());
+  double high = std::accumulate(us.begin(), us.end(), 0.0);
+  while (high - low > 1e-6 * high) {
+    const double middle = (low + high) / 2;
+    (StagesWithin(us, middle) <= stages ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+std::vector<int> CutStages(absl::Span<const double> us, absl::Span<const int64_t> crossing,
+                           int stages) {
+  constexpr double kSlack = 1.05;
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  const int count = static_cast<int>(us.size());
+  const double limit = kSlack * LeastBottleneck(us, stages);
+  // bytes[s][i]: that cross if the first i calls make s stages; from[s][i]: the last one's first.
+  std::vector<std::vector<int64_t>> bytes(stages + 1, std::vector<int64_t>(count + 1, kNever));
+  std::vector<std::vector<int>> from(stages + 1, std::vector<int>(count + 1, -1));
+  bytes[0][0] = 0;
+  for (int s = 1; s <= stages; ++s) {
+    for (int i = s; i <= count; ++i) {
+      double sum = 0;
+      for (int j = i - 1; j >= s - 1; --j) {
+        sum += us[j];
+        if (sum > limit && j < i - 1) break;
+        if (bytes[s - 1][j] == kNever) continue;
+        const int64_t total = bytes[s - 1][j] + (j == 0 ? 0 : crossing[j]);
+        if (total >= bytes[s][i]) continue;
+        bytes[s][i] = total;
+        from[s][i] = j;
+      }
+    }
+  }
+  std::vector<int> first(stages);
+  for (int s = stages, i = count; s > 0; --s) {
+    // What fits into fewer stages can be cut further: there is always a way.
+    ISOMER_CHECK(from[s][i] >= 0);
+    first[s - 1] = i = from[s][i];
+  }
+  return first;
+}
+
+}  // namespace isomer

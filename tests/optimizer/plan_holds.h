@@ -1,0 +1,41 @@
+// What every plan claims.
+#ifndef ISOMER_TESTS_OPTIMIZER_PLAN_HOLDS_H_
+#define ISOMER_TESTS_OPTIMIZER_PLAN_HOLDS_H_
+
+#include <gtest/gtest.h>
+
+#include "pcg/plan.h"
+#include "pcg/schedule/check.h"
+#include "rules/rewrite.h"
+
+namespace isomer {
+
+// Every claim of a plan: its steps lead to its graph, views fit, the schedule is sound.
+inline void ExpectPlanHolds(const Plan& plan, const RuleSet& rules) {
+  Graph graph = plan.model.graph;
+  for (const DerivationStep& step : plan.steps) {
+    const Rule* rule = rules.Find(step.rule);
+    ASSERT_NE(rule, nullptr);
+    const absl::Status applied = ApplyStep(*rule, step, &graph);
+    ASSERT_TRUE(applied.ok()) << applied;
+  }
+  EXPECT_EQ(graph.Canonical().ToString(), plan.graph.ToString());
+  ASSERT_EQ(static_cast<int>(plan.views.size()), plan.graph.num_nodes());
+  for (int i = 0; i < plan.graph.num_nodes(); ++i) {
+    const absl::Status view =
+        ValidateView(plan.views[i], plan.graph.node(i).outputs[0], plan.num_devices);
+    EXPECT_TRUE(view.ok()) << plan.graph.Label(NodeId{i}) << ": " << view;
+  }
+  const auto lowered = LowerPlan(plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const absl::Status checked = CheckSchedule(lowered->mapped.graph, lowered->schedule);
+  EXPECT_TRUE(checked.ok()) << checked;
+  // The model's borders stay sequential.
+  for (const auto& output : plan.graph.outputs()) {
+    EXPECT_FALSE(plan.graph.type(output.tensor).IsParallel()) << output.name;
+  }
+}
+
+}  // namespace isomer
+
+#endif  // ISOMER_TESTS_OPTIMIZER_PLAN_HOLDS_H_
