@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "optimizer/baselines.h"
+#include "optimizer/compute_graph.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
 #include "optimizer/stage_cut.h"
@@ -91,7 +92,7 @@ class StageMapper {
     return views;
   }
 
-  // Of each call and its gradient, all tasks, on the devices of one stage.
+  // Of each call and its gradient, for all micro-batches, on the first device of a stage.
   absl::StatusOr<std::vector<double>> TimesOfCalls() const {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<MachineView> views, Views());
     ISOMER_ASSIGN_OR_RETURN(const Schedule schedule,
@@ -102,6 +103,7 @@ class StageMapper {
     std::vector<double> us(calls_.size(), 0);
     for (const Task& task : schedule.tasks) {
       if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
+      if (task.devices[0] != 0) continue;
       us[call_[task.node.value]] += TaskUs(cost_, graph_, schedule, task);
     }
     return us;
@@ -172,6 +174,38 @@ int64_t SplitOf(const ShardingChoice& choice) {
   return product;
 }
 
+// Calls that cannot be split, between some that are, mix micro-batches. Where little comes before
+// them (the embedding of a transformer), that is not split either, and done for all micro-batches
+// before the first.
+void KeepWholeWhatComesBefore(const Graph& graph, std::map<NodeId, ShardingChoice>* choices) {
+  constexpr size_t kLittle = 16;  // a part in so many
+  const ComputeGraph compute = AnalyzeCompute(graph);
+  const size_t count = compute.nodes.size();
+  auto is_split = [&](size_t i) { return choices->contains(compute.nodes[i].id); };
+  std::vector<bool> after_split(count, false), before_split(count, false), before_mix(count, false);
+  auto for_producers = [&](size_t i, auto visit) {
+    for (const ComputeGraph::Operand& operand : compute.nodes[i].operands) {
+      if (operand.producer >= 0) visit(static_cast<size_t>(operand.producer));
+    }
+  };
+  for (size_t i = 0; i < count; ++i) {
+    for_producers(i, [&](size_t p) {
+      if (is_split(p) || after_split[p]) after_split[i] = true;
+    });
+  }
+  for (size_t i = count; i-- > 0;) {
+    const bool mixes = !is_split(i) && after_split[i] && before_split[i];
+    for_producers(i, [&](size_t p) {
+      if (is_split(i) || before_split[i]) before_split[p] = true;
+      if (mixes || before_mix[i]) before_mix[p] = true;
+    });
+  }
+  if (std::count(before_mix.begin(), before_mix.end(), true) * kLittle > count) return;
+  for (size_t i = 0; i < count; ++i) {
+    if (before_mix[i]) choices->erase(compute.nodes[i].id);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Plan> PipelinePlan(const Model& model, const RuleIndex& rules, const CostModel& cost,
@@ -192,6 +226,7 @@ absl::StatusOr<Plan> PipelinePlan(const Model& model, const RuleIndex& rules, co
   ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, MapBaseline(kDataParallel, model.graph, &tables));
   // All or nothing: what cannot be cut into all the pieces runs whole.
   std::erase_if(mapped.choices, [&](const auto& entry) { return SplitOf(entry.second) != degree; });
+  KeepWholeWhatComesBefore(mapped.graph, &mapped.choices);
   if (mapped.choices.empty() && degree > 1) {
     return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", micro_batches,
                                                    ": the batch cannot be cut into ", micro_batches,
