@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -73,17 +74,19 @@ std::vector<Calibration::HeldOut> KernelCost::Calibrations() const {
 
 absl::Status CheckProfileServes(const Profile& profile, const Machine& machine) {
   const std::string& processor = profile.device.processor;
-  if (profile.device.backend == "cpu") {
-    const std::string host = HostProcessor();
-    if (processor == host) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the profile is of ", processor, ", and this computer has ", host,
-                     "; measure here, or give --profile_of_another_device"));
+  const bool cpu = profile.device.backend == "cpu";
+  const std::string devices = machine.device_name();
+  const std::string lower = absl::AsciiStrToLower(devices);
+  const bool cores = absl::StrContains(lower, "core") || absl::StrContains(lower, "cpu");
+  const std::string host = HostProcessor();
+  if (cpu ? cores && processor == host : absl::StrContains(processor, devices)) {
+    return absl::OkStatus();
   }
-  if (absl::StrContains(processor, machine.device_name())) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the profile is of ", processor, ", and the devices of ", machine.name, " are ",
-                   machine.device_name(), "; measure there, or give --profile_of_another_device"));
+      absl::StrCat("the profile is of ", processor, ", and ",
+                   cpu && cores ? absl::StrCat("this computer has ", host)
+                                : absl::StrCat("the devices of ", machine.name, " are ", devices),
+                   "; measure there, or give --profile_of_another_device"));
 }
 
 MeasuredCollectives::MeasuredCollectives(const Profile* profile, const std::string& communicator) {

@@ -63,8 +63,9 @@ class KernelCost {
   mutable std::map<std::string, int> used_;  // estimates by what they were fitted to
 };
 
-// A profile serves the devices it was measured on: of the cpu backend those of this computer, of
-// others those of the profile's name. The error is one line that names both.
+// A profile serves the devices it was measured on: of the cpu backend the cores of this computer
+// (machines whose devices are called cores or CPUs), of others those of the profile's name. The
+// error is one line that names both.
 absl::Status CheckProfileServes(const Profile& profile, const Machine& machine);
 
 // The measured collectives of a profile. Within one node: how nodes are joined was not measured.

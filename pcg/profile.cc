@@ -174,7 +174,6 @@ absl::Status SaveProfile(const std::string& path, const Profile& profile) {
   device->set_pinned(profile.device.pinned);
   for (const std::string& model : profile.models) message.add_models(model);
   message.set_task_overhead_us(profile.task_overhead_us);
-  message.set_step_overhead_us(profile.step_overhead_us);
   for (const auto& [key, time] : profile.kernels) {
     proto::KernelTimeProto* kernel = message.add_kernels();
     kernel->set_kernel(key);
@@ -185,6 +184,7 @@ absl::Status SaveProfile(const std::string& path, const Profile& profile) {
     kernel->set_flops(time.flops);
     kernel->set_bytes(time.bytes);
     kernel->set_family(time.family);
+    kernel->set_workspace_bytes(time.workspace_bytes);
   }
   for (const auto& [key, table] : profile.tables) {
     proto::SizeTableProto* sizes = message.add_tables();
@@ -247,15 +247,15 @@ absl::StatusOr<Profile> LoadProfile(const std::string& path) {
                     .pinned = message.device().pinned()};
   profile.models.assign(message.models().begin(), message.models().end());
   profile.task_overhead_us = message.task_overhead_us();
-  profile.step_overhead_us = message.step_overhead_us();
-  for (double time : {profile.task_overhead_us, profile.step_overhead_us}) {
-    if (std::isfinite(time) && time >= 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat(path, ": overhead: ", time, " is not a time"));
+  if (!std::isfinite(profile.task_overhead_us) || profile.task_overhead_us < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": overhead: ", profile.task_overhead_us, " is not a time"));
   }
   for (const proto::KernelTimeProto& kernel : message.kernels()) {
     const std::string where = absl::StrCat(path, ": kernel '", kernel.kernel(), "'");
     ISOMER_RETURN_IF_ERROR(CheckTimes(where, kernel));
-    if (!std::isfinite(kernel.flops()) || kernel.flops() < 0 || kernel.bytes() < 0) {
+    if (!std::isfinite(kernel.flops()) || kernel.flops() < 0 || kernel.bytes() < 0 ||
+        kernel.workspace_bytes() < 0) {
       return absl::InvalidArgumentError(absl::StrCat(where, ": its FLOPs or bytes are no numbers"));
     }
     profile.kernels[kernel.kernel()] = {.median_us = kernel.median_us(),
@@ -264,6 +264,7 @@ absl::StatusOr<Profile> LoadProfile(const std::string& path) {
                                         .repetitions = kernel.repetitions(),
                                         .flops = kernel.flops(),
                                         .bytes = kernel.bytes(),
+                                        .workspace_bytes = kernel.workspace_bytes(),
                                         .family = kernel.family()};
   }
   for (const proto::SizeTableProto& sizes : message.tables()) {

@@ -29,6 +29,8 @@ struct KernelTime {
   // What pcg/work.h counts for it, and the kernels it is like, so that others can be estimated.
   double flops = 0;
   int64_t bytes = 0;
+  // The most that it took from the heap beside its operands and results; 0 where that is unknown.
+  int64_t workspace_bytes = 0;
   std::string family = {};
 };
 
@@ -92,7 +94,6 @@ struct Profile {
   std::map<std::string, KernelTime> kernels;  // by KernelKey
   std::map<std::string, SizeTable> tables;
   double task_overhead_us = 0;  // of the executor, for every kernel beside the kernel itself
-  double step_overhead_us = 0;  // from the host's call to the devices' first task, and back
 
   // Null if it was not measured.
   const KernelTime* Find(const Operator& op, absl::Span<const TensorType> operands,

@@ -55,6 +55,8 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual absl::string_view name() const = 0;
+  // What its kernels come from, with versions: times of another are another's.
+  virtual std::string Libraries() const { return ""; }
   // Called once by each device's thread before anything else.
   virtual void EnterDevice(int32_t device, int32_t num_devices) = 0;
   // Aligned to 64 bytes, freed with the pointer. ResourceExhausted when there is not enough.

@@ -1,72 +1,176 @@
-// isomer-profile: what the kernels of a model cost on this machine.
+// isomer-profile: what the tasks of a model's plans cost on this device.
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "models/load.h"
 #include "models/loss.h"
 #include "pcg/plan.h"
+#include "pcg/precision.h"
 #include "pcg/profile.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
-#include "pcg/support/progress.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/backend.h"
+#include "runtime/mpi_communicator.h"
 #include "runtime/operator_page.h"
+#include "runtime/pinning.h"
+#include "runtime/profile_calls.h"
+#include "runtime/profile_page.h"
+#include "runtime/profile_session.h"
 #include "runtime/profiler.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu");
-ABSL_FLAG(std::string, out, "", "the profile file to write (text if it ends in .txt)");
+ABSL_FLAG(std::string, out, "",
+          "the profile file, text if it ends in .txt; what it has already is not measured again");
+ABSL_FLAG(int64_t, devices, 2,
+          "measure the parts of every call that plans for so many devices can have, on so many at "
+          "once; with mpi, as many as there are processes");
+ABSL_FLAG(std::string, communicator, "threads",
+          "whose collectives to measure: threads, or mpi under mpirun");
+ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
+ABSL_FLAG(std::string, precision, "float32",
+          "of a MODEL: float32, bfloat16 or float16; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
-ABSL_FLAG(std::vector<std::string>, degrees, {},
-          "also measure each call with one dim cut into so many pieces, e.g. 2,4,8");
+ABSL_FLAG(std::vector<std::string>, dim, {},
+          "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
+ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, if there are as many");
+ABSL_FLAG(bool, remeasure, false, "forget what the profile file has");
+ABSL_FLAG(std::string, cache, "step",
+          "what a kernel finds in the nearest caches: step, what the task before it wrote; cold, "
+          "nothing; hot, everything");
+ABSL_FLAG(double, seconds_per_kernel, 0.5, "the most time to spend on one");
+ABSL_FLAG(std::string, show, "", "print this profile file and end");
 ABSL_FLAG(bool, list_operators, false,
           "print docs/operators.md: what operators compute, what may be split, which have kernels");
-ABSL_FLAG(int32_t, repetitions, 10, "measured runs of each kernel, after two that are not");
 
 namespace isomer {
 namespace {
 
-// The graph whose calls are measured: of a plan, or of a model with its loss.
-absl::Status LoadGraph(const std::string& spec, std::string* name, Graph* graph) {
+// Adds the kernels of a plan, or of the plans that a model can have.
+absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, std::string* name,
+                              ProfiledKernels* kernels) {
+  Plan plan;
+  bool is_plan = false;
   if (spec.rfind("zoo:", 0) != 0) {
     ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
-    if (DeclaredKind(contents) == "plan") {
-      ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlan(spec));
-      *name = plan.model.name;
-      *graph = std::move(plan.graph);
-      return absl::OkStatus();
-    }
+    is_plan = DeclaredKind(contents) == "plan";
   }
-  LoadOptions options;
-  options.batch_size = absl::GetFlag(FLAGS_batch_size);
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(spec, options));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
-  *name = model.name;
-  *graph = std::move(model.graph);
+  if (is_plan) {
+    ISOMER_ASSIGN_OR_RETURN(plan, LoadPlan(spec));
+  } else {
+    LoadOptions options;
+    options.batch_size = absl::GetFlag(FLAGS_batch_size);
+    options.dims = absl::GetFlag(FLAGS_dim);
+    ISOMER_ASSIGN_OR_RETURN(plan.model, LoadAnyModel(spec, options));
+    plan.mode = absl::GetFlag(FLAGS_mode);
+    if (plan.mode != "training" && plan.mode != "inference") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
+    }
+    ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(absl::GetFlag(FLAGS_precision)));
+    if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
+    plan.graph = plan.model.graph;
+    plan.views = SequentialViews(plan.graph);
+  }
+  *name = plan.model.name;
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
+  ProfiledKernels own;
+  AddKernelsOf(lowered.mapped.graph, lowered.schedule, &own);
+  if (!is_plan) ISOMER_RETURN_IF_ERROR(AddShardsOf(devices, &own));
+  kernels->merge(own);
   return absl::OkStatus();
 }
 
 absl::StatusOr<ProfilerOptions> OptionsFromFlags() {
   ProfilerOptions options;
-  options.repetitions = absl::GetFlag(FLAGS_repetitions);
-  if (options.repetitions < 1) {
-    return absl::InvalidArgumentError("--repetitions must be positive");
-  }
-  for (const std::string& text : absl::GetFlag(FLAGS_degrees)) {
-    int64_t degree;
-    if (!absl::SimpleAtoi(text, &degree) || degree < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("--degrees: '", text, "' is no degree"));
-    }
-    options.degrees.push_back(degree);
+  ISOMER_ASSIGN_OR_RETURN(options.state, ParseCacheState(absl::GetFlag(FLAGS_cache)));
+  options.seconds_per_kernel = absl::GetFlag(FLAGS_seconds_per_kernel);
+  if (!(options.seconds_per_kernel > 0)) {
+    return absl::InvalidArgumentError("--seconds_per_kernel must be positive");
   }
   return options;
+}
+
+// The work of one process: all threads, or one rank of several.
+absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t devices,
+                            Communicator* mpi) {
+  constexpr int64_t kMostDevices = 64;
+  if (devices < 1 || devices > kMostDevices) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices=", devices, ": 1 to ", kMostDevices, " are expected"));
+  }
+  const std::string path = absl::GetFlag(FLAGS_out);
+  const std::string communicator = absl::GetFlag(FLAGS_communicator);
+  const bool reports = mpi == nullptr || mpi->rank() == 0;
+  const bool pin = absl::GetFlag(FLAGS_pin) && (mpi != nullptr || devices <= UsableCores());
+  ISOMER_ASSIGN_OR_RETURN(const ProfilerOptions options, OptionsFromFlags());
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                          MakeBackend(absl::GetFlag(FLAGS_backend)));
+  ProfiledKernels kernels;
+  std::vector<std::string> models(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    ISOMER_RETURN_IF_ERROR(AddKernelsOfFile(arguments[i], devices, &models[i], &kernels));
+  }
+  const ProfiledDevice device = {.backend = std::string(backend->name()),
+                                 .processor = HostProcessor(),
+                                 .libraries = backend->Libraries(),
+                                 .busy_devices = static_cast<int>(devices),
+                                 .pinned = pin};
+  ISOMER_ASSIGN_OR_RETURN(Profile profile,
+                          OpenProfile(path, device, absl::GetFlag(FLAGS_remeasure)));
+  for (const std::string& model : models) {
+    if (std::find(profile.models.begin(), profile.models.end(), model) == profile.models.end()) {
+      profile.models.push_back(model);
+    }
+  }
+  ISOMER_ASSIGN_OR_RETURN(const MissingTimes missing,
+                          FindMissing(profile, kernels, TasksToProfile(devices), communicator));
+  auto measure = [&](const ProfileRank& rank) {
+    Profile own = profile;                // Threads do not share it.
+    ISOMER_RETURN_IF_ERROR(rank.Meet());  // All have read the file before one writes it.
+    ISOMER_RETURN_IF_ERROR(MeasureMissing(rank, missing, communicator, options, path, &own));
+    if (rank.rank() == 0) profile = std::move(own);
+    return absl::OkStatus();
+  };
+  if (mpi != nullptr) {
+    std::vector<int32_t> all(devices);
+    std::iota(all.begin(), all.end(), 0);
+    if (pin) PinThisThread(mpi->local_rank(), mpi->num_local_ranks());
+    backend->EnterDevice(mpi->rank(), static_cast<int32_t>(devices));
+    ISOMER_RETURN_IF_ERROR(measure({backend.get(), mpi, all}));
+  } else {
+    ISOMER_RETURN_IF_ERROR(
+        RunOnThreads(static_cast<int32_t>(devices), pin, backend.get(), measure));
+  }
+  if (!reports) return kExitDone;
+  absl::PrintF("%s: %d kernels, %d of them new, and %d tables, %d of them new, of %s\n", path,
+               profile.kernels.size(), missing.num_kernels(), profile.tables.size(),
+               missing.tasks.size(), device.ToString());
+  Json summary;
+  summary["models"] = profile.models;
+  summary["device"] = device.ToString();
+  summary["kernels"] = profile.kernels.size();
+  summary["kernels_measured"] = missing.num_kernels();
+  summary["tables"] = profile.tables.size();
+  summary["tables_measured"] = missing.tasks.size();
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  return kExitDone;
+}
+
+absl::StatusOr<int> MeasureOverMpi(const std::vector<std::string>& arguments) {
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> mpi, MakeMpiCommunicator());
+  const absl::StatusOr<int> result = Measure(arguments, mpi->num_ranks(), mpi.get());
+  if (!result.ok()) mpi->Abort(result.status());
+  ISOMER_RETURN_IF_ERROR(mpi->Finish(result.status()));
+  return result;
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
@@ -75,37 +179,22 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     absl::PrintF("%s", page);
     return kExitDone;
   }
-  if (arguments.size() != 1) {
-    return absl::InvalidArgumentError("one MODEL or PLAN is expected (see --help)");
+  if (const std::string shown = absl::GetFlag(FLAGS_show); !shown.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(const Profile profile, LoadProfile(shown));
+    absl::PrintF("%s", ProfilePage(profile));
+    return kExitDone;
   }
-  const std::string out = absl::GetFlag(FLAGS_out);
-  if (out.empty()) return absl::InvalidArgumentError("--out=FILE is needed");
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
-                          MakeBackend(absl::GetFlag(FLAGS_backend)));
-  ISOMER_ASSIGN_OR_RETURN(const ProfilerOptions options, OptionsFromFlags());
-  Profile profile;
-  profile.device = {.backend = std::string(backend->name()), .processor = HostProcessor()};
-  Graph graph;
-  profile.models.resize(1);
-  ISOMER_RETURN_IF_ERROR(LoadGraph(arguments[0], &profile.models[0], &graph));
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<ProfiledCall> calls,
-                          CallsToProfile(graph, options.degrees));
-  backend->EnterDevice(0, 1);
-  Progress progress("profile", static_cast<int64_t>(calls.size()));
-  for (const ProfiledCall& call : calls) {
-    ISOMER_RETURN_IF_ERROR(ProfileCall(call, options, backend.get(), &profile));
-    progress.Advance();
+  if (arguments.empty()) {
+    return absl::InvalidArgumentError("a MODEL or PLAN is expected (see --help)");
   }
-  ISOMER_RETURN_IF_ERROR(SaveProfile(out, profile));
-  absl::PrintF("%s: %d kernels of %d calls, on the %s backend\n", out, profile.kernels.size(),
-               calls.size(), profile.device.backend);
-  Json summary;
-  summary["model"] = profile.models[0];
-  summary["backend"] = profile.device.backend;
-  summary["calls"] = calls.size();
-  summary["kernels"] = profile.kernels.size();
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
-  return kExitDone;
+  if (absl::GetFlag(FLAGS_out).empty()) return absl::InvalidArgumentError("--out=FILE is needed");
+  const std::string communicator = absl::GetFlag(FLAGS_communicator);
+  if (communicator == "mpi") return MeasureOverMpi(arguments);
+  if (communicator != "threads") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--communicator=", communicator, ": there are threads and mpi"));
+  }
+  return Measure(arguments, absl::GetFlag(FLAGS_devices), nullptr);
 }
 
 }  // namespace
@@ -114,8 +203,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   return isomer::RunProgram(
       {.name = "isomer-profile",
-       .purpose = "Measures the kernels of a model on this machine.",
-       .usage = "MODEL|PLAN --out=FILE [--backend=cpu] [--degrees=2,4]",
-       .example = "isomer-profile models/data/bert_tiny.onnx --degrees=2,4,8 --out=cpu.profile"},
+       .purpose = "Measures what a model's plans take on this device: kernels, collectives.",
+       .usage = "MODEL|PLAN.. --out=FILE [--devices=2] [--communicator=mpi] | --show=FILE",
+       .example = "isomer-profile models/data/bert_tiny.onnx --devices=2 --out=cpu.profile"},
       argc, argv, isomer::Run);
 }

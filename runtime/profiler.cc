@@ -1,134 +1,157 @@
 #include "runtime/profiler.h"
 
-#include <algorithm>
-#include <chrono>
-#include <map>
-#include <memory>
-#include <utility>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
-#include "runtime/elements.h"
+#include "runtime/kernel_timer.h"
 #include "runtime/statistics.h"
 
 namespace isomer {
 namespace {
 
-using Buffer = std::vector<int64_t>;  // large enough for any data type, and aligned
-
-// Floats around one, which no operator refuses; index 0.
-Buffer MakeBuffer(int64_t elements, DataType dtype) {
-  Buffer buffer(std::max<int64_t>(elements, 1), 0);
-  if (IsFloat(dtype)) {
-    std::vector<float> floats(elements);
-    for (int64_t i = 0; i < elements; ++i) floats[i] = 0.75f + 0.03125f * (i % 16);
-    StoreElements(floats.data(), elements, dtype, buffer.data());
+// Pushes everything else out of the second-level cache.
+class CacheSweeper {
+ public:
+  CacheSweeper() {
+    const long level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    constexpr long kUsual = 2 << 20, kMost = 32 << 20;
+    memory_.resize(2 * std::min(level2 > 0 ? level2 : kUsual, kMost), 1);
   }
-  return buffer;
-}
-
-// The buffers of one task, as Kernel::Run takes them.
-struct TaskBuffers {
-  std::vector<Buffer> owned;
-  std::vector<const void*> reads;
-  std::vector<void*> writes;
-
-  void* Own(const Box& box, DataType dtype) {
-    owned.push_back(MakeBuffer(box.Volume(), dtype));
-    return owned.back().data();
+  void Sweep() {
+    constexpr size_t kLine = 64;
+    for (size_t i = 0; i < memory_.size(); i += kLine) {
+      volatile char* line = memory_.data() + i;
+      *line = *line;
+    }
   }
+
+ private:
+  std::vector<char> memory_;
 };
 
-TaskBuffers BuffersOf(const KernelCall& call) {
-  TaskBuffers buffers;
-  for (size_t o = 0; o < call.operands.size(); ++o) {
-    buffers.reads.push_back(buffers.Own(call.operands[o], call.dtypes[o]));
+struct Subject {
+  const std::string* key;
+  const ProfiledKernel* kernel;
+  std::unique_ptr<KernelTimer> timer;
+  std::vector<double> samples = {};  // of all ranks
+  double spent_us = 0;               // per rank
+};
+
+absl::Status RunRound(const ProfileRank& rank, const ProfilerOptions& options,
+                      const std::vector<Subject*>& subjects, CacheSweeper* sweeper,
+                      std::vector<double>* times) {
+  if (options.state != CacheState::kHot) sweeper->Sweep();
+  for (Subject* subject : subjects) {
+    if (options.state == CacheState::kHot) {
+      ISOMER_RETURN_IF_ERROR(subject->timer->RunUs().status());
+    } else if (options.state == CacheState::kStep) {
+      subject->timer->WarmPredecessor();
+    }
+    ISOMER_RETURN_IF_ERROR(rank.Meet());
+    ISOMER_ASSIGN_OR_RETURN(const double us, subject->timer->RunUs());
+    times->push_back(us);
   }
-  for (size_t t = 0; t < call.outputs.size(); ++t) {
-    void* data = buffers.Own(call.outputs[t], call.output_dtypes[t]);
-    (call.gradient ? buffers.reads.push_back(data) : buffers.writes.push_back(data));
-  }
-  if (!call.gradient) return buffers;
-  for (size_t t = 0; t < call.outputs.size(); ++t) {
-    buffers.reads.push_back(buffers.Own(call.outputs[t], call.output_dtypes[t]));
-  }
-  for (size_t o = 0; o < call.operands.size(); ++o) {
-    buffers.writes.push_back(call.wanted[o] ? buffers.Own(call.operands[o], call.dtypes[o])
-                                            : nullptr);
-  }
-  return buffers;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<KernelTime> Measure(const KernelCall& call, const ProfilerOptions& options,
-                                   Backend* backend) {
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, backend->MakeKernel(call));
-  const TaskBuffers buffers = BuffersOf(call);
-  std::vector<double> times;
-  for (int i = 0; i < options.warm_up + options.repetitions; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    ISOMER_RETURN_IF_ERROR(kernel->Run(buffers.reads, buffers.writes));
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
-    if (i >= options.warm_up) times.push_back(time.count());
-  }
-  const Spread spread = SpreadOf(times);
-  return KernelTime{.median_us = spread.median,
-                    .lower_us = spread.lower,
-                    .upper_us = spread.upper,
-                    .repetitions = options.repetitions};
+// The time of a kernel, from its samples.
+absl::StatusOr<KernelTime> TimeOf(const Subject& subject) {
+  const ProfiledKernel& kernel = *subject.kernel;
+  const Spread spread = SpreadOf(subject.samples);
+  KernelTime time{.median_us = spread.median,
+                  .lower_us = spread.lower,
+                  .upper_us = spread.upper,
+                  .repetitions = static_cast<int>(subject.samples.size())};
+  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(kernel.op, kernel.operands));
+  const bool gradient = !kernel.wanted.empty();
+  const Work work = gradient ? GradientWork(kernel.op, sharding, kernel.operands, kernel.wanted)
+                             : ForwardWork(kernel.op, sharding, kernel.operands);
+  time.flops = work.flops;
+  time.bytes = work.bytes;
+  time.workspace_bytes = subject.timer->workspace_bytes();
+  time.family = KernelFamily(kernel.op.kind(), kernel.operands, gradient);
+  return time;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<ProfiledCall>> CallsToProfile(const Graph& graph,
-                                                         const std::vector<int64_t>& degrees) {
-  std::map<std::string, ProfiledCall> calls;
-  auto add = [&](const Operator& op, std::vector<TensorType> operands) {
-    const std::string key = KernelKey(op, operands, {});
-    calls.try_emplace(key, ProfiledCall{op, std::move(operands)});
-  };
-  for (NodeId id : graph.TopologicalOrder()) {
-    const Node& node = graph.node(id);
-    if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind())) continue;
-    std::vector<TensorType> operands;
-    for (TensorRef input : node.inputs) operands.push_back(graph.type(input));
-    add(node.op, operands);
-    ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(node.op, operands));
-    for (size_t v = 0; v < sharding.degrees.size(); ++v) {
-      for (int64_t degree : degrees) {
-        std::vector<int64_t> partition(sharding.degrees.size(), 1);
-        partition[v] = degree;
-        auto parts = OperandTypesFor(node.op, operands, partition);
-        // Otherwise the dim cannot be cut so.
-        if (parts.ok() && InferSharding(node.op, *parts).ok()) add(node.op, *std::move(parts));
-      }
-    }
-  }
-  std::vector<ProfiledCall> list;
-  for (auto& [key, call] : calls) list.push_back(std::move(call));
-  return list;
+absl::StatusOr<CacheState> ParseCacheState(absl::string_view name) {
+  if (name == "hot") return CacheState::kHot;
+  if (name == "cold") return CacheState::kCold;
+  if (name == "step") return CacheState::kStep;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--cache=", name, ": there are step, cold and hot"));
 }
 
-absl::Status ProfileCall(const ProfiledCall& call, const ProfilerOptions& options, Backend* backend,
-                         Profile* profile) {
-  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(call.op, call.operands));
-  std::vector<bool> wanted;
-  for (const TensorType& operand : call.operands) {
-    wanted.push_back(IsFloat(operand.dtype));
+bool IsSettled(const std::vector<double>& samples, double precision) {
+  // Of the median of n samples of a normal distribution: 1.25 sigma / sqrt(n), sigma from the
+  // quartiles, which lie 1.35 sigma apart.
+  const Spread spread = SpreadOf(samples);
+  const double error = 1.25 * (spread.upper - spread.lower) / 1.35 /
+                       std::sqrt(static_cast<double>(std::max<size_t>(samples.size(), 1)));
+  return error <= precision * spread.median;
+}
+
+absl::StatusOr<std::vector<ProfileBatch>> BatchesOf(const ProfiledKernels& kernels) {
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
+  constexpr size_t kMostKernels = 64;
+  std::vector<ProfileBatch> batches;
+  int64_t bytes = 0;
+  for (const auto& [key, kernel] : kernels) {
+    ISOMER_ASSIGN_OR_RETURN(const int64_t own_bytes, KernelTimer::BytesOf(kernel));
+    if (batches.empty() || bytes + own_bytes > kMostBytes ||
+        batches.back().size() == kMostKernels) {
+      batches.emplace_back();
+      bytes = 0;
+    }
+    batches.back().push_back({key, kernel});
+    bytes += own_bytes;
   }
-  const bool differentiable = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
-  for (bool gradient : {false, true}) {
-    if (gradient && !differentiable) continue;
-    const KernelCall kernel = MakeKernelCall(call.op, sharding, call.operands, 0, gradient, wanted);
-    ISOMER_ASSIGN_OR_RETURN(KernelTime time, Measure(kernel, options, backend));
-    const Work work = gradient ? GradientWork(call.op, sharding, call.operands, wanted)
-                               : ForwardWork(call.op, sharding, call.operands);
-    time.flops = work.flops;
-    time.bytes = work.bytes;
-    time.family = KernelFamily(call.op.kind(), call.operands, gradient);
-    profile->kernels[KernelKey(call.op, call.operands, gradient ? wanted : std::vector<bool>())] =
-        time;
+  return batches;
+}
+
+absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRank& rank,
+                                                                 const ProfileBatch& batch,
+                                                                 const ProfilerOptions& options) {
+  CacheSweeper sweeper;
+  std::vector<Subject> subjects;
+  for (const auto& [key, kernel] : batch) {
+    ISOMER_ASSIGN_OR_RETURN(auto timer, KernelTimer::Make(kernel, rank.backend));
+    subjects.push_back({&key, &kernel, std::move(timer)});
   }
-  return absl::OkStatus();
+  std::vector<Subject*> open;
+  for (Subject& subject : subjects) open.push_back(&subject);
+  std::vector<double> times;
+  // The round that warms up does not count.
+  ISOMER_RETURN_IF_ERROR(RunRound(rank, options, open, &sweeper, &times));
+  for (int round = 1; round <= options.most_rounds && !open.empty(); ++round) {
+    times.clear();
+    ISOMER_RETURN_IF_ERROR(RunRound(rank, options, open, &sweeper, &times));
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<double> all, rank.Gather(times));
+    const size_t ranks = rank.all.size();
+    for (size_t s = 0; s < open.size(); ++s) {
+      for (size_t r = 0; r < ranks; ++r) {
+        open[s]->samples.push_back(all[r * open.size() + s]);
+        open[s]->spent_us += all[r * open.size() + s] / static_cast<double>(ranks);
+      }
+    }
+    if (round < options.least_rounds) continue;
+    std::erase_if(open, [&](const Subject* subject) {
+      return IsSettled(subject->samples, options.precision) ||
+             subject->spent_us > options.seconds_per_kernel * 1e6;
+    });
+  }
+  std::map<std::string, KernelTime> result;
+  for (const Subject& subject : subjects) {
+    ISOMER_ASSIGN_OR_RETURN(result[*subject.key], TimeOf(subject));
+  }
+  return result;
 }
 
 }  // namespace isomer

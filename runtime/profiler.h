@@ -1,38 +1,55 @@
+// Measures kernels in the state in which a step runs them.
+//
+// A step runs each of its kernels once: when a kernel's turn comes, what it reads has been pushed
+// out of the nearest caches by those before it, but for what its predecessor wrote, and the other
+// devices run the same kernel beside it. A loop over one kernel measures none of that. So kernels
+// are measured in rounds: each round runs every kernel of a batch once, on buffers of its own, on
+// all devices at the same moment, after the round before was swept out of the second-level cache,
+// and after the operand that a predecessor would have written was written. bench/README.md ("Cache
+// states") has what the alternatives predict of real steps.
+//
+// Rounds go on until the standard error of a kernel's median is small or its share of time is
+// spent; noise that comes and goes touches all kernels of a batch alike.
 #ifndef ISOMER_RUNTIME_PROFILER_H_
 #define ISOMER_RUNTIME_PROFILER_H_
 
-#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/graph.h"
 #include "pcg/profile.h"
-#include "runtime/backend.h"
+#include "runtime/profile_calls.h"
+#include "runtime/profile_rank.h"
 
 namespace isomer {
 
+enum class CacheState {
+  kHot,   // as the last run of the same kernel left it
+  kCold,  // swept
+  kStep,  // swept, but for what the predecessor wrote
+};
+absl::StatusOr<CacheState> ParseCacheState(absl::string_view name);
+
 struct ProfilerOptions {
-  // Besides the calls as the graph has them, those that own 1/d of any one dim that can be
-  // partitioned, for every d of these that divides it.
-  std::vector<int64_t> degrees;
-  int warm_up = 2;
-  int repetitions = 10;
+  CacheState state = CacheState::kStep;
+  int least_rounds = 9, most_rounds = 100;
+  double precision = 0.01;          // of the median: its standard error
+  double seconds_per_kernel = 0.5;  // on each device; the least rounds are run in any case
 };
 
-// A call whose kernels are to be measured.
-struct ProfiledCall {
-  Operator op;
-  std::vector<TensorType> operands;
-};
-// The different calls of the graph, by kernel key.
-absl::StatusOr<std::vector<ProfiledCall>> CallsToProfile(const Graph& graph,
-                                                         const std::vector<int64_t>& degrees);
+// Kernels that are measured together: so few that their buffers fit.
+using ProfileBatch = std::vector<std::pair<std::string, ProfiledKernel>>;
+absl::StatusOr<std::vector<ProfileBatch>> BatchesOf(const ProfiledKernels& kernels);
 
-// Measures one task of the call, forward and, where it has one, gradient, alone on the calling
-// thread, on made-up numbers; adds both to the profile.
-absl::Status ProfileCall(const ProfiledCall& call, const ProfilerOptions& options, Backend* backend,
-                         Profile* profile);
+// By kernel key. To be called on all ranks; all get the same.
+absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRank& rank,
+                                                                 const ProfileBatch& batch,
+                                                                 const ProfilerOptions& options);
+
+// Whether so many samples say the median well enough.
+bool IsSettled(const std::vector<double>& samples, double precision);
 
 }  // namespace isomer
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dnnl.h"
 #include "pcg/operator_facts.h"
 #include "pcg/work.h"
 #include "runtime/cpu/kernels.h"
@@ -184,6 +185,11 @@ class CpuBackend : public Backend {
   explicit CpuBackend(bool reference) : reference_(reference) {}
 
   absl::string_view name() const override { return "cpu"; }
+
+  std::string Libraries() const override {
+    const dnnl_version_t& version = *dnnl_version();
+    return absl::StrCat("oneDNN ", version.major, ".", version.minor, ".", version.patch);
+  }
 
   // A device is one thread: oneDNN's OpenMP takes its number of threads from the thread that calls
   // it. The OpenMP library is looked up at run time because oneDNN may have been built without.

@@ -70,6 +70,9 @@ TEST(CheckProfileServes, RefusesAnotherDeviceInOneLine) {
   Profile profile;
   profile.device = {.backend = "cpu", .processor = HostProcessor()};
   Machine machine = TestMachine(1, 2);
+  machine.kinds[0].name = "H100";
+  EXPECT_FALSE(CheckProfileServes(profile, machine).ok());
+  machine.kinds[0].name = "core";
   EXPECT_EQ(CheckProfileServes(profile, machine), absl::OkStatus());
   profile.device.processor = "another core";
   const absl::Status refused = CheckProfileServes(profile, machine);

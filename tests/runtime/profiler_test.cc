@@ -2,33 +2,151 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/file.h"
+#include "runtime/profile_page.h"
+#include "runtime/profile_session.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {
 namespace {
 
-TEST(Profiler, MeasuresEveryDifferentCallOnce) {
+using testing::HasSubstr;
+
+constexpr ProfilerOptions kQuick = {.least_rounds = 2, .most_rounds = 3};
+
+std::string TemporaryFile(const std::string& name) {
+  return absl::StrCat(testing::TempDir(), "/profiler_test_", getpid(), "_", name);
+}
+
+ProfiledKernels MlpKernels(int64_t devices) {
   const Graph graph = Parsed(kMlp);
-  const auto calls = CallsToProfile(graph, {2});
-  ASSERT_TRUE(calls.ok()) << calls.status();
-  // Two matmuls, whole and with m, n or k in two; relu by two dims; the loss by samples.
-  EXPECT_EQ(calls->size(), 2u * 4 + 3 + 2);
-  Profile profile;
+  const auto schedule =
+      LowerGraph(graph, SequentialViews(graph), {.training = true, .loss = "loss"});
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  ProfiledKernels kernels;
+  AddKernelsOf(graph, *schedule, &kernels);
+  EXPECT_EQ(AddShardsOf(devices, &kernels), absl::OkStatus());
+  return kernels;
+}
+
+ProfiledDevice SomeDevice() {
+  return {.backend = "cpu", .processor = "a core", .libraries = "x 1", .busy_devices = 2};
+}
+
+// What of `kernels` and `tasks` the profile at `path` lacks, measured on two threads.
+absl::StatusOr<Profile> Measured(const std::string& path, const ProfiledKernels& kernels,
+                                 const std::vector<ProfiledTask>& tasks) {
+  auto profile = OpenProfile(path, SomeDevice(), /*remeasure=*/false);
+  if (!profile.ok()) return profile;
+  const auto missing = FindMissing(*profile, kernels, tasks, "threads");
+  if (!missing.ok()) return missing.status();
   const auto backend = MakeCpuBackend();
-  for (const ProfiledCall& call : *calls) {
-    ASSERT_EQ(
-        ProfileCall(call, {.degrees = {}, .warm_up = 1, .repetitions = 3}, backend.get(), &profile),
-        absl::OkStatus());
+  const absl::Status status = RunOnThreads(2, /*pin=*/false, backend.get(), [&](const auto& rank) {
+    Profile own = *profile;
+    return MeasureMissing(rank, *missing, "threads", kQuick, path, &own);
+  });
+  if (!status.ok()) return status;
+  return LoadProfile(path);
+}
+
+TEST(ProfileCalls, TellGradientsApart) {
+  const ProfiledKernels kernels = MlpKernels(1);
+  std::set<std::string> keys;
+  for (const auto& [key, kernel] : kernels) keys.insert(key);
+  // The input of the first layer needs no gradient, that of the second does.
+  EXPECT_TRUE(keys.contains("matmul f32[8,4] f32[4,16]"));
+  EXPECT_TRUE(keys.contains("matmul f32[8,4] f32[4,16] gradient -+"));
+  EXPECT_FALSE(keys.contains("matmul f32[8,4] f32[4,16] gradient ++"));
+  int both = 0;
+  for (const std::string& key : keys) {
+    both += key.rfind("matmul", 0) == 0 && key.find("gradient ++") != std::string::npos;
   }
-  EXPECT_EQ(profile.kernels.size(), 2 * calls->size());
-  const std::vector<TensorType> operands = {SequentialType({8, 4}), SequentialType({4, 16})};
-  const KernelTime* time = profile.Find(OpKind::kMatMul, operands, {});
-  ASSERT_NE(time, nullptr);
-  EXPECT_EQ(time->flops, 2 * 8 * 4 * 16);
-  EXPECT_LE(time->lower_us, time->median_us);
-  EXPECT_LE(time->median_us, time->upper_us);
-  EXPECT_EQ(profile.Find(OpKind::kMatMul, {operands[1], operands[0]}, {}), nullptr);
+  EXPECT_EQ(both, 1);
+}
+
+TEST(ProfileCalls, CutOneDimOrTwo) {
+  const ProfiledKernels two = MlpKernels(2), four = MlpKernels(4);
+  for (const char* key : {"matmul f32[4,4] f32[4,16]", "matmul f32[8,2] f32[2,16]",
+                          "matmul f32[8,4] f32[4,8] gradient -+"}) {
+    EXPECT_TRUE(two.contains(key)) << key;
+  }
+  EXPECT_FALSE(two.contains("matmul f32[4,4] f32[4,8]"));
+  EXPECT_TRUE(four.contains("matmul f32[4,4] f32[4,8]"));
+  for (const auto& [key, kernel] : two) EXPECT_TRUE(four.contains(key)) << key;
+}
+
+TEST(Profiler, ResumedIsWhole) {
+  const ProfiledKernels all = MlpKernels(2);
+  ProfiledKernels some = all;
+  while (some.size() > all.size() / 2) some.erase(some.begin());
+  const std::vector<ProfiledTask> tasks = {{TaskKind::kFill}, {TaskKind::kAllReduce, 2}};
+  const std::string path = TemporaryFile("resumed.profile");
+  const auto first = Measured(path, some, {tasks[0]});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->kernels.size(), some.size());
+  EXPECT_EQ(first->tables.size(), 1u);
+  EXPECT_GT(first->task_overhead_us, 0);
+  const auto whole = Measured(path, all, tasks);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->kernels.size(), all.size());
+  EXPECT_EQ(whole->tables.size(), 2u);
+  // What was there was not measured again.
+  for (const auto& [key, time] : first->kernels) {
+    EXPECT_EQ(whole->kernels.at(key).median_us, time.median_us) << key;
+  }
+  EXPECT_EQ(whole->task_overhead_us, first->task_overhead_us);
+  const auto missing = FindMissing(*whole, all, tasks, "threads");
+  EXPECT_TRUE(missing->empty());
+  EXPECT_FALSE(FindMissing(*whole, all, tasks, "mpi")->empty());
+}
+
+TEST(Profiler, TimesHaveTheWorkThatTheyWereMeasuredFor) {
+  const std::string path = TemporaryFile("work.profile");
+  const auto profile = Measured(path, MlpKernels(1), {});
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const KernelTime& time = profile->kernels.at("matmul f32[8,4] f32[4,16]");
+  EXPECT_EQ(time.flops, 2 * 8 * 4 * 16);
+  EXPECT_EQ(time.family, "matmul f32");
+  EXPECT_GE(time.repetitions, 2 * kQuick.least_rounds);
+  EXPECT_LE(time.lower_us, time.median_us);
+  EXPECT_LE(time.median_us, time.upper_us);
+  EXPECT_THAT(ProfilePage(*profile), HasSubstr("matmul f32[8,4] f32[4,16] gradient -+"));
+}
+
+TEST(Profiler, RefusesToAddToTheProfileOfAnotherDevice) {
+  const std::string path = TemporaryFile("other.profile");
+  Profile other;
+  other.device = SomeDevice();
+  other.device.processor = "another core";
+  ASSERT_EQ(SaveProfile(path, other), absl::OkStatus());
+  const auto opened = OpenProfile(path, SomeDevice(), /*remeasure=*/false);
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("is of another core"));
+  EXPECT_TRUE(OpenProfile(path, SomeDevice(), /*remeasure=*/true).ok());
+  ASSERT_EQ(WriteFileAtomically(path, "garbage"), absl::OkStatus());
+  EXPECT_FALSE(OpenProfile(path, SomeDevice(), /*remeasure=*/false).ok());
+}
+
+TEST(Profiler, EveryTaskKindRunsAtEverySize) {
+  const auto backend = MakeCpuBackend();
+  for (const ProfiledTask& task : TasksToProfile(3)) {
+    const absl::Status status = RunOnThreads(3, false, backend.get(), [&](const auto& rank) {
+      const auto table = MeasureTask(rank, task, {.least_rounds = 1, .most_rounds = 1});
+      if (!table.ok()) return table.status();
+      EXPECT_GE(table->times().size(), 8u) << task.Key("threads");
+      return absl::OkStatus();
+    });
+    EXPECT_EQ(status, absl::OkStatus()) << task.Key("threads");
+  }
+}
+
+TEST(Profiler, SettlesWhenTheMedianIsKnown) {
+  EXPECT_TRUE(IsSettled(std::vector<double>(9, 3.0), 0.01));
+  EXPECT_FALSE(IsSettled({1, 2, 3, 4, 5, 6, 7, 8, 9}, 0.01));
 }
 
 }  // namespace

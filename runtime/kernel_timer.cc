@@ -1,0 +1,160 @@
+#include "runtime/kernel_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "pcg/operator_facts.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/work.h"
+#include "runtime/allocation_count.h"
+#include "runtime/elements.h"
+
+namespace isomer {
+namespace {
+
+enum class Use { kRead, kWritten };
+
+// A buffer of the task, in the order of Kernel::Run.
+struct Slot {
+  Use use;
+  const Box* box;  // null: the kernel gets no such buffer
+  DataType dtype;
+  bool warm = false;   // written by the task before
+  int64_t values = 0;  // of indices: how many they select from; 0: no index
+};
+
+int64_t BytesOfSlot(const Slot& slot) {
+  constexpr int64_t kAlignment = 64;
+  if (slot.box == nullptr) return 0;
+  const int64_t bytes = std::max<int64_t>(slot.box->Volume(), 1) * BytesPerElement(slot.dtype);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::vector<TensorType> TypesOf(const KernelCall& call) {
+  std::vector<TensorType> types;
+  for (size_t o = 0; o < call.operands.size(); ++o) {
+    types.push_back(SequentialType(call.operands[o].shape, call.dtypes[o]));
+  }
+  return types;
+}
+
+// Of a table: its rows. Other indices (classes, positions) are zero, which is always there.
+int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
+  if (operand != 1 || !IsLookUp(kernel.op.kind()) || kernel.op.kind() == OpKind::kGather) return 0;
+  return kernel.operands[0].rank() == 0 ? 0 : kernel.operands[0].dims[0].size;
+}
+
+std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) {
+  std::vector<Slot> slots;
+  GradientNeeds needs;
+  if (call.gradient) needs = NeedsOfGradient(call.op, call.declaration, TypesOf(call));
+  for (size_t o = 0; o < call.operands.size(); ++o) {
+    const bool needed = !call.gradient || needs.operands[o];
+    slots.push_back({.use = Use::kRead,
+                     .box = needed ? &call.operands[o] : nullptr,
+                     .dtype = call.dtypes[o],
+                     .warm = !call.gradient && o == 0,
+                     .values = SelectableValues(kernel, o)});
+  }
+  for (size_t t = 0; t < call.outputs.size(); ++t) {
+    const bool needed = !call.gradient || needs.outputs;
+    slots.push_back({.use = call.gradient ? Use::kRead : Use::kWritten,
+                     .box = needed ? &call.outputs[t] : nullptr,
+                     .dtype = call.output_dtypes[t]});
+  }
+  if (!call.gradient) return slots;
+  for (size_t t = 0; t < call.outputs.size(); ++t) {
+    slots.push_back(
+        {.use = Use::kRead, .box = &call.outputs[t], .dtype = call.output_dtypes[t], .warm = true});
+  }
+  for (size_t o = 0; o < call.operands.size(); ++o) {
+    slots.push_back({.use = Use::kWritten,
+                     .box = call.wanted[o] ? &call.operands[o] : nullptr,
+                     .dtype = call.dtypes[o]});
+  }
+  return slots;
+}
+
+void FillSlot(const Slot& slot, char* data) {
+  const int64_t count = slot.box->Volume();
+  std::vector<float> numbers(count);
+  for (int64_t i = 0; i < count; ++i) {
+    if (IsFloat(slot.dtype)) {
+      numbers[i] = 0.75f + 0.03125f * static_cast<float>(i % 16);
+    } else if (slot.values > 0) {
+      // Odd multiples of a large prime visit all values before they repeat one nearby.
+      numbers[i] = static_cast<float>(i * 7919 % slot.values);
+    }
+  }
+  StoreElements(numbers.data(), count, slot.dtype, data);
+}
+
+absl::StatusOr<KernelCall> CallOf(const ProfiledKernel& kernel) {
+  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(kernel.op, kernel.operands));
+  return MakeKernelCall(kernel.op, sharding, kernel.operands, 0, !kernel.wanted.empty(),
+                        kernel.wanted);
+}
+
+int64_t BytesOfSlots(const std::vector<Slot>& slots) {
+  int64_t bytes = 0;
+  for (const Slot& slot : slots) bytes += BytesOfSlot(slot);
+  return bytes;
+}
+
+double ThreadUs() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> KernelTimer::BytesOf(const ProfiledKernel& kernel) {
+  ISOMER_ASSIGN_OR_RETURN(const KernelCall call, CallOf(kernel));
+  return BytesOfSlots(SlotsOf(kernel, call));
+}
+
+absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKernel& kernel,
+                                                               Backend* backend) {
+  ISOMER_ASSIGN_OR_RETURN(const KernelCall call, CallOf(kernel));
+  const std::vector<Slot> slots = SlotsOf(kernel, call);
+  ISOMER_ASSIGN_OR_RETURN(Backend::Memory memory, backend->Allocate(BytesOfSlots(slots)));
+  std::unique_ptr<KernelTimer> timer(new KernelTimer(std::move(memory)));
+  char* data = timer->memory_.get();
+  for (const Slot& slot : slots) {
+    char* buffer = slot.box == nullptr ? nullptr : data;
+    if (buffer != nullptr) FillSlot(slot, buffer);
+    if (slot.use == Use::kRead) timer->reads_.push_back(buffer);
+    if (slot.use == Use::kWritten) timer->writes_.push_back(buffer);
+    if (slot.warm && buffer != nullptr) timer->warm_.push_back({buffer, BytesOfSlot(slot)});
+    data += BytesOfSlot(slot);
+  }
+  ResetPeakAllocations();
+  const int64_t before = ThreadAllocations().live;
+  ISOMER_ASSIGN_OR_RETURN(timer->kernel_, backend->MakeKernel(call));
+  ISOMER_RETURN_IF_ERROR(timer->kernel_->Run(timer->reads_, timer->writes_));
+  timer->workspace_bytes_ = std::max<int64_t>(ThreadAllocations().peak - before, 0);
+  return timer;
+}
+
+void KernelTimer::WarmPredecessor() {
+  constexpr int64_t kLine = 64;
+  for (const Region& region : warm_) {
+    for (int64_t i = 0; i < region.bytes; i += kLine) {
+      volatile char* line = region.data + i;
+      *line = *line;
+    }
+  }
+}
+
+absl::StatusOr<double> KernelTimer::RunUs() {
+  const double computed = ThreadUs();
+  const auto start = std::chrono::steady_clock::now();
+  ISOMER_RETURN_IF_ERROR(kernel_->Run(reads_, writes_));
+  const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
+  return std::min(passed.count(), ThreadUs() - computed);
+}
+
+}  // namespace isomer

@@ -1,0 +1,49 @@
+// One kernel with buffers of its own, ready to be run and timed.
+#ifndef ISOMER_RUNTIME_KERNEL_TIMER_H_
+#define ISOMER_RUNTIME_KERNEL_TIMER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/backend.h"
+#include "runtime/profile_calls.h"
+
+namespace isomer {
+
+class KernelTimer {
+ public:
+  // Made-up numbers, about one, which no operator refuses; indices spread over what they index.
+  static absl::StatusOr<std::unique_ptr<KernelTimer>> Make(const ProfiledKernel& kernel,
+                                                           Backend* backend);
+  // Bytes of the buffers that a timer of this kernel has.
+  static absl::StatusOr<int64_t> BytesOf(const ProfiledKernel& kernel);
+
+  // Writes what the task before it in a step has just written: the first operand, or the gradients
+  // of the outputs.
+  void WarmPredecessor();
+  // The time of one run. Time during which another process had the core is not the kernel's: the
+  // less of the time that passed and that this thread computed counts.
+  absl::StatusOr<double> RunUs();
+  // The most that making and running it took from the heap; 0 where that is not counted.
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  struct Region {
+    char* data;
+    int64_t bytes;
+  };
+  explicit KernelTimer(Backend::Memory memory) : memory_(std::move(memory)) {}
+
+  Backend::Memory memory_;
+  std::vector<Region> warm_;
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<const void*> reads_;
+  std::vector<void*> writes_;
+  int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_KERNEL_TIMER_H_

@@ -1,0 +1,43 @@
+// Measures what is no kernel, by letting the executor run made-up schedules: fill, accumulate,
+// local moves and updates, and the collectives of a communicator, packing included, over sizes.
+#ifndef ISOMER_RUNTIME_PROFILE_TASKS_H_
+#define ISOMER_RUNTIME_PROFILE_TASKS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pcg/profile.h"
+#include "pcg/schedule/schedule.h"
+#include "runtime/profile_rank.h"
+#include "runtime/profiler.h"
+
+namespace isomer {
+
+// A table of times to be measured.
+struct ProfiledTask {
+  TaskKind kind;
+  int64_t group_size = 1;
+  // "fill", or, of a communication, "all_reduce threads 2".
+  std::string Key(absl::string_view communicator) const;
+};
+// All kinds: on one device, and in groups of 2 to `num_devices`.
+std::vector<ProfiledTask> TasksToProfile(int64_t num_devices);
+
+// A schedule of one task a size, on every device or, of a communication, among the first
+// `group_size` of them.
+Schedule ScheduleOfSizes(const ProfiledTask& task, int64_t num_devices,
+                         const std::vector<int64_t>& elements);
+
+// To be called on all ranks; all get the same. A communication takes from when the last rank came
+// until the last had what it wanted.
+absl::StatusOr<SizeTable> MeasureTask(const ProfileRank& rank, const ProfiledTask& task,
+                                      const ProfilerOptions& options);
+
+// What the executor adds to the time of a kernel.
+absl::StatusOr<double> MeasureTaskOverheadUs(const ProfileRank& rank);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_PROFILE_TASKS_H_
