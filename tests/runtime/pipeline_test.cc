@@ -1,7 +1,12 @@
 // Pipelines on virtual devices: outputs and gradients are those of the undivided model.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "pcg/schedule/check.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 #include "tests/runtime/agreement.h"
 
@@ -39,6 +44,135 @@ std::vector<StagedMlp> Pipelines() {
 
 INSTANTIATE_TEST_SUITE_P(Pipelines, PipelineTest, testing::ValuesIn(Pipelines()),
                          [](const auto& info) { return info.param.Name(); });
+
+// Views where axes of `moments` pieces are micro-batches and others go over devices; nodes from
+// `second_stage` on are on devices from `start` on.
+std::vector<MachineView> ViewsWith(const Graph& graph, int64_t moments, int second_stage,
+                                   int64_t start) {
+  std::vector<MachineView> views;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const TensorType& type = graph.node(id).outputs[0];
+    std::vector<int64_t> extents;
+    for (const Dim& dim : type.dims) extents.push_back(dim.degree);
+    extents.insert(extents.end(), {type.copies, type.partials});
+    MachineView view{id >= second_stage ? start : 0, std::vector<int64_t>(extents.size(), 0),
+                     std::vector<int64_t>(extents.size(), 1)};
+    for (size_t axis = 0; axis < extents.size(); ++axis) {
+      if (extents[axis] == moments) {
+        view.moments[axis] = moments;
+      } else if (extents[axis] > 1) {
+        view.strides[axis] = 1;
+      }
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+void ExpectAgrees(const std::string& sequential, const std::string& parallel, int64_t num_devices,
+                  int64_t moments, int second_stage, std::map<TaskKind, int> communications) {
+  Model model;
+  model.graph = Parsed(sequential);
+  model.loss = "loss";
+  const Graph graph = Parsed(parallel);
+  auto schedule = LowerGraph(graph, ViewsWith(graph, moments, second_stage, num_devices / 2),
+                             {.num_devices = num_devices, .loss = "loss", .keep_gradients = true});
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
+  std::map<TaskKind, int> found;
+  for (const Task& task : schedule->tasks) {
+    if (IsCommunication(task.kind)) ++found[task.kind];
+  }
+  EXPECT_EQ(found, communications) << schedule->ToString(graph);
+  const auto backend = MakeCpuBackend(/*reference=*/false);
+  StepValues expected;
+  ExpectStepAgrees(model, graph, *std::move(schedule), backend.get(), &expected);
+}
+
+// Columns, then rows, over the two devices of each of two stages; four micro-batches.
+TEST(HybridPipeline, TensorParallelStagesAgree) {
+  ExpectAgrees(R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w1" : f32[4,16]
+%2 = weight "w2" : f32[16,4]
+%3 = input "labels" : i64[8]
+%4 = weight "w3" : f32[4,16]
+%5 = weight "w4" : f32[16,4]
+%6 = matmul(%0, %1) : f32[8,16]
+%7 = relu(%6) : f32[8,16]
+%8 = matmul(%7, %2) : f32[8,4]
+%9 = matmul(%8, %4) : f32[8,16]
+%10 = relu(%9) : f32[8,16]
+%11 = matmul(%10, %5) : f32[8,4]
+%12 = cross_entropy(%11, %3) : f32[]
+output "loss" = %12
+)",
+               R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w1" : f32[4,16]
+%2 = weight "w2" : f32[16,4]
+%3 = partition(%0) {axis=0, degree=4} : f32[8:4,4]
+%4 = replicate(%3) {degree=2} : f32[8:4,4] c2
+%5 = partition(%1) {axis=1, degree=2} : f32[4,16:2]
+%6 = replicate(%5) {degree=4} : f32[4,16:2] c4
+%7 = partition(%2) {axis=0, degree=2} : f32[16:2,4]
+%8 = replicate(%7) {degree=4} : f32[16:2,4] c4
+%9 = matmul(%4, %6) : f32[8:4,16:2]
+%10 = relu(%9) : f32[8:4,16:2]
+%11 = matmul(%10, %8) : f32[8:4,4] p2
+%12 = reduce(%11) {degree=2} : f32[8:4,4]
+%13 = replicate(%12) {degree=2} : f32[8:4,4] c2
+%14 = input "labels" : i64[8]
+%15 = weight "w3" : f32[4,16]
+%16 = weight "w4" : f32[16,4]
+%17 = partition(%14) {axis=0, degree=4} : i64[8:4]
+%18 = replicate(%17) {degree=2} : i64[8:4] c2
+%19 = partition(%15) {axis=1, degree=2} : f32[4,16:2]
+%20 = replicate(%19) {degree=4} : f32[4,16:2] c4
+%21 = partition(%16) {axis=0, degree=2} : f32[16:2,4]
+%22 = replicate(%21) {degree=4} : f32[16:2,4] c4
+%23 = matmul(%13, %20) : f32[8:4,16:2]
+%24 = relu(%23) : f32[8:4,16:2]
+%25 = matmul(%24, %22) : f32[8:4,4] p2
+%26 = reduce(%25) {degree=2} : f32[8:4,4]
+%27 = replicate(%26) {degree=2} : f32[8:4,4] c2
+%28 = cross_entropy(%27, %18) : f32[] c2 p4
+%29 = reduce(%28) {degree=4} : f32[] c2
+output "loss" = %29
+)",
+               4, 4, /*second_stage=*/14,
+               // Each of the two sums, of each micro-batch, and its gradient; shards to the second
+               // stage and back.
+               {{TaskKind::kAllReduce, 16}, {TaskKind::kSendReceive, 16}});
+}
+
+// Every micro-batch needs the mean of all.
+TEST(MixingPipeline, MeansOverTheBatchAgree) {
+  ExpectAgrees(R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w" : f32[4,4]
+%2 = matmul(%0, %1) : f32[8,4]
+%3 = reduce_sum(%2) {axes=[0], keepdims=1} : f32[1,4]
+%4 = sub(%2, %3) : f32[8,4]
+%5 = mse(%4, %0) : f32[]
+output "loss" = %5
+)",
+               R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w" : f32[4,4]
+%2 = partition(%0) {axis=0, degree=4} : f32[8:4,4]
+%3 = replicate(%1) {degree=4} : f32[4,4] c4
+%4 = matmul(%2, %3) : f32[8:4,4]
+%5 = reduce_sum(%4) {axes=[0], keepdims=1} : f32[1,4] p4
+%6 = reduce(%5) {degree=4} : f32[1,4]
+%7 = replicate(%6) {degree=4} : f32[1,4] c4
+%8 = sub(%4, %7) : f32[8:4,4]
+%9 = mse(%8, %2) : f32[] p4
+%10 = reduce(%9) {degree=4} : f32[]
+output "loss" = %10
+)",
+               1, 4, /*second_stage=*/11, {});
+}
 
 }  // namespace
 }  // namespace isomer

@@ -202,6 +202,29 @@ output "loss" = %10
   EXPECT_EQ(SlotsOfDevice(*schedule, 0).substr(0, 12), "F0 F1 F0 F1 ");
 }
 
+// In mixed precision a weight is cast once on its device, not once a micro-batch.
+TEST(PipelineSchedule, WhatIsComputedFromCopiesAloneIsComputedOnce) {
+  const StagedMlp pipeline{.layers = 4, .stages = 2, .data = 2, .micro_batches = 3};
+  PipelineGraphs graphs = MakePipeline(pipeline);
+  Plan plan;
+  plan.model = graphs.model;
+  plan.graph = graphs.mapped.graph;
+  plan.views = graphs.mapped.views;
+  plan.num_devices = pipeline.devices();
+  plan.precision = DataType::kBFloat16;
+  const auto lowered = LowerPlan(plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const auto& [mapped, schedule] = *lowered;
+  EXPECT_EQ(CheckSchedule(mapped.graph, schedule), absl::OkStatus());
+  int casts = 0;
+  for (const Task& task : schedule.tasks) {
+    if (task.kind != TaskKind::kCompute || task.moment != kNoMoment) continue;
+    EXPECT_EQ(mapped.graph.node(task.node).op.kind(), OpKind::kCast);
+    ++casts;
+  }
+  EXPECT_EQ(casts, 4 * 2) << "weights, devices of their stages";
+}
+
 TEST(PipelineStages, ViewsThatComeBackAreOneStage) {
   const StagedMlp pipeline{.layers = 3, .stages = 3, .micro_batches = 4};
   PipelineGraphs graphs = MakePipeline(pipeline);
