@@ -68,7 +68,8 @@ ABSL_FLAG(bool, print_outputs, false,
           "print every output of the last step: its name, type and first values");
 ABSL_FLAG(uint64_t, seed, 1, "of initial weights that the model lacks, and of random inputs");
 ABSL_FLAG(bool, print_schedule, false, "print every task of the schedule first");
-ABSL_FLAG(std::string, trace, "", "write a Chrome trace of the last step to this file");
+ABSL_FLAG(std::string, trace, "", "write a Chrome trace of the last steps to this file");
+ABSL_FLAG(int64_t, trace_steps, 1, "how many of the last steps --trace shows");
 ABSL_FLAG(std::string, out, "", "write the model with the trained weights to this file");
 
 namespace isomer {
@@ -118,6 +119,9 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   }
   if (absl::GetFlag(FLAGS_steps) < 0 || absl::GetFlag(FLAGS_epochs) < 0) {
     return absl::InvalidArgumentError("--steps and --epochs must not be negative");
+  }
+  if (absl::GetFlag(FLAGS_trace_steps) < 1) {
+    return absl::InvalidArgumentError("--trace_steps must be positive");
   }
   if (absl::GetFlag(FLAGS_epochs) > 0 && absl::GetFlag(FLAGS_data).empty()) {
     return absl::InvalidArgumentError("--epochs needs --data");
@@ -206,7 +210,7 @@ StepOptions StepOptionsFromFlags(bool speaks) {
           .epochs = absl::GetFlag(FLAGS_epochs),
           .learning_rate = absl::GetFlag(FLAGS_learning_rate),
           .check = absl::GetFlag(FLAGS_check),
-          .trace = !absl::GetFlag(FLAGS_trace).empty(),
+          .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
           .speaks = speaks};
 }
 

@@ -98,11 +98,10 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   Progress progress("run", steps, options_.speaks ? stderr : stdout);
   for (int64_t step = 0; step < steps; ++step) {
     const HostValues inputs = feeder_.Batch(step);
-    const bool traced = options_.trace && step + 1 == steps;
-    if (traced) job_.StartTrace();
+    if (step == std::max<int64_t>(steps - options_.trace_steps, 0)) job_.StartTrace();
     ISOMER_RETURN_IF_ERROR(Step(step, inputs));
     progress.Advance();
-    if (traced) {
+    if (options_.trace_steps > 0 && step + 1 == steps) {
       ISOMER_ASSIGN_OR_RETURN(trace_, job_.ChromeTrace());
     }
     if (step == 0 && options_.check) {

@@ -19,9 +19,9 @@ namespace isomer {
 struct StepOptions {
   int64_t steps = 0, epochs = 0;  // 0 steps: 10, or what the epochs say
   double learning_rate = 0.1;
-  bool check = false;  // the first step with the unoptimised model
-  bool trace = false;  // the last step
-  bool speaks = true;  // Processes all run the steps; one tells of them.
+  bool check = false;       // the first step with the unoptimised model
+  int64_t trace_steps = 0;  // how many of the last are traced
+  bool speaks = true;       // Processes all run the steps; one tells of them.
 };
 
 // What isomer-run does between starting a job and writing its results.
@@ -35,7 +35,7 @@ class StepRunner {
   absl::Status Run(const HostValues& weights, Json* summary);
   // What the check found; true without it.
   bool agrees() const { return agrees_; }
-  // A Chrome trace of the last step; "" without.
+  // A Chrome trace of the last steps; "" without.
   const std::string& trace() const { return trace_; }
 
  private:

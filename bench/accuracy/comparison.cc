@@ -18,22 +18,32 @@ std::string KindOf(const Graph& graph, const Task& task) {
   return computes ? absl::StrCat(kind, " ", graph.node(task.node).op.name()) : kind;
 }
 
+struct TracedTimes {
+  double median_us = 0, least_us = 0;
+};
+
 // Per task, what it took on one device, by the traces; 0 for tasks without.
-std::vector<double> TimesOfTasks(const Schedule& schedule, absl::Span<const Measurement> runs) {
+std::vector<TracedTimes> TimesOfTasks(const Schedule& schedule,
+                                      absl::Span<const Measurement> runs) {
   std::vector<std::vector<double>> samples(schedule.tasks.size());
   for (const Measurement& run : runs) {
-    std::map<int32_t, double> last_start, end;
+    std::map<std::pair<int32_t, int>, double> last_start, end;  // by task and step
     for (const TracedTask& traced : run.trace) {
-      double& start = last_start.try_emplace(traced.task, traced.start_us).first->second;
+      double& start =
+          last_start.try_emplace({traced.task, traced.step}, traced.start_us).first->second;
       start = std::max(start, traced.start_us);
-      double& latest = end.try_emplace(traced.task, traced.end_us).first->second;
+      double& latest = end.try_emplace({traced.task, traced.step}, traced.end_us).first->second;
       latest = std::max(latest, traced.end_us);
     }
-    for (const auto& [task, start] : last_start) samples[task].push_back(end.at(task) - start);
+    for (const auto& [key, start] : last_start) {
+      samples[key.first].push_back(end.at(key) - start);
+    }
   }
-  std::vector<double> times;
-  for (std::vector<double>& of_task : samples) {
-    times.push_back(of_task.empty() ? 0 : MedianOf(std::move(of_task)));
+  std::vector<TracedTimes> times(samples.size());
+  for (size_t t = 0; t < samples.size(); ++t) {
+    if (samples[t].empty()) continue;
+    times[t].least_us = *std::min_element(samples[t].begin(), samples[t].end());
+    times[t].median_us = MedianOf(std::move(samples[t]));
   }
   return times;
 }
@@ -87,7 +97,7 @@ void Compare(const Graph& graph, const Schedule& schedule, const Simulation& sim
   comparison->predicted_us = simulation.step_us;
   comparison->predicted_bytes = simulation.peak_bytes;
 
-  const std::vector<double> measured = TimesOfTasks(schedule, runs);
+  const std::vector<TracedTimes> measured = TimesOfTasks(schedule, runs);
   std::map<std::string, KindTimes> kinds;
   KindTimes waiting{"waiting, and between tasks", simulation.step_us, comparison->measured_us};
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
@@ -101,12 +111,14 @@ void Compare(const Graph& graph, const Schedule& schedule, const Simulation& sim
         share * MicrosecondsOf(simulation.timeline.end[t] - simulation.timeline.start[t]);
     KindTimes& times = kinds[KindOf(graph, task)];
     times.predicted_us += predicted;
-    times.measured_us += share * measured[t];
+    times.measured_us += share * measured[t].median_us;
+    times.least_us += share * measured[t].least_us;
     waiting.predicted_us -= predicted;
-    waiting.measured_us -= share * measured[t];
+    waiting.measured_us -= share * measured[t].median_us;
   }
   for (auto& [name, times] : kinds) {
-    comparison->kinds.push_back({name, times.predicted_us, times.measured_us});
+    times.kind = name;
+    comparison->kinds.push_back(times);
   }
   comparison->kinds.push_back(waiting);
   std::sort(comparison->kinds.begin(), comparison->kinds.end(),

@@ -17,6 +17,7 @@ namespace isomer {
 struct KindTimes {
   std::string kind;  // "compute_gradient conv2d"; "waiting" is what is left of the step
   double predicted_us = 0, measured_us = 0;
+  double least_us = 0;  // the fastest of each task: without what else the computer did
 };
 
 struct PlanComparison {

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <map>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -34,14 +36,18 @@ bool ConsumeKey(absl::string_view line, absl::string_view key, double* value) {
 // which does not matter here.
 std::vector<TracedTask> ReadTrace(const std::string& json) {
   std::vector<TracedTask> tasks;
+  std::map<std::pair<int32_t, int32_t>, int> steps;  // by task and device: seen so far
   double start_us = 0, us = 0, device = 0, task = 0;
   for (absl::string_view line : absl::StrSplit(json, '\n')) {
     ConsumeKey(line, "ts", &start_us);
     ConsumeKey(line, "dur", &us);
     ConsumeKey(line, "tid", &device);
     if (!ConsumeKey(line, "task", &task)) continue;
-    tasks.push_back(
-        {static_cast<int32_t>(task), static_cast<int32_t>(device), start_us, start_us + us});
+    TracedTask traced{static_cast<int32_t>(task), static_cast<int32_t>(device)};
+    traced.step = steps[{traced.task, traced.device}]++;
+    traced.start_us = start_us;
+    traced.end_us = start_us + us;
+    tasks.push_back(traced);
   }
   return tasks;
 }
@@ -88,7 +94,8 @@ absl::StatusOr<Measurement> MeasurePlan(const Programs& programs, const std::str
   ISOMER_RETURN_IF_ERROR(RunProgramOf(
       programs, communicator == "mpi" ? devices : 0, "isomer-run",
       {plan, absl::StrCat("--communicator=", communicator), absl::StrCat("--steps=", steps),
-       "--learning_rate=1e-4", absl::StrCat("--json=", json), absl::StrCat("--trace=", trace)}));
+       "--learning_rate=1e-4", absl::StrCat("--json=", json), absl::StrCat("--trace=", trace),
+       "--trace_steps=5"}));
   ISOMER_ASSIGN_OR_RETURN(const std::string summary, ReadFile(json));
   ISOMER_ASSIGN_OR_RETURN(const std::string events, ReadFile(trace));
   Measurement measurement;

@@ -23,16 +23,17 @@ struct Programs {
 absl::Status RunProgramOf(const Programs& programs, int processes, const std::string& program,
                           const std::vector<std::string>& arguments);
 
-// When a task ran on a device, in us since the step's first.
+// When a task ran on a device, in us since the first of the trace.
 struct TracedTask {
   int32_t task = 0, device = 0;
+  int step = 0;  // of those that were traced
   double start_us = 0, end_us = 0;
 };
 
 struct Measurement {
   double step_us = 0;  // the median of one run's steps
   int64_t peak_bytes = 0;
-  std::vector<TracedTask> trace;  // of its last step
+  std::vector<TracedTask> trace;  // of its last steps
 };
 
 // One run of a plan. `communicator`: "threads" or "mpi", with a process for each device.

@@ -148,6 +148,7 @@ Json AccuracyJson(const std::vector<PlanComparison>& pairs, const AccuracySummar
     entry["predicted_bytes"] = pair.predicted_bytes;
     for (const KindTimes& kind : pair.kinds) {
       entry["kinds"][kind.kind]["measured_us"] = kind.measured_us;
+      entry["kinds"][kind.kind]["least_us"] = kind.least_us;
       entry["kinds"][kind.kind]["predicted_us"] = kind.predicted_us;
     }
     list.Append(std::move(entry));
