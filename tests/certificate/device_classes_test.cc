@@ -75,6 +75,35 @@ output "loss" = %8
                      2);
 }
 
+// Two stages of eight devices, each device with two micro-batches: the stages' digit stays.
+TEST(DeviceClasses, DataParallelismInStagesOfAPipeline) {
+  Plan plan = PlanOf(R"(
+%0 = input "x" : f32[32,8]
+%1 = weight "w" : f32[8,4]
+%2 = partition(%0) {axis=0, degree=16} : f32[32:16,8]
+%3 = replicate(%1) {degree=16} : f32[8,4] c16
+%4 = matmul(%2, %3) : f32[32:16,4]
+%5 = weight "v" : f32[4,4]
+%6 = input "labels" : i64[32]
+%7 = replicate(%5) {degree=16} : f32[4,4] c16
+%8 = matmul(%4, %7) : f32[32:16,4]
+%9 = partition(%6) {axis=0, degree=16} : i64[32:16]
+%10 = cross_entropy(%8, %9) : f32[] p16
+%11 = reduce(%10) {degree=16} : f32[]
+output "loss" = %11
+)",
+                     16);
+  for (size_t id = 0; id < plan.views.size(); ++id) {
+    MachineView& view = plan.views[id];
+    view.start = id < 5 ? 0 : 8;
+    view.moments.assign(view.strides.size(), 1);
+    for (size_t axis = 0; axis < view.strides.size(); ++axis) {
+      if (view.strides[axis] > 0) view.moments[axis] = 2;
+    }
+  }
+  ExpectSamePrograms(plan, 4);
+}
+
 // Rows over 4 groups of 4, columns and then the contraction within each: digits of radix 4 and 4.
 TEST(DeviceClasses, TensorWithinDataParallelism) {
   Plan plan = PlanOf(R"(

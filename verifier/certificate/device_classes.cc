@@ -1,6 +1,7 @@
 #include "verifier/certificate/device_classes.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -54,13 +55,26 @@ class ClassFinder {
   }
 
  private:
+  // How many devices each axis of a node's view walks over.
+  std::vector<int64_t> DevicesOfAxes(int id) const {
+    std::vector<int64_t> extents = Extents(graph_.node(id).outputs[0]);
+    for (size_t axis = 0; axis < extents.size(); ++axis) {
+      extents[axis] /= plan_.views[id].MomentsOfAxis(axis);
+    }
+    return extents;
+  }
+
   // The weights of digits: where some axis begins or ends, each a multiple of the one before.
   bool FindDigits() {
     std::set<int64_t> weights = {1, plan_.num_devices};
+    for (const MachineView& view : plan_.views) {
+      if (view.start < 0) return false;
+      stage_ = std::gcd(stage_, view.start);
+    }
+    if (stage_ > 0) weights.insert(stage_);
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       const MachineView& view = plan_.views[id];
-      if (view.start != 0 || NumMoments(view) != 1) return false;
-      const std::vector<int64_t> extents = Extents(graph_.node(id).outputs[0]);
+      const std::vector<int64_t> extents = DevicesOfAxes(id);
       for (size_t axis = 0; axis < extents.size(); ++axis) {
         if (extents[axis] == 1) continue;
         if (view.strides[axis] < 1) return false;
@@ -73,11 +87,12 @@ class ClassFinder {
       if (weights_[k + 1] % weights_[k] != 0) return false;
     }
     kept_.assign(weights_.size() - 1, false);
+    for (size_t k = 0; k < kept_.size(); ++k) kept_[k] = stage_ > 0 && weights_[k] >= stage_;
     return weights_.back() == plan_.num_devices;
   }
 
   void KeepDigitsOfAxis(int node, int axis) {
-    const int64_t extent = Extents(graph_.node(node).outputs[0])[axis];
+    const int64_t extent = DevicesOfAxes(node)[axis];
     const int64_t stride = plan_.views[node].strides[axis];
     for (size_t k = 0; k + 1 < weights_.size(); ++k) {
       if (weights_[k] >= stride && weights_[k + 1] <= stride * extent) kept_[k] = true;
@@ -126,14 +141,17 @@ class ClassFinder {
   bool AddNode(int id) {
     const Node& node = graph_.node(id);
     Graph& graph = classes_.plan.graph;
-    const std::vector<int64_t> extents = Extents(node.outputs[0]);
+    const std::vector<int64_t> extents = DevicesOfAxes(id);
     std::vector<int64_t> reduced(extents.size(), 1);
     MachineView view;
     view.strides.assign(extents.size(), 0);
+    view.moments = plan_.views[id].moments;
+    if (stage_ > 0) view.start = plan_.views[id].start / stage_ * Reduced(1, stage_);
     for (size_t axis = 0; axis < extents.size(); ++axis) {
+      reduced[axis] = view.MomentsOfAxis(axis);
       if (extents[axis] == 1) continue;
       const int64_t stride = plan_.views[id].strides[axis];
-      reduced[axis] = Reduced(stride, stride * extents[axis]);
+      reduced[axis] *= Reduced(stride, stride * extents[axis]);
       view.strides[axis] = Reduced(1, stride);
     }
     classes_.plan.views.push_back(std::move(view));
@@ -163,7 +181,7 @@ class ClassFinder {
     const int rank = operand.rank();
     const bool has_axis = op.kind() == OpKind::kPartition || op.kind() == OpKind::kCombine;
     if (!has_axis && op.kind() != OpKind::kReplicate && op.kind() != OpKind::kReduce) {
-      return std::nullopt;  // micro-batches
+      return std::nullopt;  // sequences of micro-batches
     }
     int axis = op.kind() == OpKind::kReplicate ? rank : rank + 1;
     if (has_axis) {
@@ -179,6 +197,7 @@ class ClassFinder {
 
   const Plan& plan_;
   const Graph& graph_;
+  int64_t stage_ = 0;             // every view starts at a multiple of it; 0: all at device 0
   std::vector<int64_t> weights_;  // of digits, ascending, and the number of devices
   std::vector<bool> kept_;        // per digit
   DeviceClasses classes_;

@@ -11,8 +11,9 @@
 // reads before writes, updates) therefore holds of all devices if it holds of these.
 //
 // Digits that split a dim over which windows reach into neighbours stay as they are: the first, the
-// last and a middle piece do not do the same. So does a plan whose views overlap in other ways, and
-// one with micro-batches: moments are no digits of devices.
+// last and a middle piece do not do the same. So do digits that starts of views have: stages of a
+// pipeline differ. Micro-batches are no digits of devices, and stay as many as they are. A plan
+// whose views overlap in other ways is not looked at in classes.
 //
 // That the lowering treats the values of a digit alike is a fact about pcg/schedule that is tested,
 // not proved; whoever does not want to rest on it looks at all devices (CertificateOptions).
