@@ -1,8 +1,11 @@
 // Elementwise operators of one operand, and Dropout.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
+#include <type_traits>
 
 #include "pcg/number.h"
 #include "runtime/cpu/elementwise.h"
@@ -63,11 +66,19 @@ KernelFunction CastKernel(const KernelCall& call) {
   };
 }
 
+// x > 0 ? x : 0 without the jump that the compiler makes of that: signs of activations are random,
+// and a processor that guesses them is eight times slower.
+template <typename Number>
+Number Positive(Number x) {
+  using Bits = std::conditional_t<sizeof(Number) == sizeof(uint32_t), uint32_t, uint64_t>;
+  return std::bit_cast<Number>(std::bit_cast<Bits>(x) & -static_cast<Bits>(x > 0));
+}
+
 KernelFunction ActivationKernel(const KernelCall& call) {
   switch (call.op.kind()) {
     case OpKind::kRelu:
       return Unary(
-          call, [](auto x) { return x > 0 ? x : decltype(x)(0); },
+          call, [](auto x) { return Positive(x); },
           [](float y, float g) { return y > 0 ? g : 0.0f; }, true);
     case OpKind::kGelu:
       return Unary(
