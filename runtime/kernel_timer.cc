@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <utility>
 
@@ -77,15 +78,40 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
   return slots;
 }
 
-void FillSlot(const Slot& slot, char* data) {
+// Whether made-up values must be positive for the operator to be what it is in a network: it
+// divides by them, or takes their logarithm or root.
+bool NeedsPositiveValues(OpKind kind) {
+  switch (kind) {
+    case OpKind::kLog:
+    case OpKind::kSqrt:
+    case OpKind::kPow:
+    case OpKind::kDiv:
+    case OpKind::kReciprocal:
+    case OpKind::kBatchNorm:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Like activations: of both signs, without a pattern that a branch predictor learns. The sum of
+// four uniform numbers in [-0.87, 0.87] is nearly normal, of variance one.
+void FillSlot(const Slot& slot, bool positive, char* data) {
   const int64_t count = slot.box->Volume();
   std::vector<float> numbers(count);
+  uint64_t state = 1;
   for (int64_t i = 0; i < count; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's
     if (IsFloat(slot.dtype)) {
-      numbers[i] = 0.75f + 0.03125f * static_cast<float>(i % 16);
+      float sum = 0;
+      for (int part = 24; part < 64; part += 10) {
+        sum += static_cast<float>(state >> part & 1023) * (1.732f / 1023) - 0.866f;
+      }
+      numbers[i] = positive ? 0.5f + std::abs(sum) : sum;
+    } else if (slot.dtype == DataType::kBool) {
+      numbers[i] = static_cast<float>(state >> 63);
     } else if (slot.values > 0) {
-      // Odd multiples of a large prime visit all values before they repeat one nearby.
-      numbers[i] = static_cast<float>(i * 7919 % slot.values);
+      numbers[i] = static_cast<float>((state >> 33) % static_cast<uint64_t>(slot.values));
     }
   }
   StoreElements(numbers.data(), count, slot.dtype, data);
@@ -125,7 +151,7 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   char* data = timer->memory_.get();
   for (const Slot& slot : slots) {
     char* buffer = slot.box == nullptr ? nullptr : data;
-    if (buffer != nullptr) FillSlot(slot, buffer);
+    if (buffer != nullptr) FillSlot(slot, NeedsPositiveValues(kernel.op.kind()), buffer);
     if (slot.use == Use::kRead) timer->reads_.push_back(buffer);
     if (slot.use == Use::kWritten) timer->writes_.push_back(buffer);
     if (slot.warm && buffer != nullptr) timer->warm_.push_back({buffer, BytesOfSlot(slot)});

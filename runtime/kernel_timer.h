@@ -14,7 +14,8 @@ namespace isomer {
 
 class KernelTimer {
  public:
-  // Made-up numbers, about one, which no operator refuses; indices spread over what they index.
+  // Made-up numbers: some kernels (max, relu) branch on them, so they are random like activations;
+  // indices are spread over what they index.
   static absl::StatusOr<std::unique_ptr<KernelTimer>> Make(const ProfiledKernel& kernel,
                                                            Backend* backend);
   // Bytes of the buffers that a timer of this kernel has.
