@@ -1,6 +1,5 @@
 // MaxPool and AvgPool over one to three dims.
 #include <algorithm>
-#include <limits>
 
 #include "runtime/cpu/kernels.h"
 
@@ -75,11 +74,19 @@ struct PoolShape {
   bool count_padding;
 };
 
+int64_t FirstOf(const PoolShape& s, int64_t plane, const Window& w) {
+  return plane + (w.begin[0] * s.in[1] + w.begin[1]) * s.in[2] + w.begin[2];
+}
+
 // The offset of the first maximum of a window.
 int64_t ArgMax(const PoolShape& s, const float* x, int64_t plane, const Window& w) {
-  int64_t best = plane + (w.begin[0] * s.in[1] + w.begin[1]) * s.in[2] + w.begin[2];
+  int64_t best = FirstOf(s, plane, w);
+  float largest = x[best];
+  // Without a branch, which no predictor would foresee.
   s.ForEachElement(plane, w, [&](int64_t i) {
-    if (x[i] > x[best]) best = i;
+    const int64_t is_larger = x[i] > largest ? -1 : 0;
+    best += (i - best) & is_larger;
+    largest = std::max(largest, x[i]);
   });
   return best;
 }
@@ -89,8 +96,11 @@ KernelFunction MaxPool(const PoolShape& s, bool gradient) {
     return [s](Reads reads, Writes writes) {
       const float* x = Floats(reads[0]);
       float* out = Floats(writes[0]);
-      s.ForEachWindow(
-          [&](int64_t plane, int64_t at, const Window& w) { out[at] = x[ArgMax(s, x, plane, w)]; });
+      s.ForEachWindow([&](int64_t plane, int64_t at, const Window& w) {
+        float largest = x[FirstOf(s, plane, w)];
+        s.ForEachElement(plane, w, [&](int64_t i) { largest = std::max(largest, x[i]); });
+        out[at] = largest;
+      });
       return absl::OkStatus();
     };
   }
