@@ -9,7 +9,8 @@
 namespace isomer {
 
 // Ok if
-//   - tasks are of micro-batches that there are, and no device does two tasks of a node for one;
+//   - tasks are of micro-batches that there are, and no device does two tasks of a node for one, or
+//     for none;
 //   - the calls and gradients in each device's program are those of its stage's slots, in order
 //     (pipeline.h), unless what one micro-batch needs is made from others, for which there is no
 //     such order.

@@ -304,6 +304,13 @@ TEST(BrokenPipeline, TwoTasksOfAnOperatorAtOneMoment) {
               HasSubstr("is the second of micro-batch 2"));
 }
 
+TEST(BrokenPipeline, TasksThatDoNotSayTheirMicroBatch) {
+  EXPECT_THAT(Verdict([](const Schedule&, Schedule* schedule) {
+                for (Task& task : schedule->tasks) task.moment = kNoMoment;
+              }),
+              HasSubstr("is the second of micro-batch -1"));
+}
+
 TEST(BrokenPipeline, BufferSharedByShardsThatAreNoCopies) {
   EXPECT_THAT(Verdict([](const Schedule&, Schedule* schedule) {
                 // Two pieces of one size of the scalar loss's partials.
