@@ -39,18 +39,18 @@ absl::Status Executor::Measured(Work work) {
   const int64_t before = ThreadAllocations().live;
   ISOMER_RETURN_IF_ERROR(work());
   const Allocations after = ThreadAllocations();
-  peak_bytes_ = std::max(peak_bytes_, kept_bytes_ + after.peak - before);
-  kept_bytes_ += after.live - before;
+  passing_bytes_ = std::max(passing_bytes_, after.peak - std::max(before, after.live));
+  kernel_bytes_ += after.live - before;
   return absl::OkStatus();
 }
 
 absl::Status Executor::Prepare(int32_t num_devices) {
   backend_.EnterDevice(device_, num_devices);
+  ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory_.arena_bytes[device_]));
   return Measured([this] { return MakeKernels(); });
 }
 
 absl::Status Executor::MakeKernels() {
-  ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory_.arena_bytes[device_]));
   for (int32_t t : schedule_.programs[device_]) {
     const TaskKind kind = schedule_.tasks[t].kind;
     if (kind != TaskKind::kCompute && kind != TaskKind::kComputeGradient) continue;

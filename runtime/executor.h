@@ -1,7 +1,6 @@
 #ifndef ISOMER_RUNTIME_EXECUTOR_H_
 #define ISOMER_RUNTIME_EXECUTOR_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,8 +40,10 @@ class Executor {
   void* data(BufferId id) { return arena_.get() + memory_.offsets[id]; }
 
   // The most memory that the device has needed so far: the arena, and what kernels and messages
-  // took beside it (runtime/allocation_count.h).
-  int64_t peak_bytes() const { return std::max(peak_bytes_, memory_.arena_bytes[device_]); }
+  // took beside it for as long as they ran (runtime/allocation_count.h).
+  int64_t peak_bytes() const { return memory_.arena_bytes[device_] + passing_bytes_; }
+  // What the kernels themselves keep: code, descriptions. Kernels of a library may share some.
+  int64_t kernel_bytes() const { return kernel_bytes_; }
 
   // Times of the tasks of the runs since tracing was switched on.
   void set_trace(bool trace) { trace_ = trace; }
@@ -51,7 +52,7 @@ class Executor {
  private:
   absl::Status MakeKernels();
   absl::Status RunTasks(Phase first, Phase last, double learning_rate);
-  // Runs `work`, and adds what it keeps of the heap, or takes in between, to what the device needs.
+  // Runs `work`, and notes what it keeps of the heap and what it takes in between.
   template <typename Work>
   absl::Status Measured(Work work);
   absl::Status RunTask(int32_t t, double learning_rate);
@@ -76,7 +77,7 @@ class Executor {
   std::vector<char> packed_, received_;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
-  int64_t kept_bytes_ = 0, peak_bytes_ = 0;
+  int64_t kernel_bytes_ = 0, passing_bytes_ = 0;
   bool trace_ = false;
   std::vector<TaskTime> times_;
 };

@@ -312,14 +312,15 @@ absl::StatusOr<double> Job::StepUs() {
   return slowest;
 }
 
-absl::StatusOr<std::vector<int64_t>> Job::PeakBytes() {
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
-                            const int64_t bytes = executors_[device]->peak_bytes();
-                            return BytesOf<int64_t>({&bytes, 1});
-                          }));
-  std::vector<int64_t> peaks;
-  for (const std::string& bytes : all) peaks.push_back(ValuesOf<int64_t>(bytes)[0]);
-  return peaks;
+absl::StatusOr<std::vector<Job::MemoryUse>> Job::UsedMemory() {
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+        const MemoryUse use{executors_[device]->peak_bytes(), executors_[device]->kernel_bytes()};
+        return BytesOf<MemoryUse>({&use, 1});
+      }));
+  std::vector<MemoryUse> uses;
+  for (const std::string& bytes : all) uses.push_back(ValuesOf<MemoryUse>(bytes)[0]);
+  return uses;
 }
 
 void Job::StartTrace() {

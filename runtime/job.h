@@ -67,8 +67,11 @@ class Job {
   // How long the devices took for the last step: from where all had come to its start until the
   // last had done its last task. What the host does before (feeding) and after is not counted.
   absl::StatusOr<double> StepUs();
-  // The most memory that each device has needed so far (Executor::peak_bytes).
-  absl::StatusOr<std::vector<int64_t>> PeakBytes();
+  // By device, in bytes: see Executor.
+  struct MemoryUse {
+    int64_t peak = 0, kernels = 0;
+  };
+  absl::StatusOr<std::vector<MemoryUse>> UsedMemory();
 
   void StartTrace();
   // A Chrome trace (chrome://tracing, Perfetto) of the steps since StartTrace. Processes on

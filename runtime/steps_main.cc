@@ -129,9 +129,15 @@ absl::Status StepRunner::Summarise(Json* summary) {
   }
   (*summary)["steps"] = steps;
   (*summary)["loss"] = Json(losses_);
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> peaks, job_.PeakBytes());
-  (*summary)["peak_bytes"] = *std::max_element(peaks.begin(), peaks.end());
-  (*summary)["peak_bytes_per_device"] = Json(peaks);
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Job::MemoryUse> memory, job_.UsedMemory());
+  int64_t peak = 0, kernels = 0;
+  for (const Job::MemoryUse& device : memory) {
+    peak = std::max(peak, device.peak);
+    kernels = std::max(kernels, device.kernels);
+    (*summary)["peak_bytes_per_device"].Append(device.peak);
+  }
+  (*summary)["peak_bytes"] = peak;
+  (*summary)["kernel_bytes"] = kernels;
   const Spread spread = SpreadOf(std::vector<double>(step_us_.begin() + first, step_us_.end()));
   absl::PrintF("%d steps on %d devices, median %.0f us a step", steps, plan_.num_devices,
                spread.median);

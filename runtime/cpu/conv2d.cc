@@ -4,8 +4,10 @@
 // A task that has a piece of the image reads a box of it: oneDNN is given the part of that box
 // which the windows touch, and as padding what of them lies outside of the image.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "dnnl.hpp"
@@ -111,39 +113,67 @@ class Primitive {
             memory::desc plain_output)
       : primitive_(std::move(primitive)), stream_(Engine()), output_argument_(output.first) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      inputs_.push_back(Slot(inputs[i].second, plain_inputs[i]));
+      inputs_.push_back(Slot(inputs[i].second, plain_inputs[i], false));
       arguments_.emplace(inputs[i].first, inputs_.back().inner);
     }
-    output_ = Slot(output.second, plain_output);
+    output_ = Slot(output.second, plain_output, true);
     arguments_.emplace(output.first, output_.inner);
   }
 
+  // What oneDNN's layouts need is there for as long as the primitive runs: kept, the sum over all
+  // kernels would be many times the largest.
   void Run(absl::Span<const void* const> inputs, void* output) {
+    const std::unique_ptr<char[], void (*)(void*)> memory = TakeWorkspace();
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs_[i].plain.set_data_handle(const_cast<void*>(inputs[i]));
       if (inputs_[i].reorders) {
-        dnnl::reorder(inputs_[i].plain, inputs_[i].inner)
-            .execute(stream_, inputs_[i].plain, inputs_[i].inner);
+        inputs_[i].reorder.execute(stream_, inputs_[i].plain, inputs_[i].inner);
       }
     }
     output_.plain.set_data_handle(output);
     primitive_.execute(stream_, arguments_);
-    if (output_.reorders) {
-      dnnl::reorder(output_.inner, output_.plain).execute(stream_, output_.inner, output_.plain);
-    }
+    if (output_.reorders) output_.reorder.execute(stream_, output_.inner, output_.plain);
     stream_.wait();
   }
 
  private:
   struct Slot {
     Slot() = default;
-    Slot(const memory::desc& wanted, const memory::desc& given)
+    Slot(const memory::desc& wanted, const memory::desc& given, bool is_output)
         : reorders(wanted != given), plain(given, Engine(), nullptr) {
-      inner = reorders ? memory(wanted, Engine()) : plain;
+      inner = reorders ? memory(wanted, Engine(), nullptr) : plain;
+      if (reorders) reorder = is_output ? dnnl::reorder(inner, plain) : dnnl::reorder(plain, inner);
     }
     bool reorders = false;
     memory plain, inner;
+    dnnl::reorder reorder;
   };
+
+  // Places the operands and the result in oneDNN's layouts.
+  std::unique_ptr<char[], void (*)(void*)> TakeWorkspace() {
+    constexpr size_t kAlignment = 64;
+    const auto rounded = [](size_t bytes) {
+      return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    };
+    size_t bytes = 0;
+    const auto for_each = [this](const auto& f) {
+      for (Slot& slot : inputs_) f(slot);
+      f(output_);
+    };
+    for_each([&](Slot& slot) {
+      if (slot.reorders) bytes += rounded(slot.inner.get_desc().get_size());
+    });
+    char* data = bytes == 0 ? nullptr : static_cast<char*>(std::aligned_alloc(kAlignment, bytes));
+    if (bytes > 0 && data == nullptr) throw std::bad_alloc();
+    char* at = data;
+    for_each([&](Slot& slot) {
+      if (!slot.reorders) return;
+      // Setting it fills padding with zeros; what is set already is left.
+      if (slot.inner.get_data_handle() != at) slot.inner.set_data_handle(at);
+      at += rounded(slot.inner.get_desc().get_size());
+    });
+    return {data, std::free};
+  }
 
   dnnl::primitive primitive_;
   dnnl::stream stream_;

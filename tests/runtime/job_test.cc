@@ -181,12 +181,13 @@ TEST(Job, MeasuresStepsAndMemoryOfItsDevices) {
   const auto step_us = (*job)->StepUs();
   ASSERT_TRUE(step_us.ok()) << step_us.status();
   EXPECT_GT(*step_us, 0);
-  const auto peaks = (*job)->PeakBytes();
-  ASSERT_TRUE(peaks.ok()) << peaks.status();
-  ASSERT_EQ(peaks->size(), (*job)->memory().arena_bytes.size());
-  for (size_t d = 0; d < peaks->size(); ++d) {
-    EXPECT_GE((*peaks)[d], (*job)->memory().arena_bytes[d]) << d;
-    EXPECT_LT((*peaks)[d], (*job)->memory().arena_bytes[d] + (1 << 24)) << d;
+  const auto memory = (*job)->UsedMemory();
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  ASSERT_EQ(memory->size(), (*job)->memory().arena_bytes.size());
+  for (size_t d = 0; d < memory->size(); ++d) {
+    EXPECT_GE((*memory)[d].peak, (*job)->memory().arena_bytes[d]) << d;
+    EXPECT_LT((*memory)[d].peak, (*job)->memory().arena_bytes[d] + (1 << 24)) << d;
+    EXPECT_LT((*memory)[d].kernels, 1 << 24) << d;
   }
 }
 
