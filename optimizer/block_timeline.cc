@@ -9,8 +9,10 @@ BlockTimeline::BlockTimeline(int32_t num_blocks, int32_t num_queues)
       blocks_(num_blocks),
       offset_(num_blocks, 0),
       reach_(num_blocks, -1),
+      far_reach_((num_blocks + 63) / 64, -1),
       words_((num_blocks + 63) / 64),
       on_queue_(num_queues * words_, 0),
+      tail_(num_queues, -1),
       pending_(words_, 0),
       saved_at_(num_blocks, -1),
       exchanged_at_(num_blocks, -1),
@@ -23,14 +25,11 @@ const BlockTimeline::QueueUse* BlockTimeline::FindUse(int32_t block, int32_t que
 }
 
 int32_t BlockTimeline::NextOnQueue(int32_t queue, int32_t block) const {
+  if (tail_[queue] <= block) return -1;
   const uint64_t* set = on_queue_.data() + queue * words_;
   size_t word = (block + 1) / 64;
-  if (word >= words_) return -1;
   uint64_t bits = set[word] & (~uint64_t{0} << ((block + 1) % 64));
-  while (bits == 0) {
-    if (++word == words_) return -1;
-    bits = set[word];
-  }
+  while (bits == 0) bits = set[++word];  // The tail is behind.
   return static_cast<int32_t>(word * 64) + __builtin_ctzll(bits);
 }
 
@@ -63,14 +62,16 @@ void BlockTimeline::IndexQueues(Block* block) {
     scratch_[queue] = 0;
     block->uses.push_back({queue, -1, {}});
   }
-  std::sort(block->uses.begin(), block->uses.end(),
-            [](const QueueUse& a, const QueueUse& b) { return a.queue < b.queue; });
+  const auto by_queue = [](const QueueUse& a, const QueueUse& b) { return a.queue < b.queue; };
+  if (!std::is_sorted(block->uses.begin(), block->uses.end(), by_queue)) {
+    std::sort(block->uses.begin(), block->uses.end(), by_queue);
+  }
   for (size_t k = 0; k < block->uses.size(); ++k) {
     scratch_[block->uses[k].queue] = static_cast<int32_t>(k);
   }
   block->before.resize(tasks.queues_.size());
   for (int32_t t = 0; t < tasks.size(); ++t) {
-    for (int32_t e = tasks.queue_begin_[t]; e < tasks.queue_begin_[t + 1]; ++e) {
+    for (int32_t e = tasks.tasks_[t].queue_begin; e < tasks.tasks_[t].queue_end; ++e) {
       const int32_t k = scratch_[tasks.queues_[e]];
       QueueUse& use = block->uses[k];
       block->before[e] = use.last < 0 ? ~k : use.last;
@@ -92,15 +93,22 @@ void BlockTimeline::LinkQueues(int32_t block, const std::vector<QueueUse>& old) 
     TaskRef tail;
     if (in_now) {
       word |= bit;
+      tail_[queue] = std::max(tail_[queue], block);
       tail = {block, now[n].last};
       if (in_old) {
         now[n].previous = old[o].previous;
+        if (now[n].last == old[o].last) {  // What comes next knows.
+          ++o;
+          ++n;
+          continue;
+        }
       } else if (const int32_t before = PreviousOnQueue(queue, block); before >= 0) {
         now[n].previous = {before, FindUse(before, queue)->last};
       }
     } else {
       word &= ~bit;
       tail = old[o].previous;
+      if (tail_[queue] == block) tail_[queue] = tail.block;
     }
     if (const int32_t next = NextOnQueue(queue, block); next >= 0) {
       FindUse(next, queue)->previous = tail;
@@ -130,6 +138,7 @@ void BlockTimeline::SetUser(int32_t block, const BlockTasks& tasks, bool uses) {
       users.erase(at);
     }
     reach_[other] = users.empty() ? -1 : users.back();
+    far_reach_[other / 64] = std::max(far_reach_[other / 64], reach_[other]);
   }
 }
 
@@ -214,16 +223,17 @@ void BlockTimeline::Simulate(int32_t block) {
   b.first_start = INT64_MAX / 2;  // Far off, but offsets can be added.
   b.last_end = INT64_MIN / 2;
   for (int32_t t = 0; t < tasks.size(); ++t) {
+    const BlockTasks::Item& item = tasks.tasks_[t];
     Picoseconds start = 0;
-    for (int32_t e = tasks.queue_begin_[t]; e < tasks.queue_begin_[t + 1]; ++e) {
+    for (int32_t e = item.queue_begin; e < item.queue_end; ++e) {
       const int32_t before = b.before[e];
       start =
           std::max(start, before >= 0 ? b.end[before] + offset : EndOf(b.uses[~before].previous));
     }
-    for (int32_t d = tasks.dep_begin_[t]; d < tasks.dep_begin_[t + 1]; ++d) {
+    for (int32_t d = item.dep_begin; d < item.dep_end; ++d) {
       start = std::max(start, End(tasks.deps_[d]));
     }
-    b.end[t] = start + tasks.duration_[t] - offset;
+    b.end[t] = start + item.duration - offset;
     b.first_start = std::min(b.first_start, start - offset);
     b.last_end = std::max(b.last_end, b.end[t]);
   }
@@ -335,14 +345,19 @@ void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& be
       Push(next);
     }
   }
-  for (int32_t from = 0; from <= block; ++from) {
-    if (reach_[from] <= block) continue;
-    const Picoseconds last_end = std::max(blocks_[from].last_end + offset_[from],
-                                          from == block ? before.last_end : INT64_MIN / 2);
-    const std::vector<int32_t>& users = blocks_[from].users;
-    for (auto user = std::upper_bound(users.begin(), users.end(), block); user != users.end();
-         ++user) {
-      if (decides(last_end, *user)) Push(*user);
+  for (int32_t first = 0; first <= block; first += 64) {
+    if (far_reach_[first / 64] <= block) continue;
+    const int32_t last = std::min(first + 64, num_blocks());
+    far_reach_[first / 64] = *std::max_element(reach_.begin() + first, reach_.begin() + last);
+    for (int32_t from = first; from < last && from <= block; ++from) {
+      if (reach_[from] <= block) continue;
+      const Picoseconds last_end = std::max(blocks_[from].last_end + offset_[from],
+                                            from == block ? before.last_end : INT64_MIN / 2);
+      const std::vector<int32_t>& users = blocks_[from].users;
+      for (auto user = std::upper_bound(users.begin(), users.end(), block); user != users.end();
+           ++user) {
+        if (decides(last_end, *user)) Push(*user);
+      }
     }
   }
 }
@@ -352,7 +367,7 @@ void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& be
 Picoseconds BlockTimeline::makespan() const {
   Picoseconds makespan = 0;
   for (int32_t queue = 0; queue < num_queues_; ++queue) {
-    const int32_t last = PreviousOnQueue(queue, num_blocks());
+    const int32_t last = tail_[queue];
     if (last >= 0) makespan = std::max(makespan, End({last, FindUse(last, queue)->last}));
   }
   return makespan;
@@ -368,16 +383,15 @@ void BlockTimeline::Assemble(TaskList* list) const {
     const BlockTasks& tasks = block.tasks;
     first.push_back(count);
     count += tasks.size();
-    for (int32_t t = 0; t < tasks.size(); ++t) {
+    for (const BlockTasks::Item& item : tasks.tasks_) {
       deps.clear();
-      for (int32_t d = tasks.dep_begin_[t]; d < tasks.dep_begin_[t + 1]; ++d) {
+      for (int32_t d = item.dep_begin; d < item.dep_end; ++d) {
         deps.push_back(first[tasks.deps_[d].block] + tasks.deps_[d].index);
       }
-      list->Add(
-          tasks.duration_[t],
-          absl::MakeConstSpan(tasks.queues_)
-              .subspan(tasks.queue_begin_[t], tasks.queue_begin_[t + 1] - tasks.queue_begin_[t]),
-          deps);
+      list->Add(item.duration,
+                absl::MakeConstSpan(tasks.queues_)
+                    .subspan(item.queue_begin, item.queue_end - item.queue_begin),
+                deps);
     }
   }
 }

@@ -34,28 +34,39 @@ struct TaskRef {
 // blocks, or earlier ones of this.
 class BlockTasks {
  public:
+  void Reserve(size_t tasks, size_t queues, size_t deps) {
+    tasks_.reserve(tasks);
+    queues_.reserve(queues);
+    deps_.reserve(deps);
+  }
   int32_t Add(Picoseconds duration) {
-    duration_.push_back(duration);
-    queue_begin_.push_back(queue_begin_.back());
-    dep_begin_.push_back(dep_begin_.back());
+    const int32_t queues = static_cast<int32_t>(queues_.size());
+    tasks_.push_back({duration, queues, queues, static_cast<int32_t>(deps_.size()),
+                      static_cast<int32_t>(deps_.size())});
     return size() - 1;
   }
   // Of the task added last.
   void AddQueue(int32_t queue) {
     queues_.push_back(queue);
-    ++queue_begin_.back();
+    ++tasks_.back().queue_end;
   }
   void AddDep(TaskRef dep) {
     deps_.push_back(dep);
-    ++dep_begin_.back();
+    ++tasks_.back().dep_end;
   }
-  int32_t size() const { return static_cast<int32_t>(duration_.size()); }
+  int32_t size() const { return static_cast<int32_t>(tasks_.size()); }
+  bool empty() const { return tasks_.empty(); }
   friend bool operator==(const BlockTasks&, const BlockTasks&) = default;
 
  private:
   friend class BlockTimeline;
-  std::vector<Picoseconds> duration_;
-  std::vector<int32_t> queue_begin_ = {0}, queues_, dep_begin_ = {0};
+  struct Item {
+    Picoseconds duration;
+    int32_t queue_begin, queue_end, dep_begin, dep_end;
+    friend bool operator==(const Item&, const Item&) = default;
+  };
+  std::vector<Item> tasks_;
+  std::vector<int32_t> queues_;
   std::vector<TaskRef> deps_;
 };
 
@@ -155,8 +166,10 @@ class BlockTimeline {
   std::vector<Block> blocks_;
   std::vector<Picoseconds> offset_;  // per block
   std::vector<int32_t> reach_;       // per block: the last of its users, or -1
+  std::vector<int32_t> far_reach_;   // per 64 blocks: at least the greatest of those
   size_t words_;                     // of a set of blocks
   std::vector<uint64_t> on_queue_;   // per queue, the set of blocks that use it
+  std::vector<int32_t> tail_;        // per queue, the last of them, or -1
   std::vector<uint64_t> pending_;    // blocks to be simulated
   int64_t num_tasks_ = 0, simulated_tasks_ = 0;
 

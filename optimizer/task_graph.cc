@@ -1,6 +1,7 @@
 #include "optimizer/task_graph.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/simulator.h"
@@ -30,7 +31,9 @@ absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
   graph->timeline_ = BlockTimeline(graph->NumberBlocks(), NumQueues(tables->cost().machine()));
   std::vector<int> all;
   for (int v = 0; v < static_cast<int>(graph->values_.size()); ++v) all.push_back(v);
-  ISOMER_RETURN_IF_ERROR(graph->Rebuild(all));
+  std::vector<int> nodes(graph->num_nodes_);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  ISOMER_RETURN_IF_ERROR(graph->Rebuild(all, std::move(nodes)));
   graph->Commit();
   return graph;
 }
@@ -186,13 +189,47 @@ int TaskGraph::Intern(const Placement& placement) {
   auto place = std::make_unique<Place>();
   place->placement = placement;
   place->type = type->second;
+  const int64_t bytes = placement.type.LocalBytes();
   for (int64_t device : DevicesOf(placement.view, placement.type)) {
     place->devices.push_back(static_cast<int32_t>(device));
+    place->accumulate.push_back(
+        PicosecondsOf(cost_.ElementwiseTime(TaskKind::kAccumulate, 3 * bytes, device).us));
+    place->fill.push_back(PicosecondsOf(cost_.ElementwiseTime(TaskKind::kFill, bytes, device).us));
+    place->update.push_back(PicosecondsOf(cost_.UpdateUs(bytes, device)));
   }
-  place->accumulate = PicosecondsOf(
-      cost_.ElementwiseTime(TaskKind::kAccumulate, 3 * placement.type.LocalBytes()).us);
   places_.push_back(std::move(place));
   return it->second;
+}
+
+int TaskGraph::WholeAt(int value, int64_t device) {
+  const auto [it, added] = values_[value].whole.try_emplace(device);
+  if (added) {
+    Placement whole{values_[value].type, {}};
+    whole.view.start = device;
+    whole.view.strides.assign(whole.type.rank() + 2, 0);
+    it->second = Intern(whole);
+  }
+  return it->second;
+}
+
+const std::vector<MoveTask>& TaskGraph::SynchronisationOf(int id) {
+  Place& place = *places_[id];
+  if (place.synchronise.has_value()) return *place.synchronise;
+  place.synchronise.emplace();
+  const auto copies = static_cast<size_t>(place.placement.type.copies);
+  for (size_t first = 0; copies > 1 && first < place.devices.size(); first += copies) {
+    Task task{.kind = TaskKind::kAllReduce, .phase = Phase::kBackward, .node = {}};
+    task.devices.assign(place.devices.begin() + first, place.devices.begin() + first + copies);
+    std::sort(task.devices.begin(), task.devices.end());
+    task.bytes = place.placement.type.LocalBytes();
+    MoveTask move;
+    move.duration = PicosecondsOf(TimeOfTask(cost_, graph_, Schedule(), task).us);
+    move.communicates = true;
+    AppendQueues(cost_, Schedule(), task, &move.queues);
+    move.reads = move.writes = task.devices;
+    place.synchronise->push_back(std::move(move));
+  }
+  return *place.synchronise;
 }
 
 absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
@@ -243,6 +280,7 @@ absl::StatusOr<const MoveFragment*> TaskGraph::ChainBetween(int from, int to) {
 
 BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
+  tasks.Reserve(info.call.devices.size(), info.call.devices.size(), 0);
   for (size_t s = 0; s < info.call.devices.size(); ++s) {
     tasks.Add(info.call.forward[s]);
     tasks.AddQueue(ComputeQueue(info.call.devices[s]));
@@ -255,6 +293,7 @@ BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
 
 BlockTasks TaskGraph::GradientTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
+  tasks.Reserve(info.call.devices.size(), info.call.devices.size(), 0);
   for (size_t s = 0; s < info.call.devices.size(); ++s) {
     tasks.Add(info.call.gradient[s]);
     tasks.AddQueue(ComputeQueue(info.call.devices[s]));
@@ -278,19 +317,14 @@ BlockTasks TaskGraph::FillTasks(int node) const {
   return tasks;
 }
 
-absl::Status TaskGraph::Rebuild(const std::vector<int>& values) {
+absl::Status TaskGraph::Rebuild(const std::vector<int>& values, std::vector<int> nodes) {
   std::vector<BlockTimeline::Change> changes;
-  std::vector<int> around;
   for (int value : values) {
-    ISOMER_RETURN_IF_ERROR(ValueBuilder(this, value, &changes).Build());
-    if (values_[value].producer >= 0) around.push_back(values_[value].producer);
-    for (const Use& use : values_[value].uses) {
-      if (use.node < num_nodes_) around.push_back(use.node);
-    }
+    ISOMER_RETURN_IF_ERROR(ValueBuilder(this, value, &changes, &nodes).Build());
   }
-  std::sort(around.begin(), around.end());
-  around.erase(std::unique(around.begin(), around.end()), around.end());
-  for (int node : around) {
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  for (int node : nodes) {
     ISOMER_ASSIGN_OR_RETURN(const ChoiceInfo* info, InfoOf(node));
     changes.push_back({ComputeBlockOf(node), ComputeTasks(node, *info)});
     if (!nodes_[node].has_gradient) continue;
@@ -323,7 +357,7 @@ absl::Status TaskGraph::SetChoice(int node, int choice) {
   for (int value : values) undo.values.push_back(Derived(value));
   undo_.push_back(std::move(undo));
   choices_[node] = choice;
-  return Rebuild(values);
+  return Rebuild(values, {node});
 }
 
 void TaskGraph::Rollback() {

@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -90,8 +91,11 @@ class TaskGraph {
   struct Place {
     Placement placement;
     int type;  // equal for equal types
+    // Per shard: its device, and the time to add to its gradient, to set that, and to update it.
     std::vector<int32_t> devices;
-    Picoseconds accumulate;  // adding to one shard's gradient
+    std::vector<Picoseconds> accumulate, fill, update;
+    // The all-reduces over its copies, once they were asked for.
+    std::optional<std::vector<MoveTask>> synchronise;
   };
   struct Use {
     int node, operand;
@@ -101,7 +105,8 @@ class TaskGraph {
     Origin origin = Origin::kComputed;
     TensorType type;  // sequential
     int producer = -1, output = 0;
-    std::vector<Use> uses;  // ascending
+    std::vector<Use> uses;         // ascending
+    std::map<int64_t, int> whole;  // by device: the place of the whole value there
     bool wants_gradient = false;
     // What the gradient tasks of its producer wait for: per task, the communication that brings
     // the gradient, or none; and devices where no share arrives, with the time to fill in zeros.
@@ -132,13 +137,16 @@ class TaskGraph {
   int32_t NumberBlocks();
 
   int Intern(const Placement& placement);
+  int WholeAt(int value, int64_t device);
+  const std::vector<MoveTask>& SynchronisationOf(int place);
   absl::StatusOr<const ChoiceInfo*> InfoOf(int node);
   // What the use lacks of its operand when that is at `place`.
   absl::StatusOr<const MoveFragment*> ArrivalAt(Use use, int place);
   absl::StatusOr<const MoveFragment*> ChainBetween(int from, int to);
 
-  // Makes the blocks of these values and of the nodes around them again.
-  absl::Status Rebuild(const std::vector<int>& values);
+  // Makes the blocks of these values and nodes again, and of the nodes that wait for something else
+  // then.
+  absl::Status Rebuild(const std::vector<int>& values, std::vector<int> nodes);
   BlockTasks ComputeTasks(int node, const ChoiceInfo& info) const;
   BlockTasks GradientTasks(int node, const ChoiceInfo& info) const;
   BlockTasks FillTasks(int node) const;

@@ -20,10 +20,7 @@ absl::StatusOr<int> ValueBuilder::PlaceOf(Use use) {
     ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
     return info->operands[use.operand];
   }
-  Placement whole{value_.type, {}};
-  whole.view.start = graph_.places_[root_place_]->placement.view.start;
-  whole.view.strides.assign(value_.type.rank() + 2, 0);
-  return graph_.Intern(whole);
+  return graph_.WholeAt(id_, graph_.places_[root_place_]->placement.view.start);
 }
 
 absl::StatusOr<int> ValueBuilder::RootPlace() {
@@ -36,10 +33,7 @@ absl::StatusOr<int> ValueBuilder::RootPlace() {
   for (const Use& use : value_.uses) {
     ISOMER_ASSIGN_OR_RETURN(const int place, PlaceOf(use));
     if (graph_.places_[place]->type == graph_.places_[first]->type) continue;
-    Placement whole{value_.type, {}};
-    whole.view.start = graph_.places_[first]->placement.view.start;
-    whole.view.strides.assign(value_.type.rank() + 2, 0);
-    return graph_.Intern(whole);
+    return graph_.WholeAt(id_, graph_.places_[first]->placement.view.start);
   }
   return first;
 }
@@ -51,9 +45,10 @@ int ValueBuilder::NewInstance(int type, int place, int parent, Use home) {
 }
 
 void ValueBuilder::AddSlots(int instance, int place) {
-  for (int32_t device : graph_.places_[place]->devices) {
-    instances_[instance].slots[device] = static_cast<int32_t>(slots_.size());
-    slots_.push_back({device, graph_.places_[place]->accumulate, {}, {}, false});
+  const TaskGraph::Place& at = *graph_.places_[place];
+  for (size_t s = 0; s < at.devices.size(); ++s) {
+    instances_[instance].slots[at.devices[s]] = static_cast<int32_t>(slots_.size());
+    slots_.push_back({at.devices[s], at.accumulate[s], {}, {}, false});
   }
 }
 
@@ -101,6 +96,7 @@ absl::StatusOr<int> ValueBuilder::InstanceFor(Use use, Reading* reading) {
 
 absl::Status ValueBuilder::Read(Use use, Reading* reading) {
   ISOMER_ASSIGN_OR_RETURN(const int instance, InstanceFor(use, reading));
+  reading->instance = instance;
   if (reading->chain < 0) Emit(graph_.ChainBlock(use), {});
   if (use.node == graph_.num_nodes_) {
     Emit(graph_.ArrivalBlock(use), {});
@@ -128,14 +124,20 @@ absl::Status ValueBuilder::Read(Use use, Reading* reading) {
   }
   if (reading->arrival < 0) Emit(graph_.ArrivalBlock(use), {});
   ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
-  std::vector<TaskRef>& deps = graph_.nodes_[use.node].operands[use.operand].deps;
-  deps.clear();
+  std::vector<TaskRef> deps;
+  deps.reserve(info->call.devices.size());
+  reading->slots.reserve(info->call.devices.size());
   for (int32_t device : info->call.devices) {
     int32_t slot = received < 0 ? -1 : instances_[received].slots[device];
     if (slot < 0) slot = instances_[instance].slots[device];
     reading->slots.push_back(slot);
     const Writer& writer = slots_[slot].value;
     deps.push_back(writer.communicates ? writer.task : TaskRef{});
+  }
+  std::vector<TaskRef>& known = graph_.nodes_[use.node].operands[use.operand].deps;
+  if (known != deps) {
+    known = std::move(deps);
+    nodes_.push_back(use.node);
   }
   return absl::OkStatus();
 }
@@ -170,11 +172,11 @@ void ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
 // The gradient of the loss is set.
 void ValueBuilder::Seed(Use use, const Reading& reading) {
   const int32_t block = graph_.FillBlockOf(use.node);
+  const Picoseconds fill = graph_.places_[instances_[reading.instance].place]->fill[0];
   BlockTasks tasks;
   for (int32_t id : reading.slots) {
     Slot& slot = slots_[id];
-    const int32_t index = tasks.Add(PicosecondsOf(
-        graph_.cost_.ElementwiseTime(TaskKind::kFill, value_.type.LocalBytes(), slot.device).us));
+    const int32_t index = tasks.Add(fill);
     tasks.AddQueue(ComputeQueue(slot.device));
     slot.has_gradient = true;
     slot.gradient = {{block, index}, false};
@@ -238,21 +240,11 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
 // Copies of a stored tensor sum up their gradients.
 void ValueBuilder::Synchronise(Use use) {
   const int32_t block = graph_.SynchroniseBlock(use);
-  const Placement& placement = graph_.places_[root_place_]->placement;
-  const std::vector<int32_t>& devices = graph_.places_[root_place_]->devices;
-  const size_t copies = placement.type.copies;
   BlockTasks tasks;
-  for (size_t first = 0; copies > 1 && first < devices.size(); first += copies) {
-    Task task{.kind = TaskKind::kAllReduce, .phase = Phase::kBackward, .node = {}};
-    task.devices.assign(devices.begin() + first, devices.begin() + first + copies);
-    std::sort(task.devices.begin(), task.devices.end());
-    task.bytes = placement.type.LocalBytes();
-    const int32_t index =
-        tasks.Add(PicosecondsOf(TimeOfTask(graph_.cost_, graph_.graph_, Schedule(), task).us));
-    std::vector<int32_t> queues;
-    AppendQueues(graph_.cost_, Schedule(), task, &queues);
-    for (int32_t queue : queues) tasks.AddQueue(queue);
-    for (int32_t device : task.devices) {
+  for (const MoveTask& task : graph_.SynchronisationOf(root_place_)) {
+    const int32_t index = tasks.Add(task.duration);
+    for (int32_t queue : task.queues) tasks.AddQueue(queue);
+    for (int32_t device : task.reads) {
       Slot& slot = slots_[instances_[0].slots[device]];
       AddDep(slot.gradient, true, &tasks);
       slot.gradient = {{block, index}, true};
@@ -263,11 +255,11 @@ void ValueBuilder::Synchronise(Use use) {
 
 void ValueBuilder::UpdateStored(Use use) {
   BlockTasks tasks;
-  const TensorType& type = graph_.places_[root_place_]->placement.type;
-  for (int32_t id : instances_[0].slots) {
-    if (id < 0 || !slots_[id].has_gradient) continue;
-    const Slot& slot = slots_[id];
-    tasks.Add(PicosecondsOf(graph_.cost_.UpdateUs(type.LocalBytes(), slot.device)));
+  const TaskGraph::Place& place = *graph_.places_[root_place_];
+  for (size_t s = 0; s < place.devices.size(); ++s) {
+    const Slot& slot = slots_[s];  // The root's come first.
+    if (!slot.has_gradient) continue;
+    tasks.Add(place.update[s]);
     tasks.AddQueue(ComputeQueue(slot.device));
     AddDep(slot.gradient, false, &tasks);
   }
@@ -275,20 +267,19 @@ void ValueBuilder::UpdateStored(Use use) {
 }
 
 void ValueBuilder::ReportToProducer() {
-  value_.gradient_deps.clear();
-  value_.no_gradient.clear();
+  std::vector<TaskRef> deps;
+  std::vector<std::pair<int32_t, Picoseconds>> none;
   if (value_.producer < 0 || !graph_.nodes_[value_.producer].has_gradient) return;
   const TaskGraph::Place& place = *graph_.places_[root_place_];
-  for (int32_t device : place.devices) {
-    const Slot& slot = slots_[instances_[0].slots[device]];
-    value_.gradient_deps.push_back(slot.gradient.communicates ? slot.gradient.task : TaskRef{});
-    if (slot.has_gradient) continue;
-    value_.no_gradient.emplace_back(
-        device,
-        PicosecondsOf(
-            graph_.cost_.ElementwiseTime(TaskKind::kFill, place.placement.type.LocalBytes(), device)
-                .us));
+  for (size_t s = 0; s < place.devices.size(); ++s) {
+    const Slot& slot = slots_[s];
+    deps.push_back(slot.gradient.communicates ? slot.gradient.task : TaskRef{});
+    if (!slot.has_gradient) none.emplace_back(place.devices[s], place.fill[s]);
   }
+  if (deps == value_.gradient_deps && none == value_.no_gradient) return;
+  value_.gradient_deps = std::move(deps);
+  value_.no_gradient = std::move(none);
+  nodes_.push_back(value_.producer);
 }
 
 absl::Status ValueBuilder::Build() {

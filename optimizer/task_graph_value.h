@@ -16,8 +16,14 @@ namespace isomer {
 // most one slot a device; where a chain leaves a shard alone, two instances share the slot.
 class ValueBuilder {
  public:
-  ValueBuilder(TaskGraph* graph, int value, std::vector<BlockTimeline::Change>* changes)
-      : graph_(*graph), value_(graph->values_[value]), changes_(*changes) {}
+  // `nodes` receives those whose tasks wait for other tasks than before.
+  ValueBuilder(TaskGraph* graph, int value, std::vector<BlockTimeline::Change>* changes,
+               std::vector<int>* nodes)
+      : graph_(*graph),
+        id_(value),
+        value_(graph->values_[value]),
+        changes_(*changes),
+        nodes_(*nodes) {}
   absl::Status Build();
 
  private:
@@ -45,7 +51,8 @@ class ValueBuilder {
   };
   // What one use reads.
   struct Reading {
-    std::vector<int32_t> slots;    // per task
+    std::vector<int32_t> slots;  // per task
+    int instance = -1;
     int chain = -1, arrival = -1;  // the instances that are made for this use, if any
   };
 
@@ -68,11 +75,16 @@ class ValueBuilder {
   // Adds the dependency of a task of the one kind on a task of the other; on those of its own kind
   // on the same device it waits in the queue.
   static void AddDep(const Writer& writer, bool communicates, BlockTasks* tasks);
-  void Emit(int32_t block, BlockTasks tasks) { changes_.push_back({block, std::move(tasks)}); }
+  void Emit(int32_t block, BlockTasks tasks) {
+    if (tasks.empty() && graph_.timeline_.tasks(block).empty()) return;
+    changes_.push_back({block, std::move(tasks)});
+  }
 
   TaskGraph& graph_;
+  const int id_;
   TaskGraph::Value& value_;
   std::vector<BlockTimeline::Change>& changes_;
+  std::vector<int>& nodes_;
   int root_place_ = -1;
   std::vector<Instance> instances_;
   std::vector<Slot> slots_;

@@ -1,0 +1,74 @@
+#include "optimizer/mcmc.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+std::vector<int> ChoicesOf(const TaskGraph& graph) {
+  std::vector<int> choices;
+  for (int node = 0; node < graph.num_nodes(); ++node) choices.push_back(graph.choice(node));
+  return choices;
+}
+
+// A number below n. std::uniform_int_distribution differs between libraries.
+int Below(std::mt19937_64& random, int n) {
+  return static_cast<int>(random() % static_cast<uint64_t>(n));
+}
+
+}  // namespace
+
+absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* graph) {
+  McmcResult result;
+  result.choices = ChoicesOf(*graph);
+  result.initial = result.best = graph->makespan();
+  std::vector<int> movable;
+  for (int node = 0; node < graph->num_nodes(); ++node) {
+    if (graph->num_choices(node) > 1) movable.push_back(node);
+  }
+  if (movable.empty()) {
+    result.stop = McmcResult::Stop::kNoImprovement;
+    return result;
+  }
+  std::mt19937_64 random(options.seed);
+  const double beta = options.beta / static_cast<double>(std::max<Picoseconds>(result.initial, 1));
+  const int64_t least = options.proposals_per_node * static_cast<int64_t>(movable.size());
+  Picoseconds current = result.initial;
+  while (result.proposals < options.max_proposals) {
+    if (result.proposals >= least && result.proposals >= 2 * result.best_at) {
+      result.stop = McmcResult::Stop::kNoImprovement;
+      break;
+    }
+    const int node = movable[Below(random, static_cast<int>(movable.size()))];
+    int choice = Below(random, graph->num_choices(node) - 1);
+    if (choice >= graph->choice(node)) ++choice;
+    const double chance = static_cast<double>(random() >> 11) * 0x1p-53;
+    ++result.proposals;
+    ISOMER_RETURN_IF_ERROR(graph->SetChoice(node, choice));
+    const Picoseconds proposed = graph->makespan();
+    if (chance >= std::exp(beta * static_cast<double>(current - proposed))) {
+      graph->Rollback();
+      continue;
+    }
+    graph->Commit();
+    ++result.accepted;
+    current = proposed;
+    if (current < result.best) {
+      result.best = current;
+      result.best_at = result.proposals;
+      result.choices = ChoicesOf(*graph);
+    }
+  }
+  for (int node = 0; node < graph->num_nodes(); ++node) {
+    if (graph->choice(node) == result.choices[node]) continue;
+    ISOMER_RETURN_IF_ERROR(graph->SetChoice(node, result.choices[node]));
+  }
+  graph->Commit();
+  return result;
+}
+
+}  // namespace isomer
