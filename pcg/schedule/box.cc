@@ -32,6 +32,16 @@ Box Intersection(const Box& a, const Box& b) {
   return box;
 }
 
+int64_t IntersectionVolume(const Box& a, const Box& b) {
+  int64_t volume = 1;
+  for (size_t i = 0; i < a.shape.size(); ++i) {
+    const int64_t begin = std::max(a.origin[i], b.origin[i]);
+    const int64_t end = std::min(a.origin[i] + a.shape[i], b.origin[i] + b.shape[i]);
+    volume *= std::max<int64_t>(end - begin, 0);
+  }
+  return volume;
+}
+
 bool Covers(const Box& outer, const Box& inner) {
   if (outer.shape.size() != inner.shape.size()) return false;
   for (size_t i = 0; i < outer.shape.size(); ++i) {

@@ -21,6 +21,7 @@ struct Box {
 
 // REQUIRES: equal ranks. Volume 0 if they are disjoint.
 Box Intersection(const Box& a, const Box& b);
+int64_t IntersectionVolume(const Box& a, const Box& b);
 // False for other ranks, too.
 bool Covers(const Box& outer, const Box& inner);
 

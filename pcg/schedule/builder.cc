@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/check.h"
 
@@ -115,32 +116,34 @@ void ScheduleBuilder::AddConnectedTransfers(const std::vector<Transfer>& transfe
                                             NodeId node) {
   Task task{.kind = TaskKind::kLocal, .phase = phase, .node = node};
   task.moment = buffer(transfers[0].to).moment;
+  // n buffers may exchange n * n transfers.
+  absl::flat_hash_map<BufferId, int32_t> read_index, write_index;
   for (const Transfer& t : transfers) {
-    task.reads.push_back(t.from);
-    task.writes.push_back(t.to);
-    task.devices.insert(task.devices.end(), {buffer(t.from).device, buffer(t.to).device});
+    if (read_index.try_emplace(t.from, 0).second) task.reads.push_back(t.from);
+    if (write_index.try_emplace(t.to, 0).second) task.writes.push_back(t.to);
   }
-  std::sort(task.devices.begin(), task.devices.end());
-  task.devices.erase(std::unique(task.devices.begin(), task.devices.end()), task.devices.end());
   for (std::vector<BufferId>* list : {&task.reads, &task.writes}) {
     std::sort(list->begin(), list->end(), [this](BufferId a, BufferId b) {
       return std::make_pair(buffer(a).device, a) < std::make_pair(buffer(b).device, b);
     });
-    list->erase(std::unique(list->begin(), list->end()), list->end());
+    auto& index = list == &task.reads ? read_index : write_index;
+    for (size_t i = 0; i < list->size(); ++i) {
+      index[(*list)[i]] = static_cast<int32_t>(i);
+      task.devices.push_back(buffer((*list)[i]).device);
+    }
   }
+  std::sort(task.devices.begin(), task.devices.end());
+  task.devices.erase(std::unique(task.devices.begin(), task.devices.end()), task.devices.end());
   if (task.devices.size() > 1) {
     task.kind = RecogniseCollective(schedule_.buffers, task.reads, task.writes, transfers.size());
   }
-  auto index = [](const std::vector<BufferId>& list, BufferId id) {
-    return static_cast<int32_t>(std::find(list.begin(), list.end(), id) - list.begin());
-  };
   int64_t crossing = 0, local = 0;
-  for (const Transfer& t : transfers) {
-    const int64_t bytes = Intersection(buffer(t.from).box, buffer(t.to).box).Volume() *
-                          BytesPerElement(buffer(t.to).dtype);
-    (buffer(t.from).device == buffer(t.to).device ? local : crossing) += bytes;
-    if (task.kind == TaskKind::kLocal || task.kind == TaskKind::kSendReceive) {
-      task.transfers.emplace_back(index(task.reads, t.from), index(task.writes, t.to));
+  if (task.kind == TaskKind::kLocal || task.kind == TaskKind::kSendReceive) {
+    for (const Transfer& t : transfers) {
+      const int64_t bytes = IntersectionVolume(buffer(t.from).box, buffer(t.to).box) *
+                            BytesPerElement(buffer(t.to).dtype);
+      (buffer(t.from).device == buffer(t.to).device ? local : crossing) += bytes;
+      task.transfers.emplace_back(read_index[t.from], write_index[t.to]);
     }
   }
   switch (task.kind) {
@@ -172,7 +175,7 @@ bool Tile(const std::vector<Buffer>& buffers, const std::vector<BufferId>& ids, 
     const Box& box = buffers[ids[i]].box;
     if (box.Volume() * static_cast<int64_t>(ids.size()) != volume) return false;
     for (size_t j = 0; j < i; ++j) {
-      if (!Intersection(box, buffers[ids[j]].box).empty()) return false;
+      if (IntersectionVolume(box, buffers[ids[j]].box) > 0) return false;
     }
   }
   return true;
@@ -198,7 +201,7 @@ TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, const std::vect
   if (!Tile(buffers, reads, total) || !Tile(buffers, writes, total)) return TaskKind::kSendReceive;
   for (BufferId from : reads) {
     for (BufferId to : writes) {
-      const int64_t volume = Intersection(buffers[from].box, buffers[to].box).Volume();
+      const int64_t volume = IntersectionVolume(buffers[from].box, buffers[to].box);
       if (volume * static_cast<int64_t>(n) != read.Volume()) return TaskKind::kSendReceive;
     }
   }
