@@ -22,7 +22,7 @@ struct Slot {
   Use use;
   const Box* box;  // null: the kernel gets no such buffer
   DataType dtype;
-  bool warm = false;   // written by the task before
+  bool warm = false;   // touched by the tasks before
   int64_t values = 0;  // of indices: how many they select from; 0: no index
 };
 
@@ -63,7 +63,8 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
     const bool needed = !call.gradient || needs.outputs;
     slots.push_back({.use = call.gradient ? Use::kRead : Use::kWritten,
                      .box = needed ? &call.outputs[t] : nullptr,
-                     .dtype = call.output_dtypes[t]});
+                     .dtype = call.output_dtypes[t],
+                     .warm = !call.gradient});
   }
   if (!call.gradient) return slots;
   for (size_t t = 0; t < call.outputs.size(); ++t) {
@@ -73,7 +74,8 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
   for (size_t o = 0; o < call.operands.size(); ++o) {
     slots.push_back({.use = Use::kWritten,
                      .box = call.wanted[o] ? &call.operands[o] : nullptr,
-                     .dtype = call.dtypes[o]});
+                     .dtype = call.dtypes[o],
+                     .warm = true});
   }
   return slots;
 }
@@ -143,12 +145,11 @@ absl::StatusOr<int64_t> KernelTimer::BytesOf(const ProfiledKernel& kernel) {
 }
 
 absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKernel& kernel,
-                                                               Backend* backend) {
+                                                               Backend* backend, char* memory) {
   ISOMER_ASSIGN_OR_RETURN(const KernelCall call, CallOf(kernel));
   const std::vector<Slot> slots = SlotsOf(kernel, call);
-  ISOMER_ASSIGN_OR_RETURN(Backend::Memory memory, backend->Allocate(BytesOfSlots(slots)));
-  std::unique_ptr<KernelTimer> timer(new KernelTimer(std::move(memory)));
-  char* data = timer->memory_.get();
+  std::unique_ptr<KernelTimer> timer(new KernelTimer());
+  char* data = memory;
   for (const Slot& slot : slots) {
     char* buffer = slot.box == nullptr ? nullptr : data;
     if (buffer != nullptr) FillSlot(slot, NeedsPositiveValues(kernel.op.kind()), buffer);
@@ -165,7 +166,7 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   return timer;
 }
 
-void KernelTimer::WarmPredecessor() {
+void KernelTimer::Warm() {
   constexpr int64_t kLine = 64;
   for (const Region& region : warm_) {
     for (int64_t i = 0; i < region.bytes; i += kLine) {

@@ -16,14 +16,16 @@ class KernelTimer {
  public:
   // Made-up numbers: some kernels (max, relu) branch on them, so they are random like activations;
   // indices are spread over what they index.
+  // REQUIRES: `memory` holds BytesOf(kernel), aligned to 64 bytes, and outlives this.
   static absl::StatusOr<std::unique_ptr<KernelTimer>> Make(const ProfiledKernel& kernel,
-                                                           Backend* backend);
+                                                           Backend* backend, char* memory);
   // Bytes of the buffers that a timer of this kernel has.
   static absl::StatusOr<int64_t> BytesOf(const ProfiledKernel& kernel);
 
-  // Writes what the task before it in a step has just written: the first operand, or the gradients
-  // of the outputs.
-  void WarmPredecessor();
+  // Touches what tasks before it in a step have just touched: the operand that the last of them
+  // wrote (the first, or the gradients of the outputs), and the memory of its results, which are
+  // put where another buffer has just died (MemoryPlan).
+  void Warm();
   // The time of one run. Time during which another process had the core is not the kernel's: the
   // less of the time that passed and that this thread computed counts.
   absl::StatusOr<double> RunUs();
@@ -35,9 +37,8 @@ class KernelTimer {
     char* data;
     int64_t bytes;
   };
-  explicit KernelTimer(Backend::Memory memory) : memory_(std::move(memory)) {}
+  KernelTimer() = default;
 
-  Backend::Memory memory_;
   std::vector<Region> warm_;
   std::unique_ptr<Kernel> kernel_;
   std::vector<const void*> reads_;

@@ -51,7 +51,7 @@ absl::Status RunRound(const ProfileRank& rank, const ProfilerOptions& options,
     if (options.state == CacheState::kHot) {
       ISOMER_RETURN_IF_ERROR(subject->timer->RunUs().status());
     } else if (options.state == CacheState::kStep) {
-      subject->timer->WarmPredecessor();
+      subject->timer->Warm();
     }
     ISOMER_RETURN_IF_ERROR(rank.Meet());
     ISOMER_ASSIGN_OR_RETURN(const double us, subject->timer->RunUs());
@@ -120,9 +120,20 @@ absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRa
                                                                  const ProfileBatch& batch,
                                                                  const ProfilerOptions& options) {
   CacheSweeper sweeper;
-  std::vector<Subject> subjects;
+  // One arena, as a device has in a step.
+  int64_t bytes = 0;
   for (const auto& [key, kernel] : batch) {
-    ISOMER_ASSIGN_OR_RETURN(auto timer, KernelTimer::Make(kernel, rank.backend));
+    ISOMER_ASSIGN_OR_RETURN(const int64_t own_bytes, KernelTimer::BytesOf(kernel));
+    bytes += own_bytes;
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Backend::Memory arena, rank.backend->Allocate(bytes));
+  std::vector<Subject> subjects;
+  bytes = 0;
+  for (const auto& [key, kernel] : batch) {
+    ISOMER_ASSIGN_OR_RETURN(auto timer,
+                            KernelTimer::Make(kernel, rank.backend, arena.get() + bytes));
+    ISOMER_ASSIGN_OR_RETURN(const int64_t own_bytes, KernelTimer::BytesOf(kernel));
+    bytes += own_bytes;
     subjects.push_back({&key, &kernel, std::move(timer)});
   }
   std::vector<Subject*> open;

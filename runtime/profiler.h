@@ -1,12 +1,12 @@
 // Measures kernels in the state in which a step runs them.
 //
 // A step runs each of its kernels once: when a kernel's turn comes, what it reads has been pushed
-// out of the nearest caches by those before it, but for what its predecessor wrote, and the other
-// devices run the same kernel beside it. A loop over one kernel measures none of that. So kernels
-// are measured in rounds: each round runs every kernel of a batch once, on buffers of its own, on
-// all devices at the same moment, after the round before was swept out of the second-level cache,
-// and after the operand that a predecessor would have written was written. bench/README.md ("Cache
-// states") has what the alternatives predict of real steps.
+// out of the nearest caches by those before it, but for what its predecessor wrote and the memory
+// that its results reuse, and the other devices run the same kernel beside it. A loop over one
+// kernel measures none of that. So kernels are measured in rounds: each round runs every kernel of
+// a batch once, on buffers of its own, on all devices at the same moment, after the round before
+// was swept out of the second-level cache and what tasks before it would have touched was touched.
+// bench/README.md ("Profiles") has what the alternatives predict of real steps.
 //
 // Rounds go on until the standard error of a kernel's median is small or its share of time is
 // spent; noise that comes and goes touches all kernels of a batch alike.
@@ -28,7 +28,7 @@ namespace isomer {
 enum class CacheState {
   kHot,   // as the last run of the same kernel left it
   kCold,  // swept
-  kStep,  // swept, but for what the predecessor wrote
+  kStep,  // swept, but for what tasks before have touched (KernelTimer::Warm)
 };
 absl::StatusOr<CacheState> ParseCacheState(absl::string_view name);
 
