@@ -110,10 +110,13 @@ class CollectiveLines {
       if (!Spans(l)) continue;
       const double steps = g_ / MembersBelow(l) - g_ / MembersAbove(l);
       steps_us += Passes() * steps * HopUs(l, p);
-      us_per_byte = std::max(us_per_byte, volume * UsPerByte(l, p));
+      us_per_byte = std::max(us_per_byte, volume * (whole ? EdgesPerUnit(l) : 1) * UsPerByte(l, p));
     }
     Add(1, p, steps_us, us_per_byte, "ring");
   }
+
+  // Of a link in common, the units' sum counts, and a tree of m units has m - 1 edges.
+  double EdgesPerUnit(int l) const { return cost_.levels_[l].shared ? LevelVolume(l) : 1; }
 
   // What a unit sends in one pass of an algorithm that works through the levels.
   double LevelVolume(int l) const { return (Units(l) - 1) / Units(l); }
@@ -126,8 +129,9 @@ class CollectiveLines {
       // NCCL's trees are chains within a node, and gather and scatter with one device a node only.
       const bool chain = cost_.nccl_ && !cost_.levels_[l].network;
       if (part && chain) return;
-      double volume = part ? LevelVolume(l) : 1;
-      if (kind_ == Collective::kAllReduce) volume = Units(l) > 2 ? 2 : 1;
+      double volume = part ? LevelVolume(l) : EdgesPerUnit(l);
+      if (kind_ == Collective::kAllReduce && Units(l) > 2) volume = 2 * EdgesPerUnit(l);
+      if (kind_ == Collective::kAllReduce && Units(l) == 2) volume = 1;
       const double steps = chain ? Units(l) - 1 : Log2(shape_.levels[l].units);
       steps_us += Passes() * steps * HopUs(l, p);
       us_per_byte = std::max(us_per_byte, volume * UsPerByte(l, p));
@@ -257,7 +261,7 @@ CollectiveCost::CollectiveCost(const Machine& machine)
     const double users = static_cast<double>(machine.UnitSize(level.shared ? l : l - 1));
     const double rate = level.bytes_per_us / users;
     levels_.push_back({level.count, std::min(rate, slowest), latency_us + level.latency_us,
-                       level.through, level.reduces,
+                       level.shared, level.through, level.reduces,
                        l + 1 == static_cast<int>(machine.levels.size())});
     if (!level.through) continue;
     // What comes in takes the shared link as well as what goes out.

@@ -89,7 +89,7 @@ class CollectiveCost {
     int64_t count;
     double bytes_per_us;  // of one device if all of the unit send at once, on all links of the way
     double latency_us;    // of a message, on all links of the way
-    bool through, reduces, network;
+    bool shared, through, reduces, network;
   };
   friend class CollectiveLines;
   const std::vector<CollectiveLine>& Lines(Collective kind, const GroupShape& shape) const;

@@ -10,6 +10,7 @@
 #include "models/onnx_export.h"
 #include "models/zoo/listing.h"
 #include "optimizer/machine.h"
+#include "optimizer/machine_text.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/report.h"
 #include "pcg/profile.h"
@@ -18,7 +19,8 @@
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
 
-ABSL_FLAG(std::string, machine, "", "a preset (laptop_cpu, summit, dgx_h100) or a machine file");
+ABSL_FLAG(std::string, machine, "",
+          "a machine file or a preset; a name that is neither lists them");
 ABSL_FLAG(int64_t, nodes, 0, "number of nodes; 0: as the machine file says");
 ABSL_FLAG(int64_t, devices_per_node, 0, "devices of each node; 0: as the machine file says");
 ABSL_FLAG(int64_t, batch_size, 0, "batch size; 0: as the model has it");
@@ -44,6 +46,8 @@ ABSL_FLAG(std::string, out, "", "the plan file to write");
 ABSL_FLAG(bool, list_models, false,
           "print the networks of the zoo and end; with --out=FILE as a page of Markdown");
 ABSL_FLAG(bool, describe_model, false, "print the size of MODEL and end");
+ABSL_FLAG(bool, describe, false, "print what is known of --machine, and end; needs no MODEL");
+ABSL_FLAG(std::string, svg, "", "file for a drawing of --machine; with --describe");
 ABSL_FLAG(std::string, export_onnx, "",
           "file for the plan's graph as an .onnx file (opset 17): for inference on one device");
 ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
@@ -156,8 +160,26 @@ absl::StatusOr<int> PrintModels() {
   return kExitDone;
 }
 
+absl::StatusOr<Machine> MachineOfFlags() {
+  return LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
+                     absl::GetFlag(FLAGS_devices_per_node));
+}
+
+absl::StatusOr<int> PrintMachine(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() || absl::GetFlag(FLAGS_machine).empty()) {
+    return absl::InvalidArgumentError("--describe needs --machine, and no MODEL");
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Machine machine, MachineOfFlags());
+  std::fputs(DescribeMachine(machine).c_str(), stdout);
+  if (const std::string svg = absl::GetFlag(FLAGS_svg); !svg.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(svg, MachineSvg(machine)));
+  }
+  return kExitDone;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
+  if (absl::GetFlag(FLAGS_describe)) return PrintMachine(arguments);
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
   if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
   if (absl::GetFlag(FLAGS_describe_model)) {
@@ -171,9 +193,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
         "--machine and --out (or --export_onnx) are needed (see --help)");
   }
   ISOMER_ASSIGN_OR_RETURN(const OptimizeOptions options, OptionsOfFlags());
-  ISOMER_ASSIGN_OR_RETURN(Machine machine,
-                          LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
-                                      absl::GetFlag(FLAGS_devices_per_node)));
+  ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
   Profile profile;
