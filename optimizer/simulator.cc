@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/traffic.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
@@ -20,32 +21,20 @@ std::vector<TensorType> OperandTypes(const Graph& graph, NodeId id) {
 }
 
 double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
-  // Per level: bytes into and out of every unit that it joins, and messages at the busiest device.
-  std::map<std::pair<int, int64_t>, double> in, out;
-  std::map<std::pair<int, int64_t>, int> messages;
+  std::map<std::pair<int, int64_t>, int> messages;  // per level, at every receiver
   for (const auto& [read, write] : task.transfers) {
     const Buffer& from = schedule.buffers[task.reads[read]];
     const Buffer& to = schedule.buffers[task.writes[write]];
     const int level = cost.LevelBetween(from.device, to.device);
-    if (level < 0) continue;
-    const double bytes =
-        static_cast<double>(Intersection(from.box, to.box).Volume() * BytesPerElement(from.dtype));
-    const int64_t below = cost.machine().UnitSize(level - 1);
-    out[{level, from.device / below}] += bytes;
-    in[{level, to.device / below}] += bytes;
-    ++messages[{level, to.device}];
+    if (level >= 0) ++messages[{level, to.device}];
   }
-  double slowest_us = 0;
-  for (const auto* side : {&in, &out}) {
-    for (const auto& [place, bytes] : *side) {
-      slowest_us = std::max(slowest_us, bytes / cost.machine().levels[place.first].bytes_per_us);
-    }
-  }
+  Traffic traffic;
+  AddTraffic(cost, schedule, task, &traffic);
   double latency_us = 0;
   for (const auto& [place, count] : messages) {
     latency_us = std::max(latency_us, count * cost.machine().levels[place.first].latency_us);
   }
-  return cost.machine().launch_us() + slowest_us + latency_us;
+  return cost.machine().launch_us() + SlowestLinkUs(cost.machine(), traffic) + latency_us;
 }
 
 // The operands whose gradients the task computes; empty if it is none of a gradient.

@@ -1,0 +1,125 @@
+#include "optimizer/traffic.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace isomer {
+namespace {
+
+void AddMessage(const Machine& machine, int64_t from, int64_t to, double bytes, Traffic* traffic) {
+  for (LinkId link : machine.Path(from, to)) (*traffic)[link] += bytes;
+}
+
+// Every device sends `bytes` to the next one.
+void AddRing(const Machine& machine, absl::Span<const int32_t> ring, double bytes,
+             Traffic* traffic) {
+  for (size_t i = 0; i < ring.size(); ++i) {
+    AddMessage(machine, ring[i], ring[(i + 1) % ring.size()], bytes, traffic);
+  }
+}
+
+// Members of a group that are in one unit of `size` devices. REQUIRES: ascending.
+std::vector<std::vector<int32_t>> UnitsOf(absl::Span<const int32_t> devices, int64_t size) {
+  std::vector<std::vector<int32_t>> units;
+  for (int32_t device : devices) {
+    if (units.empty() || units.back().back() / size != device / size) units.emplace_back();
+    units.back().push_back(device);
+  }
+  return units;
+}
+
+// Each of the k members of a unit shares with those at its place in the other m - 1 units of the
+// parent what is its k-th of `bytes`.
+void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double bytes,
+               Traffic* traffic) {
+  for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
+    for (const std::vector<int32_t>& parent : UnitsOf(devices, machine.UnitSize(l))) {
+      const auto units = UnitsOf(parent, machine.UnitSize(l - 1));
+      const double m = static_cast<double>(units.size());
+      size_t k = units[0].size();
+      for (const auto& unit : units) k = std::min(k, unit.size());
+      for (size_t place = 0; place < k && units.size() > 1; ++place) {
+        std::vector<int32_t> ring;
+        for (const auto& unit : units) ring.push_back(unit[place]);
+        AddRing(machine, ring, (m - 1) / m * bytes / static_cast<double>(k), traffic);
+      }
+    }
+  }
+}
+
+// `passes`: of a reduce-scatter or all-gather.
+void AddCollective(const CostModel& cost, const Task& task, Collective kind, double passes,
+                   Traffic* traffic) {
+  std::vector<int32_t> devices(task.devices.begin(), task.devices.end());
+  std::sort(devices.begin(), devices.end());
+  if (devices.size() < 2) return;
+  const double bytes = passes * static_cast<double>(task.bytes);
+  const auto size = static_cast<double>(devices.size());
+  const absl::string_view algorithm =
+      cost.collectives().Choice(kind, task.bytes, devices).algorithm;
+  if (algorithm == "ring") {
+    AddRing(cost.machine(), devices, (size - 1) / size * bytes, traffic);
+  } else {
+    AddLevels(cost.machine(), devices, bytes, traffic);
+  }
+}
+
+void AddTransfers(const Machine& machine, const Schedule& schedule, const Task& task,
+                  Traffic* traffic) {
+  for (const auto& [read, write] : task.transfers) {
+    const Buffer& from = schedule.buffers[task.reads[read]];
+    const Buffer& to = schedule.buffers[task.writes[write]];
+    const int64_t bytes = Intersection(from.box, to.box).Volume() * BytesPerElement(from.dtype);
+    AddMessage(machine, from.device, to.device, static_cast<double>(bytes), traffic);
+  }
+}
+
+}  // namespace
+
+void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
+                Traffic* traffic) {
+  switch (task.kind) {
+    case TaskKind::kAllReduce:
+      return AddCollective(cost, task, Collective::kAllReduce, 2, traffic);
+    case TaskKind::kReduceScatter:
+      return AddCollective(cost, task, Collective::kReduceScatter, 1, traffic);
+    case TaskKind::kAllGather:
+      return AddCollective(cost, task, Collective::kAllGather, 1, traffic);
+    case TaskKind::kAllToAll: {
+      const double part =
+          static_cast<double>(task.bytes) / static_cast<double>(task.devices.size());
+      for (int32_t from : task.devices) {
+        for (int32_t to : task.devices) AddMessage(cost.machine(), from, to, part, traffic);
+      }
+      return;
+    }
+    case TaskKind::kSendReceive:
+      return AddTransfers(cost.machine(), schedule, task, traffic);
+    case TaskKind::kLoad:
+    case TaskKind::kFeed:
+    case TaskKind::kCompute:
+    case TaskKind::kComputeGradient:
+    case TaskKind::kFill:
+    case TaskKind::kAccumulate:
+    case TaskKind::kLocal:
+    case TaskKind::kUpdate:
+    case TaskKind::kUnload:
+      return;
+  }
+}
+
+Traffic TrafficOf(const CostModel& cost, const Schedule& schedule) {
+  Traffic traffic;
+  for (const Task& task : schedule.tasks) AddTraffic(cost, schedule, task, &traffic);
+  return traffic;
+}
+
+double SlowestLinkUs(const Machine& machine, const Traffic& traffic) {
+  double slowest_us = 0;
+  for (const auto& [link, bytes] : traffic) {
+    slowest_us = std::max(slowest_us, bytes / machine.link(link).bytes_per_us);
+  }
+  return slowest_us;
+}
+
+}  // namespace isomer
