@@ -43,6 +43,19 @@ std::vector<std::string> FreeDegrees(const Rule& rule) {
   return names;
 }
 
+// The operator of a call, an axis counted from the end: as rules write it, whatever the model says.
+Operator WithAxisFromEnd(const Graph& graph, NodeId call) {
+  Operator op = graph.node(call).op;
+  const int rank = graph.type(graph.node(call).inputs[0]).rank();
+  for (const Attribute& attribute : op.attributes()) {
+    if (attribute.name != "axis") continue;
+    const absl::StatusOr<int> axis = NormalizeAxis(op.Int("axis"), rank);
+    if (axis.ok()) op.Set("axis", static_cast<int64_t>(*axis - rank));
+    break;
+  }
+  return op;
+}
+
 // The dim that the call at `inner` is split in by `degree` and nothing else, or -1.
 int SplitDim(const Graph& graph, NodeId inner, int64_t degree) {
   const Node& node = graph.node(inner);
@@ -86,7 +99,7 @@ void TrySplits(const Rule& rule, const Graph& graph, NodeId call, int64_t degree
     const NodeId inner{first.value + InnerNode(rule.target)};
     const int dim = SplitDim(copy, inner, degree);
     if (dim < 0 || found->SplitOf(dim) != nullptr) continue;
-    if (copy.node(inner).op != graph.node(call).op) continue;
+    if (WithAxisFromEnd(copy, inner) != WithAxisFromEnd(graph, call)) continue;
     Expansion expansion = MakeExpansion(rule, free[0], step, graph.node(call));
     expansion.dim = dim;
     for (TensorRef operand : copy.node(inner).inputs) {

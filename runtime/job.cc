@@ -355,6 +355,7 @@ absl::StatusOr<std::string> Job::ChromeTrace() {
       event["args"]["task"] = time.task;
       event["args"]["bytes"] = task.bytes;
       event["args"]["flops"] = task.flops;
+      if (task.moment != kNoMoment) event["args"]["micro_batch"] = task.moment;
       events.Append(std::move(event));
     }
   }
