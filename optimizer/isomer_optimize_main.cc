@@ -9,10 +9,12 @@
 #include "models/loss.h"
 #include "models/onnx_export.h"
 #include "models/zoo/listing.h"
+#include "optimizer/explanation.h"
 #include "optimizer/machine.h"
 #include "optimizer/machine_text.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/report.h"
+#include "optimizer/timeline_svg.h"
 #include "pcg/profile.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
@@ -52,6 +54,7 @@ ABSL_FLAG(std::string, export_onnx, "",
           "file for the plan's graph as an .onnx file (opset 17): for inference on one device");
 ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
 ABSL_FLAG(std::string, trace, "", "file for the simulated step as a Chrome/Perfetto trace");
+ABSL_FLAG(std::string, timeline, "", "file for the simulated step as an SVG timeline");
 
 namespace isomer {
 namespace {
@@ -142,8 +145,18 @@ absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
   if (const std::string dot = absl::GetFlag(FLAGS_dot); !dot.empty()) {
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(dot, result.plan.graph.ToDot()));
   }
-  if (const std::string trace = absl::GetFlag(FLAGS_trace); !trace.empty()) {
-    ISOMER_RETURN_IF_ERROR(WriteTrace(trace, result.plan, cost));
+  const std::string trace = absl::GetFlag(FLAGS_trace);
+  const std::string timeline = absl::GetFlag(FLAGS_timeline);
+  if (trace.empty() && timeline.empty()) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(result.plan));
+  const Graph& graph = lowered.mapped.graph;
+  if (!trace.empty()) {
+    ISOMER_RETURN_IF_ERROR(
+        WriteTrace(trace, graph, lowered.schedule, result.simulation, cost.machine()));
+  }
+  if (!timeline.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(
+        timeline, TimelineSvg(graph, lowered.schedule, result.simulation, cost.machine())));
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/explanation.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 
@@ -212,6 +213,10 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   if (result.pipeline.has_value()) {
     absl::StrAppend(&text, "\nPipeline\n  ", result.pipeline->ToString(), "\n");
   }
+  const Explanation explanation =
+      Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
+  absl::StrAppend(&text, "\n", explanation.bound, "\n",
+                  ExplanationText(explanation, cost.machine(), result.simulation.step_us));
   absl::StrAppend(&text, "\nRules used\n");
   for (const RuleUse& use : RulesUsed(plan, rules)) {
     absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
@@ -283,6 +288,11 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);
   json["single_device"] = prediction_json(result.single_device);
+  if (const auto lowered = LowerPlan(plan); lowered.ok()) {
+    json["step"] =
+        ExplanationJson(Explain(cost, lowered->mapped.graph, lowered->schedule, result.simulation),
+                        cost.machine(), result.simulation.step_us);
+  }
   if (result.pipeline.has_value()) {
     Json& pipeline = json["pipeline"];
     pipeline["stages"] = result.pipeline->stages;

@@ -4,11 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "optimizer/traffic.h"
 #include "pcg/schedule/memory.h"
-#include "pcg/support/file.h"
-#include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -158,30 +155,6 @@ absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
   plan->predicted_step_us = simulation.step_us;
   plan->predicted_peak_bytes = simulation.peak_bytes;
   return simulation;
-}
-
-absl::Status WriteTrace(const std::string& path, const Plan& plan, const CostModel& cost) {
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
-  const auto& [mapped, schedule] = lowered;
-  const Timeline timeline = Simulate(cost, mapped.graph, schedule).timeline;
-  Json trace;
-  Json& events = trace["traceEvents"] = Json::EmptyArray();
-  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
-    const Task& task = schedule.tasks[t];
-    if (timeline.end[t] == timeline.start[t]) continue;
-    for (int32_t device : task.devices) {
-      Json event;
-      event["name"] = absl::StrCat(TaskKindName(task.kind), " ", mapped.graph.Label(task.node));
-      event["cat"] = PhaseName(task.phase);
-      event["ph"] = "X";
-      event["ts"] = MicrosecondsOf(timeline.start[t]);
-      event["dur"] = MicrosecondsOf(timeline.end[t] - timeline.start[t]);
-      event["pid"] = device;
-      event["tid"] = IsCommunication(task.kind) ? "communication" : "compute";
-      events.Append(std::move(event));
-    }
-  }
-  return WriteFileAtomically(path, trace.Print());
 }
 
 }  // namespace isomer

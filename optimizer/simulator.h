@@ -64,9 +64,6 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 // Lowers the plan, simulates it and sets its predictions.
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan);
 
-// A Chrome/Perfetto trace of a simulated step: a row per device and queue.
-absl::Status WriteTrace(const std::string& path, const Plan& plan, const CostModel& cost);
-
 }  // namespace isomer
 
 #endif  // ISOMER_OPTIMIZER_SIMULATOR_H_
