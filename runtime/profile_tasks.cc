@@ -4,8 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <limits>
-#include <map>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -19,9 +20,9 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Adds tasks of one kind, with buffers of their own, to a schedule.
-class SizesBuilder {
+class SizeBuilder {
  public:
-  SizesBuilder(const ProfiledTask& task, Schedule* schedule) : task_(task), schedule_(*schedule) {}
+  SizeBuilder(const ProfiledTask& task, Schedule* schedule) : task_(task), schedule_(*schedule) {}
 
   // `elements` a buffer; of a collective, of the larger of operand and result.
   void AddOneDeviceTask(int32_t device, int64_t elements) {
@@ -115,31 +116,33 @@ class SizesBuilder {
   Schedule& schedule_;
 };
 
-// Start and end of every task of the schedule on this rank, on the clock that all share.
-absl::StatusOr<std::vector<double>> RunOnce(const ProfileRank& rank, size_t num_tasks,
-                                            Executor* executor) {
-  const size_t before = executor->times().size();
-  ISOMER_RETURN_IF_ERROR(rank.Meet());
-  ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kForward, 0));
-  std::vector<double> times(2 * num_tasks, kNone);
-  for (size_t i = before; i < executor->times().size(); ++i) {
-    const TaskTime& time = executor->times()[i];
-    times[2 * time.task] = time.start_us;
-    times[2 * time.task + 1] = time.end_us;
+// A schedule of one size, ready to run.
+class SizeRunner {
+ public:
+  SizeRunner(const ProfiledTask& task, int64_t elements, const ProfileRank& rank)
+      : rank_(rank),
+        schedule_(ScheduleOfSize(task, static_cast<int64_t>(rank.all.size()), elements)),
+        memory_(PlanMemory(schedule_)),
+        executor_(graph_, schedule_, memory_, rank.rank(), rank.backend, rank.communicator) {
+    graph_.AddInput("x", SequentialType({1}));  // for the executor's messages
   }
-  return rank.Gather(times);
-}
+  absl::Status Prepare();
+  int64_t bytes() const { return schedule_.tasks[0].bytes; }
 
-// From when the last came until the last was done; `all`: starts and ends of each rank.
-double UsOfTask(const std::vector<double>& all, size_t num_tasks, size_t t) {
-  double start = 0, end = 0;
-  for (size_t at = 2 * t; at < all.size(); at += 2 * num_tasks) {
-    if (std::isnan(all[at])) continue;
-    start = std::max(start, all[at]);
-    end = std::max(end, all[at + 1]);
-  }
-  return std::max(end - start, 0.0);
-}
+  absl::Status RunOnce();
+  // Of the runs in which nothing disturbed any rank; where there are hardly any, of all.
+  std::vector<double> Samples() const { return undisturbed_.size() < 5 ? all_ : undisturbed_; }
+  double spent_us() const { return spent_us_; }
+
+ private:
+  const ProfileRank& rank_;
+  Graph graph_;
+  const Schedule schedule_;
+  const MemoryPlan memory_;
+  Executor executor_;
+  std::vector<double> undisturbed_, all_;
+  double spent_us_ = 0;
+};
 
 void ClearBuffers(const Schedule& schedule, int32_t device, Executor* executor) {
   for (size_t b = 0; b < schedule.buffers.size(); ++b) {
@@ -150,18 +153,68 @@ void ClearBuffers(const Schedule& schedule, int32_t device, Executor* executor) 
   }
 }
 
-// A graph for the executor's messages.
-Graph OneNode() {
-  Graph graph;
-  graph.AddInput("x", SequentialType({16}));
-  return graph;
-}
-
 // From 256 bytes to 16 MiB a buffer.
 std::vector<int64_t> Sizes() {
   std::vector<int64_t> elements;
   for (int64_t n = 64; n <= int64_t{4} << 20; n *= 4) elements.push_back(n);
   return elements;
+}
+
+double NowUs() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double ThreadUs() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+absl::Status SizeRunner::Prepare() {
+  ISOMER_RETURN_IF_ERROR(executor_.Prepare(static_cast<int32_t>(rank_.all.size())));
+  ClearBuffers(schedule_, rank_.rank(), &executor_);
+  executor_.set_trace(true);
+  return absl::OkStatus();
+}
+
+absl::Status SizeRunner::RunOnce() {
+  // What is sent, moved or summed has just been computed; parameters have not.
+  if (schedule_.tasks[0].kind != TaskKind::kUpdate) {
+    ClearBuffers(schedule_, rank_.rank(), &executor_);
+  }
+  ISOMER_RETURN_IF_ERROR(rank_.Meet());
+  const size_t before = executor_.times().size();
+  const double wall = NowUs(), computed = ThreadUs();
+  ISOMER_RETURN_IF_ERROR(executor_.Run(Phase::kForward, Phase::kForward, 0));
+  // Ranks that wait look again and again: one that computed less than passed was put aside for
+  // another process (or slept, where there are more ranks than cores: then every run is such).
+  const double passed = NowUs() - wall, idle = passed - (ThreadUs() - computed);
+  const bool disturbed = idle > std::max(5.0, 0.05 * passed);
+  std::vector<double> mine = {kNone, kNone, disturbed ? 1.0 : 0.0};
+  if (executor_.times().size() > before) {
+    mine[0] = executor_.times().back().start_us;
+    mine[1] = executor_.times().back().end_us;
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<double> all, rank_.Gather(mine));
+  const bool together = IsCommunication(schedule_.tasks[0].kind);
+  double start = 0, end = 0, disturbances = 0;
+  std::vector<double> times;
+  for (size_t r = 0; r < all.size(); r += 3) {
+    disturbances += all[r + 2];
+    if (std::isnan(all[r])) continue;
+    start = std::max(start, all[r]);
+    end = std::max(end, all[r + 1]);
+    if (!together) times.push_back(all[r + 1] - all[r]);
+  }
+  if (together) times.push_back(std::max(end - start, 0.0));
+  for (const double us : times) {
+    all_.push_back(us);
+    if (disturbances == 0) undisturbed_.push_back(us);
+    spent_us_ += us;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -187,18 +240,15 @@ std::vector<ProfiledTask> TasksToProfile(int64_t num_devices) {
   return tasks;
 }
 
-Schedule ScheduleOfSizes(const ProfiledTask& task, int64_t num_devices,
-                         const std::vector<int64_t>& elements) {
+Schedule ScheduleOfSize(const ProfiledTask& task, int64_t num_devices, int64_t elements) {
   Schedule schedule;
   schedule.options.num_devices = num_devices;
   schedule.shardings.resize(1);
-  SizesBuilder builder(task, &schedule);
-  for (const int64_t n : elements) {
-    if (IsCommunication(task.kind)) {
-      builder.AddCommunication(n);
-      continue;
-    }
-    for (int32_t d = 0; d < num_devices; ++d) builder.AddOneDeviceTask(d, n);
+  SizeBuilder builder(task, &schedule);
+  if (IsCommunication(task.kind)) {
+    builder.AddCommunication(elements);
+  } else {
+    for (int32_t d = 0; d < num_devices; ++d) builder.AddOneDeviceTask(d, elements);
   }
   schedule.programs.resize(num_devices);
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
@@ -211,50 +261,35 @@ Schedule ScheduleOfSizes(const ProfiledTask& task, int64_t num_devices,
 
 absl::StatusOr<SizeTable> MeasureTask(const ProfileRank& rank, const ProfiledTask& task,
                                       const ProfilerOptions& options) {
-  const Graph graph = OneNode();
-  const auto num_devices = static_cast<int64_t>(rank.all.size());
-  const Schedule schedule = ScheduleOfSizes(task, num_devices, Sizes());
-  const MemoryPlan memory = PlanMemory(schedule);
-  Executor executor(graph, schedule, memory, rank.rank(), rank.backend, rank.communicator);
-  ISOMER_RETURN_IF_ERROR(executor.Prepare(static_cast<int32_t>(num_devices)));
-  ClearBuffers(schedule, rank.rank(), &executor);
-  executor.set_trace(true);
-  const size_t num_tasks = schedule.tasks.size();
-  ISOMER_RETURN_IF_ERROR(RunOnce(rank, num_tasks, &executor).status());
-  std::map<int64_t, std::vector<double>> samples;  // by bytes
-  double spent_us = 0;
-  for (int round = 1; round <= options.most_rounds; ++round) {
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<double> all, RunOnce(rank, num_tasks, &executor));
-    for (size_t t = 0; t < num_tasks; ++t) {
-      samples[schedule.tasks[t].bytes].push_back(UsOfTask(all, num_tasks, t));
-      spent_us += samples[schedule.tasks[t].bytes].back();
-    }
-    const bool settled = std::all_of(samples.begin(), samples.end(), [&](const auto& entry) {
-      return IsSettled(entry.second, options.precision);
+  std::vector<std::unique_ptr<SizeRunner>> runners;
+  std::vector<SizeRunner*> left;
+  for (const int64_t elements : Sizes()) {
+    runners.push_back(std::make_unique<SizeRunner>(task, elements, rank));
+    ISOMER_RETURN_IF_ERROR(runners.back()->Prepare());
+    left.push_back(runners.back().get());
+  }
+  for (int round = 1; round <= options.most_rounds && !left.empty(); ++round) {
+    for (SizeRunner* runner : left) ISOMER_RETURN_IF_ERROR(runner->RunOnce());
+    if (round < options.least_rounds) continue;
+    std::erase_if(left, [&](const SizeRunner* runner) {
+      return IsSettled(runner->Samples(), options.precision) ||
+             runner->spent_us() > options.seconds_per_kernel * 1e6;
     });
-    // One budget a size.
-    const double budget_us = options.seconds_per_kernel * 1e6 * static_cast<double>(samples.size());
-    if (round >= options.least_rounds && (settled || spent_us > budget_us)) break;
   }
   std::vector<SizeTime> times;
-  for (const auto& [bytes, list] : samples) {
-    const Spread spread = SpreadOf(list);
-    times.push_back({.bytes = bytes,
+  for (const auto& runner : runners) {
+    const std::vector<double> samples = runner->Samples();
+    const Spread spread = SpreadOf(samples);
+    times.push_back({.bytes = runner->bytes(),
                      .median_us = spread.median,
                      .lower_us = spread.lower,
                      .upper_us = spread.upper,
-                     .repetitions = static_cast<int>(list.size())});
+                     .repetitions = static_cast<int>(samples.size())});
   }
   return SizeTable(std::move(times));
 }
 
 namespace {
-
-double NowUs() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // y = relu(x), x of 16 numbers, so many times.
 absl::StatusOr<Schedule> ScheduleOfRelus(const Graph& graph, int count) {

@@ -25,10 +25,9 @@ struct ProfiledTask {
 // All kinds: on one device, and in groups of 2 to `num_devices`.
 std::vector<ProfiledTask> TasksToProfile(int64_t num_devices);
 
-// A schedule of one task a size, on every device or, of a communication, among the first
-// `group_size` of them.
-Schedule ScheduleOfSizes(const ProfiledTask& task, int64_t num_devices,
-                         const std::vector<int64_t>& elements);
+// A schedule of one such task on every device or, of a communication, among the first `group_size`
+// of them; its buffers have about so many elements.
+Schedule ScheduleOfSize(const ProfiledTask& task, int64_t num_devices, int64_t elements);
 
 // To be called on all ranks; all get the same. A communication takes from when the last rank came
 // until the last had what it wanted.
