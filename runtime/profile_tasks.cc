@@ -71,11 +71,12 @@ class SizeBuilder {
           task.reads.push_back(Add(device, {{m * rows / members, 0}, {rows / members, columns}}));
           task.writes.push_back(Add(device, {{0, m * kLine}, {rows, kLine}}));
           break;
-        case TaskKind::kSendReceive:
-          task.reads.push_back(Add(device, whole));
+        case TaskKind::kSendReceive:  // As reshardings are: pieces of others beside one's own.
+          task.reads.push_back(Add(device, part));
           task.writes.push_back(Add(device, whole));
-          task.transfers.push_back(
-              {static_cast<int32_t>(m), static_cast<int32_t>((m + 1) % members)});
+          for (int32_t from = 0; from < members; ++from) {
+            task.transfers.push_back({from, static_cast<int32_t>(m)});
+          }
           break;
         default:
           task.reads.push_back(Add(device, whole));
@@ -97,7 +98,7 @@ class SizeBuilder {
   // What Task::bytes says of a communication.
   int64_t CountedBytes(const Task& task, int64_t members) const {
     const int64_t read = schedule_.buffers[task.reads[0]].bytes();
-    if (task.kind == TaskKind::kSendReceive) return members * read;
+    if (task.kind == TaskKind::kSendReceive) return members * (members - 1) * read;
     return std::max(read, task.kind == TaskKind::kAllGather
                               ? schedule_.buffers[task.writes[0]].bytes()
                               : int64_t{0});
