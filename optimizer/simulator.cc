@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "optimizer/memory_cost.h"
 #include "optimizer/traffic.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
@@ -152,6 +154,9 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(*plan));
   Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule);
+  const std::vector<int64_t> bytes =
+      BytesPerDevice(cost.profile(), lowered.mapped.graph, lowered.schedule);
+  simulation.peak_bytes = *std::max_element(bytes.begin(), bytes.end());
   plan->predicted_step_us = simulation.step_us;
   plan->predicted_peak_bytes = simulation.peak_bytes;
   return simulation;

@@ -24,6 +24,7 @@
 #include "bench/accuracy/report.h"
 #include "optimizer/cost.h"
 #include "optimizer/machine.h"
+#include "optimizer/memory_cost.h"
 #include "optimizer/simulator.h"
 #include "pcg/plan.h"
 #include "pcg/profile.h"
@@ -37,7 +38,7 @@ ABSL_FLAG(std::vector<std::string>, models, {}, "names of networks; none: all");
 ABSL_FLAG(std::vector<std::string>, communicators, std::vector<std::string>({"threads", "mpi"}),
           "threads, mpi");
 ABSL_FLAG(int32_t, rounds, 3, "runs of each plan with each communicator");
-ABSL_FLAG(double, seconds, 0.5, "of steps in each run, about");
+ABSL_FLAG(double, seconds, 0.4, "of steps in each run, about");
 ABSL_FLAG(double, seconds_per_kernel, 0.1, "the most time to spend on measuring one");
 ABSL_FLAG(std::string, out, "bench/results", "folder for accuracy.md, .json and .svg");
 ABSL_FLAG(std::string, bin, "", "folder of the programs; none: bin/ beside this one's folder");
@@ -130,6 +131,8 @@ absl::Status ProfilePlans(const Programs& programs, const std::vector<PlanFile>&
       if (plan.devices == devices) arguments.push_back(plan.path);
     }
     for (const std::string& communicator : absl::GetFlag(FLAGS_communicators)) {
+      // One device has no collectives, and its kernels are the same.
+      if (devices == 1 && communicator != absl::GetFlag(FLAGS_communicators)[0]) continue;
       const bool processes = communicator == "mpi";
       std::vector<std::string> all = arguments;
       all.push_back(absl::StrCat("--communicator=", communicator));
@@ -200,7 +203,11 @@ class Accuracy {
                             ProfileFor(programs_, plan.devices, communicator));
     ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("laptop_cpu", 0, plan.devices));
     const CostModel cost(std::move(machine), &profile);
-    return Simulate(cost, plan.lowered.mapped.graph, plan.lowered.schedule);
+    const Graph& graph = plan.lowered.mapped.graph;
+    Simulation simulation = Simulate(cost, graph, plan.lowered.schedule);
+    const std::vector<int64_t> bytes = BytesPerDevice(&profile, graph, plan.lowered.schedule);
+    simulation.peak_bytes = *std::max_element(bytes.begin(), bytes.end());
+    return simulation;
   }
 
   const Programs programs_;
