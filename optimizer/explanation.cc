@@ -164,8 +164,9 @@ Explanation Explain(const CostModel& cost, const Graph& graph, const Schedule& s
 
 std::string TaskLabel(const Graph& graph, const Task& task) {
   const Node& node = graph.node(task.node);
-  const std::string name =
+  std::string name =
       node.name.empty() ? absl::StrCat("%", task.node.value) : std::string(node.name);
+  if (task.moment != kNoMoment) absl::StrAppend(&name, ", micro-batch ", task.moment);
   const bool gradients = task.phase == Phase::kBackward;
   switch (task.kind) {
     case TaskKind::kCompute:
