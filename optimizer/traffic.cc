@@ -74,37 +74,29 @@ void AddTransfers(const Machine& machine, const Schedule& schedule, const Task& 
   }
 }
 
+void AddAllToAll(const Machine& machine, const Task& task, Traffic* traffic) {
+  const double part = static_cast<double>(task.bytes) / static_cast<double>(task.devices.size());
+  for (int32_t from : task.devices) {
+    for (int32_t to : task.devices) AddMessage(machine, from, to, part, traffic);
+  }
+}
+
 }  // namespace
 
 void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
                 Traffic* traffic) {
-  switch (task.kind) {
-    case TaskKind::kAllReduce:
-      return AddCollective(cost, task, Collective::kAllReduce, 2, traffic);
-    case TaskKind::kReduceScatter:
-      return AddCollective(cost, task, Collective::kReduceScatter, 1, traffic);
-    case TaskKind::kAllGather:
-      return AddCollective(cost, task, Collective::kAllGather, 1, traffic);
-    case TaskKind::kAllToAll: {
-      const double part =
-          static_cast<double>(task.bytes) / static_cast<double>(task.devices.size());
-      for (int32_t from : task.devices) {
-        for (int32_t to : task.devices) AddMessage(cost.machine(), from, to, part, traffic);
-      }
-      return;
-    }
-    case TaskKind::kSendReceive:
-      return AddTransfers(cost.machine(), schedule, task, traffic);
-    case TaskKind::kLoad:
-    case TaskKind::kFeed:
-    case TaskKind::kCompute:
-    case TaskKind::kComputeGradient:
-    case TaskKind::kFill:
-    case TaskKind::kAccumulate:
-    case TaskKind::kLocal:
-    case TaskKind::kUpdate:
-    case TaskKind::kUnload:
-      return;
+  if (!IsCommunication(task.kind)) return;
+  if (task.kind == TaskKind::kSendReceive) {
+    AddTransfers(cost.machine(), schedule, task, traffic);
+  } else if (task.kind == TaskKind::kAllToAll) {
+    AddAllToAll(cost.machine(), task, traffic);
+  } else if (task.kind == TaskKind::kAllReduce) {
+    AddCollective(cost, task, Collective::kAllReduce, 2, traffic);
+  } else if (task.kind == TaskKind::kReduceScatter) {
+    AddCollective(cost, task, Collective::kReduceScatter, 1, traffic);
+  } else {
+    // All-gathers, and what goes to or comes from one device: all but one send all.
+    AddCollective(cost, task, Collective::kAllGather, 1, traffic);
   }
 }
 
