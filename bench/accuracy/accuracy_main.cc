@@ -40,6 +40,7 @@ ABSL_FLAG(std::vector<std::string>, communicators, std::vector<std::string>({"th
 ABSL_FLAG(int32_t, rounds, 3, "runs of each plan with each communicator");
 ABSL_FLAG(double, seconds, 0.4, "of steps in each run, about");
 ABSL_FLAG(double, seconds_per_kernel, 0.1, "the most time to spend on measuring one");
+ABSL_FLAG(std::string, cache, "step", "what kernels find in the caches: isomer-profile's flag");
 ABSL_FLAG(std::string, out, "bench/results", "folder for accuracy.md, .json and .svg");
 ABSL_FLAG(std::string, bin, "", "folder of the programs; none: bin/ beside this one's folder");
 
@@ -126,7 +127,8 @@ absl::Status ProfilePlans(const Programs& programs, const std::vector<PlanFile>&
   for (int devices : {1, 2}) {
     std::vector<std::string> arguments = {
         absl::StrCat("--out=", ProfileFile(programs, devices)),
-        absl::StrCat("--seconds_per_kernel=", absl::GetFlag(FLAGS_seconds_per_kernel))};
+        absl::StrCat("--seconds_per_kernel=", absl::GetFlag(FLAGS_seconds_per_kernel)),
+        absl::StrCat("--cache=", absl::GetFlag(FLAGS_cache))};
     for (const PlanFile& plan : plans) {
       if (plan.devices == devices) arguments.push_back(plan.path);
     }
