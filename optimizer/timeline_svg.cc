@@ -130,13 +130,14 @@ class Drawing {
   std::string Axis(double span) const {
     std::string text;
     const double tick = TickOf(span);
+    const bool ms = tick >= 1000;
     for (double us = 0; us <= span; us += tick) {
       const double x = kLeft + us * scale_;
       absl::StrAppendFormat(&text,
                             "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" "
                             "stroke=\"#dddddd\"/>"
-                            "<text x=\"%.1f\" y=\"50\" text-anchor=\"middle\">%g us</text>\n",
-                            x, kTop - 4, x, height_, x, us);
+                            "<text x=\"%.1f\" y=\"50\" text-anchor=\"middle\">%g %s</text>\n",
+                            x, kTop - 4, x, height_, x, ms ? us / 1000 : us, ms ? "ms" : "us");
     }
     return text;
   }
