@@ -78,9 +78,10 @@ std::optional<TaskKind> KindOf(Collective kind) {
       return TaskKind::kAllGather;
     case Collective::kAllToAll:
       return TaskKind::kAllToAll;
-    case Collective::kBroadcast:
     case Collective::kReduce:
-      return std::nullopt;
+      return TaskKind::kReduce;
+    case Collective::kBroadcast:
+      return TaskKind::kBroadcast;
   }
   return std::nullopt;
 }

@@ -99,8 +99,9 @@ MeasuredCollectives::MeasuredCollectives(const Profile* profile, const std::stri
       if (!threads || words[1] == "threads") chosen = words[1];
     }
   }
-  for (const TaskKind kind : {TaskKind::kAllReduce, TaskKind::kReduceScatter, TaskKind::kAllGather,
-                              TaskKind::kAllToAll, TaskKind::kSendReceive}) {
+  for (const TaskKind kind :
+       {TaskKind::kAllReduce, TaskKind::kReduceScatter, TaskKind::kAllGather, TaskKind::kAllToAll,
+        TaskKind::kReduce, TaskKind::kBroadcast, TaskKind::kSendReceive}) {
     for (const auto& [key, table] : profile->tables) {
       const std::vector<std::string> words = absl::StrSplit(key, ' ');
       int64_t size;

@@ -60,6 +60,10 @@ TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, cons
       return collective(Collective::kAllGather);
     case TaskKind::kAllToAll:
       return collective(Collective::kAllToAll);
+    case TaskKind::kReduce:
+      return collective(Collective::kReduce);
+    case TaskKind::kBroadcast:
+      return collective(Collective::kBroadcast);
     default:
       return {SendReceiveUs(cost, schedule, task), TimeOrigin::kRoofline};
   }
@@ -73,6 +77,7 @@ bool IsHostTask(TaskKind kind) {
 
 TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
                     const Task& task) {
+  if (task.phase == Phase::kLoad) return {};  // Before the first step.
   switch (task.kind) {
     case TaskKind::kLoad:
     case TaskKind::kFeed:
@@ -91,6 +96,8 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
     case TaskKind::kReduceScatter:
     case TaskKind::kAllGather:
     case TaskKind::kAllToAll:
+    case TaskKind::kReduce:
+    case TaskKind::kBroadcast:
     case TaskKind::kSendReceive:
       return CommunicationTime(cost, schedule, task);
   }

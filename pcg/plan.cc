@@ -194,12 +194,51 @@ absl::StatusOr<Model> FromProto(const proto::ModelProto& message) {
   return model;
 }
 
+namespace {
+
+// Writes what is not the default.
+void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
+  const UpdateOptions defaults;
+  if (update.optimizer != defaults.optimizer) {
+    message->set_optimizer(OptimizerName(update.optimizer));
+  }
+  if (update.method != defaults.method) message->set_method(UpdateMethodName(update.method));
+  for (const auto& [weight, method] : update.methods) {
+    (*message->mutable_methods())[weight] = UpdateMethodName(method);
+  }
+  if (update.bucket_bytes != defaults.bucket_bytes) {
+    message->set_bucket_bytes(update.bucket_bytes);
+  }
+}
+
+absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
+  UpdateOptions update;
+  if (!message.optimizer().empty()) {
+    ISOMER_ASSIGN_OR_RETURN(update.optimizer, ParseOptimizer(message.optimizer()));
+  }
+  if (!message.method().empty()) {
+    ISOMER_ASSIGN_OR_RETURN(update.method, ParseUpdateMethod(message.method()));
+  }
+  for (const auto& [weight, method] : message.methods()) {
+    ISOMER_ASSIGN_OR_RETURN(update.methods[weight], ParseUpdateMethod(method));
+  }
+  if (message.has_bucket_bytes()) update.bucket_bytes = message.bucket_bytes();
+  if (update.bucket_bytes < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("buckets of ", update.bucket_bytes, " bytes of gradients"));
+  }
+  return update;
+}
+
+}  // namespace
+
 void ToProto(const Plan& plan, proto::PlanProto* message) {
   ToProto(plan.model, message->mutable_model());
   message->set_mode(plan.mode);
   if (plan.precision != DataType::kFloat32) {
     message->set_precision(std::string(PrecisionName(plan.precision)));
   }
+  if (plan.update != UpdateOptions()) ToProto(plan.update, message->mutable_update());
   message->set_machine(plan.machine);
   message->set_num_devices(plan.num_devices);
   message->set_rules_digest(plan.rules_digest);
@@ -234,6 +273,9 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   }
   if (!message.precision().empty()) {
     ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(message.precision()));
+  }
+  if (message.has_update()) {
+    ISOMER_ASSIGN_OR_RETURN(plan.update, FromProto(message.update()));
   }
   plan.machine = message.machine();
   plan.num_devices = message.num_devices();

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "pcg/graph.h"
 #include "pcg/machine_view.h"
+#include "pcg/weight_update.h"
 
 namespace isomer {
 
@@ -51,7 +52,8 @@ struct Plan {
   std::string mode = "training";  // or "inference"
   // What it computes in, a float type; the graph says float32 (pcg/precision.h).
   DataType precision = DataType::kFloat32;
-  std::string machine;  // name of the machine it was made for
+  UpdateOptions update;  // in training
+  std::string machine;   // name of the machine it was made for
   int64_t num_devices = 1;
   uint64_t rules_digest = 0;
   std::vector<DerivationStep> steps;

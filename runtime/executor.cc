@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/packing.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/allocation_count.h"
 #include "runtime/elements.h"
 #include "runtime/moves.h"
+#include "runtime/update.h"
 
 namespace isomer {
 namespace {
@@ -56,7 +58,7 @@ absl::Status Executor::MakeKernels() {
     if (kind != TaskKind::kCompute && kind != TaskKind::kComputeGradient) continue;
     ISOMER_RETURN_IF_ERROR(MakeKernel(t));
   }
-  return absl::OkStatus();
+  return RunTasks(Phase::kLoad, Phase::kLoad, 0);  // The optimizer's state is zero.
 }
 
 absl::Status Executor::MakeKernel(int32_t t) {
@@ -93,6 +95,8 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate) {
         status.code(),
         absl::StrCat("device ", device_, ": ", graph_.Label(task.node), ": ", status.message()));
   }
+  if (last >= Phase::kUpdate && first <= Phase::kUpdate) ++steps_;
+  if (first == Phase::kLoad) steps_ = 0;
   return absl::OkStatus();
 }
 
@@ -114,21 +118,40 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
       AddElements(buffer(task.writes[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
                   data(task.writes[0]));
       return absl::OkStatus();
-    case TaskKind::kUpdate:  // Gradients are those of the loss times the seed.
-      AddScaledElements(buffer(task.reads[0]).dtype,
-                        static_cast<float>(-learning_rate / schedule_.options.seed),
-                        data(task.reads[1]), elements(task.reads[0]), data(task.reads[0]));
+    case TaskKind::kUpdate:
+      RunUpdate(task, learning_rate);
       return absl::OkStatus();
     case TaskKind::kLocal:
     case TaskKind::kSendReceive:
-      return RunTransfers(task);
+      return RunTransfers(t);
     case TaskKind::kAllReduce:
     case TaskKind::kReduceScatter:
     case TaskKind::kAllGather:
     case TaskKind::kAllToAll:
-      return RunCollective(task);
+    case TaskKind::kReduce:
+    case TaskKind::kBroadcast:
+      return RunCollective(t);
   }
   return absl::InternalError("unknown task");
+}
+
+// Gradients are those of the loss times the seed.
+void Executor::RunUpdate(const Task& task, double learning_rate) {
+  const BufferId updated = task.writes[0];
+  const Buffer& part = buffer(updated);
+  if (updated != task.reads[0]) {
+    CopyRegion(part.box, buffer(task.reads[0]).box, data(task.reads[0]), part.box, data(updated),
+               BytesPerElement(part.dtype));
+  }
+  std::vector<float*> states;
+  for (size_t i = 1; i < task.writes.size(); ++i) {
+    states.push_back(static_cast<float*>(data(task.writes[i])));
+  }
+  const UpdateStep step{.optimizer = schedule_.options.update.optimizer,
+                        .number = steps_ + 1,
+                        .learning_rate = learning_rate,
+                        .gradient_scale = 1 / schedule_.options.seed};
+  UpdateWeights(step, part.dtype, data(task.reads[1]), elements(updated), data(updated), states);
 }
 
 absl::Status Executor::RunKernel(int32_t t) {
@@ -140,71 +163,143 @@ absl::Status Executor::RunKernel(int32_t t) {
   return kernels_.at(t)->Run(reads, writes);
 }
 
-// Pieces travel packed: piece m of a buffer is the box that it shares with member m's.
-absl::Status Executor::RunCollective(const Task& task) {
-  const size_t self =
-      std::find(task.devices.begin(), task.devices.end(), device_) - task.devices.begin();
-  const BufferId read = task.reads[self], written = task.writes[self];
-  const Box &from = buffer(read).box, &to = buffer(written).box;
-  const DataType dtype = buffer(read).dtype;
-  const int64_t element = BytesPerElement(dtype);
-  const int64_t members = static_cast<int64_t>(task.devices.size());
+PackBytes Executor::UseScratch(int32_t t) {
+  const std::vector<int32_t>& devices = schedule_.tasks[t].devices;
+  const auto self = std::lower_bound(devices.begin(), devices.end(), device_) - devices.begin();
+  const PackBytes bytes = PackBytesOf(schedule_, schedule_.tasks[t])[self];
+  packed_ = arena_.get() + memory_.ScratchOffset(t, device_);
+  received_ = packed_ + bytes.send;
+  return bytes;
+}
 
-  if (task.kind == TaskKind::kAllReduce) {
-    if (read != written) std::memcpy(data(written), data(read), buffer(read).bytes());
-    return communicator_.AllReduce(task.devices, dtype, data(written), to.Volume());
-  }
-  const bool scatters = task.kind != TaskKind::kAllGather;
-  const bool gathers = task.kind != TaskKind::kReduceScatter;
-  const int64_t piece = (task.kind == TaskKind::kReduceScatter ? to.Volume() : from.Volume()) *
-                        element / (task.kind == TaskKind::kAllToAll ? members : 1);
-  const void* send = data(read);
-  if (scatters) {
-    packed_.resize(piece * members);
-    for (int64_t m = 0; m < members; ++m) {
-      const Box region = Intersection(from, buffer(task.writes[m]).box);
-      CopyRegion(region, from, data(read), region, packed_.data() + m * piece, element);
-    }
-    send = packed_.data();
-  }
-  if (gathers) received_.resize(piece * members);
+// Pieces travel packed (pcg/schedule/packing.h): of each member those of all segments, side by
+// side.
+absl::Status Executor::RunCollective(int32_t t) {
+  const Task& task = schedule_.tasks[t];
+  const PackBytes pack = UseScratch(t);
+  const int64_t members = static_cast<int64_t>(task.devices.size());
+  const DataType dtype = buffer(task.reads[0]).dtype;
+  const int64_t count = task.bytes / BytesPerElement(dtype);
   switch (task.kind) {
-    case TaskKind::kReduceScatter:
-      return communicator_.ReduceScatter(task.devices, dtype, send, data(written), to.Volume());
-    case TaskKind::kAllGather:
-      ISOMER_RETURN_IF_ERROR(communicator_.AllGather(task.devices, send, received_.data(), piece));
-      break;
+    case TaskKind::kAllReduce: {
+      if (pack.send == 0) {
+        const BufferId read = Mine(task.reads)[0], written = Mine(task.writes)[0];
+        if (read != written) std::memcpy(data(written), data(read), buffer(read).bytes());
+        return communicator_.AllReduce(task.devices, dtype, data(written), count);
+      }
+      Pack(Mine(task.reads), packed_);
+      ISOMER_RETURN_IF_ERROR(communicator_.AllReduce(task.devices, dtype, packed_, count));
+      Unpack(packed_, Mine(task.writes));
+      return absl::OkStatus();
+    }
+    case TaskKind::kReduce:
+    case TaskKind::kBroadcast:
+      return RunRooted(task, pack.send > 0, dtype, count);
+    case TaskKind::kReduceScatter: {
+      if (pack.send > 0) PackPieces(task);
+      const absl::Span<const BufferId> written = Mine(task.writes);
+      const void* send = pack.send > 0 ? packed_ : data(Mine(task.reads)[0]);
+      void* receive = pack.receive > 0 ? received_ : data(written[0]);
+      ISOMER_RETURN_IF_ERROR(
+          communicator_.ReduceScatter(task.devices, dtype, send, receive, count / members));
+      if (pack.receive > 0) Unpack(received_, written);
+      return absl::OkStatus();
+    }
+    case TaskKind::kAllGather: {
+      const absl::Span<const BufferId> read = Mine(task.reads);
+      if (pack.send > 0) Pack(read, packed_);
+      const void* send = pack.send > 0 ? packed_ : data(read[0]);
+      void* receive = pack.receive > 0 ? received_ : data(Mine(task.writes)[0]);
+      ISOMER_RETURN_IF_ERROR(
+          communicator_.AllGather(task.devices, send, receive, task.bytes / members));
+      if (pack.receive > 0) UnpackPieces(task);
+      return absl::OkStatus();
+    }
     default:
-      ISOMER_RETURN_IF_ERROR(communicator_.AllToAll(task.devices, send, received_.data(), piece));
+      PackPieces(task);
+      ISOMER_RETURN_IF_ERROR(
+          communicator_.AllToAll(task.devices, packed_, received_, task.bytes / members));
+      UnpackPieces(task);
+      return absl::OkStatus();
   }
-  for (int64_t m = 0; m < members; ++m) {
-    const Box region = Intersection(buffer(task.reads[m]).box, to);
-    CopyRegion(region, region, received_.data() + m * piece, to, data(written), element);
+}
+
+absl::Status Executor::RunRooted(const Task& task, bool packs, DataType dtype, int64_t count) {
+  const absl::Span<const BufferId> read = Mine(task.reads), written = Mine(task.writes);
+  const bool reduce = task.kind == TaskKind::kReduce;
+  const int32_t root = buffer(reduce ? task.writes[0] : task.reads[0]).device;
+  const bool at_root = root == device_;
+  // What is at hand: the root alone writes a reduction, and alone reads a broadcast.
+  if (packs && !read.empty()) Pack(read, packed_);
+  void* mine = packs ? packed_ : data(read.empty() ? written[0] : read[0]);
+  if (reduce) {
+    void* sum = !at_root ? nullptr : packs ? packed_ : data(written[0]);
+    ISOMER_RETURN_IF_ERROR(communicator_.Reduce(task.devices, root, dtype, mine, sum, count));
+  } else {
+    ISOMER_RETURN_IF_ERROR(communicator_.Broadcast(task.devices, root, mine, task.bytes));
   }
+  if (packs && !written.empty()) Unpack(packed_, written);
   return absl::OkStatus();
 }
 
+absl::Span<const BufferId> Executor::Mine(const std::vector<BufferId>& ids) const {
+  const auto is_mine = [this](BufferId id) { return buffer(id).device == device_; };
+  const auto begin = std::find_if(ids.begin(), ids.end(), is_mine);
+  const auto end = std::find_if_not(begin, ids.end(), is_mine);
+  return absl::MakeConstSpan(ids).subspan(begin - ids.begin(), end - begin);
+}
+
+void Executor::Pack(absl::Span<const BufferId> ids, char* to) {
+  for (BufferId id : ids) {
+    std::memcpy(to, data(id), buffer(id).bytes());
+    to += buffer(id).bytes();
+  }
+}
+
+void Executor::Unpack(const char* from, absl::Span<const BufferId> ids) {
+  for (BufferId id : ids) {
+    std::memcpy(data(id), from, buffer(id).bytes());
+    from += buffer(id).bytes();
+  }
+}
+
+// Piece m of a buffer is the box that it shares with member m's.
+void Executor::PackPieces(const Task& task) {
+  char* to = packed_;
+  const absl::Span<const BufferId> read = Mine(task.reads);
+  for (size_t i = 0; i < task.writes.size(); ++i) {
+    const BufferId from = read[i % task.segments];
+    const Box region = Intersection(buffer(from).box, buffer(task.writes[i]).box);
+    const int64_t element = BytesPerElement(buffer(from).dtype);
+    CopyRegion(region, buffer(from).box, data(from), region, to, element);
+    to += region.Volume() * element;
+  }
+}
+
+void Executor::UnpackPieces(const Task& task) {
+  const char* from = received_;
+  const absl::Span<const BufferId> written = Mine(task.writes);
+  for (size_t i = 0; i < task.reads.size(); ++i) {
+    const BufferId to = written[i % task.segments];
+    const Box region = Intersection(buffer(task.reads[i]).box, buffer(to).box);
+    const int64_t element = BytesPerElement(buffer(to).dtype);
+    CopyRegion(region, region, from, buffer(to).box, data(to), element);
+    from += region.Volume() * element;
+  }
+}
+
 // A buffer that receives is the sum of what arrives, in the order of the transfers.
-absl::Status Executor::RunTransfers(const Task& task) {
+absl::Status Executor::RunTransfers(int32_t t) {
+  const Task& task = schedule_.tasks[t];
   std::map<BufferId, std::vector<Piece>> arrivals;
+  if (task.kind == TaskKind::kSendReceive) UseScratch(t);
   int64_t packed_bytes = 0, received_bytes = 0;
   auto region_of = [&](const std::pair<int32_t, int32_t>& transfer) {
     return Intersection(buffer(task.reads[transfer.first]).box,
                         buffer(task.writes[transfer.second]).box);
   };
-  for (const auto& transfer : task.transfers) {
-    const Buffer &from = buffer(task.reads[transfer.first]),
-                 &to = buffer(task.writes[transfer.second]);
-    const int64_t bytes = region_of(transfer).Volume() * BytesPerElement(from.dtype);
-    if (from.device == to.device) continue;
-    if (from.device == device_) packed_bytes += bytes;
-    if (to.device == device_) received_bytes += bytes;
-  }
-  packed_.resize(packed_bytes);  // Once, so that pieces stay where they are.
-  received_.resize(received_bytes);
   sends_.clear();
   receives_.clear();
-  packed_bytes = received_bytes = 0;
   for (const auto& transfer : task.transfers) {
     const BufferId from = task.reads[transfer.first], to = task.writes[transfer.second];
     const Box region = region_of(transfer);
@@ -214,12 +309,12 @@ absl::Status Executor::RunTransfers(const Task& task) {
     if (mine && buffer(to).device == device_) {
       arrivals[to].push_back({region, buffer(from).box, data(from)});
     } else if (mine) {
-      char* piece = packed_.data() + packed_bytes;
+      char* piece = packed_ + packed_bytes;
       CopyRegion(region, buffer(from).box, data(from), region, piece, element);
       sends_.push_back({buffer(to).device, piece, bytes});
       packed_bytes += bytes;
     } else if (buffer(to).device == device_) {
-      char* piece = received_.data() + received_bytes;
+      char* piece = received_ + received_bytes;
       receives_.push_back({buffer(from).device, piece, bytes});
       arrivals[to].push_back({region, region, piece});
       received_bytes += bytes;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "pcg/graph.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/packing.h"
 #include "pcg/schedule/schedule.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
@@ -29,7 +30,8 @@ class Executor {
   Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory, int32_t device,
            Backend* backend, Communicator* communicator);
 
-  // Allocates the arena and makes the kernels. To be called, like Run, from the device's thread.
+  // Allocates the arena, makes the kernels and clears the optimizer's state. To be called, like
+  // Run, from the device's thread.
   absl::Status Prepare(int32_t num_devices);
 
   // Runs the tasks of the phases [first, last]. The host has set the parameters, and the inputs.
@@ -57,9 +59,20 @@ class Executor {
   absl::Status Measured(Work work);
   absl::Status RunTask(int32_t t, double learning_rate);
   absl::Status RunKernel(int32_t t);
-  absl::Status RunCollective(const Task& task);
-  absl::Status RunTransfers(const Task& task);
+  absl::Status RunCollective(int32_t t);
+  absl::Status RunRooted(const Task& task, bool packs, DataType dtype, int64_t count);
+  absl::Status RunTransfers(int32_t t);
+  void RunUpdate(const Task& task, double learning_rate);
   absl::Status MakeKernel(int32_t t);
+
+  // Those of this device, which lie side by side.
+  absl::Span<const BufferId> Mine(const std::vector<BufferId>& ids) const;
+  void Pack(absl::Span<const BufferId> ids, char* to);
+  void Unpack(const char* from, absl::Span<const BufferId> ids);
+  void PackPieces(const Task& task);
+  void UnpackPieces(const Task& task);
+  // Sets packed_ and received_ to the task's scratch space.
+  PackBytes UseScratch(int32_t t);
 
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
   int64_t elements(BufferId id) const { return buffer(id).box.Volume(); }
@@ -73,11 +86,13 @@ class Executor {
 
   Backend::Memory arena_;
   std::map<int32_t, std::unique_ptr<Kernel>> kernels_;  // by task
-  // Packed pieces. Members, because others read them until a collective is over, failed or not.
-  std::vector<char> packed_, received_;
+  // Packed pieces of the communication that runs. They and sends_ are read by others until it is
+  // over, failed or not.
+  char *packed_ = nullptr, *received_ = nullptr;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
   int64_t kernel_bytes_ = 0, passing_bytes_ = 0;
+  int64_t steps_ = 0;  // updates since the parameters were loaded
   bool trace_ = false;
   std::vector<TaskTime> times_;
 };

@@ -157,7 +157,9 @@ absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
 
 absl::Status Job::SetParameters(const HostValues& weights) {
   ISOMER_RETURN_IF_ERROR(status_);
-  return SetTensors(schedule_.parameters, weights);
+  ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.parameters, weights));
+  return OnAllDevices(
+      [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad, 0); });
 }
 
 absl::Status Job::TrainStep(const HostValues& inputs, double learning_rate) {
@@ -233,19 +235,22 @@ absl::StatusOr<std::vector<std::vector<char>>> Job::Fetch(absl::Span<const Buffe
 }
 
 // The meaning: one copy of each shard, partials summed.
-absl::StatusOr<Array<double>> Job::Collect(TensorRef tensor, const std::vector<BufferId>& shards) {
-  const TensorType& type = graph_.type(tensor);
-  Array<double> array(type.Sizes());
-  std::vector<BufferId> first_copies = shards;
+absl::StatusOr<Array<double>> Job::Collect(TensorRef tensor, std::vector<BufferId> shards) {
   for (size_t s = 0; s < shards.size(); ++s) {
-    if (CoordinatesOfShard(type, static_cast<int64_t>(s)).copy != 0) first_copies[s] = kNoBuffer;
+    const ShardCoordinates at = CoordinatesOfShard(graph_.type(tensor), static_cast<int64_t>(s));
+    if (at.copy != 0) shards[s] = kNoBuffer;
   }
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::vector<char>> fetched, Fetch(first_copies));
-  for (size_t s = 0; s < shards.size(); ++s) {
-    if (first_copies[s] == kNoBuffer) continue;
-    const Buffer& buffer = schedule_.buffers[shards[s]];
-    const void* data = IsHere(buffer.device) ? executors_[buffer.device]->data(shards[s])
-                                             : static_cast<const void*>(fetched[s].data());
+  return SumOf(tensor, shards);
+}
+
+absl::StatusOr<Array<double>> Job::SumOf(TensorRef tensor, absl::Span<const BufferId> buffers) {
+  Array<double> array(graph_.type(tensor).Sizes());
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::vector<char>> fetched, Fetch(buffers));
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b] == kNoBuffer) continue;
+    const Buffer& buffer = schedule_.buffers[buffers[b]];
+    const void* data = IsHere(buffer.device) ? executors_[buffer.device]->data(buffers[b])
+                                             : static_cast<const void*>(fetched[b].data());
     AddFromBuffer(buffer.box, buffer.dtype, data, &array);
   }
   return array;
@@ -270,9 +275,9 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
   }
   for (const Schedule::HostTensor& tensor : schedule_.parameters) {
     if (!tensor.trainable) continue;
-    ISOMER_ASSIGN_OR_RETURN(
-        const Array<double> value,
-        Collect(tensor.tensor, gradients ? tensor.gradients : schedule_.shards.at(tensor.tensor)));
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> value,
+                            gradients ? SumOf(tensor.tensor, schedule_.DistinctGradients(tensor))
+                                      : Collect(tensor.tensor, schedule_.shards.at(tensor.tensor)));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
     const double scale = gradients ? 1 / schedule_.options.seed : 1;
     for (const auto& [name, part] : parts) {

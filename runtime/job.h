@@ -51,6 +51,7 @@ class Job {
   const Schedule& schedule() const { return schedule_; }
   const MemoryPlan& memory() const { return memory_; }
 
+  // Sets the parameters and clears the optimizer's state.
   absl::Status SetParameters(const HostValues& weights);
   // Forward, backward, update.
   absl::Status TrainStep(const HostValues& inputs, double learning_rate);
@@ -89,7 +90,9 @@ class Job {
   absl::Status SetTensors(const std::vector<Schedule::HostTensor>& tensors,
                           const HostValues& leaves);
   absl::Status RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work);
-  absl::StatusOr<Array<double>> Collect(TensorRef tensor, const std::vector<BufferId>& shards);
+  absl::StatusOr<Array<double>> Collect(TensorRef tensor, std::vector<BufferId> shards);
+  // The buffers, parts of the tensor or of its gradient, added up.
+  absl::StatusOr<Array<double>> SumOf(TensorRef tensor, absl::Span<const BufferId> buffers);
   // The contents of the buffers of other processes; empty for those that are here.
   absl::StatusOr<std::vector<std::vector<char>>> Fetch(absl::Span<const BufferId> buffers);
   // Of all devices, what `bytes_of` says of those here.

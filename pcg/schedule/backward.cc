@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
+#include "pcg/schedule/update.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
@@ -20,8 +21,10 @@ namespace {
 
 class BackwardLowering {
  public:
-  explicit BackwardLowering(ScheduleBuilder* builder)
-      : builder_(*builder), num_forward_tasks_(builder->schedule().tasks.size()) {
+  BackwardLowering(ScheduleBuilder* builder, UpdateLowering* updates)
+      : builder_(*builder),
+        updates_(*updates),
+        num_forward_tasks_(builder->schedule().tasks.size()) {
     FindWanted();
   }
   absl::Status Run();
@@ -39,9 +42,10 @@ class BackwardLowering {
   // The gradient of a buffer nobody contributed to: zeros.
   BufferId GradientOrZero(BufferId buffer, NodeId node);
   void Fill(BufferId buffer, double value, NodeId node);
-  void Synchronise(Schedule::HostTensor* parameter);
+  void Synchronise(size_t parameter);
 
   ScheduleBuilder& builder_;
+  UpdateLowering& updates_;
   const size_t num_forward_tasks_;
   std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
@@ -211,28 +215,21 @@ void BackwardLowering::ReverseMove(const Task& task) {
   for (const auto& [buffer, share] : shares) Contribute(buffer, share, task.node);
 }
 
-// The shares that equal copies of a parameter have of its gradient become the sum, everywhere.
-void BackwardLowering::Synchronise(Schedule::HostTensor* parameter) {
-  const TensorType& type = builder_.graph().type(parameter->tensor);
-  const std::vector<BufferId>& shards = builder_.schedule().shards.at(parameter->tensor);
-  const int64_t pieces = static_cast<int64_t>(shards.size()) / type.copies;
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    const auto copies = absl::MakeConstSpan(shards).subspan(piece * type.copies, type.copies);
-    const bool reached = std::any_of(copies.begin(), copies.end(),
+// The shares that equal copies of a parameter have of its gradient become the sum.
+void BackwardLowering::Synchronise(size_t p) {
+  const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
+  const std::vector<BufferId> shards = builder_.schedule().shards.at(parameter.tensor);
+  const NodeId node = parameter.tensor.node;
+  const size_t copies = builder_.graph().type(parameter.tensor).copies;
+  for (size_t first = 0; first < shards.size(); first += copies) {
+    const auto piece = absl::MakeConstSpan(shards).subspan(first, copies);
+    const bool reached = std::any_of(piece.begin(), piece.end(),
                                      [&](BufferId id) { return gradient_[id] != kNoBuffer; });
-    if (!reached) continue;
     std::vector<BufferId> gradients;
-    for (BufferId copy : copies) {
-      gradients.push_back(GradientOrZero(copy, parameter->tensor.node));
+    for (BufferId copy : piece) {
+      if (reached) gradients.push_back(GradientOrZero(copy, node));
     }
-    std::copy(gradients.begin(), gradients.end(),
-              parameter->gradients.begin() + piece * type.copies);
-    // Copies at several moments of a device have one gradient.
-    std::sort(gradients.begin(), gradients.end());
-    gradients.erase(std::unique(gradients.begin(), gradients.end()), gradients.end());
-    if (gradients.size() > 1) {
-      builder_.AddAllReduce(gradients, gradients, Phase::kBackward, parameter->tensor.node);
-    }
+    updates_.GradientIsReady(p, first, std::move(gradients));
   }
 }
 
@@ -259,7 +256,7 @@ absl::Status BackwardLowering::Run() {
   std::vector<std::vector<size_t>> read_last(num_forward_tasks_ + 1);  // by task
   for (size_t i = 0; i < parameters.size(); ++i) read_last[last_reader[i]].push_back(i);
   // Those that nobody reads are the loss.
-  for (size_t i : read_last[num_forward_tasks_]) Synchronise(&parameters[i]);
+  for (size_t i : read_last[num_forward_tasks_]) Synchronise(i);
   for (size_t t : order) {
     const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
     if (task.kind == TaskKind::kCompute) {
@@ -267,13 +264,15 @@ absl::Status BackwardLowering::Run() {
     } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
       ReverseMove(task);
     }
-    for (size_t i : read_last[t]) Synchronise(&parameters[i]);
+    for (size_t i : read_last[t]) Synchronise(i);
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status LowerBackward(ScheduleBuilder* builder) { return BackwardLowering(builder).Run(); }
+absl::Status LowerBackward(ScheduleBuilder* builder, UpdateLowering* updates) {
+  return BackwardLowering(builder, updates).Run();
+}
 
 }  // namespace isomer

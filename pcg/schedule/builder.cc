@@ -74,19 +74,6 @@ Task& ScheduleBuilder::AddTask(TaskKind kind, Phase phase, NodeId node, int32_t 
   return schedule_.tasks.back();
 }
 
-void ScheduleBuilder::AddAllReduce(std::vector<BufferId> reads, std::vector<BufferId> writes,
-                                   Phase phase, NodeId node) {
-  auto by_device = [this](BufferId a, BufferId b) { return buffer(a).device < buffer(b).device; };
-  std::sort(reads.begin(), reads.end(), by_device);
-  std::sort(writes.begin(), writes.end(), by_device);
-  Task task{.kind = TaskKind::kAllReduce, .phase = phase, .node = node};
-  for (BufferId id : reads) task.devices.push_back(buffer(id).device);
-  task.bytes = buffer(reads[0]).bytes();
-  task.reads = std::move(reads);
-  task.writes = std::move(writes);
-  schedule_.tasks.push_back(std::move(task));
-}
-
 void ScheduleBuilder::AddTransfers(const std::vector<Transfer>& transfers, Phase phase,
                                    NodeId node) {
   std::map<int32_t, std::vector<Transfer>> moments;

@@ -51,9 +51,6 @@ class ScheduleBuilder {
   // One task for each set of devices that the transfers to a micro-batch connect, in order of
   // micro-batches and of their first device.
   void AddTransfers(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
-  // reads[m] and writes[m] on devices[m]; `writes` may be `reads`.
-  void AddAllReduce(std::vector<BufferId> reads, std::vector<BufferId> writes, Phase phase,
-                    NodeId node);
 
  private:
   void AddTransfersOfMoment(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
@@ -71,8 +68,9 @@ TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, const std::vect
 
 // Which tensors the host sets, and the forward tasks.
 absl::Status LowerForward(ScheduleBuilder* builder);
-// The tasks that give the gradients of all parameters, and their synchronisation.
-absl::Status LowerBackward(ScheduleBuilder* builder);
+// The tasks that give the gradients of all parameters; `updates` is told when one is complete.
+class UpdateLowering;
+absl::Status LowerBackward(ScheduleBuilder* builder, UpdateLowering* updates);
 
 }  // namespace isomer
 

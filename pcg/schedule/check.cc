@@ -9,6 +9,7 @@
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/check_calls.h"
 #include "pcg/schedule/check_micro_batches.h"
+#include "pcg/schedule/check_updates.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 
@@ -26,7 +27,7 @@ class Checker {
     ISOMER_RETURN_IF_ERROR(CheckCopies());
     ISOMER_RETURN_IF_ERROR(CheckPrograms());
     ISOMER_RETURN_IF_ERROR(RunPrograms());
-    ISOMER_RETURN_IF_ERROR(CheckUpdates());
+    ISOMER_RETURN_IF_ERROR(CheckUpdates(graph_, schedule_, position_));
     ISOMER_RETURN_IF_ERROR(CheckWaits());
     ISOMER_RETURN_IF_ERROR(CheckMicroBatches(graph_, schedule_));
     return CheckCalls(graph_, schedule_);
@@ -39,13 +40,16 @@ class Checker {
   }
 
   absl::Status CheckShape(int32_t t) const;
+  absl::Status CheckBoxes(int32_t t) const;
   absl::Status CheckCollective(int32_t t) const;
   absl::Status CheckCopies() const;
+  absl::Status CheckSegment(int32_t t, const std::vector<BufferId>& reads,
+                            const std::vector<BufferId>& writes) const;
   absl::Status CheckPrograms() const;
   absl::Status CheckWaits() const;
   absl::Status RunPrograms();
   absl::Status Execute(int32_t t);
-  absl::Status CheckUpdates() const;
+  bool ChangesInPlace(const Task& task, BufferId id) const;
 
   const Graph& graph_;
   const Schedule& schedule_;
@@ -91,17 +95,35 @@ absl::Status Checker::CheckShape(int32_t t) const {
       return Error(t, "transfers between buffers that share nothing");
     }
   }
-  const bool fits =
-      (task.kind != TaskKind::kAccumulate && task.kind != TaskKind::kUpdate) ||
-      (task.writes.size() == 1 && !task.reads.empty() &&
-       schedule_.buffers[task.reads.back()].box == schedule_.buffers[task.writes[0]].box);
-  if (!fits) return Error(t, "its buffers have different boxes");
+  ISOMER_RETURN_IF_ERROR(CheckBoxes(t));
   return CheckCollective(t);
+}
+
+// What is added has the box of what it is added to; so has what an update takes but the parameter,
+// of which it may be a part.
+absl::Status Checker::CheckBoxes(int32_t t) const {
+  const Task& task = schedule_.tasks[t];
+  if (task.kind != TaskKind::kAccumulate && task.kind != TaskKind::kUpdate) {
+    return absl::OkStatus();
+  }
+  const bool update = task.kind == TaskKind::kUpdate;
+  bool fits = task.reads.size() >= (update ? 2 : 1) && !task.writes.empty();
+  if (fits) {
+    const Box& box = schedule_.buffers[task.writes[0]].box;
+    fits = !update || Covers(schedule_.buffers[task.reads[0]].box, box);
+    for (size_t i = update ? 1 : 0; i < task.reads.size(); ++i) {
+      fits &= schedule_.buffers[task.reads[i]].box == box;
+    }
+    for (BufferId id : task.writes) fits &= schedule_.buffers[id].box == box;
+  }
+  return fits ? absl::OkStatus() : Error(t, "its buffers have different boxes");
 }
 
 absl::Status Checker::CheckCollective(int32_t t) const {
   const Task& task = schedule_.tasks[t];
-  if (!IsCommunication(task.kind)) return absl::OkStatus();
+  if (!IsCommunication(task.kind)) {
+    return task.segments == 1 ? absl::OkStatus() : Error(t, "has segments");
+  }
   for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
     for (BufferId id : *list) {
       if (id == kNoBuffer || task.reads.empty() || task.reads[0] == kNoBuffer ||
@@ -110,31 +132,65 @@ absl::Status Checker::CheckCollective(int32_t t) const {
       }
     }
   }
-  if (task.kind == TaskKind::kSendReceive) return absl::OkStatus();
-  const size_t n = task.devices.size();
-  if (task.reads.size() != n || task.writes.size() != n) {
+  if (task.kind == TaskKind::kSendReceive) {
+    return task.segments == 1 ? absl::OkStatus() : Error(t, "has segments");
+  }
+  // Which members bring buffers, and which receive.
+  std::vector<int32_t> readers = task.devices, writers = task.devices;
+  const bool rooted = task.kind == TaskKind::kReduce || task.kind == TaskKind::kBroadcast;
+  if (rooted && !task.reads.empty() && !task.writes.empty()) {
+    const bool reduce = task.kind == TaskKind::kReduce;
+    const int32_t root = schedule_.buffers[reduce ? task.writes[0] : task.reads[0]].device;
+    (reduce ? writers : readers) = {root};
+    if (!reduce) std::erase(writers, root);
+  }
+  const size_t segments = task.segments;
+  if (task.segments < 1 || task.reads.size() != readers.size() * segments ||
+      task.writes.size() != writers.size() * segments) {
     return Error(t, absl::StrCat("has ", task.reads.size(), " operands and ", task.writes.size(),
-                                 " results on ", n, " devices"));
+                                 " results of ", task.segments, " segments on ",
+                                 task.devices.size(), " devices"));
   }
-  for (size_t m = 0; m < n; ++m) {
-    if (schedule_.buffers[task.reads[m]].device != task.devices[m] ||
-        schedule_.buffers[task.writes[m]].device != task.devices[m]) {
-      return Error(t, "its buffers are not in the order of its devices");
+  const auto in_order = [&](const std::vector<BufferId>& ids, const std::vector<int32_t>& devices) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (schedule_.buffers[ids[i]].device != devices[i / segments]) return false;
     }
-    if (schedule_.buffers[task.reads[m]].box.shape.size() !=
-        schedule_.buffers[task.writes[0]].box.shape.size()) {
-      return Error(t, "its buffers have different ranks");
+    return true;
+  };
+  if (!in_order(task.reads, readers) || !in_order(task.writes, writers)) {
+    return Error(t, "its buffers are not in the order of its devices");
+  }
+  int64_t bytes = 0;
+  for (size_t i = 0; i < segments; ++i) {
+    std::vector<BufferId> reads, writes;
+    for (size_t m = i; m < task.reads.size(); m += segments) reads.push_back(task.reads[m]);
+    for (size_t m = i; m < task.writes.size(); m += segments) writes.push_back(task.writes[m]);
+    ISOMER_RETURN_IF_ERROR(CheckSegment(t, reads, writes));
+    const BufferId whole = task.kind == TaskKind::kAllGather ? writes[0] : reads[0];
+    bytes += schedule_.buffers[whole].bytes();
+  }
+  if (task.bytes == bytes) return absl::OkStatus();
+  return Error(t, absl::StrCat("moves ", task.bytes, " bytes of a buffer of ", bytes));
+}
+
+absl::Status Checker::CheckSegment(int32_t t, const std::vector<BufferId>& reads,
+                                   const std::vector<BufferId>& writes) const {
+  const Task& task = schedule_.tasks[t];
+  const Box& box = schedule_.buffers[writes[0]].box;
+  bool same = true;
+  for (const std::vector<BufferId>* list : {&reads, &writes}) {
+    for (BufferId id : *list) {
+      const Box& other = schedule_.buffers[id].box;
+      if (other.shape.size() != box.shape.size())
+        return Error(t, "its buffers have different ranks");
+      same &= other == box;
     }
   }
-  if (RecogniseCollective(schedule_.buffers, task.reads, task.writes, n * n) != task.kind) {
-    return Error(t, "its boxes are not those of this collective");
-  }
-  const BufferId whole = task.kind == TaskKind::kAllGather ? task.writes[0] : task.reads[0];
-  if (task.bytes != schedule_.buffers[whole].bytes()) {
-    return Error(t, absl::StrCat("moves ", task.bytes, " bytes of a buffer of ",
-                                 schedule_.buffers[whole].bytes()));
-  }
-  return absl::OkStatus();
+  const bool rooted = task.kind == TaskKind::kReduce || task.kind == TaskKind::kBroadcast;
+  const bool fits = rooted ? same
+                           : RecogniseCollective(schedule_.buffers, reads, writes,
+                                                 reads.size() * writes.size()) == task.kind;
+  return fits ? absl::OkStatus() : Error(t, "its boxes are not those of this collective");
 }
 
 // Shards that are one buffer are copies, and each buffer has its shard's box.
@@ -222,7 +278,9 @@ absl::Status Checker::RunPrograms() {
     }
   }
   for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
-    if (schedule_.buffers[id].role == BufferRole::kGradient && written_[id] && !read_[id]) {
+    const BufferRole role = schedule_.buffers[id].role;
+    const bool is_gradient = role == BufferRole::kGradient || role == BufferRole::kGradientShard;
+    if (is_gradient && written_[id] && !read_[id]) {
       return absl::FailedPreconditionError(absl::StrCat(
           "schedule: gradient buffer ", id, " of ", graph_.Label(schedule_.buffers[id].tensor.node),
           " is lost: nobody reads it"));
@@ -231,9 +289,21 @@ absl::Status Checker::RunPrograms() {
   return absl::OkStatus();
 }
 
-bool ChangesInPlace(const Task& task) {
-  return task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kUpdate ||
-         (task.kind == TaskKind::kAllReduce && task.reads == task.writes);
+// Whether task `t` changes what buffer `id`, which it writes, held before.
+bool Checker::ChangesInPlace(const Task& task, BufferId id) const {
+  switch (task.kind) {
+    case TaskKind::kAccumulate:
+      return true;
+    case TaskKind::kUpdate:
+    case TaskKind::kAllReduce:
+    case TaskKind::kReduce:
+      return absl::c_linear_search(task.reads, id);
+    case TaskKind::kAllGather:
+    case TaskKind::kBroadcast:
+      return schedule_.buffers[id].role == BufferRole::kParameter;
+    default:
+      return false;
+  }
 }
 
 absl::Status Checker::Execute(int32_t t) {
@@ -243,28 +313,31 @@ absl::Status Checker::Execute(int32_t t) {
       return Error(t, absl::StrCat("reads buffer ", id, " before it is written"));
     }
   }
-  const bool in_place = ChangesInPlace(task);
   for (BufferId id : task.reads) {
     if (id == kNoBuffer) continue;
-    if (updated_[id] && task.kind != TaskKind::kUnload && task.kind != TaskKind::kUpdate) {
+    if (updated_[id] && task.kind != TaskKind::kUnload && task.kind != TaskKind::kUpdate &&
+        task.kind != TaskKind::kBroadcast) {
       return Error(t, absl::StrCat("reads parameter buffer ", id, " after its update"));
     }
-    const bool changes_it = in_place && absl::c_linear_search(task.writes, id);
+    const bool changes_it = absl::c_linear_search(task.writes, id) && ChangesInPlace(task, id);
     if (!changes_it) read_[id] = true;
   }
   for (BufferId id : task.writes) {
     if (id == kNoBuffer) continue;
+    const bool in_place = ChangesInPlace(task, id);
+    const bool parameter = schedule_.buffers[id].role == BufferRole::kParameter;
+    const bool state = schedule_.buffers[id].role == BufferRole::kState;
     if (in_place && !written_[id]) {
       return Error(t, absl::StrCat("changes buffer ", id, " before it is written"));
     }
-    if (in_place && read_[id] && task.kind != TaskKind::kUpdate) {
+    if (in_place && read_[id] && !parameter && !state) {
       return Error(t, absl::StrCat("changes buffer ", id, " after it was read"));
     }
     if (!in_place && written_[id]) {
       return Error(t, absl::StrCat("writes buffer ", id, " a second time"));
     }
     written_[id] = true;
-    if (task.kind == TaskKind::kUpdate) updated_[id] = true;
+    if (in_place && parameter) updated_[id] = true;
   }
   position_[t] = static_cast<int32_t>(executed_.size());
   executed_.push_back(t);
@@ -307,70 +380,6 @@ absl::Status Checker::CheckWaits() const {
       }
       writer[id] = t;
       readers[id].clear();
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Checker::CheckUpdates() const {
-  std::map<BufferId, int32_t> updates;               // parameter shard -> task
-  std::map<BufferId, std::vector<int32_t>> changes;  // gradient -> tasks that change it
-  for (int32_t t : executed_) {
-    const Task& task = schedule_.tasks[t];
-    for (BufferId id : task.writes) {
-      if (id == kNoBuffer) continue;
-      if (schedule_.buffers[id].role == BufferRole::kGradient) changes[id].push_back(t);
-      if (schedule_.buffers[id].role != BufferRole::kParameter || task.kind == TaskKind::kLoad) {
-        continue;
-      }
-      if (task.kind != TaskKind::kUpdate || !updates.emplace(id, t).second) {
-        return Error(t, absl::StrCat("changes parameter buffer ", id,
-                                     task.kind == TaskKind::kUpdate ? " a second time" : ""));
-      }
-    }
-  }
-  for (const Schedule::HostTensor& parameter : schedule_.parameters) {
-    const std::vector<BufferId>& shards = schedule_.shards.at(parameter.tensor);
-    const int64_t copies = graph_.type(parameter.tensor).copies;
-    std::pair<int64_t, int32_t> summed = {-1, -1};  // piece, and the task that sums its gradient
-    for (size_t s = 0; s < shards.size(); ++s) {
-      const BufferId gradient = parameter.gradients[s];
-      if (gradient == kNoBuffer || !schedule_.options.training) continue;
-      const auto update = updates.find(shards[s]);
-      if (update == updates.end()) {
-        return absl::FailedPreconditionError(absl::StrCat("schedule: shard ", s, " of parameter ",
-                                                          graph_.Label(parameter.tensor.node),
-                                                          " is never updated"));
-      }
-      const int32_t t = update->second;
-      if (schedule_.tasks[t].reads != std::vector<BufferId>{shards[s], gradient}) {
-        return Error(t, "does not update with the gradient of its parameter");
-      }
-      const std::vector<int32_t>& changed = changes[gradient];
-      if (changed.empty() || position_[changed.back()] > position_[t]) {
-        return Error(t, "updates before the gradient is complete");
-      }
-      const auto sums = std::count_if(changed.begin(), changed.end(), [&](int32_t change) {
-        const Task& task = schedule_.tasks[change];
-        return task.kind == TaskKind::kAllReduce && task.reads == task.writes;
-      });
-      // Copies lie side by side: who shares the task that sums shares its verdict.
-      const int64_t piece = static_cast<int64_t>(s) / copies;
-      if (copies > 1 && std::pair(piece, changed.back()) == summed) continue;
-      const Task& last = schedule_.tasks[changed.back()];
-      const auto first = parameter.gradients.begin() + piece * copies;
-      std::vector<BufferId> group(first, first + copies), members = last.reads;
-      std::sort(group.begin(), group.end());
-      group.erase(std::unique(group.begin(), group.end()), group.end());
-      std::sort(members.begin(), members.end());
-      if (sums > 1 || (sums == 1 && group.size() == 1)) {
-        return Error(changed.back(), "sums a gradient that is a sum of all copies already");
-      }
-      if (group.size() == 1) continue;
-      if (last.kind != TaskKind::kAllReduce || members != group) {
-        return Error(t, "updates a copy with a gradient that is not summed over all copies");
-      }
-      summed = {piece, changed.back()};
     }
   }
   return absl::OkStatus();

@@ -26,11 +26,12 @@ namespace isomer {
 //   - shards that are one buffer are copies; every device works through micro-batches in pipeline
 //     order (check_micro_batches.h);
 //   - tasks compute, move and differentiate what the graph says (check_calls.h);
-//   - buffers that live at one time do not overlap in the memory plan (CheckMemory).
+//   - what lives at one time does not overlap in the memory plan (CheckMemory).
 // The error names the device, its instruction and the task.
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule);
 
-// Ok if no two buffers of a device that live at one time (LiveRanges) overlap.
+// Ok if no two buffers of a device that live at one time (LiveRanges) overlap, nor do they and the
+// scratch space of a communication.
 absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan);
 
 }  // namespace isomer

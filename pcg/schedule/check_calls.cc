@@ -1,4 +1,5 @@
 #include "pcg/schedule/check_calls.h"
+#include "pcg/schedule/check_updates.h"
 
 #include <algorithm>
 #include <map>
@@ -62,6 +63,13 @@ class CallChecker {
 
  private:
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
+  // Holds a value of the forward pass.
+  bool IsForward(BufferId id) const {
+    if (id == kNoBuffer) return false;
+    const BufferRole role = buffer(id).role;
+    return role == BufferRole::kParameter || role == BufferRole::kInput ||
+           role == BufferRole::kActivation || role == BufferRole::kReceived;
+  }
   bool IsGradient(BufferId id) const {
     return id != kNoBuffer && buffer(id).role == BufferRole::kGradient;
   }
@@ -85,15 +93,13 @@ class CallChecker {
     return pairs;
   }
 
-  static bool IsMove(const Task& task) {
-    return task.kind == TaskKind::kLocal || IsCommunication(task.kind);
+  // Moves of values and gradients; CheckUpdates looks at those of parameters.
+  bool IsMove(const Task& task) const {
+    return (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) &&
+           !IsOfUpdate(schedule_, task);
   }
   bool IsBackwardMove(const Task& task) const {
     return IsMove(task) && !task.writes.empty() && IsGradient(task.writes[0]);
-  }
-  // The shares of a parameter's gradient become the sum, in place: CheckSchedule looks at these.
-  static bool IsSynchronisation(const Task& task) {
-    return task.kind == TaskKind::kAllReduce && task.reads == task.writes;
   }
 
   static uint64_t PlaceOf(const Buffer& b) {
@@ -120,7 +126,7 @@ class CallChecker {
         return absl::FailedPreconditionError(
             absl::StrCat("schedule: buffer ", id, " is of a shard that there is not"));
       }
-      if (!IsGradient(id)) forward.emplace(PlaceOf(b), id);
+      if (IsForward(id)) forward.emplace(PlaceOf(b), id);
     }
     forward_of_.assign(count, kNoBuffer);
     has_gradient_.assign(count, false);
@@ -189,6 +195,7 @@ class CallChecker {
   }
 
   absl::Status CheckTask(const Task& task) {
+    if (IsOfUpdate(schedule_, task)) return absl::OkStatus();
     switch (task.kind) {
       case TaskKind::kLoad:
       case TaskKind::kFeed:
@@ -209,7 +216,7 @@ class CallChecker {
       case TaskKind::kUnload:
         return absl::OkStatus();
       default:
-        if (IsSynchronisation(task)) return absl::OkStatus();
+        if (task.segments != 1) return Error("moves several tensors");
         return IsBackwardMove(task) ? CheckBackwardMove(task) : CheckForwardMove(task);
     }
   }
@@ -220,7 +227,7 @@ class CallChecker {
     if (w >= task.writes.size() || task.writes[w] == kNoBuffer) return Error("writes too little");
     const Buffer& b = buffer(task.writes[w]);
     const bool fits = tensor ? b.tensor == *tensor && b.shard == shard : hosts_.contains(b.tensor);
-    if (!fits || IsGradient(task.writes[w])) return Error("writes a buffer for something else");
+    if (!fits || !IsForward(task.writes[w])) return Error("writes a buffer for something else");
     const TensorType& type = graph_.type(b.tensor);
     const auto shards = schedule_.shards.find(b.tensor);
     if (shards == schedule_.shards.end() || shards->second[b.shard] != task.writes[w] ||
@@ -248,7 +255,7 @@ class CallChecker {
     for (size_t o = 0; o < task.reads.size(); ++o) {
       const int operand = static_cast<int>(o);
       const BufferId id = task.reads[o];
-      if (IsGradient(id) || !Covers(buffer(id).box, sharding->OperandBox(call, operand)) ||
+      if (!IsForward(id) || !Covers(buffer(id).box, sharding->OperandBox(call, operand)) ||
           MeaningOf(id) != AtomsOf(node.inputs[o], sharding->OperandPartial(call, operand))) {
         return Error(absl::StrCat("operand ", o, " is not what buffer ", id, " holds"));
       }
@@ -289,7 +296,7 @@ class CallChecker {
   absl::Status CheckForwardMove(const Task& task) {
     for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
       for (BufferId id : *list) {
-        if (IsGradient(id)) return Error("moves a gradient forward");
+        if (!IsForward(id)) return Error("moves what is no value of the forward pass");
       }
     }
     if (task.kind == TaskKind::kAllReduce || task.kind == TaskKind::kReduceScatter ||
@@ -442,7 +449,10 @@ class CallChecker {
       expect(output.tensor, schedule_.shards.at(output.tensor));
     }
     for (const Schedule::HostTensor& parameter : schedule_.parameters) {
-      if (schedule_.options.keep_gradients) expect(parameter.tensor, parameter.gradients);
+      if (schedule_.options.keep_gradients) {
+        const std::vector<BufferId> gradients = schedule_.DistinctGradients(parameter);
+        expected.insert(expected.end(), gradients.begin(), gradients.end());
+      }
       if (schedule_.options.training) {
         expect(parameter.tensor, schedule_.shards.at(parameter.tensor));
       }

@@ -1,14 +1,30 @@
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check.h"
+#include "pcg/schedule/packing.h"
 
 namespace isomer {
+namespace {
+
+// What lives in an arena: end and buffer (kNoBuffer: scratch space), by offset.
+using Live = std::map<int64_t, std::pair<int64_t, BufferId>>;
+
+// Whether [offset, offset + bytes) overlaps nothing that lives.
+bool IsFree(const Live& live, int64_t offset, int64_t bytes) {
+  const auto next = live.lower_bound(offset);
+  if (next != live.end() && offset + bytes > next->first) return false;
+  if (next != live.end() && next->first == offset) return false;
+  return next == live.begin() || std::prev(next)->second.first <= offset;
+}
+
+}  // namespace
 
 absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
-  std::vector<std::map<int64_t, BufferId>> live(schedule.programs.size());  // by offset
+  std::vector<Live> live(schedule.programs.size());
   std::vector<std::vector<BufferId>> births(schedule.tasks.size()), deaths(births);
   for (size_t id = 0; id < ranges.size(); ++id) {
     if (ranges[id].last < ranges[id].first) continue;
@@ -16,19 +32,27 @@ absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
     deaths[ranges[id].last].push_back(static_cast<BufferId>(id));
   }
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
+    const auto error = [&](int32_t device, const std::string& what) {
+      return absl::FailedPreconditionError(absl::StrCat("schedule: device ", device, ", task ", t,
+                                                        " (", TaskKindName(task.kind), "): ", what,
+                                                        " reuses memory that is live"));
+    };
     for (BufferId id : births[t]) {
       const Buffer& buffer = schedule.buffers[id];
-      auto [at, inserted] = live[buffer.device].emplace(plan.offsets[id], id);
-      const auto next = std::next(at);
-      const bool overlaps_next =
-          next != live[buffer.device].end() && at->first + buffer.bytes() > next->first;
-      const bool overlaps_previous =
-          at != live[buffer.device].begin() &&
-          std::prev(at)->first + schedule.buffers[std::prev(at)->second].bytes() > at->first;
-      if (!inserted || overlaps_next || overlaps_previous) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "schedule: device ", buffer.device, ", task ", t, " (",
-            TaskKindName(schedule.tasks[t].kind), "): buffer ", id, " reuses memory that is live"));
+      const int64_t offset = plan.offsets[id];
+      if (!IsFree(live[buffer.device], offset, buffer.bytes())) {
+        return error(buffer.device, absl::StrCat("buffer ", id));
+      }
+      live[buffer.device][offset] = {offset + buffer.bytes(), id};
+    }
+    const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
+    for (size_t m = 0; m < scratch.size(); ++m) {
+      const int32_t device = task.devices[m];
+      const int64_t bytes = scratch[m].total();
+      const int64_t offset = plan.ScratchOffset(static_cast<int32_t>(t), device);
+      if (bytes > 0 && !IsFree(live[device], offset, bytes)) {
+        return error(device, "its scratch space");
       }
     }
     for (BufferId id : deaths[t]) {

@@ -1,11 +1,32 @@
 #include "pcg/schedule/memory.h"
 
 #include <algorithm>
-#include <map>
 
-#include "pcg/support/check.h"
+#include "pcg/schedule/packing.h"
 
 namespace isomer {
+
+const char* MemoryCategoryName(MemoryCategory category) {
+  switch (category) {
+    case MemoryCategory::kWeights:
+      return "weights";
+    case MemoryCategory::kGradients:
+      return "gradients";
+    case MemoryCategory::kOptimizerState:
+      return "optimizer state";
+    case MemoryCategory::kActivations:
+      return "activations";
+    case MemoryCategory::kActivationGradients:
+      return "activation gradients";
+    case MemoryCategory::kReceived:
+      return "received";
+    case MemoryCategory::kCommunication:
+      return "communication buffers";
+    case MemoryCategory::kWorkspace:
+      return "workspace";
+  }
+  return "?";
+}
 
 std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
   std::vector<LiveRange> ranges(schedule.buffers.size());
@@ -23,122 +44,113 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
     }
   }
   for (size_t id = 0; id < ranges.size(); ++id) {
-    if (schedule.buffers[id].role == BufferRole::kParameter) ranges[id] = {0, num_tasks - 1};
+    const BufferRole role = schedule.buffers[id].role;
+    if (role == BufferRole::kParameter || role == BufferRole::kState) {
+      ranges[id] = {0, num_tasks - 1};
+    }
   }
   return ranges;
 }
 
 namespace {
 
-// Buffers by the task at which they come to life, and by the task after which they die.
-struct Events {
-  std::vector<std::vector<BufferId>> births, deaths;
-};
-
-Events EventsOf(const Schedule& schedule) {
-  const std::vector<LiveRange> ranges = LiveRanges(schedule);
-  Events events;
-  events.births.resize(schedule.tasks.size());
-  events.deaths.resize(schedule.tasks.size());
-  for (size_t id = 0; id < ranges.size(); ++id) {
-    if (ranges[id].last < ranges[id].first) continue;
-    events.births[ranges[id].first].push_back(static_cast<BufferId>(id));
-    events.deaths[ranges[id].last].push_back(static_cast<BufferId>(id));
+// The category of each buffer.
+std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
+  std::vector<bool> stored(schedule.shardings.size(), false);  // by node
+  for (const Schedule::HostTensor& parameter : schedule.parameters) {
+    stored[parameter.tensor.node.value] = true;
   }
-  return events;
-}
-
-// The free parts of an arena that grows at its end.
-class Arena {
- public:
-  int64_t Allocate(int64_t bytes) {
-    auto best = free_.end();
-    for (auto at = free_.begin(); at != free_.end(); ++at) {
-      if (at->second >= bytes && (best == free_.end() || at->second < best->second)) best = at;
-    }
-    if (best == free_.end()) {
-      // Extend the last free part if it touches the end.
-      int64_t offset = end_;
-      if (!free_.empty() && free_.rbegin()->first + free_.rbegin()->second == end_) {
-        offset = free_.rbegin()->first;
-        free_.erase(offset);
-      }
-      end_ = offset + bytes;
-      return offset;
-    }
-    const auto [offset, size] = *best;
-    free_.erase(best);
-    if (size > bytes) free_[offset + bytes] = size - bytes;
-    return offset;
-  }
-
-  void Free(int64_t offset, int64_t bytes) {
-    auto at = free_.emplace(offset, bytes).first;
-    if (auto next = std::next(at); next != free_.end() && offset + bytes == next->first) {
-      at->second += next->second;
-      free_.erase(next);
-    }
-    if (at != free_.begin()) {
-      auto previous = std::prev(at);
-      if (previous->first + previous->second == at->first) {
-        previous->second += at->second;
-        free_.erase(at);
-      }
+  std::vector<MemoryCategory> categories;
+  for (const Buffer& buffer : schedule.buffers) {
+    switch (buffer.role) {
+      case BufferRole::kParameter:
+      case BufferRole::kParameterShard:
+        categories.push_back(MemoryCategory::kWeights);
+        break;
+      case BufferRole::kInput:
+      case BufferRole::kActivation:
+        categories.push_back(MemoryCategory::kActivations);
+        break;
+      case BufferRole::kReceived:
+        categories.push_back(MemoryCategory::kReceived);
+        break;
+      case BufferRole::kGradient:
+        categories.push_back(stored[buffer.tensor.node.value]
+                                 ? MemoryCategory::kGradients
+                                 : MemoryCategory::kActivationGradients);
+        break;
+      case BufferRole::kGradientShard:
+        categories.push_back(MemoryCategory::kGradients);
+        break;
+      case BufferRole::kState:
+        categories.push_back(MemoryCategory::kOptimizerState);
+        break;
     }
   }
-
-  int64_t end() const { return end_; }
-
- private:
-  std::map<int64_t, int64_t> free_;  // offset -> size; no two adjacent
-  int64_t end_ = 0;
-};
-
-int64_t Aligned(int64_t bytes) {
-  constexpr int64_t kAlignment = MemoryPlan::kAlignment;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return categories;
 }
 
 }  // namespace
 
+std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
+  const std::vector<LiveRange> ranges = LiveRanges(schedule);
+  const std::vector<MemoryCategory> categories = CategoriesOf(schedule);
+  std::vector<std::vector<BufferId>> births(schedule.tasks.size()), deaths(births);
+  for (size_t id = 0; id < ranges.size(); ++id) {
+    if (ranges[id].last < ranges[id].first) continue;
+    births[ranges[id].first].push_back(static_cast<BufferId>(id));
+    deaths[ranges[id].last].push_back(static_cast<BufferId>(id));
+  }
+  std::vector<MemoryPeak> now(schedule.programs.size()), peaks = now;
+  std::vector<int64_t> workspace(schedule.programs.size(), 0);
+  const auto add = [&](int32_t device, MemoryCategory category, int64_t bytes) {
+    now[device].bytes += bytes;
+    now[device].categories[static_cast<int>(category)] += bytes;
+  };
+  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
+    for (BufferId id : births[t]) {
+      add(schedule.buffers[id].device, categories[id], schedule.buffers[id].bytes());
+    }
+    for (int32_t device : task.devices) {
+      workspace[device] = std::max(workspace[device], task.workspace_bytes);
+    }
+    const auto compare = [&](int32_t device, int64_t scratch) {
+      add(device, MemoryCategory::kCommunication, scratch);
+      if (now[device].bytes > peaks[device].bytes) {
+        peaks[device] = now[device];
+        peaks[device].task = static_cast<int32_t>(t);
+      }
+      add(device, MemoryCategory::kCommunication, -scratch);
+    };
+    for (BufferId id : births[t]) compare(schedule.buffers[id].device, 0);
+    const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
+    for (size_t m = 0; m < scratch.size(); ++m) compare(task.devices[m], scratch[m].total());
+    for (BufferId id : deaths[t]) {
+      add(schedule.buffers[id].device, categories[id], -schedule.buffers[id].bytes());
+    }
+  }
+  for (size_t d = 0; d < peaks.size(); ++d) {
+    peaks[d].bytes += workspace[d];
+    peaks[d].categories[static_cast<int>(MemoryCategory::kWorkspace)] = workspace[d];
+  }
+  return peaks;
+}
+
+MemoryPeak LargestPeak(const Schedule& schedule) {
+  const std::vector<MemoryPeak> peaks = PeaksPerDevice(schedule);
+  const auto largest =
+      std::max_element(peaks.begin(), peaks.end(),
+                       [](const MemoryPeak& a, const MemoryPeak& b) { return a.bytes < b.bytes; });
+  return largest == peaks.end() ? MemoryPeak() : *largest;
+}
+
 std::vector<int64_t> PeakBytesPerDevice(const Schedule& schedule) {
-  const Events events = EventsOf(schedule);
-  std::vector<int64_t> live(schedule.programs.size(), 0), peak = live;
-  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
-    for (BufferId id : events.births[t]) {
-      const Buffer& buffer = schedule.buffers[id];
-      live[buffer.device] += buffer.bytes();
-      peak[buffer.device] = std::max(peak[buffer.device], live[buffer.device]);
-    }
-    for (BufferId id : events.deaths[t]) {
-      live[schedule.buffers[id].device] -= schedule.buffers[id].bytes();
-    }
-  }
-  return peak;
+  std::vector<int64_t> bytes;
+  for (const MemoryPeak& peak : PeaksPerDevice(schedule)) bytes.push_back(peak.bytes);
+  return bytes;
 }
 
-int64_t PeakBytes(const Schedule& schedule) {
-  const std::vector<int64_t> peaks = PeakBytesPerDevice(schedule);
-  return peaks.empty() ? 0 : *std::max_element(peaks.begin(), peaks.end());
-}
-
-MemoryPlan PlanMemory(const Schedule& schedule) {
-  const Events events = EventsOf(schedule);
-  std::vector<Arena> arenas(schedule.programs.size());
-  MemoryPlan plan;
-  plan.offsets.assign(schedule.buffers.size(), 0);
-  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
-    for (BufferId id : events.births[t]) {
-      const Buffer& buffer = schedule.buffers[id];
-      plan.offsets[id] = arenas[buffer.device].Allocate(Aligned(buffer.bytes()));
-    }
-    for (BufferId id : events.deaths[t]) {
-      const Buffer& buffer = schedule.buffers[id];
-      arenas[buffer.device].Free(plan.offsets[id], Aligned(buffer.bytes()));
-    }
-  }
-  for (const Arena& arena : arenas) plan.arena_bytes.push_back(arena.end());
-  return plan;
-}
+int64_t PeakBytes(const Schedule& schedule) { return LargestPeak(schedule).bytes; }
 
 }  // namespace isomer

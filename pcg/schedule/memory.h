@@ -1,36 +1,72 @@
-// How much memory a schedule takes on each device, and where its buffers lie.
+// How much memory a schedule takes on each device, for what, and where its buffers lie.
 //
 // A buffer lives from the first task of a step that writes it to the last that uses it; parameters
-// live throughout. Activations that the backward pass reads are thereby kept until it has.
+// and the optimizer's states live throughout. Activations that the backward pass reads are thereby
+// kept until it has, gradients of weights until the update (or, of sharded updates, until their
+// part is scattered). A communication packs into memory that it has while it runs (packing.h);
+// kernels share one workspace, as large as the largest that a task of the device asks for.
 #ifndef ISOMER_PCG_SCHEDULE_MEMORY_H_
 #define ISOMER_PCG_SCHEDULE_MEMORY_H_
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
 
-// First and last task that touches each buffer, by index in Schedule::tasks. Parameters: from the
-// first task to the last. Buffers nobody touches: [0, -1].
+// First and last task that touches each buffer, by index in Schedule::tasks. Parameters and states:
+// from the first task to the last. Buffers nobody touches: [0, -1].
 struct LiveRange {
   int32_t first = 0, last = -1;
 };
 std::vector<LiveRange> LiveRanges(const Schedule& schedule);
 
-// The largest sum of the sizes of buffers that live at one time, per device.
-std::vector<int64_t> PeakBytesPerDevice(const Schedule& schedule);
+enum class MemoryCategory {
+  kWeights,    // stored tensors, and updated parts of them until they are gathered
+  kGradients,  // of stored tensors
+  kOptimizerState,
+  kActivations,  // and inputs
+  kActivationGradients,
+  kReceived,       // operands from other devices, or with halos
+  kCommunication,  // packed pieces
+  kWorkspace,
+};
+inline constexpr int kNumMemoryCategories = 8;
+const char* MemoryCategoryName(MemoryCategory category);  // "weights"
+
+// What lives on a device when most does.
+struct MemoryPeak {
+  int64_t bytes = 0;
+  int32_t task = -1;  // the first at which it does
+  std::array<int64_t, kNumMemoryCategories> categories = {};
+  int64_t of(MemoryCategory category) const { return categories[static_cast<int>(category)]; }
+};
+std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule);
 // Of the device that needs most.
+MemoryPeak LargestPeak(const Schedule& schedule);
+
+std::vector<int64_t> PeakBytesPerDevice(const Schedule& schedule);
 int64_t PeakBytes(const Schedule& schedule);
 
-// A static arena per device: every buffer has an offset, and buffers that live at one time do not
-// overlap. Best fit, in order of tasks.
+// A static arena per device: every buffer has an offset, and so has the scratch space of every
+// communication that packs; what lives at one time does not overlap. Workspaces are not in it.
 struct MemoryPlan {
   static constexpr int64_t kAlignment = 64;
   std::vector<int64_t> offsets;      // per buffer, in the arena of its device
-  std::vector<int64_t> arena_bytes;  // per device; at least the peak
+  std::vector<int64_t> arena_bytes;  // per device; at least the peak without workspace
+  std::vector<absl::flat_hash_map<int32_t, int64_t>> scratch;  // per device: offsets by task
+  // 0 if the task needs none.
+  int64_t ScratchOffset(int32_t task, int32_t device) const {
+    const auto at = scratch[device].find(task);
+    return at == scratch[device].end() ? 0 : at->second;
+  }
 };
+// Of two heuristics the one that needs less, per device: the largest first, each as low as it can
+// lie (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020), and
+// best fit in order of tasks.
 MemoryPlan PlanMemory(const Schedule& schedule);
 
 }  // namespace isomer

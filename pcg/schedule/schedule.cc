@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/pipeline.h"
+#include "pcg/schedule/update.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -51,6 +53,10 @@ const char* TaskKindName(TaskKind kind) {
       return "all_gather";
     case TaskKind::kAllToAll:
       return "all_to_all";
+    case TaskKind::kReduce:
+      return "reduce";
+    case TaskKind::kBroadcast:
+      return "broadcast";
     case TaskKind::kSendReceive:
       return "send_receive";
     case TaskKind::kUpdate:
@@ -63,26 +69,11 @@ const char* TaskKindName(TaskKind kind) {
 
 bool IsCommunication(TaskKind kind) {
   return kind == TaskKind::kAllReduce || kind == TaskKind::kReduceScatter ||
-         kind == TaskKind::kAllGather || kind == TaskKind::kAllToAll ||
-         kind == TaskKind::kSendReceive;
+         kind == TaskKind::kAllGather || kind == TaskKind::kAllToAll || kind == TaskKind::kReduce ||
+         kind == TaskKind::kBroadcast || kind == TaskKind::kSendReceive;
 }
 
 namespace {
-
-void LowerUpdate(ScheduleBuilder* builder) {
-  for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
-    const std::vector<BufferId>& shards = builder->schedule().shards.at(parameter.tensor);
-    std::set<BufferId> updated;  // Copies may be one buffer.
-    for (size_t s = 0; s < shards.size(); ++s) {
-      if (parameter.gradients[s] == kNoBuffer) continue;  // The loss does not depend on it.
-      if (!updated.insert(shards[s]).second) continue;
-      Task& task = builder->AddTask(TaskKind::kUpdate, Phase::kUpdate, parameter.tensor.node,
-                                    builder->buffer(shards[s]).device,
-                                    {shards[s], parameter.gradients[s]}, {shards[s]});
-      task.flops = 2.0 * static_cast<double>(builder->buffer(shards[s]).box.Volume());
-    }
-  }
-}
 
 // Outputs, one copy of each shard; gradients if they are kept; parameters, one copy.
 void LowerUnload(ScheduleBuilder* builder) {
@@ -101,7 +92,11 @@ void LowerUnload(ScheduleBuilder* builder) {
     unload(output.tensor, schedule.shards.at(output.tensor));
   }
   for (const Schedule::HostTensor& parameter : schedule.parameters) {
-    if (schedule.options.keep_gradients) unload(parameter.tensor, parameter.gradients);
+    for (BufferId id : schedule.DistinctGradients(parameter)) {
+      if (!schedule.options.keep_gradients) break;
+      builder->AddTask(TaskKind::kUnload, Phase::kUnload, parameter.tensor.node,
+                       builder->buffer(id).device, {id}, {});
+    }
     if (schedule.options.training) unload(parameter.tensor, schedule.shards.at(parameter.tensor));
   }
 }
@@ -144,10 +139,24 @@ void AddPrograms(Schedule* schedule) {
   }
 }
 
+const char* RolePrefix(BufferRole role) {
+  switch (role) {
+    case BufferRole::kGradient:
+    case BufferRole::kGradientShard:
+      return "d";
+    case BufferRole::kParameterShard:
+      return "new ";
+    case BufferRole::kState:
+      return "state ";
+    default:
+      return "";
+  }
+}
+
 std::string BufferText(const Schedule& schedule, BufferId id) {
   if (id == kNoBuffer) return "-";
   const Buffer& buffer = schedule.buffers[id];
-  std::string text = buffer.role == BufferRole::kGradient ? "d" : "";
+  std::string text = RolePrefix(buffer.role);
   absl::StrAppend(&text, "%", buffer.tensor.node.value);
   if (buffer.tensor.output != 0) absl::StrAppend(&text, ".", buffer.tensor.output);
   const std::string sum = buffer.partials == 1 ? "" : absl::StrCat("+", buffer.partials - 1);
@@ -181,15 +190,13 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
   if (options.num_devices < 1 || options.num_devices > (1 << 20)) {
     return absl::InvalidArgumentError(absl::StrCat(options.num_devices, " devices"));
   }
-  if (options.update != UpdateMethod::kAllReduce) {
-    return absl::UnimplementedError("parameters can be kept up to date by all-reduce only");
-  }
   ScheduleBuilder builder(graph, views, options);
   ISOMER_ASSIGN_OR_RETURN(builder.schedule().num_moments, CountMoments(graph, views, options));
   ISOMER_RETURN_IF_ERROR(LowerForward(&builder));
   if (options.training) {
-    ISOMER_RETURN_IF_ERROR(LowerBackward(&builder));
-    LowerUpdate(&builder);
+    UpdateLowering updates(&builder);
+    ISOMER_RETURN_IF_ERROR(LowerBackward(&builder, &updates));
+    updates.LowerUpdates();
   }
   LowerUnload(&builder);
   AddDependencies(&builder.schedule());
@@ -205,6 +212,7 @@ absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
   options.loss = plan.model.loss;
   options.keep_gradients = keep_gradients;
   options.seed = LossScale(plan.precision);
+  options.update = plan.update;
   LoweredPlan lowered;
   ISOMER_ASSIGN_OR_RETURN(lowered.mapped,
                           ApplyPrecision(plan.graph, plan.views, plan.model.loss, plan.precision));
@@ -222,6 +230,16 @@ std::vector<MachineView> SequentialViews(const Graph& graph) {
   return views;
 }
 
+std::vector<BufferId> Schedule::DistinctGradients(const HostTensor& parameter) const {
+  std::vector<BufferId> distinct;
+  std::set<std::pair<std::vector<int64_t>, std::vector<int64_t>>> boxes;
+  for (BufferId id : parameter.gradients) {
+    if (id == kNoBuffer) continue;
+    if (boxes.emplace(buffers[id].box.origin, buffers[id].box.shape).second) distinct.push_back(id);
+  }
+  return distinct;
+}
+
 std::string Schedule::ToString(const Graph& graph) const {
   std::string text;
   for (size_t t = 0; t < tasks.size(); ++t) {
@@ -233,8 +251,9 @@ std::string Schedule::ToString(const Graph& graph) const {
     if (task.moment != kNoMoment) absl::StrAppend(&text, " ", task.moment);
     absl::StrAppend(&text, " on ", absl::StrJoin(task.devices, ","), ": ", TaskKindName(task.kind));
     if (task.kind == TaskKind::kFill) absl::StrAppend(&text, " ", task.value);
-    absl::StrAppend(&text, " ", graph.Label(task.node), " (",
-                    absl::StrJoin(task.reads, " ", buffers_text), ") -> (",
+    absl::StrAppend(&text, " ", graph.Label(task.node));
+    if (task.segments > 1) absl::StrAppend(&text, " x", task.segments);
+    absl::StrAppend(&text, " (", absl::StrJoin(task.reads, " ", buffers_text), ") -> (",
                     absl::StrJoin(task.writes, " ", buffers_text), ")");
     for (const auto& [from, to] : task.transfers) absl::StrAppend(&text, " ", from, "->", to);
     absl::StrAppend(&text, "  # ", task.flops, " flops, ", task.bytes, " bytes\n");

@@ -7,10 +7,10 @@
 // it takes part in, in that order, so matching collectives are met in the same order everywhere.
 //
 //   phase     tasks
-//   load      load (parameter shards, from the host)
+//   load      load (parameter shards, from the host), fill (the optimizer's state, with zeros)
 //   forward   feed (input shards, from the host), compute, moves of data
 //   backward  fill (the loss's gradient), compute_gradient, accumulate, moves of gradients
-//   update    update (SGD, in place)
+//   update    update (by the optimizer, in place), moves of parameters
 //   unload    unload (outputs, parameters, and gradients if asked for, to the host)
 //
 // Moves. Every redistribution, whether parallel operators ask for it or a consumer that lives on
@@ -42,9 +42,22 @@
 //
 // Parameters. Operators that only arrange weights (Transpose, Reshape, Concat, Split and parallel
 // operators all of whose ancestors are weights, each used once) run on the host at load time. What
-// comes out of them is a stored tensor: kept on the devices, updated in place. SGD is elementwise,
-// so training the arranged parameters is training the original ones. Likewise each device is fed
-// its own part of a partitioned input.
+// comes out of them is a stored tensor: kept on the devices, updated in place. Optimizers are
+// elementwise, so training the arranged parameters is training the original ones. Likewise each
+// device is fed its own part of a partitioned input.
+//
+// Updates. Copies of a parameter's shard are kept equal in one of three ways (pcg/weight_update.h).
+// Each device has its share of the gradient; what it takes to the update, and what comes back:
+//
+//   method      backward            update                            update
+//   all_reduce  all_reduce          update on all
+//   sharded     reduce_scatter      update of a part on each          all_gather of the parts
+//   owner       reduce              update on the owner               broadcast
+//
+// Parts are slices along the largest dim that the number of copies divides; where there is none,
+// the method is all_reduce. Gradients that become ready one after the other on the same devices are
+// synchronised in one task, a bucket; a bucket is closed when it is full or the last of its
+// devices' gradients is in it.
 #ifndef ISOMER_PCG_SCHEDULE_SCHEDULE_H_
 #define ISOMER_PCG_SCHEDULE_SCHEDULE_H_
 
@@ -62,6 +75,7 @@
 #include "pcg/precision.h"
 #include "pcg/schedule/box.h"
 #include "pcg/type_inference.h"
+#include "pcg/weight_update.h"
 
 namespace isomer {
 
@@ -76,6 +90,9 @@ enum class BufferRole {
   kActivation,
   kReceived,  // an operand's shard, on a device that does not own one; or one with its halo
   kGradient,
+  kGradientShard,   // the part of a parameter's gradient that its device updates with
+  kParameterShard,  // that part of the parameter, updated, until it is gathered
+  kState,           // of the optimizer, for a parameter or a part; lives from load to unload
 };
 
 struct Buffer {
@@ -105,8 +122,10 @@ enum class TaskKind {
   kReduceScatter,
   kAllGather,
   kAllToAll,
+  kReduce,       // writes[0] belongs to the root, and may be what the root reads
+  kBroadcast,    // reads[0] belongs to the root, writes to the other devices, in their order
   kSendReceive,  // transfers between devices
-  kUpdate,       // reads: parameter, gradient; writes: parameter
+  kUpdate,       // reads: parameter, gradient, states; writes: parameter or a part of it, states
   kUnload,
 };
 
@@ -122,6 +141,9 @@ struct Task {
   int32_t shard = -1;  // compute, compute_gradient: which task of the node (shard of output 0)
   int32_t moment = kNoMoment;         // the micro-batch
   std::vector<int32_t> devices = {};  // one, or the group of a communication, ascending
+  // Collectives: how many buffers each member brings; they travel as one, side by side. Buffer i of
+  // member m is reads[m * segments + i], likewise of writes; the root's lists hold just its own.
+  int32_t segments = 1;
   // A compute_gradient has kNoBuffer for values it does not need and gradients nobody wants.
   std::vector<BufferId> reads = {}, writes = {};
   // kLocal, kSendReceive: (index in reads, index in writes). The box both share is moved; a write
@@ -129,18 +151,12 @@ struct Task {
   std::vector<std::pair<int32_t, int32_t>> transfers = {};
   double value = 0;  // kFill
   double flops = 0;
+  int64_t workspace_bytes = 0;  // compute, compute_gradient: memory of the kernel's own
   // Of one device: compute: bytes of everything read and written. all_reduce: of the buffer;
-  // all_gather: of the result; reduce_scatter, all_to_all: of the operand. send_receive: bytes that
-  // cross between devices, in total.
+  // all_gather: of the result; reduce_scatter, all_to_all, reduce, broadcast: of the operand; of
+  // all segments. send_receive: bytes that cross between devices, in total.
   int64_t bytes = 0;
   std::vector<int32_t> deps = {};  // earlier tasks that must be done; ascending
-};
-
-// How copies of a parameter are kept equal.
-enum class UpdateMethod {
-  kAllReduce,  // all-reduce the gradient, update every copy
-  kSharded,    // reduce-scatter, update a shard, all-gather (ZeRO)
-  kOwner,      // reduce to an owner, update there, broadcast
 };
 
 // In which order a pipeline stage works through micro-batches.
@@ -156,7 +172,7 @@ struct ScheduleOptions {
   // Gradient of the loss; gradients are that many times what they are, and the update, and whoever
   // reads them, divides by it.
   double seed = 1;
-  UpdateMethod update = UpdateMethod::kAllReduce;
+  UpdateOptions update = {.bucket_bytes = 0};  // Plans have buckets (LowerPlan).
   PipelineOrder order = PipelineOrder::kOneForwardOneBackward;
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
@@ -179,11 +195,16 @@ struct Schedule {
   struct HostTensor {
     TensorRef tensor;
     std::vector<NodeId> leaves = {};
-    std::vector<NodeId> operators = {};    // in topological order
-    std::vector<BufferId> gradients = {};  // training, parameters: per shard, after synchronisation
-    bool trainable = true;                 // parameters: no leaf is a constant
+    std::vector<NodeId> operators = {};  // in topological order
+    // Training, parameters: per shard, the gradient that its device updates with: whole, a part
+    // (sharded), or kNoBuffer (owner: another device; or the loss does not depend on it).
+    std::vector<BufferId> gradients = {};
+    bool trainable = true;                           // parameters: no leaf is a constant
+    UpdateMethod update = UpdateMethod::kAllReduce;  // what became of the method asked for
   };
   std::vector<HostTensor> parameters, inputs;
+  // Of a parameter's gradients, those that hold every element once: what is unloaded.
+  std::vector<BufferId> DistinctGradients(const HostTensor& parameter) const;
 
   std::string ToString(const Graph& graph) const;
 };

@@ -214,8 +214,11 @@ class Run {
     std::vector<std::pair<int32_t, int32_t>> transfers = task.transfers;
     if (task.kind != TaskKind::kLocal && task.kind != TaskKind::kSendReceive) {
       transfers.clear();
+      const size_t segments = static_cast<size_t>(std::max(task.segments, 1));
       for (size_t from = 0; from < sources.size(); ++from) {
-        for (size_t to = 0; to < sums.size(); ++to) transfers.emplace_back(from, to);
+        for (size_t to = from % segments; to < sums.size(); to += segments) {
+          transfers.emplace_back(from, to);
+        }
       }
     }
     for (const auto& [from, to] : transfers) AddShared(sources[from], &sums[to]);
@@ -223,6 +226,27 @@ class Run {
       ISOMER_RETURN_IF_ERROR(Write(task.writes[w], std::move(sums[w])));
     }
     return absl::OkStatus();
+  }
+
+  // A step of some optimizer: state i becomes (i + 2) times itself plus the gradient, the parameter
+  // becomes itself plus the gradient and the states.
+  absl::Status Update(const Task& task) {
+    if (task.reads.size() < 2 || task.writes.empty()) {
+      return absl::FailedPreconditionError("an update without its operands");
+    }
+    ISOMER_ASSIGN_OR_RETURN(const FieldArray parameter, Read(task.reads[0]));
+    ISOMER_ASSIGN_OR_RETURN(const FieldArray gradient, Read(task.reads[1]));
+    FieldArray updated = Zero(schedule_.buffers[task.writes[0]].box);
+    AddShared(parameter, &updated);
+    AddShared(gradient, &updated);
+    for (size_t i = 1; i < task.writes.size() && i + 1 < task.reads.size(); ++i) {
+      ISOMER_ASSIGN_OR_RETURN(const FieldArray before, Read(task.reads[i + 1]));
+      FieldArray state = gradient;
+      for (size_t times = 0; times < i + 1; ++times) AddShared(before, &state);
+      AddShared(state, &updated);
+      ISOMER_RETURN_IF_ERROR(Write(task.writes[i], std::move(state)));
+    }
+    return Write(task.writes[0], std::move(updated));
   }
 
   absl::Status Execute(const Task& task) {
@@ -244,14 +268,15 @@ class Run {
         std::fill(value.data.begin(), value.data.end(), filled);
         return Write(task.writes[0], std::move(value));
       }
-      case TaskKind::kAccumulate:
-      case TaskKind::kUpdate: {
+      case TaskKind::kAccumulate: {
         ISOMER_ASSIGN_OR_RETURN(FieldArray sum, Read(task.writes[0]));
         ISOMER_ASSIGN_OR_RETURN(const FieldArray share, Read(task.reads.back()));
-        AddShared(share, &sum);  // A step of gradient descent, at a learning rate of -1.
+        AddShared(share, &sum);
         values_[task.writes[0]] = std::move(sum);
         return absl::OkStatus();
       }
+      case TaskKind::kUpdate:
+        return Update(task);
       case TaskKind::kUnload:
         for (BufferId id : task.reads) {
           ISOMER_ASSIGN_OR_RETURN(const FieldArray value, Read(id));

@@ -1,0 +1,71 @@
+#include "pcg/schedule/packing.h"
+
+#include <algorithm>
+
+namespace isomer {
+
+bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* pieces,
+                   int64_t count) {
+  // Slices along the first dim that is not 1, in order.
+  size_t dim = 0;
+  while (dim + 1 < whole.shape.size() && whole.shape[dim] == 1) ++dim;
+  int64_t at = whole.origin.empty() ? 0 : whole.origin[dim];
+  for (int64_t m = 0; m < count; ++m) {
+    const Box& piece = schedule.buffers[pieces[m]].box;
+    for (size_t i = 0; i < whole.shape.size(); ++i) {
+      if (i == dim ? piece.origin[i] != at
+                   : piece.origin[i] != whole.origin[i] || piece.shape[i] != whole.shape[i]) {
+        return false;
+      }
+    }
+    if (!whole.shape.empty()) at += piece.shape[dim];
+  }
+  return true;
+}
+
+std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
+  const int64_t members = static_cast<int64_t>(task.devices.size());
+  const bool bucket = task.segments > 1;
+  const auto all = [&](int64_t send, int64_t receive) {
+    return std::vector<PackBytes>(members, {send, receive});
+  };
+  switch (task.kind) {
+    case TaskKind::kAllReduce:
+    case TaskKind::kReduce:
+    case TaskKind::kBroadcast:
+      return all(bucket ? task.bytes : 0, 0);
+    case TaskKind::kReduceScatter: {
+      const bool lie = !bucket && LieSideBySide(schedule, schedule.buffers[task.reads[0]].box,
+                                                task.writes.data(), members);
+      return all(lie ? 0 : task.bytes, bucket ? task.bytes / members : 0);
+    }
+    case TaskKind::kAllGather: {
+      const bool lie = !bucket && LieSideBySide(schedule, schedule.buffers[task.writes[0]].box,
+                                                task.reads.data(), members);
+      return all(bucket ? task.bytes / members : 0, lie ? 0 : task.bytes);
+    }
+    case TaskKind::kAllToAll:
+      return all(task.bytes, task.bytes);
+    case TaskKind::kSendReceive: {
+      std::vector<PackBytes> bytes = all(0, 0);
+      const auto member = [&](int32_t device) {
+        return std::lower_bound(task.devices.begin(), task.devices.end(), device) -
+               task.devices.begin();
+      };
+      for (const auto& [read, write] : task.transfers) {
+        const Buffer& from = schedule.buffers[task.reads[read]];
+        const Buffer& to = schedule.buffers[task.writes[write]];
+        if (from.device == to.device) continue;
+        const int64_t shared =
+            Intersection(from.box, to.box).Volume() * BytesPerElement(from.dtype);
+        bytes[member(from.device)].send += shared;
+        bytes[member(to.device)].receive += shared;
+      }
+      return bytes;
+    }
+    default:
+      return {};
+  }
+}
+
+}  // namespace isomer

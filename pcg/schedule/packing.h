@@ -1,0 +1,29 @@
+// How what a device sends and receives is packed: pieces that lie apart in buffers travel side by
+// side. The runtime packs so, and its memory is counted so.
+#ifndef ISOMER_PCG_SCHEDULE_PACKING_H_
+#define ISOMER_PCG_SCHEDULE_PACKING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "pcg/schedule/schedule.h"
+
+namespace isomer {
+
+// Bytes that a communication needs on a device beside its buffers: 0 where a buffer is sent, or
+// received into, as it lies.
+struct PackBytes {
+  int64_t send = 0, receive = 0;
+  int64_t total() const { return send + receive; }
+};
+// Of every device of the task; none for tasks of one device.
+std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task);
+
+// Whether the buffers `pieces` hold, one after the other, what lies one after the other in a buffer
+// that holds `whole`.
+bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* pieces,
+                   int64_t count);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_PACKING_H_

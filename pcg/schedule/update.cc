@@ -1,0 +1,267 @@
+#include "pcg/schedule/update.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "pcg/support/check.h"
+
+namespace isomer {
+namespace {
+
+// The first bucket of a group is small, so that communication begins early (as in PyTorch).
+constexpr int64_t kFirstBucketBytes = int64_t{1} << 20;
+
+// The dim along which `parts` equal slices of the box are cut: the largest that they divide; -1 if
+// there is none.
+int DimToCut(const Box& box, int64_t parts) {
+  int best = -1;
+  for (int i = 0; i < static_cast<int>(box.shape.size()); ++i) {
+    if (box.shape[i] % parts == 0 && (best < 0 || box.shape[i] > box.shape[best])) best = i;
+  }
+  return best;
+}
+
+Box Slice(Box box, int64_t part, int64_t parts) {
+  const int dim = DimToCut(box, parts);
+  ISOMER_CHECK(dim >= 0);
+  box.shape[dim] /= parts;
+  box.origin[dim] += part * box.shape[dim];
+  return box;
+}
+
+}  // namespace
+
+UpdateLowering::UpdateLowering(ScheduleBuilder* builder) : builder_(*builder) {
+  const int64_t capacity = builder_.options().update.bucket_bytes;
+  std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    parameters[p].update = MethodOf(p);
+    const size_t copies = builder_.graph().type(parameters[p].tensor).copies;
+    for (size_t first = 0; first < parameters[p].gradients.size(); first += copies) {
+      const Piece piece = PieceAt(p, first, {});
+      if (piece.copies.size() == 1) continue;
+      Open& open = open_[KeyOf(piece)];
+      open.capacity = std::min(capacity, kFirstBucketBytes);
+      ++open.pieces_to_come;
+    }
+  }
+}
+
+UpdateMethod UpdateLowering::MethodOf(size_t p) const {
+  const UpdateOptions& options = builder_.options().update;
+  const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
+  // What several weights are arranged into follows the first.
+  const auto named = options.methods.find(builder_.graph().node(parameter.leaves[0]).name);
+  const UpdateMethod method = named == options.methods.end() ? options.method : named->second;
+  const std::vector<BufferId> copies = PieceAt(p, 0, {}).copies;
+  if (copies.size() == 1) return UpdateMethod::kAllReduce;
+  const bool can_be_cut =
+      DimToCut(builder_.buffer(copies[0]).box, static_cast<int64_t>(copies.size())) >= 0;
+  return method == UpdateMethod::kSharded && !can_be_cut ? UpdateMethod::kAllReduce : method;
+}
+
+UpdateLowering::Piece UpdateLowering::PieceAt(size_t parameter, size_t first,
+                                              const std::vector<BufferId>& gradients) const {
+  const TensorRef tensor = builder_.schedule().parameters[parameter].tensor;
+  const std::vector<BufferId>& shards = builder_.schedule().shards.at(tensor);
+  std::vector<size_t> order(builder_.graph().type(tensor).copies);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return builder_.buffer(shards[first + a]).device < builder_.buffer(shards[first + b]).device;
+  });
+  Piece piece{.parameter = parameter, .shards = {}, .copies = {}, .gradients = {}};
+  for (size_t copy : order) {
+    if (piece.copies.empty() || piece.copies.back() != shards[first + copy]) {
+      piece.copies.push_back(shards[first + copy]);
+      piece.shards.emplace_back();
+      if (!gradients.empty()) piece.gradients.push_back(gradients[copy]);
+    }
+    piece.shards.back().push_back(first + copy);
+  }
+  return piece;
+}
+
+void UpdateLowering::SetGradient(const Piece& piece, size_t member, BufferId gradient) {
+  Schedule::HostTensor& parameter = builder_.schedule().parameters[piece.parameter];
+  for (size_t shard : piece.shards[member]) parameter.gradients[shard] = gradient;
+}
+
+UpdateLowering::Key UpdateLowering::KeyOf(const Piece& piece) const {
+  std::vector<int32_t> devices;
+  for (BufferId copy : piece.copies) devices.push_back(builder_.buffer(copy).device);
+  return {builder_.schedule().parameters[piece.parameter].update, std::move(devices),
+          builder_.buffer(piece.copies[0]).dtype};
+}
+
+void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
+                                     std::vector<BufferId> gradients) {
+  Piece piece = PieceAt(parameter, first, gradients);
+  const Key key = KeyOf(piece);
+  const bool reached = !piece.gradients.empty();
+  const int64_t bytes = builder_.buffer(piece.copies[0]).bytes();
+  if (piece.copies.size() == 1) {
+    if (!reached) return;
+    Bucket alone;
+    alone.devices = std::get<1>(key);
+    alone.pieces.push_back(std::move(piece));
+    return Close(&alone);
+  }
+  Open& open = open_.at(key);
+  const int64_t capacity = builder_.options().update.bucket_bytes;
+  if (reached) {
+    // A large one goes as it lies, without being packed beside others.
+    if (bytes >= open.capacity) Close(&open.bucket);
+    if (open.bucket.pieces.empty()) {
+      open.bucket.method = std::get<0>(key);
+      open.bucket.devices = std::get<1>(key);
+    }
+    open.bucket.pieces.push_back(std::move(piece));
+    open.bucket.bytes += bytes;
+  }
+  if (--open.pieces_to_come == 0 || open.bucket.bytes >= open.capacity) {
+    if (!open.bucket.pieces.empty()) open.capacity = capacity;
+    Close(&open.bucket);
+  }
+}
+
+void UpdateLowering::Close(Bucket* bucket) {
+  if (bucket->pieces.empty()) return;
+  for (const Piece& piece : bucket->pieces) {
+    for (size_t m = 0; m < piece.shards.size(); ++m) SetGradient(piece, m, piece.gradients[m]);
+  }
+  if (bucket->devices.size() > 1) Synchronise(bucket);
+  closed_.push_back(std::move(*bucket));
+  *bucket = Bucket();
+}
+
+void UpdateLowering::Synchronise(Bucket* bucket) {
+  std::vector<BufferId> gradients;
+  for (size_t m = 0; m < bucket->devices.size(); ++m) {
+    for (const Piece& piece : bucket->pieces) gradients.push_back(piece.gradients[m]);
+  }
+  switch (bucket->method) {
+    case UpdateMethod::kAllReduce:
+      AddCollective(TaskKind::kAllReduce, Phase::kBackward, *bucket, gradients, gradients);
+      return;
+    case UpdateMethod::kSharded:
+      return ScatterGradients(bucket);
+    case UpdateMethod::kOwner:
+      break;
+  }
+  // The member that owns least so far.
+  const auto least =
+      std::min_element(bucket->devices.begin(), bucket->devices.end(),
+                       [&](int32_t a, int32_t b) { return owned_bytes_[a] < owned_bytes_[b]; });
+  bucket->owner = least - bucket->devices.begin();
+  owned_bytes_[*least] += bucket->bytes;
+  std::vector<BufferId> sums;
+  for (Piece& piece : bucket->pieces) {
+    sums.push_back(piece.gradients[bucket->owner]);
+    for (size_t m = 0; m < piece.shards.size(); ++m) {
+      if (m != bucket->owner) SetGradient(piece, m, kNoBuffer);
+    }
+  }
+  AddCollective(TaskKind::kReduce, Phase::kBackward, *bucket, gradients, sums);
+}
+
+void UpdateLowering::ScatterGradients(Bucket* bucket) {
+  const int64_t members = static_cast<int64_t>(bucket->devices.size());
+  std::vector<BufferId> whole, parts;
+  for (int64_t m = 0; m < members; ++m) {
+    for (Piece& piece : bucket->pieces) {
+      whole.push_back(piece.gradients[m]);
+      Buffer part = builder_.buffer(piece.gradients[m]);
+      part.role = BufferRole::kGradientShard;
+      part.box = Slice(part.box, m, members);
+      part.moment = kNoMoment;
+      parts.push_back(builder_.AddBuffer(std::move(part)));
+      piece.gradients[m] = parts.back();
+      SetGradient(piece, m, parts.back());
+    }
+  }
+  AddCollective(TaskKind::kReduceScatter, Phase::kBackward, *bucket, std::move(whole),
+                std::move(parts));
+}
+
+Task& UpdateLowering::AddCollective(TaskKind kind, Phase phase, const Bucket& bucket,
+                                    std::vector<BufferId> reads, std::vector<BufferId> writes) {
+  const TensorRef first = builder_.schedule().parameters[bucket.pieces[0].parameter].tensor;
+  Task task{.kind = kind, .phase = phase, .node = first.node, .devices = bucket.devices};
+  task.segments = static_cast<int32_t>(bucket.pieces.size());
+  for (const Piece& piece : bucket.pieces) task.bytes += builder_.buffer(piece.copies[0]).bytes();
+  task.reads = std::move(reads);
+  task.writes = std::move(writes);
+  builder_.schedule().tasks.push_back(std::move(task));
+  return builder_.schedule().tasks.back();
+}
+
+void UpdateLowering::LowerUpdates() {
+  // What is updated where it is used goes in the order of parameters and shards.
+  std::map<std::pair<size_t, size_t>, std::pair<BufferId, BufferId>> in_place;
+  for (const Bucket& bucket : closed_) {
+    if (bucket.method != UpdateMethod::kAllReduce) continue;
+    for (const Piece& piece : bucket.pieces) {
+      for (size_t m = 0; m < piece.copies.size(); ++m) {
+        in_place[{piece.parameter, piece.shards[m][0]}] = {piece.copies[m], piece.gradients[m]};
+      }
+    }
+  }
+  // The others go first, as they have communications to follow, in the order of their gradients.
+  for (const Bucket& bucket : closed_) {
+    if (bucket.method != UpdateMethod::kAllReduce) LowerBucket(bucket);
+  }
+  for (const auto& [place, pair] : in_place) AddUpdate(pair.first, pair.second);
+  // States are filled before the first step, like parameters.
+  std::vector<Task>& tasks = builder_.schedule().tasks;
+  std::stable_partition(tasks.begin(), tasks.end(),
+                        [](const Task& task) { return task.phase == Phase::kLoad; });
+}
+
+void UpdateLowering::LowerBucket(const Bucket& bucket) {
+  std::vector<BufferId> reads, writes;
+  for (size_t m = 0; m < bucket.devices.size(); ++m) {
+    const bool updates = bucket.method != UpdateMethod::kOwner || m == bucket.owner;
+    for (const Piece& piece : bucket.pieces) {
+      if (updates) reads.push_back(AddUpdate(piece.copies[m], piece.gradients[m]));
+      const bool receives = bucket.method == UpdateMethod::kSharded || !updates;
+      if (receives) writes.push_back(piece.copies[m]);
+    }
+  }
+  AddCollective(
+      bucket.method == UpdateMethod::kSharded ? TaskKind::kAllGather : TaskKind::kBroadcast,
+      Phase::kUpdate, bucket, std::move(reads), std::move(writes));
+}
+
+BufferId UpdateLowering::AddUpdate(BufferId parameter, BufferId gradient) {
+  Buffer updated = builder_.buffer(parameter);
+  const NodeId node = updated.tensor.node;
+  const OptimizerKind optimizer = builder_.options().update.optimizer;
+  updated.role = BufferRole::kParameterShard;
+  updated.moment = kNoMoment;
+  updated.box = builder_.buffer(gradient).box;
+  Buffer state = updated;
+  state.role = BufferRole::kState;
+  state.dtype = DataType::kFloat32;
+  const bool whole = updated.box == builder_.buffer(parameter).box;
+  const int64_t volume = updated.box.Volume();
+  // The part is read and written, the gradient read, the states read and written.
+  const int64_t bytes = 3 * updated.bytes() + 2 * NumStates(optimizer) * state.bytes();
+  const int32_t device = updated.device;
+
+  std::vector<BufferId> reads = {parameter, gradient};
+  std::vector<BufferId> writes = {whole ? parameter : builder_.AddBuffer(std::move(updated))};
+  for (int i = 0; i < NumStates(optimizer); ++i) {
+    reads.push_back(builder_.AddBuffer(state));
+    writes.push_back(reads.back());
+    builder_.AddTask(TaskKind::kFill, Phase::kLoad, node, device, {}, {reads.back()});
+  }
+  const BufferId result = writes[0];
+  Task& task = builder_.AddTask(TaskKind::kUpdate, Phase::kUpdate, node, device, std::move(reads),
+                                std::move(writes));
+  task.flops = UpdateFlops(optimizer) * static_cast<double>(volume);
+  task.bytes = bytes;
+  return result;
+}
+
+}  // namespace isomer

@@ -1,0 +1,73 @@
+// How the gradients of parameters are synchronised, and parameters updated. Internal to
+// pcg/schedule; schedule.h has the table of methods.
+#ifndef ISOMER_PCG_SCHEDULE_UPDATE_H_
+#define ISOMER_PCG_SCHEDULE_UPDATE_H_
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "pcg/schedule/builder.h"
+
+namespace isomer {
+
+class UpdateLowering {
+ public:
+  // `builder`, which has the forward tasks, must outlive this.
+  explicit UpdateLowering(ScheduleBuilder* builder);
+
+  // The copies of a shard of parameter `parameter`, of which shard `first` is the first, have their
+  // shares of the gradient (empty: the loss does not depend on it). Adds the task that synchronises
+  // them, now or when their bucket is closed. REQUIRES: called once for all copies.
+  void GradientIsReady(size_t parameter, size_t first, std::vector<BufferId> gradients);
+  // Adds the tasks of the update phase, and those that fill the states.
+  void LowerUpdates();
+
+ private:
+  // The copies of a shard, by device, with their gradients. Copies at several moments of a device
+  // are one buffer, and one here.
+  struct Piece {
+    size_t parameter;
+    std::vector<std::vector<size_t>> shards;
+    std::vector<BufferId> copies, gradients;
+  };
+  // Pieces that are synchronised together; one that has no copies is alone.
+  struct Bucket {
+    UpdateMethod method = UpdateMethod::kAllReduce;
+    std::vector<int32_t> devices;
+    size_t owner = 0;  // kOwner: a member
+    std::vector<Piece> pieces;
+    int64_t bytes = 0;  // on a device
+  };
+  using Key = std::tuple<UpdateMethod, std::vector<int32_t>, DataType>;
+  struct Open {
+    Bucket bucket;
+    int64_t capacity = 0;
+    int64_t pieces_to_come = 0;
+  };
+
+  UpdateMethod MethodOf(size_t parameter) const;
+  void SetGradient(const Piece& piece, size_t member, BufferId gradient);
+  Piece PieceAt(size_t parameter, size_t first, const std::vector<BufferId>& gradients) const;
+  Key KeyOf(const Piece& piece) const;
+  // Adds the bucket's synchronisation, and keeps the bucket for its updates.
+  void Close(Bucket* bucket);
+  void Synchronise(Bucket* bucket);
+  void ScatterGradients(Bucket* bucket);
+  // REQUIRES: of a method that updates elsewhere.
+  void LowerBucket(const Bucket& bucket);
+  // Updates the part of `parameter` that `gradient` is of, in place or into a buffer for the part.
+  BufferId AddUpdate(BufferId parameter, BufferId gradient);
+  Task& AddCollective(TaskKind kind, Phase phase, const Bucket& bucket, std::vector<BufferId> reads,
+                      std::vector<BufferId> writes);
+
+  ScheduleBuilder& builder_;
+  std::map<Key, Open> open_;
+  std::map<int32_t, int64_t> owned_bytes_;  // by device
+  std::vector<Bucket> closed_;              // in order of their synchronisation
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_UPDATE_H_

@@ -1,0 +1,74 @@
+#include "pcg/weight_update.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace isomer {
+
+int NumStates(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return 0;
+    case OptimizerKind::kMomentum:
+      return 1;
+    case OptimizerKind::kAdam:
+      return 2;
+  }
+  return 0;
+}
+
+double UpdateFlops(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return 2;
+    case OptimizerKind::kMomentum:
+      return 4;
+    case OptimizerKind::kAdam:
+      return 14;  // The square root and the division count one each.
+  }
+  return 0;
+}
+
+const char* OptimizerName(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return "sgd";
+    case OptimizerKind::kMomentum:
+      return "momentum";
+    case OptimizerKind::kAdam:
+      return "adam";
+  }
+  return "?";
+}
+
+absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name) {
+  for (OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+    if (name == OptimizerName(kind)) return kind;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("optimizer '", name, "': there are sgd, momentum and adam"));
+}
+
+const char* UpdateMethodName(UpdateMethod method) {
+  switch (method) {
+    case UpdateMethod::kAllReduce:
+      return "all_reduce";
+    case UpdateMethod::kSharded:
+      return "sharded";
+    case UpdateMethod::kOwner:
+      return "owner";
+  }
+  return "?";
+}
+
+absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name) {
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+    if (name == UpdateMethodName(method)) return method;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("update '", name, "': there are all_reduce, sharded and owner"));
+}
+
+}  // namespace isomer

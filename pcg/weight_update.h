@@ -1,0 +1,60 @@
+// How training changes weights: by which optimizer, and where copies of a weight are changed.
+#ifndef ISOMER_PCG_WEIGHT_UPDATE_H_
+#define ISOMER_PCG_WEIGHT_UPDATE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace isomer {
+
+// A weight w with gradient g at learning rate a, in step t = 1, 2, ..:
+//
+//   kSgd       w -= a g
+//   kMomentum  v = 0.9 v + g;  w -= a v
+//   kAdam      m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+//              w -= a (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+//
+// with b1 = 0.9, b2 = 0.999, eps = 1e-8 (Kingma and Ba, "Adam", 2015). States v and m start at zero
+// and are float32. All are elementwise, so training weights that are arranged in another way, or in
+// parts on several devices, is training the original ones.
+enum class OptimizerKind { kSgd, kMomentum, kAdam };
+
+inline constexpr double kMomentumFactor = 0.9;
+inline constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-8;
+
+// Numbers that an optimizer keeps for every number of a weight: 0, 1, 2.
+int NumStates(OptimizerKind kind);
+// Arithmetic for every number of a weight.
+double UpdateFlops(OptimizerKind kind);
+
+// How the copies of a weight on several devices are kept equal. All give the same weights.
+enum class UpdateMethod {
+  kAllReduce,  // all-reduce the gradient, update every copy
+  kSharded,    // reduce-scatter the gradient, update a part, all-gather the parts (Rajbhandari et
+               // al., "ZeRO", 2020, stages 1 and 2): state and gradient are held once, in parts
+  kOwner,      // reduce the gradient to an owner, update there, broadcast
+};
+
+// "sgd", "momentum", "adam"; "all_reduce", "sharded", "owner".
+const char* OptimizerName(OptimizerKind kind);
+absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name);
+const char* UpdateMethodName(UpdateMethod method);
+absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name);
+
+struct UpdateOptions {
+  OptimizerKind optimizer = OptimizerKind::kSgd;
+  UpdateMethod method = UpdateMethod::kAllReduce;    // of weights that `methods` does not name
+  std::map<std::string, UpdateMethod> methods = {};  // by the weight's name
+  // Gradients that become ready one after the other are synchronised together up to so many bytes
+  // a device, as PyTorch does (Li et al., "PyTorch Distributed", 2020); 0: each by itself.
+  int64_t bucket_bytes = int64_t{25} << 20;
+  friend bool operator==(const UpdateOptions&, const UpdateOptions&) = default;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_WEIGHT_UPDATE_H_

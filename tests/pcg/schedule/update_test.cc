@@ -1,0 +1,334 @@
+// The three ways to keep copies of parameters equal, optimizers and buckets: what is lowered, and
+// that the checker refuses schedules that do it wrong.
+#include "pcg/schedule/update.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <functional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/check.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
+
+namespace isomer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Every parameter is replicated on 4 devices; 12 is the largest dim that 4 divides of w1, 16 of w2;
+// none is of the bias.
+constexpr char kThreeWeights[] = R"(
+%0 = input "x" : f32[8,12]
+%1 = weight "w1" : f32[12,7]
+%2 = weight "w2" : f32[7,16]
+%3 = weight "b" : f32[7]
+%4 = input "labels" : i64[8]
+%5 = partition(%0) {axis=0, degree=4} : f32[8:4,12]
+%6 = replicate(%1) {degree=4} : f32[12,7] c4
+%7 = replicate(%2) {degree=4} : f32[7,16] c4
+%8 = replicate(%3) {degree=4} : f32[7] c4
+%9 = partition(%4) {axis=0, degree=4} : i64[8:4]
+%10 = matmul(%5, %6) : f32[8:4,7]
+%11 = add(%10, %8) : f32[8:4,7]
+%12 = matmul(%11, %7) : f32[8:4,16]
+%13 = cross_entropy(%12, %9) : f32[] p4
+%14 = reduce(%13) {degree=4} : f32[]
+output "loss" = %14
+)";
+
+Schedule LoweredWith(const Graph& graph, const UpdateOptions& update, int64_t devices = 4,
+                     const std::map<int, std::vector<int64_t>>& strides = {}) {
+  ScheduleOptions options = TrainingOptions(devices);
+  options.update = update;
+  auto schedule = LowerGraph(graph, ViewsOf(graph, strides), options);
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  return schedule.ok() ? *std::move(schedule) : Schedule();
+}
+
+std::map<TaskKind, int> CollectivesOf(const Schedule& schedule) {
+  std::map<TaskKind, int> found;
+  for (const Task& task : schedule.tasks) {
+    if (IsCommunication(task.kind) && task.kind != TaskKind::kSendReceive) ++found[task.kind];
+  }
+  return found;
+}
+
+std::vector<const Task*> TasksOf(const Schedule& schedule, TaskKind kind) {
+  std::vector<const Task*> tasks;
+  for (const Task& task : schedule.tasks) {
+    if (task.kind == kind) tasks.push_back(&task);
+  }
+  return tasks;
+}
+
+TEST(Update, ShardedScattersGradientsAndGathersParameters) {
+  const Graph graph = Parsed(kThreeWeights);
+  const Schedule schedule =
+      LoweredWith(graph, {.method = UpdateMethod::kSharded, .bucket_bytes = 0});
+  using Kinds = std::map<TaskKind, int>;
+  // The bias, which cannot be cut into four, is all-reduced.
+  EXPECT_EQ(
+      CollectivesOf(schedule),
+      (Kinds{{TaskKind::kReduceScatter, 2}, {TaskKind::kAllGather, 2}, {TaskKind::kAllReduce, 1}}));
+  std::map<std::string, UpdateMethod> methods;
+  for (const auto& parameter : schedule.parameters) {
+    methods[graph.node(parameter.leaves[0]).name] = parameter.update;
+  }
+  EXPECT_EQ(methods["w1"], UpdateMethod::kSharded);
+  EXPECT_EQ(methods["b"], UpdateMethod::kAllReduce);
+  const Buffer& part = schedule.buffers[TasksOf(schedule, TaskKind::kReduceScatter)[0]->writes[1]];
+  EXPECT_EQ(part.box.ToString(), "[0:7,4:8]");  // of w2, on device 1
+  EXPECT_EQ(part.role, BufferRole::kGradientShard);
+}
+
+TEST(Update, OwnersShareTheBytes) {
+  const Graph graph = Parsed(kThreeWeights);
+  const Schedule schedule = LoweredWith(graph, {.method = UpdateMethod::kOwner, .bucket_bytes = 0});
+  std::set<int32_t> owners;
+  for (const Task* task : TasksOf(schedule, TaskKind::kReduce)) {
+    owners.insert(schedule.buffers[task->writes[0]].device);
+  }
+  EXPECT_EQ(owners.size(), 3u);
+  EXPECT_EQ(TasksOf(schedule, TaskKind::kUpdate).size(), 3u);
+  for (const Task* task : TasksOf(schedule, TaskKind::kBroadcast)) {
+    EXPECT_EQ(task->writes.size(), 3u);
+  }
+}
+
+TEST(Update, WeightsMayHaveMethodsOfTheirOwn) {
+  const Graph graph = Parsed(kThreeWeights);
+  const Schedule schedule = LoweredWith(
+      graph, {.method = UpdateMethod::kOwner, .methods = {{"w1", UpdateMethod::kSharded}}});
+  std::map<std::string, UpdateMethod> methods;
+  for (const auto& parameter : schedule.parameters) {
+    methods[graph.node(parameter.leaves[0]).name] = parameter.update;
+  }
+  EXPECT_EQ(methods["w1"], UpdateMethod::kSharded);
+  EXPECT_EQ(methods["w2"], UpdateMethod::kOwner);
+}
+
+TEST(Update, StatesAreFilledOnceAndSharded) {
+  const Graph graph = Parsed(kThreeWeights);
+  for (OptimizerKind optimizer :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+    const Schedule schedule =
+        LoweredWith(graph, {.optimizer = optimizer, .method = UpdateMethod::kSharded});
+    int64_t volume = 0, filled = 0;
+    for (const Buffer& buffer : schedule.buffers) {
+      if (buffer.role == BufferRole::kState) volume += buffer.box.Volume();
+    }
+    for (const Task& task : schedule.tasks) {
+      filled += task.kind == TaskKind::kFill && task.phase == Phase::kLoad;
+    }
+    // Each number of w1 and w2 once, the bias on all devices.
+    EXPECT_EQ(volume, NumStates(optimizer) * (12 * 7 + 7 * 16 + 4 * 7));
+    EXPECT_EQ(filled, NumStates(optimizer) * 3 * 4);
+  }
+}
+
+TEST(Update, BucketsHoldGradientsInTheOrderInWhichTheyBecomeReady) {
+  const Graph graph = Parsed(kThreeWeights);
+  const Schedule schedule = LoweredWith(graph, {});
+  const std::vector<const Task*> sums = TasksOf(schedule, TaskKind::kAllReduce);
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[0]->segments, 3);
+  EXPECT_EQ(sums[0]->bytes, 4 * (12 * 7 + 7 * 16 + 7));
+  std::vector<int64_t> volumes;
+  for (int i = 0; i < 3; ++i) {
+    volumes.push_back(schedule.buffers[sums[0]->reads[i]].box.Volume());
+    EXPECT_EQ(schedule.buffers[sums[0]->reads[i]].device, 0);
+  }
+  EXPECT_THAT(volumes, ElementsAre(7 * 16, 7, 12 * 7));  // w2, b, w1
+}
+
+TEST(Update, ABucketIsClosedWhenItIsFull) {
+  const Graph graph = Parsed(kThreeWeights);
+  // w2 (448 bytes) closes a bucket, the bias (28) and w1 (336) another.
+  const Schedule schedule = LoweredWith(graph, {.bucket_bytes = 350});
+  const std::vector<const Task*> sums = TasksOf(schedule, TaskKind::kAllReduce);
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[0]->segments, 1);
+  EXPECT_EQ(sums[1]->segments, 2);
+}
+
+TEST(Update, PlansKeepTheirOptions) {
+  Plan plan;
+  plan.graph = Parsed(kThreeWeights);
+  plan.model.graph = plan.graph;
+  plan.model.loss = "loss";
+  plan.views = ViewsOf(plan.graph);
+  plan.num_devices = 4;
+  const uint64_t seal = SealOf(plan);
+  plan.update = {.optimizer = OptimizerKind::kAdam,
+                 .method = UpdateMethod::kOwner,
+                 .methods = {{"w1", UpdateMethod::kSharded}},
+                 .bucket_bytes = 0};
+  EXPECT_NE(SealOf(plan), seal);
+  const std::string path = absl::StrCat(testing::TempDir(), "/update_", getpid(), ".plan");
+  ASSERT_EQ(SavePlan(path, plan), absl::OkStatus());
+  const auto loaded = LoadPlan(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->update, plan.update);
+  const auto lowered = LowerPlan(*loaded);
+  ASSERT_TRUE(lowered.ok());
+  EXPECT_EQ(lowered->schedule.options.update, plan.update);
+}
+
+struct Variant {
+  const char* name;
+  UpdateOptions update;
+};
+std::vector<Variant> Variants() {
+  return {
+      {"sharded", {.method = UpdateMethod::kSharded, .bucket_bytes = 0}},
+      {"owner", {.method = UpdateMethod::kOwner, .bucket_bytes = 0}},
+      {"buckets", {.optimizer = OptimizerKind::kMomentum}},
+      {"sharded buckets, adam",
+       {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded}},
+      {"owner buckets, momentum",
+       {.optimizer = OptimizerKind::kMomentum, .method = UpdateMethod::kOwner}},
+  };
+}
+
+// Every example with every variant; `check` gets the graph and its schedule.
+void ForEachVariant(const std::function<void(const Graph&, const Schedule&)>& check) {
+  std::vector<ParallelCase> cases = ParallelCases();
+  cases.push_back({{"ThreeWeights", "", kThreeWeights, 4, {}}, {}});
+  for (const ParallelCase& c : cases) {
+    const Graph graph = Parsed(c.parallel);
+    for (const Variant& variant : Variants()) {
+      SCOPED_TRACE(absl::StrCat(c.name, ", ", variant.name));
+      check(graph, LoweredWith(graph, variant.update, c.num_devices, c.strides));
+    }
+  }
+}
+
+TEST(UpdateVariants, PassTheChecker) {
+  ForEachVariant([](const Graph& graph, const Schedule& schedule) {
+    EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus()) << schedule.ToString(graph);
+  });
+}
+
+TEST(UpdateVariants, CheckerRefusesAnyMissingTask) {
+  ForEachVariant([](const Graph& graph, const Schedule& original) {
+    for (size_t t = 0; t < original.tasks.size(); ++t) {
+      if (original.tasks[t].kind == TaskKind::kUnload) continue;
+      Schedule mutant = original;
+      for (int32_t device : original.tasks[t].devices) {
+        std::erase(mutant.programs[device], static_cast<int32_t>(t));
+      }
+      EXPECT_FALSE(CheckSchedule(graph, mutant).ok())
+          << "task " << t << " " << TaskKindName(original.tasks[t].kind);
+    }
+  });
+}
+
+TEST(UpdateVariants, CheckerRefusesAnyDroppedWait) {
+  ForEachVariant([](const Graph& graph, const Schedule& original) {
+    Schedule mutant = original;
+    for (size_t t = 0; t < original.tasks.size(); ++t) {
+      for (size_t i = 0; i < original.tasks[t].deps.size(); ++i) {
+        mutant.tasks[t].deps.erase(mutant.tasks[t].deps.begin() + static_cast<int64_t>(i));
+        EXPECT_FALSE(CheckSchedule(graph, mutant).ok()) << "task " << t;
+        mutant.tasks[t].deps = original.tasks[t].deps;
+      }
+    }
+  });
+}
+
+// Each operand and result of each task of an update replaced by any other buffer.
+TEST(UpdateVariants, CheckerRefusesAnyOtherBuffer) {
+  const Graph graph = Parsed(kThreeWeights);
+  for (const Variant& variant : Variants()) {
+    const Schedule original = LoweredWith(graph, variant.update);
+    Schedule mutant = original;
+    const BufferId count = static_cast<BufferId>(original.buffers.size());
+    for (size_t t = 0; t < original.tasks.size(); ++t) {
+      const Task& task = original.tasks[t];
+      const bool collective = IsCommunication(task.kind) && task.kind != TaskKind::kSendReceive;
+      if (task.kind != TaskKind::kUpdate && !collective) continue;
+      for (bool reads : {true, false}) {
+        const std::vector<BufferId>& list = reads ? task.reads : task.writes;
+        for (size_t i = 0; i < list.size(); ++i) {
+          for (BufferId other = 0; other < count; ++other) {
+            if (other == list[i]) continue;
+            (reads ? mutant.tasks[t].reads : mutant.tasks[t].writes)[i] = other;
+            EXPECT_FALSE(CheckSchedule(graph, mutant).ok())
+                << variant.name << ": task " << t << " " << TaskKindName(task.kind) << " "
+                << (reads ? "reads " : "writes ") << other << " for " << list[i];
+            mutant.tasks[t] = task;
+          }
+        }
+      }
+    }
+  }
+}
+
+std::string Verdict(const UpdateOptions& update, const std::function<void(Schedule*)>& change) {
+  const Graph graph = Parsed(kThreeWeights);
+  Schedule schedule = LoweredWith(graph, update);
+  change(&schedule);
+  return std::string(CheckSchedule(graph, schedule).message());
+}
+
+Task* First(Schedule* schedule, TaskKind kind) {
+  for (Task& task : schedule->tasks) {
+    if (task.kind == kind) return &task;
+  }
+  return nullptr;
+}
+
+TEST(BrokenUpdate, SegmentsThatDoNotFit) {
+  EXPECT_THAT(Verdict({}, [](Schedule* s) { First(s, TaskKind::kAllReduce)->segments = 2; }),
+              HasSubstr("operands and"));
+  EXPECT_THAT(Verdict({}, [](Schedule* s) { First(s, TaskKind::kCompute)->segments = 2; }),
+              HasSubstr("has segments"));
+}
+
+TEST(BrokenUpdate, StateThatTwoUpdatesShare) {
+  EXPECT_THAT(Verdict({.optimizer = OptimizerKind::kMomentum},
+                      [](Schedule* s) {
+                        // Those of w2 on device 0 and 1 have the same box.
+                        Task* first = First(s, TaskKind::kUpdate);
+                        for (Task& task : s->tasks) {
+                          if (&task == first || task.kind != TaskKind::kUpdate ||
+                              task.node != first->node) {
+                            continue;
+                          }
+                          s->buffers[first->reads[2]].device = task.devices[0];
+                          task.reads[2] = task.writes[1] = first->reads[2];
+                          return;
+                        }
+                      }),
+              HasSubstr("buffer"));
+}
+
+TEST(BrokenUpdate, StateThatIsNotZeroAtFirst) {
+  EXPECT_THAT(Verdict({.optimizer = OptimizerKind::kMomentum},
+                      [](Schedule* s) {
+                        for (Task& task : s->tasks) {
+                          if (task.kind == TaskKind::kFill && task.phase == Phase::kLoad) {
+                            task.value = 1;
+                          }
+                        }
+                      }),
+              HasSubstr("a state of the optimizer"));
+}
+
+TEST(BrokenUpdate, ParameterSharedByAnotherMethod) {
+  EXPECT_THAT(Verdict({.method = UpdateMethod::kSharded},
+                      [](Schedule* s) {
+                        for (auto& parameter : s->parameters) {
+                          parameter.update = UpdateMethod::kAllReduce;
+                        }
+                      }),
+              HasSubstr("in another way than its method says"));
+}
+
+}  // namespace
+}  // namespace isomer
