@@ -151,7 +151,9 @@ float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choic
       const int64_t bytes = choice.operands[o].type.LocalBytes();
       us += options_.sync_weight *
             cost_.CollectiveUs(Collective::kAllReduce, bytes, CopyGroup(choice.operands[o]));
-      us += slowest_us([&](int64_t device) { return cost_.UpdateUs(bytes, device); });
+      // States are read and written beside the three passes of SGD.
+      const int64_t passes = 3 + 2 * NumStates(options_.optimizer);
+      us += slowest_us([&](int64_t device) { return cost_.UpdateUs(bytes * passes / 3, device); });
     }
   }
   int64_t bytes = StoredBytes(choice, node, options_);
@@ -213,7 +215,8 @@ int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNod
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     const int64_t local = choice.operands[o].type.LocalBytes();
     if (node.operands[o].stored) {
-      bytes += local * (options.training && node.operands[o].gradient ? 2 : 1);
+      const bool trains = options.training && node.operands[o].gradient;
+      bytes += local * (trains ? 2 + NumStates(options.optimizer) : 1);
     }
   }
   for (const Placement& output : choice.outputs) {

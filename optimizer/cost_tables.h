@@ -28,6 +28,7 @@ struct CostOptions {
   // What is float32 in the graph is taken to be computed and sent in this type; stored tensors and
   // their gradients stay float32 (pcg/precision.h).
   DataType precision = DataType::kFloat32;
+  OptimizerKind optimizer = OptimizerKind::kSgd;
   int max_axes = 2;
   // Choices on halves of the machine, so that branches can run at the same time.
   bool halves = true;

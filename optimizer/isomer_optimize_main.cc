@@ -33,6 +33,12 @@ ABSL_FLAG(bool, list_unsupported, false,
 ABSL_FLAG(std::string, mode, "training", "training or inference");
 ABSL_FLAG(std::string, precision, "float32",
           "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
+ABSL_FLAG(std::string, optimizer, "sgd", "of weights, in training: sgd, momentum or adam");
+ABSL_FLAG(std::string, update, "all_reduce",
+          "how copies of weights are kept equal: all_reduce, sharded (ZeRO) or owner; auto: as is "
+          "fastest, or fits");
+ABSL_FLAG(int64_t, bucket_bytes, isomer::UpdateOptions().bucket_bytes,
+          "gradients are synchronised together up to so many bytes; 0: each by itself");
 ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
 ABSL_FLAG(std::string, plan, "",
           "a baseline instead of a search: data_parallel, megatron or pipeline");
@@ -79,6 +85,15 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
   }
   options.precision = *precision;
+  ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
+  options.choose_update_method = absl::GetFlag(FLAGS_update) == "auto";
+  if (!options.choose_update_method) {
+    ISOMER_ASSIGN_OR_RETURN(options.update.method, ParseUpdateMethod(absl::GetFlag(FLAGS_update)));
+  }
+  options.update.bucket_bytes = absl::GetFlag(FLAGS_bucket_bytes);
+  if (options.update.bucket_bytes < 0) {
+    return absl::InvalidArgumentError("--bucket_bytes must not be negative");
+  }
   options.plan = absl::GetFlag(FLAGS_plan);
   if (!options.plan.empty() && options.plan != kDataParallel && options.plan != kMegatron &&
       options.plan != kPipeline) {

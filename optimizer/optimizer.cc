@@ -31,9 +31,13 @@ class Optimizer {
         // Inference has no gradients to synchronise.
         if (options_.training || weight == 1) ISOMER_RETURN_IF_ERROR(Search(weight, 0));
       }
+      ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
       for (double price = kFirstPrice; !fits_ && price <= kLastPrice; price *= kPriceStep) {
         ISOMER_RETURN_IF_ERROR(Search(1, price));
+        ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
       }
+    } else {
+      ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
     }
     result_.fits = fits_;
     if (result_.origin == kPipeline) {
@@ -47,7 +51,9 @@ class Optimizer {
 
  private:
   CostOptions BaseOptions() const {
-    return {.training = options_.training, .precision = options_.precision};
+    return {.training = options_.training,
+            .precision = options_.precision,
+            .optimizer = options_.update.optimizer};
   }
 
   absl::Status Baselines() {
@@ -101,8 +107,28 @@ class Optimizer {
 
   absl::StatusOr<std::pair<Plan, Simulation>> Predict(Plan plan) {
     plan.precision = options_.precision;
+    plan.update = options_.update;
+    return PredictAsItIs(std::move(plan));
+  }
+
+  absl::StatusOr<std::pair<Plan, Simulation>> PredictAsItIs(Plan plan) {
     ISOMER_ASSIGN_OR_RETURN(Simulation simulation, PredictPlan(cost_, &plan));
     return std::make_pair(std::move(plan), std::move(simulation));
+  }
+
+  // The best plan so far with its weights updated in other ways.
+  absl::Status ConsiderUpdateMethods() {
+    if (!options_.training || !options_.choose_update_method || !considered_) {
+      return absl::OkStatus();
+    }
+    const Plan best = result_.plan;
+    for (UpdateMethod method : {UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+      Plan plan = best;
+      plan.update.method = method;
+      ISOMER_ASSIGN_OR_RETURN(auto predicted, PredictAsItIs(std::move(plan)));
+      Consider(std::move(predicted), result_.origin);
+    }
+    return absl::OkStatus();
   }
 
   // A plan that fits is better than one that does not; of those that fit the faster, of those that

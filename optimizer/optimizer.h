@@ -19,8 +19,11 @@ namespace isomer {
 struct OptimizeOptions {
   bool training = true;
   DataType precision = DataType::kFloat32;  // what the plan computes in
-  std::string plan;                         // a baseline's name, or empty: search
-  PipelineOptions pipeline;                 // of the baseline of that name
+  UpdateOptions update = {};                // of weights, in training
+  // Take another method of updating weights where it is faster, or where alone the plan fits.
+  bool choose_update_method = false;
+  std::string plan;          // a baseline's name, or empty: search
+  PipelineOptions pipeline;  // of the baseline of that name
   SearchOptions search;
 };
 

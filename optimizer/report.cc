@@ -125,6 +125,28 @@ std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost)
   return text.empty() ? "  none\n" : text;
 }
 
+// A line for each category, and how weights are kept up to date.
+std::string MemoryText(const MemoryPeak& peak, const Schedule& schedule) {
+  std::string text;
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    if (peak.categories[c] == 0) continue;
+    absl::StrAppendFormat(&text, "  %-22s %10s\n",
+                          MemoryCategoryName(static_cast<MemoryCategory>(c)),
+                          BytesText(peak.categories[c]));
+  }
+  if (!schedule.options.training) return text;
+  std::map<UpdateMethod, int> methods;
+  for (const Schedule::HostTensor& parameter : schedule.parameters) {
+    if (parameter.trainable) ++methods[parameter.update];
+  }
+  absl::StrAppend(&text, "  weights are updated by ",
+                  OptimizerName(schedule.options.update.optimizer));
+  for (const auto& [method, count] : methods) {
+    absl::StrAppend(&text, ", ", count, " of them ", UpdateMethodName(method));
+  }
+  return text + "\n";
+}
+
 std::string PredictionLine(const std::string& name, const Prediction& p, double plan_us) {
   const double saves = 100 * (1 - plan_us / p.step_us);
   return absl::StrFormat(
@@ -217,6 +239,8 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
       Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
   absl::StrAppend(&text, "\n", explanation.bound, "\n",
                   ExplanationText(explanation, cost.machine(), result.simulation.step_us));
+  absl::StrAppend(&text, "\nMemory of the fullest device\n",
+                  MemoryText(result.simulation.memory, lowered.schedule));
   absl::StrAppend(&text, "\nRules used\n");
   for (const RuleUse& use : RulesUsed(plan, rules)) {
     absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
@@ -284,6 +308,12 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["fits"] = result.fits;
   json["predicted_step_us"] = plan.predicted_step_us;
   json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    json["memory"][MemoryCategoryName(static_cast<MemoryCategory>(c))] =
+        result.simulation.memory.categories[c];
+  }
+  json["optimizer"] = OptimizerName(plan.update.optimizer);
+  json["update"] = UpdateMethodName(plan.update.method);
   json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);

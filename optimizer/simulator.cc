@@ -148,7 +148,8 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
   }
   simulation.timeline = RunTimeline(simulation.tasks);
   simulation.step_us = MicrosecondsOf(simulation.timeline.makespan);
-  simulation.peak_bytes = PeakBytes(schedule);
+  simulation.memory = LargestPeak(schedule);
+  simulation.peak_bytes = simulation.memory.bytes;
   for (const auto& [device, us] : compute_us) {
     simulation.compute_us = std::max(simulation.compute_us, us);
   }
@@ -164,6 +165,10 @@ absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
   const std::vector<int64_t> bytes =
       BytesPerDevice(cost.profile(), lowered.mapped.graph, lowered.schedule);
   simulation.peak_bytes = *std::max_element(bytes.begin(), bytes.end());
+  // What kernels' workspaces, and the gaps of the arena, add.
+  simulation.memory.categories[static_cast<int>(MemoryCategory::kWorkspace)] +=
+      simulation.peak_bytes - simulation.memory.bytes;
+  simulation.memory.bytes = simulation.peak_bytes;
   plan->predicted_step_us = simulation.step_us;
   plan->predicted_peak_bytes = simulation.peak_bytes;
   return simulation;

@@ -18,6 +18,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/timeline.h"
 #include "pcg/plan.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -49,6 +50,7 @@ struct Simulation {
   Timeline timeline;
   double step_us = 0;
   int64_t peak_bytes = 0;
+  MemoryPeak memory;  // of the device that needs most
   // Summed over tasks of the busiest device, by what they are.
   double compute_us = 0, communication_us = 0;
   // Tasks and their time, summed over devices, by where the time comes from.

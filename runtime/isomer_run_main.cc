@@ -40,6 +40,7 @@ ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: 
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
 ABSL_FLAG(std::string, precision, "float32",
           "of a MODEL: float32, bfloat16 or float16; a plan has its own");
+ABSL_FLAG(std::string, optimizer, "sgd", "of a MODEL: sgd, momentum or adam; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
@@ -51,7 +52,7 @@ ABSL_FLAG(std::string, test_data, "",
           "may be left out where model.onnx lies there or beside it");
 ABSL_FLAG(int64_t, steps, 0, "steps to run; 0: 10, or what --epochs says");
 ABSL_FLAG(int64_t, epochs, 0, "passes over the training rows of --data");
-ABSL_FLAG(double, learning_rate, 0.1, "of plain SGD");
+ABSL_FLAG(double, learning_rate, 0.1, "of the optimizer");
 ABSL_FLAG(std::string, data, "",
           "CSV rows of features and a label, for the model's first float input and its labels; "
           "none: random inputs from the seed");
@@ -94,6 +95,7 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec) {
         absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
   }
   ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(absl::GetFlag(FLAGS_precision)));
+  ISOMER_ASSIGN_OR_RETURN(plan.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
   if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
   plan.graph = plan.model.graph;
   plan.views = SequentialViews(plan.graph);
@@ -250,6 +252,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
   summary["devices"] = plan.num_devices;
   summary["mode"] = plan.mode;
   summary["precision"] = std::string(PrecisionName(plan.precision));
+  summary["optimizer"] = OptimizerName(plan.update.optimizer);
   summary["scheduled_bytes"] = PeakBytes(lowered.schedule);
   summary["metrics"] = Json::EmptyObject();
   ISOMER_ASSIGN_OR_RETURN(const HostValues weights,

@@ -1,0 +1,133 @@
+// Memory counted by hand.
+#include "pcg/schedule/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "pcg/schedule/check.h"
+#include "pcg/schedule/packing.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
+
+namespace isomer {
+namespace {
+
+Schedule LoweredWith(const std::string& text, int64_t devices, const UpdateOptions& update,
+                     bool training = true) {
+  const Graph graph = Parsed(text);
+  ScheduleOptions options;
+  options.training = training;
+  options.num_devices = devices;
+  options.loss = "loss";
+  options.update = update;
+  auto schedule = LowerGraph(graph, ViewsOf(graph), options);
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  return schedule.ok() ? *std::move(schedule) : Schedule();
+}
+
+TEST(Memory, OneLayerOnOneDevice) {
+  constexpr char kLayer[] = R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w" : f32[4,16]
+%2 = input "target" : f32[8,16]
+%3 = matmul(%0, %1) : f32[8,16]
+%4 = mse(%3, %2) : f32[]
+output "loss" = %4
+)";
+  // Most lives when the gradient of the product makes that of w: x, the loss, and the gradients of
+  // y and w; the target and y died with the gradient of the loss, where they lived with y's.
+  for (const auto& [optimizer, states] :
+       {std::pair(OptimizerKind::kSgd, 0), std::pair(OptimizerKind::kAdam, 2)}) {
+    const MemoryPeak peak = LargestPeak(LoweredWith(kLayer, 1, {.optimizer = optimizer}));
+    EXPECT_EQ(peak.of(MemoryCategory::kWeights), 4 * 64);
+    EXPECT_EQ(peak.of(MemoryCategory::kOptimizerState), states * 4 * 64);
+    // At the gradient of the loss: x, target, y and the loss, of which the gradients are y's and 1.
+    EXPECT_EQ(peak.of(MemoryCategory::kActivations), 4 * (32 + 128 + 128 + 1));
+    EXPECT_EQ(peak.of(MemoryCategory::kActivationGradients), 4 * (128 + 1));
+    EXPECT_EQ(peak.of(MemoryCategory::kGradients), 0);
+    EXPECT_EQ(peak.bytes, 4 * (64 * (1 + states) + 289 + 129));
+  }
+}
+
+TEST(Memory, InferenceKeepsWhatIsReadNext) {
+  constexpr char kChain[] = R"(
+%0 = input "x" : f32[10]
+%1 = relu(%0) : f32[10]
+%2 = tanh(%1) : f32[10]
+%3 = exp(%2) : f32[10]
+output "y" = %3
+)";
+  const MemoryPeak peak = LargestPeak(LoweredWith(kChain, 1, {}, /*training=*/false));
+  EXPECT_EQ(peak.bytes, 4 * 20);
+  EXPECT_EQ(peak.of(MemoryCategory::kActivations), 4 * 20);
+}
+
+// Two weights of 4 x 4096 numbers on four devices, far larger than everything else.
+constexpr char kLargeWeights[] = R"(
+%0 = input "x" : f32[4,4]
+%1 = weight "w1" : f32[4,4096]
+%2 = weight "w2" : f32[4096,4]
+%3 = input "target" : f32[4,4]
+%4 = partition(%0) {axis=0, degree=4} : f32[4:4,4]
+%5 = replicate(%1) {degree=4} : f32[4,4096] c4
+%6 = replicate(%2) {degree=4} : f32[4096,4] c4
+%7 = partition(%3) {axis=0, degree=4} : f32[4:4,4]
+%8 = matmul(%4, %5) : f32[4:4,4096]
+%9 = matmul(%8, %6) : f32[4:4,4]
+%10 = mse(%9, %7) : f32[] p4
+%11 = reduce(%10) {degree=4} : f32[]
+output "loss" = %11
+)";
+
+TEST(Memory, ShardedUpdatesKeepAFourthOfStates) {
+  constexpr int64_t kWeight = 4 * 4 * 4096;
+  const MemoryPeak everywhere = LargestPeak(
+      LoweredWith(kLargeWeights, 4, {.optimizer = OptimizerKind::kAdam, .bucket_bytes = 0}));
+  EXPECT_EQ(everywhere.of(MemoryCategory::kWeights), 2 * kWeight);
+  EXPECT_EQ(everywhere.of(MemoryCategory::kGradients), 2 * kWeight);
+  EXPECT_EQ(everywhere.of(MemoryCategory::kOptimizerState), 4 * kWeight);
+  EXPECT_EQ(everywhere.of(MemoryCategory::kCommunication), 0);
+  const MemoryPeak sharded = LargestPeak(LoweredWith(
+      kLargeWeights, 4,
+      {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded, .bucket_bytes = 0}));
+  EXPECT_EQ(sharded.of(MemoryCategory::kOptimizerState), kWeight);
+  // While one gradient is scattered, the other is a part, if it is there yet.
+  EXPECT_LE(sharded.of(MemoryCategory::kGradients), kWeight + kWeight / 2);
+  EXPECT_LT(sharded.bytes, everywhere.bytes - 2 * kWeight);
+  const std::vector<MemoryPeak> owners = PeaksPerDevice(LoweredWith(
+      kLargeWeights, 4,
+      {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kOwner, .bucket_bytes = 0}));
+  int64_t states = 0;
+  for (const MemoryPeak& peak : owners) states += peak.of(MemoryCategory::kOptimizerState);
+  EXPECT_EQ(states, 4 * kWeight);
+}
+
+TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
+  const auto scratch_of = [](const UpdateOptions& update, TaskKind kind) {
+    std::vector<int64_t> bytes;
+    const Schedule schedule = LoweredWith(kLargeWeights, 4, update);
+    for (const Task& task : schedule.tasks) {
+      if (task.kind == kind) bytes.push_back(PackBytesOf(schedule, task)[1].total());
+    }
+    return bytes;
+  };
+  constexpr int64_t kWeight = 4 * 4 * 4096;
+  EXPECT_EQ(scratch_of({}, TaskKind::kAllReduce), std::vector<int64_t>{2 * kWeight});
+  EXPECT_EQ(scratch_of({.bucket_bytes = 0}, TaskKind::kAllReduce), (std::vector<int64_t>{0, 0}));
+  // w2 is cut along its rows, w1 along its columns.
+  const UpdateOptions sharded = {.method = UpdateMethod::kSharded, .bucket_bytes = 0};
+  EXPECT_EQ(scratch_of(sharded, TaskKind::kReduceScatter), (std::vector<int64_t>{0, kWeight}));
+  EXPECT_EQ(scratch_of(sharded, TaskKind::kAllGather), (std::vector<int64_t>{0, kWeight}));
+}
+
+TEST(Memory, ScratchSpaceOverBuffersIsRefused) {
+  const Schedule schedule = LoweredWith(kLargeWeights, 4, {});
+  MemoryPlan plan = PlanMemory(schedule);
+  EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus());
+  ASSERT_FALSE(plan.scratch[2].empty());
+  const BufferId parameter = schedule.shards.at(schedule.parameters[0].tensor)[2];
+  plan.scratch[2].begin()->second = plan.offsets[parameter];
+  EXPECT_NE(CheckMemory(schedule, plan).message().find("its scratch space reuses memory"),
+            absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace isomer
