@@ -8,6 +8,7 @@ BlockTimeline::BlockTimeline(int32_t num_blocks, int32_t num_queues)
     : num_queues_(num_queues),
       blocks_(num_blocks),
       offset_(num_blocks, 0),
+      common_offset_((num_blocks + 63) / 64, 0),
       reach_(num_blocks, -1),
       far_reach_((num_blocks + 63) / 64, -1),
       words_((num_blocks + 63) / 64),
@@ -195,9 +196,7 @@ void BlockTimeline::Rollback() {
     block.first_start = saved.first_start;
     block.last_end = saved.last_end;
   }
-  for (const auto& [from, shift] : noted_) {
-    for (size_t b = from; b < offset_.size(); ++b) offset_[b] -= shift;
-  }
+  for (const auto& [from, shift] : noted_) AddToOffsets(from, -shift);
   std::fill(pending_.begin(), pending_.end(), 0);  // of the exchanges
   Commit();
 }
@@ -216,10 +215,17 @@ void BlockTimeline::Run() {
   }
 }
 
+void BlockTimeline::AddToOffsets(int32_t from, Picoseconds shift) {
+  const size_t word = (from + 63) / 64;
+  const size_t end = std::min(word * 64, offset_.size());
+  for (size_t b = from; b < end; ++b) offset_[b] += shift;
+  for (size_t w = word; w < common_offset_.size(); ++w) common_offset_[w] += shift;
+}
+
 void BlockTimeline::Simulate(int32_t block) {
   Block& b = blocks_[block];
   const BlockTasks& tasks = b.tasks;
-  const Picoseconds offset = offset_[block];
+  const Picoseconds offset = Offset(block);
   b.first_start = INT64_MAX / 2;  // Far off, but offsets can be added.
   b.last_end = INT64_MIN / 2;
   for (int32_t t = 0; t < tasks.size(); ++t) {
@@ -242,7 +248,7 @@ void BlockTimeline::Simulate(int32_t block) {
 
 void BlockTimeline::Visit(int32_t block) {
   Block& b = blocks_[block];
-  const Picoseconds offset = offset_[block];
+  const Picoseconds offset = Offset(block);
   Before before{exchanged_at_[block] >= 0, {}, b.last_end + offset};
   std::vector<Picoseconds> old_end;
   if (before.exchanged) {
@@ -280,7 +286,7 @@ Picoseconds BlockTimeline::CommonShift(int32_t block, const Before& before) cons
     for (const QueueUse& use : b.uses) {
       while (o < before.queues.size() && before.queues[o].queue < use.queue) ++o;
       if (o == before.queues.size() || before.queues[o].queue != use.queue) continue;
-      const Picoseconds shift = b.end[use.last] + offset_[block] - before.queues[o].end;
+      const Picoseconds shift = b.end[use.last] + Offset(block) - before.queues[o].end;
       if (pass == 1) {
         agree += shift == common;
       } else if (count == 0) {
@@ -302,14 +308,14 @@ void BlockTimeline::PushAffected(int32_t block, const Before& before) {
     // Exchanging has pushed what follows on queues that were not used before, or are not any more.
     if (o == before.queues.size() || before.queues[o].queue != use.queue) continue;
     const Picoseconds old_end = before.queues[o].end;
-    const Picoseconds new_end = b.end[use.last] + offset_[block];
+    const Picoseconds new_end = b.end[use.last] + Offset(block);
     if (old_end == new_end) continue;
     const int32_t next = NextOnQueue(use.queue, block);
     if (next < 0) continue;
     const Picoseconds first = FirstStart(next);
     if (old_end >= first || new_end > first) Push(next);
   }
-  const Picoseconds last_end = b.last_end + offset_[block];
+  const Picoseconds last_end = b.last_end + Offset(block);
   for (int32_t user : b.users) {
     const Picoseconds first = FirstStart(user);
     if (before.last_end >= first || last_end > first) Push(user);
@@ -318,7 +324,7 @@ void BlockTimeline::PushAffected(int32_t block, const Before& before) {
 
 // All blocks behind `block` are shifted; those that need not follow are pushed.
 void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& before) {
-  for (size_t b = block + 1; b < offset_.size(); ++b) offset_[b] += shift;
+  AddToOffsets(block + 1, shift);
   noted_.push_back({block + 1, shift});
   run_width_ = 0;
   believed_width_ *= 2;  // Where two shifts take turns, one stays noted.
@@ -338,7 +344,7 @@ void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& be
     const bool was = o < before.queues.size() && before.queues[o].queue == queue;
     const bool is = n < b.uses.size() && b.uses[n].queue == queue;
     if (was && is) {
-      const Picoseconds end = b.end[b.uses[n].last] + offset_[block];
+      const Picoseconds end = b.end[b.uses[n].last] + Offset(block);
       if (end - before.queues[o].end == shift) continue;
       if (decides(std::max(end, before.queues[o].end), next)) Push(next);
     } else if (is || decides(EndOf(FindUse(next, queue)->previous), next)) {
@@ -351,7 +357,7 @@ void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& be
     far_reach_[first / 64] = *std::max_element(reach_.begin() + first, reach_.begin() + last);
     for (int32_t from = first; from < last && from <= block; ++from) {
       if (reach_[from] <= block) continue;
-      const Picoseconds last_end = std::max(blocks_[from].last_end + offset_[from],
+      const Picoseconds last_end = std::max(blocks_[from].last_end + Offset(from),
                                             from == block ? before.last_end : INT64_MIN / 2);
       const std::vector<int32_t>& users = blocks_[from].users;
       for (auto user = std::upper_bound(users.begin(), users.end(), block); user != users.end();

@@ -90,7 +90,7 @@ class BlockTimeline {
   int64_t num_tasks() const { return num_tasks_; }
   Picoseconds makespan() const;
   Picoseconds End(TaskRef task) const {
-    return blocks_[task.block].end[task.index] + offset_[task.block];
+    return blocks_[task.block].end[task.index] + Offset(task.block);
   }
   // All tasks, for a simulation from nothing.
   void Assemble(TaskList* tasks) const;
@@ -136,9 +136,10 @@ class BlockTimeline {
   };
 
   Picoseconds EndOf(const TaskRef& task) const { return task.block < 0 ? 0 : End(task); }
-  Picoseconds FirstStart(int32_t block) const {
-    return blocks_[block].first_start + offset_[block];
-  }
+  Picoseconds FirstStart(int32_t block) const { return blocks_[block].first_start + Offset(block); }
+  Picoseconds Offset(int32_t block) const { return offset_[block] + common_offset_[block / 64]; }
+  // Of all blocks from this one on.
+  void AddToOffsets(int32_t from, Picoseconds shift);
   const QueueUse* FindUse(int32_t block, int32_t queue) const;
   QueueUse* FindUse(int32_t block, int32_t queue) {
     return const_cast<QueueUse*>(std::as_const(*this).FindUse(block, queue));
@@ -164,13 +165,13 @@ class BlockTimeline {
 
   int32_t num_queues_;
   std::vector<Block> blocks_;
-  std::vector<Picoseconds> offset_;  // per block
-  std::vector<int32_t> reach_;       // per block: the last of its users, or -1
-  std::vector<int32_t> far_reach_;   // per 64 blocks: at least the greatest of those
-  size_t words_;                     // of a set of blocks
-  std::vector<uint64_t> on_queue_;   // per queue, the set of blocks that use it
-  std::vector<int32_t> tail_;        // per queue, the last of them, or -1
-  std::vector<uint64_t> pending_;    // blocks to be simulated
+  std::vector<Picoseconds> offset_, common_offset_;  // per block, per 64 of them: to be added up
+  std::vector<int32_t> reach_;                       // per block: the last of its users, or -1
+  std::vector<int32_t> far_reach_;  // per 64 blocks: at least the greatest of those
+  size_t words_;                    // of a set of blocks
+  std::vector<uint64_t> on_queue_;  // per queue, the set of blocks that use it
+  std::vector<int32_t> tail_;       // per queue, the last of them, or -1
+  std::vector<uint64_t> pending_;   // blocks to be simulated
   int64_t num_tasks_ = 0, simulated_tasks_ = 0;
 
   std::vector<SavedBlock> saved_;
