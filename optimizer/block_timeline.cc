@@ -368,17 +368,6 @@ void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& be
   }
 }
 
-// All of them.
-
-Picoseconds BlockTimeline::makespan() const {
-  Picoseconds makespan = 0;
-  for (int32_t queue = 0; queue < num_queues_; ++queue) {
-    const int32_t last = tail_[queue];
-    if (last >= 0) makespan = std::max(makespan, End({last, FindUse(last, queue)->last}));
-  }
-  return makespan;
-}
-
 void BlockTimeline::Assemble(TaskList* list) const {
   list->Clear();
   std::vector<int32_t> first;

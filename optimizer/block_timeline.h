@@ -16,6 +16,7 @@
 #ifndef ISOMER_OPTIMIZER_BLOCK_TIMELINE_H_
 #define ISOMER_OPTIMIZER_BLOCK_TIMELINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -88,7 +89,14 @@ class BlockTimeline {
   const BlockTasks& tasks(int32_t block) const { return blocks_[block].tasks; }
   int32_t num_blocks() const { return static_cast<int32_t>(blocks_.size()); }
   int64_t num_tasks() const { return num_tasks_; }
-  Picoseconds makespan() const;
+  Picoseconds makespan() const {
+    Picoseconds makespan = 0;
+    for (int32_t queue = 0; queue < num_queues_; ++queue) {
+      const int32_t last = tail_[queue];
+      if (last >= 0) makespan = std::max(makespan, End({last, FindUse(last, queue)->last}));
+    }
+    return makespan;
+  }
   Picoseconds End(TaskRef task) const {
     return blocks_[task.block].end[task.index] + Offset(task.block);
   }
