@@ -252,8 +252,26 @@ MutantVerdict JudgeSchedule(const Base& base, const std::string& what, const Cha
 
 absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
   constexpr size_t kMutantsOfASchedule = 110;
-  std::vector<Mutant> mutants;
+  // Each example as it is, and those with copies of weights with other ways to update them.
+  struct Lowering {
+    const ExampleGraph* example;
+    std::string name;
+    UpdateOptions update = {.bucket_bytes = 0};
+  };
+  std::vector<Lowering> bases;
+  for (const ExampleGraph& example : ExampleGraphs()) bases.push_back({&example, example.name});
   for (const ExampleGraph& example : ExampleGraphs()) {
+    if (example.name != "DataParallelMlp" && example.name != "HybridMlp") continue;
+    bases.push_back({&example,
+                     example.name + ", sharded Adam in buckets",
+                     {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded}});
+    bases.push_back({&example,
+                     example.name + ", momentum by owners in buckets",
+                     {.optimizer = OptimizerKind::kMomentum, .method = UpdateMethod::kOwner}});
+  }
+  std::vector<Mutant> mutants;
+  for (const Lowering& lowered : bases) {
+    const ExampleGraph& example = *lowered.example;
     const auto base = std::make_shared<Base>();
     ISOMER_ASSIGN_OR_RETURN(base->mapped.graph, ParseGraph(example.parallel));
     base->mapped.views = ViewsOf(base->mapped.graph, example.strides);
@@ -261,6 +279,7 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
     options.num_devices = example.num_devices;
     options.loss = "loss";
     options.keep_gradients = true;
+    options.update = lowered.update;
     ISOMER_ASSIGN_OR_RETURN(base->schedule,
                             LowerGraph(base->mapped.graph, base->mapped.views, options));
     ISOMER_RETURN_IF_ERROR(CheckSchedule(base->mapped.graph, base->schedule));
@@ -270,7 +289,7 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
     });
     if (changes.size() > kMutantsOfASchedule) changes.resize(kMutantsOfASchedule);
     for (auto& [what, change] : changes) {
-      mutants.push_back({MutantKind::kSchedule, example.name, what,
+      mutants.push_back({MutantKind::kSchedule, lowered.name, what,
                          [base, what = what, change = std::move(change)](Prover*) {
                            return JudgeSchedule(*base, what, change);
                          }});
