@@ -165,8 +165,6 @@ class FamilyFinder {
         bool linear = false;
         for (AlgebraForm form : {AlgebraForm::kAdd, AlgebraForm::kSub, AlgebraForm::kScale}) {
           if (form == AlgebraForm::kScale && kind_ == OpKind::kScale) continue;
-          // What scatters products is linear in nothing, and integers that are added are rounded.
-          if (form == AlgebraForm::kScale && kind_ == OpKind::kScatterElements) continue;
           linear |= search_.AddFact(form, call, cut);
         }
         if (linear) found.push_back(set);
@@ -183,8 +181,7 @@ class FamilyFinder {
     for (const bool two : {false, true}) {
       for (const SampleCall& f : ElementwiseCalls(two ? 2 : 1)) {
         if (f.op.kind() == OpKind::kScale) continue;  // kScale
-        // A look-up in a table that is split gives partial sums, which are not cast to integers.
-        if (f.op.kind() == OpKind::kCast && (!Relabels(call) || LooksUp(call))) continue;
+        if (f.op.kind() == OpKind::kCast && !Relabels(call)) continue;
         const bool additive = f.op.kind() == OpKind::kAdd || f.op.kind() == OpKind::kSub;
         if (additive) continue;  // kAdd, kSub
         const SampleCall typed = WithValuesOf(call, f.operands[0].dtype);

@@ -8,6 +8,7 @@
 #include "generator/trial.h"
 #include "pcg/declaration.h"
 #include "pcg/type_inference.h"
+#include "rules/declaration_facts.h"
 
 namespace isomer {
 namespace {
@@ -88,9 +89,7 @@ bool IsPointwise(const SampleCall& call) {
 
 bool IsElementwise(const SampleCall& call) {
   const std::optional<Declaration> d = DeclarationOf(call);
-  auto has_output_shape = [&](const Shape& shape) { return shape == d->outputs[0]; };
-  return d.has_value() && IsPointwise(call) &&
-         std::all_of(d->operands.begin(), d->operands.end(), has_output_shape);
+  return d.has_value() && IsElementwise(*d);
 }
 
 bool Relabels(const SampleCall& call) {
@@ -100,12 +99,6 @@ bool Relabels(const SampleCall& call) {
            return s.body.size() == 1 && s.body[0].op == ScalarOp::kLoad &&
                   (s.reduction == Reduction::kNone || s.select_dim >= 0);
          });
-}
-
-bool LooksUp(const SampleCall& call) {
-  const std::optional<Declaration> d = DeclarationOf(call);
-  return d.has_value() && std::any_of(d->statements.begin(), d->statements.end(),
-                                      [](const Statement& s) { return s.select_dim >= 0; });
 }
 
 bool AddsUp(const SampleCall& call) {

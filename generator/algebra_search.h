@@ -22,8 +22,6 @@ bool IsElementwise(const SampleCall& call);
 bool IsPointwise(const SampleCall& call);
 // Each element of the output is an element of an operand, whatever the elements are.
 bool Relabels(const SampleCall& call);
-// Elements are looked up at indices that another operand holds.
-bool LooksUp(const SampleCall& call);
 // Some output, or what it is made of, is a sum over a dim.
 bool AddsUp(const SampleCall& call);
 

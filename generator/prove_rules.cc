@@ -17,6 +17,22 @@
 namespace isomer {
 namespace {
 
+bool HasParallelOperators(const Rule& rule) {
+  const auto parallel = [](const PatternNode& node) { return IsParallel(node.kind); };
+  return std::any_of(rule.source.nodes.begin(), rule.source.nodes.end(), parallel) ||
+         std::any_of(rule.target.nodes.begin(), rule.target.nodes.end(), parallel);
+}
+
+// What cannot be proved of all calls may hold of those that theorems speak of.
+bool AskForStructure(Rule* rule) {
+  if (HasParallelOperators(*rule) || HasCondition(*rule, Condition::Kind::kByStructure)) {
+    return false;
+  }
+  rule->conditions.push_back({.kind = Condition::Kind::kByStructure});
+  SetId(rule);
+  return true;
+}
+
 Rule ProveOrRepair(const GeneralRule& general, const Judge& judge, TypeOracle* oracle) {
   constexpr int kRepairs = 6;
   Rule rule = general.rule;
@@ -25,6 +41,12 @@ Rule ProveOrRepair(const GeneralRule& general, const Judge& judge, TypeOracle* o
   for (int repair = 0;; ++repair) {
     const Verdict verdict = judge(rule);
     rule.proof = verdict.record;
+    const bool proved = rule.proof.verdict == ProofRecord::Verdict::kProved;
+    const bool checked = proved && RestsOnCheckedLemmas(rule.proof);
+    if ((checked || rule.proof.verdict == ProofRecord::Verdict::kUnknown) &&
+        AskForStructure(&rule)) {
+      continue;
+    }
     if (rule.proof.verdict == ProofRecord::Verdict::kUnknown && rule.reversible) {
       rule.reversible = false;  // One direction may be provable.
       SetId(&rule);

@@ -1,7 +1,9 @@
 #include "pcg/operator_facts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <map>
 
 #include "pcg/type_inference.h"
 
@@ -54,6 +56,38 @@ absl::string_view SoapClassName(SoapClass soap) {
       return "whole";
   }
   return "?";
+}
+
+namespace {
+
+// Operators whose results on integers need not be integers, unless these attributes are.
+const std::map<OpKind, std::vector<absl::string_view>>& RoundingOperators() {
+  static const auto* const operators = new std::map<OpKind, std::vector<absl::string_view>>{
+      {OpKind::kDiv, {}},
+      {OpKind::kPow, {}},  // to a negative power
+      {OpKind::kReduceMean, {}},
+      {OpKind::kCast, {}},
+      {OpKind::kScale, {"factor"}},
+      {OpKind::kPad, {"value"}},
+      {OpKind::kClip, {"min", "max"}}};
+  return *operators;
+}
+
+}  // namespace
+
+bool MayRoundIntegers(OpKind kind) { return RoundingOperators().contains(kind); }
+
+bool RoundsIntegers(const Operator& op, DataType operand, DataType output) {
+  const auto found = RoundingOperators().find(op.kind());
+  if (found == RoundingOperators().end() || IsFloat(output)) return false;
+  if (op.kind() == OpKind::kCast) {
+    return output != operand && (IsFloat(operand) || output == DataType::kBool);
+  }
+  return found->second.empty() ||
+         !std::all_of(found->second.begin(), found->second.end(), [&](absl::string_view name) {
+           const double value = op.Number(name);
+           return output == DataType::kBool ? value == 0 || value == 1 : std::trunc(value) == value;
+         });
 }
 
 SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim) {

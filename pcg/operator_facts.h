@@ -32,6 +32,13 @@ bool IsLookUp(OpKind kind);
 // The operand holds neither indices nor the condition of a Where.
 bool HoldsValues(OpKind kind, int operand);
 
+// On operands of type `operand` the call makes integers or truth values that are not what its
+// declaration says over the reals, but that rounded (EvaluateGraph truncates them): quotients,
+// means, multiples by a fraction, casts. No equation over the reals may be used on it.
+bool RoundsIntegers(const Operator& op, DataType operand, DataType output);
+// Whether calls of the kind may, with some attributes.
+bool MayRoundIntegers(OpKind kind);
+
 // The class of dim `dim` of a call; kWhole if it is not partitionable. The data are operand 0, or
 // the indices where that is a table.
 SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim);

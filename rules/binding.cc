@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
-#include "rules/conditions.h"
 #include "rules/rule.h"
 
 namespace isomer {
@@ -16,99 +15,19 @@ int64_t Bound(const Binding& binding, const std::string& name) {
   return found == binding.variables.end() ? 0 : found->second;
 }
 
-// The dim of an input along an axis counted from the end; null if it has none.
+}  // namespace
+
 const Dim* DimAt(const Binding& binding, int input, int64_t axis) {
   const std::vector<Dim>& dims = binding.inputs[input].dims;
   const int64_t at = axis < 0 ? axis + static_cast<int64_t>(dims.size()) : -1;
   return at >= 0 && at < static_cast<int64_t>(dims.size()) ? &dims[at] : nullptr;
 }
 
-int64_t AxisOf(const IntExpr& size_of, const Binding& binding) {
-  return size_of.variable.empty() ? size_of.constant : Bound(binding, size_of.variable);
+const Dim* DimOf(const IntExpr& size_of, const Binding& binding) {
+  const int64_t axis =
+      size_of.variable.empty() ? size_of.constant : Bound(binding, size_of.variable);
+  return DimAt(binding, size_of.input, axis);
 }
-
-bool SplitHolds(const Condition& condition, const Binding& binding, const SourceCall& call) {
-  const auto [op, operands] = call(condition.node);
-  auto values = [&](const std::vector<std::optional<IntExpr>>& axes) {
-    std::vector<std::optional<int64_t>> result;
-    for (const auto& axis : axes) {
-      result.push_back(axis.has_value() ? std::optional(Evaluate(*axis, binding)) : std::nullopt);
-    }
-    return result;
-  };
-  const auto operand_axes = values(condition.operand_axes),
-             output_axes = values(condition.output_axes);
-  const int64_t degree = Evaluate(condition.left, binding);
-  for (const SplittableDim& dim : SplittableDims(op, operands)) {
-    if (dim.operand_axes == operand_axes && dim.output_axes == output_axes) {
-      return degree > 0 && dim.size % (dim.degree * degree) == 0;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
-bool ConditionHolds(const Condition& condition, const Binding& binding, const SourceCall& call) {
-  // A size along an axis that an input lacks satisfies no comparison.
-  for (const IntExpr* expr : {&condition.left, &condition.right}) {
-    if (expr->kind == IntExpr::Kind::kSizeOf &&
-        DimAt(binding, expr->input, AxisOf(*expr, binding)) == nullptr) {
-      return false;
-    }
-  }
-  switch (condition.kind) {
-    case Condition::Kind::kEqual:
-      return Evaluate(condition.left, binding) == Evaluate(condition.right, binding);
-    case Condition::Kind::kNotEqual:
-      return Evaluate(condition.left, binding) != Evaluate(condition.right, binding);
-    case Condition::Kind::kAtMost:
-      return Evaluate(condition.left, binding) <= Evaluate(condition.right, binding);
-    case Condition::Kind::kDivides: {
-      const Dim* dim = DimAt(binding, condition.input, Evaluate(condition.right, binding));
-      const int64_t degree = Evaluate(condition.left, binding);
-      return dim != nullptr && degree > 0 && dim->size % (dim->degree * degree) == 0;
-    }
-    case Condition::Kind::kSameType:
-      return binding.inputs[condition.input] == binding.inputs[condition.input_b];
-    case Condition::Kind::kNoPartials:
-      return binding.inputs[condition.input].partials == 1;
-    case Condition::Kind::kUnpartitioned: {
-      const Dim* dim = DimAt(binding, condition.input, Evaluate(condition.right, binding));
-      return dim != nullptr && dim->degree == 1;
-    }
-    case Condition::Kind::kSplitsDim:
-      return SplitHolds(condition, binding, call);
-  }
-  return false;
-}
-
-namespace {
-
-bool VariablesAreSound(const Rule& rule, const Binding& binding) {
-  for (const RuleVariable& variable : rule.variables) {
-    const auto found = binding.variables.find(variable.name);
-    const bool bound = found != binding.variables.end();
-    switch (variable.kind) {
-      case VariableKind::kAxis:
-        if (!bound || found->second >= 0) return false;
-        break;
-      case VariableKind::kDegree:
-      case VariableKind::kSize:
-        if (!bound || found->second < 1) return false;
-        break;
-      case VariableKind::kNumber:
-        if (binding.numbers.count(variable.name) == 0) return false;
-        break;
-      case VariableKind::kAttribute:
-        if (binding.attributes.count(variable.name) == 0) return false;
-        break;
-    }
-  }
-  return true;
-}
-
-}  // namespace
 
 int64_t Evaluate(const IntExpr& expr, const Binding& binding) {
   switch (expr.kind) {
@@ -117,7 +36,7 @@ int64_t Evaluate(const IntExpr& expr, const Binding& binding) {
     case IntExpr::Kind::kVariable:
       return Bound(binding, expr.variable);
     case IntExpr::Kind::kSizeOf: {
-      const Dim* dim = DimAt(binding, expr.input, AxisOf(expr, binding));
+      const Dim* dim = DimOf(expr, binding);
       return dim == nullptr ? 0 : dim->size;
     }
     case IntExpr::Kind::kProduct: {
@@ -183,32 +102,6 @@ std::vector<SplittableDim> SplittableDims(const Operator& op,
   }
   std::erase_if(result, [&](const SplittableDim& dim) { return !usable[dim.dim]; });
   return result;
-}
-
-bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call) {
-  std::vector<int> ranks;
-  for (const TensorType& type : binding.inputs) ranks.push_back(type.rank());
-  if (std::find(rule.ranks.begin(), rule.ranks.end(), ranks) == rule.ranks.end()) return false;
-  return VariablesAreSound(rule, binding) &&
-         std::all_of(rule.conditions.begin(), rule.conditions.end(),
-                     [&](const Condition& c) { return ConditionHolds(c, binding, call); });
-}
-
-bool Admits(const Rule& rule, const Binding& binding) {
-  const bool needs_source =
-      std::any_of(rule.conditions.begin(), rule.conditions.end(),
-                  [](const Condition& c) { return c.kind == Condition::Kind::kSplitsDim; });
-  absl::StatusOr<Graph> source;
-  if (needs_source) {
-    source = InstantiatePattern(rule.source, binding);
-    if (!source.ok()) return false;
-  }
-  return Admits(rule, binding, [&](int index) {
-    const Node& node = source->node(static_cast<int>(binding.inputs.size()) + index);
-    std::vector<TensorType> types;
-    for (TensorRef input : node.inputs) types.push_back(source->type(input));
-    return std::make_pair(node.op, types);
-  });
 }
 
 absl::StatusOr<Operator> InstantiateOperator(const PatternNode& node, const Binding& binding,

@@ -121,6 +121,9 @@ struct Condition {
     kSplitsDim,
     kNoPartials,     // the input is no partial sum: its partials are 1
     kUnpartitioned,  // the input is not partitioned at axis right: its degree there is 1
+    // The calls of both sides meet the premise of a theorem on the structure of declarations
+    // (structure.h), which says that the sides are equal. For rules without parallel operators.
+    kByStructure,
   };
   Kind kind;
   IntExpr left = {}, right = {};
@@ -161,6 +164,8 @@ struct Rule {
   std::string ToString() const;
 };
 
+bool HasCondition(const Rule& rule, Condition::Kind kind);
+
 // Source and target exchanged. REQUIRES: rule.reversible. The id of the inverse is id + "^-1".
 Rule Inverse(const Rule& rule);
 
@@ -172,14 +177,35 @@ struct Binding {
   std::map<std::string, AttributeValue> attributes;
 };
 
+// The dim of an input along an axis counted from the end, and that which a kSizeOf measures; null
+// if the input has none.
+const Dim* DimAt(const Binding& binding, int input, int64_t axis);
+const Dim* DimOf(const IntExpr& size_of, const Binding& binding);
+
 // The value of an expression. REQUIRES: its variables are bound, its axis is a dim of its input.
 int64_t Evaluate(const IntExpr& expr, const Binding& binding);
 double Evaluate(const NumberExpr& expr, const Binding& binding);
 
-// True if the conditions (and the rank vectors) admit the binding. A rule with a kSplitsDim
-// condition admits only bindings under which its source type-checks. Every variable of the rule
-// must be bound; degrees must be positive, axes negative (counted from the end).
+// True if the conditions (and the rank vectors) admit the binding, and no call of either side
+// rounds integers (RoundsIntegers in pcg/operator_facts.h): rules are equations over the reals. A
+// rule with a kSplitsDim or kByStructure condition admits only bindings under which its source
+// type-checks. Every variable of the rule must be bound; degrees must be positive, axes negative
+// (counted from the end).
 bool Admits(const Rule& rule, const Binding& binding);
+
+// What a rule says at one place: calls of declared operators, each with its attributes and the
+// shapes of its operands.
+struct ConcreteCall {
+  Operator op;
+  std::vector<PatternRef> inputs;
+  std::vector<Shape> operands;
+  friend bool operator==(const ConcreteCall&, const ConcreteCall&) = default;
+};
+struct ConcreteSide {
+  std::vector<ConcreteCall> calls;
+  std::vector<PatternRef> outputs;
+  friend bool operator==(const ConcreteSide&, const ConcreteSide&) = default;
+};
 
 // An iteration dim of a call that can be partitioned (further), and what it leads: per operand and
 // per output the axis, counted from the end, that its pieces are pieces of.

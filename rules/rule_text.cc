@@ -134,11 +134,18 @@ std::string Condition::ToString() const {
       return absl::StrCat("partials(x", input, ") == 1");
     case Kind::kUnpartitioned:
       return absl::StrCat("degree(x", input, ",", right.ToString(), ") == 1");
+    case Kind::kByStructure:
+      return "by_structure";
     case Kind::kSplitsDim:
       return absl::StrCat(left.ToString(), " splits dim (", AxesText(operand_axes), " -> ",
                           AxesText(output_axes), ") of source node ", node);
   }
   return "?";
+}
+
+bool HasCondition(const Rule& rule, Condition::Kind kind) {
+  return std::any_of(rule.conditions.begin(), rule.conditions.end(),
+                     [kind](const Condition& condition) { return condition.kind == kind; });
 }
 
 std::string Rule::ToString() const {

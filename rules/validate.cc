@@ -328,8 +328,22 @@ class RuleValidator {
         return CheckInput(condition.input);
       case Condition::Kind::kSplitsDim:
         return CheckSplit(condition);
+      case Condition::Kind::kByStructure:
+        return CheckNoParallel();
     }
     return absl::InvalidArgumentError("of an unknown kind");
+  }
+
+  absl::Status CheckNoParallel() const {
+    for (const Pattern* side : {&rule_.source, &rule_.target}) {
+      for (const PatternNode& node : side->nodes) {
+        if (IsParallel(node.kind)) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("by_structure does not speak of ", std::string(OpName(node.kind))));
+        }
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckSplit(const Condition& condition) const {

@@ -11,10 +11,10 @@
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
+#include "rules/structure.h"
 #include "verifier/normal_form.h"
 #include "verifier/piece_check.h"
 #include "verifier/representative_bindings.h"
-#include "verifier/structure.h"
 #include "verifier/type_proof.h"
 
 namespace isomer {
@@ -162,8 +162,10 @@ class AlgebraProver {
     }
     if (!DataTypesAgree(rule_, &proof_.why)) return std::move(proof_);
     proof_.verdict = SmtVerdict::kValid;
-    if (!FollowsFromStructure(bindings)) {
+    if (!HasCondition(rule_, Condition::Kind::kByStructure)) {
       proof_.lemmas.insert(absl::StrCat(kCheckedPrefix, "elements_of_", absl::StrJoin(names, "_")));
+    } else {
+      NameTheorems(bindings);
     }
     return std::move(proof_);
   }
@@ -174,12 +176,15 @@ class AlgebraProver {
     return std::move(proof_);
   }
 
-  // True if the verdict is known: a counterexample, or a difference that is none.
+  // True if the verdict is known: a counterexample, or a difference that is none. Values that
+  // differ where a theorem shows the sides equal contradict it: valid, with a counterexample.
   bool Refuted(const Binding& binding) {
     for (uint64_t seed : {1, 2}) {
       auto tried = TryBinding(rule_, binding, seed);
       if (tried.ok() && *tried) {
-        proof_.verdict = SmtVerdict::kInvalid;
+        const bool contradicted = HasCondition(rule_, Condition::Kind::kByStructure) &&
+                                  (*tried)->kind == Counterexample::Kind::kValues;
+        proof_.verdict = contradicted ? SmtVerdict::kValid : SmtVerdict::kInvalid;
         proof_.counterexample = **std::move(tried);
         return true;
       }
@@ -224,15 +229,13 @@ class AlgebraProver {
     return false;
   }
 
-  bool FollowsFromStructure(const std::vector<Binding>& bindings) {
-    std::set<std::string> lemmas;
+  // The rule admits no binding at which no theorem shows it; representative ones tell which do.
+  void NameTheorems(const std::vector<Binding>& bindings) {
     for (const Binding& binding : bindings) {
       const auto source = SideAt(rule_.source, binding), target = SideAt(rule_.target, binding);
-      if (!source.ok() || !target.ok()) return false;
-      if (!EqualAtOneAssignment(*source, *target, &lemmas).ok()) return false;
+      ISOMER_CHECK(source.ok() && target.ok());
+      ISOMER_CHECK(EqualByStructure(*source, *target, &proof_.lemmas).ok());
     }
-    proof_.lemmas.insert(lemmas.begin(), lemmas.end());
-    return true;
   }
 
   bool PiecesAreChecked(OpKind kind) {

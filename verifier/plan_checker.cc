@@ -4,8 +4,8 @@
 #include <string>
 
 #include "pcg/support/status_macros.h"
+#include "rules/structure.h"
 #include "verifier/certificate/step_replay.h"
-#include "verifier/structure.h"
 
 namespace isomer {
 
@@ -17,7 +17,7 @@ absl::Status ProverSource::Prove(const Rule& rule) {
 
 absl::Status ProverSource::CheckPremises(const ConcreteSide& source, const ConcreteSide& target) {
   std::set<std::string> lemmas;
-  return EqualAtOneAssignment(source, target, &lemmas);
+  return EqualByStructure(source, target, &lemmas);
 }
 
 absl::Status CheckPlan(const Plan& plan, const RuleSet& rules, Prover* reprove) {

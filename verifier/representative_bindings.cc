@@ -278,9 +278,47 @@ std::vector<Binding> BindingsOfSource(const Rule& rule) {
   return found;
 }
 
-}  // namespace
+// The values that an attribute variable has in representative calls, where it is one number: a
+// mode, a kind of reduction, the type that a Cast makes. Lists are shapes of windows.
+std::vector<AttributeValue> ScalarValuesOf(const Rule& rule, const std::string& variable) {
+  std::vector<AttributeValue> values;
+  for (const PatternNode& node : rule.source.nodes) {
+    for (const AttributePattern& attribute : node.attributes) {
+      const auto* named = std::get_if<AttributeVariable>(&attribute.value);
+      if (named == nullptr || named->name != variable) continue;
+      for (const RepresentativeCall& call : CallsToTry(node.kind)) {
+        const AttributeValue* value = call.op.Find(attribute.name);
+        if (value == nullptr || !std::holds_alternative<int64_t>(*value)) continue;
+        if (std::find(values.begin(), values.end(), *value) == values.end()) {
+          values.push_back(*value);
+        }
+      }
+    }
+  }
+  return values;
+}
 
-std::vector<Binding> RepresentativeBindings(const Rule& rule) {
+// Calls of one kind that differ in such a number may be of different structures: each binding is
+// tried with every value.
+void VaryScalars(const Rule& rule, std::vector<Binding>* bindings) {
+  for (const RuleVariable& variable : rule.variables) {
+    if (variable.kind != VariableKind::kAttribute) continue;
+    const std::vector<AttributeValue> values = ScalarValuesOf(rule, variable.name);
+    if (values.size() < 2) continue;
+    const size_t count = bindings->size();
+    for (size_t b = 0; b < count; ++b) {
+      for (const AttributeValue& value : values) {
+        Binding varied = (*bindings)[b];
+        AttributeValue& bound = varied.attributes.at(variable.name);
+        if (bound == value) continue;
+        bound = value;
+        if (IsAdmitted(rule, varied)) bindings->push_back(std::move(varied));
+      }
+    }
+  }
+}
+
+std::vector<Binding> RepresentativeBindingsOfSides(const Rule& rule) {
   std::vector<Binding> found = BindingsOfSource(rule);
   const bool about_source =
       std::any_of(rule.conditions.begin(), rule.conditions.end(),
@@ -292,6 +330,14 @@ std::vector<Binding> RepresentativeBindings(const Rule& rule) {
   found = BindingsOfSource(reversed);
   std::erase_if(found, [&](const Binding& binding) { return !IsAdmitted(rule, binding); });
   return found;
+}
+
+}  // namespace
+
+std::vector<Binding> RepresentativeBindings(const Rule& rule) {
+  std::vector<Binding> bindings = RepresentativeBindingsOfSides(rule);
+  VaryScalars(rule, &bindings);
+  return bindings;
 }
 
 std::vector<Binding> BindingsNear(const Rule& rule, const Binding& binding) {

@@ -126,6 +126,7 @@ class Builder {
         }
         case Condition::Kind::kNoPartials:
         case Condition::Kind::kSplitsDim:
+        case Condition::Kind::kByStructure:  // What it excludes, the proof covers, too.
           break;
       }
     }

@@ -237,6 +237,7 @@ void TypeEncoder::AddConditions(const std::vector<std::vector<TypeForm>>& source
         break;
       case Condition::Kind::kNotEqual:  // Says nothing of one prime's exponents.
       case Condition::Kind::kAtMost:
+      case Condition::Kind::kByStructure:
         break;
       case Condition::Kind::kDivides: {
         const Shape& shape = instance_->inputs[condition.input];

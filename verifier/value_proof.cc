@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
+#include "rules/structure.h"
 #include "verifier/algebra_proof.h"
-#include "verifier/structure.h"
 
 namespace isomer {
 namespace {

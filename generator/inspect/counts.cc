@@ -31,6 +31,8 @@ const char* ConditionName(Condition::Kind kind) {
       return "no partials";
     case Condition::Kind::kUnpartitioned:
       return "not partitioned";
+    case Condition::Kind::kByStructure:
+      return "by structure";
   }
   return "?";
 }

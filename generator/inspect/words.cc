@@ -59,6 +59,8 @@ std::string ConditionInWords(const Condition& c, const Rule& rule) {
       return absl::StrCat("x", c.input, " is not partitioned at axis ", right);
     case Condition::Kind::kSplitsDim:
       return SplitInWords(c, rule);
+    case Condition::Kind::kByStructure:
+      return "the calls' declarations show it (rules/structure.h)";
   }
   return "?";
 }

@@ -1,6 +1,6 @@
 // Equations between calls of attributes that no example has: those that the structure of the
 // declarations shows, and those that look alike and are false.
-#include "verifier/structure.h"
+#include "rules/structure.h"
 
 #include <gtest/gtest.h>
 

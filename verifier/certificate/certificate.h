@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "pcg/plan.h"
 #include "rules/rule.h"
-#include "verifier/certificate/concrete_side.h"
 
 namespace isomer {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -238,6 +239,8 @@ class StepReplay {
         return graph_->type(step_.inputs[condition.input]).partials == 1;
       case Condition::Kind::kSplitsDim:
         return SplitsDim(condition);
+      case Condition::Kind::kByStructure:
+        return true;  // CheckPremises, when the target is there.
     }
     return false;
   }
@@ -323,18 +326,22 @@ class StepReplay {
     return absl::OkStatus();
   }
 
+  // Rules are equations over the reals.
+  absl::Status CheckRounding(NodeId id) const {
+    const Node& node = graph_->node(id);
+    if (!RoundsIntegers(node.op, graph_->type(node.inputs[0]).dtype, graph_->type({id, 0}).dtype)) {
+      return absl::OkStatus();
+    }
+    return No(absl::StrCat(graph_->Label(id), " rounds integers"));
+  }
+
   // A rule of any attributes holds where its premises do: these calls are looked at.
   absl::Status CheckPremises(NodeId first_new) const {
-    bool any_attributes = false, parallel = false;
-    for (const Pattern* side : {&rule_.source, &rule_.target}) {
-      for (const PatternNode& node : side->nodes) {
-        parallel |= IsParallel(node.kind);
-        for (const AttributePattern& attribute : node.attributes) {
-          any_attributes |= std::holds_alternative<AttributeVariable>(attribute.value);
-        }
-      }
+    for (NodeId id : step_.nodes) ISOMER_RETURN_IF_ERROR(CheckRounding(id));
+    for (int n = 0; n < static_cast<int>(rule_.target.nodes.size()); ++n) {
+      ISOMER_RETURN_IF_ERROR(CheckRounding(NodeId{first_new.value + n}));
     }
-    if (parallel || !any_attributes) return absl::OkStatus();
+    if (!HasCondition(rule_, Condition::Kind::kByStructure)) return absl::OkStatus();
     auto side_of = [&](const Pattern& pattern, auto node_of) {
       ConcreteSide side;
       side.outputs = pattern.outputs;

@@ -9,13 +9,12 @@
 #include "absl/status/status.h"
 #include "pcg/plan.h"
 #include "rules/rule.h"
-#include "verifier/certificate/concrete_side.h"
 #include "verifier/certificate/replay_graph.h"
 
 namespace isomer {
 
-// Ok if the two sides have equal outputs. Asked for rules with attribute variables, whose theorem
-// is that the sides are equal wherever its premises hold.
+// Ok if the two sides meet the premise of a theorem that says they are equal (the condition
+// by_structure).
 using PremiseCheck =
     absl::FunctionRef<absl::Status(const ConcreteSide& source, const ConcreteSide& target)>;
 

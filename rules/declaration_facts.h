@@ -1,6 +1,6 @@
 // Facts about declarations that are read off their statements (structure.h says what for).
-#ifndef ISOMER_VERIFIER_DECLARATION_FACTS_H_
-#define ISOMER_VERIFIER_DECLARATION_FACTS_H_
+#ifndef ISOMER_RULES_DECLARATION_FACTS_H_
+#define ISOMER_RULES_DECLARATION_FACTS_H_
 
 #include <vector>
 
@@ -51,4 +51,4 @@ bool IsNondecreasing(const Declaration& d);
 
 }  // namespace isomer
 
-#endif  // ISOMER_VERIFIER_DECLARATION_FACTS_H_
+#endif  // ISOMER_RULES_DECLARATION_FACTS_H_

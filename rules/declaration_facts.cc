@@ -1,4 +1,4 @@
-#include "verifier/declaration_facts.h"
+#include "rules/declaration_facts.h"
 
 #include <algorithm>
 

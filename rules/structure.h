@@ -6,18 +6,15 @@
 // is linear. These premises are decidable, call by call. The theorems, proved in docs/proof.md for
 // every declaration that meets the premise:
 //
-//   pieces    A partitionable dim (Declaration::IsPartitionable): tasks that go over its pieces
-//   make
-//             the pieces of the outputs, or partial sums of them.
+//   pieces    A partitionable dim (Declaration::IsPartitionable): tasks over its pieces make the
+//             pieces of the outputs, or partial sums of them.
 //   alike     If besides no coordinate of the dim is used and the declaration of the call on a
-//   piece
-//             is that of the whole but for the dim's size, then the call on the piece makes what
-//             the task makes:  op(concat(x, y)) = concat(op(x), op(y)),
+//             piece is that of the whole but for the dim's size, then the call on the piece makes
+//             what the task makes:  op(concat(x, y)) = concat(op(x), op(y)),
 //             and over a sum dim  op(concat(x, y)) = op(x) + op(y).
 //   linear    Declaration::IsLinearIn: op(x + y) = op(x) + op(y), op(f x) = f op(x); and where
-//   slices
-//             of the output are made of slices of an operand, scaling these one by one scales
-//             those.
+//             slices of the output are made of slices of an operand, scaling these one by one
+//             scales those.
 //   moves     Each element of the outputs is an element of one of some operands, or zero, whichever
 //             they are: op(f(x)) = f(op(x)) for elementwise f (with f(0) = 0 if there are zeros);
 //             the largest (smallest) of such elements: the same for f that does not decrease; their
@@ -27,11 +24,11 @@
 //   zeros     A sum in which an operand is a factor skips what its margins add: conv2d(x, w) =
 //             conv2d(x, pad(w)), with a padding that is larger by as much.
 //
-// The universal statement is: for every assignment at which the premises hold, both sides are
-// equal. Premises are decided at representative calls when a rule is proved, and at the call at
-// hand by whoever replays a step of a plan (step_replay.h): no plan rests on a premise unseen.
-#ifndef ISOMER_VERIFIER_STRUCTURE_H_
-#define ISOMER_VERIFIER_STRUCTURE_H_
+// So a rule that rests on them carries the condition by_structure, and says: for every assignment at
+// which a premise holds, both sides are equal. The condition is decided at the calls at hand, by the
+// matcher as by whoever replays a step of a plan.
+#ifndef ISOMER_RULES_STRUCTURE_H_
+#define ISOMER_RULES_STRUCTURE_H_
 
 #include <set>
 #include <string>
@@ -41,7 +38,6 @@
 #include "absl/status/statusor.h"
 #include "pcg/declaration.h"
 #include "rules/rule.h"
-#include "verifier/certificate/concrete_side.h"
 
 namespace isomer {
 
@@ -55,11 +51,6 @@ absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, const Binding& bindi
 absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& target,
                               std::set<std::string>* lemmas);
 
-// The same, or else by the elements of both sides written out (normal_form.h): at these attributes
-// and sizes only. `lemmas` then gets "elements_of_avg_pool_conv2d".
-absl::Status EqualAtOneAssignment(const ConcreteSide& source, const ConcreteSide& target,
-                                  std::set<std::string>* lemmas);
-
 }  // namespace isomer
 
-#endif  // ISOMER_VERIFIER_STRUCTURE_H_
+#endif  // ISOMER_RULES_STRUCTURE_H_
