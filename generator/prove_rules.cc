@@ -23,6 +23,11 @@ bool HasParallelOperators(const Rule& rule) {
          std::any_of(rule.target.nodes.begin(), rule.target.nodes.end(), parallel);
 }
 
+bool HasAttributeVariables(const Rule& rule) {
+  return std::any_of(rule.variables.begin(), rule.variables.end(),
+                     [](const RuleVariable& v) { return v.kind == VariableKind::kAttribute; });
+}
+
 // What cannot be proved of all calls may hold of those that theorems speak of.
 bool AskForStructure(Rule* rule) {
   if (HasParallelOperators(*rule) || HasCondition(*rule, Condition::Kind::kByStructure)) {
@@ -33,25 +38,37 @@ bool AskForStructure(Rule* rule) {
   return true;
 }
 
+// What no theorem speaks of may be false besides, which says more.
+Rule RefutedWithoutStructure(Rule rule, const Judge& judge) {
+  if (!HasCondition(rule, Condition::Kind::kByStructure)) return rule;
+  Rule bare = rule;
+  std::erase_if(bare.conditions, [](const Condition& condition) {
+    return condition.kind == Condition::Kind::kByStructure;
+  });
+  SetId(&bare);
+  bare.proof = judge(bare).record;
+  return bare.proof.verdict == ProofRecord::Verdict::kRefuted ? bare : rule;
+}
+
 Rule ProveOrRepair(const GeneralRule& general, const Judge& judge, TypeOracle* oracle) {
   constexpr int kRepairs = 6;
   Rule rule = general.rule;
   Random random(rule.Digest());
   std::vector<Binding> counterexamples;
   for (int repair = 0;; ++repair) {
+    if (HasAttributeVariables(rule)) AskForStructure(&rule);
     const Verdict verdict = judge(rule);
     rule.proof = verdict.record;
-    const bool proved = rule.proof.verdict == ProofRecord::Verdict::kProved;
-    const bool checked = proved && RestsOnCheckedLemmas(rule.proof);
-    if ((checked || rule.proof.verdict == ProofRecord::Verdict::kUnknown) &&
-        AskForStructure(&rule)) {
-      continue;
-    }
-    if (rule.proof.verdict == ProofRecord::Verdict::kUnknown && rule.reversible) {
+    const bool unknown = rule.proof.verdict == ProofRecord::Verdict::kUnknown;
+    if (unknown && rule.reversible) {
       rule.reversible = false;  // One direction may be provable.
       SetId(&rule);
       continue;
     }
+    const bool checked =
+        rule.proof.verdict == ProofRecord::Verdict::kProved && RestsOnCheckedLemmas(rule.proof);
+    if ((unknown || checked) && AskForStructure(&rule)) continue;
+    if (unknown) return RefutedWithoutStructure(rule, judge);
     if (!verdict.counterexample.has_value() || repair == kRepairs) return rule;
     counterexamples.push_back(*verdict.counterexample);
     const std::optional<Rule> repaired =

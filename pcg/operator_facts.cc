@@ -85,6 +85,7 @@ bool RoundsIntegers(const Operator& op, DataType operand, DataType output) {
   }
   return found->second.empty() ||
          !std::all_of(found->second.begin(), found->second.end(), [&](absl::string_view name) {
+           if (op.Find(name) == nullptr) return true;
            const double value = op.Number(name);
            return output == DataType::kBool ? value == 0 || value == 1 : std::trunc(value) == value;
          });

@@ -38,7 +38,8 @@ absl::StatusOr<Side> Declared(const ConcreteSide& side) {
 
 }  // namespace
 
-absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, const Binding& binding) {
+absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, Binding binding) {
+  for (TensorType& type : binding.inputs) type = SequentialType(type.Sizes(), type.dtype);
   ISOMER_ASSIGN_OR_RETURN(const Graph graph, InstantiatePattern(pattern, binding));
   ConcreteSide side;
   const int inputs = static_cast<int>(binding.inputs.size());
@@ -70,6 +71,7 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
       };
       if ((others.size() >= 2 && shown(structure::AlikeOnPieces(*one, n, *many, others, lemmas))) ||
           (others.size() <= 2 && shown(structure::Commutes(*one, n, *many, others, lemmas))) ||
+          (others.size() == 2 && shown(structure::FoldsAffine(*one, n, *many, lemmas))) ||
           (others.size() == 1 && (shown(structure::ScalesSlices(*one, n, *many, other, lemmas)) ||
                                   shown(structure::TakesFactor(*one, n, *many, other, lemmas)) ||
                                   shown(structure::GrowsKernel(*one, n, *many, other, lemmas))))) {

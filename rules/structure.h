@@ -21,12 +21,16 @@
 //             product: for f that is multiplicative.
 //   factor    A constant that is a factor of what is linear in an operand may be taken from there:
 //             attention(scale(q; f), k, v; scale=c) = attention(q, k, v; scale=c*f).
+//   affine    A function f that goes by slices and is linear in x and shifts p together is one
+//   factor
+//             for each slice and a shift: f(op(x, w), p) = op(x, f(w, 0 p)) + f(0, p), where op is
+//             linear in w, slice by slice. So a BatchNorm is folded into a convolution.
 //   zeros     A sum in which an operand is a factor skips what its margins add: conv2d(x, w) =
 //             conv2d(x, pad(w)), with a padding that is larger by as much.
 //
-// So a rule that rests on them carries the condition by_structure, and says: for every assignment at
-// which a premise holds, both sides are equal. The condition is decided at the calls at hand, by the
-// matcher as by whoever replays a step of a plan.
+// So a rule that rests on them carries the condition by_structure, and says: for every assignment
+// at which a premise holds, both sides are equal. The condition is decided at the calls at hand, by
+// the matcher as by whoever replays a step of a plan.
 #ifndef ISOMER_RULES_STRUCTURE_H_
 #define ISOMER_RULES_STRUCTURE_H_
 
@@ -41,8 +45,10 @@
 
 namespace isomer {
 
-// Errors: the side does not type-check at `binding`.
-absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, const Binding& binding);
+// REQUIRES: `pattern` has no parallel operators. Of the types of `binding` only sizes count: how
+// tensors are held is no matter of what is equal.
+// Errors: the side does not type-check at these sizes.
+absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, Binding binding);
 
 // Ok if one of the theorems shows that the sides, without parallel operators, have equal outputs;
 // `lemmas` gets which: "pieces_of_conv2d", "conv2d_is_linear_in_0", "transpose_moves_elements",

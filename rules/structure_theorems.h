@@ -62,6 +62,10 @@ absl::Status TakesFactor(const Side& inside, int call, const Side& outside, int 
 // op(x, w) on one side, op(x, pad(w)) on the other, by one zero before and after some dims.
 absl::Status GrowsKernel(const Side& small, int call, const Side& large, int other,
                          std::set<std::string>* lemmas);
+// f(op(x, w), p..) on one side, op(x, f(w, 0 p..)) + f(0, p..) on the other, where f goes by
+// slices.
+absl::Status FoldsAffine(const Side& apart, int f, const Side& folded,
+                         std::set<std::string>* lemmas);
 
 }  // namespace isomer::structure
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/type_inference.h"
 #include "verifier/linear_facts.h"
 
@@ -268,7 +269,8 @@ int MostOutputs(const Pattern& pattern) {
   return most;
 }
 
-// Goes over all data types of the inputs that the source accepts, and of what a Cast makes.
+// Goes over all data types of the inputs that the source accepts, and of what a Cast makes. Calls
+// that round integers are no business of rules (Admits).
 class DataTypeCheck {
  public:
   explicit DataTypeCheck(const Rule& rule)
@@ -292,13 +294,14 @@ class DataTypeCheck {
     if (node < rule_.source.nodes.size()) {
       return ForEachTypes(rule_.source.nodes[node].inputs, 0, [&] {
         NodeTypes next = nodes;
-        return !AddNode(rule_.source.nodes[node], &next) || AgreesFrom(node + 1, next);
+        return !AddNode(rule_.source.nodes[node], &next) || rounds_ || AgreesFrom(node + 1, next);
       });
     }
     return ForEachTypes(rule_.source.outputs, 0, [&] {
       NodeTypes target;
       for (const PatternNode& other : rule_.target.nodes) {
         if (!AddNode(other, &target)) return false;
+        if (rounds_) return true;
       }
       for (size_t o = 0; o < rule_.source.outputs.size(); ++o) {
         if (At(rule_.source.outputs[o], nodes) != At(rule_.target.outputs[o], target)) return false;
@@ -340,7 +343,7 @@ class DataTypeCheck {
     return nodes[ref.node][ref.index];
   }
 
-  bool AddNode(const PatternNode& node, NodeTypes* nodes) const {
+  bool AddNode(const PatternNode& node, NodeTypes* nodes) {
     std::vector<DataType> operands;
     for (const PatternRef& ref : node.inputs) operands.push_back(At(ref, *nodes));
     // Attributes are the same on both sides; which type a Cast makes is the only one that counts.
@@ -352,12 +355,14 @@ class DataTypeCheck {
       if (!type.ok()) return false;
       nodes->back().push_back(*type);
     }
+    rounds_ = RoundsIntegers(op, operands[0], nodes->back()[0]);
     return true;
   }
 
   const Rule& rule_;
   const int used_;
   DataType cast_to_ = DataType::kFloat32;
+  bool rounds_ = false;                         // the node that was added last
   std::vector<std::optional<DataType>> types_;  // of the inputs chosen so far
 };
 

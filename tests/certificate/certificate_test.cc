@@ -37,6 +37,7 @@ Rule ReluBeforeTranspose() {
   relu.inputs = {PatternRef::Input(0)};
   last.inputs = {PatternRef::Node(0)};
   rule.target = {{relu, last}, {PatternRef::Node(1)}};
+  rule.conditions = {{.kind = Condition::Kind::kByStructure}};
   rule.proof.verdict = ProofRecord::Verdict::kProved;
   SetId(&rule);
   return rule;

@@ -200,6 +200,8 @@ Condition Unpartitioned(int input, int64_t axis) {
   return condition;
 }
 
+Condition ByStructure() { return {.kind = Condition::Kind::kByStructure}; }
+
 Condition NotEqual(IntExpr left, IntExpr right) {
   Condition condition;
   condition.kind = Condition::Kind::kNotEqual;

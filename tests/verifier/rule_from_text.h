@@ -21,6 +21,7 @@ Condition Divides(const std::string& degree, int input, int64_t axis);
 Condition SameType(int a, int b);
 Condition NoPartials(int input);
 Condition Unpartitioned(int input, int64_t axis);
+Condition ByStructure();
 Condition NotEqual(IntExpr left, IntExpr right);
 Condition EqualTo(IntExpr left, IntExpr right);
 
