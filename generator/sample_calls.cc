@@ -40,6 +40,9 @@ std::vector<SampleCall> Binary(const Operator& op) {
   calls.push_back({op, {Float({4, 6}), Float({4, 1})}});
   calls.push_back({op, {Float({4, 6}), Float({1, 6})}});
   calls.push_back({op, {Float({4, 2, 6, 8}), Float({4, 1, 1, 8})}});
+  calls.push_back(
+      {op, {Float({2, 4, 6}), Float({1, 4, 6})}});  // positions, the same for all samples
+  calls.push_back({op, {Float({2, 4, 6}), Float({2, 4, 1})}});
   // Each to the other.
   calls.push_back({op, {Float({4, 1}), Float({6})}});
   calls.push_back({op, {Float({6}), Float({4, 1})}});

@@ -30,8 +30,6 @@ MachineView RowMajorView(const TensorType& type) {
   return view;
 }
 
-namespace {
-
 std::vector<int64_t> AxisExtents(const TensorType& type) {
   std::vector<int64_t> extents;
   for (const Dim& dim : type.dims) extents.push_back(dim.degree);
@@ -39,6 +37,8 @@ std::vector<int64_t> AxisExtents(const TensorType& type) {
   extents.push_back(type.partials);
   return extents;
 }
+
+namespace {
 
 // How many devices each axis walks over.
 std::vector<int64_t> DeviceExtents(const MachineView& view, const TensorType& type) {

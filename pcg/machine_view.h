@@ -37,6 +37,9 @@ struct MachineView {
 // Shard i, in row-major order of [dims.., copies, partials], on device i.
 MachineView RowMajorView(const TensorType& type);
 
+// How many shards each axis of a view has: degrees of dims.., copies, partials.
+std::vector<int64_t> AxisExtents(const TensorType& type);
+
 // Device of every shard, in row-major order of [dims.., copies, partials].
 std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type);
 

@@ -9,7 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/load.h"
+#include "models/load_plan.h"
 #include "models/loss.h"
 #include "pcg/plan.h"
 #include "pcg/precision.h"
@@ -57,29 +57,13 @@ namespace {
 // Adds the kernels of a plan, or of the plans that a model can have.
 absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, std::string* name,
                               ProfiledKernels* kernels) {
-  Plan plan;
-  bool is_plan = false;
-  if (spec.rfind("zoo:", 0) != 0) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
-    is_plan = DeclaredKind(contents) == "plan";
-  }
-  if (is_plan) {
-    ISOMER_ASSIGN_OR_RETURN(plan, LoadPlan(spec));
-  } else {
-    LoadOptions options;
-    options.batch_size = absl::GetFlag(FLAGS_batch_size);
-    options.dims = absl::GetFlag(FLAGS_dim);
-    ISOMER_ASSIGN_OR_RETURN(plan.model, LoadAnyModel(spec, options));
-    plan.mode = absl::GetFlag(FLAGS_mode);
-    if (plan.mode != "training" && plan.mode != "inference") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
-    }
-    ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(absl::GetFlag(FLAGS_precision)));
-    if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
-    plan.graph = plan.model.graph;
-    plan.views = SequentialViews(plan.graph);
-  }
+  PlanOptions options;
+  options.load.batch_size = absl::GetFlag(FLAGS_batch_size);
+  options.load.dims = absl::GetFlag(FLAGS_dim);
+  options.mode = absl::GetFlag(FLAGS_mode);
+  options.precision = absl::GetFlag(FLAGS_precision);
+  ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlanOrModel(spec, options));
+  const bool is_plan = plan.seal != 0;
   *name = plan.model.name;
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
   ProfiledKernels own;

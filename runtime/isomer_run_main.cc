@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "models/dataset.h"
 #include "models/load.h"
+#include "models/load_plan.h"
 #include "models/loss.h"
 #include "pcg/plan.h"
 #include "pcg/schedule/memory.h"
@@ -78,28 +79,13 @@ namespace {
 
 constexpr int64_t kMaxDevices = 256;
 
-// What is to be run. A model becomes a plan for one device.
-absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec) {
-  if (!absl::StartsWith(spec, "zoo:")) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
-    if (DeclaredKind(contents) == "plan") return LoadPlan(spec);
-  }
-  Plan plan;
-  LoadOptions options;
-  options.batch_size = absl::GetFlag(FLAGS_batch_size);
-  options.dims = absl::GetFlag(FLAGS_dim);
-  ISOMER_ASSIGN_OR_RETURN(plan.model, LoadAnyModel(spec, options));
-  plan.mode = absl::GetFlag(FLAGS_mode);
-  if (plan.mode != "training" && plan.mode != "inference") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
-  }
-  ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(absl::GetFlag(FLAGS_precision)));
-  ISOMER_ASSIGN_OR_RETURN(plan.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
-  if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
-  plan.graph = plan.model.graph;
-  plan.views = SequentialViews(plan.graph);
-  return plan;
+PlanOptions OptionsOfModel() {
+  PlanOptions options;
+  options.load.batch_size = absl::GetFlag(FLAGS_batch_size);
+  options.load.dims = absl::GetFlag(FLAGS_dim);
+  options.mode = absl::GetFlag(FLAGS_mode);
+  options.precision = absl::GetFlag(FLAGS_precision);
+  return options;
 }
 
 // `processes`: null without --communicator=mpi.
@@ -236,7 +222,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
   const bool writes = processes == nullptr || processes->rank() == 0;
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
-  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec));
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, OptionsOfModel()));
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
   TrainTest rows;
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));

@@ -10,15 +10,6 @@
 namespace isomer {
 namespace {
 
-// Degrees of a type in the order of a view's axes: dims.., copies, partials.
-std::vector<int64_t> Extents(const TensorType& type) {
-  std::vector<int64_t> extents;
-  for (const Dim& dim : type.dims) extents.push_back(dim.degree);
-  extents.push_back(type.copies);
-  extents.push_back(type.partials);
-  return extents;
-}
-
 int64_t SmallestPrimeFactor(int64_t n) {
   for (int64_t p = 2; p * p <= n; ++p) {
     if (n % p == 0) return p;
@@ -57,7 +48,7 @@ class ClassFinder {
  private:
   // How many devices each axis of a node's view walks over.
   std::vector<int64_t> DevicesOfAxes(int id) const {
-    std::vector<int64_t> extents = Extents(graph_.node(id).outputs[0]);
+    std::vector<int64_t> extents = AxisExtents(graph_.node(id).outputs[0]);
     for (size_t axis = 0; axis < extents.size(); ++axis) {
       extents[axis] /= plan_.views[id].MomentsOfAxis(axis);
     }
@@ -173,7 +164,7 @@ class ClassFinder {
       op.Set("degree", *degree);
     }
     const absl::StatusOr<NodeId> added = graph.Add(std::move(op), node.inputs, node.name);
-    return added.ok() && Extents(graph.node(*added).outputs[0]) == reduced;
+    return added.ok() && AxisExtents(graph.node(*added).outputs[0]) == reduced;
   }
 
   static std::optional<int64_t> ReducedDegree(const Operator& op, const TensorType& operand,
@@ -189,7 +180,7 @@ class ClassFinder {
       if (!from_front.ok()) return std::nullopt;
       axis = *from_front;
     }
-    const int64_t before = Extents(operand)[axis], after = reduced[axis];
+    const int64_t before = AxisExtents(operand)[axis], after = reduced[axis];
     const int64_t large = std::max(before, after), small = std::min(before, after);
     if (large == small || large % small != 0) return std::nullopt;
     return large / small;

@@ -1,0 +1,32 @@
+#include "models/load_plan.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "models/loss.h"
+#include "pcg/schedule/schedule.h"
+#include "pcg/support/file.h"
+#include "pcg/support/proto_io.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec, const PlanOptions& options) {
+  if (!absl::StartsWith(spec, "zoo:")) {
+    ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
+    if (DeclaredKind(contents) == "plan") return LoadPlan(spec);
+  }
+  Plan plan;
+  ISOMER_ASSIGN_OR_RETURN(plan.model, LoadAnyModel(spec, options.load));
+  plan.mode = options.mode;
+  if (plan.mode != "training" && plan.mode != "inference") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
+  }
+  ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(options.precision));
+  if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
+  plan.graph = plan.model.graph;
+  plan.views = SequentialViews(plan.graph);
+  return plan;
+}
+
+}  // namespace isomer
