@@ -72,7 +72,8 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
       if ((others.size() >= 2 && shown(structure::AlikeOnPieces(*one, n, *many, others, lemmas))) ||
           (others.size() <= 2 && shown(structure::Commutes(*one, n, *many, others, lemmas))) ||
           (others.size() == 2 && shown(structure::FoldsAffine(*one, n, *many, lemmas))) ||
-          (others.size() == 1 && (shown(structure::ScalesSlices(*one, n, *many, other, lemmas)) ||
+          (others.size() == 1 && (shown(structure::ActsAlongOtherAxes(*one, n, *many, lemmas)) ||
+                                  shown(structure::ScalesSlices(*one, n, *many, other, lemmas)) ||
                                   shown(structure::TakesFactor(*one, n, *many, other, lemmas)) ||
                                   shown(structure::GrowsKernel(*one, n, *many, other, lemmas))))) {
         return absl::OkStatus();

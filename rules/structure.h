@@ -25,6 +25,9 @@
 //   factor
 //             for each slice and a shift: f(op(x, w), p) = op(x, f(w, 0 p)) + f(0, p), where op is
 //             linear in w, slice by slice. So a BatchNorm is folded into a convolution.
+//   axes      What mixes slices along one axis commutes with what does one linear thing to each
+//             slice: avg_pool(conv2d(x, w)) = conv2d(avg_pool(x), w), where w has one element a
+//             channel.
 //   zeros     A sum in which an operand is a factor skips what its margins add: conv2d(x, w) =
 //             conv2d(x, pad(w)), with a padding that is larger by as much.
 //

@@ -25,7 +25,9 @@ class CommutesTheorem {
     }
     ISOMER_RETURN_IF_ERROR(CheckOutputs());
     const OpKind f = f_->op.kind();
-    const bool additive = f == OpKind::kAdd || f == OpKind::kSub || f == OpKind::kScale;
+    // Over the reals a Cast to floats changes nothing.
+    const bool to_float = f == OpKind::kCast && IsFloat(static_cast<DataType>(f_->op.Int("to")));
+    const bool additive = f == OpKind::kAdd || f == OpKind::kSub || f == OpKind::kScale || to_float;
     if (additive && d.IsLinearIn(applied_)) {
       lemmas->insert(LinearLemma(in_.kind(call_), applied_));
       return absl::OkStatus();

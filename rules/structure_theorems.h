@@ -67,6 +67,11 @@ absl::Status GrowsKernel(const Side& small, int call, const Side& large, int oth
 absl::Status FoldsAffine(const Side& apart, int f, const Side& folded,
                          std::set<std::string>* lemmas);
 
+// g(f(x, w)) on one side, f(g(x), w) on the other, where f mixes slices along an axis, and g does
+// the same, linearly, to each slice.
+absl::Status ActsAlongOtherAxes(const Side& one, int g, const Side& other,
+                                std::set<std::string>* lemmas);
+
 }  // namespace isomer::structure
 
 #endif  // ISOMER_RULES_STRUCTURE_THEOREMS_H_
