@@ -44,7 +44,16 @@ std::vector<bool> WantedOf(const Task& task) {
   return wanted;
 }
 
-TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
+// What is sent of several buffers at once is copied together first, and apart in the end. (Pieces
+// of a buffer are always copied together; that is measured with the collective.)
+double PackingUs(const CostModel& cost, const Task& task) {
+  const bool whole = task.kind == TaskKind::kAllReduce || task.kind == TaskKind::kReduce ||
+                     task.kind == TaskKind::kBroadcast;
+  if (!whole || task.segments == 1) return 0;
+  return 2 * cost.ElementwiseTime(TaskKind::kLocal, 2 * task.bytes, task.devices[0]).us;
+}
+
+TaskTime TransportTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   if (const auto us = cost.MeasuredUs(task.kind, task.bytes, task.devices)) {
     return {*us, TimeOrigin::kMeasured};
   }
@@ -67,6 +76,12 @@ TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, cons
     default:
       return {SendReceiveUs(cost, schedule, task), TimeOrigin::kRoofline};
   }
+}
+
+TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  TaskTime time = TransportTime(cost, schedule, task);
+  time.us += PackingUs(cost, task);
+  return time;
 }
 
 bool IsHostTask(TaskKind kind) {

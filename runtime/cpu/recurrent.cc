@@ -7,7 +7,18 @@
 namespace isomer {
 namespace {
 
-float Logistic(float x) { return 0.5f * (std::tanh(0.5f * x) + 1); }
+float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
+
+// Without the branches of std::tanh, whose time depends on the numbers: a third of it, and in a
+// step as long as when it is profiled. Within 2e-7 of it, relatively: the series where the quotient
+// would cancel.
+float Tanh(float x) {
+  const float square = x * x;
+  const float series =
+      x * (1 + square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315))));
+  const float falling = std::exp(-2 * std::abs(x));
+  return std::abs(x) < 0.15f ? series : std::copysign((1 - falling) / (1 + falling), x);
+}
 
 // Calls f(row, h) for every element of the state.
 template <typename Function>
@@ -24,11 +35,11 @@ struct LstmUnit {
   LstmUnit(const float* gates, int64_t hidden, float state)
       : i(Logistic(gates[0])),
         f(Logistic(gates[hidden])),
-        g(std::tanh(gates[2 * hidden])),
+        g(Tanh(gates[2 * hidden])),
         o(Logistic(gates[3 * hidden])),
         c(state),
         next(f * c + i * g),
-        tanh_next(std::tanh(next)) {}
+        tanh_next(Tanh(next)) {}
 
   // Given the gradients of h' and c': those of the four gates, and of c.
   std::array<float, 5> Gradient(float dh, float dc) const {
@@ -73,7 +84,7 @@ struct GruUnit {
       : r(Logistic(x[0] + y[0])),
         z(Logistic(x[hidden] + y[hidden])),
         y_n(y[2 * hidden]),
-        n(std::tanh(x[2 * hidden] + r * y_n)),
+        n(Tanh(x[2 * hidden] + r * y_n)),
         h(state) {}
 
   // Given the gradient of h': those of the three gates' sums and of h.

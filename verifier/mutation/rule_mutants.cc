@@ -65,7 +65,7 @@ MutantVerdict JudgeMutant(const Rule& rule, Prover* prover) {
     search.evaluated += back.evaluated;
     search.difference = back.difference;
   }
-  if (record.verdict == ProofRecord::Verdict::kProved) {
+  if (record.verdict == ProofRecord::Verdict::kProved && IsComplete(record)) {
     const std::string text = absl::StrCat("from ", absl::StrJoin(record.lemmas, ", "));
     if (!search.difference.empty()) {
       return Missed("proved, though evaluation differs", search.difference);
@@ -78,6 +78,24 @@ MutantVerdict JudgeMutant(const Rule& rule, Prover* prover) {
                                         : "not proved, and no assignment was found",
                    record.note);
 }
+
+namespace {
+
+// A false equation that speaks only of calls at which a theorem shows it is true, of none: it is
+// judged as one that speaks of all calls first.
+MutantVerdict JudgeOfAllCalls(const Rule& rule, Prover* prover) {
+  if (!HasCondition(rule, Condition::Kind::kByStructure)) return JudgeMutant(rule, prover);
+  Rule bare = rule;
+  std::erase_if(bare.conditions, [](const Condition& condition) {
+    return condition.kind == Condition::Kind::kByStructure;
+  });
+  SetId(&bare);
+  const MutantVerdict verdict = JudgeMutant(bare, prover);
+  return verdict.outcome == MutantVerdict::Outcome::kUndecided ? JudgeMutant(rule, prover)
+                                                               : verdict;
+}
+
+}  // namespace
 
 std::vector<Mutant> RuleMutants(const std::vector<Rule>& rules, int count, uint64_t seed) {
   // A rule's place in the sample depends on its id alone, so that rules that come or go leave most
@@ -103,7 +121,7 @@ std::vector<Mutant> RuleMutants(const std::vector<Rule>& rules, int count, uint6
       ++taken;
       mutants.push_back({MutantKind::kRule, absl::StrCat(rule->id, ": ", change.rule.ToString()),
                          change.change, [changed = std::move(change.rule)](Prover* prover) {
-                           return JudgeMutant(changed, prover);
+                           return JudgeOfAllCalls(changed, prover);
                          }});
     }
     if (static_cast<int>(mutants.size()) == count) break;
