@@ -40,7 +40,7 @@ weights.
 std::string Grouped(int64_t value) {
   std::string digits = absl::StrCat(value);
   for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(at, ",");
+    digits.insert(at, 1, ',');
   return digits;
 }
 
