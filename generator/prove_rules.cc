@@ -13,6 +13,7 @@
 #include "pcg/support/process_pool.h"
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
+#include "rules/conditions.h"
 
 namespace isomer {
 namespace {
@@ -41,11 +42,7 @@ bool AskForStructure(Rule* rule) {
 // What no theorem speaks of may be false besides, which says more.
 Rule RefutedWithoutStructure(Rule rule, const Judge& judge) {
   if (!HasCondition(rule, Condition::Kind::kByStructure)) return rule;
-  Rule bare = rule;
-  std::erase_if(bare.conditions, [](const Condition& condition) {
-    return condition.kind == Condition::Kind::kByStructure;
-  });
-  SetId(&bare);
+  Rule bare = WithoutConditions(rule, Condition::Kind::kByStructure);
   bare.proof = judge(bare).record;
   return bare.proof.verdict == ProofRecord::Verdict::kRefuted ? bare : rule;
 }

@@ -150,4 +150,10 @@ bool Admits(const Rule& rule, const Binding& binding) {
   });
 }
 
+Rule WithoutConditions(Rule rule, Condition::Kind kind) {
+  std::erase_if(rule.conditions, [kind](const Condition& c) { return c.kind == kind; });
+  SetId(&rule);
+  return rule;
+}
+
 }  // namespace isomer

@@ -16,6 +16,9 @@ using SourceCall = absl::FunctionRef<std::pair<Operator, std::vector<TensorType>
 bool ConditionHolds(const Condition& condition, const Binding& binding, const SourceCall& call);
 bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call);
 
+// The rule without its conditions of that kind.
+Rule WithoutConditions(Rule rule, Condition::Kind kind);
+
 }  // namespace isomer
 
 #endif  // ISOMER_RULES_CONDITIONS_H_

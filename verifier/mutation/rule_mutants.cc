@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/support/hash.h"
+#include "rules/conditions.h"
 #include "verifier/counterexample.h"
 #include "verifier/mutation/mutants.h"
 #include "verifier/mutation/pattern_changes.h"
@@ -85,11 +86,7 @@ namespace {
 // judged as one that speaks of all calls first.
 MutantVerdict JudgeOfAllCalls(const Rule& rule, Prover* prover) {
   if (!HasCondition(rule, Condition::Kind::kByStructure)) return JudgeMutant(rule, prover);
-  Rule bare = rule;
-  std::erase_if(bare.conditions, [](const Condition& condition) {
-    return condition.kind == Condition::Kind::kByStructure;
-  });
-  SetId(&bare);
+  const Rule bare = WithoutConditions(rule, Condition::Kind::kByStructure);
   const MutantVerdict verdict = JudgeMutant(bare, prover);
   return verdict.outcome == MutantVerdict::Outcome::kUndecided ? JudgeMutant(rule, prover)
                                                                : verdict;
