@@ -4,39 +4,25 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/batch_dims.h"
 #include "optimizer/compute_graph.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-// What the dims of tensors stand for, followed through the graph by the iteration dims that lead
-// them.
-enum class Role { kNone, kBatch, kSequence, kModel };
-
 class BaselineMapper {
  public:
   BaselineMapper(const Graph& graph, bool megatron, CostTables* tables)
-      : graph_(graph), megatron_(megatron), tables_(*tables) {
+      : graph_(graph), megatron_(megatron), tables_(*tables), roles_(graph) {
     const Machine& machine = tables->cost().machine();
     devices_ = machine.num_devices();
     tensor_degree_ = megatron ? machine.devices_per_node() : 1;
-    roles_.resize(graph.num_nodes());
   }
 
   absl::StatusOr<MappedModel> Run() {
     MappedModel mapped;
     mapped.graph = graph_;
-    for (int i = 0; i < graph_.num_nodes(); ++i) {
-      const Node& node = graph_.node(i);
-      for (const TensorType& type : node.outputs) {
-        roles_[i].emplace_back(type.rank(), Role::kNone);
-      }
-      if (node.op.kind() != OpKind::kInput) continue;
-      std::vector<Role>& roles = roles_[i][0];
-      if (!roles.empty()) roles[0] = Role::kBatch;
-      if (roles.size() > 1) roles[1] = Role::kSequence;
-    }
     for (const auto& node : AnalyzeCompute(graph_).nodes) {
       ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
                               tables_.Call(graph_.node(node.id).op, node.operand_types));
@@ -52,34 +38,18 @@ class BaselineMapper {
   }
 
  private:
-  // The role of every iteration dim, from the operands.
-  std::vector<Role> RolesOfDims(const ComputeGraph::ComputeNode& node,
-                                const ChoiceSpace& space) const {
-    const Declaration& d = space.sharding.declaration;
-    std::vector<Role> roles(d.dims.size(), Role::kNone);
-    const auto& inputs = graph_.node(node.id).inputs;
-    for (int o = 0; o < static_cast<int>(inputs.size()); ++o) {
-      const std::vector<Role>& of = roles_[inputs[o].node.value][inputs[o].output];
-      for (int i = 0; i < static_cast<int>(of.size()); ++i) {
-        const int lead = d.LeadOfOperandDim(o, i);
-        if (lead >= 0 && roles[lead] == Role::kNone) roles[lead] = of[i];
-      }
-    }
-    return roles;
-  }
-
   absl::StatusOr<ShardingChoice> Choose(const ComputeGraph::ComputeNode& node,
                                         const ChoiceSpace& space) {
     const Declaration& d = space.sharding.declaration;
-    std::vector<Role> roles = RolesOfDims(node, space);
-    auto dim_of = [&](Role role) {
+    std::vector<DimRole> roles = roles_.OfCall(node.id, d);
+    auto dim_of = [&](DimRole role) {
       for (int v = 0; v < static_cast<int>(roles.size()); ++v) {
         if (roles[v] == role && space.expansions.SplitOf(v) != nullptr) return v;
       }
       return kIdleAxis;
     };
-    const int batch = dim_of(Role::kBatch);
-    int model = dim_of(Role::kModel);
+    const int batch = dim_of(DimRole::kBatch);
+    int model = dim_of(DimRole::kModel);
     const bool product = node.operands.size() == 2 && node.operands[1].stored &&
                          !node.operands[0].stored &&
                          graph_.node(node.id).op.kind() == OpKind::kMatMul;
@@ -87,14 +57,18 @@ class BaselineMapper {
     if (megatron_ && model < 0 && product) {
       model = d.LeadOfOutputDim(0, static_cast<int>(d.outputs[0].size()) - 1);  // column parallel
     }
-    const int inner = model >= 0 ? model : dim_of(Role::kSequence);
+    const int inner = model >= 0 ? model : dim_of(DimRole::kSequence);
     for (const auto& axes : Preferences(d, batch, inner)) {
       auto choice = MakeChoice(space, axes);
       if (!choice.ok()) continue;
       const bool as_meant = inner < 0 || choice->DegreeOf(inner) > 1;
-      if (model >= 0 && as_meant) roles[model] = Role::kModel;
+      if (model >= 0 && as_meant) roles[model] = DimRole::kModel;
       if (row_parallel && as_meant) ++row_parallel_;
-      MarkOutputs(node.id, d, roles, *choice);
+      // A dim that could not be split is whole again behind this call.
+      for (size_t v = 0; v < roles.size(); ++v) {
+        if (roles[v] == DimRole::kModel && choice->degrees[v] == 1) roles[v] = DimRole::kNone;
+      }
+      roles_.Mark(node.id, d, roles);
       return choice;
     }
     return absl::InternalError(absl::StrCat(graph_.Label(node.id), ": cannot be mapped at all"));
@@ -120,25 +94,11 @@ class BaselineMapper {
     return preferences;
   }
 
-  void MarkOutputs(NodeId id, const Declaration& d, const std::vector<Role>& roles,
-                   const ShardingChoice& choice) {
-    for (int t = 0; t < static_cast<int>(d.outputs.size()); ++t) {
-      for (int i = 0; i < static_cast<int>(d.outputs[t].size()); ++i) {
-        const int lead = d.LeadOfOutputDim(t, i);
-        if (lead < 0) continue;
-        Role role = roles[lead];
-        // A dim that could not be split is whole again behind this call.
-        if (role == Role::kModel && choice.degrees[lead] == 1) role = Role::kNone;
-        roles_[id.value][t][i] = role;
-      }
-    }
-  }
-
   const Graph& graph_;
   const bool megatron_;
   CostTables& tables_;
+  DimRoles roles_;
   int64_t devices_ = 1, tensor_degree_ = 1;
-  std::vector<std::vector<std::vector<Role>>> roles_;  // [node][output][dim]
   int row_parallel_ = 0;
 };
 
