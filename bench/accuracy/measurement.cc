@@ -1,26 +1,21 @@
 #include "bench/accuracy/measurement.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "bench/child_process.h"
+#include "bench/summary.h"
 #include "pcg/support/file.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-std::string Quoted(const std::string& word) {
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
 
 // The value of a line `"key": value,`; false if it is of another key.
 bool ConsumeKey(absl::string_view line, absl::string_view key, double* value) {
@@ -56,34 +51,17 @@ std::vector<TracedTask> ReadTrace(const std::string& json) {
 
 absl::Status RunProgramOf(const Programs& programs, int processes, const std::string& program,
                           const std::vector<std::string>& arguments) {
-  std::string command;
+  std::vector<std::string> command;
   if (processes > 0) {
-    command = absl::StrCat("mpirun --quiet ", geteuid() == 0 ? "--allow-run-as-root " : "", "-n ",
-                           processes, " ");
+    command = {"mpirun", "--quiet", "-n", absl::StrCat(processes)};
+    if (geteuid() == 0) command.insert(command.begin() + 2, "--allow-run-as-root");
   }
-  absl::StrAppend(&command, Quoted(absl::StrCat(programs.bin, "/", program)));
-  for (const std::string& argument : arguments) absl::StrAppend(&command, " ", Quoted(argument));
-  const std::string err = absl::StrCat(programs.work, "/err");
-  absl::StrAppend(&command, " >/dev/null 2>", Quoted(err), " </dev/null");
-  const int status = std::system(command.c_str());
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
-  const std::string said = ReadFile(err).value_or("");
-  const std::vector<std::string> lines = absl::StrSplit(said, '\n', absl::SkipWhitespace());
+  command.push_back(absl::StrCat(programs.bin, "/", program));
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  ISOMER_ASSIGN_OR_RETURN(const ChildRun run, RunChild(command));
+  if (run.exit_code == 0) return absl::OkStatus();
   return absl::InternalError(
-      absl::StrCat(program, ": ", lines.empty() ? "ended by a signal" : lines.back()));
-}
-
-absl::StatusOr<double> NumberIn(const std::string& json, const std::string& object,
-                                const std::string& key) {
-  size_t at = 0;
-  if (!object.empty()) at = json.find(absl::StrCat("\"", object, "\": {"));
-  if (at != std::string::npos) at = json.find(absl::StrCat("\"", key, "\":"), at);
-  double value = 0;
-  if (at == std::string::npos ||
-      !ConsumeKey(absl::string_view(json).substr(at, json.find('\n', at) - at), key, &value)) {
-    return absl::NotFoundError(absl::StrCat("no ", object, " ", key, " in the summary"));
-  }
-  return value;
+      absl::StrCat(program, ": ", run.complaint.empty() ? "ended without a word" : run.complaint));
 }
 
 absl::StatusOr<Measurement> MeasurePlan(const Programs& programs, const std::string& plan,
@@ -96,11 +74,11 @@ absl::StatusOr<Measurement> MeasurePlan(const Programs& programs, const std::str
       {plan, absl::StrCat("--communicator=", communicator), absl::StrCat("--steps=", steps),
        "--learning_rate=1e-4", absl::StrCat("--json=", json), absl::StrCat("--trace=", trace),
        "--trace_steps=5"}));
-  ISOMER_ASSIGN_OR_RETURN(const std::string summary, ReadFile(json));
+  ISOMER_ASSIGN_OR_RETURN(const Summary summary, Summary::Read(json));
   ISOMER_ASSIGN_OR_RETURN(const std::string events, ReadFile(trace));
   Measurement measurement;
-  ISOMER_ASSIGN_OR_RETURN(measurement.step_us, NumberIn(summary, "step_us", "median"));
-  ISOMER_ASSIGN_OR_RETURN(const double bytes, NumberIn(summary, "", "peak_bytes"));
+  ISOMER_ASSIGN_OR_RETURN(measurement.step_us, summary.Number("step_us.median"));
+  ISOMER_ASSIGN_OR_RETURN(const double bytes, summary.Number("peak_bytes"));
   measurement.peak_bytes = static_cast<int64_t>(bytes);
   measurement.trace = ReadTrace(events);
   return measurement;

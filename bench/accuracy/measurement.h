@@ -40,11 +40,6 @@ struct Measurement {
 absl::StatusOr<Measurement> MeasurePlan(const Programs& programs, const std::string& plan,
                                         const std::string& communicator, int devices, int steps);
 
-// The number after "key": in the object `object` of a summary (pcg/support/json.h prints one key a
-// line); in the whole text if `object` is empty.
-absl::StatusOr<double> NumberIn(const std::string& json, const std::string& object,
-                                const std::string& key);
-
 }  // namespace isomer
 
 #endif  // ISOMER_BENCH_ACCURACY_MEASUREMENT_H_
