@@ -8,6 +8,7 @@
 #include "models/load.h"
 #include "models/loss.h"
 #include "models/onnx_export.h"
+#include "models/statistics.h"
 #include "models/zoo/listing.h"
 #include "optimizer/explanation.h"
 #include "optimizer/machine.h"
@@ -25,6 +26,7 @@ ABSL_FLAG(std::string, machine, "",
           "a machine file or a preset; a name that is neither lists them");
 ABSL_FLAG(int64_t, nodes, 0, "number of nodes; 0: as the machine file says");
 ABSL_FLAG(int64_t, devices_per_node, 0, "devices of each node; 0: as the machine file says");
+ABSL_FLAG(double, device_memory_gib, 0, "memory of every device; 0: as the machine file says");
 ABSL_FLAG(int64_t, batch_size, 0, "batch size; 0: as the model has it");
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
@@ -189,8 +191,27 @@ absl::StatusOr<int> PrintModels() {
 }
 
 absl::StatusOr<Machine> MachineOfFlags() {
-  return LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
-                     absl::GetFlag(FLAGS_devices_per_node));
+  ISOMER_ASSIGN_OR_RETURN(Machine machine,
+                          LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
+                                      absl::GetFlag(FLAGS_devices_per_node)));
+  const double gib = absl::GetFlag(FLAGS_device_memory_gib);
+  if (!(gib >= 0)) return absl::InvalidArgumentError("--device_memory_gib must not be negative");
+  for (DeviceKind& kind : machine.kinds) {
+    if (gib > 0) kind.memory_bytes = static_cast<int64_t>(gib * (1 << 30));
+  }
+  return machine;
+}
+
+// Of what the devices could compute in a step if they multiplied matrices all the time, the share
+// that the model's own products are, recomputation not counted (Chowdhery et al. 2022, appendix B,
+// with the rate that is reached instead of the one that is advertised).
+double ShareOfRate(const Plan& plan, const Machine& machine) {
+  double rate = 0;
+  for (int64_t device = 0; device < machine.num_devices(); ++device) {
+    rate += machine.kind(device).FlopsPerUs(plan.precision);
+  }
+  const int passes = plan.mode == "training" ? 3 : 1;
+  return passes * StatisticsOf(plan.model.graph).product_flops / (rate * plan.predicted_step_us);
 }
 
 absl::StatusOr<int> PrintMachine(const std::vector<std::string>& arguments) {
@@ -239,7 +260,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_ASSIGN_OR_RETURN(const std::string report, ReportText(result, rules, cost));
   std::fputs(report.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(ReportJson(result, rules, cost)));
+  Json summary = ReportJson(result, rules, cost);
+  summary["share_of_rate"] = ShareOfRate(result.plan, cost.machine());
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   if (result.fits) return kExitDone;
   std::fprintf(stderr, "does not fit: the smallest plan found needs %s per device, and %s has %s\n",
                BytesText(result.plan.predicted_peak_bytes).c_str(),

@@ -123,7 +123,7 @@ absl::StatusOr<Table> LargeModelsTable(const TableContext& context) {
   constexpr Large kLarge[] = {{"gpt_175b", 128, 2048},   {"gpt_175b", 2048, 16384},
                               {"llama_405b", 128, 1024}, {"llama_405b", 2048, 2048},
                               {"gshard_moe", 128, 4096}, {"gshard_moe", 2048, 16384}};
-  Table table("large", {"network", "devices", "s", "GiB", "step ms", "of peak %", "device GiB",
+  Table table("large", {"network", "devices", "s", "GiB", "step ms", "of rate %", "device GiB",
                         "stages", "micro-batches", "goal s"});
   for (const Large& large : kLarge) {
     if (!context.Wants(large.model)) continue;
@@ -143,7 +143,7 @@ absl::StatusOr<Table> LargeModelsTable(const TableContext& context) {
     const Summary& summary = outcome.summary;
     ISOMER_ASSIGN_OR_RETURN(const double us, summary.Number("predicted_step_us"));
     ISOMER_ASSIGN_OR_RETURN(const double bytes, summary.Number("predicted_peak_bytes"));
-    const auto peak = summary.Number("share_of_peak");
+    const auto peak = summary.Number("share_of_rate");
     const auto stages = summary.Number("pipeline.stages");
     const auto micro_batches = summary.Number("pipeline.micro_batches");
     table.AddRow({large.model, absl::StrCat(job.devices()), Seconds(outcome.run.seconds),
