@@ -52,6 +52,10 @@ ABSL_FLAG(bool, profile_of_another_device, false,
           "take --profile though it was measured on another device than the machine has");
 ABSL_FLAG(int64_t, budget, 300, "how many candidates of the substitution search to map");
 ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
+ABSL_FLAG(double, time_limit, 0,
+          "seconds after which the search ends with the best plan so far, as on Ctrl-C; 0: none");
+ABSL_FLAG(bool, split, true, "cut the model into pieces, which are searched one by one");
+ABSL_FLAG(bool, cache, true, "search equal pieces once");
 ABSL_FLAG(std::string, out, "", "the plan file to write");
 ABSL_FLAG(bool, list_models, false,
           "print the networks of the zoo and end; with --out=FILE as a page of Markdown");
@@ -109,6 +113,12 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   if (!(options.search.alpha >= 1) || options.search.budget < 1) {
     return absl::InvalidArgumentError("--alpha must be at least 1 and --budget at least 1");
   }
+  options.search.time_limit_s = absl::GetFlag(FLAGS_time_limit);
+  if (!(options.search.time_limit_s >= 0)) {
+    return absl::InvalidArgumentError("--time_limit must not be negative");
+  }
+  options.search.split = absl::GetFlag(FLAGS_split);
+  options.search.cache = absl::GetFlag(FLAGS_cache);
   return options;
 }
 
@@ -256,6 +266,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   const CostModel cost(std::move(machine), profile_path.empty() ? nullptr : &profile);
   const RuleIndex index(rules);
+  EndSearchesOnInterrupt();
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
   ISOMER_ASSIGN_OR_RETURN(const std::string report, ReportText(result, rules, cost));
   std::fputs(report.c_str(), stdout);

@@ -1,5 +1,6 @@
 #include "optimizer/optimizer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -21,7 +22,11 @@ class Optimizer {
  public:
   Optimizer(const Model& model, const RuleIndex& rules, const CostModel& cost,
             const OptimizeOptions& options)
-      : model_(model), cost_(cost), options_(options), tables_(rules, cost, BaseOptions()) {}
+      : model_(model),
+        cost_(cost),
+        options_(options),
+        deadline_(Deadline::In(options.search.time_limit_s)),
+        tables_(rules, cost, BaseOptions()) {}
 
   absl::StatusOr<OptimizeResult> Run() {
     const auto start = std::chrono::steady_clock::now();
@@ -82,18 +87,30 @@ class Optimizer {
     return absl::OkStatus();
   }
 
+  // The time limit is that of all searches.
+  SearchOptions SearchOptionsNow() const {
+    SearchOptions options = options_.search;
+    if (options.time_limit_s > 0) options.time_limit_s = std::max(1e-9, deadline_.SecondsLeft());
+    return options;
+  }
+
   absl::Status Search(double sync_weight, double us_per_byte) {
+    // With no time left, the plans so far are what there is.
+    if (const auto reason = deadline_.Reached(); reason.has_value()) {
+      result_.stop = std::max(result_.stop, *reason);
+      return absl::OkStatus();
+    }
     CostOptions cost_options = BaseOptions();
     cost_options.sync_weight = sync_weight;
     cost_options.us_per_byte = us_per_byte;
     tables_.set_options(cost_options);
     ISOMER_ASSIGN_OR_RETURN(SearchResult found,
-                            HierarchicalSearch(model_.graph, options_.search, &tables_));
+                            HierarchicalSearch(model_.graph, SearchOptionsNow(), &tables_));
     result_.candidates += found.candidates;
     result_.pieces = found.pieces;
     result_.distinct_pieces = found.distinct_pieces;
     result_.series_parallel_pieces = found.series_parallel_pieces;
-    if (found.stop == StopReason::kBudget) result_.stop = found.stop;
+    result_.stop = std::max(result_.stop, found.stop);
     result_.exact_mappings &= found.exact_mappings;
     ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(found.mapped));
     Consider(std::move(predicted), "search");
@@ -153,6 +170,7 @@ class Optimizer {
   const Model& model_;
   const CostModel& cost_;
   const OptimizeOptions& options_;
+  const Deadline deadline_;
   CostTables tables_;
   OptimizeResult result_;
   bool considered_ = false, fits_ = false;

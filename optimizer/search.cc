@@ -29,11 +29,18 @@ bool IsSeriesParallel(const Piece& piece) {
 class ChainSearch {
  public:
   ChainSearch(const Graph& graph, const SearchOptions& options, CostTables* tables)
-      : graph_(graph), options_(options), tables_(*tables) {}
+      : graph_(graph),
+        options_(options),
+        tables_(*tables),
+        deadline_(Deadline::In(options.time_limit_s)) {}
 
   absl::StatusOr<SearchResult> Run() {
-    ISOMER_ASSIGN_OR_RETURN(pieces_, SplitGraph(graph_, options_.min_piece_nodes));
+    ISOMER_ASSIGN_OR_RETURN(pieces_, SplitGraph(graph_, options_.split ? options_.min_piece_nodes
+                                                                       : graph_.num_nodes()));
     std::set<uint64_t> keys;
+    if (!options_.cache) {
+      for (size_t p = 0; p < pieces_.size(); ++p) pieces_[p].key = p;
+    }
     for (const Piece& piece : pieces_) {
       if (keys.insert(piece.key).second) result_.series_parallel_pieces += IsSeriesParallel(piece);
     }
@@ -65,15 +72,23 @@ class ChainSearch {
     std::unique_ptr<Solved>& solved = solved_[{piece.key, borders.in, borders.out}];
     if (solved == nullptr) {
       solved = std::make_unique<Solved>();
-      const SubstitutionOptions options{options_.alpha, budget_each_};
-      ISOMER_ASSIGN_OR_RETURN(solved->result,
-                              SearchSubstitutions(piece, borders, options, &tables_));
+      ISOMER_ASSIGN_OR_RETURN(solved->result, Substitute(piece, borders));
       result_.candidates += solved->result.mapped;
-      if (!solved->result.exhausted) result_.stop = StopReason::kBudget;
+      result_.stop = std::max(result_.stop, solved->result.stop);
       result_.exact_mappings &= solved->result.exact;
     }
     solutions_.push_back(solved.get());
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<SubstitutionResult> Substitute(const Piece& piece, const Borders& borders) {
+    switch (options_.engine) {
+      case Engine::kBestFirst:
+        return SearchSubstitutions(
+            piece, borders,
+            {.alpha = options_.alpha, .budget = budget_each_, .deadline = deadline_}, &tables_);
+    }
+    return absl::InternalError("no such engine");
   }
 
   // crossing_[p]: the placement (its place in the set) that crosses out of piece p.
@@ -154,22 +169,13 @@ class ChainSearch {
   std::vector<Solved*> solutions_;  // per piece
   std::vector<int> crossing_;
   int first_row_ = 0;
+  const Deadline deadline_;
   int64_t budget_each_ = 1;
   TensorRef crossed_;  // what crossed out of the last assembled piece, in the whole graph
   SearchResult result_;
 };
 
 }  // namespace
-
-const char* StopReasonName(StopReason reason) {
-  switch (reason) {
-    case StopReason::kExhausted:
-      return "exhausted";
-    case StopReason::kBudget:
-      return "budget";
-  }
-  return "?";
-}
 
 absl::StatusOr<SearchResult> HierarchicalSearch(const Graph& graph, const SearchOptions& options,
                                                 CostTables* tables) {

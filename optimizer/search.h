@@ -10,21 +10,23 @@
 #include "absl/status/statusor.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
+#include "optimizer/stopping.h"
 #include "optimizer/substitution.h"
 
 namespace isomer {
 
+// What searches the substitutions of a piece.
+enum class Engine { kBestFirst };
+
 struct SearchOptions {
+  Engine engine = Engine::kBestFirst;
   double alpha = 1.05;
   int64_t budget = 300;     // candidates, over all distinct pieces
   int min_piece_nodes = 5;  // so that a piece has algebra in it
+  bool split = true;        // false: the model is one piece
+  bool cache = true;        // equal pieces are solved once
+  double time_limit_s = 0;  // from the start of the search; 0: none
 };
-
-enum class StopReason {
-  kExhausted,  // no candidate within alpha is left
-  kBudget,     // as many candidates as asked for were mapped
-};
-const char* StopReasonName(StopReason reason);
 
 struct SearchResult {
   MappedModel mapped;

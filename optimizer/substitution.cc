@@ -53,15 +53,19 @@ class SubstitutionSearch {
       if (open.us > options_.alpha * best_us_) break;
       Expand(open);
     }
-    result_.exhausted = !Spent();
     KeepBest();
     return std::move(result_);
   }
 
  private:
-  bool Spent() const {
-    return result_.mapped >= options_.budget ||
-           tries_ >= options_.budget * options_.tries_per_candidate;
+  bool Spent() {
+    if (result_.mapped >= options_.budget ||
+        tries_ >= options_.budget * options_.tries_per_candidate) {
+      result_.stop = StopReason::kBudget;
+    } else if (const auto reason = options_.deadline.Reached(); reason.has_value()) {
+      result_.stop = *reason;
+    }
+    return result_.stop != StopReason::kExhausted;
   }
 
   absl::Status Map(Open* open) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/piece_mapping.h"
+#include "optimizer/stopping.h"
 
 namespace isomer {
 
@@ -21,6 +22,7 @@ struct SubstitutionOptions {
   int64_t budget = 100;  // candidates that are mapped
   // Steps tried for each candidate of the budget: most lead to graphs seen before.
   int64_t tries_per_candidate = 50;
+  Deadline deadline = {};
 };
 
 struct SubstitutionResult {
@@ -32,8 +34,8 @@ struct SubstitutionResult {
   CostTable us;                       // least over the candidates
   std::vector<int> best;              // per entry of `us`: the candidate
   int64_t mapped = 0;
-  bool exhausted = false;  // no candidate within alpha was left
-  bool exact = true;       // of all mappings
+  StopReason stop = StopReason::kExhausted;
+  bool exact = true;  // of all mappings
 };
 
 absl::StatusOr<SubstitutionResult> SearchSubstitutions(const Piece& piece, const Borders& borders,
