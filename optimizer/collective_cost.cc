@@ -278,15 +278,42 @@ const std::vector<CollectiveLine>& CollectiveCost::Lines(Collective kind,
   return it->second;
 }
 
-CollectiveLine CollectiveCost::Choice(Collective kind, int64_t bytes,
-                                      absl::Span<const int32_t> devices) const {
-  const std::vector<CollectiveLine>& lines = Lines(kind, Shape(devices));
+namespace {
+
+const CollectiveLine& Cheapest(const std::vector<CollectiveLine>& lines, int64_t bytes) {
   return *std::min_element(lines.begin(), lines.end(),
                            [&](const auto& a, const auto& b) { return a.Us(bytes) < b.Us(bytes); });
 }
 
+}  // namespace
+
+CollectiveLine CollectiveCost::Choice(Collective kind, int64_t bytes,
+                                      absl::Span<const int32_t> devices) const {
+  return Cheapest(Lines(kind, Shape(devices)), bytes);
+}
+
 double CollectiveCost::Us(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const {
   return devices.size() < 2 ? 0 : Choice(kind, bytes, devices).Us(bytes);
+}
+
+double CollectiveCost::Us(Collective kind, int64_t bytes, const DeviceGroup& group) const {
+  if (group.count < 2) return 0;
+  const std::vector<CollectiveLine>* lines = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = lines_of_group_.find({kind, group});
+    if (known != lines_of_group_.end()) lines = known->second;
+  }
+  if (lines == nullptr) {
+    std::vector<int32_t> devices;
+    for (int64_t i = 0; i < group.count; ++i) {
+      devices.push_back(static_cast<int32_t>(group.start + i * group.stride));
+    }
+    lines = &Lines(kind, Shape(devices));
+    const std::lock_guard lock(mutex_);
+    lines_of_group_[{kind, group}] = lines;
+  }
+  return Cheapest(*lines, bytes).Us(bytes);
 }
 
 }  // namespace isomer

@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "optimizer/machine.h"
 
@@ -70,6 +71,17 @@ struct GroupShape {
     return a.size != b.size ? a.size < b.size : a.levels < b.levels;
   }
 };
+// `count` devices: start, start + stride, ..
+struct DeviceGroup {
+  int64_t start = 0, stride = 0, count = 1;
+  int64_t last() const { return start + (count - 1) * stride; }
+  friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const DeviceGroup& g) {
+    return H::combine(std::move(h), g.start, g.stride, g.count);
+  }
+};
+
 // In time linear in devices if these are sorted. REQUIRES: devices are distinct.
 GroupShape ShapeOf(const Machine& machine, absl::Span<const int32_t> devices);
 
@@ -81,6 +93,8 @@ class CollectiveCost {
   // `bytes`: all-reduce, broadcast and reduce: of the buffer; all-gather: of the result;
   // reduce-scatter and all-to-all: of one device's operand. No devices but one: 0.
   double Us(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
+  // The same, without a list of devices but for the first time that a group is asked for.
+  double Us(Collective kind, int64_t bytes, const DeviceGroup& group) const;
   // The way that is taken. REQUIRES: two devices or more.
   CollectiveLine Choice(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
 
@@ -100,6 +114,9 @@ class CollectiveCost {
   std::vector<AtLevel> levels_;
   mutable std::mutex mutex_;  // guards what follows; references into it stay valid
   mutable std::map<std::pair<Collective, GroupShape>, std::vector<CollectiveLine>> lines_;
+  mutable absl::flat_hash_map<std::pair<Collective, DeviceGroup>,
+                              const std::vector<CollectiveLine>*>
+      lines_of_group_;
 };
 
 }  // namespace isomer

@@ -88,15 +88,20 @@ std::optional<TaskKind> KindOf(Collective kind) {
 
 }  // namespace
 
-std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes,
-                                            absl::Span<const int32_t> devices) const {
-  const SizeTable* table = measured_collectives_.Find(kind, static_cast<int64_t>(devices.size()));
+std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes, int64_t count,
+                                            int64_t first, int64_t last) const {
+  const SizeTable* table = measured_collectives_.Find(kind, count);
   if (table == nullptr) return std::nullopt;
   // How nodes are joined was not measured.
-  const auto [first, last] = std::minmax_element(devices.begin(), devices.end());
   const int64_t node = machine_.devices_per_node();
-  if (*first / node != *last / node) return std::nullopt;
+  if (first / node != last / node) return std::nullopt;
   return table->UsOf(bytes);
+}
+
+std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes,
+                                            absl::Span<const int32_t> devices) const {
+  const auto [first, last] = std::minmax_element(devices.begin(), devices.end());
+  return MeasuredUs(kind, bytes, static_cast<int64_t>(devices.size()), *first, *last);
 }
 
 std::vector<int64_t> CostModel::OnePerKind(absl::Span<const int64_t> devices) const {
@@ -116,6 +121,15 @@ double CostModel::CollectiveUs(Collective kind, int64_t bytes,
     if (const auto measured = MeasuredUs(*task, bytes, devices)) return *measured;
   }
   return collectives_.Us(kind, bytes, devices);
+}
+
+double CostModel::CollectiveUs(Collective kind, int64_t bytes, const DeviceGroup& group) const {
+  if (group.count < 2) return 0;
+  if (const auto task = KindOf(kind); task.has_value()) {
+    const auto measured = MeasuredUs(*task, bytes, group.count, group.start, group.last());
+    if (measured.has_value()) return *measured;
+  }
+  return collectives_.Us(kind, bytes, group);
 }
 
 double CostModel::SendUs(int64_t bytes, int32_t from, int32_t to) const {

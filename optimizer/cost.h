@@ -56,12 +56,15 @@ class CostModel {
   std::vector<int64_t> OnePerKind(absl::Span<const int64_t> devices) const;
   // `bytes` as in CollectiveCost::Us.
   double CollectiveUs(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
+  double CollectiveUs(Collective kind, int64_t bytes, const DeviceGroup& group) const;
   // What the profile says of a communication of Task::bytes among these devices, if it does.
   std::optional<double> MeasuredUs(TaskKind kind, int64_t bytes,
                                    absl::Span<const int32_t> devices) const;
   const CollectiveCost& collectives() const { return collectives_; }
   // `bytes` from one device to another over links that nothing else uses.
   double SendUs(int64_t bytes, int32_t from, int32_t to) const;
+  // Devices are of one kind.
+  bool uniform() const { return kinds_.size() == 1; }
   // The level whose unit is the first to hold both devices; -1 for one device and itself.
   int LevelBetween(int64_t a, int64_t b) const {
     if (a == b) return -1;
@@ -75,6 +78,9 @@ class CostModel {
   // The greatest of `time_of(roofline)` over the kinds that `device` may be.
   template <typename TimeOf>
   TaskTime Slowest(int64_t device, DataType dtype, TimeOf time_of) const;
+
+  std::optional<double> MeasuredUs(TaskKind kind, int64_t bytes, int64_t count, int64_t first,
+                                   int64_t last) const;
 
   Machine machine_;
   const Profile* profile_;

@@ -11,14 +11,12 @@
 namespace isomer {
 namespace {
 
-// The devices that hold the copies of a stored operand's first shard.
-std::vector<int32_t> CopyGroup(const Placement& placement) {
-  std::vector<int32_t> group;
-  const int64_t stride = placement.view.strides.end()[-2];
-  for (int64_t c = 0; c < placement.type.copies; ++c) {
-    group.push_back(static_cast<int32_t>(placement.view.start + c * stride));
-  }
-  return group;
+// The devices that hold the copies of a stored operand's first shard. Copies at several moments of
+// a device are one.
+DeviceGroup CopyGroup(const Placement& placement) {
+  const size_t axis = placement.type.dims.size();
+  return {placement.view.start, placement.view.strides[axis],
+          placement.type.copies / placement.view.MomentsOfAxis(axis)};
 }
 
 std::string PlacementKey(const Placement& placement) {
@@ -30,12 +28,11 @@ std::string PlacementKey(const Placement& placement) {
   }
   absl::StrAppend(&key, ",", type.copies > 1 ? placement.view.strides.end()[-2] : 0, ",",
                   type.partials > 1 ? placement.view.strides.end()[-1] : 0);
+  if (!placement.view.moments.empty()) {
+    absl::StrAppend(&key, "/", absl::StrJoin(placement.view.moments, ","));
+  }
   return key;
 }
-
-}  // namespace
-
-namespace {
 
 DataType DataTypeIn(DataType precision, DataType dtype) {
   return dtype == DataType::kFloat32 ? precision : dtype;
@@ -43,27 +40,60 @@ DataType DataTypeIn(DataType precision, DataType dtype) {
 
 }  // namespace
 
+namespace {
+
+// Devices of several kinds wait for the slowest.
+template <typename UsOn>
+double SlowestUs(const CostModel& cost, const ShardingChoice& choice, const UsOn& us_on) {
+  if (cost.uniform()) return us_on(choice.start);
+  double us = 0;
+  const Placement& output = choice.outputs[0];
+  for (int64_t device : cost.OnePerKind(DevicesOf(output.view, output.type))) {
+    us = std::max(us, us_on(device));
+  }
+  return us;
+}
+
+}  // namespace
+
 void CostTables::set_options(const CostOptions& options) {
+  const auto costs = [](const CostOptions& o) {
+    return std::tuple(o.training, o.precision, o.optimizer, o.update_method, o.zero_stage);
+  };
+  if (costs(options) != costs(options_)) choice_costs_.clear();
+  if (options.training != options_.training || options.precision != options_.precision) {
+    reshard_us_.clear();
+    edge_us_.clear();
+  }
   options_ = options;
   node_us_.clear();
 }
 
+int64_t CostTables::num_devices() const {
+  return options_.num_devices > 0 ? options_.num_devices : cost_.machine().num_devices();
+}
+
 absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
-                                                   const std::vector<TensorType>& operands) {
+                                                   const std::vector<TensorType>& operands,
+                                                   int moment_dim) {
+  const ChoiceOptions choice_options = {.num_devices = num_devices(),
+                                        .max_axes = options_.max_axes,
+                                        .start = options_.first_device,
+                                        .moments = options_.moments,
+                                        .moment_dim = options_.moments > 1 ? moment_dim : -1};
   const std::string key =
-      absl::StrCat(op.ToString(), "|",
+      absl::StrCat(choice_options.num_devices, " ", choice_options.start, " ",
+                   choice_options.max_axes, " ", choice_options.moments, " ",
+                   choice_options.moment_dim, " ", options_.halves, "|", op.ToString(), "|",
                    absl::StrJoin(operands, "|", [](std::string* out, const TensorType& type) {
                      out->append(type.ToString());
                    }));
   std::unique_ptr<CallTables>& slot = calls_[key];
   if (slot != nullptr) return slot.get();
   auto call = std::make_unique<CallTables>();
-  ISOMER_ASSIGN_OR_RETURN(call->space,
-                          EnumerateChoices(rules_, op, operands,
-                                           {.num_devices = cost_.machine().num_devices(),
-                                            .max_axes = options_.max_axes}));
+  ISOMER_ASSIGN_OR_RETURN(call->space, EnumerateChoices(rules_, op, operands, choice_options));
   call->shares.assign(call->space.choices.size(), Share::kWhole);
-  if (options_.halves) ISOMER_RETURN_IF_ERROR(AddHalves(call.get()));
+  if (options_.halves) ISOMER_RETURN_IF_ERROR(AddHalves(choice_options, call.get()));
   const auto& choices = call->space.choices;
   for (size_t o = 0; o < operands.size(); ++o) {
     std::vector<Placement> set;
@@ -79,15 +109,14 @@ absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
   return slot.get();
 }
 
-absl::Status CostTables::AddHalves(CallTables* call) {
-  const int64_t devices = cost_.machine().num_devices();
-  if (devices % 2 != 0) return absl::OkStatus();
+absl::Status CostTables::AddHalves(const ChoiceOptions& options, CallTables* call) {
+  if (options.num_devices % 2 != 0) return absl::OkStatus();
   for (Share share : {Share::kLower, Share::kUpper}) {
-    ISOMER_ASSIGN_OR_RETURN(ChoiceSpace half,
-                            EnumerateChoices(rules_, call->space.op, call->space.operands,
-                                             {.num_devices = devices / 2,
-                                              .max_axes = options_.max_axes,
-                                              .start = share == Share::kUpper ? devices / 2 : 0}));
+    ChoiceOptions of_half = options;
+    of_half.num_devices /= 2;
+    if (share == Share::kUpper) of_half.start += of_half.num_devices;
+    ISOMER_ASSIGN_OR_RETURN(
+        ChoiceSpace half, EnumerateChoices(rules_, call->space.op, call->space.operands, of_half));
     for (ShardingChoice& choice : half.choices) {
       call->space.choices.push_back(std::move(choice));
       call->shares.push_back(share);
@@ -116,8 +145,38 @@ Placement CostTables::InPrecision(Placement placement) const {
   return placement;
 }
 
-float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choice,
-                           const ComputeGraph::ComputeNode& node) const {
+// Brings the copies of a trained weight up to date, apart from `sync_us`, the communication.
+double CostTables::UpdateUs(const Placement& weight, const ShardingChoice& choice,
+                            double* sync_us) const {
+  const DeviceGroup group = CopyGroup(weight);
+  int64_t bytes = weight.type.LocalBytes();
+  auto add = [&](Collective kind, int times) {
+    *sync_us += times * cost_.CollectiveUs(kind, bytes, group);
+  };
+  switch (options_.update_method) {
+    case UpdateMethod::kAllReduce:
+      add(Collective::kAllReduce, 1);
+      break;
+    case UpdateMethod::kSharded:
+      // Weights that are held in parts are gathered before the forward and the backward pass.
+      add(Collective::kReduceScatter, 1);
+      add(Collective::kAllGather, options_.zero_stage >= 3 ? 2 : 1);
+      bytes /= group.count;
+      break;
+    case UpdateMethod::kOwner:
+      add(Collective::kReduce, 1);
+      add(Collective::kBroadcast, 1);
+      break;
+  }
+  // States are read and written beside the three passes of SGD.
+  const int64_t passes = 3 + 2 * NumStates(options_.optimizer);
+  return SlowestUs(cost_, choice,
+                   [&](int64_t device) { return cost_.UpdateUs(bytes * passes / 3, device); });
+}
+
+CostTables::ChoiceCost CostTables::CostOfChoice(const ChoiceSpace& space,
+                                                const ShardingChoice& choice,
+                                                const ComputeGraph::ComputeNode& node) const {
   std::vector<TensorType> types;
   std::vector<bool> wanted;
   for (size_t o = 0; o < choice.operands.size(); ++o) {
@@ -128,34 +187,25 @@ float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choic
     wanted.push_back(node.operands[o].gradient);
   }
   auto sharding = InferSharding(space.op, types);
-  if (!sharding.ok()) return kImpossibleUs;
-  const std::vector<int64_t> devices =
-      cost_.OnePerKind(DevicesOf(choice.outputs[0].view, choice.outputs[0].type));
-  // Devices of several kinds wait for the slowest.
-  const auto slowest_us = [&](const auto& us_on) {
-    double us = 0;
-    for (int64_t device : devices) us = std::max(us, us_on(device));
-    return us;
-  };
-  double us = slowest_us([&, work = ForwardWork(space.op, *sharding, types)](int64_t device) {
-    return cost_.CallUs(space.op, types, {}, work, device);
-  });
+  if (!sharding.ok()) return {};
+  double us =
+      SlowestUs(cost_, choice, [&, work = ForwardWork(space.op, *sharding, types)](int64_t device) {
+        return cost_.CallUs(space.op, types, {}, work, device);
+      });
+  double sync_us = 0, update_us = 0;
   const bool backward =
       options_.training && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   if (backward) {
-    us += slowest_us([&, work = GradientWork(space.op, *sharding, types, wanted)](int64_t device) {
-      return cost_.CallUs(space.op, types, wanted, work, device);
-    });
+    us += SlowestUs(cost_, choice,
+                    [&, work = GradientWork(space.op, *sharding, types, wanted)](int64_t device) {
+                      return cost_.CallUs(space.op, types, wanted, work, device);
+                    });
     for (size_t o = 0; o < choice.operands.size(); ++o) {
       if (!node.operands[o].stored || !wanted[o]) continue;
-      const int64_t bytes = choice.operands[o].type.LocalBytes();
-      us += options_.sync_weight *
-            cost_.CollectiveUs(Collective::kAllReduce, bytes, CopyGroup(choice.operands[o]));
-      // States are read and written beside the three passes of SGD.
-      const int64_t passes = 3 + 2 * NumStates(options_.optimizer);
-      us += slowest_us([&](int64_t device) { return cost_.UpdateUs(bytes * passes / 3, device); });
+      update_us += UpdateUs(choice.operands[o], choice, &sync_us);
     }
   }
+  us *= static_cast<double>(choice.moments);
   int64_t bytes = StoredBytes(choice, node, options_);
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     const HaloCost halo =
@@ -163,8 +213,8 @@ float CostTables::ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choic
     us += halo.us * (backward && wanted[o] ? 2 : 1);
     if (options_.training) bytes += halo.bytes;
   }
-  us += options_.us_per_byte * static_cast<double>(bytes);
-  return static_cast<float>(us);
+  return {static_cast<float>(us + update_us), static_cast<float>(sync_us),
+          static_cast<double>(bytes)};
 }
 
 const std::vector<float>& CostTables::NodeUs(const CallTables& call,
@@ -175,12 +225,65 @@ const std::vector<float>& CostTables::NodeUs(const CallTables& call,
     key += operand.gradient ? 'g' : '-';
   }
   auto [it, added] = node_us_.try_emplace({&call, key});
-  if (added) {
+  if (!added) return it->second;
+  std::vector<ChoiceCost>& costs = choice_costs_[{&call, key}];
+  if (costs.empty()) {
     for (const ShardingChoice& choice : call.space.choices) {
-      it->second.push_back(ChoiceUs(call.space, choice, node));
+      costs.push_back(CostOfChoice(call.space, choice, node));
     }
   }
+  for (const ChoiceCost& c : costs) {
+    it->second.push_back(static_cast<float>(c.us + options_.sync_weight * c.synchronisation_us +
+                                            options_.us_per_byte * c.bytes));
+  }
   return it->second;
+}
+
+namespace {
+
+// What one micro-batch of a tensor is: its pieces at one moment.
+Placement OfOneMoment(Placement placement) {
+  if (placement.view.moments.empty()) return placement;
+  TensorType& type = placement.type;
+  for (int i = 0; i < type.rank(); ++i) {
+    type.dims[i].size /= placement.view.moments[i];
+    type.dims[i].degree /= placement.view.moments[i];
+  }
+  type.copies /= placement.view.moments[type.rank()];
+  type.partials /= placement.view.moments[type.rank() + 1];
+  placement.view.moments.clear();
+  return placement;
+}
+
+// What a device has of a tensor at all moments is one piece. Partial sums of moments are one.
+Placement OfAllMoments(Placement placement) {
+  if (placement.view.moments.empty()) return placement;
+  TensorType& type = placement.type;
+  for (int i = 0; i < type.rank(); ++i) type.dims[i].degree /= placement.view.moments[i];
+  type.copies /= placement.view.moments[type.rank()];
+  type.partials /= placement.view.moments[type.rank() + 1];
+  placement.view.moments.clear();
+  return placement;
+}
+
+}  // namespace
+
+// Forward, and forward and backward.
+std::pair<float, float> CostTables::ReshardBothUs(int from, int to) {
+  Placement produced = InPrecision(placement(from)), needed = InPrecision(placement(to));
+  double times = 1;
+  // Where both ends work through micro-batches of the same dim, these move one by one.
+  const bool moves_each = produced.view.moments == needed.view.moments;
+  if (moves_each) times = static_cast<double>(NumMoments(produced.view));
+  produced = moves_each ? OfOneMoment(produced) : OfAllMoments(produced);
+  needed = moves_each ? OfOneMoment(needed) : OfAllMoments(needed);
+  if (!CanReshard(produced.type, needed.type)) return {kImpossibleUs, kImpossibleUs};
+  const double forward = times * ReshardUs(cost_, produced, needed);
+  double both = forward;
+  if (options_.training) {
+    both += times * ReshardUs(cost_, GradientPlacement(needed), GradientPlacement(produced));
+  }
+  return {static_cast<float>(forward), static_cast<float>(both)};
 }
 
 const CostTable& CostTables::EdgeUs(PlacementSetId from, PlacementSetId to, bool gradient) {
@@ -191,18 +294,10 @@ const CostTable& CostTables::EdgeUs(PlacementSetId from, PlacementSetId to, bool
                                       kImpossibleUs);
   for (int r = 0; r < table->rows; ++r) {
     for (int c = 0; c < table->cols; ++c) {
-      const Placement produced = InPrecision(placement(rows[r]));
-      const Placement needed = InPrecision(placement(cols[c]));
+      const Placement &produced = placement(rows[r]), &needed = placement(cols[c]);
       if (!CanReshard(produced.type, needed.type)) continue;
       auto [it, added] = reshard_us_.try_emplace({rows[r], cols[c]});
-      if (added && rows[r] != cols[c]) {
-        const float forward = static_cast<float>(ReshardUs(cost_, produced, needed));
-        it->second = {forward, forward};
-        if (options_.training) {
-          it->second.second += static_cast<float>(
-              ReshardUs(cost_, GradientPlacement(needed), GradientPlacement(produced)));
-        }
-      }
+      if (added && rows[r] != cols[c]) it->second = ReshardBothUs(rows[r], cols[c]);
       table->at(r, c) = gradient ? it->second.second : it->second.first;
     }
   }
@@ -213,16 +308,19 @@ int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNod
                     const CostOptions& options) {
   int64_t bytes = 0;
   for (size_t o = 0; o < choice.operands.size(); ++o) {
+    if (!node.operands[o].stored) continue;
     const int64_t local = choice.operands[o].type.LocalBytes();
-    if (node.operands[o].stored) {
-      const bool trains = options.training && node.operands[o].gradient;
-      bytes += local * (trains ? 2 + NumStates(options.optimizer) : 1);
-    }
+    const bool trains = options.training && node.operands[o].gradient;
+    const bool sharded = options.update_method == UpdateMethod::kSharded && trains;
+    const int64_t part = sharded ? local / CopyGroup(choice.operands[o]).count : local;
+    auto share = [&](int stage) { return options.zero_stage >= stage ? part : local; };
+    bytes += share(3);
+    if (trains) bytes += share(2) + NumStates(options.optimizer) * share(1);
   }
   for (const Placement& output : choice.outputs) {
     TensorType type = output.type;
     type.dtype = DataTypeIn(options.precision, type.dtype);
-    if (options.training) bytes += type.LocalBytes();
+    if (options.training) bytes += type.LocalBytes() * choice.moments;
   }
   return bytes;
 }

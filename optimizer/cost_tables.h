@@ -20,6 +20,7 @@
 #include "optimizer/reshard_cost.h"
 #include "optimizer/rule_index.h"
 #include "optimizer/sharding_choice.h"
+#include "pcg/weight_update.h"
 
 namespace isomer {
 
@@ -29,6 +30,16 @@ struct CostOptions {
   // their gradients stay float32 (pcg/precision.h).
   DataType precision = DataType::kFloat32;
   OptimizerKind optimizer = OptimizerKind::kSgd;
+  // The choices are for so many devices (0: all) from this one on.
+  int64_t num_devices = 0;
+  int64_t first_device = 0;
+  // Micro-batches: the batch dim of every call that has one is split so many times more, in time
+  // (MachineView::moments). Times of nodes and edges are of the whole step.
+  int64_t moments = 1;
+  // How weights are kept equal, and what of them a device keeps only its share of, if it is
+  // kSharded: optimizer state (1), gradients, too (2), weights, too (3).
+  UpdateMethod update_method = UpdateMethod::kAllReduce;
+  int zero_stage = 2;
   int max_axes = 2;
   // Choices on halves of the machine, so that branches can run at the same time.
   bool halves = true;
@@ -58,9 +69,11 @@ class CostTables {
   // Tables of choices and edges stay; times of nodes are computed anew.
   void set_options(const CostOptions& options);
 
+  // `moment_dim`: the iteration dim that micro-batches are pieces of (batch_dims.h), or -1.
   // Errors: the call does not type-check.
   absl::StatusOr<const CallTables*> Call(const Operator& op,
-                                         const std::vector<TensorType>& operands);
+                                         const std::vector<TensorType>& operands,
+                                         int moment_dim = -1);
   // Time per choice: the call itself, its gradient, the exchange of halos, synchronisation and
   // update of stored operands.
   const std::vector<float>& NodeUs(const CallTables& call, const ComputeGraph::ComputeNode& node);
@@ -71,12 +84,20 @@ class CostTables {
   const Placement& placement(int id) const { return *placements_[id]; }
 
  private:
-  absl::Status AddHalves(CallTables* call);
+  int64_t num_devices() const;
+  absl::Status AddHalves(const ChoiceOptions& options, CallTables* call);
   int InternPlacement(const Placement& placement);
   // As it is computed.
   Placement InPrecision(Placement placement) const;
-  float ChoiceUs(const ChoiceSpace& space, const ShardingChoice& choice,
-                 const ComputeGraph::ComputeNode& node) const;
+  // What a choice costs, apart from the options that a search varies.
+  struct ChoiceCost {
+    float us = kImpossibleUs, synchronisation_us = 0;
+    double bytes = 0;
+  };
+  ChoiceCost CostOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
+                          const ComputeGraph::ComputeNode& node) const;
+  double UpdateUs(const Placement& weight, const ShardingChoice& choice, double* sync_us) const;
+  std::pair<float, float> ReshardBothUs(int from, int to);
 
   const RuleIndex& rules_;
   const CostModel& cost_;
@@ -87,6 +108,7 @@ class CostTables {
   std::map<std::vector<int>, PlacementSetId> set_ids_;
   std::vector<std::vector<int>> sets_;
   std::map<std::pair<const CallTables*, std::string>, std::vector<float>> node_us_;
+  std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceCost>> choice_costs_;
   std::map<std::tuple<PlacementSetId, PlacementSetId, bool>, std::unique_ptr<CostTable>> edge_us_;
   absl::flat_hash_map<std::pair<int, int>, std::pair<float, float>> reshard_us_;
 };

@@ -40,9 +40,14 @@ struct Placement {
 struct ShardingChoice {
   std::vector<Axis> axes;        // outermost first
   int64_t start = 0;             // the first device
-  std::vector<int64_t> degrees;  // per iteration dim
+  std::vector<int64_t> degrees;  // per iteration dim: over devices and moments
+  // Micro-batches: every device works through so many pieces of the call one after the other, which
+  // are pieces of `moment_dim` (MachineView::moments). 1: moment_dim is -1.
+  int64_t moments = 1;
+  int moment_dim = -1;
   std::vector<Placement> operands, outputs;
 
+  // Over devices.
   int64_t DegreeOf(int axis) const;
   // "b0 2 x n 4".
   std::string ToString(const Declaration& declaration) const;
@@ -52,6 +57,8 @@ struct ChoiceOptions {
   int64_t num_devices = 1;
   int max_axes = 2;  // of degree above 1
   int64_t start = 0;
+  int64_t moments = 1;  // of every choice, if the call has a dim for them:
+  int moment_dim = -1;
 };
 
 // A call, and all its choices.
@@ -59,12 +66,17 @@ struct ChoiceSpace {
   Operator op;
   std::vector<TensorType> operands;  // sequential
   Sharding sharding;                 // unsplit: declaration and output types
+  // Per operand (output) and dim: the iteration dim that leads it, or -1.
+  std::vector<std::vector<int>> operand_leads, output_leads;
   Expansions expansions;
+  int64_t moments = 1;                  // of every choice
+  int moment_dim = -1;                  // -1: the call runs once for all micro-batches
   std::vector<ShardingChoice> choices;  // never empty: all devices but one may idle
 };
 
-// The choice with these axes. Errors: a degree that does not divide, an operand or output whose
-// shards no machine view places (its axes are not neighbours on the machine).
+// The choice with these axes, and the moments of `space`. Errors: a degree that does not divide, an
+// operand or output whose shards no machine view places (its axes are not neighbours on the
+// machine).
 absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<Axis> axes,
                                           int64_t start = 0);
 

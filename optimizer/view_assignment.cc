@@ -1,5 +1,7 @@
 #include "optimizer/view_assignment.h"
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace isomer {
@@ -37,6 +39,22 @@ class ViewAssigner {
     return axis < 0 ? axis + rank : axis;
   }
 
+  // Of d neighbours along the axis of `op` the first stays. Micro-batches count fastest, so that
+  // they are combined first.
+  static void Coarsen(const Operator& op, int rank, MachineView* view) {
+    const int64_t axis = StrideIndex(op, rank);
+    int64_t degree = op.Int("degree");
+    if (!view->moments.empty()) {
+      int64_t& moments = view->moments[axis];
+      const int64_t combined = std::gcd(moments, degree);
+      moments /= combined;
+      degree /= combined;
+      const auto several = [](int64_t m) { return m > 1; };
+      if (std::none_of(view->moments.begin(), view->moments.end(), several)) view->moments.clear();
+    }
+    view->strides[axis] *= degree;
+  }
+
   // Combine(d): the shards whose old coordinate was a multiple of d stay.
   void Forward(NodeId id) {
     const Node& node = graph_.node(id);
@@ -44,7 +62,7 @@ class ViewAssigner {
     const std::optional<MachineView>& from = views_[node.inputs[0].node.value];
     if (!from.has_value()) return;
     MachineView view = *from;
-    view.strides[StrideIndex(node.op, node.outputs[0].rank())] *= node.op.Int("degree");
+    Coarsen(node.op, node.outputs[0].rank(), &view);
     views_[id.value] = std::move(view);
   }
 
@@ -79,7 +97,7 @@ class ViewAssigner {
       const std::optional<MachineView>& to = views_[use.user.value];
       if ((kind != OpKind::kPartition && kind != OpKind::kReplicate) || !to.has_value()) continue;
       MachineView view = *to;
-      view.strides[StrideIndex(user.op, user.outputs[0].rank())] *= user.op.Int("degree");
+      Coarsen(user.op, user.outputs[0].rank(), &view);
       views_[id.value] = std::move(view);
       return;
     }

@@ -49,7 +49,7 @@ TEST(CollectiveCost, OneDeviceCostsNothing) {
   const CollectiveCost cost(Simple(4, 2, 1));
   for (Collective kind : kAll) {
     EXPECT_EQ(cost.Us(kind, 1 << 20, Range(1)), 0);
-    EXPECT_EQ(cost.Us(kind, 1 << 20, {}), 0);
+    EXPECT_EQ(cost.Us(kind, 1 << 20, absl::Span<const int32_t>()), 0);
   }
 }
 
