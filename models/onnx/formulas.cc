@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "models/nested_parts.h"
 
 namespace isomer {
 namespace {
@@ -16,8 +17,6 @@ TensorRef Call(NodeImporter& node, Operator op, std::vector<TensorRef> operands)
   return node.Call(std::move(op), std::move(operands), suffix);
 }
 
-// Concat takes at most so many operands.
-constexpr size_t kMostParts = 64;
 constexpr char kSeedName[] = "dropout_seed";
 
 }  // namespace
@@ -138,29 +137,22 @@ TensorRef Expanded(NodeImporter& node, TensorRef x, Sizes shape) {
 }
 
 TensorRef Concatenated(NodeImporter& node, std::vector<TensorRef> parts, int axis) {
-  while (parts.size() > 1) {
-    std::vector<TensorRef> joined;
-    for (size_t i = 0; i < parts.size(); i += kMostParts) {
-      const size_t end = std::min(parts.size(), i + kMostParts);
-      std::vector<TensorRef> group(parts.begin() + i, parts.begin() + end);
-      joined.push_back(group.size() == 1 ? group[0]
-                                         : Call(node, {OpKind::kConcat, {{"axis", int64_t{axis}}}},
-                                                std::move(group)));
-    }
-    parts = std::move(joined);
-  }
-  return parts.empty() ? TensorRef() : parts[0];
+  return NestedConcat(std::move(parts), [&](std::vector<TensorRef> group) {
+    return Call(node, {OpKind::kConcat, {{"axis", int64_t{axis}}}}, std::move(group));
+  });
 }
 
 std::vector<TensorRef> SplitInto(NodeImporter& node, TensorRef x, int axis, const Sizes& sizes) {
-  if (sizes.size() == 1) return {x};
-  TensorRef part = Call(node, {OpKind::kSplit, {{"axis", int64_t{axis}}, {"sizes", sizes}}}, {x});
-  std::vector<TensorRef> parts;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    part.output = static_cast<int32_t>(i);
-    parts.push_back(part);
-  }
-  return parts;
+  return NestedSplit(x, sizes, [&](TensorRef whole, const Sizes& of_whole) {
+    TensorRef part =
+        Call(node, {OpKind::kSplit, {{"axis", int64_t{axis}}, {"sizes", of_whole}}}, {whole});
+    std::vector<TensorRef> parts;
+    for (size_t i = 0; i < of_whole.size(); ++i) {
+      part.output = static_cast<int32_t>(i);
+      parts.push_back(part);
+    }
+    return parts;
+  });
 }
 
 TensorRef Sliced(NodeImporter& node, TensorRef x, int axis, int64_t begin, int64_t count,

@@ -117,9 +117,8 @@ void ImportSplit(NodeImporter& node) {
     return;
   }
   if (parts == 1 && sizes[0] == size) return node.Define(0, x);
-  TensorRef part =
-      node.Call({OpKind::kSplit, {{"axis", int64_t{axis}}, {"sizes", std::move(sizes)}}}, {x});
-  for (part.output = 0; part.output < parts; ++part.output) node.Define(part.output, part);
+  const std::vector<TensorRef> split = SplitInto(node, x, axis, sizes);
+  for (int64_t i = 0; i < parts; ++i) node.Define(static_cast<int>(i), split[i]);
 }
 
 // Slice(x, starts, ends, axes, steps); before opset 10 with attributes and without steps.

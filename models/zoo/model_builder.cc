@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/einsum.h"
+#include "models/nested_parts.h"
 
 namespace isomer {
 
@@ -63,16 +64,18 @@ TensorRef ModelBuilder::Product(TensorRef x, int64_t outputs, const std::string&
 }
 
 TensorRef ModelBuilder::Concat(std::vector<TensorRef> parts, int64_t axis, std::string name) {
-  if (parts.size() == 1) return parts[0];
-  return Call({OpKind::kConcat, {{"axis", axis}}}, std::move(parts), std::move(name));
+  return NestedConcat(std::move(parts), [&](std::vector<TensorRef> group) {
+    return Call({OpKind::kConcat, {{"axis", axis}}}, std::move(group), name);
+  });
 }
 
 std::vector<TensorRef> ModelBuilder::Split(TensorRef x, int64_t axis, int64_t parts,
                                            std::string name) {
-  if (parts == 1) return {x};
-  const std::vector<Extent> sizes(parts, Extent(Size(x, static_cast<int>(axis)) / parts));
-  return CallAll({OpKind::kSplit, {{"axis", axis}, {"sizes", sizes}}}, {x}, static_cast<int>(parts),
-                 std::move(name));
+  const std::vector<int64_t> sizes(parts, Size(x, static_cast<int>(axis)) / parts);
+  return NestedSplit(x, sizes, [&](TensorRef whole, const std::vector<int64_t>& of_whole) {
+    return CallAll({OpKind::kSplit, {{"axis", axis}, {"sizes", of_whole}}}, {whole},
+                   static_cast<int>(of_whole.size()), name);
+  });
 }
 
 TensorRef ModelBuilder::Reshape(TensorRef x, std::vector<int64_t> shape, std::string name) {
