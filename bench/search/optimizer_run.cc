@@ -1,5 +1,9 @@
 #include "bench/search/optimizer_run.h"
 
+#include <stdlib.h>
+
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
 
@@ -7,6 +11,10 @@ namespace isomer {
 
 absl::StatusOr<Outcome> OptimizerRunner::Run(const Job& job, double limit_s) const {
   const std::string json = absl::StrCat(work_, "/summary.json");
+  // What an earlier run has found must not help this one.
+  const std::string cache = absl::StrCat(work_, "/cache");
+  std::filesystem::remove_all(cache);
+  setenv("XDG_CACHE_HOME", cache.c_str(), /*overwrite=*/1);
   std::vector<std::string> command = {absl::StrCat(bin_, "/isomer-optimize"),
                                       job.model,
                                       absl::StrCat("--machine=", job.machine),
@@ -14,8 +22,7 @@ absl::StatusOr<Outcome> OptimizerRunner::Run(const Job& job, double limit_s) con
                                       absl::StrCat("--devices_per_node=", job.devices_per_node),
                                       absl::StrCat("--batch_size=", job.batch_size),
                                       absl::StrCat("--out=", work_, "/found.plan"),
-                                      absl::StrCat("--json=", json),
-                                      "--no_cache"};
+                                      absl::StrCat("--json=", json)};
   command.insert(command.end(), job.flags.begin(), job.flags.end());
   Outcome outcome;
   ISOMER_ASSIGN_OR_RETURN(outcome.run, RunChild(command, limit_s));

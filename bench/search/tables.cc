@@ -45,13 +45,13 @@ std::string TimeText(const Outcome& outcome, double limit_s) {
 absl::StatusOr<Table> AblationTable(const TableContext& context) {
   struct Ablation {
     const char* column;
-    const char* without;
+    std::vector<std::string> flags;
   };
-  constexpr Ablation kAblations[] = {
-      {"all s", ""},
-      {"no splitting s", "splitting"},
-      {"nor cache s", "splitting,cache"},
-      {"nor dynamic programming s", "splitting,cache,dynamic_programming"}};
+  const Ablation kAblations[] = {
+      {"all s", {}},
+      {"no splitting s", {"--nosplit"}},
+      {"nor cache s", {"--nosplit", "--nocache"}},
+      {"nor dynamic programming s", {"--nosplit", "--nocache", "--nodynamic_programming"}}};
   struct UnityRow {
     int64_t nodes;
     const char *all, *no_splitting;
@@ -68,15 +68,13 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
     std::vector<std::string> cells = {absl::StrCat(row.nodes * kSummitNode)};
     std::string step, memory;
     for (const Ablation& ablation : kAblations) {
-      const bool whole = ablation.without[0] == '\0';
+      const bool whole = ablation.flags.empty();
       if (!whole && row.nodes > 8) {
         cells.push_back("");
         continue;
       }
       Job job = UnityJob(kUnityModels[0], row.nodes);
-      if (!whole) {
-        job.flags = {absl::StrCat("--without=", ablation.without)};
-      }
+      job.flags = ablation.flags;
       ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, context.limit_s));
       cells.push_back(TimeText(outcome, context.limit_s));
       if (!whole || !outcome.found()) continue;
