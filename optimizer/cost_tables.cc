@@ -301,6 +301,7 @@ const CostTable& CostTables::EdgeUs(PlacementSetId from, PlacementSetId to, bool
       table->at(r, c) = gradient ? it->second.second : it->second.first;
     }
   }
+  table->key = table->ContentKey();
   return *table;
 }
 

@@ -17,6 +17,7 @@
 #include "optimizer/compute_graph.h"
 #include "optimizer/cost.h"
 #include "optimizer/mapping.h"
+#include "optimizer/mapping_memo.h"
 #include "optimizer/reshard_cost.h"
 #include "optimizer/rule_index.h"
 #include "optimizer/sharding_choice.h"
@@ -82,6 +83,8 @@ class CostTables {
   PlacementSetId Intern(const std::vector<Placement>& placements);
   const std::vector<int>& PlacementsOf(PlacementSetId set) const { return sets_[set]; }
   const Placement& placement(int id) const { return *placements_[id]; }
+  // Of all mappings with these tables.
+  MappingMemo* mapping_memo() const { return mapping_memo_.get(); }
 
  private:
   int64_t num_devices() const;
@@ -102,6 +105,7 @@ class CostTables {
   const RuleIndex& rules_;
   const CostModel& cost_;
   CostOptions options_;
+  std::unique_ptr<MappingMemo> mapping_memo_ = std::make_unique<MappingMemo>();
   std::map<std::string, std::unique_ptr<CallTables>> calls_;
   std::map<std::string, int> placement_ids_;
   std::vector<std::unique_ptr<Placement>> placements_;

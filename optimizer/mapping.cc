@@ -1,23 +1,20 @@
 #include "optimizer/mapping.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
+#include <map>
 #include <utility>
 
-#include "optimizer/mapping_trace.h"
-#include "pcg/support/check.h"
+#include "optimizer/mapping_bound.h"
+#include "optimizer/mapping_reduction.h"
 
 namespace isomer {
 namespace {
 
-CostTable Transposed(const CostTable& t) {
-  CostTable result(t.cols, t.rows, 0);
-  for (int r = 0; r < t.rows; ++r) {
-    for (int c = 0; c < t.cols; ++c) result.at(c, r) = t.at(r, c);
-  }
-  return result;
-}
+// Each solve of a core costs as much as the core that is left: the larger it is, the fewer.
+constexpr int64_t kMostBranchedNodes = 512;
+
+// A minimum of sums in another order.
+constexpr double kRounding = 1e-5;
 
 }  // namespace
 
@@ -26,376 +23,182 @@ MappingSolution::MappingSolution(MappingSolution&&) noexcept = default;
 MappingSolution& MappingSolution::operator=(MappingSolution&&) noexcept = default;
 MappingSolution::~MappingSolution() = default;
 
-// Each branch costs as much as the core that is left: the larger it is, the fewer there are.
-constexpr int64_t kMostBranchedNodes = 512;
-
 class MappingSolver {
  public:
-  MappingSolver(const MappingProblem& problem, int64_t budget)
-      : problem_(problem), budget_(budget), trace_(std::make_unique<MappingSolution::Trace>()) {
-    trace_->nodes = problem.nodes;
-    trace_->terminals = problem.terminals;
-    gone_.assign(problem.nodes.size(), false);
-    for (int terminal : problem.terminals) ForbidHalves(terminal);
-    for (const MappingProblem::Edge& edge : problem.edges) {
-      ISOMER_CHECK(edge.from != edge.to);
-      Composite c;
-      c.a = edge.from;
-      c.b = edge.to;
-      c.from = edge.from;
-      c.us[0] = *edge.table;
-      c.plain = true;
-      AddComposite(std::move(c));
-    }
-  }
+  explicit MappingSolver(const MappingOptions& options) : options_(options) {}
 
-  MappingSolution Solve() {
-    Reduce();
-    MappingSolution solution;
-    int stuck = MostConnected();
-    budget_ = std::clamp<int64_t>(kMostBranchedNodes / std::max(1, NumRemaining()), 1, budget_);
-    bool exact = true;
-    while (stuck >= 0 && budget_ == 1) {
-      exact &= Fix(stuck);
-      Reduce();
-      stuck = MostConnected();
+  MappingSolution Solve(const MappingProblem& problem) {
+    MappingReduction reduction(problem, options_.memo);
+    reduction.Reduce();
+    const auto core_size = static_cast<int64_t>(reduction.Core().size());
+    if (core_size == 0) {
+      Add(std::make_shared<const MappingReduction>(std::move(reduction)));
+    } else if (!Condition(reduction, std::clamp<int64_t>(kMostBranchedNodes / core_size, 1,
+                                                         options_.max_conditions))) {
+      SolveLargeCore(reduction);
     }
-    if (stuck >= 0) {
-      solution = Condition(stuck);
-    } else {
-      Finish(&solution);
-      solution.exact_ = exact;
-    }
-    solution.trace_ = std::move(trace_);
-    return solution;
+    return std::move(solution_);
   }
 
  private:
-  bool IsTerminal(int node) const {
-    return std::find(problem_.terminals.begin(), problem_.terminals.end(), node) !=
-           problem_.terminals.end();
-  }
-  int NumChoices(int node) const { return static_cast<int>(trace_->nodes[node].us.size()); }
-  bool Allows(int node, int choice, int share) const {
-    const auto& shares = trace_->nodes[node].shares;
-    return static_cast<int>(shares.empty() ? Share::kWhole : shares[choice]) == share;
-  }
-  // Half a machine is for branches that run beside each other: everything else uses all of it.
-  void ForbidHalves(int node) {
-    for (int k = 0; k < NumChoices(node); ++k) {
-      if (!Allows(node, k, 0)) trace_->nodes[node].us[k] = kImpossibleUs;
+  // Takes what is least at some entry.
+  float Add(std::shared_ptr<const MappingReduction> reduction) {
+    CostTable table = reduction->Table();
+    const float least = *std::min_element(table.us.begin(), table.us.end());
+    CostTable& best = solution_.table_;
+    bool improves = solution_.alternatives_.empty();
+    if (improves) best = table;
+    for (size_t i = 0; i < best.us.size(); ++i) {
+      if (table.us[i] >= best.us[i]) continue;
+      best.us[i] = table.us[i];
+      improves = true;
     }
+    if (improves) solution_.alternatives_.push_back({std::move(reduction), std::move(table)});
+    return least;
   }
 
-  // Adds an edge, in parallel to the one that is there already.
-  void AddComposite(Composite c) {
-    auto& composites = trace_->composites;
-    if (c.a > c.b) {
-      std::swap(c.a, c.b);
-      for (CostTable& t : c.us) t = Transposed(t);
-      std::swap(c.left, c.right);
+  // Sets the nodes of a core to each of their choices in turn. False: that takes more than `budget`
+  // solves; nothing was added.
+  bool Condition(const MappingReduction& reduction, int64_t budget) {
+    std::vector<std::shared_ptr<const MappingReduction>> solved;
+    if (!Branch(reduction, budget, &solved)) return false;
+    for (auto& alternative : solved) Add(std::move(alternative));
+    return true;
+  }
+
+  bool Branch(const MappingReduction& reduction, int64_t budget,
+              std::vector<std::shared_ptr<const MappingReduction>>* solved) {
+    const int node = MostConnected(reduction, reduction.Core(), {});
+    std::vector<int> choices;
+    for (int k : reduction.WholeChoices(node)) {
+      if (reduction.NodeUs(node, k) < kImpossibleUs) choices.push_back(k);
     }
-    composites.push_back(std::move(c));
-    const int added = static_cast<int>(composites.size()) - 1;
-    for (int& live : live_) {
-      if (composites[live].a == composites[added].a && composites[live].b == composites[added].b) {
-        const int first = live;
-        composites.push_back(Parallel(first, added));
-        live = static_cast<int>(composites.size()) - 1;
-        return;
+    if (choices.empty()) choices.push_back(reduction.WholeChoices(node).at(0));
+    const auto count = static_cast<int64_t>(choices.size());
+    if (count > budget) return false;
+    for (int choice : choices) {
+      MappingReduction rest = reduction;
+      rest.Fix(node, choice);
+      rest.Reduce();
+      if (rest.Core().empty()) {
+        solved->push_back(std::make_shared<const MappingReduction>(std::move(rest)));
+      } else if (!Branch(rest, budget / count, solved)) {
+        return false;
       }
-    }
-    live_.push_back(added);
-  }
-
-  Composite Parallel(int left, int right) const {
-    const Composite &l = trace_->composites[left], &r = trace_->composites[right];
-    Composite p;
-    p.a = l.a;
-    p.b = l.b;
-    p.from = l.from == r.from ? l.from : -1;
-    p.left = left;
-    p.right = right;
-    p.plain = l.plain && r.plain;
-    for (int share = 0; share < (p.plain ? 1 : kShares); ++share) {
-      CostTable table = l.Us(share);
-      const CostTable& other = r.Us(share);
-      for (size_t i = 0; i < table.us.size(); ++i) table.us[i] += other.us[i];
-      p.us[share] = std::move(table);
-    }
-    if (!RunBeside(l, r)) return p;
-    for (size_t i = 0; i < p.us[0].us.size(); ++i) {
-      const float beside =
-          std::min(std::max(l.us[1].us[i], r.us[2].us[i]), std::max(l.us[2].us[i], r.us[1].us[i]));
-      p.us[0].us[i] = std::min(p.us[0].us[i], beside);
-    }
-    return p;
-  }
-
-  // The tables of composite `c` with `node`'s choices as columns.
-  static CostTable Towards(const Composite& c, int node, int share) {
-    return c.b == node ? c.Us(share) : Transposed(c.Us(share));
-  }
-
-  // Where data comes from if it flows over `m` from one of the composites into the other, else -1.
-  int DirectedSource(int m, int left, int right) const {
-    for (const auto& [in, out] : {std::pair(left, right), std::pair(right, left)}) {
-      const Composite &i = trace_->composites[in], &o = trace_->composites[out];
-      if (i.from >= 0 && i.from != m && o.from == m) return i.from;
-    }
-    return -1;
-  }
-
-  void Series(int m, int left, int right) {
-    const auto& composites = trace_->composites;
-    Composite s;
-    s.a = composites[left].a == m ? composites[left].b : composites[left].a;
-    s.b = composites[right].a == m ? composites[right].b : composites[right].a;
-    s.from = DirectedSource(m, left, right);
-    s.inner = m;
-    s.left = left;
-    s.right = right;
-    for (int share = 0; share < kShares; ++share) {
-      const CostTable l = Towards(composites[left], m, share);
-      const CostTable r = Transposed(Towards(composites[right], m, share));
-      s.us[share] = MinPlus(l, m, share, r);
-    }
-    gone_[m] = true;
-    std::erase_if(live_, [&](int c) { return c == left || c == right; });
-    AddComposite(std::move(s));
-  }
-
-  CostTable MinPlus(const CostTable& l, int m, int share, const CostTable& r) const {
-    CostTable out(l.rows, r.cols, kImpossibleUs);
-    for (int k = 0; k < l.cols; ++k) {
-      const float node_us = trace_->nodes[m].us[k];
-      if (node_us >= kImpossibleUs || !Allows(m, k, share)) continue;
-      const float* row = r.us.data() + static_cast<size_t>(k) * r.cols;
-      for (int a = 0; a < l.rows; ++a) {
-        const float base = l.at(a, k) + node_us;
-        if (base >= kImpossibleUs) continue;
-        float* to = out.us.data() + static_cast<size_t>(a) * out.cols;
-        for (int b = 0; b < out.cols; ++b) to[b] = std::min(to[b], base + row[b]);
-      }
-    }
-    return out;
-  }
-
-  // `node` has one neighbour left: its best answer to each choice of that becomes part of it.
-  void FoldInto(int node, int composite) {
-    const Composite& c = trace_->composites[composite];
-    const int neighbour = c.a == node ? c.b : c.a;
-    ForbidHalves(node);
-    const CostTable table = Towards(c, node, 0);
-    for (int n = 0; n < table.rows; ++n) {
-      float best = kImpossibleUs;
-      for (int k = 0; k < table.cols; ++k) {
-        best = std::min(best, table.at(n, k) + trace_->nodes[node].us[k]);
-      }
-      trace_->nodes[neighbour].us[n] += best;
-    }
-    trace_->folds.push_back({node, neighbour, composite});
-    gone_[node] = true;
-    std::erase(live_, composite);
-  }
-
-  std::vector<int> EdgesOf(int node) const {
-    std::vector<int> at;
-    for (int c : live_) {
-      if (trace_->composites[c].a == node || trace_->composites[c].b == node) at.push_back(c);
-    }
-    return at;
-  }
-
-  // Removes node m if it has at most two neighbours; between two, only if data flows over it from
-  // one to the other, unless `any`.
-  bool ReduceNode(int m, bool any) {
-    const std::vector<int> at = EdgesOf(m);
-    if (at.size() > 2) return false;
-    if (at.size() == 2) {
-      if (!any && DirectedSource(m, at[0], at[1]) < 0) return false;
-      Series(m, at[0], at[1]);
-    } else if (at.size() == 1) {
-      FoldInto(m, at[0]);
-    } else {
-      ForbidHalves(m);
-      trace_->folds.push_back({m, -1, -1});
-      gone_[m] = true;
     }
     return true;
   }
 
-  // Branches are reduced before the forks and joins at their ends, so that they are seen as
-  // branches.
-  void Reduce() {
-    bool any = false;
-    while (true) {
-      bool changed = false;
-      for (int m = 0; m < static_cast<int>(gone_.size()); ++m) {
-        if (gone_[m] || IsTerminal(m) || !ReduceNode(m, any)) continue;
-        changed = true;
-        if (any) break;
-      }
-      if (!changed && any) return;
-      any = !changed;
+  void SolveLargeCore(MappingReduction& reduction) {
+    // The bound is for these choices only.
+    for (int node : reduction.Core()) reduction.KeepToWhole(node);
+    const PairwiseBound bound = Bound(reduction);
+    std::map<int, int> set;  // the nodes of the core that were set last
+    float least = Descend(reduction, nullptr, &set);
+    least = std::min(least, Descend(reduction, &looks_best_, &set));
+    for (int round = 0; round < options_.rounds; ++round) {
+      // All nodes as they are in the best solution so far: whichever are set, it stays reachable.
+      const std::vector<float>& us = solution_.table_.us;
+      const int at = static_cast<int>(std::min_element(us.begin(), us.end()) - us.begin());
+      const int cols = solution_.table_.cols;
+      const std::vector<int> choices = solution_.Choices(at / cols, at % cols);
+      std::map<int, int> labels;
+      for (int node : reduction.Core()) labels[node] = choices[node];
+      const float now = Descend(reduction, &labels, &set);
+      if (now >= least * (1 - kRounding)) break;
+      least = now;
     }
+    const double us = *std::min_element(solution_.table_.us.begin(), solution_.table_.us.end());
+    solution_.gap_ = us >= kImpossibleUs ? 1 : std::max(0.0, 1 - bound.us / us);
+    if (solution_.gap_ < kRounding) solution_.gap_ = 0;
   }
 
-  // The remaining inner node with most neighbours, or -1 if none remains.
-  int MostConnected() const {
-    int best = -1;
-    std::vector<int> degree(gone_.size(), 0);
-    for (int c : live_) {
-      ++degree[trace_->composites[c].a];
-      ++degree[trace_->composites[c].b];
+  // The core, with its terminals, as a problem of its own. Keeps where the messages left it.
+  PairwiseBound Bound(const MappingReduction& reduction) {
+    std::vector<int> nodes = reduction.Core();
+    nodes.insert(nodes.end(), reduction.terminals().begin(), reduction.terminals().end());
+    std::sort(nodes.begin(), nodes.end());
+    std::map<int, int> number;
+    PairwiseProblem problem;
+    for (int node : nodes) {
+      number[node] = static_cast<int>(problem.us.size());
+      std::vector<float> us;
+      for (int k : reduction.WholeChoices(node)) us.push_back(reduction.NodeUs(node, k));
+      problem.us.push_back(std::move(us));
     }
-    for (int m = 0; m < static_cast<int>(gone_.size()); ++m) {
-      if (gone_[m] || IsTerminal(m)) continue;
-      if (best < 0 || degree[m] > degree[best]) best = m;
+    std::vector<CostTable> turned;
+    const auto edges = reduction.CoreEdges();
+    turned.reserve(edges.size());
+    for (const auto& edge : edges) {
+      if (edge.a < edge.b) {
+        problem.edges.push_back({number[edge.a], number[edge.b], edge.table});
+        continue;
+      }
+      CostTable t(edge.table->cols, edge.table->rows, 0);
+      for (int r = 0; r < t.rows; ++r) {
+        for (int c = 0; c < t.cols; ++c) t.at(r, c) = edge.table->at(c, r);
+      }
+      turned.push_back(std::move(t));
+      problem.edges.push_back({number[edge.b], number[edge.a], &turned.back()});
+    }
+    PairwiseBound bound = BoundPairwise(problem, options_.passes);
+    bound.us += reduction.IsolatedUs();
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      const auto& us = bound.reparametrised[n];
+      const auto best = std::min_element(us.begin(), us.end()) - us.begin();
+      looks_best_[nodes[n]] = reduction.WholeChoices(nodes[n])[best];
+    }
+    return bound;
+  }
+
+  // Sets nodes until the rest can be reduced: to their labels, or to what looks best by then; nodes
+  // that were not set the last time (`set`) before those that were.
+  float Descend(const MappingReduction& from, const std::map<int, int>* labels,
+                std::map<int, int>* set) {
+    MappingReduction reduction = from;
+    const std::map<int, int> last = std::exchange(*set, {});
+    std::vector<int> core = reduction.Core();
+    while (!core.empty()) {
+      const int node = MostConnected(reduction, core, last);
+      int choice = labels == nullptr ? -1 : labels->at(node);
+      if (choice < 0 || reduction.NodeUs(node, choice) >= kImpossibleUs) {
+        choice = reduction.Promising(node);
+      }
+      (*set)[node] = choice;
+      reduction.Fix(node, choice);
+      reduction.Reduce();
+      core = reduction.Core();
+    }
+    return Add(std::make_shared<const MappingReduction>(std::move(reduction)));
+  }
+
+  static int MostConnected(const MappingReduction& reduction, const std::vector<int>& core,
+                           const std::map<int, int>& last) {
+    int best = -1, most = -1;
+    for (int node : core) {
+      const int rank = 2 * reduction.Degree(node) - (last.count(node) > 0 ? 3 : 0);
+      if (best >= 0 && rank <= most) continue;
+      best = node;
+      most = rank;
     }
     return best;
   }
 
-  CostTable EmptyTable(float fill) const {
-    const auto& t = problem_.terminals;
-    return CostTable(t.empty() ? 1 : NumChoices(t[0]), t.size() < 2 ? 1 : NumChoices(t[1]), fill);
-  }
-
-  // Nodes without neighbours do as they like.
-  float IsolatedUs() const {
-    float sum = 0;
-    for (const auto& fold : trace_->folds) {
-      if (fold.node < 0 || fold.neighbour >= 0) continue;
-      const auto& us = trace_->nodes[fold.node].us;
-      sum += *std::min_element(us.begin(), us.end());
-    }
-    return sum;
-  }
-
-  void Finish(MappingSolution* solution) {
-    const auto& t = problem_.terminals;
-    CostTable table = EmptyTable(IsolatedUs());
-    if (!live_.empty()) trace_->last = live_[0];
-    for (int r = 0; r < table.rows; ++r) {
-      for (int c = 0; c < table.cols; ++c) {
-        float& x = table.at(r, c);
-        if (!t.empty()) x += trace_->nodes[t[0]].us[r];
-        if (t.size() > 1) x += trace_->nodes[t[1]].us[c];
-        if (trace_->last < 0) continue;
-        const Composite& last = trace_->composites[trace_->last];
-        x += last.a == t[0] ? last.Us(0).at(r, c) : last.Us(0).at(c, r);
-      }
-    }
-    solution->table_ = std::move(table);
-  }
-
-  // Choices of `node`, the ones with the least time if the others answer as they like best first.
-  std::vector<int> Promising(int node) const {
-    std::vector<float> estimate = trace_->nodes[node].us;
-    for (int c : live_) {
-      const Composite& composite = trace_->composites[c];
-      if (composite.a != node && composite.b != node) continue;
-      const CostTable table = Towards(composite, node, 0);
-      for (int k = 0; k < table.cols; ++k) {
-        float best = kImpossibleUs;
-        for (int n = 0; n < table.rows; ++n) best = std::min(best, table.at(n, k));
-        estimate[k] += best;
-      }
-    }
-    std::vector<int> order(estimate.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int x, int y) { return estimate[x] < estimate[y]; });
-    std::erase_if(order, [&](int k) { return estimate[k] >= kImpossibleUs; });
-    if (order.empty()) order.push_back(0);
-    return order;
-  }
-
-  int NumRemaining() const {
-    int remaining = 0;
-    for (size_t m = 0; m < gone_.size(); ++m) remaining += !gone_[m] && !IsTerminal(m);
-    return remaining;
-  }
-
-  // Gives `node` its most promising choice for good, without a copy of the rest. False: it had
-  // others.
-  bool Fix(int node) {
-    ForbidHalves(node);
-    const std::vector<int> promising = Promising(node);
-    const int choice = promising[0];
-    std::vector<float>& us = trace_->nodes[node].us;
-    for (int k = 0; k < NumChoices(node); ++k) {
-      if (k != choice) us[k] = kImpossibleUs;
-    }
-    for (int c : EdgesOf(node)) {
-      const Composite& composite = trace_->composites[c];
-      const int other = composite.a == node ? composite.b : composite.a;
-      const CostTable table = Towards(composite, node, 0);
-      for (int n = 0; n < table.rows; ++n) trace_->nodes[other].us[n] += table.at(n, choice);
-      trace_->folds.push_back({-1, -1, c});
-      std::erase(live_, c);
-    }
-    trace_->folds.push_back({node, -1, -1});
-    gone_[node] = true;
-    return promising.size() == 1;
-  }
-
-  MappingSolution Condition(int node) {
-    MappingSolution solution;
-    ForbidHalves(node);
-    std::vector<int> conditions = Promising(node);
-    const size_t affordable = static_cast<size_t>(std::max<int64_t>(1, budget_));
-    if (conditions.size() > affordable) {
-      conditions.resize(affordable);
-      solution.exact_ = false;
-    }
-    const int64_t budget_each = budget_ / static_cast<int64_t>(conditions.size());
-    const float isolated_us = IsolatedUs();
-    solution.table_ = EmptyTable(kImpossibleUs);
-    trace_->conditioned = node;
-    for (int choice : conditions) {
-      MappingProblem rest;
-      rest.nodes = trace_->nodes;
-      rest.terminals = problem_.terminals;
-      std::vector<CostTable> keep;
-      keep.reserve(live_.size());
-      for (int m = 0; m < static_cast<int>(gone_.size()); ++m) {
-        // Nodes that are gone cost nothing in the rest.
-        if (gone_[m] || m == node) rest.nodes[m] = {{0.0f}, {}};
-      }
-      for (int c : live_) {
-        const Composite& composite = trace_->composites[c];
-        if (composite.a == node || composite.b == node) {
-          const int other = composite.a == node ? composite.b : composite.a;
-          const CostTable table = Towards(composite, node, 0);
-          for (int n = 0; n < table.rows; ++n) rest.nodes[other].us[n] += table.at(n, choice);
-        } else {
-          keep.push_back(composite.Us(0));
-          rest.edges.push_back({composite.a, composite.b, &keep.back()});
-        }
-      }
-      MappingSolution part = MappingSolver(rest, budget_each).Solve();
-      solution.exact_ &= part.exact_;
-      const float own = trace_->nodes[node].us[choice] + isolated_us;
-      for (float& x : part.table_.us) x += own;
-      for (size_t i = 0; i < part.table_.us.size(); ++i) {
-        solution.table_.us[i] = std::min(solution.table_.us[i], part.table_.us[i]);
-      }
-      trace_->conditions.push_back(choice);
-      trace_->alternatives.push_back(std::move(part));
-    }
-    return solution;
-  }
-
-  const MappingProblem& problem_;
-  int64_t budget_;
-  std::unique_ptr<MappingSolution::Trace> trace_;
-  std::vector<bool> gone_;
-  std::vector<int> live_;  // composites that are edges of the graph as reduced so far
+  const MappingOptions& options_;
+  MappingSolution solution_;
+  std::map<int, int> looks_best_;  // by the messages, per node of the core
 };
 
+std::vector<int> MappingSolution::Choices(int first, int second) const {
+  const Alternative* best = &alternatives_[0];
+  for (const Alternative& alternative : alternatives_) {
+    if (alternative.table.at(first, second) < best->table.at(first, second)) best = &alternative;
+  }
+  return best->reduction->Choices(first, second);
+}
+
 MappingSolution SolveMapping(const MappingProblem& problem, const MappingOptions& options) {
-  return MappingSolver(problem, options.max_conditions).Solve();
+  return MappingSolver(options).Solve(problem);
 }
 
 }  // namespace isomer

@@ -6,17 +6,24 @@
 //
 //   series    a - m - b           T[a][b] = min over m: L[a][m] + m's time + R[m][b]
 //   parallel  two edges a - b     T[a][b] = L[a][b] + R[a][b], one after the other,
-//                                 or max(L[a][b], R[a][b]) if the one keeps to the lower half of
-//                                 the machine and the other to the upper half: at the same time
+//                                 or max(L[a][b], R[a][b]) if the one keeps to one share of the
+//                                 machine and the other to another: at the same time
 //
-// (Unity, OSDI'22, section 6: sequence and non-sequence splits of its dynamic programming.) The
-// tables also hold what a branch costs if all its inner nodes keep to one half. A node with one
-// neighbour folds into it. What is left of a graph that is not series-parallel has three neighbours
-// at every node: the node with most is set to each of its choices in turn (the most promising ones,
-// when they are too many), and the rest is solved for each; so the result is exact as long as
-// `options.max_conditions` suffices. Once it is used up, and in a core of many nodes (an unrolled
-// recurrent network is a lattice), nodes get their most promising choice for good, one after the
-// other, with reductions in between: a bound from above, in time linear in nodes.
+// (Unity, OSDI'22, section 6: sequence and non-sequence splits of its dynamic programming.) A node
+// with one neighbour folds into it. Tables are made when something asks for them: those of a share
+// only where branches could run beside each other, and none that the memo (mapping_memo.h) has from
+// another candidate.
+//
+// What is left of a graph that is not series-parallel, its core, has three neighbours or more at
+// every node. In a small core, the node with most is set to each of its choices in turn, and the
+// rest is solved for each: exact. In a larger one:
+//
+//   bound     the core's minimum from below, by message passing (mapping_bound.h)
+//   solution  nodes are set one after the other, with reductions in between, to what the messages
+//             make look best; then again, each time with other nodes set (to what they are) and the
+//             rest free, so that it never gets worse
+//
+// and the solution reports the gap between the two.
 #ifndef ISOMER_OPTIMIZER_MAPPING_H_
 #define ISOMER_OPTIMIZER_MAPPING_H_
 
@@ -27,22 +34,34 @@
 
 namespace isomer {
 
+class MappingMemo;
+class MappingReduction;
+
 // Times that are not possible. Sums of them stay finite.
 inline constexpr float kImpossibleUs = 1e30f;
 
 struct CostTable {
   int rows = 0, cols = 0;
   std::vector<float> us;  // row-major
+  // Equal for equal tables; 0: not known. Whoever sets it changes the table no more.
+  uint64_t key = 0;
   CostTable() = default;
   CostTable(int rows_in, int cols_in, float fill)
       : rows(rows_in), cols(cols_in), us(static_cast<size_t>(rows_in) * cols_in, fill) {}
   float& at(int r, int c) { return us[static_cast<size_t>(r) * cols + c]; }
   float at(int r, int c) const { return us[static_cast<size_t>(r) * cols + c]; }
+  // Of what the table holds; never 0.
+  uint64_t ContentKey() const;
 };
 
-// Which devices a choice uses: the whole machine, its lower half, or its upper half. Halves are for
+// Which devices a choice uses: the whole machine, or a share of it, by its number. Shares are for
 // branches that run at the same time; nodes that are in no such branch use the whole.
 enum class Share : int8_t { kWhole = 0, kLower = 1, kUpper = 2 };
+
+// Two shares without a device in common, both part of a third.
+struct ShareSplit {
+  Share of, first, second;
+};
 
 struct MappingProblem {
   struct MappingNode {
@@ -51,16 +70,20 @@ struct MappingProblem {
   };
   struct Edge {
     int from, to;
-    const CostTable* table;  // rows: choices of `from`
+    const CostTable* table;  // rows: choices of `from`; outlives the solution
   };
   std::vector<MappingNode> nodes;
   std::vector<Edge> edges;
   // Up to two nodes whose choices the solution is a table of: [first][second].
   std::vector<int> terminals;
+  std::vector<ShareSplit> splits = {{Share::kWhole, Share::kLower, Share::kUpper}};
 };
 
 struct MappingOptions {
-  int64_t max_conditions = 256;  // solves of a graph that is not series-parallel
+  int64_t max_conditions = 256;  // solves of a core
+  int rounds = 3;                // of a large core, after the first, while they make it better
+  int passes = 12;               // of message passing over a large core
+  MappingMemo* memo = nullptr;   // outlives the solution
 };
 
 class MappingSolution {
@@ -69,20 +92,25 @@ class MappingSolution {
   const CostTable& table() const { return table_; }
   // A choice for every node that reaches table().at(first, second).
   std::vector<int> Choices(int first, int second) const;
-  bool exact() const { return exact_; }
+  // How much less than the least of table() a solution could be at most, as a part of it; 0: none.
+  double gap() const { return gap_; }
+  bool exact() const { return gap_ == 0; }
 
   MappingSolution();
   MappingSolution(MappingSolution&&) noexcept;
   MappingSolution& operator=(MappingSolution&&) noexcept;
   ~MappingSolution();
 
-  struct Trace;
-
  private:
   friend class MappingSolver;
   CostTable table_;
-  bool exact_ = true;
-  std::unique_ptr<Trace> trace_;
+  double gap_ = 0;
+  // Ways to set the core, each with what it takes the rest to.
+  struct Alternative {
+    std::shared_ptr<const MappingReduction> reduction;
+    CostTable table;
+  };
+  std::vector<Alternative> alternatives_;
 };
 
 MappingSolution SolveMapping(const MappingProblem& problem, const MappingOptions& options = {});

@@ -1,135 +1,112 @@
+// The way back through the reductions (mapping_reduction.h).
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <utility>
 
-#include "optimizer/mapping.h"
-#include "optimizer/mapping_trace.h"
+#include "optimizer/mapping_reduction.h"
 
 namespace isomer {
-namespace {
 
-// Goes back through the reductions, deciding the nodes inside of a composite from its ends.
-class TraceBack {
+// Decides the nodes inside of a composite from its ends.
+class MappingTraceBack {
  public:
-  explicit TraceBack(const MappingSolution::Trace& trace, std::vector<int>* choices)
-      : trace_(trace), choices_(*choices) {}
+  MappingTraceBack(const MappingReduction& reduction, std::vector<int>* choices)
+      : reduction_(reduction), choices_(*choices) {}
 
-  void Composites(int composite, int share) {
-    const Composite& c = trace_.composites[composite];
-    if (c.left < 0) return;
-    if (c.inner < 0) {
-      Parallel(c, share);
-    } else {
+  void Composite(int composite, int share) {
+    const auto& c = reduction_.composites_[composite];
+    if (c.edge != nullptr) return;
+    if (c.inner >= 0) {
       Series(c, share);
+    } else {
+      Parallel(c, share);
     }
   }
 
-  void Unfold(const MappingSolution::Trace::Fold& fold) {
-    if (fold.node < 0) return Composites(fold.composite, 0);
-    const auto& us = trace_.nodes[fold.node].us;
+  void Unfold(const MappingReduction::Fold& fold) {
+    if (fold.node < 0) {
+      // Everything inside of it keeps to the share of the end that was free.
+      const auto& c = reduction_.composites_[fold.composite];
+      return Composite(fold.composite, std::max(ShareAt(c.a), ShareAt(c.b)));
+    }
+    const int share = fold.neighbour < 0 ? 0 : ShareAt(fold.neighbour);
     float best = std::numeric_limits<float>::infinity();
     int best_choice = 0;
-    for (int k = 0; k < static_cast<int>(us.size()); ++k) {
+    for (int k : reduction_.ChoicesOf(fold.node, share)) {
       choices_[fold.node] = k;
-      const float total = us[k] + (fold.composite < 0 ? 0 : UsOf(fold.composite, 0));
-      if (total < best) {
-        best = total;
-        best_choice = k;
-      }
+      const float us = reduction_.nodes_[fold.node].us[k] +
+                       (fold.composite < 0 ? 0 : UsOf(fold.composite, share));
+      if (us >= best) continue;
+      best = us;
+      best_choice = k;
     }
     choices_[fold.node] = best_choice;
-    if (fold.composite >= 0) Composites(fold.composite, 0);
-  }
-
-  float UsOf(int composite, int share) const {
-    const Composite& c = trace_.composites[composite];
-    return c.Us(share).at(choices_[c.a], choices_[c.b]);
+    if (fold.composite >= 0) Composite(fold.composite, share);
   }
 
  private:
-  void Parallel(const Composite& c, int share) {
-    std::array<int, 2> parts = {share, share};
-    if (share == 0 && RunBeside(trace_.composites[c.left], trace_.composites[c.right])) {
-      const float in_turn = UsOf(c.left, 0) + UsOf(c.right, 0);
-      const float lower_upper = std::max(UsOf(c.left, 1), UsOf(c.right, 2));
-      const float upper_lower = std::max(UsOf(c.left, 2), UsOf(c.right, 1));
-      if (std::min(lower_upper, upper_lower) < in_turn) {
-        parts = lower_upper <= upper_lower ? std::array<int, 2>{1, 2} : std::array<int, 2>{2, 1};
-      }
-    }
-    Composites(c.left, parts[0]);
-    Composites(c.right, parts[1]);
+  int ShareAt(int node) const { return reduction_.ShareOf(node, choices_[node]); }
+
+  float UsOf(int composite, int share) const {
+    const auto& c = reduction_.composites_[composite];
+    const auto place = [&](int node) {
+      const auto& visible = reduction_.Visible(node, share);
+      return static_cast<int>(std::find(visible.begin(), visible.end(), choices_[node]) -
+                              visible.begin());
+    };
+    return reduction_.Us(composite, share).at(place(c.a), place(c.b));
   }
 
-  void Series(const Composite& c, int share) {
-    const auto& node = trace_.nodes[c.inner];
+  void Parallel(const MappingReduction::Composite& c, int share) {
+    std::pair<int, int> parts = {share, share};
+    float best = UsOf(c.left, share) + UsOf(c.right, share);
+    if (reduction_.RunBeside(c.left, c.right)) {
+      for (const ShareSplit& split : reduction_.splits_) {
+        if (static_cast<int>(split.of) != share) continue;
+        const int first = static_cast<int>(split.first), second = static_cast<int>(split.second);
+        for (const auto& [f, g] : {std::pair(first, second), std::pair(second, first)}) {
+          const float us = std::max(UsOf(c.left, f), UsOf(c.right, g));
+          if (us >= best) continue;
+          best = us;
+          parts = {f, g};
+        }
+      }
+    }
+    Composite(c.left, parts.first);
+    Composite(c.right, parts.second);
+  }
+
+  void Series(const MappingReduction::Composite& c, int share) {
     float best = std::numeric_limits<float>::infinity();
     int best_choice = 0;
-    for (int k = 0; k < static_cast<int>(node.us.size()); ++k) {
-      if (share != 0 && (node.shares.empty() || static_cast<int>(node.shares[k]) != share))
-        continue;
+    for (int k : reduction_.ChoicesOf(c.inner, share)) {
       choices_[c.inner] = k;
-      const float us = UsOf(c.left, share) + node.us[k] + UsOf(c.right, share);
-      if (us < best) {
-        best = us;
-        best_choice = k;
-      }
+      const float us =
+          reduction_.nodes_[c.inner].us[k] + UsOf(c.left, share) + UsOf(c.right, share);
+      if (us >= best) continue;
+      best = us;
+      best_choice = k;
     }
     choices_[c.inner] = best_choice;
-    Composites(c.left, share);
-    Composites(c.right, share);
+    Composite(c.left, share);
+    Composite(c.right, share);
   }
 
-  const MappingSolution::Trace& trace_;
+  const MappingReduction& reduction_;
   std::vector<int>& choices_;
 };
 
-}  // namespace
-
-namespace {
-
-// Composites that no other composite or fold is made of: those of a conditioned solve are edges of
-// the rest.
-std::vector<int> LiveComposites(const MappingSolution::Trace& trace) {
-  std::vector<bool> part(trace.composites.size(), false);
-  for (const Composite& c : trace.composites) {
-    if (c.left >= 0) part[c.left] = part[c.right] = true;
-  }
-  for (const MappingSolution::Trace::Fold& fold : trace.folds) {
-    if (fold.composite >= 0) part[fold.composite] = true;
-  }
-  std::vector<int> live;
-  for (int c = 0; c < static_cast<int>(part.size()); ++c) {
-    if (!part[c]) live.push_back(c);
-  }
-  return live;
-}
-
-}  // namespace
-
-std::vector<int> MappingSolution::Choices(int first, int second) const {
-  const Trace& trace = *trace_;
-  std::vector<int> choices(trace.nodes.size(), 0);
-  if (trace.conditioned >= 0) {
-    size_t best = 0;
-    for (size_t i = 1; i < trace.alternatives.size(); ++i) {
-      if (trace.alternatives[i].table_.at(first, second) <
-          trace.alternatives[best].table_.at(first, second)) {
-        best = i;
-      }
-    }
-    choices = trace.alternatives[best].Choices(first, second);
-    choices[trace.conditioned] = trace.conditions[best];
-  }
-  if (!trace.terminals.empty()) choices[trace.terminals[0]] = first;
-  if (trace.terminals.size() > 1) choices[trace.terminals[1]] = second;
-  TraceBack back(trace, &choices);
-  if (trace.last >= 0) back.Composites(trace.last, 0);
-  if (trace.conditioned >= 0) {
-    for (int c : LiveComposites(trace)) back.Composites(c, 0);
+std::vector<int> MappingReduction::Choices(int first, int second) const {
+  std::vector<int> choices(nodes_.size(), 0);
+  if (!terminals_.empty()) choices[terminals_[0]] = first;
+  if (terminals_.size() > 1) choices[terminals_[1]] = second;
+  for (const auto& [node, choice] : fixed_) choices[node] = choice;
+  MappingTraceBack back(*this, &choices);
+  if (terminals_.size() > 1 && !live_[terminals_[0]].empty()) {
+    back.Composite(live_[terminals_[0]][0], 0);
   }
   // A folded node answers its neighbour, which is decided by now: last fold first.
-  for (auto fold = trace.folds.rbegin(); fold != trace.folds.rend(); ++fold) back.Unfold(*fold);
+  for (auto fold = folds_.rbegin(); fold != folds_.rend(); ++fold) back.Unfold(*fold);
   return choices;
 }
 

@@ -85,7 +85,7 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
     result.out_columns_ =
         PlacesAmong(*tables, result.calls_[result.out_node_]->outputs[out.output], borders.out);
   }
-  result.mapping_ = SolveMapping(problem);
+  result.mapping_ = SolveMapping(problem, {.memo = tables->mapping_memo()});
   const CostTable& all = result.mapping_.table();
   if (!piece.has_out) {
     result.table_ = all;

@@ -27,6 +27,7 @@ class PieceMapping {
   // Least time per placement of what crosses in (rows; one if nothing does) and out (columns).
   const CostTable& table() const { return table_; }
   bool exact() const { return mapping_.exact(); }
+  double gap() const { return mapping_.gap(); }
   // The choice of every node that computes, by node id in `graph`.
   std::map<NodeId, ShardingChoice> Choices(int in, int out) const;
 

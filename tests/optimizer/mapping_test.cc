@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "optimizer/mapping_bound.h"
+#include "optimizer/mapping_memo.h"
+
 namespace isomer {
 namespace {
 
@@ -148,15 +151,110 @@ TEST(Mapping, GraphsOfAnyStructureEqualExhaustiveEnumeration) {
   }
 }
 
-TEST(Mapping, BoundedConditionsStillGiveAMapping) {
-  std::mt19937 random(7);
-  RandomProblem r = MakeProblem(&random, 9, true);
-  const MappingSolution bounded = SolveMapping(r.problem, {.max_conditions = 1});
-  const MappingSolution full = SolveMapping(r.problem);
-  EXPECT_GE(Least(bounded), Least(full));
-  if (Least(bounded) < kImpossibleUs) {
-    EXPECT_FLOAT_EQ(CostOf(r.problem, bounded.Choices(0, 0)), Least(bounded));
+// What is too large to try everything is solved within the gap that it reports.
+TEST(Mapping, LargeCoresStayWithinTheirGap) {
+  int exact = 0, solved = 0;
+  for (unsigned seed = 300; seed < 360; ++seed) {
+    std::mt19937 random(seed);
+    RandomProblem r = MakeProblem(&random, 9, true);
+    if (seed % 2 == 0) r.problem.terminals.push_back(8);
+    const MappingSolution bounded = SolveMapping(r.problem, {.max_conditions = 1});
+    const MappingSolution full = SolveMapping(r.problem);
+    if (Least(full) >= kImpossibleUs) continue;
+    ++solved;
+    EXPECT_LE(Least(full), Least(bounded) * 1.0001f) << "seed " << seed;
+    EXPECT_LE(Least(bounded) * (1 - bounded.gap()), Least(full) * 1.0001f) << "seed " << seed;
+    exact += bounded.exact();
+    if (Least(bounded) >= kImpossibleUs) continue;
+    const auto& us = bounded.table().us;
+    const int at = static_cast<int>(std::min_element(us.begin(), us.end()) - us.begin());
+    EXPECT_FLOAT_EQ(CostOf(r.problem, bounded.Choices(at, 0)), Least(bounded)) << "seed " << seed;
   }
+  EXPECT_GT(solved, 30);
+  EXPECT_GT(exact, solved / 4);
+}
+
+TEST(Mapping, NoAssignmentIsBelowTheBoundOfMessagePassing) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    RandomProblem r = MakeProblem(&random, 7, true);
+    PairwiseProblem pairwise;
+    for (const auto& node : r.problem.nodes) pairwise.us.push_back(node.us);
+    for (const auto& edge : r.problem.edges) {
+      pairwise.edges.push_back({edge.from, edge.to, edge.table});
+    }
+    const double least = Exhaustive(r.problem).at(0, 0);
+    const double few = BoundPairwise(pairwise, 1).us, many = BoundPairwise(pairwise, 20).us;
+    EXPECT_LE(many, least * 1.0001) << "seed " << seed;
+    EXPECT_LE(few, many * 1.0001) << "seed " << seed;
+  }
+}
+
+// A chain in which one node changes: what does not contain it comes from the memo, and is the same.
+TEST(Mapping, MemoGivesWhatIsMadeAnew) {
+  MappingProblem chain;
+  for (int n = 0; n < 32; ++n) {
+    chain.nodes.push_back({{1, 2, static_cast<float>(n % 5)}, {}});
+  }
+  CostTable table(3, 3, 1);
+  table.at(0, 1) = 0;
+  table.at(2, 0) = 4;
+  for (int n = 0; n + 1 < 32; ++n) chain.edges.push_back({n, n + 1, &table});
+  chain.terminals = {0, 31};
+  MappingMemo memo;
+  SolveMapping(chain, {.memo = &memo});
+  const int64_t made = memo.misses();
+  chain.nodes[17].us = {7, 0, 3};
+  const MappingSolution with = SolveMapping(chain, {.memo = &memo});
+  EXPECT_LE(memo.misses() - made, 8);
+  const MappingSolution without = SolveMapping(chain);
+  EXPECT_EQ(with.table().us, without.table().us);
+  EXPECT_EQ(with.Choices(1, 2), without.Choices(1, 2));
+}
+
+TEST(Mapping, MemoForgetsWhatIsOld) {
+  MappingMemo memo(/*max_bytes=*/1000);
+  for (uint64_t key = 0; key < 100; ++key) {
+    memo.Insert(key, std::make_shared<const CostTable>(5, 5, static_cast<float>(key)));
+  }
+  EXPECT_EQ(memo.Find(0, 5, 5), nullptr);
+  ASSERT_NE(memo.Find(99, 5, 5), nullptr);
+  EXPECT_EQ(memo.Find(99, 5, 5)->at(0, 0), 99);
+  EXPECT_EQ(memo.Find(99, 5, 4), nullptr);
+}
+
+// 0 -> {1, 2} -> 3: one branch has twice the work of the other, so that a third of the machine and
+// two thirds of it suit them.
+TEST(Mapping, UnequalBranchesTakeUnequalShares) {
+  const Share third = static_cast<Share>(3), two_thirds = static_cast<Share>(4);
+  const CostTable to(1, 5, 0), from(5, 1, 0);
+  MappingProblem problem;
+  const std::vector<Share> shares = {Share::kWhole, Share::kLower, Share::kUpper, third,
+                                     two_thirds};
+  problem.nodes = {
+      {{1}, {}}, {{11, 12, 12, 13, 11.5}, shares}, {{21, 24, 24, 34, 14}, shares}, {{1}, {}}};
+  problem.edges = {{0, 1, &to}, {0, 2, &to}, {1, 3, &from}, {2, 3, &from}};
+  problem.splits = {{Share::kWhole, Share::kLower, Share::kUpper},
+                    {Share::kWhole, third, two_thirds}};
+  const MappingSolution solution = SolveMapping(problem);
+  EXPECT_EQ(Least(solution), 16);
+  EXPECT_EQ(solution.Choices(0, 0), (std::vector<int>{0, 3, 4, 0}));
+}
+
+// A dead end inside of a branch keeps to the branch's share.
+TEST(Mapping, DeadEndsOfBranchesStayInTheirShare) {
+  const std::vector<Share> shares = {Share::kWhole, Share::kLower, Share::kUpper};
+  const CostTable to(1, 3, 0), from(3, 1, 0);
+  CostTable within(3, 3, 100);
+  for (int k = 0; k < 3; ++k) within.at(k, k) = 0;
+  MappingProblem problem;
+  problem.nodes = {
+      {{1}, {}}, {{10, 12, 12}, shares}, {{10, 12, 12}, shares}, {{1}, {}}, {{2, 3, 3}, shares}};
+  problem.edges = {{0, 1, &to}, {0, 2, &to}, {1, 3, &from}, {2, 3, &from}, {1, 4, &within}};
+  const MappingSolution solution = SolveMapping(problem);
+  const std::vector<int> choices = solution.Choices(0, 0);
+  EXPECT_EQ(Least(solution), 17);
+  EXPECT_EQ(choices[4], choices[1]);
 }
 
 }  // namespace
