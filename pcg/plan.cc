@@ -250,6 +250,7 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
     out->mutable_strides()->Add(view.strides.begin(), view.strides.end());
     out->mutable_moments()->Add(view.moments.begin(), view.moments.end());
   }
+  for (NodeId id : plan.recomputed) message->add_recomputed(id.value);
   message->set_predicted_step_us(plan.predicted_step_us);
   message->set_predicted_peak_bytes(plan.predicted_peak_bytes);
   message->set_seal(plan.seal);
@@ -300,6 +301,14 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
     if (!valid.ok())
       return absl::InvalidArgumentError(
           absl::StrCat(plan.graph.Label({id}), ": ", valid.message()));
+  }
+  for (const int32_t id : message.recomputed()) {
+    const bool ascending = plan.recomputed.empty() || plan.recomputed.back().value < id;
+    if (id < 0 || id >= plan.graph.num_nodes() || !ascending) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("recomputed: node %", id, " is not of the graph, or out of order"));
+    }
+    plan.recomputed.push_back({id});
   }
   plan.predicted_step_us = message.predicted_step_us();
   plan.predicted_peak_bytes = message.predicted_peak_bytes();

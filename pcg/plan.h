@@ -42,7 +42,8 @@ struct DerivationStep {
 // A graph and the devices of its nodes.
 struct MappedGraph {
   Graph graph;
-  std::vector<MachineView> views;  // per node
+  std::vector<MachineView> views;       // per node
+  std::vector<NodeId> recomputed = {};  // as in Plan
 };
 
 // The fastest equal way to run a model that the search found, with its derivation. The graph is
@@ -59,6 +60,9 @@ struct Plan {
   std::vector<DerivationStep> steps;
   Graph graph;
   std::vector<MachineView> views;  // per node of `graph`
+  // Nodes whose results training does not keep for the backward pass, which computes them again
+  // from what is kept (pcg/schedule/recomputation.h); ascending.
+  std::vector<NodeId> recomputed = {};
   double predicted_step_us = 0;
   int64_t predicted_peak_bytes = 0;
   // SealOf the plan when its maker was done with it; 0: not sealed yet.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,8 +49,10 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
 class PrecisionRewrite {
  public:
   PrecisionRewrite(const Graph& graph, absl::Span<const MachineView> views, absl::string_view loss,
-                   DataType precision)
-      : graph_(graph), views_(views), loss_(loss), low_(precision), users_(graph.Users()) {}
+                   DataType precision, absl::Span<const NodeId> recomputed)
+      : graph_(graph), views_(views), loss_(loss), low_(precision), users_(graph.Users()) {
+    recomputed_.insert(recomputed.begin(), recomputed.end());
+  }
 
   absl::StatusOr<MappedGraph> Run();
 
@@ -84,6 +87,8 @@ class PrecisionRewrite {
   std::vector<bool> leads_to_loss_alone_;  // by node
   std::map<TensorRef, Tensor> tensors_;    // by tensor of the old graph
   std::map<std::pair<TensorRef, DataType>, TensorRef> casts_;
+  std::set<NodeId> recomputed_;      // of the old graph
+  std::set<NodeId> now_recomputed_;  // of the new one
   MappedGraph result_;
 };
 
@@ -152,6 +157,7 @@ absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(DataType dtype, TensorRef fr
     const std::string name = result_.graph.node(from.node).name;
     ISOMER_ASSIGN_OR_RETURN(const NodeId id, AddNode(std::move(op), {from}, name, view));
     cast->second = {id, 0};
+    if (now_recomputed_.contains(from.node)) now_recomputed_.insert(id);
   }
   return cast->second;
 }
@@ -184,6 +190,7 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   }
   ISOMER_ASSIGN_OR_RETURN(const NodeId added,
                           AddNode(std::move(op), std::move(inputs), node.name, views_[id.value]));
+  if (recomputed_.contains(id)) now_recomputed_.insert(added);
   for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
     Tensor result{.ref = {added, t},
                   .from_host = on_host,
@@ -233,6 +240,7 @@ absl::StatusOr<MappedGraph> PrecisionRewrite::Run() {
     result_.graph.AddOutput(output.name, tensor);
   }
   ISOMER_RETURN_IF_ERROR(result_.graph.Validate());
+  result_.recomputed.assign(now_recomputed_.begin(), now_recomputed_.end());
   return std::move(result_);
 }
 
@@ -271,9 +279,12 @@ double CheckTolerance(DataType precision) {
 }
 
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
-                                           absl::string_view loss, DataType precision) {
-  if (precision == DataType::kFloat32) return MappedGraph{graph, {views.begin(), views.end()}};
-  return PrecisionRewrite(graph, views, loss, precision).Run();
+                                           absl::string_view loss, DataType precision,
+                                           absl::Span<const NodeId> recomputed) {
+  if (precision == DataType::kFloat32) {
+    return MappedGraph{graph, {views.begin(), views.end()}, {recomputed.begin(), recomputed.end()}};
+  }
+  return PrecisionRewrite(graph, views, loss, precision, recomputed).Run();
 }
 
 }  // namespace isomer

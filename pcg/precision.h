@@ -44,9 +44,10 @@ double LossScale(DataType precision);
 double CheckTolerance(DataType precision);
 
 // `graph` with the float32 of its compute nodes in `precision`. `loss` is the name of the output
-// that is trained on, or empty.
+// that is trained on, or empty. Casts of what is recomputed are recomputed, too.
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
-                                           absl::string_view loss, DataType precision);
+                                           absl::string_view loss, DataType precision,
+                                           absl::Span<const NodeId> recomputed = {});
 
 }  // namespace isomer
 

@@ -56,6 +56,10 @@ const char* UpdateMethodName(UpdateMethod method) {
       return "all_reduce";
     case UpdateMethod::kSharded:
       return "sharded";
+    case UpdateMethod::kShardedGradients:
+      return "sharded_gradients";
+    case UpdateMethod::kShardedWeights:
+      return "sharded_weights";
     case UpdateMethod::kOwner:
       return "owner";
   }
@@ -64,11 +68,13 @@ const char* UpdateMethodName(UpdateMethod method) {
 
 absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name) {
   for (UpdateMethod method :
-       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedGradients,
+        UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
     if (name == UpdateMethodName(method)) return method;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("update '", name, "': there are all_reduce, sharded and owner"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "update '", name,
+      "': there are all_reduce, sharded, sharded_gradients, sharded_weights and owner"));
 }
 
 }  // namespace isomer

@@ -31,15 +31,21 @@ int NumStates(OptimizerKind kind);
 // Arithmetic for every number of a weight.
 double UpdateFlops(OptimizerKind kind);
 
-// How the copies of a weight on several devices are kept equal. All give the same weights.
+// How the copies of a weight on several devices are kept equal. All give the same weights. What is
+// held once, in parts, is as in Rajbhandari et al., "ZeRO" (2020): the optimizer's state (stage 1),
+// also the gradient (2), also the weight (3).
 enum class UpdateMethod {
   kAllReduce,  // all-reduce the gradient, update every copy
-  kSharded,    // reduce-scatter the gradient, update a part, all-gather the parts (Rajbhandari et
-               // al., "ZeRO", 2020, stages 1 and 2): state and gradient are held once, in parts
-  kOwner,      // reduce the gradient to an owner, update there, broadcast
+  kSharded,    // reduce-scatter the gradient, update a part, all-gather the parts; micro-batches'
+               // gradients are summed before: stage 1 with them, 2 without
+  kShardedGradients,  // reduce-scatter the gradient of each micro-batch, else the same: stage 2
+  kShardedWeights,    // keep a part, all-gather before use, forward and backward, of each
+                      // micro-batch; reduce-scatter its gradient, update the part: stage 3
+  kOwner,             // reduce the gradient to an owner, update there, broadcast
 };
 
-// "sgd", "momentum", "adam"; "all_reduce", "sharded", "owner".
+// "sgd", "momentum", "adam"; "all_reduce", "sharded", "sharded_gradients", "sharded_weights",
+// "owner".
 const char* OptimizerName(OptimizerKind kind);
 absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name);
 const char* UpdateMethodName(UpdateMethod method);

@@ -146,7 +146,8 @@ absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
                              const HostValues& leaves) {
   for (const Schedule::HostTensor& tensor : tensors) {
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
-    for (BufferId id : schedule_.shards.at(tensor.tensor)) {
+    const std::vector<BufferId>& shards = schedule_.shards.at(tensor.tensor);
+    for (BufferId id : tensor.stored.empty() ? shards : tensor.stored) {
       const Buffer& buffer = schedule_.buffers[id];
       if (!IsHere(buffer.device)) continue;
       CopyToBuffer(value, buffer.box, buffer.dtype, executors_[buffer.device]->data(id));
@@ -276,8 +277,8 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
   for (const Schedule::HostTensor& tensor : schedule_.parameters) {
     if (!tensor.trainable) continue;
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value,
-                            gradients ? SumOf(tensor.tensor, schedule_.DistinctGradients(tensor))
-                                      : Collect(tensor.tensor, schedule_.shards.at(tensor.tensor)));
+                            SumOf(tensor.tensor, gradients ? schedule_.DistinctGradients(tensor)
+                                                           : schedule_.DistinctStored(tensor)));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
     const double scale = gradients ? 1 / schedule_.options.seed : 1;
     for (const auto& [name, part] : parts) {

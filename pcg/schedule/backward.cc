@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
+#include "pcg/schedule/recomputation.h"
 #include "pcg/schedule/update.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
@@ -24,6 +25,7 @@ class BackwardLowering {
   BackwardLowering(ScheduleBuilder* builder, UpdateLowering* updates)
       : builder_(*builder),
         updates_(*updates),
+        recomputation_(builder),
         num_forward_tasks_(builder->schedule().tasks.size()) {
     FindWanted();
   }
@@ -46,6 +48,7 @@ class BackwardLowering {
 
   ScheduleBuilder& builder_;
   UpdateLowering& updates_;
+  Recomputation recomputation_;
   const size_t num_forward_tasks_;
   std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
@@ -169,11 +172,13 @@ void BackwardLowering::ReverseCompute(const Task& task) {
   const GradientNeeds needs = NeedsOfGradient(node.op, sharding.declaration, operand_types);
   std::vector<BufferId> reads, writes;
   for (size_t o = 0; o < task.reads.size(); ++o) {
-    reads.push_back(needs.operands[o] ? task.reads[o] : kNoBuffer);
+    reads.push_back(needs.operands[o] ? recomputation_.Available(task.reads[o]) : kNoBuffer);
     writes.push_back(wanted[o] ? builder_.AddGradientBuffer(task.reads[o], task.moment)
                                : kNoBuffer);
   }
-  for (BufferId output : task.writes) reads.push_back(needs.outputs ? output : kNoBuffer);
+  for (BufferId output : task.writes) {
+    reads.push_back(needs.outputs ? recomputation_.Available(output) : kNoBuffer);
+  }
   for (BufferId output : task.writes) reads.push_back(GradientOrZero(output, task.node));
   Task& gradient = builder_.AddTask(TaskKind::kComputeGradient, Phase::kBackward, task.node,
                                     task.devices[0], std::move(reads), writes);

@@ -1,9 +1,7 @@
 #include "pcg/schedule/check_calls.h"
-#include "pcg/schedule/check_updates.h"
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +11,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/buffer_meaning.h"
+#include "pcg/schedule/check_unloads.h"
+#include "pcg/schedule/check_updates.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
@@ -38,19 +39,16 @@ absl::Status TaskError(const Graph& graph, const Schedule& schedule, int32_t t,
 }
 namespace {
 
-// A partial of a tensor that is no other's relabelling: of a call, or set by the host. What a
-// buffer means is the sum of some of them, over its box.
-using Atom = std::pair<TensorRef, int64_t>;
-using Atoms = std::vector<Atom>;  // sorted
 using BufferPair = std::pair<BufferId, BufferId>;
 
 class CallChecker {
  public:
-  CallChecker(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {}
+  CallChecker(const Graph& graph, const Schedule& schedule)
+      : graph_(graph), schedule_(schedule), meanings_(graph, schedule) {}
 
   absl::Status Run() {
     for (const auto* tensors : {&schedule_.parameters, &schedule_.inputs}) {
-      for (const Schedule::HostTensor& host : *tensors) hosts_.insert(host.tensor);
+      for (const Schedule::HostTensor& host : *tensors) hosts_[host.tensor] = &host;
     }
     ISOMER_RETURN_IF_ERROR(Index());
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
@@ -58,7 +56,7 @@ class CallChecker {
       ISOMER_RETURN_IF_ERROR(CheckTask(schedule_.tasks[t]));
     }
     ISOMER_RETURN_IF_ERROR(CheckNothingIsLeftOut());
-    return CheckUnloads();
+    return CheckUnloads(graph_, schedule_);
   }
 
  private:
@@ -69,6 +67,12 @@ class CallChecker {
     const BufferRole role = buffer(id).role;
     return role == BufferRole::kParameter || role == BufferRole::kInput ||
            role == BufferRole::kActivation || role == BufferRole::kReceived;
+  }
+  // Done in the forward pass, and for the backward pass again.
+  static bool IsRepeat(const Task& task) { return task.phase == Phase::kBackward; }
+  // Whether `id` is forward buffer `original`, or stands for it.
+  bool Holds(BufferId id, BufferId original) const {
+    return id == original || (IsForward(id) && forward_of_[id] == original);
   }
   bool IsGradient(BufferId id) const {
     return id != kNoBuffer && buffer(id).role == BufferRole::kGradient;
@@ -126,29 +130,39 @@ class CallChecker {
         return absl::FailedPreconditionError(
             absl::StrCat("schedule: buffer ", id, " is of a shard that there is not"));
       }
-      if (IsForward(id)) forward.emplace(PlaceOf(b), id);
+    }
+    std::vector<bool> repeats(count, false);
+    for (const Task& task : schedule_.tasks) {
+      for (BufferId id : task.writes) {
+        if (IsRepeat(task) && IsForward(id)) repeats[id] = true;
+      }
+    }
+    for (BufferId id = 0; id < count; ++id) {
+      if (IsForward(id) && !repeats[id]) forward.emplace(PlaceOf(buffer(id)), id);
     }
     forward_of_.assign(count, kNoBuffer);
     has_gradient_.assign(count, false);
     for (BufferId id = 0; id < count; ++id) {
-      if (!IsGradient(id)) continue;
+      if (!IsGradient(id) && !repeats[id]) continue;
       const Buffer& b = buffer(id);
       const auto at = forward.find(PlaceOf(b));
       if (at == forward.end() || buffer(at->second).tensor != b.tensor ||
           buffer(at->second).device != b.device || buffer(at->second).box != b.box ||
           buffer(at->second).partials != b.partials) {
         return absl::FailedPreconditionError(
-            absl::StrCat("schedule: gradient buffer ", id, " is the gradient of no buffer"));
+            repeats[id]
+                ? absl::StrCat("schedule: buffer ", id, " is filled again for no buffer")
+                : absl::StrCat("schedule: gradient buffer ", id, " is the gradient of no buffer"));
       }
       forward_of_[id] = at->second;
-      has_gradient_[at->second] = true;
+      if (!repeats[id]) has_gradient_[at->second] = true;
     }
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
-      if (task.kind == TaskKind::kCompute) {
+      if (task.kind == TaskKind::kCompute && !IsRepeat(task)) {
         computes_[{task.node, task.shard}] = static_cast<int32_t>(t);
       }
-      if (schedule_.options.training && IsMove(task) && !IsBackwardMove(task)) {
+      if (schedule_.options.training && IsMove(task) && !IsRepeat(task)) {
         for (const BufferPair& pair : PairsOf(task)) {
           // Only what has gradients at both ends is reversed.
           if (has_gradient_[pair.first] && has_gradient_[pair.second]) to_reverse_[pair] = t;
@@ -160,45 +174,12 @@ class CallChecker {
     return absl::OkStatus();
   }
 
-  // What partial `partial` of `tensor` is the sum of. Relabelled copies and pieces of a tensor have
-  // its partials; Reduce sums neighbours; ConcatPartials has those of its operands, one by one.
-  const Atoms& AtomsOf(TensorRef tensor, int64_t partial) {
-    auto [at, is_new] = atoms_.try_emplace({tensor, partial});
-    if (!is_new) return *at->second;
-    auto atoms = std::make_unique<Atoms>();
-    const Node& node = graph_.node(tensor.node);
-    if (hosts_.contains(tensor) || !IsParallel(node.op.kind())) {
-      atoms->emplace_back(tensor, partial);
-    } else if (node.op.kind() == OpKind::kConcatPartials) {
-      const int64_t each = graph_.type(node.inputs[0]).partials;
-      *atoms = AtomsOf(node.inputs[partial / each], partial % each);
-    } else {
-      const int64_t summed = graph_.type(node.inputs[0]).partials / graph_.type(tensor).partials;
-      for (int64_t p = partial * summed; p < (partial + 1) * summed; ++p) {
-        const Atoms& more = AtomsOf(node.inputs[0], p);
-        atoms->insert(atoms->end(), more.begin(), more.end());
-      }
-      std::sort(atoms->begin(), atoms->end());
-    }
-    return *(atoms_[{tensor, partial}] = std::move(atoms));
-  }
-  const Atoms& MeaningOf(BufferId id) {
-    const Buffer& b = buffer(id);
-    const int64_t first = b.shard % graph_.type(b.tensor).partials;  // They run fastest.
-    if (b.partials == 1) return AtomsOf(b.tensor, first);
-    const auto [sum, is_new] = sums_.try_emplace({{b.tensor, first}, b.partials});
-    for (int64_t p = first; is_new && p < first + b.partials; ++p) {
-      const Atoms& more = AtomsOf(b.tensor, p);
-      sum->second.insert(sum->second.end(), more.begin(), more.end());
-    }
-    return sum->second;
-  }
-
   absl::Status CheckTask(const Task& task) {
     if (IsOfUpdate(schedule_, task)) return absl::OkStatus();
     switch (task.kind) {
       case TaskKind::kLoad:
       case TaskKind::kFeed:
+        if (IsRepeat(task)) return Error("has the host set a tensor again");
         return CheckShard(task, {}, 0, -1);
       case TaskKind::kCompute:
         return CheckCompute(task);
@@ -230,7 +211,7 @@ class CallChecker {
     if (!fits || !IsForward(task.writes[w])) return Error("writes a buffer for something else");
     const TensorType& type = graph_.type(b.tensor);
     const auto shards = schedule_.shards.find(b.tensor);
-    if (shards == schedule_.shards.end() || shards->second[b.shard] != task.writes[w] ||
+    if (shards == schedule_.shards.end() || !Holds(task.writes[w], shards->second[b.shard]) ||
         b.box != ShardBox(type, CoordinatesOfShard(type, b.shard).dims) || b.dtype != type.dtype) {
       return Error("writes a buffer that is not its shard's");
     }
@@ -256,41 +237,17 @@ class CallChecker {
       const int operand = static_cast<int>(o);
       const BufferId id = task.reads[o];
       if (!IsForward(id) || !Covers(buffer(id).box, sharding->OperandBox(call, operand)) ||
-          MeaningOf(id) != AtomsOf(node.inputs[o], sharding->OperandPartial(call, operand))) {
+          meanings_.Of(id) !=
+              meanings_.OfPartial(node.inputs[o], sharding->OperandPartial(call, operand))) {
         return Error(absl::StrCat("operand ", o, " is not what buffer ", id, " holds"));
       }
     }
     return absl::OkStatus();
   }
 
-  // The parts that `to` receives add up to what it means.
   absl::Status CheckSum(BufferId to, const std::vector<BufferId>& sources) {
-    std::map<Atom, std::vector<Box>> parts;
-    for (BufferId from : sources) {
-      const Box shared = Intersection(buffer(from).box, buffer(to).box);
-      for (const Atom& atom : MeaningOf(from)) parts[atom].push_back(shared);
-    }
-    std::map<Atom, int64_t> needed;
-    for (const Atom& atom : MeaningOf(to)) ++needed[atom];
-    for (const auto& [atom, boxes] : parts) {
-      const auto at = needed.find(atom);
-      int64_t volume = 0;
-      for (const Box& box : boxes) volume += box.Volume();
-      if (at == needed.end() || volume != at->second * buffer(to).box.Volume()) {
-        return Error(absl::StrCat("buffer ", to, " receives more or less than what it holds"));
-      }
-      for (size_t i = 0; at->second == 1 && i < boxes.size(); ++i) {
-        for (size_t j = 0; j < i; ++j) {
-          if (!Intersection(boxes[i], boxes[j]).empty()) {
-            return Error(absl::StrCat("buffer ", to, " receives a part twice"));
-          }
-        }
-      }
-    }
-    if (parts.size() != needed.size()) {
-      return Error(absl::StrCat("buffer ", to, " does not receive all partial sums"));
-    }
-    return absl::OkStatus();
+    const std::string wrong = meanings_.WhyNotSum(to, sources);
+    return wrong.empty() ? absl::OkStatus() : Error(wrong);
   }
 
   absl::Status CheckForwardMove(const Task& task) {
@@ -303,7 +260,7 @@ class CallChecker {
         task.kind == TaskKind::kAllGather) {
       // All operands reach each result in the same way: one stands for all.
       for (BufferId to : task.writes) {
-        if (&MeaningOf(to) != &MeaningOf(task.writes[0])) {
+        if (&meanings_.Of(to) != &meanings_.Of(task.writes[0])) {
           return Error("its results are of different tensors or partials");
         }
       }
@@ -342,7 +299,7 @@ class CallChecker {
     }
     for (size_t o = 0; o < operands; ++o) {
       const bool read = task.reads[o] != kNoBuffer;
-      if (read ? task.reads[o] != forward.reads[o] : needs->second.operands[o]) {
+      if (read ? !Holds(task.reads[o], forward.reads[o]) : needs->second.operands[o]) {
         return Error(absl::StrCat("does not read operand ", o, " of the task that it reverses"));
       }
       const bool wanted = has_gradient_[forward.reads[o]];
@@ -354,7 +311,7 @@ class CallChecker {
     }
     for (size_t t = 0; t < outputs; ++t) {
       const BufferId output = task.reads[operands + t];
-      if (output == kNoBuffer ? needs->second.outputs : output != forward.writes[t]) {
+      if (output == kNoBuffer ? needs->second.outputs : !Holds(output, forward.writes[t])) {
         return Error(absl::StrCat("does not read output ", t, " of the task that it reverses"));
       }
       const BufferId gradient = task.reads[operands + outputs + t];
@@ -434,50 +391,15 @@ class CallChecker {
     return absl::OkStatus();
   }
 
-  // One copy of each shard: of the outputs, of the parameters in training, and of their gradients
-  // if they are kept.
-  absl::Status CheckUnloads() const {
-    std::vector<BufferId> expected, found;
-    auto expect = [&](TensorRef tensor, const std::vector<BufferId>& ids) {
-      for (size_t s = 0; s < ids.size(); ++s) {
-        const TensorType& type = graph_.type(tensor);
-        const int64_t copy = static_cast<int64_t>(s) / type.partials % type.copies;
-        if (ids[s] != kNoBuffer && copy == 0) expected.push_back(ids[s]);
-      }
-    };
-    for (const Graph::NamedOutput& output : graph_.outputs()) {
-      expect(output.tensor, schedule_.shards.at(output.tensor));
-    }
-    for (const Schedule::HostTensor& parameter : schedule_.parameters) {
-      if (schedule_.options.keep_gradients) {
-        const std::vector<BufferId> gradients = schedule_.DistinctGradients(parameter);
-        expected.insert(expected.end(), gradients.begin(), gradients.end());
-      }
-      if (schedule_.options.training) {
-        expect(parameter.tensor, schedule_.shards.at(parameter.tensor));
-      }
-    }
-    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
-      const Task& task = schedule_.tasks[t];
-      if (task.kind == TaskKind::kUnload)
-        found.insert(found.end(), task.reads.begin(), task.reads.end());
-    }
-    std::sort(expected.begin(), expected.end());
-    std::sort(found.begin(), found.end());
-    if (expected == found) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        "schedule: what is unloaded is not the outputs, parameters and gradients asked for");
-  }
-
   const Graph& graph_;
   const Schedule& schedule_;
   int32_t task_ = 0;  // being checked
-  std::set<TensorRef> hosts_;
-  absl::flat_hash_map<Atom, std::unique_ptr<Atoms>> atoms_;
-  std::map<std::pair<Atom, int32_t>, Atoms> sums_;  // of so many partials
-  std::vector<BufferId> forward_of_;                // of gradient buffers
-  std::vector<bool> has_gradient_;                  // of forward buffers
-  std::vector<int> readers_;                        // of gradient buffers; all moves of one are one
+  std::map<TensorRef, const Schedule::HostTensor*> hosts_;
+  BufferMeanings meanings_;
+  // Of gradient buffers, and of those that the backward pass fills again: what they stand for.
+  std::vector<BufferId> forward_of_;
+  std::vector<bool> has_gradient_;  // of forward buffers
+  std::vector<int> readers_;        // of gradient buffers; all moves of one are one
   absl::flat_hash_set<BufferId> moved_;
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> computes_;
   absl::flat_hash_map<BufferPair, size_t> to_reverse_;  // forward transfers -> their tasks

@@ -140,6 +140,7 @@ absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
                      static_cast<int32_t>(devices[s]), {}, {shards.back()});
   }
   host.gradients.assign(is_parameter ? shards.size() : 0, kNoBuffer);
+  if (is_parameter) host.stored = shards;
   builder_.schedule().shards[tensor] = std::move(shards);
   (is_parameter ? builder_.schedule().parameters : builder_.schedule().inputs)
       .push_back(std::move(host));

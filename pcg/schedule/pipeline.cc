@@ -25,17 +25,16 @@ std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32
   return slots;
 }
 
-namespace {
-
-bool IsOfMicroBatch(const Task& task, Phase phase) {
-  return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
-}
-
-// Between stages: a move whose buffers are of several groups.
 bool CrossesGroups(const Task& task, const PipelineStages& stages) {
   return std::any_of(task.devices.begin(), task.devices.end(), [&](int32_t device) {
     return stages.group[device] != stages.group[task.devices[0]];
   });
+}
+
+namespace {
+
+bool IsOfMicroBatch(const Task& task, Phase phase) {
+  return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
 }
 
 // The groups of devices that tasks of one micro-batch go from and to.

@@ -48,6 +48,8 @@ struct PipelineStages {
   std::vector<int32_t> group;
 };
 PipelineStages StagesOf(const Schedule& schedule);
+// Between stages: a move whose buffers are of several groups.
+bool CrossesGroups(const Task& task, const PipelineStages& stages);
 
 // Whether a task of one micro-batch needs another's: then there is no order of micro-batches, and
 // every operator is done for all before the next. REQUIRES: tasks come after those that write what

@@ -77,27 +77,26 @@ namespace {
 
 // Outputs, one copy of each shard; gradients if they are kept; parameters, one copy.
 void LowerUnload(ScheduleBuilder* builder) {
-  auto unload = [builder](TensorRef tensor, const std::vector<BufferId>& ids) {
-    const TensorType& type = builder->graph().type(tensor);
-    for (size_t s = 0; s < ids.size(); ++s) {
-      if (ids[s] == kNoBuffer || CoordinatesOfShard(type, static_cast<int64_t>(s)).copy != 0) {
-        continue;
-      }
-      builder->AddTask(TaskKind::kUnload, Phase::kUnload, tensor.node,
-                       builder->buffer(ids[s]).device, {ids[s]}, {});
-    }
-  };
   const Schedule& schedule = builder->schedule();
+  const auto unload = [builder](TensorRef tensor, BufferId id) {
+    builder->AddTask(TaskKind::kUnload, Phase::kUnload, tensor.node, builder->buffer(id).device,
+                     {id}, {});
+  };
   for (const Graph::NamedOutput& output : builder->graph().outputs()) {
-    unload(output.tensor, schedule.shards.at(output.tensor));
+    const TensorType& type = builder->graph().type(output.tensor);
+    const std::vector<BufferId>& ids = schedule.shards.at(output.tensor);
+    for (size_t s = 0; s < ids.size(); ++s) {
+      if (CoordinatesOfShard(type, static_cast<int64_t>(s)).copy == 0) {
+        unload(output.tensor, ids[s]);
+      }
+    }
   }
   for (const Schedule::HostTensor& parameter : schedule.parameters) {
-    for (BufferId id : schedule.DistinctGradients(parameter)) {
-      if (!schedule.options.keep_gradients) break;
-      builder->AddTask(TaskKind::kUnload, Phase::kUnload, parameter.tensor.node,
-                       builder->buffer(id).device, {id}, {});
+    if (schedule.options.keep_gradients) {
+      for (BufferId id : schedule.DistinctGradients(parameter)) unload(parameter.tensor, id);
     }
-    if (schedule.options.training) unload(parameter.tensor, schedule.shards.at(parameter.tensor));
+    if (!schedule.options.training) continue;
+    for (BufferId id : schedule.DistinctStored(parameter)) unload(parameter.tensor, id);
   }
 }
 
@@ -214,8 +213,9 @@ absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
   options.seed = LossScale(plan.precision);
   options.update = plan.update;
   LoweredPlan lowered;
-  ISOMER_ASSIGN_OR_RETURN(lowered.mapped,
-                          ApplyPrecision(plan.graph, plan.views, plan.model.loss, plan.precision));
+  ISOMER_ASSIGN_OR_RETURN(lowered.mapped, ApplyPrecision(plan.graph, plan.views, plan.model.loss,
+                                                         plan.precision, plan.recomputed));
+  options.recomputed = lowered.mapped.recomputed;
   ISOMER_ASSIGN_OR_RETURN(lowered.schedule,
                           LowerGraph(lowered.mapped.graph, lowered.mapped.views, options));
   return lowered;
@@ -230,10 +230,10 @@ std::vector<MachineView> SequentialViews(const Graph& graph) {
   return views;
 }
 
-std::vector<BufferId> Schedule::DistinctGradients(const HostTensor& parameter) const {
+std::vector<BufferId> Schedule::Distinct(const std::vector<BufferId>& ids) const {
   std::vector<BufferId> distinct;
   std::set<std::pair<std::vector<int64_t>, std::vector<int64_t>>> boxes;
-  for (BufferId id : parameter.gradients) {
+  for (BufferId id : ids) {
     if (id == kNoBuffer) continue;
     if (boxes.emplace(buffers[id].box.origin, buffers[id].box.shape).second) distinct.push_back(id);
   }

@@ -176,6 +176,8 @@ struct ScheduleOptions {
   PipelineOrder order = PipelineOrder::kOneForwardOneBackward;
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
+  // Nodes whose results training does not keep for the backward pass; ascending.
+  std::vector<NodeId> recomputed = {};
 };
 
 struct Schedule {
@@ -196,6 +198,9 @@ struct Schedule {
     TensorRef tensor;
     std::vector<NodeId> leaves = {};
     std::vector<NodeId> operators = {};  // in topological order
+    // Parameters: per shard, the buffer in which its device stores it: the shard's, or one with a
+    // part of it (sharded weights). Micro-batches, and so copies on one device, have one.
+    std::vector<BufferId> stored = {};
     // Training, parameters: per shard, the gradient that its device updates with: whole, a part
     // (sharded), or kNoBuffer (owner: another device; or the loss does not depend on it).
     std::vector<BufferId> gradients = {};
@@ -203,8 +208,15 @@ struct Schedule {
     UpdateMethod update = UpdateMethod::kAllReduce;  // what became of the method asked for
   };
   std::vector<HostTensor> parameters, inputs;
-  // Of a parameter's gradients, those that hold every element once: what is unloaded.
-  std::vector<BufferId> DistinctGradients(const HostTensor& parameter) const;
+  // Of buffers of one tensor without partials, those that hold every element once.
+  std::vector<BufferId> Distinct(const std::vector<BufferId>& ids) const;
+  // Of a parameter and of its gradients: what is unloaded.
+  std::vector<BufferId> DistinctStored(const HostTensor& parameter) const {
+    return Distinct(parameter.stored);
+  }
+  std::vector<BufferId> DistinctGradients(const HostTensor& parameter) const {
+    return Distinct(parameter.gradients);
+  }
 
   std::string ToString(const Graph& graph) const;
 };

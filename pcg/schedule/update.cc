@@ -53,7 +53,10 @@ UpdateMethod UpdateLowering::MethodOf(size_t p) const {
   const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
   // What several weights are arranged into follows the first.
   const auto named = options.methods.find(builder_.graph().node(parameter.leaves[0]).name);
-  const UpdateMethod method = named == options.methods.end() ? options.method : named->second;
+  UpdateMethod method = named == options.methods.end() ? options.method : named->second;
+  if (method == UpdateMethod::kShardedGradients || method == UpdateMethod::kShardedWeights) {
+    method = UpdateMethod::kSharded;
+  }
   const std::vector<BufferId> copies = PieceAt(p, 0, {}).copies;
   if (copies.size() == 1) return UpdateMethod::kAllReduce;
   const bool can_be_cut =
@@ -145,6 +148,8 @@ void UpdateLowering::Synchronise(Bucket* bucket) {
       AddCollective(TaskKind::kAllReduce, Phase::kBackward, *bucket, gradients, gradients);
       return;
     case UpdateMethod::kSharded:
+    case UpdateMethod::kShardedGradients:
+    case UpdateMethod::kShardedWeights:
       return ScatterGradients(bucket);
     case UpdateMethod::kOwner:
       break;

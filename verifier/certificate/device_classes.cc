@@ -35,6 +35,8 @@ class ClassFinder {
     reduced.model.loss = plan_.model.loss;
     reduced.mode = plan_.mode;
     reduced.precision = plan_.precision;
+    reduced.update = plan_.update;
+    reduced.recomputed = plan_.recomputed;
     reduced.num_devices = devices;
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       if (!AddNode(id)) return std::nullopt;

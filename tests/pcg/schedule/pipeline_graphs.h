@@ -108,10 +108,16 @@ inline PipelineGraphs MakePipeline(const StagedMlp& pipeline) {
 }
 
 inline Schedule LoweredPipeline(const StagedMlp& pipeline, const MappedGraph& mapped,
-                                PipelineOrder order = PipelineOrder::kOneForwardOneBackward) {
-  auto schedule = LowerGraph(
-      mapped.graph, mapped.views,
-      {.num_devices = pipeline.devices(), .loss = "loss", .order = order, .keep_gradients = true});
+                                PipelineOrder order = PipelineOrder::kOneForwardOneBackward,
+                                const std::vector<NodeId>& recomputed = {},
+                                const UpdateOptions& update = {.bucket_bytes = 0}) {
+  auto schedule = LowerGraph(mapped.graph, mapped.views,
+                             {.num_devices = pipeline.devices(),
+                              .loss = "loss",
+                              .update = update,
+                              .order = order,
+                              .keep_gradients = true,
+                              .recomputed = recomputed});
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   return schedule.ok() ? *std::move(schedule) : Schedule();
 }

@@ -1,0 +1,79 @@
+#include "pcg/schedule/recomputation.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "pcg/schedule/pipeline.h"
+
+namespace isomer {
+
+Recomputation::Recomputation(ScheduleBuilder* builder) : builder_(*builder) {
+  if (builder_.options().recomputed.empty()) return;
+  const Schedule& schedule = builder_.schedule();
+  writer_.assign(schedule.buffers.size(), -1);
+  again_.assign(schedule.buffers.size(), kNoBuffer);
+  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    for (BufferId id : schedule.tasks[t].writes) writer_[id] = static_cast<int32_t>(t);
+  }
+  FindDropped();
+}
+
+void Recomputation::FindDropped() {
+  const Schedule& schedule = builder_.schedule();
+  std::vector<bool> is_recomputed(builder_.graph().num_nodes(), false);
+  for (NodeId id : schedule.options.recomputed) is_recomputed[id.value] = true;
+  for (const Buffer& buffer : schedule.buffers) {
+    const bool computed =
+        buffer.role == BufferRole::kActivation || buffer.role == BufferRole::kReceived;
+    dropped_.push_back(computed && is_recomputed[buffer.tensor.node.value]);
+  }
+  const auto keep = [this](const std::vector<BufferId>& ids) {
+    for (BufferId id : ids) dropped_[id] = false;
+  };
+  for (const auto& [tensor, shards] : schedule.shards) {
+    if (!is_recomputed[tensor.node.value]) keep(shards);
+  }
+  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
+    keep(schedule.shards.at(output.tensor));
+  }
+  if (schedule.num_moments == 1) return;
+  const PipelineStages stages = StagesOf(schedule);
+  for (const Task& task : schedule.tasks) {
+    if (CrossesGroups(task, stages)) keep(task.writes);
+  }
+}
+
+BufferId Recomputation::Available(BufferId id) {
+  if (dropped_.empty() || !dropped_[id]) return id;
+  if (again_[id] != kNoBuffer) return again_[id];
+  // What is missing, in the order of the forward pass.
+  std::set<int32_t> missing;
+  std::vector<BufferId> stack = {id};
+  while (!stack.empty()) {
+    const BufferId next = stack.back();
+    stack.pop_back();
+    if (!dropped_[next] || again_[next] != kNoBuffer || !missing.insert(writer_[next]).second) {
+      continue;
+    }
+    const std::vector<BufferId>& reads = builder_.schedule().tasks[writer_[next]].reads;
+    stack.insert(stack.end(), reads.begin(), reads.end());
+  }
+  for (int32_t t : missing) Repeat(t);
+  return again_[id];
+}
+
+void Recomputation::Repeat(int32_t t) {
+  Task task = builder_.schedule().tasks[t];
+  task.phase = Phase::kBackward;
+  for (BufferId& id : task.reads) {
+    if (dropped_[id]) id = again_[id];
+  }
+  for (BufferId& id : task.writes) {
+    Buffer buffer = builder_.buffer(id);
+    id = again_[id] = builder_.AddBuffer(std::move(buffer));
+  }
+  builder_.schedule().tasks.push_back(std::move(task));
+}
+
+}  // namespace isomer
