@@ -158,6 +158,8 @@ double CostTables::UpdateUs(const Placement& weight, const ShardingChoice& choic
       add(Collective::kAllReduce, 1);
       break;
     case UpdateMethod::kSharded:
+    case UpdateMethod::kShardedGradients:
+    case UpdateMethod::kShardedWeights:
       // Weights that are held in parts are gathered before the forward and the backward pass.
       add(Collective::kReduceScatter, 1);
       add(Collective::kAllGather, options_.zero_stage >= 3 ? 2 : 1);
