@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/call_restriction.h"
 #include "optimizer/halo_cost.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
@@ -75,25 +76,37 @@ int64_t CostTables::num_devices() const {
 
 absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
                                                    const std::vector<TensorType>& operands,
-                                                   int moment_dim) {
-  const ChoiceOptions choice_options = {.num_devices = num_devices(),
-                                        .max_axes = options_.max_axes,
-                                        .start = options_.first_device,
-                                        .moments = options_.moments,
-                                        .moment_dim = options_.moments > 1 ? moment_dim : -1};
-  const std::string key =
-      absl::StrCat(choice_options.num_devices, " ", choice_options.start, " ",
-                   choice_options.max_axes, " ", choice_options.moments, " ",
-                   choice_options.moment_dim, " ", options_.halves, "|", op.ToString(), "|",
-                   absl::StrJoin(operands, "|", [](std::string* out, const TensorType& type) {
-                     out->append(type.ToString());
-                   }));
+                                                   int moment_dim,
+                                                   const CallRestriction* restriction) {
+  ChoiceOptions choice_options = {.num_devices = num_devices(),
+                                  .max_axes = options_.max_axes,
+                                  .start = options_.first_device,
+                                  .moments = options_.moments,
+                                  .moment_dim = options_.moments > 1 ? moment_dim : -1};
+  bool halves = options_.halves;
+  if (restriction != nullptr && restriction->devices) {
+    choice_options.num_devices = restriction->devices->count;
+    choice_options.start = restriction->devices->first;
+  }
+  if (restriction != nullptr && (restriction->devices || restriction->whole_machine)) {
+    halves = false;
+  }
+  const std::string key = absl::StrCat(
+      choice_options.num_devices, " ", choice_options.start, " ", choice_options.max_axes, " ",
+      choice_options.moments, " ", choice_options.moment_dim, " ", halves, "|", op.ToString(), "|",
+      absl::StrJoin(operands, "|",
+                    [](std::string* out, const TensorType& type) { out->append(type.ToString()); }),
+      restriction == nullptr ? "" : absl::StrCat("|", restriction->Key()));
   std::unique_ptr<CallTables>& slot = calls_[key];
   if (slot != nullptr) return slot.get();
   auto call = std::make_unique<CallTables>();
   ISOMER_ASSIGN_OR_RETURN(call->space, EnumerateChoices(rules_, op, operands, choice_options));
   call->shares.assign(call->space.choices.size(), Share::kWhole);
-  if (options_.halves) ISOMER_RETURN_IF_ERROR(AddHalves(choice_options, call.get()));
+  if (halves) ISOMER_RETURN_IF_ERROR(AddHalves(choice_options, call.get()));
+  if (restriction != nullptr) {
+    ISOMER_RETURN_IF_ERROR(
+        RestrictChoices(*restriction, choice_options, &call->space, &call->shares));
+  }
   const auto& choices = call->space.choices;
   for (size_t o = 0; o < operands.size(); ++o) {
     std::vector<Placement> set;

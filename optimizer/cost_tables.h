@@ -59,6 +59,8 @@ struct CallTables {
   std::vector<PlacementSetId> operands, outputs;
 };
 
+struct CallRestriction;
+
 class CostTables {
  public:
   CostTables(const RuleIndex& rules, const CostModel& cost, CostOptions options)
@@ -71,10 +73,12 @@ class CostTables {
   void set_options(const CostOptions& options);
 
   // `moment_dim`: the iteration dim that micro-batches are pieces of (batch_dims.h), or -1.
-  // Errors: the call does not type-check.
+  // `restriction`: what a user leaves of the choices (restrictions.h), or null.
+  // Errors: the call does not type-check, or no choice is left.
   absl::StatusOr<const CallTables*> Call(const Operator& op,
                                          const std::vector<TensorType>& operands,
-                                         int moment_dim = -1);
+                                         int moment_dim = -1,
+                                         const CallRestriction* restriction = nullptr);
   // Time per choice: the call itself, its gradient, the exchange of halos, synchronisation and
   // update of stored operands.
   const std::vector<float>& NodeUs(const CallTables& call, const ComputeGraph::ComputeNode& node);

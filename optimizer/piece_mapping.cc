@@ -2,15 +2,17 @@
 
 #include <algorithm>
 
+#include "optimizer/restrictions.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-absl::StatusOr<const CallTables*> CallOf(const Graph& graph, NodeId id, CostTables* tables) {
+absl::StatusOr<const CallTables*> CallOf(const Graph& graph, NodeId id,
+                                         const CallRestriction* restriction, CostTables* tables) {
   std::vector<TensorType> operands;
   for (TensorRef input : graph.node(id).inputs) operands.push_back(graph.type(input));
-  return tables->Call(graph.node(id).op, operands);
+  return tables->Call(graph.node(id).op, operands, -1, restriction);
 }
 
 // Per choice of `set`, its place in `among`, or -1.
@@ -27,8 +29,11 @@ std::vector<int> PlacesAmong(const CostTables& tables, PlacementSetId set, Place
 }  // namespace
 
 absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor,
+                                              const Restrictions* restrictions,
                                               CostTables* tables) {
-  ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, tensor.node, tables));
+  const CallRestriction* restriction =
+      restrictions == nullptr ? nullptr : restrictions->Of(tensor.node);
+  ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, tensor.node, restriction, tables));
   std::vector<int> ids;
   for (size_t k = 0; k < call->shares.size(); ++k) {
     if (call->shares[k] != Share::kWhole) continue;
@@ -52,7 +57,8 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
   MappingProblem problem;
   const int in = static_cast<int>(nodes.size());
   for (const auto& node : nodes) {
-    ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, node.id, tables));
+    ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
+                            CallOf(graph, node.id, piece.RestrictionOf(node.id), tables));
     result.calls_.push_back(call);
     problem.nodes.push_back({tables->NodeUs(*call, node), call->shares});
   }

@@ -41,8 +41,9 @@ class PieceMapping {
 };
 
 // The placements that the producer of `tensor` can leave it in, each once.
+// `restrictions` of that graph's nodes may be null.
 absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor,
-                                              CostTables* tables);
+                                              const Restrictions* restrictions, CostTables* tables);
 
 }  // namespace isomer
 

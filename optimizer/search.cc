@@ -35,8 +35,8 @@ class ChainSearch {
         deadline_(Deadline::In(options.time_limit_s)) {}
 
   absl::StatusOr<SearchResult> Run() {
-    ISOMER_ASSIGN_OR_RETURN(pieces_, SplitGraph(graph_, options_.split ? options_.min_piece_nodes
-                                                                       : graph_.num_nodes()));
+    const int min_nodes = options_.split ? options_.min_piece_nodes : graph_.num_nodes();
+    ISOMER_ASSIGN_OR_RETURN(pieces_, SplitGraph(graph_, min_nodes, options_.restrictions));
     std::set<uint64_t> keys;
     if (!options_.cache) {
       for (size_t p = 0; p < pieces_.size(); ++p) pieces_[p].key = p;
@@ -66,7 +66,8 @@ class ChainSearch {
     Borders borders;
     if (p > 0) borders.in = borders_[p - 1].out;
     if (piece.has_out) {
-      ISOMER_ASSIGN_OR_RETURN(borders.out, PlacementsLeft(graph_, piece.out, &tables_));
+      ISOMER_ASSIGN_OR_RETURN(borders.out,
+                              PlacementsLeft(graph_, piece.out, options_.restrictions, &tables_));
     }
     borders_.push_back(borders);
     std::unique_ptr<Solved>& solved = solved_[{piece.key, borders.in, borders.out}];

@@ -15,17 +15,20 @@
 
 namespace isomer {
 
+class Restrictions;
+
 // What searches the substitutions of a piece.
 enum class Engine { kBestFirst };
 
 struct SearchOptions {
   Engine engine = Engine::kBestFirst;
   double alpha = 1.05;
-  int64_t budget = 300;     // candidates, over all distinct pieces
-  int min_piece_nodes = 5;  // so that a piece has algebra in it
-  bool split = true;        // false: the model is one piece
-  bool cache = true;        // equal pieces are solved once
-  double time_limit_s = 0;  // from the start of the search; 0: none
+  int64_t budget = 300;                        // candidates, over all distinct pieces
+  int min_piece_nodes = 5;                     // so that a piece has algebra in it
+  bool split = true;                           // false: the model is one piece
+  bool cache = true;                           // equal pieces are solved once
+  double time_limit_s = 0;                     // from the start of the search; 0: none
+  const Restrictions* restrictions = nullptr;  // a user's, if any; must outlive the search
 };
 
 struct SearchResult {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/compute_graph.h"
+#include "optimizer/restrictions.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 
@@ -112,9 +113,22 @@ class PieceBuilder {
   std::map<NodeId, NodeId> ids_;
 };
 
+void Restrict(const Restrictions& restrictions, Piece* piece) {
+  for (size_t i = 0; i < piece->whole_ids.size(); ++i) {
+    const CallRestriction* restriction =
+        piece->has_in && NodeId{static_cast<int32_t>(i)} == piece->in_node
+            ? nullptr
+            : restrictions.Of(piece->whole_ids[i]);
+    piece->restrictions.push_back(restriction);
+    if (restriction == nullptr) continue;
+    piece->key = HashCombine(piece->key, i, HashBytes(restriction->Key()));
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes) {
+absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
+                                              const Restrictions* restrictions) {
   const ComputeGraph compute = AnalyzeCompute(graph);
   const int n = static_cast<int>(compute.nodes.size());
   std::vector<Cut> chosen;
@@ -132,6 +146,7 @@ absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes)
     const Cut* out = c == chosen.size() ? nullptr : &chosen[c];
     const int end = out == nullptr ? n : out->after + 1;
     ISOMER_ASSIGN_OR_RETURN(Piece piece, builder.Build(begin, end, in, out));
+    if (restrictions != nullptr) Restrict(*restrictions, &piece);
     pieces.push_back(std::move(piece));
     begin = end;
   }

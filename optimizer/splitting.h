@@ -16,6 +16,9 @@
 
 namespace isomer {
 
+struct CallRestriction;
+class Restrictions;
+
 // The graph output of a piece that crosses to the next.
 inline constexpr char kCrossingOutput[] = "@crossing";
 
@@ -28,11 +31,20 @@ struct Piece {
   TensorRef in, out;         // in the whole graph
   NodeId in_node;            // in `graph`
   bool in_gradient = false;  // what crosses in depends on a weight
-  uint64_t key = 0;          // equal for equal pieces
+  // Per node of `graph` before any rewrite, what a user leaves of its choices, or null; nodes
+  // beyond have none. Nodes with one are not rewritten.
+  std::vector<const CallRestriction*> restrictions;
+  uint64_t key = 0;  // equal for equal pieces, restrictions included
+
+  const CallRestriction* RestrictionOf(NodeId id) const {
+    return id.value < static_cast<int>(restrictions.size()) ? restrictions[id.value] : nullptr;
+  }
 };
 
-// Pieces in order, of at least `min_nodes` operators each where cuts allow it.
-absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes);
+// Pieces in order, of at least `min_nodes` operators each where cuts allow it. `restrictions`:
+// null, or what must outlive the pieces.
+absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
+                                              const Restrictions* restrictions = nullptr);
 
 }  // namespace isomer
 

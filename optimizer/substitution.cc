@@ -105,6 +105,12 @@ class SubstitutionSearch {
     return matches;
   }
 
+  // Whether it would rewrite what a user has a say in.
+  bool IsRestricted(const DerivationStep& step) const {
+    return std::any_of(step.nodes.begin(), step.nodes.end(),
+                       [&](NodeId id) { return piece_.RestrictionOf(id) != nullptr; });
+  }
+
   void Push(Open open) {
     queue_.push({-open.us, static_cast<int>(open_.size())});
     open_.push_back(std::move(open));
@@ -114,6 +120,7 @@ class SubstitutionSearch {
     for (size_t m = 0; m < open.matches.size() && !Spent(); ++m) {
       ++tries_;
       const auto& [rule, step] = open.matches[m];
+      if (IsRestricted(step)) continue;
       Open next;
       next.candidate = open.candidate;
       Graph& graph = next.candidate.graph;
