@@ -43,6 +43,10 @@ absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* g
       result.stop = McmcResult::Stop::kNoImprovement;
       break;
     }
+    if (options.deadline.Reached()) {
+      result.stop = McmcResult::Stop::kDeadline;
+      break;
+    }
     const int node = movable[Below(random, static_cast<int>(movable.size()))];
     int choice = Below(random, graph->num_choices(node) - 1);
     if (choice >= graph->choice(node)) ++choice;

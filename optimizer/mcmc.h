@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "optimizer/stopping.h"
 #include "optimizer/task_graph.h"
 
 namespace isomer {
@@ -26,10 +27,11 @@ struct McmcOptions {
   int64_t max_proposals = 1000000;
   // But not before each operator had so many.
   int64_t proposals_per_node = 10;
+  Deadline deadline = {};  // or when this is over
 };
 
 struct McmcResult {
-  enum class Stop { kBudget, kNoImprovement };
+  enum class Stop { kBudget, kNoImprovement, kDeadline };
   std::vector<int> choices;  // of the best step seen, which the graph is left at
   Picoseconds initial = 0, best = 0;
   int64_t proposals = 0, accepted = 0;

@@ -241,6 +241,12 @@ const CallRestriction* Restrictions::Of(NodeId node) const {
   return it == of_node_.end() ? nullptr : &it->second.all;
 }
 
+Restrictions Restrictions::AnyChoice() const {
+  Restrictions any;
+  for (const auto& [id, of] : of_node_) any.of_node_[id] = {};
+  return any;
+}
+
 int64_t Restrictions::least_stages() const {
   int64_t stages = 1;
   for (const auto& [id, stage] : stages_) stages = std::max(stages, stage + 1);

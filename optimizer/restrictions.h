@@ -33,6 +33,9 @@ class Restrictions {
   static absl::StatusOr<Restrictions> Resolve(const Constraints& constraints, const Graph& graph,
                                               CostTables* tables);
 
+  // For a search whose choices are not those of the plan: the same nodes stay, however spread.
+  Restrictions AnyChoice() const;
+
   bool empty() const { return of_node_.empty() && stages_.empty(); }
   // Of a node of the model's graph; null: none.
   const CallRestriction* Of(NodeId node) const;

@@ -28,6 +28,7 @@ struct SearchOptions {
   bool split = true;                           // false: the model is one piece
   bool cache = true;                           // equal pieces are solved once
   double time_limit_s = 0;                     // from the start of the search; 0: none
+  uint64_t seed = 1;                           // of what is random: --search=mcmc
   const Restrictions* restrictions = nullptr;  // a user's, if any; must outlive the search
 };
 

@@ -21,6 +21,8 @@ const char* StopReasonName(StopReason reason) {
   switch (reason) {
     case StopReason::kExhausted:
       return "exhausted";
+    case StopReason::kNoImprovement:
+      return "no improvement";
     case StopReason::kBudget:
       return "budget";
     case StopReason::kTimeLimit:

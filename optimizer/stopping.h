@@ -9,10 +9,11 @@ namespace isomer {
 
 // In order of weight: of several searches that were one, the last that holds of any is told.
 enum class StopReason {
-  kExhausted,    // no candidate within alpha is left
-  kBudget,       // as many candidates as asked for were mapped
-  kTimeLimit,    // the time is over
-  kInterrupted,  // Ctrl-C
+  kExhausted,      // no candidate within alpha is left
+  kNoImprovement,  // half of the time brought nothing (--search=mcmc)
+  kBudget,         // as many candidates as asked for were mapped
+  kTimeLimit,      // the time is over
+  kInterrupted,    // Ctrl-C
 };
 const char* StopReasonName(StopReason reason);
 

@@ -21,12 +21,13 @@ TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables)
 
 absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
                                                              const MappedModel& mapped,
-                                                             CostTables* tables) {
+                                                             CostTables* tables,
+                                                             const Restrictions* restrictions) {
   if (tables->options().precision != DataType::kFloat32) {
     return absl::UnimplementedError("task graphs are of float32");
   }
   std::unique_ptr<TaskGraph> graph(new TaskGraph(mapped, tables));
-  ISOMER_RETURN_IF_ERROR(graph->AddNodes());
+  ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions));
   graph->FindGradients(model);
   graph->timeline_ = BlockTimeline(graph->NumberBlocks(), NumQueues(tables->cost().machine()));
   std::vector<int> all;
@@ -53,7 +54,7 @@ int TaskGraph::ValueOf(TensorRef tensor, Origin origin) {
   return it->second;
 }
 
-absl::Status TaskGraph::AddNodes() {
+absl::Status TaskGraph::AddNodes(const Restrictions* restrictions) {
   nodes_.resize(num_nodes_ + 1);
   choices_.assign(num_nodes_, 0);
   for (int n = 0; n < num_nodes_; ++n) {
@@ -73,7 +74,8 @@ absl::Status TaskGraph::AddNodes() {
     }
     const auto choice = mapped_.choices.find(node.id);
     ISOMER_RETURN_IF_ERROR(
-        AddChoice(n, choice == mapped_.choices.end() ? nullptr : &choice->second));
+        AddChoice(n, choice == mapped_.choices.end() ? nullptr : &choice->second,
+                  restrictions == nullptr ? nullptr : restrictions->Of(node.id)));
   }
   for (const Graph::NamedOutput& output : graph_.outputs()) {
     if (compute_.index[output.tensor.node.value] < 0) continue;
@@ -85,10 +87,12 @@ absl::Status TaskGraph::AddNodes() {
   return absl::OkStatus();
 }
 
-absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice) {
+absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice,
+                                  const CallRestriction* restriction) {
   const ComputeGraph::ComputeNode& node = compute_.nodes[n];
-  ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
-                          tables_.Call(graph_.node(node.id).op, node.operand_types));
+  ISOMER_ASSIGN_OR_RETURN(
+      const CallTables* call,
+      tables_.Call(graph_.node(node.id).op, node.operand_types, -1, restriction));
   std::vector<bool> wanted;
   for (const auto& operand : node.operands) wanted.push_back(training_ && operand.gradient);
   std::unique_ptr<NodeClass>& slot = classes_[{call, wanted}];

@@ -39,6 +39,7 @@
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
 #include "optimizer/move_fragment.h"
+#include "optimizer/restrictions.h"
 #include "optimizer/timeline.h"
 
 namespace isomer {
@@ -48,10 +49,11 @@ class ValueBuilder;
 class TaskGraph {
  public:
   // `mapped` gives every compute node of its graph a choice; a node without one is whole on device
-  // 0. The loss is that of `model`, whose graph may be another. `tables` must outlive this.
-  static absl::StatusOr<std::unique_ptr<TaskGraph>> Create(const Model& model,
-                                                           const MappedModel& mapped,
-                                                           CostTables* tables);
+  // 0. The loss is that of `model`, whose graph may be another. Choices are those that
+  // `restrictions`, unless null, leave. `tables` must outlive this.
+  static absl::StatusOr<std::unique_ptr<TaskGraph>> Create(
+      const Model& model, const MappedModel& mapped, CostTables* tables,
+      const Restrictions* restrictions = nullptr);
   TaskGraph(const TaskGraph&) = delete;
 
   // Nodes are those of AnalyzeCompute, in its order. Choices are those of the call's tables, and
@@ -129,9 +131,10 @@ class TaskGraph {
   friend class ValueBuilder;
 
   TaskGraph(const MappedModel& mapped, CostTables* tables);
-  absl::Status AddNodes();
+  absl::Status AddNodes(const Restrictions* restrictions);
   int ValueOf(TensorRef tensor, Origin origin);
-  absl::Status AddChoice(int node, const ShardingChoice* choice);
+  absl::Status AddChoice(int node, const ShardingChoice* choice,
+                         const CallRestriction* restriction);
   void FindGradients(const Model& model);
   // Numbers the blocks of all nodes; returns how many there are.
   int32_t NumberBlocks();

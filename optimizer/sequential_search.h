@@ -1,0 +1,19 @@
+// Algebra first, then parallelism: what one does who has an optimizer of graphs (TASO) and one of
+// parallelism (FlexFlow), and what joint optimisation is compared with (Unity, OSDI'22, section 8).
+#ifndef ISOMER_OPTIMIZER_SEQUENTIAL_SEARCH_H_
+#define ISOMER_OPTIMIZER_SEQUENTIAL_SEARCH_H_
+
+#include "absl/status/statusor.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/search.h"
+
+namespace isomer {
+
+// Substitutions under the costs of the machine's first device alone, then the mapping of what they
+// made.
+absl::StatusOr<SearchResult> SequentialSearch(const Graph& graph, const SearchOptions& options,
+                                              CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SEQUENTIAL_SEARCH_H_
