@@ -13,6 +13,7 @@
 #include "optimizer/explanation.h"
 #include "optimizer/machine.h"
 #include "optimizer/machine_text.h"
+#include "optimizer/mcmc.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/report.h"
 #include "optimizer/timeline_svg.h"
@@ -41,7 +42,12 @@ ABSL_FLAG(std::string, update, "all_reduce",
           "fastest, or fits");
 ABSL_FLAG(int64_t, bucket_bytes, isomer::UpdateOptions().bucket_bytes,
           "gradients are synchronised together up to so many bytes; 0: each by itself");
-ABSL_FLAG(std::string, search, "hierarchical", "the search: hierarchical");
+ABSL_FLAG(
+    std::string, search, "hierarchical",
+    "the search: hierarchical; sequential, algebra before parallelism; or mcmc, FlexFlow's walk");
+ABSL_FLAG(uint64_t, seed, 1, "of --search=mcmc");
+ABSL_FLAG(std::string, constraints, "",
+          "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
           "a baseline instead of a search: data_parallel, megatron or pipeline");
 ABSL_FLAG(int64_t, stages, 2, "of --plan=pipeline; the devices of a stage share out the batch");
@@ -50,7 +56,9 @@ ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes
 ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
 ABSL_FLAG(bool, profile_of_another_device, false,
           "take --profile though it was measured on another device than the machine has");
-ABSL_FLAG(int64_t, budget, 300, "how many candidates of the substitution search to map");
+ABSL_FLAG(int64_t, budget, 0,
+          "how many candidates of the substitution search to map, or proposals of --search=mcmc; "
+          "0: 300, or 1000000");
 ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
 ABSL_FLAG(double, time_limit, 0,
           "seconds after which the search ends with the best plan so far, as on Ctrl-C; 0: none");
@@ -71,6 +79,14 @@ ABSL_FLAG(std::string, timeline, "", "file for the simulated step as an SVG time
 namespace isomer {
 namespace {
 
+absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
+  if (name == "hierarchical") return Strategy::kHierarchical;
+  if (name == "sequential") return Strategy::kSequential;
+  if (name == "mcmc") return Strategy::kMcmc;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--search=", name, ": there are hierarchical, sequential and mcmc"));
+}
+
 absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   OptimizeOptions options;
   const std::string mode = absl::GetFlag(FLAGS_mode);
@@ -78,9 +94,9 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--mode=", mode, ": there are training and inference"));
   }
-  const std::string search = absl::GetFlag(FLAGS_search);
-  if (search != "hierarchical") {
-    return absl::InvalidArgumentError(absl::StrCat("--search=", search, ": there is hierarchical"));
+  ISOMER_ASSIGN_OR_RETURN(options.strategy, ParseStrategy(absl::GetFlag(FLAGS_search)));
+  if (const std::string constraints = absl::GetFlag(FLAGS_constraints); !constraints.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(options.constraints, LoadConstraints(constraints));
   }
   options.training = mode == "training";
   if (options.training && !absl::GetFlag(FLAGS_export_onnx).empty()) {
@@ -91,6 +107,9 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
   }
   options.precision = *precision;
+  if (options.strategy == Strategy::kMcmc && options.precision != DataType::kFloat32) {
+    return absl::InvalidArgumentError("--search=mcmc is for --precision=float32");
+  }
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
   options.choose_update_method = absl::GetFlag(FLAGS_update) == "auto";
   if (!options.choose_update_method) {
@@ -109,9 +128,14 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   }
   options.pipeline = {absl::GetFlag(FLAGS_stages), absl::GetFlag(FLAGS_micro_batches)};
   options.search.alpha = absl::GetFlag(FLAGS_alpha);
+  options.search.seed = absl::GetFlag(FLAGS_seed);
   options.search.budget = absl::GetFlag(FLAGS_budget);
-  if (!(options.search.alpha >= 1) || options.search.budget < 1) {
-    return absl::InvalidArgumentError("--alpha must be at least 1 and --budget at least 1");
+  if (!(options.search.alpha >= 1) || options.search.budget < 0) {
+    return absl::InvalidArgumentError("--alpha must be at least 1 and --budget at least 0");
+  }
+  if (options.search.budget == 0) {
+    options.search.budget =
+        options.strategy == Strategy::kMcmc ? McmcOptions().max_proposals : SearchOptions().budget;
   }
   options.search.time_limit_s = absl::GetFlag(FLAGS_time_limit);
   if (!(options.search.time_limit_s >= 0)) {

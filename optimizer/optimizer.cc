@@ -4,6 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "optimizer/mcmc_search.h"
+#include "optimizer/restrictions.h"
+#include "optimizer/sequential_search.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -30,14 +33,19 @@ class Optimizer {
 
   absl::StatusOr<OptimizeResult> Run() {
     const auto start = std::chrono::steady_clock::now();
+    ISOMER_ASSIGN_OR_RETURN(restrictions_,
+                            Restrictions::Resolve(options_.constraints, model_.graph, &tables_));
     ISOMER_RETURN_IF_ERROR(Baselines());
     if (options_.plan.empty()) {
       for (double weight : kSyncWeights) {
-        // Inference has no gradients to synchronise.
-        if (options_.training || weight == 1) ISOMER_RETURN_IF_ERROR(Search(weight, 0));
+        // Inference has no gradients to synchronise, and a random walk simulates.
+        const bool weighs = options_.training && options_.strategy != Strategy::kMcmc;
+        if (weighs || weight == 1) ISOMER_RETURN_IF_ERROR(Search(weight, 0));
       }
       ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
-      for (double price = kFirstPrice; !fits_ && price <= kLastPrice; price *= kPriceStep) {
+      const bool priced = options_.strategy != Strategy::kMcmc;
+      for (double price = kFirstPrice; priced && !fits_ && price <= kLastPrice;
+           price *= kPriceStep) {
         ISOMER_RETURN_IF_ERROR(Search(1, price));
         ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
       }
@@ -76,6 +84,10 @@ class Optimizer {
         continue;
       }
       result_.baselines[name] = prediction;
+      if (!restrictions_.Violations(*mapped).empty()) {
+        result_.ignoring.push_back(name);
+        if (options_.plan.empty()) continue;
+      }
       if (options_.plan.empty() || options_.plan == name) Consider(std::move(predicted), name);
     }
     if (options_.plan != kPipeline) return absl::OkStatus();
@@ -90,8 +102,21 @@ class Optimizer {
   // The time limit is that of all searches.
   SearchOptions SearchOptionsNow() const {
     SearchOptions options = options_.search;
+    if (!restrictions_.empty()) options.restrictions = &restrictions_;
     if (options.time_limit_s > 0) options.time_limit_s = std::max(1e-9, deadline_.SecondsLeft());
     return options;
+  }
+
+  absl::StatusOr<SearchResult> SearchBy(Strategy strategy, const SearchOptions& options) {
+    switch (strategy) {
+      case Strategy::kHierarchical:
+        return HierarchicalSearch(model_.graph, options, &tables_);
+      case Strategy::kMcmc:
+        return McmcSearch(model_, options, &tables_);
+      case Strategy::kSequential:
+        return SequentialSearch(model_.graph, options, &tables_);
+    }
+    return absl::InternalError("no such strategy");
   }
 
   absl::Status Search(double sync_weight, double us_per_byte) {
@@ -104,8 +129,10 @@ class Optimizer {
     cost_options.sync_weight = sync_weight;
     cost_options.us_per_byte = us_per_byte;
     tables_.set_options(cost_options);
-    ISOMER_ASSIGN_OR_RETURN(SearchResult found,
-                            HierarchicalSearch(model_.graph, SearchOptionsNow(), &tables_));
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found, SearchBy(options_.strategy, SearchOptionsNow()));
+    if (const auto violations = restrictions_.Violations(found.mapped); !violations.empty()) {
+      return absl::InternalError(violations[0]);
+    }
     result_.candidates += found.candidates;
     result_.pieces = found.pieces;
     result_.distinct_pieces = found.distinct_pieces;
@@ -172,6 +199,7 @@ class Optimizer {
   const OptimizeOptions& options_;
   const Deadline deadline_;
   CostTables tables_;
+  Restrictions restrictions_;
   OptimizeResult result_;
   bool considered_ = false, fits_ = false;
 };

@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "optimizer/baselines.h"
+#include "optimizer/constraints.h"
 #include "optimizer/pipeline_plan.h"
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
@@ -16,7 +18,15 @@
 
 namespace isomer {
 
+// How plans are searched for; baselines are looked at besides.
+enum class Strategy {
+  kHierarchical,  // search.h
+  kMcmc,          // mcmc_search.h
+  kSequential,    // sequential_search.h
+};
+
 struct OptimizeOptions {
+  Strategy strategy = Strategy::kHierarchical;
   bool training = true;
   DataType precision = DataType::kFloat32;  // what the plan computes in
   UpdateOptions update = {};                // of weights, in training
@@ -25,6 +35,8 @@ struct OptimizeOptions {
   std::string plan;          // a baseline's name, or empty: search
   PipelineOptions pipeline;  // of the baseline of that name
   SearchOptions search;
+  // A user's. The plan keeps them; a baseline that does not is reported, and no plan.
+  Constraints constraints;
 };
 
 struct Prediction {
@@ -40,6 +52,7 @@ struct OptimizeResult {
   std::map<std::string, Prediction> baselines;
   std::optional<PipelineSummary> pipeline;  // of `plan`
   Prediction single_device;                 // the model as it is on one device
+  std::vector<std::string> ignoring;        // baselines that do not keep the constraints
   int64_t candidates = 0;                   // of all searches
   int pieces = 0, distinct_pieces = 0, series_parallel_pieces = 0;
   StopReason stop = StopReason::kExhausted;

@@ -253,6 +253,10 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   for (const auto& [name, prediction] : result.baselines) {
     absl::StrAppend(&text, PredictionLine(name, prediction, plan.predicted_step_us));
   }
+  if (!result.ignoring.empty()) {
+    absl::StrAppend(&text, "  (", absl::StrJoin(result.ignoring, ", "),
+                    ": without your constraints)\n");
+  }
   absl::StrAppend(&text,
                   PredictionLine("one device alone", result.single_device, plan.predicted_step_us));
   if (result.single_device.step_us < plan.predicted_step_us) {
@@ -317,6 +321,10 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);
+  json["baselines_that_ignore_constraints"] = Json::EmptyArray();
+  for (const std::string& name : result.ignoring) {
+    json["baselines_that_ignore_constraints"].Append(name);
+  }
   json["single_device"] = prediction_json(result.single_device);
   if (const auto lowered = LowerPlan(plan); lowered.ok()) {
     json["step"] =

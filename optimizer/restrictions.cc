@@ -255,6 +255,7 @@ int64_t Restrictions::least_stages() const {
 
 std::vector<std::string> Restrictions::Violations(const MappedModel& mapped) const {
   std::vector<std::string> violations;
+  if (of_node_.empty()) return violations;
   const ComputeGraph compute = AnalyzeCompute(mapped.graph);
   for (const auto& [id, of] : of_node_) {
     if (of.stated.empty()) continue;
