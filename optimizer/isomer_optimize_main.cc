@@ -38,7 +38,8 @@ ABSL_FLAG(std::string, precision, "float32",
           "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
 ABSL_FLAG(std::string, optimizer, "sgd", "of weights, in training: sgd, momentum or adam");
 ABSL_FLAG(std::string, update, "all_reduce",
-          "how copies of weights are kept equal: all_reduce, sharded (ZeRO) or owner; auto: as is "
+          "how copies of weights are kept equal: all_reduce, sharded (ZeRO 1), "
+          "sharded_gradients (2), sharded_weights (3) or owner; auto: as is "
           "fastest, or fits");
 ABSL_FLAG(int64_t, bucket_bytes, isomer::UpdateOptions().bucket_bytes,
           "gradients are synchronised together up to so many bytes; 0: each by itself");

@@ -44,15 +44,19 @@ void Arrivals::ArriveWhole(TensorRef tensor, const std::vector<Need>& needs,
   // Own devices first, so that the copies nobody has are left for the others.
   for (size_t i = 0; i < needs.size(); ++i) {
     if (!is_shard(needs[i])) continue;
+    BufferId own = kNoBuffer;
     for (BufferId copy : CopiesOf(tensor, needs[i])) {
       const auto received = received_.find({copy, needs[i].device});
       if (builder_.buffer(copy).device == needs[i].device) {
-        (*arrived)[i] = copy;
-        ++readers[copy];
-        break;
+        const bool of_moment = builder_.buffer(copy).moment == needs[i].moment;
+        if (own == kNoBuffer || of_moment) own = copy;
+        if (of_moment || builder_.buffer(copy).moment == kNoMoment) break;
       }
       if (received != received_.end()) (*arrived)[i] = received->second;
     }
+    if (own == kNoBuffer) continue;
+    (*arrived)[i] = own;
+    ++readers[own];
   }
   for (size_t i = 0; i < needs.size(); ++i) {
     if ((*arrived)[i] != kNoBuffer || !is_shard(needs[i])) continue;

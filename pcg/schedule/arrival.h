@@ -20,6 +20,7 @@ struct Need {
   std::vector<int64_t> dims;
   int64_t partial;
   Box box;
+  int32_t moment = kNoMoment;  // of who needs it: a device may have a copy for each
 };
 
 class Arrivals {

@@ -223,7 +223,7 @@ void BackwardLowering::ReverseMove(const Task& task) {
 // The shares that equal copies of a parameter have of its gradient become the sum.
 void BackwardLowering::Synchronise(size_t p) {
   const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
-  const std::vector<BufferId> shards = builder_.schedule().shards.at(parameter.tensor);
+  const std::vector<BufferId> shards = parameter.stored;
   const NodeId node = parameter.tensor.node;
   const size_t copies = builder_.graph().type(parameter.tensor).copies;
   for (size_t first = 0; first < shards.size(); first += copies) {
@@ -245,9 +245,7 @@ absl::Status BackwardLowering::Run() {
   std::map<BufferId, size_t> parameter_of;
   std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    for (BufferId shard : builder_.schedule().shards.at(parameters[i].tensor)) {
-      parameter_of[shard] = i;
-    }
+    for (BufferId id : parameters[i].stored) parameter_of[id] = i;
   }
   const std::vector<size_t> order = ReversalOrder();
   std::vector<size_t> last_reader(parameters.size(), num_forward_tasks_);

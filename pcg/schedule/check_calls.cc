@@ -180,7 +180,7 @@ class CallChecker {
       case TaskKind::kLoad:
       case TaskKind::kFeed:
         if (IsRepeat(task)) return Error("has the host set a tensor again");
-        return CheckShard(task, {}, 0, -1);
+        return CheckHost(task);
       case TaskKind::kCompute:
         return CheckCompute(task);
       case TaskKind::kComputeGradient:
@@ -202,13 +202,31 @@ class CallChecker {
     }
   }
 
-  // What the host sets, or a call makes: shard `shard` (-1: whichever) of the tensor, all of it.
-  absl::Status CheckShard(const Task& task, std::optional<TensorRef> tensor, size_t w,
-                          int64_t shard) const {
+  // The host sets shards, or what is stored of them.
+  absl::Status CheckHost(const Task& task) const {
+    if (task.writes.size() != 1) return Error("writes too little");
+    const Buffer& b = buffer(task.writes[0]);
+    const auto host = hosts_.find(b.tensor);
+    if (host == hosts_.end() || !IsForward(task.writes[0])) {
+      return Error("writes a buffer for something else");
+    }
+    const TensorType& type = graph_.type(b.tensor);
+    const std::vector<BufferId>& homes =
+        host->second->stored.empty() ? schedule_.shards.at(b.tensor) : host->second->stored;
+    if (homes[b.shard] != task.writes[0] || b.dtype != type.dtype ||
+        !Covers(ShardBox(type, CoordinatesOfShard(type, b.shard).dims), b.box)) {
+      return Error("writes a buffer that is not its shard's");
+    }
+    return absl::OkStatus();
+  }
+
+  // What a call makes: shard `shard` of the tensor.
+  absl::Status CheckShard(const Task& task, TensorRef tensor, size_t w, int64_t shard) const {
     if (w >= task.writes.size() || task.writes[w] == kNoBuffer) return Error("writes too little");
     const Buffer& b = buffer(task.writes[w]);
-    const bool fits = tensor ? b.tensor == *tensor && b.shard == shard : hosts_.contains(b.tensor);
-    if (!fits || !IsForward(task.writes[w])) return Error("writes a buffer for something else");
+    if (b.tensor != tensor || b.shard != shard || !IsForward(task.writes[w])) {
+      return Error("writes a buffer for something else");
+    }
     const TensorType& type = graph_.type(b.tensor);
     const auto shards = schedule_.shards.find(b.tensor);
     if (shards == schedule_.shards.end() || !Holds(task.writes[w], shards->second[b.shard]) ||

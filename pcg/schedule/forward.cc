@@ -7,6 +7,7 @@
 #include "pcg/schedule/arrival.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/redistribution.h"
+#include "pcg/schedule/weight_parts.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
@@ -20,7 +21,8 @@ class ForwardLowering {
       : builder_(*builder),
         graph_(builder->graph()),
         order_(graph_.TopologicalOrder()),
-        arrivals_(builder) {}
+        arrivals_(builder),
+        parts_(builder) {}
 
   absl::Status Run();
 
@@ -34,6 +36,7 @@ class ForwardLowering {
   bool IsHostOperator(NodeId id, bool weights) const;
   bool IsHostTensor(TensorRef tensor) const { return on_host_[tensor.node.value]; }
   Schedule::HostTensor HostTensorOf(TensorRef tensor) const;
+  absl::StatusOr<bool> StoreInParts(Schedule::HostTensor* host);
   absl::Status AddHostTensor(TensorRef tensor);
 
   // Its operand is of other micro-batches than its result.
@@ -48,10 +51,12 @@ class ForwardLowering {
   ScheduleBuilder& builder_;
   const Graph& graph_;
   const std::vector<NodeId> order_;
-  std::map<TensorRef, int> uses_;  // by live nodes and graph outputs
-  std::vector<bool> on_host_;      // by node: a leaf, or an operator that the host runs
-  std::vector<bool> fused_;        // by node: a parallel operator inside of a chain
+  std::map<TensorRef, int> uses_;               // by live nodes and graph outputs
+  std::vector<std::vector<Graph::Use>> users_;  // by node, if anything is stored in parts
+  std::vector<bool> on_host_;  // by node: a leaf, or an operator that the host runs
+  std::vector<bool> fused_;    // by node: a parallel operator inside of a chain
   Arrivals arrivals_;
+  WeightParts parts_;
 };
 
 void ForwardLowering::CountUses() {
@@ -110,6 +115,25 @@ Schedule::HostTensor ForwardLowering::HostTensorOf(TensorRef tensor) const {
   return host;
 }
 
+// False if it is none that is to be, or can be.
+absl::StatusOr<bool> ForwardLowering::StoreInParts(Schedule::HostTensor* host) {
+  if (builder_.options().update.method != UpdateMethod::kShardedWeights &&
+      builder_.options().update.methods.empty()) {
+    return false;
+  }
+  if (users_.empty()) users_ = graph_.Users();
+  std::vector<NodeId> users;
+  for (const Graph::Use& use : users_[host->tensor.node.value]) users.push_back(use.user);
+  // An output of the graph has a use that is no node.
+  if (static_cast<int>(users.size()) != UsesOf(host->tensor)) return false;
+  if (!IsStored(graph_.node(host->leaves[0]).op.kind())) return false;
+  ISOMER_ASSIGN_OR_RETURN(const bool in_parts, parts_.Store(users, host));
+  if (!in_parts) return false;
+  host->gradients.assign(host->stored.size(), kNoBuffer);
+  builder_.schedule().parameters.push_back(std::move(*host));
+  return true;
+}
+
 absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
   Schedule::HostTensor host = HostTensorOf(tensor);
   const OpKind leaf = graph_.node(host.leaves[0]).op.kind();
@@ -120,6 +144,8 @@ absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
                                                    graph_.type(tensor).ToString(),
                                                    " comes from the host as partial sums"));
   }
+  ISOMER_ASSIGN_OR_RETURN(const bool in_parts, StoreInParts(&host));
+  if (in_parts) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(tensor.node));
   const std::vector<int32_t> moments = builder_.Moments(tensor.node);
   std::vector<BufferId> shards;
@@ -210,9 +236,11 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
   }
   const Sharding& sharding = builder_.schedule().shardings[id.value].emplace(*std::move(inferred));
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(id));
+  const std::vector<int32_t> moments = builder_.Moments(id);
 
   std::vector<std::vector<BufferId>> reads(devices.size());
   for (size_t o = 0; o < node.inputs.size(); ++o) {
+    parts_.Gather(node.inputs[o]);
     std::vector<Need> needs;
     for (size_t s = 0; s < devices.size(); ++s) {
       const ShardCoordinates at = CoordinatesOfShard(node.outputs[0], static_cast<int64_t>(s));
@@ -220,13 +248,13 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
       needs.push_back({static_cast<int32_t>(devices[s]),
                        sharding.OperandCoordinates(task, static_cast<int>(o)),
                        sharding.OperandPartial(task, static_cast<int>(o)),
-                       sharding.OperandBox(task, static_cast<int>(o))});
+                       sharding.OperandBox(task, static_cast<int>(o)),
+                       moments.empty() ? kNoMoment : moments[s]});
     }
     const std::vector<BufferId> arrived = arrivals_.Arrive(node.inputs[o], needs, id);
     for (size_t s = 0; s < devices.size(); ++s) reads[s].push_back(arrived[s]);
   }
   const Work work = ForwardWork(node.op, sharding, operand_types);
-  const std::vector<int32_t> moments = builder_.Moments(id);
   OneOfCopies copies(node.outputs[0]);
   std::vector<size_t> tasks(devices.size());
   for (size_t s = 0; s < devices.size(); ++s) {

@@ -72,7 +72,9 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
         categories.push_back(MemoryCategory::kActivations);
         break;
       case BufferRole::kReceived:
-        categories.push_back(MemoryCategory::kReceived);
+        // A weight that is stored in parts, while it is whole.
+        categories.push_back(stored[buffer.tensor.node.value] ? MemoryCategory::kWeights
+                                                              : MemoryCategory::kReceived);
         break;
       case BufferRole::kGradient:
         categories.push_back(stored[buffer.tensor.node.value]

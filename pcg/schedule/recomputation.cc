@@ -5,12 +5,16 @@
 #include <utility>
 
 #include "pcg/schedule/pipeline.h"
+#include "pcg/schedule/weight_parts.h"
 
 namespace isomer {
 
 Recomputation::Recomputation(ScheduleBuilder* builder) : builder_(*builder) {
-  if (builder_.options().recomputed.empty()) return;
   const Schedule& schedule = builder_.schedule();
+  const bool gathers = std::any_of(
+      schedule.parameters.begin(), schedule.parameters.end(),
+      [&](const Schedule::HostTensor& parameter) { return IsInParts(schedule, parameter); });
+  if (schedule.options.recomputed.empty() && !gathers) return;
   writer_.assign(schedule.buffers.size(), -1);
   again_.assign(schedule.buffers.size(), kNoBuffer);
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
@@ -28,11 +32,24 @@ void Recomputation::FindDropped() {
         buffer.role == BufferRole::kActivation || buffer.role == BufferRole::kReceived;
     dropped_.push_back(computed && is_recomputed[buffer.tensor.node.value]);
   }
-  const auto keep = [this](const std::vector<BufferId>& ids) {
+  // Gathered weights, and what is made from them alone (in another precision).
+  std::vector<bool> is_gathered(schedule.buffers.size(), false);
+  for (const Task& task : schedule.tasks) {
+    if (task.reads.empty()) continue;
+    const bool gathered = task.kind == TaskKind::kAllGather
+                              ? schedule.buffers[task.reads[0]].role == BufferRole::kParameter
+                              : std::all_of(task.reads.begin(), task.reads.end(),
+                                            [&](BufferId id) { return is_gathered[id]; });
+    for (BufferId id : task.writes) {
+      if (gathered) is_gathered[id] = dropped_[id] = true;
+    }
+  }
+  const auto keep = [&](const std::vector<BufferId>& ids) {
     for (BufferId id : ids) dropped_[id] = false;
   };
   for (const auto& [tensor, shards] : schedule.shards) {
-    if (!is_recomputed[tensor.node.value]) keep(shards);
+    if (is_recomputed[tensor.node.value]) continue;
+    for (BufferId id : shards) dropped_[id] = dropped_[id] && is_gathered[id];
   }
   for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
     keep(schedule.shards.at(output.tensor));

@@ -46,13 +46,13 @@
 // elementwise, so training the arranged parameters is training the original ones. Likewise each
 // device is fed its own part of a partitioned input.
 //
-// Updates. Copies of a parameter's shard are kept equal in one of three ways (pcg/weight_update.h).
-// Each device has its share of the gradient; what it takes to the update, and what comes back:
-//
+// Updates. Copies of a parameter's shard are kept equal in several ways (pcg/weight_update.h). Each
+// device has its share of the gradient; what it takes to the update, and what comes back:
 //   method      backward            update                            update
 //   all_reduce  all_reduce          update on all
 //   sharded     reduce_scatter      update of a part on each          all_gather of the parts
 //   owner       reduce              update on the owner               broadcast
+// Sharded weights are parts all the time (weight_parts.h): an all_gather goes before their use.
 //
 // Parts are slices along the largest dim that the number of copies divides; where there is none,
 // the method is all_reduce. Gradients that become ready one after the other on the same devices are

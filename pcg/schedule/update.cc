@@ -4,31 +4,13 @@
 #include <numeric>
 #include <utility>
 
-#include "pcg/support/check.h"
+#include "pcg/schedule/weight_parts.h"
 
 namespace isomer {
 namespace {
 
 // The first bucket of a group is small, so that communication begins early (as in PyTorch).
 constexpr int64_t kFirstBucketBytes = int64_t{1} << 20;
-
-// The dim along which `parts` equal slices of the box are cut: the largest that they divide; -1 if
-// there is none.
-int DimToCut(const Box& box, int64_t parts) {
-  int best = -1;
-  for (int i = 0; i < static_cast<int>(box.shape.size()); ++i) {
-    if (box.shape[i] % parts == 0 && (best < 0 || box.shape[i] > box.shape[best])) best = i;
-  }
-  return best;
-}
-
-Box Slice(Box box, int64_t part, int64_t parts) {
-  const int dim = DimToCut(box, parts);
-  ISOMER_CHECK(dim >= 0);
-  box.shape[dim] /= parts;
-  box.origin[dim] += part * box.shape[dim];
-  return box;
-}
 
 }  // namespace
 
@@ -37,6 +19,7 @@ UpdateLowering::UpdateLowering(ScheduleBuilder* builder) : builder_(*builder) {
   std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
   for (size_t p = 0; p < parameters.size(); ++p) {
     parameters[p].update = MethodOf(p);
+    if (parameters[p].update == UpdateMethod::kShardedWeights) continue;  // Nothing is left to sum.
     const size_t copies = builder_.graph().type(parameters[p].tensor).copies;
     for (size_t first = 0; first < parameters[p].gradients.size(); first += copies) {
       const Piece piece = PieceAt(p, first, {});
@@ -49,11 +32,9 @@ UpdateLowering::UpdateLowering(ScheduleBuilder* builder) : builder_(*builder) {
 }
 
 UpdateMethod UpdateLowering::MethodOf(size_t p) const {
-  const UpdateOptions& options = builder_.options().update;
   const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
-  // What several weights are arranged into follows the first.
-  const auto named = options.methods.find(builder_.graph().node(parameter.leaves[0]).name);
-  UpdateMethod method = named == options.methods.end() ? options.method : named->second;
+  if (IsInParts(builder_.schedule(), parameter)) return UpdateMethod::kShardedWeights;
+  UpdateMethod method = MethodAskedFor(builder_.graph(), builder_.options().update, parameter);
   if (method == UpdateMethod::kShardedGradients || method == UpdateMethod::kShardedWeights) {
     method = UpdateMethod::kSharded;
   }
@@ -67,7 +48,7 @@ UpdateMethod UpdateLowering::MethodOf(size_t p) const {
 UpdateLowering::Piece UpdateLowering::PieceAt(size_t parameter, size_t first,
                                               const std::vector<BufferId>& gradients) const {
   const TensorRef tensor = builder_.schedule().parameters[parameter].tensor;
-  const std::vector<BufferId>& shards = builder_.schedule().shards.at(tensor);
+  const std::vector<BufferId>& shards = builder_.schedule().parameters[parameter].stored;
   std::vector<size_t> order(builder_.graph().type(tensor).copies);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -100,6 +81,9 @@ UpdateLowering::Key UpdateLowering::KeyOf(const Piece& piece) const {
 void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
                                      std::vector<BufferId> gradients) {
   Piece piece = PieceAt(parameter, first, gradients);
+  if (builder_.schedule().parameters[parameter].update == UpdateMethod::kShardedWeights) {
+    return PartsAreReady(piece);
+  }
   const Key key = KeyOf(piece);
   const bool reached = !piece.gradients.empty();
   const int64_t bytes = builder_.buffer(piece.copies[0]).bytes();
@@ -125,6 +109,17 @@ void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
   if (--open.pieces_to_come == 0 || open.bucket.bytes >= open.capacity) {
     if (!open.bucket.pieces.empty()) open.capacity = capacity;
     Close(&open.bucket);
+  }
+}
+
+// Each part of a weight has its own gradient, a sum already.
+void UpdateLowering::PartsAreReady(const Piece& piece) {
+  for (size_t m = 0; m < piece.gradients.size(); ++m) {
+    Bucket alone;
+    alone.devices = {builder_.buffer(piece.copies[m]).device};
+    alone.pieces.push_back(
+        {piece.parameter, {piece.shards[m]}, {piece.copies[m]}, {piece.gradients[m]}});
+    Close(&alone);
   }
 }
 

@@ -51,6 +51,7 @@ class UpdateLowering {
   void SetGradient(const Piece& piece, size_t member, BufferId gradient);
   Piece PieceAt(size_t parameter, size_t first, const std::vector<BufferId>& gradients) const;
   Key KeyOf(const Piece& piece) const;
+  void PartsAreReady(const Piece& piece);
   // Adds the bucket's synchronisation, and keeps the bucket for its updates.
   void Close(Bucket* bucket);
   void Synchronise(Bucket* bucket);

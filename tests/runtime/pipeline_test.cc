@@ -8,6 +8,7 @@
 #include "pcg/schedule/check.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
+#include "tests/pcg/schedule/recomputed_nodes.h"
 #include "tests/runtime/agreement.h"
 
 namespace isomer {
@@ -27,6 +28,20 @@ TEST_P(PipelineTest, StepIsThatOfTheUndividedModel) {
     ExpectStepAgrees(graphs.model, graphs.mapped.graph, std::move(schedule), backend.get(),
                      &expected);
   }
+}
+
+// What is not kept, and weights that are held in parts, change no number.
+TEST_P(PipelineTest, StepWithLessMemoryIsThatOfTheUndividedModel) {
+  const PipelineGraphs graphs = MakePipeline(GetParam());
+  Schedule schedule = LoweredPipeline(
+      GetParam(), graphs.mapped, PipelineOrder::kOneForwardOneBackward,
+      ComputedNodes(graphs.mapped.graph), {.method = UpdateMethod::kShardedWeights});
+  ASSERT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus())
+      << schedule.ToString(graphs.mapped.graph);
+  const auto backend = MakeCpuBackend(/*reference=*/false);
+  StepValues expected;
+  ExpectStepAgrees(graphs.model, graphs.mapped.graph, std::move(schedule), backend.get(),
+                   &expected);
 }
 
 std::vector<StagedMlp> Pipelines() {

@@ -75,9 +75,7 @@ void ExpectEqualInLessMemory(const std::string& spec, int stride) {
 }
 
 TEST(RecomputationOf, DigitsCnn) { ExpectEqualInLessMemory("digits_cnn?batch=64", 4); }
-TEST(RecomputationOf, Encoder) {
-  ExpectEqualInLessMemory("encoder?layers=4&sequence=32", 12);
-}
+TEST(RecomputationOf, Encoder) { ExpectEqualInLessMemory("encoder?layers=4&sequence=32", 12); }
 
 }  // namespace
 }  // namespace isomer

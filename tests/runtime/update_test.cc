@@ -101,7 +101,8 @@ void ExpectSameBits(const HostValues& expected, const HostValues& actual) {
 std::vector<UpdateOptions> Ways(OptimizerKind optimizer) {
   std::vector<UpdateOptions> ways;
   for (UpdateMethod method :
-       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedGradients,
+        UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
     for (int64_t bucket_bytes : {0, 1 << 20}) {
       ways.push_back({.optimizer = optimizer, .method = method, .bucket_bytes = bucket_bytes});
     }

@@ -100,6 +100,16 @@ TEST(Memory, ShardedUpdatesKeepAFourthOfStates) {
   EXPECT_EQ(states, 4 * kWeight);
 }
 
+TEST(Memory, ShardedWeightsAreWholeOneAtATime) {
+  constexpr int64_t kWeight = 4 * 4 * 4096;
+  const MemoryPeak peak = LargestPeak(
+      LoweredWith(kLargeWeights, 4,
+                  {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kShardedWeights}));
+  EXPECT_EQ(peak.of(MemoryCategory::kWeights), kWeight / 2 + kWeight);
+  EXPECT_EQ(peak.of(MemoryCategory::kOptimizerState), kWeight);
+  EXPECT_LE(peak.of(MemoryCategory::kGradients), kWeight + kWeight / 2);
+}
+
 TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
   const auto scratch_of = [](const UpdateOptions& update, TaskKind kind) {
     std::vector<int64_t> bytes;

@@ -12,7 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check.h"
+#include "pcg/schedule/memory.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
+#include "tests/pcg/schedule/pipeline_graphs.h"
 
 namespace isomer {
 namespace {
@@ -84,6 +86,51 @@ TEST(Update, ShardedScattersGradientsAndGathersParameters) {
   const Buffer& part = schedule.buffers[TasksOf(schedule, TaskKind::kReduceScatter)[0]->writes[1]];
   EXPECT_EQ(part.box.ToString(), "[0:7,4:8]");  // of w2, on device 1
   EXPECT_EQ(part.role, BufferRole::kGradientShard);
+}
+
+TEST(Update, ShardedWeightsAreGatheredForEachPassAndTheirGradientsScattered) {
+  const Graph graph = Parsed(kThreeWeights);
+  const Schedule schedule = LoweredWith(graph, {.method = UpdateMethod::kShardedWeights});
+  using Kinds = std::map<TaskKind, int>;
+  // Two weights for two passes; the bias, which cannot be cut, is all-reduced.
+  EXPECT_EQ(
+      CollectivesOf(schedule),
+      (Kinds{{TaskKind::kReduceScatter, 2}, {TaskKind::kAllGather, 4}, {TaskKind::kAllReduce, 1}}));
+  int64_t volume = 0;
+  for (const Buffer& buffer : schedule.buffers) {
+    if (buffer.role == BufferRole::kParameter) volume += buffer.box.Volume();
+  }
+  EXPECT_EQ(volume, 12 * 7 + 7 * 16 + 4 * 7);
+  for (const auto& parameter : schedule.parameters) {
+    const bool bias = graph.node(parameter.leaves[0]).name == "b";
+    EXPECT_EQ(parameter.update, bias ? UpdateMethod::kAllReduce : UpdateMethod::kShardedWeights);
+  }
+}
+
+// Each micro-batch gathers and scatters for itself, and what a stage holds is a part between.
+TEST(Update, ShardedWeightsOfMicroBatches) {
+  const StagedMlp pipeline{.stages = 2, .data = 2, .micro_batches = 4, .shortcut = true};
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  const auto lowered = [&](const UpdateOptions& update) {
+    return LoweredPipeline(pipeline, graphs.mapped, PipelineOrder::kOneForwardOneBackward, {},
+                           update);
+  };
+  const Schedule schedule = lowered({.method = UpdateMethod::kShardedWeights});
+  EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus())
+      << schedule.ToString(graphs.mapped.graph);
+  const std::map<TaskKind, int> collectives = CollectivesOf(schedule);
+  // Of 4 weights in 4 micro-batches.
+  EXPECT_EQ(collectives.at(TaskKind::kAllGather), 2 * 4 * 4);
+  EXPECT_EQ(collectives.at(TaskKind::kReduceScatter), 4 * 4);
+  const auto weights = [](const Schedule& s) {
+    return LargestPeak(s).of(MemoryCategory::kWeights);
+  };
+  // Two weights of a stage, by halves, and at most one of them whole.
+  constexpr int64_t kWeight = 8 * 8 * 4;
+  EXPECT_EQ(weights(lowered({})), 2 * kWeight);
+  EXPECT_LE(weights(schedule), kWeight + kWeight);
+  EXPECT_LT(LargestPeak(schedule).of(MemoryCategory::kGradients),
+            LargestPeak(lowered({})).of(MemoryCategory::kGradients));
 }
 
 TEST(Update, OwnersShareTheBytes) {
@@ -190,6 +237,8 @@ std::vector<Variant> Variants() {
       {"buckets", {.optimizer = OptimizerKind::kMomentum}},
       {"sharded buckets, adam",
        {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded}},
+      {"sharded weights, adam",
+       {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kShardedWeights}},
       {"owner buckets, momentum",
        {.optimizer = OptimizerKind::kMomentum, .method = UpdateMethod::kOwner}},
   };
