@@ -36,23 +36,26 @@ absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
   return absl::OkStatus();
 }
 
-absl::Status CheckProgram(const Graph& graph, const Schedule& schedule, int32_t device,
+absl::Status CheckProgram(const Graph& graph, const Schedule& schedule,
+                          const PipelineStages& stages, int32_t device,
                           const std::vector<PipelineSlot>& slots) {
   // Slots with calls of the device: it may have none that are differentiated, or none at all.
   std::vector<PipelineSlot> expected;
-  std::set<std::pair<Phase, int32_t>> present;
+  std::set<std::tuple<Phase, int32_t, int32_t>> present;
   for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
-    if (IsCall(task) && task.moment != kNoMoment) present.emplace(task.phase, task.moment);
+    if (IsCall(task) && task.moment != kNoMoment) {
+      present.emplace(task.phase, task.moment, stages.ChunkOf(t));
+    }
   }
   for (const PipelineSlot& slot : slots) {
-    if (present.contains({slot.phase, slot.moment})) expected.push_back(slot);
+    if (present.contains({slot.phase, slot.moment, slot.chunk})) expected.push_back(slot);
   }
   size_t at = 0;
   for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
     if (!IsCall(task) || task.moment == kNoMoment) continue;
-    const PipelineSlot slot{task.phase, task.moment};
+    const PipelineSlot slot{task.phase, task.moment, stages.ChunkOf(t)};
     if (at < expected.size() && slot != expected[at]) ++at;
     if (at >= expected.size() || slot != expected[at]) {
       return TaskError(graph, schedule, t,
@@ -72,12 +75,12 @@ absl::Status CheckMicroBatches(const Graph& graph, const Schedule& schedule) {
   const PipelineStages stages = StagesOf(schedule);
   std::vector<std::vector<PipelineSlot>> slots;
   for (int32_t stage = 0; stage < stages.num_stages; ++stage) {
-    slots.push_back(
-        SlotsOfStage(schedule.options.order, stage, stages.num_stages, schedule.num_moments));
+    slots.push_back(SlotsOfStage(schedule.options.order, stage, stages.num_stages,
+                                 schedule.num_moments, stages.num_chunks));
   }
   for (size_t d = 0; d < schedule.programs.size(); ++d) {
     ISOMER_RETURN_IF_ERROR(
-        CheckProgram(graph, schedule, static_cast<int32_t>(d), slots[stages.stage[d]]));
+        CheckProgram(graph, schedule, stages, static_cast<int32_t>(d), slots[stages.stage[d]]));
   }
   return absl::OkStatus();
 }

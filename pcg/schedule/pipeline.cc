@@ -8,12 +8,41 @@
 #include <tuple>
 #include <utility>
 
+#include "pcg/schedule/pipeline_chunks.h"
 #include "pcg/support/check.h"
 
 namespace isomer {
 
+namespace {
+
+// The k-th forward, and the k-th backward, are of the same micro-batch.
+std::vector<PipelineSlot> InterleavedSlots(PipelineOrder order, int32_t stage, int32_t num_stages,
+                                           int32_t num_moments, int32_t num_chunks) {
+  const int32_t count = num_moments * num_chunks, round = num_stages * num_chunks;
+  const auto slot = [&](Phase phase, int32_t k) {
+    const int32_t chunk = k % round / num_stages;
+    return PipelineSlot{phase, k / round * num_stages + k % num_stages,
+                        phase == Phase::kForward ? chunk : num_chunks - 1 - chunk};
+  };
+  const int32_t ahead =
+      order == PipelineOrder::kAllForwardFirst
+          ? count
+          : std::min(2 * (num_stages - stage - 1) + (num_chunks - 1) * num_stages, count);
+  std::vector<PipelineSlot> slots;
+  for (int32_t k = 0; k < count + ahead; ++k) {
+    if (k < count) slots.push_back(slot(Phase::kForward, k));
+    if (k >= ahead) slots.push_back(slot(Phase::kBackward, k - ahead));
+  }
+  return slots;
+}
+
+}  // namespace
+
 std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32_t num_stages,
-                                       int32_t num_moments) {
+                                       int32_t num_moments, int32_t num_chunks) {
+  if (num_chunks > 1) {
+    return InterleavedSlots(order, stage, num_stages, num_moments, num_chunks);
+  }
   const int32_t ahead = order == PipelineOrder::kAllForwardFirst
                             ? num_moments
                             : std::min(num_stages - stage, num_moments);
@@ -81,6 +110,7 @@ PipelineStages StagesOf(const Schedule& schedule) {
   for (bool changed = true; changed; ++rounds) {
     changed = false;
     if (rounds > devices) {
+      if (FindChunks(schedule, &stages)) return stages;
       // One stage of all devices.
       stages.stage.assign(devices, 0);
       stages.group.assign(devices, 0);
@@ -135,20 +165,22 @@ class MicroBatchOrder {
   }
 
  private:
-  using Slot = std::tuple<int32_t, Phase, int32_t>;  // group of devices, phase, micro-batch
+  using Slot = std::tuple<int32_t, Phase, int32_t, int32_t>;  // group, phase, micro-batch, chunk
 
   // Whose work a task is: a transfer is the receiver's, of several the first in the order of the
   // pass.
-  Slot SlotOf(const Task& task) const {
+  Slot SlotOf(size_t t) const {
+    const Task& task = schedule_.tasks[t];
+    const int32_t chunk = stages_.ChunkOf(t);
     if (!IsCommunication(task.kind))
-      return {stages_.group[task.devices[0]], task.phase, task.moment};
+      return {stages_.group[task.devices[0]], task.phase, task.moment, chunk};
     std::set<std::pair<int32_t, int32_t>> receivers;  // stage, group
     for (BufferId id : task.writes) {
       const int32_t device = schedule_.buffers[id].device;
       receivers.emplace(stages_.stage[device], stages_.group[device]);
     }
     const auto& first = task.phase == Phase::kForward ? *receivers.begin() : *receivers.rbegin();
-    return {first.second, task.phase, task.moment};
+    return {first.second, task.phase, task.moment, chunk};
   }
 
   void FindGroups() {
@@ -158,7 +190,7 @@ class MicroBatchOrder {
       const Task& task = schedule_.tasks[t];
       if (!IsOfMicroBatch(task, Phase::kForward) && !IsOfMicroBatch(task, Phase::kBackward))
         continue;
-      slot_[t] = index.emplace(SlotOf(task), static_cast<int32_t>(index.size())).first->second;
+      slot_[t] = index.emplace(SlotOf(t), static_cast<int32_t>(index.size())).first->second;
     }
     needs_.resize(index.size());
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
@@ -169,9 +201,10 @@ class MicroBatchOrder {
     }
     for (const auto& [slot, number] : index) lanes_[std::get<0>(slot)];
     for (auto& [group, lane] : lanes_) {
-      for (const PipelineSlot& slot : SlotsOfStage(schedule_.options.order, stages_.stage[group],
-                                                   stages_.num_stages, schedule_.num_moments)) {
-        const auto found = index.find({group, slot.phase, slot.moment});
+      for (const PipelineSlot& slot :
+           SlotsOfStage(schedule_.options.order, stages_.stage[group], stages_.num_stages,
+                        schedule_.num_moments, stages_.num_chunks)) {
+        const auto found = index.find({group, slot.phase, slot.moment, slot.chunk});
         if (found != index.end()) lane.push_back({found->second, slot.phase});
       }
     }

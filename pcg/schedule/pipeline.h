@@ -15,10 +15,18 @@
 //     stage 1      F0 F1 B0 F2 B1 ..
 //     stage 2         F0 B0 F1 B1 ..
 //
-// Where the views lead back to devices of an earlier stage, all are one stage, which works through
-// one micro-batch after the other. A transfer to another stage is part of what it is for. What is
-// of no micro-batch comes as soon as it can: what all need first, a weight's synchronisation after
-// its last share.
+// Where the views lead back to devices of an earlier stage, v times round in the same order, and n
+// is a multiple of S, the pipeline is interleaved (same paper, section 2.2): a device has v chunks
+// of the model, each a stage of v S, and takes S micro-batches through each chunk in turn, so that
+// they come back from the other devices just when it is done:
+//
+//     2 (S - s - 1) + (v - 1) S forwards; then a forward and a backward in turn; then the backwards
+//     that are left; backwards in the same order with the last chunk first
+//
+// The idle share is (S - 1) / (v n + S - 1). Where they lead back in any other way, all are one
+// stage, which works through one micro-batch after the other. A transfer to another stage is part
+// of what it is for. What is of no micro-batch comes as soon as it can: what all need first, a
+// weight's synchronisation after its last share.
 #ifndef ISOMER_PCG_SCHEDULE_PIPELINE_H_
 #define ISOMER_PCG_SCHEDULE_PIPELINE_H_
 
@@ -33,12 +41,13 @@ namespace isomer {
 struct PipelineSlot {
   Phase phase;  // forward or backward
   int32_t moment;
+  int32_t chunk = 0;
   friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
 };
 
 // The slots of stage `stage` of `num_stages`.
 std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32_t num_stages,
-                                       int32_t num_moments);
+                                       int32_t num_moments, int32_t num_chunks = 1);
 
 struct PipelineStages {
   int32_t num_stages = 1;
@@ -46,6 +55,10 @@ struct PipelineStages {
   // Per device: the least device of those that share calls with it, directly or not. Several such
   // groups may be at one stage, side by side.
   std::vector<int32_t> group;
+  // Interleaved: of each device; and that of each task.
+  int32_t num_chunks = 1;
+  std::vector<int32_t> chunk = {};
+  int32_t ChunkOf(size_t task) const { return chunk.empty() ? 0 : chunk[task]; }
 };
 PipelineStages StagesOf(const Schedule& schedule);
 // Between stages: a move whose buffers are of several groups.

@@ -54,6 +54,14 @@ std::vector<StagedMlp> Pipelines() {
       }
     }
   }
+  for (int64_t data : {1, 2}) {
+    pipelines.push_back({.layers = 8,
+                         .stages = 2,
+                         .data = data,
+                         .micro_batches = 4,
+                         .shortcut = data == 2,
+                         .chunks = 2});
+  }
   return pipelines;
 }
 

@@ -20,11 +20,13 @@ struct StagedMlp {
   int64_t layers = 4, stages = 2, data = 1, micro_batches = 4;
   bool shortcut = false;  // each layer but the first also adds what the first gives
   int64_t batch = 48, width = 8;
+  int64_t chunks = 1;  // of a stage's devices: the layers go round so often
 
   int64_t devices() const { return stages * data; }
   std::string Name() const {
     return absl::StrCat(layers, "LayersIn", stages, "StagesBy", data, "Of", micro_batches,
-                        shortcut ? "WithShortcuts" : "");
+                        shortcut ? "WithShortcuts" : "",
+                        chunks > 1 ? absl::StrCat("In", chunks, "Chunks") : "");
   }
 };
 inline void PrintTo(const StagedMlp& pipeline, std::ostream* out) { *out << pipeline.Name(); }
@@ -47,7 +49,8 @@ class PipelineMaker {
     h = Divided(h, 0);
     TensorRef first = h;
     for (int64_t layer = 0; layer < pipeline_.layers; ++layer) {
-      const int64_t stage = layer * pipeline_.stages / pipeline_.layers;
+      const int64_t stage =
+          layer * pipeline_.stages * pipeline_.chunks / pipeline_.layers % pipeline_.stages;
       const TensorRef w =
           Placed(graph.AddWeight(absl::StrCat("w", layer), SequentialType({width, width})), stage);
       h = Call(OpKind::kMatMul, {h, Copied(w, stage)}, stage);

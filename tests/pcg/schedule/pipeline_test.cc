@@ -14,6 +14,7 @@
 #include "pcg/schedule/memory.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
+#include "tests/pcg/schedule/recomputed_nodes.h"
 
 namespace isomer {
 namespace {
@@ -46,6 +47,128 @@ TEST(PipelineOrder, AsInTheFigureOfMegatron) {
   EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 2, 3, 4)), "F0 B0 F1 B1 F2 B2 F3 B3");
   EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 0, 4, 2)), "F0 F1 B0 B1") << "fewer than stages";
   EXPECT_EQ(TextOf(SlotsOfStage(PipelineOrder::kAllForwardFirst, 0, 2, 3)), "F0 F1 F2 B0 B1 B2");
+}
+
+TEST(InterleavedOrder, AsInTheFigureOfMegatron) {
+  std::string text;
+  for (const PipelineSlot& slot : SlotsOfStage(k1F1B, 3, 4, 8, 2)) {
+    absl::StrAppend(&text, slot.phase == Phase::kForward ? "F" : "B", slot.moment,
+                    slot.chunk == 0 ? " " : "' ");
+  }
+  EXPECT_EQ(text,
+            "F0 F1 F2 F3 F0' B0' F1' B1' F2' B2' F3' B3' F4 B0 F5 B1 F6 B2 F7 B3 "
+            "F4' B4' F5' B5' F6' B6' F7' B7' B4 B5 B6 B7 ");
+}
+
+// When all slots are done if a forward takes 1 and a backward 2; -1 if they wait in a circle.
+int64_t MakespanOf(int32_t stages, int32_t moments, int32_t chunks) {
+  std::map<std::tuple<Phase, int32_t, int32_t>, int64_t> end;  // phase, level, micro-batch
+  std::vector<std::vector<PipelineSlot>> slots;
+  for (int32_t s = 0; s < stages; ++s) {
+    slots.push_back(SlotsOfStage(k1F1B, s, stages, moments, chunks));
+  }
+  std::vector<size_t> next(stages, 0);
+  std::vector<int64_t> free(stages, 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int32_t s = 0; s < stages; ++s) {
+      for (; next[s] < slots[s].size(); ++next[s], moved = true) {
+        const PipelineSlot& slot = slots[s][next[s]];
+        const int32_t level = slot.chunk * stages + s, last = stages * chunks - 1;
+        std::tuple<Phase, int32_t, int32_t> need(slot.phase, level, slot.moment);
+        if (slot.phase == Phase::kForward) {
+          std::get<1>(need) = level - 1;
+        } else if (level == last) {
+          std::get<0>(need) = Phase::kForward;
+        } else {
+          std::get<1>(need) = level + 1;
+        }
+        int64_t start = free[s];
+        if (slot.phase == Phase::kBackward || level > 0) {
+          const auto found = end.find(need);
+          if (found == end.end()) break;
+          start = std::max(start, found->second);
+        }
+        free[s] = start + (slot.phase == Phase::kForward ? 1 : 2);
+        end[{slot.phase, level, slot.moment}] = free[s];
+      }
+    }
+  }
+  for (int32_t s = 0; s < stages; ++s) {
+    if (next[s] < slots[s].size()) return -1;
+  }
+  return *std::max_element(free.begin(), free.end());
+}
+
+TEST(InterleavedOrder, IdleShareFallsWithChunks) {
+  for (int32_t stages : {2, 3, 4, 8}) {
+    for (int32_t chunks : {1, 2, 3, 4, 6}) {
+      for (int32_t rounds : {1, 2, 5}) {
+        const int32_t moments = rounds * stages;
+        // Of 3 (v n + S - 1) only 3 (S - 1) is idle: a share of (S - 1) / (v n + S - 1).
+        EXPECT_EQ(MakespanOf(stages, moments, chunks), 3 * (chunks * moments + stages - 1))
+            << stages << " stages, " << chunks << " chunks, " << moments << " micro-batches";
+      }
+    }
+  }
+}
+
+TEST(InterleavedSchedule, DevicesTakeTheirChunksInTurn) {
+  for (int64_t data : {1, 2}) {
+    for (bool shortcut : {false, true}) {
+      const StagedMlp pipeline{.layers = 12,
+                               .stages = 3,
+                               .data = data,
+                               .micro_batches = 6,
+                               .shortcut = shortcut,
+                               .chunks = 2};
+      SCOPED_TRACE(pipeline.Name());
+      const PipelineGraphs graphs = MakePipeline(pipeline);
+      for (const bool less_memory : {false, true}) {
+        const Schedule schedule = LoweredPipeline(
+            pipeline, graphs.mapped, k1F1B,
+            less_memory ? ComputedNodes(graphs.mapped.graph) : std::vector<NodeId>(),
+            {.method = less_memory ? UpdateMethod::kShardedWeights : UpdateMethod::kAllReduce});
+        const PipelineStages stages = StagesOf(schedule);
+        ASSERT_EQ(stages.num_chunks, 2);
+        EXPECT_EQ(stages.num_stages, 3);
+        EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
+        for (int32_t d = 0; d < pipeline.devices(); ++d) {
+          EXPECT_EQ(SlotsOfDevice(schedule, d),
+                    TextOf(SlotsOfStage(k1F1B, d / static_cast<int32_t>(data), 3, 6, 2)));
+        }
+      }
+    }
+  }
+}
+
+TEST(InterleavedSchedule, NeedsAsManyMicroBatchesAsStagesOrAMultiple) {
+  const StagedMlp pipeline{.layers = 8, .stages = 2, .micro_batches = 3, .chunks = 2};
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  const Schedule schedule = LoweredPipeline(pipeline, graphs.mapped);
+  EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
+  EXPECT_EQ(StagesOf(schedule).num_stages, 1);
+  EXPECT_EQ(StagesOf(schedule).num_chunks, 1);
+}
+
+TEST(InterleavedSchedule, AnotherOrderOfChunksIsRefused) {
+  const StagedMlp pipeline{.layers = 4, .stages = 2, .micro_batches = 4, .chunks = 2};
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  Schedule schedule = LoweredPipeline(pipeline, graphs.mapped);
+  ASSERT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
+  // The first forwards of two micro-batches change places.
+  std::vector<int32_t>& program = schedule.programs[0];
+  const auto is_of = [&](int32_t moment) {
+    return [&schedule, moment](int32_t t) {
+      const Task& task = schedule.tasks[t];
+      return task.kind == TaskKind::kCompute && task.moment == moment;
+    };
+  };
+  const auto first = std::find_if(program.begin(), program.end(), is_of(0));
+  const auto second = std::find_if(program.begin(), program.end(), is_of(1));
+  std::iter_swap(first, second);
+  EXPECT_THAT(std::string(CheckSchedule(graphs.mapped.graph, schedule).message()),
+              HasSubstr("schedule: device 0, instruction"));
 }
 
 TEST(PipelineSchedule, EveryDeviceKeepsToTheSlotsOfItsStage) {
