@@ -76,7 +76,8 @@ struct MappingProblem {
   std::vector<Edge> edges;
   // Up to two nodes whose choices the solution is a table of: [first][second].
   std::vector<int> terminals;
-  std::vector<ShareSplit> splits = {{Share::kWhole, Share::kLower, Share::kUpper}};
+  std::vector<ShareSplit> splits =
+      std::vector<ShareSplit>(1, {Share::kWhole, Share::kLower, Share::kUpper});
 };
 
 struct MappingOptions {

@@ -51,13 +51,17 @@ uint64_t CostTable::ContentKey() const {
   return HashCombine(HashOf(us, 0), static_cast<uint64_t>(rows), static_cast<uint64_t>(cols)) | 1;
 }
 
-MappingReduction::MappingReduction(const MappingProblem& problem, MappingMemo* memo)
+MappingReduction::MappingReduction(const MappingProblem& problem, MappingMemo* memo,
+                                   const MappingResources* resources)
     : terminals_(problem.terminals),
       splits_(problem.splits),
       contains_(Containers(problem.splits)),
       memo_(memo) {
   nodes_.reserve(problem.nodes.size());
-  for (const auto& node : problem.nodes) AddNode(node);
+  for (const auto& node : problem.nodes) {
+    AddNode(node);
+    if (resources != nullptr) nodes_.back().resources = (*resources)[nodes_.size() - 1];
+  }
   live_.resize(nodes_.size());
   composites_.reserve(2 * problem.edges.size());
   for (const MappingProblem::Edge& edge : problem.edges) {
@@ -67,7 +71,8 @@ MappingReduction::MappingReduction(const MappingProblem& problem, MappingMemo* m
     c.b = edge.to;
     c.edge = edge.table;
     const uint64_t key = edge.table->key != 0 ? edge.table->key : edge.table->ContentKey();
-    c.key = HashCombine(key, EndsKey(c.a, c.b));
+    c.key = HashCombine(key, EndsKey(c.a, c.b), resources != nullptr);
+    if (resources != nullptr) c.resources.assign(NumShares(), 0);
     AddComposite(std::move(c));
   }
 }
@@ -106,7 +111,8 @@ int MappingReduction::ShareOf(int node, int choice) const {
 }
 
 uint64_t MappingReduction::NodeKey(int node) const {
-  return HashOf(nodes_[node].us, nodes_[node].shares_key);
+  const NodeState& state = nodes_[node];
+  return HashOf(state.resources, HashOf(state.us, state.shares_key));
 }
 
 uint64_t MappingReduction::EndsKey(int a, int b) const {
@@ -130,6 +136,10 @@ int MappingReduction::AddComposite(Composite composite) {
     p.right = added;
     const uint64_t turned = l.a != a;
     p.key = HashCombine(1, l.key, composites_[added].key, turned, RunBeside(live, added));
+    p.resources = l.resources;
+    for (size_t share = 0; share < p.resources.size(); ++share) {
+      p.resources[share] += composites_[added].resources[share];
+    }
     RemoveLive(live);
     return AddComposite(std::move(p));
   }
@@ -158,7 +168,7 @@ bool MappingReduction::RunBeside(int left, int right) const {
   return has_nodes(l) && has_nodes(r) && l.from >= 0 && l.from == r.from;
 }
 
-void MappingReduction::Series(int m, int left, int right) {
+MappingReduction::Composite MappingReduction::Joined(int m, int left, int right) const {
   // Rows are what data comes from, where that is known.
   if (DirectedSource(m, right, left) >= 0 && composites_[left].from == m) std::swap(left, right);
   const Composite &l = composites_[left], &r = composites_[right];
@@ -171,10 +181,40 @@ void MappingReduction::Series(int m, int left, int right) {
   s.right = right;
   const uint64_t turned = 2 * (l.a == m) + (r.b == m);
   s.key = HashCombine(2, l.key, r.key, turned, NodeKey(m), EndsKey(s.a, s.b));
+  s.resources = nodes_[m].resources;
+  for (size_t share = 0; share < s.resources.size(); ++share) {
+    s.resources[share] += l.resources[share] + r.resources[share];
+  }
+  return s;
+}
+
+void MappingReduction::Series(int m, int left, int right) {
+  Composite joined = Joined(m, left, right);
   nodes_[m].gone = true;
   RemoveLive(left);
   RemoveLive(right);
-  AddComposite(std::move(s));
+  AddComposite(std::move(joined));
+}
+
+void MappingReduction::Relax(int node) {
+  std::vector<int> outs = live_[node];
+  const auto in =
+      std::find_if(outs.begin(), outs.end(), [&](int c) { return composites_[c].from != node; });
+  ISOMER_CHECK(in != outs.end());
+  const int first = *in;
+  outs.erase(in);
+  std::vector<Composite> copies;
+  for (int out : outs) {
+    copies.push_back(Joined(node, first, out));
+    if (copies.size() == 1) continue;
+    Composite& copy = copies.back();
+    copy.resources = composites_[out].resources;
+    copy.key = HashCombine(copy.key, 3);
+  }
+  nodes_[node].gone = true;
+  RemoveLive(first);
+  for (int out : outs) RemoveLive(out);
+  for (Composite& copy : copies) AddComposite(std::move(copy));
 }
 
 // `node` has one neighbour left: its best answer to each choice of that, in the same share of the

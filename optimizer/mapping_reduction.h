@@ -16,13 +16,22 @@
 
 namespace isomer {
 
+// Per node and share: what every choice takes of each device of that share.
+using MappingResources = std::vector<std::vector<float>>;
+
 class MappingReduction {
  public:
-  // What of the problem outlives this: edge tables, and the memo.
-  MappingReduction(const MappingProblem& problem, MappingMemo* memo);
+  // What of the problem outlives this: edge tables, and the memo. With `resources`, branches that
+  // keep to one share overlap: together they cost the largest of the one, the other and all
+  // resources of both, which is never more than they do (lower_bound.h).
+  MappingReduction(const MappingProblem& problem, MappingMemo* memo,
+                   const MappingResources* resources = nullptr);
 
   // Series, parallel and fold, until nothing is left to reduce.
   void Reduce();
+  // Lets a node of the core that one terminal alone leads to be something else for each composite
+  // that leaves it: its time counts on all paths, its resources once.
+  void Relax(int node);
   // Takes a node's choices of shares away.
   void KeepToWhole(int node);
   // Gives a node a choice of the whole machine for good.
@@ -58,6 +67,7 @@ class MappingReduction {
     // Per share, the choices of just that share, and what the ends of a branch of that share may
     // be: those of shares that contain it, then its own.
     std::vector<std::vector<int>> own, visible;
+    std::vector<float> resources;  // per share; empty: costs add up
     uint64_t shares_key = 0;
     bool gone = false;
   };
@@ -72,6 +82,7 @@ class MappingReduction {
     const CostTable* edge = nullptr;
     uint64_t key = 0;
     std::vector<TablePointer> tables;  // per share
+    std::vector<float> resources;      // per share, of all inner nodes
   };
   // Nodes folded into a neighbour (or into nothing: -1), in order of folding. Node -1: a composite
   // one end of which was fixed.
@@ -96,6 +107,7 @@ class MappingReduction {
 
   bool ReduceNode(int m, bool any);
   void Series(int m, int left, int right);
+  Composite Joined(int m, int left, int right) const;
   void FoldInto(int node, int composite);
   int DirectedSource(int m, int left, int right) const;
   // Two parallel composites are branches with operators of their own.

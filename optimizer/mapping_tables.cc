@@ -102,7 +102,13 @@ MappingReduction::TablePointer MappingReduction::ParallelTable(const Composite& 
   auto table = std::make_shared<CostTable>(Us(c.left, share));
   table->key = 0;
   const TablePointer right = Towards(c.right, c.b, share);
-  for (size_t i = 0; i < table->us.size(); ++i) table->us[i] += right->us[i];
+  if (c.resources.empty()) {
+    for (size_t i = 0; i < table->us.size(); ++i) table->us[i] += right->us[i];
+  } else {
+    for (size_t i = 0; i < table->us.size(); ++i) {
+      table->us[i] = std::max({table->us[i], right->us[i], c.resources[share]});
+    }
+  }
   if (!RunBeside(c.left, c.right)) return table;
   const std::vector<int>&rows = Visible(c.a, share), &cols = Visible(c.b, share);
   for (const ShareSplit& split : splits_) {

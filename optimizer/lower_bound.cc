@@ -1,0 +1,333 @@
+#include "optimizer/lower_bound.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "optimizer/halo_cost.h"
+#include "optimizer/mapping_memo.h"
+#include "optimizer/mapping_reduction.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/work.h"
+
+namespace isomer {
+namespace {
+
+constexpr double kComputeParts[] = {1, 0.75, 0.5, 0.25, 0};
+constexpr double kQueueParts[] = {0.2, 0.35, 0.5, 0.65, 0.8};
+
+// The whole machine and its halves.
+constexpr int kNumShares = 3;
+
+// Buckets of any size: the rate of what is so large that latencies do not count.
+constexpr int64_t kLargeBytes = int64_t{1} << 34;
+
+// Sums of float32, in another order than the simulator's picoseconds.
+constexpr double kRounding = 1 - 1e-5;
+
+// What a choice costs a device at least.
+struct ChoiceParts {
+  double forward_us = 0;
+  double gradient_us = 0;
+  double update_us = 0;
+  double halo_us = 0;  // both ways
+  double sync_us = 0;
+  double devices = 1;  // used
+};
+
+class StepBound {
+ public:
+  StepBound(const Graph& graph, CostTables* tables)
+      : compute_(AnalyzeCompute(graph)), graph_(graph), tables_(*tables) {
+    splits_.push_back({Share::kWhole, Share::kLower, Share::kUpper});
+  }
+
+  absl::StatusOr<LowerBound> Run() {
+    const CostOptions saved = tables_.options();
+    auto bound = OverDevices();
+    tables_.set_options(saved);
+    return bound;
+  }
+
+ private:
+  absl::StatusOr<LowerBound> OverDevices() {
+    const int64_t all = tables_.cost().machine().num_devices();
+    LowerBound least;
+    least.step_us = kImpossibleUs;
+    for (int64_t devices = all; devices >= 1; --devices) {
+      if (all % devices != 0) continue;
+      ISOMER_RETURN_IF_ERROR(SetDevices(devices));
+      LowerBound bound;
+      for (double part : kComputeParts) Improve(part, ResourcesUs(part), &bound);
+      if (bound.step_us >= least.step_us) continue;
+      for (double part : kComputeParts) {
+        Improve(part, PathUs(part), &bound);
+        if (bound.step_us >= least.step_us) break;
+      }
+      for (double part : kQueueParts) {
+        if (bound.step_us >= least.step_us) break;
+        Improve(part, QueuesUs(part), &bound);
+      }
+      if (bound.step_us >= least.step_us) continue;
+      bound.devices = devices;
+      bound.resources_us = ResourcesUs(bound.compute_part);
+      least = bound;
+    }
+    least.step_us *= kRounding;
+    return least;
+  }
+
+  static void Improve(double part, double us, LowerBound* bound) {
+    if (us <= bound->step_us) return;
+    bound->step_us = us;
+    bound->compute_part = part;
+  }
+
+  absl::Status SetDevices(int64_t devices) {
+    CostOptions options = tables_.options();
+    options.num_devices = devices;
+    options.moments = 1;
+    tables_.set_options(options);
+    devices_ = static_cast<double>(devices);
+    calls_.clear();
+    parts_.clear();
+    for (const auto& node : compute_.nodes) {
+      std::vector<TensorType> operands;
+      for (TensorRef input : graph_.node(node.id).inputs) operands.push_back(graph_.type(input));
+      ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
+                              tables_.Call(graph_.node(node.id).op, operands));
+      calls_.push_back(call);
+      std::string key;
+      for (const auto& operand : node.operands) {
+        key += operand.stored ? 's' : '-';
+        key += operand.gradient ? 'g' : '-';
+      }
+      auto [it, added] = memo_.try_emplace({call, key});
+      if (added) {
+        for (const ShardingChoice& choice : call->space.choices) {
+          it->second.push_back(PartsOf(call->space, choice, node));
+        }
+      }
+      parts_.push_back(&it->second);
+    }
+    return absl::OkStatus();
+  }
+
+  ChoiceParts PartsOf(const ChoiceSpace& space, const ShardingChoice& choice,
+                      const ComputeGraph::ComputeNode& node) const {
+    const CostModel& cost = tables_.cost();
+    const CostOptions& options = tables_.options();
+    ChoiceParts parts;
+    std::vector<TensorType> types;
+    std::vector<bool> wanted;
+    for (size_t o = 0; o < choice.operands.size(); ++o) {
+      types.push_back(choice.operands[o].type);
+      if (!IsLoss(space.op.kind()) && types[o].dtype == DataType::kFloat32) {
+        types[o].dtype = options.precision;
+      }
+      wanted.push_back(node.operands[o].gradient);
+    }
+    for (int64_t degree : choice.degrees) parts.devices *= static_cast<double>(degree);
+    const auto sharding = InferSharding(space.op, types);
+    if (!sharding.ok()) return parts;
+    const auto fastest_us = [&](const std::vector<bool>& gradients, const Work& work) {
+      double us = kImpossibleUs;
+      for (int64_t device : Kinds(choice)) {
+        us = std::min(us, cost.CallUs(space.op, types, gradients, work, device));
+      }
+      return us;
+    };
+    parts.forward_us = fastest_us({}, ForwardWork(space.op, *sharding, types));
+    const bool backward =
+        options.training && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
+    for (size_t o = 0; o < choice.operands.size(); ++o) {
+      Placement placement = choice.operands[o];
+      placement.type.dtype = types[o].dtype;
+      parts.halo_us += CostOfHalo(cost, *sharding, static_cast<int>(o), placement).us *
+                       (backward && wanted[o] ? 2 : 1);
+      if (!backward || !node.operands[o].stored || !wanted[o]) continue;
+      AddUpdate(choice.operands[o], choice, &parts);
+    }
+    if (backward) {
+      parts.gradient_us = fastest_us(wanted, GradientWork(space.op, *sharding, types, wanted));
+    }
+    return parts;
+  }
+
+  std::vector<int64_t> Kinds(const ShardingChoice& choice) const {
+    const Placement& output = choice.outputs[0];
+    return tables_.cost().OnePerKind(DevicesOf(output.view, output.type));
+  }
+
+  void AddUpdate(const Placement& weight, const ShardingChoice& choice, ChoiceParts* parts) const {
+    const CostModel& cost = tables_.cost();
+    const CostOptions& options = tables_.options();
+    const DeviceGroup group = {weight.view.start, weight.view.strides.end()[-2],
+                               weight.type.copies};
+    int64_t bytes = weight.type.LocalBytes();
+    const auto rate_us = [&](Collective kind) {
+      const double large_us = cost.CollectiveUs(kind, kLargeBytes, group);
+      return std::min(large_us * static_cast<double>(bytes) / static_cast<double>(kLargeBytes),
+                      cost.CollectiveUs(kind, bytes, group));
+    };
+    switch (options.update_method) {
+      case UpdateMethod::kAllReduce:
+        parts->sync_us += rate_us(Collective::kAllReduce);
+        break;
+      case UpdateMethod::kSharded:
+      case UpdateMethod::kShardedGradients:
+      case UpdateMethod::kShardedWeights:
+        // Weights may be gathered once more.
+        parts->sync_us += rate_us(Collective::kReduceScatter) + rate_us(Collective::kAllGather);
+        bytes /= group.count;
+        break;
+      case UpdateMethod::kOwner:
+        // Another device may own it.
+        parts->sync_us += rate_us(Collective::kReduce) + rate_us(Collective::kBroadcast);
+        return;
+    }
+    const int64_t passes = 3 + 2 * NumStates(options.optimizer);
+    double us = kImpossibleUs;
+    for (int64_t device : Kinds(choice))
+      us = std::min(us, cost.UpdateUs(bytes * passes / 3, device));
+    parts->update_us += us;
+  }
+
+  // Of what any device does, or, where a share does less, of their average.
+  double ResourcesUs(double part) const {
+    double sum = 0;
+    for (size_t n = 0; n < parts_.size(); ++n) {
+      const std::vector<float> of = ResourcesOf(n, part);
+      sum += of[0];
+      if (of[1] < kImpossibleUs) sum += std::min(0.0f, std::min(of[1], of[2]) / 2 - of[0]);
+    }
+    return sum;
+  }
+
+  // What of its time a choice takes of each of its devices at least.
+  static double BusyUs(const ChoiceParts& p, double part) {
+    return p.forward_us + part * (p.gradient_us + p.update_us) + (1 - part) * p.sync_us;
+  }
+
+  // Per share; its first device is used by every choice.
+  std::vector<float> ResourcesOf(size_t node, double part) const {
+    std::vector<float> least(kNumShares, kImpossibleUs);
+    for (size_t k = 0; k < parts_[node]->size(); ++k) {
+      float& us = least[static_cast<size_t>(calls_[node]->shares[k])];
+      us = std::min(us, static_cast<float>(BusyUs((*parts_[node])[k], part)));
+    }
+    return least;
+  }
+
+  // What data flows through; and what it does not, where all devices of the share do that.
+  float OnPathUs(size_t node, size_t choice, double part) const {
+    const ChoiceParts& p = (*parts_[node])[choice];
+    const bool whole = calls_[node]->shares[choice] == Share::kWhole;
+    const double aside_us = p.devices == (whole ? devices_ : devices_ / 2)
+                                ? part * p.update_us + (1 - part) * p.sync_us
+                                : 0;
+    return static_cast<float>(p.forward_us + p.halo_us + part * p.gradient_us + aside_us);
+  }
+
+  MappingProblem::Edge EdgeOf(size_t node, const ComputeGraph::Operand& operand, size_t place) {
+    const bool gradient = tables_.options().training && operand.gradient;
+    return {operand.producer, static_cast<int>(node),
+            &tables_.EdgeUs(calls_[operand.producer]->outputs[operand.output],
+                            calls_[node]->operands[place], gradient)};
+  }
+
+  double PathUs(double part) {
+    const auto& nodes = compute_.nodes;
+    const int start = static_cast<int>(nodes.size()), end = start + 1;
+    MappingProblem problem = {{}, {}, {}, splits_};
+    MappingResources resources;
+    std::vector<bool> leads(nodes.size(), false);
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      MappingProblem::MappingNode on_path;
+      on_path.shares = calls_[n]->shares;
+      for (size_t k = 0; k < parts_[n]->size(); ++k) on_path.us.push_back(OnPathUs(n, k, part));
+      problem.nodes.push_back(std::move(on_path));
+      resources.push_back(ResourcesOf(n, part));
+      bool led_to = false;
+      for (size_t o = 0; o < nodes[n].operands.size(); ++o) {
+        const ComputeGraph::Operand& operand = nodes[n].operands[o];
+        if (operand.producer < 0) continue;
+        led_to = leads[operand.producer] = true;
+        problem.edges.push_back(EdgeOf(n, operand, o));
+      }
+      if (!led_to) problem.edges.push_back({start, static_cast<int>(n), Free(true, n)});
+    }
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      if (!leads[n]) problem.edges.push_back({static_cast<int>(n), end, Free(false, n)});
+    }
+    MappingProblem::MappingNode terminal;
+    terminal.us.assign(1, 0.0f);
+    problem.nodes.resize(nodes.size() + 2, terminal);
+    resources.resize(nodes.size() + 2, std::vector<float>(kNumShares, 0.0f));
+    problem.terminals = {start, end};
+    MappingReduction reduction(problem, tables_.mapping_memo(), &resources);
+    reduction.Reduce();
+    for (std::vector<int> core = reduction.Core(); !core.empty(); core = reduction.Core()) {
+      // Whatever leads to the first of them starts at the terminal.
+      reduction.Relax(core[0]);
+      reduction.Reduce();
+    }
+    return reduction.Table().us[0];
+  }
+
+  // `part` of what a device computes, and the rest of what it communicates. What several calls need
+  // of a value may be brought there once: the edge to the first of them counts.
+  double QueuesUs(double part) {
+    const auto ratio = static_cast<float>(part / (1 - part));
+    MappingProblem problem = {{}, {}, {}, splits_};
+    std::set<std::pair<int, int>> moved;
+    for (size_t n = 0; n < compute_.nodes.size(); ++n) {
+      MappingProblem::MappingNode of_queues;
+      of_queues.shares = calls_[n]->shares;
+      for (const ChoiceParts& p : *parts_[n]) {
+        of_queues.us.push_back(ratio *
+                                   static_cast<float>(p.forward_us + p.gradient_us + p.update_us) +
+                               static_cast<float>(p.sync_us + p.halo_us));
+      }
+      problem.nodes.push_back(std::move(of_queues));
+      for (size_t o = 0; o < compute_.nodes[n].operands.size(); ++o) {
+        const ComputeGraph::Operand& operand = compute_.nodes[n].operands[o];
+        if (operand.producer < 0 || !moved.insert({operand.producer, operand.output}).second) {
+          continue;
+        }
+        problem.edges.push_back(EdgeOf(n, operand, o));
+      }
+    }
+    const MappingSolution solution = SolveMapping(problem, {.memo = tables_.mapping_memo()});
+    return (1 - part) * (1 - solution.gap()) * solution.table().us[0];
+  }
+
+  // An edge that costs nothing, from a node of one choice or to one.
+  const CostTable* Free(bool from_one, size_t node) {
+    const int choices = static_cast<int>(parts_[node]->size());
+    CostTable& table = free_[{from_one, choices}];
+    if (table.us.empty()) table = from_one ? CostTable(1, choices, 0) : CostTable(choices, 1, 0);
+    return &table;
+  }
+
+  const ComputeGraph compute_;
+  const Graph& graph_;
+  CostTables& tables_;
+  double devices_ = 1;
+  std::vector<const CallTables*> calls_;
+  std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceParts>> memo_;
+  std::vector<const std::vector<ChoiceParts>*> parts_;
+  std::map<std::pair<bool, int>, CostTable> free_;
+  std::vector<ShareSplit> splits_;
+};
+
+}  // namespace
+
+absl::StatusOr<LowerBound> BoundStep(const Graph& graph, CostTables* tables) {
+  return StepBound(graph, tables).Run();
+}
+
+}  // namespace isomer

@@ -1,0 +1,57 @@
+// A bound from below on the simulated step.
+//
+// Of which plans: those of `graph` as it is (substitutions make another graph, with a bound of its
+// own), with one micro-batch, in which every call takes one of its choices (CostTables) on d
+// devices, the same d for all, whatever d that divides the machine; weights updated by the tables'
+// method. Pipelines, and baselines that leave devices idle in some calls only, are not among them.
+//
+// A step is a forward pass, then the backward pass beside the synchronisation of gradients, then
+// the update (pcg/schedule), each device working through its tasks in order. Hence, with l in
+// [0, 1], the step takes at least
+//
+//   resources  of one device: the sum over its calls of forward + l (gradient + update)
+//              + (1 - l) sync
+//   paths      the same along any path of the graph, and what moves over its edges, there and back
+//   queues     l times what a device computes and (1 - l) times what it communicates: the minimum
+//              of a mapping (mapping.h), or its bound
+//
+// where sync takes the rate of the largest messages, as buckets do. The least over all choices of
+// the longest path is found by the reductions of mapping (mapping.h), in which two branches on the
+// same devices cost not their sum but the largest of
+//
+//   the one's path, the other's path, the resources of both
+//
+// each at its own least, and two branches on disjoint shares the larger of their paths. Graphs that
+// are not series-parallel are relaxed where reductions stop: the first node behind the start
+// becomes one copy per edge that leaves it, each free to choose otherwise; its resources stay with
+// the first. The greatest over l is the bound for d devices, the least over d the bound.
+#ifndef ISOMER_OPTIMIZER_LOWER_BOUND_H_
+#define ISOMER_OPTIMIZER_LOWER_BOUND_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "optimizer/cost_tables.h"
+#include "pcg/graph.h"
+
+namespace isomer {
+
+struct LowerBound {
+  double step_us = 0;
+  int64_t devices = 0;      // d
+  double compute_part = 1;  // l
+  double resources_us = 0;  // what the resources alone give, for d and l
+};
+
+// `tables` has its options back afterwards. Errors: a call does not type-check.
+absl::StatusOr<LowerBound> BoundStep(const Graph& graph, CostTables* tables);
+
+inline absl::StatusOr<double> LowerBoundUs(const Graph& graph, CostTables* tables) {
+  auto bound = BoundStep(graph, tables);
+  if (!bound.ok()) return bound.status();
+  return bound->step_us;
+}
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_LOWER_BOUND_H_

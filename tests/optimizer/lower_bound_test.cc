@@ -1,0 +1,107 @@
+#include "optimizer/lower_bound.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/baselines.h"
+#include "optimizer/search.h"
+#include "optimizer/simulator.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+struct Scenario {
+  const char* name;
+  Model model;
+  int64_t nodes, devices;
+};
+
+std::vector<Scenario> Scenarios() {
+  return {{"ResidualOneDevice", ResidualModel(2, 8, 16, 32), 1, 1},
+          {"ResidualTwoNodes", ResidualModel(3, 64, 128, 256), 2, 4},
+          {"ResidualLargeWeights", ResidualModel(2, 16, 512, 2048), 1, 8},
+          {"ThreeProducts", ThreeProducts(64, 64), 2, 2},
+          {"TwoBranches", TwoBranches(3, 64, 256), 1, 4},
+          {"Recurrent", Recurrent(4, 32, 64), 1, 4},
+          {"Convolutions", Convolutions(8, 16), 2, 2}};
+}
+
+class Bounding : public testing::TestWithParam<Scenario> {
+ protected:
+  Bounding()
+      : model_(GetParam().model),
+        rules_(ExampleRules(model_.graph)),
+        index_(rules_),
+        cost_(TestMachine(GetParam().nodes, GetParam().devices)),
+        tables_(index_, cost_, CostOptions{}) {}
+
+  void ExpectBoundHolds(const MappedModel& mapped, const std::string& what) {
+    auto plan = DerivePlan(model_, mapped, tables_.options().training, &tables_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto simulation = PredictPlan(cost_, &*plan);
+    ASSERT_TRUE(simulation.ok()) << simulation.status();
+    const auto bound = LowerBoundUs(mapped.graph, &tables_);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_GT(*bound, 0);
+    EXPECT_LE(*bound, simulation->step_us) << what;
+  }
+
+  Model model_;
+  RuleSet rules_;
+  RuleIndex index_;
+  CostModel cost_;
+  CostTables tables_;
+};
+
+TEST_P(Bounding, NoBaselineAndNoSearchedPlanIsFaster) {
+  for (const char* name : {kSingleDevice, kDataParallel, kMegatron}) {
+    const auto mapped = MapBaseline(name, model_.graph, &tables_);
+    if (mapped.ok()) ExpectBoundHolds(*mapped, name);
+  }
+  for (double weight : {1.0, 0.25, 0.0}) {
+    CostOptions options;
+    options.sync_weight = weight;
+    tables_.set_options(options);
+    const auto found = HierarchicalSearch(model_.graph, {}, &tables_);
+    ASSERT_TRUE(found.ok()) << found.status();
+    ExpectBoundHolds(found->mapped, absl::StrCat("search with weight ", weight));
+    EXPECT_EQ(tables_.options().sync_weight, weight);
+  }
+}
+
+TEST_P(Bounding, NoInferencePlanIsFaster) {
+  CostOptions options;
+  options.training = false;
+  tables_.set_options(options);
+  const auto found = HierarchicalSearch(model_.graph, {}, &tables_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ExpectBoundHolds(found->mapped, "search");
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, Bounding, testing::ValuesIn(Scenarios()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// On one device there is nothing to choose: the bound is the step, but for what no call computes.
+TEST(LowerBound, IsTightOnOneDevice) {
+  const Model model = ResidualModel(2, 8, 512, 2048);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(1, 1));
+  CostTables tables(index, cost, CostOptions{});
+  const auto mapped = MapBaseline(kSingleDevice, model.graph, &tables);
+  ASSERT_TRUE(mapped.ok());
+  auto plan = DerivePlan(model, *mapped, true, &tables);
+  ASSERT_TRUE(plan.ok());
+  const auto simulation = PredictPlan(cost, &*plan);
+  ASSERT_TRUE(simulation.ok());
+  const auto bound = BoundStep(model.graph, &tables);
+  ASSERT_TRUE(bound.ok());
+  EXPECT_GE(bound->step_us, 0.9 * simulation->step_us);
+  EXPECT_EQ(bound->devices, 1);
+}
+
+}  // namespace
+}  // namespace isomer
