@@ -28,6 +28,10 @@ class BackwardLowering {
         recomputation_(builder),
         num_forward_tasks_(builder->schedule().tasks.size()) {
     FindWanted();
+    for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
+      if (parameter.update != UpdateMethod::kShardedGradients) continue;
+      by_moment_.insert(parameter.stored.begin(), parameter.stored.end());
+    }
   }
   absl::Status Run();
 
@@ -44,7 +48,12 @@ class BackwardLowering {
   // The gradient of a buffer nobody contributed to: zeros.
   BufferId GradientOrZero(BufferId buffer, NodeId node);
   void Fill(BufferId buffer, double value, NodeId node);
-  void Synchronise(size_t parameter);
+  // Where the gradient of a buffer is summed, of all micro-batches or of one.
+  BufferId& GradientOf(BufferId buffer, int32_t moment);
+  // Of one micro-batch, or of all together.
+  void Synchronise(size_t parameter, int32_t moment);
+  std::vector<std::vector<std::pair<size_t, int32_t>>> FindLastReaders(
+      const std::vector<size_t>& order) const;
 
   ScheduleBuilder& builder_;
   UpdateLowering& updates_;
@@ -52,6 +61,9 @@ class BackwardLowering {
   const size_t num_forward_tasks_;
   std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
+  // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
+  std::set<BufferId> by_moment_;
+  std::map<std::pair<BufferId, int32_t>, BufferId> moment_gradient_;
 };
 
 void BackwardLowering::FindWanted() {
@@ -135,8 +147,13 @@ absl::Status BackwardLowering::Seed() {
                            : absl::StrCat("the model has no output '", options.loss, "'"));
 }
 
+BufferId& BackwardLowering::GradientOf(BufferId buffer, int32_t moment) {
+  if (!by_moment_.contains(buffer)) return gradient_[buffer];
+  return moment_gradient_.try_emplace({buffer, moment}, kNoBuffer).first->second;
+}
+
 void BackwardLowering::Contribute(BufferId buffer, BufferId share, NodeId node) {
-  BufferId& gradient = gradient_[buffer];
+  BufferId& gradient = GradientOf(buffer, builder_.buffer(share).moment);
   if (gradient == kNoBuffer) {
     gradient = share;
     return;
@@ -221,45 +238,67 @@ void BackwardLowering::ReverseMove(const Task& task) {
 }
 
 // The shares that equal copies of a parameter have of its gradient become the sum.
-void BackwardLowering::Synchronise(size_t p) {
+void BackwardLowering::Synchronise(size_t p, int32_t moment) {
   const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
   const std::vector<BufferId> shards = parameter.stored;
   const NodeId node = parameter.tensor.node;
   const size_t copies = builder_.graph().type(parameter.tensor).copies;
   for (size_t first = 0; first < shards.size(); first += copies) {
     const auto piece = absl::MakeConstSpan(shards).subspan(first, copies);
-    const bool reached = std::any_of(piece.begin(), piece.end(),
-                                     [&](BufferId id) { return gradient_[id] != kNoBuffer; });
+    const bool reached = std::any_of(piece.begin(), piece.end(), [&](BufferId id) {
+      return GradientOf(id, moment) != kNoBuffer;
+    });
     std::vector<BufferId> gradients;
     for (BufferId copy : piece) {
-      if (reached) gradients.push_back(GradientOrZero(copy, node));
+      if (!reached) break;
+      BufferId& gradient = GradientOf(copy, moment);
+      if (gradient == kNoBuffer) {
+        gradient = builder_.AddGradientBuffer(copy, moment);
+        Fill(gradient, 0, node);
+      }
+      gradients.push_back(gradient);
     }
-    updates_.GradientIsReady(p, first, std::move(gradients));
+    updates_.GradientIsReady(p, first, std::move(gradients), moment);
   }
+}
+
+// By forward task, and one more for none: the parameters, and of which micro-batch, that it is the
+// last to read when tasks are reversed in `order`.
+std::vector<std::vector<std::pair<size_t, int32_t>>> BackwardLowering::FindLastReaders(
+    const std::vector<size_t>& order) const {
+  const Schedule& schedule = builder_.schedule();
+  std::map<BufferId, size_t> parameter_of;
+  std::map<std::pair<size_t, int32_t>, size_t> last_reader;
+  for (size_t i = 0; i < schedule.parameters.size(); ++i) {
+    const Schedule::HostTensor& parameter = schedule.parameters[i];
+    for (BufferId id : parameter.stored) parameter_of[id] = i;
+    if (parameter.update != UpdateMethod::kShardedGradients) {
+      last_reader[{i, kNoMoment}] = num_forward_tasks_;
+      continue;
+    }
+    for (int32_t m = 0; m < schedule.num_moments; ++m) last_reader[{i, m}] = num_forward_tasks_;
+  }
+  for (size_t t : order) {
+    const Task& task = schedule.tasks[t];
+    for (BufferId id : task.reads) {
+      const auto found = parameter_of.find(id);
+      if (found == parameter_of.end()) continue;
+      last_reader[{found->second, by_moment_.contains(id) ? task.moment : kNoMoment}] = t;
+    }
+  }
+  std::vector<std::vector<std::pair<size_t, int32_t>>> read_last(num_forward_tasks_ + 1);
+  for (const auto& [what, t] : last_reader) read_last[t].push_back(what);
+  return read_last;
 }
 
 absl::Status BackwardLowering::Run() {
   ISOMER_RETURN_IF_ERROR(Seed());
   // A parameter is synchronised as soon as its last reader has been reversed, so that the
   // communication overlaps with what is left of the backward pass.
-  std::map<BufferId, size_t> parameter_of;
-  std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    for (BufferId id : parameters[i].stored) parameter_of[id] = i;
-  }
   const std::vector<size_t> order = ReversalOrder();
-  std::vector<size_t> last_reader(parameters.size(), num_forward_tasks_);
-  for (size_t t : order) {
-    for (BufferId id : builder_.schedule().tasks[t].reads) {
-      if (auto found = parameter_of.find(id); found != parameter_of.end()) {
-        last_reader[found->second] = t;
-      }
-    }
-  }
-  std::vector<std::vector<size_t>> read_last(num_forward_tasks_ + 1);  // by task
-  for (size_t i = 0; i < parameters.size(); ++i) read_last[last_reader[i]].push_back(i);
+  const auto read_last = FindLastReaders(order);
   // Those that nobody reads are the loss.
-  for (size_t i : read_last[num_forward_tasks_]) Synchronise(i);
+  for (const auto& [p, moment] : read_last[num_forward_tasks_]) Synchronise(p, moment);
   for (size_t t : order) {
     const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
     if (task.kind == TaskKind::kCompute) {
@@ -267,7 +306,7 @@ absl::Status BackwardLowering::Run() {
     } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
       ReverseMove(task);
     }
-    for (size_t i : read_last[t]) Synchronise(i);
+    for (const auto& [p, moment] : read_last[t]) Synchronise(p, moment);
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -29,12 +30,16 @@ bool IsOfUpdate(const Schedule& schedule, const Task& task) {
       return has(task.writes, BufferRole::kParameter);
     case TaskKind::kFill:
       return has(task.writes, BufferRole::kState);
+    case TaskKind::kAccumulate:
+      return has(task.writes, BufferRole::kGradientShard);
     default:
       return false;
   }
 }
 
 namespace {
+
+constexpr char kNotSummed[] = "updates a copy with a gradient that is not summed over all copies";
 
 class UpdateChecker {
  public:
@@ -101,8 +106,9 @@ class UpdateChecker {
   struct Piece {
     const Schedule::HostTensor* parameter;
     std::vector<BufferId> copies, gradients;
-    std::pair<int32_t, size_t> sum = {-1, 0};  // task and segment, when found to be right
-    int32_t gather = -1;                       // likewise
+    std::set<std::pair<int32_t, size_t>> sums = {};  // task and segment, when found to be right
+    std::set<BufferId> shares = {};                  // that are in them
+    int32_t gather = -1;                             // likewise
   };
   absl::Status CheckStored(const Schedule::HostTensor& parameter) const;
   absl::Status CheckPiece(Piece* piece) const;
@@ -110,6 +116,8 @@ class UpdateChecker {
   absl::Status CheckBroadcast(int32_t broadcast, size_t m, const Piece& piece) const;
   absl::Status CheckUpdate(int32_t t, BufferId parameter, BufferId gradient) const;
   absl::Status CheckSum(int32_t update, BufferId gradient, Piece* piece) const;
+  absl::Status FindSums(BufferId gradient, std::vector<std::pair<int32_t, BufferId>>* sums) const;
+  absl::Status CheckShares(int32_t update, std::pair<int32_t, size_t> sum, Piece* piece) const;
   // The one task that changes a parameter after it was loaded; -1: none.
   int32_t ChangeOf(BufferId parameter) const {
     return changes_[parameter].empty() ? -1 : changes_[parameter].back();
@@ -145,7 +153,7 @@ absl::Status UpdateChecker::CheckTouch(int32_t t, BufferId id, bool writes) cons
       return Error(t, absl::StrCat("changes parameter buffer ", id));
     case BufferRole::kGradientShard:
       if (kind == TaskKind::kReduceScatter || kind == TaskKind::kUnload ||
-          (kind == TaskKind::kUpdate && !writes)) {
+          kind == TaskKind::kAccumulate || (kind == TaskKind::kUpdate && !writes)) {
         return absl::OkStatus();
       }
       return Error(t, absl::StrCat("uses buffer ", id, ", a part of a parameter's gradient"));
@@ -260,8 +268,9 @@ absl::Status UpdateChecker::CheckPiece(Piece* piece) const {
 absl::Status UpdateChecker::CheckGather(int32_t gather, size_t m, Piece* piece) const {
   if (gather == piece->gather) return absl::OkStatus();
   const std::vector<BufferId> parts = ReadsOf(gather, SegmentOf(gather, piece->copies[m]));
-  if (piece->parameter->update != UpdateMethod::kSharded || piece->gather >= 0 ||
-      parts.size() != piece->copies.size()) {
+  const UpdateMethod method = piece->parameter->update;
+  if ((method != UpdateMethod::kSharded && method != UpdateMethod::kShardedGradients) ||
+      piece->gather >= 0 || parts.size() != piece->copies.size()) {
     return Error(gather, "gathers a parameter in another way than its method says");
   }
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -319,25 +328,56 @@ absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId parameter, BufferId 
   return absl::OkStatus();
 }
 
-// `gradient`, with which `update` updates, is summed just once over the gradients of all copies.
+// `gradient`, with which `update` updates, is summed just once over the gradients of all copies, or
+// is the sum of such sums, of micro-batches.
 absl::Status UpdateChecker::CheckSum(int32_t update, BufferId gradient, Piece* piece) const {
   const std::vector<int32_t>& changes = changes_[gradient];
-  const auto sums = absl::c_count_if(
-      changes, [&](int32_t change) { return IsOfUpdate(schedule_, task(change)); });
-  if (sums > 1 || (sums == 1 && piece->copies.size() == 1)) {
-    return Error(changes.back(), "sums a gradient that is a sum of all copies already");
+  const UpdateMethod method = piece->parameter->update;
+  std::vector<std::pair<int32_t, BufferId>> sums = {{changes.back(), gradient}};
+  if (method == UpdateMethod::kShardedGradients && piece->copies.size() > 1) {
+    ISOMER_RETURN_IF_ERROR(FindSums(gradient, &sums));
+  } else {
+    const auto count = absl::c_count_if(
+        changes, [&](int32_t change) { return IsOfUpdate(schedule_, task(change)); });
+    if (count > 1 || (count == 1 && piece->copies.size() == 1)) {
+      return Error(changes.back(), "sums a gradient that is a sum of all copies already");
+    }
   }
   if (piece->copies.size() == 1) return absl::OkStatus();
-  const UpdateMethod method = piece->parameter->update;
-  const TaskKind expected = method == UpdateMethod::kAllReduce ? TaskKind::kAllReduce
-                            : method == UpdateMethod::kSharded ? TaskKind::kReduceScatter
-                                                               : TaskKind::kReduce;
-  const int32_t sum = changes.back();
-  constexpr char kNotSummed[] = "updates a copy with a gradient that is not summed over all copies";
-  if (task(sum).kind != expected) return Error(update, kNotSummed);
-  const std::pair at(sum, SegmentOf(sum, gradient));
-  if (at == piece->sum) return absl::OkStatus();
-  const std::vector<BufferId> shares = ReadsOf(sum, at.second);
+  for (const auto& [sum, result] : sums) {
+    const TaskKind expected = method == UpdateMethod::kAllReduce ? TaskKind::kAllReduce
+                              : method == UpdateMethod::kOwner   ? TaskKind::kReduce
+                                                                 : TaskKind::kReduceScatter;
+    if (task(sum).kind != expected) return Error(update, kNotSummed);
+    ISOMER_RETURN_IF_ERROR(CheckShares(update, {sum, SegmentOf(sum, result)}, piece));
+  }
+  return absl::OkStatus();
+}
+
+// The scatters of which `gradient` is the sum: the one that made it, and those of the parts that
+// are added to it, with what they made.
+absl::Status UpdateChecker::FindSums(BufferId gradient,
+                                     std::vector<std::pair<int32_t, BufferId>>* sums) const {
+  *sums = {{changes_[gradient][0], gradient}};
+  std::set<BufferId> added;
+  for (size_t i = 1; i < changes_[gradient].size(); ++i) {
+    const int32_t t = changes_[gradient][i];
+    const BufferId part = task(t).reads[0];
+    if (task(t).kind != TaskKind::kAccumulate || part == gradient || !added.insert(part).second ||
+        buffer(part).tensor != buffer(gradient).tensor ||
+        buffer(part).shard != buffer(gradient).shard || changes_[part].size() != 1) {
+      return Error(t, "adds to a part of a gradient what is not another micro-batch's");
+    }
+    sums->emplace_back(changes_[part][0], part);
+  }
+  return absl::OkStatus();
+}
+
+// The sum (task, segment) is over one gradient of each copy, complete.
+absl::Status UpdateChecker::CheckShares(int32_t update, std::pair<int32_t, size_t> sum,
+                                        Piece* piece) const {
+  if (piece->sums.contains(sum)) return absl::OkStatus();
+  const std::vector<BufferId> shares = ReadsOf(sum.first, sum.second);
   if (shares.size() != piece->copies.size()) return Error(update, kNotSummed);
   for (size_t i = 0; i < shares.size(); ++i) {
     const Buffer &share = buffer(shares[i]), &copy = buffer(piece->copies[i]);
@@ -345,12 +385,15 @@ absl::Status UpdateChecker::CheckSum(int32_t update, BufferId gradient, Piece* p
         share.shard != copy.shard || share.device != copy.device || share.box != copy.box) {
       return Error(update, kNotSummed);
     }
+    if (!piece->shares.insert(shares[i]).second) {
+      return Error(sum.first, "sums a gradient that is in a sum already");
+    }
     // Nothing is added to a share once it is summed.
-    if (position_[changes_[shares[i]].back()] > position_[sum]) {
+    if (position_[changes_[shares[i]].back()] > position_[sum.first]) {
       return Error(changes_[shares[i]].back(), "adds to a gradient that is summed already");
     }
   }
-  piece->sum = at;
+  piece->sums.insert(sum);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "pcg/schedule/weight_parts.h"
@@ -11,6 +12,11 @@ namespace {
 
 // The first bucket of a group is small, so that communication begins early (as in PyTorch).
 constexpr int64_t kFirstBucketBytes = int64_t{1} << 20;
+
+// Whether gradients are scattered and updated weights gathered.
+bool IsSharded(UpdateMethod method) {
+  return method == UpdateMethod::kSharded || method == UpdateMethod::kShardedGradients;
+}
 
 }  // namespace
 
@@ -24,9 +30,12 @@ UpdateLowering::UpdateLowering(ScheduleBuilder* builder) : builder_(*builder) {
     for (size_t first = 0; first < parameters[p].gradients.size(); first += copies) {
       const Piece piece = PieceAt(p, first, {});
       if (piece.copies.size() == 1) continue;
-      Open& open = open_[KeyOf(piece)];
-      open.capacity = std::min(capacity, kFirstBucketBytes);
-      ++open.pieces_to_come;
+      const bool each = parameters[p].update == UpdateMethod::kShardedGradients;
+      for (int32_t m = 0; m < (each ? builder_.schedule().num_moments : 1); ++m) {
+        Open& open = open_[KeyOf(piece, each ? m : kNoMoment)];
+        open.capacity = std::min(capacity, kFirstBucketBytes);
+        ++open.pieces_to_come;
+      }
     }
   }
 }
@@ -35,14 +44,26 @@ UpdateMethod UpdateLowering::MethodOf(size_t p) const {
   const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
   if (IsInParts(builder_.schedule(), parameter)) return UpdateMethod::kShardedWeights;
   UpdateMethod method = MethodAskedFor(builder_.graph(), builder_.options().update, parameter);
-  if (method == UpdateMethod::kShardedGradients || method == UpdateMethod::kShardedWeights) {
+  if (method == UpdateMethod::kShardedWeights) method = UpdateMethod::kShardedGradients;
+  if (method == UpdateMethod::kShardedGradients && !IsReadByMicroBatches(parameter)) {
     method = UpdateMethod::kSharded;
   }
   const std::vector<BufferId> copies = PieceAt(p, 0, {}).copies;
   if (copies.size() == 1) return UpdateMethod::kAllReduce;
   const bool can_be_cut =
       DimToCut(builder_.buffer(copies[0]).box, static_cast<int64_t>(copies.size())) >= 0;
-  return method == UpdateMethod::kSharded && !can_be_cut ? UpdateMethod::kAllReduce : method;
+  return IsSharded(method) && !can_be_cut ? UpdateMethod::kAllReduce : method;
+}
+
+bool UpdateLowering::IsReadByMicroBatches(const Schedule::HostTensor& parameter) const {
+  const Schedule& schedule = builder_.schedule();
+  if (schedule.num_moments == 1) return false;
+  const std::set<BufferId> stored(parameter.stored.begin(), parameter.stored.end());
+  return std::none_of(schedule.tasks.begin(), schedule.tasks.end(), [&](const Task& task) {
+    return task.moment == kNoMoment &&
+           std::any_of(task.reads.begin(), task.reads.end(),
+                       [&](BufferId id) { return stored.contains(id); });
+  });
 }
 
 UpdateLowering::Piece UpdateLowering::PieceAt(size_t parameter, size_t first,
@@ -71,20 +92,20 @@ void UpdateLowering::SetGradient(const Piece& piece, size_t member, BufferId gra
   for (size_t shard : piece.shards[member]) parameter.gradients[shard] = gradient;
 }
 
-UpdateLowering::Key UpdateLowering::KeyOf(const Piece& piece) const {
+UpdateLowering::Key UpdateLowering::KeyOf(const Piece& piece, int32_t moment) const {
   std::vector<int32_t> devices;
   for (BufferId copy : piece.copies) devices.push_back(builder_.buffer(copy).device);
   return {builder_.schedule().parameters[piece.parameter].update, std::move(devices),
-          builder_.buffer(piece.copies[0]).dtype};
+          builder_.buffer(piece.copies[0]).dtype, moment};
 }
 
 void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
-                                     std::vector<BufferId> gradients) {
+                                     std::vector<BufferId> gradients, int32_t moment) {
   Piece piece = PieceAt(parameter, first, gradients);
   if (builder_.schedule().parameters[parameter].update == UpdateMethod::kShardedWeights) {
     return PartsAreReady(piece);
   }
-  const Key key = KeyOf(piece);
+  const Key key = KeyOf(piece, moment);
   const bool reached = !piece.gradients.empty();
   const int64_t bytes = builder_.buffer(piece.copies[0]).bytes();
   if (piece.copies.size() == 1) {
@@ -129,7 +150,8 @@ void UpdateLowering::Close(Bucket* bucket) {
     for (size_t m = 0; m < piece.shards.size(); ++m) SetGradient(piece, m, piece.gradients[m]);
   }
   if (bucket->devices.size() > 1) Synchronise(bucket);
-  closed_.push_back(std::move(*bucket));
+  if (bucket->method == UpdateMethod::kShardedGradients) AccumulateParts(bucket);
+  if (!bucket->pieces.empty()) closed_.push_back(std::move(*bucket));
   *bucket = Bucket();
 }
 
@@ -184,6 +206,28 @@ void UpdateLowering::ScatterGradients(Bucket* bucket) {
                 std::move(parts));
 }
 
+void UpdateLowering::AccumulateParts(Bucket* bucket) {
+  std::vector<Piece> first;
+  for (Piece& piece : bucket->pieces) {
+    const auto [sums, is_first] =
+        parts_.try_emplace({piece.parameter, piece.shards[0][0]}, piece.gradients);
+    if (is_first) {
+      first.push_back(std::move(piece));
+      continue;
+    }
+    for (size_t m = 0; m < piece.gradients.size(); ++m) {
+      const BufferId part = piece.gradients[m], sum = sums->second[m];
+      SetGradient(piece, m, sum);
+      Task& task = builder_.AddTask(TaskKind::kAccumulate, Phase::kBackward,
+                                    builder_.buffer(part).tensor.node, builder_.buffer(part).device,
+                                    {part}, {sum});
+      task.flops = static_cast<double>(builder_.buffer(part).box.Volume());
+      task.bytes = 3 * builder_.buffer(part).bytes();
+    }
+  }
+  bucket->pieces = std::move(first);
+}
+
 Task& UpdateLowering::AddCollective(TaskKind kind, Phase phase, const Bucket& bucket,
                                     std::vector<BufferId> reads, std::vector<BufferId> writes) {
   const TensorRef first = builder_.schedule().parameters[bucket.pieces[0].parameter].tensor;
@@ -224,13 +268,12 @@ void UpdateLowering::LowerBucket(const Bucket& bucket) {
     const bool updates = bucket.method != UpdateMethod::kOwner || m == bucket.owner;
     for (const Piece& piece : bucket.pieces) {
       if (updates) reads.push_back(AddUpdate(piece.copies[m], piece.gradients[m]));
-      const bool receives = bucket.method == UpdateMethod::kSharded || !updates;
+      const bool receives = IsSharded(bucket.method) || !updates;
       if (receives) writes.push_back(piece.copies[m]);
     }
   }
-  AddCollective(
-      bucket.method == UpdateMethod::kSharded ? TaskKind::kAllGather : TaskKind::kBroadcast,
-      Phase::kUpdate, bucket, std::move(reads), std::move(writes));
+  AddCollective(IsSharded(bucket.method) ? TaskKind::kAllGather : TaskKind::kBroadcast,
+                Phase::kUpdate, bucket, std::move(reads), std::move(writes));
 }
 
 BufferId UpdateLowering::AddUpdate(BufferId parameter, BufferId gradient) {

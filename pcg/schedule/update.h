@@ -19,8 +19,10 @@ class UpdateLowering {
 
   // The copies of a shard of parameter `parameter`, of which shard `first` is the first, have their
   // shares of the gradient (empty: the loss does not depend on it). Adds the task that synchronises
-  // them, now or when their bucket is closed. REQUIRES: called once for all copies.
-  void GradientIsReady(size_t parameter, size_t first, std::vector<BufferId> gradients);
+  // them, now or when their bucket is closed. REQUIRES: called once for all copies; if the method
+  // is kShardedGradients, once for each micro-batch, which it names.
+  void GradientIsReady(size_t parameter, size_t first, std::vector<BufferId> gradients,
+                       int32_t moment);
   // Adds the tasks of the update phase, and those that fill the states.
   void LowerUpdates();
 
@@ -40,7 +42,7 @@ class UpdateLowering {
     std::vector<Piece> pieces;
     int64_t bytes = 0;  // on a device
   };
-  using Key = std::tuple<UpdateMethod, std::vector<int32_t>, DataType>;
+  using Key = std::tuple<UpdateMethod, std::vector<int32_t>, DataType, int32_t>;  // micro-batch
   struct Open {
     Bucket bucket;
     int64_t capacity = 0;
@@ -50,12 +52,17 @@ class UpdateLowering {
   UpdateMethod MethodOf(size_t parameter) const;
   void SetGradient(const Piece& piece, size_t member, BufferId gradient);
   Piece PieceAt(size_t parameter, size_t first, const std::vector<BufferId>& gradients) const;
-  Key KeyOf(const Piece& piece) const;
+  // Whether there are micro-batches, each of which has its own share of the gradient.
+  bool IsReadByMicroBatches(const Schedule::HostTensor& parameter) const;
+  Key KeyOf(const Piece& piece, int32_t moment) const;
   void PartsAreReady(const Piece& piece);
   // Adds the bucket's synchronisation, and keeps the bucket for its updates.
   void Close(Bucket* bucket);
   void Synchronise(Bucket* bucket);
   void ScatterGradients(Bucket* bucket);
+  // Adds parts of gradients to those of the first micro-batch, and leaves in the bucket those that
+  // are the first.
+  void AccumulateParts(Bucket* bucket);
   // REQUIRES: of a method that updates elsewhere.
   void LowerBucket(const Bucket& bucket);
   // Updates the part of `parameter` that `gradient` is of, in place or into a buffer for the part.
@@ -66,7 +73,10 @@ class UpdateLowering {
   ScheduleBuilder& builder_;
   std::map<Key, Open> open_;
   std::map<int32_t, int64_t> owned_bytes_;  // by device
-  std::vector<Bucket> closed_;              // in order of their synchronisation
+  // kShardedGradients: the parts that those of later micro-batches are added to, by parameter and
+  // first shard.
+  std::map<std::pair<size_t, size_t>, std::vector<BufferId>> parts_;
+  std::vector<Bucket> closed_;  // in order of their synchronisation
 };
 
 }  // namespace isomer

@@ -133,6 +133,69 @@ TEST(Update, ShardedWeightsOfMicroBatches) {
             LargestPeak(lowered({})).of(MemoryCategory::kGradients));
 }
 
+Schedule LoweredWith(const StagedMlp& pipeline, const PipelineGraphs& graphs,
+                     const UpdateOptions& update) {
+  return LoweredPipeline(pipeline, graphs.mapped, PipelineOrder::kOneForwardOneBackward, {},
+                         update);
+}
+
+// Each micro-batch scatters its gradients, and parts are added up.
+TEST(Update, ShardedGradientsOfMicroBatches) {
+  const StagedMlp pipeline{.stages = 2, .data = 2, .micro_batches = 3, .shortcut = true};
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  for (int64_t bucket_bytes : {0, 1 << 20}) {
+    const Schedule schedule =
+        LoweredWith(pipeline, graphs,
+                    {.method = UpdateMethod::kShardedGradients, .bucket_bytes = bucket_bytes});
+    EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus())
+        << schedule.ToString(graphs.mapped.graph);
+    const std::map<TaskKind, int> collectives = CollectivesOf(schedule);
+    const int buckets = bucket_bytes == 0 ? 4 : 2;
+    EXPECT_EQ(collectives.at(TaskKind::kReduceScatter), 3 * buckets);
+    EXPECT_EQ(collectives.at(TaskKind::kAllGather), buckets);
+  }
+  const auto gradients = [&](UpdateMethod method) {
+    return LargestPeak(LoweredWith(pipeline, graphs, {.method = method, .bucket_bytes = 0}))
+        .of(MemoryCategory::kGradients);
+  };
+  EXPECT_LT(gradients(UpdateMethod::kShardedGradients), gradients(UpdateMethod::kSharded));
+  // Without micro-batches there is nothing more to scatter.
+  const Schedule plain =
+      LoweredWith(Parsed(kThreeWeights), {.method = UpdateMethod::kShardedGradients});
+  EXPECT_EQ(plain.parameters[0].update, UpdateMethod::kSharded);
+}
+
+TEST(BrokenUpdate, PartsOfMicroBatchesThatAreNotSummedOnce) {
+  const StagedMlp pipeline{.layers = 2, .stages = 1, .data = 2, .micro_batches = 3};
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  const Schedule original =
+      LoweredWith(pipeline, graphs, {.method = UpdateMethod::kShardedGradients});
+  ASSERT_EQ(CheckSchedule(graphs.mapped.graph, original), absl::OkStatus());
+  const BufferId count = static_cast<BufferId>(original.buffers.size());
+  int sums = 0;
+  for (size_t t = 0; t < original.tasks.size(); ++t) {
+    const Task& task = original.tasks[t];
+    const bool adds = task.kind == TaskKind::kAccumulate &&
+                      original.buffers[task.writes[0]].role == BufferRole::kGradientShard;
+    if (!adds && task.kind != TaskKind::kReduceScatter) continue;
+    ++sums;
+    Schedule mutant = original;
+    for (int32_t device : task.devices) {
+      std::erase(mutant.programs[device], static_cast<int32_t>(t));
+    }
+    mutant.tasks[t].devices.clear();
+    EXPECT_FALSE(CheckSchedule(graphs.mapped.graph, mutant).ok()) << "without task " << t;
+    mutant = original;
+    for (BufferId other = 0; other < count; ++other) {
+      if (other == task.reads[0]) continue;
+      mutant.tasks[t].reads[0] = other;
+      EXPECT_FALSE(CheckSchedule(graphs.mapped.graph, mutant).ok())
+          << "task " << t << " reads " << other;
+    }
+  }
+  EXPECT_EQ(sums, 3 + 2 * 2 * 2);
+}
+
 TEST(Update, OwnersShareTheBytes) {
   const Graph graph = Parsed(kThreeWeights);
   const Schedule schedule = LoweredWith(graph, {.method = UpdateMethod::kOwner, .bucket_bytes = 0});
