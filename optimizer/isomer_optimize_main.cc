@@ -16,6 +16,7 @@
 #include "optimizer/mcmc.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/report.h"
+#include "optimizer/search_cache.h"
 #include "optimizer/timeline_svg.h"
 #include "pcg/profile.h"
 #include "pcg/support/data_path.h"
@@ -46,7 +47,6 @@ ABSL_FLAG(int64_t, bucket_bytes, isomer::UpdateOptions().bucket_bytes,
 ABSL_FLAG(
     std::string, search, "hierarchical",
     "the search: hierarchical; sequential, algebra before parallelism; or mcmc, FlexFlow's walk");
-ABSL_FLAG(uint64_t, seed, 1, "of --search=mcmc");
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
@@ -64,7 +64,10 @@ ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be
 ABSL_FLAG(double, time_limit, 0,
           "seconds after which the search ends with the best plan so far, as on Ctrl-C; 0: none");
 ABSL_FLAG(bool, split, true, "cut the model into pieces, which are searched one by one");
-ABSL_FLAG(bool, cache, true, "search equal pieces once");
+ABSL_FLAG(bool, cache, true, "search equal pieces once, and keep what is found for later runs");
+ABSL_FLAG(std::string, cache_dir, "",
+          "where it is kept; the default is $XDG_CACHE_HOME/isomer/searches, or below ~/.cache");
+ABSL_FLAG(uint64_t, seed, 1, "of --search=mcmc, and of steps that look equally good to others");
 ABSL_FLAG(std::string, out, "", "the plan file to write");
 ABSL_FLAG(bool, list_models, false,
           "print the networks of the zoo and end; with --out=FILE as a page of Markdown");
@@ -144,6 +147,8 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   }
   options.search.split = absl::GetFlag(FLAGS_split);
   options.search.cache = absl::GetFlag(FLAGS_cache);
+  const std::string cache_dir = absl::GetFlag(FLAGS_cache_dir);
+  options.search.cache_folder = cache_dir.empty() ? SearchCache::DefaultFolder() : cache_dir;
   return options;
 }
 
@@ -293,6 +298,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   const RuleIndex index(rules);
   EndSearchesOnInterrupt();
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
+  if (!result.cache_note.empty()) std::fprintf(stderr, "%s\n", result.cache_note.c_str());
   ISOMER_ASSIGN_OR_RETURN(const std::string report, ReportText(result, rules, cost));
   std::fputs(report.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "optimizer/mcmc_search.h"
@@ -15,6 +16,9 @@ namespace {
 // How much of the gradient synchronisation the tables count: all of it, or what may be left when
 // it overlaps with the backward pass. The simulator, which knows the overlap, picks the best.
 constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
+
+// Of the budget; the first search has all of it.
+constexpr double kPartOfLaterSearches = 0.125;
 
 // Prices of memory to try until a plan fits, in us per byte.
 constexpr double kFirstPrice = 1e-7;
@@ -107,10 +111,17 @@ class Optimizer {
     return options;
   }
 
+  // All of the budget for the first costs.
+  absl::StatusOr<SearchResult> SearchAlgebra(const SearchOptions& options) {
+    const bool first = !searcher_.has_value();
+    if (first) searcher_.emplace(model_.graph, options, tables_.rules());
+    return searcher_->Search(&tables_, deadline_, first ? 1 : kPartOfLaterSearches);
+  }
+
   absl::StatusOr<SearchResult> SearchBy(Strategy strategy, const SearchOptions& options) {
     switch (strategy) {
       case Strategy::kHierarchical:
-        return HierarchicalSearch(model_.graph, options, &tables_);
+        return SearchAlgebra(options);
       case Strategy::kMcmc:
         return McmcSearch(model_, options, &tables_);
       case Strategy::kSequential:
@@ -136,6 +147,8 @@ class Optimizer {
     result_.candidates += found.candidates;
     result_.pieces = found.pieces;
     result_.distinct_pieces = found.distinct_pieces;
+    result_.remembered_pieces = found.remembered_pieces;
+    if (!found.cache_note.empty()) result_.cache_note = found.cache_note;
     result_.series_parallel_pieces = found.series_parallel_pieces;
     result_.stop = std::max(result_.stop, found.stop);
     result_.exact_mappings &= found.exact_mappings;
@@ -200,6 +213,7 @@ class Optimizer {
   const Deadline deadline_;
   CostTables tables_;
   Restrictions restrictions_;
+  std::optional<HierarchicalSearcher> searcher_;
   OptimizeResult result_;
   bool considered_ = false, fits_ = false;
 };

@@ -55,6 +55,8 @@ struct OptimizeResult {
   std::vector<std::string> ignoring;        // baselines that do not keep the constraints
   int64_t candidates = 0;                   // of all searches
   int pieces = 0, distinct_pieces = 0, series_parallel_pieces = 0;
+  int remembered_pieces = 0;  // of the distinct ones, those that an earlier run had searched
+  std::string cache_note;     // why what earlier runs kept was ignored; "": it was not
   StopReason stop = StopReason::kExhausted;
   bool exact_mappings = true;
   double seconds = 0;

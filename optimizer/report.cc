@@ -345,6 +345,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   search["stop_reason"] = StopReasonName(result.stop);
   search["pieces"] = result.pieces;
   search["distinct_pieces"] = result.distinct_pieces;
+  search["remembered_pieces"] = result.remembered_pieces;
   search["series_parallel_pieces"] = result.series_parallel_pieces;
   search["exact_mappings"] = result.exact_mappings;
   json["steps"] = plan.steps.size();

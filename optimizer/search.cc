@@ -1,6 +1,8 @@
 #include "optimizer/search.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -8,15 +10,29 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/search_cache.h"
 #include "optimizer/series_parallel.h"
+#include "optimizer/substitution.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rewrite.h"
 
 namespace isomer {
 namespace {
 
+// Candidates of a piece that later runs map again, beside those that are best for a border.
+constexpr int kCheapestKnown = 8;
+// Series-parallel structure is looked for in pieces of up to so many operators: by closure.
+constexpr int kDecomposedNodes = 300;
+// Of the budget, in candidates.
+constexpr int64_t kLongestTurn = 32;
+// What a piece may gain beyond what it gained, as a part of its time.
+constexpr double kHope = 0.05;
+
 bool IsSeriesParallel(const Piece& piece) {
   const ComputeGraph compute = AnalyzeCompute(piece.graph);
+  if (compute.nodes.size() > kDecomposedNodes) return false;
   std::vector<std::pair<int, int>> edges;
   for (int i = 0; i < static_cast<int>(compute.nodes.size()); ++i) {
     for (const auto& operand : compute.nodes[i].operands) {
@@ -26,28 +42,41 @@ bool IsSeriesParallel(const Piece& piece) {
   return DecomposeSeriesParallel(static_cast<int>(compute.nodes.size()), edges).has_value();
 }
 
+// What runs share.
+struct Knowledge {
+  std::vector<Piece> pieces;
+  int series_parallel_pieces = 0, distinct_pieces = 0;
+  std::map<uint64_t, std::vector<Steps>> candidates;  // by the key of the piece
+  std::set<uint64_t> settled;  // pieces whose candidates the cache had: nothing is to be sought
+};
+
+// One run over the chain of pieces.
 class ChainSearch {
  public:
-  ChainSearch(const Graph& graph, const SearchOptions& options, CostTables* tables)
+  ChainSearch(const Graph& graph, const SearchOptions& options, const Deadline& deadline,
+              int64_t budget, Knowledge* knowledge, RuleMatcher* matcher, CostTables* tables)
       : graph_(graph),
         options_(options),
-        tables_(*tables),
-        deadline_(Deadline::In(options.time_limit_s)) {}
+        deadline_(deadline),
+        budget_(budget),
+        knowledge_(*knowledge),
+        pieces_(knowledge->pieces),
+        matcher_(*matcher),
+        tables_(*tables) {}
 
   absl::StatusOr<SearchResult> Run() {
-    const int min_nodes = options_.split ? options_.min_piece_nodes : graph_.num_nodes();
-    ISOMER_ASSIGN_OR_RETURN(pieces_, SplitGraph(graph_, min_nodes, options_.restrictions));
-    std::set<uint64_t> keys;
-    if (!options_.cache) {
-      for (size_t p = 0; p < pieces_.size(); ++p) pieces_[p].key = p;
-    }
-    for (const Piece& piece : pieces_) {
-      if (keys.insert(piece.key).second) result_.series_parallel_pieces += IsSeriesParallel(piece);
-    }
     result_.pieces = static_cast<int>(pieces_.size());
-    result_.distinct_pieces = static_cast<int>(keys.size());
-    budget_each_ = std::max<int64_t>(1, options_.budget / static_cast<int64_t>(keys.size()));
-    for (size_t p = 0; p < pieces_.size(); ++p) ISOMER_RETURN_IF_ERROR(SolvePiece(p));
+    result_.distinct_pieces = knowledge_.distinct_pieces;
+    result_.series_parallel_pieces = knowledge_.series_parallel_pieces;
+    ISOMER_RETURN_IF_ERROR(StartPieces());
+    ISOMER_RETURN_IF_ERROR(ShareOutBudget());
+    for (std::unique_ptr<Solved>& solved : solved_) {
+      knowledge_.candidates[pieces_[solved->first].key] = solved->search->Known(kCheapestKnown);
+      solved->result = solved->search->TakeResult();
+      result_.candidates += solved->result.mapped;
+      result_.exact_mappings &= solved->result.exact;
+      if (budget_ > 0) result_.stop = std::max(result_.stop, solved->result.stop);
+    }
     ISOMER_RETURN_IF_ERROR(PickBorders());
     result_.mapped.graph = graph_;
     for (size_t p = 0; p < pieces_.size(); ++p) ISOMER_RETURN_IF_ERROR(Assemble(p));
@@ -55,41 +84,88 @@ class ChainSearch {
   }
 
  private:
+  // A distinct piece with what may cross its borders.
   struct Solved {
+    size_t first = 0;  // piece
+    int repeats = 0;
+    std::unique_ptr<SubstitutionSearch> search;
+    double gain_us = 0;  // of the last turn
     SubstitutionResult result;
     std::map<int, PieceMapping> mappings;  // of candidates that are used
   };
   using SolvedKey = std::tuple<uint64_t, PlacementSetId, PlacementSetId>;
 
-  absl::Status SolvePiece(size_t p) {
-    const Piece& piece = pieces_[p];
-    Borders borders;
-    if (p > 0) borders.in = borders_[p - 1].out;
-    if (piece.has_out) {
-      ISOMER_ASSIGN_OR_RETURN(borders.out,
-                              PlacementsLeft(graph_, piece.out, options_.restrictions, &tables_));
+  absl::Status StartPieces() {
+    std::map<SolvedKey, Solved*> known;
+    for (size_t p = 0; p < pieces_.size(); ++p) {
+      const Piece& piece = pieces_[p];
+      Borders borders;
+      if (p > 0) borders.in = borders_[p - 1].out;
+      if (piece.has_out) {
+        ISOMER_ASSIGN_OR_RETURN(borders.out,
+                                PlacementsLeft(graph_, piece.out, options_.restrictions, &tables_));
+      }
+      borders_.push_back(borders);
+      Solved*& slot = known[{piece.key, borders.in, borders.out}];
+      if (slot == nullptr) {
+        solved_.push_back(std::make_unique<Solved>());
+        slot = solved_.back().get();
+        slot->first = p;
+        slot->search = std::make_unique<SubstitutionSearch>(
+            piece, borders,
+            SubstitutionOptions{
+                .alpha = options_.alpha, .seed = options_.seed, .deadline = deadline_},
+            &matcher_, &tables_);
+        ISOMER_RETURN_IF_ERROR(slot->search->Start(knowledge_.candidates[piece.key]));
+      }
+      ++slot->repeats;
+      solutions_.push_back(slot);
     }
-    borders_.push_back(borders);
-    std::unique_ptr<Solved>& solved = solved_[{piece.key, borders.in, borders.out}];
-    if (solved == nullptr) {
-      solved = std::make_unique<Solved>();
-      ISOMER_ASSIGN_OR_RETURN(solved->result, Substitute(piece, borders));
-      result_.candidates += solved->result.mapped;
-      result_.stop = std::max(result_.stop, solved->result.stop);
-      result_.exact_mappings &= solved->result.exact;
-    }
-    solutions_.push_back(solved.get());
     return absl::OkStatus();
   }
 
-  absl::StatusOr<SubstitutionResult> Substitute(const Piece& piece, const Borders& borders) {
-    switch (options_.engine) {
-      case Engine::kBestFirst:
-        return SearchSubstitutions(
-            piece, borders,
-            {.alpha = options_.alpha, .budget = budget_each_, .deadline = deadline_}, &tables_);
+  bool IsSettled(const Solved& solved) const {
+    return knowledge_.settled.count(pieces_[solved.first].key) > 0;
+  }
+
+  // In turns. First everyone's, then the turn is the piece's that promises most: what its last
+  // turn gained, or else a little of what it takes, for all the places where it is in the model.
+  absl::Status ShareOutBudget() {
+    if (budget_ == 0) return absl::OkStatus();
+    const int64_t pieces = static_cast<int64_t>(solved_.size());
+    const int64_t turn = std::clamp<int64_t>(budget_ / (4 * pieces), 1, kLongestTurn);
+    int64_t left = budget_;
+    Progress progress("search", budget_);
+    const auto take_turn = [&](Solved* solved) {
+      const double before_us = solved->search->best_us();
+      const int64_t mapped = solved->search->mapped();
+      ISOMER_RETURN_IF_ERROR(solved->search->Continue(std::min(turn, left)));
+      // A turn without candidates is not for nothing: it used up tries.
+      const int64_t used = std::max<int64_t>(1, solved->search->mapped() - mapped);
+      left -= used;
+      progress.Advance(used);
+      solved->gain_us = before_us - solved->search->best_us();
+      return absl::OkStatus();
+    };
+    for (auto& solved : solved_) {
+      if (left > 0 && !IsSettled(*solved)) ISOMER_RETURN_IF_ERROR(take_turn(solved.get()));
     }
-    return absl::InternalError("no such engine");
+    while (left > 0) {
+      Solved* next = nullptr;
+      double most = -1;
+      for (auto& solved : solved_) {
+        if (solved->search->Done() || IsSettled(*solved)) continue;
+        const double hope_us = kHope * solved->search->best_us();
+        const double promise = solved->repeats * (solved->gain_us + hope_us) /
+                               static_cast<double>(solved->search->mapped() + 1);
+        if (promise <= most) continue;
+        most = promise;
+        next = solved.get();
+      }
+      if (next == nullptr) break;
+      ISOMER_RETURN_IF_ERROR(take_turn(next));
+    }
+    return absl::OkStatus();
   }
 
   // crossing_[p]: the placement (its place in the set) that crosses out of piece p.
@@ -163,24 +239,98 @@ class ChainSearch {
 
   const Graph& graph_;
   const SearchOptions& options_;
+  const Deadline& deadline_;
+  const int64_t budget_;
+  Knowledge& knowledge_;
+  const std::vector<Piece>& pieces_;
+  RuleMatcher& matcher_;
   CostTables& tables_;
-  std::vector<Piece> pieces_;
   std::vector<Borders> borders_;
-  std::map<SolvedKey, std::unique_ptr<Solved>> solved_;
+  std::vector<std::unique_ptr<Solved>> solved_;
   std::vector<Solved*> solutions_;  // per piece
   std::vector<int> crossing_;
   int first_row_ = 0;
-  const Deadline deadline_;
-  int64_t budget_each_ = 1;
   TensorRef crossed_;  // what crossed out of the last assembled piece, in the whole graph
   SearchResult result_;
 };
 
 }  // namespace
 
+class HierarchicalSearcher::Impl {
+ public:
+  Impl(const Graph& graph, const SearchOptions& options, const RuleIndex& rules)
+      : graph_(graph), options_(options), matcher_(rules.algebra()) {}
+
+  absl::StatusOr<SearchResult> Run(double part, CostTables* tables, const Deadline& deadline) {
+    const int64_t budget = static_cast<int64_t>(std::ceil(part * options_.budget));
+    if (knowledge_.pieces.empty()) ISOMER_RETURN_IF_ERROR(Split());
+    SearchCache cache(options_.cache ? options_.cache_folder : "", ContextOf(*tables, budget));
+    knowledge_.settled.clear();
+    for (auto& [key, candidates] : knowledge_.candidates) {
+      const std::vector<Steps>* known = cache.Find(key);
+      if (known == nullptr) continue;
+      candidates = *known;
+      knowledge_.settled.insert(key);
+    }
+    ISOMER_ASSIGN_OR_RETURN(
+        SearchResult result,
+        ChainSearch(graph_, options_, deadline, budget, &knowledge_, &matcher_, tables).Run());
+    result.remembered_pieces = static_cast<int>(knowledge_.settled.size());
+    result.cache_note = cache.note();
+    // What a search that was cut short found is not what it would have found.
+    if (result.stop >= StopReason::kTimeLimit) return result;
+    for (const auto& [key, candidates] : knowledge_.candidates) {
+      if (knowledge_.settled.count(key) == 0) cache.Put(key, candidates);
+    }
+    // A cache that cannot be written is no reason to have no plan.
+    cache.Save().IgnoreError();
+    return result;
+  }
+
+ private:
+  uint64_t ContextOf(const CostTables& tables, int64_t budget) const {
+    return HashCombine(DigestOfCosts(tables), std::bit_cast<uint64_t>(options_.alpha),
+                       static_cast<uint64_t>(budget), static_cast<uint64_t>(options_.engine),
+                       options_.seed);
+  }
+
+  absl::Status Split() {
+    const int min_nodes = options_.split ? options_.min_piece_nodes : graph_.num_nodes();
+    ISOMER_ASSIGN_OR_RETURN(knowledge_.pieces,
+                            SplitGraph(graph_, min_nodes, options_.restrictions, &matcher_));
+    std::set<uint64_t> keys;
+    for (size_t p = 0; p < knowledge_.pieces.size(); ++p) {
+      Piece& piece = knowledge_.pieces[p];
+      if (!options_.cache) piece.key = p;
+      if (keys.insert(piece.key).second) {
+        knowledge_.candidates[piece.key] = {};
+        knowledge_.series_parallel_pieces += IsSeriesParallel(piece);
+      }
+    }
+    knowledge_.distinct_pieces = static_cast<int>(keys.size());
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const SearchOptions options_;
+  RuleMatcher matcher_;
+  Knowledge knowledge_;
+};
+
+HierarchicalSearcher::HierarchicalSearcher(const Graph& graph, const SearchOptions& options,
+                                           const RuleIndex& rules)
+    : impl_(std::make_unique<Impl>(graph, options, rules)) {}
+HierarchicalSearcher::~HierarchicalSearcher() = default;
+
+absl::StatusOr<SearchResult> HierarchicalSearcher::Search(CostTables* tables,
+                                                          const Deadline& deadline, double part) {
+  return impl_->Run(part, tables, deadline);
+}
+
 absl::StatusOr<SearchResult> HierarchicalSearch(const Graph& graph, const SearchOptions& options,
                                                 CostTables* tables) {
-  return ChainSearch(graph, options, tables).Run();
+  HierarchicalSearcher searcher(graph, options, tables->rules());
+  return searcher.Search(tables, Deadline::In(options.time_limit_s));
 }
 
 }  // namespace isomer

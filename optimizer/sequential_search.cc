@@ -35,7 +35,7 @@ absl::StatusOr<SearchResult> SequentialSearch(const Graph& graph, const SearchOp
   ISOMER_ASSIGN_OR_RETURN(SearchResult algebra,
                           HierarchicalSearch(graph, algebra_options, &one_tables));
   SearchOptions mapping_options = options;
-  mapping_options.budget = 1;  // of each piece, the mapping of what is there
+  mapping_options.budget = 0;  // of each piece, the mapping of what is there
   ISOMER_ASSIGN_OR_RETURN(SearchResult result,
                           HierarchicalSearch(algebra.mapped.graph, mapping_options, tables));
   result.mapped.steps.insert(result.mapped.steps.begin(), algebra.mapped.steps.begin(),

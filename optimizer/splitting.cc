@@ -1,10 +1,11 @@
 #include "optimizer/splitting.h"
 
-#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/compute_graph.h"
+#include "optimizer/cut_choice.h"
 #include "optimizer/restrictions.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
@@ -128,22 +129,23 @@ void Restrict(const Restrictions& restrictions, Piece* piece) {
 }  // namespace
 
 absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
-                                              const Restrictions* restrictions) {
+                                              const Restrictions* restrictions,
+                                              RuleMatcher* matcher) {
   const ComputeGraph compute = AnalyzeCompute(graph);
   const int n = static_cast<int>(compute.nodes.size());
-  std::vector<Cut> chosen;
-  int begin = 0;
-  for (const Cut& cut : FindCuts(graph, compute)) {
-    if (cut.after + 1 - begin < min_nodes || n - (cut.after + 1) < 1) continue;
-    chosen.push_back(cut);
-    begin = cut.after + 1;
-  }
+  const std::vector<Cut> cuts = FindCuts(graph, compute);
+  std::vector<int> places;
+  for (const Cut& cut : cuts) places.push_back(cut.after);
+  const std::vector<double> spanning = matcher == nullptr
+                                           ? std::vector<double>(cuts.size(), 0)
+                                           : CountSpanningMatches(graph, compute, places, matcher);
+  const std::vector<int> chosen = ChooseCuts(places, spanning, n, min_nodes);
   std::vector<Piece> pieces;
   PieceBuilder builder(graph, compute);
-  begin = 0;
+  int begin = 0;
   for (size_t c = 0; c <= chosen.size(); ++c) {
-    const Cut* in = c == 0 ? nullptr : &chosen[c - 1];
-    const Cut* out = c == chosen.size() ? nullptr : &chosen[c];
+    const Cut* in = c == 0 ? nullptr : &cuts[chosen[c - 1]];
+    const Cut* out = c == chosen.size() ? nullptr : &cuts[chosen[c]];
     const int end = out == nullptr ? n : out->after + 1;
     ISOMER_ASSIGN_OR_RETURN(Piece piece, builder.Build(begin, end, in, out));
     if (restrictions != nullptr) Restrict(*restrictions, &piece);

@@ -3,7 +3,11 @@
 // A cut lies behind an operator whose output is the only tensor that anything later uses (of what
 // comes before): everything before it acts on everything after it through that tensor alone, so the
 // pieces can be solved one by one for every way to hold the tensors that cross. Repeated layers are
-// equal pieces, and are solved once.
+// equal pieces, and are solved once. Which cuts are taken: cut_choice.h.
+//
+// Where skips run over long stretches (a U-Net, an unrolled recurrent network) no such cut exists,
+// and the stretch is one piece, however large. What may cross is how the producer can leave its
+// output, copies and partial sums included; the user's piece reshards.
 #ifndef ISOMER_OPTIMIZER_SPLITTING_H_
 #define ISOMER_OPTIMIZER_SPLITTING_H_
 
@@ -13,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "pcg/graph.h"
+#include "rules/rule_matcher.h"
 
 namespace isomer {
 
@@ -41,10 +46,12 @@ struct Piece {
   }
 };
 
-// Pieces in order, of at least `min_nodes` operators each where cuts allow it. `restrictions`:
-// null, or what must outlive the pieces.
+// Pieces in order, of at least `min_nodes` operators each (but for the last). `restrictions`: null,
+// or what must outlive the pieces. `matcher`: of the rules whose matches should not be cut, or
+// null.
 absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
-                                              const Restrictions* restrictions = nullptr);
+                                              const Restrictions* restrictions = nullptr,
+                                              RuleMatcher* matcher = nullptr);
 
 }  // namespace isomer
 

@@ -1,18 +1,23 @@
 #include "optimizer/substitution.h"
 
 #include <algorithm>
+#include <deque>
+#include <optional>
 #include <queue>
-#include <set>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
+#include "optimizer/step_estimate.h"
+#include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rewrite.h"
 
 namespace isomer {
 namespace {
 
-using Match = std::pair<const Rule*, DerivationStep>;
+// Graphs of candidates that are kept; others are made again from their steps.
+constexpr size_t kGraphsKept = 256;
 
 // One number for a table: what a piece costs in a chain of its like. Where the same placements
 // cross in and out, the best that comes out as it came in; else the best.
@@ -25,84 +30,204 @@ float Summary(const CostTable& table, bool repeats) {
   return *std::min_element(table.us.begin(), table.us.end());
 }
 
-struct Open {
-  SubstitutionResult::Candidate candidate;
-  std::vector<Match> matches;
-  float us = 0;
+// A match by its number, and what it is thought to change. Numbers stay when a candidate takes over
+// matches of its parent.
+struct Step {
+  float delta_us = 0;
+  uint64_t tie = 0;
+  int match = 0;
+  friend auto operator<=>(const Step& a, const Step& b) {
+    return std::tie(a.delta_us, a.tie, a.match) <=> std::tie(b.delta_us, b.tie, b.match);
+  }
 };
 
-class SubstitutionSearch {
+struct Expanded {
+  std::vector<int> taken = {};  // matches, in order; those of a known candidate have no numbers
+  int known = 0;                // the candidate that they begin at
+  std::optional<Graph> graph = {};
+  uint64_t key = 0;  // of the set of steps
+  float us = 0;
+  std::vector<Step> steps = {};  // best first
+  size_t next = 0;
+};
+
+}  // namespace
+
+class SubstitutionSearch::Impl {
  public:
-  SubstitutionSearch(const Piece& piece, const Borders& borders, const SubstitutionOptions& options,
-                     CostTables* tables)
-      : piece_(piece), borders_(borders), options_(options), tables_(*tables) {
-    repeats_ = piece.has_in && piece.has_out && borders.in == borders.out;
+  Impl(const Piece& piece, const Borders& borders, const SubstitutionOptions& options,
+       RuleMatcher* matcher, CostTables* tables)
+      : piece_(piece),
+        borders_(borders),
+        options_(options),
+        matcher_(*matcher),
+        tables_(*tables),
+        estimator_(*tables),
+        repeats_(piece.has_in && piece.has_out && borders.in == borders.out) {}
+
+  absl::Status Start(const std::vector<Steps>& known) {
+    roots_.push_back({piece_.graph, {}});
+    seen_.insert(piece_.graph.StructuralHash());
+    ISOMER_RETURN_IF_ERROR(Map(0, {}, piece_.graph).status());
+    for (const Steps& steps : known) {
+      if (options_.deadline.Reached().has_value()) break;
+      SubstitutionResult::Candidate candidate{piece_.graph, steps};
+      if (!Replay(steps, &candidate.graph) ||
+          !seen_.insert(candidate.graph.StructuralHash()).second) {
+        continue;
+      }
+      roots_.push_back(std::move(candidate));
+      const int root = static_cast<int>(roots_.size()) - 1;
+      Map(root, {}, roots_[root].graph).status().IgnoreError();
+    }
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<SubstitutionResult> Run() {
-    Open first;
-    first.candidate.graph = piece_.graph;
-    ISOMER_RETURN_IF_ERROR(Map(&first));
-    first.matches = Matches(first.candidate.graph, {});
-    seen_.insert(piece_.graph.StructuralHash());
-    Push(std::move(first));
-    while (!queue_.empty() && !Spent()) {
-      const int at = queue_.top().second;
+  absl::Status Continue(int64_t candidates) {
+    const int64_t mapped_end = result_.mapped + candidates;
+    const int64_t tries_end = tries_ + candidates * options_.tries_per_candidate;
+    ExpandRoots();
+    result_.stop = StopReason::kBudget;
+    while (result_.mapped < mapped_end && tries_ < tries_end) {
+      if (const auto reason = options_.deadline.Reached(); reason.has_value()) {
+        result_.stop = *reason;
+        break;
+      }
+      if (queue_.empty()) {
+        result_.stop = StopReason::kExhausted;
+        break;
+      }
+      const int number = queue_.top().second;
       queue_.pop();
-      Open open = std::move(open_[at]);
-      if (open.us > options_.alpha * best_us_) break;
-      Expand(open);
+      Expanded& parent = expanded_[number];
+      if (parent.us > options_.alpha * best_us_) continue;
+      const Step step = parent.steps[parent.next++];
+      Enqueue(number);
+      Try(number, step);
     }
-    KeepBest();
+    return absl::OkStatus();
+  }
+
+  bool Done() const {
+    return result_.stop == StopReason::kTimeLimit || result_.stop == StopReason::kInterrupted ||
+           (expanded_once_ && queue_.empty());
+  }
+  int64_t mapped() const { return result_.mapped; }
+  double best_us() const { return best_us_; }
+
+  std::vector<Steps> Known(int cheapest) const {
+    std::vector<int> order;
+    std::vector<bool> wanted(all_.size(), false);
+    for (size_t i = 0; i < all_.size(); ++i) order.push_back(static_cast<int>(i));
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return all_[a].us < all_[b].us; });
+    for (int i = 0; i < std::min<int>(cheapest, static_cast<int>(order.size())); ++i) {
+      wanted[order[i]] = true;
+    }
+    for (int number : result_.best) wanted[number] = true;
+    // In the order in which they were mapped: of equal ones the same is taken again.
+    std::vector<Steps> known;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      Steps steps = StepsOf(all_[i]);
+      if (wanted[i] && !steps.empty()) known.push_back(std::move(steps));
+    }
+    return known;
+  }
+
+  // Candidates that are best for no border are left out.
+  SubstitutionResult TakeResult() {
+    std::vector<int> kept(all_.size(), -1);
+    for (int number : result_.best) kept[number] = 0;
+    kept[0] = 0;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (kept[i] < 0) continue;
+      kept[i] = static_cast<int>(result_.candidates.size());
+      SubstitutionResult::Candidate candidate{piece_.graph, StepsOf(all_[i])};
+      Replay(candidate.steps, &candidate.graph);
+      result_.candidates.push_back(std::move(candidate));
+    }
+    for (int& number : result_.best) number = kept[number];
     return std::move(result_);
   }
 
  private:
-  bool Spent() {
-    if (result_.mapped >= options_.budget ||
-        tries_ >= options_.budget * options_.tries_per_candidate) {
-      result_.stop = StopReason::kBudget;
-    } else if (const auto reason = options_.deadline.Reached(); reason.has_value()) {
-      result_.stop = *reason;
+  struct Mapped {
+    int root = 0;
+    std::vector<int> taken;
+    float us = 0;
+  };
+
+  bool Replay(const Steps& steps, Graph* graph) const {
+    for (const DerivationStep& step : steps) {
+      const Rule* rule = tables_.rules().rules().Find(step.rule);
+      if (rule == nullptr || !ApplyStep(*rule, step, graph).ok()) return false;
     }
-    return result_.stop != StopReason::kExhausted;
+    return true;
   }
 
-  absl::Status Map(Open* open) {
+  Steps StepsOf(const Mapped& mapped) const {
+    Steps steps = roots_[mapped.root].steps;
+    for (int match : mapped.taken) steps.push_back(matches_[match].step);
+    return steps;
+  }
+
+  // The cost of a candidate; notes it for the borders that it is best for.
+  absl::StatusOr<float> Map(int root, std::vector<int> taken, const Graph& graph) {
     ISOMER_ASSIGN_OR_RETURN(const PieceMapping mapping,
-                            PieceMapping::Solve(piece_, open->candidate.graph, borders_, &tables_));
+                            PieceMapping::Solve(piece_, graph, borders_, &tables_));
     ++result_.mapped;
     result_.exact &= mapping.exact();
-    open->us = Summary(mapping.table(), repeats_);
-    best_us_ = std::min(best_us_, open->us);
     const int number = static_cast<int>(all_.size());
     const std::vector<float>& us = mapping.table().us;
     if (number == 0) {
       result_.us = mapping.table();
       result_.best.assign(us.size(), 0);
     }
-    bool improves = number == 0;
     for (size_t i = 0; i < us.size(); ++i) {
       // Rounding alone is no improvement.
       if (us[i] >= result_.us.us[i] * (1 - 1e-6f)) continue;
       result_.us.us[i] = us[i];
       result_.best[i] = number;
-      improves = true;
     }
-    all_.push_back(improves ? open->candidate : SubstitutionResult::Candidate());
-    return absl::OkStatus();
+    const float summary = Summary(mapping.table(), repeats_);
+    best_us_ = std::min(best_us_, summary);
+    all_.push_back({root, std::move(taken), summary});
+    return summary;
   }
 
-  std::vector<Match> Matches(const Graph& graph, const std::vector<NodeId>& near) const {
-    std::vector<Match> matches;
-    const GraphIndex index(graph);
-    for (const Rule* rule : tables_.rules().algebra()) {
-      if (rule->source.nodes.empty()) continue;  // x -> .. grows graphs without end.
-      for (DerivationStep& step : FindMatches(index, *rule, {}, near)) {
-        matches.emplace_back(rule, std::move(step));
-      }
+  // What the search begins with: matches are sought only if there is a budget.
+  void ExpandRoots() {
+    if (expanded_once_) return;
+    expanded_once_ = true;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (all_[i].us > options_.alpha * best_us_) continue;
+      Expanded root{.known = all_[i].root, .graph = roots_[all_[i].root].graph, .us = all_[i].us};
+      root.key = HashMix(i);
+      AddMatches({}, &root);
+      Push(std::move(root));
     }
-    return matches;
+  }
+
+  // Of the parent's matches those that the last step left, and the new ones near the nodes that it
+  // added; all matches, if there was no step.
+  void AddMatches(const std::vector<NodeId>& near, Expanded* expanded) {
+    const Graph& graph = *expanded->graph;
+    const GraphIndex index(graph);
+    std::erase_if(expanded->steps,
+                  [&](const Step& step) { return !StillMatches(index, matches_[step.match]); });
+    if (near.empty() && !expanded->taken.empty()) return;
+    std::vector<NodeId> fed;
+    if (piece_.has_in && piece_.in_gradient) fed.push_back(piece_.in_node);
+    const ComputeGraph compute = AnalyzeCompute(graph, fed);
+    for (RuleMatch& match : matcher_.Find(index, near)) {
+      if (IsRestricted(match.step)) continue;
+      const float delta_us = estimator_.DeltaUs(index, compute, match);
+      const int number = static_cast<int>(matches_.size());
+      const uint64_t tie = HashCombine(options_.seed, static_cast<uint64_t>(number));
+      expanded->steps.push_back({delta_us, tie, number});
+      matches_.push_back(std::move(match));
+    }
+    std::sort(expanded->steps.begin(), expanded->steps.end());
   }
 
   // Whether it would rewrite what a user has a say in.
@@ -111,68 +236,92 @@ class SubstitutionSearch {
                        [&](NodeId id) { return piece_.RestrictionOf(id) != nullptr; });
   }
 
-  void Push(Open open) {
-    queue_.push({-open.us, static_cast<int>(open_.size())});
-    open_.push_back(std::move(open));
+  void Push(Expanded expanded) {
+    expanded_.push_back(std::move(expanded));
+    const int number = static_cast<int>(expanded_.size()) - 1;
+    with_graph_.push_back(number);
+    if (with_graph_.size() > kGraphsKept) {
+      expanded_[with_graph_.front()].graph.reset();
+      with_graph_.pop_front();
+    }
+    Enqueue(number);
   }
 
-  void Expand(const Open& open) {
-    for (size_t m = 0; m < open.matches.size() && !Spent(); ++m) {
-      ++tries_;
-      const auto& [rule, step] = open.matches[m];
-      if (IsRestricted(step)) continue;
-      Open next;
-      next.candidate = open.candidate;
-      Graph& graph = next.candidate.graph;
-      const int first_new = graph.num_nodes();
-      if (!ApplyStep(*rule, step, &graph).ok()) continue;
-      if (!seen_.insert(graph.StructuralHash()).second) continue;
-      next.candidate.steps.push_back(step);
-      if (!Map(&next).ok() || next.us > options_.alpha * best_us_) continue;
-      std::vector<NodeId> near;
-      for (int i = first_new; i < graph.num_nodes(); ++i) near.push_back(NodeId{i});
-      next.matches = open.matches;
-      next.matches.erase(next.matches.begin() + static_cast<std::ptrdiff_t>(m));
-      if (!near.empty()) {
-        for (Match& match : Matches(graph, near)) next.matches.push_back(std::move(match));
-      }
-      Push(std::move(next));
-    }
+  void Enqueue(int number) {
+    const Expanded& expanded = expanded_[number];
+    if (expanded.next == expanded.steps.size()) return;
+    queue_.push({-(expanded.us + expanded.steps[expanded.next].delta_us), number});
   }
 
-  // Drops the candidates that are best for no border.
-  void KeepBest() {
-    std::vector<int> kept(all_.size(), -1);
-    for (int number : result_.best) kept[number] = 0;
-    kept[0] = 0;
-    for (size_t i = 0; i < all_.size(); ++i) {
-      if (kept[i] < 0) continue;
-      kept[i] = static_cast<int>(result_.candidates.size());
-      result_.candidates.push_back(std::move(all_[i]));
+  const Graph& GraphOf(Expanded* expanded) {
+    if (!expanded->graph.has_value()) {
+      scratch_ = piece_.graph;
+      Replay(StepsOf({expanded->known, expanded->taken}), &scratch_);
+      return scratch_;
     }
-    for (int& number : result_.best) number = kept[number];
+    return *expanded->graph;
+  }
+
+  void Try(int parent_number, const Step& step) {
+    Expanded& parent = expanded_[parent_number];
+    const uint64_t key = parent.key + HashMix(HashMix(static_cast<uint64_t>(step.match)));
+    if (!tried_.insert(key).second) return;
+    ++tries_;
+    Graph graph = GraphOf(&parent);
+    const int first_new = graph.num_nodes();
+    const RuleMatch& match = matches_[step.match];
+    if (!ApplyStep(*match.rule, match.step, &graph).ok()) return;
+    if (!seen_.insert(graph.StructuralHash()).second) return;
+    std::vector<int> taken = parent.taken;
+    taken.push_back(step.match);
+    const auto us = Map(parent.known, taken, graph);
+    if (!us.ok() || *us > options_.alpha * best_us_) return;
+    Expanded next{.taken = std::move(taken), .known = parent.known, .key = key, .us = *us};
+    next.steps = parent.steps;
+    std::vector<NodeId> near;
+    for (int i = first_new; i < graph.num_nodes(); ++i) near.push_back(NodeId{i});
+    next.graph = std::move(graph);
+    AddMatches(near, &next);
+    Push(std::move(next));
   }
 
   const Piece& piece_;
   const Borders borders_;
-  const SubstitutionOptions& options_;
+  const SubstitutionOptions options_;
+  RuleMatcher& matcher_;
   CostTables& tables_;
-  bool repeats_ = false;
+  StepEstimator estimator_;
+  const bool repeats_;
+  bool expanded_once_ = false;
   int64_t tries_ = 0;
-  SubstitutionResult result_;
-  std::vector<SubstitutionResult::Candidate> all_;
-  std::vector<Open> open_;
-  std::priority_queue<std::pair<float, int>> queue_;
-  std::unordered_set<uint64_t> seen_;
   float best_us_ = kImpossibleUs;
+  SubstitutionResult result_;
+  std::vector<SubstitutionResult::Candidate> roots_;  // the piece, then what was known
+  std::vector<Mapped> all_;
+  std::deque<RuleMatch> matches_;
+  std::vector<Expanded> expanded_;
+  std::deque<int> with_graph_;
+  Graph scratch_;
+  std::priority_queue<std::pair<float, int>> queue_;
+  std::unordered_set<uint64_t> seen_, tried_;
 };
 
-}  // namespace
+SubstitutionSearch::SubstitutionSearch(const Piece& piece, const Borders& borders,
+                                       const SubstitutionOptions& options, RuleMatcher* matcher,
+                                       CostTables* tables)
+    : impl_(std::make_unique<Impl>(piece, borders, options, matcher, tables)) {}
+SubstitutionSearch::~SubstitutionSearch() = default;
 
-absl::StatusOr<SubstitutionResult> SearchSubstitutions(const Piece& piece, const Borders& borders,
-                                                       const SubstitutionOptions& options,
-                                                       CostTables* tables) {
-  return SubstitutionSearch(piece, borders, options, tables).Run();
+absl::Status SubstitutionSearch::Start(const std::vector<Steps>& known) {
+  return impl_->Start(known);
 }
+absl::Status SubstitutionSearch::Continue(int64_t candidates) {
+  return impl_->Continue(candidates);
+}
+bool SubstitutionSearch::Done() const { return impl_->Done(); }
+int64_t SubstitutionSearch::mapped() const { return impl_->mapped(); }
+double SubstitutionSearch::best_us() const { return impl_->best_us(); }
+std::vector<Steps> SubstitutionSearch::Known(int cheapest) const { return impl_->Known(cheapest); }
+SubstitutionResult SubstitutionSearch::TakeResult() { return impl_->TakeResult(); }
 
 }  // namespace isomer

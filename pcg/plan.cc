@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pcg/derivation_proto.h"
 #include "pcg/pcg.pb.h"
 #include "pcg/precision.h"
 #include "pcg/support/proto_io.h"
@@ -88,6 +89,12 @@ absl::StatusOr<Node> FromProto(const proto::NodeProto& message) {
   return node;
 }
 
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
 void ToProto(const DerivationStep& step, proto::DerivationStepProto* message) {
   message->set_rule(step.rule);
   for (NodeId id : step.nodes) message->add_nodes(id.value);
@@ -109,12 +116,6 @@ DerivationStep FromProto(const proto::DerivationStepProto& message) {
     step.attributes[attribute.name()] = FromProto(attribute);
   return step;
 }
-
-absl::Status InFile(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-}
-
-}  // namespace
 
 void ToProto(const Graph& graph, proto::GraphProto* message) {
   for (int id = 0; id < graph.num_nodes(); ++id) {

@@ -2,11 +2,12 @@
 #ifndef ISOMER_RULES_REWRITE_H_
 #define ISOMER_RULES_REWRITE_H_
 
-#include <map>
+#include <array>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "pcg/plan.h"
 #include "rules/rule.h"
 
@@ -19,16 +20,23 @@ class GraphIndex {
   explicit GraphIndex(const Graph& graph);
   const Graph& graph() const { return *graph_; }
   // Live nodes of a kind, in order of ids.
-  const std::vector<NodeId>& NodesOf(OpKind kind) const;
-  const std::vector<Graph::Use>& UsersOf(NodeId id) const { return users_[id.value]; }
+  const std::vector<NodeId>& NodesOf(OpKind kind) const {
+    return by_kind_[static_cast<size_t>(kind)];
+  }
+  // By live nodes, in order of their ids.
+  absl::Span<const Graph::Use> UsersOf(NodeId id) const {
+    return absl::MakeSpan(uses_).subspan(first_use_[id.value],
+                                         first_use_[id.value + 1] - first_use_[id.value]);
+  }
   // The place of a live node in the topological order: what it depends on has lower ones.
   int PositionOf(NodeId id) const { return position_[id.value]; }
 
  private:
   const Graph* graph_;
-  std::map<OpKind, std::vector<NodeId>> by_kind_;
-  std::vector<std::vector<Graph::Use>> users_;
+  std::array<std::vector<NodeId>, std::size(kAllOpKinds)> by_kind_;
   std::vector<int> position_;
+  std::vector<int> first_use_;  // per node and one more: its first in uses_
+  std::vector<Graph::Use> uses_;
 };
 
 // A match of rule.source: the step that would apply it. Pattern variables are bound to graph

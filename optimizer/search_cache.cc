@@ -1,0 +1,118 @@
+#include "optimizer/search_cache.h"
+
+#include <bit>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/machine_text.h"
+#include "optimizer/search_cache.pb.h"
+#include "pcg/derivation_proto.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/proto_io.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr char kFileKind[] = "search";
+// A context whose file holds more starts anew.
+constexpr size_t kMostPieces = 4096;
+
+}  // namespace
+
+std::string SearchCache::DefaultFolder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return absl::StrCat(cache, "/isomer/searches");
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return "";
+  return absl::StrCat(home, "/.cache/isomer/searches");
+}
+
+SearchCache::SearchCache(std::string folder, uint64_t context)
+    : folder_(std::move(folder)), context_(context) {
+  std::error_code error;
+  if (folder_.empty() || !std::filesystem::exists(path(), error)) return;
+  proto::SearchCache message;
+  if (const absl::Status read = LoadProto(path(), kFileKind, &message); !read.ok()) {
+    note_ = absl::StrCat("the cache of searches is ignored: ", std::string(read.message()));
+    return;
+  }
+  if (message.context() != context_ || static_cast<size_t>(message.pieces_size()) > kMostPieces) {
+    return;
+  }
+  for (const proto::SearchCache::Piece& piece : message.pieces()) {
+    std::vector<Steps>& candidates = pieces_[piece.key()];
+    for (const proto::SearchCache::Candidate& candidate : piece.candidates()) {
+      Steps& steps = candidates.emplace_back();
+      for (const auto& step : candidate.steps()) steps.push_back(FromProto(step));
+    }
+  }
+}
+
+std::string SearchCache::path() const { return absl::StrCat(folder_, "/", DigestString(context_)); }
+
+const std::vector<SearchCache::Steps>* SearchCache::Find(uint64_t piece) const {
+  const auto found = pieces_.find(piece);
+  return found == pieces_.end() ? nullptr : &found->second;
+}
+
+void SearchCache::Put(uint64_t piece, std::vector<Steps> candidates) {
+  if (folder_.empty()) return;
+  pieces_[piece] = std::move(candidates);
+  changed_ = true;
+}
+
+absl::Status SearchCache::Save() {
+  if (!changed_) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) return absl::InvalidArgumentError(absl::StrCat(folder_, ": ", error.message()));
+  proto::SearchCache message;
+  message.set_context(context_);
+  for (const auto& [key, candidates] : pieces_) {
+    proto::SearchCache::Piece* piece = message.add_pieces();
+    piece->set_key(key);
+    for (const Steps& steps : candidates) {
+      proto::SearchCache::Candidate* candidate = piece->add_candidates();
+      for (const DerivationStep& step : steps) ToProto(step, candidate->add_steps());
+    }
+  }
+  ISOMER_RETURN_IF_ERROR(SaveProto(path(), kFileKind, message));
+  changed_ = false;
+  return absl::OkStatus();
+}
+
+uint64_t DigestOfCosts(const CostTables& tables) {
+  uint64_t digest = 0;
+  const auto add = [&](auto value) { digest = HashCombine(digest, static_cast<uint64_t>(value)); };
+  const auto add_number = [&](double value) { add(std::bit_cast<uint64_t>(value)); };
+  const auto add_text = [&](absl::string_view text) { add(HashBytes(text)); };
+  // An id is a digest of what its rule says.
+  for (const Rule* rule : tables.rules().algebra()) add_text(rule->id);
+  const Machine& machine = tables.cost().machine();
+  add_text(DescribeMachine(machine));
+  if (const Profile* profile = tables.cost().profile(); profile != nullptr) {
+    for (const auto& [key, time] : profile->kernels) {
+      add_text(key);
+      add_number(time.median_us);
+    }
+  }
+  const CostOptions& options = tables.options();
+  add(options.training);
+  add(options.precision);
+  add(options.optimizer);
+  add(options.num_devices);
+  add(options.first_device);
+  add(options.moments);
+  add(options.update_method);
+  add(options.zero_stage);
+  add(options.max_axes);
+  add(options.halves);
+  add_number(options.sync_weight);
+  add_number(options.us_per_byte);
+  return digest;
+}
+
+}  // namespace isomer

@@ -1,0 +1,15 @@
+// Steps of derivations as messages, for files that hold steps without a plan.
+#ifndef ISOMER_PCG_DERIVATION_PROTO_H_
+#define ISOMER_PCG_DERIVATION_PROTO_H_
+
+#include "pcg/pcg.pb.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+void ToProto(const DerivationStep& step, proto::DerivationStepProto* message);
+DerivationStep FromProto(const proto::DerivationStepProto& message);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_DERIVATION_PROTO_H_
