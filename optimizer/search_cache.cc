@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/code_digest.h"
 #include "optimizer/machine_text.h"
 #include "optimizer/search_cache.pb.h"
 #include "pcg/derivation_proto.h"
@@ -89,6 +90,7 @@ uint64_t DigestOfCosts(const CostTables& tables) {
   const auto add = [&](auto value) { digest = HashCombine(digest, static_cast<uint64_t>(value)); };
   const auto add_number = [&](double value) { add(std::bit_cast<uint64_t>(value)); };
   const auto add_text = [&](absl::string_view text) { add(HashBytes(text)); };
+  add_text(kSearchCodeDigest);
   // An id is a digest of what its rule says.
   for (const Rule* rule : tables.rules().algebra()) add_text(rule->id);
   const Machine& machine = tables.cost().machine();

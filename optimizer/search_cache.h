@@ -1,11 +1,11 @@
 // What earlier runs of the program found: for a piece, the steps of the candidates worth mapping.
 //
-// What is best depends on the piece, the rules, the machine, the profile, the costs, and on how the
-// search is told to go about it. The piece is the key of an entry; the rest is the context, one
-// file each, so that a run that finds all its pieces ends with the plan of the run that searched
-// them. Nothing is believed: the steps are applied and mapped as if they had just been found, so
-// that a file of another's making, or a digest that two pieces share, costs time or quality at
-// worst.
+// What is found depends on the piece, the rules, the machine, the profile, the costs, and on how
+// the search goes about it (its code included). The piece is the key of an entry; the rest is the
+// context, one file each, so that a run that finds all its pieces ends with the plan of the run
+// that searched them. Nothing is believed: the steps are applied and mapped as if they had just
+// been found, so that a file of another's making, or a digest that two pieces share, costs time or
+// quality at worst.
 #ifndef ISOMER_OPTIMIZER_SEARCH_CACHE_H_
 #define ISOMER_OPTIMIZER_SEARCH_CACHE_H_
 
@@ -49,7 +49,7 @@ class SearchCache {
   bool changed_ = false;
 };
 
-// A digest of rules, machine, profile and costs.
+// A digest of the optimizer's code, rules, machine, profile and costs.
 uint64_t DigestOfCosts(const CostTables& tables);
 
 }  // namespace isomer
