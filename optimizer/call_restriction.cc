@@ -27,10 +27,9 @@ std::vector<ShardingChoice> ChoicesWithDegrees(const ChoiceSpace& space,
   do {
     auto choice = MakeChoice(space, axes, options.start);
     if (!choice.ok()) continue;
-    auto graph = GraphOfCall(space.op, space.operands);
-    if (!graph.ok()) continue;
-    const NodeId call{graph->num_nodes() - 1};
-    if (!SplitByRules(space, *choice, call, &*graph, nullptr).ok()) continue;
+    RecordedSteps steps;
+    SplitCall call;
+    if (!SplitByRules(space, *choice, &steps, &call).ok()) continue;
     choices.push_back(*std::move(choice));
   } while (std::next_permutation(axes.begin(), axes.end(), by_dim));
   return choices;

@@ -46,9 +46,8 @@ std::vector<Operator> ChainOfGraph(const Graph& graph) {
   return chain;
 }
 
-}  // namespace
-
-std::vector<NodeId> ChainTo(const Graph& graph, NodeId user, int operand) {
+// The unary parallel operators that lead to operand `operand` of `user`, source first.
+std::vector<NodeId> ChainTo(const GrowingGraph& graph, NodeId user, int operand) {
   std::vector<NodeId> chain;
   for (NodeId id = graph.node(user).inputs[operand].node; IsUnaryParallel(graph.node(id));
        id = graph.node(id).inputs[0].node) {
@@ -57,6 +56,8 @@ std::vector<NodeId> ChainTo(const Graph& graph, NodeId user, int operand) {
   std::reverse(chain.begin(), chain.end());
   return chain;
 }
+
+}  // namespace
 
 // Shortest chains first; among equals, fewest steps.
 std::vector<ChainNormalizer::ChainStep> ChainNormalizer::Shorten(
@@ -97,30 +98,41 @@ std::vector<ChainNormalizer::ChainStep> ChainNormalizer::Shorten(
   return states[best].steps;
 }
 
-absl::Status ChainNormalizer::Normalize(NodeId user, int operand, Graph* graph,
+absl::Status ChainNormalizer::Record(const TensorType& type, const std::vector<Operator>& chain,
+                                     RecordedSteps* recorded) const {
+  ISOMER_ASSIGN_OR_RETURN(Graph graph, GraphOfChain(type, chain));
+  std::vector<NodeId> nodes;
+  for (int id = 1; id < graph.num_nodes(); ++id) nodes.push_back(NodeId{id});
+  for (ChainStep& chain_step : Shorten(type, chain)) {
+    DerivationStep& step = chain_step.step;
+    const Rule* rule = rules_.rules().Find(step.rule);
+    const size_t length = step.nodes.size();
+    for (size_t i = 0; i < length; ++i) step.nodes[i] = nodes[chain_step.at + i];
+    step.inputs[0] = graph.node(step.nodes[0]).inputs[0];
+    const int first = graph.num_nodes();
+    ISOMER_RETURN_IF_ERROR(recorded->Apply(*rule, std::move(step), &graph));
+    const auto at = nodes.begin() + chain_step.at;
+    nodes.erase(at, at + static_cast<std::ptrdiff_t>(length));
+    for (int id = graph.num_nodes() - 1; id >= first; --id) {
+      nodes.insert(nodes.begin() + chain_step.at, NodeId{id});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ChainNormalizer::Normalize(NodeId user, int operand, GrowingGraph* graph,
                                         std::vector<DerivationStep>* steps) {
-  std::vector<NodeId> nodes = ChainTo(*graph, user, operand);
+  const std::vector<NodeId> nodes = ChainTo(*graph, user, operand);
   if (nodes.size() < 2) return absl::OkStatus();
   std::vector<Operator> ops;
   for (NodeId id : nodes) ops.push_back(graph->node(id).op);
-  const TensorType& type = graph->type(graph->node(nodes[0]).inputs[0]);
+  const TensorRef source = graph->node(nodes[0]).inputs[0];
+  const TensorType& type = graph->type(source);
   auto [it, added] = memo_.try_emplace(absl::StrCat(type.ToString(), "|", KeyOf(ops)));
-  if (added) it->second = Shorten(type, ops);
-  for (const ChainStep& chain_step : it->second) {
-    const Rule* rule = rules_.rules().Find(chain_step.step.rule);
-    DerivationStep step = chain_step.step;
-    const size_t length = step.nodes.size();
-    for (size_t i = 0; i < length; ++i) step.nodes[i] = nodes[chain_step.at + i];
-    step.inputs[0] = graph->node(step.nodes[0]).inputs[0];
-    const int first = graph->num_nodes();
-    ISOMER_RETURN_IF_ERROR(ApplyStep(*rule, step, graph));
-    const auto at = nodes.begin() + chain_step.at;
-    nodes.erase(at, at + static_cast<std::ptrdiff_t>(length));
-    for (int id = graph->num_nodes() - 1; id >= first; --id) {
-      nodes.insert(nodes.begin() + chain_step.at, NodeId{id});
-    }
-    steps->push_back(std::move(step));
-  }
+  if (added) ISOMER_RETURN_IF_ERROR(Record(type, ops, &it->second));
+  std::vector<TensorRef> place = {source};
+  for (NodeId id : nodes) place.push_back({id, 0});
+  graph->Apply(it->second, &place, steps);
   return absl::OkStatus();
 }
 

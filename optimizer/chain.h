@@ -12,21 +12,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "optimizer/growing_graph.h"
 #include "optimizer/rule_index.h"
 #include "pcg/graph.h"
 #include "pcg/plan.h"
 
 namespace isomer {
 
-// The unary parallel operators that lead to operand `operand` of `user`, source first.
-std::vector<NodeId> ChainTo(const Graph& graph, NodeId user, int operand);
-
 class ChainNormalizer {
  public:
   explicit ChainNormalizer(const RuleIndex& rules) : rules_(rules) {}
 
   // Applies the steps that make the chain shortest, and appends them to `steps`.
-  absl::Status Normalize(NodeId user, int operand, Graph* graph,
+  absl::Status Normalize(NodeId user, int operand, GrowingGraph* graph,
                          std::vector<DerivationStep>* steps);
 
  private:
@@ -36,9 +34,12 @@ class ChainNormalizer {
     DerivationStep step;
   };
   std::vector<ChainStep> Shorten(const TensorType& type, const std::vector<Operator>& chain) const;
+  absl::Status Record(const TensorType& type, const std::vector<Operator>& chain,
+                      RecordedSteps* recorded) const;
 
   const RuleIndex& rules_;
-  std::map<std::string, std::vector<ChainStep>> memo_;
+  // By chain: its steps on a graph of it alone, whose node 0 is what it begins with.
+  std::map<std::string, RecordedSteps> memo_;
 };
 
 }  // namespace isomer

@@ -1,24 +1,17 @@
 #include "optimizer/cost_tables.h"
 
-#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/call_restriction.h"
-#include "optimizer/halo_cost.h"
+#include "optimizer/choice_pricer.h"
 #include "pcg/support/status_macros.h"
-#include "pcg/work.h"
 
 namespace isomer {
 namespace {
-
-// The devices that hold the copies of a stored operand's first shard. Copies at several moments of
-// a device are one.
-DeviceGroup CopyGroup(const Placement& placement) {
-  const size_t axis = placement.type.dims.size();
-  return {placement.view.start, placement.view.strides[axis],
-          placement.type.copies / placement.view.MomentsOfAxis(axis)};
-}
 
 std::string PlacementKey(const Placement& placement) {
   std::string key = absl::StrCat(placement.type.ToString(), "@", placement.view.start);
@@ -35,112 +28,185 @@ std::string PlacementKey(const Placement& placement) {
   return key;
 }
 
-DataType DataTypeIn(DataType precision, DataType dtype) {
-  return dtype == DataType::kFloat32 ? precision : dtype;
-}
-
-}  // namespace
-
-namespace {
-
-// Devices of several kinds wait for the slowest.
-template <typename UsOn>
-double SlowestUs(const CostModel& cost, const ShardingChoice& choice, const UsOn& us_on) {
-  if (cost.uniform()) return us_on(choice.start);
-  double us = 0;
-  const Placement& output = choice.outputs[0];
-  for (int64_t device : cost.OnePerKind(DevicesOf(output.view, output.type))) {
-    us = std::max(us, us_on(device));
+// What one micro-batch of a tensor is: its pieces at one moment. Or, if not `each`, of all moments:
+// what a device has of the tensor is one piece then, and partial sums of moments are one.
+Placement WithoutMoments(Placement placement, bool each) {
+  if (placement.view.moments.empty()) return placement;
+  TensorType& type = placement.type;
+  for (int i = 0; i < type.rank(); ++i) {
+    if (each) type.dims[i].size /= placement.view.moments[i];
+    type.dims[i].degree /= placement.view.moments[i];
   }
-  return us;
+  type.copies /= placement.view.moments[type.rank()];
+  type.partials /= placement.view.moments[type.rank() + 1];
+  placement.view.moments.clear();
+  return placement;
 }
 
 }  // namespace
+
+// A placement and its gradient, in the precision that they are sent in; each of them of one
+// micro-batch, if that is how it moves.
+struct PlacementForms {
+  explicit PlacementForms(const Placement& placement)
+      : whole{WithoutMoments(placement, false), {}}, each{WithoutMoments(placement, true), {}} {
+    for (Both* both : {&whole, &each}) both->backward = GradientPlacement(both->forward);
+  }
+  struct Both {
+    Placement forward, backward;
+  };
+  Both whole, each;
+};
+
+struct CostTables::Caches {
+  explicit Caches(const CostModel& cost) : levels(cost) {}
+  ReshardLevels levels;
+  SplitPairs pairs;
+  std::map<std::string, ChoiceSpace> spaces;  // without choices, by operator and operand types
+  std::map<std::string, int> placement_ids;
+  std::map<std::vector<int>, PlacementSetId> set_ids;
+  std::vector<std::unique_ptr<PlacementForms>> forms;  // per placement, once it was asked for
+  std::map<std::pair<const CallTables*, std::string>, std::vector<float>> node_us;
+  std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceCost>> choice_costs;
+  std::map<std::tuple<PlacementSetId, PlacementSetId, bool>, std::unique_ptr<CostTable>> edge_us;
+};
+
+CostTables::CostTables(const RuleIndex& rules, const CostModel& cost, CostOptions options)
+    : rules_(rules), cost_(cost), options_(options), caches_(std::make_unique<Caches>(cost)) {}
+
+CostTables::~CostTables() = default;
 
 void CostTables::set_options(const CostOptions& options) {
   const auto costs = [](const CostOptions& o) {
-    return std::tuple(o.training, o.precision, o.optimizer, o.update_method, o.zero_stage);
+    return std::tuple(o.training, o.precision, o.optimizer, o.update_method);
   };
-  if (costs(options) != costs(options_)) choice_costs_.clear();
+  if (costs(options) != costs(options_)) caches_->choice_costs.clear();
   if (options.training != options_.training || options.precision != options_.precision) {
-    reshard_us_.clear();
-    edge_us_.clear();
+    caches_->forms.clear();
+    caches_->edge_us.clear();
   }
   options_ = options;
-  node_us_.clear();
+  caches_->node_us.clear();
 }
 
 int64_t CostTables::num_devices() const {
   return options_.num_devices > 0 ? options_.num_devices : cost_.machine().num_devices();
 }
 
+ChoiceOptions CostTables::WholeOptions(int moment_dim) const {
+  ChoiceOptions options = {.num_devices = num_devices(),
+                           .max_axes = options_.max_axes,
+                           .start = options_.first_device,
+                           .moments = options_.moments,
+                           .moment_dim = options_.moments > 1 ? moment_dim : -1,
+                           .limit = options_.max_choices};
+  for (int l = 0; l < caches_->levels.size(); ++l) {
+    options.units.push_back(caches_->levels[l].unit);
+  }
+  return options;
+}
+
+namespace {
+
+// On a share of the devices that `options` are for. A half has a quarter of the choices.
+ChoiceOptions OptionsOf(Share share, ChoiceOptions options) {
+  if (share == Share::kWhole) return options;
+  options.num_devices /= 2;
+  options.limit /= 4;
+  if (share == Share::kUpper) options.start += options.num_devices;
+  return options;
+}
+
+}  // namespace
+
 absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
                                                    const std::vector<TensorType>& operands,
                                                    int moment_dim,
                                                    const CallRestriction* restriction) {
-  ChoiceOptions choice_options = {.num_devices = num_devices(),
-                                  .max_axes = options_.max_axes,
-                                  .start = options_.first_device,
-                                  .moments = options_.moments,
-                                  .moment_dim = options_.moments > 1 ? moment_dim : -1};
+  const std::string call_key =
+      absl::StrCat(op.ToString(), "|",
+                   absl::StrJoin(operands, "|", [](std::string* out, const TensorType& type) {
+                     out->append(type.ToString());
+                   }));
+  ChoiceOptions whole = WholeOptions(moment_dim);
   bool halves = options_.halves;
   if (restriction != nullptr && restriction->devices) {
-    choice_options.num_devices = restriction->devices->count;
-    choice_options.start = restriction->devices->first;
+    whole.num_devices = restriction->devices->count;
+    whole.start = restriction->devices->first;
   }
   if (restriction != nullptr && (restriction->devices || restriction->whole_machine)) {
     halves = false;
   }
-  const std::string key = absl::StrCat(
-      choice_options.num_devices, " ", choice_options.start, " ", choice_options.max_axes, " ",
-      choice_options.moments, " ", choice_options.moment_dim, " ", halves, "|", op.ToString(), "|",
-      absl::StrJoin(operands, "|",
-                    [](std::string* out, const TensorType& type) { out->append(type.ToString()); }),
-      restriction == nullptr ? "" : absl::StrCat("|", restriction->Key()));
+  const std::string key =
+      absl::StrCat(whole.num_devices, " ", whole.start, " ", whole.max_axes, " ", whole.limit, " ",
+                   whole.moments, " ", whole.moment_dim, " ", halves, "|", call_key,
+                   restriction == nullptr ? "" : absl::StrCat("|", restriction->Key()));
   std::unique_ptr<CallTables>& slot = calls_[key];
   if (slot != nullptr) return slot.get();
+  auto space = caches_->spaces.find(call_key);
+  if (space == caches_->spaces.end()) {
+    ISOMER_ASSIGN_OR_RETURN(ChoiceSpace fresh, SpaceOfCall(rules_, op, operands));
+    space = caches_->spaces.emplace(call_key, std::move(fresh)).first;
+  }
   auto call = std::make_unique<CallTables>();
-  ISOMER_ASSIGN_OR_RETURN(call->space, EnumerateChoices(rules_, op, operands, choice_options));
-  call->shares.assign(call->space.choices.size(), Share::kWhole);
-  if (halves) ISOMER_RETURN_IF_ERROR(AddHalves(choice_options, call.get()));
+  call->space = space->second;
+  for (Share share : {Share::kWhole, Share::kLower, Share::kUpper}) {
+    if (share != Share::kWhole && (!halves || whole.num_devices % 2 != 0)) continue;
+    AddChoices(OptionsOf(share, whole), &caches_->pairs, &call->space);
+    if (share == Share::kWhole && !cost_.uniform()) AddFastestNode(whole, call.get());
+    call->shares.resize(call->space.choices.size(), share);
+  }
   if (restriction != nullptr) {
-    ISOMER_RETURN_IF_ERROR(
-        RestrictChoices(*restriction, choice_options, &call->space, &call->shares));
+    ISOMER_RETURN_IF_ERROR(RestrictChoices(*restriction, whole, &call->space, &call->shares));
   }
-  const auto& choices = call->space.choices;
-  for (size_t o = 0; o < operands.size(); ++o) {
-    std::vector<Placement> set;
-    for (const ShardingChoice& choice : choices) set.push_back(choice.operands[o]);
-    call->operands.push_back(Intern(set));
-  }
-  for (size_t o = 0; o < call->space.sharding.outputs.size(); ++o) {
-    std::vector<Placement> set;
-    for (const ShardingChoice& choice : choices) set.push_back(choice.outputs[o]);
-    call->outputs.push_back(Intern(set));
-  }
+  DropDoubles(call.get());
   slot = std::move(call);
   return slot.get();
 }
 
-absl::Status CostTables::AddHalves(const ChoiceOptions& options, CallTables* call) {
-  if (options.num_devices % 2 != 0) return absl::OkStatus();
-  for (Share share : {Share::kLower, Share::kUpper}) {
-    ChoiceOptions of_half = options;
-    of_half.num_devices /= 2;
-    if (share == Share::kUpper) of_half.start += of_half.num_devices;
-    ISOMER_ASSIGN_OR_RETURN(
-        ChoiceSpace half, EnumerateChoices(rules_, call->space.op, call->space.operands, of_half));
-    for (ShardingChoice& choice : half.choices) {
-      call->space.choices.push_back(std::move(choice));
-      call->shares.push_back(share);
-    }
+// Where all other devices idle, those that work are the machine's first, which may be its slowest.
+void CostTables::AddFastestNode(ChoiceOptions options, CallTables* call) {
+  const Machine& machine = cost_.machine();
+  const int64_t node = machine.devices_per_node(), end = options.start + options.num_devices;
+  int64_t fastest = options.start;
+  for (int64_t d = options.start; d + node <= end; d += node) {
+    if (machine.kind(d).flops_per_us > machine.kind(fastest).flops_per_us) fastest = d;
   }
-  return absl::OkStatus();
+  if (fastest == options.start) return;
+  options.start = fastest;
+  options.num_devices = node;
+  options.limit /= 4;
+  AddChoices(options, &caches_->pairs, &call->space);
+}
+
+// Of choices that hold all their tensors in the same way the first stays: they cost the same.
+void CostTables::DropDoubles(CallTables* call) {
+  std::vector<ShardingChoice>& choices = call->space.choices;
+  const size_t operands = call->space.operands.size();
+  const size_t tensors = operands + call->space.sharding.outputs.size();
+  std::vector<std::vector<int>> ids(tensors);
+  std::set<std::vector<int>> seen;
+  size_t kept = 0;
+  for (size_t k = 0; k < choices.size(); ++k) {
+    std::vector<int> own = {static_cast<int>(call->shares[k])};
+    for (const Placement& placement : choices[k].operands)
+      own.push_back(InternPlacement(placement));
+    for (const Placement& placement : choices[k].outputs) own.push_back(InternPlacement(placement));
+    if (!seen.insert(own).second) continue;
+    for (size_t t = 0; t < tensors; ++t) ids[t].push_back(own[t + 1]);
+    if (kept != k) choices[kept] = std::move(choices[k]);
+    call->shares[kept++] = call->shares[k];
+  }
+  choices.resize(kept);
+  call->shares.resize(kept);
+  for (size_t t = 0; t < tensors; ++t) {
+    (t < operands ? call->operands : call->outputs).push_back(InternIds(std::move(ids[t])));
+  }
 }
 
 int CostTables::InternPlacement(const Placement& placement) {
-  auto [it, added] =
-      placement_ids_.try_emplace(PlacementKey(placement), static_cast<int>(placements_.size()));
+  auto [it, added] = caches_->placement_ids.try_emplace(PlacementKey(placement),
+                                                        static_cast<int>(placements_.size()));
   if (added) placements_.push_back(std::make_unique<Placement>(placement));
   return it->second;
 }
@@ -148,88 +214,18 @@ int CostTables::InternPlacement(const Placement& placement) {
 PlacementSetId CostTables::Intern(const std::vector<Placement>& placements) {
   std::vector<int> ids;
   for (const Placement& placement : placements) ids.push_back(InternPlacement(placement));
-  auto [it, added] = set_ids_.try_emplace(ids, static_cast<int>(sets_.size()));
+  return InternIds(std::move(ids));
+}
+
+PlacementSetId CostTables::InternIds(std::vector<int> ids) {
+  auto [it, added] = caches_->set_ids.try_emplace(ids, static_cast<int>(sets_.size()));
   if (added) sets_.push_back(std::move(ids));
   return it->second;
 }
 
 Placement CostTables::InPrecision(Placement placement) const {
-  placement.type.dtype = DataTypeIn(options_.precision, placement.type.dtype);
+  placement.type.dtype = ComputedIn(options_.precision, placement.type.dtype);
   return placement;
-}
-
-// Brings the copies of a trained weight up to date, apart from `sync_us`, the communication.
-double CostTables::UpdateUs(const Placement& weight, const ShardingChoice& choice,
-                            double* sync_us) const {
-  const DeviceGroup group = CopyGroup(weight);
-  int64_t bytes = weight.type.LocalBytes();
-  auto add = [&](Collective kind, int times) {
-    *sync_us += times * cost_.CollectiveUs(kind, bytes, group);
-  };
-  switch (options_.update_method) {
-    case UpdateMethod::kAllReduce:
-      add(Collective::kAllReduce, 1);
-      break;
-    case UpdateMethod::kSharded:
-    case UpdateMethod::kShardedGradients:
-    case UpdateMethod::kShardedWeights:
-      // Weights that are held in parts are gathered before the forward and the backward pass.
-      add(Collective::kReduceScatter, 1);
-      add(Collective::kAllGather, options_.zero_stage >= 3 ? 2 : 1);
-      bytes /= group.count;
-      break;
-    case UpdateMethod::kOwner:
-      add(Collective::kReduce, 1);
-      add(Collective::kBroadcast, 1);
-      break;
-  }
-  // States are read and written beside the three passes of SGD.
-  const int64_t passes = 3 + 2 * NumStates(options_.optimizer);
-  return SlowestUs(cost_, choice,
-                   [&](int64_t device) { return cost_.UpdateUs(bytes * passes / 3, device); });
-}
-
-CostTables::ChoiceCost CostTables::CostOfChoice(const ChoiceSpace& space,
-                                                const ShardingChoice& choice,
-                                                const ComputeGraph::ComputeNode& node) const {
-  std::vector<TensorType> types;
-  std::vector<bool> wanted;
-  for (size_t o = 0; o < choice.operands.size(); ++o) {
-    types.push_back(choice.operands[o].type);
-    if (!IsLoss(space.op.kind())) {
-      types[o].dtype = DataTypeIn(options_.precision, types[o].dtype);
-    }
-    wanted.push_back(node.operands[o].gradient);
-  }
-  auto sharding = InferSharding(space.op, types);
-  if (!sharding.ok()) return {};
-  double us =
-      SlowestUs(cost_, choice, [&, work = ForwardWork(space.op, *sharding, types)](int64_t device) {
-        return cost_.CallUs(space.op, types, {}, work, device);
-      });
-  double sync_us = 0, update_us = 0;
-  const bool backward =
-      options_.training && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
-  if (backward) {
-    us += SlowestUs(cost_, choice,
-                    [&, work = GradientWork(space.op, *sharding, types, wanted)](int64_t device) {
-                      return cost_.CallUs(space.op, types, wanted, work, device);
-                    });
-    for (size_t o = 0; o < choice.operands.size(); ++o) {
-      if (!node.operands[o].stored || !wanted[o]) continue;
-      update_us += UpdateUs(choice.operands[o], choice, &sync_us);
-    }
-  }
-  us *= static_cast<double>(choice.moments);
-  int64_t bytes = StoredBytes(choice, node, options_);
-  for (size_t o = 0; o < choice.operands.size(); ++o) {
-    const HaloCost halo =
-        CostOfHalo(cost_, *sharding, static_cast<int>(o), InPrecision(choice.operands[o]));
-    us += halo.us * (backward && wanted[o] ? 2 : 1);
-    if (options_.training) bytes += halo.bytes;
-  }
-  return {static_cast<float>(us + update_us), static_cast<float>(sync_us),
-          static_cast<double>(bytes)};
 }
 
 const std::vector<float>& CostTables::NodeUs(const CallTables& call,
@@ -239,13 +235,12 @@ const std::vector<float>& CostTables::NodeUs(const CallTables& call,
     key += operand.stored ? 's' : '-';
     key += operand.gradient ? 'g' : '-';
   }
-  auto [it, added] = node_us_.try_emplace({&call, key});
+  auto [it, added] = caches_->node_us.try_emplace({&call, key});
   if (!added) return it->second;
-  std::vector<ChoiceCost>& costs = choice_costs_[{&call, key}];
+  std::vector<ChoiceCost>& costs = caches_->choice_costs[{&call, key}];
   if (costs.empty()) {
-    for (const ShardingChoice& choice : call.space.choices) {
-      costs.push_back(CostOfChoice(call.space, choice, node));
-    }
+    ChoicePricer pricer(cost_, options_, call.space, node);
+    for (const ShardingChoice& choice : call.space.choices) costs.push_back(pricer.CostOf(choice));
   }
   for (const ChoiceCost& c : costs) {
     it->second.push_back(static_cast<float>(c.us + options_.sync_weight * c.synchronisation_us +
@@ -254,91 +249,41 @@ const std::vector<float>& CostTables::NodeUs(const CallTables& call,
   return it->second;
 }
 
-namespace {
-
-// What one micro-batch of a tensor is: its pieces at one moment.
-Placement OfOneMoment(Placement placement) {
-  if (placement.view.moments.empty()) return placement;
-  TensorType& type = placement.type;
-  for (int i = 0; i < type.rank(); ++i) {
-    type.dims[i].size /= placement.view.moments[i];
-    type.dims[i].degree /= placement.view.moments[i];
-  }
-  type.copies /= placement.view.moments[type.rank()];
-  type.partials /= placement.view.moments[type.rank() + 1];
-  placement.view.moments.clear();
-  return placement;
-}
-
-// What a device has of a tensor at all moments is one piece. Partial sums of moments are one.
-Placement OfAllMoments(Placement placement) {
-  if (placement.view.moments.empty()) return placement;
-  TensorType& type = placement.type;
-  for (int i = 0; i < type.rank(); ++i) type.dims[i].degree /= placement.view.moments[i];
-  type.copies /= placement.view.moments[type.rank()];
-  type.partials /= placement.view.moments[type.rank() + 1];
-  placement.view.moments.clear();
-  return placement;
-}
-
-}  // namespace
-
-// Forward, and forward and backward.
-std::pair<float, float> CostTables::ReshardBothUs(int from, int to) {
-  Placement produced = InPrecision(placement(from)), needed = InPrecision(placement(to));
-  double times = 1;
+// Forward, and with `gradient` backward, too.
+float CostTables::MoveUs(int from, int to, bool gradient) {
+  if (from == to) return 0;
+  auto form = [&](int id) -> const PlacementForms& {
+    auto& forms = caches_->forms;
+    if (forms.size() < placements_.size()) forms.resize(placements_.size());
+    if (forms[id] == nullptr) {
+      forms[id] = std::make_unique<PlacementForms>(InPrecision(*placements_[id]));
+    }
+    return *forms[id];
+  };
   // Where both ends work through micro-batches of the same dim, these move one by one.
-  const bool moves_each = produced.view.moments == needed.view.moments;
-  if (moves_each) times = static_cast<double>(NumMoments(produced.view));
-  produced = moves_each ? OfOneMoment(produced) : OfAllMoments(produced);
-  needed = moves_each ? OfOneMoment(needed) : OfAllMoments(needed);
-  if (!CanReshard(produced.type, needed.type)) return {kImpossibleUs, kImpossibleUs};
-  const double forward = times * ReshardUs(cost_, produced, needed);
-  double both = forward;
-  if (options_.training) {
-    both += times * ReshardUs(cost_, GradientPlacement(needed), GradientPlacement(produced));
-  }
-  return {static_cast<float>(forward), static_cast<float>(both)};
+  const MachineView &view = placements_[from]->view, &other = placements_[to]->view;
+  const bool each = !view.moments.empty() && view.moments == other.moments;
+  const double times = each ? static_cast<double>(NumMoments(view)) : 1;
+  const auto& produced = each ? form(from).each : form(from).whole;
+  const auto& needed = each ? form(to).each : form(to).whole;
+  if (!CanReshard(produced.forward.type, needed.forward.type)) return kImpossibleUs;
+  double us = ReshardUs(caches_->levels, produced.forward, needed.forward);
+  if (gradient) us += ReshardUs(caches_->levels, needed.backward, produced.backward);
+  return static_cast<float>(times * us);
 }
 
 const CostTable& CostTables::EdgeUs(PlacementSetId from, PlacementSetId to, bool gradient) {
-  std::unique_ptr<CostTable>& table = edge_us_[{from, to, gradient}];
+  gradient = gradient && options_.training;
+  std::unique_ptr<CostTable>& table = caches_->edge_us[{from, to, gradient}];
   if (table != nullptr) return *table;
   const std::vector<int>&rows = sets_[from], &cols = sets_[to];
   table = std::make_unique<CostTable>(static_cast<int>(rows.size()), static_cast<int>(cols.size()),
                                       kImpossibleUs);
   for (int r = 0; r < table->rows; ++r) {
-    for (int c = 0; c < table->cols; ++c) {
-      const Placement &produced = placement(rows[r]), &needed = placement(cols[c]);
-      if (!CanReshard(produced.type, needed.type)) continue;
-      auto [it, added] = reshard_us_.try_emplace({rows[r], cols[c]});
-      if (added && rows[r] != cols[c]) it->second = ReshardBothUs(rows[r], cols[c]);
-      table->at(r, c) = gradient ? it->second.second : it->second.first;
-    }
+    for (int c = 0; c < table->cols; ++c) table->at(r, c) = MoveUs(rows[r], cols[c], gradient);
   }
   table->key = table->ContentKey();
   return *table;
-}
-
-int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
-                    const CostOptions& options) {
-  int64_t bytes = 0;
-  for (size_t o = 0; o < choice.operands.size(); ++o) {
-    if (!node.operands[o].stored) continue;
-    const int64_t local = choice.operands[o].type.LocalBytes();
-    const bool trains = options.training && node.operands[o].gradient;
-    const bool sharded = options.update_method == UpdateMethod::kSharded && trains;
-    const int64_t part = sharded ? local / CopyGroup(choice.operands[o]).count : local;
-    auto share = [&](int stage) { return options.zero_stage >= stage ? part : local; };
-    bytes += share(3);
-    if (trains) bytes += share(2) + NumStates(options.optimizer) * share(1);
-  }
-  for (const Placement& output : choice.outputs) {
-    TensorType type = output.type;
-    type.dtype = DataTypeIn(options.precision, type.dtype);
-    if (options.training) bytes += type.LocalBytes() * choice.moments;
-  }
-  return bytes;
 }
 
 }  // namespace isomer

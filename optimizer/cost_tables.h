@@ -8,11 +8,8 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "optimizer/compute_graph.h"
 #include "optimizer/cost.h"
@@ -37,11 +34,11 @@ struct CostOptions {
   // Micro-batches: the batch dim of every call that has one is split so many times more, in time
   // (MachineView::moments). Times of nodes and edges are of the whole step.
   int64_t moments = 1;
-  // How weights are kept equal, and what of them a device keeps only its share of, if it is
-  // kSharded: optimizer state (1), gradients, too (2), weights, too (3).
+  // How the copies of weights are kept equal.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
-  int zero_stage = 2;
-  int max_axes = 2;
+  int max_axes = 3;
+  // Choices of a call on all the devices, about; half as many on both halves together.
+  int max_choices = 192;
   // Choices on halves of the machine, so that branches can run at the same time.
   bool halves = true;
   // How much of a gradient synchronisation counts: the rest is hidden behind the backward pass.
@@ -63,8 +60,8 @@ struct CallRestriction;
 
 class CostTables {
  public:
-  CostTables(const RuleIndex& rules, const CostModel& cost, CostOptions options)
-      : rules_(rules), cost_(cost), options_(options) {}
+  CostTables(const RuleIndex& rules, const CostModel& cost, CostOptions options);
+  ~CostTables();
 
   const CostModel& cost() const { return cost_; }
   const RuleIndex& rules() const { return rules_; }
@@ -91,34 +88,26 @@ class CostTables {
   MappingMemo* mapping_memo() const { return mapping_memo_.get(); }
 
  private:
+  struct Caches;
+
   int64_t num_devices() const;
-  absl::Status AddHalves(const ChoiceOptions& options, CallTables* call);
+  ChoiceOptions WholeOptions(int moment_dim) const;
+  void AddFastestNode(ChoiceOptions options, CallTables* call);
+  void DropDoubles(CallTables* call);
   int InternPlacement(const Placement& placement);
+  PlacementSetId InternIds(std::vector<int> ids);
   // As it is computed.
   Placement InPrecision(Placement placement) const;
-  // What a choice costs, apart from the options that a search varies.
-  struct ChoiceCost {
-    float us = kImpossibleUs, synchronisation_us = 0;
-    double bytes = 0;
-  };
-  ChoiceCost CostOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
-                          const ComputeGraph::ComputeNode& node) const;
-  double UpdateUs(const Placement& weight, const ShardingChoice& choice, double* sync_us) const;
-  std::pair<float, float> ReshardBothUs(int from, int to);
+  float MoveUs(int from, int to, bool gradient);
 
   const RuleIndex& rules_;
   const CostModel& cost_;
   CostOptions options_;
   std::unique_ptr<MappingMemo> mapping_memo_ = std::make_unique<MappingMemo>();
   std::map<std::string, std::unique_ptr<CallTables>> calls_;
-  std::map<std::string, int> placement_ids_;
   std::vector<std::unique_ptr<Placement>> placements_;
-  std::map<std::vector<int>, PlacementSetId> set_ids_;
   std::vector<std::vector<int>> sets_;
-  std::map<std::pair<const CallTables*, std::string>, std::vector<float>> node_us_;
-  std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceCost>> choice_costs_;
-  std::map<std::tuple<PlacementSetId, PlacementSetId, bool>, std::unique_ptr<CostTable>> edge_us_;
-  absl::flat_hash_map<std::pair<int, int>, std::pair<float, float>> reshard_us_;
+  std::unique_ptr<Caches> caches_;
 };
 
 // Bytes that one device keeps for a call: stored operands with their gradients, and in training the

@@ -1,13 +1,14 @@
 #include "optimizer/derivation.h"
 
+#include <string>
+#include <tuple>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "optimizer/chain.h"
 #include "optimizer/compute_graph.h"
+#include "optimizer/growing_graph.h"
 #include "optimizer/view_assignment.h"
 #include "pcg/support/status_macros.h"
-#include "rules/rewrite.h"
 
 namespace isomer {
 namespace {
@@ -35,34 +36,49 @@ class Derivation {
     return absl::OkStatus();
   }
 
-  void Fill(Plan* plan) {
+  absl::Status Fill(Plan* plan) {
+    ISOMER_ASSIGN_OR_RETURN(const Graph graph, std::move(graph_).Build());
     std::vector<NodeId> new_ids;
-    plan->graph = graph_.Canonical(&new_ids);
+    plan->graph = graph.Canonical(&new_ids);
     plan->steps = std::move(steps_);
     std::map<NodeId, const ShardingChoice*> choices;
     for (const auto& [id, choice] : calls_) {
       if (new_ids[id.value].value >= 0) choices[new_ids[id.value]] = &choice;
     }
     plan->views = AssignViews(plan->graph, choices);
+    return absl::OkStatus();
   }
 
  private:
+  // A call as a choice splits it.
+  struct Split {
+    RecordedSteps steps;
+    SplitCall call;
+  };
+
   absl::Status Expand(NodeId id, const ChoiceSpace& space, const ShardingChoice& choice) {
+    auto [it, added] = splits_.try_emplace({&space, choice.axes, choice.degrees});
+    Split& split = it->second;
+    if (added) ISOMER_RETURN_IF_ERROR(SplitByRules(space, choice, &split.steps, &split.call));
+    // Operands, then the call itself.
+    std::vector<TensorRef> place = graph_.node(id).inputs;
+    place.push_back({id, 0});
     const std::string name = graph_.node(id).name;
-    ISOMER_ASSIGN_OR_RETURN(const SplitCall call,
-                            SplitByRules(space, choice, id, &graph_, &steps_));
-    graph_.set_name(call.id, name);
-    ShardingChoice& split = calls_[call.id] = choice;
-    for (size_t j = 0; j < call.order.size(); ++j) {
-      split.operands[j] = choice.operands[call.order[j]];
+    graph_.Apply(split.steps, &place, &steps_);
+    const NodeId call = place[split.call.id.value].node;
+    graph_.set_name(call, name);
+    ShardingChoice& as_split = calls_[call] = choice;
+    for (size_t j = 0; j < split.call.order.size(); ++j) {
+      as_split.operands[j] = choice.operands[split.call.order[j]];
     }
     return absl::OkStatus();
   }
 
   const MappedModel& mapped_;
   CostTables& tables_;
-  Graph graph_;
+  GrowingGraph graph_;
   std::vector<DerivationStep> steps_;
+  std::map<std::tuple<const ChoiceSpace*, std::vector<Axis>, std::vector<int64_t>>, Split> splits_;
   std::map<NodeId, ShardingChoice> calls_;  // the calls as split
 };
 
@@ -79,7 +95,7 @@ absl::StatusOr<Plan> DerivePlan(const Model& model, const MappedModel& mapped, b
   plan.machine = machine.name;
   plan.num_devices = machine.num_devices();
   plan.rules_digest = tables->rules().rules().Digest();
-  derivation.Fill(&plan);
+  ISOMER_RETURN_IF_ERROR(derivation.Fill(&plan));
   return plan;
 }
 

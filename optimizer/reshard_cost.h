@@ -6,6 +6,7 @@
 #define ISOMER_OPTIMIZER_RESHARD_COST_H_
 
 #include "optimizer/cost.h"
+#include "optimizer/reshard_levels.h"
 #include "optimizer/sharding_choice.h"
 
 namespace isomer {
@@ -15,6 +16,8 @@ bool CanReshard(const TensorType& from, const TensorType& to);
 
 // REQUIRES: CanReshard(from.type, to.type).
 double ReshardUs(const CostModel& cost, const Placement& from, const Placement& to);
+// The same, for many on one machine.
+double ReshardUs(const ReshardLevels& levels, const Placement& from, const Placement& to);
 
 // Where the gradient of a tensor lies: copies and partials change places.
 Placement GradientPlacement(const Placement& placement);

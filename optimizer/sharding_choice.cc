@@ -162,79 +162,81 @@ absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degre
   return absl::OkStatus();
 }
 
-// Applies the expansions of `choice` to a graph of the call alone: the rules' own conditions decide
-// whether the choice can be derived.
-absl::Status TryDerivation(const ChoiceSpace& space, const ShardingChoice& choice) {
+// Applies the expansions of `dims`, in this order, to the call that `graph` ends with.
+absl::StatusOr<SplitCall> ApplySplits(const ChoiceSpace& space, const std::vector<int>& dims,
+                                      const std::vector<int64_t>& degrees, Graph* graph,
+                                      RecordedSteps* steps) {
+  SplitCall result{NodeId{graph->num_nodes() - 1}, {}};
+  result.order.resize(space.operands.size());
+  std::iota(result.order.begin(), result.order.end(), 0);
+  for (int dim : dims) {
+    const Expansion* split = space.expansions.SplitOf(dim);
+    if (split == nullptr) return absl::NotFoundError("no rule splits this dim");
+    DerivationStep step = StepAt(*split, *graph, result.id, degrees[dim], result.order);
+    const int first = graph->num_nodes();
+    ISOMER_RETURN_IF_ERROR(steps->Apply(*split->rule, std::move(step), graph));
+    result = {NodeId{first + split->inner}, split->order};
+  }
+  return result;
+}
+
+// The dims that a choice splits, outermost first; one that is only split in time is last.
+std::vector<int> DimsToSplit(const ShardingChoice& choice) {
+  std::vector<int> dims;
+  for (const Axis& axis : choice.axes) {
+    if (axis.dim != kIdleAxis) dims.push_back(axis.dim);
+  }
+  if (choice.moments > 1 && std::find(dims.begin(), dims.end(), choice.moment_dim) == dims.end()) {
+    dims.push_back(choice.moment_dim);
+  }
+  return dims;
+}
+
+// Applies two expansions to a graph of the call alone: the rules' own conditions decide whether the
+// dims can be split together.
+absl::Status TryPair(const ChoiceSpace& space, const ShardingChoice& choice, int a, int b) {
+  std::vector<int64_t> degrees(choice.degrees.size(), 1);
+  degrees[a] = choice.degrees[a];
+  degrees[b] = choice.degrees[b];
+  ShardingChoice pair;
+  ISOMER_RETURN_IF_ERROR(TypesOf(space, degrees, &pair));
   ISOMER_ASSIGN_OR_RETURN(Graph graph, GraphOfCall(space.op, space.operands));
-  ISOMER_ASSIGN_OR_RETURN(
-      const SplitCall call,
-      SplitByRules(space, choice, NodeId{graph.num_nodes() - 1}, &graph, nullptr));
+  RecordedSteps steps;
+  ISOMER_ASSIGN_OR_RETURN(const SplitCall call,
+                          ApplySplits(space, {a, b}, degrees, &graph, &steps));
   for (size_t j = 0; j < call.order.size(); ++j) {
-    if (graph.type(graph.node(call.id).inputs[j]) != choice.operands[call.order[j]].type) {
+    if (graph.type(graph.node(call.id).inputs[j]) != pair.operands[call.order[j]].type) {
       return absl::InternalError("the rules split this otherwise");
     }
   }
   return absl::OkStatus();
 }
 
-// Divisors of n above 1.
-std::vector<int64_t> Divisors(int64_t n) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 2; d <= n; ++d) {
-    if (n % d == 0) divisors.push_back(d);
+bool CanBeDerived(const ChoiceSpace& space, const ShardingChoice& choice, SplitPairs* pairs) {
+  const std::vector<int> dims = DimsToSplit(choice);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      std::optional<bool>& together = pairs->Of(space.call_class, dims[j], dims[i]);
+      if (!together.has_value()) together = TryPair(space, choice, dims[j], dims[i]).ok();
+      if (!*together) return false;
+    }
   }
-  return divisors;
+  return true;
 }
 
-class Enumerator {
- public:
-  Enumerator(const ChoiceOptions& options, ChoiceSpace* space) : options_(options), space_(*space) {
-    for (const Expansion& split : space_.expansions.splits) kinds_.push_back(split.dim);
-    kinds_.push_back(kIdleAxis);
+std::string ClassOf(const ChoiceSpace& space) {
+  std::string text = absl::StrCat(OpName(space.op.kind()));
+  for (const TensorType& type : space.operands) {
+    absl::StrAppend(&text, " ", DataTypeName(type.dtype), type.rank());
   }
-
-  void Run() {
-    std::vector<Axis> axes;
-    Extend(options_.num_devices, &axes);
-    int64_t most = 1;
-    for (const ShardingChoice& choice : space_.choices) most = std::max(most, Split(choice));
-    std::erase_if(space_.choices, [&](const ShardingChoice& choice) {
-      return choice.DegreeOf(kIdleAxis) > 1 && Split(choice) < most;
-    });
-  }
-
- private:
-  static int64_t Split(const ShardingChoice& choice) {
-    int64_t product = 1;
-    for (int64_t degree : choice.degrees) product *= degree;
-    return product;
-  }
-
-  void Extend(int64_t left, std::vector<Axis>* axes) {
-    if (left == 1) {
-      auto choice = MakeChoice(space_, *axes, options_.start);
-      if (choice.ok() && TryDerivation(space_, *choice).ok()) {
-        space_.choices.push_back(*std::move(choice));
-      }
-      return;
-    }
-    if (static_cast<int>(axes->size()) == options_.max_axes) return;
-    for (int kind : kinds_) {
-      const bool used = std::any_of(axes->begin(), axes->end(),
-                                    [kind](const Axis& axis) { return axis.dim == kind; });
-      if (used) continue;
-      for (int64_t degree : Divisors(left)) {
-        axes->push_back({kind, degree});
-        Extend(left / degree, axes);
-        axes->pop_back();
-      }
+  for (const Expansion& split : space.expansions.splits) {
+    absl::StrAppend(&text, " ", split.dim, split.rule->id, absl::StrJoin(split.order, ","));
+    for (const auto& [name, value] : split.step.variables) {
+      if (name != split.degree) absl::StrAppend(&text, name, value);
     }
   }
-
-  const ChoiceOptions& options_;
-  ChoiceSpace& space_;
-  std::vector<int> kinds_;
-};
+  return text;
+}
 
 }  // namespace
 
@@ -285,34 +287,16 @@ absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<
   return choice;
 }
 
-absl::StatusOr<SplitCall> SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,
-                                       NodeId call, Graph* graph,
-                                       std::vector<DerivationStep>* steps) {
-  SplitCall result{call, {}};
-  result.order.resize(space.operands.size());
-  std::iota(result.order.begin(), result.order.end(), 0);
-  std::vector<int> dims;
-  for (const Axis& axis : choice.axes) {
-    if (axis.dim != kIdleAxis) dims.push_back(axis.dim);
-  }
-  if (choice.moments > 1 && std::find(dims.begin(), dims.end(), choice.moment_dim) == dims.end()) {
-    dims.push_back(choice.moment_dim);
-  }
-  for (int dim : dims) {
-    const Expansion* split = space.expansions.SplitOf(dim);
-    if (split == nullptr) return absl::NotFoundError("no rule splits this dim");
-    DerivationStep step = StepAt(*split, *graph, result.id, choice.degrees[dim], result.order);
-    const int first = graph->num_nodes();
-    ISOMER_RETURN_IF_ERROR(ApplyStep(*split->rule, step, graph));
-    if (steps != nullptr) steps->push_back(std::move(step));
-    result = {NodeId{first + split->inner}, split->order};
-  }
-  return result;
+absl::Status SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,
+                          RecordedSteps* steps, SplitCall* call) {
+  ISOMER_ASSIGN_OR_RETURN(Graph graph, GraphOfCall(space.op, space.operands));
+  ISOMER_ASSIGN_OR_RETURN(*call,
+                          ApplySplits(space, DimsToSplit(choice), choice.degrees, &graph, steps));
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Operator& op,
-                                             absl::Span<const TensorType> operands,
-                                             const ChoiceOptions& options) {
+absl::StatusOr<ChoiceSpace> SpaceOfCall(const RuleIndex& rules, const Operator& op,
+                                        absl::Span<const TensorType> operands) {
   ChoiceSpace space;
   space.op = op;
   space.operands.assign(operands.begin(), operands.end());
@@ -331,12 +315,48 @@ absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Opera
       leads.push_back(d.LeadOfOutputDim(t, i));
     }
   }
+  space.call_class = ClassOf(space);
+  return space;
+}
+
+void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* space) {
   if (options.moments > 1 && options.moment_dim >= 0 &&
-      space.expansions.SplitOf(options.moment_dim) != nullptr) {
-    space.moments = options.moments;
-    space.moment_dim = options.moment_dim;
+      space->expansions.SplitOf(options.moment_dim) != nullptr) {
+    space->moments = options.moments;
+    space->moment_dim = options.moment_dim;
   }
-  Enumerator(options, &space).Run();
+  std::vector<SplitDim> dims;
+  for (const Expansion& split : space->expansions.splits) {
+    const int64_t size = space->sharding.declaration.dims[split.dim].size.value();
+    const int64_t moments = split.dim == space->moment_dim ? space->moments : 1;
+    if (size % moments == 0) dims.push_back({split.dim, size / moments});
+  }
+  const std::vector<std::vector<Axis>> lists =
+      EnumerateAxes(dims, {.num_devices = options.num_devices,
+                           .max_axes = options.max_axes,
+                           .limit = options.limit,
+                           .units = options.units});
+  for (const std::vector<Axis>& axes : lists) {
+    auto choice = MakeChoice(*space, axes, options.start);
+    if (choice.ok() && CanBeDerived(*space, *choice, pairs)) {
+      space->choices.push_back(*std::move(choice));
+    }
+  }
+  if (!space->choices.empty() || space->moments == 1) return;
+  // The batch has too few samples for all micro-batches: they are worked through as one.
+  space->moments = 1;
+  space->moment_dim = -1;
+  ChoiceOptions at_once = options;
+  at_once.moments = 1;
+  AddChoices(at_once, pairs, space);
+}
+
+absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Operator& op,
+                                             absl::Span<const TensorType> operands,
+                                             const ChoiceOptions& options) {
+  ISOMER_ASSIGN_OR_RETURN(ChoiceSpace space, SpaceOfCall(rules, op, operands));
+  SplitPairs pairs;
+  AddChoices(options, &pairs, &space);
   return space;
 }
 

@@ -3,32 +3,31 @@
 // A choice deals the devices to axes: iteration dims of the call that are split, or idle devices.
 // Axes are ordered from outermost to innermost in the numbering of
 // devices, so "batch 2, n 4" on two nodes of four splits the batch over nodes and n within them.
-// Only dims that a rule expands are split, so that every choice can be derived. Devices idle only
-// where a call cannot be split any further: a plan for a machine is a plan for all of it. Redundant
-// equal tasks are not in the space: nothing takes copies away again, and where they would pay (as
-// between the products of Megatron-LM) a split of the sequence costs the same communication.
+// Only dims that a rule expands are split, so that every choice can be derived. Devices may idle:
+// a call that is not worth spreading stays on one device or within one node (choice_axes.h).
+// Redundant equal tasks are not in the space: nothing takes copies away again, and where they would
+// pay (as between the products of Megatron-LM) a split of the sequence costs the same
+// communication.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CHOICE_H_
 #define ISOMER_OPTIMIZER_SHARDING_CHOICE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "optimizer/choice_axes.h"
 #include "optimizer/expansion.h"
+#include "optimizer/growing_graph.h"
 #include "pcg/plan.h"
 #include "pcg/type_inference.h"
 
 namespace isomer {
-
-inline constexpr int kIdleAxis = -1;
-
-struct Axis {
-  int dim;  // an iteration dim, or kIdleAxis
-  int64_t degree;
-  friend bool operator==(const Axis&, const Axis&) = default;
-};
 
 // A tensor on the machine.
 struct Placement {
@@ -59,6 +58,22 @@ struct ChoiceOptions {
   int64_t start = 0;
   int64_t moments = 1;  // of every choice, if the call has a dim for them:
   int moment_dim = -1;
+  int limit = 400;                  // choices, about
+  std::vector<int64_t> units = {};  // devices in a unit of each level of the machine
+};
+
+// Whether the rules split two dims of a call at once, for calls of the same rules and ranks. What
+// rules ask of a split but for divisibility is about the dims that are split already, one by one,
+// so that dims can be split together if all pairs of them can; a plan's derivation is the proof.
+class SplitPairs {
+ public:
+  // Null if it is not known yet.
+  std::optional<bool>& Of(const std::string& call_class, int a, int b) {
+    return known_[{call_class, std::min(a, b), std::max(a, b)}];
+  }
+
+ private:
+  std::map<std::tuple<std::string, int, int>, std::optional<bool>> known_;
 };
 
 // A call, and all its choices.
@@ -69,8 +84,9 @@ struct ChoiceSpace {
   // Per operand (output) and dim: the iteration dim that leads it, or -1.
   std::vector<std::vector<int>> operand_leads, output_leads;
   Expansions expansions;
-  int64_t moments = 1;                  // of every choice
-  int moment_dim = -1;                  // -1: the call runs once for all micro-batches
+  std::string call_class;  // equal for calls of the same kind, ranks, and rules that split them
+  int64_t moments = 1;     // of every choice
+  int moment_dim = -1;     // -1: the call runs once for all micro-batches
   std::vector<ShardingChoice> choices;  // never empty: all devices but one may idle
 };
 
@@ -86,11 +102,16 @@ struct SplitCall {
   NodeId id;
   std::vector<int> order;
 };
-// Applies the expansions of `choice` to the call at `call`, outermost axis first, and appends the
-// steps to `steps`, unless that is null.
-absl::StatusOr<SplitCall> SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,
-                                       NodeId call, Graph* graph,
-                                       std::vector<DerivationStep>* steps);
+// The expansions of `choice`, outermost axis first, on a graph of the call alone (GraphOfCall), in
+// which `call` is where the call ends up.
+absl::Status SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,
+                          RecordedSteps* steps, SplitCall* call);
+
+// A call without choices. Errors: it does not type-check.
+absl::StatusOr<ChoiceSpace> SpaceOfCall(const RuleIndex& rules, const Operator& op,
+                                        absl::Span<const TensorType> operands);
+// Adds the choices on some devices of the machine.
+void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* space);
 
 absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Operator& op,
                                              absl::Span<const TensorType> operands,

@@ -102,8 +102,18 @@ TEST(Optimizer, ProductsOfOneOperandAreMergedWhereLaunchesCost) {
   const auto used = RulesUsed(result->plan, rules);
   EXPECT_TRUE(std::any_of(used.begin(), used.end(),
                           [](const RuleUse& use) { return use.kind == "algebra"; }));
-  EXPECT_TRUE(std::any_of(used.begin(), used.end(),
-                          [](const RuleUse& use) { return use.kind == "split"; }));
+}
+
+TEST(Optimizer, ASmallModelLeavesDevicesIdle) {
+  const Model model = ThreeProducts(64, 16);
+  const RuleSet rules = ExampleRules(model.graph);
+  Machine machine = TestMachine(1, 2);
+  machine.levels[0].latency_us = 1000;
+  const RuleIndex index(rules);
+  const CostModel cost(machine);
+  const auto result = Optimize(model, index, cost, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LE(result->plan.predicted_step_us, result->single_device.step_us);
 }
 
 TEST(Optimizer, LowPrecisionIsFasterAndTakesLessMemory) {

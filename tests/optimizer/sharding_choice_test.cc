@@ -40,11 +40,11 @@ std::set<std::string> Texts(const ChoiceSpace& space) {
 TEST(ShardingChoice, FourDevicesAllWaysToSplitAProduct) {
   const Product p = MakeProduct(4);
   EXPECT_EQ(Texts(p.space),
-            (std::set<std::string>{"m 4", "n 4", "k 4", "m 2 x n 2", "n 2 x m 2", "m 2 x k 2",
-                                   "k 2 x m 2", "n 2 x k 2", "k 2 x n 2"}));
+            (std::set<std::string>{"idle 4", "m 4", "n 4", "k 4", "m 2 x n 2", "n 2 x m 2",
+                                   "m 2 x k 2", "k 2 x m 2", "n 2 x k 2", "k 2 x n 2"}));
 }
 
-TEST(ShardingChoice, DevicesIdleOnlyWhereNothingIsLeftToSplit) {
+TEST(ShardingChoice, DevicesIdleWhereNothingIsLeftToSplit) {
   // No size divides by 3.
   EXPECT_EQ(Texts(MakeProduct(3).space), (std::set<std::string>{"idle 3"}));
 }
@@ -68,6 +68,33 @@ TEST(ShardingChoice, TypesAndViewsOfRowsByColumns) {
   EXPECT_EQ(choice->operands[1].type.ToString(), "f32[16,4:2] c2");
   EXPECT_EQ(choice->operands[1].view.strides, (std::vector<int64_t>{0, 1, 2, 0}));
   EXPECT_EQ(choice->outputs[0].type.ToString(), "f32[8:2,4:2]");
+}
+
+// Micro-batches of the rows: neighbours on one device, and one buffer of the weight for them.
+TEST(ShardingChoice, MomentsAreTheFastestPartOfTheirDim) {
+  const std::vector<TensorType> operands = {SequentialType({8, 16}), SequentialType({16, 4})};
+  const RuleSet rules = ExampleRules(GraphOfCall(OpKind::kMatMul, operands).value());
+  const auto space =
+      EnumerateChoices(RuleIndex(rules), OpKind::kMatMul, operands,
+                       {.num_devices = 4, .start = 4, .moments = 2, .moment_dim = 0});
+  ASSERT_TRUE(space.ok()) << space.status();
+  int seen = 0;
+  for (const ShardingChoice& choice : space->choices) {
+    EXPECT_EQ(choice.moments, 2);
+    for (const auto* placements : {&choice.operands, &choice.outputs}) {
+      for (const Placement& p : *placements) {
+        EXPECT_EQ(ValidateView(p.view, p.type, 8), absl::OkStatus()) << p.type.ToString();
+      }
+    }
+    if (choice.axes != std::vector<Axis>{{0, 2}, {1, 2}}) continue;
+    ++seen;
+    EXPECT_EQ(choice.operands[0].type.ToString(), "f32[8:4,16] c2");
+    EXPECT_EQ(choice.operands[0].view.ToString(), "start 4 strides [2,0,1,0] moments [2,1,1,1]");
+    EXPECT_EQ(choice.operands[1].type.ToString(), "f32[16,4:2] c4");
+    EXPECT_EQ(choice.operands[1].view.ToString(), "start 4 strides [0,1,2,0] moments [1,1,2,1]");
+    EXPECT_EQ(choice.outputs[0].type.ToString(), "f32[8:4,4:2]");
+  }
+  EXPECT_EQ(seen, 1);
 }
 
 // One node of four devices: 100 bytes/us each way, no latency, no launch.

@@ -1,0 +1,53 @@
+// What the choices of one call cost by themselves: the call, its gradient, the exchange of halos,
+// and bringing its weights up to date.
+#ifndef ISOMER_OPTIMIZER_CHOICE_PRICER_H_
+#define ISOMER_OPTIMIZER_CHOICE_PRICER_H_
+
+#include <vector>
+
+#include "optimizer/compute_graph.h"
+#include "optimizer/cost.h"
+#include "optimizer/mapping.h"
+#include "optimizer/sharding_choice.h"
+
+namespace isomer {
+
+struct CostOptions;
+
+// The synchronisation of gradients, and memory, are apart: what they count for varies in a search.
+struct ChoiceCost {
+  float us = kImpossibleUs, synchronisation_us = 0;
+  double bytes = 0;
+};
+
+class ChoicePricer {
+ public:
+  // All must outlive this.
+  ChoicePricer(const CostModel& cost, const CostOptions& options, const ChoiceSpace& space,
+               const ComputeGraph::ComputeNode& node);
+  ChoiceCost CostOf(const ShardingChoice& choice);
+
+ private:
+  double UpdateUs(const Placement& weight, const ShardingChoice& choice, double* sync_us) const;
+  void SetSharding(const ShardingChoice& choice);
+
+  const CostModel& cost_;
+  const CostOptions& options_;
+  const ChoiceSpace& space_;
+  const ComputeGraph::ComputeNode& node_;
+  std::vector<bool> wanted_;
+  bool backward_ = false;
+  // Of the choice at hand; the declaration stays.
+  Sharding sharding_;
+  std::vector<TensorType> types_;
+  std::vector<DataType> output_dtypes_;
+};
+
+// What is float32 in the graph is computed in `precision`.
+inline DataType ComputedIn(DataType precision, DataType dtype) {
+  return dtype == DataType::kFloat32 ? precision : dtype;
+}
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_CHOICE_PRICER_H_

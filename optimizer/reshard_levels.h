@@ -1,0 +1,70 @@
+// The levels of a machine as the costs of reshardings see them.
+#ifndef ISOMER_OPTIMIZER_RESHARD_LEVELS_H_
+#define ISOMER_OPTIMIZER_RESHARD_LEVELS_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "optimizer/cost.h"
+
+namespace isomer {
+
+struct ReshardLevels {
+  static constexpr int kMost = 6;
+
+  struct Level {
+    int64_t below, unit;  // devices in a unit that it joins, and in one of its own
+    int64_t users;        // devices that use one link of it
+    double bytes_per_us, latency_us;
+    bool shared, through;
+  };
+
+  explicit ReshardLevels(const CostModel& cost_in)
+      : cost(cost_in), launch_us(cost_in.machine().launch_us()) {
+    const Machine& machine = cost.machine();
+    num_devices = 1;
+    for (const Machine::Level& l : machine.levels) {
+      const int64_t below = num_devices;
+      num_devices *= l.count;
+      levels.push_back({below, num_devices, l.shared ? num_devices : below, l.bytes_per_us,
+                        l.latency_us, l.shared, l.through});
+    }
+  }
+  int size() const { return static_cast<int>(levels.size()); }
+  const Level& operator[](int l) const { return levels[l]; }
+
+  const CostModel& cost;
+  const double launch_us;
+  int64_t num_devices;
+  absl::InlinedVector<Level, kMost> levels;
+};
+
+// The busiest links and receivers of a resharding, level by level.
+struct ReshardLoad {
+  std::array<double, ReshardLevels::kMost> elements = {};  // most over a link
+  std::array<int64_t, ReshardLevels::kMost> sources = {};  // most that one device asks
+  double outbound = 0;                                     // most that one holder sends
+
+  void Ask(int level, int64_t count) { sources[level] = std::max(sources[level], count); }
+  void Carry(int level, double sum) { elements[level] = std::max(elements[level], sum); }
+
+  // A launch, the slowest link's elements, and a latency for each source of the busiest receiver;
+  // sources in one unit of the level below send side by side.
+  double Us(const ReshardLevels& levels, double bytes_per_element) const {
+    double slowest_us = 0, latency_us = 0;
+    for (int l = 0; l < levels.size(); ++l) {
+      const ReshardLevels::Level& level = levels[l];
+      const double most = sources[l] > 0 ? std::max(elements[l], outbound) : elements[l];
+      slowest_us = std::max(slowest_us, most * bytes_per_element / level.bytes_per_us);
+      latency_us +=
+          static_cast<double>((sources[l] + level.below - 1) / level.below) * level.latency_us;
+    }
+    return latency_us + slowest_us == 0 ? 0 : levels.launch_us + slowest_us + latency_us;
+  }
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_RESHARD_LEVELS_H_

@@ -1,0 +1,106 @@
+// The two ways to price a resharding agree, on placements drawn at random.
+#include "optimizer/reshard_by_digits.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "optimizer/reshard_by_shards.h"
+#include "optimizer/reshard_cost.h"
+
+namespace isomer {
+namespace {
+
+Machine LevelsOf(std::vector<Machine::Level> levels) {
+  Machine machine;
+  machine.kinds[0].flops_per_us = machine.kinds[0].memory_bytes_per_us = 1e5;
+  machine.kinds[0].launch_us = 3;
+  machine.levels = std::move(levels);
+  return machine;
+}
+
+std::vector<Machine> Machines() {
+  return {
+      LevelsOf({{"node", 8, 100, 1}, {"cluster", 2, 10, 5}}),
+      LevelsOf({{"node", 4, 100, 0}, {"cluster", 1, 100, 0}}),
+      LevelsOf(
+          {{"pair", 2, 50, 1, false, true}, {"node", 2, 80, 2, true, true}, {"cluster", 4, 10, 7}}),
+      LevelsOf({{"socket", 3, 60, 1}, {"node", 2, 40, 2, true}, {"cluster", 3, 12, 6}}),
+      LevelsOf({{"node", 12, 100, 1, false, true}, {"cluster", 2, 10, 5}})};
+}
+
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+
+  // Axes in any order on a part of the machine, as choices have them.
+  Placement OnMachine(int64_t devices) {
+    Placement placement;
+    placement.type = SequentialType({48, 96, 24});
+    placement.view.strides.assign(5, 0);
+    int64_t part = devices;
+    if (Below(3) == 0) {
+      part = DivisorOf(devices);
+      placement.view.start = part * Below(devices / part);
+    }
+    std::vector<int> axes = {0, 1, 2, 3, 4, -1};  // dims, copies, partials, idle
+    std::shuffle(axes.begin(), axes.end(), random_);
+    int64_t stride = 1;
+    for (int i = 0; i < 3 && stride < part; ++i) {
+      const int64_t degree = i == 2 ? part / stride : DivisorOf(part / stride);
+      int64_t* count = Count(axes[i], &placement.type);
+      if (count != nullptr) {
+        if (axes[i] < 3 && placement.type.dims[axes[i]].size % degree != 0) continue;
+        *count = degree;
+        placement.view.strides[axes[i]] = degree > 1 ? stride : 0;
+      }
+      stride *= degree;
+    }
+    return placement;
+  }
+
+ private:
+  int64_t DivisorOf(int64_t n) {
+    int64_t d = 1 + Below(n);
+    while (n % d != 0) --d;
+    return d;
+  }
+  static int64_t* Count(int axis, TensorType* type) {
+    if (axis < 0) return nullptr;
+    if (axis == 3) return &type->copies;
+    return axis == 4 ? &type->partials : &type->dims[axis].degree;
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST(ReshardByDigits, AgreesWithShardByShard) {
+  int64_t by_digits = 0, all = 0;
+  for (const Machine& machine : Machines()) {
+    const CostModel cost(machine);
+    const ReshardLevels levels(cost);
+    Draw draw(7);
+    for (int i = 0; i < 6000; ++i) {
+      const Placement from = draw.OnMachine(machine.num_devices());
+      const Placement to = draw.OnMachine(machine.num_devices());
+      if (!CanReshard(from.type, to.type) || from == to) continue;
+      ++all;
+      const auto us = ReshardByDigits(levels, from, to);
+      if (!us.has_value()) continue;
+      ++by_digits;
+      const double expected = ReshardByShards(cost, from, to);
+      ASSERT_NEAR(*us, expected, 1e-6 * expected)
+          << machine.num_devices() << " devices, from " << from.type.ToString() << " "
+          << from.view.ToString() << " to " << to.type.ToString() << " " << to.view.ToString();
+    }
+  }
+  // Degrees of 2 and 3 meet in some.
+  EXPECT_GT(by_digits, all / 2);
+  EXPECT_GT(by_digits, 3000);
+}
+
+}  // namespace
+}  // namespace isomer
