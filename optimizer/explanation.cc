@@ -69,16 +69,18 @@ class Explainer {
   // What the sentence calls a task: without names, so that those of all layers are one.
   std::string GroupOf(const Task& task) const {
     const absl::string_view op = graph_.node(task.node).op.name();
-    if (task.kind == TaskKind::kCompute) return absl::StrCat("forward ", op);
+    if (task.kind == TaskKind::kCompute) {
+      return absl::StrCat(task.phase == Phase::kBackward ? "repeated " : "forward ", op);
+    }
     if (task.kind == TaskKind::kComputeGradient) return absl::StrCat("backward ", op);
     if (!IsCommunication(task.kind)) return TaskKindName(task.kind);
-    const bool gradients = task.phase == Phase::kBackward || task.phase == Phase::kUpdate;
-    const bool stored = schedule_.buffers[task.reads[0]].role == BufferRole::kGradient &&
-                        parameters_.contains(schedule_.buffers[task.reads[0]].tensor);
-    return absl::StrCat(TaskKindName(task.kind), " of ",
-                        stored      ? "gradients of weights"
-                        : gradients ? "gradients"
-                                    : "activations");
+    const Buffer& moved = schedule_.buffers[task.reads[0]];
+    const bool gradients =
+        moved.role == BufferRole::kGradient || moved.role == BufferRole::kGradientShard;
+    const bool stored = parameters_.contains(moved.tensor);
+    const char* what = gradients ? (stored ? "gradients of weights" : "gradients")
+                                 : (stored ? "weights" : "activations");
+    return absl::StrCat(TaskKindName(task.kind), " of ", what);
   }
 
   std::string Bound() const {

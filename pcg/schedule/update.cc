@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "pcg/schedule/weight_parts.h"
@@ -40,7 +39,7 @@ UpdateLowering::UpdateLowering(ScheduleBuilder* builder) : builder_(*builder) {
   }
 }
 
-UpdateMethod UpdateLowering::MethodOf(size_t p) const {
+UpdateMethod UpdateLowering::MethodOf(size_t p) {
   const Schedule::HostTensor& parameter = builder_.schedule().parameters[p];
   if (IsInParts(builder_.schedule(), parameter)) return UpdateMethod::kShardedWeights;
   UpdateMethod method = MethodAskedFor(builder_.graph(), builder_.options().update, parameter);
@@ -55,15 +54,18 @@ UpdateMethod UpdateLowering::MethodOf(size_t p) const {
   return IsSharded(method) && !can_be_cut ? UpdateMethod::kAllReduce : method;
 }
 
-bool UpdateLowering::IsReadByMicroBatches(const Schedule::HostTensor& parameter) const {
+bool UpdateLowering::IsReadByMicroBatches(const Schedule::HostTensor& parameter) {
   const Schedule& schedule = builder_.schedule();
   if (schedule.num_moments == 1) return false;
-  const std::set<BufferId> stored(parameter.stored.begin(), parameter.stored.end());
-  return std::none_of(schedule.tasks.begin(), schedule.tasks.end(), [&](const Task& task) {
-    return task.moment == kNoMoment &&
-           std::any_of(task.reads.begin(), task.reads.end(),
-                       [&](BufferId id) { return stored.contains(id); });
-  });
+  if (read_by_all_.empty()) {
+    read_by_all_.assign(schedule.buffers.size(), false);
+    for (const Task& task : schedule.tasks) {
+      if (task.moment != kNoMoment) continue;
+      for (BufferId id : task.reads) read_by_all_[id] = true;
+    }
+  }
+  return std::none_of(parameter.stored.begin(), parameter.stored.end(),
+                      [this](BufferId id) { return read_by_all_[id]; });
 }
 
 UpdateLowering::Piece UpdateLowering::PieceAt(size_t parameter, size_t first,

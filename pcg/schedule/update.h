@@ -49,11 +49,11 @@ class UpdateLowering {
     int64_t pieces_to_come = 0;
   };
 
-  UpdateMethod MethodOf(size_t parameter) const;
+  UpdateMethod MethodOf(size_t parameter);
   void SetGradient(const Piece& piece, size_t member, BufferId gradient);
   Piece PieceAt(size_t parameter, size_t first, const std::vector<BufferId>& gradients) const;
   // Whether there are micro-batches, each of which has its own share of the gradient.
-  bool IsReadByMicroBatches(const Schedule::HostTensor& parameter) const;
+  bool IsReadByMicroBatches(const Schedule::HostTensor& parameter);
   Key KeyOf(const Piece& piece, int32_t moment) const;
   void PartsAreReady(const Piece& piece);
   // Adds the bucket's synchronisation, and keeps the bucket for its updates.
@@ -71,6 +71,7 @@ class UpdateLowering {
                       std::vector<BufferId> writes);
 
   ScheduleBuilder& builder_;
+  std::vector<bool> read_by_all_;  // by buffer: by a task of no micro-batch; empty: not known yet
   std::map<Key, Open> open_;
   std::map<int32_t, int64_t> owned_bytes_;  // by device
   // kShardedGradients: the parts that those of later micro-batches are added to, by parameter and
