@@ -12,9 +12,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/buffer_meaning.h"
-#include "pcg/schedule/check_unloads.h"
+#include "pcg/schedule/check_host.h"
 #include "pcg/schedule/check_updates.h"
-#include "pcg/support/hash.h"
+#include "pcg/schedule/forward_buffers.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 
@@ -62,12 +62,7 @@ class CallChecker {
  private:
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
   // Holds a value of the forward pass.
-  bool IsForward(BufferId id) const {
-    if (id == kNoBuffer) return false;
-    const BufferRole role = buffer(id).role;
-    return role == BufferRole::kParameter || role == BufferRole::kInput ||
-           role == BufferRole::kActivation || role == BufferRole::kReceived;
-  }
+  bool IsForward(BufferId id) const { return id != kNoBuffer && HoldsValue(buffer(id)); }
   // Done in the forward pass, and for the backward pass again.
   static bool IsRepeat(const Task& task) { return task.phase == Phase::kBackward; }
   // Whether `id` is forward buffer `original`, or stands for it.
@@ -106,56 +101,14 @@ class CallChecker {
     return IsMove(task) && !task.writes.empty() && IsGradient(task.writes[0]);
   }
 
-  static uint64_t PlaceOf(const Buffer& b) {
-    uint64_t place = HashCombine(static_cast<uint64_t>(b.tensor.node.value),
-                                 static_cast<uint64_t>(b.tensor.output),
-                                 static_cast<uint64_t>(b.shard), static_cast<uint64_t>(b.device));
-    for (const std::vector<int64_t>* list : {&b.box.origin, &b.box.shape}) {
-      for (int64_t number : *list) place = HashCombine(place, static_cast<uint64_t>(number));
-    }
-    return HashCombine(place, static_cast<uint64_t>(b.partials));
-  }
-
   // Which forward buffer a gradient's is the gradient of, which task computes what, and which
   // transfers there are to reverse.
   absl::Status Index() {
-    // By what a buffer says it holds, and where: a hash, as there are many; then looked at.
-    absl::flat_hash_map<uint64_t, BufferId> forward;
+    ISOMER_ASSIGN_OR_RETURN(forward_of_, FindForwardBuffers(graph_, schedule_));
     const BufferId count = static_cast<BufferId>(schedule_.buffers.size());
-    for (BufferId id = 0; id < count; ++id) {
-      const Buffer& b = buffer(id);
-      if (!graph_.Contains(b.tensor) || b.shard < 0 ||
-          b.shard >= graph_.type(b.tensor).NumShards() || b.partials < 1 ||
-          b.shard % graph_.type(b.tensor).partials + b.partials > graph_.type(b.tensor).partials) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("schedule: buffer ", id, " is of a shard that there is not"));
-      }
-    }
-    std::vector<bool> repeats(count, false);
-    for (const Task& task : schedule_.tasks) {
-      for (BufferId id : task.writes) {
-        if (IsRepeat(task) && IsForward(id)) repeats[id] = true;
-      }
-    }
-    for (BufferId id = 0; id < count; ++id) {
-      if (IsForward(id) && !repeats[id]) forward.emplace(PlaceOf(buffer(id)), id);
-    }
-    forward_of_.assign(count, kNoBuffer);
     has_gradient_.assign(count, false);
     for (BufferId id = 0; id < count; ++id) {
-      if (!IsGradient(id) && !repeats[id]) continue;
-      const Buffer& b = buffer(id);
-      const auto at = forward.find(PlaceOf(b));
-      if (at == forward.end() || buffer(at->second).tensor != b.tensor ||
-          buffer(at->second).device != b.device || buffer(at->second).box != b.box ||
-          buffer(at->second).partials != b.partials) {
-        return absl::FailedPreconditionError(
-            repeats[id]
-                ? absl::StrCat("schedule: buffer ", id, " is filled again for no buffer")
-                : absl::StrCat("schedule: gradient buffer ", id, " is the gradient of no buffer"));
-      }
-      forward_of_[id] = at->second;
-      if (!repeats[id]) has_gradient_[at->second] = true;
+      if (IsGradient(id)) has_gradient_[forward_of_[id]] = true;
     }
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];

@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check_calls.h"
+#include "pcg/schedule/check_host.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -48,9 +49,7 @@ class UpdateChecker {
 
   absl::Status Run() {
     ISOMER_RETURN_IF_ERROR(Index());
-    for (const Schedule::HostTensor& parameter : schedule_.parameters) {
-      ISOMER_RETURN_IF_ERROR(CheckStored(parameter));
-    }
+    ISOMER_RETURN_IF_ERROR(CheckStored(graph_, schedule_));
     if (!schedule_.options.training) return absl::OkStatus();
     for (const Schedule::HostTensor& parameter : schedule_.parameters) {
       const std::vector<BufferId>& shards = parameter.stored;
@@ -110,7 +109,6 @@ class UpdateChecker {
     std::set<BufferId> shares = {};                  // that are in them
     int32_t gather = -1;                             // likewise
   };
-  absl::Status CheckStored(const Schedule::HostTensor& parameter) const;
   absl::Status CheckPiece(Piece* piece) const;
   absl::Status CheckGather(int32_t gather, size_t m, Piece* piece) const;
   absl::Status CheckBroadcast(int32_t broadcast, size_t m, const Piece& piece) const;
@@ -199,41 +197,6 @@ absl::Status UpdateChecker::Index() {
     }
   }
   return absl::OkStatus();
-}
-
-// Shards are stored as they are, or in parts that are the shard together.
-absl::Status UpdateChecker::CheckStored(const Schedule::HostTensor& parameter) const {
-  const std::vector<BufferId>& shards = schedule_.shards.at(parameter.tensor);
-  bool fits = parameter.stored.size() == shards.size();
-  const TensorType& type = graph_.type(parameter.tensor);
-  if (parameter.update != UpdateMethod::kShardedWeights) {
-    fits = fits && parameter.stored == shards;
-  } else {
-    for (size_t first = 0; fits && first < shards.size(); first += type.copies) {
-      const Box whole = ShardBox(type, CoordinatesOfShard(type, static_cast<int64_t>(first)).dims);
-      std::vector<BufferId> parts(
-          parameter.stored.begin() + static_cast<int64_t>(first),
-          parameter.stored.begin() + static_cast<int64_t>(first) + type.copies);
-      absl::c_sort(parts);
-      parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
-      int64_t volume = 0;
-      for (size_t i = 0; fits && i < parts.size(); ++i) {
-        fits = parts[i] >= 0 && parts[i] < static_cast<BufferId>(schedule_.buffers.size()) &&
-               buffer(parts[i]).role == BufferRole::kParameter &&
-               buffer(parts[i]).tensor == parameter.tensor && Covers(whole, buffer(parts[i]).box);
-        if (!fits) break;
-        volume += buffer(parts[i]).box.Volume();
-        for (size_t j = 0; j < i; ++j) {
-          fits &= Intersection(buffer(parts[i]).box, buffer(parts[j]).box).empty();
-        }
-      }
-      fits &= volume == whole.Volume();
-    }
-  }
-  if (fits) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("schedule: parameter ", graph_.Label(parameter.tensor.node),
-                   " is not stored as its shards, nor in their parts"));
 }
 
 absl::Status UpdateChecker::CheckPiece(Piece* piece) const {

@@ -1,0 +1,71 @@
+#include "pcg/schedule/forward_buffers.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "pcg/support/hash.h"
+
+namespace isomer {
+namespace {
+
+uint64_t PlaceOf(const Buffer& b) {
+  uint64_t place = HashCombine(static_cast<uint64_t>(b.tensor.node.value),
+                               static_cast<uint64_t>(b.tensor.output),
+                               static_cast<uint64_t>(b.shard), static_cast<uint64_t>(b.device));
+  for (const std::vector<int64_t>* list : {&b.box.origin, &b.box.shape}) {
+    for (int64_t number : *list) place = HashCombine(place, static_cast<uint64_t>(number));
+  }
+  return HashCombine(place, static_cast<uint64_t>(b.partials));
+}
+
+bool IsAtOnePlace(const Buffer& a, const Buffer& b) {
+  return a.tensor == b.tensor && a.shard == b.shard && a.device == b.device && a.box == b.box &&
+         a.partials == b.partials;
+}
+
+}  // namespace
+
+bool HoldsValue(const Buffer& buffer) {
+  return buffer.role == BufferRole::kParameter || buffer.role == BufferRole::kInput ||
+         buffer.role == BufferRole::kActivation || buffer.role == BufferRole::kReceived;
+}
+
+absl::StatusOr<std::vector<BufferId>> FindForwardBuffers(const Graph& graph,
+                                                         const Schedule& schedule) {
+  const BufferId count = static_cast<BufferId>(schedule.buffers.size());
+  std::vector<bool> repeats(count, false);
+  for (const Task& task : schedule.tasks) {
+    for (BufferId id : task.writes) {
+      if (task.phase == Phase::kBackward && id != kNoBuffer) {
+        repeats[id] = HoldsValue(schedule.buffers[id]);
+      }
+    }
+  }
+  // By what a buffer says it holds, and where: a hash, as there are many; then looked at.
+  absl::flat_hash_map<uint64_t, BufferId> forward;
+  for (BufferId id = 0; id < count; ++id) {
+    const Buffer& b = schedule.buffers[id];
+    if (!graph.Contains(b.tensor) || b.shard < 0 || b.shard >= graph.type(b.tensor).NumShards() ||
+        b.partials < 1 ||
+        b.shard % graph.type(b.tensor).partials + b.partials > graph.type(b.tensor).partials) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("schedule: buffer ", id, " is of a shard that there is not"));
+    }
+    if (HoldsValue(b) && !repeats[id]) forward.emplace(PlaceOf(b), id);
+  }
+  std::vector<BufferId> forward_of(count, kNoBuffer);
+  for (BufferId id = 0; id < count; ++id) {
+    const Buffer& b = schedule.buffers[id];
+    if (b.role != BufferRole::kGradient && !repeats[id]) continue;
+    const auto at = forward.find(PlaceOf(b));
+    if (at == forward.end() || !IsAtOnePlace(schedule.buffers[at->second], b)) {
+      return absl::FailedPreconditionError(
+          repeats[id]
+              ? absl::StrCat("schedule: buffer ", id, " is filled again for no buffer")
+              : absl::StrCat("schedule: gradient buffer ", id, " is the gradient of no buffer"));
+    }
+    forward_of[id] = at->second;
+  }
+  return forward_of;
+}
+
+}  // namespace isomer
