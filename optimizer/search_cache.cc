@@ -109,7 +109,7 @@ uint64_t DigestOfCosts(const CostTables& tables) {
   add(options.first_device);
   add(options.moments);
   add(options.update_method);
-  add(options.zero_stage);
+  add(options.max_choices);
   add(options.max_axes);
   add(options.halves);
   add_number(options.sync_weight);
