@@ -43,6 +43,10 @@ absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* g
       result.stop = McmcResult::Stop::kNoImprovement;
       break;
     }
+    if (result.best <= options.target) {
+      result.stop = McmcResult::Stop::kTarget;
+      break;
+    }
     if (options.deadline.Reached()) {
       result.stop = McmcResult::Stop::kDeadline;
       break;

@@ -28,10 +28,12 @@ struct McmcOptions {
   // But not before each operator had so many.
   int64_t proposals_per_node = 10;
   Deadline deadline = {};  // or when this is over
+  // Or as soon as a step takes no longer than this.
+  Picoseconds target = 0;
 };
 
 struct McmcResult {
-  enum class Stop { kBudget, kNoImprovement, kDeadline };
+  enum class Stop { kBudget, kNoImprovement, kDeadline, kTarget };
   std::vector<int> choices;  // of the best step seen, which the graph is left at
   Picoseconds initial = 0, best = 0;
   int64_t proposals = 0, accepted = 0;

@@ -38,6 +38,7 @@ StopReason StopReasonOf(McmcResult::Stop stop, const Deadline& deadline) {
       return StopReason::kBudget;
     case McmcResult::Stop::kNoImprovement:
       return StopReason::kNoImprovement;
+    case McmcResult::Stop::kTarget:
     case McmcResult::Stop::kDeadline:
       break;
   }

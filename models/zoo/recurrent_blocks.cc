@@ -16,9 +16,14 @@ LstmLayer::LstmLayer(ModelBuilder& b, int64_t batch, int64_t inputs, int64_t hid
 
 LstmState LstmLayer::Step(TensorRef x, const LstmState& before) {
   const std::string name = absl::StrCat(name_, "/step", num_steps_++);
-  TensorRef gates = b_.Add(b_.Call(OpKind::kMatMul, {x, input_weight_}, name + "/of_input"),
-                           b_.Call(OpKind::kMatMul, {before.h, state_weight_}, name + "/of_state"),
-                           name + "/products");
+  // One matrix for all gates: a product of operands of equal rank is one that rules split.
+  const auto product = [&](TensorRef rows, TensorRef weight, const std::string& of) {
+    const TensorRef one = b_.Reshape(rows, {1, batch_, b_.Size(rows, 1)}, of + "/matrix");
+    return b_.Call(OpKind::kMatMul, {one, weight}, of);
+  };
+  TensorRef gates =
+      b_.Add(product(x, input_weight_, name + "/of_input"),
+             product(before.h, state_weight_, name + "/of_state"), name + "/products");
   gates = b_.Add(gates, bias_, name + "/gates");
   gates = b_.Transpose(gates, {1, 0, 2}, name + "/rows");
   const std::vector<TensorRef> after =

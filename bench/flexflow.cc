@@ -1,0 +1,131 @@
+// What FlexFlow found (MLSys'19, section 8), asked again on its clusters: is there a plan that is
+// faster than data parallelism, how much less does it send, and how much less of that is the
+// synchronisation of gradients?
+//
+//   flexflow [NETWORK]
+//
+// The plan is Isomer's mapping of the graph as it is, without algebra, which FlexFlow has none of.
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/load.h"
+#include "models/loss.h"
+#include "optimizer/baselines.h"
+#include "optimizer/derivation.h"
+#include "optimizer/rule_index.h"
+#include "optimizer/search.h"
+#include "optimizer/simulator.h"
+#include "optimizer/traffic.h"
+#include "pcg/support/data_path.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+struct Setting {
+  const char* model;
+  const char* machine;
+  int64_t nodes, batch_per_device;
+  const char* finding;
+};
+constexpr Setting kSettings[] = {
+    {"nmt", "k80_cluster", 16, 64, "1.7-2.4 x faster, 2-5.5 x less traffic"},
+    {"inception_v3", "p100_cluster", 1, 64, "75 % less synchronisation"},
+    {"lenet", "p100_cluster", 1, 64, "proven optimum"},
+    {"rnnlm?steps=2", "p100_cluster", 1, 64, "proven optimum"}};
+
+// How much of the gradient synchronisation counts in the tables, as the optimizer tries it.
+constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
+
+struct Figures {
+  double step_us = 0, bytes = 0, synchronisation_bytes = 0;
+};
+
+// Whether it sends gradients of a weight, or of what copies or arranges one.
+bool Synchronises(const LoweredPlan& lowered, const Task& task) {
+  if (!IsCommunication(task.kind) || task.reads.empty()) return false;
+  const Buffer& buffer = lowered.schedule.buffers[task.reads[0]];
+  if (buffer.role != BufferRole::kGradient) return false;
+  const Graph& graph = lowered.mapped.graph;
+  NodeId node = buffer.tensor.node;
+  while (graph.node(node).inputs.size() == 1) node = graph.node(node).inputs[0].node;
+  return graph.node(node).op.kind() == OpKind::kWeight;
+}
+
+absl::StatusOr<Figures> FiguresOf(const Model& model, const MappedModel& mapped,
+                                  CostTables* tables) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, /*training=*/true, tables));
+  ISOMER_ASSIGN_OR_RETURN(const Simulation simulation, PredictPlan(tables->cost(), &plan));
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
+  Figures figures{simulation.step_us, 0, 0};
+  const Schedule& schedule = lowered.schedule;
+  for (const Task& task : schedule.tasks) {
+    Traffic traffic;
+    AddTraffic(tables->cost(), schedule, task, &traffic);
+    double bytes = 0;
+    for (const auto& [link, sent] : traffic) bytes += sent;
+    figures.bytes += bytes;
+    if (Synchronises(lowered, task)) figures.synchronisation_bytes += bytes;
+  }
+  return figures;
+}
+
+absl::Status Ask(const Setting& setting, const RuleIndex& rules) {
+  ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine(setting.machine, setting.nodes, 4));
+  LoadOptions load;
+  load.batch_size = setting.batch_per_device * machine.num_devices();
+  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(absl::StrCat("zoo:", setting.model), load));
+  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  const CostModel cost(std::move(machine));
+  CostTables tables(rules, cost, CostOptions{});
+  ISOMER_ASSIGN_OR_RETURN(const MappedModel baseline,
+                          MapBaseline(kDataParallel, model.graph, &tables));
+  ISOMER_ASSIGN_OR_RETURN(const Figures parallel, FiguresOf(model, baseline, &tables));
+  Figures best = parallel;
+  for (double sync_weight : kSyncWeights) {
+    tables.set_options({.sync_weight = sync_weight});
+    SearchOptions options;
+    options.budget = 1;  // of each piece, as it is
+    ISOMER_ASSIGN_OR_RETURN(const SearchResult found,
+                            HierarchicalSearch(model.graph, options, &tables));
+    ISOMER_ASSIGN_OR_RETURN(const Figures figures, FiguresOf(model, found.mapped, &tables));
+    if (figures.step_us < best.step_us) best = figures;
+  }
+  std::printf(
+      "| %s | %ld | %.2f | %.2f | %.2f | %.1f | %.1f | %.0f %% | %s |\n", setting.model,
+      static_cast<long>(cost.machine().num_devices()), parallel.step_us * 1e-3, best.step_us * 1e-3,
+      parallel.step_us / best.step_us, parallel.bytes * 1e-9, best.bytes * 1e-9,
+      100 * (1 - best.synchronisation_bytes / parallel.synchronisation_bytes), setting.finding);
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const char* only) {
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(DataPath("rules/default.rules")));
+  const RuleIndex index(rules);
+  std::printf(
+      "| network | devices | data parallel ms | mapped ms | times | GB sent | GB | less "
+      "synchronisation | FlexFlow |\n|---|--:|--:|--:|--:|--:|--:|--:|---|\n");
+  for (const Setting& setting : kSettings) {
+    if (only != nullptr && std::strcmp(only, setting.model) != 0) continue;
+    ISOMER_RETURN_IF_ERROR(Ask(setting, index));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace isomer
+
+int main(int argc, char** argv) {
+  if (argc > 2) {
+    std::fprintf(stderr, "usage: flexflow [NETWORK]\n");
+    return 2;
+  }
+  const absl::Status run = isomer::Run(argc > 1 ? argv[1] : nullptr);
+  if (run.ok()) return 0;
+  std::fprintf(stderr, "%s\n", std::string(run.message()).c_str());
+  return 1;
+}
