@@ -39,6 +39,10 @@ class Optimizer {
     const auto start = std::chrono::steady_clock::now();
     ISOMER_ASSIGN_OR_RETURN(restrictions_,
                             Restrictions::Resolve(options_.constraints, model_.graph, &tables_));
+    if (restrictions_.least_stages() > 1) {
+      return absl::InvalidArgumentError(
+          "constraints: a stage beyond 0; searches make plans of one stage");
+    }
     ISOMER_RETURN_IF_ERROR(Baselines());
     if (options_.plan.empty()) {
       for (double weight : kSyncWeights) {

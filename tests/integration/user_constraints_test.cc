@@ -191,6 +191,16 @@ TEST_F(UserConstraints, ContradictionsNameBothSources) {
             std::string::npos);
 }
 
+TEST_F(UserConstraints, StagesThatNoSearchPlansAreRefused) {
+  ASSERT_NO_FATAL_FAILURE(Load("zoo:lenet"));
+  auto constraints = ParseConstraints("node { name: \"dense3\" stage: 1 }", "mine.txt");
+  ASSERT_TRUE(constraints.ok()) << constraints.status();
+  OptimizeOptions options;
+  options.constraints = *std::move(constraints);
+  EXPECT_EQ(Optimize(model_, *index_, *cost_, options).status().message(),
+            "constraints: a stage beyond 0; searches make plans of one stage");
+}
+
 TEST_F(UserConstraints, UnknownNamesAreAnsweredWithTheNearest) {
   ASSERT_NO_FATAL_FAILURE(Load("zoo:lenet"));
   EXPECT_EQ(ErrorOf("tensor { name: \"dense1/produkt\" replicate: true }"),

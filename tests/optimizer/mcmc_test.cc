@@ -97,6 +97,18 @@ TEST_F(Mcmc, StopsWhenTheBudgetIsUsedUp) {
   EXPECT_EQ(found->stop, McmcResult::Stop::kBudget);
 }
 
+TEST_F(Mcmc, StopsOnceTheTargetIsReached) {
+  Load(TwoBranches(1, 4, 512), 2);
+  const auto all = SearchByMcmc({}, DataParallel().get());
+  ASSERT_TRUE(all.ok());
+  ASSERT_LT(all->best, all->initial);
+  const auto found = SearchByMcmc({.target = all->initial - 1}, DataParallel().get());
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->stop, McmcResult::Stop::kTarget);
+  EXPECT_LT(found->best, all->initial);
+  EXPECT_EQ(found->proposals, found->best_at);
+}
+
 TEST_F(Mcmc, OneDeviceLeavesNothingToChoose) {
   Load(ResidualModel(1, 4, 64, 128), 1);
   const auto found = SearchByMcmc({}, DataParallel().get());
