@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/growing_graph.h"
 #include "optimizer/search_cache.h"
 #include "optimizer/series_parallel.h"
 #include "optimizer/substitution.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
-#include "rules/rewrite.h"
 
 namespace isomer {
 namespace {
@@ -78,12 +78,18 @@ class ChainSearch {
       if (budget_ > 0) result_.stop = std::max(result_.stop, solved->result.stop);
     }
     ISOMER_RETURN_IF_ERROR(PickBorders());
-    result_.mapped.graph = graph_;
-    for (size_t p = 0; p < pieces_.size(); ++p) ISOMER_RETURN_IF_ERROR(Assemble(p));
+    GrowingGraph whole(graph_);
+    for (size_t p = 0; p < pieces_.size(); ++p) ISOMER_RETURN_IF_ERROR(Assemble(p, &whole));
+    ISOMER_ASSIGN_OR_RETURN(result_.mapped.graph, std::move(whole).Build());
     return std::move(result_);
   }
 
  private:
+  // A candidate that is part of the result, maybe at several places.
+  struct Used {
+    PieceMapping mapping;
+    RecordedSteps steps;
+  };
   // A distinct piece with what may cross its borders.
   struct Solved {
     size_t first = 0;  // piece
@@ -91,7 +97,7 @@ class ChainSearch {
     std::unique_ptr<SubstitutionSearch> search;
     double gain_us = 0;  // of the last turn
     SubstitutionResult result;
-    std::map<int, PieceMapping> mappings;  // of candidates that are used
+    std::map<int, Used> used;  // candidates
   };
   using SolvedKey = std::tuple<uint64_t, PlacementSetId, PlacementSetId>;
 
@@ -201,38 +207,40 @@ class ChainSearch {
     return absl::OkStatus();
   }
 
-  absl::Status Assemble(size_t p) {
+  absl::StatusOr<const Used*> Use(Solved* solved, const Borders& borders, int number) {
+    const auto found = solved->used.find(number);
+    if (found != solved->used.end()) return &found->second;
+    const Piece& piece = pieces_[solved->first];
+    const auto& candidate = solved->result.candidates[number];
+    Used used;
+    ISOMER_ASSIGN_OR_RETURN(used.mapping,
+                            PieceMapping::Solve(piece, candidate.graph, borders, &tables_));
+    Graph graph = piece.graph;
+    for (const DerivationStep& step : candidate.steps) {
+      const Rule& rule = *tables_.rules().rules().Find(step.rule);
+      ISOMER_RETURN_IF_ERROR(used.steps.Apply(rule, step, &graph));
+    }
+    return &solved->used.emplace(number, std::move(used)).first->second;
+  }
+
+  absl::Status Assemble(size_t p, GrowingGraph* whole) {
     const Piece& piece = pieces_[p];
     Solved& solved = *solutions_[p];
     const int in = p == 0 ? first_row_ : crossing_[p - 1], out = crossing_[p];
     const int number = solved.result.best[static_cast<size_t>(in) * solved.result.us.cols + out];
-    const auto& candidate = solved.result.candidates[number];
-    if (solved.mappings.count(number) == 0) {
-      ISOMER_ASSIGN_OR_RETURN(PieceMapping mapping,
-                              PieceMapping::Solve(piece, candidate.graph, borders_[p], &tables_));
-      solved.mappings.emplace(number, std::move(mapping));
-    }
+    ISOMER_ASSIGN_OR_RETURN(const Used* used, Use(&solved, borders_[p], number));
     // The piece's nodes in the whole graph: its own, then what the steps add, in the same order.
-    std::vector<NodeId> whole = piece.whole_ids;
-    auto whole_ref = [&](TensorRef ref) {
-      return piece.has_in && ref.node == piece.in_node
-                 ? crossed_
-                 : TensorRef{whole[ref.node.value], ref.output};
-    };
-    Graph& graph = result_.mapped.graph;
-    for (DerivationStep step : candidate.steps) {
-      for (NodeId& node : step.nodes) node = whole[node.value];
-      for (TensorRef& input : step.inputs) input = whole_ref(input);
-      const int first = graph.num_nodes();
-      ISOMER_RETURN_IF_ERROR(ApplyStep(*tables_.rules().rules().Find(step.rule), step, &graph));
-      for (int id = first; id < graph.num_nodes(); ++id) whole.push_back(NodeId{id});
-      result_.mapped.steps.push_back(std::move(step));
+    std::vector<TensorRef> place;
+    for (NodeId id : piece.whole_ids) place.push_back({id, 0});
+    if (piece.has_in) place[piece.in_node.value] = crossed_;
+    whole->Apply(used->steps, &place, &result_.mapped.steps);
+    for (auto& [id, choice] : used->mapping.Choices(in, out)) {
+      result_.mapped.choices[place[id.value].node] = std::move(choice);
     }
-    for (auto& [id, choice] : solved.mappings.at(number).Choices(in, out)) {
-      result_.mapped.choices[whole[id.value]] = std::move(choice);
-    }
-    for (const auto& output : candidate.graph.outputs()) {
-      if (output.name == kCrossingOutput) crossed_ = whole_ref(output.tensor);
+    for (const auto& output : solved.result.candidates[number].graph.outputs()) {
+      if (output.name != kCrossingOutput) continue;
+      const TensorRef at = place[output.tensor.node.value];
+      crossed_ = {at.node, at.output + output.tensor.output};
     }
     return absl::OkStatus();
   }
