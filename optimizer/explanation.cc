@@ -35,8 +35,15 @@ class Explainer {
   }
 
   Explanation Run() {
+    explanation_.devices = schedule_.represented;
+    if (explanation_.devices.empty()) {
+      explanation_.devices.resize(schedule_.options.num_devices);
+      std::iota(explanation_.devices.begin(), explanation_.devices.end(), 0);
+    }
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) CountTask(t);
+    const std::set<LinkId> between = LinksBetween(schedule_.represented);
     for (const auto& [link, bytes] : traffic_) {
+      if (!between.empty() && !between.contains(link)) continue;
       explanation_.link_bytes[link] = bytes;
       explanation_.link_us[link] = bytes / machine_.link(link).bytes_per_us;
     }
@@ -55,6 +62,16 @@ class Explainer {
                     : explanation_.device_compute_us)[device] += DurationUs(simulation_, t);
     }
     AddTraffic(cost_, schedule_, task, &traffic_);
+  }
+
+  std::set<LinkId> LinksBetween(const std::vector<int32_t>& devices) const {
+    std::set<LinkId> links;
+    for (int32_t from : devices) {
+      for (int32_t to : devices) {
+        for (LinkId link : machine_.Path(from, to)) links.insert(link);
+      }
+    }
+    return links;
   }
 
   void CountCritical(const CriticalTask& critical) {
@@ -189,8 +206,9 @@ Json ExplanationJson(const Explanation& explanation, const Machine& machine, dou
   path["communication_us"] = explanation.communication_us;
   path["waited_for_queue_us"] = explanation.queued_us;
   json["devices"] = Json::EmptyArray();
-  for (size_t d = 0; d < explanation.device_compute_us.size(); ++d) {
+  for (int32_t d : explanation.devices) {
     Json device;
+    device["device"] = d;
     device["compute_us"] = explanation.device_compute_us[d];
     device["communication_us"] = explanation.device_communication_us[d];
     device["idle_us"] = step_us - explanation.device_compute_us[d];
@@ -211,11 +229,13 @@ std::string ExplanationText(const Explanation& explanation, const Machine& machi
                             double step_us) {
   std::string text;
   const auto& compute = explanation.device_compute_us;
-  const auto [idlest, busiest] = std::minmax_element(compute.begin(), compute.end());
-  if (compute.empty() || step_us == 0) return text;
+  if (explanation.devices.empty() || step_us == 0) return text;
+  const auto [idlest, busiest] =
+      std::minmax_element(explanation.devices.begin(), explanation.devices.end(),
+                          [&](int32_t a, int32_t b) { return compute[a] < compute[b]; });
   absl::StrAppendFormat(&text, "  devices compute %.0f to %.0f %% of the step (device %d, %d)\n",
-                        100 * *idlest / step_us, 100 * *busiest / step_us, idlest - compute.begin(),
-                        busiest - compute.begin());
+                        100 * compute[*idlest] / step_us, 100 * compute[*busiest] / step_us,
+                        *idlest, *busiest);
   std::vector<LinkId> links = BusyLinks(explanation);
   if (links.size() > 3) links.resize(3);
   for (LinkId id : links) {

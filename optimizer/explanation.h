@@ -21,9 +21,11 @@ struct Explanation {
   // Of the critical path, by what its tasks are, and how much of it waited for a queue (of a device
   // or a link) rather than for what it depends on.
   double compute_us = 0, communication_us = 0, queued_us = 0;
-  // Per device. What it is idle is the rest of the step.
+  std::vector<int32_t> devices;  // that were simulated; all, or one of each class
+  // Per device of the machine. What it is idle is the rest of the step.
   std::vector<double> device_compute_us, device_communication_us;
-  // Per link: what crosses it (traffic.h), and how long that takes it.
+  // Per link: what crosses it (traffic.h), and how long that takes it. Where not all devices were
+  // simulated, of links between those only.
   std::vector<double> link_bytes, link_us;
   // One sentence: "Communication bounds the step: ...".
   std::string bound;

@@ -1,36 +1,75 @@
 #include "optimizer/memory_cost.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "optimizer/workspace.h"
 #include "pcg/schedule/memory.h"
 
 namespace isomer {
 namespace {
 
-int64_t WorkspaceOf(const Profile& profile, const Graph& graph, const Task& task) {
-  const bool gradient = task.kind == TaskKind::kComputeGradient;
-  if (task.kind != TaskKind::kCompute && !gradient) return 0;
-  const Node& node = graph.node(task.node);
-  std::vector<TensorType> operands;
-  for (TensorRef input : node.inputs) operands.push_back(graph.type(input));
-  std::vector<bool> wanted;
-  for (BufferId id : task.writes) {
-    if (gradient) wanted.push_back(id != kNoBuffer);
+// The workspaces of calls, each looked up once.
+class Workspaces {
+ public:
+  Workspaces(const Profile* profile, const Graph& graph, bool cores)
+      : profile_(profile), graph_(graph), cores_(cores), calls_(graph.num_nodes()) {}
+
+  int64_t Of(const Task& task) {
+    const bool gradient = task.kind == TaskKind::kComputeGradient;
+    if (task.kind != TaskKind::kCompute && !gradient) return 0;
+    const size_t wanted = gradient ? task.writes.size() : 0;
+    std::vector<Call>& calls = calls_[task.node.value];
+    const auto known = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {
+      if (call.wanted.size() != wanted) return false;
+      for (size_t o = 0; o < wanted; ++o) {
+        if (call.wanted[o] != (task.writes[o] != kNoBuffer)) return false;
+      }
+      return true;
+    });
+    if (known != calls.end()) return known->bytes;
+    Call call;
+    for (size_t o = 0; o < wanted; ++o) call.wanted.push_back(task.writes[o] != kNoBuffer);
+    call.bytes = Look(graph_.node(task.node), call.wanted);
+    calls.push_back(std::move(call));
+    return calls.back().bytes;
   }
-  const KernelTime* measured = profile.Find(node.op, operands, wanted);
-  return measured == nullptr ? 0 : measured->workspace_bytes;
-}
+
+ private:
+  struct Call {
+    std::vector<bool> wanted;  // none: forward
+    int64_t bytes = 0;
+  };
+
+  int64_t Look(const Node& node, const std::vector<bool>& wanted) const {
+    if (profile_ != nullptr) {
+      std::vector<TensorType> operands;
+      for (TensorRef input : node.inputs) operands.push_back(graph_.type(input));
+      const KernelTime* measured = profile_->Find(node.op, operands, wanted);
+      if (measured != nullptr) return measured->workspace_bytes;
+    }
+    return cores_ ? WorkspaceOnCore(graph_, node, wanted) : 0;
+  }
+
+  const Profile* profile_;
+  const Graph& graph_;
+  const bool cores_;
+  std::vector<std::vector<Call>> calls_;  // per node
+};
 
 }  // namespace
 
 std::vector<int64_t> BytesPerDevice(const Profile* profile, const Graph& graph,
-                                    const Schedule& schedule) {
+                                    const Schedule& schedule, bool cores) {
   std::vector<int64_t> bytes = PlanMemory(schedule).arena_bytes;
-  if (profile == nullptr) return bytes;
+  if (profile == nullptr && !cores) return bytes;
   std::vector<int64_t> workspace(bytes.size(), 0);
+  Workspaces workspaces(profile, graph, cores);
   for (const Task& task : schedule.tasks) {
-    const int64_t own = WorkspaceOf(*profile, graph, task);
-    for (int32_t device : task.devices) workspace[device] = std::max(workspace[device], own);
+    const int64_t own = workspaces.Of(task);
+    if (own == 0) continue;
+    int64_t& most = workspace[task.devices[0]];
+    most = std::max(most, own);
   }
   for (size_t d = 0; d < bytes.size(); ++d) bytes[d] += workspace[d];
   return bytes;

@@ -11,9 +11,10 @@
 namespace isomer {
 
 // What each device takes when it runs the schedule: its arena, as the runtime lays it out, and the
-// largest workspace of its kernels, as far as the profile (may be null) has measured them.
+// largest workspace of its kernels. Workspaces are those that the profile (may be null) has
+// measured, else those of workspace.h for devices that are `cores`.
 std::vector<int64_t> BytesPerDevice(const Profile* profile, const Graph& graph,
-                                    const Schedule& schedule);
+                                    const Schedule& schedule, bool cores = false);
 
 }  // namespace isomer
 

@@ -62,7 +62,8 @@ class Optimizer {
     }
     result_.fits = fits_;
     if (result_.origin == kPipeline) {
-      ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(result_.plan));
+      ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
+                              LowerForSimulation(cost_.machine(), result_.plan));
       result_.pipeline = SummaryOfPipeline(lowered.schedule, result_.simulation);
     }
     result_.seconds =

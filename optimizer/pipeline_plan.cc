@@ -262,7 +262,7 @@ std::optional<PipelineSummary> SummaryOfPipeline(const Schedule& schedule,
     if (IsCommunication(schedule.tasks[t].kind)) continue;
     busy_us += MicrosecondsOf(simulation.tasks.duration(t));
   }
-  const double all_us = simulation.step_us * static_cast<double>(schedule.programs.size());
+  const double all_us = simulation.step_us * static_cast<double>(schedule.num_represented());
   summary.idle_share = all_us > 0 ? 1 - busy_us / all_us : 0;
   return summary;
 }

@@ -73,9 +73,10 @@ struct Row {
 std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedule,
                                      const CostModel& cost) {
   std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
+  TaskTimes times(cost, graph, schedule);
   for (const Task& task : schedule.tasks) {
     if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
-    per_device[task.node.value][task.devices[0]] += TaskUs(cost, graph, schedule, task);
+    per_device[task.node.value][task.devices[0]] += times.Of(task).us;
   }
   std::vector<double> us(graph.num_nodes(), 0);
   for (size_t i = 0; i < us.size(); ++i) {
@@ -110,12 +111,13 @@ std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost)
     double us = 0;
   };
   std::map<std::string, Sum> sums;
+  TaskTimes times(cost, lowered.mapped.graph, lowered.schedule);
   for (const Task& task : lowered.schedule.tasks) {
     if (!IsCommunication(task.kind)) continue;
     Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
-                                 task.devices.size(), " devices")];
+                                 lowered.schedule.GroupOf(task).size(), " devices")];
     ++sum.count;
-    sum.us += TaskUs(cost, lowered.mapped.graph, lowered.schedule, task);
+    sum.us += times.Of(task).us;
   }
   std::string text;
   for (const auto& [what, sum] : sums) {
@@ -216,7 +218,7 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
 absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleSet& rules,
                                        const CostModel& cost) {
   const Plan& plan = result.plan;
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), plan));
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, cost));
   std::string text =
       absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
@@ -237,6 +239,10 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   }
   const Explanation explanation =
       Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
+  if (result.simulation.devices < plan.num_devices) {
+    absl::StrAppend(&text, "\nSimulated on ", result.simulation.devices, " devices that stand for ",
+                    plan.num_devices, ".\n");
+  }
   absl::StrAppend(&text, "\n", explanation.bound, "\n",
                   ExplanationText(explanation, cost.machine(), result.simulation.step_us));
   absl::StrAppend(&text, "\nMemory of the fullest device\n",
@@ -305,6 +311,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   json["model"] = plan.model.name;
   json["machine"] = cost.machine().name;
   json["devices"] = plan.num_devices;
+  json["simulated_devices"] = result.simulation.devices;
   json["mode"] = plan.mode;
   json["precision"] = std::string(PrecisionName(plan.precision));
   json["operators"] = plan.model.graph.num_nodes();
@@ -326,7 +333,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
     json["baselines_that_ignore_constraints"].Append(name);
   }
   json["single_device"] = prediction_json(result.single_device);
-  if (const auto lowered = LowerPlan(plan); lowered.ok()) {
+  if (const auto lowered = LowerForSimulation(cost.machine(), plan); lowered.ok()) {
     json["step"] =
         ExplanationJson(Explain(cost, lowered->mapped.graph, lowered->schedule, result.simulation),
                         cost.machine(), result.simulation.step_us);

@@ -4,6 +4,9 @@
 // the two beside each other (on a machine of one stream: through all in one order); a collective
 // starts when all its devices are ready for it. A task starts when what it depends on is done and
 // its queues are free (FIFO).
+//
+// On many devices, one of each class that does the same is simulated
+// (pcg/schedule/class_schedule.h) among links and groups of all.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_H_
 
@@ -16,20 +19,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "optimizer/cost.h"
+#include "optimizer/task_time.h"
 #include "optimizer/timeline.h"
 #include "pcg/plan.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
-
-// What one task of a schedule takes. What the host does (load, feed, unload) counts nothing.
-TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
-                    const Task& task);
-inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& schedule,
-                     const Task& task) {
-  return TimeOfTask(cost, graph, schedule, task).us;
-}
 
 // Queues: a device has one for compute and one for communication; one for both where the machine
 // has one stream a device.
@@ -46,7 +42,8 @@ void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& t
                   std::vector<int32_t>* queues);
 
 struct Simulation {
-  TaskList tasks;  // of one step, as in the schedule
+  int64_t devices = 0;  // that were simulated
+  TaskList tasks;       // of one step, as in the schedule
   Timeline timeline;
   double step_us = 0;
   int64_t peak_bytes = 0;
@@ -63,7 +60,13 @@ struct Simulation {
 
 Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule);
 
-// Lowers the plan, simulates it and sets its predictions.
+// A schedule that Simulate can do with: of all devices up to `most_devices`, of more that of one
+// device of each class where devices and links are regular.
+inline constexpr int64_t kMostDevices = 64;
+absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Plan& plan,
+                                               int64_t most_devices = kMostDevices);
+
+// Lowers the plan so, simulates it and sets its predictions.
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan);
 
 }  // namespace isomer

@@ -48,9 +48,9 @@ void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double
 }
 
 // `passes`: of a reduce-scatter or all-gather.
-void AddCollective(const CostModel& cost, const Task& task, Collective kind, double passes,
-                   Traffic* traffic) {
-  std::vector<int32_t> devices(task.devices.begin(), task.devices.end());
+void AddCollective(const CostModel& cost, const Schedule& schedule, const Task& task,
+                   Collective kind, double passes, Traffic* traffic) {
+  std::vector<int32_t> devices = schedule.GroupOf(task);
   std::sort(devices.begin(), devices.end());
   if (devices.size() < 2) return;
   const double bytes = passes * static_cast<double>(task.bytes);
@@ -66,18 +66,23 @@ void AddCollective(const CostModel& cost, const Task& task, Collective kind, dou
 
 void AddTransfers(const Machine& machine, const Schedule& schedule, const Task& task,
                   Traffic* traffic) {
-  for (const auto& [read, write] : task.transfers) {
-    const Buffer& from = schedule.buffers[task.reads[read]];
-    const Buffer& to = schedule.buffers[task.writes[write]];
-    const int64_t bytes = Intersection(from.box, to.box).Volume() * BytesPerElement(from.dtype);
-    AddMessage(machine, from.device, to.device, static_cast<double>(bytes), traffic);
+  for (size_t i = 0; i < task.transfers.size(); ++i) {
+    const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
+    const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
+    const int64_t bytes = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
+    const Schedule::Whole::Count count = schedule.CountOf(task, i);
+    const LinkPath path = machine.Path(from.device, to.device);
+    for (size_t l = 0; l < path.size(); ++l) {
+      (*traffic)[path[l]] += static_cast<double>(bytes * OnPath(count, l, path.size()));
+    }
   }
 }
 
-void AddAllToAll(const Machine& machine, const Task& task, Traffic* traffic) {
-  const double part = static_cast<double>(task.bytes) / static_cast<double>(task.devices.size());
-  for (int32_t from : task.devices) {
-    for (int32_t to : task.devices) AddMessage(machine, from, to, part, traffic);
+void AddAllToAll(const Machine& machine, absl::Span<const int32_t> devices, int64_t bytes,
+                 Traffic* traffic) {
+  const double part = static_cast<double>(bytes) / static_cast<double>(devices.size());
+  for (int32_t from : devices) {
+    for (int32_t to : devices) AddMessage(machine, from, to, part, traffic);
   }
 }
 
@@ -89,14 +94,14 @@ void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& tas
   if (task.kind == TaskKind::kSendReceive) {
     AddTransfers(cost.machine(), schedule, task, traffic);
   } else if (task.kind == TaskKind::kAllToAll) {
-    AddAllToAll(cost.machine(), task, traffic);
+    AddAllToAll(cost.machine(), schedule.GroupOf(task), task.bytes, traffic);
   } else if (task.kind == TaskKind::kAllReduce) {
-    AddCollective(cost, task, Collective::kAllReduce, 2, traffic);
+    AddCollective(cost, schedule, task, Collective::kAllReduce, 2, traffic);
   } else if (task.kind == TaskKind::kReduceScatter) {
-    AddCollective(cost, task, Collective::kReduceScatter, 1, traffic);
+    AddCollective(cost, schedule, task, Collective::kReduceScatter, 1, traffic);
   } else {
     // All-gathers, and what goes to or comes from one device: all but one send all.
-    AddCollective(cost, task, Collective::kAllGather, 1, traffic);
+    AddCollective(cost, schedule, task, Collective::kAllGather, 1, traffic);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace isomer {
 
 std::vector<BufferId> Arrivals::CopiesOf(TensorRef tensor, const Need& need) const {
@@ -39,41 +41,53 @@ std::vector<BufferId> Arrivals::Arrive(TensorRef tensor, const std::vector<Need>
 void Arrivals::ArriveWhole(TensorRef tensor, const std::vector<Need>& needs,
                            std::vector<BufferId>* arrived, std::vector<Transfer>* transfers) {
   const TensorType& type = builder_.graph().type(tensor);
-  std::map<BufferId, int> readers;  // how often a copy is read so far
+  const std::vector<BufferId>& shards = builder_.schedule().shards.at(tensor);
+  const auto first_copy = [&](const Need& need) {
+    return ShardAt(type, {need.dims, 0, need.partial});
+  };
   auto is_shard = [&](const Need& need) { return need.box == ShardBox(type, need.dims); };
+  // Copies of a piece lie apart by the number of partials.
+  // ((first copy, device), micro-batch, or kAny for the first of any).
+  constexpr int32_t kAny = kNoMoment - 1;
+  absl::flat_hash_map<std::pair<std::pair<int64_t, int32_t>, int32_t>, BufferId> of_moment;
+  for (size_t s = 0; s < shards.size(); ++s) {
+    const int64_t shard = static_cast<int64_t>(s);
+    const int64_t copy = shard / type.partials % type.copies;
+    const Buffer& buffer = builder_.buffer(shards[s]);
+    const std::pair place(shard - copy * type.partials, buffer.device);
+    of_moment.try_emplace({place, buffer.moment}, shards[s]);
+    of_moment.try_emplace({place, kAny}, shards[s]);
+  }
+  absl::flat_hash_map<BufferId, int> readers;  // how often a copy is read so far
   // Own devices first, so that the copies nobody has are left for the others.
+  std::vector<size_t> others;
   for (size_t i = 0; i < needs.size(); ++i) {
     if (!is_shard(needs[i])) continue;
-    BufferId own = kNoBuffer;
-    for (BufferId copy : CopiesOf(tensor, needs[i])) {
-      const auto received = received_.find({copy, needs[i].device});
-      if (builder_.buffer(copy).device == needs[i].device) {
-        const bool of_moment = builder_.buffer(copy).moment == needs[i].moment;
-        if (own == kNoBuffer || of_moment) own = copy;
-        if (of_moment || builder_.buffer(copy).moment == kNoMoment) break;
-      }
-      if (received != received_.end()) (*arrived)[i] = received->second;
+    const int64_t first = first_copy(needs[i]);
+    auto own = of_moment.find({{first, needs[i].device}, needs[i].moment});
+    if (own == of_moment.end()) own = of_moment.find({{first, needs[i].device}, kAny});
+    if (own == of_moment.end()) {
+      others.push_back(i);
+      continue;
     }
-    if (own == kNoBuffer) continue;
-    (*arrived)[i] = own;
-    ++readers[own];
+    (*arrived)[i] = own->second;
+    ++readers[own->second];
   }
-  for (size_t i = 0; i < needs.size(); ++i) {
-    if ((*arrived)[i] != kNoBuffer || !is_shard(needs[i])) continue;
-    const std::vector<BufferId> copies = CopiesOf(tensor, needs[i]);
+  for (size_t i : others) {
     // Another micro-batch of the device may have asked for it.
-    for (BufferId copy : copies) {
-      const auto received = received_.find({copy, needs[i].device});
-      if (received != received_.end()) (*arrived)[i] = received->second;
+    const int64_t first = first_copy(needs[i]);
+    BufferId& received =
+        received_.try_emplace({shards[first], needs[i].device}, kNoBuffer).first->second;
+    if (received == kNoBuffer) {
+      const std::vector<BufferId> copies = CopiesOf(tensor, needs[i]);
+      const BufferId from =
+          *std::min_element(copies.begin(), copies.end(),
+                            [&](BufferId a, BufferId b) { return readers[a] < readers[b]; });
+      ++readers[from];
+      received = AddReceived(tensor, needs[i], builder_.buffer(from).moment);
+      transfers->push_back({from, received});
     }
-    if ((*arrived)[i] != kNoBuffer) continue;
-    const BufferId from =
-        *std::min_element(copies.begin(), copies.end(),
-                          [&](BufferId a, BufferId b) { return readers[a] < readers[b]; });
-    ++readers[from];
-    (*arrived)[i] = received_[{from, needs[i].device}] =
-        AddReceived(tensor, needs[i], builder_.buffer(from).moment);
-    transfers->push_back({from, (*arrived)[i]});
+    (*arrived)[i] = received;
   }
 }
 

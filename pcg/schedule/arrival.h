@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "pcg/schedule/builder.h"
 
 namespace isomer {
@@ -44,7 +45,8 @@ class Arrivals {
                                   std::map<BufferId, int>* readers) const;
 
   ScheduleBuilder& builder_;
-  std::map<std::pair<BufferId, int32_t>, BufferId> received_;  // (owner's buffer, device)
+  // (the first copy's buffer, device)
+  absl::flat_hash_map<std::pair<BufferId, int32_t>, BufferId> received_;
   // (the shard at the need's place, device, box)
   std::map<std::tuple<BufferId, int32_t, std::string>, BufferId> received_boxes_;
 };

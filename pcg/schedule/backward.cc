@@ -7,7 +7,9 @@
 // The transfers of a move are reversed and recognised afresh, which makes the collectives dual.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
@@ -26,7 +28,8 @@ class BackwardLowering {
       : builder_(*builder),
         updates_(*updates),
         recomputation_(builder),
-        num_forward_tasks_(builder->schedule().tasks.size()) {
+        num_forward_tasks_(builder->schedule().tasks.size()),
+        calls_(builder->graph().num_nodes()) {
     FindWanted();
     for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
       if (parameter.update != UpdateMethod::kShardedGradients) continue;
@@ -36,7 +39,15 @@ class BackwardLowering {
   absl::Status Run();
 
  private:
+  // What the gradients of all tasks of a call have in common.
+  struct CallGradient {
+    std::vector<TensorType> operands;
+    GradientNeeds needs;
+    std::map<std::vector<bool>, Work> work;  // by wanted operands
+  };
+
   void FindWanted();
+  CallGradient& GradientOf(NodeId id);
   // The forward tasks as they are reversed, each after those that read what it writes: the last
   // first, or micro-batch by micro-batch.
   std::vector<size_t> ReversalOrder() const;
@@ -59,7 +70,8 @@ class BackwardLowering {
   UpdateLowering& updates_;
   Recomputation recomputation_;
   const size_t num_forward_tasks_;
-  std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
+  std::vector<std::optional<CallGradient>> calls_;  // per node
+  std::vector<bool> wanted_;                        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
   std::set<BufferId> by_moment_;
@@ -174,6 +186,18 @@ BufferId BackwardLowering::GradientOrZero(BufferId buffer, NodeId node) {
   return gradient_[buffer];
 }
 
+BackwardLowering::CallGradient& BackwardLowering::GradientOf(NodeId id) {
+  std::optional<CallGradient>& call = calls_[id.value];
+  if (call.has_value()) return *call;
+  const Graph& graph = builder_.graph();
+  const Node& node = graph.node(id);
+  call.emplace();
+  for (TensorRef input : node.inputs) call->operands.push_back(graph.type(input));
+  call->needs = NeedsOfGradient(node.op, builder_.schedule().shardings[id.value]->declaration,
+                                call->operands);
+  return *call;
+}
+
 void BackwardLowering::ReverseCompute(const Task& task) {
   const Graph& graph = builder_.graph();
   const Node& node = graph.node(task.node);
@@ -184,9 +208,8 @@ void BackwardLowering::ReverseCompute(const Task& task) {
                                    [&](BufferId id) { return gradient_[id] != kNoBuffer; });
   if (!reached || std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
 
-  std::vector<TensorType> operand_types;
-  for (TensorRef input : node.inputs) operand_types.push_back(graph.type(input));
-  const GradientNeeds needs = NeedsOfGradient(node.op, sharding.declaration, operand_types);
+  CallGradient& call = GradientOf(task.node);
+  const GradientNeeds& needs = call.needs;
   std::vector<BufferId> reads, writes;
   for (size_t o = 0; o < task.reads.size(); ++o) {
     reads.push_back(needs.operands[o] ? recomputation_.Available(task.reads[o]) : kNoBuffer);
@@ -201,7 +224,9 @@ void BackwardLowering::ReverseCompute(const Task& task) {
                                     task.devices[0], std::move(reads), writes);
   gradient.shard = task.shard;
   gradient.moment = task.moment;
-  const Work work = GradientWork(node.op, sharding, operand_types, wanted);
+  const auto [known, added] = call.work.try_emplace(wanted);
+  if (added) known->second = GradientWork(node.op, sharding, call.operands, wanted);
+  const Work& work = known->second;
   gradient.flops = work.flops;
   gradient.bytes = work.bytes;
   for (size_t o = 0; o < task.reads.size(); ++o) {
@@ -267,7 +292,8 @@ void BackwardLowering::Synchronise(size_t p, int32_t moment) {
 std::vector<std::vector<std::pair<size_t, int32_t>>> BackwardLowering::FindLastReaders(
     const std::vector<size_t>& order) const {
   const Schedule& schedule = builder_.schedule();
-  std::map<BufferId, size_t> parameter_of;
+  const size_t none = schedule.parameters.size();
+  std::vector<size_t> parameter_of(schedule.buffers.size(), none);
   std::map<std::pair<size_t, int32_t>, size_t> last_reader;
   for (size_t i = 0; i < schedule.parameters.size(); ++i) {
     const Schedule::HostTensor& parameter = schedule.parameters[i];
@@ -281,9 +307,9 @@ std::vector<std::vector<std::pair<size_t, int32_t>>> BackwardLowering::FindLastR
   for (size_t t : order) {
     const Task& task = schedule.tasks[t];
     for (BufferId id : task.reads) {
-      const auto found = parameter_of.find(id);
-      if (found == parameter_of.end()) continue;
-      last_reader[{found->second, by_moment_.contains(id) ? task.moment : kNoMoment}] = t;
+      const size_t p = parameter_of[id];
+      if (p == none) continue;
+      last_reader[{p, by_moment_.contains(id) ? task.moment : kNoMoment}] = t;
     }
   }
   std::vector<std::vector<std::pair<size_t, int32_t>>> read_last(num_forward_tasks_ + 1);

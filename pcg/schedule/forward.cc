@@ -238,13 +238,18 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(id));
   const std::vector<int32_t> moments = builder_.Moments(id);
 
+  std::vector<Sharding::Task> calls;
+  for (size_t s = 0; s < devices.size(); ++s) {
+    const ShardCoordinates at = CoordinatesOfShard(node.outputs[0], static_cast<int64_t>(s));
+    calls.push_back(sharding.TaskOfOutputShard(at.dims, at.partial));
+  }
   std::vector<std::vector<BufferId>> reads(devices.size());
   for (size_t o = 0; o < node.inputs.size(); ++o) {
     parts_.Gather(node.inputs[o]);
     std::vector<Need> needs;
+    needs.reserve(devices.size());
     for (size_t s = 0; s < devices.size(); ++s) {
-      const ShardCoordinates at = CoordinatesOfShard(node.outputs[0], static_cast<int64_t>(s));
-      const Sharding::Task task = sharding.TaskOfOutputShard(at.dims, at.partial);
+      const Sharding::Task& task = calls[s];
       needs.push_back({static_cast<int32_t>(devices[s]),
                        sharding.OperandCoordinates(task, static_cast<int>(o)),
                        sharding.OperandPartial(task, static_cast<int>(o)),

@@ -97,25 +97,28 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
 std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
   const std::vector<MemoryCategory> categories = CategoriesOf(schedule);
-  std::vector<std::vector<BufferId>> births(schedule.tasks.size()), deaths(births);
-  for (size_t id = 0; id < ranges.size(); ++id) {
-    if (ranges[id].last < ranges[id].first) continue;
-    births[ranges[id].first].push_back(static_cast<BufferId>(id));
-    deaths[ranges[id].last].push_back(static_cast<BufferId>(id));
-  }
+  const auto by = [&](int32_t LiveRange::*time) {
+    std::vector<BufferId> ids;
+    for (size_t id = 0; id < ranges.size(); ++id) {
+      if (ranges[id].last >= ranges[id].first) ids.push_back(static_cast<BufferId>(id));
+    }
+    std::stable_sort(ids.begin(), ids.end(),
+                     [&](BufferId a, BufferId b) { return ranges[a].*time < ranges[b].*time; });
+    return ids;
+  };
+  const std::vector<BufferId> births = by(&LiveRange::first), deaths = by(&LiveRange::last);
+  size_t born = 0, died = 0;
   std::vector<MemoryPeak> now(schedule.programs.size()), peaks = now;
-  std::vector<int64_t> workspace(schedule.programs.size(), 0);
   const auto add = [&](int32_t device, MemoryCategory category, int64_t bytes) {
     now[device].bytes += bytes;
     now[device].categories[static_cast<int>(category)] += bytes;
   };
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
-    for (BufferId id : births[t]) {
+    const size_t first_born = born;
+    for (; born < births.size() && ranges[births[born]].first == static_cast<int32_t>(t); ++born) {
+      const BufferId id = births[born];
       add(schedule.buffers[id].device, categories[id], schedule.buffers[id].bytes());
-    }
-    for (int32_t device : task.devices) {
-      workspace[device] = std::max(workspace[device], task.workspace_bytes);
     }
     const auto compare = [&](int32_t device, int64_t scratch) {
       add(device, MemoryCategory::kCommunication, scratch);
@@ -125,16 +128,13 @@ std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
       }
       add(device, MemoryCategory::kCommunication, -scratch);
     };
-    for (BufferId id : births[t]) compare(schedule.buffers[id].device, 0);
+    for (size_t i = first_born; i < born; ++i) compare(schedule.buffers[births[i]].device, 0);
     const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
     for (size_t m = 0; m < scratch.size(); ++m) compare(task.devices[m], scratch[m].total());
-    for (BufferId id : deaths[t]) {
+    for (; died < deaths.size() && ranges[deaths[died]].last == static_cast<int32_t>(t); ++died) {
+      const BufferId id = deaths[died];
       add(schedule.buffers[id].device, categories[id], -schedule.buffers[id].bytes());
     }
-  }
-  for (size_t d = 0; d < peaks.size(); ++d) {
-    peaks[d].bytes += workspace[d];
-    peaks[d].categories[static_cast<int>(MemoryCategory::kWorkspace)] = workspace[d];
   }
   return peaks;
 }

@@ -3,8 +3,9 @@
 // A buffer lives from the first task of a step that writes it to the last that uses it; parameters
 // and the optimizer's states live throughout. Activations that the backward pass reads are thereby
 // kept until it has, gradients of weights until the update (or, of sharded updates, until their
-// part is scattered). A communication packs into memory that it has while it runs (packing.h);
-// kernels share one workspace, as large as the largest that a task of the device asks for.
+// part is scattered). A communication packs into memory that it has while it runs (packing.h).
+// The workspaces of kernels are the backend's: what they come to is not in a schedule
+// (optimizer/memory_cost.h).
 #ifndef ISOMER_PCG_SCHEDULE_MEMORY_H_
 #define ISOMER_PCG_SCHEDULE_MEMORY_H_
 

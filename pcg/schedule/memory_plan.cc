@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "pcg/schedule/memory.h"
@@ -50,13 +51,19 @@ std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule) {
 }
 
 // Lays items in the order given, each at the lowest place where it overlaps nothing that lives at
-// one time with it.
-Layout LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& order) {
+// one time with it. The first `throughout` meet all others, so that they lie side by side below.
+Layout LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& order,
+                  size_t throughout) {
   Layout layout{std::vector<int64_t>(items.size(), 0)};
-  std::vector<size_t> placed;  // by offset
-  for (size_t i : order) {
+  for (size_t i = 0; i < throughout; ++i) {
+    layout.offsets[order[i]] = layout.bytes;
+    layout.bytes += items[order[i]].bytes;
+  }
+  const int64_t base = layout.bytes;
+  std::vector<size_t> placed;  // above the base, by offset
+  for (size_t i : absl::MakeConstSpan(order).subspan(throughout)) {
     const Item& item = items[i];
-    int64_t offset = 0;
+    int64_t offset = base;
     for (size_t other : placed) {
       const bool meet =
           items[other].live.first <= item.live.last && item.live.first <= items[other].live.last;
@@ -142,7 +149,26 @@ Layout LayByTime(const std::vector<Item>& items) {
   return layout;
 }
 
+// What laying in order of sizes takes grows with the square of items, and beyond these only best
+// fit in order of time is tried.
+constexpr size_t kMostInOrder = 4096;
+
+// The most bytes that live at one time: no layout has less.
+int64_t LeastBytes(const std::vector<Item>& items) {
+  std::vector<std::pair<int64_t, int64_t>> changes;  // deaths of a time come after its births
+  for (const Item& item : items) {
+    changes.emplace_back(2 * int64_t{item.live.first}, item.bytes);
+    changes.emplace_back(2 * int64_t{item.live.last} + 1, -item.bytes);
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t now = 0, most = 0;
+  for (const auto& [time, bytes] : changes) most = std::max(most, now += bytes);
+  return most;
+}
+
 Layout BestLayout(const std::vector<Item>& items) {
+  Layout by_time = LayByTime(items);
+  if (by_time.bytes == LeastBytes(items)) return by_time;
   std::vector<size_t> by_size(items.size());
   std::iota(by_size.begin(), by_size.end(), 0);
   // What lives throughout lies at the bottom.
@@ -152,12 +178,36 @@ Layout BestLayout(const std::vector<Item>& items) {
   const auto throughout = [&](const Item& item) {
     return item.live.first == 0 && item.live.last == end;
   };
+  const auto count = static_cast<size_t>(std::count_if(items.begin(), items.end(), throughout));
+  if (items.size() - count > kMostInOrder) return by_time;
   std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
     return std::pair(throughout(items[a]), items[a].bytes) >
            std::pair(throughout(items[b]), items[b].bytes);
   });
-  Layout by_time = LayByTime(items), in_order = LayInOrder(items, by_size);
+  Layout in_order = LayInOrder(items, by_size, count);
   return in_order.bytes < by_time.bytes ? in_order : by_time;
+}
+
+// What a layout depends on: sizes, and which items live at one time. Times become places in the
+// order of all times that occur, so that devices that do the same are alike.
+using Lives = std::vector<std::tuple<int32_t, int32_t, int64_t>>;
+
+Lives LivesOf(const std::vector<Item>& items) {
+  std::vector<int32_t> times;
+  for (const Item& item : items) {
+    times.push_back(item.live.first);
+    times.push_back(item.live.last);
+  }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto place = [&](int32_t time) {
+    return static_cast<int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+  };
+  Lives lives;
+  for (const Item& item : items) {
+    lives.emplace_back(place(item.live.first), place(item.live.last), item.bytes);
+  }
+  return lives;
 }
 
 }  // namespace
@@ -165,8 +215,11 @@ Layout BestLayout(const std::vector<Item>& items) {
 MemoryPlan PlanMemory(const Schedule& schedule) {
   MemoryPlan plan;
   plan.offsets.assign(schedule.buffers.size(), 0);
+  absl::flat_hash_map<Lives, Layout> layouts;
   for (const std::vector<Item>& items : ItemsOf(schedule)) {
-    const Layout layout = BestLayout(items);
+    const auto [known, added] = layouts.try_emplace(LivesOf(items));
+    if (added) known->second = BestLayout(items);
+    const Layout& layout = known->second;
     plan.arena_bytes.push_back(layout.bytes);
     plan.scratch.emplace_back();
     for (size_t i = 0; i < items.size(); ++i) {

@@ -5,13 +5,14 @@
 namespace isomer {
 
 bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* pieces,
-                   int64_t count) {
+                   int64_t count, bool gaps) {
   // Slices along the first dim that is not 1, in order.
   size_t dim = 0;
   while (dim + 1 < whole.shape.size() && whole.shape[dim] == 1) ++dim;
   int64_t at = whole.origin.empty() ? 0 : whole.origin[dim];
   for (int64_t m = 0; m < count; ++m) {
     const Box& piece = schedule.buffers[pieces[m]].box;
+    if (gaps && !piece.shape.empty()) at = std::max(at, piece.origin[dim]);
     for (size_t i = 0; i < whole.shape.size(); ++i) {
       if (i == dim ? piece.origin[i] != at
                    : piece.origin[i] != whole.origin[i] || piece.shape[i] != whole.shape[i]) {
@@ -24,26 +25,26 @@ bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* p
 }
 
 std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
-  const int64_t members = static_cast<int64_t>(task.devices.size());
-  const bool bucket = task.segments > 1;
+  const int64_t members = static_cast<int64_t>(schedule.GroupOf(task).size());
+  const bool bucket = task.segments > 1, gaps = task.whole >= 0;
   const auto all = [&](int64_t send, int64_t receive) {
-    return std::vector<PackBytes>(members, {send, receive});
+    return std::vector<PackBytes>(task.devices.size(), {send, receive});
+  };
+  const auto lie = [&](const Box& whole, const std::vector<BufferId>& pieces) {
+    return !bucket && LieSideBySide(schedule, whole, pieces.data(),
+                                    static_cast<int64_t>(task.devices.size()), gaps);
   };
   switch (task.kind) {
     case TaskKind::kAllReduce:
     case TaskKind::kReduce:
     case TaskKind::kBroadcast:
       return all(bucket ? task.bytes : 0, 0);
-    case TaskKind::kReduceScatter: {
-      const bool lie = !bucket && LieSideBySide(schedule, schedule.buffers[task.reads[0]].box,
-                                                task.writes.data(), members);
-      return all(lie ? 0 : task.bytes, bucket ? task.bytes / members : 0);
-    }
-    case TaskKind::kAllGather: {
-      const bool lie = !bucket && LieSideBySide(schedule, schedule.buffers[task.writes[0]].box,
-                                                task.reads.data(), members);
-      return all(bucket ? task.bytes / members : 0, lie ? 0 : task.bytes);
-    }
+    case TaskKind::kReduceScatter:
+      return all(lie(schedule.buffers[task.reads[0]].box, task.writes) ? 0 : task.bytes,
+                 bucket ? task.bytes / members : 0);
+    case TaskKind::kAllGather:
+      return all(bucket ? task.bytes / members : 0,
+                 lie(schedule.buffers[task.writes[0]].box, task.reads) ? 0 : task.bytes);
     case TaskKind::kAllToAll:
       return all(task.bytes, task.bytes);
     case TaskKind::kSendReceive: {
@@ -52,14 +53,14 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
         return std::lower_bound(task.devices.begin(), task.devices.end(), device) -
                task.devices.begin();
       };
-      for (const auto& [read, write] : task.transfers) {
-        const Buffer& from = schedule.buffers[task.reads[read]];
-        const Buffer& to = schedule.buffers[task.writes[write]];
+      for (size_t i = 0; i < task.transfers.size(); ++i) {
+        const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
+        const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
         if (from.device == to.device) continue;
-        const int64_t shared =
-            Intersection(from.box, to.box).Volume() * BytesPerElement(from.dtype);
-        bytes[member(from.device)].send += shared;
-        bytes[member(to.device)].receive += shared;
+        const int64_t shared = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
+        const Schedule::Whole::Count count = schedule.CountOf(task, i);
+        bytes[member(from.device)].send += shared * count.sent;
+        bytes[member(to.device)].receive += shared * count.received;
       }
       return bytes;
     }

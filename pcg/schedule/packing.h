@@ -16,13 +16,13 @@ struct PackBytes {
   int64_t send = 0, receive = 0;
   int64_t total() const { return send + receive; }
 };
-// Of every device of the task; none for tasks of one device.
+// Of every device of the task that is there; none for tasks of one device.
 std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task);
 
 // Whether the buffers `pieces` hold, one after the other, what lies one after the other in a buffer
-// that holds `whole`.
+// that holds `whole`. With `gaps`, pieces between them may be missing.
 bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* pieces,
-                   int64_t count);
+                   int64_t count, bool gaps = false);
 
 }  // namespace isomer
 

@@ -31,9 +31,13 @@ std::vector<BufferId> Sources(const ScheduleBuilder& builder, const ShardSource&
     return std::count_if(sources.begin(), sources.end(),
                          [&](BufferId id) { return builder.buffer(id).device == device; });
   };
-  for (int64_t copy = 0; copy < type.copies; ++copy) {
+  int64_t most = here(best);
+  for (int64_t copy = 0; copy < type.copies && most < std::ssize(best); ++copy) {
     std::vector<BufferId> sources = sources_from_copy(copy);
-    if (here(sources) > here(best)) best = std::move(sources);
+    const int64_t count = here(sources);
+    if (count <= most) continue;
+    most = count;
+    best = std::move(sources);
   }
   return best;
 }

@@ -103,8 +103,13 @@ void LowerUnload(ScheduleBuilder* builder) {
 // A task comes after the last writer of what it reads, and after the last readers and writer of
 // what it writes.
 void AddDependencies(Schedule* schedule) {
-  std::vector<int32_t> writer(schedule->buffers.size(), -1);
-  std::vector<std::vector<int32_t>> readers(schedule->buffers.size());
+  // The readers of a buffer since it was written last are a list, the latest first.
+  struct Reader {
+    int32_t task, next;
+  };
+  constexpr int32_t kEnd = -1;
+  std::vector<Reader> readers;
+  std::vector<int32_t> first(schedule->buffers.size(), kEnd), writer(first);
   for (size_t t = 0; t < schedule->tasks.size(); ++t) {
     Task& task = schedule->tasks[t];
     for (BufferId id : task.reads) {
@@ -114,15 +119,19 @@ void AddDependencies(Schedule* schedule) {
     for (BufferId id : task.writes) {
       if (id == kNoBuffer) continue;
       if (writer[id] >= 0) task.deps.push_back(writer[id]);
-      task.deps.insert(task.deps.end(), readers[id].begin(), readers[id].end());
+      for (int32_t r = first[id]; r != kEnd; r = readers[r].next) {
+        task.deps.push_back(readers[r].task);
+      }
     }
     for (BufferId id : task.reads) {
-      if (id != kNoBuffer) readers[id].push_back(static_cast<int32_t>(t));
+      if (id == kNoBuffer) continue;
+      readers.push_back({static_cast<int32_t>(t), first[id]});
+      first[id] = static_cast<int32_t>(readers.size()) - 1;
     }
     for (BufferId id : task.writes) {
       if (id == kNoBuffer) continue;
       writer[id] = static_cast<int32_t>(t);
-      readers[id].clear();
+      first[id] = kEnd;
     }
     std::sort(task.deps.begin(), task.deps.end());
     task.deps.erase(std::unique(task.deps.begin(), task.deps.end()), task.deps.end());
@@ -204,14 +213,19 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
   return std::move(builder.schedule());
 }
 
-absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
+ScheduleOptions ScheduleOptionsOf(const Plan& plan) {
   ScheduleOptions options;
   options.training = plan.mode == "training";
   options.num_devices = plan.num_devices;
   options.loss = plan.model.loss;
-  options.keep_gradients = keep_gradients;
   options.seed = LossScale(plan.precision);
   options.update = plan.update;
+  return options;
+}
+
+absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
+  ScheduleOptions options = ScheduleOptionsOf(plan);
+  options.keep_gradients = keep_gradients;
   LoweredPlan lowered;
   ISOMER_ASSIGN_OR_RETURN(lowered.mapped, ApplyPrecision(plan.graph, plan.views, plan.model.loss,
                                                          plan.precision, plan.recomputed));

@@ -151,7 +151,7 @@ struct Task {
   std::vector<std::pair<int32_t, int32_t>> transfers = {};
   double value = 0;  // kFill
   double flops = 0;
-  int64_t workspace_bytes = 0;  // compute, compute_gradient: memory of the kernel's own
+  int32_t whole = -1;  // in Schedule::wholes, if it is less than all devices' task
   // Of one device: compute: bytes of everything read and written. all_reduce: of the buffer;
   // all_gather: of the result; reduce_scatter, all_to_all, reduce, broadcast: of the operand; of
   // all segments. send_receive: bytes that cross between devices, in total.
@@ -178,6 +178,9 @@ struct ScheduleOptions {
   bool keep_gradients = false;
   // Nodes whose results training does not keep for the backward pass; ascending.
   std::vector<NodeId> recomputed = {};
+  // Per node, of how many times smaller a shard each of its shards counts when buckets are filled;
+  // empty: 1.
+  std::vector<int64_t> shrink = {};
 };
 
 struct Schedule {
@@ -217,6 +220,33 @@ struct Schedule {
   std::vector<BufferId> DistinctGradients(const HostTensor& parameter) const {
     return Distinct(parameter.gradients);
   }
+  // A schedule may be of some devices that stand for all (class_schedule.h). Then these are there,
+  // ascending; empty: all are.
+  std::vector<int32_t> represented;
+  // What such a task of several devices is in the schedule of all.
+  struct Whole {
+    std::vector<int32_t> devices;  // ascending
+    // kSendReceive: how many like it a transfer's receiver gets, and its sender sends; empty: one.
+    struct Count {
+      int64_t received = 1, sent = 1;
+      int64_t most() const { return received > sent ? received : sent; }
+      friend auto operator<=>(const Count&, const Count&) = default;
+    };
+    std::vector<Count> counts;
+    friend bool operator==(const Whole&, const Whole&) = default;
+  };
+  std::vector<Whole> wholes;
+  // The devices of a task, those included that are not there.
+  const std::vector<int32_t>& GroupOf(const Task& task) const {
+    return task.whole < 0 ? task.devices : wholes[task.whole].devices;
+  }
+  Whole::Count CountOf(const Task& task, size_t transfer) const {
+    if (task.whole < 0 || wholes[task.whole].counts.empty()) return {};
+    return wholes[task.whole].counts[transfer];
+  }
+  int64_t num_represented() const {
+    return represented.empty() ? options.num_devices : static_cast<int64_t>(represented.size());
+  }
 
   std::string ToString(const Graph& graph) const;
 };
@@ -231,6 +261,8 @@ struct LoweredPlan {
   Schedule schedule;
 };
 absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients = false);
+// What LowerPlan lowers with.
+ScheduleOptions ScheduleOptionsOf(const Plan& plan);
 
 // Views that put every shard on device 0. REQUIRES: no tensor of `graph` is parallel.
 std::vector<MachineView> SequentialViews(const Graph& graph);

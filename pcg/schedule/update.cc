@@ -109,7 +109,10 @@ void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
   }
   const Key key = KeyOf(piece, moment);
   const bool reached = !piece.gradients.empty();
-  const int64_t bytes = builder_.buffer(piece.copies[0]).bytes();
+  const std::vector<int64_t>& shrink = builder_.options().shrink;
+  const NodeId node = builder_.schedule().parameters[parameter].tensor.node;
+  const int64_t bytes =
+      builder_.buffer(piece.copies[0]).bytes() / (shrink.empty() ? 1 : shrink[node.value]);
   if (piece.copies.size() == 1) {
     if (!reached) return;
     Bucket alone;

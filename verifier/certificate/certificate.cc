@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "pcg/schedule/check.h"
+#include "pcg/schedule/device_classes.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
-#include "verifier/certificate/device_classes.h"
 #include "verifier/certificate/step_replay.h"
 
 namespace isomer {

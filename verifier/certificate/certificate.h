@@ -26,7 +26,7 @@ class ProofSource {
 // Which devices' programs are looked at, in the plan's lowered schedule.
 enum class ScheduleCheck {
   kNone,
-  kClasses,  // one device for each class that does the same (device_classes.h)
+  kClasses,  // one device for each class that does the same (pcg/schedule/device_classes.h)
   kAll,      // in time and memory in proportion to the tasks of all devices
 };
 

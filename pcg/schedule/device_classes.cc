@@ -1,4 +1,4 @@
-#include "verifier/certificate/device_classes.h"
+#include "pcg/schedule/device_classes.h"
 
 #include <algorithm>
 #include <numeric>
@@ -19,7 +19,8 @@ int64_t SmallestPrimeFactor(int64_t n) {
 
 class ClassFinder {
  public:
-  explicit ClassFinder(const Plan& plan) : plan_(plan), graph_(plan.graph) {}
+  ClassFinder(const Plan& plan, const ClassOptions& options)
+      : plan_(plan), graph_(plan.graph), options_(options) {}
 
   std::optional<DeviceClasses> Run() {
     if (!FindDigits() || !KeepDigitsOfHalos()) return std::nullopt;
@@ -65,6 +66,7 @@ class ClassFinder {
       stage_ = std::gcd(stage_, view.start);
     }
     if (stage_ > 0) weights.insert(stage_);
+    if (plan_.num_devices % options_.whole == 0) weights.insert(options_.whole);
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       const MachineView& view = plan_.views[id];
       const std::vector<int64_t> extents = DevicesOfAxes(id);
@@ -80,7 +82,9 @@ class ClassFinder {
       if (weights_[k + 1] % weights_[k] != 0) return false;
     }
     kept_.assign(weights_.size() - 1, false);
-    for (size_t k = 0; k < kept_.size(); ++k) kept_[k] = stage_ > 0 && weights_[k] >= stage_;
+    for (size_t k = 0; k < kept_.size(); ++k) {
+      kept_[k] = (stage_ > 0 && weights_[k] >= stage_) || weights_[k] < options_.whole;
+    }
     return weights_.back() == plan_.num_devices;
   }
 
@@ -190,6 +194,7 @@ class ClassFinder {
 
   const Plan& plan_;
   const Graph& graph_;
+  const ClassOptions& options_;
   int64_t stage_ = 0;             // every view starts at a multiple of it; 0: all at device 0
   std::vector<int64_t> weights_;  // of digits, ascending, and the number of devices
   std::vector<bool> kept_;        // per digit
@@ -208,6 +213,18 @@ int64_t DeviceClasses::ClassOf(int64_t device) const {
   return result;
 }
 
-std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan) { return ClassFinder(plan).Run(); }
+int64_t DeviceClasses::DeviceOf(int64_t reduced) const {
+  int64_t result = 0, weight = 1;
+  for (size_t k = 0; k < radix.size(); ++k) {
+    result += reduced % reduced_radix[k] * weight;
+    reduced /= reduced_radix[k];
+    weight *= radix[k];
+  }
+  return result;
+}
+
+std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan, const ClassOptions& options) {
+  return ClassFinder(plan, options).Run();
+}
 
 }  // namespace isomer

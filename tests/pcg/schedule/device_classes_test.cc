@@ -1,4 +1,4 @@
-#include "verifier/certificate/device_classes.h"
+#include "pcg/schedule/device_classes.h"
 
 #include <gtest/gtest.h>
 

@@ -17,8 +17,8 @@
 //
 // That the lowering treats the values of a digit alike is a fact about pcg/schedule that is tested,
 // not proved; whoever does not want to rest on it looks at all devices (CertificateOptions).
-#ifndef ISOMER_VERIFIER_CERTIFICATE_DEVICE_CLASSES_H_
-#define ISOMER_VERIFIER_CERTIFICATE_DEVICE_CLASSES_H_
+#ifndef ISOMER_PCG_SCHEDULE_DEVICE_CLASSES_H_
+#define ISOMER_PCG_SCHEDULE_DEVICE_CLASSES_H_
 
 #include <cstdint>
 #include <optional>
@@ -35,11 +35,19 @@ struct DeviceClasses {
 
   // The device of `plan` that does what `device` does.
   int64_t ClassOf(int64_t device) const;
+  // The first device whose class is `reduced`.
+  int64_t DeviceOf(int64_t reduced) const;
+};
+
+struct ClassOptions {
+  // Digits that weigh less than so many devices keep their values: all devices of a node, if one is
+  // there.
+  int64_t whole = 1;
 };
 
 // Absent if no fewer devices stand for all. REQUIRES: types and views of `plan` are valid.
-std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan);
+std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan, const ClassOptions& options = {});
 
 }  // namespace isomer
 
-#endif  // ISOMER_VERIFIER_CERTIFICATE_DEVICE_CLASSES_H_
+#endif  // ISOMER_PCG_SCHEDULE_DEVICE_CLASSES_H_

@@ -1,0 +1,200 @@
+#include "optimizer/task_time.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "optimizer/traffic.h"
+
+namespace isomer {
+namespace {
+
+// The amounts of each key are summed: the greatest of us_of(key, sum).
+template <typename Key, typename Amount, typename UsOf>
+double GreatestSum(std::vector<std::pair<Key, Amount>>* list, UsOf us_of) {
+  std::stable_sort(list->begin(), list->end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  double greatest = 0;
+  for (size_t begin = 0, end; begin < list->size(); begin = end) {
+    Amount sum = 0;
+    const Key& key = (*list)[begin].first;
+    for (end = begin; end < list->size() && (*list)[end].first == key; ++end) {
+      sum += (*list)[end].second;
+    }
+    greatest = std::max(greatest, us_of(key, sum));
+  }
+  return greatest;
+}
+
+// The busiest link, and the latencies of the messages that one device receives at one level.
+double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  const Machine& machine = cost.machine();
+  int64_t in_turn = 1;
+  std::vector<std::pair<std::pair<int, int32_t>, int64_t>> messages;  // per level and receiver
+  std::vector<std::pair<LinkId, double>> traffic;
+  for (size_t i = 0; i < task.transfers.size(); ++i) {
+    const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
+    const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
+    const int level = cost.LevelBetween(from.device, to.device);
+    if (level < 0) continue;
+    if (level + 1 == static_cast<int>(machine.levels.size()) && task.whole < 0) {
+      in_turn = std::max(in_turn, SendersInTurn(machine, schedule, from.device));
+    }
+    const Schedule::Whole::Count count = schedule.CountOf(task, i);
+    const int64_t bytes = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
+    messages.push_back({{level, to.device}, count.received});
+    const LinkPath path = machine.Path(from.device, to.device);
+    for (size_t l = 0; l < path.size(); ++l) {
+      traffic.emplace_back(path[l], static_cast<double>(bytes * OnPath(count, l, path.size())));
+    }
+  }
+  const double latency_us =
+      GreatestSum(&messages, [&](const std::pair<int, int32_t>& place, int64_t count) {
+        return static_cast<double>(count) * machine.levels[place.first].latency_us;
+      });
+  const double slowest_us = GreatestSum(
+      &traffic, [&](LinkId link, double bytes) { return bytes / machine.link(link).bytes_per_us; });
+  return static_cast<double>(in_turn) * (machine.launch_us() + slowest_us + latency_us);
+}
+
+// The operands whose gradients the task computes; empty if it is none of a gradient.
+std::vector<bool> WantedOf(const Task& task) {
+  std::vector<bool> wanted;
+  if (task.kind != TaskKind::kComputeGradient) return wanted;
+  for (BufferId id : task.writes) wanted.push_back(id != kNoBuffer);
+  return wanted;
+}
+
+// What is sent of several buffers at once is copied together first, and apart in the end, as a
+// whole: at the rate of an elementwise kernel, not of the strided moves of kLocal. (Pieces of a
+// buffer are always copied together; that is measured with the collective.)
+double PackingUs(const CostModel& cost, const Task& task) {
+  const bool whole = task.kind == TaskKind::kAllReduce || task.kind == TaskKind::kReduce ||
+                     task.kind == TaskKind::kBroadcast;
+  if (!whole || task.segments == 1) return 0;
+  return 2 * cost.ElementwiseTime(TaskKind::kAccumulate, 2 * task.bytes, task.devices[0]).us;
+}
+
+TaskTime TransportTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  const std::vector<int32_t>& devices = schedule.GroupOf(task);
+  if (const auto us = cost.MeasuredUs(task.kind, task.bytes, devices)) {
+    return {*us, TimeOrigin::kMeasured};
+  }
+  auto collective = [&](Collective kind) {
+    return TaskTime{cost.CollectiveUs(kind, task.bytes, devices), TimeOrigin::kRoofline};
+  };
+  switch (task.kind) {
+    case TaskKind::kAllReduce:
+      return collective(Collective::kAllReduce);
+    case TaskKind::kReduceScatter:
+      return collective(Collective::kReduceScatter);
+    case TaskKind::kAllGather:
+      return collective(Collective::kAllGather);
+    case TaskKind::kAllToAll:
+      return collective(Collective::kAllToAll);
+    case TaskKind::kReduce:
+      return collective(Collective::kReduce);
+    case TaskKind::kBroadcast:
+      return collective(Collective::kBroadcast);
+    default:
+      return {SendReceiveUs(cost, schedule, task), TimeOrigin::kRoofline};
+  }
+}
+
+TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  TaskTime time = TransportTime(cost, schedule, task);
+  time.us += PackingUs(cost, task);
+  return time;
+}
+
+}  // namespace
+
+int64_t SendersInTurn(const Machine& machine, const Schedule& schedule, int32_t device) {
+  const std::vector<int32_t>& there = schedule.represented;
+  const int64_t node_size = machine.devices_per_node(), first = device / node_size * node_size;
+  const auto begin = std::lower_bound(there.begin(), there.end(), first);
+  const auto end = std::lower_bound(begin, there.end(), first + node_size);
+  if (begin == end || *(end - 1) != device) return 1;
+  return node_size - (end - begin) + 1;
+}
+
+TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+                    const Task& task) {
+  if (task.phase == Phase::kLoad) return {};  // Before the first step.
+  switch (task.kind) {
+    case TaskKind::kLoad:
+    case TaskKind::kFeed:
+    case TaskKind::kUnload:
+      return {};
+    case TaskKind::kCompute:
+    case TaskKind::kComputeGradient: {
+      std::vector<TensorType> operands;
+      for (TensorRef input : graph.node(task.node).inputs) operands.push_back(graph.type(input));
+      return cost.CallTime(graph.node(task.node).op, operands, WantedOf(task),
+                           {task.flops, task.bytes}, task.devices[0]);
+    }
+    case TaskKind::kFill:
+    case TaskKind::kAccumulate:
+    case TaskKind::kLocal:
+    case TaskKind::kUpdate:
+      return cost.ElementwiseTime(task.kind, task.bytes, task.devices[0]);
+    case TaskKind::kAllReduce:
+    case TaskKind::kReduceScatter:
+    case TaskKind::kAllGather:
+    case TaskKind::kAllToAll:
+    case TaskKind::kReduce:
+    case TaskKind::kBroadcast:
+    case TaskKind::kSendReceive:
+      return CommunicationTime(cost, schedule, task);
+  }
+  return {};
+}
+
+TaskTimes::TaskTimes(const CostModel& cost, const Graph& graph, const Schedule& schedule)
+    : cost_(cost),
+      graph_(graph),
+      schedule_(schedule),
+      one_kind_(cost.machine().kinds_in_use().size() == 1),
+      calls_(graph.num_nodes()) {}
+
+TaskTime TaskTimes::CallTime(const Task& task) {
+  const int device_kind = one_kind_ ? 0 : cost_.machine().kind_index(task.devices[0]);
+  std::vector<Call>& calls = calls_[task.node.value];
+  const size_t wanted = task.kind == TaskKind::kComputeGradient ? task.writes.size() : 0;
+  const auto known = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {
+    if (call.device_kind != device_kind || call.work.flops != task.flops ||
+        call.work.bytes != task.bytes || call.wanted.size() != wanted) {
+      return false;
+    }
+    for (size_t o = 0; o < wanted; ++o) {
+      if (call.wanted[o] != (task.writes[o] != kNoBuffer)) return false;
+    }
+    return true;
+  });
+  if (known != calls.end()) return known->time;
+  calls.push_back({.wanted = WantedOf(task),
+                   .device_kind = device_kind,
+                   .work = {task.flops, task.bytes},
+                   .time = TimeOfTask(cost_, graph_, schedule_, task)});
+  return calls.back().time;
+}
+
+TaskTime TaskTimes::CollectiveTime(const Task& task) {
+  const auto [time, added] =
+      collectives_.try_emplace(Group{task.kind, task.bytes, task.segments, task.whole,
+                                     task.whole < 0 ? task.devices : std::vector<int32_t>()});
+  if (added) time->second = TimeOfTask(cost_, graph_, schedule_, task);
+  return time->second;
+}
+
+TaskTime TaskTimes::Of(const Task& task) {
+  const bool in_step = task.phase != Phase::kLoad;
+  if (in_step && (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient)) {
+    return CallTime(task);
+  }
+  if (in_step && IsCommunication(task.kind) && task.kind != TaskKind::kSendReceive) {
+    return CollectiveTime(task);
+  }
+  return TimeOfTask(cost_, graph_, schedule_, task);
+}
+
+}  // namespace isomer

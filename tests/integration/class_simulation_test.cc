@@ -1,0 +1,126 @@
+// Simulating one device of each class says what simulating all of them does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "models/load.h"
+#include "models/loss.h"
+#include "optimizer/baselines.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+#include "optimizer/explanation.h"
+#include "optimizer/memory_cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pipeline_plan.h"
+#include "optimizer/rule_index.h"
+#include "optimizer/simulator.h"
+#include "pcg/schedule/memory.h"
+#include "pcg/support/data_path.h"
+
+namespace isomer {
+namespace {
+
+struct Scenario {
+  const char* model;
+  const char* machine;
+  int64_t nodes, batch;
+  const char* plan;  // a baseline, or "search"
+  UpdateMethod update = UpdateMethod::kAllReduce;
+  int64_t stages = 1, micro_batches = 1;
+  DataType precision = DataType::kFloat32;
+
+  std::string Name() const {
+    std::string name = std::string(model) + "_" + machine + "_" + std::to_string(nodes) + "_" +
+                       plan + "_" + UpdateMethodName(update);
+    if (precision != DataType::kFloat32) name += "_" + std::string(DataTypeName(precision));
+    return name;
+  }
+};
+
+const RuleSet& Rules() {
+  static const RuleSet* rules = new RuleSet(LoadRules(DataPath("rules/default.rules")).value());
+  return *rules;
+}
+
+absl::StatusOr<Plan> PlanOf(const Scenario& s, const Model& model, const CostModel& cost) {
+  const RuleIndex index(Rules());
+  if (std::string(s.plan) == kPipeline) {
+    return PipelinePlan(model, index, cost, /*training=*/true, {s.stages, s.micro_batches});
+  }
+  if (std::string(s.plan) == "search") {
+    OptimizeOptions options;
+    options.search.budget = 20;
+    absl::StatusOr<OptimizeResult> result = Optimize(model, index, cost, options);
+    if (!result.ok()) return result.status();
+    return std::move(result->plan);
+  }
+  CostTables tables(index, cost, {.training = true});
+  absl::StatusOr<MappedModel> mapped = MapBaseline(s.plan, model.graph, &tables);
+  if (!mapped.ok()) return mapped.status();
+  return DerivePlan(model, *mapped, /*training=*/true, &tables);
+}
+
+class ClassSimulation : public testing::TestWithParam<Scenario> {};
+
+TEST_P(ClassSimulation, IsThatOfAllDevices) {
+  const Scenario& s = GetParam();
+  LoadOptions load;
+  load.batch_size = s.batch;
+  Model model = LoadAnyModel(std::string("zoo:") + s.model, load).value();
+  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const CostModel cost(LoadMachine(s.machine, s.nodes).value());
+  absl::StatusOr<Plan> plan = PlanOf(s, model, cost);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->precision = s.precision;
+  plan->update.method = s.update;
+  plan->update.optimizer = OptimizerKind::kAdam;
+  const auto all = LowerForSimulation(cost.machine(), *plan, plan->num_devices);
+  const auto few = LowerForSimulation(cost.machine(), *plan, 1);
+  ASSERT_TRUE(all.ok() && few.ok()) << all.status() << few.status();
+  ASSERT_LT(few->schedule.num_represented(), plan->num_devices);
+  const Simulation expected = Simulate(cost, all->mapped.graph, all->schedule);
+  const Simulation simulated = Simulate(cost, few->mapped.graph, few->schedule);
+  EXPECT_NEAR(simulated.step_us, expected.step_us, 1e-9 * expected.step_us);
+  EXPECT_EQ(simulated.peak_bytes, expected.peak_bytes);
+  EXPECT_EQ(simulated.memory.categories, expected.memory.categories);
+  const auto arena = [](const LoweredPlan& lowered) {
+    const std::vector<int64_t> bytes =
+        BytesPerDevice(nullptr, lowered.mapped.graph, lowered.schedule);
+    return *std::max_element(bytes.begin(), bytes.end());
+  };
+  EXPECT_EQ(arena(*few), arena(*all));
+
+  // Every device that is there is as busy, and so is every link between two of them.
+  const Explanation why_all = Explain(cost, all->mapped.graph, all->schedule, expected);
+  const Explanation why = Explain(cost, few->mapped.graph, few->schedule, simulated);
+  for (int32_t d : why.devices) {
+    EXPECT_NEAR(why.device_compute_us[d], why_all.device_compute_us[d],
+                1e-9 * why_all.device_compute_us[d]);
+    EXPECT_NEAR(why.device_communication_us[d], why_all.device_communication_us[d],
+                1e-9 * why_all.device_communication_us[d]);
+  }
+  for (size_t link = 0; link < why.link_bytes.size(); ++link) {
+    if (why.link_bytes[link] == 0) continue;
+    EXPECT_NEAR(why.link_bytes[link], why_all.link_bytes[link], 1e-9 * why_all.link_bytes[link])
+        << cost.machine().LinkName(static_cast<LinkId>(link));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, ClassSimulation,
+    testing::Values(Scenario{"alexnet", "dgx_h100", 4, 64, kDataParallel},
+                    Scenario{"dlrm", "dgx_h100", 8, 64, kDataParallel, UpdateMethod::kSharded},
+                    Scenario{"candle_uno", "summit", 4, 24, kDataParallel, UpdateMethod::kSharded},
+                    Scenario{"vit", "summit", 4, 24, kDataParallel, UpdateMethod::kShardedWeights,
+                             1, 1, DataType::kFloat16},
+                    Scenario{"gpt", "dgx_h100", 4, 8, kMegatron, UpdateMethod::kAllReduce, 1, 1,
+                             DataType::kBFloat16},
+                    Scenario{"mlp", "dgx_h100", 4, 64, "search"},
+                    Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce,
+                             2, 4}),
+    [](const auto& info) { return info.param.Name(); });
+
+}  // namespace
+}  // namespace isomer
