@@ -10,16 +10,31 @@ namespace {
 
 using AxisList = std::vector<Axis>;
 
-// Between 1 and n, both left out.
-std::vector<int64_t> Divisors(int64_t n) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 2; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    divisors.push_back(d);
-    if (d * d != n) divisors.push_back(n / d);
+constexpr int64_t kFewDevices = 16;
+
+// Where axes may end, between 1 and n, both left out: at all divisors of few devices; of more, at
+// each of which the next is a multiple, so that all choices have digits in common and reshardings
+// are quick to price (reshard_by_digits.h). `units`, ascending, are among them.
+std::vector<int64_t> Borders(int64_t n, const std::vector<int64_t>& units) {
+  std::vector<int64_t> borders;
+  if (n <= kFewDevices) {
+    for (int64_t d = 2; d < n; ++d) {
+      if (n % d == 0) borders.push_back(d);
+    }
+    return borders;
   }
-  std::sort(divisors.begin(), divisors.end());
-  return divisors;
+  int64_t at = 1;
+  auto climb = [&](int64_t to) {
+    for (int64_t p = 2; at < to; ++p) {
+      while (to % (at * p) == 0 && at * p <= to) borders.push_back(at *= p);
+    }
+  };
+  for (int64_t unit : units) {
+    if (unit % at == 0) climb(unit);
+  }
+  climb(n);
+  borders.pop_back();
+  return borders;
 }
 
 class AxisEnumerator {
@@ -29,12 +44,13 @@ class AxisEnumerator {
     for (int64_t unit : options.units) {
       if (unit > 1 && unit < n_ && n_ % unit == 0) units_.push_back(unit);
     }
+    borders_ = Borders(n_, units_);
   }
 
   std::vector<AxisList> Run() {
     if (n_ == 1) return {{}};
     AddOneDim();
-    const std::vector<int64_t> divisors = Divisors(n_);
+    const std::vector<int64_t>& divisors = borders_;
     if (options_.max_axes >= 2) AddTier(Pairs(units_), Pairs(divisors), divisors, 2);
     if (options_.max_axes >= 3) {
       AddTier(Triples(units_, divisors), {}, divisors, 3);
@@ -55,14 +71,27 @@ class AxisEnumerator {
   void AddOneDim() {
     Add({{kIdleAxis, n_}});
     for (const SplitDim& dim : dims_) {
-      std::vector<int64_t> degrees = units_;
-      degrees.push_back(std::gcd(dim.size, n_));
-      for (int64_t degree : degrees) {
-        if (degree == 1 || !Divides(dim, degree)) continue;
-        Add({{kIdleAxis, n_ / degree}, {dim.dim, degree}});
-        if (degree < n_) Add({{dim.dim, degree}, {kIdleAxis, n_ / degree}});
+      if (Divides(dim, n_)) Add({{dim.dim, n_}});
+      for (int64_t unit : units_) {
+        if (Divides(dim, unit)) AddWithin(dim, unit);
+      }
+      const bool whole = Divides(dim, n_);
+      for (auto border = borders_.rbegin(); !whole && border != borders_.rend(); ++border) {
+        if (!Divides(dim, *border)) continue;
+        AddWithin(dim, *border);
+        break;
+      }
+      for (auto border = borders_.begin(); !whole && border != borders_.end(); ++border) {
+        if (!Divides(dim, n_ / *border)) continue;
+        Add({{dim.dim, n_ / *border}, {kIdleAxis, *border}});
+        break;
       }
     }
+  }
+
+  // A dim over the first devices.
+  void AddWithin(const SplitDim& dim, int64_t devices) {
+    Add({{kIdleAxis, n_ / devices}, {dim.dim, devices}});
   }
 
   // Two dims with a border at each of `borders`.
@@ -161,7 +190,7 @@ class AxisEnumerator {
   const std::vector<SplitDim>& dims_;
   const AxisOptions& options_;
   const int64_t n_;
-  std::vector<int64_t> units_;
+  std::vector<int64_t> units_, borders_;
   std::vector<AxisList> lists_;
   std::set<AxisList> seen_;
 };

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/call_restriction.h"
@@ -45,22 +46,80 @@ Placement WithoutMoments(Placement placement, bool each) {
 
 }  // namespace
 
+// A placement as reshardings see it. Those of equal structure differ in the sizes of dims alone.
+struct PlacedTensor {
+  Placement placement;
+  int structure = 0;
+  double bytes = 0;  // of the logical tensor
+};
+
 // A placement and its gradient, in the precision that they are sent in; each of them of one
 // micro-batch, if that is how it moves.
 struct PlacementForms {
-  explicit PlacementForms(const Placement& placement)
-      : whole{WithoutMoments(placement, false), {}}, each{WithoutMoments(placement, true), {}} {
-    for (Both* both : {&whole, &each}) both->backward = GradientPlacement(both->forward);
-  }
   struct Both {
-    Placement forward, backward;
+    PlacedTensor forward, backward;
   };
   Both whole, each;
 };
 
+// Prices reshardings. All but the reduction is a latency and a time for each byte that depend on
+// the structures alone, so that one pair of these serves tensors of all sizes.
+class MovePricer {
+ public:
+  explicit MovePricer(const CostModel& cost) : levels_(cost) {}
+  const ReshardLevels& levels() const { return levels_; }
+
+  PlacedTensor Place(const Placement& placement) {
+    std::string key = absl::StrCat(placement.view.start);
+    for (int64_t extent : AxisExtents(placement.type)) absl::StrAppend(&key, ",", extent);
+    for (int64_t stride : placement.view.strides) absl::StrAppend(&key, ",", stride);
+    const int next = static_cast<int>(structures_.size());
+    const int64_t bytes = placement.type.NumElements() * BytesPerElement(placement.type.dtype);
+    return {placement, structures_.try_emplace(key, next).first->second,
+            static_cast<double>(bytes)};
+  }
+
+  double Us(const PlacedTensor& from, const PlacedTensor& to) {
+    if (from.structure == to.structure) return 0;
+    const auto [it, added] = lines_.try_emplace({from.structure, to.structure});
+    Line& line = it->second;
+    if (added) {
+      const double one = MoveUs(DataType::kBool, from, to);
+      const double two = MoveUs(DataType::kBFloat16, from, to);
+      const auto elements = static_cast<double>(from.placement.type.NumElements());
+      line = {2 * one - two, (two - one) / elements};
+    }
+    return ReduceUs(from.placement, to.placement) + line.fixed_us + line.us_per_byte * from.bytes;
+  }
+
+ private:
+  struct Line {
+    double fixed_us = 0, us_per_byte = 0;
+  };
+
+  // Of the partial sums that become one, each device keeping a share.
+  double ReduceUs(const Placement& from, const Placement& to) const {
+    const int64_t size = from.type.partials / to.type.partials;
+    if (size == 1) return 0;
+    return levels_.cost.CollectiveUs(Collective::kReduceScatter, from.type.LocalBytes(),
+                                     DeviceGroup{from.view.start, from.view.strides.back(), size});
+  }
+
+  // All but the reduction.
+  double MoveUs(DataType dtype, const PlacedTensor& from, const PlacedTensor& to) const {
+    Placement produced = from.placement, needed = to.placement;
+    produced.type.dtype = needed.type.dtype = dtype;
+    return ReshardUs(levels_, produced, needed) - ReduceUs(produced, needed);
+  }
+
+  ReshardLevels levels_;
+  absl::flat_hash_map<std::string, int> structures_;
+  absl::flat_hash_map<std::pair<int, int>, Line> lines_;
+};
+
 struct CostTables::Caches {
-  explicit Caches(const CostModel& cost) : levels(cost) {}
-  ReshardLevels levels;
+  explicit Caches(const CostModel& cost) : moves(cost) {}
+  MovePricer moves;
   SplitPairs pairs;
   std::map<std::string, ChoiceSpace> spaces;  // without choices, by operator and operand types
   std::map<std::string, int> placement_ids;
@@ -100,8 +159,8 @@ ChoiceOptions CostTables::WholeOptions(int moment_dim) const {
                            .moments = options_.moments,
                            .moment_dim = options_.moments > 1 ? moment_dim : -1,
                            .limit = options_.max_choices};
-  for (int l = 0; l < caches_->levels.size(); ++l) {
-    options.units.push_back(caches_->levels[l].unit);
+  for (int l = 0; l < caches_->moves.levels().size(); ++l) {
+    options.units.push_back(caches_->moves.levels()[l].unit);
   }
   return options;
 }
@@ -256,7 +315,12 @@ float CostTables::MoveUs(int from, int to, bool gradient) {
     auto& forms = caches_->forms;
     if (forms.size() < placements_.size()) forms.resize(placements_.size());
     if (forms[id] == nullptr) {
-      forms[id] = std::make_unique<PlacementForms>(InPrecision(*placements_[id]));
+      const Placement computed = InPrecision(*placements_[id]);
+      const auto both = [&](bool each) -> PlacementForms::Both {
+        const Placement forward = WithoutMoments(computed, each);
+        return {caches_->moves.Place(forward), caches_->moves.Place(GradientPlacement(forward))};
+      };
+      forms[id] = std::make_unique<PlacementForms>(PlacementForms{both(false), both(true)});
     }
     return *forms[id];
   };
@@ -266,9 +330,11 @@ float CostTables::MoveUs(int from, int to, bool gradient) {
   const double times = each ? static_cast<double>(NumMoments(view)) : 1;
   const auto& produced = each ? form(from).each : form(from).whole;
   const auto& needed = each ? form(to).each : form(to).whole;
-  if (!CanReshard(produced.forward.type, needed.forward.type)) return kImpossibleUs;
-  double us = ReshardUs(caches_->levels, produced.forward, needed.forward);
-  if (gradient) us += ReshardUs(caches_->levels, needed.backward, produced.backward);
+  if (!CanReshard(produced.forward.placement.type, needed.forward.placement.type)) {
+    return kImpossibleUs;
+  }
+  double us = caches_->moves.Us(produced.forward, needed.forward);
+  if (gradient) us += caches_->moves.Us(needed.backward, produced.backward);
   return static_cast<float>(times * us);
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "optimizer/reshard_by_devices.h"
 #include "optimizer/reshard_by_digits.h"
 #include "optimizer/reshard_by_shards.h"
 
@@ -18,7 +19,8 @@ double ReshardUs(const CostModel& cost, const Placement& from, const Placement& 
 
 double ReshardUs(const ReshardLevels& levels, const Placement& from, const Placement& to) {
   if (from == to) return 0;
-  const std::optional<double> us = ReshardByDigits(levels, from, to);
+  std::optional<double> us = ReshardByDigits(levels, from, to);
+  if (!us.has_value()) us = ReshardByDevices(levels, from, to);
   return us.has_value() ? *us : ReshardByShards(levels.cost, from, to);
 }
 

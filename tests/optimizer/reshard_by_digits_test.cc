@@ -1,12 +1,14 @@
-// The two ways to price a resharding agree, on placements drawn at random.
+// The ways to price a resharding agree, on placements drawn at random.
 #include "optimizer/reshard_by_digits.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 
+#include "optimizer/reshard_by_devices.h"
 #include "optimizer/reshard_by_shards.h"
 #include "optimizer/reshard_cost.h"
 
@@ -77,8 +79,16 @@ class Draw {
   std::mt19937_64 random_;
 };
 
-TEST(ReshardByDigits, AgreesWithShardByShard) {
-  int64_t by_digits = 0, all = 0;
+void ExpectAgree(const std::optional<double>& us, double expected, const Placement& from,
+                 const Placement& to) {
+  if (!us.has_value()) return;
+  ASSERT_NEAR(*us, expected, 1e-6 * expected)
+      << "from " << from.type.ToString() << " " << from.view.ToString() << " to "
+      << to.type.ToString() << " " << to.view.ToString();
+}
+
+TEST(ReshardByDigits, AgreesWithShardByShardAndDeviceByDevice) {
+  int64_t by_digits = 0, by_devices = 0, all = 0;
   for (const Machine& machine : Machines()) {
     const CostModel cost(machine);
     const ReshardLevels levels(cost);
@@ -88,18 +98,20 @@ TEST(ReshardByDigits, AgreesWithShardByShard) {
       const Placement to = draw.OnMachine(machine.num_devices());
       if (!CanReshard(from.type, to.type) || from == to) continue;
       ++all;
-      const auto us = ReshardByDigits(levels, from, to);
-      if (!us.has_value()) continue;
-      ++by_digits;
       const double expected = ReshardByShards(cost, from, to);
-      ASSERT_NEAR(*us, expected, 1e-6 * expected)
-          << machine.num_devices() << " devices, from " << from.type.ToString() << " "
-          << from.view.ToString() << " to " << to.type.ToString() << " " << to.view.ToString();
+      const auto digits = ReshardByDigits(levels, from, to);
+      const auto devices = ReshardByDevices(levels, from, to);
+      ExpectAgree(digits, expected, from, to);
+      ExpectAgree(devices, expected, from, to);
+      if (HasFailure()) return;
+      by_digits += digits.has_value();
+      by_devices += devices.has_value();
     }
   }
   // Degrees of 2 and 3 meet in some.
   EXPECT_GT(by_digits, all / 2);
   EXPECT_GT(by_digits, 3000);
+  EXPECT_GT(by_devices, by_digits);
 }
 
 }  // namespace
