@@ -66,4 +66,17 @@ absl::Status AttachLoss(Model* model, absl::string_view kind) {
   return absl::OkStatus();
 }
 
+absl::Status KeepLossAlone(Model* model) {
+  std::vector<Node> nodes;
+  for (int i = 0; i < model->graph.num_nodes(); ++i) nodes.push_back(model->graph.node(i));
+  std::vector<Graph::NamedOutput> outputs;
+  for (const Graph::NamedOutput& output : model->graph.outputs()) {
+    if (output.name == model->loss) outputs.push_back(output);
+  }
+  auto graph = GraphFromParts(std::move(nodes), std::move(outputs));
+  if (!graph.ok()) return graph.status();
+  model->graph = graph->Canonical();
+  return absl::OkStatus();
+}
+
 }  // namespace isomer

@@ -21,6 +21,10 @@ namespace isomer {
 // REQUIRES: the types of the model are sequential.
 absl::Status AttachLoss(Model* model, absl::string_view kind);
 
+// Drops all outputs but the loss, so that a step of training does not gather what nobody reads: the
+// logits of a large batch fit on no device. REQUIRES: the model has a loss.
+absl::Status KeepLossAlone(Model* model);
+
 }  // namespace isomer
 
 #endif  // ISOMER_MODELS_LOSS_H_

@@ -44,9 +44,11 @@ void DimRoles::Mark(NodeId call, const Declaration& declaration,
   }
 }
 
-std::vector<int> BatchDims(const Graph& graph) {
-  std::vector<int> dims(graph.num_nodes(), -1);
-  DimRoles follow(graph);
+namespace {
+
+// Calls visit(call, declaration, roles of its iteration dims), in topological order.
+template <typename Visit>
+void FollowRoles(const Graph& graph, DimRoles* follow, const Visit& visit) {
   for (NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
     if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind())) continue;
@@ -54,12 +56,55 @@ std::vector<int> BatchDims(const Graph& graph) {
     for (TensorRef input : node.inputs) shapes.push_back(graph.type(input).GlobalShape());
     const auto declaration = Declare(node.op, shapes);
     if (!declaration.ok()) continue;
-    const std::vector<DimRole> roles = follow.OfCall(id, *declaration);
-    const auto batch = std::find(roles.begin(), roles.end(), DimRole::kBatch);
-    if (batch != roles.end()) dims[id.value] = static_cast<int>(batch - roles.begin());
-    follow.Mark(id, *declaration, roles);
+    const std::vector<DimRole> roles = follow->OfCall(id, *declaration);
+    follow->Mark(id, *declaration, roles);
+    visit(id, *declaration, roles);
   }
+}
+
+int BatchDimOf(const std::vector<DimRole>& roles) {
+  const auto batch = std::find(roles.begin(), roles.end(), DimRole::kBatch);
+  return batch == roles.end() ? -1 : static_cast<int>(batch - roles.begin());
+}
+
+}  // namespace
+
+std::vector<int> BatchDims(const Graph& graph) { return BatchDims(graph, NodeId(), {}); }
+
+std::vector<int> BatchDims(const Graph& piece, NodeId crossing, const std::vector<DimRole>& roles) {
+  std::vector<int> dims(piece.num_nodes(), -1);
+  DimRoles follow(piece);
+  if (crossing.value >= 0) follow.set({crossing, 0}, roles);
+  FollowRoles(piece, &follow, [&](NodeId id, const Declaration&, const auto& roles_of_call) {
+    dims[id.value] = BatchDimOf(roles_of_call);
+  });
   return dims;
+}
+
+DimRoles RolesOf(const Graph& graph) {
+  DimRoles roles(graph);
+  FollowRoles(graph, &roles, [](NodeId, const Declaration&, const auto&) {});
+  return roles;
+}
+
+bool MixesSamples(const Graph& graph) {
+  // Of tensors without a batch dim: made of several samples.
+  std::vector<bool> of_several(graph.num_nodes(), false);
+  bool mixes = false;
+  DimRoles follow(graph);
+  FollowRoles(graph, &follow,
+              [&](NodeId id, const Declaration& d, const std::vector<DimRole>& roles) {
+                const int batch = BatchDimOf(roles);
+                const std::vector<DimRole>& result = follow.of({id, 0});
+                const bool apart = BatchDimOf(result) >= 0;
+                bool reads_several = false;
+                for (TensorRef input : graph.node(id).inputs) {
+                  reads_several |= of_several[input.node.value];
+                }
+                mixes |= apart && (reads_several || d.dims[batch].kind == DimKind::kWhole);
+                of_several[id.value] = !apart && (reads_several || batch >= 0);
+              });
+  return mixes;
 }
 
 int64_t BatchSize(const Graph& graph) {

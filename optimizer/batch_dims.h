@@ -30,6 +30,9 @@ class DimRoles {
   std::vector<DimRole> OfCall(NodeId call, const Declaration& declaration) const;
   // The outputs of `call`, if its iteration dims stand for `roles`.
   void Mark(NodeId call, const Declaration& declaration, const std::vector<DimRole>& roles);
+  void set(TensorRef tensor, const std::vector<DimRole>& roles) {
+    roles_[tensor.node.value][tensor.output] = roles;
+  }
   const std::vector<DimRole>& of(TensorRef tensor) const {
     return roles_[tensor.node.value][tensor.output];
   }
@@ -41,9 +44,19 @@ class DimRoles {
 
 // Per node: the iteration dim that the batch leads, or -1. If there are several, the first.
 std::vector<int> BatchDims(const Graph& graph);
+// The same of a piece of a graph, of which input `crossing`, if there is one, stands for a tensor
+// whose dims have these roles.
+std::vector<int> BatchDims(const Graph& piece, NodeId crossing, const std::vector<DimRole>& roles);
+
+// Of every tensor.
+DimRoles RolesOf(const Graph& graph);
 
 // The greatest number of equal parts, each of whole samples, that all that is fed can be cut into.
 int64_t BatchSize(const Graph& graph);
+
+// Whether a call that works on samples apart needs what is made of several (the statistics of a
+// batch): then micro-batches have no order, and pipelines no use.
+bool MixesSamples(const Graph& graph);
 
 }  // namespace isomer
 

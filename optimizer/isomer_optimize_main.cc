@@ -35,6 +35,10 @@ ABSL_FLAG(std::vector<std::string>, dim, {},
 ABSL_FLAG(bool, list_unsupported, false,
           "list what of an .onnx file is not supported, and nothing else; exit 1 if there is any");
 ABSL_FLAG(std::string, mode, "training", "training or inference");
+ABSL_FLAG(
+    bool, loss_alone, false,
+    "in training, a step gives back its loss and no other output (the logits of a large batch "
+    "fit on no device)");
 ABSL_FLAG(std::string, precision, "float32",
           "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
 ABSL_FLAG(std::string, optimizer, "sgd", "of weights, in training: sgd, momentum or adam");
@@ -50,7 +54,7 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
-          "a baseline instead of a search: data_parallel, megatron or pipeline");
+          "a baseline instead of a search: data_parallel, megatron, expert or pipeline");
 ABSL_FLAG(int64_t, stages, 2, "of --plan=pipeline; the devices of a stage share out the batch");
 ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
@@ -125,10 +129,10 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   }
   options.plan = absl::GetFlag(FLAGS_plan);
   if (!options.plan.empty() && options.plan != kDataParallel && options.plan != kMegatron &&
-      options.plan != kPipeline) {
+      options.plan != kExpert && options.plan != kPipeline) {
     return absl::InvalidArgumentError(absl::StrCat("--plan=", options.plan, ": there are ",
-                                                   kDataParallel, ", ", kMegatron, " and ",
-                                                   kPipeline));
+                                                   kDataParallel, ", ", kMegatron, ", ", kExpert,
+                                                   " and ", kPipeline));
   }
   options.pipeline = {absl::GetFlag(FLAGS_stages), absl::GetFlag(FLAGS_micro_batches)};
   options.search.alpha = absl::GetFlag(FLAGS_alpha);
@@ -182,6 +186,7 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
     }
   }
   if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  if (training && absl::GetFlag(FLAGS_loss_alone)) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));
   return model;
 }
 

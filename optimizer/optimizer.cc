@@ -79,7 +79,7 @@ class Optimizer {
   }
 
   absl::Status Baselines() {
-    for (const char* name : {kSingleDevice, kDataParallel, kMegatron}) {
+    for (const char* name : {kSingleDevice, kDataParallel, kMegatron, kExpert}) {
       auto mapped = MapBaseline(name, model_.graph, &tables_);
       if (absl::IsNotFound(mapped.status())) {
         if (options_.plan == name) return absl::InvalidArgumentError(mapped.status().message());

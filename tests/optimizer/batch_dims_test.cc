@@ -47,5 +47,18 @@ TEST(BatchDims, OfWhatIsMadeOfWeightsAreNone) {
   EXPECT_EQ(BatchSize(graph), 1);
 }
 
+// x - mean(x) over samples needs all of them; x - mean(x) of each does not, nor does a loss.
+TEST(MixesSamples, WhereStatisticsOfABatchComeBack) {
+  EXPECT_FALSE(MixesSamples(ResidualModel(2, 12, 16, 32).graph));
+  for (int64_t axis : {0, 1}) {
+    Graph graph;
+    const TensorRef x = graph.AddInput("x", SequentialType({8, 4}));
+    const TensorRef mean =
+        graph.AddOp({OpKind::kReduceMean, {{"axes", std::vector<int64_t>{axis}}}}, {x}).value();
+    graph.AddOutput("y", graph.AddOp(OpKind::kSub, {x, mean}).value());
+    EXPECT_EQ(MixesSamples(graph), axis == 0);
+  }
+}
+
 }  // namespace
 }  // namespace isomer

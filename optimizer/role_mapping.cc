@@ -1,0 +1,117 @@
+#include "optimizer/role_mapping.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+class RoleMapper {
+ public:
+  RoleMapper(const Graph& graph, const WishesOfCall& wishes, bool by_place, CostTables* tables)
+      : graph_(graph), wishes_(wishes), by_place_(by_place), tables_(*tables), roles_(graph) {
+    devices_ = tables->options().num_devices;
+    if (devices_ == 0) devices_ = tables->cost().machine().num_devices();
+  }
+
+  absl::StatusOr<MappedModel> Run() {
+    MappedModel mapped;
+    mapped.graph = graph_;
+    const std::vector<int> batch_dims = BatchDims(graph_);
+    for (const auto& node : AnalyzeCompute(graph_).nodes) {
+      const Operator& op = graph_.node(node.id).op;
+      ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
+                              tables_.Call(op, node.operand_types, batch_dims[node.id.value]));
+      ISOMER_ASSIGN_OR_RETURN(mapped.choices[node.id], Choose(node, call));
+    }
+    return mapped;
+  }
+
+ private:
+  struct Chosen {
+    ShardingChoice choice;
+    std::vector<DimRole> roles;  // with the model dim marked
+  };
+
+  absl::StatusOr<ShardingChoice> Choose(const ComputeGraph::ComputeNode& node,
+                                        const CallTables* call) {
+    const Declaration& d = call->space.sharding.declaration;
+    std::vector<DimRole> roles = roles_.OfCall(node.id, d);
+    std::string key(roles.size(), '\0');
+    for (size_t v = 0; v < roles.size(); ++v) key[v] = static_cast<char>(roles[v]);
+    for (const auto& operand : node.operands) key += operand.stored ? 's' : '-';
+    const auto [it, added] = chosen_.try_emplace({call, key});
+    if (added || by_place_) {
+      ISOMER_ASSIGN_OR_RETURN(it->second, FirstPossible(node, call->space, std::move(roles)));
+    }
+    roles_.Mark(node.id, d, it->second.roles);
+    return it->second.choice;
+  }
+
+  absl::StatusOr<Chosen> FirstPossible(const ComputeGraph::ComputeNode& node,
+                                       const ChoiceSpace& space, std::vector<DimRole> roles) {
+    for (WishedChoice& wish : wishes_({node.id, node, space, roles, devices_})) {
+      int64_t used = 1;
+      for (const Axis& axis : wish.axes) used *= axis.degree;
+      // Devices that are left over: the outer ones, if the inner axes are meant to be neighbours.
+      wish.axes.insert(wish.axes.size() > 1 ? wish.axes.begin() : wish.axes.end(),
+                       {kIdleAxis, devices_ / used});
+      auto choice = MakeChoice(space, wish.axes, tables_.options().first_device + wish.start);
+      if (!choice.ok()) continue;
+      if (wish.model >= 0) roles[wish.model] = DimRole::kModel;
+      // A dim that could not be split is whole again behind this call.
+      for (size_t v = 0; v < roles.size(); ++v) {
+        if (roles[v] == DimRole::kModel && choice->degrees[v] == 1) roles[v] = DimRole::kNone;
+      }
+      return Chosen{*std::move(choice), std::move(roles)};
+    }
+    return absl::InternalError(absl::StrCat(graph_.Label(node.id), ": cannot be mapped at all"));
+  }
+
+  const Graph& graph_;
+  const WishesOfCall& wishes_;
+  const bool by_place_;
+  CostTables& tables_;
+  DimRoles roles_;
+  int64_t devices_ = 1;
+  std::map<std::pair<const CallTables*, std::string>, Chosen> chosen_;
+};
+
+}  // namespace
+
+int CallToMap::DimOf(DimRole role) const {
+  for (int v = 0; v < static_cast<int>(roles.size()); ++v) {
+    if (roles[v] == role && space.expansions.SplitOf(v) != nullptr) return v;
+  }
+  return kIdleAxis;
+}
+
+bool CallToMap::ByWeight() const {
+  return space.op.kind() == OpKind::kMatMul && node.operands[1].stored && !node.operands[0].stored;
+}
+
+int64_t CallToMap::DegreeFor(int dim, int64_t degree) const {
+  if (dim < 0) return 1;
+  int64_t size = declaration().dims[dim].size.value();
+  if (dim == space.moment_dim) size = std::max<int64_t>(1, size / space.moments);
+  return std::gcd(size, degree);
+}
+
+void CallToMap::AddDataParallel(std::vector<WishedChoice>* wishes) const {
+  const int batch = DimOf(DimRole::kBatch);
+  if (batch >= 0) wishes->push_back({{{batch, DegreeFor(batch, devices)}}});
+  wishes->push_back({});
+}
+
+absl::StatusOr<MappedModel> MapByRoles(const Graph& graph, const WishesOfCall& wishes,
+                                       bool by_place, CostTables* tables) {
+  return RoleMapper(graph, wishes, by_place, tables).Run();
+}
+
+}  // namespace isomer
