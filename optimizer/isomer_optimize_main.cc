@@ -10,6 +10,7 @@
 #include "models/onnx_export.h"
 #include "models/statistics.h"
 #include "models/zoo/listing.h"
+#include "optimizer/exhaustive.h"
 #include "optimizer/explanation.h"
 #include "optimizer/machine.h"
 #include "optimizer/machine_text.h"
@@ -50,7 +51,8 @@ ABSL_FLAG(int64_t, bucket_bytes, isomer::UpdateOptions().bucket_bytes,
           "gradients are synchronised together up to so many bytes; 0: each by itself");
 ABSL_FLAG(
     std::string, search, "hierarchical",
-    "the search: hierarchical; sequential, algebra before parallelism; or mcmc, FlexFlow's walk");
+    "the search: hierarchical; sequential, algebra before parallelism; mcmc, FlexFlow's walk; or "
+    "exhaustive, which proves the optimum of small networks");
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
@@ -61,9 +63,10 @@ ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes
 ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
 ABSL_FLAG(bool, profile_of_another_device, false,
           "take --profile though it was measured on another device than the machine has");
-ABSL_FLAG(int64_t, budget, 0,
-          "how many candidates of the substitution search to map, or proposals of --search=mcmc; "
-          "0: 300, or 1000000");
+ABSL_FLAG(
+    int64_t, budget, 0,
+    "how many candidates of the substitution search to map, or proposals of --search=mcmc, or "
+    "prefixes of --search=exhaustive; 0: 300, 1000000, 2000000");
 ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
 ABSL_FLAG(double, time_limit, 0,
           "seconds after which the search ends with the best plan so far, as on Ctrl-C; 0: none");
@@ -91,8 +94,9 @@ absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
   if (name == "hierarchical") return Strategy::kHierarchical;
   if (name == "sequential") return Strategy::kSequential;
   if (name == "mcmc") return Strategy::kMcmc;
+  if (name == "exhaustive") return Strategy::kExhaustive;
   return absl::InvalidArgumentError(
-      absl::StrCat("--search=", name, ": there are hierarchical, sequential and mcmc"));
+      absl::StrCat("--search=", name, ": there are hierarchical, sequential, mcmc and exhaustive"));
 }
 
 absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
@@ -115,8 +119,10 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
   }
   options.precision = *precision;
-  if (options.strategy == Strategy::kMcmc && options.precision != DataType::kFloat32) {
-    return absl::InvalidArgumentError("--search=mcmc is for --precision=float32");
+  if ((options.strategy == Strategy::kMcmc || options.strategy == Strategy::kExhaustive) &&
+      options.precision != DataType::kFloat32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--search=", absl::GetFlag(FLAGS_search), " is for --precision=float32"));
   }
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
   options.choose_update_method = absl::GetFlag(FLAGS_update) == "auto";
@@ -142,8 +148,9 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError("--alpha must be at least 1 and --budget at least 0");
   }
   if (options.search.budget == 0) {
-    options.search.budget =
-        options.strategy == Strategy::kMcmc ? McmcOptions().max_proposals : SearchOptions().budget;
+    options.search.budget = options.strategy == Strategy::kMcmc ? McmcOptions().max_proposals
+                            : options.strategy == Strategy::kExhaustive ? ExhaustiveOptions().budget
+                                                                        : SearchOptions().budget;
   }
   options.search.time_limit_s = absl::GetFlag(FLAGS_time_limit);
   if (!(options.search.time_limit_s >= 0)) {

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "optimizer/halo_cost.h"
+#include "optimizer/choice_parts.h"
 #include "optimizer/mapping_memo.h"
 #include "optimizer/mapping_reduction.h"
 #include "pcg/support/status_macros.h"
-#include "pcg/work.h"
 
 namespace isomer {
 namespace {
@@ -22,21 +22,8 @@ constexpr double kQueueParts[] = {0.2, 0.35, 0.5, 0.65, 0.8};
 // The whole machine and its halves.
 constexpr int kNumShares = 3;
 
-// Buckets of any size: the rate of what is so large that latencies do not count.
-constexpr int64_t kLargeBytes = int64_t{1} << 34;
-
 // Sums of float32, in another order than the simulator's picoseconds.
 constexpr double kRounding = 1 - 1e-5;
-
-// What a choice costs a device at least.
-struct ChoiceParts {
-  double forward_us = 0;
-  double gradient_us = 0;
-  double update_us = 0;
-  double halo_us = 0;  // both ways
-  double sync_us = 0;
-  double devices = 1;  // used
-};
 
 class StepBound {
  public:
@@ -69,7 +56,8 @@ class StepBound {
       }
       for (double part : kQueueParts) {
         if (bound.step_us >= least.step_us) break;
-        Improve(part, QueuesUs(part), &bound);
+        Improve(part, QueuesUs(part, /*after_forward=*/false), &bound);
+        Improve(part, QueuesUs(part, /*after_forward=*/true), &bound);
       }
       if (bound.step_us >= least.step_us) continue;
       bound.devices = devices;
@@ -108,92 +96,12 @@ class StepBound {
       auto [it, added] = memo_.try_emplace({call, key});
       if (added) {
         for (const ShardingChoice& choice : call->space.choices) {
-          it->second.push_back(PartsOf(call->space, choice, node));
+          it->second.push_back(PartsOfChoice(call->space, choice, node, tables_));
         }
       }
       parts_.push_back(&it->second);
     }
     return absl::OkStatus();
-  }
-
-  ChoiceParts PartsOf(const ChoiceSpace& space, const ShardingChoice& choice,
-                      const ComputeGraph::ComputeNode& node) const {
-    const CostModel& cost = tables_.cost();
-    const CostOptions& options = tables_.options();
-    ChoiceParts parts;
-    std::vector<TensorType> types;
-    std::vector<bool> wanted;
-    for (size_t o = 0; o < choice.operands.size(); ++o) {
-      types.push_back(choice.operands[o].type);
-      if (!IsLoss(space.op.kind()) && types[o].dtype == DataType::kFloat32) {
-        types[o].dtype = options.precision;
-      }
-      wanted.push_back(node.operands[o].gradient);
-    }
-    for (int64_t degree : choice.degrees) parts.devices *= static_cast<double>(degree);
-    const auto sharding = InferSharding(space.op, types);
-    if (!sharding.ok()) return parts;
-    const auto fastest_us = [&](const std::vector<bool>& gradients, const Work& work) {
-      double us = kImpossibleUs;
-      for (int64_t device : Kinds(choice)) {
-        us = std::min(us, cost.CallUs(space.op, types, gradients, work, device));
-      }
-      return us;
-    };
-    parts.forward_us = fastest_us({}, ForwardWork(space.op, *sharding, types));
-    const bool backward =
-        options.training && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
-    for (size_t o = 0; o < choice.operands.size(); ++o) {
-      Placement placement = choice.operands[o];
-      placement.type.dtype = types[o].dtype;
-      parts.halo_us += CostOfHalo(cost, *sharding, static_cast<int>(o), placement).us *
-                       (backward && wanted[o] ? 2 : 1);
-      if (!backward || !node.operands[o].stored || !wanted[o]) continue;
-      AddUpdate(choice.operands[o], choice, &parts);
-    }
-    if (backward) {
-      parts.gradient_us = fastest_us(wanted, GradientWork(space.op, *sharding, types, wanted));
-    }
-    return parts;
-  }
-
-  std::vector<int64_t> Kinds(const ShardingChoice& choice) const {
-    const Placement& output = choice.outputs[0];
-    return tables_.cost().OnePerKind(DevicesOf(output.view, output.type));
-  }
-
-  void AddUpdate(const Placement& weight, const ShardingChoice& choice, ChoiceParts* parts) const {
-    const CostModel& cost = tables_.cost();
-    const CostOptions& options = tables_.options();
-    const DeviceGroup group = {weight.view.start, weight.view.strides.end()[-2],
-                               weight.type.copies};
-    int64_t bytes = weight.type.LocalBytes();
-    const auto rate_us = [&](Collective kind) {
-      const double large_us = cost.CollectiveUs(kind, kLargeBytes, group);
-      return std::min(large_us * static_cast<double>(bytes) / static_cast<double>(kLargeBytes),
-                      cost.CollectiveUs(kind, bytes, group));
-    };
-    switch (options.update_method) {
-      case UpdateMethod::kAllReduce:
-        parts->sync_us += rate_us(Collective::kAllReduce);
-        break;
-      case UpdateMethod::kSharded:
-      case UpdateMethod::kShardedGradients:
-      case UpdateMethod::kShardedWeights:
-        // Weights may be gathered once more.
-        parts->sync_us += rate_us(Collective::kReduceScatter) + rate_us(Collective::kAllGather);
-        bytes /= group.count;
-        break;
-      case UpdateMethod::kOwner:
-        // Another device may own it.
-        parts->sync_us += rate_us(Collective::kReduce) + rate_us(Collective::kBroadcast);
-        return;
-    }
-    const int64_t passes = 3 + 2 * NumStates(options.optimizer);
-    double us = kImpossibleUs;
-    for (int64_t device : Kinds(choice))
-      us = std::min(us, cost.UpdateUs(bytes * passes / 3, device));
-    parts->update_us += us;
   }
 
   // Of what any device does, or, where a share does less, of their average.
@@ -278,19 +186,20 @@ class StepBound {
     return reduction.Table().us[0];
   }
 
-  // `part` of what a device computes, and the rest of what it communicates. What several calls need
+  // `part` of what a device computes, and the rest of what it communicates; with `after_forward`,
+  // all of the forward pass, behind which both of the backward pass come. What several calls need
   // of a value may be brought there once: the edge to the first of them counts.
-  double QueuesUs(double part) {
-    const auto ratio = static_cast<float>(part / (1 - part));
+  double QueuesUs(double part, bool after_forward) {
+    const double ratio = part / (1 - part), forward_ratio = after_forward ? 1 / (1 - part) : ratio;
     MappingProblem problem = {{}, {}, {}, splits_};
     std::set<std::pair<int, int>> moved;
     for (size_t n = 0; n < compute_.nodes.size(); ++n) {
       MappingProblem::MappingNode of_queues;
       of_queues.shares = calls_[n]->shares;
       for (const ChoiceParts& p : *parts_[n]) {
-        of_queues.us.push_back(ratio *
-                                   static_cast<float>(p.forward_us + p.gradient_us + p.update_us) +
-                               static_cast<float>(p.sync_us + p.halo_us));
+        of_queues.us.push_back(static_cast<float>(
+            forward_ratio * p.forward_us + ratio * (p.gradient_us + p.update_us) + p.sync_us +
+            (after_forward ? p.halo_us / 2 : p.halo_us)));
       }
       problem.nodes.push_back(std::move(of_queues));
       for (size_t o = 0; o < compute_.nodes[n].operands.size(); ++o) {
@@ -299,10 +208,26 @@ class StepBound {
           continue;
         }
         problem.edges.push_back(EdgeOf(n, operand, o));
+        if (after_forward) problem.edges.back().table = WayBack(n, operand, o);
       }
     }
     const MappingSolution solution = SolveMapping(problem, {.memo = tables_.mapping_memo()});
     return (1 - part) * (1 - solution.gap()) * solution.table().us[0];
+  }
+
+  // Of an edge's table, what the gradient takes.
+  const CostTable* WayBack(size_t node, const ComputeGraph::Operand& operand, size_t place) {
+    const CostTable* both = EdgeOf(node, operand, place).table;
+    std::unique_ptr<CostTable>& table = way_back_[both];
+    if (table != nullptr) return table.get();
+    const CostTable& forward = tables_.EdgeUs(calls_[operand.producer]->outputs[operand.output],
+                                              calls_[node]->operands[place], false);
+    table = std::make_unique<CostTable>(*both);
+    for (size_t i = 0; i < table->us.size(); ++i) {
+      if (table->us[i] < kImpossibleUs) table->us[i] -= forward.us[i];
+    }
+    table->key = table->ContentKey();
+    return table.get();
   }
 
   // An edge that costs nothing, from a node of one choice or to one.
@@ -321,6 +246,7 @@ class StepBound {
   std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceParts>> memo_;
   std::vector<const std::vector<ChoiceParts>*> parts_;
   std::map<std::pair<bool, int>, CostTable> free_;
+  std::map<const CostTable*, std::unique_ptr<CostTable>> way_back_;  // by the edge's table
   std::vector<ShareSplit> splits_;
 };
 

@@ -12,8 +12,8 @@
 //   resources  of one device: the sum over its calls of forward + l (gradient + update)
 //              + (1 - l) sync
 //   paths      the same along any path of the graph, and what moves over its edges, there and back
-//   queues     l times what a device computes and (1 - l) times what it communicates: the minimum
-//              of a mapping (mapping.h), or its bound
+//   queues     l times what a device computes and (1 - l) times what it communicates, in a step or
+//              behind its forward pass: the minimum of a mapping (mapping.h), or its bound
 //
 // where sync takes the rate of the largest messages, as buckets do. The least over all choices of
 // the longest path is found by the reductions of mapping (mapping.h), in which two branches on the

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "optimizer/exhaustive_search.h"
 #include "optimizer/mcmc_search.h"
 #include "optimizer/restrictions.h"
 #include "optimizer/sequential_search.h"
@@ -46,13 +47,12 @@ class Optimizer {
     ISOMER_RETURN_IF_ERROR(Baselines());
     if (options_.plan.empty()) {
       for (double weight : kSyncWeights) {
-        // Inference has no gradients to synchronise, and a random walk simulates.
-        const bool weighs = options_.training && options_.strategy != Strategy::kMcmc;
+        // Inference has no gradients to synchronise.
+        const bool weighs = options_.training && !Simulates();
         if (weighs || weight == 1) ISOMER_RETURN_IF_ERROR(Search(weight, 0));
       }
       ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
-      const bool priced = options_.strategy != Strategy::kMcmc;
-      for (double price = kFirstPrice; priced && !fits_ && price <= kLastPrice;
+      for (double price = kFirstPrice; !Simulates() && !fits_ && price <= kLastPrice;
            price *= kPriceStep) {
         ISOMER_RETURN_IF_ERROR(Search(1, price));
         ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
@@ -108,6 +108,11 @@ class Optimizer {
     return absl::OkStatus();
   }
 
+  // Steps rather than tables decide: there is nothing to weigh.
+  bool Simulates() const {
+    return options_.strategy == Strategy::kMcmc || options_.strategy == Strategy::kExhaustive;
+  }
+
   // The time limit is that of all searches.
   SearchOptions SearchOptionsNow() const {
     SearchOptions options = options_.search;
@@ -131,6 +136,8 @@ class Optimizer {
         return McmcSearch(model_, options, &tables_);
       case Strategy::kSequential:
         return SequentialSearch(model_.graph, options, &tables_);
+      case Strategy::kExhaustive:
+        return ExhaustiveSearch(model_, options, &tables_, &result_.proof);
     }
     return absl::InternalError("no such strategy");
   }

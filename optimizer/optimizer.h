@@ -23,6 +23,7 @@ enum class Strategy {
   kHierarchical,  // search.h
   kMcmc,          // mcmc_search.h
   kSequential,    // sequential_search.h
+  kExhaustive,    // exhaustive_search.h
 };
 
 struct OptimizeOptions {
@@ -59,6 +60,7 @@ struct OptimizeResult {
   std::string cache_note;     // why what earlier runs kept was ignored; "": it was not
   StopReason stop = StopReason::kExhausted;
   bool exact_mappings = true;
+  std::string proof;  // of an exhaustive search: what it proved, in one line
   double seconds = 0;
 };
 

@@ -277,6 +277,9 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
                         result.candidates, result.seconds, result.pieces, result.distinct_pieces,
                         result.series_parallel_pieces, StopReasonName(result.stop),
                         result.exact_mappings ? "exact" : "bounded");
+  if (!result.proof.empty()) {
+    absl::StrAppend(&text, "Without buckets, on the same devices for all: ", result.proof, ".\n");
+  }
   return text;
 }
 
@@ -355,6 +358,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   search["remembered_pieces"] = result.remembered_pieces;
   search["series_parallel_pieces"] = result.series_parallel_pieces;
   search["exact_mappings"] = result.exact_mappings;
+  if (!result.proof.empty()) search["proof"] = result.proof;
   json["steps"] = plan.steps.size();
   json["rules_used"] = Json::EmptyArray();
   for (const RuleUse& use : RulesUsed(plan, rules)) {

@@ -1,0 +1,27 @@
+// What a choice costs a device at least, by what it is: for bounds from below.
+#ifndef ISOMER_OPTIMIZER_CHOICE_PARTS_H_
+#define ISOMER_OPTIMIZER_CHOICE_PARTS_H_
+
+#include "optimizer/cost_tables.h"
+
+namespace isomer {
+
+struct ChoiceParts {
+  double forward_us = 0;
+  double gradient_us = 0;
+  double update_us = 0;
+  double halo_us = 0;  // both ways
+  // Synchronisation of gradients, at the rate of messages so large that latencies do not count: in
+  // buckets of any size it takes as long.
+  double sync_us = 0;
+  double devices = 1;  // used
+
+  double compute_us() const { return forward_us + gradient_us + update_us; }
+};
+
+ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
+                          const ComputeGraph::ComputeNode& node, const CostTables& tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_CHOICE_PARTS_H_

@@ -1,0 +1,65 @@
+#include "optimizer/exhaustive_search.h"
+
+#include <string>
+#include <utility>
+
+#include "optimizer/task_graph.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0};
+
+}  // namespace
+
+absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) {
+  const CostOptions saved = tables->options();
+  const int64_t all = tables->cost().machine().num_devices();
+  MappedModel best;
+  Picoseconds least = -1;
+  const auto consider = [&](int64_t devices, double weight) -> absl::Status {
+    CostOptions options = saved;
+    options.halves = false;
+    options.num_devices = devices;
+    options.sync_weight = weight;
+    tables->set_options(options);
+    SearchOptions search;
+    search.budget = 1;
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found, HierarchicalSearch(model.graph, search, tables));
+    ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, found.mapped, tables));
+    if (least >= 0 && graph->makespan() >= least) return absl::OkStatus();
+    least = graph->makespan();
+    best = std::move(found.mapped);
+    return absl::OkStatus();
+  };
+  absl::Status done;
+  for (int64_t devices = all; devices >= 1 && done.ok(); --devices) {
+    if (all % devices != 0) continue;
+    for (double weight : kSyncWeights) done.Update(consider(devices, weight));
+  }
+  tables->set_options(saved);
+  ISOMER_RETURN_IF_ERROR(done);
+  return best;
+}
+
+absl::StatusOr<SearchResult> ExhaustiveSearch(const Model& model, const SearchOptions& options,
+                                              CostTables* tables, std::string* proof) {
+  if (options.restrictions != nullptr) {
+    return absl::InvalidArgumentError("--search=exhaustive knows no constraints");
+  }
+  ISOMER_ASSIGN_OR_RETURN(const MappedModel start, BestMapping(model, tables));
+  ISOMER_ASSIGN_OR_RETURN(ExhaustiveResult found,
+                          SearchExhaustively(model, start, {.budget = options.budget}, tables));
+  *proof = found.ToString();
+  SearchResult result;
+  result.mapped = std::move(found.best);
+  result.us = found.step_us;
+  result.candidates = found.simulated;
+  result.pieces = result.distinct_pieces = 1;
+  result.stop = found.proved ? StopReason::kExhausted : StopReason::kBudget;
+  result.exact_mappings = found.proved;
+  return result;
+}
+
+}  // namespace isomer

@@ -1,0 +1,125 @@
+#include "optimizer/exhaustive.h"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "optimizer/exhaustive_search.h"
+#include "optimizer/prefix_bound.h"
+#include "optimizer/task_graph.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+// The least simulated step over all assignments on `devices`, each tried.
+Picoseconds TryAll(const Model& model, int64_t devices, CostTables* tables) {
+  const CostOptions saved = tables->options();
+  CostOptions options = saved;
+  options.halves = false;
+  options.num_devices = devices;
+  tables->set_options(options);
+  auto graph = TaskGraph::Create(model, {{}, model.graph, {}}, tables);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const int n = (*graph)->num_nodes();
+  // Behind the choices of the tables stands the one that the graph began with.
+  std::vector<int> choices(n, 0);
+  Picoseconds least = -1;
+  while (true) {
+    for (int i = 0; i < n; ++i) {
+      if ((*graph)->choice(i) == choices[i]) continue;
+      EXPECT_TRUE((*graph)->SetChoice(i, choices[i]).ok());
+    }
+    (*graph)->Commit();
+    if (least < 0 || (*graph)->makespan() < least) least = (*graph)->makespan();
+    int i = 0;
+    while (i < n && ++choices[i] == (*graph)->num_choices(i) - 1) choices[i++] = 0;
+    if (i == n) break;
+  }
+  tables->set_options(saved);
+  return least;
+}
+
+void ExpectOptimum(const Model& model, int64_t devices) {
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(1, devices));
+  CostTables tables(index, cost, CostOptions{});
+  const auto start = BestMapping(model, &tables);
+  ASSERT_TRUE(start.ok()) << start.status();
+  const auto found = SearchExhaustively(model, *start, {}, &tables);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->proved) << found->ToString();
+  Picoseconds least = -1;
+  for (int64_t d = devices; d >= 1; --d) {
+    if (devices % d != 0) continue;
+    const Picoseconds now = TryAll(model, d, &tables);
+    if (least < 0 || now < least) least = now;
+  }
+  EXPECT_DOUBLE_EQ(found->step_us, MicrosecondsOf(least));
+  EXPECT_EQ(found->bound_us, found->step_us);
+}
+
+TEST(Exhaustive, FindsWhatTryingEverythingFinds) {
+  ExpectOptimum(ResidualModel(1, 8, 16, 32), 2);
+  ExpectOptimum(ResidualModel(1, 8, 512, 512), 2);
+}
+
+TEST(Exhaustive, FindsWhatTryingEverythingFindsBesideBranches) {
+  ExpectOptimum(TwoBranches(1, 16, 512), 2);
+}
+
+TEST(Exhaustive, EndsByItsBudgetWithTheBoundReached) {
+  const Model model = ResidualModel(3, 64, 128, 256);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(2, 4));
+  CostTables tables(index, cost, CostOptions{});
+  std::string proof;
+  SearchOptions options;
+  options.budget = 200;
+  const auto found = ExhaustiveSearch(model, options, &tables, &proof);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->stop, StopReason::kBudget);
+  EXPECT_EQ(proof.substr(0, 11), "not proved:");
+  EXPECT_EQ(tables.options().num_devices, 0);
+}
+
+TEST(PrefixBound, NeverAboveTheBestCompletion) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    const auto number = [&](int limit) { return static_cast<int>(random() % limit); };
+    PairwiseProblem problem;
+    std::vector<CostTable> tables;
+    tables.reserve(20);
+    for (int n = 0; n < 5; ++n) {
+      problem.us.push_back({static_cast<float>(number(20)), static_cast<float>(number(20))});
+      for (int u = 0; u < n; ++u) {
+        if (number(2) == 0) continue;
+        CostTable table(2, 2, 0);
+        for (float& us : table.us) us = static_cast<float>(number(30));
+        tables.push_back(table);
+        problem.edges.push_back({u, n, &tables.back()});
+      }
+    }
+    const PrefixBound bound(problem);
+    for (int assignment = 0; assignment < 32; ++assignment) {
+      std::vector<int> choices;
+      double us = 0, reached = bound.root_us();
+      for (int n = 0; n < 5; ++n) choices.push_back((assignment >> n) & 1);
+      for (int n = 0; n < 5; ++n) us += problem.us[n][choices[n]];
+      for (const auto& edge : problem.edges) us += edge.table->at(choices[edge.a], choices[edge.b]);
+      for (int n = 0; n < 5; ++n) {
+        EXPECT_LE(reached, us + 1e-3) << "seed " << seed;
+        reached += bound.AddedUs(n, choices[n], choices);
+      }
+      EXPECT_NEAR(reached, us, 1e-3) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isomer
