@@ -24,9 +24,10 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
     options.num_devices = devices;
     options.sync_weight = weight;
     tables->set_options(options);
-    SearchOptions search;
-    search.budget = 1;
-    ISOMER_ASSIGN_OR_RETURN(SearchResult found, HierarchicalSearch(model.graph, search, tables));
+    HierarchicalSearcher searcher(model.graph, {}, tables->rules());
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found,
+                            searcher.Search(tables, Deadline::In(0), /*part=*/0));
+    if (!found.mapped.steps.empty()) return absl::InternalError("a mapping rewrote the graph");
     ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, found.mapped, tables));
     if (least >= 0 && graph->makespan() >= least) return absl::OkStatus();
     least = graph->makespan();

@@ -25,7 +25,12 @@ Picoseconds TryAll(const Model& model, int64_t devices, CostTables* tables) {
   auto graph = TaskGraph::Create(model, {{}, model.graph, {}}, tables);
   EXPECT_TRUE(graph.ok()) << graph.status();
   const int n = (*graph)->num_nodes();
-  // Behind the choices of the tables stands the one that the graph began with.
+  std::vector<int> sizes;  // without the choice that the graph began with
+  for (const auto& node : AnalyzeCompute(model.graph).nodes) {
+    const auto call = tables->Call(model.graph.node(node.id).op, node.operand_types);
+    EXPECT_TRUE(call.ok());
+    sizes.push_back(static_cast<int>((*call)->space.choices.size()));
+  }
   std::vector<int> choices(n, 0);
   Picoseconds least = -1;
   while (true) {
@@ -36,7 +41,7 @@ Picoseconds TryAll(const Model& model, int64_t devices, CostTables* tables) {
     (*graph)->Commit();
     if (least < 0 || (*graph)->makespan() < least) least = (*graph)->makespan();
     int i = 0;
-    while (i < n && ++choices[i] == (*graph)->num_choices(i) - 1) choices[i++] = 0;
+    while (i < n && ++choices[i] == sizes[i]) choices[i++] = 0;
     if (i == n) break;
   }
   tables->set_options(saved);
