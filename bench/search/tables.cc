@@ -1,7 +1,5 @@
 #include "bench/search/tables.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "pcg/support/status_macros.h"
@@ -47,11 +45,9 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
     const char* column;
     std::vector<std::string> flags;
   };
-  const Ablation kAblations[] = {
-      {"all s", {}},
-      {"no splitting s", {"--nosplit"}},
-      {"nor cache s", {"--nosplit", "--nocache"}},
-      {"nor dynamic programming s", {"--nosplit", "--nocache", "--nodynamic_programming"}}};
+  const Ablation kAblations[] = {{"all s", {}},
+                                 {"no splitting s", {"--nosplit"}},
+                                 {"nor cache s", {"--nosplit", "--nocache"}}};
   struct UnityRow {
     int64_t nodes;
     const char *all, *no_splitting;
@@ -186,49 +182,6 @@ absl::StatusOr<Table> SpeedupTable(const TableContext& context) {
   return table;
 }
 
-absl::StatusOr<Table> GapTable(const TableContext& context) {
-  // The batches of the zoo are those of a node of four.
-  struct Entry {
-    const char* model;
-    int64_t batch_per_device;
-  };
-  constexpr Entry kZoo[] = {
-      {"digits_cnn", 16}, {"encoder", 2},    {"lenet", 64},        {"alexnet", 256},
-      {"mlp", 256},       {"xdl", 1024},     {"dlrm", 1024},       {"candle_uno", 256},
-      {"resnext50", 64},  {"resnet101", 64}, {"inception_v3", 64}, {"squeezenet", 16},
-      {"vgg19", 16},      {"nasnet_a", 4},   {"nasrnn", 4},        {"rnnlm", 64},
-      {"rnntc", 64},      {"nmt", 64},       {"bert_large", 4},    {"vit", 64},
-      {"gpt", 4},         {"unet", 32}};
-  Table table("gap", {"network", "devices", "s", "step us", "bound us", "gap %"});
-  for (const int64_t nodes : {2, 8}) {
-    std::vector<double> gaps;
-    for (const Entry& entry : kZoo) {
-      if (!context.Wants(entry.model)) continue;
-      const Job job{.model = absl::StrCat("zoo:", entry.model),
-                    .machine = "dgx_h100",
-                    .nodes = nodes,
-                    .devices_per_node = 8,
-                    .batch_size = entry.batch_per_device * nodes * 8};
-      const auto outcome = context.runner.RunToPlan(job, context.limit_s);
-      if (!outcome.ok()) {
-        table.AddNote(std::string(outcome.status().message()));
-        continue;
-      }
-      ISOMER_ASSIGN_OR_RETURN(const double us, outcome->summary.Number("predicted_step_us"));
-      ISOMER_ASSIGN_OR_RETURN(const double bound, outcome->summary.Number("lower_bound_us"));
-      gaps.push_back(us / bound - 1);
-      table.AddRow({entry.model, absl::StrCat(job.devices()), Seconds(outcome->run.seconds),
-                    absl::StrFormat("%.0f", us), absl::StrFormat("%.0f", bound),
-                    absl::StrFormat("%.1f", 100 * gaps.back())});
-    }
-    if (gaps.empty()) continue;
-    std::sort(gaps.begin(), gaps.end());
-    table.AddNote(absl::StrFormat("%d devices: median gap %.1f %%, worst %.1f %%", nodes * 8,
-                                  100 * gaps[gaps.size() / 2], 100 * gaps.back()));
-  }
-  return table;
-}
-
 absl::StatusOr<Table> MemoryTable(const TableContext& context) {
   Table table("memory", {"network", "limit %", "limit GiB", "s", "plan GiB", "step us", "slower",
                          "update", "stages", "recomputed"});
@@ -305,7 +258,6 @@ absl::Span<const NamedTable> AllTables() {
       {"models", "Unity's seven networks on 192 devices", UnityModelsTable},
       {"large", "networks of 10^11 parameters on 1,024 and 16,384 devices", LargeModelsTable},
       {"speedup", "over experts' plans and over the sequential search", SpeedupTable},
-      {"gap", "to the lower bound, over the zoo", GapTable},
       {"memory", "plans under limits of memory", MemoryTable},
       {"scale", "100,000 operators, 16,384 devices", ScaleTable}};
   return kTables;

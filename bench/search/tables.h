@@ -29,8 +29,6 @@ absl::StatusOr<Table> LargeModelsTable(const TableContext& context);
 // Unity's networks on 6 to 192 devices: what is gained over experts' plans, and over algebra first
 // and parallelism second.
 absl::StatusOr<Table> SpeedupTable(const TableContext& context);
-// The zoo at 16 and 64 devices: how far from the lower bound.
-absl::StatusOr<Table> GapTable(const TableContext& context);
 // Plans under limits of memory.
 absl::StatusOr<Table> MemoryTable(const TableContext& context);
 // A model of 100,000 operators on 16,384 devices.
