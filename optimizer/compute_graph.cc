@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "pcg/operator_facts.h"
+
 namespace isomer {
 namespace {
 
 // Nodes whose outputs are stored tensors: weights and what arranges them.
-std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& order) {
+std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& order, bool training) {
   const auto users = graph.Users();
   std::vector<bool> loaded(graph.num_nodes(), false), is_output(graph.num_nodes(), false);
   for (const auto& output : graph.outputs()) is_output[output.tensor.node.value] = true;
@@ -21,9 +23,9 @@ std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& ord
     const Node& node = graph.node(id);
     if (IsStored(node.op.kind())) {
       loaded[id.value] = true;
-    } else if (IsLayout(node.op.kind())) {
+    } else if (training ? IsLayout(node.op.kind()) : IsPreparation(node.op.kind())) {
       loaded[id.value] = std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-        return loaded[input.node.value] && used_once(input);
+        return loaded[input.node.value] && (!training || used_once(input));
       });
     }
   }
@@ -32,10 +34,11 @@ std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& ord
 
 }  // namespace
 
-ComputeGraph AnalyzeCompute(const Graph& graph, const std::vector<NodeId>& fed_needs_gradient) {
+ComputeGraph AnalyzeCompute(const Graph& graph, bool training,
+                            const std::vector<NodeId>& fed_needs_gradient) {
   ComputeGraph result;
   const std::vector<NodeId> order = graph.TopologicalOrder();
-  const std::vector<bool> loaded = LoadedNodes(graph, order);
+  const std::vector<bool> loaded = LoadedNodes(graph, order, training);
   result.index.assign(graph.num_nodes(), -1);
   result.depends_on_weight.assign(graph.num_nodes(), false);
   for (NodeId id : fed_needs_gradient) result.depends_on_weight[id.value] = true;

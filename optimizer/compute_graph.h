@@ -2,7 +2,8 @@
 //
 // Weights, and operators that only arrange weights (Transpose, Reshape, Concat, Split whose
 // ancestors are weights, each used once), are loaded: what comes out of them is stored on the
-// devices as the operand types of its users ask. Inputs are fed. Neither moves data in a step.
+// devices as the operand types of its users ask. Inputs are fed. Neither moves data in a step. In
+// inference, so is whatever cheap operators make of weights (IsPreparation), however often used.
 #ifndef ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
 #define ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
 
@@ -30,7 +31,8 @@ struct ComputeGraph {
 };
 
 // `fed_needs_gradient`: inputs whose gradient is wanted (what crosses from an earlier piece).
-ComputeGraph AnalyzeCompute(const Graph& graph, const std::vector<NodeId>& fed_needs_gradient = {});
+ComputeGraph AnalyzeCompute(const Graph& graph, bool training = true,
+                            const std::vector<NodeId>& fed_needs_gradient = {});
 
 }  // namespace isomer
 

@@ -19,7 +19,7 @@ class Derivation {
       : mapped_(mapped), tables_(*tables), graph_(mapped.graph), steps_(mapped.steps) {}
 
   absl::Status Run() {
-    for (const auto& node : AnalyzeCompute(mapped_.graph).nodes) {
+    for (const auto& node : AnalyzeCompute(mapped_.graph, tables_.options().training).nodes) {
       auto it = mapped_.choices.find(node.id);
       if (it == mapped_.choices.end()) continue;
       ISOMER_ASSIGN_OR_RETURN(const CallTables* call,

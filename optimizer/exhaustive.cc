@@ -31,7 +31,10 @@ constexpr double kRounding = 1e-5;
 class AssignmentSearch {
  public:
   AssignmentSearch(const Model& model, const ExhaustiveOptions& options, CostTables* tables)
-      : model_(model), options_(options), tables_(*tables), compute_(AnalyzeCompute(model.graph)) {}
+      : model_(model),
+        options_(options),
+        tables_(*tables),
+        compute_(AnalyzeCompute(model.graph, tables->options().training)) {}
 
   absl::StatusOr<ExhaustiveResult> Run(const MappedModel& start) {
     result_.best = start;

@@ -49,10 +49,10 @@ ABSL_FLAG(std::string, update, "all_reduce",
           "fastest, or fits");
 ABSL_FLAG(int64_t, bucket_bytes, isomer::UpdateOptions().bucket_bytes,
           "gradients are synchronised together up to so many bytes; 0: each by itself");
-ABSL_FLAG(
-    std::string, search, "hierarchical",
-    "the search: hierarchical; sequential, algebra before parallelism; mcmc, FlexFlow's walk; or "
-    "exhaustive, which proves the optimum of small networks");
+ABSL_FLAG(std::string, search, "hierarchical",
+          "hierarchical; egraph, the same by equality saturation; algebra, on one device of the "
+          "machine; sequential, algebra before parallelism; mcmc, FlexFlow's walk; or exhaustive, "
+          "which proves the optimum of small networks");
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
@@ -106,7 +106,12 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--mode=", mode, ": there are training and inference"));
   }
-  ISOMER_ASSIGN_OR_RETURN(options.strategy, ParseStrategy(absl::GetFlag(FLAGS_search)));
+  const std::string search = absl::GetFlag(FLAGS_search);
+  if (search == "egraph" || search == "algebra") {
+    options.search.engine = Engine::kEGraph;
+  } else {
+    ISOMER_ASSIGN_OR_RETURN(options.strategy, ParseStrategy(search));
+  }
   if (const std::string constraints = absl::GetFlag(FLAGS_constraints); !constraints.empty()) {
     ISOMER_ASSIGN_OR_RETURN(options.constraints, LoadConstraints(constraints));
   }
@@ -244,9 +249,11 @@ absl::StatusOr<int> PrintModels() {
 }
 
 absl::StatusOr<Machine> MachineOfFlags() {
-  ISOMER_ASSIGN_OR_RETURN(Machine machine,
-                          LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
-                                      absl::GetFlag(FLAGS_devices_per_node)));
+  const bool one = absl::GetFlag(FLAGS_search) == "algebra";
+  ISOMER_ASSIGN_OR_RETURN(
+      Machine machine,
+      LoadMachine(absl::GetFlag(FLAGS_machine), one ? 1 : absl::GetFlag(FLAGS_nodes),
+                  one ? 1 : absl::GetFlag(FLAGS_devices_per_node)));
   const double gib = absl::GetFlag(FLAGS_device_memory_gib);
   if (!(gib >= 0)) return absl::InvalidArgumentError("--device_memory_gib must not be negative");
   for (DeviceKind& kind : machine.kinds) {

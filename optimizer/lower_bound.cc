@@ -28,7 +28,9 @@ constexpr double kRounding = 1 - 1e-5;
 class StepBound {
  public:
   StepBound(const Graph& graph, CostTables* tables)
-      : compute_(AnalyzeCompute(graph)), graph_(graph), tables_(*tables) {
+      : compute_(AnalyzeCompute(graph, tables->options().training)),
+        graph_(graph),
+        tables_(*tables) {
     splits_.push_back({Share::kWhole, Share::kLower, Share::kUpper});
   }
 

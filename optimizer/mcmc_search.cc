@@ -16,7 +16,7 @@ namespace {
 absl::Status KeepRestrictions(const Restrictions& restrictions, CostTables* tables,
                               MappedModel* mapped) {
   const Graph& graph = mapped->graph;
-  for (const auto& node : AnalyzeCompute(graph).nodes) {
+  for (const auto& node : AnalyzeCompute(graph, tables->options().training).nodes) {
     const CallRestriction* restriction = restrictions.Of(node.id);
     if (restriction == nullptr) continue;
     ISOMER_ASSIGN_OR_RETURN(

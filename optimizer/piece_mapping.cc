@@ -52,7 +52,7 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
   PieceMapping result;
   std::vector<NodeId> fed;
   if (piece.has_in && piece.in_gradient) fed.push_back(piece.in_node);
-  result.compute_ = AnalyzeCompute(graph, fed);
+  result.compute_ = AnalyzeCompute(graph, training, fed);
   const auto& nodes = result.compute_.nodes;
   MappingProblem problem;
   const int in = static_cast<int>(nodes.size());

@@ -24,7 +24,7 @@ class RoleMapper {
     MappedModel mapped;
     mapped.graph = graph_;
     const std::vector<int> batch_dims = BatchDims(graph_);
-    for (const auto& node : AnalyzeCompute(graph_).nodes) {
+    for (const auto& node : AnalyzeCompute(graph_, tables_.options().training).nodes) {
       const Operator& op = graph_.node(node.id).op;
       ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
                               tables_.Call(op, node.operand_types, batch_dims[node.id.value]));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/egraph_search.h"
 #include "optimizer/growing_graph.h"
 #include "optimizer/search_cache.h"
 #include "optimizer/series_parallel.h"
@@ -122,12 +123,22 @@ class ChainSearch {
             SubstitutionOptions{
                 .alpha = options_.alpha, .seed = options_.seed, .deadline = deadline_},
             &matcher_, &tables_);
-        ISOMER_RETURN_IF_ERROR(slot->search->Start(knowledge_.candidates[piece.key]));
+        ISOMER_RETURN_IF_ERROR(slot->search->Start(KnownOf(piece)));
       }
       ++slot->repeats;
       solutions_.push_back(slot);
     }
     return absl::OkStatus();
+  }
+
+  // What earlier runs found; else, what equality saturation finds where it is the engine.
+  const std::vector<Steps>& KnownOf(const Piece& piece) {
+    std::vector<Steps>& known = knowledge_.candidates[piece.key];
+    if (known.empty() && budget_ > 0 && options_.engine == Engine::kEGraph) {
+      const int64_t budget = std::max<int64_t>(1, options_.budget / knowledge_.distinct_pieces);
+      known = CandidatesByEGraph(piece, {budget, options_.seed, deadline_}, &tables_);
+    }
+    return known;
   }
 
   bool IsSettled(const Solved& solved) const {
@@ -137,7 +148,7 @@ class ChainSearch {
   // In turns. First everyone's, then the turn is the piece's that promises most: what its last
   // turn gained, or else a little of what it takes, for all the places where it is in the model.
   absl::Status ShareOutBudget() {
-    if (budget_ == 0) return absl::OkStatus();
+    if (budget_ == 0 || options_.engine == Engine::kEGraph) return absl::OkStatus();
     const int64_t pieces = static_cast<int64_t>(solved_.size());
     const int64_t turn = std::clamp<int64_t>(budget_ / (4 * pieces), 1, kLongestTurn);
     int64_t left = budget_;

@@ -19,7 +19,7 @@ namespace isomer {
 class Restrictions;
 
 // What searches the substitutions of a piece.
-enum class Engine { kBestFirst };
+enum class Engine { kBestFirst, kEGraph };
 
 struct SearchOptions {
   Engine engine = Engine::kBestFirst;

@@ -218,7 +218,7 @@ class SubstitutionSearch::Impl {
     if (near.empty() && !expanded->taken.empty()) return;
     std::vector<NodeId> fed;
     if (piece_.has_in && piece_.in_gradient) fed.push_back(piece_.in_node);
-    const ComputeGraph compute = AnalyzeCompute(graph, fed);
+    const ComputeGraph compute = AnalyzeCompute(graph, tables_.options().training, fed);
     for (RuleMatch& match : matcher_.Find(index, near)) {
       if (IsRestricted(match.step)) continue;
       const float delta_us = estimator_.DeltaUs(index, compute, match);

@@ -13,7 +13,7 @@ namespace isomer {
 TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables)
     : mapped_(mapped),
       graph_(mapped_.graph),
-      compute_(AnalyzeCompute(graph_)),
+      compute_(AnalyzeCompute(graph_, tables->options().training)),
       tables_(*tables),
       cost_(tables->cost()),
       training_(tables->options().training),

@@ -32,6 +32,21 @@ bool IsContraction(OpKind kind) {
   }
 }
 
+bool IsPreparation(OpKind kind) {
+  if (IsLeaf(kind) || IsParallel(kind) || IsContraction(kind) || IsLoss(kind)) return false;
+  switch (kind) {
+    case OpKind::kDropout:
+    case OpKind::kTop2Gating:
+    case OpKind::kTopK:  // Ranks are counted.
+    case OpKind::kCumSum:
+    case OpKind::kLstmCell:
+    case OpKind::kGruCell:
+      return false;
+    default:
+      return true;
+  }
+}
+
 bool IsLookUp(OpKind kind) {
   return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
 }

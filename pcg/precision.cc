@@ -49,8 +49,13 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
 class PrecisionRewrite {
  public:
   PrecisionRewrite(const Graph& graph, absl::Span<const MachineView> views, absl::string_view loss,
-                   DataType precision, absl::Span<const NodeId> recomputed)
-      : graph_(graph), views_(views), loss_(loss), low_(precision), users_(graph.Users()) {
+                   DataType precision, absl::Span<const NodeId> recomputed, bool training)
+      : graph_(graph),
+        views_(views),
+        loss_(loss),
+        low_(precision),
+        training_(training),
+        users_(graph.Users()) {
     recomputed_.insert(recomputed.begin(), recomputed.end());
   }
 
@@ -61,6 +66,7 @@ class PrecisionRewrite {
   struct Tensor {
     TensorRef ref;
     bool from_host = false;  // comes from the host as it is: a leaf, or what arranges leaves there
+    bool stored = false;     // no input is among those leaves
     bool exact = false;      // computed in float32 for the sake of the loss
     bool counted = false;    // made from integers and constants alone
     MachineView view;
@@ -83,6 +89,7 @@ class PrecisionRewrite {
   absl::Span<const MachineView> views_;
   absl::string_view loss_;
   const DataType low_;
+  const bool training_;
   const std::vector<std::vector<Graph::Use>> users_;
   std::vector<bool> leads_to_loss_alone_;  // by node
   std::map<TensorRef, Tensor> tensors_;    // by tensor of the old graph
@@ -114,13 +121,15 @@ void PrecisionRewrite::FindNodesOfTheLoss() {
 }
 
 // As the lowering finds it (pcg/schedule/forward.cc): parallel operators on leaves, and layouts of
-// weights that nothing else uses.
+// weights that nothing else uses; in inference, all that can be prepared from weights.
 bool PrecisionRewrite::ArrangesOnHost(const Node& node) const {
   const OpKind kind = node.op.kind();
-  if (!IsPlacement(kind) && !IsLayout(kind)) return false;
+  if (!IsPlacement(kind) && !(training_ ? IsLayout(kind) : IsPreparation(kind))) return false;
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-    if (!Now(input).from_host) return false;
-    return IsPlacement(kind) || users_[input.node.value].size() == 1;
+    const Tensor& tensor = Now(input);
+    if (!tensor.from_host) return false;
+    if (IsPlacement(kind)) return true;
+    return training_ ? users_[input.node.value].size() == 1 : tensor.stored;
   });
 }
 
@@ -174,9 +183,11 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   const bool on_host = ArrangesOnHost(node), counted = IsCounted(node);
   const bool exact = !on_host && !counted && IsExact(node, id);
   const bool low = !on_host && !counted && !exact;
+  bool stored = on_host;
   std::vector<TensorRef> inputs;
   for (TensorRef input : node.inputs) {
     const Tensor& tensor = Now(input);
+    stored &= tensor.stored;
     const bool is_table = IsLookUp(kind) && inputs.empty() && tensor.from_host;
     // Tensors that the model has in other types stay as they are.
     const bool converts = (low || exact) && !is_table && IsFloat32(input);
@@ -194,6 +205,7 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
     Tensor result{.ref = {added, t},
                   .from_host = on_host,
+                  .stored = stored,
                   .exact = exact,
                   .counted = counted,
                   .view = ViewOfOutput(views_[id.value], node.outputs[0], node.outputs[t])};
@@ -228,6 +240,7 @@ absl::StatusOr<MappedGraph> PrecisionRewrite::Run() {
     result_.views[leaf.node.value] = views_[id.value];
     tensors_[{id, 0}] = {.ref = leaf,
                          .from_host = true,
+                         .stored = IsStored(node.op.kind()),
                          .exact = false,
                          .counted = node.op.kind() == OpKind::kConstant,
                          .view = views_[id.value]};
@@ -280,11 +293,11 @@ double CheckTolerance(DataType precision) {
 
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
                                            absl::string_view loss, DataType precision,
-                                           absl::Span<const NodeId> recomputed) {
+                                           absl::Span<const NodeId> recomputed, bool training) {
   if (precision == DataType::kFloat32) {
     return MappedGraph{graph, {views.begin(), views.end()}, {recomputed.begin(), recomputed.end()}};
   }
-  return PrecisionRewrite(graph, views, loss, precision, recomputed).Run();
+  return PrecisionRewrite(graph, views, loss, precision, recomputed, training).Run();
 }
 
 }  // namespace isomer

@@ -254,7 +254,8 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
   if (!classes.has_value()) return LowerPlan(plan);
   LoweredPlan lowered;
   const auto in_precision = [&](const Plan& of) {
-    return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed);
+    return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed,
+                          plan.mode == "training");
   };
   ISOMER_ASSIGN_OR_RETURN(lowered.mapped, in_precision(plan));
   ISOMER_ASSIGN_OR_RETURN(const MappedGraph reduced, in_precision(classes->plan));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/schedule/arrival.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/redistribution.h"
@@ -71,9 +72,11 @@ bool ForwardLowering::IsHostOperator(NodeId id, bool weights) const {
   const OpKind kind = node.op.kind();
   const bool placement =
       kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
-  if (!placement && !(weights && IsLayout(kind))) return false;
+  const bool training = builder_.options().training;
+  if (!placement && !(weights && (training ? IsLayout(kind) : IsPreparation(kind)))) return false;
+  // What is trained must be updated in one place.
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-    return IsHostTensor(input) && (!weights || UsesOf(input) == 1);
+    return IsHostTensor(input) && (!weights || !training || UsesOf(input) == 1);
   });
 }
 
@@ -91,7 +94,8 @@ void ForwardLowering::FindHostOperators() {
     const OpKind leaf = leaves[node.inputs[0].node.value];
     const bool stored =
         IsStored(leaf) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-          return leaves[input.node.value] == leaf;
+          const OpKind other = leaves[input.node.value];
+          return other == leaf || (!builder_.options().training && IsStored(other));
         });
     on_host_[id.value] = IsHostOperator(id, stored);
     if (stored && on_host_[id.value]) leaves[id.value] = leaf;

@@ -44,7 +44,8 @@
 // operators all of whose ancestors are weights, each used once) run on the host at load time. What
 // comes out of them is a stored tensor: kept on the devices, updated in place. Optimizers are
 // elementwise, so training the arranged parameters is training the original ones. Likewise each
-// device is fed its own part of a partitioned input.
+// device is fed its own part of a partitioned input. Inference prepares more there: whatever cheap
+// operators make of stored tensors alone (IsPreparation), however often it is used.
 //
 // Updates. Copies of a parameter's shard are kept equal in several ways (pcg/weight_update.h). Each
 // device has its share of the gradient; what it takes to the update, and what comes back:
