@@ -49,8 +49,6 @@ std::vector<Configuration> All() {
       {"pairs",
        {s, s, s, s},
        {Of(OpKind::kMatMul), Of(OpKind::kAdd), Of(OpKind::kMul), Concat(-1), Concat(-2)}},
-      // Joins of three and four tensors as joins of two, for which there are other rules.
-      {"joins", {s, s, s, s}, {Concat(-1), Concat(-2)}, /*max_operators=*/3, {}, {}, 4},
       // What one kernel computes: a product, its bias and the activation.
       {"fusions",
        {s, s, Type("f32[4]")},
