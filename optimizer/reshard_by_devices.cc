@@ -39,6 +39,7 @@ class DeviceReshard {
     for (int l = 0; l < levels_.size(); ++l) {
       over_link_.emplace_back(levels_.num_devices / levels_[l].users, 0.0);
     }
+    FindCuts();
     std::vector<int64_t> at(rank, 0);
     const std::vector<int64_t> devices = DevicesOf(to_.view, to_.type);
     const int64_t askers = to_.type.copies * to_.type.partials;
@@ -77,43 +78,74 @@ class DeviceReshard {
     return borders.back() == levels_.num_devices;
   }
 
-  // Multiplies `pieces` and `elements` by what dim `i` contributes: the pieces that overlap piece
-  // `t` of the new dim, by how far they are. The device nearest to the one that needs them is
-  // `near`, with piece `own`.
-  void TimesDim(int i, int64_t t, const ViewAxis* axis, int64_t near, ByLevel* pieces,
-                ByLevel* elements) const {
-    const Dim &f = from_.type.dims[i], &n = to_.type.dims[i];
-    const int64_t from_size = f.size / f.degree, to_size = n.size / n.degree;
-    const int64_t begin = t * to_size, end = begin + to_size;
-    ByLevel number = {}, volume = {};
-    const int64_t own = axis == nullptr ? 0 : near / axis->stride % axis->extent;
-    for (int64_t p = begin / from_size; p * from_size < end; ++p) {
-      const int level =
-          p == own ? -1 : levels_.cost.LevelBetween(near, near + (p - own) * axis->stride);
-      number[level + 1] += 1;
-      volume[level + 1] +=
-          static_cast<double>(std::min((p + 1) * from_size, end) - std::max(p * from_size, begin));
+  // A dim that either placement cuts.
+  struct CutDim {
+    int dim;
+    int axis = -1;                                    // in axes_
+    int64_t from_size, to_size;                       // of a piece
+    std::array<int32_t, ReshardLevels::kMost> width;  // pieces side by side in a unit
+    std::vector<int32_t> first, last;                 // per new piece: the old ones that overlap it
+  };
+
+  void FindCuts() {
+    for (int i = 0; i < from_.type.rank(); ++i) {
+      const Dim &f = from_.type.dims[i], &n = to_.type.dims[i];
+      if (f.degree == 1 && n.degree == 1) {
+        whole_elements_ *= static_cast<double>(f.size);
+        continue;
+      }
+      CutDim cut{i, -1, f.size / f.degree, n.size / n.degree, {}, {}, {}};
+      for (size_t a = 0; a < axes_.size(); ++a) {
+        if (axes_[a].axis == i) cut.axis = static_cast<int>(a);
+      }
+      for (int l = 0; l < levels_.size(); ++l) {
+        const bool varies = cut.axis >= 0;
+        cut.width[l] = static_cast<int32_t>(
+            varies ? std::clamp<int64_t>(levels_[l].unit / axes_[cut.axis].stride, 1,
+                                         axes_[cut.axis].extent)
+                   : 1);
+      }
+      for (int64_t t = 0; t < n.degree; ++t) {
+        cut.first.push_back(static_cast<int32_t>(t * cut.to_size / cut.from_size));
+        cut.last.push_back(static_cast<int32_t>(((t + 1) * cut.to_size - 1) / cut.from_size));
+      }
+      cuts_.push_back(std::move(cut));
     }
+  }
+
+  // Multiplies `pieces` and `elements` by what a dim contributes: the pieces that overlap piece `t`
+  // of the new dim, by how far they are. The device nearest to the one that needs them has piece
+  // `own`; what is in one unit with it are neighbours of that piece.
+  void TimesDim(const CutDim& cut, int64_t t, int32_t own, ByLevel* pieces,
+                ByLevel* elements) const {
+    const int64_t begin = t * cut.to_size, end = begin + cut.to_size;
     for (int l = 0; l <= levels_.size(); ++l) {
-      if (l > 0) number[l] += number[l - 1], volume[l] += volume[l - 1];
-      (*pieces)[l] *= number[l];
-      (*elements)[l] *= volume[l];
+      const int32_t width = l == 0 ? 1 : cut.width[l - 1];
+      const int32_t lowest = width == 1 ? own : own / width * width;
+      const int64_t first = std::max(lowest, cut.first[t]);
+      const int64_t last = std::min(lowest + width - 1, cut.last[t]);
+      const int64_t volume =
+          std::min((last + 1) * cut.from_size, end) - std::max(first * cut.from_size, begin);
+      (*pieces)[l] *= first > last ? 0 : static_cast<double>(last - first + 1);
+      (*elements)[l] *= first > last ? 0 : static_cast<double>(volume);
     }
   }
 
   void AddNeed(int64_t device, const std::vector<int64_t>& at) {
     int64_t near = from_.view.start;
-    for (const ViewAxis& axis : axes_) near += device / axis.stride % axis.extent * axis.stride;
+    std::array<int32_t, 24> digit;  // per axis
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      digit[a] = static_cast<int32_t>(device / axes_[a].stride % axes_[a].extent);
+      near += digit[a] * axes_[a].stride;
+    }
     ByLevel pieces, elements;
     pieces.fill(1);
-    elements.fill(1);
+    elements.fill(whole_elements_);
     int64_t own_piece = 0;
-    size_t a = 0;
-    for (int i = 0; i < from_.type.rank(); ++i) {
-      const ViewAxis* axis = a < axes_.size() && axes_[a].axis == i ? &axes_[a++] : nullptr;
-      TimesDim(i, at[i], axis, near, &pieces, &elements);
-      own_piece *= from_.type.dims[i].degree;
-      if (axis != nullptr) own_piece += near / axis->stride % axis->extent;
+    for (const CutDim& cut : cuts_) {
+      const int32_t own = cut.axis < 0 ? 0 : digit[cut.axis];
+      TimesDim(cut, at[cut.dim], own, &pieces, &elements);
+      own_piece = own_piece * from_.type.dims[cut.dim].degree + own;
     }
     // Devices that hold nothing have it at least as far as the nearest that does.
     const int away = levels_.cost.LevelBetween(device, near);
@@ -145,6 +177,8 @@ class DeviceReshard {
   const ReshardLevels& levels_;
   const Placement &from_, &to_;
   absl::InlinedVector<ViewAxis, 6> axes_;  // of the old view that vary
+  std::vector<CutDim> cuts_;
+  double whole_elements_ = 1;  // of the dims that neither cuts
   int64_t group_size_ = 1;
   int group_level_ = 0;
   double piece_elements_ = 0;
