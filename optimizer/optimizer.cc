@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "optimizer/exhaustive_search.h"
+#include "optimizer/grid.h"
 #include "optimizer/mcmc_search.h"
 #include "optimizer/restrictions.h"
+#include "optimizer/segments.h"
 #include "optimizer/sequential_search.h"
 #include "pcg/support/status_macros.h"
 
@@ -26,6 +30,16 @@ constexpr double kFirstPrice = 1e-7;
 constexpr double kPriceStep = 8;
 constexpr double kLastPrice = 1;
 
+// Grids that are made into plans.
+constexpr int kGridsMapped = 4;
+// Grids are left alone where the devices compute for so much of the step.
+constexpr double kBusyEnough = 0.9;
+// Estimates are that far off.
+constexpr double kEstimateSlack = 1.5;
+// On part of the machine: by so much algebra may be faster than the model as it is on one device;
+// other weights of synchronisation are tried if the first is no slower than the best by so much.
+constexpr double kAlgebraSlack = 2, kPartSlack = 1.2;
+
 class Optimizer {
  public:
   Optimizer(const Model& model, const RuleIndex& rules, const CostModel& cost,
@@ -34,7 +48,9 @@ class Optimizer {
         cost_(cost),
         options_(options),
         deadline_(Deadline::In(options.search.time_limit_s)),
-        tables_(rules, cost, BaseOptions()) {}
+        devices_(cost.machine().num_devices()),
+        tables_(rules, cost, BaseOptions()),
+        contest_(cost) {}
 
   absl::StatusOr<OptimizeResult> Run() {
     const auto start = std::chrono::steady_clock::now();
@@ -45,23 +61,20 @@ class Optimizer {
           "constraints: a stage beyond 0; searches make plans of one stage");
     }
     ISOMER_RETURN_IF_ERROR(Baselines());
-    if (options_.plan.empty()) {
-      for (double weight : kSyncWeights) {
-        // Inference has no gradients to synchronise.
-        const bool weighs = options_.training && !Simulates();
-        if (weighs || weight == 1) ISOMER_RETURN_IF_ERROR(Search(weight, 0));
-      }
-      ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
-      for (double price = kFirstPrice; !Simulates() && !fits_ && price <= kLastPrice;
-           price *= kPriceStep) {
-        ISOMER_RETURN_IF_ERROR(Search(1, price));
-        ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
-      }
-    } else {
-      ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
+    if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(SearchOn(devices_));
+    if (options_.plan.empty() || options_.plan == kMegatron) {
+      ISOMER_RETURN_IF_ERROR(ConsiderGrids());
     }
-    result_.fits = fits_;
-    if (result_.origin == kPipeline) {
+    if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
+    ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
+    if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(MakeFit());
+    Contest::Entry best = contest_.TakeBest();
+    result_.plan = std::move(best.plan);
+    result_.simulation = std::move(best.simulation);
+    result_.origin = std::move(best.origin);
+    result_.fits = best.fits;
+    const auto has_moments = [](const MachineView& view) { return NumMoments(view) > 1; };
+    if (std::any_of(result_.plan.views.begin(), result_.plan.views.end(), has_moments)) {
       ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
                               LowerForSimulation(cost_.machine(), result_.plan));
       result_.pipeline = SummaryOfPipeline(lowered.schedule, result_.simulation);
@@ -80,31 +93,19 @@ class Optimizer {
 
   absl::Status Baselines() {
     for (const char* name : {kSingleDevice, kDataParallel, kMegatron, kExpert}) {
+      tables_.set_options(BaseOptions());
       auto mapped = MapBaseline(name, model_.graph, &tables_);
       if (absl::IsNotFound(mapped.status())) {
         if (options_.plan == name) return absl::InvalidArgumentError(mapped.status().message());
         continue;
       }
       ISOMER_RETURN_IF_ERROR(mapped.status());
-      ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(*mapped));
-      const Prediction prediction{predicted.second.step_us, predicted.second.peak_bytes};
-      if (name == std::string(kSingleDevice)) {
-        result_.single_device = prediction;
-        continue;
-      }
-      result_.baselines[name] = prediction;
-      if (!restrictions_.Violations(*mapped).empty()) {
-        result_.ignoring.push_back(name);
-        if (options_.plan.empty()) continue;
-      }
-      if (options_.plan.empty() || options_.plan == name) Consider(std::move(predicted), name);
+      ISOMER_RETURN_IF_ERROR(ConsiderBaseline(*mapped, name).status());
     }
     if (options_.plan != kPipeline) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(model_, tables_.rules(), cost_,
                                                     options_.training, options_.pipeline));
-    ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(std::move(plan)));
-    result_.baselines[kPipeline] = {predicted.second.step_us, predicted.second.peak_bytes};
-    Consider(std::move(predicted), kPipeline);
+    ISOMER_ASSIGN_OR_RETURN(result_.baselines[kPipeline], Consider(std::move(plan), kPipeline));
     return absl::OkStatus();
   }
 
@@ -113,12 +114,49 @@ class Optimizer {
     return options_.strategy == Strategy::kMcmc || options_.strategy == Strategy::kExhaustive;
   }
 
-  // The time limit is that of all searches.
-  SearchOptions SearchOptionsNow() const {
-    SearchOptions options = options_.search;
-    if (!restrictions_.empty()) options.restrictions = &restrictions_;
-    if (options.time_limit_s > 0) options.time_limit_s = std::max(1e-9, deadline_.SecondsLeft());
-    return options;
+  // A baseline may be several plans: the fastest that fits counts, or the smallest.
+  absl::StatusOr<Prediction> ConsiderBaseline(const MappedModel& mapped, const std::string& name) {
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
+    bool takes_part = options_.plan.empty() || options_.plan == name;
+    if (name != kSingleDevice && !restrictions_.Violations(mapped).empty()) {
+      result_.ignoring.push_back(name);
+      takes_part &= !options_.plan.empty();
+    }
+    Prediction prediction;
+    if (takes_part && name != kSingleDevice) {
+      ISOMER_ASSIGN_OR_RETURN(prediction, Consider(std::move(plan), name));
+    } else {
+      SetOptions(&plan);
+      ISOMER_ASSIGN_OR_RETURN(const Simulation simulation, PredictPlan(cost_, &plan));
+      prediction = {simulation.step_us, simulation.peak_bytes};
+    }
+    if (name == kSingleDevice) {
+      result_.single_device = prediction;
+      return prediction;
+    }
+    const auto worth = [&](const Prediction& p) {
+      const bool fits = p.peak_bytes <= cost_.machine().memory_bytes();
+      return std::pair(!fits, fits ? p.step_us : static_cast<double>(p.peak_bytes));
+    };
+    const auto [known, added] = result_.baselines.try_emplace(name, prediction);
+    if (!added && worth(prediction) < worth(known->second)) known->second = prediction;
+    return prediction;
+  }
+
+  // The search for plans that use the first `devices`.
+  absl::Status SearchOn(int64_t devices) {
+    for (double weight : kSyncWeights) {
+      // Inference has no gradients to synchronise.
+      const bool weighs = options_.training && !Simulates();
+      if (!weighs && weight != 1) continue;
+      CostOptions options = BaseOptions();
+      options.num_devices = devices;
+      options.sync_weight = weight;
+      ISOMER_ASSIGN_OR_RETURN(const Prediction found, Search(options));
+      // On part of the machine: one look, unless it is promising.
+      if (devices < devices_ && found.step_us > kPartSlack * contest_.step_us()) break;
+    }
+    return absl::OkStatus();
   }
 
   // All of the budget for the first costs.
@@ -142,17 +180,19 @@ class Optimizer {
     return absl::InternalError("no such strategy");
   }
 
-  absl::Status Search(double sync_weight, double us_per_byte) {
-    // With no time left, the plans so far are what there is.
-    if (const auto reason = deadline_.Reached(); reason.has_value()) {
+  // With no time left, the plans so far are what there is, if any; the prediction is then of no
+  // plan.
+  absl::StatusOr<Prediction> Search(const CostOptions& options) {
+    if (const auto reason = deadline_.Reached(); reason.has_value() && !contest_.empty()) {
       result_.stop = std::max(result_.stop, *reason);
-      return absl::OkStatus();
+      return Prediction{};
     }
-    CostOptions cost_options = BaseOptions();
-    cost_options.sync_weight = sync_weight;
-    cost_options.us_per_byte = us_per_byte;
-    tables_.set_options(cost_options);
-    ISOMER_ASSIGN_OR_RETURN(SearchResult found, SearchBy(options_.strategy, SearchOptionsNow()));
+    SearchOptions search = options_.search;
+    if (!restrictions_.empty()) search.restrictions = &restrictions_;
+    // The time limit is that of all searches.
+    if (search.time_limit_s > 0) search.time_limit_s = std::max(1e-9, deadline_.SecondsLeft());
+    tables_.set_options(options);
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found, SearchBy(options_.strategy, search));
     if (const auto violations = restrictions_.Violations(found.mapped); !violations.empty()) {
       return absl::InternalError(violations[0]);
     }
@@ -164,70 +204,128 @@ class Optimizer {
     result_.series_parallel_pieces = found.series_parallel_pieces;
     result_.stop = std::max(result_.stop, found.stop);
     result_.exact_mappings &= found.exact_mappings;
-    ISOMER_ASSIGN_OR_RETURN(auto predicted, Predict(found.mapped));
-    Consider(std::move(predicted), "search");
+    ISOMER_ASSIGN_OR_RETURN(Plan plan,
+                            DerivePlan(model_, found.mapped, options_.training, &tables_));
+    return Consider(std::move(plan), "search");
+  }
+
+  // Constraints are on the whole machine; what simulates takes all of it.
+  bool OnPartsToo() const {
+    return restrictions_.empty() && !Simulates() && !options_.whole_machine;
+  }
+
+  // The share of the step that devices would compute if the model's work were dealt out evenly.
+  double BusyShare() const {
+    return result_.single_device.step_us / static_cast<double>(devices_) / contest_.step_us();
+  }
+
+  // Grids of tensor, pipeline and data parallelism where the best plan so far leaves devices
+  // waiting, or does not fit.
+  absl::Status ConsiderGrids() {
+    if (!OnPartsToo()) return absl::OkStatus();
+    if (devices_ == 1 || BusyShare() > kBusyEnough || deadline_.Reached().has_value()) {
+      return absl::OkStatus();
+    }
+    tables_.set_options(BaseOptions());
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<GridEstimate> estimates,
+                            EnumerateGrids(model_.graph, {.devices = devices_},
+                                           cost_.machine().memory_bytes(), &tables_));
+    int mapped = 0;
+    for (const auto& [grid, step_us, peak_bytes] : estimates) {
+      if (mapped == kGridsMapped || deadline_.Reached().has_value()) break;
+      if (step_us > kEstimateSlack * contest_.step_us()) continue;
+      const char* name = grid.tensor_degree > 1 ? kMegatron : kPipeline;
+      if (grid.tensor_degree == 1 && grid.micro_batches == 1) continue;
+      if (!options_.plan.empty() && options_.plan != name) continue;
+      ++mapped;
+      tables_.set_options(OptionsOfStage(grid, BaseOptions(), /*by_hand=*/true));
+      ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
+                              MapTensorParallel(model_.graph, grid.tensor_degree, &tables_));
+      ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, &tables_, &by_hand));
+      // What no rule or view spreads so is no plan.
+      ConsiderBaseline(by_hand, name).status().IgnoreError();
+    }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::pair<Plan, Simulation>> Predict(const MappedModel& mapped) {
-    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
-    return Predict(std::move(plan));
+  // Leaving devices idle is a plan, too: for a small model the fastest. But for algebra, no plan on
+  // d devices takes less than a d-th of the time on one.
+  absl::Status ConsiderPartsOfTheMachine() {
+    if (!contest_.fits() || !OnPartsToo()) return absl::OkStatus();
+    for (int64_t devices = devices_ / 2; devices >= 1; devices /= 2) {
+      if (devices_ % devices != 0) break;
+      const double at_best = result_.single_device.step_us / static_cast<double>(devices);
+      if (at_best > kAlgebraSlack * contest_.step_us()) break;
+      ISOMER_RETURN_IF_ERROR(SearchOn(devices));
+    }
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<std::pair<Plan, Simulation>> Predict(Plan plan) {
-    plan.precision = options_.precision;
-    plan.update = options_.update;
-    return PredictAsItIs(std::move(plan));
+  void SetOptions(Plan* plan) const {
+    plan->precision = options_.precision;
+    plan->update = options_.update;
   }
 
-  absl::StatusOr<std::pair<Plan, Simulation>> PredictAsItIs(Plan plan) {
-    ISOMER_ASSIGN_OR_RETURN(Simulation simulation, PredictPlan(cost_, &plan));
-    return std::make_pair(std::move(plan), std::move(simulation));
+  absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
+    SetOptions(&plan);
+    return contest_.Consider(std::move(plan), std::move(origin));
   }
 
   // The best plan so far with its weights updated in other ways.
   absl::Status ConsiderUpdateMethods() {
-    if (!options_.training || !options_.choose_update_method || !considered_) {
+    if (!options_.training || !options_.choose_update_method || contest_.empty()) {
       return absl::OkStatus();
     }
-    const Plan best = result_.plan;
-    for (UpdateMethod method : {UpdateMethod::kSharded, UpdateMethod::kOwner}) {
-      Plan plan = best;
+    return ConsiderMethodsOf(contest_.best().plan, contest_.best().origin);
+  }
+
+  absl::Status ConsiderMethodsOf(const Plan& original, const std::string& origin) {
+    for (UpdateMethod method :
+         {UpdateMethod::kSharded, UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
+      Plan plan = original;
       plan.update.method = method;
-      ISOMER_ASSIGN_OR_RETURN(auto predicted, PredictAsItIs(std::move(plan)));
-      Consider(std::move(predicted), result_.origin);
+      ISOMER_RETURN_IF_ERROR(contest_.Consider(std::move(plan), origin).status());
     }
     return absl::OkStatus();
   }
 
-  // A plan that fits is better than one that does not; of those that fit the faster, of those that
-  // do not the smaller.
-  void Consider(std::pair<Plan, Simulation> predicted, std::string origin) {
-    const Simulation& now = predicted.second;
-    const bool fits = now.peak_bytes <= cost_.machine().memory_bytes();
-    if (considered_) {
-      if (fits_ && !fits) return;
-      if (fits_ == fits && (fits ? now.step_us >= result_.simulation.step_us
-                                 : now.peak_bytes >= result_.simulation.peak_bytes)) {
-        return;
-      }
+  // Until a plan fits: less is kept for the backward pass, weights are updated in parts, memory
+  // has a price in the search.
+  absl::Status MakeFit() {
+    if (contest_.fits()) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(MakeSmaller(contest_.fastest(), contest_.fastest_origin()));
+    if (Simulates()) return absl::OkStatus();
+    for (double price = kFirstPrice; !contest_.fits() && price <= kLastPrice; price *= kPriceStep) {
+      CostOptions options = BaseOptions();
+      options.us_per_byte = price;
+      ISOMER_RETURN_IF_ERROR(Search(options).status());
+      ISOMER_RETURN_IF_ERROR(MakeSmaller(contest_.best().plan, contest_.best().origin));
+      if (deadline_.Reached().has_value()) break;
     }
-    considered_ = true;
-    fits_ = fits;
-    result_.plan = std::move(predicted.first);
-    result_.simulation = std::move(predicted.second);
-    result_.origin = std::move(origin);
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeSmaller(Plan plan, const std::string& origin) {
+    if (contest_.fits() || !options_.training) return absl::OkStatus();
+    if (plan.recomputed.empty()) {
+      const double nodes = plan.graph.num_nodes();
+      plan.recomputed = NodesBetweenBorders(plan.graph, static_cast<int>(std::sqrt(nodes)));
+      ISOMER_RETURN_IF_ERROR(contest_.Consider(plan, origin).status());
+    }
+    if (contest_.fits() || !options_.choose_update_method) return absl::OkStatus();
+    return ConsiderMethodsOf(plan, origin);
   }
 
   const Model& model_;
   const CostModel& cost_;
   const OptimizeOptions& options_;
   const Deadline deadline_;
+  const int64_t devices_;
   CostTables tables_;
   Restrictions restrictions_;
   std::optional<HierarchicalSearcher> searcher_;
+  Contest contest_;
   OptimizeResult result_;
-  bool considered_ = false, fits_ = false;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "optimizer/baselines.h"
 #include "optimizer/constraints.h"
+#include "optimizer/contest.h"
 #include "optimizer/pipeline_plan.h"
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
@@ -36,13 +37,9 @@ struct OptimizeOptions {
   std::string plan;          // a baseline's name, or empty: search
   PipelineOptions pipeline;  // of the baseline of that name
   SearchOptions search;
+  bool whole_machine = false;  // no pipelines, and no plans that leave devices idle
   // A user's. The plan keeps them; a baseline that does not is reported, and no plan.
   Constraints constraints;
-};
-
-struct Prediction {
-  double step_us = 0;
-  int64_t peak_bytes = 0;
 };
 
 struct OptimizeResult {

@@ -24,6 +24,7 @@ absl::StatusOr<SearchResult> SequentialSearch(const Graph& graph, const SearchOp
   const CostModel one_device(FirstDeviceOf(tables->cost().machine()), tables->cost().profile());
   CostOptions cost_options = tables->options();
   cost_options.us_per_byte = 0;
+  cost_options.num_devices = 0;  // all of the one
   CostTables one_tables(tables->rules(), one_device, cost_options);
   const Deadline deadline = Deadline::In(options.time_limit_s);
   SearchOptions algebra_options = options;

@@ -74,7 +74,7 @@ void ExpectRulesOfBothKinds(const std::string& path) {
 }
 
 std::vector<std::string> TwoNodesOfFour(const std::string& model) {
-  return {model, "--machine=dgx_h100", "--nodes=2", "--devices_per_node=4"};
+  return {model, "--machine=dgx_h100", "--nodes=2", "--devices_per_node=4", "--whole_machine"};
 }
 
 TEST(FirstLight, NarrowEncoderIsOptimisedCertifiedAndRuns) {

@@ -25,7 +25,7 @@ TEST_P(ZooPlanTest, IsPlannedCertifiedAndTrained) {
   const std::string plan = ScratchFile(GetParam().name + ".plan");
   const ProgramResult optimized =
       RunBinary("isomer-optimize", {spec, "--machine=dgx_h100", "--nodes=2", "--devices_per_node=8",
-                                    "--budget=10", "--out=" + plan});
+                                    "--budget=10", "--whole_machine", "--out=" + plan});
   ASSERT_EQ(optimized.exit_code, 0) << optimized.err;
   const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
   EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;

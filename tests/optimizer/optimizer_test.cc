@@ -96,7 +96,9 @@ TEST(Optimizer, ProductsOfOneOperandAreMergedWhereLaunchesCost) {
   machine.kinds[0].launch_us = 20;
   const RuleIndex index(rules);
   const CostModel cost(machine);
-  const auto result = Optimize(model, index, cost, {});
+  OptimizeOptions options;
+  options.whole_machine = true;
+  const auto result = Optimize(model, index, cost, options);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_LT(CountKind(result->plan.graph, OpKind::kMatMul), 3);
   const auto used = RulesUsed(result->plan, rules);
@@ -156,7 +158,9 @@ TEST(Optimizer, BranchesThatCannotUseTheWholeMachineRunBesideEachOther) {
   Machine machine = TestMachine(1, 4);
   machine.kinds[0].launch_us = 50;
   const CostModel cost(machine);
-  const auto result = Optimize(model, index, cost, {});
+  OptimizeOptions options;
+  options.whole_machine = true;
+  const auto result = Optimize(model, index, cost, options);
   ASSERT_TRUE(result.ok()) << result.status();
   ExpectPlanHolds(result->plan, rules);
   int on_upper_half = 0;

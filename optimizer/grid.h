@@ -1,0 +1,71 @@
+// Grids: what is decided about a plan before the search maps its calls.
+//
+// A grid says how many devices are used, in how many pipeline stages, and in how many
+// micro-batches a step is cut. The search then maps the model onto the devices of one stage, and
+// every call moves to its stage (stages.h). There are too many grids to search each: an
+// estimate orders them, from the tables' costs of a mapping by hand (MapTensorParallel, of every
+// tensor degree up to a node: the calls' times and memory hardly depend on more).
+//
+//   step    = sum over stages of t_s + (n - 1) max t_s + what is left of the synchronisation,
+//             t_s: a micro-batch on stage s, forward and backward (1F1B, pcg/schedule/pipeline.h)
+//   memory  = weights, gradients, optimizer state; and what is kept of the min(S - s, n)
+//             micro-batches that stage s works on at a time
+#ifndef ISOMER_OPTIMIZER_GRID_H_
+#define ISOMER_OPTIMIZER_GRID_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+#include "optimizer/stages.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+struct Grid {
+  int64_t devices = 1;  // the first of the machine
+  int64_t stages = 1, micro_batches = 1;
+  int64_t tensor_degree = 1;  // of the mapping by hand
+
+  int64_t stage_devices() const { return devices / stages; }
+  // "tensor 8 x pipeline 16 x data 8, 64 micro-batches".
+  std::string ToString() const;
+  friend bool operator==(const Grid&, const Grid&) = default;
+};
+
+// What a grid comes to by the estimate.
+struct GridEstimate {
+  Grid grid;
+  double step_us = 0;
+  int64_t peak_bytes = 0;
+};
+
+struct GridOptions {
+  int64_t devices = 1;  // to use
+  // Of pipelines; 1: none.
+  int64_t max_stages = 64, max_micro_batches = 512;
+  // How much of the gradient synchronisation does not hide behind the backward pass.
+  double exposed_synchronisation = 0.25;
+};
+
+// Of every grid that suits the model (the batch divides into data parallelism times
+// micro-batches; what has to be known of all samples is known of micro-batches apart), the
+// estimate; those that fit into `memory_bytes` first, the fastest first, then the smallest first.
+// Sets the options of `tables`.
+absl::StatusOr<std::vector<GridEstimate>> EnumerateGrids(const Graph& graph,
+                                                         const GridOptions& options,
+                                                         int64_t memory_bytes, CostTables* tables);
+
+// The options of tables for one stage of a grid; `by_hand`: that maps by hand, and needs no more of
+// a call's choices than that it can be split.
+CostOptions OptionsOfStage(const Grid& grid, CostOptions options, bool by_hand = false);
+
+// A mapping for the devices of a stage, onto all stages. REQUIRES: every call has a choice.
+absl::Status SpreadOverStages(const Grid& grid, CostTables* tables, MappedModel* mapped);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_GRID_H_

@@ -1,0 +1,190 @@
+#include "optimizer/stages.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/batch_dims.h"
+#include "optimizer/choice_pricer.h"
+#include "optimizer/stage_cut.h"
+#include "pcg/support/check.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/work.h"
+
+namespace isomer {
+namespace {
+
+class Estimator {
+ public:
+  Estimator(const MappedModel& mapped, CostTables* tables)
+      : mapped_(mapped), graph_(mapped.graph), tables_(*tables) {}
+
+  absl::StatusOr<MappedEstimate> Run() {
+    result_.compute = AnalyzeCompute(graph_);
+    const std::vector<int> batch_dims = BatchDims(graph_);
+    for (const auto& node : result_.compute.nodes) {
+      const auto choice = mapped_.choices.find(node.id);
+      ISOMER_CHECK(choice != mapped_.choices.end());
+      ISOMER_ASSIGN_OR_RETURN(
+          const CallTables* call,
+          tables_.Call(graph_.node(node.id).op, node.operand_types, batch_dims[node.id.value]));
+      classes_.push_back(ClassOf(call, choice->second, node));
+      result_.calls.push_back(classes_.back()->estimate);
+      AddEdges(node);
+    }
+    KeepWhatIsNeeded();
+    return std::move(result_);
+  }
+
+ private:
+  // Calls that cost the same.
+  struct Class {
+    int id;
+    const ShardingChoice* choice;
+    CallEstimate estimate;
+    GradientNeeds needs;
+  };
+
+  const Class* ClassOf(const CallTables* call, const ShardingChoice& choice,
+                       const ComputeGraph::ComputeNode& node) {
+    std::string key = absl::StrCat(choice.start);
+    for (const Axis& axis : choice.axes) absl::StrAppend(&key, " ", axis.dim, ":", axis.degree);
+    for (const auto& o : node.operands) absl::StrAppend(&key, o.stored ? "s" : "", o.gradient);
+    const auto [it, added] = by_key_.try_emplace({call, key});
+    if (!added) return &it->second;
+    it->second = {.id = static_cast<int>(by_key_.size()),
+                  .choice = &choice,
+                  .estimate = EstimateOf(call->space, choice, node),
+                  .needs = NeedsOfGradient(call->space.op, call->space.sharding.declaration,
+                                           call->space.operands)};
+    return &it->second;
+  }
+
+  CallEstimate EstimateOf(const ChoiceSpace& space, const ShardingChoice& choice,
+                          const ComputeGraph::ComputeNode& node) {
+    CallEstimate estimate;
+    const ChoiceCost cost =
+        ChoicePricer(tables_.cost(), tables_.options(), space, node).CostOf(choice);
+    estimate.us = cost.us;
+    estimate.synchronisation_us = cost.synchronisation_us;
+    for (size_t o = 0; o < choice.operands.size(); ++o) {
+      if (!node.operands[o].stored) continue;
+      const Placement& stored = choice.operands[o];
+      const int64_t bytes = stored.type.LocalBytes();
+      if (!tables_.options().training || !node.operands[o].gradient) {
+        estimate.fixed_bytes += bytes;
+        continue;
+      }
+      estimate.weight_bytes += bytes;
+      const size_t axis = stored.type.dims.size();
+      estimate.copies = stored.type.copies / stored.view.MomentsOfAxis(axis);
+    }
+    for (const Placement& output : choice.outputs) estimate.output_bytes += BytesOf(output.type);
+    return estimate;
+  }
+
+  // Of one shard, as it is computed.
+  int64_t BytesOf(TensorType type) const {
+    if (type.dtype == DataType::kFloat32) type.dtype = tables_.options().precision;
+    return type.LocalBytes();
+  }
+
+  void AddEdges(const ComputeGraph::ComputeNode& node) {
+    const Class* to = classes_.back();
+    for (int o = 0; o < static_cast<int>(node.operands.size()); ++o) {
+      const auto& operand = node.operands[o];
+      if (operand.producer < 0) continue;
+      const Class* from = classes_[operand.producer];
+      const auto [it, added] =
+          edges_.try_emplace({from->id, operand.output, to->id, o, operand.gradient});
+      if (added) {
+        it->second = tables_
+                         .EdgeUs(tables_.Intern({from->choice->outputs[operand.output]}),
+                                 tables_.Intern({to->choice->operands[o]}), operand.gradient)
+                         .at(0, 0);
+      }
+      result_.calls.back().us += it->second;
+    }
+  }
+
+  // A tensor is kept for the backward pass if the gradient of the call that makes it needs it, or
+  // that of one that reads it.
+  void KeepWhatIsNeeded() {
+    if (!tables_.options().training) return;
+    const auto& nodes = result_.compute.nodes;
+    std::vector<bool> kept(nodes.size(), false);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      bool any = false;
+      for (const auto& operand : nodes[i].operands) any |= operand.gradient;
+      if (!any) continue;
+      kept[i] = kept[i] || classes_[i]->needs.outputs;
+      for (size_t o = 0; o < nodes[i].operands.size(); ++o) {
+        const int producer = nodes[i].operands[o].producer;
+        if (producer >= 0 && classes_[i]->needs.operands[o]) kept[producer] = true;
+      }
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (kept[i]) result_.calls[i].kept_bytes = result_.calls[i].output_bytes;
+    }
+  }
+
+  const MappedModel& mapped_;
+  const Graph& graph_;
+  CostTables& tables_;
+  MappedEstimate result_;
+  std::vector<const Class*> classes_;  // per call
+  std::map<std::pair<const CallTables*, std::string>, Class> by_key_;
+  std::map<std::tuple<int, int, int, int, bool>, float> edges_;
+};
+
+}  // namespace
+
+absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTables* tables) {
+  return Estimator(mapped, tables).Run();
+}
+
+std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages) {
+  const auto& nodes = estimate.compute.nodes;
+  const size_t count = nodes.size();
+  std::vector<int> stage(count, 0);
+  if (stages == 1) return stage;
+  // What calls before a place make and calls from it on read crosses there.
+  std::vector<size_t> last_use(count, 0);
+  for (size_t i = 0; i < count; ++i) {
+    for (const auto& operand : nodes[i].operands) {
+      if (operand.producer >= 0) last_use[operand.producer] = i;
+    }
+  }
+  std::vector<double> us;
+  std::vector<int64_t> crossing(count + 1, 0);
+  for (size_t i = 0; i < count; ++i) {
+    us.push_back(estimate.calls[i].us);
+    if (last_use[i] <= i) continue;
+    crossing[i + 1] += estimate.calls[i].output_bytes;
+    crossing[last_use[i] + 1] -= estimate.calls[i].output_bytes;
+  }
+  for (size_t i = 1; i < crossing.size(); ++i) crossing[i] += crossing[i - 1];
+  crossing.pop_back();
+  const std::vector<int> first = CutStages(us, crossing, static_cast<int>(stages));
+  for (size_t s = 0; s < first.size(); ++s) {
+    const size_t end = s + 1 < first.size() ? first[s + 1] : count;
+    for (size_t i = first[s]; i < end; ++i) stage[i] = static_cast<int>(s);
+  }
+  return stage;
+}
+
+void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& stage_of_call,
+                  int64_t stage_devices, MappedModel* mapped) {
+  for (size_t i = 0; i < estimate.compute.nodes.size(); ++i) {
+    ShardingChoice& choice = mapped->choices.at(estimate.compute.nodes[i].id);
+    const int64_t by = stage_of_call[i] * stage_devices;
+    choice.start += by;
+    for (Placement& operand : choice.operands) operand.view.start += by;
+    for (Placement& output : choice.outputs) output.view.start += by;
+  }
+}
+
+}  // namespace isomer

@@ -1,0 +1,48 @@
+// Estimates of mapped models, and their cut into the stages of a pipeline.
+//
+// A pipeline of S stages on D devices is a mapping onto D / S devices, of which every call is then
+// moved to the devices of its stage: stage s has devices [s D / S, (s + 1) D / S). Stages are cut
+// from the topological order of calls so that their times are balanced, whatever their number of
+// calls, and little crosses.
+#ifndef ISOMER_OPTIMIZER_STAGES_H_
+#define ISOMER_OPTIMIZER_STAGES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/compute_graph.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+
+namespace isomer {
+
+// What a mapped call takes of each of its devices in a step, by the tables.
+struct CallEstimate {
+  double us = 0;  // forward and backward, of all micro-batches, with what moves its operands
+  double synchronisation_us = 0;  // of its weights' gradients, and their update
+  int64_t weight_bytes = 0;       // trained, as stored
+  int64_t fixed_bytes = 0;        // stored, not trained
+  int64_t copies = 1;             // devices that hold the same shard of its weights
+  int64_t kept_bytes = 0;         // for the backward pass, of one micro-batch
+  int64_t output_bytes = 0;       // of one micro-batch
+};
+
+struct MappedEstimate {
+  ComputeGraph compute;
+  std::vector<CallEstimate> calls;  // in the order of `compute.nodes`
+};
+// REQUIRES: every call has a choice.
+absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTables* tables);
+
+// The stage of every call, in the order of `estimate.compute.nodes`. REQUIRES: stages >= 1, and not
+// more than calls.
+std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages);
+
+// Moves every call to its stage's devices, of which each has `stage_devices`.
+void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& stage_of_call,
+                  int64_t stage_devices, MappedModel* mapped);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_STAGES_H_

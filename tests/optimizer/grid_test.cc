@@ -1,0 +1,102 @@
+#include "optimizer/grid.h"
+
+#include <algorithm>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "optimizer/baselines.h"
+#include "optimizer/pipeline_plan.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/plan_holds.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+class Grids : public testing::Test {
+ protected:
+  void Prepare(Model model, int64_t nodes, int64_t devices) {
+    model_ = std::move(model);
+    rules_ = ExampleRules(model_.graph);
+    index_ = std::make_unique<RuleIndex>(rules_);
+    cost_ = std::make_unique<CostModel>(TestMachine(nodes, devices));
+    tables_ = std::make_unique<CostTables>(*index_, *cost_, CostOptions{.halves = false});
+  }
+  std::vector<GridEstimate> Enumerate(int64_t memory_bytes) {
+    auto estimates = EnumerateGrids(model_.graph, {.devices = cost_->machine().num_devices()},
+                                    memory_bytes, tables_.get());
+    EXPECT_TRUE(estimates.ok()) << estimates.status();
+    return estimates.ok() ? *std::move(estimates) : std::vector<GridEstimate>();
+  }
+  absl::StatusOr<Plan> PlanOf(const Grid& grid) {
+    tables_->set_options(OptionsOfStage(grid, tables_->options()));
+    auto mapped = MapTensorParallel(model_.graph, grid.tensor_degree, tables_.get());
+    if (!mapped.ok()) return mapped.status();
+    const absl::Status spread = SpreadOverStages(grid, tables_.get(), &*mapped);
+    if (!spread.ok()) return spread;
+    return DerivePlan(model_, *mapped, true, tables_.get());
+  }
+
+  Model model_;
+  RuleSet rules_;
+  std::unique_ptr<RuleIndex> index_;
+  std::unique_ptr<CostModel> cost_;
+  std::unique_ptr<CostTables> tables_;
+};
+
+TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
+  Prepare(ResidualModel(8, 64, 16, 32), 2, 4);
+  int pipelines = 0, tensor = 0;
+  for (const GridEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+    const Grid& grid = estimate.grid;
+    if (grid.micro_batches > 8) continue;
+    SCOPED_TRACE(grid.ToString());
+    auto plan = PlanOf(grid);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExpectPlanHolds(*plan, rules_);
+    auto simulation = PredictPlan(*cost_, &*plan);
+    ASSERT_TRUE(simulation.ok()) << simulation.status();
+    EXPECT_LT(simulation->step_us, 4 * estimate.step_us);
+    EXPECT_GT(simulation->step_us, estimate.step_us / 4);
+    tensor += grid.tensor_degree > 1;
+    if (grid.micro_batches == 1) continue;
+    const auto summary = SummaryOfPipeline(LowerPlan(*plan)->schedule, *simulation);
+    ASSERT_TRUE(summary.has_value());
+    EXPECT_EQ(summary->stages, grid.stages);
+    EXPECT_EQ(summary->micro_batches, grid.micro_batches);
+    // Tensor parallel, what lies between products is split further in the batch (there is no
+    // sequence), which mixes micro-batches.
+    EXPECT_TRUE(summary->ordered || grid.tensor_degree > 1);
+    pipelines += grid.stages > 1;
+  }
+  EXPECT_GT(pipelines, 3);
+  EXPECT_GT(tensor, 3);
+}
+
+TEST_F(Grids, ThoseThatFitComeFirst) {
+  Prepare(ResidualModel(8, 64, 128, 512), 1, 4);
+  const auto all = Enumerate(int64_t{1} << 40);
+  ASSERT_GT(all.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end(),
+                             [](const auto& a, const auto& b) { return a.step_us < b.step_us; }));
+  const auto smallest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.peak_bytes < b.peak_bytes;
+  });
+  EXPECT_EQ(Enumerate(smallest->peak_bytes).front().grid, smallest->grid);
+  EXPECT_EQ(Enumerate(1).front().grid, smallest->grid);
+}
+
+// One sample a micro-batch and device is as far as it goes.
+TEST_F(Grids, MicroBatchesDivideTheBatch) {
+  Prepare(ResidualModel(4, 12, 16, 32), 1, 4);
+  for (const GridEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+    const Grid& s = estimate.grid;
+    if (s.micro_batches == 1) continue;
+    EXPECT_EQ(12 % (s.devices / s.stages / s.tensor_degree * s.micro_batches), 0) << s.ToString();
+  }
+}
+
+}  // namespace
+}  // namespace isomer
