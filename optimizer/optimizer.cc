@@ -32,6 +32,8 @@ constexpr double kLastPrice = 1;
 
 // Grids that are made into plans.
 constexpr int kGridsMapped = 4;
+// Of all of them: what they take to simulate grows with it. For time alike on every machine.
+constexpr int64_t kMostCallsOfGrids = 60000;
 // Grids are left alone where the devices compute for so much of the step.
 constexpr double kBusyEnough = 0.9;
 // Estimates are that far off.
@@ -231,12 +233,16 @@ class Optimizer {
                             EnumerateGrids(model_.graph, {.devices = devices_},
                                            cost_.machine().memory_bytes(), &tables_));
     int mapped = 0;
+    int64_t calls = 0;
     for (const auto& [grid, step_us, peak_bytes] : estimates) {
       if (mapped == kGridsMapped || deadline_.Reached().has_value()) break;
       if (step_us > kEstimateSlack * contest_.step_us()) continue;
       const char* name = grid.tensor_degree > 1 ? kMegatron : kPipeline;
       if (grid.tensor_degree == 1 && grid.micro_batches == 1) continue;
       if (!options_.plan.empty() && options_.plan != name) continue;
+      const int64_t calls_of_grid = model_.graph.num_nodes() * grid.micro_batches;
+      if (calls + calls_of_grid > kMostCallsOfGrids) continue;
+      calls += calls_of_grid;
       ++mapped;
       tables_.set_options(OptionsOfStage(grid, BaseOptions(), /*by_hand=*/true));
       ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
