@@ -192,14 +192,14 @@ absl::StatusOr<Table> MemoryTable(const TableContext& context) {
             .nodes = 1,
             .devices_per_node = 8,
             .batch_size = std::string(model) == "vgg19" ? 256 : 0,
-            .flags = {"--optimizer=adam"}};
+            .flags = {"--optimizer=adam", "--update=auto"}};
     ISOMER_ASSIGN_OR_RETURN(const Outcome free, context.runner.RunToPlan(job, context.limit_s));
     ISOMER_ASSIGN_OR_RETURN(const double peak, free.summary.Number("predicted_peak_bytes"));
     ISOMER_ASSIGN_OR_RETURN(const double free_us, free.summary.Number("predicted_step_us"));
     for (const int percent : {100, 75, 50, 35}) {
       const double limit = peak * percent / 100;
-      job.flags = {"--optimizer=adam",
-                   absl::StrFormat("--device_memory_gib=%.9g", limit / (1 << 30))};
+      job.flags = {"--optimizer=adam", "--update=auto",
+                   absl::StrFormat("--device_memory_gib=%.17g", limit / (1 << 30))};
       ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, context.limit_s));
       std::vector<std::string> cells = {model, absl::StrCat(percent),
                                         absl::StrFormat("%.3f", limit / (1 << 30)),
