@@ -97,7 +97,8 @@ absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
   if (name == "mcmc") return Strategy::kMcmc;
   if (name == "exhaustive") return Strategy::kExhaustive;
   return absl::InvalidArgumentError(
-      absl::StrCat("--search=", name, ": there are hierarchical, sequential, mcmc and exhaustive"));
+      absl::StrCat("--search=", name,
+                   ": there are hierarchical, egraph, algebra, sequential, mcmc and exhaustive"));
 }
 
 absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
