@@ -6,7 +6,6 @@
 // of a kind, not the same quantity.
 //
 //   algebra [NETWORK] [--engine=best_first|egraph] [--json=FILE]
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +15,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "bench/resources.h"
 #include "models/load.h"
 #include "optimizer/compute_graph.h"
 #include "optimizer/machine.h"
@@ -51,15 +51,6 @@ constexpr Network kNetworks[] = {
     {"inception_v3", "zoo:inception_v3?training=0", {5.1, 68.6, 10.0, 6.3}},
     {"squeezenet", "zoo:squeezenet", {0.3, 16.4, 24.5, 6.7}},
     {"vgg19", "zoo:vgg19", {0.4, 8.9, 8.9, 8.9}}};
-
-double CpuSeconds() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 // Those that run in a step.
 int CountOperators(const Graph& graph) {

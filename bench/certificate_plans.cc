@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/zoo_training.h"
 #include "optimizer/baselines.h"
 #include "optimizer/derivation.h"
 #include "optimizer/machine.h"
@@ -33,10 +32,7 @@ constexpr Network kNetworks[] = {{"bert_large", kMegatron},
 constexpr int64_t kDevices[] = {8, 64, 1024};
 
 absl::StatusOr<Plan> MakePlan(const Network& network, int64_t devices, const RuleIndex& rules) {
-  LoadOptions load;
-  load.batch_size = devices;
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(std::string("zoo:") + network.name, load));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo(network.name, devices));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("dgx_h100", devices / 8, 8));
   const CostModel cost(std::move(machine));
   CostTables tables(rules, cost, {.training = true});

@@ -4,8 +4,6 @@
 //
 //   cost_tables                 choices and edges of bert_large on DGX H100 machines
 //   cost_tables derivation 1000 a chain of so many thousands of operators, split by samples
-#include <sys/resource.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/resources.h"
+#include "bench/zoo_training.h"
 #include "optimizer/baselines.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
@@ -27,21 +25,8 @@
 namespace isomer {
 namespace {
 
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double PeakGib() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / (1 << 20);
-}
-
 absl::Status MeasureTables(const RuleIndex& rules, int64_t nodes) {
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel("zoo:bert_large", {}));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo("bert_large"));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("dgx_h100", nodes, 8));
   const CostModel cost(std::move(machine));
   CostTables tables(rules, cost, {});

@@ -3,14 +3,13 @@
 // two steps; 0.8 h and 18 h by depth-first search).
 //
 //   exhaustive [MODEL [BUDGET]]
-#include <time.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/resources.h"
+#include "bench/zoo_training.h"
 #include "optimizer/exhaustive_search.h"
 #include "optimizer/machine.h"
 #include "optimizer/rule_index.h"
@@ -21,15 +20,8 @@
 namespace isomer {
 namespace {
 
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 absl::Status Prove(const std::string& spec, int64_t budget, const RuleIndex& rules) {
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel("zoo:" + spec, {}));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo(spec));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("p100_cluster", 1, 4));
   const CostModel cost(std::move(machine));
   const double start = CpuSeconds();

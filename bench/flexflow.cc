@@ -10,9 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/zoo_training.h"
 #include "optimizer/baselines.h"
 #include "optimizer/derivation.h"
 #include "optimizer/rule_index.h"
@@ -75,10 +73,9 @@ absl::StatusOr<Figures> FiguresOf(const Model& model, const MappedModel& mapped,
 
 absl::Status Ask(const Setting& setting, const RuleIndex& rules) {
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine(setting.machine, setting.nodes, 4));
-  LoadOptions load;
-  load.batch_size = setting.batch_per_device * machine.num_devices();
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(absl::StrCat("zoo:", setting.model), load));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  ISOMER_ASSIGN_OR_RETURN(
+      const Model model,
+      TrainedInZoo(setting.model, setting.batch_per_device * machine.num_devices()));
   const CostModel cost(std::move(machine));
   CostTables tables(rules, cost, CostOptions{});
   ISOMER_ASSIGN_OR_RETURN(const MappedModel baseline,

@@ -6,7 +6,6 @@
 // Plans are those that the bound is over: of one micro-batch, found by the hierarchical search or a
 // baseline. The bound is that of the model's graph or of the plan's, whichever is less: other
 // algebra than the plan's is not bounded.
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,9 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/resources.h"
+#include "bench/zoo_training.h"
 #include "optimizer/baselines.h"
 #include "optimizer/lower_bound.h"
 #include "optimizer/machine.h"
@@ -33,12 +31,6 @@ constexpr const char* kNetworks[] = {
     "mlp",          "lenet",    "alexnet", "vgg19", "squeezenet", "resnet101", "resnext50",
     "inception_v3", "nasnet_a", "unet",    "vit",   "bert_large", "dlrm",      "xdl",
     "candle_uno",   "rnntc",    "rnnlm",   "nmt",   "nasrnn"};
-
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // How much of the gradient synchronisation the tables count (optimizer.cc).
 constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
@@ -79,8 +71,7 @@ absl::StatusOr<Found> Best(const Model& model, const CostModel& cost, CostTables
 
 absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devices,
                            const RuleIndex& rules) {
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(absl::StrCat("zoo:", name), {}));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo(name));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("dgx_h100", nodes, devices));
   const CostModel cost(std::move(machine));
   CostTables tables(rules, cost, CostOptions{});

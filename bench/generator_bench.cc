@@ -12,6 +12,7 @@
 #include <ctime>
 #include <functional>
 
+#include "bench/resources.h"
 #include "bench/taso_configuration.h"
 #include "generator/configuration.h"
 #include "generator/enumerator.h"
@@ -28,13 +29,6 @@ struct Run {
   int64_t graphs = 0, candidates = 0;
   int64_t peak_bytes = 0;
 };
-
-// Of all threads of this process.
-double CpuSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 // Runs `work` in a process of its own, so that its peak of memory is its own.
 Run InProcess(const std::function<void(Statistics*)>& work) {

@@ -2,7 +2,6 @@
 // the memo, and for a candidate that is the same again; and how far it is from its bound.
 //
 //   mapping MODEL MACHINE NODES DEVICES_PER_NODE
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,9 +9,8 @@
 #include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/resources.h"
+#include "bench/zoo_training.h"
 #include "optimizer/machine.h"
 #include "optimizer/mapping_memo.h"
 #include "optimizer/piece_mapping.h"
@@ -25,18 +23,11 @@ namespace {
 
 constexpr int kMinPieceNodes = 5;
 
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 absl::Status Run(const std::string& name, const char* machine_name, int64_t nodes,
                  int64_t devices) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(DataPath("rules/default.rules")));
   const RuleIndex index(rules);
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(absl::StrCat("zoo:", name), {}));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo(name));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine(machine_name, nodes, devices));
   const CostModel cost(std::move(machine));
   CostTables tables(index, cost, CostOptions{});

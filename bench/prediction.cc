@@ -11,7 +11,6 @@
 // nodes, STAGES of neighbouring calls, and data parallelism over what is left, in MICRO_BATCHES.
 // Stages have as many calls each; a search would balance them, and this asks only what the
 // prediction costs.
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -21,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/resources.h"
+#include "bench/zoo_training.h"
 #include "optimizer/baselines.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
@@ -40,19 +39,6 @@ struct Request {
   std::string model, machine, plan;
   int64_t nodes = 1, batch = 1, stages = 1, micro_batches = 1;
 };
-
-double CpuSeconds() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-double PeakGib() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / (1 << 20);
-}
 
 // The stage of every node: calls by their place in topological order; what parallel operators make
 // from calls stays there, leaves are where they are first used.
@@ -106,11 +92,7 @@ absl::StatusOr<Model> ChainModel(int64_t operators) {
 
 absl::StatusOr<Model> LoadModelOf(const Request& request) {
   if (request.model == "chain") return ChainModel(request.batch);
-  LoadOptions load;
-  load.batch_size = request.batch;
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel("zoo:" + request.model, load));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
-  return model;
+  return TrainedInZoo(request.model, request.batch);
 }
 
 absl::StatusOr<Plan> MakePlan(const Request& request, const Model& model, const RuleIndex& rules,

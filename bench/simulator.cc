@@ -6,7 +6,6 @@
 //   simulator search    from data parallelism to the end of the search, with all that is set up
 //
 // A second argument restricts the networks, a third the numbers of devices: "nmt" "4".
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -17,9 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "models/load.h"
-#include "models/loss.h"
+#include "bench/resources.h"
+#include "bench/zoo_training.h"
 #include "optimizer/baselines.h"
 #include "optimizer/machine.h"
 #include "optimizer/mcmc.h"
@@ -45,12 +43,6 @@ constexpr Network kNetworks[] = {
 constexpr double kSyncWeights[] = {0.1, 0};
 constexpr int64_t kDevices[] = {4, 8, 16, 32, 64};
 
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // A network in data parallelism. FlexFlow's P100 cluster has 4 nodes of 4, its K80 cluster 16.
 struct Setting {
   Model model;
@@ -61,10 +53,8 @@ struct Setting {
 
 absl::StatusOr<std::unique_ptr<Setting>> Load(const Network& network, int64_t devices) {
   auto setting = std::make_unique<Setting>();
-  LoadOptions load;
-  load.batch_size = network.batch_per_device * devices;
-  ISOMER_ASSIGN_OR_RETURN(setting->model, LoadAnyModel(absl::StrCat("zoo:", network.name), load));
-  ISOMER_RETURN_IF_ERROR(AttachLoss(&setting->model, "auto"));
+  ISOMER_ASSIGN_OR_RETURN(setting->model,
+                          TrainedInZoo(network.name, network.batch_per_device * devices));
   ISOMER_ASSIGN_OR_RETURN(
       Machine machine, LoadMachine(devices <= 16 ? "p100_cluster" : "k80_cluster", devices / 4, 4));
   setting->cost.emplace(std::move(machine));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "optimizer/choice_pricer.h"
 #include "optimizer/halo_cost.h"
 #include "pcg/work.h"
 
@@ -62,8 +63,8 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
   std::vector<bool> wanted;
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     types.push_back(choice.operands[o].type);
-    if (!IsLoss(space.op.kind()) && types[o].dtype == DataType::kFloat32) {
-      types[o].dtype = options.precision;
+    if (!IsLoss(space.op.kind())) {
+      types[o].dtype = ComputedIn(options.precision, types[o].dtype);
     }
     wanted.push_back(node.operands[o].gradient);
   }

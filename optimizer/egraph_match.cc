@@ -21,20 +21,6 @@ bool IsSymmetric(const Rule& rule) {
 
 }  // namespace
 
-const char* SaturationStopName(SaturationStop stop) {
-  switch (stop) {
-    case SaturationStop::kSaturated:
-      return "saturated";
-    case SaturationStop::kNodes:
-      return "node limit";
-    case SaturationStop::kIterations:
-      return "iteration limit";
-    case SaturationStop::kInterrupted:
-      return "interrupted";
-  }
-  return "?";
-}
-
 Saturation::Saturation(const std::vector<const Rule*>& rules, const SaturationOptions& options,
                        CallUs us_of, absl::FunctionRef<bool()> stop, EGraph* egraph)
     : options_(options), us_of_(us_of), stop_(stop), egraph_(*egraph) {

@@ -31,7 +31,6 @@ struct SaturationOptions {
 };
 
 enum class SaturationStop { kSaturated, kNodes, kIterations, kInterrupted };
-const char* SaturationStopName(SaturationStop stop);
 
 class Saturation {
  public:

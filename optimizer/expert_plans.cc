@@ -207,20 +207,6 @@ absl::StatusOr<MappedModel> MapConvolutions(const Graph& graph, CostTables* tabl
 
 }  // namespace
 
-const char* ExpertKindName(ExpertKind kind) {
-  switch (kind) {
-    case ExpertKind::kMixture:
-      return "mixture";
-    case ExpertKind::kTables:
-      return "tables";
-    case ExpertKind::kRecurrent:
-      return "recurrent";
-    case ExpertKind::kConvolution:
-      return "convolution";
-  }
-  return "";
-}
-
 std::optional<ExpertKind> ExpertKindOf(const Graph& graph) {
   const Survey survey(graph);
   if (survey.Has(OpKind::kTop2Gating)) return ExpertKind::kMixture;

@@ -22,7 +22,6 @@
 namespace isomer {
 
 enum class ExpertKind { kMixture, kTables, kRecurrent, kConvolution };
-const char* ExpertKindName(ExpertKind kind);
 // Absent: of none of these kinds (a transformer: Megatron-LM is what experts do).
 std::optional<ExpertKind> ExpertKindOf(const Graph& graph);
 

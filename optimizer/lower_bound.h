@@ -46,12 +46,6 @@ struct LowerBound {
 // `tables` has its options back afterwards. Errors: a call does not type-check.
 absl::StatusOr<LowerBound> BoundStep(const Graph& graph, CostTables* tables);
 
-inline absl::StatusOr<double> LowerBoundUs(const Graph& graph, CostTables* tables) {
-  auto bound = BoundStep(graph, tables);
-  if (!bound.ok()) return bound.status();
-  return bound->step_us;
-}
-
 }  // namespace isomer
 
 #endif  // ISOMER_OPTIMIZER_LOWER_BOUND_H_

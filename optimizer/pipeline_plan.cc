@@ -56,12 +56,10 @@ class StageMapper {
           absl::StrCat("--stages=", stages_, ": the model has ", count, " calls"));
     }
     ISOMER_ASSIGN_OR_RETURN(const std::vector<double> us, TimesOfCalls());
-    const std::vector<int> first = CutStages(us, CrossingBytes(), static_cast<int>(stages_));
+    const std::vector<int> stage_of_call =
+        StagesOfCalls(us, MadeByCalls(), static_cast<int>(stages_));
     stage_.assign(graph_.num_nodes(), 0);
-    for (int64_t s = 0; s < stages_; ++s) {
-      const int64_t end = s + 1 < stages_ ? first[s + 1] : count;
-      for (int64_t i = first[s]; i < end; ++i) stage_[calls_[i].value] = s;
-    }
+    for (int64_t i = 0; i < count; ++i) stage_[calls_[i].value] = stage_of_call[i];
     PlaceOthers();
     return Views();
   }
@@ -117,7 +115,7 @@ class StageMapper {
     return tensor;
   }
 
-  std::vector<int64_t> CrossingBytes() const {
+  std::vector<MadeByCall> MadeByCalls() const {
     std::map<TensorRef, int> last_use;  // of what calls make
     for (NodeId id : calls_) {
       for (TensorRef input : graph_.node(id).inputs) {
@@ -125,16 +123,13 @@ class StageMapper {
         if (call_[origin.node.value] >= 0) last_use[origin] = call_[id.value];
       }
     }
-    std::vector<int64_t> crossing(calls_.size() + 1, 0);
+    std::vector<MadeByCall> made;
     for (const auto& [tensor, last] : last_use) {
       const TensorType& type = graph_.type(tensor);
-      const int64_t bytes = type.NumElements() * BytesPerElement(type.dtype);
-      crossing[call_[tensor.node.value] + 1] += bytes;
-      crossing[last + 1] -= bytes;
+      made.push_back({static_cast<size_t>(call_[tensor.node.value]), static_cast<size_t>(last),
+                      type.NumElements() * BytesPerElement(type.dtype)});
     }
-    for (size_t i = 1; i < crossing.size(); ++i) crossing[i] += crossing[i - 1];
-    crossing.pop_back();
-    return crossing;
+    return made;
   }
 
   // What is made from calls stays where it was made; leaves are where they are first used.

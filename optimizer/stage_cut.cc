@@ -69,4 +69,21 @@ std::vector<int> CutStages(absl::Span<const double> us, absl::Span<const int64_t
   return first;
 }
 
+std::vector<int> StagesOfCalls(absl::Span<const double> us, absl::Span<const MadeByCall> made,
+                               int stages) {
+  std::vector<int64_t> crossing(us.size() + 1, 0);
+  for (const auto& [call, last_use, bytes] : made) {
+    crossing[call + 1] += bytes;
+    crossing[last_use + 1] -= bytes;
+  }
+  for (size_t i = 1; i < crossing.size(); ++i) crossing[i] += crossing[i - 1];
+  crossing.pop_back();
+  std::vector<int> stage_of_call(us.size(), 0);
+  for (int first : CutStages(us, crossing, stages)) {
+    if (first > 0) ++stage_of_call[first];
+  }
+  std::partial_sum(stage_of_call.begin(), stage_of_call.end(), stage_of_call.begin());
+  return stage_of_call;
+}
+
 }  // namespace isomer

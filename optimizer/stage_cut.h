@@ -2,6 +2,7 @@
 #ifndef ISOMER_OPTIMIZER_STAGE_CUT_H_
 #define ISOMER_OPTIMIZER_STAGE_CUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,15 @@ namespace isomer {
 // REQUIRES: 1 <= stages <= us.size(), crossing as long as `us`.
 std::vector<int> CutStages(absl::Span<const double> us, absl::Span<const int64_t> crossing,
                            int stages);
+
+// What a call makes, and the last call that reads it; not before the call itself.
+struct MadeByCall {
+  size_t call, last_use;
+  int64_t bytes;
+};
+// The stage of every call, cut by CutStages. REQUIRES: as there.
+std::vector<int> StagesOfCalls(absl::Span<const double> us, absl::Span<const MadeByCall> made,
+                               int stages);
 
 }  // namespace isomer
 

@@ -88,7 +88,7 @@ class Estimator {
 
   // Of one shard, as it is computed.
   int64_t BytesOf(TensorType type) const {
-    if (type.dtype == DataType::kFloat32) type.dtype = tables_.options().precision;
+    type.dtype = ComputedIn(tables_.options().precision, type.dtype);
     return type.LocalBytes();
   }
 
@@ -149,31 +149,17 @@ absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTab
 std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages) {
   const auto& nodes = estimate.compute.nodes;
   const size_t count = nodes.size();
-  std::vector<int> stage(count, 0);
-  if (stages == 1) return stage;
-  // What calls before a place make and calls from it on read crosses there.
-  std::vector<size_t> last_use(count, 0);
-  for (size_t i = 0; i < count; ++i) {
-    for (const auto& operand : nodes[i].operands) {
-      if (operand.producer >= 0) last_use[operand.producer] = i;
-    }
-  }
+  if (stages == 1) return std::vector<int>(count, 0);
   std::vector<double> us;
-  std::vector<int64_t> crossing(count + 1, 0);
+  std::vector<MadeByCall> made;
   for (size_t i = 0; i < count; ++i) {
     us.push_back(estimate.calls[i].us);
-    if (last_use[i] <= i) continue;
-    crossing[i + 1] += estimate.calls[i].output_bytes;
-    crossing[last_use[i] + 1] -= estimate.calls[i].output_bytes;
+    made.push_back({i, i, estimate.calls[i].output_bytes});
+    for (const auto& operand : nodes[i].operands) {
+      if (operand.producer >= 0) made[operand.producer].last_use = i;
+    }
   }
-  for (size_t i = 1; i < crossing.size(); ++i) crossing[i] += crossing[i - 1];
-  crossing.pop_back();
-  const std::vector<int> first = CutStages(us, crossing, static_cast<int>(stages));
-  for (size_t s = 0; s < first.size(); ++s) {
-    const size_t end = s + 1 < first.size() ? first[s + 1] : count;
-    for (size_t i = first[s]; i < end; ++i) stage[i] = static_cast<int>(s);
-  }
-  return stage;
+  return StagesOfCalls(us, made, static_cast<int>(stages));
 }
 
 void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& stage_of_call,

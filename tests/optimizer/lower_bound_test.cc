@@ -43,10 +43,10 @@ class Bounding : public testing::TestWithParam<Scenario> {
     ASSERT_TRUE(plan.ok()) << plan.status();
     const auto simulation = PredictPlan(cost_, &*plan);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
-    const auto bound = LowerBoundUs(mapped.graph, &tables_);
+    const auto bound = BoundStep(mapped.graph, &tables_);
     ASSERT_TRUE(bound.ok()) << bound.status();
-    EXPECT_GT(*bound, 0);
-    EXPECT_LE(*bound, simulation->step_us) << what;
+    EXPECT_GT(bound->step_us, 0);
+    EXPECT_LE(bound->step_us, simulation->step_us) << what;
   }
 
   Model model_;
