@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "optimizer/exhaustive_search.h"
+#include "optimizer/fitting.h"
 #include "optimizer/grid.h"
 #include "optimizer/mcmc_search.h"
 #include "optimizer/restrictions.h"
-#include "optimizer/segments.h"
 #include "optimizer/sequential_search.h"
 #include "pcg/support/status_macros.h"
 
@@ -24,11 +23,6 @@ constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
 
 // Of the budget; the first search has all of it.
 constexpr double kPartOfLaterSearches = 0.125;
-
-// Prices of memory to try until a plan fits, in us per byte.
-constexpr double kFirstPrice = 1e-7;
-constexpr double kPriceStep = 8;
-constexpr double kLastPrice = 1;
 
 // Grids that are made into plans.
 constexpr int kGridsMapped = 4;
@@ -68,8 +62,14 @@ class Optimizer {
       ISOMER_RETURN_IF_ERROR(ConsiderGrids());
     }
     if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
-    ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods());
-    if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(MakeFit());
+    const FittingOptions fitting{.training = options_.training,
+                                 .choose_update_method = options_.choose_update_method};
+    ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods(fitting, &contest_));
+    if (options_.plan.empty()) {
+      ISOMER_RETURN_IF_ERROR(MakeFit(
+          fitting, [this](double us_per_byte) { return SearchAtPriceOfMemory(us_per_byte); },
+          &contest_));
+    }
     Contest::Entry best = contest_.TakeBest();
     result_.plan = std::move(best.plan);
     result_.simulation = std::move(best.simulation);
@@ -277,49 +277,13 @@ class Optimizer {
     return contest_.Consider(std::move(plan), std::move(origin));
   }
 
-  // The best plan so far with its weights updated in other ways.
-  absl::Status ConsiderUpdateMethods() {
-    if (!options_.training || !options_.choose_update_method || contest_.empty()) {
-      return absl::OkStatus();
-    }
-    return ConsiderMethodsOf(contest_.best().plan, contest_.best().origin);
-  }
-
-  absl::Status ConsiderMethodsOf(const Plan& original, const std::string& origin) {
-    for (UpdateMethod method :
-         {UpdateMethod::kSharded, UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
-      Plan plan = original;
-      plan.update.method = method;
-      ISOMER_RETURN_IF_ERROR(contest_.Consider(std::move(plan), origin).status());
-    }
-    return absl::OkStatus();
-  }
-
-  // Until a plan fits: less is kept for the backward pass, weights are updated in parts, memory
-  // has a price in the search.
-  absl::Status MakeFit() {
-    if (contest_.fits()) return absl::OkStatus();
-    ISOMER_RETURN_IF_ERROR(MakeSmaller(contest_.fastest(), contest_.fastest_origin()));
-    if (Simulates()) return absl::OkStatus();
-    for (double price = kFirstPrice; !contest_.fits() && price <= kLastPrice; price *= kPriceStep) {
-      CostOptions options = BaseOptions();
-      options.us_per_byte = price;
-      ISOMER_RETURN_IF_ERROR(Search(options).status());
-      ISOMER_RETURN_IF_ERROR(MakeSmaller(contest_.best().plan, contest_.best().origin));
-      if (deadline_.Reached().has_value()) break;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status MakeSmaller(Plan plan, const std::string& origin) {
-    if (contest_.fits() || !options_.training) return absl::OkStatus();
-    if (plan.recomputed.empty()) {
-      const double nodes = plan.graph.num_nodes();
-      plan.recomputed = NodesBetweenBorders(plan.graph, static_cast<int>(std::sqrt(nodes)));
-      ISOMER_RETURN_IF_ERROR(contest_.Consider(plan, origin).status());
-    }
-    if (contest_.fits() || !options_.choose_update_method) return absl::OkStatus();
-    return ConsiderMethodsOf(plan, origin);
+  // Memory has a price.
+  absl::StatusOr<bool> SearchAtPriceOfMemory(double us_per_byte) {
+    if (Simulates()) return false;
+    CostOptions options = BaseOptions();
+    options.us_per_byte = us_per_byte;
+    ISOMER_RETURN_IF_ERROR(Search(options).status());
+    return !deadline_.Reached().has_value();
   }
 
   const Model& model_;
