@@ -1,12 +1,23 @@
 // What is done about plans that do not fit into the devices' memory.
+//
+// Means are tried in the order of what they cost: weights' states and gradients in parts (ZeRO),
+// results that are computed again for the backward pass (segments.h), small buckets, micro-batches
+// one after the other, prices of memory in the search. Each plan is changed no more than it takes
+// to make it fit, and the fastest of those that do wins.
 #ifndef ISOMER_OPTIMIZER_FITTING_H_
 #define ISOMER_OPTIMIZER_FITTING_H_
 
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "optimizer/contest.h"
+#include "optimizer/cost.h"
+#include "optimizer/stopping.h"
+#include "pcg/plan.h"
 
 namespace isomer {
 
@@ -15,16 +26,21 @@ struct FittingOptions {
   bool choose_update_method = false;  // of weights; else that of the plans stays
 };
 
-// Lets a plan take part that is searched for where a byte of memory has a price. False: that was
-// the last one, as time is up or prices change nothing.
-using SearchAtPrice = std::function<absl::StatusOr<bool>(double us_per_byte)>;
+// A plan that takes less memory, to be looked for by the search.
+struct SmallerPlan {
+  double us_per_byte = 0;     // the price of what a device keeps
+  int64_t micro_batches = 1;  // one after the other on all devices
+};
+// As the search finds it, or none if there is no such plan (a batch that cannot be cut so, no time
+// left). It need not take part in the contest.
+using FindSmallerPlan = std::function<absl::StatusOr<std::optional<Plan>>(const SmallerPlan&)>;
 
 // The best plan so far with its weights updated in other ways.
 absl::Status ConsiderUpdateMethods(const FittingOptions& options, Contest* contest);
 
-// Until a plan fits: less is kept for the backward pass, weights are updated in parts, memory has a
-// price in the search. REQUIRES: some plan took part.
-absl::Status MakeFit(const FittingOptions& options, const SearchAtPrice& search, Contest* contest);
+// Plans that fit, where the fastest does not. REQUIRES: some plan took part.
+absl::Status MakeFit(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
+                     const FindSmallerPlan& find, Contest* contest);
 
 }  // namespace isomer
 

@@ -43,7 +43,7 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, precision, "float32",
           "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
 ABSL_FLAG(std::string, optimizer, "sgd", "of weights, in training: sgd, momentum or adam");
-ABSL_FLAG(std::string, update, "all_reduce",
+ABSL_FLAG(std::string, update, "auto",
           "how copies of weights are kept equal: all_reduce, sharded (ZeRO 1), "
           "sharded_gradients (2), sharded_weights (3) or owner; auto: as is "
           "fastest, or fits");

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/batch_dims.h"
 #include "optimizer/exhaustive_search.h"
 #include "optimizer/fitting.h"
 #include "optimizer/grid.h"
@@ -67,8 +68,8 @@ class Optimizer {
     ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods(fitting, &contest_));
     if (options_.plan.empty()) {
       ISOMER_RETURN_IF_ERROR(MakeFit(
-          fitting, [this](double us_per_byte) { return SearchAtPriceOfMemory(us_per_byte); },
-          &contest_));
+          cost_, fitting, deadline_,
+          [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &contest_));
     }
     Contest::Entry best = contest_.TakeBest();
     result_.plan = std::move(best.plan);
@@ -182,12 +183,18 @@ class Optimizer {
     return absl::InternalError("no such strategy");
   }
 
-  // With no time left, the plans so far are what there is, if any; the prediction is then of no
-  // plan.
+  // The prediction is of no plan if none is found.
   absl::StatusOr<Prediction> Search(const CostOptions& options) {
+    ISOMER_ASSIGN_OR_RETURN(std::optional<Plan> plan, Find(options));
+    if (!plan.has_value()) return Prediction{};
+    return Consider(*std::move(plan), "search");
+  }
+
+  // With no time left, the plans so far are what there is, if any.
+  absl::StatusOr<std::optional<Plan>> Find(const CostOptions& options) {
     if (const auto reason = deadline_.Reached(); reason.has_value() && !contest_.empty()) {
       result_.stop = std::max(result_.stop, *reason);
-      return Prediction{};
+      return std::nullopt;
     }
     SearchOptions search = options_.search;
     if (!restrictions_.empty()) search.restrictions = &restrictions_;
@@ -208,7 +215,8 @@ class Optimizer {
     result_.exact_mappings &= found.exact_mappings;
     ISOMER_ASSIGN_OR_RETURN(Plan plan,
                             DerivePlan(model_, found.mapped, options_.training, &tables_));
-    return Consider(std::move(plan), "search");
+    SetOptions(&plan);
+    return plan;
   }
 
   // Constraints are on the whole machine; what simulates takes all of it.
@@ -277,13 +285,22 @@ class Optimizer {
     return contest_.Consider(std::move(plan), std::move(origin));
   }
 
-  // Memory has a price.
-  absl::StatusOr<bool> SearchAtPriceOfMemory(double us_per_byte) {
-    if (Simulates()) return false;
+  absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted) {
+    if (Simulates()) return std::nullopt;
     CostOptions options = BaseOptions();
-    options.us_per_byte = us_per_byte;
-    ISOMER_RETURN_IF_ERROR(Search(options).status());
-    return !deadline_.Reached().has_value();
+    options.us_per_byte = wanted.us_per_byte;
+    if (wanted.micro_batches == 1) return Find(options);
+    const Grid grid{.devices = devices_, .micro_batches = wanted.micro_batches};
+    if (!OnPartsToo() || MixesSamples(model_.graph) ||
+        BatchSize(model_.graph) % (devices_ * grid.micro_batches) != 0) {
+      return std::nullopt;
+    }
+    tables_.set_options(OptionsOfStage(grid, options, /*by_hand=*/true));
+    ISOMER_ASSIGN_OR_RETURN(const MappedModel mapped,
+                            MapTensorParallel(model_.graph, grid.tensor_degree, &tables_));
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
+    SetOptions(&plan);
+    return plan;
   }
 
   const Model& model_;

@@ -14,20 +14,52 @@
 namespace isomer {
 namespace {
 
+std::vector<NodeId> AllOf(const Graph& graph, const std::vector<NodeResults>& results) {
+  return LevelsOfRecomputation(SegmentsToRecompute(graph, results), 1).back();
+}
+
 // Of blocks x + f(x) the sums are borders: nothing else is alone in between.
 TEST(Segments, BordersAreWhatEverythingLaterComesFrom) {
-  const Model model = ResidualModel(3, 8, 16, 32);
-  const std::vector<NodeId> between = NodesBetweenBorders(model.graph, 5);
+  const Model model = ResidualModel(8, 8, 16, 32);
+  const std::vector<NodeResults> results(model.graph.num_nodes(), {64, 64, 1.0});
+  const std::vector<NodeId> between = AllOf(model.graph, results);
   int sums = 0;
   for (int i = 0; i < model.graph.num_nodes(); ++i) {
     const bool is_between = std::count(between.begin(), between.end(), NodeId{i}) > 0;
-    if (model.graph.node(i).op.kind() != OpKind::kAdd) continue;
-    ++sums;
-    EXPECT_FALSE(is_between) << model.graph.Label(NodeId{i});
+    if (model.graph.node(i).op.kind() == OpKind::kAdd && !is_between) ++sums;
+    EXPECT_FALSE(is_between && IsLeaf(model.graph.node(i).op.kind())) << i;
   }
   EXPECT_GT(sums, 1);
   EXPECT_FALSE(between.empty());
-  EXPECT_GT(NodesBetweenBorders(model.graph, 1000).size(), between.size());
+}
+
+// The chain x -> relu -> .. of 16 results of 100 bytes, but one of 10 in the middle.
+TEST(Segments, BordersAreWhereLittleIsKept) {
+  Graph graph;
+  TensorRef x = graph.AddInput("x", SequentialType({4, 4}));
+  std::vector<NodeResults> results = {{}};
+  for (int i = 0; i < 16; ++i) {
+    auto next = graph.AddOp(OpKind::kRelu, {x});
+    ASSERT_TRUE(next.ok()) << next.status();
+    x = *next;
+    const int64_t bytes = i == 8 ? 10 : 100;
+    results.push_back({bytes, bytes, 1});
+  }
+  graph.AddOutput("y", x);
+  const std::vector<NodeId> between = AllOf(graph, results);
+  EXPECT_EQ(std::count(between.begin(), between.end(), NodeId{9}), 0);
+  EXPECT_GT(between.size(), 8u);
+}
+
+TEST(Segments, LevelsGrowFromWhatFreesMostForItsTime) {
+  const std::vector<Segment> segments = {
+      {{NodeId{3}}, 100, 1}, {{NodeId{1}, NodeId{2}}, 100, 2}, {{NodeId{7}}, 100, 50}};
+  const auto levels = LevelsOfRecomputation(segments, 8);
+  ASSERT_EQ(levels.size(), 3u);
+  EXPECT_EQ(levels[0], std::vector<NodeId>{NodeId{3}});
+  EXPECT_EQ(levels[1], (std::vector<NodeId>{NodeId{1}, NodeId{2}, NodeId{3}}));
+  EXPECT_EQ(LevelsOfRecomputation(segments, 1).size(), 1u);
+  EXPECT_TRUE(LevelsOfRecomputation({}, 8).empty());
 }
 
 TEST(Segments, KeepingBordersAloneTakesLessMemory) {
@@ -40,7 +72,9 @@ TEST(Segments, KeepingBordersAloneTakesLessMemory) {
   auto result = Optimize(model, index, cost, options);
   ASSERT_TRUE(result.ok()) << result.status();
   Plan plan = result->plan;
-  plan.recomputed = NodesBetweenBorders(plan.graph, 6);
+  const auto results = ResultsOfNodes(cost, plan);
+  ASSERT_TRUE(results.ok()) << results.status();
+  plan.recomputed = AllOf(plan.graph, *results);
   Contest contest(cost);
   const auto smaller = contest.Consider(plan, "test");
   ASSERT_TRUE(smaller.ok()) << smaller.status();
