@@ -8,8 +8,8 @@
 // order, with the blocks of block_timeline.h that each node has:
 //
 //   forward, nodes in order    chain per operand, arrival per operand, compute
-//   backward, in reverse       fill, gradient, accumulation per operand, synchronisation per
-//                              operand, arrivals reversed, chains reversed
+//   backward, in reverse       fill, gradient, accumulation per operand, arrivals reversed, chains
+//                              reversed, synchronisation per operand
 //   update, in order           one per stored operand
 //
 // A chain is what the parallel operators between two calls do, an arrival what a call's device
@@ -161,12 +161,14 @@ class TaskGraph {
   int32_t FillBlockOf(int node) const { return nodes_[node].backward; }
   int32_t GradientBlockOf(int node) const { return nodes_[node].backward + 1; }
   int32_t AccumulateBlock(Use use) const { return GradientBlockOf(use.node) + 1 + use.operand; }
-  int32_t SynchroniseBlock(Use use) const { return AccumulateBlock(use) + NumOperands(use.node); }
   int32_t ReversedArrivalBlock(Use use) const {
-    return GradientBlockOf(use.node) + 3 * NumOperands(use.node) - use.operand;
+    return GradientBlockOf(use.node) + 2 * NumOperands(use.node) - use.operand;
   }
   int32_t ReversedChainBlock(Use use) const {
     return ReversedArrivalBlock(use) + NumOperands(use.node);
+  }
+  int32_t SynchroniseBlock(Use use) const {
+    return AccumulateBlock(use) + 3 * NumOperands(use.node);
   }
   int32_t UpdateBlock(Use use) const { return nodes_[use.node].update + use.operand; }
   int NumOperands(int node) const { return static_cast<int>(nodes_[node].operands.size()); }

@@ -218,7 +218,6 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
       ContributeCompute(use, readings_[u]);
     }
   }
-  if (first == 0 && value_.origin == TaskGraph::Origin::kStored) Synchronise(value_.uses[0]);
   for (size_t u = last; u-- > first;) {
     const int32_t block = graph_.ReversedArrivalBlock(value_.uses[u]);
     if (readings_[u].arrival < 0) {
@@ -235,6 +234,7 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
       Reverse(readings_[u].chain, block);
     }
   }
+  if (first == 0 && value_.origin == TaskGraph::Origin::kStored) Synchronise(value_.uses[0]);
 }
 
 // Copies of a stored tensor sum up their gradients.

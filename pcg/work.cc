@@ -29,18 +29,46 @@ int ArithmeticInstructions(const Statement& statement) {
 }
 
 // Arithmetic between constants is not done at run time, so statements that only move count zero.
+double Flops(const Sharding& s, const Statement& statement) {
+  const std::vector<bool> iterated = IteratedDims(s.declaration, statement);
+  double iterations = 1;
+  for (size_t v = 0; v < iterated.size(); ++v) {
+    if (iterated[v]) iterations *= static_cast<double>(LocalSize(s, static_cast<int>(v)));
+  }
+  return iterations * ArithmeticInstructions(statement);
+}
+
 double Flops(const Operator& op, const Sharding& s) {
   if (IsLayout(op.kind())) return 0;
   double flops = 0;
-  for (const Statement& statement : s.declaration.statements) {
-    const std::vector<bool> iterated = IteratedDims(s.declaration, statement);
-    double iterations = 1;
-    for (size_t v = 0; v < iterated.size(); ++v) {
-      if (iterated[v]) iterations *= static_cast<double>(LocalSize(s, static_cast<int>(v)));
-    }
-    flops += iterations * ArithmeticInstructions(statement);
+  for (const Statement& statement : s.declaration.statements) flops += Flops(s, statement);
+  return flops;
+}
+
+// Of the statements that the value of an operand goes into: those of a bias are not the product.
+double FlopsThatReach(const Operator& op, const Sharding& s, int operand) {
+  if (IsLayout(op.kind())) return 0;
+  const Declaration& d = s.declaration;
+  std::vector<bool> reached(d.num_operands(), false);  // operands, then statements
+  reached[operand] = true;
+  double flops = 0;
+  for (const Statement& statement : d.statements) {
+    reached.push_back(std::any_of(
+        statement.body.begin(), statement.body.end(), [&](const Instruction& instruction) {
+          return instruction.access >= 0 && reached[d.accesses[instruction.access].tensor];
+        }));
+    if (reached.back()) flops += Flops(s, statement);
   }
   return flops;
+}
+
+// The activation of a Linear, if its derivative is a function of the product and its bias, which
+// are then made again, and not of the result.
+bool MakesProductAgain(const Operator& op) {
+  if (op.kind() != OpKind::kLinear) return false;
+  constexpr int64_t kGelu = 2, kSwish = 5;  // DeclareLinear
+  const int64_t activation = op.Int("activation");
+  return activation == kGelu || activation == kSwish;
 }
 
 int64_t OutputBytes(const Sharding& s) {
@@ -70,12 +98,13 @@ Work ForwardWork(const Operator& op, const Sharding& sharding,
 Work GradientWork(const Operator& op, const Sharding& sharding,
                   absl::Span<const TensorType> operands, const std::vector<bool>& wanted) {
   const GradientNeeds needs = NeedsOfGradient(op, sharding.declaration, operands);
-  Work work{.flops = 0, .bytes = OutputBytes(sharding) * (needs.outputs ? 2 : 1)};
+  Work work{.flops = MakesProductAgain(op) ? Flops(op, sharding) : 0,
+            .bytes = OutputBytes(sharding) * (needs.outputs ? 2 : 1)};
   for (size_t o = 0; o < operands.size(); ++o) {
     const int64_t bytes = OperandBytes(op, sharding, operands[o], static_cast<int>(o));
     if (needs.operands[o]) work.bytes += bytes;
     if (!wanted[o]) continue;
-    work.flops += Flops(op, sharding);
+    work.flops += FlopsThatReach(op, sharding, static_cast<int>(o));
     work.bytes += operands[o].LocalBytes();  // Written whole, zeros included.
   }
   return work;
@@ -96,6 +125,12 @@ GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration
     case OpKind::kSoftmax:
       needs.operands.assign(operands.size(), false);
       needs.outputs = true;
+      return needs;
+    case OpKind::kLinear:
+      if (MakesProductAgain(op)) break;
+      needs.operands = {true, true};
+      needs.operands.resize(operands.size(), false);
+      needs.outputs = op.Int("activation") != 0;
       return needs;
     default:
       break;

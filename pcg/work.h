@@ -24,8 +24,9 @@ struct Work {
 Work ForwardWork(const Operator& op, const Sharding& sharding,
                  absl::Span<const TensorType> operands);
 
-// The gradient of one task: a pass like the forward's for every operand whose gradient is wanted;
-// reads what NeedsOfGradient says, and the gradients of the outputs.
+// The gradient of one task: for every operand whose gradient is wanted, a pass like the forward's
+// over the statements that the operand goes into; reads what NeedsOfGradient says, and the
+// gradients of the outputs.
 Work GradientWork(const Operator& op, const Sharding& sharding,
                   absl::Span<const TensorType> operands, const std::vector<bool>& wanted);
 
@@ -36,7 +37,8 @@ struct GradientNeeds {
 };
 // Operators that are linear in all their float operands together need none of them. Those whose
 // derivative is a cheap function of the result (relu, tanh, sigmoid, exp, softmax) need the result
-// instead of the operand.
+// instead of the operand. So does Linear with such an activation, besides both sides of its
+// product; with Gelu or Swish it makes the product again.
 GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,
                               absl::Span<const TensorType> operands);
 

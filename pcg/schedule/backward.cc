@@ -320,20 +320,29 @@ std::vector<std::vector<std::pair<size_t, int32_t>>> BackwardLowering::FindLastR
 absl::Status BackwardLowering::Run() {
   ISOMER_RETURN_IF_ERROR(Seed());
   // A parameter is synchronised as soon as its last reader has been reversed, so that the
-  // communication overlaps with what is left of the backward pass.
+  // communication overlaps with what is left of the backward pass. But the gradients that the next
+  // calls wait for go first: links are first in, first out.
   const std::vector<size_t> order = ReversalOrder();
   const auto read_last = FindLastReaders(order);
   // Those that nobody reads are the loss.
-  for (const auto& [p, moment] : read_last[num_forward_tasks_]) Synchronise(p, moment);
+  auto ready = read_last[num_forward_tasks_];
+  const auto synchronise = [&] {
+    for (const auto& [p, moment] : ready) Synchronise(p, moment);
+    ready.clear();
+  };
+  NodeId last_reader;
   for (size_t t : order) {
     const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
+    if (task.kind == TaskKind::kCompute && task.node != last_reader) synchronise();
     if (task.kind == TaskKind::kCompute) {
       ReverseCompute(task);
     } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
       ReverseMove(task);
     }
-    for (const auto& [p, moment] : read_last[t]) Synchronise(p, moment);
+    if (!read_last[t].empty()) last_reader = task.node;
+    ready.insert(ready.end(), read_last[t].begin(), read_last[t].end());
   }
+  synchronise();
   return absl::OkStatus();
 }
 

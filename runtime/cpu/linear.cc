@@ -76,13 +76,15 @@ KernelFunction LinearKernel(const KernelCall& call) {
   }
   const KernelFunction derivative = ActivationOf(call, true);
   return [=, bias = s.has_bias ? 1 : 0](Reads reads, Writes writes) -> absl::Status {
-    const void* g = reads[3 + bias];
+    const void *y = reads[2 + bias], *g = reads[3 + bias];
     if (activation == nullptr) return LinearGradient(s, Floats(g), reads, writes);
-    // The derivative takes the value before the activation, or after it.
-    std::vector<float> z(s.m * s.n), y(s.m * s.n), dz(s.m * s.n);
-    ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, z.data()));
-    ISOMER_RETURN_IF_ERROR(activation({z.data()}, {y.data()}));
-    ISOMER_RETURN_IF_ERROR(derivative({z.data(), y.data(), g}, {dz.data()}));
+    // The derivative takes the value after the activation, or, where that is not given, before it.
+    std::vector<float> z, dz(s.m * s.n);
+    if (y == nullptr) {
+      z.resize(s.m * s.n);
+      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, z.data()));
+    }
+    ISOMER_RETURN_IF_ERROR(derivative({z.data(), y, g}, {dz.data()}));
     return LinearGradient(s, dz.data(), reads, writes);
   };
 }
