@@ -50,13 +50,13 @@ absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& gr
     mapped.graph = graph;
     return mapped;
   }
-  if (name == kDataParallel) return MapTensorParallel(graph, 1, tables);
+  if (name == kDataParallel || name == kZero3) return MapTensorParallel(graph, 1, tables);
   const int64_t node = tables->cost().machine().devices_per_node();
   if (name == kMegatron && node > 1) return MapTensorParallel(graph, node, tables);
   if (name == kMegatron) return absl::NotFoundError("megatron: a node has just one device");
   if (name == kExpert) return MapExpert(graph, tables);
   return absl::InvalidArgumentError(absl::StrCat("--plan=", name, ": there are ", kDataParallel,
-                                                 ", ", kMegatron, " and ", kExpert));
+                                                 ", ", kZero3, ", ", kMegatron, " and ", kExpert));
 }
 
 }  // namespace isomer

@@ -1,6 +1,9 @@
 // The plans that people write by hand, as choices in the same space as the search's.
 //
 //   data_parallel  every call is split in the batch dim over all devices; weights are replicated.
+//   zero3          as data_parallel, but weights, too, are kept in parts, one on each device, and
+//                  gathered before use (Rajbhandari et al., "ZeRO", 2020, stage 3; FSDP). Training
+//                  only; the plan's UpdateMethod is kShardedWeights.
 //   megatron       Megatron-LM (Shoeybi et al. 2019), with the sequence parallelism of Korthikanti
 //                  et al. 2022: over the innermost devices, matrix products with weights alternate
 //                  between column and row parallel (attention by heads); what lies between a
@@ -22,6 +25,7 @@
 namespace isomer {
 
 inline constexpr char kDataParallel[] = "data_parallel";
+inline constexpr char kZero3[] = "zero3";
 inline constexpr char kMegatron[] = "megatron";
 inline constexpr char kExpert[] = "expert";
 inline constexpr char kSingleDevice[] = "single_device";

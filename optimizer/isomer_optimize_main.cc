@@ -1,10 +1,12 @@
 // isomer-optimize: what is the fastest equal plan?
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/load.h"
 #include "models/loss.h"
 #include "models/onnx_export.h"
@@ -47,8 +49,9 @@ ABSL_FLAG(std::string, update, "auto",
           "how copies of weights are kept equal: all_reduce, sharded (ZeRO 1), "
           "sharded_gradients (2), sharded_weights (3) or owner; auto: as is "
           "fastest, or fits");
-ABSL_FLAG(int64_t, bucket_bytes, isomer::UpdateOptions().bucket_bytes,
-          "gradients are synchronised together up to so many bytes; 0: each by itself");
+ABSL_FLAG(int64_t, bucket_bytes, -1,
+          "gradients are synchronised together up to so many bytes; 0: each by itself; -1: 25 MiB, "
+          "or more where that is faster");
 ABSL_FLAG(std::string, search, "hierarchical",
           "hierarchical; egraph, the same by equality saturation; algebra, on one device of the "
           "machine; sequential, algebra before parallelism; mcmc, FlexFlow's walk; or exhaustive, "
@@ -56,7 +59,7 @@ ABSL_FLAG(std::string, search, "hierarchical",
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
-          "a baseline instead of a search: data_parallel, megatron, expert or pipeline");
+          "a baseline instead of a search: data_parallel, zero3, megatron, expert or pipeline");
 ABSL_FLAG(int64_t, stages, 2, "of --plan=pipeline; the devices of a stage share out the batch");
 ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
 ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
@@ -137,16 +140,18 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   if (!options.choose_update_method) {
     ISOMER_ASSIGN_OR_RETURN(options.update.method, ParseUpdateMethod(absl::GetFlag(FLAGS_update)));
   }
-  options.update.bucket_bytes = absl::GetFlag(FLAGS_bucket_bytes);
-  if (options.update.bucket_bytes < 0) {
-    return absl::InvalidArgumentError("--bucket_bytes must not be negative");
-  }
+  const int64_t bucket_bytes = absl::GetFlag(FLAGS_bucket_bytes);
+  options.choose_buckets = bucket_bytes == -1;
+  if (bucket_bytes >= 0) options.update.bucket_bytes = bucket_bytes;
+  if (bucket_bytes < -1) return absl::InvalidArgumentError("--bucket_bytes must be at least -1");
   options.plan = absl::GetFlag(FLAGS_plan);
-  if (!options.plan.empty() && options.plan != kDataParallel && options.plan != kMegatron &&
-      options.plan != kExpert && options.plan != kPipeline) {
-    return absl::InvalidArgumentError(absl::StrCat("--plan=", options.plan, ": there are ",
-                                                   kDataParallel, ", ", kMegatron, ", ", kExpert,
-                                                   " and ", kPipeline));
+  const auto plans = {kDataParallel, kZero3, kMegatron, kExpert, kPipeline};
+  if (!options.plan.empty() && std::find(plans.begin(), plans.end(), options.plan) == plans.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--plan=", options.plan, ": there are ", absl::StrJoin(plans, ", ")));
+  }
+  if (options.plan == kZero3 && !options.training) {
+    return absl::InvalidArgumentError("--plan=zero3 is for --mode=training");
   }
   options.pipeline = {absl::GetFlag(FLAGS_stages), absl::GetFlag(FLAGS_micro_batches)};
   options.search.alpha = absl::GetFlag(FLAGS_alpha);

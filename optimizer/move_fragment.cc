@@ -129,7 +129,7 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
   ScheduleOptions options;
   options.num_devices = cost.machine().num_devices();
   ScheduleBuilder builder(graph, views, options);
-  ISOMER_RETURN_IF_ERROR(LowerForward(&builder));
+  ISOMER_RETURN_IF_ERROR(LowerForward(&builder, /*interleave=*/false));
   CallFragment fragment;
   const bool training = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   std::map<int, Picoseconds> gradient;  // per kind of device

@@ -11,6 +11,7 @@
 #include "optimizer/fitting.h"
 #include "optimizer/grid.h"
 #include "optimizer/mcmc_search.h"
+#include "optimizer/refinement.h"
 #include "optimizer/restrictions.h"
 #include "optimizer/sequential_search.h"
 #include "pcg/support/status_macros.h"
@@ -58,7 +59,7 @@ class Optimizer {
           "constraints: a stage beyond 0; searches make plans of one stage");
     }
     ISOMER_RETURN_IF_ERROR(Baselines());
-    if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(SearchOn(devices_));
+    if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(SearchOnWholeMachine());
     if (options_.plan.empty() || options_.plan == kMegatron) {
       ISOMER_RETURN_IF_ERROR(ConsiderGrids());
     }
@@ -66,6 +67,9 @@ class Optimizer {
     const FittingOptions fitting{.training = options_.training,
                                  .choose_update_method = options_.choose_update_method};
     ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods(fitting, &contest_));
+    if (options_.training && options_.choose_buckets && contest_.fits()) {
+      ISOMER_RETURN_IF_ERROR(ConsiderBuckets(deadline_, &contest_));
+    }
     if (options_.plan.empty()) {
       ISOMER_RETURN_IF_ERROR(MakeFit(
           cost_, fitting, deadline_,
@@ -95,7 +99,8 @@ class Optimizer {
   }
 
   absl::Status Baselines() {
-    for (const char* name : {kSingleDevice, kDataParallel, kMegatron, kExpert}) {
+    for (const std::string name : {kSingleDevice, kDataParallel, kZero3, kMegatron, kExpert}) {
+      if (name == kZero3 && !options_.training) continue;
       tables_.set_options(BaseOptions());
       auto mapped = MapBaseline(name, model_.graph, &tables_);
       if (absl::IsNotFound(mapped.status())) {
@@ -120,16 +125,20 @@ class Optimizer {
   // A baseline may be several plans: the fastest that fits counts, or the smallest.
   absl::StatusOr<Prediction> ConsiderBaseline(const MappedModel& mapped, const std::string& name) {
     ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
-    bool takes_part = options_.plan.empty() || options_.plan == name;
+    const UpdateMethod method =
+        name == kZero3 ? UpdateMethod::kShardedWeights : options_.update.method;
+    bool takes_part = options_.plan == name ||
+                      (options_.plan.empty() &&
+                       (options_.choose_update_method || method == options_.update.method));
     if (name != kSingleDevice && !restrictions_.Violations(mapped).empty()) {
       result_.ignoring.push_back(name);
       takes_part &= !options_.plan.empty();
     }
     Prediction prediction;
     if (takes_part && name != kSingleDevice) {
-      ISOMER_ASSIGN_OR_RETURN(prediction, Consider(std::move(plan), name));
+      ISOMER_ASSIGN_OR_RETURN(prediction, Consider(std::move(plan), name, method));
     } else {
-      SetOptions(&plan);
+      SetOptions(method, &plan);
       ISOMER_ASSIGN_OR_RETURN(const Simulation simulation, PredictPlan(cost_, &plan));
       prediction = {simulation.step_us, simulation.peak_bytes};
     }
@@ -160,6 +169,24 @@ class Optimizer {
       if (devices < devices_ && found.step_us > kPartSlack * contest_.step_us()) break;
     }
     return absl::OkStatus();
+  }
+
+  absl::Status SearchOnWholeMachine() {
+    ISOMER_RETURN_IF_ERROR(SearchOn(devices_));
+    const std::vector<MappedModel> mappings = std::move(mappings_);
+    mappings_.clear();
+    if (!contest_.fits()) return absl::OkStatus();
+    return ConsiderSplices(mappings, contest_.step_us(), deadline_,
+                           [this](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
+                             if (!restrictions_.Violations(mapped).empty())
+                               return Prediction{kImpossibleUs};
+                             return ConsiderMapping(mapped);
+                           });
+  }
+
+  absl::StatusOr<Prediction> ConsiderMapping(const MappedModel& mapped) {
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
+    return Consider(std::move(plan), "search");
   }
 
   // All of the budget for the first costs.
@@ -215,7 +242,8 @@ class Optimizer {
     result_.exact_mappings &= found.exact_mappings;
     ISOMER_ASSIGN_OR_RETURN(Plan plan,
                             DerivePlan(model_, found.mapped, options_.training, &tables_));
-    SetOptions(&plan);
+    mappings_.push_back(std::move(found.mapped));
+    SetOptions(options_.update.method, &plan);
     return plan;
   }
 
@@ -275,13 +303,17 @@ class Optimizer {
     return absl::OkStatus();
   }
 
-  void SetOptions(Plan* plan) const {
+  void SetOptions(UpdateMethod method, Plan* plan) const {
     plan->precision = options_.precision;
     plan->update = options_.update;
+    plan->update.method = method;
   }
 
   absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
-    SetOptions(&plan);
+    return Consider(std::move(plan), std::move(origin), options_.update.method);
+  }
+  absl::StatusOr<Prediction> Consider(Plan plan, std::string origin, UpdateMethod method) {
+    SetOptions(method, &plan);
     return contest_.Consider(std::move(plan), std::move(origin));
   }
 
@@ -299,7 +331,7 @@ class Optimizer {
     ISOMER_ASSIGN_OR_RETURN(const MappedModel mapped,
                             MapTensorParallel(model_.graph, grid.tensor_degree, &tables_));
     ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
-    SetOptions(&plan);
+    SetOptions(options_.update.method, &plan);
     return plan;
   }
 
@@ -312,6 +344,7 @@ class Optimizer {
   Restrictions restrictions_;
   std::optional<HierarchicalSearcher> searcher_;
   Contest contest_;
+  std::vector<MappedModel> mappings_;  // that searches found
   OptimizeResult result_;
 };
 

@@ -34,6 +34,8 @@ struct OptimizeOptions {
   UpdateOptions update = {};                // of weights, in training
   // Take another method of updating weights where it is faster, or where alone the plan fits.
   bool choose_update_method = false;
+  // Larger buckets of gradients than `update` says where they are faster.
+  bool choose_buckets = false;
   std::string plan;          // a baseline's name, or empty: search
   PipelineOptions pipeline;  // of the baseline of that name
   SearchOptions search;

@@ -17,7 +17,8 @@
 // first of them. A stored tensor is kept as its users need it, or, if they differ, whole on one
 // device from where it is sent to them in every step.
 //
-// Limits: one micro-batch, float32, SGD with an all-reduce per weight and no buckets. Where two
+// Limits: one micro-batch, float32, SGD with an all-reduce per weight and no buckets, calls in the
+// graph's order (plans have branches side by side, pcg/schedule/execution_order.h). Where two
 // calls need one value in one form on different devices, shards that both ask for are counted twice
 // unless all are the same.
 #ifndef ISOMER_OPTIMIZER_TASK_GRAPH_H_

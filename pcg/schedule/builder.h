@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "pcg/graph.h"
 #include "pcg/plan.h"
@@ -66,8 +67,13 @@ class ScheduleBuilder {
 TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, const std::vector<BufferId>& reads,
                              const std::vector<BufferId>& writes, size_t num_transfers);
 
+// LowerGraph, with branches side by side (execution_order.h), as plans have them, or with calls as
+// the graph has them.
+absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
+                                      const ScheduleOptions& options, bool interleave);
+
 // Which tensors the host sets, and the forward tasks.
-absl::Status LowerForward(ScheduleBuilder* builder);
+absl::Status LowerForward(ScheduleBuilder* builder, bool interleave);
 // The tasks that give the gradients of all parameters; `updates` is told when one is complete.
 class UpdateLowering;
 absl::Status LowerBackward(ScheduleBuilder* builder, UpdateLowering* updates);

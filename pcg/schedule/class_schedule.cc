@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "pcg/precision.h"
+#include "pcg/schedule/builder.h"
 #include "pcg/schedule/class_sizes.h"
 #include "pcg/schedule/device_classes.h"
 #include "pcg/support/status_macros.h"
@@ -264,9 +265,12 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
   options.num_devices = classes->plan.num_devices;
   options.recomputed = reduced.recomputed;
   options.shrink = sizes.Shrink();
-  ISOMER_ASSIGN_OR_RETURN(lowered.schedule, LowerGraph(reduced.graph, reduced.views, options));
+  const auto lower = [&] {
+    return LowerInOrder(reduced.graph, reduced.views, options, /*interleave=*/true);
+  };
+  ISOMER_ASSIGN_OR_RETURN(lowered.schedule, lower());
   if (sizes.KeepWhole(lowered.schedule, &options.update)) {
-    ISOMER_ASSIGN_OR_RETURN(lowered.schedule, LowerGraph(reduced.graph, reduced.views, options));
+    ISOMER_ASSIGN_OR_RETURN(lowered.schedule, lower());
   }
   Schedule& schedule = lowered.schedule;
   for (int64_t d = 0; d < classes->plan.num_devices; ++d) {

@@ -7,6 +7,7 @@
 #include "pcg/operator_facts.h"
 #include "pcg/schedule/arrival.h"
 #include "pcg/schedule/builder.h"
+#include "pcg/schedule/execution_order.h"
 #include "pcg/schedule/redistribution.h"
 #include "pcg/schedule/weight_parts.h"
 #include "pcg/support/check.h"
@@ -18,8 +19,9 @@ namespace {
 
 class ForwardLowering {
  public:
-  explicit ForwardLowering(ScheduleBuilder* builder)
+  ForwardLowering(ScheduleBuilder* builder, bool interleave)
       : builder_(*builder),
+        interleave_(interleave),
         graph_(builder->graph()),
         order_(graph_.TopologicalOrder()),
         arrivals_(builder),
@@ -45,11 +47,13 @@ class ForwardLowering {
     return builder_.NumMomentsOf(id) != builder_.NumMomentsOf(graph_.node(id).inputs[0].node);
   }
   void FindFusedOperators();
+  std::vector<bool> DeviceMoves() const;
   absl::Status LowerParallel(NodeId id);
   absl::Status LowerCompute(NodeId id);
   void ShareCall(NodeId id, size_t shard, int32_t moment, size_t t);
 
   ScheduleBuilder& builder_;
+  const bool interleave_;
   const Graph& graph_;
   const std::vector<NodeId> order_;
   std::map<TensorRef, int> uses_;               // by live nodes and graph outputs
@@ -194,6 +198,14 @@ void ForwardLowering::FindFusedOperators() {
   }
 }
 
+std::vector<bool> ForwardLowering::DeviceMoves() const {
+  std::vector<bool> moves(graph_.num_nodes(), false);
+  for (NodeId id : order_) {
+    moves[id.value] = IsParallel(graph_.node(id).op.kind()) && !on_host_[id.value];
+  }
+  return moves;
+}
+
 absl::Status ForwardLowering::LowerParallel(NodeId id) {
   const Node& node = graph_.node(id);
   const TensorRef output{id, 0};
@@ -321,7 +333,9 @@ absl::Status ForwardLowering::Run() {
   // Load tasks come before feed tasks.
   std::stable_sort(builder_.schedule().tasks.begin(), builder_.schedule().tasks.end(),
                    [](const Task& a, const Task& b) { return a.phase < b.phase; });
-  for (NodeId id : order_) {
+  const std::vector<NodeId> order =
+      interleave_ ? ExecutionOrder(graph_, order_, DeviceMoves(), fused_) : order_;
+  for (NodeId id : order) {
     if (on_host_[id.value] || fused_[id.value]) continue;
     const OpKind kind = graph_.node(id).op.kind();
     ISOMER_RETURN_IF_ERROR(IsParallel(kind) ? LowerParallel(id) : LowerCompute(id));
@@ -331,6 +345,8 @@ absl::Status ForwardLowering::Run() {
 
 }  // namespace
 
-absl::Status LowerForward(ScheduleBuilder* builder) { return ForwardLowering(builder).Run(); }
+absl::Status LowerForward(ScheduleBuilder* builder, bool interleave) {
+  return ForwardLowering(builder, interleave).Run();
+}
 
 }  // namespace isomer

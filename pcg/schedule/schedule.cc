@@ -191,6 +191,11 @@ absl::StatusOr<int32_t> CountMoments(const Graph& graph, absl::Span<const Machin
 
 absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const MachineView> views,
                                     const ScheduleOptions& options) {
+  return LowerInOrder(graph, views, options, /*interleave=*/false);
+}
+
+absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
+                                      const ScheduleOptions& options, bool interleave) {
   if (static_cast<int>(views.size()) != graph.num_nodes()) {
     return absl::InvalidArgumentError(
         absl::StrCat(views.size(), " machine views for ", graph.num_nodes(), " nodes"));
@@ -200,7 +205,7 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
   }
   ScheduleBuilder builder(graph, views, options);
   ISOMER_ASSIGN_OR_RETURN(builder.schedule().num_moments, CountMoments(graph, views, options));
-  ISOMER_RETURN_IF_ERROR(LowerForward(&builder));
+  ISOMER_RETURN_IF_ERROR(LowerForward(&builder, interleave));
   if (options.training) {
     UpdateLowering updates(&builder);
     ISOMER_RETURN_IF_ERROR(LowerBackward(&builder, &updates));
@@ -232,7 +237,8 @@ absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
                                          plan.recomputed, options.training));
   options.recomputed = lowered.mapped.recomputed;
   ISOMER_ASSIGN_OR_RETURN(lowered.schedule,
-                          LowerGraph(lowered.mapped.graph, lowered.mapped.views, options));
+                          LowerInOrder(lowered.mapped.graph, lowered.mapped.views, options,
+                                       /*interleave=*/true));
   return lowered;
 }
 

@@ -1,0 +1,104 @@
+#include "optimizer/refinement.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
+
+// Cuts of the first round, and of the one around the best.
+constexpr int kCuts = 4, kFinerCuts = 16;
+// By so much the best of the first round may be slower than the best plan for another.
+constexpr double kPromising = 1.03;
+
+// Calls that have a choice, in the graph's order.
+std::vector<NodeId> ChosenCalls(const MappedModel& mapped) {
+  std::vector<NodeId> calls;
+  for (NodeId id : mapped.graph.TopologicalOrder()) {
+    if (mapped.choices.contains(id)) calls.push_back(id);
+  }
+  return calls;
+}
+
+// Of `calls`, the first `cut` as in `before`, the others as in `behind`.
+MappedModel Spliced(const MappedModel& before, const MappedModel& behind,
+                    const std::vector<NodeId>& calls, size_t cut) {
+  MappedModel spliced = behind;
+  for (size_t i = 0; i < cut; ++i) spliced.choices[calls[i]] = before.choices.at(calls[i]);
+  return spliced;
+}
+
+bool SameGraph(const MappedModel& a, const MappedModel& b) {
+  return a.steps == b.steps && a.choices.size() == b.choices.size() &&
+         std::equal(a.choices.begin(), a.choices.end(), b.choices.begin(),
+                    [](const auto& x, const auto& y) { return x.first == y.first; });
+}
+
+bool SameChoices(const MappedModel& a, const MappedModel& b) {
+  return std::equal(a.choices.begin(), a.choices.end(), b.choices.begin(),
+                    [](const auto& x, const auto& y) {
+                      return x.second.axes == y.second.axes && x.second.start == y.second.start;
+                    });
+}
+
+absl::Status SplicePair(const MappedModel& before, const MappedModel& behind, double best_us,
+                        const Deadline& deadline, const ConsiderMapping& consider) {
+  const std::vector<NodeId> calls = ChosenCalls(before);
+  std::map<int, double> step_us;  // by the cut, in parts of kFinerCuts
+  const auto splice_at = [&](int part) -> absl::Status {
+    if (part <= 0 || part >= kFinerCuts || step_us.contains(part)) return absl::OkStatus();
+    if (deadline.Reached().has_value()) return absl::OkStatus();
+    const size_t cut = calls.size() * part / kFinerCuts;
+    ISOMER_ASSIGN_OR_RETURN(const Prediction found, consider(Spliced(before, behind, calls, cut)));
+    step_us[part] = found.step_us;
+    return absl::OkStatus();
+  };
+  for (int part = kFinerCuts / kCuts; part < kFinerCuts; part += kFinerCuts / kCuts) {
+    ISOMER_RETURN_IF_ERROR(splice_at(part));
+  }
+  for (int width = kFinerCuts / kCuts / 2; width >= 1 && !step_us.empty(); width /= 2) {
+    const auto best =
+        std::min_element(step_us.begin(), step_us.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (best->second > kPromising * best_us) break;
+    const int part = best->first;
+    ISOMER_RETURN_IF_ERROR(splice_at(part - width));
+    ISOMER_RETURN_IF_ERROR(splice_at(part + width));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ConsiderBuckets(const Deadline& deadline, Contest* contest) {
+  for (int64_t bytes = contest->best().plan.update.bucket_bytes * kBucketGrowth;
+       bytes > 0 && bytes <= kLargestBucket && !deadline.Reached().has_value();
+       bytes *= kBucketGrowth) {
+    const double before_us = contest->best().simulation.step_us;
+    Plan plan = contest->best().plan;
+    plan.update.bucket_bytes = bytes;
+    ISOMER_RETURN_IF_ERROR(contest->Consider(std::move(plan), contest->best().origin).status());
+    if (contest->best().simulation.step_us >= before_us) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ConsiderSplices(const std::vector<MappedModel>& mappings, double best_us,
+                             const Deadline& deadline, const ConsiderMapping& consider) {
+  for (size_t a = 0; a + 1 < mappings.size(); ++a) {
+    // The last of the same graph, which synchronises most; those in between differ less.
+    size_t b = mappings.size() - 1;
+    while (b > a && !SameGraph(mappings[a], mappings[b])) --b;
+    if (b == a || SameChoices(mappings[a], mappings[b])) continue;
+    return SplicePair(mappings[a], mappings[b], best_us, deadline, consider);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

@@ -1,0 +1,29 @@
+// In which order devices work through the operators of a graph.
+//
+// A device takes its compute tasks one after the other, communication beside them. Depth first, a
+// branch would be computed to its end before the next begins, and every exchange within it would
+// keep the device waiting. So operators are ordered by the exchanges that lie before them:
+//
+//   a1 -exchange- a2 -exchange- a3        a1 b1 | a2 b2 | a3
+//   b1 -exchange- b2                      while a1's result is exchanged, b1 is computed
+//
+// and within that as in the graph's own order. Chains stay as they are, and so do graphs without
+// exchanges.
+#ifndef ISOMER_PCG_SCHEDULE_EXECUTION_ORDER_H_
+#define ISOMER_PCG_SCHEDULE_EXECUTION_ORDER_H_
+
+#include <vector>
+
+#include "pcg/graph.h"
+
+namespace isomer {
+
+// `order`: topological. `is_move`: by node, a parallel operator that devices run; `is_fused`: such
+// a one that is a step of a chain, which is one exchange.
+std::vector<NodeId> ExecutionOrder(const Graph& graph, std::vector<NodeId> order,
+                                   const std::vector<bool>& is_move,
+                                   const std::vector<bool>& is_fused);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_EXECUTION_ORDER_H_

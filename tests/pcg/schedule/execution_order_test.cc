@@ -1,0 +1,61 @@
+#include "pcg/schedule/execution_order.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "pcg/schedule/builder.h"
+#include "pcg/schedule/check.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
+
+namespace isomer {
+namespace {
+
+// Two branches, a (nodes 2 to 6) and b (7 to 11), with an all-gather in each.
+constexpr char kBranches[] = R"(
+%0 = input "x" : f32[4,8]
+%1 = partition(%0) {axis=0, degree=2} : f32[4:2,8]
+%2 = relu(%1) : f32[4:2,8]
+%3 = combine(%2) {axis=0, degree=2} : f32[4,8]
+%4 = replicate(%3) {degree=2} : f32[4,8] c2
+%5 = relu(%4) : f32[4,8] c2
+%6 = relu(%5) : f32[4,8] c2
+%7 = relu(%1) : f32[4:2,8]
+%8 = combine(%7) {axis=0, degree=2} : f32[4,8]
+%9 = replicate(%8) {degree=2} : f32[4,8] c2
+%10 = relu(%9) : f32[4,8] c2
+%11 = add(%6, %10) : f32[4,8] c2
+output "y" = %11
+)";
+
+std::vector<int> ComputedOnDevice0(const Graph& graph, bool interleave) {
+  ScheduleOptions options;
+  options.training = false;
+  options.num_devices = 2;
+  const auto schedule = LowerInOrder(graph, ViewsOf(graph, {}), options, interleave);
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  if (!schedule.ok()) return {};
+  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
+  std::vector<int> nodes;
+  for (int32_t t : schedule->programs[0]) {
+    const Task& task = schedule->tasks[t];
+    if (task.kind == TaskKind::kCompute) nodes.push_back(task.node.value);
+  }
+  return nodes;
+}
+
+TEST(ExecutionOrder, OneBranchIsComputedWhileTheOtherIsExchanged) {
+  const Graph graph = Parsed(kBranches);
+  EXPECT_EQ(ComputedOnDevice0(graph, true), (std::vector<int>{2, 7, 5, 6, 10, 11}));
+  EXPECT_EQ(ComputedOnDevice0(graph, false), (std::vector<int>{2, 5, 6, 7, 10, 11}));
+}
+
+TEST(ExecutionOrder, KeepsGraphsWithoutExchanges) {
+  const Graph graph = Parsed(kMlp);
+  const std::vector<bool> none(graph.num_nodes(), false);
+  const std::vector<NodeId> order = graph.TopologicalOrder();
+  EXPECT_EQ(ExecutionOrder(graph, order, none, none), order);
+}
+
+}  // namespace
+}  // namespace isomer
