@@ -160,6 +160,23 @@ std::vector<NodeId> Matcher::RootCandidates(const PartialMatch& match, int patte
   return index_.NodesOf(node.kind);
 }
 
+// A product met before one of its factors, as in partition(combine(x; degree=d); degree=d*e), is
+// solved now.
+bool Matcher::BindFactors(PartialMatch* match) const {
+  const bool all_bound = std::all_of(rule_.variables.begin(), rule_.variables.end(),
+                                     [&](const RuleVariable& variable) {
+                                       return variable.kind != VariableKind::kDegree ||
+                                              match->binding.variables.count(variable.name) > 0;
+                                     });
+  if (all_bound) return true;
+  for (size_t n = 0; n < match->nodes.size(); ++n) {
+    const Node& node = graph_.node(match->nodes[n]);
+    const int rank = graph_.type(node.inputs[0]).rank();
+    if (!UnifyAttributes(rule_.source.nodes[n], node.op, rank, &match->binding)) return false;
+  }
+  return true;
+}
+
 // All nodes are bound: types, attributes that had to wait, free axes, conditions.
 void Matcher::Finish(PartialMatch match) {
   if (near_ != nullptr && std::none_of(match.nodes.begin(), match.nodes.end(),
@@ -171,6 +188,7 @@ void Matcher::Finish(PartialMatch match) {
     match.binding.inputs.push_back(graph_.type(*input));
   }
   if (rule_.source.outputs.size() > 1 && DependsOnOutputs(match)) return;
+  if (!BindFactors(&match)) return;
   std::vector<std::string> free_axes;
   for (const RuleVariable& variable : rule_.variables) {
     if (variable.kind == VariableKind::kNumber) {

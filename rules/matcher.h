@@ -65,6 +65,7 @@ class Matcher {
   void Resume(PartialMatch match, std::vector<Obligation> obligations);
   bool BindNode(int pattern_node, NodeId id, PartialMatch* match) const;
   std::vector<NodeId> RootCandidates(const PartialMatch& match, int pattern_node) const;
+  bool BindFactors(PartialMatch* match) const;
   void Finish(PartialMatch match);
   void FinishSplit(const Condition& condition, const PartialMatch& match,
                    const std::vector<std::string>& free_axes);

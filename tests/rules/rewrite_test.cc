@@ -97,6 +97,32 @@ TEST(Matcher, OtherDegreesDoNotCancel) {
   EXPECT_TRUE(FindMatches(graph, CancelRule()).empty());
 }
 
+// partition(combine(x0; i, d); i, d*e) -> partition(x0; i, e): d is met after d*e.
+TEST(Matcher, AProductIsSolvedWhenItsFactorComesLater) {
+  Rule rule = CancelRule();
+  rule.variables.push_back({"e", VariableKind::kDegree});
+  rule.source.nodes = {{OpKind::kCombine, {kAxisI, kDegreeD}, {x0}},
+                       {OpKind::kPartition,
+                        {kAxisI, {"degree", IntExpr::Product("d", "e")}},
+                        {PatternRef::Node(0)}}};
+  rule.target.nodes = {{OpKind::kPartition, {kAxisI, {"degree", IntExpr::Variable("e")}}, {x0}}};
+  rule.target.outputs = {PatternRef::Node(0)};
+  SetId(&rule);
+  for (const int64_t degree : {6, 4}) {
+    Graph graph;
+    TensorType type = SequentialType({12, 4});
+    type.dims[0].degree = 3;
+    const TensorRef x = graph.AddInput("x", type);
+    const TensorRef whole = *graph.AddOp(Combine(0, 3), {x});
+    graph.AddOutput("y", *graph.AddOp(Partition(0, degree), {whole}));
+    const auto steps = FindMatches(graph, rule);
+    ASSERT_EQ(steps.size(), degree == 6 ? 1u : 0u);
+    if (steps.empty()) continue;
+    EXPECT_EQ(steps[0].variables.at("e"), 2);
+    EXPECT_TRUE(ApplyStep(rule, steps[0], &graph).ok());
+  }
+}
+
 TEST(Matcher, IntroducedVariablesAreGivenAndAxesAreTried) {
   Graph graph;
   const TensorRef x = graph.AddInput("x", SequentialType({8, 3}));
