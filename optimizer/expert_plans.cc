@@ -117,6 +117,8 @@ absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,
   const bool one_each = static_cast<int64_t>(by_size.size()) >= devices;
   std::map<NodeId, int64_t> device_of;
   std::vector<int64_t> held(one_each ? devices : 0, 0);
+  std::map<NodeId, int64_t> rank;
+  for (const auto& [node, bytes] : by_size) rank[node] = static_cast<int64_t>(rank.size());
   if (one_each) {
     for (const auto& [node, bytes] : by_size) {
       const auto least = std::min_element(held.begin(), held.end());
@@ -130,11 +132,18 @@ absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,
     if (const auto placed = device_of.find(call.id); placed != device_of.end()) {
       wished.push_back({{}, placed->second});
     } else if (IsTableLookUp(call.space.op.kind()) && call.node.operands[0].stored) {
-      for (int dim : {1, 0}) {  // columns, else rows
+      // By columns, else rows, whichever goes over more devices; tables take turns where that
+      // leaves devices over.
+      std::vector<std::pair<int64_t, int>> ways;  // -degree, iteration dim
+      for (int dim : {1, 0}) {
         const int lead = d.LeadOfOperandDim(0, dim);
-        if (lead >= 0 && call.DegreeFor(lead, call.devices) == call.devices) {
-          wished.push_back({{{lead, call.devices}}});
-        }
+        if (lead >= 0) ways.emplace_back(-call.DegreeFor(lead, call.devices), lead);
+      }
+      std::stable_sort(ways.begin(), ways.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (const auto& [degree, lead] : ways) {
+        const int64_t turns = call.devices / -degree;
+        wished.push_back({{{lead, -degree}}, rank.at(call.id) % turns});
       }
     }
     call.AddDataParallel(&wished);

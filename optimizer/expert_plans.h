@@ -4,8 +4,8 @@
 //   mixture      GShard (Lepikhin et al. 2021, section 3.2): the experts' products are split over
 //                experts, all else is data parallel; tokens go there and back by all-to-all.
 //   tables       Neo (Mudigere et al., ISCA 2022, section 4.1): embedding tables are spread over
-//                devices, one table each where there are enough, by columns or by rows else; all
-//                else is data parallel.
+//                devices, one table each where there are enough, by columns or by rows else, over
+//                as many as that goes; all else is data parallel.
 //   recurrent    GNMT (Wu et al. 2016, section 5; FlexFlow, MLSys 2019, section 8.1): data
 //                parallel across nodes; of a node, every device has some of the layers.
 //   convolution  Krizhevsky 2014, "One weird trick": convolutions are data parallel, dense layers
