@@ -4,11 +4,11 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/call_restriction.h"
 #include "optimizer/choice_pricer.h"
+#include "optimizer/move_pricer.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -46,13 +46,6 @@ Placement WithoutMoments(Placement placement, bool each) {
 
 }  // namespace
 
-// A placement as reshardings see it. Those of equal structure differ in the sizes of dims alone.
-struct PlacedTensor {
-  Placement placement;
-  int structure = 0;
-  double bytes = 0;  // of the logical tensor
-};
-
 // A placement and its gradient, in the precision that they are sent in; each of them of one
 // micro-batch, if that is how it moves.
 struct PlacementForms {
@@ -60,61 +53,6 @@ struct PlacementForms {
     PlacedTensor forward, backward;
   };
   Both whole, each;
-};
-
-// Prices reshardings. All but the reduction is a latency and a time for each byte that depend on
-// the structures alone, so that one pair of these serves tensors of all sizes.
-class MovePricer {
- public:
-  explicit MovePricer(const CostModel& cost) : levels_(cost) {}
-  const ReshardLevels& levels() const { return levels_; }
-
-  PlacedTensor Place(const Placement& placement) {
-    std::string key = absl::StrCat(placement.view.start);
-    for (int64_t extent : AxisExtents(placement.type)) absl::StrAppend(&key, ",", extent);
-    for (int64_t stride : placement.view.strides) absl::StrAppend(&key, ",", stride);
-    const int next = static_cast<int>(structures_.size());
-    const int64_t bytes = placement.type.NumElements() * BytesPerElement(placement.type.dtype);
-    return {placement, structures_.try_emplace(key, next).first->second,
-            static_cast<double>(bytes)};
-  }
-
-  double Us(const PlacedTensor& from, const PlacedTensor& to) {
-    if (from.structure == to.structure) return 0;
-    const auto [it, added] = lines_.try_emplace({from.structure, to.structure});
-    Line& line = it->second;
-    if (added) {
-      const double one = MoveUs(DataType::kBool, from, to);
-      const double two = MoveUs(DataType::kBFloat16, from, to);
-      const auto elements = static_cast<double>(from.placement.type.NumElements());
-      line = {2 * one - two, (two - one) / elements};
-    }
-    return ReduceUs(from.placement, to.placement) + line.fixed_us + line.us_per_byte * from.bytes;
-  }
-
- private:
-  struct Line {
-    double fixed_us = 0, us_per_byte = 0;
-  };
-
-  // Of the partial sums that become one, each device keeping a share.
-  double ReduceUs(const Placement& from, const Placement& to) const {
-    const int64_t size = from.type.partials / to.type.partials;
-    if (size == 1) return 0;
-    return levels_.cost.CollectiveUs(Collective::kReduceScatter, from.type.LocalBytes(),
-                                     DeviceGroup{from.view.start, from.view.strides.back(), size});
-  }
-
-  // All but the reduction.
-  double MoveUs(DataType dtype, const PlacedTensor& from, const PlacedTensor& to) const {
-    Placement produced = from.placement, needed = to.placement;
-    produced.type.dtype = needed.type.dtype = dtype;
-    return ReshardUs(levels_, produced, needed) - ReduceUs(produced, needed);
-  }
-
-  ReshardLevels levels_;
-  absl::flat_hash_map<std::string, int> structures_;
-  absl::flat_hash_map<std::pair<int, int>, Line> lines_;
 };
 
 struct CostTables::Caches {

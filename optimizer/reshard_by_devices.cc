@@ -23,15 +23,13 @@ class DeviceReshard {
   DeviceReshard(const ReshardLevels& levels, const Placement& from, const Placement& to)
       : levels_(levels), from_(from), to_(to) {}
 
-  std::optional<double> Us() {
+  std::optional<MoveLine> Line() {
     if (levels_.size() > ReshardLevels::kMost || !IsMadeOfDigits()) return std::nullopt;
     const int rank = from_.type.rank();
     group_size_ = from_.type.partials / to_.type.partials;
     piece_elements_ = static_cast<double>(from_.type.LocalElements());
-    double us = 0;
     if (group_size_ > 1) {
       const DeviceGroup group{from_.view.start, from_.view.strides.back(), group_size_};
-      us = levels_.cost.CollectiveUs(Collective::kReduceScatter, from_.type.LocalBytes(), group);
       group_level_ = std::max(0, levels_.cost.LevelBetween(group.start, group.last()));
     }
     const int64_t repeats = from_.type.copies * from_.type.partials;
@@ -54,7 +52,7 @@ class DeviceReshard {
     const double least_held = *std::min_element(held_.begin(), held_.end());
     const double asked = piece_elements_ * static_cast<double>(askers) - least_held;
     load_.outbound = std::min(piece_elements_, asked) / static_cast<double>(repeats);
-    return us + load_.Us(levels_, static_cast<double>(BytesPerElement(from_.type.dtype)));
+    return load_.Line(levels_);
   }
 
  private:
@@ -189,9 +187,9 @@ class DeviceReshard {
 
 }  // namespace
 
-std::optional<double> ReshardByDevices(const ReshardLevels& levels, const Placement& from,
-                                       const Placement& to) {
-  return DeviceReshard(levels, from, to).Us();
+std::optional<MoveLine> ReshardByDevices(const ReshardLevels& levels, const Placement& from,
+                                         const Placement& to) {
+  return DeviceReshard(levels, from, to).Line();
 }
 
 }  // namespace isomer

@@ -15,8 +15,8 @@ namespace isomer {
 
 // As ReshardByShards, or nothing if the old placement is not made of digits. REQUIRES: views
 // without moments.
-std::optional<double> ReshardByDevices(const ReshardLevels& levels, const Placement& from,
-                                       const Placement& to);
+std::optional<MoveLine> ReshardByDevices(const ReshardLevels& levels, const Placement& from,
+                                         const Placement& to);
 
 }  // namespace isomer
 

@@ -157,7 +157,7 @@ class DigitReshard {
   DigitReshard(const ReshardLevels& levels, const Placement& from, const Placement& to)
       : levels_(levels), from_(from), to_(to) {}
 
-  std::optional<double> Us() {
+  std::optional<MoveLine> Line() {
     if (levels_.size() > ReshardLevels::kMost || !FindDigits()) return std::nullopt;
     FindEquations();
     CountByLevel();
@@ -169,8 +169,7 @@ class DigitReshard {
       Ask();
     }
     load_.outbound = Outbound();
-    const auto bytes = static_cast<double>(BytesPerElement(from_.type.dtype));
-    return ReduceUs() + load_.Us(levels_, bytes);
+    return load_.Line(levels_);
   }
 
  private:
@@ -244,14 +243,8 @@ class DigitReshard {
     if (own >= elements_[levels_.size()]) return;
     shares_elsewhere_ = true;
     from_group_ = elements_[0] - own;
-    group_level_ = std::max(0, levels_.cost.LevelBetween(Group().start, Group().last()));
-  }
-
-  DeviceGroup Group() const { return {from_.view.start, from_.view.strides.back(), group_size_}; }
-
-  double ReduceUs() const {
-    if (group_size_ == 1) return 0;
-    return levels_.cost.CollectiveUs(Collective::kReduceScatter, from_.type.LocalBytes(), Group());
+    const DeviceGroup group{from_.view.start, from_.view.strides.back(), group_size_};
+    group_level_ = std::max(0, levels_.cost.LevelBetween(group.start, group.last()));
   }
 
   // What the devices of one unit get from level `l`, if `devices[m + 1]` of them fulfil the
@@ -421,9 +414,9 @@ class DigitReshard {
 
 }  // namespace
 
-std::optional<double> ReshardByDigits(const ReshardLevels& levels, const Placement& from,
-                                      const Placement& to) {
-  return DigitReshard(levels, from, to).Us();
+std::optional<MoveLine> ReshardByDigits(const ReshardLevels& levels, const Placement& from,
+                                        const Placement& to) {
+  return DigitReshard(levels, from, to).Line();
 }
 
 }  // namespace isomer

@@ -27,8 +27,8 @@ namespace isomer {
 
 // As ReshardByShards, or nothing if the two have no digits in common (one dim is cut in 3 and in
 // 2), or a placement begins within one of its axes. REQUIRES: views without moments.
-std::optional<double> ReshardByDigits(const ReshardLevels& levels, const Placement& from,
-                                      const Placement& to);
+std::optional<MoveLine> ReshardByDigits(const ReshardLevels& levels, const Placement& from,
+                                        const Placement& to);
 
 }  // namespace isomer
 

@@ -72,17 +72,6 @@ struct Shards {
   std::vector<int64_t> device, piece, coordinates;
 };
 
-// The time of the reduction that takes `from.partials` partial sums to `partials`.
-double ReduceScatterUs(const CostModel& cost, const Placement& from, int64_t partials) {
-  const int64_t group_size = from.type.partials / partials;
-  if (group_size == 1) return 0;
-  // Partials are the last coordinate: the first group_size shards are one group.
-  std::vector<int32_t> group;
-  const std::vector<int64_t> devices = DevicesOf(from.view, from.type);
-  for (int64_t p = 0; p < group_size; ++p) group.push_back(static_cast<int32_t>(devices[p]));
-  return cost.CollectiveUs(Collective::kReduceScatter, from.type.LocalBytes(), group);
-}
-
 // Brings every device of `to` what it needs and does not hold. After a reduce-scatter over groups
 // of `group_size`, a device holds that share of its old shard, chosen to be one that is needed.
 class Gather {
@@ -95,7 +84,6 @@ class Gather {
         overlaps_(from.type, to.type),
         piece_elements_(static_cast<double>(from.type.LocalElements())),
         wanted_(static_cast<double>(to.type.LocalElements())),
-        bytes_per_element_(static_cast<double>(BytesPerElement(from.type.dtype))),
         levels_(static_cast<int>(cost.machine().levels.size())) {
     // The other shares of the own piece lie with the other partials of it.
     if (group_size > 1) {
@@ -111,21 +99,21 @@ class Gather {
     }
   }
 
-  double Us() {
+  MoveLine Line() {
     for (int64_t t = 0; t < to_.size(); ++t) AddNeed(t);
     double slowest_us = 0, latency_us = 0;
     for (int level = 0; level < levels_; ++level) {
       const Machine::Level& l = cost_.machine().levels[level];
       for (double elements : inbound_[level]) {
-        slowest_us = std::max(slowest_us, elements * bytes_per_element_ / l.bytes_per_us);
+        slowest_us = std::max(slowest_us, elements / l.bytes_per_us);
       }
       if (steps_[level] > 0) {
-        slowest_us = std::max(slowest_us, Outbound() * bytes_per_element_ / l.bytes_per_us);
+        slowest_us = std::max(slowest_us, Outbound() / l.bytes_per_us);
       }
       latency_us += steps_[level] * l.latency_us;
     }
-    if (latency_us + slowest_us == 0) return 0;
-    return cost_.machine().launch_us() + slowest_us + latency_us;
+    if (latency_us + slowest_us == 0) return {};
+    return {cost_.machine().launch_us() + latency_us, slowest_us};
   }
 
  private:
@@ -191,7 +179,7 @@ class Gather {
   const double group_size_;
   const Shards from_, to_;
   const Overlaps overlaps_;
-  const double piece_elements_, wanted_, bytes_per_element_;
+  const double piece_elements_, wanted_;
   const int levels_;
   std::vector<Nearest> nearest_;  // per piece of `from`, for the need at hand
   // Per level: devices of a unit below it, and devices that use one link of it.
@@ -204,9 +192,8 @@ class Gather {
 
 }  // namespace
 
-double ReshardByShards(const CostModel& cost, const Placement& from, const Placement& to) {
-  const int64_t group_size = from.type.partials / to.type.partials;
-  return ReduceScatterUs(cost, from, to.type.partials) + Gather(cost, from, to, group_size).Us();
+MoveLine ReshardByShards(const CostModel& cost, const Placement& from, const Placement& to) {
+  return Gather(cost, from, to, from.type.partials / to.type.partials).Line();
 }
 
 }  // namespace isomer

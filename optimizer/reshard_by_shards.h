@@ -4,13 +4,13 @@
 #ifndef ISOMER_OPTIMIZER_RESHARD_BY_SHARDS_H_
 #define ISOMER_OPTIMIZER_RESHARD_BY_SHARDS_H_
 
-#include "optimizer/cost.h"
+#include "optimizer/reshard_levels.h"
 #include "optimizer/sharding_choice.h"
 
 namespace isomer {
 
 // REQUIRES: CanReshard(from.type, to.type), views without moments.
-double ReshardByShards(const CostModel& cost, const Placement& from, const Placement& to);
+MoveLine ReshardByShards(const CostModel& cost, const Placement& from, const Placement& to);
 
 }  // namespace isomer
 

@@ -14,14 +14,22 @@ bool CanReshard(const TensorType& from, const TensorType& to) {
 }
 
 double ReshardUs(const CostModel& cost, const Placement& from, const Placement& to) {
-  return ReshardUs(ReshardLevels(cost), from, to);
+  const ReshardLevels levels(cost);
+  return ReduceUs(levels, from, to) + MoveLineOf(levels, from, to).Us(from.type.dtype);
 }
 
-double ReshardUs(const ReshardLevels& levels, const Placement& from, const Placement& to) {
-  if (from == to) return 0;
-  std::optional<double> us = ReshardByDigits(levels, from, to);
-  if (!us.has_value()) us = ReshardByDevices(levels, from, to);
-  return us.has_value() ? *us : ReshardByShards(levels.cost, from, to);
+double ReduceUs(const ReshardLevels& levels, const Placement& from, const Placement& to) {
+  const int64_t size = from.type.partials / to.type.partials;
+  if (size == 1) return 0;
+  return levels.cost.CollectiveUs(Collective::kReduceScatter, from.type.LocalBytes(),
+                                  DeviceGroup{from.view.start, from.view.strides.back(), size});
+}
+
+MoveLine MoveLineOf(const ReshardLevels& levels, const Placement& from, const Placement& to) {
+  if (from == to) return {};
+  std::optional<MoveLine> line = ReshardByDigits(levels, from, to);
+  if (!line.has_value()) line = ReshardByDevices(levels, from, to);
+  return line.has_value() ? *line : ReshardByShards(levels.cost, from, to);
 }
 
 Placement GradientPlacement(const Placement& placement) {

@@ -16,8 +16,10 @@ bool CanReshard(const TensorType& from, const TensorType& to);
 
 // REQUIRES: CanReshard(from.type, to.type).
 double ReshardUs(const CostModel& cost, const Placement& from, const Placement& to);
-// The same, for many on one machine.
-double ReshardUs(const ReshardLevels& levels, const Placement& from, const Placement& to);
+// Its two parts, for many on one machine: the reduction of the partial sums that become one, each
+// device keeping a share, and all else.
+double ReduceUs(const ReshardLevels& levels, const Placement& from, const Placement& to);
+MoveLine MoveLineOf(const ReshardLevels& levels, const Placement& from, const Placement& to);
 
 // Where the gradient of a tensor lies: copies and partials change places.
 Placement GradientPlacement(const Placement& placement);

@@ -41,6 +41,15 @@ struct ReshardLevels {
   absl::InlinedVector<Level, kMost> levels;
 };
 
+// What it takes to move a tensor, but for the reduction of partial sums: a time for every byte that
+// an element has, beside what it takes however small elements are.
+struct MoveLine {
+  double fixed_us = 0, us_per_byte = 0;
+  double Us(DataType dtype) const {
+    return fixed_us + us_per_byte * static_cast<double>(BytesPerElement(dtype));
+  }
+};
+
 // The busiest links and receivers of a resharding, level by level.
 struct ReshardLoad {
   std::array<double, ReshardLevels::kMost> elements = {};  // most over a link
@@ -52,16 +61,17 @@ struct ReshardLoad {
 
   // A launch, the slowest link's elements, and a latency for each source of the busiest receiver;
   // sources in one unit of the level below send side by side.
-  double Us(const ReshardLevels& levels, double bytes_per_element) const {
+  MoveLine Line(const ReshardLevels& levels) const {
     double slowest_us = 0, latency_us = 0;
     for (int l = 0; l < levels.size(); ++l) {
       const ReshardLevels::Level& level = levels[l];
       const double most = sources[l] > 0 ? std::max(elements[l], outbound) : elements[l];
-      slowest_us = std::max(slowest_us, most * bytes_per_element / level.bytes_per_us);
+      slowest_us = std::max(slowest_us, most / level.bytes_per_us);
       latency_us +=
           static_cast<double>((sources[l] + level.below - 1) / level.below) * level.latency_us;
     }
-    return latency_us + slowest_us == 0 ? 0 : levels.launch_us + slowest_us + latency_us;
+    if (latency_us + slowest_us == 0) return {};
+    return {levels.launch_us + latency_us, slowest_us};
   }
 };
 
