@@ -1,11 +1,12 @@
 // The plans that were considered, and the best of them.
 //
 // A plan that fits is better than one that does not; of those that fit the faster, of those that do
-// not the smaller.
+// not the smaller. Searches under several costs often end at one plan, which is predicted once.
 #ifndef ISOMER_OPTIMIZER_CONTEST_H_
 #define ISOMER_OPTIMIZER_CONTEST_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ namespace isomer {
 struct Prediction {
   double step_us = 0;
   int64_t peak_bytes = 0;
+  friend bool operator==(const Prediction&, const Prediction&) = default;
 };
 
 class Contest {
@@ -55,6 +57,7 @@ class Contest {
   std::optional<Plan> fastest_;  // if it is another
   std::string fastest_origin_;
   double fastest_us_ = 0;
+  std::map<uint64_t, Prediction> known_;  // by what a plan runs
 };
 
 }  // namespace isomer

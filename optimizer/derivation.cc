@@ -94,7 +94,7 @@ absl::StatusOr<Plan> DerivePlan(const Model& model, const MappedModel& mapped, b
   const Machine& machine = tables->cost().machine();
   plan.machine = machine.name;
   plan.num_devices = machine.num_devices();
-  plan.rules_digest = tables->rules().rules().Digest();
+  plan.rules_digest = tables->rules().digest();
   ISOMER_RETURN_IF_ERROR(derivation.Fill(&plan));
   return plan;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -34,9 +37,9 @@ constexpr int64_t kMostCallsOfGrids = 60000;
 constexpr double kBusyEnough = 0.9;
 // Estimates are that far off.
 constexpr double kEstimateSlack = 1.5;
-// On part of the machine: by so much algebra may be faster than the model as it is on one device;
-// other weights of synchronisation are tried if the first is no slower than the best by so much.
-constexpr double kAlgebraSlack = 2, kPartSlack = 1.2;
+// On part of the machine: by so much algebra may be faster than what is known of it; other weights
+// of synchronisation are tried if the first is no slower than the best by so much.
+constexpr double kAlgebraSlack = 1.2, kPartSlack = 1.2;
 
 class Optimizer {
  public:
@@ -155,25 +158,42 @@ class Optimizer {
     return prediction;
   }
 
+  absl::StatusOr<Prediction> SearchAt(int64_t devices, int weight) {
+    CostOptions options = BaseOptions();
+    options.num_devices = devices;
+    options.sync_weight = kSyncWeights[weight];
+    return Search(options);
+  }
+
   // The search for plans that use the first `devices`.
   absl::Status SearchOn(int64_t devices) {
-    for (double weight : kSyncWeights) {
-      // Inference has no gradients to synchronise.
-      const bool weighs = options_.training && !Simulates();
-      if (!weighs && weight != 1) continue;
-      CostOptions options = BaseOptions();
-      options.num_devices = devices;
-      options.sync_weight = weight;
-      ISOMER_ASSIGN_OR_RETURN(const Prediction found, Search(options));
-      // On part of the machine: one look, unless it is promising.
-      if (devices < devices_ && found.step_us > kPartSlack * contest_.step_us()) break;
+    constexpr int kLast = std::size(kSyncWeights) - 1;
+    ISOMER_ASSIGN_OR_RETURN(const Prediction first, SearchAt(devices, 0));
+    // Inference has no gradients to synchronise.
+    if (!options_.training || Simulates()) return absl::OkStatus();
+    // On part of the machine: one look, unless it is promising.
+    if (devices < devices_ && first.step_us > kPartSlack * contest_.step_us()) {
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(const Prediction last, SearchAt(devices, kLast));
+    return SearchBetween(devices, 0, first, kLast, last);
+  }
+
+  // By the tables, a plan's time is linear in the weight, so that one that is best at two weights
+  // is best at those between.
+  absl::Status SearchBetween(int64_t devices, int low, const Prediction& at_low, int high,
+                             const Prediction& at_high) {
+    if (high - low < 2 || at_low == at_high) return absl::OkStatus();
+    const int middle = (low + high) / 2;
+    ISOMER_ASSIGN_OR_RETURN(const Prediction at_middle, SearchAt(devices, middle));
+    ISOMER_RETURN_IF_ERROR(SearchBetween(devices, low, at_low, middle, at_middle));
+    return SearchBetween(devices, middle, at_middle, high, at_high);
   }
 
   absl::Status SearchOnWholeMachine() {
     ISOMER_RETURN_IF_ERROR(SearchOn(devices_));
-    const std::vector<MappedModel> mappings = std::move(mappings_);
+    std::vector<MappedModel> mappings;
+    for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
     mappings_.clear();
     if (!contest_.fits()) return absl::OkStatus();
     return ConsiderSplices(mappings, contest_.step_us(), deadline_,
@@ -242,7 +262,7 @@ class Optimizer {
     result_.exact_mappings &= found.exact_mappings;
     ISOMER_ASSIGN_OR_RETURN(Plan plan,
                             DerivePlan(model_, found.mapped, options_.training, &tables_));
-    mappings_.push_back(std::move(found.mapped));
+    mappings_[options.sync_weight] = std::move(found.mapped);
     SetOptions(options_.update.method, &plan);
     return plan;
   }
@@ -290,13 +310,26 @@ class Optimizer {
     return absl::OkStatus();
   }
 
-  // Leaving devices idle is a plan, too: for a small model the fastest. But for algebra, no plan on
-  // d devices takes less than a d-th of the time on one.
+  // What the model takes on one device with the algebra that was found so far, by the tables.
+  absl::StatusOr<double> UsOnOneDevice() {
+    const double us = result_.single_device.step_us;
+    if (!searcher_.has_value()) return us;
+    CostOptions options = BaseOptions();
+    options.num_devices = 1;
+    tables_.set_options(options);
+    ISOMER_ASSIGN_OR_RETURN(const SearchResult found,
+                            searcher_->Search(&tables_, deadline_, /*part=*/0));
+    return std::min(us, found.us);
+  }
+
+  // Leaving devices idle is a plan, too: for a small model the fastest. But no plan on d devices
+  // takes less than a d-th of the time on one.
   absl::Status ConsiderPartsOfTheMachine() {
-    if (!contest_.fits() || !OnPartsToo()) return absl::OkStatus();
+    if (!contest_.fits() || !OnPartsToo() || devices_ == 1) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(const double one_us, UsOnOneDevice());
     for (int64_t devices = devices_ / 2; devices >= 1; devices /= 2) {
       if (devices_ % devices != 0) break;
-      const double at_best = result_.single_device.step_us / static_cast<double>(devices);
+      const double at_best = one_us / static_cast<double>(devices);
       if (at_best > kAlgebraSlack * contest_.step_us()) break;
       ISOMER_RETURN_IF_ERROR(SearchOn(devices));
     }
@@ -344,7 +377,8 @@ class Optimizer {
   Restrictions restrictions_;
   std::optional<HierarchicalSearcher> searcher_;
   Contest contest_;
-  std::vector<MappedModel> mappings_;  // that searches found
+  // That searches found, by the weight of synchronisation, the largest first.
+  std::map<double, MappedModel, std::greater<>> mappings_;
   OptimizeResult result_;
 };
 

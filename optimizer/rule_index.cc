@@ -45,7 +45,7 @@ int InnerNode(const Pattern& pattern) {
   return inner;
 }
 
-RuleIndex::RuleIndex(const RuleSet& rules) : rules_(rules) {
+RuleIndex::RuleIndex(const RuleSet& rules) : rules_(rules), digest_(rules.Digest()) {
   for (const Rule& rule : rules.rules) Add(rule);
   for (const Rule& rule : rules.inverses()) Add(rule);
 }

@@ -22,11 +22,13 @@ class RuleIndex {
   const std::vector<const Rule*>& chains() const { return chains_; }
   const std::vector<const Rule*>& algebra() const { return algebra_; }
   const RuleSet& rules() const { return rules_; }
+  uint64_t digest() const { return digest_; }  // RuleSet::Digest, which walks over all rules
 
  private:
   void Add(const Rule& rule);
 
   const RuleSet& rules_;
+  const uint64_t digest_;
   std::map<OpKind, std::vector<const Rule*>> expansions_;
   std::vector<const Rule*> chains_, algebra_;
 };

@@ -83,7 +83,8 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   // Devices of one class are alike, and nothing is between them that they have in common.
   const bool regular = machine.topology.empty() && machine.kinds_in_use().size() == 1 &&
                        !machine.levels.back().shared;
-  if (plan.update.method == UpdateMethod::kOwner) most_devices = std::max(most_devices, kMostOwners);
+  if (plan.update.method == UpdateMethod::kOwner)
+    most_devices = std::max(most_devices, kMostOwners);
   if (plan.num_devices <= most_devices || !regular) return LowerPlan(plan);
   // All devices of a node, so that they meet at its links; with too much to do, of these, too, one
   // of each class.
