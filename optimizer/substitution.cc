@@ -5,6 +5,7 @@
 #include <optional>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -18,6 +19,8 @@ namespace {
 
 // Graphs of candidates that are kept; others are made again from their steps.
 constexpr size_t kGraphsKept = 256;
+
+constexpr int kNotMapped = -1;
 
 // One number for a table: what a piece costs in a chain of its like. Where the same placements
 // cross in and out, the best that comes out as it came in; else the best.
@@ -67,18 +70,18 @@ class SubstitutionSearch::Impl {
 
   absl::Status Start(const std::vector<Steps>& known) {
     roots_.push_back({piece_.graph, {}});
-    seen_.insert(piece_.graph.StructuralHash());
+    seen_[piece_.graph.StructuralHash()] = 0;
     ISOMER_RETURN_IF_ERROR(Map(0, {}, piece_.graph).status());
     for (const Steps& steps : known) {
       if (options_.deadline.Reached().has_value()) break;
       SubstitutionResult::Candidate candidate{piece_.graph, steps};
-      if (!Replay(steps, &candidate.graph) ||
-          !seen_.insert(candidate.graph.StructuralHash()).second) {
-        continue;
-      }
+      if (!Replay(steps, &candidate.graph)) continue;
+      const auto [seen, is_new] = seen_.try_emplace(candidate.graph.StructuralHash(), kNotMapped);
+      if (!is_new) continue;
       roots_.push_back(std::move(candidate));
       const int root = static_cast<int>(roots_.size()) - 1;
-      Map(root, {}, roots_[root].graph).status().IgnoreError();
+      const int number = static_cast<int>(all_.size());
+      if (Map(root, {}, roots_[root].graph).ok()) seen->second = number;
     }
     return absl::OkStatus();
   }
@@ -208,8 +211,20 @@ class SubstitutionSearch::Impl {
     }
   }
 
+  // What a step added, and what reads its results now: a match with other operands is another
+  // match.
+  static std::vector<NodeId> ChangedNodes(const Graph& before, const Graph& after) {
+    std::vector<NodeId> changed;
+    for (int i = 0; i < after.num_nodes(); ++i) {
+      if (i >= before.num_nodes() || after.node(i).inputs != before.node(i).inputs) {
+        changed.push_back(NodeId{i});
+      }
+    }
+    return changed;
+  }
+
   // Of the parent's matches those that the last step left, and the new ones near the nodes that it
-  // added; all matches, if there was no step.
+  // changed; all matches, if there was no step.
   void AddMatches(const std::vector<NodeId>& near, Expanded* expanded) {
     const Graph& graph = *expanded->graph;
     const GraphIndex index(graph);
@@ -267,22 +282,36 @@ class SubstitutionSearch::Impl {
     const uint64_t key = parent.key + HashMix(HashMix(static_cast<uint64_t>(step.match)));
     if (!tried_.insert(key).second) return;
     ++tries_;
-    Graph graph = GraphOf(&parent);
-    const int first_new = graph.num_nodes();
+    const Graph& before = GraphOf(&parent);
+    Graph graph = before;
     const RuleMatch& match = matches_[step.match];
     if (!ApplyStep(*match.rule, match.step, &graph).ok()) return;
-    if (!seen_.insert(graph.StructuralHash()).second) return;
     std::vector<int> taken = parent.taken;
     taken.push_back(step.match);
+    const auto [seen, is_new] = seen_.try_emplace(graph.StructuralHash(), kNotMapped);
+    if (!is_new) return Shorten(seen->second, parent.known, std::move(taken));
+    const int number = static_cast<int>(all_.size());
     const auto us = Map(parent.known, taken, graph);
+    if (us.ok()) seen->second = number;
     if (!us.ok() || *us > options_.alpha * best_us_) return;
     Expanded next{.taken = std::move(taken), .known = parent.known, .key = key, .us = *us};
     next.steps = parent.steps;
-    std::vector<NodeId> near;
-    for (int i = first_new; i < graph.num_nodes(); ++i) near.push_back(NodeId{i});
+    const std::vector<NodeId> near = ChangedNodes(before, graph);
     next.graph = std::move(graph);
     AddMatches(near, &next);
     Push(std::move(next));
+  }
+
+  // A graph that is there already keeps the fewest steps that lead to it.
+  void Shorten(int number, int root, std::vector<int> taken) {
+    if (number == kNotMapped) return;
+    const auto length = [&](int from, const std::vector<int>& steps) {
+      return roots_[from].steps.size() + steps.size();
+    };
+    Mapped& known = all_[number];
+    if (length(root, taken) >= length(known.root, known.taken)) return;
+    known.root = root;
+    known.taken = std::move(taken);
   }
 
   const Piece& piece_;
@@ -303,7 +332,8 @@ class SubstitutionSearch::Impl {
   std::deque<int> with_graph_;
   Graph scratch_;
   std::priority_queue<std::pair<float, int>> queue_;
-  std::unordered_set<uint64_t> seen_, tried_;
+  std::unordered_map<uint64_t, int> seen_;  // graphs: candidates, by their places in all_
+  std::unordered_set<uint64_t> tried_;
 };
 
 SubstitutionSearch::SubstitutionSearch(const Piece& piece, const Borders& borders,

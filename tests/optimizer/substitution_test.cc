@@ -82,5 +82,48 @@ TEST_F(Substitutions, TimeThatIsOverLeavesThePieceAsItIs) {
   EXPECT_EQ(result.stop, StopReason::kTimeLimit);
 }
 
+// relu(matmul(x, y)) -> linear(x, y; activation=1)
+Rule FuseRelu() {
+  const PatternRef x = PatternRef::Input(0), y = PatternRef::Input(1);
+  Rule rule;
+  rule.num_inputs = 2;
+  rule.ranks = {{2, 2}};
+  rule.source.nodes = {{OpKind::kMatMul, {}, {x, y}}, {OpKind::kRelu, {}, {PatternRef::Node(0)}}};
+  rule.source.outputs = {PatternRef::Node(1)};
+  rule.target.nodes = {{OpKind::kLinear, {{"activation", IntExpr::Constant(1)}}, {x, y}}};
+  rule.target.outputs = {PatternRef::Node(0)};
+  rule.proof.verdict = ProofRecord::Verdict::kProved;
+  SetId(&rule);
+  return rule;
+}
+
+// A step gives a match in the next layer another operand: it must be found again, whichever layer
+// is fused first.
+TEST(SubstitutionsInAChain, OneLayerAfterTheOther) {
+  constexpr int64_t kSize = 16;
+  Model model;
+  TensorRef x = model.graph.AddInput("x", SequentialType({kSize, kSize}));
+  for (const char* name : {"w0", "w1", "w2"}) {
+    const TensorRef w = model.graph.AddWeight(name, SequentialType({kSize, kSize}));
+    x = *model.graph.AddOp(OpKind::kRelu, {*model.graph.AddOp(OpKind::kMatMul, {x, w})});
+  }
+  model.graph.AddOutput("y", x);
+  RuleSet rules = ExampleRules(model.graph);
+  rules.rules.push_back(FuseRelu());
+  rules.BuildIndex();
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(1, 1));
+  const Piece piece = SplitGraph(model.graph, model.graph.num_nodes()).value()[0];
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    CostTables tables(index, cost, {.training = false});
+    RuleMatcher matcher(index.algebra());
+    SubstitutionSearch search(piece, {}, {.seed = seed}, &matcher, &tables);
+    ASSERT_TRUE(search.Start({}).ok() && search.Continue(3).ok());
+    const SubstitutionResult result = search.TakeResult();
+    const auto& best = result.candidates[result.best[0]];
+    EXPECT_EQ(best.steps.size(), 3u) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace isomer
