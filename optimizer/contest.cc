@@ -1,9 +1,10 @@
 #include "optimizer/contest.h"
 
+#include <chrono>
 #include <limits>
 #include <utility>
 
-#include "pcg/support/status_macros.h"
+#include "pcg/support/hash.h"
 
 namespace isomer {
 namespace {
@@ -22,12 +23,54 @@ uint64_t WhatRuns(Plan* plan) {
 
 }  // namespace
 
-absl::StatusOr<Prediction> Contest::Consider(Plan plan, std::string origin) {
-  const uint64_t what = WhatRuns(&plan);
-  if (const auto known = known_.find(what); known != known_.end()) return known->second;
-  ISOMER_ASSIGN_OR_RETURN(Simulation now, PredictPlan(cost_, &plan));
-  const Prediction prediction{now.step_us, now.peak_bytes};
-  known_[what] = prediction;
+int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
+  const uint64_t what = HashCombine(WhatRuns(&plan), takes_part);
+  const int number = static_cast<int>(entrants_.size());
+  Entrant& entrant = entrants_.emplace_back();
+  const auto [known, added] = known_.try_emplace(what, number);
+  if (!added) {
+    entrant.same = known->second;
+    return number;
+  }
+  entrant.plan = std::move(plan);
+  entrant.origin = std::move(origin);
+  entrant.takes_part = takes_part;
+  // Beside the caller, which may have to wait for it.
+  int busy = 1;
+  for (size_t i = judged_; i + 1 < entrants_.size(); ++i) {
+    const auto& simulation = entrants_[i].simulation;
+    if (!simulation.valid()) continue;
+    if (busy + 1 > threads_) simulation.wait();
+    busy += simulation.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
+  }
+  entrant.simulation = std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
+                                  [this, &entrant] { return PredictPlan(cost_, &entrant.plan); });
+  return number;
+}
+
+absl::StatusOr<Prediction> Contest::PredictionOf(int entry) {
+  for (; judged_ <= static_cast<size_t>(entry); ++judged_) Judge(&entrants_[judged_]);
+  return entrants_[entry].prediction;
+}
+
+void Contest::Judge(Entrant* entrant) {
+  if (entrant->same >= 0) {
+    entrant->prediction = entrants_[entrant->same].prediction;
+    return;
+  }
+  absl::StatusOr<Simulation> simulation = entrant->simulation.get();
+  Plan plan = std::exchange(entrant->plan, Plan());
+  if (!simulation.ok()) {
+    entrant->prediction = simulation.status();
+    return;
+  }
+  entrant->prediction = Prediction{simulation->step_us, simulation->peak_bytes};
+  if (entrant->takes_part) {
+    TakePart(std::move(plan), *std::move(simulation), std::move(entrant->origin));
+  }
+}
+
+void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
   const bool fits = now.peak_bytes <= cost_.machine().memory_bytes();
   const bool fastest = empty() || now.step_us < fastest_us_;
   const bool better = empty() || (best_->fits != fits ? fits
@@ -45,7 +88,6 @@ absl::StatusOr<Prediction> Contest::Consider(Plan plan, std::string origin) {
     fastest_origin_ = best_->origin;
   }
   if (better) best_ = Entry{std::move(plan), std::move(now), std::move(origin), fits};
-  return prediction;
 }
 
 double Contest::step_us() const {

@@ -6,9 +6,12 @@
 #define ISOMER_OPTIMIZER_CONTEST_H_
 
 #include <cstdint>
+#include <deque>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,10 +36,18 @@ class Contest {
     bool fits = false;
   };
 
-  explicit Contest(const CostModel& cost) : cost_(cost) {}
+  // `threads`: that predict plans.
+  explicit Contest(const CostModel& cost, int threads = 1) : cost_(cost), threads_(threads) {}
 
-  // Predicts the plan and takes part with it.
-  absl::StatusOr<Prediction> Consider(Plan plan, std::string origin);
+  // Begins to predict the plan, beside what the caller does next. It takes part, after those that
+  // were entered before it, once it or a later one is asked for: what is best does not depend on
+  // threads. `takes_part` false: it is predicted only.
+  int Enter(Plan plan, std::string origin, bool takes_part = true);
+  absl::StatusOr<Prediction> PredictionOf(int entry);
+  // Both at once.
+  absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
+    return PredictionOf(Enter(std::move(plan), std::move(origin)));
+  }
   bool empty() const { return !best_.has_value(); }
   // REQUIRES: not empty.
   const Entry& best() const { return *best_; }
@@ -52,12 +63,26 @@ class Contest {
   Entry TakeBest() { return *std::move(best_); }
 
  private:
+  struct Entrant {
+    Plan plan;
+    std::string origin;
+    bool takes_part = true;
+    int same = -1;  // an earlier one that runs alike
+    std::future<absl::StatusOr<Simulation>> simulation = {};
+    absl::StatusOr<Prediction> prediction = Prediction{};
+  };
+  void Judge(Entrant* entrant);
+  void TakePart(Plan plan, Simulation simulation, std::string origin);
+
   const CostModel& cost_;
+  const int threads_;
+  std::deque<Entrant> entrants_;   // where they are stays
+  size_t judged_ = 0;              // of these
+  std::map<uint64_t, int> known_;  // the first entrant by what it runs
   std::optional<Entry> best_;
   std::optional<Plan> fastest_;  // if it is another
   std::string fastest_origin_;
   double fastest_us_ = 0;
-  std::map<uint64_t, Prediction> known_;  // by what a plan runs
 };
 
 }  // namespace isomer

@@ -141,14 +141,16 @@ absl::Status ConsiderUpdateMethods(const FittingOptions& options, Contest* conte
   const Plan best = contest->best().plan;
   const std::string origin = contest->best().origin;
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(best.graph, best.views));
+  std::vector<int> entries;
   for (UpdateMethod method :
        {UpdateMethod::kSharded, UpdateMethod::kOwner, UpdateMethod::kShardedWeights}) {
     // Of large plans the method that is hardly ever slower.
     if (method != UpdateMethod::kSharded && best.graph.num_nodes() * moments > kMostCalls) break;
     Plan plan = best;
     plan.update.method = method;
-    ISOMER_RETURN_IF_ERROR(contest->Consider(std::move(plan), origin).status());
+    entries.push_back(contest->Enter(std::move(plan), origin));
   }
+  for (int entry : entries) ISOMER_RETURN_IF_ERROR(contest->PredictionOf(entry).status());
   return absl::OkStatus();
 }
 

@@ -72,6 +72,7 @@ ABSL_FLAG(
     "how many candidates of the substitution search to map, or proposals of --search=mcmc, or "
     "prefixes of --search=exhaustive; 0: 300, 1000000, 2000000");
 ABSL_FLAG(double, alpha, 1.05, "how much slower than the best a candidate may be to be expanded");
+ABSL_FLAG(int, threads, 0, "that predict plans; 0: all cores. Does not change the plan");
 ABSL_FLAG(double, time_limit, 0,
           "seconds after which the search ends with the best plan so far, as on Ctrl-C; 0: none");
 ABSL_FLAG(bool, split, true, "cut the model into pieces, which are searched one by one");
@@ -165,6 +166,8 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
                             : options.strategy == Strategy::kExhaustive ? ExhaustiveOptions().budget
                                                                         : SearchOptions().budget;
   }
+  options.threads = absl::GetFlag(FLAGS_threads);
+  if (options.threads < 0) return absl::InvalidArgumentError("--threads must not be negative");
   options.search.time_limit_s = absl::GetFlag(FLAGS_time_limit);
   if (!(options.search.time_limit_s >= 0)) {
     return absl::InvalidArgumentError("--time_limit must not be negative");

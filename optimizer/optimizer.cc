@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,7 @@ class Optimizer {
         deadline_(Deadline::In(options.search.time_limit_s)),
         devices_(cost.machine().num_devices()),
         tables_(rules, cost, BaseOptions()),
-        contest_(cost) {}
+        contest_(cost, ThreadsOf(options)) {}
 
   absl::StatusOr<OptimizeResult> Run() {
     const auto start = std::chrono::steady_clock::now();
@@ -95,6 +96,11 @@ class Optimizer {
   }
 
  private:
+  static int ThreadsOf(const OptimizeOptions& options) {
+    const int all = static_cast<int>(std::thread::hardware_concurrency());
+    return std::max(1, options.threads > 0 ? options.threads : all);
+  }
+
   CostOptions BaseOptions() const {
     return {.training = options_.training,
             .precision = options_.precision,
@@ -102,6 +108,7 @@ class Optimizer {
   }
 
   absl::Status Baselines() {
+    std::vector<std::pair<std::string, int>> entered;
     for (const std::string name : {kSingleDevice, kDataParallel, kZero3, kMegatron, kExpert}) {
       if (name == kZero3 && !options_.training) continue;
       tables_.set_options(BaseOptions());
@@ -111,7 +118,11 @@ class Optimizer {
         continue;
       }
       ISOMER_RETURN_IF_ERROR(mapped.status());
-      ISOMER_RETURN_IF_ERROR(ConsiderBaseline(*mapped, name).status());
+      ISOMER_ASSIGN_OR_RETURN(const int entry, EnterBaseline(*mapped, name));
+      entered.emplace_back(name, entry);
+    }
+    for (const auto& [name, entry] : entered) {
+      ISOMER_RETURN_IF_ERROR(SettleBaseline(name, entry).status());
     }
     if (options_.plan != kPipeline) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(model_, tables_.rules(), cost_,
@@ -125,8 +136,7 @@ class Optimizer {
     return options_.strategy == Strategy::kMcmc || options_.strategy == Strategy::kExhaustive;
   }
 
-  // A baseline may be several plans: the fastest that fits counts, or the smallest.
-  absl::StatusOr<Prediction> ConsiderBaseline(const MappedModel& mapped, const std::string& name) {
+  absl::StatusOr<int> EnterBaseline(const MappedModel& mapped, const std::string& name) {
     ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
     const UpdateMethod method =
         name == kZero3 ? UpdateMethod::kShardedWeights : options_.update.method;
@@ -137,14 +147,13 @@ class Optimizer {
       result_.ignoring.push_back(name);
       takes_part &= !options_.plan.empty();
     }
-    Prediction prediction;
-    if (takes_part && name != kSingleDevice) {
-      ISOMER_ASSIGN_OR_RETURN(prediction, Consider(std::move(plan), name, method));
-    } else {
-      SetOptions(method, &plan);
-      ISOMER_ASSIGN_OR_RETURN(const Simulation simulation, PredictPlan(cost_, &plan));
-      prediction = {simulation.step_us, simulation.peak_bytes};
-    }
+    SetOptions(method, &plan);
+    return contest_.Enter(std::move(plan), name, takes_part && name != kSingleDevice);
+  }
+
+  // A baseline may be several plans: the fastest that fits counts, or the smallest.
+  absl::StatusOr<Prediction> SettleBaseline(const std::string& name, int entry) {
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
     if (name == kSingleDevice) {
       result_.single_device = prediction;
       return prediction;
@@ -158,24 +167,39 @@ class Optimizer {
     return prediction;
   }
 
-  absl::StatusOr<Prediction> SearchAt(int64_t devices, int weight) {
+  absl::StatusOr<Prediction> ConsiderBaseline(const MappedModel& mapped, const std::string& name) {
+    ISOMER_ASSIGN_OR_RETURN(const int entry, EnterBaseline(mapped, name));
+    return SettleBaseline(name, entry);
+  }
+
+  // Enters what is found into the contest; nothing: there was no time.
+  absl::StatusOr<std::optional<int>> SearchAt(int64_t devices, int weight) {
     CostOptions options = BaseOptions();
     options.num_devices = devices;
     options.sync_weight = kSyncWeights[weight];
-    return Search(options);
+    ISOMER_ASSIGN_OR_RETURN(std::optional<Plan> plan, Find(options));
+    if (!plan.has_value()) return std::nullopt;
+    return contest_.Enter(*std::move(plan), "search");
+  }
+  absl::StatusOr<Prediction> PredictionOf(std::optional<int> entry) {
+    if (!entry.has_value()) return Prediction{};
+    return contest_.PredictionOf(*entry);
   }
 
   // The search for plans that use the first `devices`.
   absl::Status SearchOn(int64_t devices) {
     constexpr int kLast = std::size(kSyncWeights) - 1;
-    ISOMER_ASSIGN_OR_RETURN(const Prediction first, SearchAt(devices, 0));
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_first, SearchAt(devices, 0));
     // Inference has no gradients to synchronise.
-    if (!options_.training || Simulates()) return absl::OkStatus();
+    if (!options_.training || Simulates()) return PredictionOf(at_first).status();
     // On part of the machine: one look, unless it is promising.
-    if (devices < devices_ && first.step_us > kPartSlack * contest_.step_us()) {
-      return absl::OkStatus();
+    if (devices < devices_) {
+      ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
+      if (first.step_us > kPartSlack * contest_.step_us()) return absl::OkStatus();
     }
-    ISOMER_ASSIGN_OR_RETURN(const Prediction last, SearchAt(devices, kLast));
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_last, SearchAt(devices, kLast));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction last, PredictionOf(at_last));
     return SearchBetween(devices, 0, first, kLast, last);
   }
 
@@ -185,7 +209,8 @@ class Optimizer {
                              const Prediction& at_high) {
     if (high - low < 2 || at_low == at_high) return absl::OkStatus();
     const int middle = (low + high) / 2;
-    ISOMER_ASSIGN_OR_RETURN(const Prediction at_middle, SearchAt(devices, middle));
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<int> entry, SearchAt(devices, middle));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction at_middle, PredictionOf(entry));
     ISOMER_RETURN_IF_ERROR(SearchBetween(devices, low, at_low, middle, at_middle));
     return SearchBetween(devices, middle, at_middle, high, at_high);
   }
@@ -228,13 +253,6 @@ class Optimizer {
         return ExhaustiveSearch(model_, options, &tables_, &result_.proof);
     }
     return absl::InternalError("no such strategy");
-  }
-
-  // The prediction is of no plan if none is found.
-  absl::StatusOr<Prediction> Search(const CostOptions& options) {
-    ISOMER_ASSIGN_OR_RETURN(std::optional<Plan> plan, Find(options));
-    if (!plan.has_value()) return Prediction{};
-    return Consider(*std::move(plan), "search");
   }
 
   // With no time left, the plans so far are what there is, if any.
@@ -343,10 +361,7 @@ class Optimizer {
   }
 
   absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
-    return Consider(std::move(plan), std::move(origin), options_.update.method);
-  }
-  absl::StatusOr<Prediction> Consider(Plan plan, std::string origin, UpdateMethod method) {
-    SetOptions(method, &plan);
+    SetOptions(options_.update.method, &plan);
     return contest_.Consider(std::move(plan), std::move(origin));
   }
 

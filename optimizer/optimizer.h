@@ -39,6 +39,7 @@ struct OptimizeOptions {
   std::string plan;          // a baseline's name, or empty: search
   PipelineOptions pipeline;  // of the baseline of that name
   SearchOptions search;
+  int threads = 0;             // that predict plans; 0: all cores. The plan does not depend on it
   bool whole_machine = false;  // no pipelines, and no plans that leave devices idle
   // A user's. The plan keeps them; a baseline that does not is reported, and no plan.
   Constraints constraints;

@@ -1,0 +1,98 @@
+#include "optimizer/contest.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/baselines.h"
+#include "optimizer/derivation.h"
+#include "optimizer/optimizer.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+class ContestTest : public testing::Test {
+ protected:
+  // The data-parallel plan, in buckets of `bucket_bytes`.
+  Plan PlanOf(int64_t bucket_bytes) {
+    CostTables tables(index_, cost_, {});
+    const MappedModel mapped = MapBaseline(kDataParallel, model_.graph, &tables).value();
+    Plan plan = DerivePlan(model_, mapped, /*training=*/true, &tables).value();
+    plan.update.bucket_bytes = bucket_bytes;
+    return plan;
+  }
+
+  const Model model_ = ResidualModel(3, 64, 128, 256);
+  const RuleSet rules_ = ExampleRules(model_.graph);
+  const RuleIndex index_{rules_};
+  const CostModel cost_{TestMachine(2, 4)};
+};
+
+TEST_F(ContestTest, PlansThatRunAlikeHaveOnePrediction) {
+  Contest contest(cost_);
+  const Plan plan = PlanOf(1 << 20);
+  Plan otherwise_derived = plan;
+  otherwise_derived.steps.clear();
+  otherwise_derived.predicted_step_us = 1;
+  const Prediction first = contest.Consider(plan, "first").value();
+  EXPECT_EQ(contest.Consider(otherwise_derived, "second").value(), first);
+  EXPECT_EQ(contest.best().origin, "first");
+  EXPECT_FALSE(contest.best().plan.steps.empty());
+}
+
+TEST_F(ContestTest, WhatAPlanRunsTellsItFromOthers) {
+  Contest contest(cost_);
+  const Prediction whole = contest.Consider(PlanOf(0), "by weight").value();
+  const Prediction buckets = contest.Consider(PlanOf(1 << 30), "at once").value();
+  EXPECT_NE(whole.step_us, buckets.step_us);
+}
+
+TEST_F(ContestTest, PlansTakePartInTheOrderInWhichTheyWereEntered) {
+  for (int threads : {1, 2, 4}) {
+    Contest contest(cost_, threads);
+    const int observed = contest.Enter(PlanOf(1 << 30), "observed", /*takes_part=*/false);
+    EXPECT_TRUE(contest.PredictionOf(observed).ok());
+    EXPECT_TRUE(contest.empty());
+    std::vector<int> entries;
+    for (int64_t bytes : {int64_t{0}, int64_t{1} << 30, int64_t{1} << 12, int64_t{1} << 30}) {
+      entries.push_back(contest.Enter(PlanOf(bytes), absl::StrCat(bytes)));
+    }
+    EXPECT_TRUE(contest.empty());
+    // Asks for all that were entered before, too.
+    const Prediction last = contest.PredictionOf(entries.back()).value();
+    EXPECT_EQ(contest.PredictionOf(entries[1]).value(), last);
+    EXPECT_EQ(contest.PredictionOf(observed).value(), last);
+    EXPECT_LE(contest.step_us(), last.step_us);
+  }
+}
+
+TEST_F(ContestTest, APlanThatCannotBeLoweredIsAnErrorOfItsOwn) {
+  Contest contest(cost_, 2);
+  Plan broken = PlanOf(0);
+  broken.views.pop_back();
+  const int first = contest.Enter(std::move(broken), "broken");
+  const int second = contest.Enter(PlanOf(0), "whole");
+  EXPECT_TRUE(contest.PredictionOf(second).ok());
+  EXPECT_FALSE(contest.PredictionOf(first).ok());
+  EXPECT_EQ(contest.best().origin, "whole");
+}
+
+TEST_F(ContestTest, ThePlanDoesNotDependOnThreads) {
+  std::vector<OptimizeResult> results;
+  for (int threads : {1, 4}) {
+    OptimizeOptions options;
+    options.threads = threads;
+    options.choose_update_method = true;
+    results.push_back(Optimize(model_, index_, cost_, options).value());
+  }
+  EXPECT_EQ(SealOf(results[0].plan), SealOf(results[1].plan));
+  EXPECT_EQ(results[0].origin, results[1].origin);
+  EXPECT_EQ(results[0].baselines, results[1].baselines);
+}
+
+}  // namespace
+}  // namespace isomer
