@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/search/findings.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -157,8 +158,9 @@ absl::StatusOr<Table> SpeedupTable(const TableContext& context) {
     if (!context.Wants(model.name)) continue;
     for (int64_t nodes : {1, 2, 4, 8, 16, 32}) {
       Job job = UnityJob(model, nodes);
+      job.flags = {"--loss_alone"};
       const auto joint = context.runner.RunToPlan(job, context.limit_s);
-      job.flags = {"--search=sequential"};
+      job.flags.push_back("--search=sequential");
       const auto sequential = context.runner.RunToPlan(job, context.limit_s);
       if (!joint.ok() || !sequential.ok()) {
         const absl::Status& why = joint.ok() ? sequential.status() : joint.status();
@@ -258,6 +260,7 @@ absl::Span<const NamedTable> AllTables() {
       {"models", "Unity's seven networks on 192 devices", UnityModelsTable},
       {"large", "networks of 10^11 parameters on 1,024 and 16,384 devices", LargeModelsTable},
       {"speedup", "over experts' plans and over the sequential search", SpeedupTable},
+      {"findings", "what Unity found, looked for in the plans", FindingsTable},
       {"memory", "plans under limits of memory", MemoryTable},
       {"scale", "100,000 operators, 16,384 devices", ScaleTable}};
   return kTables;
