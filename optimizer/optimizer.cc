@@ -49,6 +49,7 @@ class Optimizer {
       : model_(model),
         cost_(cost),
         options_(options),
+        strategy_(options.strategy),
         deadline_(Deadline::In(options.search.time_limit_s)),
         devices_(cost.machine().num_devices()),
         tables_(rules, cost, BaseOptions()),
@@ -63,7 +64,10 @@ class Optimizer {
           "constraints: a stage beyond 0; searches make plans of one stage");
     }
     ISOMER_RETURN_IF_ERROR(Baselines());
-    if (options_.plan.empty()) ISOMER_RETURN_IF_ERROR(SearchOnWholeMachine());
+    if (options_.plan.empty()) {
+      ISOMER_RETURN_IF_ERROR(SearchOnWholeMachine());
+      ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst());
+    }
     if (options_.plan.empty() || options_.plan == kMegatron) {
       ISOMER_RETURN_IF_ERROR(ConsiderGrids());
     }
@@ -241,6 +245,32 @@ class Optimizer {
     return searcher_->Search(&tables_, deadline_, first ? 1 : kPartOfLaterSearches);
   }
 
+  absl::StatusOr<SearchResult> SearchAlgebraFirst(const SearchOptions& options) {
+    int64_t candidates = 0;
+    if (!one_device_algebra_.has_value()) {
+      ISOMER_ASSIGN_OR_RETURN(one_device_algebra_,
+                              AlgebraOfOneDevice(model_.graph, options, &tables_));
+      candidates = one_device_algebra_->candidates;
+    }
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found,
+                            MapAlgebra(*one_device_algebra_, options, &tables_));
+    found.candidates += candidates;
+    return found;
+  }
+
+  // The tables do not know what the simulator overlaps: where devices wait, algebra that they think
+  // worse may be better, so the joint search is no slower than algebra first.
+  absl::Status ConsiderAlgebraFirst() {
+    if (strategy_ != Strategy::kHierarchical || !options_.training || devices_ == 1 ||
+        !contest_.fits() || BusyShare() > kBusyEnough || deadline_.Reached().has_value()) {
+      return absl::OkStatus();
+    }
+    strategy_ = Strategy::kSequential;
+    ISOMER_RETURN_IF_ERROR(SearchOnWholeMachine());
+    strategy_ = Strategy::kHierarchical;
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<SearchResult> SearchBy(Strategy strategy, const SearchOptions& options) {
     switch (strategy) {
       case Strategy::kHierarchical:
@@ -248,7 +278,7 @@ class Optimizer {
       case Strategy::kMcmc:
         return McmcSearch(model_, options, &tables_);
       case Strategy::kSequential:
-        return SequentialSearch(model_.graph, options, &tables_);
+        return SearchAlgebraFirst(options);
       case Strategy::kExhaustive:
         return ExhaustiveSearch(model_, options, &tables_, &result_.proof);
     }
@@ -266,7 +296,7 @@ class Optimizer {
     // The time limit is that of all searches.
     if (search.time_limit_s > 0) search.time_limit_s = std::max(1e-9, deadline_.SecondsLeft());
     tables_.set_options(options);
-    ISOMER_ASSIGN_OR_RETURN(SearchResult found, SearchBy(options_.strategy, search));
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found, SearchBy(strategy_, search));
     if (const auto violations = restrictions_.Violations(found.mapped); !violations.empty()) {
       return absl::InternalError(violations[0]);
     }
@@ -386,11 +416,13 @@ class Optimizer {
   const Model& model_;
   const CostModel& cost_;
   const OptimizeOptions& options_;
+  Strategy strategy_;
   const Deadline deadline_;
   const int64_t devices_;
   CostTables tables_;
   Restrictions restrictions_;
   std::optional<HierarchicalSearcher> searcher_;
+  std::optional<SearchResult> one_device_algebra_;
   Contest contest_;
   // That searches found, by the weight of synchronisation, the largest first.
   std::map<double, MappedModel, std::greater<>> mappings_;

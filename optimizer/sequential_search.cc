@@ -19,29 +19,31 @@ Machine FirstDeviceOf(const Machine& machine) {
 
 }  // namespace
 
-absl::StatusOr<SearchResult> SequentialSearch(const Graph& graph, const SearchOptions& options,
-                                              CostTables* tables) {
+absl::StatusOr<SearchResult> AlgebraOfOneDevice(const Graph& graph, const SearchOptions& options,
+                                                CostTables* tables) {
   const CostModel one_device(FirstDeviceOf(tables->cost().machine()), tables->cost().profile());
   CostOptions cost_options = tables->options();
   cost_options.us_per_byte = 0;
   cost_options.num_devices = 0;  // all of the one
   CostTables one_tables(tables->rules(), one_device, cost_options);
-  const Deadline deadline = Deadline::In(options.time_limit_s);
   SearchOptions algebra_options = options;
   Restrictions any_choice;
   if (options.restrictions != nullptr) {
     any_choice = options.restrictions->AnyChoice();
     algebra_options.restrictions = &any_choice;
   }
-  ISOMER_ASSIGN_OR_RETURN(SearchResult algebra,
-                          HierarchicalSearch(graph, algebra_options, &one_tables));
+  return HierarchicalSearch(graph, algebra_options, &one_tables);
+}
+
+absl::StatusOr<SearchResult> MapAlgebra(const SearchResult& algebra, const SearchOptions& options,
+                                        CostTables* tables) {
   SearchOptions mapping_options = options;
   mapping_options.budget = 0;  // of each piece, the mapping of what is there
+  const Deadline deadline = Deadline::In(options.time_limit_s);
   ISOMER_ASSIGN_OR_RETURN(SearchResult result,
                           HierarchicalSearch(algebra.mapped.graph, mapping_options, tables));
   result.mapped.steps.insert(result.mapped.steps.begin(), algebra.mapped.steps.begin(),
                              algebra.mapped.steps.end());
-  result.candidates += algebra.candidates;
   result.stop = algebra.stop;
   if (const auto reached = deadline.Reached()) result.stop = *reached;
   return result;

@@ -9,10 +9,13 @@
 
 namespace isomer {
 
-// Substitutions under the costs of the machine's first device alone, then the mapping of what they
-// made.
-absl::StatusOr<SearchResult> SequentialSearch(const Graph& graph, const SearchOptions& options,
-                                              CostTables* tables);
+// Substitutions under the costs of the machine's first device alone.
+absl::StatusOr<SearchResult> AlgebraOfOneDevice(const Graph& graph, const SearchOptions& options,
+                                                CostTables* tables);
+
+// The mapping of what they made; the steps are of both.
+absl::StatusOr<SearchResult> MapAlgebra(const SearchResult& algebra, const SearchOptions& options,
+                                        CostTables* tables);
 
 }  // namespace isomer
 
