@@ -18,6 +18,7 @@
 #include "optimizer/refinement.h"
 #include "optimizer/restrictions.h"
 #include "optimizer/sequential_search.h"
+#include "optimizer/turns.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -224,6 +225,7 @@ class Optimizer {
     std::vector<MappedModel> mappings;
     for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
     mappings_.clear();
+    ISOMER_RETURN_IF_ERROR(ConsiderTurns(&mappings));
     if (!contest_.fits()) return absl::OkStatus();
     return ConsiderSplices(mappings, contest_.step_us(), deadline_,
                            [this](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
@@ -231,6 +233,21 @@ class Optimizer {
                                return Prediction{kImpossibleUs};
                              return ConsiderMapping(mapped);
                            });
+  }
+
+  // Adds those of `mappings` in which calls take turns on devices, where that is faster than all.
+  absl::Status ConsiderTurns(std::vector<MappedModel>* mappings) {
+    if (!restrictions_.empty() || Simulates()) return absl::OkStatus();
+    for (size_t m = 0, found = mappings->size(); m < found; ++m) {
+      if (deadline_.Reached().has_value()) break;
+      ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> turned,
+                              TakeTurns((*mappings)[m], &tables_));
+      if (!turned.has_value()) continue;
+      const double best_us = contest_.step_us();
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, ConsiderMapping(*turned));
+      if (prediction.step_us < best_us) mappings->push_back(*std::move(turned));
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<Prediction> ConsiderMapping(const MappedModel& mapped) {
