@@ -1,7 +1,10 @@
 #include "optimizer/fitting.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "absl/types/span.h"
 
 #include "optimizer/segments.h"
 #include "pcg/support/status_macros.h"
@@ -16,10 +19,11 @@ constexpr double kLastPrice = 1;
 // And of plans in micro-batches, for which there is a search each.
 constexpr double kPricesInMicroBatches[] = {1e-5, 1e-2};
 
-constexpr int64_t kMostMicroBatches = 64;
+// Up to a few, less memory for activations may not make up for whole gradients.
+constexpr int64_t kFewMicroBatches = 8, kMostMicroBatches = 64;
 
 // Between nothing and all that is worth it; a plan is simulated with the logarithm of it.
-constexpr int kLevelsOfRecomputation = 8;
+constexpr int kLevels = 8;
 
 // That are simulated with every method.
 constexpr int64_t kMostCalls = 60000;
@@ -45,7 +49,7 @@ class Fitting {
     for (double price : kPricesInMicroBatches) {
       if (!IsDone()) ISOMER_RETURN_IF_ERROR(TryMicroBatches(price));
     }
-    return absl::OkStatus();
+    return IsDone() ? absl::OkStatus() : MoveStatesToHost(fastest, origin);
   }
 
  private:
@@ -59,7 +63,8 @@ class Fitting {
       const int64_t bytes = contest_.best().simulation.peak_bytes;
       ISOMER_ASSIGN_OR_RETURN(const std::optional<double> step_us, Try({price, n}));
       const bool is_smaller = contest_.best().simulation.peak_bytes < bytes;
-      if (!step_us.has_value() || (contest_.fits() ? *step_us >= us : !is_smaller)) break;
+      if (!step_us.has_value()) break;
+      if (contest_.fits() ? *step_us >= us : !is_smaller && n >= kFewMicroBatches) break;
     }
     return absl::OkStatus();
   }
@@ -78,29 +83,62 @@ class Fitting {
     return prediction.peak_bytes <= cost_.machine().memory_bytes();
   }
 
+  // Ways to update weights, each with less on a device and more to do than the one before.
+  absl::StatusOr<std::vector<UpdateOptions>> WaysToUpdate(const Plan& plan) const {
+    std::vector<UpdateOptions> ways = {plan.update};
+    const auto add = [&](auto change) {
+      UpdateOptions way = ways.back();
+      change(&way);
+      if (!(way == ways.back())) ways.push_back(std::move(way));
+    };
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+    const bool choose = options_.choose_update_method;
+    if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kSharded; });
+    if (moments == 1) add([](UpdateOptions* way) { way->immediate = true; });
+    if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kShardedWeights; });
+    add([](UpdateOptions* way) { way->bucket_bytes = std::min(way->bucket_bytes, kSmallBucket); });
+    return ways;
+  }
+
   // REQUIRES: `plan`, as it is, took part.
   absl::Status MakeSmaller(const Plan& plan, const std::string& origin) {
     if (!options_.training) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<UpdateOptions> ways, WaysToUpdate(plan));
+    return MakeSmaller(plan, ways, origin);
+  }
+
+  // Until one fits; the others take more time.
+  absl::Status MakeSmaller(Plan plan, absl::Span<const UpdateOptions> ways,
+                           const std::string& origin) {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<NodeResults> results, ResultsOfNodes(cost_, plan));
-    levels_ =
-        LevelsOfRecomputation(SegmentsToRecompute(plan.graph, results), kLevelsOfRecomputation);
-    ISOMER_RETURN_IF_ERROR(Recompute(plan, origin).status());
-    if (!options_.choose_update_method) return absl::OkStatus();
-    bool fits = false;
-    for (UpdateMethod method : {UpdateMethod::kSharded, UpdateMethod::kShardedWeights}) {
-      Plan sharded = plan;
-      sharded.update.method = method;
-      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(sharded, origin));
-      fits = Fits(prediction);
-      // What comes next is slower.
+    levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, results), kLevels);
+    for (const UpdateOptions& way : ways) {
+      if (deadline_.Reached().has_value()) break;
+      plan.update = way;
+      plan.recomputed.clear();
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(plan, origin));
+      if (Fits(prediction)) break;
+      ISOMER_ASSIGN_OR_RETURN(const bool fits, Recompute(plan, origin));
       if (fits) break;
-      ISOMER_ASSIGN_OR_RETURN(fits, Recompute(sharded, origin));
     }
-    if (fits || plan.update.bucket_bytes <= kSmallBucket) return absl::OkStatus();
-    Plan smallest = plan;
-    smallest.update.method = UpdateMethod::kShardedWeights;
-    smallest.update.bucket_bytes = kSmallBucket;
-    return Recompute(smallest, origin).status();
+    return absl::OkStatus();
+  }
+
+  // The fastest plan and the smallest with the optimizer's states on the host.
+  absl::Status MoveStatesToHost(const Plan& fastest, const std::string& origin) {
+    const std::vector<DeviceKind>& kinds = cost_.machine().kinds;
+    const bool has_way = std::all_of(kinds.begin(), kinds.end(), [](const DeviceKind& kind) {
+      return kind.host_bytes_per_us > 0;
+    });
+    if (!options_.training || !has_way || NumStates(fastest.update.optimizer) == 0) {
+      return absl::OkStatus();
+    }
+    Plan smallest = contest_.best().plan;
+    ISOMER_ASSIGN_OR_RETURN(std::vector<UpdateOptions> ways, WaysToUpdate(fastest));
+    for (UpdateOptions& way : ways) way.states_on_host = true;
+    ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, ways, origin));
+    smallest.update.states_on_host = true;
+    return contest_.Consider(std::move(smallest), "search").status();
   }
 
   // As little as makes it fit; false if nothing does. REQUIRES: without, it does not fit.

@@ -1,9 +1,10 @@
 // What is done about plans that do not fit into the devices' memory.
 //
 // Means are tried in the order of what they cost: weights' states and gradients in parts (ZeRO),
-// results that are computed again for the backward pass (segments.h), small buckets, micro-batches
-// one after the other, prices of memory in the search. Each plan is changed no more than it takes
-// to make it fit, and the fastest of those that do wins.
+// gradients that are used up at once, results that are computed again for the backward pass
+// (segments.h), small buckets; micro-batches one after the other; prices of memory in the search;
+// the optimizer's states on the host. Each plan is changed no more than it takes to make it fit,
+// and the fastest of those that do wins.
 #ifndef ISOMER_OPTIMIZER_FITTING_H_
 #define ISOMER_OPTIMIZER_FITTING_H_
 

@@ -1,6 +1,7 @@
 // isomer-optimize: what is the fastest equal plan?
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "models/onnx_export.h"
 #include "models/statistics.h"
 #include "models/zoo/listing.h"
+#include "optimizer/enough_devices.h"
 #include "optimizer/exhaustive.h"
 #include "optimizer/explanation.h"
 #include "optimizer/machine.h"
@@ -337,10 +339,12 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   summary["share_of_rate"] = ShareOfRate(result.plan, cost.machine());
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   if (result.fits) return kExitDone;
-  std::fprintf(stderr, "does not fit: the smallest plan found needs %s per device, and %s has %s\n",
-               BytesText(result.plan.predicted_peak_bytes).c_str(),
-               cost.machine().device_name().c_str(),
-               BytesText(cost.machine().memory_bytes()).c_str());
+  std::optional<int64_t> enough;
+  if (options.plan.empty() && absl::GetFlag(FLAGS_constraints).empty() &&
+      result.stop < StopReason::kTimeLimit) {
+    ISOMER_ASSIGN_OR_RETURN(enough, EnoughNodes(model, index, cost, options));
+  }
+  std::fprintf(stderr, "%s\n", DoesNotFitText(result, cost.machine(), enough).c_str());
   return kExitNo;
 }
 

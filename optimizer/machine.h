@@ -39,6 +39,7 @@ struct DeviceKind {
   double memory_bytes_per_us = 0;
   int64_t memory_bytes = 0;
   double launch_us = 0;
+  double host_bytes_per_us = 0;  // to the host's memory, or from it; 0: it is not used
 
   double FlopsPerUs(DataType dtype) const;
 };

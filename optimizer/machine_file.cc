@@ -47,6 +47,10 @@ absl::StatusOr<DeviceKind> KindFromProto(const MachineProto::Device& device,
   kind.memory_bytes_per_us = device.memory_gb_per_s() * 1e3;
   kind.memory_bytes = static_cast<int64_t>(device.memory_gib() * (int64_t{1} << 30));
   kind.launch_us = device.launch_us();
+  if (!(device.host_gb_per_s() >= 0) || !std::isfinite(device.host_gb_per_s())) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": host_gb_per_s must not be negative"));
+  }
+  kind.host_bytes_per_us = device.host_gb_per_s() * 1e3;
   return kind;
 }
 

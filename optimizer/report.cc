@@ -146,7 +146,18 @@ std::string MemoryText(const MemoryPeak& peak, const Schedule& schedule) {
   for (const auto& [method, count] : methods) {
     absl::StrAppend(&text, ", ", count, " of them ", UpdateMethodName(method));
   }
+  const UpdateOptions& update = schedule.options.update;
+  if (update.immediate && schedule.num_moments == 1) {
+    absl::StrAppend(&text, ", as soon as their gradients are summed");
+  }
+  if (update.states_on_host) absl::StrAppend(&text, "; its states are kept on the host");
   return text + "\n";
+}
+
+// Of those that compute.
+int64_t RecomputedOperators(const Plan& plan) {
+  return std::count_if(plan.recomputed.begin(), plan.recomputed.end(),
+                       [&](NodeId id) { return !IsParallel(plan.graph.node(id).op.kind()); });
 }
 
 std::string PredictionLine(const std::string& name, const Prediction& p, double plan_us) {
@@ -247,6 +258,9 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
                   ExplanationText(explanation, cost.machine(), result.simulation.step_us));
   absl::StrAppend(&text, "\nMemory of the fullest device\n",
                   MemoryText(result.simulation.memory, lowered.schedule));
+  if (const int64_t again = RecomputedOperators(plan); again > 0) {
+    absl::StrAppend(&text, "  for the backward pass ", again, " operators are computed again\n");
+  }
   absl::StrAppend(&text, "\nRules used\n");
   for (const RuleUse& use : RulesUsed(plan, rules)) {
     absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
@@ -328,6 +342,9 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
   }
   json["optimizer"] = OptimizerName(plan.update.optimizer);
   json["update"] = UpdateMethodName(plan.update.method);
+  json["immediate_updates"] = plan.update.immediate;
+  json["states_on_host"] = plan.update.states_on_host;
+  json["recomputed_operators"] = RecomputedOperators(plan);
   json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "optimizer/traffic.h"
+#include "pcg/schedule/memory.h"
 
 namespace isomer {
 namespace {
@@ -62,6 +63,20 @@ std::vector<bool> WantedOf(const Task& task) {
   if (task.kind != TaskKind::kComputeGradient) return wanted;
   for (BufferId id : task.writes) wanted.push_back(id != kNoBuffer);
   return wanted;
+}
+
+// States on the host are read and written there, one way at a time.
+TaskTime UpdateTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  int64_t host_bytes = 0;
+  for (BufferId id : task.writes) {
+    const Buffer& buffer = schedule.buffers[id];
+    if (IsOnHost(schedule, buffer)) host_bytes += 2 * buffer.bytes();
+  }
+  TaskTime time = cost.ElementwiseTime(TaskKind::kUpdate, task.bytes - host_bytes, task.devices[0]);
+  if (host_bytes == 0) return time;
+  const double rate = cost.machine().kind(task.devices[0]).host_bytes_per_us;
+  time.us = std::max(time.us, cost.machine().launch_us() + static_cast<double>(host_bytes) / rate);
+  return time;
 }
 
 // What is sent of several buffers at once is copied together first, and apart in the end, as a
@@ -135,8 +150,9 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
     case TaskKind::kFill:
     case TaskKind::kAccumulate:
     case TaskKind::kLocal:
-    case TaskKind::kUpdate:
       return cost.ElementwiseTime(task.kind, task.bytes, task.devices[0]);
+    case TaskKind::kUpdate:
+      return UpdateTime(cost, schedule, task);
     case TaskKind::kAllReduce:
     case TaskKind::kReduceScatter:
     case TaskKind::kAllGather:

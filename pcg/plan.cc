@@ -210,6 +210,8 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
   if (update.bucket_bytes != defaults.bucket_bytes) {
     message->set_bucket_bytes(update.bucket_bytes);
   }
+  if (update.immediate) message->set_immediate(true);
+  if (update.states_on_host) message->set_states_on_host(true);
 }
 
 absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
@@ -228,6 +230,8 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
     return absl::InvalidArgumentError(
         absl::StrCat("buckets of ", update.bucket_bytes, " bytes of gradients"));
   }
+  update.immediate = message.immediate();
+  update.states_on_host = message.states_on_host();
   return update;
 }
 

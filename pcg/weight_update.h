@@ -58,6 +58,12 @@ struct UpdateOptions {
   // Gradients that become ready one after the other are synchronised together up to so many bytes
   // a device, as PyTorch does (Li et al., "PyTorch Distributed", 2020); 0: each by itself.
   int64_t bucket_bytes = int64_t{25} << 20;
+  // Weights are updated as soon as their gradients are summed, which then make room for others.
+  // Micro-batches, whose gradients are complete at the end, are updated there all the same.
+  bool immediate = false;
+  // The optimizer's states lie in the host's memory; updates read and write them there (Ren et al.,
+  // "ZeRO-Offload", 2021, has them, and the updates, on the host).
+  bool states_on_host = false;
   friend bool operator==(const UpdateOptions&, const UpdateOptions&) = default;
 };
 

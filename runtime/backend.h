@@ -62,6 +62,9 @@ class Backend {
   // Aligned to 64 bytes, freed with the pointer. ResourceExhausted when there is not enough.
   using Memory = std::unique_ptr<char[], void (*)(char*)>;
   virtual absl::StatusOr<Memory> Allocate(int64_t bytes) = 0;
+  // Memory of the host that the device reaches as it does its own. Devices that are cores have no
+  // other.
+  virtual absl::StatusOr<Memory> AllocateOnHost(int64_t bytes) { return Allocate(bytes); }
   virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) = 0;
 };
 

@@ -33,7 +33,8 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, const MemoryPla
       device_(device),
       backend_(*backend),
       communicator_(*communicator),
-      arena_(nullptr, [](char*) {}) {}
+      arena_(nullptr, [](char*) {}),
+      host_arena_(nullptr, [](char*) {}) {}
 
 template <typename Work>
 absl::Status Executor::Measured(Work work) {
@@ -49,6 +50,7 @@ absl::Status Executor::Measured(Work work) {
 absl::Status Executor::Prepare(int32_t num_devices) {
   backend_.EnterDevice(device_, num_devices);
   ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory_.arena_bytes[device_]));
+  ISOMER_ASSIGN_OR_RETURN(host_arena_, backend_.AllocateOnHost(memory_.host_bytes[device_]));
   return Measured([this] { return MakeKernels(); });
 }
 

@@ -39,7 +39,10 @@ class Executor {
   absl::Status Run(Phase first, Phase last, double learning_rate);
 
   // The memory of a buffer of this device.
-  void* data(BufferId id) { return arena_.get() + memory_.offsets[id]; }
+  void* data(BufferId id) {
+    const bool on_host = IsOnHost(schedule_, buffer(id));
+    return (on_host ? host_arena_ : arena_).get() + memory_.offsets[id];
+  }
 
   // The most memory that the device has needed so far: the arena, and what kernels and messages
   // took beside it for as long as they ran (runtime/allocation_count.h).
@@ -85,6 +88,7 @@ class Executor {
   Communicator& communicator_;
 
   Backend::Memory arena_;
+  Backend::Memory host_arena_;  // of what lies in the host's memory (IsOnHost)
   std::map<int32_t, std::unique_ptr<Kernel>> kernels_;  // by task
   // Packed pieces of the communication that runs. They and sends_ are read by others until it is
   // over, failed or not.

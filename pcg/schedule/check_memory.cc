@@ -24,7 +24,10 @@ bool IsFree(const Live& live, int64_t offset, int64_t bytes) {
 
 absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
-  std::vector<Live> live(schedule.programs.size());
+  std::vector<Live> on_device(schedule.programs.size()), on_host(on_device);
+  const auto live_beside = [&](const Buffer& buffer) -> Live& {
+    return (IsOnHost(schedule, buffer) ? on_host : on_device)[buffer.device];
+  };
   std::vector<std::vector<BufferId>> births(schedule.tasks.size()), deaths(births);
   for (size_t id = 0; id < ranges.size(); ++id) {
     if (ranges[id].last < ranges[id].first) continue;
@@ -41,22 +44,23 @@ absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
     for (BufferId id : births[t]) {
       const Buffer& buffer = schedule.buffers[id];
       const int64_t offset = plan.offsets[id];
-      if (!IsFree(live[buffer.device], offset, buffer.bytes())) {
+      Live& live = live_beside(buffer);
+      if (!IsFree(live, offset, buffer.bytes())) {
         return error(buffer.device, absl::StrCat("buffer ", id));
       }
-      live[buffer.device][offset] = {offset + buffer.bytes(), id};
+      live[offset] = {offset + buffer.bytes(), id};
     }
     const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
     for (size_t m = 0; m < scratch.size(); ++m) {
       const int32_t device = task.devices[m];
       const int64_t bytes = scratch[m].total();
       const int64_t offset = plan.ScratchOffset(static_cast<int32_t>(t), device);
-      if (bytes > 0 && !IsFree(live[device], offset, bytes)) {
+      if (bytes > 0 && !IsFree(on_device[device], offset, bytes)) {
         return error(device, "its scratch space");
       }
     }
     for (BufferId id : deaths[t]) {
-      live[schedule.buffers[id].device].erase(plan.offsets[id]);
+      live_beside(schedule.buffers[id]).erase(plan.offsets[id]);
     }
   }
   return absl::OkStatus();

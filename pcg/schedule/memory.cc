@@ -100,7 +100,8 @@ std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
   const auto by = [&](int32_t LiveRange::*time) {
     std::vector<BufferId> ids;
     for (size_t id = 0; id < ranges.size(); ++id) {
-      if (ranges[id].last >= ranges[id].first) ids.push_back(static_cast<BufferId>(id));
+      if (ranges[id].last < ranges[id].first || IsOnHost(schedule, schedule.buffers[id])) continue;
+      ids.push_back(static_cast<BufferId>(id));
     }
     std::stable_sort(ids.begin(), ids.end(),
                      [&](BufferId a, BufferId b) { return ranges[a].*time < ranges[b].*time; });

@@ -52,12 +52,18 @@ MemoryPeak LargestPeak(const Schedule& schedule);
 std::vector<int64_t> PeakBytesPerDevice(const Schedule& schedule);
 int64_t PeakBytes(const Schedule& schedule);
 
+// Whether a buffer lies in the host's memory, and takes none of its device.
+inline bool IsOnHost(const Schedule& schedule, const Buffer& buffer) {
+  return buffer.role == BufferRole::kState && schedule.options.update.states_on_host;
+}
+
 // A static arena per device: every buffer has an offset, and so has the scratch space of every
 // communication that packs; what lives at one time does not overlap. Workspaces are not in it.
 struct MemoryPlan {
   static constexpr int64_t kAlignment = 64;
   std::vector<int64_t> offsets;      // per buffer, in the arena of its device
   std::vector<int64_t> arena_bytes;  // per device; at least the peak without workspace
+  std::vector<int64_t> host_bytes;   // per device: of an arena for it in the host's memory
   std::vector<absl::flat_hash_map<int32_t, int64_t>> scratch;  // per device: offsets by task
   // 0 if the task needs none.
   int64_t ScratchOffset(int32_t task, int32_t device) const {

@@ -34,8 +34,8 @@ std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule) {
   std::vector<std::vector<Item>> items(schedule.programs.size());
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
   for (size_t id = 0; id < ranges.size(); ++id) {
-    if (ranges[id].last < ranges[id].first) continue;
     const Buffer& buffer = schedule.buffers[id];
+    if (ranges[id].last < ranges[id].first || IsOnHost(schedule, buffer)) continue;
     items[buffer.device].push_back(
         {ranges[id], Aligned(buffer.bytes()), static_cast<BufferId>(id)});
   }
@@ -215,6 +215,14 @@ Lives LivesOf(const std::vector<Item>& items) {
 MemoryPlan PlanMemory(const Schedule& schedule) {
   MemoryPlan plan;
   plan.offsets.assign(schedule.buffers.size(), 0);
+  plan.host_bytes.assign(schedule.programs.size(), 0);
+  // All of it lives throughout.
+  for (size_t id = 0; id < schedule.buffers.size(); ++id) {
+    const Buffer& buffer = schedule.buffers[id];
+    if (!IsOnHost(schedule, buffer)) continue;
+    plan.offsets[id] = plan.host_bytes[buffer.device];
+    plan.host_bytes[buffer.device] += Aligned(buffer.bytes());
+  }
   absl::flat_hash_map<Lives, Layout> layouts;
   for (const std::vector<Item>& items : ItemsOf(schedule)) {
     const auto [known, added] = layouts.try_emplace(LivesOf(items));

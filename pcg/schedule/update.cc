@@ -156,8 +156,27 @@ void UpdateLowering::Close(Bucket* bucket) {
   }
   if (bucket->devices.size() > 1) Synchronise(bucket);
   if (bucket->method == UpdateMethod::kShardedGradients) AccumulateParts(bucket);
-  if (!bucket->pieces.empty()) closed_.push_back(std::move(*bucket));
+  const bool immediate =
+      builder_.options().update.immediate && builder_.schedule().num_moments == 1;
+  if (immediate) {
+    CloseImmediate(std::move(*bucket));
+  } else if (!bucket->pieces.empty()) {
+    closed_.push_back(std::move(*bucket));
+  }
   *bucket = Bucket();
+}
+
+void UpdateLowering::CloseImmediate(Bucket bucket) {
+  if (bucket.devices.size() == 1) return LowerBucket(bucket);
+  const auto last = std::find_if(closed_.begin(), closed_.end(), [&](const Bucket& other) {
+    return other.devices == bucket.devices;
+  });
+  if (last == closed_.end()) {
+    closed_.push_back(std::move(bucket));
+    return;
+  }
+  LowerBucket(*last);
+  *last = std::move(bucket);
 }
 
 void UpdateLowering::Synchronise(Bucket* bucket) {
@@ -268,6 +287,13 @@ void UpdateLowering::LowerUpdates() {
 }
 
 void UpdateLowering::LowerBucket(const Bucket& bucket) {
+  if (bucket.method == UpdateMethod::kAllReduce) {
+    for (const Piece& piece : bucket.pieces) {
+      for (size_t m = 0; m < piece.copies.size(); ++m)
+        AddUpdate(piece.copies[m], piece.gradients[m]);
+    }
+    return;
+  }
   std::vector<BufferId> reads, writes;
   for (size_t m = 0; m < bucket.devices.size(); ++m) {
     const bool updates = bucket.method != UpdateMethod::kOwner || m == bucket.owner;

@@ -58,12 +58,12 @@ class UpdateLowering {
   void PartsAreReady(const Piece& piece);
   // Adds the bucket's synchronisation, and keeps the bucket for its updates.
   void Close(Bucket* bucket);
+  void CloseImmediate(Bucket bucket);
   void Synchronise(Bucket* bucket);
   void ScatterGradients(Bucket* bucket);
   // Adds parts of gradients to those of the first micro-batch, and leaves in the bucket those that
   // are the first.
   void AccumulateParts(Bucket* bucket);
-  // REQUIRES: of a method that updates elsewhere.
   void LowerBucket(const Bucket& bucket);
   // Updates the part of `parameter` that `gradient` is of, in place or into a buffer for the part.
   BufferId AddUpdate(BufferId parameter, BufferId gradient);
@@ -77,7 +77,9 @@ class UpdateLowering {
   // kShardedGradients: the parts that those of later micro-batches are added to, by parameter and
   // first shard.
   std::map<std::pair<size_t, size_t>, std::vector<BufferId>> parts_;
-  std::vector<Bucket> closed_;  // in order of their synchronisation
+  // To be updated, in order of their synchronisation. If that is immediate, of the same devices one
+  // at most: the update of a bucket waits for the next, so that it does not wait for its sums.
+  std::vector<Bucket> closed_;
 };
 
 }  // namespace isomer

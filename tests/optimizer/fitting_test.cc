@@ -1,11 +1,13 @@
 #include "optimizer/fitting.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "optimizer/enough_devices.h"
 #include "optimizer/optimizer.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
@@ -23,9 +25,11 @@ class FittingTest : public testing::Test {
   OptimizeResult OptimizeIn(int64_t memory_bytes) {
     Machine machine = TestMachine(1, 2);
     if (memory_bytes > 0) machine.kinds[0].memory_bytes = memory_bytes;
+    machine.kinds[0].host_bytes_per_us = host_bytes_per_us_;
     OptimizeOptions options;
     options.search.budget = 10;
     options.choose_update_method = true;
+    options.update.optimizer = optimizer_;
     auto result = Optimize(model_, index_, CostModel(machine), options);
     EXPECT_TRUE(result.ok()) << result.status();
     return *std::move(result);
@@ -67,6 +71,8 @@ class FittingTest : public testing::Test {
   const Model model_;
   const RuleSet rules_;
   const RuleIndex index_;
+  double host_bytes_per_us_ = 0;
+  OptimizerKind optimizer_ = OptimizerKind::kSgd;
 };
 
 // Activations fill the device: they are computed again, or come from small micro-batches.
@@ -86,6 +92,43 @@ TEST_F(ManySamples, LittleIsComputedAgainWhereLittleIsMissing) {
   EXPECT_LT(little.recomputed.size(), much.recomputed.size());
   EXPECT_LT(little.predicted_step_us, much.predicted_step_us);
   EXPECT_LE(much.predicted_peak_bytes, free.predicted_peak_bytes / 2);
+}
+
+// Weights and what belongs to them fill it, and are in parts on both devices already.
+class WideLayers : public FittingTest {
+ protected:
+  WideLayers() : FittingTest(ResidualModel(4, 8, 256, 1024)) {}
+};
+
+TEST_F(WideLayers, FitWithOneGradientAtATime) { ExpectFits({100, 75}); }
+
+TEST_F(WideLayers, FitIntoAThirdWithStatesOnTheHost) {
+  optimizer_ = OptimizerKind::kAdam;
+  const Plan free = OptimizeIn(0).plan;
+  const int64_t third = free.predicted_peak_bytes * 35 / 100;
+  EXPECT_FALSE(OptimizeIn(third).fits);
+  host_bytes_per_us_ = 1e4;
+  ExpectFits({35});
+  const Plan fast = OptimizeIn(third).plan;
+  EXPECT_TRUE(fast.update.states_on_host);
+  host_bytes_per_us_ = 1e3;
+  EXPECT_GT(OptimizeIn(third).plan.predicted_step_us, fast.predicted_step_us);
+}
+
+TEST_F(WideLayers, SayWhatIsMissingAndHowManyNodesWouldDo) {
+  const int64_t limit = OptimizeIn(0).plan.predicted_peak_bytes * 35 / 100;
+  const OptimizeResult result = OptimizeIn(limit);
+  EXPECT_FALSE(result.fits);
+  Machine machine = TestMachine(1, 2);
+  machine.kinds[0].memory_bytes = limit;
+  const auto nodes = EnoughNodes(model_, index_, CostModel(machine), OptimizeOptions());
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  ASSERT_TRUE(nodes->has_value());
+  EXPECT_GE(**nodes, 2);
+  EXPECT_LE(**nodes, 4);
+  const std::string text = DoesNotFitText(result, machine, *nodes);
+  EXPECT_NE(text.find("of weights"), std::string::npos) << text;
+  EXPECT_NE(text.find("; a plan fits on "), std::string::npos) << text;
 }
 
 }  // namespace

@@ -106,6 +106,11 @@ std::vector<UpdateOptions> Ways(OptimizerKind optimizer) {
     for (int64_t bucket_bytes : {0, 1 << 20}) {
       ways.push_back({.optimizer = optimizer, .method = method, .bucket_bytes = bucket_bytes});
     }
+    ways.push_back({.optimizer = optimizer,
+                    .method = method,
+                    .bucket_bytes = 0,
+                    .immediate = true,
+                    .states_on_host = true});
   }
   return ways;
 }
@@ -118,7 +123,7 @@ TEST_P(UpdateWays, GiveTheSameBits) {
     HostValues expected, expected_gradients;
     for (const UpdateOptions& way : Ways(optimizer)) {
       SCOPED_TRACE(absl::StrCat(OptimizerName(optimizer), " ", UpdateMethodName(way.method), " ",
-                                way.bucket_bytes));
+                                way.bucket_bytes, way.immediate ? " at once" : ""));
       HostValues gradients;
       const HostValues parameters =
           Trained(c.sequential, c.parallel, c.strides, c.num_devices, way, &gradients);
@@ -172,7 +177,7 @@ TEST(UpdateWaysOfTypes, GiveTheSameBitsOnTwoAndThreeDevices) {
       HostValues expected, expected_gradients;
       for (const UpdateOptions& way : Ways(OptimizerKind::kAdam)) {
         SCOPED_TRACE(absl::StrCat(type, " on ", devices, " devices, ", UpdateMethodName(way.method),
-                                  " ", way.bucket_bytes));
+                                  " ", way.bucket_bytes, way.immediate ? " at once" : ""));
         HostValues gradients;
         const HostValues parameters = Trained(sequential, parallel, {}, devices, way, &gradients);
         if (expected.empty()) {

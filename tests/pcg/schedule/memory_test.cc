@@ -110,6 +110,51 @@ TEST(Memory, ShardedWeightsAreWholeOneAtATime) {
   EXPECT_LE(peak.of(MemoryCategory::kGradients), kWeight + kWeight / 2);
 }
 
+// The same of one sample on one device, whose gradients wait for nobody.
+constexpr char kLargeWeightsAlone[] = R"(
+%0 = input "x" : f32[1,4]
+%1 = weight "w1" : f32[4,4096]
+%2 = weight "w2" : f32[4096,4]
+%3 = input "target" : f32[1,4]
+%4 = matmul(%0, %1) : f32[1,4096]
+%5 = matmul(%4, %2) : f32[1,4]
+%6 = mse(%5, %3) : f32[]
+output "loss" = %6
+)";
+
+TEST(Memory, ImmediateUpdatesHaveOneGradientAtATime) {
+  constexpr int64_t kWeight = 4 * 4 * 4096;
+  const auto gradients = [](bool immediate) {
+    return LargestPeak(LoweredWith(kLargeWeightsAlone, 1, {.immediate = immediate}))
+        .of(MemoryCategory::kGradients);
+  };
+  EXPECT_EQ(gradients(false), 2 * kWeight);
+  EXPECT_EQ(gradients(true), kWeight);
+}
+
+TEST(Memory, StatesOnTheHostTakeNoneOfTheDevice) {
+  constexpr int64_t kWeight = 4 * 4 * 4096;
+  UpdateOptions update = {.optimizer = OptimizerKind::kAdam, .bucket_bytes = 0};
+  const MemoryPlan on_devices = PlanMemory(LoweredWith(kLargeWeights, 4, update));
+  EXPECT_EQ(on_devices.host_bytes, std::vector<int64_t>(4, 0));
+  update.states_on_host = true;
+  const Schedule schedule = LoweredWith(kLargeWeights, 4, update);
+  EXPECT_EQ(LargestPeak(schedule).of(MemoryCategory::kOptimizerState), 0);
+  MemoryPlan plan = PlanMemory(schedule);
+  EXPECT_EQ(plan.host_bytes, std::vector<int64_t>(4, 4 * kWeight));
+  EXPECT_LE(plan.arena_bytes[0], on_devices.arena_bytes[0] - 4 * kWeight);
+  EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus());
+  // Two states in one place.
+  BufferId first = kNoBuffer;
+  for (size_t id = 0; id < schedule.buffers.size(); ++id) {
+    if (schedule.buffers[id].role != BufferRole::kState || schedule.buffers[id].device != 0)
+      continue;
+    if (first == kNoBuffer) first = static_cast<BufferId>(id);
+    plan.offsets[id] = plan.offsets[first];
+  }
+  EXPECT_FALSE(CheckMemory(schedule, plan).ok());
+}
+
 TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
   const auto scratch_of = [](const UpdateOptions& update, TaskKind kind) {
     std::vector<int64_t> bytes;
