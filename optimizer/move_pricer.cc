@@ -1,5 +1,8 @@
 #include "optimizer/move_pricer.h"
 
+#include <algorithm>
+#include <array>
+
 #include "absl/strings/str_cat.h"
 
 namespace isomer {
@@ -16,17 +19,22 @@ PlacedTensor MovePricer::Place(const Placement& placement) {
 MovePricer::CutKey MovePricer::KeyOf(const Placement& from, const Placement& to) {
   const TensorType &f = from.type, &t = to.type;
   const int rank = f.rank();
-  CutKey key = {from.view.start, to.view.start};
-  const auto add = [&](int axis, int64_t from_extent, int64_t to_extent) {
-    key.insert(key.end(), {from_extent, from_extent > 1 ? from.view.strides[axis] : 0, to_extent,
-                           to_extent > 1 ? to.view.strides[axis] : 0});
+  using Cut = std::array<int64_t, 4>;
+  const auto cut = [&](int axis, int64_t from_extent, int64_t to_extent) -> Cut {
+    return {from_extent, from_extent > 1 ? from.view.strides[axis] : 0, to_extent,
+            to_extent > 1 ? to.view.strides[axis] : 0};
   };
+  absl::InlinedVector<Cut, 6> cuts;
   for (int i = 0; i < rank; ++i) {
     const int64_t from_degree = f.dims[i].degree, to_degree = t.dims[i].degree;
-    if (from_degree > 1 || to_degree > 1) add(i, from_degree, to_degree);
+    if (from_degree > 1 || to_degree > 1) cuts.push_back(cut(i, from_degree, to_degree));
   }
-  add(rank, f.copies, t.copies);
-  add(rank + 1, f.partials, t.partials);
+  // Which dim is which does not matter.
+  std::sort(cuts.begin(), cuts.end());
+  cuts.push_back(cut(rank, f.copies, t.copies));
+  cuts.push_back(cut(rank + 1, f.partials, t.partials));
+  CutKey key = {from.view.start, to.view.start};
+  for (const Cut& c : cuts) key.insert(key.end(), c.begin(), c.end());
   return key;
 }
 

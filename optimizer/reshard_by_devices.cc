@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "pcg/machine_view.h"
@@ -13,9 +14,10 @@ namespace {
 // By level, and for what a device holds itself (place 0): up to level l, place l + 1.
 using ByLevel = std::array<double, ReshardLevels::kMost + 1>;
 
+// Devices are counted in 32 bits, of which divisions are faster.
 struct ViewAxis {
   int axis;  // of the view
-  int64_t stride, extent;
+  uint32_t stride, extent;
 };
 
 class DeviceReshard {
@@ -25,7 +27,6 @@ class DeviceReshard {
 
   std::optional<MoveLine> Line() {
     if (levels_.size() > ReshardLevels::kMost || !IsMadeOfDigits()) return std::nullopt;
-    const int rank = from_.type.rank();
     group_size_ = from_.type.partials / to_.type.partials;
     piece_elements_ = static_cast<double>(from_.type.LocalElements());
     if (group_size_ > 1) {
@@ -38,19 +39,14 @@ class DeviceReshard {
       over_link_.emplace_back(levels_.num_devices / levels_[l].users, 0.0);
     }
     FindCuts();
-    std::vector<int64_t> at(rank, 0);
-    const std::vector<int64_t> devices = DevicesOf(to_.view, to_.type);
-    const int64_t askers = to_.type.copies * to_.type.partials;
-    for (size_t s = 0; s < devices.size(); s += askers) {
-      for (int64_t k = 0; k < askers; ++k) AddNeed(devices[s + k], at);
-      for (int i = rank - 1; i >= 0 && ++at[i] == to_.type.dims[i].degree; --i) at[i] = 0;
-    }
+    AddNeeds();
     for (int l = 0; l < levels_.size(); ++l) {
       load_.Carry(l, *std::max_element(over_link_[l].begin(), over_link_[l].end()));
     }
     // Every element of a piece is asked for once for each copy.
     const double least_held = *std::min_element(held_.begin(), held_.end());
-    const double asked = piece_elements_ * static_cast<double>(askers) - least_held;
+    const auto askers = static_cast<double>(to_.type.copies * to_.type.partials);
+    const double asked = piece_elements_ * askers - least_held;
     load_.outbound = std::min(piece_elements_, asked) / static_cast<double>(repeats);
     return load_.Line(levels_);
   }
@@ -65,7 +61,8 @@ class DeviceReshard {
       if (extents[axis] == 1) continue;
       const int64_t stride = from_.view.strides[axis];
       if (stride < 1 || from_.view.start / stride % extents[axis] != 0) return false;
-      axes_.push_back({static_cast<int>(axis), stride, extents[axis]});
+      axes_.push_back({static_cast<int>(axis), static_cast<uint32_t>(stride),
+                       static_cast<uint32_t>(extents[axis])});
       borders.push_back(stride);
       borders.push_back(stride * extents[axis]);
     }
@@ -73,13 +70,15 @@ class DeviceReshard {
     for (size_t i = 0; i + 1 < borders.size(); ++i) {
       if (borders[i + 1] % borders[i] != 0) return false;
     }
-    return borders.back() == levels_.num_devices;
+    return borders.back() == levels_.num_devices &&
+           levels_.num_devices <= std::numeric_limits<int32_t>::max();
   }
 
   // A dim that either placement cuts.
   struct CutDim {
     int dim;
     int axis = -1;                                    // in axes_
+    int32_t extent = 1;                               // of that axis
     int64_t from_size, to_size;                       // of a piece
     std::array<int32_t, ReshardLevels::kMost> width;  // pieces side by side in a unit
     std::vector<int32_t> first, last;                 // per new piece: the old ones that overlap it
@@ -92,7 +91,7 @@ class DeviceReshard {
         whole_elements_ *= static_cast<double>(f.size);
         continue;
       }
-      CutDim cut{i, -1, f.size / f.degree, n.size / n.degree, {}, {}, {}};
+      CutDim cut{i, -1, 1, f.size / f.degree, n.size / n.degree, {}, {}, {}};
       for (size_t a = 0; a < axes_.size(); ++a) {
         if (axes_[a].axis == i) cut.axis = static_cast<int>(a);
       }
@@ -103,6 +102,7 @@ class DeviceReshard {
                                          axes_[cut.axis].extent)
                    : 1);
       }
+      if (cut.axis >= 0) cut.extent = static_cast<int32_t>(axes_[cut.axis].extent);
       for (int64_t t = 0; t < n.degree; ++t) {
         cut.first.push_back(static_cast<int32_t>(t * cut.to_size / cut.from_size));
         cut.last.push_back(static_cast<int32_t>(((t + 1) * cut.to_size - 1) / cut.from_size));
@@ -119,7 +119,7 @@ class DeviceReshard {
     const int64_t begin = t * cut.to_size, end = begin + cut.to_size;
     for (int l = 0; l <= levels_.size(); ++l) {
       const int32_t width = l == 0 ? 1 : cut.width[l - 1];
-      const int32_t lowest = width == 1 ? own : own / width * width;
+      const int32_t lowest = width == 1 ? own : width == cut.extent ? 0 : own / width * width;
       const int64_t first = std::max(lowest, cut.first[t]);
       const int64_t last = std::min(lowest + width - 1, cut.last[t]);
       const int64_t volume =
@@ -129,12 +129,37 @@ class DeviceReshard {
     }
   }
 
-  void AddNeed(int64_t device, const std::vector<int64_t>& at) {
-    int64_t near = from_.view.start;
+  // Of every device of the new placement.
+  void AddNeeds() {
+    const TensorType& type = to_.type;
+    const std::vector<int64_t>& strides = to_.view.strides;
+    const int rank = type.rank();
+    std::vector<int64_t> at(rank, 0);
+    int64_t first = to_.view.start;
+    while (true) {
+      for (int64_t c = 0; c < type.copies; ++c) {
+        for (int64_t p = 0; p < type.partials; ++p) {
+          AddNeed(static_cast<uint32_t>(first + c * strides[rank] + p * strides[rank + 1]), at);
+        }
+      }
+      int i = rank - 1;
+      for (; i >= 0; --i) {
+        first += strides[i];
+        if (++at[i] < type.dims[i].degree) break;
+        first -= at[i] * strides[i];
+        at[i] = 0;
+      }
+      if (i < 0) return;
+    }
+  }
+
+  void AddNeed(uint32_t device, const std::vector<int64_t>& at) {
+    auto near = static_cast<uint32_t>(from_.view.start);
     std::array<int32_t, 24> digit;  // per axis
     for (size_t a = 0; a < axes_.size(); ++a) {
-      digit[a] = static_cast<int32_t>(device / axes_[a].stride % axes_[a].extent);
-      near += digit[a] * axes_[a].stride;
+      const uint32_t value = device / axes_[a].stride % axes_[a].extent;
+      digit[a] = static_cast<int32_t>(value);
+      near += value * axes_[a].stride;
     }
     ByLevel pieces, elements;
     pieces.fill(1);
@@ -146,12 +171,12 @@ class DeviceReshard {
       own_piece = own_piece * from_.type.dims[cut.dim].degree + own;
     }
     // Devices that hold nothing have it at least as far as the nearest that does.
-    const int away = levels_.cost.LevelBetween(device, near);
+    const int away = device == near ? -1 : levels_.cost.LevelBetween(device, near);
     for (int l = 0; l <= away; ++l) pieces[l] = elements[l] = 0;
     Fetch(device, own_piece, pieces, elements);
   }
 
-  void Fetch(int64_t device, int64_t own_piece, const ByLevel& pieces, const ByLevel& elements) {
+  void Fetch(uint32_t device, int64_t own_piece, const ByLevel& pieces, const ByLevel& elements) {
     const double own = std::min(elements[0], piece_elements_ / static_cast<double>(group_size_));
     held_[own_piece] += elements[0];
     if (own >= elements[levels_.size()]) return;
@@ -163,13 +188,17 @@ class DeviceReshard {
         sources += group_size_ - 1;
       }
       load_.Ask(l, sources);
-      over_link_[l][device / levels_[l].users] += fetched;
+      Carry(device, l, fetched);
       // What others fetch passes a shared link, too: as much as comes in.
       for (int k = 0; k < l; ++k) {
         if (!levels_[k].through) continue;
-        over_link_[k][device / levels_[k].users] += fetched * (levels_[k].shared ? 2 : 1);
+        Carry(device, k, fetched * (levels_[k].shared ? 2 : 1));
       }
     }
+  }
+
+  void Carry(uint32_t device, int l, double elements) {
+    over_link_[l][device / static_cast<uint32_t>(levels_[l].users)] += elements;
   }
 
   const ReshardLevels& levels_;

@@ -1,5 +1,6 @@
 #include "optimizer/reshard_cost.h"
 
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,47 @@
 #include "optimizer/reshard_by_shards.h"
 
 namespace isomer {
+namespace {
+
+struct InOneUnit {
+  ReshardLevels levels;
+  Placement from, to;
+};
+
+// Where both placements lead the outermost digits of device numbers along the same dim, units of
+// devices keep to themselves and are alike: one of them, with its share of the dim, says it all.
+// Nothing, if there are no such units.
+std::optional<InOneUnit> OnUnitOf(const ReshardLevels& levels, const Placement& from,
+                                  const Placement& to) {
+  if (from.view.start != 0 || to.view.start != 0) return std::nullopt;
+  const int64_t all = levels.num_devices;
+  const auto is_outermost = [&](const Placement& placement, int dim) {
+    const int64_t degree = placement.type.dims[dim].degree;
+    return degree > 1 && degree * placement.view.strides[dim] == all;
+  };
+  for (int i = 0; i < from.type.rank(); ++i) {
+    if (!is_outermost(from, i) || !is_outermost(to, i)) continue;
+    int64_t unit = std::lcm(from.view.strides[i], to.view.strides[i]);
+    for (const ReshardLevels::Level& level : levels.levels) {
+      if (level.unit % unit != 0) unit = std::lcm(unit, level.unit);
+    }
+    if (unit >= all || all % unit != 0) return std::nullopt;
+    InOneUnit part{levels, from, to};
+    for (Placement* placement : {&part.from, &part.to}) {
+      placement->type.dims[i].size /= all / unit;
+      placement->type.dims[i].degree /= all / unit;
+    }
+    auto& kept = part.levels.levels;
+    while (kept.size() > 1 && kept[kept.size() - 2].unit >= unit) kept.pop_back();
+    kept.back().unit = unit;
+    if (kept.back().shared) kept.back().users = unit;
+    part.levels.num_devices = unit;
+    return part;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 bool CanReshard(const TensorType& from, const TensorType& to) {
   return to.copies % from.copies == 0 && from.partials % to.partials == 0;
@@ -27,8 +69,11 @@ double ReduceUs(const ReshardLevels& levels, const Placement& from, const Placem
 
 MoveLine MoveLineOf(const ReshardLevels& levels, const Placement& from, const Placement& to) {
   if (from == to) return {};
-  std::optional<MoveLine> line = ReshardByDigits(levels, from, to);
-  if (!line.has_value()) line = ReshardByDevices(levels, from, to);
+  if (const auto line = ReshardByDigits(levels, from, to)) return *line;
+  if (const auto part = OnUnitOf(levels, from, to)) {
+    return MoveLineOf(part->levels, part->from, part->to);
+  }
+  const std::optional<MoveLine> line = ReshardByDevices(levels, from, to);
   return line.has_value() ? *line : ReshardByShards(levels.cost, from, to);
 }
 

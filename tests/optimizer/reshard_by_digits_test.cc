@@ -106,6 +106,8 @@ TEST(ReshardByDigits, AgreesWithShardByShardAndDeviceByDevice) {
       const auto devices = ReshardByDevices(levels, from, to);
       ExpectAgree(digits, expected, from, to);
       ExpectAgree(devices, expected, from, to);
+      // Where units of devices are alike, of one of them.
+      ExpectAgree(MoveLineOf(levels, from, to), expected, from, to);
       if (HasFailure()) return;
       by_digits += digits.has_value();
       by_devices += devices.has_value();
