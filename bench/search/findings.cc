@@ -97,7 +97,8 @@ struct Finding {
   Evidence (*look)(const Plans&);
 };
 
-// Batches as in section 7.1. The fourth row is figure 16b where a product makes its operand smaller.
+// Batches as in section 7.1. The fourth row is figure 16b where a product makes its operand
+// smaller.
 constexpr Finding kFindings[] = {
     {"16a: MLP declines a fusion", "mlp", 1, 256, "2.0", DeclinesFusion},
     {"16b: DLRM multiplies before Concat", "dlrm", 8, 1024, "3.6", ProductsBeforeConcat},
