@@ -59,11 +59,11 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
                                 {1536, "", ""}};
   std::vector<std::string> columns = {"devices"};
   for (const Ablation& ablation : kAblations) columns.push_back(ablation.column);
-  columns.insert(columns.end(), {"step us", "GiB", "Unity: all s", "Unity: no splitting s"});
+  columns.insert(columns.end(), {"all CPU s", "step us", "GiB", "Unity: all s", "Unity: no splitting s"});
   Table table("ablation", columns);
   for (const UnityRow& row : kRows) {
     std::vector<std::string> cells = {absl::StrCat(row.nodes * kSummitNode)};
-    std::string step, memory;
+    std::string cpu, step, memory;
     for (const Ablation& ablation : kAblations) {
       const bool whole = ablation.flags.empty();
       if (!whole && row.nodes > 8) {
@@ -76,32 +76,33 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
       cells.push_back(TimeText(outcome, context.limit_s));
       if (!whole || !outcome.found()) continue;
       ISOMER_ASSIGN_OR_RETURN(const double us, outcome.summary.Number("predicted_step_us"));
+      cpu = Seconds(outcome.run.cpu_seconds);
       step = absl::StrFormat("%.0f", us);
       memory = Gigabytes(outcome.run.peak_bytes);
     }
-    cells.insert(cells.end(), {step, memory, row.all, row.no_splitting});
+    cells.insert(cells.end(), {cpu, step, memory, row.all, row.no_splitting});
     table.AddRow(std::move(cells));
   }
   return table;
 }
 
 absl::StatusOr<Table> UnityModelsTable(const TableContext& context) {
-  Table table("models", {"network", "s", "GiB", "step us", "data_parallel us", "candidates",
+  Table table("models", {"network", "s", "CPU s", "GiB", "step us", "data_parallel us", "candidates",
                          "stopped", "goal s"});
   for (const UnityModel& model : kUnityModels) {
     if (!context.Wants(model.name)) continue;
     ISOMER_ASSIGN_OR_RETURN(const Outcome outcome,
                             context.runner.Run(UnityJob(model, 32), context.limit_s));
     if (!outcome.found()) {
-      table.AddRow({model.name, TimeText(outcome, context.limit_s), "", "", "", "", "", "5"});
+      table.AddRow({model.name, TimeText(outcome, context.limit_s), "", "", "", "", "", "", "5"});
       continue;
     }
     ISOMER_ASSIGN_OR_RETURN(const double step, outcome.summary.Number("predicted_step_us"));
     ISOMER_ASSIGN_OR_RETURN(const double candidates, outcome.summary.Number("search.candidates"));
     ISOMER_ASSIGN_OR_RETURN(const std::string stop, outcome.summary.Text("search.stop_reason"));
     const auto data_parallel = outcome.summary.Number("baselines.data_parallel.predicted_step_us");
-    table.AddRow({model.name, Seconds(outcome.run.seconds), Gigabytes(outcome.run.peak_bytes),
-                  absl::StrFormat("%.0f", step),
+    table.AddRow({model.name, Seconds(outcome.run.seconds), Seconds(outcome.run.cpu_seconds),
+                  Gigabytes(outcome.run.peak_bytes), absl::StrFormat("%.0f", step),
                   data_parallel.ok() ? absl::StrFormat("%.0f", *data_parallel) : "",
                   absl::StrFormat("%.0f", candidates), stop, "5"});
   }
