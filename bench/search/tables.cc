@@ -59,7 +59,8 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
                                 {1536, "", ""}};
   std::vector<std::string> columns = {"devices"};
   for (const Ablation& ablation : kAblations) columns.push_back(ablation.column);
-  columns.insert(columns.end(), {"all CPU s", "step us", "GiB", "Unity: all s", "Unity: no splitting s"});
+  columns.insert(columns.end(),
+                 {"all CPU s", "step us", "GiB", "Unity: all s", "Unity: no splitting s"});
   Table table("ablation", columns);
   for (const UnityRow& row : kRows) {
     std::vector<std::string> cells = {absl::StrCat(row.nodes * kSummitNode)};
@@ -87,8 +88,8 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
 }
 
 absl::StatusOr<Table> UnityModelsTable(const TableContext& context) {
-  Table table("models", {"network", "s", "CPU s", "GiB", "step us", "data_parallel us", "candidates",
-                         "stopped", "goal s"});
+  Table table("models", {"network", "s", "CPU s", "GiB", "step us", "data_parallel us",
+                         "candidates", "stopped", "goal s"});
   for (const UnityModel& model : kUnityModels) {
     if (!context.Wants(model.name)) continue;
     ISOMER_ASSIGN_OR_RETURN(const Outcome outcome,
