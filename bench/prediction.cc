@@ -151,8 +151,9 @@ absl::Status Measure(const Request& request) {
   if (devices > kMostCompared) return absl::OkStatus();
   for (int64_t most : {int64_t{1}, devices}) {
     before = CpuSeconds();
-    ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
-                            LowerForSimulation(cost.machine(), plan, most));
+    ISOMER_ASSIGN_OR_RETURN(
+        const LoweredPlan lowered,
+        most == 1 ? LowerForSimulation(cost.machine(), plan, most) : LowerPlan(plan));
     const Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule);
     std::printf("%s: %.4f s CPU, %ld devices, %d tasks, step %.9f ms, peak %ld bytes; %.2f GiB\n",
                 most == 1 ? "classes" : "all", CpuSeconds() - before, simulation.devices,

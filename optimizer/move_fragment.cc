@@ -12,7 +12,7 @@
 namespace isomer {
 namespace {
 
-std::vector<int32_t> DevicesOfBuffers(const Schedule& schedule, const std::vector<BufferId>& ids) {
+std::vector<int32_t> DevicesOfBuffers(const Schedule& schedule, absl::Span<const BufferId> ids) {
   std::vector<int32_t> devices;
   for (BufferId id : ids) devices.push_back(schedule.buffers[id].device);
   return devices;

@@ -85,11 +85,15 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
                        !machine.levels.back().shared;
   if (plan.update.method == UpdateMethod::kOwner)
     most_devices = std::max(most_devices, kMostOwners);
-  if (plan.num_devices <= most_devices || !regular) return LowerPlan(plan);
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  if (plan.num_devices <= most_devices || !regular) {
+    if (moments == 1) return LowerPlan(plan);
+    // All devices then, but not all micro-batches.
+    return LowerPlanInClasses(plan, {plan.num_devices}, plan.num_devices);
+  }
   // All devices of a node, so that they meet at its links; with too much to do, of these, too, one
   // of each class.
   const int64_t node = machine.devices_per_node();
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   const int64_t work = moments * plan.graph.num_nodes();
   return LowerPlanInClasses(plan, {node, 1}, kMostWork / work);
 }

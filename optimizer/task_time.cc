@@ -90,7 +90,7 @@ double PackingUs(const CostModel& cost, const Task& task) {
 }
 
 TaskTime TransportTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
-  const std::vector<int32_t>& devices = schedule.GroupOf(task);
+  const absl::Span<const int32_t> devices = schedule.GroupOf(task);
   if (const auto us = cost.MeasuredUs(task.kind, task.bytes, devices)) {
     return {*us, TimeOrigin::kMeasured};
   }
@@ -197,7 +197,7 @@ TaskTime TaskTimes::CallTime(const Task& task) {
 TaskTime TaskTimes::CollectiveTime(const Task& task) {
   const auto [time, added] =
       collectives_.try_emplace(Group{task.kind, task.bytes, task.segments, task.whole,
-                                     task.whole < 0 ? task.devices : std::vector<int32_t>()});
+                                     task.whole < 0 ? task.devices : SmallList<int32_t, 4>()});
   if (added) time->second = TimeOfTask(cost_, graph_, schedule_, task);
   return time->second;
 }

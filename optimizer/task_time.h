@@ -42,7 +42,7 @@ class TaskTimes {
     TaskTime time;
   };
   // Kind, bytes, segments and group: what a task is among all devices, or its own devices.
-  using Group = std::tuple<TaskKind, int64_t, int32_t, int32_t, std::vector<int32_t>>;
+  using Group = std::tuple<TaskKind, int64_t, int32_t, int32_t, SmallList<int32_t, 4>>;
 
   TaskTime CallTime(const Task& task);
   TaskTime CollectiveTime(const Task& task);

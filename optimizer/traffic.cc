@@ -50,7 +50,8 @@ void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double
 // `passes`: of a reduce-scatter or all-gather.
 void AddCollective(const CostModel& cost, const Schedule& schedule, const Task& task,
                    Collective kind, double passes, Traffic* traffic) {
-  std::vector<int32_t> devices = schedule.GroupOf(task);
+  const absl::Span<const int32_t> group = schedule.GroupOf(task);
+  std::vector<int32_t> devices(group.begin(), group.end());
   std::sort(devices.begin(), devices.end());
   if (devices.size() < 2) return;
   const double bytes = passes * static_cast<double>(task.bytes);

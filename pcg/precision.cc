@@ -24,7 +24,14 @@ bool IsPlacement(OpKind kind) {
 // The view of another output of a node: shard i of every output is on the device of shard i of the
 // first.
 MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const TensorType& type) {
-  const std::vector<int64_t> devices = DevicesOf(view, first);
+  const std::vector<int64_t> extents = AxisExtents(first);
+  const auto device = [&](int64_t shard) {
+    int64_t place = view.start;
+    for (size_t axis = extents.size(); axis-- > 0; shard /= extents[axis]) {
+      place += shard % extents[axis] / view.MomentsOfAxis(axis) * view.strides[axis];
+    }
+    return place;
+  };
   MachineView result = RowMajorView(type);
   result.start = view.start;
   if (!view.moments.empty()) result.moments.assign(result.strides.size(), 1);
@@ -38,10 +45,10 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
                                                                    : type.partials;
     int64_t moments = 1;
     if (!view.moments.empty()) {
-      while (moments < extent && devices[moments * step] == view.start) ++moments;
+      while (moments < extent && device(moments * step) == view.start) ++moments;
       result.moments[axis] = moments;
     }
-    result.strides[axis] = moments < extent ? devices[moments * step] - view.start : 0;
+    result.strides[axis] = moments < extent ? device(moments * step) - view.start : 0;
   }
   return result;
 }

@@ -166,7 +166,7 @@ absl::Status Executor::RunKernel(int32_t t) {
 }
 
 PackBytes Executor::UseScratch(int32_t t) {
-  const std::vector<int32_t>& devices = schedule_.tasks[t].devices;
+  const auto& devices = schedule_.tasks[t].devices;
   const auto self = std::lower_bound(devices.begin(), devices.end(), device_) - devices.begin();
   const PackBytes bytes = PackBytesOf(schedule_, schedule_.tasks[t])[self];
   packed_ = arena_.get() + memory_.ScratchOffset(t, device_);
@@ -244,11 +244,11 @@ absl::Status Executor::RunRooted(const Task& task, bool packs, DataType dtype, i
   return absl::OkStatus();
 }
 
-absl::Span<const BufferId> Executor::Mine(const std::vector<BufferId>& ids) const {
+absl::Span<const BufferId> Executor::Mine(absl::Span<const BufferId> ids) const {
   const auto is_mine = [this](BufferId id) { return buffer(id).device == device_; };
   const auto begin = std::find_if(ids.begin(), ids.end(), is_mine);
   const auto end = std::find_if_not(begin, ids.end(), is_mine);
-  return absl::MakeConstSpan(ids).subspan(begin - ids.begin(), end - begin);
+  return ids.subspan(begin - ids.begin(), end - begin);
 }
 
 void Executor::Pack(absl::Span<const BufferId> ids, char* to) {

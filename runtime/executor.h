@@ -69,7 +69,7 @@ class Executor {
   absl::Status MakeKernel(int32_t t);
 
   // Those of this device, which lie side by side.
-  absl::Span<const BufferId> Mine(const std::vector<BufferId>& ids) const;
+  absl::Span<const BufferId> Mine(absl::Span<const BufferId> ids) const;
   void Pack(absl::Span<const BufferId> ids, char* to);
   void Unpack(const char* from, absl::Span<const BufferId> ids);
   void PackPieces(const Task& task);

@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "pcg/support/small_list.h"
 #include "pcg/tensor_type.h"
 
 namespace isomer {
 
 // A box of a logical tensor: [origin, origin + shape).
 struct Box {
-  std::vector<int64_t> origin, shape;
+  SmallList<int64_t, 4> origin, shape;
 
   int64_t Volume() const;
   bool empty() const { return Volume() == 0; }

@@ -63,11 +63,11 @@ void ScheduleBuilder::ShareBuffer(BufferId id, int32_t moment) {
 }
 
 Task& ScheduleBuilder::AddTask(TaskKind kind, Phase phase, NodeId node, int32_t device,
-                               std::vector<BufferId> reads, std::vector<BufferId> writes) {
+                               BufferList reads, BufferList writes) {
   Task task{.kind = kind, .phase = phase, .node = node, .devices = {device}};
   task.reads = std::move(reads);
   task.writes = std::move(writes);
-  for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+  for (const BufferList* list : {&task.reads, &task.writes}) {
     for (BufferId id : *list) task.bytes += id == kNoBuffer ? 0 : buffer(id).bytes();
   }
   schedule_.tasks.push_back(std::move(task));
@@ -109,7 +109,7 @@ void ScheduleBuilder::AddConnectedTransfers(const std::vector<Transfer>& transfe
     if (read_index.try_emplace(t.from, 0).second) task.reads.push_back(t.from);
     if (write_index.try_emplace(t.to, 0).second) task.writes.push_back(t.to);
   }
-  for (std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+  for (BufferList* list : {&task.reads, &task.writes}) {
     std::sort(list->begin(), list->end(), [this](BufferId a, BufferId b) {
       return std::make_pair(buffer(a).device, a) < std::make_pair(buffer(b).device, b);
     });
@@ -151,13 +151,13 @@ void ScheduleBuilder::AddConnectedTransfers(const std::vector<Transfer>& transfe
 
 namespace {
 
-bool AllEqual(const std::vector<Buffer>& buffers, const std::vector<BufferId>& ids) {
+bool AllEqual(const std::vector<Buffer>& buffers, absl::Span<const BufferId> ids) {
   return std::all_of(ids.begin(), ids.end(),
                      [&](BufferId id) { return buffers[id].box == buffers[ids[0]].box; });
 }
 
 // Equal volumes, no two overlap, together `volume`.
-bool Tile(const std::vector<Buffer>& buffers, const std::vector<BufferId>& ids, int64_t volume) {
+bool Tile(const std::vector<Buffer>& buffers, absl::Span<const BufferId> ids, int64_t volume) {
   for (size_t i = 0; i < ids.size(); ++i) {
     const Box& box = buffers[ids[i]].box;
     if (box.Volume() * static_cast<int64_t>(ids.size()) != volume) return false;
@@ -170,8 +170,8 @@ bool Tile(const std::vector<Buffer>& buffers, const std::vector<BufferId>& ids, 
 
 }  // namespace
 
-TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, const std::vector<BufferId>& reads,
-                             const std::vector<BufferId>& writes, size_t num_transfers) {
+TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, absl::Span<const BufferId> reads,
+                             absl::Span<const BufferId> writes, size_t num_transfers) {
   const size_t n = reads.size();
   if (writes.size() != n || num_transfers != n * n) return TaskKind::kSendReceive;
   for (size_t m = 0; m < n; ++m) {

@@ -47,8 +47,8 @@ class ScheduleBuilder {
   // Another micro-batch has the buffer, too.
   void ShareBuffer(BufferId id, int32_t moment);
   // A task of one device.
-  Task& AddTask(TaskKind kind, Phase phase, NodeId node, int32_t device,
-                std::vector<BufferId> reads, std::vector<BufferId> writes);
+  Task& AddTask(TaskKind kind, Phase phase, NodeId node, int32_t device, BufferList reads,
+                BufferList writes);
   // One task for each set of devices that the transfers to a micro-batch connect, in order of
   // micro-batches and of their first device.
   void AddTransfers(const std::vector<Transfer>& transfers, Phase phase, NodeId node);
@@ -64,13 +64,18 @@ class ScheduleBuilder {
 
 // Which collective a connected set of transfers is: kAllReduce, kReduceScatter, kAllGather,
 // kAllToAll, or kSendReceive if none. `reads` and `writes` are in order of devices.
-TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, const std::vector<BufferId>& reads,
-                             const std::vector<BufferId>& writes, size_t num_transfers);
+TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, absl::Span<const BufferId> reads,
+                             absl::Span<const BufferId> writes, size_t num_transfers);
 
 // LowerGraph, with branches side by side (execution_order.h), as plans have them, or with calls as
 // the graph has them.
 absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
                                       const ScheduleOptions& options, bool interleave);
+// That but for what it does to the list of tasks as a whole; and that: deps, the order of
+// micro-batches, programs.
+absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const MachineView> views,
+                                      const ScheduleOptions& options, bool interleave);
+void FinishSchedule(Schedule* schedule);
 
 // Which tensors the host sets, and the forward tasks.
 absl::Status LowerForward(ScheduleBuilder* builder, bool interleave);

@@ -71,7 +71,7 @@ absl::Status Checker::CheckShape(int32_t t) const {
   if (task.devices.front() < 0 || task.devices.back() >= schedule_.options.num_devices) {
     return Error(t, "runs on a device that there is not");
   }
-  for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+  for (const BufferList* list : {&task.reads, &task.writes}) {
     for (BufferId id : *list) {
       if (id == kNoBuffer && task.kind == TaskKind::kComputeGradient) continue;
       if (id < 0 || id >= static_cast<BufferId>(schedule_.buffers.size())) {
@@ -124,7 +124,7 @@ absl::Status Checker::CheckCollective(int32_t t) const {
   if (!IsCommunication(task.kind)) {
     return task.segments == 1 ? absl::OkStatus() : Error(t, "has segments");
   }
-  for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+  for (const BufferList* list : {&task.reads, &task.writes}) {
     for (BufferId id : *list) {
       if (id == kNoBuffer || task.reads.empty() || task.reads[0] == kNoBuffer ||
           schedule_.buffers[id].dtype != schedule_.buffers[task.reads[0]].dtype) {
@@ -151,7 +151,7 @@ absl::Status Checker::CheckCollective(int32_t t) const {
                                  " results of ", task.segments, " segments on ",
                                  task.devices.size(), " devices"));
   }
-  const auto in_order = [&](const std::vector<BufferId>& ids, const std::vector<int32_t>& devices) {
+  const auto in_order = [&](absl::Span<const BufferId> ids, absl::Span<const int32_t> devices) {
     for (size_t i = 0; i < ids.size(); ++i) {
       if (schedule_.buffers[ids[i]].device != devices[i / segments]) return false;
     }
@@ -263,7 +263,7 @@ absl::Status Checker::RunPrograms() {
     const int32_t t = head(ready.back());
     ready.pop_back();
     if (t < 0) continue;
-    const std::vector<int32_t>& group = schedule_.tasks[t].devices;
+    const auto& group = schedule_.tasks[t].devices;
     if (++arrived[t] < static_cast<int32_t>(group.size())) continue;
     ISOMER_RETURN_IF_ERROR(Execute(t));
     for (int32_t g : group) {

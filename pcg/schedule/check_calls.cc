@@ -222,7 +222,7 @@ class CallChecker {
   }
 
   absl::Status CheckForwardMove(const Task& task) {
-    for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+    for (const BufferList* list : {&task.reads, &task.writes}) {
       for (BufferId id : *list) {
         if (!IsForward(id)) return Error("moves what is no value of the forward pass");
       }
@@ -344,7 +344,7 @@ class CallChecker {
     }
     for (const auto& [call, t] : computes_) {
       const Task& task = schedule_.tasks[t];
-      auto has = [&](const std::vector<BufferId>& ids) {
+      auto has = [&](const BufferList& ids) {
         return std::any_of(ids.begin(), ids.end(), [&](BufferId id) { return has_gradient_[id]; });
       };
       if (has(task.reads) && has(task.writes) && !reversed_[t]) {

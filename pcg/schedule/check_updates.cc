@@ -14,7 +14,7 @@
 namespace isomer {
 
 bool IsOfUpdate(const Schedule& schedule, const Task& task) {
-  const auto has = [&](const std::vector<BufferId>& ids, BufferRole role) {
+  const auto has = [&](const BufferList& ids, BufferRole role) {
     return absl::c_any_of(
         ids, [&](BufferId id) { return id != kNoBuffer && schedule.buffers[id].role == role; });
   };
@@ -122,7 +122,7 @@ class UpdateChecker {
   }
   // Of a collective, the segment that has `id` among its writes, which it has.
   size_t SegmentOf(int32_t t, BufferId id) const {
-    const std::vector<BufferId>& writes = task(t).writes;
+    const BufferList& writes = task(t).writes;
     return (absl::c_find(writes, id) - writes.begin()) % task(t).segments;
   }
   std::vector<BufferId> ReadsOf(int32_t t, size_t segment) const {

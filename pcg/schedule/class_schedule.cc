@@ -10,6 +10,7 @@
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/class_sizes.h"
 #include "pcg/schedule/device_classes.h"
+#include "pcg/schedule/micro_batch_classes.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 
@@ -49,7 +50,7 @@ class TaskPatcher {
   }
 
   // Digits that have fewer values here, and in which these devices differ.
-  std::vector<bool> ShortDigitsIn(const std::vector<int32_t>& reduced) const {
+  std::vector<bool> ShortDigitsIn(absl::Span<const int32_t> reduced) const {
     const std::vector<int64_t> first = DigitsOf(reduced[0]);
     std::vector<bool> differ(first.size(), false);
     for (int32_t device : reduced) {
@@ -64,7 +65,7 @@ class TaskPatcher {
   }
 
   // All devices that those of a task stand for: of digits in which they differ, all values.
-  std::vector<int32_t> Expand(const std::vector<int32_t>& reduced,
+  std::vector<int32_t> Expand(absl::Span<const int32_t> reduced,
                               const std::vector<bool>& differ) const {
     std::vector<int32_t> all;
     for (int32_t device : reduced) {
@@ -92,7 +93,7 @@ class TaskPatcher {
   }
 
   // Which of these digits differ between the devices of these buffers.
-  std::vector<bool> DifferAmong(const std::vector<BufferId>& ids, std::vector<bool> digits) const {
+  std::vector<bool> DifferAmong(absl::Span<const BufferId> ids, std::vector<bool> digits) const {
     const std::vector<int64_t> first = DigitsOfBuffer(ids[0]);
     for (size_t k = 0; k < digits.size(); ++k) {
       digits[k] = digits[k] && std::any_of(ids.begin(), ids.end(), [&](BufferId id) {
@@ -237,60 +238,85 @@ class TaskPatcher {
   const DeviceClasses& classes_;
   Schedule& schedule_;
   const std::vector<int64_t>* volumes_ = nullptr;
-  std::vector<NodeWork> work_;                                 // per node
-  absl::flat_hash_map<std::vector<int32_t>, int32_t> groups_;  // to wholes, or kItself
+  std::vector<NodeWork> work_;                                  // per node
+  absl::flat_hash_map<SmallList<int32_t, 4>, int32_t> groups_;  // to wholes, or kItself
   std::map<std::pair<int32_t, std::vector<Schedule::Whole::Count>>, int32_t> counted_;
 };
 
-}  // namespace
-
-absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_devices) {
+// The first of `wholes` that leaves at most `most_devices`, else the last that leaves fewer.
+std::optional<DeviceClasses> FindClasses(const Plan& plan, absl::Span<const int64_t> wholes,
+                                         int64_t most_devices, int64_t moments,
+                                         int64_t represented) {
   std::optional<DeviceClasses> classes;
   for (int64_t whole : wholes) {
-    std::optional<DeviceClasses> found = ClassesOfDevices(plan, {.whole = whole});
+    std::optional<DeviceClasses> found =
+        ClassesOfDevices(plan, {.whole = whole, .moments = moments, .represented = represented});
     if (found.has_value()) classes = std::move(found);
     if ((classes.has_value() ? classes->plan : plan).num_devices <= most_devices) break;
   }
-  if (!classes.has_value()) return LowerPlan(plan);
+  return classes;
+}
+
+// Absent if micro-batches that should stand for others are not like them.
+absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
+                                                        const DeviceClasses& classes,
+                                                        int64_t moments) {
   LoweredPlan lowered;
   const auto in_precision = [&](const Plan& of) {
     return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed,
                           plan.mode == "training");
   };
   ISOMER_ASSIGN_OR_RETURN(lowered.mapped, in_precision(plan));
-  ISOMER_ASSIGN_OR_RETURN(const MappedGraph reduced, in_precision(classes->plan));
-  const ClassSizes sizes(*classes, lowered.mapped, reduced);
+  ISOMER_ASSIGN_OR_RETURN(const MappedGraph reduced, in_precision(classes.plan));
+  const ClassSizes sizes(classes, lowered.mapped, reduced);
   ScheduleOptions options = ScheduleOptionsOf(plan);
-  options.num_devices = classes->plan.num_devices;
+  options.num_devices = classes.plan.num_devices;
   options.recomputed = reduced.recomputed;
   options.shrink = sizes.Shrink();
   const auto lower = [&] {
-    return LowerInOrder(reduced.graph, reduced.views, options, /*interleave=*/true);
+    return LowerToTasks(reduced.graph, reduced.views, options, /*interleave=*/true);
   };
-  ISOMER_ASSIGN_OR_RETURN(lowered.schedule, lower());
-  if (sizes.KeepWhole(lowered.schedule, &options.update)) {
-    ISOMER_ASSIGN_OR_RETURN(lowered.schedule, lower());
-  }
   Schedule& schedule = lowered.schedule;
-  for (int64_t d = 0; d < classes->plan.num_devices; ++d) {
-    schedule.represented.push_back(static_cast<int32_t>(classes->DeviceOf(d)));
+  ISOMER_ASSIGN_OR_RETURN(schedule, lower());
+  if (sizes.KeepWhole(schedule, &options.update)) {
+    ISOMER_ASSIGN_OR_RETURN(schedule, lower());
+  }
+  const bool all = classes.plan.num_devices == plan.num_devices;
+  for (int64_t d = 0; !all && d < classes.plan.num_devices; ++d) {
+    schedule.represented.push_back(static_cast<int32_t>(classes.DeviceOf(d)));
   }
   std::vector<int64_t> volumes;
   for (Buffer& buffer : schedule.buffers) {
     volumes.push_back(buffer.box.Volume());
     sizes.Resize(&buffer);
   }
-  ISOMER_RETURN_IF_ERROR(TaskPatcher(lowered.mapped.graph, *classes, &schedule).Run(volumes));
-  std::vector<std::vector<int32_t>> programs(plan.num_devices);
-  for (size_t d = 0; d < schedule.programs.size(); ++d) {
-    programs[schedule.represented[d]] = std::move(schedule.programs[d]);
-  }
-  schedule.programs = std::move(programs);
+  ISOMER_RETURN_IF_ERROR(TaskPatcher(lowered.mapped.graph, classes, &schedule).Run(volumes));
   schedule.options = ScheduleOptionsOf(plan);
   schedule.shards.clear();
   schedule.shardings.assign(schedule.shardings.size(), std::nullopt);
+  if (schedule.num_moments != moments &&
+      !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(moments),
+                          &schedule)) {
+    return std::nullopt;
+  }
+  FinishSchedule(&schedule);
   return lowered;
+}
+
+}  // namespace
+
+absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
+                                               int64_t most_devices) {
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  for (int64_t represented : {RepresentedMoments(moments), moments}) {
+    const std::optional<DeviceClasses> classes =
+        FindClasses(plan, wholes, most_devices, moments, represented);
+    if (!classes.has_value()) continue;
+    ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
+                            LowerClasses(plan, *classes, moments));
+    if (lowered.has_value()) return *std::move(lowered);
+  }
+  return LowerPlan(plan);
 }
 
 }  // namespace isomer

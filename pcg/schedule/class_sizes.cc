@@ -15,6 +15,7 @@ ClassSizes::ClassSizes(const DeviceClasses& classes, const MappedGraph& all,
 
 std::vector<int64_t> ClassSizes::Coordinates(int id, size_t axis) const {
   const int64_t moments = reduced_.views[id].MomentsOfAxis(axis);
+  const int64_t all_moments = all_.views[id].MomentsOfAxis(axis);
   const int64_t extent = AxisExtents(reduced_.graph.node({id}).outputs[0])[axis];
   const int64_t stride = reduced_.views[id].strides[axis];
   std::vector<int64_t> coordinates;
@@ -22,7 +23,7 @@ std::vector<int64_t> ClassSizes::Coordinates(int id, size_t axis) const {
     // Axes stride over whole digits: what they add to a device's number are values of these.
     const int64_t step = stride == 0 ? 0 : classes_.DeviceOf(c / moments * stride);
     const int64_t place = stride == 0 ? 0 : step / all_.views[id].strides[axis];
-    coordinates.push_back(place * moments + c % moments);
+    coordinates.push_back(place * all_moments + c % moments);
   }
   return coordinates;
 }
@@ -45,9 +46,9 @@ ClassSizes::NodeShards ClassSizes::ShardsOf(int id) const {
     node.shard = std::move(next);
   }
   const size_t copies = extents.size() - 2;
-  const int64_t moments = all_.views[id].MomentsOfAxis(copies);
-  node.copies = outputs[0].copies / moments;
-  node.reduced_copies = reduced_.graph.node({id}).outputs[0].copies / moments;
+  node.copies = outputs[0].copies / all_.views[id].MomentsOfAxis(copies);
+  node.reduced_copies =
+      reduced_.graph.node({id}).outputs[0].copies / reduced_.views[id].MomentsOfAxis(copies);
   return node;
 }
 

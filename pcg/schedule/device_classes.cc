@@ -31,7 +31,9 @@ class ClassFinder {
                                                 : SmallestPrimeFactor(classes_.radix[k]));
       devices *= classes_.reduced_radix[k];
     }
-    if (devices == plan_.num_devices) return std::nullopt;
+    if (devices == plan_.num_devices && options_.moments == options_.represented) {
+      return std::nullopt;
+    }
     Plan& reduced = classes_.plan;
     reduced.model.loss = plan_.model.loss;
     reduced.mode = plan_.mode;
@@ -143,9 +145,10 @@ class ClassFinder {
     MachineView view;
     view.strides.assign(extents.size(), 0);
     view.moments = plan_.views[id].moments;
+    if (!HasFewerMoments(&view)) return false;
     if (stage_ > 0) view.start = plan_.views[id].start / stage_ * Reduced(1, stage_);
     for (size_t axis = 0; axis < extents.size(); ++axis) {
-      reduced[axis] = view.MomentsOfAxis(axis);
+      reduced[axis] = view.MomentsOfAxis(axis);  // as represented
       if (extents[axis] == 1) continue;
       const int64_t stride = plan_.views[id].strides[axis];
       reduced[axis] *= Reduced(stride, stride * extents[axis]);
@@ -171,6 +174,16 @@ class ClassFinder {
     }
     const absl::StatusOr<NodeId> added = graph.Add(std::move(op), node.inputs, node.name);
     return added.ok() && AxisExtents(graph.node(*added).outputs[0]) == reduced;
+  }
+
+  // False if micro-batches are of several axes.
+  bool HasFewerMoments(MachineView* view) const {
+    if (options_.moments == options_.represented) return true;
+    for (int64_t& moments : view->moments) {
+      if (moments == options_.moments) moments = options_.represented;
+    }
+    const int64_t now = NumMoments(*view);
+    return now == 1 || now == options_.represented;
   }
 
   static std::optional<int64_t> ReducedDegree(const Operator& op, const TensorType& operand,

@@ -43,9 +43,12 @@ struct ClassOptions {
   // Digits that weigh less than so many devices keep their values: all devices of a node, if one is
   // there.
   int64_t whole = 1;
+  // Views of `moments` micro-batches have `represented` in the plan on fewer devices.
+  int64_t moments = 1, represented = 1;
 };
 
-// Absent if no fewer devices stand for all. REQUIRES: types and views of `plan` are valid.
+// Absent if no fewer devices, nor micro-batches, stand for all. REQUIRES: types and views of `plan`
+// are valid.
 std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan, const ClassOptions& options = {});
 
 }  // namespace isomer

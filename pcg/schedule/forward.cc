@@ -25,7 +25,10 @@ class ForwardLowering {
         graph_(builder->graph()),
         order_(graph_.TopologicalOrder()),
         arrivals_(builder),
-        parts_(builder) {}
+        parts_(builder),
+        place_(graph_.num_nodes(), -1) {
+    for (size_t i = 0; i < order_.size(); ++i) place_[order_[i].value] = static_cast<int32_t>(i);
+  }
 
   absl::Status Run();
 
@@ -62,6 +65,7 @@ class ForwardLowering {
   std::vector<bool> fused_;    // by node: a parallel operator inside of a chain
   Arrivals arrivals_;
   WeightParts parts_;
+  std::vector<int32_t> place_;  // by node: in order_
 };
 
 void ForwardLowering::CountUses() {
@@ -108,16 +112,15 @@ void ForwardLowering::FindHostOperators() {
 
 Schedule::HostTensor ForwardLowering::HostTensorOf(TensorRef tensor) const {
   Schedule::HostTensor host{.tensor = tensor};
-  std::set<NodeId> seen;
+  std::set<std::pair<int32_t, NodeId>> seen;  // by place in the topological order
   std::vector<NodeId> stack = {tensor.node};
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
-    if (!seen.insert(id).second) continue;
+    if (!seen.emplace(place_[id.value], id).second) continue;
     for (TensorRef input : graph_.node(id).inputs) stack.push_back(input.node);
   }
-  for (NodeId id : order_) {
-    if (!seen.contains(id)) continue;
+  for (const auto& [place, id] : seen) {
     (IsLeaf(graph_.node(id).op.kind()) ? host.leaves : host.operators).push_back(id);
   }
   return host;

@@ -11,7 +11,7 @@ uint64_t PlaceOf(const Buffer& b) {
   uint64_t place = HashCombine(static_cast<uint64_t>(b.tensor.node.value),
                                static_cast<uint64_t>(b.tensor.output),
                                static_cast<uint64_t>(b.shard), static_cast<uint64_t>(b.device));
-  for (const std::vector<int64_t>* list : {&b.box.origin, &b.box.shape}) {
+  for (const auto* list : {&b.box.origin, &b.box.shape}) {
     for (int64_t number : *list) place = HashCombine(place, static_cast<uint64_t>(number));
   }
   return HashCombine(place, static_cast<uint64_t>(b.partials));

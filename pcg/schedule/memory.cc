@@ -1,6 +1,7 @@
 #include "pcg/schedule/memory.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "pcg/schedule/packing.h"
 
@@ -34,7 +35,7 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
   const int32_t num_tasks = static_cast<int32_t>(schedule.tasks.size());
   for (int32_t t = 0; t < num_tasks; ++t) {
     const Task& task = schedule.tasks[t];
-    for (const std::vector<BufferId>* list : {&task.reads, &task.writes}) {
+    for (const BufferList* list : {&task.reads, &task.writes}) {
       for (BufferId id : *list) {
         if (id == kNoBuffer) continue;
         if (!seen[id]) ranges[id].first = t;
@@ -97,14 +98,18 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
 std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
   const std::vector<MemoryCategory> categories = CategoriesOf(schedule);
+  // The buffers on devices that are touched, by that time.
   const auto by = [&](int32_t LiveRange::*time) {
-    std::vector<BufferId> ids;
+    const auto counts = [&](size_t id) {
+      return ranges[id].last >= ranges[id].first && !IsOnHost(schedule, schedule.buffers[id]);
+    };
+    std::vector<int32_t> place(schedule.tasks.size() + 1, 0);
+    for (size_t id = 0; id < ranges.size(); ++id) place[ranges[id].*time + 1] += counts(id);
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<BufferId> ids(place.back());
     for (size_t id = 0; id < ranges.size(); ++id) {
-      if (ranges[id].last < ranges[id].first || IsOnHost(schedule, schedule.buffers[id])) continue;
-      ids.push_back(static_cast<BufferId>(id));
+      if (counts(id)) ids[place[ranges[id].*time]++] = static_cast<BufferId>(id);
     }
-    std::stable_sort(ids.begin(), ids.end(),
-                     [&](BufferId a, BufferId b) { return ranges[a].*time < ranges[b].*time; });
     return ids;
   };
   const std::vector<BufferId> births = by(&LiveRange::first), deaths = by(&LiveRange::last);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -85,45 +86,57 @@ Layout LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& ord
 class Arena {
  public:
   int64_t Allocate(int64_t bytes) {
-    auto best = free_.end();
-    for (auto at = free_.begin(); at != free_.end(); ++at) {
-      if (at->second >= bytes && (best == free_.end() || at->second < best->second)) best = at;
-    }
-    if (best == free_.end()) {
+    // The smallest that holds it; of equal ones the lowest.
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) {
       // Extend the last free part if it touches the end.
       int64_t offset = end_;
       if (!free_.empty() && free_.rbegin()->first + free_.rbegin()->second == end_) {
         offset = free_.rbegin()->first;
-        free_.erase(offset);
+        Remove(std::prev(free_.end()));
       }
       end_ = offset + bytes;
       return offset;
     }
-    const auto [offset, size] = *best;
-    free_.erase(best);
-    if (size > bytes) free_[offset + bytes] = size - bytes;
+    const auto [size, offset] = *best;
+    Remove(free_.find(offset));
+    if (size > bytes) Add(offset + bytes, size - bytes);
     return offset;
   }
 
   void Free(int64_t offset, int64_t bytes) {
-    auto at = free_.emplace(offset, bytes).first;
-    if (auto next = std::next(at); next != free_.end() && offset + bytes == next->first) {
-      at->second += next->second;
-      free_.erase(next);
+    auto next = free_.lower_bound(offset);
+    if (next != free_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = Remove(next);
     }
-    if (at != free_.begin()) {
-      auto previous = std::prev(at);
-      if (previous->first + previous->second == at->first) {
-        previous->second += at->second;
-        free_.erase(at);
+    if (next != free_.begin()) {
+      const auto previous = std::prev(next);
+      if (previous->first + previous->second == offset) {
+        offset = previous->first;
+        bytes += previous->second;
+        Remove(previous);
       }
     }
+    Add(offset, bytes);
   }
 
   int64_t end() const { return end_; }
 
  private:
-  std::map<int64_t, int64_t> free_;  // offset -> size; no two adjacent
+  using Parts = std::map<int64_t, int64_t>;
+
+  void Add(int64_t offset, int64_t size) {
+    free_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+  Parts::iterator Remove(Parts::iterator part) {
+    by_size_.erase({part->second, part->first});
+    return free_.erase(part);
+  }
+
+  Parts free_;                                     // offset -> size; no two adjacent
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // the same: size, offset
   int64_t end_ = 0;
 };
 

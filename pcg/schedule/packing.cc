@@ -30,7 +30,7 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
   const auto all = [&](int64_t send, int64_t receive) {
     return std::vector<PackBytes>(task.devices.size(), {send, receive});
   };
-  const auto lie = [&](const Box& whole, const std::vector<BufferId>& pieces) {
+  const auto lie = [&](const Box& whole, const BufferList& pieces) {
     return !bucket && LieSideBySide(schedule, whole, pieces.data(),
                                     static_cast<int64_t>(task.devices.size()), gaps);
   };

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "pcg/schedule/pipeline_chunks.h"
 #include "pcg/support/check.h"
 
@@ -174,29 +175,34 @@ class MicroBatchOrder {
     const int32_t chunk = stages_.ChunkOf(t);
     if (!IsCommunication(task.kind))
       return {stages_.group[task.devices[0]], task.phase, task.moment, chunk};
-    std::set<std::pair<int32_t, int32_t>> receivers;  // stage, group
-    for (BufferId id : task.writes) {
-      const int32_t device = schedule_.buffers[id].device;
-      receivers.emplace(stages_.stage[device], stages_.group[device]);
+    const bool forward = task.phase == Phase::kForward;
+    std::pair<int32_t, int32_t> first;  // stage, group
+    for (size_t i = 0; i < task.writes.size(); ++i) {
+      const int32_t device = schedule_.buffers[task.writes[i]].device;
+      const std::pair receiver(stages_.stage[device], stages_.group[device]);
+      if (i == 0 || (forward ? receiver < first : receiver > first)) first = receiver;
     }
-    const auto& first = task.phase == Phase::kForward ? *receivers.begin() : *receivers.rbegin();
     return {first.second, task.phase, task.moment, chunk};
   }
 
   void FindGroups() {
     slot_.assign(schedule_.tasks.size(), -1);
-    std::map<Slot, int32_t> index;
+    absl::flat_hash_map<Slot, int32_t> index;
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
       if (!IsOfMicroBatch(task, Phase::kForward) && !IsOfMicroBatch(task, Phase::kBackward))
         continue;
-      slot_[t] = index.emplace(SlotOf(t), static_cast<int32_t>(index.size())).first->second;
+      slot_[t] = index.try_emplace(SlotOf(t), static_cast<int32_t>(index.size())).first->second;
     }
     needs_.resize(index.size());
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       if (slot_[t] < 0) continue;
       for (int32_t dep : schedule_.tasks[t].deps) {
-        if (slot_[dep] >= 0 && slot_[dep] != slot_[t]) needs_[slot_[t]].insert(slot_[dep]);
+        std::vector<int32_t>& needs = needs_[slot_[t]];
+        const int32_t need = slot_[dep];
+        if (need >= 0 && need != slot_[t] && (needs.empty() || needs.back() != need)) {
+          needs.push_back(need);
+        }
       }
     }
     for (const auto& [slot, number] : index) lanes_[std::get<0>(slot)];
@@ -244,7 +250,8 @@ class MicroBatchOrder {
   // Tasks in order of their slots. What arrives comes before anything is computed at that time, so
   // that nobody who sends waits for the receiver's work; it needs nothing of its own slot.
   std::vector<int32_t> Emit() const {
-    std::vector<std::tuple<int64_t, bool, int32_t, int32_t>> slotted;
+    // Per slot, what arrives, then the others, in their order.
+    std::vector<std::vector<int32_t>> slotted(2 * needs_.size());
     std::vector<int32_t> order, last;
     const int32_t count = static_cast<int32_t>(schedule_.tasks.size());
     std::vector<int32_t> waits(count, 0);
@@ -255,7 +262,7 @@ class MicroBatchOrder {
         const bool arrives = CrossesGroups(task, stages_) &&
                              std::none_of(task.deps.begin(), task.deps.end(),
                                           [&](int32_t dep) { return slot_[dep] == slot_[t]; });
-        slotted.emplace_back(start_[slot_[t]], !arrives, slot_[t], t);
+        slotted[2 * slot_[t] + (arrives ? 0 : 1)].push_back(t);
         continue;
       }
       if (task.phase != Phase::kForward && task.phase != Phase::kBackward) {
@@ -269,7 +276,13 @@ class MicroBatchOrder {
         ++waits[t];
       }
     }
-    std::sort(slotted.begin(), slotted.end());
+    std::vector<std::tuple<int64_t, bool, int32_t>> parts;  // of slots, in order
+    for (size_t slot = 0; slot < needs_.size(); ++slot) {
+      for (bool computes : {false, true}) {
+        parts.emplace_back(start_[slot], computes, static_cast<int32_t>(slot));
+      }
+    }
+    std::sort(parts.begin(), parts.end());
     std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
     for (int32_t t = 0; t < count; ++t) {
       const Phase phase = schedule_.tasks[t].phase;
@@ -290,9 +303,11 @@ class MicroBatchOrder {
       }
     };
     emit_ready();
-    for (const auto& [start, computes, slot, t] : slotted) {
-      emit(t);
-      emit_ready();
+    for (const auto& [start, computes, slot] : parts) {
+      for (int32_t t : slotted[2 * slot + (computes ? 1 : 0)]) {
+        emit(t);
+        emit_ready();
+      }
     }
     order.insert(order.end(), last.begin(), last.end());
     return order;
@@ -303,6 +318,7 @@ class MicroBatchOrder {
     std::vector<int32_t> place(order.size());
     for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int32_t>(i);
     std::vector<Task> tasks;
+    tasks.reserve(order.size());
     for (int32_t t : order) {
       tasks.push_back(std::move(schedule_.tasks[t]));
       for (int32_t& dep : tasks.back().deps) dep = place[dep];
@@ -313,8 +329,8 @@ class MicroBatchOrder {
 
   Schedule& schedule_;
   const PipelineStages stages_;
-  std::vector<int32_t> slot_;             // per task; -1: of no micro-batch
-  std::vector<std::set<int32_t>> needs_;  // per slot: slots that come before
+  std::vector<int32_t> slot_;                // per task; -1: of no micro-batch
+  std::vector<std::vector<int32_t>> needs_;  // per slot: slots that come before
   std::map<int32_t, std::vector<std::pair<int32_t, Phase>>> lanes_;  // per group: its slots
   std::vector<int64_t> start_;                                       // per slot
 };

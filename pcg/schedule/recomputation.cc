@@ -44,7 +44,7 @@ void Recomputation::FindDropped() {
       if (gathered) is_gathered[id] = dropped_[id] = true;
     }
   }
-  const auto keep = [&](const std::vector<BufferId>& ids) {
+  const auto keep = [&](absl::Span<const BufferId> ids) {
     for (BufferId id : ids) dropped_[id] = false;
   };
   for (const auto& [tensor, shards] : schedule.shards) {
@@ -73,7 +73,7 @@ BufferId Recomputation::Available(BufferId id) {
     if (!dropped_[next] || again_[next] != kNoBuffer || !missing.insert(writer_[next]).second) {
       continue;
     }
-    const std::vector<BufferId>& reads = builder_.schedule().tasks[writer_[next]].reads;
+    const BufferList& reads = builder_.schedule().tasks[writer_[next]].reads;
     stack.insert(stack.end(), reads.begin(), reads.end());
   }
   for (int32_t t : missing) Repeat(t);

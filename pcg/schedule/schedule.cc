@@ -189,12 +189,7 @@ absl::StatusOr<int32_t> CountMoments(const Graph& graph, absl::Span<const Machin
 
 }  // namespace
 
-absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const MachineView> views,
-                                    const ScheduleOptions& options) {
-  return LowerInOrder(graph, views, options, /*interleave=*/false);
-}
-
-absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
+absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const MachineView> views,
                                       const ScheduleOptions& options, bool interleave) {
   if (static_cast<int>(views.size()) != graph.num_nodes()) {
     return absl::InvalidArgumentError(
@@ -212,10 +207,25 @@ absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const Machi
     updates.LowerUpdates();
   }
   LowerUnload(&builder);
-  AddDependencies(&builder.schedule());
-  OrderMicroBatches(&builder.schedule());
-  AddPrograms(&builder.schedule());
   return std::move(builder.schedule());
+}
+
+void FinishSchedule(Schedule* schedule) {
+  AddDependencies(schedule);
+  OrderMicroBatches(schedule);
+  AddPrograms(schedule);
+}
+
+absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
+                                      const ScheduleOptions& options, bool interleave) {
+  ISOMER_ASSIGN_OR_RETURN(Schedule schedule, LowerToTasks(graph, views, options, interleave));
+  FinishSchedule(&schedule);
+  return schedule;
+}
+
+absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const MachineView> views,
+                                    const ScheduleOptions& options) {
+  return LowerInOrder(graph, views, options, /*interleave=*/false);
 }
 
 ScheduleOptions ScheduleOptionsOf(const Plan& plan) {

@@ -75,6 +75,7 @@
 #include "pcg/plan.h"
 #include "pcg/precision.h"
 #include "pcg/schedule/box.h"
+#include "pcg/support/small_list.h"
 #include "pcg/type_inference.h"
 #include "pcg/weight_update.h"
 
@@ -84,6 +85,9 @@ using BufferId = int32_t;
 inline constexpr BufferId kNoBuffer = -1;
 // Of no micro-batch in particular.
 inline constexpr int32_t kNoMoment = -1;
+
+// Of a task: nearly all have a few.
+using BufferList = SmallList<BufferId, 4>;
 
 enum class BufferRole {
   kParameter,  // lives from load to unload
@@ -140,16 +144,16 @@ struct Task {
   Phase phase;
   NodeId node;         // the operator it is part of
   int32_t shard = -1;  // compute, compute_gradient: which task of the node (shard of output 0)
-  int32_t moment = kNoMoment;         // the micro-batch
-  std::vector<int32_t> devices = {};  // one, or the group of a communication, ascending
+  int32_t moment = kNoMoment;          // the micro-batch
+  SmallList<int32_t, 4> devices = {};  // one, or the group of a communication, ascending
   // Collectives: how many buffers each member brings; they travel as one, side by side. Buffer i of
   // member m is reads[m * segments + i], likewise of writes; the root's lists hold just its own.
   int32_t segments = 1;
   // A compute_gradient has kNoBuffer for values it does not need and gradients nobody wants.
-  std::vector<BufferId> reads = {}, writes = {};
+  BufferList reads = {}, writes = {};
   // kLocal, kSendReceive: (index in reads, index in writes). The box both share is moved; a write
   // is the sum of what it receives, zero elsewhere.
-  std::vector<std::pair<int32_t, int32_t>> transfers = {};
+  SmallList<std::pair<int32_t, int32_t>, 2> transfers = {};
   double value = 0;  // kFill
   double flops = 0;
   int32_t whole = -1;  // in Schedule::wholes, if it is less than all devices' task
@@ -157,7 +161,7 @@ struct Task {
   // all_gather: of the result; reduce_scatter, all_to_all, reduce, broadcast: of the operand; of
   // all segments. send_receive: bytes that cross between devices, in total.
   int64_t bytes = 0;
-  std::vector<int32_t> deps = {};  // earlier tasks that must be done; ascending
+  SmallList<int32_t, 4> deps = {};  // earlier tasks that must be done; ascending
 };
 
 // In which order a pipeline stage works through micro-batches.
@@ -238,8 +242,8 @@ struct Schedule {
   };
   std::vector<Whole> wholes;
   // The devices of a task, those included that are not there.
-  const std::vector<int32_t>& GroupOf(const Task& task) const {
-    return task.whole < 0 ? task.devices : wholes[task.whole].devices;
+  absl::Span<const int32_t> GroupOf(const Task& task) const {
+    return task.whole < 0 ? absl::MakeConstSpan(task.devices) : wholes[task.whole].devices;
   }
   Whole::Count CountOf(const Task& task, size_t transfer) const {
     if (task.whole < 0 || wholes[task.whole].counts.empty()) return {};

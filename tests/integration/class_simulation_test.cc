@@ -76,7 +76,7 @@ TEST_P(ClassSimulation, IsThatOfAllDevices) {
   plan->precision = s.precision;
   plan->update.method = s.update;
   plan->update.optimizer = OptimizerKind::kAdam;
-  const auto all = LowerForSimulation(cost.machine(), *plan, plan->num_devices);
+  const auto all = LowerPlan(*plan);
   const auto few = LowerForSimulation(cost.machine(), *plan, 1);
   ASSERT_TRUE(all.ok() && few.ok()) << all.status() << few.status();
   ASSERT_LT(few->schedule.num_represented(), plan->num_devices);

@@ -101,9 +101,9 @@ class ScheduleChanges {
       ChangeCollective(t, where);
     }
     for (bool reads : {true, false}) {
-      const std::vector<BufferId>& list = reads ? task.reads : task.writes;
+      const BufferList& list = reads ? task.reads : task.writes;
       const char* verb = reads ? "reads " : "writes ";
-      auto at = [reads, t](Schedule* s) -> std::vector<BufferId>& {
+      auto at = [reads, t](Schedule* s) -> BufferList& {
         return reads ? s->tasks[t].reads : s->tasks[t].writes;
       };
       for (size_t i = 0; i < list.size(); ++i) {

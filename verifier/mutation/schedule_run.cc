@@ -50,7 +50,7 @@ class Run {
       for (size_t d = 0; d < at.size(); ++d) {
         while (head(d) >= 0) {
           const int32_t t = head(d);
-          const std::vector<int32_t>& group = schedule_.tasks[t].devices;
+          const auto& group = schedule_.tasks[t].devices;
           if (!std::all_of(group.begin(), group.end(), [&](int32_t g) { return head(g) == t; })) {
             break;
           }
