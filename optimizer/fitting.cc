@@ -41,7 +41,14 @@ class Fitting {
     // Copies: what takes part may replace them.
     const Plan fastest = contest_.fastest();
     const std::string origin = contest_.fastest_origin();
+    const bool is_smallest = &contest_.fastest() == &contest_.best().plan;
+    const Plan smallest = contest_.best().plan;
+    const std::string origin_of_smallest = contest_.best().origin;
+    const bool one_fits = contest_.fits();
     ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, origin));
+    if (!is_smallest && !one_fits) {
+      ISOMER_RETURN_IF_ERROR(MakeSmaller(smallest, origin_of_smallest));
+    }
     ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
     for (double price = kFirstPrice; !IsDone() && price <= kLastPrice; price *= kPriceStep) {
       ISOMER_RETURN_IF_ERROR(Try({.us_per_byte = price}).status());

@@ -128,8 +128,15 @@ std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost)
 }
 
 // A line for each category, and how weights are kept up to date.
-std::string MemoryText(const MemoryPeak& peak, const Schedule& schedule) {
-  std::string text;
+std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
+  const Schedule& schedule = lowered.schedule;
+  std::string text = "Memory of the fullest device";
+  if (peak.task >= 0) {
+    const Task& task = schedule.tasks[peak.task];
+    absl::StrAppend(&text, ", at its peak in ", PhaseName(task.phase), " ", TaskKindName(task.kind),
+                    " of ", lowered.mapped.graph.Label(task.node));
+  }
+  text += "\n";
   for (int c = 0; c < kNumMemoryCategories; ++c) {
     if (peak.categories[c] == 0) continue;
     absl::StrAppendFormat(&text, "  %-22s %10s\n",
@@ -256,8 +263,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   }
   absl::StrAppend(&text, "\n", explanation.bound, "\n",
                   ExplanationText(explanation, cost.machine(), result.simulation.step_us));
-  absl::StrAppend(&text, "\nMemory of the fullest device\n",
-                  MemoryText(result.simulation.memory, lowered.schedule));
+  absl::StrAppend(&text, "\n", MemoryText(result.simulation.memory, lowered));
   if (const int64_t again = RecomputedOperators(plan); again > 0) {
     absl::StrAppend(&text, "  for the backward pass ", again, " operators are computed again\n");
   }
