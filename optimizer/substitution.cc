@@ -283,7 +283,8 @@ class SubstitutionSearch::Impl {
     if (!tried_.insert(key).second) return;
     ++tries_;
     const Graph& before = GraphOf(&parent);
-    Graph graph = before;
+    Graph& graph = trial_;
+    graph = before;
     const RuleMatch& match = matches_[step.match];
     if (!ApplyStep(*match.rule, match.step, &graph).ok()) return;
     std::vector<int> taken = parent.taken;
@@ -330,7 +331,8 @@ class SubstitutionSearch::Impl {
   std::deque<RuleMatch> matches_;
   std::vector<Expanded> expanded_;
   std::deque<int> with_graph_;
-  Graph scratch_;
+  // trial_: a graph is assigned to it for each step that is tried, so that memory is taken once.
+  Graph scratch_, trial_;
   std::priority_queue<std::pair<float, int>> queue_;
   std::unordered_map<uint64_t, int> seen_;  // graphs: candidates, by their places in all_
   std::unordered_set<uint64_t> tried_;
