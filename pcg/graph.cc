@@ -40,6 +40,83 @@ uint64_t TypeHash(const TensorType& type) {
   return hash;
 }
 
+// The order of Canonical(): leaves first, in the order of their ids (names are theirs to keep);
+// then a depth-first walk from the outputs, so that numbering depends on the structure alone. Equal
+// nodes have one number.
+class CanonicalNumbering {
+ public:
+  CanonicalNumbering(const std::vector<Node>& nodes, const std::vector<Graph::NamedOutput>& outputs)
+      : new_ids(nodes.size()), nodes_(nodes) {
+    for (size_t id = 0; id < nodes.size(); ++id) {
+      if (IsLeaf(nodes[id].op.kind())) Keep(static_cast<int>(id), nodes[id].op.Hash());
+    }
+    struct Frame {
+      int id;
+      size_t next_input;
+    };
+    std::vector<Frame> stack;
+    for (const Graph::NamedOutput& output : outputs) {
+      stack.push_back({output.tensor.node.value, 0});
+      while (!stack.empty()) {
+        Frame& frame = stack.back();
+        const Node& node = nodes[frame.id];
+        if (new_ids[frame.id].value >= 0) {
+          stack.pop_back();
+        } else if (frame.next_input < node.inputs.size()) {
+          const int input = node.inputs[frame.next_input++].node.value;
+          if (new_ids[input].value < 0) stack.push_back({input, 0});
+        } else {
+          Number(frame.id);
+          stack.pop_back();
+        }
+      }
+    }
+  }
+
+  TensorRef Of(TensorRef tensor) const { return {new_ids[tensor.node.value], tensor.output}; }
+
+  std::vector<NodeId> new_ids;      // per node; -1: nothing needs it
+  std::vector<int> kept;            // by new id: a node
+  std::vector<uint64_t> op_hashes;  // by new id
+
+ private:
+  void Keep(int id, uint64_t op_hash) {
+    new_ids[id] = NodeId{static_cast<int>(kept.size())};
+    kept.push_back(id);
+    op_hashes.push_back(op_hash);
+    next_.push_back(-1);
+  }
+
+  bool AreEqual(const Node& a, const Node& b) const {
+    return a.op == b.op && a.inputs.size() == b.inputs.size() &&
+           std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(),
+                      [&](TensorRef x, TensorRef y) { return Of(x) == Of(y); });
+  }
+
+  void Number(int id) {
+    const Node& node = nodes_[id];
+    const uint64_t op_hash = node.op.Hash();
+    uint64_t hash = op_hash;
+    for (TensorRef input : node.inputs) {
+      hash = HashCombine(hash, static_cast<uint64_t>(Of(input).node.value),
+                         static_cast<uint64_t>(input.output));
+    }
+    const auto [last, added] = last_.try_emplace(hash, -1);
+    for (int other = last->second; other >= 0; other = next_[other]) {
+      if (!AreEqual(node, nodes_[kept[other]])) continue;
+      new_ids[id] = NodeId{other};
+      return;
+    }
+    Keep(id, op_hash);
+    next_.back() = last->second;
+    last->second = new_ids[id].value;
+  }
+
+  const std::vector<Node>& nodes_;
+  absl::flat_hash_map<uint64_t, int> last_;  // by hash: the new id that came last,
+  std::vector<int> next_;                    // and by new id the one before it
+};
+
 }  // namespace
 
 TensorRef Graph::AddInput(std::string name, TensorType type) {
@@ -141,80 +218,36 @@ std::vector<std::vector<Graph::Use>> Graph::Users() const {
 }
 
 Graph Graph::Canonical(std::vector<NodeId>* new_ids) const {
-  // Leaves first, in the order of their ids (names are theirs to keep); then a depth-first walk
-  // from the outputs, so that numbering depends on the structure alone.
+  CanonicalNumbering numbering(nodes_, outputs_);
   Graph result;
-  std::vector<NodeId> map(nodes_.size());
-  absl::flat_hash_map<uint64_t, std::vector<NodeId>> by_hash;
-  auto emit = [&](int id) {
-    const Node& old = nodes_[id];
-    Node fresh = old;
-    uint64_t hash = old.op.Hash();
-    for (TensorRef& input : fresh.inputs) {
-      input.node = map[input.node.value];
-      hash = HashCombine(hash, static_cast<uint64_t>(input.node.value),
-                         static_cast<uint64_t>(input.output));
-    }
-    if (!IsLeaf(old.op.kind())) {
-      for (NodeId candidate : by_hash[hash]) {
-        const Node& other = result.node(candidate);
-        if (other.op == fresh.op && other.inputs == fresh.inputs) {
-          map[id] = candidate;
-          return;
-        }
-      }
-    }
-    map[id] = NodeId{result.num_nodes()};
-    if (!IsLeaf(old.op.kind())) by_hash[hash].push_back(map[id]);
-    result.nodes_.push_back(std::move(fresh));
-  };
-  for (int id = 0; id < num_nodes(); ++id) {
-    if (IsLeaf(nodes_[id].op.kind())) emit(id);
-  }
-  struct Frame {
-    int id;
-    size_t next_input;
-  };
-  std::vector<Frame> stack;
-  for (const NamedOutput& output : outputs_) {
-    stack.push_back({output.tensor.node.value, 0});
-    while (!stack.empty()) {
-      Frame& frame = stack.back();
-      const Node& node = nodes_[frame.id];
-      if (map[frame.id].value >= 0) {
-        stack.pop_back();
-      } else if (frame.next_input < node.inputs.size()) {
-        const int input = node.inputs[frame.next_input++].node.value;
-        if (map[input].value < 0) stack.push_back({input, 0});
-      } else {
-        emit(frame.id);
-        stack.pop_back();
-      }
-    }
+  for (int id : numbering.kept) {
+    result.nodes_.push_back(nodes_[id]);
+    for (TensorRef& input : result.nodes_.back().inputs) input = numbering.Of(input);
   }
   for (const NamedOutput& output : outputs_) {
-    result.AddOutput(output.name, {map[output.tensor.node.value], output.tensor.output});
+    result.AddOutput(output.name, numbering.Of(output.tensor));
   }
-  if (new_ids != nullptr) *new_ids = std::move(map);
+  if (new_ids != nullptr) *new_ids = std::move(numbering.new_ids);
   return result;
 }
 
 uint64_t Graph::StructuralHash() const {
-  const Graph canonical = Canonical();
-  uint64_t hash = canonical.nodes_.size();
-  for (const Node& node : canonical.nodes_) {
-    hash = HashCombine(hash, node.op.Hash());
+  const CanonicalNumbering numbering(nodes_, outputs_);
+  const auto add = [&](uint64_t hash, TensorRef tensor) {
+    const TensorRef at = numbering.Of(tensor);
+    return HashCombine(hash, static_cast<uint64_t>(at.node.value),
+                       static_cast<uint64_t>(at.output));
+  };
+  uint64_t hash = numbering.kept.size();
+  for (size_t k = 0; k < numbering.kept.size(); ++k) {
+    const Node& node = nodes_[numbering.kept[k]];
+    hash = HashCombine(hash, numbering.op_hashes[k]);
     if (IsLeaf(node.op.kind())) hash = HashCombine(hash, HashBytes(node.name));
-    for (TensorRef input : node.inputs) {
-      hash = HashCombine(hash, static_cast<uint64_t>(input.node.value),
-                         static_cast<uint64_t>(input.output));
-    }
+    for (TensorRef input : node.inputs) hash = add(hash, input);
     for (const TensorType& type : node.outputs) hash = HashCombine(hash, TypeHash(type));
   }
-  for (const NamedOutput& output : canonical.outputs_) {
-    hash =
-        HashCombine(hash, HashBytes(output.name), static_cast<uint64_t>(output.tensor.node.value),
-                    static_cast<uint64_t>(output.tensor.output));
+  for (const NamedOutput& output : outputs_) {
+    hash = add(HashCombine(hash, HashBytes(output.name)), output.tensor);
   }
   return hash;
 }
