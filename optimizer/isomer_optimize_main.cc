@@ -332,10 +332,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   EndSearchesOnInterrupt();
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
   if (!result.cache_note.empty()) std::fprintf(stderr, "%s\n", result.cache_note.c_str());
-  ISOMER_ASSIGN_OR_RETURN(const std::string report, ReportText(result, rules, cost));
-  std::fputs(report.c_str(), stdout);
+  ISOMER_ASSIGN_OR_RETURN(Report report, ReportOf(result, rules, cost));
+  std::fputs(report.text.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
-  Json summary = ReportJson(result, rules, cost);
+  Json& summary = report.json;
   summary["share_of_rate"] = ShareOfRate(result.plan, cost.machine());
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   if (result.fits) return kExitDone;

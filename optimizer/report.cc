@@ -233,10 +233,12 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
   return absl::StrJoin(parts, ", ");
 }
 
-absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleSet& rules,
+namespace {
+
+absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const LoweredPlan& lowered,
+                                       const Explanation& explanation, const RuleSet& rules,
                                        const CostModel& cost) {
   const Plan& plan = result.plan;
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), plan));
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, cost));
   std::string text =
       absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
@@ -255,8 +257,6 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   if (result.pipeline.has_value()) {
     absl::StrAppend(&text, "\nPipeline\n  ", result.pipeline->ToString(), "\n");
   }
-  const Explanation explanation =
-      Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
   if (result.simulation.devices < plan.num_devices) {
     absl::StrAppend(&text, "\nSimulated on ", result.simulation.devices, " devices that stand for ",
                     plan.num_devices, ".\n");
@@ -303,8 +303,6 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleS
   return text;
 }
 
-namespace {
-
 // Tasks and time by origin, and how well the fits behind calibrated times predict kernels left out.
 Json OriginsJson(const Simulation& simulation, const CostModel& cost) {
   Json json = Json::EmptyObject();
@@ -320,9 +318,8 @@ Json OriginsJson(const Simulation& simulation, const CostModel& cost) {
   return json;
 }
 
-}  // namespace
-
-Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostModel& cost) {
+Json ReportJson(const OptimizeResult& result, const Explanation& explanation, const RuleSet& rules,
+                const CostModel& cost) {
   const Plan& plan = result.plan;
   auto prediction_json = [](const Prediction& p) {
     Json json;
@@ -359,11 +356,7 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
     json["baselines_that_ignore_constraints"].Append(name);
   }
   json["single_device"] = prediction_json(result.single_device);
-  if (const auto lowered = LowerForSimulation(cost.machine(), plan); lowered.ok()) {
-    json["step"] =
-        ExplanationJson(Explain(cost, lowered->mapped.graph, lowered->schedule, result.simulation),
-                        cost.machine(), result.simulation.step_us);
-  }
+  json["step"] = ExplanationJson(explanation, cost.machine(), result.simulation.step_us);
   if (result.pipeline.has_value()) {
     Json& pipeline = json["pipeline"];
     pipeline["stages"] = result.pipeline->stages;
@@ -392,6 +385,20 @@ Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostMo
     json["rules_used"].Append(std::move(entry));
   }
   return json;
+}
+
+}  // namespace
+
+absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
+                                const CostModel& cost) {
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
+                          LowerForSimulation(cost.machine(), result.plan));
+  const Explanation explanation =
+      Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
+  Report report;
+  ISOMER_ASSIGN_OR_RETURN(report.text, ReportText(result, lowered, explanation, rules, cost));
+  report.json = ReportJson(result, explanation, rules, cost);
+  return report;
 }
 
 std::string TimesFrom(const Simulation& simulation) {

@@ -25,13 +25,14 @@ std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
 // 0". The first dim of an output is called its batch.
 absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine);
 
-// The table and the summary below it. Repeated layers are one row: digits in names that differ
-// between rows are shown as *.
-absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const RuleSet& rules,
-                                       const CostModel& cost);
-
-// The summary for --json.
-Json ReportJson(const OptimizeResult& result, const RuleSet& rules, const CostModel& cost);
+struct Report {
+  // The table and the summary below it. Repeated layers are one row: digits in names that differ
+  // between rows are shown as *.
+  std::string text;
+  Json json;  // the summary for --json
+};
+absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
+                                const CostModel& cost);
 
 // Where times come from: "measured for 120 tasks, 97 % of the time; calibrated for 4 tasks, ..".
 std::string TimesFrom(const Simulation& simulation);

@@ -56,7 +56,7 @@ TEST_P(Optimizing, ThePlanHoldsAndNoBaselineIsFaster) {
   for (const auto& [name, prediction] : result_.baselines) {
     EXPECT_LE(result_.plan.predicted_step_us, prediction.step_us) << name;
   }
-  EXPECT_TRUE(ReportText(result_, rules_, *cost_).ok());
+  EXPECT_TRUE(ReportOf(result_, rules_, *cost_).ok());
 }
 
 TEST_P(Optimizing, BaselinesArePlansToo) {
@@ -134,7 +134,7 @@ TEST(Optimizer, LowPrecisionIsFasterAndTakesLessMemory) {
   ExpectPlanHolds(low->plan, rules);
   EXPECT_LT(low->plan.predicted_step_us, 0.8 * whole->plan.predicted_step_us);
   EXPECT_LT(low->plan.predicted_peak_bytes, whole->plan.predicted_peak_bytes);
-  EXPECT_TRUE(ReportText(*low, rules, cost).ok());
+  EXPECT_TRUE(ReportOf(*low, rules, cost).ok());
 }
 
 // A product whose weight is far larger than its activations: moving the weight's gradient would
@@ -202,7 +202,7 @@ TEST(Optimizer, ReportFoldsRepeatedLayersAndNamesTheSplit) {
   options.plan = kMegatron;
   const auto result = Optimize(model, index, cost, options);
   ASSERT_TRUE(result.ok());
-  const std::string report = ReportText(*result, rules, cost).value();
+  const std::string report = ReportOf(*result, rules, cost).value().text;
   EXPECT_NE(report.find("block*/up/product matmul"), std::string::npos) << report;
   EXPECT_NE(report.find("rows over 2 nodes, columns over 4 devices of a node"), std::string::npos)
       << report;

@@ -82,9 +82,9 @@ Made Optimized(const Model& model, int64_t devices, PipelineOptions options, boo
   all.training = training;
   made.result = Optimize(model, index, cost, all);
   if (made.result.ok()) {
-    const auto report = ReportText(*made.result, made.rules, cost);
+    const auto report = ReportOf(*made.result, made.rules, cost);
     EXPECT_TRUE(report.ok()) << report.status();
-    if (report.ok()) made.report = *report;
+    if (report.ok()) made.report = report->text;
   }
   return made;
 }
