@@ -1,6 +1,7 @@
 #include "optimizer/choice_parts.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "optimizer/choice_pricer.h"
@@ -53,6 +54,17 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, const Cost
 }
 
 }  // namespace
+
+void ChargeFirstUses(const Graph& graph, ComputeGraph* compute) {
+  std::set<TensorRef> charged;
+  for (ComputeGraph::ComputeNode& node : compute->nodes) {
+    for (size_t o = 0; o < node.operands.size(); ++o) {
+      if (node.operands[o].stored && !charged.insert(graph.node(node.id).inputs[o]).second) {
+        node.operands[o].stored = false;
+      }
+    }
+  }
+}
 
 ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
                           const ComputeGraph::ComputeNode& node, const CostTables& tables) {

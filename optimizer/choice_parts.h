@@ -19,6 +19,10 @@ struct ChoiceParts {
   double compute_us() const { return forward_us + gradient_us + update_us; }
 };
 
+// Gradients of a stored tensor that several calls use are summed, then synchronised and applied
+// once: the first call is charged for that, to the others the tensor counts as fed.
+void ChargeFirstUses(const Graph& graph, ComputeGraph* compute);
+
 ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
                           const ComputeGraph::ComputeNode& node, const CostTables& tables);
 

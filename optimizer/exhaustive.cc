@@ -34,7 +34,9 @@ class AssignmentSearch {
       : model_(model),
         options_(options),
         tables_(*tables),
-        compute_(AnalyzeCompute(model.graph, tables->options().training)) {}
+        compute_(AnalyzeCompute(model.graph, tables->options().training)) {
+    ChargeFirstUses(model.graph, &compute_);
+  }
 
   absl::StatusOr<ExhaustiveResult> Run(const MappedModel& start) {
     result_.best = start;
@@ -264,7 +266,7 @@ class AssignmentSearch {
   const Model& model_;
   const ExhaustiveOptions& options_;
   CostTables& tables_;
-  const ComputeGraph compute_;
+  ComputeGraph compute_;
   std::unique_ptr<TaskGraph> graph_;
   std::vector<const CallTables*> calls_;
   std::vector<std::vector<ChoiceParts>> parts_;

@@ -65,6 +65,8 @@ ABSL_FLAG(std::string, plan, "",
 ABSL_FLAG(int64_t, stages, 2, "of --plan=pipeline; the devices of a stage share out the batch");
 ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
 ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
+ABSL_FLAG(int64_t, bound_nodes, 400,
+          "models of up to so many operators get a lower bound on the steps of all plans");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
 ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
 ABSL_FLAG(bool, profile_of_another_device, false,
@@ -140,6 +142,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
   options.choose_update_method = absl::GetFlag(FLAGS_update) == "auto";
   options.whole_machine = absl::GetFlag(FLAGS_whole_machine);
+  options.bound_nodes = absl::GetFlag(FLAGS_bound_nodes);
   if (!options.choose_update_method) {
     ISOMER_ASSIGN_OR_RETURN(options.update.method, ParseUpdateMethod(absl::GetFlag(FLAGS_update)));
   }

@@ -1,6 +1,7 @@
 #include "optimizer/lower_bound.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,7 +18,8 @@ namespace isomer {
 namespace {
 
 constexpr double kComputeParts[] = {1, 0.75, 0.5, 0.25, 0};
-constexpr double kQueueParts[] = {0.2, 0.35, 0.5, 0.65, 0.8};
+// Of l, at first, and how often the best of them is looked at more closely.
+constexpr int kParts = 4, kRounds = 3;
 
 // The whole machine and its halves.
 constexpr int kNumShares = 3;
@@ -31,6 +33,7 @@ class StepBound {
       : compute_(AnalyzeCompute(graph, tables->options().training)),
         graph_(graph),
         tables_(*tables) {
+    ChargeFirstUses(graph, &compute_);
     splits_.push_back({Share::kWhole, Share::kLower, Share::kUpper});
   }
 
@@ -43,41 +46,79 @@ class StepBound {
 
  private:
   absl::StatusOr<LowerBound> OverDevices() {
-    const int64_t all = tables_.cost().machine().num_devices();
     LowerBound least;
-    least.step_us = kImpossibleUs;
-    for (int64_t devices = all; devices >= 1; --devices) {
-      if (all % devices != 0) continue;
-      ISOMER_RETURN_IF_ERROR(SetDevices(devices));
+    least.step_us = least.beside_us = kImpossibleUs;
+    for (int64_t devices : Divisors()) {
+      ISOMER_RETURN_IF_ERROR(SetDevices(devices, /*halves=*/false));
       LowerBound bound;
-      for (double part : kComputeParts) Improve(part, ResourcesUs(part), &bound);
-      if (bound.step_us >= least.step_us) continue;
-      for (double part : kComputeParts) {
-        Improve(part, PathUs(part), &bound);
-        if (bound.step_us >= least.step_us) break;
-      }
-      for (double part : kQueueParts) {
-        if (bound.step_us >= least.step_us) break;
-        Improve(part, QueuesUs(part, /*after_forward=*/false), &bound);
-        Improve(part, QueuesUs(part, /*after_forward=*/true), &bound);
+      const auto enough = [&] { return bound.step_us >= least.step_us; };
+      for (double part : kComputeParts) Improve(part, ResourcesUs(part), "resources", &bound);
+      Maximise(
+          "paths", [&](double part) { return PathUs(part); }, enough, &bound);
+      for (bool after_forward : {false, true}) {
+        Maximise(
+            "queues", [&](double part) { return QueuesUs(part, after_forward); }, enough, &bound);
       }
       if (bound.step_us >= least.step_us) continue;
       bound.devices = devices;
       bound.resources_us = ResourcesUs(bound.compute_part);
+      bound.beside_us = least.beside_us;
       least = bound;
     }
+    for (int64_t devices : Divisors()) {
+      ISOMER_RETURN_IF_ERROR(SetDevices(devices, /*halves=*/true));
+      double us = LeastPathUs();
+      for (double part : kComputeParts) us = std::max(us, ResourcesUs(part));
+      least.beside_us = std::min(least.beside_us, us);
+    }
     least.step_us *= kRounding;
+    least.beside_us = std::min(least.beside_us * kRounding, least.step_us);
     return least;
   }
 
-  static void Improve(double part, double us, LowerBound* bound) {
+  std::vector<int64_t> Divisors() const {
+    std::vector<int64_t> divisors;
+    const int64_t all = tables_.cost().machine().num_devices();
+    for (int64_t devices = all; devices >= 1; --devices) {
+      if (all % devices == 0) divisors.push_back(devices);
+    }
+    return divisors;
+  }
+
+  static void Improve(double part, double us, const char* by, LowerBound* bound) {
     if (us <= bound->step_us) return;
     bound->step_us = us;
     bound->compute_part = part;
+    bound->by = by;
   }
 
-  absl::Status SetDevices(int64_t devices) {
+  // Of a concave function of l: the least of linear ones. Ends early when that is `enough`.
+  template <typename BoundUs, typename Enough>
+  static void Maximise(const char* by, BoundUs us_of, Enough enough, LowerBound* bound) {
+    std::map<double, double> us;
+    for (int i = 0; i <= kParts; ++i) {
+      // From the ends, which are most often the greatest, inwards.
+      const double part = static_cast<double>(i % 2 == 0 ? kParts - i / 2 : i / 2) / kParts;
+      if (enough()) return;
+      Improve(part, us[part] = us_of(part), by, bound);
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      const auto best = std::max_element(
+          us.begin(), us.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      std::vector<double> between;
+      if (best != us.begin()) between.push_back((std::prev(best)->first + best->first) / 2);
+      if (std::next(best) != us.end())
+        between.push_back((best->first + std::next(best)->first) / 2);
+      for (double part : between) {
+        if (enough()) return;
+        Improve(part, us[part] = us_of(part), by, bound);
+      }
+    }
+  }
+
+  absl::Status SetDevices(int64_t devices, bool halves) {
     CostOptions options = tables_.options();
+    options.halves = halves;
     options.num_devices = devices;
     options.moments = 1;
     tables_.set_options(options);
@@ -142,6 +183,22 @@ class StepBound {
     return static_cast<float>(p.forward_us + p.halo_us + part * p.gradient_us + aside_us);
   }
 
+  // The longest path where every call is as fast as it can be and nothing is moved.
+  double LeastPathUs() const {
+    std::vector<double> us(parts_.size(), 0);
+    double longest = 0;
+    for (size_t n = 0; n < parts_.size(); ++n) {
+      double own = kImpossibleUs;
+      for (const ChoiceParts& p : *parts_[n]) own = std::min(own, p.forward_us + p.gradient_us);
+      for (const ComputeGraph::Operand& operand : compute_.nodes[n].operands) {
+        if (operand.producer >= 0) us[n] = std::max(us[n], us[operand.producer]);
+      }
+      us[n] += own;
+      longest = std::max(longest, us[n]);
+    }
+    return longest;
+  }
+
   MappingProblem::Edge EdgeOf(size_t node, const ComputeGraph::Operand& operand, size_t place) {
     const bool gradient = tables_.options().training && operand.gradient;
     return {operand.producer, static_cast<int>(node),
@@ -192,6 +249,7 @@ class StepBound {
   // all of the forward pass, behind which both of the backward pass come. What several calls need
   // of a value may be brought there once: the edge to the first of them counts.
   double QueuesUs(double part, bool after_forward) {
+    if (part == 1) return 0;
     const double ratio = part / (1 - part), forward_ratio = after_forward ? 1 / (1 - part) : ratio;
     MappingProblem problem = {{}, {}, {}, splits_};
     std::set<std::pair<int, int>> moved;
@@ -240,7 +298,7 @@ class StepBound {
     return &table;
   }
 
-  const ComputeGraph compute_;
+  ComputeGraph compute_;
   const Graph& graph_;
   CostTables& tables_;
   double devices_ = 1;

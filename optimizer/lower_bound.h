@@ -3,7 +3,9 @@
 // Of which plans: those of `graph` as it is (substitutions make another graph, with a bound of its
 // own), with one micro-batch, in which every call takes one of its choices (CostTables) on d
 // devices, the same d for all, whatever d that divides the machine; weights updated by the tables'
-// method. Pipelines, and baselines that leave devices idle in some calls only, are not among them.
+// method, in buckets of any size; calls in any order. Pipelines are not among them. Where branches
+// run beside each other on halves of the machine only the resources (of a half, half of them) and
+// the paths without what moves are known: beside_us, which is looser.
 //
 // A step is a forward pass, then the backward pass beside the synchronisation of gradients, then
 // the update (pcg/schedule), each device working through its tasks in order. Hence, with l in
@@ -15,16 +17,17 @@
 //   queues     l times what a device computes and (1 - l) times what it communicates, in a step or
 //              behind its forward pass: the minimum of a mapping (mapping.h), or its bound
 //
-// where sync takes the rate of the largest messages, as buckets do. The least over all choices of
-// the longest path is found by the reductions of mapping (mapping.h), in which two branches on the
-// same devices cost not their sum but the largest of
+// where sync takes the rate of the largest messages, as buckets do, and is counted once for a
+// weight that several calls use. The least over all choices of the longest path is found by the
+// reductions of mapping (mapping.h), in which two branches cost not their sum but the largest of
 //
 //   the one's path, the other's path, the resources of both
 //
-// each at its own least, and two branches on disjoint shares the larger of their paths. Graphs that
-// are not series-parallel are relaxed where reductions stop: the first node behind the start
-// becomes one copy per edge that leaves it, each free to choose otherwise; its resources stay with
-// the first. The greatest over l is the bound for d devices, the least over d the bound.
+// each at its own least. Graphs that are not series-parallel are relaxed where reductions stop: the
+// first node behind the start becomes one copy per edge that leaves it, each free to choose
+// otherwise; its resources stay with the first. Each is the least of functions that are linear in
+// l, so concave in l, and so is easily made greatest; the greatest is the bound for d devices, the
+// least over d the bound.
 #ifndef ISOMER_OPTIMIZER_LOWER_BOUND_H_
 #define ISOMER_OPTIMIZER_LOWER_BOUND_H_
 
@@ -40,7 +43,9 @@ struct LowerBound {
   double step_us = 0;
   int64_t devices = 0;      // d
   double compute_part = 1;  // l
+  const char* by = "";      // "resources", "paths" or "queues"
   double resources_us = 0;  // what the resources alone give, for d and l
+  double beside_us = 0;     // of plans with branches beside each other, too
 };
 
 // `tables` has its options back afterwards. Errors: a call does not type-check.

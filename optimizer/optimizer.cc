@@ -66,7 +66,7 @@ class Optimizer {
     }
     ISOMER_RETURN_IF_ERROR(Baselines());
     if (options_.plan.empty()) {
-      ISOMER_RETURN_IF_ERROR(SearchOnWholeMachine());
+      ISOMER_RETURN_IF_ERROR(SearchAndRefine(devices_));
       ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst());
     }
     if (options_.plan.empty() || options_.plan == kMegatron) {
@@ -95,8 +95,13 @@ class Optimizer {
                               LowerForSimulation(cost_.machine(), result_.plan));
       result_.pipeline = SummaryOfPipeline(lowered.schedule, result_.simulation);
     }
-    result_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const auto seconds = [](auto since) {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+    };
+    result_.seconds = seconds(start);
+    const auto searched = std::chrono::steady_clock::now();
+    if (Bounds()) ISOMER_RETURN_IF_ERROR(Bound());
+    result_.bound_seconds = seconds(searched);
     return std::move(result_);
   }
 
@@ -153,7 +158,10 @@ class Optimizer {
       takes_part &= !options_.plan.empty();
     }
     SetOptions(method, &plan);
-    return contest_.Enter(std::move(plan), name, takes_part && name != kSingleDevice);
+    takes_part &= name != kSingleDevice;
+    const int entry = contest_.Enter(std::move(plan), name, takes_part);
+    if (takes_part) entered_.emplace_back(entry, mapped);
+    return entry;
   }
 
   // A baseline may be several plans: the fastest that fits counts, or the smallest.
@@ -184,7 +192,9 @@ class Optimizer {
     options.sync_weight = kSyncWeights[weight];
     ISOMER_ASSIGN_OR_RETURN(std::optional<Plan> plan, Find(options));
     if (!plan.has_value()) return std::nullopt;
-    return contest_.Enter(*std::move(plan), "search");
+    const int entry = contest_.Enter(*std::move(plan), "search");
+    entered_.emplace_back(entry, mappings_.at(options.sync_weight));
+    return entry;
   }
   absl::StatusOr<Prediction> PredictionOf(std::optional<int> entry) {
     if (!entry.has_value()) return Prediction{};
@@ -220,17 +230,31 @@ class Optimizer {
     return SearchBetween(devices, middle, at_middle, high, at_high);
   }
 
-  absl::Status SearchOnWholeMachine() {
-    ISOMER_RETURN_IF_ERROR(SearchOn(devices_));
+  // And what the simulator finds better than that.
+  absl::Status SearchAndRefine(int64_t devices) {
+    mappings_.clear();
+    ISOMER_RETURN_IF_ERROR(SearchOn(devices));
+    for (const auto& [entry, mapped] : entered_) {
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
+      Remember(mapped, prediction);
+    }
+    entered_.clear();
+    if (best_mapping_us_ > kPartSlack * contest_.step_us()) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(Splice());
+    return WalkFromBest(devices);
+  }
+
+  absl::Status Splice() {
     std::vector<MappedModel> mappings;
     for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
     mappings_.clear();
     ISOMER_RETURN_IF_ERROR(ConsiderTurns(&mappings));
-    if (!contest_.fits()) return absl::OkStatus();
-    return ConsiderSplices(mappings, contest_.step_us(), deadline_,
+    if (!best_mapping_.has_value()) return absl::OkStatus();
+    return ConsiderSplices(mappings, best_mapping_us_, deadline_,
                            [this](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
-                             if (!restrictions_.Violations(mapped).empty())
+                             if (!restrictions_.Violations(mapped).empty()) {
                                return Prediction{kImpossibleUs};
+                             }
                              return ConsiderMapping(mapped);
                            });
   }
@@ -252,7 +276,34 @@ class Optimizer {
 
   absl::StatusOr<Prediction> ConsiderMapping(const MappedModel& mapped) {
     ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
-    return Consider(std::move(plan), "search");
+    ISOMER_ASSIGN_OR_RETURN(const Prediction found, Consider(std::move(plan), "search"));
+    Remember(mapped, found);
+    return found;
+  }
+
+  // As the best mapping on as many devices, if it is. Task graphs have no micro-batches.
+  void Remember(const MappedModel& mapped, const Prediction& prediction) {
+    if (prediction.peak_bytes > cost_.machine().memory_bytes()) return;
+    if (prediction.step_us >= best_mapping_us_) return;
+    const auto has_moments = [](const auto& c) { return c.second.moments > 1; };
+    if (std::any_of(mapped.choices.begin(), mapped.choices.end(), has_moments)) return;
+    best_mapping_ = mapped;
+    best_mapping_us_ = prediction.step_us;
+  }
+
+  // By simulated steps, in float32, which is what task graphs know.
+  absl::Status WalkFromBest(int64_t devices) {
+    if (Simulates() || !best_mapping_.has_value() || options_.precision != DataType::kFloat32) {
+      return absl::OkStatus();
+    }
+    CostOptions options = BaseOptions();
+    options.num_devices = devices;
+    tables_.set_options(options);
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> walked,
+                            Walk(model_, *best_mapping_, options_.search.seed, deadline_,
+                                 restrictions_.empty() ? nullptr : &restrictions_, &tables_));
+    if (!walked.has_value() || !restrictions_.Violations(*walked).empty()) return absl::OkStatus();
+    return ConsiderMapping(*walked).status();
   }
 
   // All of the budget for the first costs.
@@ -283,7 +334,7 @@ class Optimizer {
       return absl::OkStatus();
     }
     strategy_ = Strategy::kSequential;
-    ISOMER_RETURN_IF_ERROR(SearchOnWholeMachine());
+    ISOMER_RETURN_IF_ERROR(SearchAndRefine(devices_));
     strategy_ = Strategy::kHierarchical;
     return absl::OkStatus();
   }
@@ -327,9 +378,49 @@ class Optimizer {
     result_.exact_mappings &= found.exact_mappings;
     ISOMER_ASSIGN_OR_RETURN(Plan plan,
                             DerivePlan(model_, found.mapped, options_.training, &tables_));
+    if (Bounds() && !found.mapped.steps.empty()) {
+      rewritten_.push_back({found.mapped.steps, found.mapped.graph});
+    }
     mappings_[options.sync_weight] = std::move(found.mapped);
     SetOptions(options_.update.method, &plan);
     return plan;
+  }
+
+  bool Bounds() const { return model_.graph.num_nodes() <= options_.bound_nodes; }
+
+  // Pipelines, and weights each updated in a way of its own, have none.
+  absl::Status Bound() {
+    const Plan& plan = result_.plan;
+    if (result_.pipeline.has_value() || !plan.update.methods.empty()) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(result_.bound, BoundOf(plan));
+    const auto lies_behind = [](const MachineView& view) { return view.start > 0; };
+    if (std::any_of(plan.views.begin(), plan.views.end(), lies_behind)) {
+      result_.bound->step_us = result_.bound->beside_us;
+      result_.bound->by = "resources or a path alone";
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<LowerBound> BoundOf(const Plan& plan) {
+    CostOptions options = BaseOptions();
+    options.update_method = plan.update.method;
+    tables_.set_options(options);
+    ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(model_.graph, &tables_));
+    // The plan's algebra: its derivation begins with it.
+    const Rewritten* algebra = nullptr;
+    for (const Rewritten& rewritten : rewritten_) {
+      if (rewritten.steps.size() <= plan.steps.size() &&
+          (algebra == nullptr || rewritten.steps.size() > algebra->steps.size()) &&
+          std::equal(rewritten.steps.begin(), rewritten.steps.end(), plan.steps.begin())) {
+        algebra = &rewritten;
+      }
+    }
+    if (algebra == nullptr) return least;
+    ISOMER_ASSIGN_OR_RETURN(const LowerBound bound, BoundStep(algebra->graph, &tables_));
+    const double beside_us = std::min(least.beside_us, bound.beside_us);
+    if (bound.step_us < least.step_us) least = bound;
+    least.beside_us = beside_us;
+    return least;
   }
 
   // Constraints are on the whole machine; what simulates takes all of it.
@@ -396,7 +487,24 @@ class Optimizer {
       if (devices_ % devices != 0) break;
       const double at_best = one_us / static_cast<double>(devices);
       if (at_best > kAlgebraSlack * contest_.step_us()) break;
-      ISOMER_RETURN_IF_ERROR(SearchOn(devices));
+      best_mapping_us_ = kImpossibleUs;
+      best_mapping_.reset();
+      entered_.clear();  // grids, which are no mappings of this part
+      ISOMER_RETURN_IF_ERROR(MapByHandOn(devices));
+      ISOMER_RETURN_IF_ERROR(SearchAndRefine(devices));
+    }
+    return absl::OkStatus();
+  }
+
+  // What a part of the machine would have as baselines, were it all.
+  absl::Status MapByHandOn(int64_t devices) {
+    for (int64_t tensor_degree : {int64_t{1}, devices}) {
+      CostOptions options = BaseOptions();
+      options.num_devices = devices;
+      tables_.set_options(options);
+      const auto mapped = MapTensorParallel(model_.graph, tensor_degree, &tables_);
+      if (mapped.ok()) ISOMER_RETURN_IF_ERROR(ConsiderMapping(*mapped).status());
+      if (devices == 1 || devices > cost_.machine().devices_per_node()) break;
     }
     return absl::OkStatus();
   }
@@ -443,6 +551,14 @@ class Optimizer {
   Contest contest_;
   // That searches found, by the weight of synchronisation, the largest first.
   std::map<double, MappedModel, std::greater<>> mappings_;
+  std::vector<std::pair<int, MappedModel>> entered_;  // into the contest, not looked at yet
+  std::optional<MappedModel> best_mapping_;
+  double best_mapping_us_ = kImpossibleUs;
+  struct Rewritten {
+    std::vector<DerivationStep> steps;
+    Graph graph;
+  };
+  std::vector<Rewritten> rewritten_;  // by them, if there is to be a bound
   OptimizeResult result_;
 };
 

@@ -12,6 +12,7 @@
 #include "optimizer/baselines.h"
 #include "optimizer/constraints.h"
 #include "optimizer/contest.h"
+#include "optimizer/lower_bound.h"
 #include "optimizer/pipeline_plan.h"
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
@@ -41,6 +42,9 @@ struct OptimizeOptions {
   SearchOptions search;
   int threads = 0;             // that predict plans; 0: all cores. The plan does not depend on it
   bool whole_machine = false;  // no pipelines, and no plans that leave devices idle
+  // Tell how far the plan may be from the best one (lower_bound.h), of models of up to so many
+  // nodes.
+  int64_t bound_nodes = 0;
   // A user's. The plan keeps them; a baseline that does not is reported, and no plan.
   Constraints constraints;
 };
@@ -60,6 +64,9 @@ struct OptimizeResult {
   std::string cache_note;     // why what earlier runs kept was ignored; "": it was not
   StopReason stop = StopReason::kExhausted;
   bool exact_mappings = true;
+  // Of the model's graph, or of the plan's if that is less; none for a plan that it is not over.
+  std::optional<LowerBound> bound;
+  double bound_seconds = 0;
   std::string proof;  // of an exhaustive search: what it proved, in one line
   double seconds = 0;
 };

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "optimizer/mcmc.h"
+#include "optimizer/task_graph.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -16,6 +18,9 @@ constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
 constexpr int kCuts = 4, kFinerCuts = 16;
 // By so much the best of the first round may be slower than the best plan for another.
 constexpr double kPromising = 1.03;
+
+// A proposal of the walk takes time with devices and calls: together, about a tenth of a search.
+constexpr int64_t kWalkWork = 1'500'000, kLeastProposalsPerCall = 5;
 
 // Calls that have a choice, in the graph's order.
 std::vector<NodeId> ChosenCalls(const MappedModel& mapped) {
@@ -77,14 +82,13 @@ absl::Status SplicePair(const MappedModel& before, const MappedModel& behind, do
 }  // namespace
 
 absl::Status ConsiderBuckets(const Deadline& deadline, Contest* contest) {
-  for (int64_t bytes = contest->best().plan.update.bucket_bytes * kBucketGrowth;
+  const Plan best = contest->best().plan;
+  for (int64_t bytes = best.update.bucket_bytes * kBucketGrowth;
        bytes > 0 && bytes <= kLargestBucket && !deadline.Reached().has_value();
        bytes *= kBucketGrowth) {
-    const double before_us = contest->best().simulation.step_us;
-    Plan plan = contest->best().plan;
+    Plan plan = best;
     plan.update.bucket_bytes = bytes;
     ISOMER_RETURN_IF_ERROR(contest->Consider(std::move(plan), contest->best().origin).status());
-    if (contest->best().simulation.step_us >= before_us) break;
   }
   return absl::OkStatus();
 }
@@ -99,6 +103,22 @@ absl::Status ConsiderSplices(const std::vector<MappedModel>& mappings, double be
     return SplicePair(mappings[a], mappings[b], best_us, deadline, consider);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<MappedModel>> Walk(const Model& model, const MappedModel& mapped,
+                                                uint64_t seed, const Deadline& deadline,
+                                                const Restrictions* restrictions,
+                                                CostTables* tables) {
+  const int64_t calls = static_cast<int64_t>(mapped.choices.size());
+  const int64_t part = tables->options().num_devices;
+  const int64_t devices = part == 0 ? tables->cost().machine().num_devices() : part;
+  const int64_t proposals = kWalkWork / std::max<int64_t>(calls * devices, 1);
+  if (calls == 0 || proposals < kLeastProposalsPerCall * calls) return std::nullopt;
+  ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, mapped, tables, restrictions));
+  const McmcOptions options{.seed = seed, .max_proposals = proposals, .deadline = deadline};
+  ISOMER_ASSIGN_OR_RETURN(const McmcResult walked, SearchByMcmc(options, graph.get()));
+  if (walked.best >= walked.initial) return std::nullopt;
+  return graph->Mapped();
 }
 
 }  // namespace isomer

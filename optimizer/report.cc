@@ -177,6 +177,18 @@ std::string PredictionLine(const std::string& name, const Prediction& p, double 
           : absl::StrFormat("(the plan takes %.1f %% longer)", 100 * (plan_us / p.step_us - 1)));
 }
 
+// By how much of its step a plan could be faster at most.
+double GapOf(const OptimizeResult& result) {
+  return 1 - result.bound->step_us / result.plan.predicted_step_us;
+}
+
+std::string BoundText(const OptimizeResult& result) {
+  return absl::StrFormat(
+      "Lower bound: %.1f us, by %s; at most %.1f %% of the step could be saved by another plan of "
+      "one micro-batch without other algebra (%.2f s).\n",
+      result.bound->step_us, result.bound->by, 100 * GapOf(result), result.bound_seconds);
+}
+
 }  // namespace
 
 std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
@@ -297,6 +309,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
                         result.candidates, result.seconds, result.pieces, result.distinct_pieces,
                         result.series_parallel_pieces, StopReasonName(result.stop),
                         result.exact_mappings ? "exact" : "bounded");
+  if (result.bound.has_value()) absl::StrAppend(&text, BoundText(result));
   if (!result.proof.empty()) {
     absl::StrAppend(&text, "Without buckets, on the same devices for all: ", result.proof, ".\n");
   }
@@ -375,6 +388,14 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   search["series_parallel_pieces"] = result.series_parallel_pieces;
   search["exact_mappings"] = result.exact_mappings;
   if (!result.proof.empty()) search["proof"] = result.proof;
+  if (result.bound.has_value()) {
+    Json& bound = json["lower_bound"];
+    bound["step_us"] = result.bound->step_us;
+    bound["gap"] = GapOf(result);
+    bound["by"] = result.bound->by;
+    bound["devices"] = result.bound->devices;
+    bound["seconds"] = result.bound_seconds;
+  }
   json["steps"] = plan.steps.size();
   json["rules_used"] = Json::EmptyArray();
   for (const RuleUse& use : RulesUsed(plan, rules)) {

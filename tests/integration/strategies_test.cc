@@ -1,9 +1,12 @@
 // Of whole networks with the rules that are shipped: the result is never slower than a baseline or
 // than the same on fewer devices, and fits where it says so.
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "models/loss.h"
 #include "models/zoo/zoo.h"
 #include "optimizer/expert_plans.h"
@@ -12,9 +15,10 @@
 #include "tests/optimizer/plan_holds.h"
 
 namespace isomer {
+
 namespace {
 
-class OfTheZoo : public testing::TestWithParam<const char*> {
+class OfTheZooBase : public testing::Test {
  protected:
   static const RuleSet& Rules() {
     static const RuleSet* rules = new RuleSet(LoadRules(DataPath("rules/default.rules")).value());
@@ -39,6 +43,8 @@ class OfTheZoo : public testing::TestWithParam<const char*> {
     return options;
   }
 };
+
+class OfTheZoo : public OfTheZooBase, public testing::WithParamInterface<const char*> {};
 
 TEST_P(OfTheZoo, NeverSlowerThanABaselineOrFewerDevices) {
   const Model model = ModelOf(GetParam());
@@ -77,6 +83,42 @@ INSTANTIATE_TEST_SUITE_P(Small, OfTheZoo,
                          testing::Values("lenet?batch=16", "encoder", "digits_cnn",
                                          "dlrm?tables=4&rows=64&features=16&dense=16&"
                                          "bottom_hidden=32&top_hidden=32&batch=16"));
+
+// Small networks of all kinds on 1, 2, 4 and 8 devices (bench/never_worse.sh has the others); nor
+// is any plan below its bound.
+class OfTheWholeZoo : public OfTheZooBase, public testing::WithParamInterface<const char*> {};
+
+TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
+  const std::vector<ZooModel> models = ListModels();
+  const auto entry = std::find_if(models.begin(), models.end(),
+                                  [](const ZooModel& m) { return m.name == GetParam(); });
+  ASSERT_NE(entry, models.end());
+  const Model model = ModelOf(absl::StrCat(entry->name, "?", entry->small));
+  OptimizeOptions options = Options();
+  options.search.budget = 10;
+  options.bound_nodes = 1000;
+  double fewer = 0;
+  for (int64_t devices : {1, 2, 4, 8}) {
+    const CostModel cost(MachineOf(1, devices));
+    const auto result = Optimize(model, Index(), cost, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    const double step_us = result->plan.predicted_step_us;
+    for (const auto& [name, prediction] : result->baselines) {
+      EXPECT_LE(step_us, prediction.step_us * (1 + 1e-9)) << name << " on " << devices;
+    }
+    if (devices > 1) {
+      EXPECT_LE(step_us, fewer * (1 + 1e-9)) << devices;
+    }
+    if (result->bound.has_value()) {
+      EXPECT_LE(result->bound->step_us, step_us) << devices;
+    }
+    fewer = step_us;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, OfTheWholeZoo,
+                         testing::Values("digits_cnn", "encoder", "lenet", "mlp", "alexnet", "dlrm",
+                                         "xdl", "rnntc", "gpt", "vit"));
 
 TEST(ExpertPlans, AreChosenByWhatTheModelHas) {
   const auto kind = [](const char* spec) { return ExpertKindOf(BuildZooModel(spec)->graph); };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "optimizer/baselines.h"
 #include "optimizer/search.h"
@@ -38,15 +40,25 @@ class Bounding : public testing::TestWithParam<Scenario> {
         cost_(TestMachine(GetParam().nodes, GetParam().devices)),
         tables_(index_, cost_, CostOptions{}) {}
 
+  // With buckets of any size.
   void ExpectBoundHolds(const MappedModel& mapped, const std::string& what) {
+    ExpectBoundHolds(mapped, UpdateOptions().bucket_bytes, what);
+    ExpectBoundHolds(mapped, int64_t{1} << 40, what + " in one bucket");
+  }
+
+  void ExpectBoundHolds(const MappedModel& mapped, int64_t bucket_bytes, const std::string& what) {
     auto plan = DerivePlan(model_, mapped, tables_.options().training, &tables_);
     ASSERT_TRUE(plan.ok()) << plan.status();
+    plan->update.bucket_bytes = bucket_bytes;
     const auto simulation = PredictPlan(cost_, &*plan);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     const auto bound = BoundStep(mapped.graph, &tables_);
     ASSERT_TRUE(bound.ok()) << bound.status();
-    EXPECT_GT(bound->step_us, 0);
-    EXPECT_LE(bound->step_us, simulation->step_us) << what;
+    EXPECT_GT(bound->beside_us, 0);
+    EXPECT_LE(bound->beside_us, bound->step_us);
+    const bool beside = std::any_of(mapped.choices.begin(), mapped.choices.end(),
+                                    [](const auto& choice) { return choice.second.start > 0; });
+    EXPECT_LE(beside ? bound->beside_us : bound->step_us, simulation->step_us) << what;
   }
 
   Model model_;

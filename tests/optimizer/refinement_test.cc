@@ -1,0 +1,88 @@
+#include "optimizer/refinement.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "optimizer/baselines.h"
+#include "optimizer/task_graph.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+class Refining : public testing::Test {
+ protected:
+  Refining()
+      : model_(ResidualModel(3, 64, 512, 2048)),
+        rules_(ExampleRules(model_.graph)),
+        index_(rules_),
+        cost_(TestMachine(1, 4)),
+        tables_(index_, cost_, CostOptions{}) {}
+
+  MappedModel Baseline(const char* name) {
+    auto mapped = MapBaseline(name, model_.graph, &tables_);
+    EXPECT_TRUE(mapped.ok()) << mapped.status();
+    return *std::move(mapped);
+  }
+  Picoseconds StepOf(const MappedModel& mapped) {
+    return TaskGraph::Create(model_, mapped, &tables_).value()->makespan();
+  }
+
+  Model model_;
+  RuleSet rules_;
+  RuleIndex index_;
+  CostModel cost_;
+  CostTables tables_;
+};
+
+TEST_F(Refining, LargerBucketsNeverMakeTheBestPlanSlower) {
+  Contest contest(cost_);
+  auto plan = DerivePlan(model_, Baseline(kDataParallel), true, &tables_);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->update.bucket_bytes = 1 << 10;
+  const auto small = contest.Consider(*plan, "data_parallel");
+  ASSERT_TRUE(small.ok()) << small.status();
+  ASSERT_EQ(ConsiderBuckets(Deadline::In(0), &contest), absl::OkStatus());
+  EXPECT_LE(contest.step_us(), small->step_us);
+  EXPECT_GE(contest.best().plan.update.bucket_bytes, 1 << 10);
+}
+
+TEST_F(Refining, SplicesTakeWhatIsBehindTheCutFromTheLast) {
+  const MappedModel first = Baseline(kMegatron), last = Baseline(kDataParallel);
+  int considered = 0;
+  const auto consider = [&](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
+    ++considered;
+    bool behind = false;
+    for (NodeId id : mapped.graph.TopologicalOrder()) {
+      if (!mapped.choices.contains(id)) continue;
+      const auto& axes = mapped.choices.at(id).axes;
+      const bool of_first = axes == first.choices.at(id).axes;
+      behind |= !of_first;
+      EXPECT_TRUE(axes == last.choices.at(id).axes || (of_first && !behind));
+    }
+    return Prediction{100};
+  };
+  ASSERT_EQ(ConsiderSplices({first, last}, 100, Deadline::In(0), consider), absl::OkStatus());
+  EXPECT_GT(considered, 3);
+  considered = 0;
+  ASSERT_EQ(ConsiderSplices({first, first}, 100, Deadline::In(0), consider), absl::OkStatus());
+  EXPECT_EQ(considered, 0);
+}
+
+TEST_F(Refining, AWalkIsNeverSlowerAndEndsTheSameForASeed) {
+  const MappedModel start = Baseline(kDataParallel);
+  const auto walk = [&] { return Walk(model_, start, 1, Deadline::In(0), nullptr, &tables_); };
+  const auto once = walk(), again = walk();
+  ASSERT_TRUE(once.ok() && again.ok()) << once.status();
+  ASSERT_EQ(once->has_value(), again->has_value());
+  if (!once->has_value()) return;
+  EXPECT_LT(StepOf(**once), StepOf(start));
+  EXPECT_EQ(StepOf(**once), StepOf(**again));
+}
+
+}  // namespace
+}  // namespace isomer
