@@ -8,11 +8,11 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<const CallTables*> CallOf(const Graph& graph, NodeId id,
+absl::StatusOr<const CallTables*> CallOf(const Graph& graph, NodeId id, int moment_dim,
                                          const CallRestriction* restriction, CostTables* tables) {
   std::vector<TensorType> operands;
   for (TensorRef input : graph.node(id).inputs) operands.push_back(graph.type(input));
-  return tables->Call(graph.node(id).op, operands, -1, restriction);
+  return tables->Call(graph.node(id).op, operands, moment_dim, restriction);
 }
 
 // Per choice of `set`, its place in `among`, or -1.
@@ -28,12 +28,13 @@ std::vector<int> PlacesAmong(const CostTables& tables, PlacementSetId set, Place
 
 }  // namespace
 
-absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor,
+absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor, int moment_dim,
                                               const Restrictions* restrictions,
                                               CostTables* tables) {
   const CallRestriction* restriction =
       restrictions == nullptr ? nullptr : restrictions->Of(tensor.node);
-  ISOMER_ASSIGN_OR_RETURN(const CallTables* call, CallOf(graph, tensor.node, restriction, tables));
+  ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
+                          CallOf(graph, tensor.node, moment_dim, restriction, tables));
   std::vector<int> ids;
   for (size_t k = 0; k < call->shares.size(); ++k) {
     if (call->shares[k] != Share::kWhole) continue;
@@ -54,11 +55,16 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
   if (piece.has_in && piece.in_gradient) fed.push_back(piece.in_node);
   result.compute_ = AnalyzeCompute(graph, training, fed);
   const auto& nodes = result.compute_.nodes;
+  std::vector<int> moment_dims(graph.num_nodes(), -1);
+  if (tables->options().moments > 1) {
+    moment_dims = BatchDims(graph, piece.has_in ? piece.in_node : NodeId(), piece.in_roles);
+  }
   MappingProblem problem;
   const int in = static_cast<int>(nodes.size());
   for (const auto& node : nodes) {
-    ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
-                            CallOf(graph, node.id, piece.RestrictionOf(node.id), tables));
+    ISOMER_ASSIGN_OR_RETURN(
+        const CallTables* call,
+        CallOf(graph, node.id, moment_dims[node.id.value], piece.RestrictionOf(node.id), tables));
     result.calls_.push_back(call);
     problem.nodes.push_back({tables->NodeUs(*call, node), call->shares});
   }

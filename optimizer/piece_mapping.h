@@ -40,9 +40,10 @@ class PieceMapping {
   CostTable table_;
 };
 
-// The placements that the producer of `tensor` can leave it in, each once.
+// The placements that the producer of `tensor` can leave it in, each once. `moment_dim` is that of
+// the producer (CostTables::Call).
 // `restrictions` of that graph's nodes may be null.
-absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor,
+absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tensor, int moment_dim,
                                               const Restrictions* restrictions, CostTables* tables);
 
 }  // namespace isomer

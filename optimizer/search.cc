@@ -103,6 +103,7 @@ class ChainSearch {
   using SolvedKey = std::tuple<uint64_t, PlacementSetId, PlacementSetId>;
 
   absl::Status StartPieces() {
+    if (tables_.options().moments > 1) moment_dims_ = BatchDims(graph_);
     std::map<SolvedKey, Solved*> known;
     for (size_t p = 0; p < pieces_.size(); ++p) {
       const Piece& piece = pieces_[p];
@@ -110,7 +111,8 @@ class ChainSearch {
       if (p > 0) borders.in = borders_[p - 1].out;
       if (piece.has_out) {
         ISOMER_ASSIGN_OR_RETURN(borders.out,
-                                PlacementsLeft(graph_, piece.out, options_.restrictions, &tables_));
+                                PlacementsLeft(graph_, piece.out, MomentDimOf(piece.out.node),
+                                               options_.restrictions, &tables_));
       }
       borders_.push_back(borders);
       Solved*& slot = known[{piece.key, borders.in, borders.out}];
@@ -139,6 +141,10 @@ class ChainSearch {
       known = CandidatesByEGraph(piece, {budget, options_.seed, deadline_}, &tables_);
     }
     return known;
+  }
+
+  int MomentDimOf(NodeId call) const {
+    return moment_dims_.empty() ? -1 : moment_dims_[call.value];
   }
 
   bool IsSettled(const Solved& solved) const {
@@ -262,6 +268,7 @@ class ChainSearch {
   const int64_t budget_;
   Knowledge& knowledge_;
   const std::vector<Piece>& pieces_;
+  std::vector<int> moment_dims_;  // per node, if there are micro-batches
   RuleMatcher& matcher_;
   CostTables& tables_;
   std::vector<Borders> borders_;

@@ -41,7 +41,7 @@ struct Coordinate {
   int64_t stride = 0, moments = 1;
 };
 
-// One coordinate made of `axes` (slowest first), or an error. Its moments count fastest.
+// One coordinate made of `axes` (slowest first), or an error. Its moments count slowest.
 absl::StatusOr<Coordinate> Merged(const std::vector<PlacedAxis>& axes) {
   Coordinate merged;
   int64_t reach = 0;
@@ -114,8 +114,8 @@ absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<i
     if (d.dims[v].kind != DimKind::kSum) continue;
     for (const PlacedAxis& axis : axes) {
       if (axis.dim != v) continue;
-      if (!sums.empty() && sums.back().moments > 1) {
-        return absl::InvalidArgumentError("micro-batches do not count fastest");
+      if (!sums.empty() && axis.moments > 1) {
+        return absl::InvalidArgumentError("micro-batches do not count slowest");
       }
       sums.push_back(axis);
     }

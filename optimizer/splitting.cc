@@ -114,6 +114,11 @@ class PieceBuilder {
   std::map<NodeId, NodeId> ids_;
 };
 
+void Mark(const std::vector<DimRole>& roles, Piece* piece) {
+  piece->in_roles = roles;
+  for (DimRole role : roles) piece->key = HashCombine(piece->key, static_cast<uint64_t>(role));
+}
+
 void Restrict(const Restrictions& restrictions, Piece* piece) {
   for (size_t i = 0; i < piece->whole_ids.size(); ++i) {
     const CallRestriction* restriction =
@@ -140,6 +145,7 @@ absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
                                            ? std::vector<double>(cuts.size(), 0)
                                            : CountSpanningMatches(graph, compute, places, matcher);
   const std::vector<int> chosen = ChooseCuts(places, spanning, n, min_nodes);
+  const DimRoles roles = RolesOf(graph);
   std::vector<Piece> pieces;
   PieceBuilder builder(graph, compute);
   int begin = 0;
@@ -148,6 +154,7 @@ absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
     const Cut* out = c == chosen.size() ? nullptr : &cuts[chosen[c]];
     const int end = out == nullptr ? n : out->after + 1;
     ISOMER_ASSIGN_OR_RETURN(Piece piece, builder.Build(begin, end, in, out));
+    if (in != nullptr) Mark(roles.of(in->tensor), &piece);
     if (restrictions != nullptr) Restrict(*restrictions, &piece);
     pieces.push_back(std::move(piece));
     begin = end;

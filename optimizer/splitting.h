@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "optimizer/batch_dims.h"
 #include "pcg/graph.h"
 #include "rules/rule_matcher.h"
 
@@ -36,10 +37,11 @@ struct Piece {
   TensorRef in, out;         // in the whole graph
   NodeId in_node;            // in `graph`
   bool in_gradient = false;  // what crosses in depends on a weight
+  std::vector<DimRole> in_roles;  // of what crosses in
   // Per node of `graph` before any rewrite, what a user leaves of its choices, or null; nodes
   // beyond have none. Nodes with one are not rewritten.
   std::vector<const CallRestriction*> restrictions;
-  uint64_t key = 0;  // equal for equal pieces, restrictions included
+  uint64_t key = 0;  // equal for equal pieces, roles and restrictions included
 
   const CallRestriction* RestrictionOf(NodeId id) const {
     return id.value < static_cast<int>(restrictions.size()) ? restrictions[id.value] : nullptr;

@@ -41,20 +41,22 @@ class ViewAssigner {
     return axis < 0 ? axis + rank : axis;
   }
 
-  // Of d neighbours along the axis of `op` the first stays. Micro-batches count fastest, so that
-  // they are combined first.
-  static void Coarsen(const Operator& op, int rank, MachineView* view) {
-    const int64_t axis = StrideIndex(op, rank);
+  // Of so many neighbours along the axis of `op` as its degree says the first stays; `fine` is the
+  // type that has them. Devices count faster than micro-batches, so that they are combined first.
+  static void Coarsen(const Operator& op, const TensorType& fine, MachineView* view) {
+    const int64_t axis = StrideIndex(op, fine.rank());
     int64_t degree = op.Int("degree");
-    if (!view->moments.empty()) {
-      int64_t& moments = view->moments[axis];
-      const int64_t combined = std::gcd(moments, degree);
-      moments /= combined;
-      degree /= combined;
-      const auto several = [](int64_t m) { return m > 1; };
-      if (std::none_of(view->moments.begin(), view->moments.end(), several)) view->moments.clear();
-    }
-    view->strides[axis] *= degree;
+    const int64_t on_devices = AxisExtents(fine)[axis] / view->MomentsOfAxis(axis);
+    const int64_t combined = view->moments.empty() ? degree : std::gcd(on_devices, degree);
+    view->strides[axis] *= combined;
+    degree /= combined;
+    if (degree == 1) return;
+    const int64_t left = view->MomentsOfAxis(axis) / degree;
+    view->moments[axis] = 1;
+    // What is left of several micro-batches is of none: on as many devices.
+    if (left > 1) view->strides[axis] /= combined;
+    const auto several = [](int64_t m) { return m > 1; };
+    if (std::none_of(view->moments.begin(), view->moments.end(), several)) view->moments.clear();
   }
 
   // Combine(d): the shards whose old coordinate was a multiple of d stay.
@@ -64,7 +66,7 @@ class ViewAssigner {
     const std::optional<MachineView>& from = views_[node.inputs[0].node.value];
     if (!from.has_value()) return;
     MachineView view = *from;
-    Coarsen(node.op, node.outputs[0].rank(), &view);
+    Coarsen(node.op, graph_.type(node.inputs[0]), &view);
     views_[id.value] = std::move(view);
   }
 
@@ -99,7 +101,7 @@ class ViewAssigner {
       const std::optional<MachineView>& to = views_[use.user.value];
       if ((kind != OpKind::kPartition && kind != OpKind::kReplicate) || !to.has_value()) continue;
       MachineView view = *to;
-      Coarsen(user.op, user.outputs[0].rank(), &view);
+      Coarsen(user.op, user.outputs[0], &view);
       views_[id.value] = std::move(view);
       return;
     }

@@ -87,7 +87,7 @@ std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) 
     std::vector<int64_t> next;
     for (int64_t device : devices) {
       for (int64_t i = 0; i < extents[axis]; ++i) {
-        next.push_back(device + i / view.moments[axis] * view.strides[axis]);
+        next.push_back(device + i % (extents[axis] / view.moments[axis]) * view.strides[axis]);
       }
     }
     devices = std::move(next);
@@ -108,7 +108,8 @@ std::vector<int64_t> MomentsOf(const MachineView& view, const TensorType& type) 
     const int64_t own = view.MomentsOfAxis(axis);
     std::vector<int64_t> next;
     for (int64_t moment : moments) {
-      for (int64_t i = 0; i < extents[axis]; ++i) next.push_back(moment * own + i % own);
+      const int64_t devices = extents[axis] / own;
+      for (int64_t i = 0; i < extents[axis]; ++i) next.push_back(moment * own + i / devices);
     }
     moments = std::move(next);
   }

@@ -15,16 +15,18 @@ namespace isomer {
 
 // The devices of a node's tasks. Tasks are the shards of the node's output 0: one axis for each dim
 // of degree > 1 ... in the order [dim 0, dim 1, .., copies, partials]; each axis has a stride, so
-//     device(task) = start + sum of (coordinate / moments) * stride.
+//     device(task) = start + sum of (coordinate % (degree / moments)) * stride.
 // Devices are numbered through the levels of the machine, innermost fastest, so a stride of the
 // number of devices per node walks over nodes.
 //
-// A micro-batch is a shard in time. Of an axis of degree d * n with n moments, n neighbours are on
-// one device, one after the other: data parallelism over d devices and n micro-batches is a batch
-// dim of degree d * n, and nothing but the view tells the two apart. The moment of a task is
-//     coordinate % moments
-// (row-major over axes if several have moments). Copies of a tensor at several moments of a device
-// are one buffer: a weight with d * n copies is kept d times.
+// A micro-batch is a shard in time. Of an axis of degree n * d with n moments, d neighbours are one
+// micro-batch, on d devices: data parallelism over d devices and n micro-batches is a batch dim of
+// degree n * d, and nothing but the view tells the two apart. The moment of a task is
+//     coordinate / (degree / moments)
+// (row-major over axes if several have moments). So a micro-batch is the same samples however many
+// devices share it out: calls that are split otherwise work on the same ones at the same moment.
+// Copies of a tensor at several moments of a device are one buffer: a weight with d * n copies is
+// kept d times.
 struct MachineView {
   int64_t start = 0;
   std::vector<int64_t> strides;       // rank + 2 entries: dims.., copies, partials

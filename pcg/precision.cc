@@ -28,7 +28,8 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
   const auto device = [&](int64_t shard) {
     int64_t place = view.start;
     for (size_t axis = extents.size(); axis-- > 0; shard /= extents[axis]) {
-      place += shard % extents[axis] / view.MomentsOfAxis(axis) * view.strides[axis];
+      const int64_t on_devices = extents[axis] / view.MomentsOfAxis(axis);
+      place += shard % extents[axis] % on_devices * view.strides[axis];
     }
     return place;
   };
@@ -43,12 +44,11 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
     const int64_t extent = is_dim                                  ? type.dims[axis].degree
                            : static_cast<int>(axis) == type.rank() ? type.copies
                                                                    : type.partials;
-    int64_t moments = 1;
-    if (!view.moments.empty()) {
-      while (moments < extent && device(moments * step) == view.start) ++moments;
-      result.moments[axis] = moments;
-    }
-    result.strides[axis] = moments < extent ? device(moments * step) - view.start : 0;
+    // Micro-batch by micro-batch: then it begins at the first device again.
+    int64_t on_devices = 1;
+    while (on_devices < extent && device(on_devices * step) != view.start) ++on_devices;
+    if (!view.moments.empty()) result.moments[axis] = extent / on_devices;
+    result.strides[axis] = on_devices > 1 ? device(step) - view.start : 0;
   }
   return result;
 }

@@ -40,9 +40,10 @@ const BufferMeanings::Atoms& BufferMeanings::Of(BufferId id) {
   const Buffer& b = schedule_.buffers[id];
   const int64_t first = b.shard % graph_.type(b.tensor).partials;  // They run fastest.
   if (b.partials == 1) return OfPartial(b.tensor, first);
-  const auto [sum, is_new] = sums_.try_emplace({{b.tensor, first}, b.partials});
-  for (int64_t p = first; is_new && p < first + b.partials; ++p) {
-    const Atoms& more = OfPartial(b.tensor, p);
+  const auto [sum, is_new] =
+      sums_.try_emplace({{b.tensor, first}, std::pair(b.partials, b.partial_step)});
+  for (int64_t i = 0; is_new && i < b.partials; ++i) {
+    const Atoms& more = OfPartial(b.tensor, first + i * b.partial_step);
     sum->second.insert(sum->second.end(), more.begin(), more.end());
   }
   return sum->second;

@@ -37,7 +37,8 @@ class BufferMeanings {
   const Schedule& schedule_;
   std::set<TensorRef> hosts_;
   absl::flat_hash_map<Atom, std::unique_ptr<Atoms>> atoms_;
-  std::map<std::pair<Atom, int32_t>, Atoms> sums_;  // of so many partials
+  // Of so many partials, every so-manieth.
+  std::map<std::pair<Atom, std::pair<int32_t, int32_t>>, Atoms> sums_;
 };
 
 }  // namespace isomer

@@ -49,6 +49,15 @@ class ForwardLowering {
   bool MixesMoments(NodeId id) const {
     return builder_.NumMomentsOf(id) != builder_.NumMomentsOf(graph_.node(id).inputs[0].node);
   }
+  // A unary parallel operator of the step.
+  bool IsInChain(NodeId id) const {
+    const OpKind kind = graph_.node(id).op.kind();
+    return IsParallel(kind) && kind != OpKind::kConcatPartials && !on_host_[id.value];
+  }
+  // Its operand's partials are several micro-batches', its own are not.
+  bool SumsMoments(NodeId id) const {
+    return graph_.node(id).op.kind() == OpKind::kReduce && MixesMoments(id);
+  }
   void FindFusedOperators();
   std::vector<bool> DeviceMoves() const;
   absl::Status LowerParallel(NodeId id);
@@ -187,16 +196,27 @@ absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
 void ForwardLowering::FindFusedOperators() {
   fused_.assign(graph_.num_nodes(), false);
   for (NodeId id : order_) {
-    const Node& node = graph_.node(id);
-    if (!IsParallel(node.op.kind()) || node.op.kind() == OpKind::kConcatPartials ||
-        on_host_[id.value]) {
-      continue;
+    if (!IsInChain(id)) continue;
+    const NodeId input = graph_.node(id).inputs[0].node;
+    if (IsInChain(input) && UsesOf({input, 0}) == 1 && !MixesMoments(id) && !MixesMoments(input)) {
+      fused_[input.value] = true;
     }
-    const TensorRef input = node.inputs[0];
-    const OpKind producer = graph_.node(input.node).op.kind();
-    if (IsParallel(producer) && producer != OpKind::kConcatPartials && UsesOf(input) == 1 &&
-        !IsHostTensor(input) && !MixesMoments(id) && !MixesMoments(input.node)) {
-      fused_[input.node.value] = true;
+  }
+  // What is whole in between, of no micro-batch, need not be made if both ends have micro-batches:
+  // each is of the same samples at both.
+  for (NodeId id : order_) {
+    if (!IsInChain(id) || builder_.NumMomentsOf(id) == 1) continue;
+    std::vector<NodeId> inside;
+    NodeId at = id;
+    while (!SumsMoments(at)) {
+      const NodeId input = graph_.node(at).inputs[0].node;
+      if (builder_.NumMomentsOf(input) == builder_.NumMomentsOf(id)) {
+        for (NodeId whole : inside) fused_[whole.value] = true;
+        break;
+      }
+      if (!IsInChain(input) || UsesOf({input, 0}) != 1) break;
+      inside.push_back(input);
+      at = input;
     }
   }
 }

@@ -14,12 +14,13 @@ uint64_t PlaceOf(const Buffer& b) {
   for (const auto* list : {&b.box.origin, &b.box.shape}) {
     for (int64_t number : *list) place = HashCombine(place, static_cast<uint64_t>(number));
   }
-  return HashCombine(place, static_cast<uint64_t>(b.partials));
+  return HashCombine(place, static_cast<uint64_t>(b.partials),
+                     static_cast<uint64_t>(b.partial_step));
 }
 
 bool IsAtOnePlace(const Buffer& a, const Buffer& b) {
   return a.tensor == b.tensor && a.shard == b.shard && a.device == b.device && a.box == b.box &&
-         a.partials == b.partials;
+         a.partials == b.partials && a.partial_step == b.partial_step;
 }
 
 }  // namespace
@@ -45,8 +46,9 @@ absl::StatusOr<std::vector<BufferId>> FindForwardBuffers(const Graph& graph,
   for (BufferId id = 0; id < count; ++id) {
     const Buffer& b = schedule.buffers[id];
     if (!graph.Contains(b.tensor) || b.shard < 0 || b.shard >= graph.type(b.tensor).NumShards() ||
-        b.partials < 1 ||
-        b.shard % graph.type(b.tensor).partials + b.partials > graph.type(b.tensor).partials) {
+        b.partials < 1 || b.partial_step < 1 ||
+        b.shard % graph.type(b.tensor).partials + int64_t{b.partials - 1} * b.partial_step >=
+            graph.type(b.tensor).partials) {
       return absl::FailedPreconditionError(
           absl::StrCat("schedule: buffer ", id, " is of a shard that there is not"));
     }

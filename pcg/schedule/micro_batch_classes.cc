@@ -81,8 +81,8 @@ class Repetition {
     const MachineView& view = views_[buffer->tensor.node.value];
     const TensorType& type = graph_.type(buffer->tensor);
     for (int i = 0; i < type.rank(); ++i) {
-      if (view.MomentsOfAxis(i) > 1)
-        buffer->box.origin[i] += by * type.dims[i].size / type.dims[i].degree;
+      const int64_t moments = view.MomentsOfAxis(i);
+      if (moments > 1) buffer->box.origin[i] += by * type.dims[i].size / moments;
     }
     buffer->moment += by;
   }

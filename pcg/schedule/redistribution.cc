@@ -47,27 +47,35 @@ class LocalSums {
  public:
   explicit LocalSums(ScheduleBuilder* builder) : builder_(*builder) {}
 
-  // `sources` of a shard on `device`, with those of another device that are neighbouring partials
+  // `sources` of a shard on `device`, with those that another device has of several micro-batches
   // replaced by their sum.
   std::vector<BufferId> Summed(const std::vector<BufferId>& sources, int32_t device) {
+    std::vector<std::vector<BufferId>> groups;  // in the order of their first
+    std::map<int32_t, size_t> group_of_device;
+    for (BufferId id : sources) {
+      const auto [group, is_new] =
+          group_of_device.try_emplace(builder_.buffer(id).device, groups.size());
+      if (!is_new && !Continues(groups[group->second], id)) group->second = groups.size();
+      if (group->second == groups.size()) groups.emplace_back();
+      groups[group->second].push_back(id);
+    }
     std::vector<BufferId> result;
-    for (size_t begin = 0, end; begin < sources.size(); begin = end) {
-      end = begin + 1;
-      while (end < sources.size() && Continues(sources[end - 1], sources[end])) ++end;
+    for (const std::vector<BufferId>& group : groups) {
       const bool moves =
-          builder_.buffer(sources[begin]).device != device || end - begin != sources.size();
-      if (end - begin == 1 || !moves) {
-        result.insert(result.end(), sources.begin() + begin, sources.begin() + end);
+          builder_.buffer(group[0]).device != device || group.size() != sources.size();
+      if (group.size() == 1 || !moves) {
+        result.insert(result.end(), group.begin(), group.end());
         continue;
       }
-      const auto [sum, is_new] = sums_.try_emplace({sources[begin], end - begin});
+      const auto [sum, is_new] = sums_.try_emplace({group[0], group.size()});
       if (is_new) {
-        Buffer buffer = builder_.buffer(sources[begin]);
+        Buffer buffer = builder_.buffer(group[0]);
         buffer.role = BufferRole::kActivation;
         buffer.moment = kNoMoment;
-        buffer.partials = static_cast<int32_t>(end - begin);
+        buffer.partials = static_cast<int32_t>(group.size());
+        buffer.partial_step = builder_.buffer(group[1]).shard - buffer.shard;
         sum->second = builder_.AddBuffer(std::move(buffer));
-        for (size_t i = begin; i < end; ++i) transfers_.push_back({sources[i], sum->second});
+        for (BufferId id : group) transfers_.push_back({id, sum->second});
       }
       result.push_back(sum->second);
     }
@@ -78,12 +86,16 @@ class LocalSums {
   const std::vector<Transfer>& transfers() const { return transfers_; }
 
  private:
-  // `b` is the next partial of the same piece, on the same device, of another micro-batch.
-  bool Continues(BufferId a_id, BufferId b_id) const {
-    const Buffer &a = builder_.buffer(a_id), &b = builder_.buffer(b_id);
+  // `next` is the next partial, at the same distance, of the same piece and another micro-batch.
+  bool Continues(const std::vector<BufferId>& group, BufferId next) const {
+    const Buffer &first = builder_.buffer(group[0]), &last = builder_.buffer(group.back());
+    const Buffer& b = builder_.buffer(next);
     const int64_t partials = builder_.graph().type(b.tensor).partials;
-    return a.moment != b.moment && a.tensor == b.tensor && a.device == b.device &&
-           b.shard == a.shard + 1 && b.shard % partials != 0;
+    const int32_t step = b.shard - last.shard;
+    const bool same_step =
+        group.size() == 1 ? step > 0 : step == builder_.buffer(group[1]).shard - first.shard;
+    return same_step && last.moment != b.moment && last.tensor == b.tensor &&
+           b.shard / partials == last.shard / partials;
   }
 
   ScheduleBuilder& builder_;

@@ -167,7 +167,8 @@ std::string BufferText(const Schedule& schedule, BufferId id) {
   std::string text = RolePrefix(buffer.role);
   absl::StrAppend(&text, "%", buffer.tensor.node.value);
   if (buffer.tensor.output != 0) absl::StrAppend(&text, ".", buffer.tensor.output);
-  const std::string sum = buffer.partials == 1 ? "" : absl::StrCat("+", buffer.partials - 1);
+  std::string sum = buffer.partials == 1 ? "" : absl::StrCat("+", buffer.partials - 1);
+  if (buffer.partial_step > 1) absl::StrAppend(&sum, "x", buffer.partial_step);
   return absl::StrCat(text, "#", buffer.shard, sum, "@", buffer.device, buffer.box.ToString());
 }
 

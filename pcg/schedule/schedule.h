@@ -108,7 +108,8 @@ struct Buffer {
   DataType dtype = DataType::kFloat32;
   Box box;                     // of the logical tensor
   int32_t moment = kNoMoment;  // the micro-batch
-  int32_t partials = 1;        // it holds the sum of so many partials, from the shard's on
+  // It holds the sum of so many partials, from the shard's on every `partial_step`-th.
+  int32_t partials = 1, partial_step = 1;
   int64_t bytes() const { return box.Volume() * BytesPerElement(dtype); }
 };
 

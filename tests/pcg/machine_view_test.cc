@@ -30,13 +30,13 @@ TEST(MachineView, RefusesCollisionsAndStrangers) {
   EXPECT_FALSE(ValidateView({INT64_MAX, {2, 0, INT64_MAX, 0}}, type, 4).ok()) << "overflow";
 }
 
-TEST(MachineView, NeighboursAreMicroBatchesOfOneDevice) {
+TEST(MachineView, NeighboursAreDevicesOfOneMicroBatch) {
   const TensorType type = *ParseTensorType("f32[24:6,16] c2");
   const MachineView view{.start = 1, .strides = {4, 0, 1, 0}, .moments = {3, 1, 1, 1}};
   EXPECT_EQ(ValidateView(view, type, 7), absl::OkStatus());
   EXPECT_EQ(NumMoments(view), 3);
-  EXPECT_EQ(DevicesOf(view, type), (Numbers{1, 2, 1, 2, 1, 2, 5, 6, 5, 6, 5, 6}));
-  EXPECT_EQ(MomentsOf(view, type), (Numbers{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(DevicesOf(view, type), (Numbers{1, 2, 5, 6, 1, 2, 5, 6, 1, 2, 5, 6}));
+  EXPECT_EQ(MomentsOf(view, type), (Numbers{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}));
 }
 
 TEST(MachineView, MomentsOfSeveralAxesCountRowMajor) {
