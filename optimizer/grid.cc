@@ -2,15 +2,83 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/baselines.h"
 #include "optimizer/batch_dims.h"
+#include "optimizer/segments.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
+
+// What one device of a stage does and holds.
+struct StageLoad {
+  double us = 0, synchronisation_us = 0;
+  int64_t stored_bytes = 0;  // weights, their gradients and states, whatever the micro-batch
+  int64_t kept_bytes = 0;    // of a micro-batch, for its backward pass
+  int64_t again_bytes = 0;   // of one micro-batch at a time, computed again
+};
+
+// Of a forward and a backward pass, what the forward pass takes.
+constexpr double kForwardShare = 1.0 / 3;
+
+// Weights with their gradients and states, and their copies in a lower precision, and of the
+// all-reduce of their gradients the time that keeping copies equal takes.
+void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& call,
+                StageLoad* load) {
+  const int64_t w = call.weight_bytes, part = w / call.copies;
+  const int64_t low = cost.precision == DataType::kFloat32 ? 0 : w / 2;
+  const int64_t states = NumStates(cost.optimizer);
+  const auto n = static_cast<double>(grid.micro_batches);
+  double moves = 1;  // all-reduces: a scatter and a gather
+  int64_t bytes = 0;
+  switch (grid.update) {
+    case UpdateMethod::kAllReduce:
+    case UpdateMethod::kOwner:
+      bytes = w + low + w + states * w;
+      break;
+    case UpdateMethod::kSharded:
+      bytes = w + low + (grid.micro_batches == 1 ? part : w) + states * part;
+      break;
+    case UpdateMethod::kShardedGradients:
+      bytes = w + low + part + states * part;
+      moves = (n + 1) / 2;
+      break;
+    case UpdateMethod::kShardedWeights:
+      bytes = part + low / call.copies + part + states * part;
+      moves = 1.5 * n;
+      break;
+  }
+  load->stored_bytes += call.fixed_bytes + bytes;
+  load->synchronisation_us += moves * call.synchronisation_us;
+}
+
+// All that is worth computing again, as if every result were kept: what borders are depends little
+// on it.
+std::vector<NodeId> SegmentsOf(const Graph& graph) {
+  std::vector<NodeResults> results(graph.num_nodes());
+  for (int i = 0; i < graph.num_nodes(); ++i) {
+    if (IsLeaf(graph.node({i}).op.kind()) || IsParallel(graph.node({i}).op.kind())) continue;
+    NodeResults& made = results[i];
+    for (const TensorType& type : graph.node({i}).outputs) made.bytes += type.LocalBytes();
+    made.kept_bytes = made.bytes;
+    made.us = static_cast<double>(made.bytes);
+  }
+  const auto levels = LevelsOfRecomputation(SegmentsToRecompute(graph, results), 1);
+  return levels.empty() ? std::vector<NodeId>() : levels.back();
+}
+
+// Per call: whether what it makes is kept where segments are computed again.
+std::vector<bool> Borders(const Graph& graph, const ComputeGraph& compute) {
+  std::vector<bool> between(graph.num_nodes(), false);
+  for (NodeId id : SegmentsOf(graph)) between[id.value] = true;
+  std::vector<bool> borders;
+  for (const auto& node : compute.nodes) borders.push_back(!between[node.id.value]);
+  return borders;
+}
 
 class Enumerator {
  public:
@@ -22,7 +90,8 @@ class Enumerator {
         batch_(BatchSize(graph)) {}
 
   absl::StatusOr<std::vector<GridEstimate>> Run() {
-    const bool pipelines = !MixesSamples(graph_) && AnalyzeCompute(graph_).nodes.size() > 1;
+    const bool pipelines =
+        !MixesSamples(graph_) && AnalyzeCompute(graph_, base_.training).nodes.size() > 1;
     const int64_t node = std::gcd(tables_.cost().machine().devices_per_node(), options_.devices);
     for (int64_t tensor = 1; tensor <= node; tensor *= 2) {
       if (node % tensor != 0) break;
@@ -57,49 +126,16 @@ class Enumerator {
     ISOMER_RETURN_IF_ERROR(mapped.status());
     ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, &tables_));
     if (grid.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
-    estimates_.push_back(Estimate(grid, estimate));
+    for (UpdateMethod update : options_.updates) {
+      for (bool recomputes : {false, true}) {
+        if (recomputes && !options_.may_recompute) continue;
+        Grid variant = grid;
+        variant.update = update;
+        variant.recomputes = recomputes;
+        estimates_.push_back(EstimateGrid(variant, options_, base_, graph_, estimate));
+      }
+    }
     return absl::OkStatus();
-  }
-
-  GridEstimate Estimate(const Grid& grid, const MappedEstimate& mapped) const {
-    struct Stage {
-      double us = 0, synchronisation_us = 0;
-      int64_t stored_bytes = 0, kept_bytes = 0;
-    };
-    std::vector<Stage> stages(grid.stages);
-    const std::vector<int> stage_of_call = StagesOfCalls(mapped, grid.stages);
-    for (size_t i = 0; i < mapped.calls.size(); ++i) {
-      const CallEstimate& call = mapped.calls[i];
-      Stage& stage = stages[stage_of_call[i]];
-      stage.us += call.us;
-      stage.synchronisation_us += call.synchronisation_us;
-      stage.stored_bytes += call.fixed_bytes + StoredBytes(call);
-      stage.kept_bytes += call.kept_bytes;
-    }
-    GridEstimate result{grid, 0, 0};
-    double sum = 0, slowest = 0;
-    const auto n = static_cast<double>(grid.micro_batches);
-    for (int64_t s = 0; s < grid.stages; ++s) {
-      const Stage& stage = stages[s];
-      sum += stage.us / n;
-      slowest = std::max(slowest, stage.us / n);
-      const int64_t in_flight = std::min(grid.stages - s, grid.micro_batches);
-      result.peak_bytes =
-          std::max(result.peak_bytes, stage.stored_bytes + in_flight * stage.kept_bytes);
-    }
-    double synchronisation = 0;
-    for (const Stage& stage : stages) {
-      synchronisation = std::max(synchronisation, stage.synchronisation_us);
-    }
-    result.step_us = sum + (n - 1) * slowest + options_.exposed_synchronisation * synchronisation;
-    return result;
-  }
-
-  // Weights with their gradients and states, and their copies in a lower precision.
-  int64_t StoredBytes(const CallEstimate& call) const {
-    const bool low = base_.precision != DataType::kFloat32;
-    const int64_t states = NumStates(base_.optimizer) * call.weight_bytes;
-    return call.weight_bytes * 2 + (low ? call.weight_bytes / 2 : 0) + states;
   }
 
   const Graph& graph_;
@@ -112,12 +148,64 @@ class Enumerator {
 
 }  // namespace
 
+GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
+                          const Graph& graph, const MappedEstimate& mapped) {
+  std::vector<StageLoad> stages(grid.stages);
+  const std::vector<int> stage_of_call = StagesOfCalls(mapped, grid.stages);
+  const std::vector<bool> borders =
+      grid.recomputes ? Borders(graph, mapped.compute) : std::vector<bool>();
+  int64_t segment_bytes = 0;
+  for (size_t i = 0; i < mapped.calls.size(); ++i) {
+    const CallEstimate& call = mapped.calls[i];
+    StageLoad& stage = stages[stage_of_call[i]];
+    stage.us += call.us * (grid.recomputes ? 1 + kForwardShare : 1);
+    AddWeights(grid, cost, call, &stage);
+    if (!grid.recomputes) {
+      stage.kept_bytes += call.kept_bytes;
+      continue;
+    }
+    segment_bytes += call.kept_bytes;
+    stage.again_bytes = std::max(stage.again_bytes, segment_bytes);
+    if (!borders[i]) continue;
+    stage.kept_bytes += call.output_bytes;
+    segment_bytes = 0;
+  }
+  GridEstimate result{grid, 0, 0};
+  double sum = 0, slowest = 0, synchronisation = 0;
+  const auto n = static_cast<double>(grid.micro_batches);
+  for (int64_t s = 0; s < grid.stages; ++s) {
+    const StageLoad& stage = stages[s];
+    sum += stage.us / n;
+    slowest = std::max(slowest, stage.us / n);
+    synchronisation = std::max(synchronisation, stage.synchronisation_us);
+    const int64_t in_flight = std::min(grid.stages - s, grid.micro_batches);
+    const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes + stage.again_bytes;
+    result.peak_bytes = std::max(result.peak_bytes, bytes);
+  }
+  result.step_us = sum + (n - 1) * slowest + options.exposed_synchronisation * synchronisation;
+  return result;
+}
+
+bool Grid::MapsLike(const Grid& other) const {
+  return std::tie(devices, stages, micro_batches, tensor_degree) ==
+         std::tie(other.devices, other.stages, other.micro_batches, other.tensor_degree);
+}
+
+void Grid::SetOptions(Plan* plan) const {
+  plan->update.method = update;
+  if (recomputes) plan->recomputed = SegmentsOf(plan->graph);
+}
+
 std::string Grid::ToString() const {
   std::string text;
   if (tensor_degree > 1) absl::StrAppend(&text, "tensor ", tensor_degree, " x ");
   if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
   absl::StrAppend(&text, "data ", devices / stages / tensor_degree);
   if (micro_batches > 1) absl::StrAppend(&text, ", ", micro_batches, " micro-batches");
+  if (update != UpdateMethod::kAllReduce) {
+    absl::StrAppend(&text, ", ", UpdateMethodName(update));
+  }
+  if (recomputes) absl::StrAppend(&text, ", recomputation");
   return text;
 }
 

@@ -10,6 +10,10 @@
 //             t_s: a micro-batch on stage s, forward and backward (1F1B, pcg/schedule/pipeline.h)
 //   memory  = weights, gradients, optimizer state; and what is kept of the min(S - s, n)
 //             micro-batches that stage s works on at a time
+//
+// A grid also says how the copies of weights are kept equal (ZeRO, pcg/weight_update.h) and whether
+// results are computed again in the backward pass rather than kept (segments.h): with them a grid
+// of fewer stages may fit.
 #ifndef ISOMER_OPTIMIZER_GRID_H_
 #define ISOMER_OPTIMIZER_GRID_H_
 
@@ -29,9 +33,15 @@ struct Grid {
   int64_t devices = 1;  // the first of the machine
   int64_t stages = 1, micro_batches = 1;
   int64_t tensor_degree = 1;  // of the mapping by hand
+  UpdateMethod update = UpdateMethod::kAllReduce;
+  bool recomputes = false;
 
   int64_t stage_devices() const { return devices / stages; }
-  // "tensor 8 x pipeline 16 x data 8, 64 micro-batches".
+  // Whether the calls go to the same devices at the same moments.
+  bool MapsLike(const Grid& other) const;
+  // What a grid says of a plan beyond where its calls run.
+  void SetOptions(Plan* plan) const;
+  // "tensor 8 x pipeline 16 x data 8, 64 micro-batches, sharded, recomputation".
   std::string ToString() const;
   friend bool operator==(const Grid&, const Grid&) = default;
 };
@@ -49,7 +59,13 @@ struct GridOptions {
   int64_t max_stages = 64, max_micro_batches = 512;
   // How much of the gradient synchronisation does not hide behind the backward pass.
   double exposed_synchronisation = 0.25;
+  std::vector<UpdateMethod> updates = {UpdateMethod::kAllReduce};
+  bool may_recompute = false;
 };
+
+// `estimate`: of a mapping onto one stage, under the tables' options `cost`.
+GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
+                          const Graph& graph, const MappedEstimate& estimate);
 
 // Of every grid that suits the model (the batch divides into data parallelism times
 // micro-batches; what has to be known of all samples is known of micro-batches apart), the

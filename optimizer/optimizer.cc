@@ -13,10 +13,11 @@
 #include "optimizer/batch_dims.h"
 #include "optimizer/exhaustive_search.h"
 #include "optimizer/fitting.h"
-#include "optimizer/grid.h"
+#include "optimizer/grid_search.h"
 #include "optimizer/mcmc_search.h"
 #include "optimizer/refinement.h"
 #include "optimizer/restrictions.h"
+#include "optimizer/role_mapping.h"
 #include "optimizer/sequential_search.h"
 #include "optimizer/turns.h"
 #include "pcg/support/status_macros.h"
@@ -31,14 +32,10 @@ constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
 // Of the budget; the first search has all of it.
 constexpr double kPartOfLaterSearches = 0.125;
 
-// Grids that are made into plans.
-constexpr int kGridsMapped = 4;
-// Of all of them: what they take to simulate grows with it. For time alike on every machine.
-constexpr int64_t kMostCallsOfGrids = 60000;
 // Grids are left alone where the devices compute for so much of the step.
 constexpr double kBusyEnough = 0.9;
-// Estimates are that far off.
-constexpr double kEstimateSlack = 1.5;
+// A plan that needs so much more memory than there is does not get faster: it has to get smaller.
+constexpr int64_t kFarTooLarge = 2;
 // On part of the machine: by so much algebra may be faster than what is known of it; other weights
 // of synchronisation are tried if the first is no slower than the best by so much.
 constexpr double kAlgebraSlack = 1.2, kPartSlack = 1.2;
@@ -137,7 +134,9 @@ class Optimizer {
     if (options_.plan != kPipeline) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(model_, tables_.rules(), cost_,
                                                     options_.training, options_.pipeline));
-    ISOMER_ASSIGN_OR_RETURN(result_.baselines[kPipeline], Consider(std::move(plan), kPipeline));
+    SetOptions(&plan);
+    ISOMER_ASSIGN_OR_RETURN(result_.baselines[kPipeline],
+                            contest_.Consider(std::move(plan), kPipeline));
     return absl::OkStatus();
   }
 
@@ -146,18 +145,17 @@ class Optimizer {
     return options_.strategy == Strategy::kMcmc || options_.strategy == Strategy::kExhaustive;
   }
 
-  absl::StatusOr<int> EnterBaseline(const MappedModel& mapped, const std::string& name) {
-    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
-    const UpdateMethod method =
-        name == kZero3 ? UpdateMethod::kShardedWeights : options_.update.method;
+  absl::StatusOr<int> EnterBaseline(const MappedModel& mapped, const std::string& name,
+                                    const Grid* grid = nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, PlanOf(mapped, grid));
+    if (name == kZero3) plan.update.method = UpdateMethod::kShardedWeights;
     bool takes_part = options_.plan == name ||
-                      (options_.plan.empty() &&
-                       (options_.choose_update_method || method == options_.update.method));
+                      (options_.plan.empty() && (options_.choose_update_method ||
+                                                 plan.update.method == options_.update.method));
     if (name != kSingleDevice && !restrictions_.Violations(mapped).empty()) {
       result_.ignoring.push_back(name);
       takes_part &= !options_.plan.empty();
     }
-    SetOptions(method, &plan);
     takes_part &= name != kSingleDevice;
     const int entry = contest_.Enter(std::move(plan), name, takes_part);
     if (takes_part) entered_.emplace_back(entry, mapped);
@@ -180,8 +178,9 @@ class Optimizer {
     return prediction;
   }
 
-  absl::StatusOr<Prediction> ConsiderBaseline(const MappedModel& mapped, const std::string& name) {
-    ISOMER_ASSIGN_OR_RETURN(const int entry, EnterBaseline(mapped, name));
+  absl::StatusOr<Prediction> ConsiderBaseline(const MappedModel& mapped, const std::string& name,
+                                              const Grid* grid = nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(const int entry, EnterBaseline(mapped, name, grid));
     return SettleBaseline(name, entry);
   }
 
@@ -215,6 +214,7 @@ class Optimizer {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_last, SearchAt(devices, kLast));
     ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
     ISOMER_ASSIGN_OR_RETURN(const Prediction last, PredictionOf(at_last));
+    if (first.peak_bytes / kFarTooLarge > cost_.machine().memory_bytes()) return absl::OkStatus();
     return SearchBetween(devices, 0, first, kLast, last);
   }
 
@@ -275,8 +275,8 @@ class Optimizer {
   }
 
   absl::StatusOr<Prediction> ConsiderMapping(const MappedModel& mapped) {
-    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
-    ISOMER_ASSIGN_OR_RETURN(const Prediction found, Consider(std::move(plan), "search"));
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, PlanOf(mapped));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction found, contest_.Consider(std::move(plan), kFound));
     Remember(mapped, found);
     return found;
   }
@@ -359,6 +359,13 @@ class Optimizer {
       result_.stop = std::max(result_.stop, *reason);
       return std::nullopt;
     }
+    ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, SearchMapping(options));
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, PlanOf(mapped));
+    mappings_[options.sync_weight] = std::move(mapped);
+    return plan;
+  }
+
+  absl::StatusOr<MappedModel> SearchMapping(const CostOptions& options) {
     SearchOptions search = options_.search;
     if (!restrictions_.empty()) search.restrictions = &restrictions_;
     // The time limit is that of all searches.
@@ -376,13 +383,18 @@ class Optimizer {
     result_.series_parallel_pieces = found.series_parallel_pieces;
     result_.stop = std::max(result_.stop, found.stop);
     result_.exact_mappings &= found.exact_mappings;
-    ISOMER_ASSIGN_OR_RETURN(Plan plan,
-                            DerivePlan(model_, found.mapped, options_.training, &tables_));
     if (Bounds() && !found.mapped.steps.empty()) {
       rewritten_.push_back({found.mapped.steps, found.mapped.graph});
     }
-    mappings_[options.sync_weight] = std::move(found.mapped);
-    SetOptions(options_.update.method, &plan);
+    ISOMER_RETURN_IF_ERROR(MapArrangedWeights(&tables_, &found.mapped));
+    return std::move(found.mapped);
+  }
+
+  // On a grid, if there is one.
+  absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const Grid* grid = nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
+    SetOptions(&plan);
+    if (grid != nullptr) grid->SetOptions(&plan);
     return plan;
   }
 
@@ -441,29 +453,25 @@ class Optimizer {
       return absl::OkStatus();
     }
     tables_.set_options(BaseOptions());
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<GridEstimate> estimates,
-                            EnumerateGrids(model_.graph, {.devices = devices_},
-                                           cost_.machine().memory_bytes(), &tables_));
-    int mapped = 0;
-    int64_t calls = 0;
-    for (const auto& [grid, step_us, peak_bytes] : estimates) {
-      if (mapped == kGridsMapped || deadline_.Reached().has_value()) break;
-      if (step_us > kEstimateSlack * contest_.step_us()) continue;
-      const char* name = grid.tensor_degree > 1 ? kMegatron : kPipeline;
-      if (grid.tensor_degree == 1 && grid.micro_batches == 1) continue;
-      if (!options_.plan.empty() && options_.plan != name) continue;
-      const int64_t calls_of_grid = model_.graph.num_nodes() * grid.micro_batches;
-      if (calls + calls_of_grid > kMostCallsOfGrids) continue;
-      calls += calls_of_grid;
-      ++mapped;
-      tables_.set_options(OptionsOfStage(grid, BaseOptions(), /*by_hand=*/true));
-      ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
-                              MapTensorParallel(model_.graph, grid.tensor_degree, &tables_));
-      ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, &tables_, &by_hand));
-      // What no rule or view spreads so is no plan.
-      ConsiderBaseline(by_hand, name).status().IgnoreError();
+    GridSearchOptions options;
+    options.grids.devices = devices_;
+    options.grids.updates = {options_.update.method};
+    if (options_.choose_update_method) {
+      options.grids.updates = {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
+                               UpdateMethod::kShardedWeights};
     }
-    return absl::OkStatus();
+    options.grids.may_recompute = options_.training;
+    options.plan = options_.plan;
+    if (options_.plan.empty() && options_.strategy == Strategy::kHierarchical) {
+      options.search = [this](const CostOptions& cost) { return SearchMapping(cost); };
+    }
+    options.consider = [this](const MappedModel& mapped, const Grid& grid,
+                              const std::string& origin) -> absl::StatusOr<Prediction> {
+      if (origin != kFound) return ConsiderBaseline(mapped, origin, &grid);
+      ISOMER_ASSIGN_OR_RETURN(Plan plan, PlanOf(mapped, &grid));
+      return contest_.Consider(std::move(plan), kFound);
+    };
+    return SearchGrids(model_.graph, options, deadline_, contest_, &tables_);
   }
 
   // What the model takes on one device with the algebra that was found so far, by the tables.
@@ -509,15 +517,9 @@ class Optimizer {
     return absl::OkStatus();
   }
 
-  void SetOptions(UpdateMethod method, Plan* plan) const {
+  void SetOptions(Plan* plan) const {
     plan->precision = options_.precision;
     plan->update = options_.update;
-    plan->update.method = method;
-  }
-
-  absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
-    SetOptions(options_.update.method, &plan);
-    return contest_.Consider(std::move(plan), std::move(origin));
   }
 
   absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted) {
@@ -530,12 +532,15 @@ class Optimizer {
         BatchSize(model_.graph) % (devices_ * grid.micro_batches) != 0) {
       return std::nullopt;
     }
+    if (options_.strategy == Strategy::kHierarchical && options_.plan.empty()) {
+      ISOMER_ASSIGN_OR_RETURN(const MappedModel found,
+                              SearchMapping(OptionsOfStage(grid, options)));
+      return PlanOf(found);
+    }
     tables_.set_options(OptionsOfStage(grid, options, /*by_hand=*/true));
-    ISOMER_ASSIGN_OR_RETURN(const MappedModel mapped,
+    ISOMER_ASSIGN_OR_RETURN(const MappedModel by_hand,
                             MapTensorParallel(model_.graph, grid.tensor_degree, &tables_));
-    ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model_, mapped, options_.training, &tables_));
-    SetOptions(options_.update.method, &plan);
-    return plan;
+    return PlanOf(by_hand);
   }
 
   const Model& model_;

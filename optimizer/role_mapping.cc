@@ -106,7 +106,39 @@ int64_t CallToMap::DegreeFor(int dim, int64_t degree) const {
 void CallToMap::AddDataParallel(std::vector<WishedChoice>* wishes) const {
   const int batch = DimOf(DimRole::kBatch);
   if (batch >= 0) wishes->push_back({{{batch, DegreeFor(batch, devices)}}});
+  const auto is_stored = [](const auto& operand) { return operand.stored; };
+  if (batch < 0 && std::all_of(node.operands.begin(), node.operands.end(), is_stored)) {
+    AddArrangedWeight(wishes);
+  }
   wishes->push_back({});
+}
+
+void CallToMap::AddArrangedWeight(std::vector<WishedChoice>* wishes) const {
+  int most = kIdleAxis;
+  for (int v = 0; v < static_cast<int>(declaration().dims.size()); ++v) {
+    if (space.expansions.SplitOf(v) == nullptr) continue;
+    if (DegreeFor(v, devices) > DegreeFor(most, devices)) most = v;
+  }
+  if (most >= 0) wishes->push_back({{{most, DegreeFor(most, devices)}}});
+}
+
+absl::Status MapArrangedWeights(CostTables* tables, MappedModel* mapped) {
+  const bool training = tables->options().training;
+  const auto is_unmapped = [&](const auto& node) { return !mapped->choices.contains(node.id); };
+  const ComputeGraph compute = AnalyzeCompute(mapped->graph, training);
+  if (std::none_of(compute.nodes.begin(), compute.nodes.end(), is_unmapped)) {
+    return absl::OkStatus();
+  }
+  const WishesOfCall wishes = [](const CallToMap& call) {
+    std::vector<WishedChoice> wished;
+    call.AddArrangedWeight(&wished);
+    wished.push_back({});
+    return wished;
+  };
+  ISOMER_ASSIGN_OR_RETURN(MappedModel arranged, MapByRoles(mapped->graph, wishes, false, tables));
+  // Those that there are stay.
+  mapped->choices.merge(arranged.choices);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<MappedModel> MapByRoles(const Graph& graph, const WishesOfCall& wishes,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "optimizer/batch_dims.h"
@@ -38,9 +39,13 @@ struct CallToMap {
   bool IsProductWithWeight() const { return node.operands.size() == 2 && ByWeight(); }
   // The largest degree of `dim` up to `degree` that divides both.
   int64_t DegreeFor(int dim, int64_t degree) const;
-  // The batch split as far as `devices` go; then the call as a whole, on the first device. What
-  // micro-batches leave of the batch counts.
+  // The batch split as far as `devices` go, or of a call that arranges a weight what splits
+  // furthest; then the call as a whole, on the first device. What micro-batches leave of the batch
+  // counts.
   void AddDataParallel(std::vector<WishedChoice>* wishes) const;
+  // The dim that splits furthest, if any. A weight that other calls read as it is (the embedding
+  // that is also the last product's) is then gathered by all, not sent to each by one.
+  void AddArrangedWeight(std::vector<WishedChoice>* wishes) const;
 
  private:
   bool ByWeight() const;
@@ -49,6 +54,10 @@ struct CallToMap {
 // The wishes for one call, best first. Must end with some that are always possible
 // (AddDataParallel's are).
 using WishesOfCall = std::function<std::vector<WishedChoice>(const CallToMap&)>;
+
+// Gives the calls of `mapped` that have no choice one: those that arrange weights, which a piece of
+// the graph cannot tell from weights that are stored as arranged.
+absl::Status MapArrangedWeights(CostTables* tables, MappedModel* mapped);
 
 // Maps `graph` onto the devices, and into the micro-batches, of the tables' options. Calls of the
 // same operator, types and roles get the same choice unless `by_place` says that wishes depend on

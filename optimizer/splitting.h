@@ -34,9 +34,9 @@ struct Piece {
   Graph graph;
   std::vector<NodeId> whole_ids;  // per node of `graph`: the node of the whole graph
   bool has_in = false, has_out = false;
-  TensorRef in, out;         // in the whole graph
-  NodeId in_node;            // in `graph`
-  bool in_gradient = false;  // what crosses in depends on a weight
+  TensorRef in, out;              // in the whole graph
+  NodeId in_node;                 // in `graph`
+  bool in_gradient = false;       // what crosses in depends on a weight
   std::vector<DimRole> in_roles;  // of what crosses in
   // Per node of `graph` before any rewrite, what a user leaves of its choices, or null; nodes
   // beyond have none. Nodes with one are not rewritten.

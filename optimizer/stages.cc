@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,7 +24,7 @@ class Estimator {
       : mapped_(mapped), graph_(mapped.graph), tables_(*tables) {}
 
   absl::StatusOr<MappedEstimate> Run() {
-    result_.compute = AnalyzeCompute(graph_);
+    result_.compute = AnalyzeCompute(graph_, tables_.options().training);
     const std::vector<int> batch_dims = BatchDims(graph_);
     for (const auto& node : result_.compute.nodes) {
       const auto choice = mapped_.choices.find(node.id);
@@ -111,23 +112,32 @@ class Estimator {
   }
 
   // A tensor is kept for the backward pass if the gradient of the call that makes it needs it, or
-  // that of one that reads it.
+  // that of one that reads it; where that is placed otherwise, as it is read.
   void KeepWhatIsNeeded() {
     if (!tables_.options().training) return;
     const auto& nodes = result_.compute.nodes;
     std::vector<bool> kept(nodes.size(), false);
+    std::set<std::tuple<int, int, PlacementSetId>> read;
     for (size_t i = 0; i < nodes.size(); ++i) {
       bool any = false;
       for (const auto& operand : nodes[i].operands) any |= operand.gradient;
       if (!any) continue;
       kept[i] = kept[i] || classes_[i]->needs.outputs;
       for (size_t o = 0; o < nodes[i].operands.size(); ++o) {
-        const int producer = nodes[i].operands[o].producer;
-        if (producer >= 0 && classes_[i]->needs.operands[o]) kept[producer] = true;
+        const auto& operand = nodes[i].operands[o];
+        if (operand.producer < 0 || !classes_[i]->needs.operands[o]) continue;
+        const Placement& made = classes_[operand.producer]->choice->outputs[operand.output];
+        const Placement& as_read = classes_[i]->choice->operands[o];
+        if (made == as_read) {
+          kept[operand.producer] = true;
+        } else if (read.emplace(operand.producer, operand.output, tables_.Intern({as_read}))
+                       .second) {
+          result_.calls[i].kept_bytes += BytesOf(as_read.type);
+        }
       }
     }
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (kept[i]) result_.calls[i].kept_bytes = result_.calls[i].output_bytes;
+      if (kept[i]) result_.calls[i].kept_bytes += result_.calls[i].output_bytes;
     }
   }
 

@@ -6,10 +6,11 @@
 
 namespace isomer {
 
-std::vector<ZooParameter> GptParameters(int64_t layers, int64_t hidden, int64_t heads) {
+std::vector<ZooParameter> GptParameters(int64_t layers, int64_t hidden, int64_t heads, bool tied) {
   return {ZooCount("layers", layers),        {.name = "hidden", .value = hidden},
           {.name = "heads", .value = heads}, {.name = "vocabulary", .value = 50257},
-          {.name = "seq", .value = 2048},    {.name = "batch", .value = 16}};
+          {.name = "seq", .value = 2048},    ZooSwitch("tied", tied),
+          {.name = "batch", .value = 16}};
 }
 
 absl::StatusOr<Model> BuildGpt(const ZooArguments& arguments) {
@@ -24,14 +25,16 @@ absl::StatusOr<Model> BuildGpt(const ZooArguments& arguments) {
   for (int64_t layer = 0; layer < arguments.at("layers"); ++layer) {
     x = PreNormLayer(b, x, sizes, 4 * hidden, kEpsilon, absl::StrCat("layer", layer));
   }
-  b.Output("logits", TiedLogits(b, LayerNorm(b, x, "norm", kEpsilon), table));
+  x = LayerNorm(b, x, "norm", kEpsilon);
+  b.Output("logits", arguments.at("tied") == 1 ? TiedLogits(b, x, table)
+                                               : UntiedLogits(b, x, arguments.at("vocabulary")));
   return b.Build();
 }
 
 ZooModel Gpt() {
   return {.name = "gpt",
           .description = "GPT, by default the smallest of GPT-3: logits of each next token",
-          .parameters = GptParameters(12, 768, 12),
+          .parameters = GptParameters(12, 768, 12, /*tied=*/true),
           .build = BuildGpt,
           .small = "layers=1&hidden=32&heads=16&vocabulary=64&seq=8&batch=16",
           .source = "Radford et al., 2019; Brown et al., 2020, table 2.1, 125M",

@@ -8,7 +8,8 @@
 
 namespace isomer {
 
-std::vector<ZooParameter> GptParameters(int64_t layers, int64_t hidden, int64_t heads);
+// `tied`: whether embedding and logits share their table.
+std::vector<ZooParameter> GptParameters(int64_t layers, int64_t hidden, int64_t heads, bool tied);
 
 absl::StatusOr<Model> BuildGpt(const ZooArguments& arguments);
 

@@ -17,8 +17,8 @@ std::vector<int64_t> ClassSizes::Coordinates(int id, size_t axis) const {
   const int64_t moments = reduced_.views[id].MomentsOfAxis(axis);
   const int64_t extent = AxisExtents(reduced_.graph.node({id}).outputs[0])[axis];
   const int64_t on_devices = extent / moments;
-  const int64_t all_on_devices = AxisExtents(all_.graph.node({id}).outputs[0])[axis] /
-                                 all_.views[id].MomentsOfAxis(axis);
+  const int64_t all_on_devices =
+      AxisExtents(all_.graph.node({id}).outputs[0])[axis] / all_.views[id].MomentsOfAxis(axis);
   const int64_t stride = reduced_.views[id].strides[axis];
   std::vector<int64_t> coordinates;
   for (int64_t c = 0; c < extent; ++c) {

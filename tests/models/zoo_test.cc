@@ -114,7 +114,7 @@ TEST(ZooParameters, CountedByHand) {
       {"nasrnn", 512 + 5 * 16 * 512 * 512},
       {"nasrnn?shared=1", 512 + 16 * 512 * 512},
       {"vit?layers=24&hidden=1024&heads=16&intermediate=4096", 304326632},  // torchvision, ViT-L/16
-      {"gpt_175b", (50257 + 2048 + 2) * 12288LL + 96 * (12 * 12288LL * 12288 + 13 * 12288LL)},
+      {"gpt_175b", (2 * 50257 + 2048 + 2) * 12288LL + 96 * (12 * 12288LL * 12288 + 13 * 12288LL)},
       // 18 mixtures with their gates, 18 dense layers, 36 attentions and 18 to the encoder, norms.
       {"gshard_moe", 18 * 2048 * (2 * 8192LL + 1) * 1024 + 18 * (2 * 8192LL * 1024 + 8192 + 1024) +
                          54 * 4LL * 1024 * 2048 + (2 * 36 + 18) * 2 * 1024 + 64000 * 1024 +

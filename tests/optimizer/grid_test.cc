@@ -66,9 +66,8 @@ TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
     ASSERT_TRUE(summary.has_value());
     EXPECT_EQ(summary->stages, grid.stages);
     EXPECT_EQ(summary->micro_batches, grid.micro_batches);
-    // Tensor parallel, what lies between products is split further in the batch (there is no
-    // sequence), which mixes micro-batches.
-    EXPECT_TRUE(summary->ordered || grid.tensor_degree > 1);
+    // Tensor parallel, too, where what lies between products is split further in the batch.
+    EXPECT_TRUE(summary->ordered);
     pipelines += grid.stages > 1;
   }
   EXPECT_GT(pipelines, 3);
@@ -86,6 +85,34 @@ TEST_F(Grids, ThoseThatFitComeFirst) {
   });
   EXPECT_EQ(Enumerate(smallest->peak_bytes).front().grid, smallest->grid);
   EXPECT_EQ(Enumerate(1).front().grid, smallest->grid);
+}
+
+TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
+  Prepare(ResidualModel(8, 64, 128, 512), 1, 4);
+  tables_->set_options({.optimizer = OptimizerKind::kAdam, .halves = false});
+  auto estimates = EnumerateGrids(
+      model_.graph,
+      {.devices = 4,
+       .updates = {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedWeights},
+       .may_recompute = true},
+      int64_t{1} << 40, tables_.get());
+  ASSERT_TRUE(estimates.ok()) << estimates.status();
+  const auto estimate_of = [&](UpdateMethod update, bool recomputes) {
+    const Grid grid{4, 1, 2, 1, update, recomputes};
+    const auto found = std::find_if(estimates->begin(), estimates->end(),
+                                    [&](const auto& e) { return e.grid == grid; });
+    EXPECT_NE(found, estimates->end()) << grid.ToString();
+    return found == estimates->end() ? GridEstimate() : *found;
+  };
+  const GridEstimate all = estimate_of(UpdateMethod::kAllReduce, false);
+  const GridEstimate state = estimate_of(UpdateMethod::kSharded, false);
+  const GridEstimate weights = estimate_of(UpdateMethod::kShardedWeights, false);
+  const GridEstimate again = estimate_of(UpdateMethod::kAllReduce, true);
+  EXPECT_LT(state.peak_bytes, all.peak_bytes);
+  EXPECT_LT(weights.peak_bytes, state.peak_bytes);
+  EXPECT_GT(weights.step_us, state.step_us);
+  EXPECT_LT(again.peak_bytes, all.peak_bytes);
+  EXPECT_GT(again.step_us, all.step_us);
 }
 
 // One sample a micro-batch and device is as far as it goes.

@@ -1,0 +1,123 @@
+#include "optimizer/grid_search.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "optimizer/baselines.h"
+#include "optimizer/pipeline_plan.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Grids that are made into plans.
+constexpr int kGridsMapped = 4;
+// Calls times micro-batches of all of them but the first, and of any: what they take to simulate
+// grows with it. For time alike on every machine.
+constexpr int64_t kMostCalls = 60000, kMostCallsOfOne = 400000;
+// Estimates are that far off.
+constexpr double kTimeSlack = 1.5, kMemorySlack = 1.25;
+// What a byte costs in the search within a stage, until it fits, in us.
+constexpr double kPrices[] = {0, 1e-7, 1e-6, 1e-5};
+
+class GridSearch {
+ public:
+  GridSearch(const Graph& graph, const GridSearchOptions& options, const Deadline& deadline,
+             const Contest& contest, CostTables* tables)
+      : graph_(graph),
+        options_(options),
+        deadline_(deadline),
+        contest_(contest),
+        tables_(*tables),
+        base_(tables->options()),
+        memory_bytes_(tables->cost().machine().memory_bytes()) {}
+
+  absl::Status Run() {
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<GridEstimate> estimates,
+                            EnumerateGrids(graph_, options_.grids, memory_bytes_, &tables_));
+    for (const GridEstimate& estimate : estimates) {
+      if (mapped_ == kGridsMapped || deadline_.Reached().has_value()) break;
+      if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
+    }
+    tables_.set_options(base_);
+    return absl::OkStatus();
+  }
+
+ private:
+  static const char* BaselineOf(const Grid& grid) {
+    return grid.tensor_degree > 1 ? kMegatron : kPipeline;
+  }
+
+  int64_t CallsOf(const Grid& grid) const { return graph_.num_nodes() * grid.micro_batches; }
+
+  bool IsWorthALook(const GridEstimate& estimate) const {
+    const Grid& grid = estimate.grid;
+    if (grid.tensor_degree == 1 && grid.micro_batches == 1) return false;  // data parallelism
+    if (!options_.plan.empty() && options_.plan != BaselineOf(grid)) return false;
+    if (estimate.step_us > kTimeSlack * contest_.step_us()) return false;
+    if (contest_.fits() && estimate.peak_bytes > kMemorySlack * memory_bytes_) return false;
+    const int64_t calls = CallsOf(grid);
+    if (calls > kMostCallsOfOne || (mapped_ > 0 && calls_ + calls > kMostCalls)) return false;
+    return std::none_of(settled_.begin(), settled_.end(),
+                        [&](const Grid& other) { return grid.MapsLike(other); });
+  }
+
+  absl::Status Consider(const GridEstimate& estimate) {
+    const Grid& grid = estimate.grid;
+    ++mapped_;
+    calls_ += CallsOf(grid);
+    tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
+    ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
+                            MapTensorParallel(graph_, grid.tensor_degree, &tables_));
+    ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, &tables_, &by_hand));
+    const auto prediction = options_.consider(by_hand, grid, BaselineOf(grid));
+    // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
+    // keep less.
+    if (!prediction.ok() || prediction->peak_bytes <= memory_bytes_) settled_.push_back(grid);
+    if (options_.search == nullptr || grid.micro_batches == 1) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> found, SearchStage(estimate));
+    if (found.has_value()) options_.consider(*found, grid, kFound).status().IgnoreError();
+    return absl::OkStatus();
+  }
+
+  // Nothing if it is no better than by hand.
+  absl::StatusOr<std::optional<MappedModel>> SearchStage(const GridEstimate& by_hand) {
+    const Grid& grid = by_hand.grid;
+    for (double price : kPrices) {
+      CostOptions cost = OptionsOfStage(grid, base_);
+      cost.sync_weight = options_.grids.exposed_synchronisation;
+      cost.us_per_byte = price;
+      ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
+      ISOMER_ASSIGN_OR_RETURN(const MappedEstimate mapped, EstimateMapped(found, &tables_));
+      if (grid.stages > static_cast<int64_t>(mapped.calls.size())) break;
+      const GridEstimate estimate = EstimateGrid(grid, options_.grids, base_, found.graph, mapped);
+      if (estimate.step_us > by_hand.step_us) break;
+      if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
+      ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, &tables_, &found));
+      return found;
+    }
+    return std::nullopt;
+  }
+
+  const Graph& graph_;
+  const GridSearchOptions& options_;
+  const Deadline& deadline_;
+  const Contest& contest_;
+  CostTables& tables_;
+  const CostOptions base_;
+  const int64_t memory_bytes_;
+  int mapped_ = 0;
+  int64_t calls_ = 0;
+  std::vector<Grid> settled_;
+};
+
+}  // namespace
+
+absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
+                         const Deadline& deadline, const Contest& contest, CostTables* tables) {
+  return GridSearch(graph, options, deadline, contest, tables).Run();
+}
+
+}  // namespace isomer

@@ -1,0 +1,42 @@
+// The best grids as plans.
+//
+// There are hundreds of grids and few can be simulated: estimates order them (grid.h). The first of
+// them are mapped by hand; for those with micro-batches the search also maps the devices of one
+// stage, with a price on memory until the estimate fits. Both are derived and simulated.
+#ifndef ISOMER_OPTIMIZER_GRID_SEARCH_H_
+#define ISOMER_OPTIMIZER_GRID_SEARCH_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/contest.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+#include "optimizer/grid.h"
+#include "optimizer/stopping.h"
+
+namespace isomer {
+
+// The origin of what a search found.
+inline constexpr char kFound[] = "search";
+
+struct GridSearchOptions {
+  GridOptions grids;
+  std::string plan;  // only grids that are this baseline's (baselines.h, pipeline_plan.h), or ""
+  // Maps a model onto the devices of a stage, or null: by hand only.
+  std::function<absl::StatusOr<MappedModel>(const CostOptions&)> search;
+  // Lets a mapping take part, by hand (as a baseline of that name) or found (kFound).
+  std::function<absl::StatusOr<Prediction>(const MappedModel&, const Grid&,
+                                           const std::string& origin)>
+      consider;
+};
+
+// REQUIRES: no calls are restricted. Sets the options of `tables`.
+absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
+                         const Deadline& deadline, const Contest& contest, CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_GRID_SEARCH_H_
