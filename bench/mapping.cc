@@ -41,7 +41,7 @@ absl::Status Run(const std::string& name, const char* machine_name, int64_t node
     borders = {borders.out, Borders::kNone};
     if (piece.has_out) {
       ISOMER_ASSIGN_OR_RETURN(borders.out,
-                              PlacementsLeft(model.graph, piece.out, nullptr, &tables));
+                              PlacementsLeft(model.graph, piece.out, -1, nullptr, &tables));
     }
     if (!seen.insert(piece.key).second) continue;
     double us[3], gap = 0;

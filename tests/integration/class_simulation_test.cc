@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                              1, 1, DataType::kFloat16},
                     Scenario{"gpt", "dgx_h100", 4, 8, kMegatron, UpdateMethod::kAllReduce, 1, 1,
                              DataType::kBFloat16},
-                    Scenario{"mlp", "dgx_h100", 4, 64, "search"},
+                    Scenario{"alexnet", "dgx_h100", 4, 256, "search"},
                     Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce,
                              2, 4}),
     [](const auto& info) { return info.param.Name(); });
