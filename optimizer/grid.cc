@@ -80,6 +80,9 @@ std::vector<bool> Borders(const Graph& graph, const ComputeGraph& compute) {
   return borders;
 }
 
+// Micro-batches for each stage: bubbles of more are below 6 % of the step.
+constexpr int64_t kMostPerStage = 16;
+
 class Enumerator {
  public:
   Enumerator(const Graph& graph, const GridOptions& options, CostTables* tables)
@@ -109,7 +112,8 @@ class Enumerator {
   // The counts of micro-batches that are worth a look: as few as fill the pipeline, and more.
   absl::Status AddMicroBatches(int64_t tensor, int64_t stages, bool pipelines) {
     const int64_t data = options_.devices / (stages * tensor);
-    for (int64_t n = stages; n <= options_.max_micro_batches; n *= 2) {
+    const int64_t most = std::min(options_.max_micro_batches, kMostPerStage * stages);
+    for (int64_t n = stages; n <= most; n *= 2) {
       const bool divides = batch_ % (data * n) == 0;
       // Without micro-batches calls of a smaller batch leave devices idle, which may be best.
       if (!divides && n > 1) break;
@@ -126,13 +130,14 @@ class Enumerator {
     ISOMER_RETURN_IF_ERROR(mapped.status());
     ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, &tables_));
     if (grid.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
+    const std::vector<int> stages = StagesOfCalls(estimate, grid.stages);
     for (UpdateMethod update : options_.updates) {
       for (bool recomputes : {false, true}) {
         if (recomputes && !options_.may_recompute) continue;
         Grid variant = grid;
         variant.update = update;
         variant.recomputes = recomputes;
-        estimates_.push_back(EstimateGrid(variant, options_, base_, graph_, estimate));
+        estimates_.push_back(EstimateGrid(variant, options_, base_, graph_, estimate, stages));
       }
     }
     return absl::OkStatus();
@@ -149,9 +154,9 @@ class Enumerator {
 }  // namespace
 
 GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
-                          const Graph& graph, const MappedEstimate& mapped) {
+                          const Graph& graph, const MappedEstimate& mapped,
+                          absl::Span<const int> stage_of_call) {
   std::vector<StageLoad> stages(grid.stages);
-  const std::vector<int> stage_of_call = StagesOfCalls(mapped, grid.stages);
   const std::vector<bool> borders =
       grid.recomputes ? Borders(graph, mapped.compute) : std::vector<bool>();
   int64_t segment_bytes = 0;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
 #include "optimizer/stages.h"
@@ -63,9 +64,11 @@ struct GridOptions {
   bool may_recompute = false;
 };
 
-// `estimate`: of a mapping onto one stage, under the tables' options `cost`.
+// `estimate`: of a mapping onto one stage, under the tables' options `cost`; `stage_of_call`: as it
+// is cut (StagesOfCalls).
 GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
-                          const Graph& graph, const MappedEstimate& estimate);
+                          const Graph& graph, const MappedEstimate& estimate,
+                          absl::Span<const int> stage_of_call);
 
 // Of every grid that suits the model (the batch divides into data parallelism times
 // micro-batches; what has to be known of all samples is known of micro-batches apart), the

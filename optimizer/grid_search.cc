@@ -92,7 +92,8 @@ class GridSearch {
       ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
       ISOMER_ASSIGN_OR_RETURN(const MappedEstimate mapped, EstimateMapped(found, &tables_));
       if (grid.stages > static_cast<int64_t>(mapped.calls.size())) break;
-      const GridEstimate estimate = EstimateGrid(grid, options_.grids, base_, found.graph, mapped);
+      const GridEstimate estimate = EstimateGrid(grid, options_.grids, base_, found.graph, mapped,
+                                                 StagesOfCalls(mapped, grid.stages));
       if (estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
       ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, &tables_, &found));

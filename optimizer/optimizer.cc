@@ -214,7 +214,9 @@ class Optimizer {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_last, SearchAt(devices, kLast));
     ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
     ISOMER_ASSIGN_OR_RETURN(const Prediction last, PredictionOf(at_last));
-    if (first.peak_bytes / kFarTooLarge > cost_.machine().memory_bytes()) return absl::OkStatus();
+    is_far_too_large_ =
+        std::min(first.peak_bytes, last.peak_bytes) / kFarTooLarge > cost_.machine().memory_bytes();
+    if (is_far_too_large_) return absl::OkStatus();
     return SearchBetween(devices, 0, first, kLast, last);
   }
 
@@ -249,7 +251,8 @@ class Optimizer {
     for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
     mappings_.clear();
     ISOMER_RETURN_IF_ERROR(ConsiderTurns(&mappings));
-    if (!best_mapping_.has_value()) return absl::OkStatus();
+    // Splices of what is far too large are, too.
+    if (!best_mapping_.has_value() || is_far_too_large_) return absl::OkStatus();
     return ConsiderSplices(mappings, best_mapping_us_, deadline_,
                            [this](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
                              if (!restrictions_.Violations(mapped).empty()) {
@@ -556,6 +559,7 @@ class Optimizer {
   Contest contest_;
   // That searches found, by the weight of synchronisation, the largest first.
   std::map<double, MappedModel, std::greater<>> mappings_;
+  bool is_far_too_large_ = false;                     // what the last search found
   std::vector<std::pair<int, MappedModel>> entered_;  // into the contest, not looked at yet
   std::optional<MappedModel> best_mapping_;
   double best_mapping_us_ = kImpossibleUs;

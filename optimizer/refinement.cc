@@ -12,6 +12,8 @@
 namespace isomer {
 namespace {
 
+// Plans of more tasks take seconds each to simulate.
+constexpr int64_t kMostTasks = 500000;
 constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
 
 // Cuts of the first round, and of the one around the best.
@@ -82,6 +84,7 @@ absl::Status SplicePair(const MappedModel& before, const MappedModel& behind, do
 }  // namespace
 
 absl::Status ConsiderBuckets(const Deadline& deadline, Contest* contest) {
+  if (contest->best().simulation.tasks.size() > kMostTasks) return absl::OkStatus();
   const Plan best = contest->best().plan;
   for (int64_t bytes = best.update.bucket_bytes * kBucketGrowth;
        bytes > 0 && bytes <= kLargestBucket && !deadline.Reached().has_value();

@@ -117,6 +117,10 @@ std::vector<int64_t> MomentsOf(const MachineView& view, const TensorType& type) 
 }
 
 absl::StatusOr<int64_t> NumMicroBatches(const Graph& graph, absl::Span<const MachineView> views) {
+  if (static_cast<int>(views.size()) != graph.num_nodes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(views.size(), " machine views for ", graph.num_nodes(), " nodes"));
+  }
   int64_t found = 1;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const int64_t moments = NumMoments(views[id]);

@@ -50,7 +50,8 @@ int64_t NumMoments(const MachineView& view);
 std::vector<int64_t> MomentsOf(const MachineView& view, const TensorType& type);
 
 // How many micro-batches a graph with these views works through: 1 or more; the views that have
-// moments at all agree on it, or else that is the error, naming the node.
+// moments at all agree on it, or else that is the error, naming the node; so are views of another
+// number than nodes.
 absl::StatusOr<int64_t> NumMicroBatches(const Graph& graph, absl::Span<const MachineView> views);
 
 // Ok if the view has rank+2 strides, and moments none or rank+2 that divide the degrees, every

@@ -45,7 +45,7 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
                            : static_cast<int>(axis) == type.rank() ? type.copies
                                                                    : type.partials;
     // Micro-batch by micro-batch: then it begins at the first device again.
-    int64_t on_devices = 1;
+    int64_t on_devices = view.moments.empty() ? extent : 1;
     while (on_devices < extent && device(on_devices * step) != view.start) ++on_devices;
     if (!view.moments.empty()) result.moments[axis] = extent / on_devices;
     result.strides[axis] = on_devices > 1 ? device(step) - view.start : 0;

@@ -307,8 +307,6 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
 
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
                                                int64_t most_devices) {
-  // Says what is wrong.
-  if (static_cast<int>(plan.views.size()) != plan.graph.num_nodes()) return LowerPlan(plan);
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
     const std::optional<DeviceClasses> classes =
