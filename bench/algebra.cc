@@ -84,8 +84,8 @@ absl::StatusOr<Outcome> OptimizeOnce(const Network& network, const SearchOptions
   outcome.operators_after = CountOperators(result.plan.graph);
   outcome.us_before = result.single_device.step_us;
   outcome.us_after = result.simulation.step_us;
-  outcome.candidates = result.candidates;
-  outcome.stop = StopReasonName(result.stop);
+  outcome.candidates = result.searches.candidates;
+  outcome.stop = StopReasonName(result.searches.stop);
   outcome.cpu_s = CpuSeconds() - cpu;
   outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;

@@ -27,6 +27,9 @@ struct Prediction {
   friend bool operator==(const Prediction&, const Prediction&) = default;
 };
 
+// The origin of what a search found; other plans have the name of their baseline.
+inline constexpr char kFound[] = "search";
+
 class Contest {
  public:
   struct Entry {

@@ -80,9 +80,8 @@ class Fitting {
   absl::StatusOr<std::optional<double>> Try(const SmallerPlan& wanted) {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<Plan> plan, find_(wanted));
     if (!plan.has_value()) return std::nullopt;
-    const char* origin = "search";
-    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(*plan, origin));
-    if (!Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, origin));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(*plan, kFound));
+    if (!Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
     return prediction.step_us;
   }
 
@@ -145,7 +144,7 @@ class Fitting {
     for (UpdateOptions& way : ways) way.states_on_host = true;
     ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, ways, origin));
     smallest.update.states_on_host = true;
-    return contest_.Consider(std::move(smallest), "search").status();
+    return contest_.Consider(std::move(smallest), kFound).status();
   }
 
   // As little as makes it fit; false if nothing does. REQUIRES: without, it does not fit.

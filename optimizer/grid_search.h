@@ -19,9 +19,6 @@
 
 namespace isomer {
 
-// The origin of what a search found.
-inline constexpr char kFound[] = "search";
-
 struct GridSearchOptions {
   GridOptions grids;
   std::string plan;  // only grids that are this baseline's (baselines.h, pipeline_plan.h), or ""

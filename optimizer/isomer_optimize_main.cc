@@ -334,7 +334,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   const RuleIndex index(rules);
   EndSearchesOnInterrupt();
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
-  if (!result.cache_note.empty()) std::fprintf(stderr, "%s\n", result.cache_note.c_str());
+  if (const std::string& note = result.searches.cache_note; !note.empty()) {
+    std::fprintf(stderr, "%s\n", note.c_str());
+  }
   ISOMER_ASSIGN_OR_RETURN(Report report, ReportOf(result, rules, cost));
   std::fputs(report.text.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
@@ -344,7 +346,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (result.fits) return kExitDone;
   std::optional<int64_t> enough;
   if (options.plan.empty() && absl::GetFlag(FLAGS_constraints).empty() &&
-      result.stop < StopReason::kTimeLimit) {
+      result.searches.stop < StopReason::kTimeLimit) {
     ISOMER_ASSIGN_OR_RETURN(enough, EnoughNodes(model, index, cost, options));
   }
   std::fprintf(stderr, "%s\n", DoesNotFitText(result, cost.machine(), enough).c_str());

@@ -16,17 +16,10 @@
 #include "optimizer/pipeline_plan.h"
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
+#include "optimizer/strategy_search.h"
 #include "pcg/plan.h"
 
 namespace isomer {
-
-// How plans are searched for; baselines are looked at besides.
-enum class Strategy {
-  kHierarchical,  // search.h
-  kMcmc,          // mcmc_search.h
-  kSequential,    // sequential_search.h
-  kExhaustive,    // exhaustive_search.h
-};
 
 struct OptimizeOptions {
   Strategy strategy = Strategy::kHierarchical;
@@ -53,21 +46,15 @@ struct OptimizeResult {
   Plan plan;  // the fastest that fits; the one with least memory if none does
   bool fits = true;
   Simulation simulation;  // of `plan`
-  std::string origin;     // "search", or the baseline that could not be beaten
+  std::string origin;     // kFound, or the baseline that could not be beaten
   std::map<std::string, Prediction> baselines;
   std::optional<PipelineSummary> pipeline;  // of `plan`
   Prediction single_device;                 // the model as it is on one device
   std::vector<std::string> ignoring;        // baselines that do not keep the constraints
-  int64_t candidates = 0;                   // of all searches
-  int pieces = 0, distinct_pieces = 0, series_parallel_pieces = 0;
-  int remembered_pieces = 0;  // of the distinct ones, those that an earlier run had searched
-  std::string cache_note;     // why what earlier runs kept was ignored; "": it was not
-  StopReason stop = StopReason::kExhausted;
-  bool exact_mappings = true;
+  SearchRecord searches;
   // Of the model's graph, or of the plan's if that is less; none for a plan that it is not over.
   std::optional<LowerBound> bound;
   double bound_seconds = 0;
-  std::string proof;  // of an exhaustive search: what it proved, in one line
   double seconds = 0;
 };
 

@@ -255,7 +255,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   std::string text =
       absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
                       cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),
-                      result.origin == "search" ? "the search" : "the baseline " + result.origin);
+                      result.origin == kFound ? "the search" : "the baseline " + result.origin);
   size_t width = 9;
   for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
   const int w = static_cast<int>(width);
@@ -302,16 +302,17 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
                     "  The model is too small for this machine: one device is predicted to be "
                     "faster\n  (--nodes=1 --devices_per_node=1 plans for it).\n");
   }
-  absl::StrAppendFormat(&text,
-                        "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct, %d "
-                        "series-parallel; "
-                        "stopped: %s; mappings %s.\n",
-                        result.candidates, result.seconds, result.pieces, result.distinct_pieces,
-                        result.series_parallel_pieces, StopReasonName(result.stop),
-                        result.exact_mappings ? "exact" : "bounded");
+  const SearchRecord& searches = result.searches;
+  absl::StrAppendFormat(
+      &text,
+      "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct, %d series-parallel; "
+      "stopped: %s; mappings %s.\n",
+      searches.candidates, result.seconds, searches.pieces, searches.distinct_pieces,
+      searches.series_parallel_pieces, StopReasonName(searches.stop),
+      searches.exact_mappings ? "exact" : "bounded");
   if (result.bound.has_value()) absl::StrAppend(&text, BoundText(result));
-  if (!result.proof.empty()) {
-    absl::StrAppend(&text, "Without buckets, on the same devices for all: ", result.proof, ".\n");
+  if (!searches.proof.empty()) {
+    absl::StrAppend(&text, "Without buckets, on the same devices for all: ", searches.proof, ".\n");
   }
   return text;
 }
@@ -378,16 +379,17 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
     pipeline["bubble_share"] = result.pipeline->bubble_share;
     pipeline["idle_share"] = result.pipeline->idle_share;
   }
+  const SearchRecord& searches = result.searches;
   Json& search = json["search"];
   search["seconds"] = result.seconds;
-  search["candidates"] = result.candidates;
-  search["stop_reason"] = StopReasonName(result.stop);
-  search["pieces"] = result.pieces;
-  search["distinct_pieces"] = result.distinct_pieces;
-  search["remembered_pieces"] = result.remembered_pieces;
-  search["series_parallel_pieces"] = result.series_parallel_pieces;
-  search["exact_mappings"] = result.exact_mappings;
-  if (!result.proof.empty()) search["proof"] = result.proof;
+  search["candidates"] = searches.candidates;
+  search["stop_reason"] = StopReasonName(searches.stop);
+  search["pieces"] = searches.pieces;
+  search["distinct_pieces"] = searches.distinct_pieces;
+  search["remembered_pieces"] = searches.remembered_pieces;
+  search["series_parallel_pieces"] = searches.series_parallel_pieces;
+  search["exact_mappings"] = searches.exact_mappings;
+  if (!searches.proof.empty()) search["proof"] = searches.proof;
   if (result.bound.has_value()) {
     Json& bound = json["lower_bound"];
     bound["step_us"] = result.bound->step_us;

@@ -24,7 +24,7 @@ class Stopping : public testing::Test {
   void ExpectAPlanThatHolds(const OptimizeOptions& options, StopReason reason) {
     const auto result = Optimize(model_, index_, cost_, options);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_STREQ(StopReasonName(result->stop), StopReasonName(reason));
+    EXPECT_STREQ(StopReasonName(result->searches.stop), StopReasonName(reason));
     ExpectPlanHolds(result->plan, rules_);
     for (const auto& [name, prediction] : result->baselines) {
       EXPECT_LE(result->plan.predicted_step_us, prediction.step_us) << name;
@@ -67,8 +67,8 @@ TEST_F(Stopping, WithoutPiecesOrReuseThePlanIsNotBetter) {
     options.search.cache = false;
     const auto result = Optimize(model_, index_, cost_, options);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(result->pieces, split ? all->pieces : 1);
-    EXPECT_EQ(result->distinct_pieces, result->pieces);
+    EXPECT_EQ(result->searches.pieces, split ? all->searches.pieces : 1);
+    EXPECT_EQ(result->searches.distinct_pieces, result->searches.pieces);
     ExpectPlanHolds(result->plan, rules_);
     EXPECT_GE(result->plan.predicted_step_us, 0.95 * all->plan.predicted_step_us);
   }

@@ -1,0 +1,79 @@
+#include "optimizer/baseline_entries.h"
+
+#include <utility>
+
+#include "optimizer/baselines.h"
+#include "optimizer/pipeline_plan.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+absl::Status BaselineEntries::EnterAll() {
+  const std::string& wanted = run_.options.plan;
+  std::vector<std::pair<std::string, int>> entered;
+  for (const std::string name : {kSingleDevice, kDataParallel, kZero3, kMegatron, kExpert}) {
+    if (name == kZero3 && !run_.options.training) continue;
+    run_.tables.set_options(run_.BaseOptions());
+    auto mapped = MapBaseline(name, run_.model.graph, &run_.tables);
+    if (absl::IsNotFound(mapped.status())) {
+      if (wanted == name) return absl::InvalidArgumentError(mapped.status().message());
+      continue;
+    }
+    ISOMER_RETURN_IF_ERROR(mapped.status());
+    ISOMER_ASSIGN_OR_RETURN(const int entry, Enter(*mapped, name, nullptr));
+    entered.emplace_back(name, entry);
+  }
+  // All of them are predicted at once.
+  for (const auto& [name, entry] : entered) ISOMER_RETURN_IF_ERROR(Settle(name, entry).status());
+  if (wanted != kPipeline) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(run_.model, run_.tables.rules(), run_.cost,
+                                                  run_.options.training, run_.options.pipeline));
+  run_.SetOptions(&plan);
+  ISOMER_ASSIGN_OR_RETURN(predictions_[kPipeline],
+                          run_.contest.Consider(std::move(plan), kPipeline));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Prediction> BaselineEntries::Consider(const MappedModel& mapped,
+                                                     const std::string& name, const Grid* grid) {
+  ISOMER_ASSIGN_OR_RETURN(const int entry, Enter(mapped, name, grid));
+  return Settle(name, entry);
+}
+
+absl::StatusOr<int> BaselineEntries::Enter(const MappedModel& mapped, const std::string& name,
+                                           const Grid* grid) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped, grid));
+  if (name == kZero3) plan.update.method = UpdateMethod::kShardedWeights;
+  const OptimizeOptions& options = run_.options;
+  bool takes_part = options.plan == name ||
+                    (options.plan.empty() &&
+                     (options.choose_update_method || plan.update.method == options.update.method));
+  if (name != kSingleDevice && !run_.restrictions.Violations(mapped).empty()) {
+    ignoring_.push_back(name);
+    takes_part &= !options.plan.empty();
+  }
+  takes_part &= name != kSingleDevice;
+  const int entry = run_.contest.Enter(std::move(plan), name, takes_part);
+  if (takes_part) run_.entered.emplace_back(entry, mapped);
+  return entry;
+}
+
+absl::StatusOr<Prediction> BaselineEntries::Settle(const std::string& name, int entry) {
+  ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, run_.contest.PredictionOf(entry));
+  if (name == kSingleDevice) {
+    single_device_ = prediction;
+    return prediction;
+  }
+  const auto worth = [&](const Prediction& p) {
+    return run_.Fits(p) ? std::pair(0, p.step_us) : std::pair(1, static_cast<double>(p.peak_bytes));
+  };
+  const auto [known, added] = predictions_.try_emplace(name, prediction);
+  if (!added && worth(prediction) < worth(known->second)) known->second = prediction;
+  return prediction;
+}
+
+double BaselineEntries::BusyShare() const {
+  return single_device_.step_us / static_cast<double>(run_.devices) / run_.contest.step_us();
+}
+
+}  // namespace isomer

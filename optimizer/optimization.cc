@@ -1,0 +1,52 @@
+#include "optimizer/optimization.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+int ThreadsOf(const OptimizeOptions& options) {
+  const int all = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, options.threads > 0 ? options.threads : all);
+}
+
+CostOptions CostOptionsOf(const OptimizeOptions& options) {
+  return {.training = options.training,
+          .precision = options.precision,
+          .optimizer = options.update.optimizer};
+}
+
+}  // namespace
+
+Optimization::Optimization(const Model& model, const RuleIndex& rules, const CostModel& cost,
+                           const OptimizeOptions& options)
+    : model(model),
+      cost(cost),
+      options(options),
+      deadline(Deadline::In(options.search.time_limit_s)),
+      devices(cost.machine().num_devices()),
+      tables(rules, cost, CostOptionsOf(options)),
+      contest(cost, ThreadsOf(options)) {}
+
+CostOptions Optimization::BaseOptions() const { return CostOptionsOf(options); }
+
+absl::StatusOr<Plan> Optimization::PlanOf(const MappedModel& mapped, const Grid* grid) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, options.training, &tables));
+  SetOptions(&plan);
+  if (grid != nullptr) grid->SetOptions(&plan);
+  return plan;
+}
+
+void Optimization::SetOptions(Plan* plan) const {
+  plan->precision = options.precision;
+  plan->update = options.update;
+}
+
+bool Optimization::OnPartsToo() const {
+  return restrictions.empty() && !Simulates(options.strategy) && !options.whole_machine;
+}
+
+}  // namespace isomer

@@ -1,0 +1,57 @@
+// What the parts of one run of the optimizer share.
+#ifndef ISOMER_OPTIMIZER_OPTIMIZATION_H_
+#define ISOMER_OPTIMIZER_OPTIMIZATION_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/contest.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+#include "optimizer/grid.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictions.h"
+#include "optimizer/stopping.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+struct Optimization {
+  // All of these outlive this.
+  Optimization(const Model& model, const RuleIndex& rules, const CostModel& cost,
+               const OptimizeOptions& options);
+
+  // On the whole machine, of one micro-batch, all synchronisation counted.
+  CostOptions BaseOptions() const;
+
+  // Weights are updated as the user's options say, or as a grid, if there is one.
+  absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const Grid* grid = nullptr);
+  void SetOptions(Plan* plan) const;
+
+  // A lower bound is wanted.
+  bool Bounds() const { return model.graph.num_nodes() <= options.bound_nodes; }
+
+  // Constraints are on the whole machine; what simulates takes all of it.
+  bool OnPartsToo() const;
+
+  bool Fits(const Prediction& prediction) const {
+    return prediction.peak_bytes <= cost.machine().memory_bytes();
+  }
+
+  const Model& model;
+  const CostModel& cost;
+  const OptimizeOptions& options;
+  const Deadline deadline;
+  const int64_t devices;  // of the machine
+  CostTables tables;
+  Restrictions restrictions;
+  Contest contest;
+  // Mappings whose plans entered the contest and that nobody has refined yet, by entry.
+  std::vector<std::pair<int, MappedModel>> entered;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_OPTIMIZATION_H_

@@ -1,0 +1,182 @@
+#include "optimizer/overlap_search.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "optimizer/refinement.h"
+#include "optimizer/turns.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// How much of the gradient synchronisation the tables count: all of it, or what may be left when
+// it overlaps with the backward pass. The simulator, which knows the overlap, picks the best.
+constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
+
+// A plan that needs so much more memory than there is does not get faster: it has to get smaller.
+constexpr int64_t kFarTooLarge = 2;
+
+// On part of the machine other weights of synchronisation are tried if the first is no slower than
+// the best by so much; so is what is refined, anywhere.
+constexpr double kSlack = 1.2;
+
+}  // namespace
+
+absl::Status OverlapSearch::Run(Strategy strategy, int64_t devices) {
+  strategy_ = strategy;
+  devices_ = devices;
+  mappings_.clear();
+  is_far_too_large_ = false;
+  ISOMER_RETURN_IF_ERROR(SearchWithWeights());
+  return Refine();
+}
+
+absl::StatusOr<std::optional<Plan>> OverlapSearch::Find(Strategy strategy,
+                                                        const CostOptions& options) {
+  if (const auto reason = run_.deadline.Reached(); reason.has_value() && !run_.contest.empty()) {
+    search_.Stopped(*reason);
+    return std::nullopt;
+  }
+  ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, search_.Search(strategy, options));
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped));
+  mappings_[options.sync_weight] = std::move(mapped);
+  return plan;
+}
+
+absl::StatusOr<Prediction> OverlapSearch::Consider(const MappedModel& mapped) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped));
+  ISOMER_ASSIGN_OR_RETURN(const Prediction found, run_.contest.Consider(std::move(plan), kFound));
+  Remember(mapped, found);
+  return found;
+}
+
+void OverlapSearch::Forget() {
+  best_mapping_us_ = kImpossibleUs;
+  best_mapping_.reset();
+  run_.entered.clear();
+}
+
+// Enters what is found into the contest; nothing: there was no time.
+absl::StatusOr<std::optional<int>> OverlapSearch::SearchAt(int weight) {
+  CostOptions options = run_.BaseOptions();
+  options.num_devices = devices_;
+  options.sync_weight = kSyncWeights[weight];
+  ISOMER_ASSIGN_OR_RETURN(std::optional<Plan> plan, Find(strategy_, options));
+  if (!plan.has_value()) return std::nullopt;
+  const int entry = run_.contest.Enter(*std::move(plan), kFound);
+  run_.entered.emplace_back(entry, mappings_.at(options.sync_weight));
+  return entry;
+}
+
+absl::StatusOr<Prediction> OverlapSearch::PredictionOf(std::optional<int> entry) {
+  if (!entry.has_value()) return Prediction{};
+  return run_.contest.PredictionOf(*entry);
+}
+
+// The largest weight and the smallest, then those between if they differ.
+absl::Status OverlapSearch::SearchWithWeights() {
+  constexpr int kLast = std::size(kSyncWeights) - 1;
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_first, SearchAt(0));
+  // Inference has no gradients to synchronise.
+  if (!run_.options.training || Simulates(strategy_)) return PredictionOf(at_first).status();
+  if (devices_ < run_.devices) {
+    ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
+    if (first.step_us > kSlack * run_.contest.step_us()) return absl::OkStatus();
+  }
+  // The first is predicted beside the search for the last.
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_last, SearchAt(kLast));
+  ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
+  ISOMER_ASSIGN_OR_RETURN(const Prediction last, PredictionOf(at_last));
+  is_far_too_large_ = std::min(first.peak_bytes, last.peak_bytes) / kFarTooLarge >
+                      run_.cost.machine().memory_bytes();
+  if (is_far_too_large_) return absl::OkStatus();
+  return SearchBetween(0, first, kLast, last);
+}
+
+// By the tables, a plan's time is linear in the weight, so that one that is best at two weights
+// is best at those between.
+absl::Status OverlapSearch::SearchBetween(int low, const Prediction& at_low, int high,
+                                          const Prediction& at_high) {
+  if (high - low < 2 || at_low == at_high) return absl::OkStatus();
+  const int middle = (low + high) / 2;
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<int> entry, SearchAt(middle));
+  ISOMER_ASSIGN_OR_RETURN(const Prediction at_middle, PredictionOf(entry));
+  ISOMER_RETURN_IF_ERROR(SearchBetween(low, at_low, middle, at_middle));
+  return SearchBetween(middle, at_middle, high, at_high);
+}
+
+// What the simulator finds better than what was found and entered.
+absl::Status OverlapSearch::Refine() {
+  for (const auto& [entry, mapped] : run_.entered) {
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, run_.contest.PredictionOf(entry));
+    Remember(mapped, prediction);
+  }
+  run_.entered.clear();
+  if (best_mapping_us_ > kSlack * run_.contest.step_us()) return absl::OkStatus();
+  std::vector<MappedModel> mappings;
+  for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
+  mappings_.clear();
+  ISOMER_RETURN_IF_ERROR(TakeTurnsIn(&mappings));
+  ISOMER_RETURN_IF_ERROR(Splice(std::move(mappings)));
+  return WalkFromBest();
+}
+
+// Adds those of `mappings` in which calls take turns on devices, where that is faster than all.
+absl::Status OverlapSearch::TakeTurnsIn(std::vector<MappedModel>* mappings) {
+  if (!run_.restrictions.empty() || Simulates(strategy_)) return absl::OkStatus();
+  for (size_t m = 0, found = mappings->size(); m < found; ++m) {
+    if (run_.deadline.Reached().has_value()) break;
+    ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> turned,
+                            TakeTurns((*mappings)[m], &run_.tables));
+    if (!turned.has_value()) continue;
+    const double best_us = run_.contest.step_us();
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(*turned));
+    if (prediction.step_us < best_us) mappings->push_back(*std::move(turned));
+  }
+  return absl::OkStatus();
+}
+
+// Splices of what is far too large are, too.
+absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
+  if (!best_mapping_.has_value() || is_far_too_large_) return absl::OkStatus();
+  return ConsiderSplices(mappings, best_mapping_us_, run_.deadline,
+                         [this](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
+                           if (!run_.restrictions.Violations(mapped).empty()) {
+                             return Prediction{kImpossibleUs};
+                           }
+                           return Consider(mapped);
+                         });
+}
+
+// By simulated steps, in float32, which is what task graphs know.
+absl::Status OverlapSearch::WalkFromBest() {
+  if (Simulates(strategy_) || !best_mapping_.has_value() ||
+      run_.options.precision != DataType::kFloat32) {
+    return absl::OkStatus();
+  }
+  CostOptions options = run_.BaseOptions();
+  options.num_devices = devices_;
+  run_.tables.set_options(options);
+  const Restrictions* restrictions = run_.restrictions.empty() ? nullptr : &run_.restrictions;
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> walked,
+                          Walk(run_.model, *best_mapping_, run_.options.search.seed, run_.deadline,
+                               restrictions, &run_.tables));
+  if (!walked.has_value() || !run_.restrictions.Violations(*walked).empty()) {
+    return absl::OkStatus();
+  }
+  return Consider(*walked).status();
+}
+
+// As the best mapping on as many devices, if it is. Task graphs have no micro-batches.
+void OverlapSearch::Remember(const MappedModel& mapped, const Prediction& prediction) {
+  if (!run_.Fits(prediction) || prediction.step_us >= best_mapping_us_) return;
+  const auto has_moments = [](const auto& c) { return c.second.moments > 1; };
+  if (std::any_of(mapped.choices.begin(), mapped.choices.end(), has_moments)) return;
+  best_mapping_ = mapped;
+  best_mapping_us_ = prediction.step_us;
+}
+
+}  // namespace isomer

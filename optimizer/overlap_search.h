@@ -1,0 +1,62 @@
+// The search on the first devices of the machine, with what the simulator knows and tables do not:
+// how much of what is communicated hides behind the backward pass.
+//
+// Mappings are searched for with more and less of the synchronisation of gradients counted; the
+// simulator picks the best, and what it alone sees is tried on them (turns.h, refinement.h).
+#ifndef ISOMER_OPTIMIZER_OVERLAP_SEARCH_H_
+#define ISOMER_OPTIMIZER_OVERLAP_SEARCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/optimization.h"
+#include "optimizer/strategy_search.h"
+
+namespace isomer {
+
+class OverlapSearch {
+ public:
+  OverlapSearch(Optimization* run, StrategySearch* search) : run_(*run), search_(*search) {}
+
+  // Adds to the contest. On part of the machine: one search and no more, unless it is promising.
+  absl::Status Run(Strategy strategy, int64_t devices);
+
+  // The plan that one search finds; nothing: there was no time, and there are others.
+  absl::StatusOr<std::optional<Plan>> Find(Strategy strategy, const CostOptions& options);
+
+  // Adds a mapping to the contest, which refinement may begin with.
+  absl::StatusOr<Prediction> Consider(const MappedModel& mapped);
+
+  // Refinement begins with none of the mappings so far: they are on other devices.
+  void Forget();
+
+ private:
+  absl::Status SearchWithWeights();
+  absl::Status SearchBetween(int low, const Prediction& at_low, int high,
+                             const Prediction& at_high);
+  absl::StatusOr<std::optional<int>> SearchAt(int weight);
+  absl::StatusOr<Prediction> PredictionOf(std::optional<int> entry);
+  absl::Status Refine();
+  absl::Status Splice(std::vector<MappedModel> mappings);
+  absl::Status TakeTurnsIn(std::vector<MappedModel>* mappings);
+  absl::Status WalkFromBest();
+  void Remember(const MappedModel& mapped, const Prediction& prediction);
+
+  Optimization& run_;
+  StrategySearch& search_;
+  Strategy strategy_ = Strategy::kHierarchical;
+  int64_t devices_ = 0;
+  // That this search found, by the weight of synchronisation, the largest first.
+  std::map<double, MappedModel, std::greater<>> mappings_;
+  bool is_far_too_large_ = false;
+  std::optional<MappedModel> best_mapping_;
+  double best_mapping_us_ = kImpossibleUs;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_OVERLAP_SEARCH_H_

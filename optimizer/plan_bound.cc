@@ -1,0 +1,51 @@
+#include "optimizer/plan_bound.h"
+
+#include <algorithm>
+
+#include "pcg/machine_view.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// The longest that the plan's derivation begins with; null: none.
+const Rewritten* AlgebraOf(const Plan& plan, absl::Span<const Rewritten> rewritten) {
+  const Rewritten* algebra = nullptr;
+  for (const Rewritten& one : rewritten) {
+    if (one.steps.size() <= plan.steps.size() &&
+        (algebra == nullptr || one.steps.size() > algebra->steps.size()) &&
+        std::equal(one.steps.begin(), one.steps.end(), plan.steps.begin())) {
+      algebra = &one;
+    }
+  }
+  return algebra;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
+                                                      absl::Span<const Rewritten> rewritten,
+                                                      CostOptions options, CostTables* tables) {
+  const auto has_moments = [](const MachineView& view) { return NumMoments(view) > 1; };
+  if (std::any_of(plan.views.begin(), plan.views.end(), has_moments) ||
+      !plan.update.methods.empty()) {
+    return std::nullopt;
+  }
+  options.update_method = plan.update.method;
+  tables->set_options(options);
+  ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, tables));
+  if (const Rewritten* algebra = AlgebraOf(plan, rewritten); algebra != nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(const LowerBound bound, BoundStep(algebra->graph, tables));
+    const double beside_us = std::min(least.beside_us, bound.beside_us);
+    if (bound.step_us < least.step_us) least = bound;
+    least.beside_us = beside_us;
+  }
+  const auto lies_behind = [](const MachineView& view) { return view.start > 0; };
+  if (std::any_of(plan.views.begin(), plan.views.end(), lies_behind)) {
+    least.step_us = least.beside_us;
+    least.by = "resources or a path alone";
+  }
+  return least;
+}
+
+}  // namespace isomer

@@ -1,0 +1,24 @@
+// The lower bound (lower_bound.h) that a plan is compared with.
+#ifndef ISOMER_OPTIMIZER_PLAN_BOUND_H_
+#define ISOMER_OPTIMIZER_PLAN_BOUND_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "optimizer/lower_bound.h"
+#include "optimizer/strategy_search.h"
+#include "pcg/plan.h"
+
+namespace isomer {
+
+// Of plans over the model's graph, or over the one that algebra made for this plan (of
+// `rewritten`), if that is less. Nothing for pipelines, and where each weight is updated in a way
+// of its own. `options`: of the tables, which have others afterwards.
+absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
+                                                      absl::Span<const Rewritten> rewritten,
+                                                      CostOptions options, CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_PLAN_BOUND_H_
