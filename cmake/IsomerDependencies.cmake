@@ -15,6 +15,15 @@ add_library(isomer_dnnl INTERFACE)
 target_link_libraries(isomer_dnnl INTERFACE ${ISOMER_DNNL_LIBRARY})
 target_include_directories(isomer_dnnl SYSTEM INTERFACE ${ISOMER_DNNL_INCLUDE_DIR})
 
+# A third of the time of a search was the C library's malloc and free: programs that search link
+# this. Sanitizers have their own.
+find_library(ISOMER_JEMALLOC_LIBRARY NAMES libjemalloc_pic.a jemalloc REQUIRED)
+add_library(isomer_malloc INTERFACE)
+if(NOT ISOMER_SANITIZE)
+  target_link_libraries(isomer_malloc INTERFACE ${ISOMER_JEMALLOC_LIBRARY} Threads::Threads
+                                                ${CMAKE_DL_LIBS} m)
+endif()
+
 # Processes in place of threads, where Open MPI is.
 pkg_check_modules(MPI QUIET IMPORTED_TARGET ompi-c)
 
