@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
+#include <variant>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/parallel_operator.h"
+#include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -267,8 +271,10 @@ absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const Tens
   return s;
 }
 
-absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
-                                                   absl::Span<const TensorType> operands) {
+namespace {
+
+absl::StatusOr<std::vector<TensorType>> TypesByDeclaration(const Operator& op,
+                                                           absl::Span<const TensorType> operands) {
   std::vector<TensorType> outputs;
   if (IsParallel(op.kind())) {
     ISOMER_ASSIGN_OR_RETURN(TensorType output, InferParallelType(op, operands));
@@ -278,6 +284,70 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
     outputs = std::move(sharding.outputs);
   }
   for (const TensorType& output : outputs) ISOMER_RETURN_IF_ERROR(ValidateTensorType(output));
+  return outputs;
+}
+
+// Of calls that were well-typed. A search builds graphs of the same few hundred calls again and
+// again; what a declaration says of them costs ten times what finding it here does.
+class KnownTypes {
+ public:
+  // Null if the call is not known.
+  const std::vector<TensorType>* Find(uint64_t hash, const Operator& op,
+                                      absl::Span<const TensorType> operands) const {
+    const auto found = calls_.find(hash);
+    if (found == calls_.end()) return nullptr;
+    const Call& call = found->second;
+    const bool same = call.op == op && absl::MakeConstSpan(call.operands) == operands;
+    return same ? &call.outputs : nullptr;
+  }
+
+  void Add(uint64_t hash, const Operator& op, absl::Span<const TensorType> operands,
+           const std::vector<TensorType>& outputs) {
+    if (calls_.size() >= kMost) calls_.clear();
+    calls_.insert_or_assign(hash, Call{op, {operands.begin(), operands.end()}, outputs});
+  }
+
+  // Lists of extents count by their length: they are compared besides.
+  static uint64_t HashOf(const Operator& op, absl::Span<const TensorType> operands) {
+    uint64_t hash = static_cast<uint64_t>(op.kind());
+    for (const Attribute& attribute : op.attributes()) {
+      if (const auto* number = std::get_if<int64_t>(&attribute.value)) {
+        hash = HashCombine(hash, static_cast<uint64_t>(*number));
+      } else if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+        for (int64_t i : *list) hash = HashCombine(hash, static_cast<uint64_t>(i));
+      } else if (const auto* extents = std::get_if<std::vector<Extent>>(&attribute.value)) {
+        hash = HashCombine(hash, extents->size());
+      }
+    }
+    for (const TensorType& type : operands) {
+      hash = HashCombine(hash, static_cast<uint64_t>(type.dtype),
+                         static_cast<uint64_t>(type.copies), static_cast<uint64_t>(type.partials));
+      for (const Dim& dim : type.dims) {
+        hash = HashMix(hash ^ (static_cast<uint64_t>(dim.size) << 20) ^
+                       static_cast<uint64_t>(dim.degree));
+      }
+    }
+    return hash;
+  }
+
+ private:
+  static constexpr size_t kMost = 8192;
+  struct Call {
+    Operator op;
+    std::vector<TensorType> operands, outputs;
+  };
+  absl::flat_hash_map<uint64_t, Call> calls_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
+                                                   absl::Span<const TensorType> operands) {
+  thread_local KnownTypes known;
+  const uint64_t hash = KnownTypes::HashOf(op, operands);
+  if (const auto* outputs = known.Find(hash, op, operands); outputs != nullptr) return *outputs;
+  ISOMER_ASSIGN_OR_RETURN(std::vector<TensorType> outputs, TypesByDeclaration(op, operands));
+  known.Add(hash, op, operands, outputs);
   return outputs;
 }
 
