@@ -146,29 +146,42 @@ struct Mapped {
 
 // Isomer's way to map a graph as it is: data parallelism, then dynamic programs over the tables
 // with more and less of the gradient synchronisation hidden, each simulated; the walk goes on from
-// the best of them only if it has not reached the target. Everything that is set up is counted.
+// the best of them only if it has not reached the target. Everything that is set up is counted,
+// when it is: choices of calls are listed for the dynamic programs.
 absl::StatusOr<Mapped> Map(Picoseconds target, const RuleIndex& rules, Setting* setting) {
   Mapped mapped;
+  MappedModel best;
   const double start = CpuSeconds();
-  ISOMER_RETURN_IF_ERROR(MakeGraph(rules, setting));
+  setting->graph.reset();
+  setting->tables.emplace(rules, *setting->cost, CostOptions{});
   const auto consider = [&](Picoseconds step) {
-    if (mapped.step == 0 || step < mapped.step) mapped.step = step;
+    const bool better = mapped.step == 0 || step < mapped.step;
+    if (better) mapped.step = step;
     mapped.all_s = CpuSeconds() - start;
     if (mapped.reached_s == 0 && mapped.step <= target) mapped.reached_s = mapped.all_s;
+    return better;
   };
-  consider(setting->graph->makespan());
+  const auto simulate = [&](MappedModel plan) {
+    ISOMER_ASSIGN_OR_RETURN(const auto graph,
+                            TaskGraph::Create(setting->model, plan, &*setting->tables,
+                                              /*restrictions=*/nullptr, TaskGraph::Lists::kFixed));
+    if (consider(graph->makespan())) best = std::move(plan);
+    return absl::OkStatus();
+  };
+  ISOMER_ASSIGN_OR_RETURN(MappedModel parallel,
+                          MapBaseline(kDataParallel, setting->model.graph, &*setting->tables));
+  ISOMER_RETURN_IF_ERROR(simulate(std::move(parallel)));
   for (double sync_weight : kSyncWeights) {
     setting->tables->set_options({.sync_weight = sync_weight});
     SearchOptions search;
-    search.budget = 1;  // of each piece, as it is
-    ISOMER_ASSIGN_OR_RETURN(const SearchResult found,
+    search.budget = 0;  // each piece as it is
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found,
                             HierarchicalSearch(setting->model.graph, search, &*setting->tables));
-    ISOMER_ASSIGN_OR_RETURN(auto graph,
-                            TaskGraph::Create(setting->model, found.mapped, &*setting->tables));
-    if (graph->makespan() < setting->graph->makespan()) setting->graph = std::move(graph);
-    consider(setting->graph->makespan());
+    ISOMER_RETURN_IF_ERROR(simulate(std::move(found.mapped)));
   }
   if (mapped.step > target) {
+    ISOMER_ASSIGN_OR_RETURN(setting->graph,
+                            TaskGraph::Create(setting->model, best, &*setting->tables));
     ISOMER_ASSIGN_OR_RETURN(const McmcResult walked,
                             SearchByMcmc({.target = target}, setting->graph.get()));
     mapped.proposals = walked.proposals;

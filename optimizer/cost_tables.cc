@@ -1,14 +1,19 @@
 #include "optimizer/cost_tables.h"
 
+#include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/call_restriction.h"
 #include "optimizer/choice_pricer.h"
+#include "optimizer/derivation_memo.h"
 #include "optimizer/move_pricer.h"
+#include "pcg/call_hash.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -55,11 +60,19 @@ struct PlacementForms {
   Both whole, each;
 };
 
+// A call without choices, and with those that it has under some options.
+struct CostTables::KnownCall {
+  // Devices, first device, axes, choices, moments and their dim, halves, restriction.
+  using Key = std::tuple<int64_t, int64_t, int, int, int64_t, int, bool, std::string>;
+  ChoiceSpace space;
+  std::map<Key, std::unique_ptr<CallTables>> tables;
+};
+
 struct CostTables::Caches {
   explicit Caches(const CostModel& cost) : moves(cost) {}
   MovePricer moves;
   SplitPairs pairs;
-  std::map<std::string, ChoiceSpace> spaces;  // without choices, by operator and operand types
+  absl::flat_hash_map<uint64_t, std::vector<std::unique_ptr<KnownCall>>> calls;  // by their hash
   std::map<std::string, int> placement_ids;
   std::map<std::vector<int>, PlacementSetId> set_ids;
   std::vector<std::unique_ptr<PlacementForms>> forms;  // per placement, once it was asked for
@@ -69,7 +82,11 @@ struct CostTables::Caches {
 };
 
 CostTables::CostTables(const RuleIndex& rules, const CostModel& cost, CostOptions options)
-    : rules_(rules), cost_(cost), options_(options), caches_(std::make_unique<Caches>(cost)) {}
+    : rules_(rules),
+      cost_(cost),
+      options_(options),
+      derivation_memo_(std::make_unique<DerivationMemo>(rules)),
+      caches_(std::make_unique<Caches>(cost)) {}
 
 CostTables::~CostTables() = default;
 
@@ -116,15 +133,28 @@ ChoiceOptions OptionsOf(Share share, ChoiceOptions options) {
 
 }  // namespace
 
+absl::StatusOr<CostTables::KnownCall*> CostTables::Find(const Operator& op,
+                                                        const std::vector<TensorType>& operands) {
+  auto& alike = caches_->calls[QuickHashOfCall(op, operands)];
+  for (const auto& known : alike) {
+    if (known->space.op == op && known->space.operands == operands) return known.get();
+  }
+  auto known = std::make_unique<KnownCall>();
+  ISOMER_ASSIGN_OR_RETURN(known->space, SpaceOfCall(rules_, op, operands));
+  alike.push_back(std::move(known));
+  return alike.back().get();
+}
+
+absl::StatusOr<const ChoiceSpace*> CostTables::Space(const Operator& op,
+                                                     const std::vector<TensorType>& operands) {
+  ISOMER_ASSIGN_OR_RETURN(const KnownCall* known, Find(op, operands));
+  return &known->space;
+}
+
 absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
                                                    const std::vector<TensorType>& operands,
                                                    int moment_dim,
                                                    const CallRestriction* restriction) {
-  const std::string call_key =
-      absl::StrCat(op.ToString(), "|",
-                   absl::StrJoin(operands, "|", [](std::string* out, const TensorType& type) {
-                     out->append(type.ToString());
-                   }));
   ChoiceOptions whole = WholeOptions(moment_dim);
   bool halves = options_.halves;
   if (restriction != nullptr && restriction->devices) {
@@ -134,19 +164,13 @@ absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
   if (restriction != nullptr && (restriction->devices || restriction->whole_machine)) {
     halves = false;
   }
-  const std::string key =
-      absl::StrCat(whole.num_devices, " ", whole.start, " ", whole.max_axes, " ", whole.limit, " ",
-                   whole.moments, " ", whole.moment_dim, " ", halves, "|", call_key,
-                   restriction == nullptr ? "" : absl::StrCat("|", restriction->Key()));
-  std::unique_ptr<CallTables>& slot = calls_[key];
+  ISOMER_ASSIGN_OR_RETURN(KnownCall* const known, Find(op, operands));
+  std::unique_ptr<CallTables>& slot =
+      known->tables[{whole.num_devices, whole.start, whole.max_axes, whole.limit, whole.moments,
+                     whole.moment_dim, halves, restriction == nullptr ? "" : restriction->Key()}];
   if (slot != nullptr) return slot.get();
-  auto space = caches_->spaces.find(call_key);
-  if (space == caches_->spaces.end()) {
-    ISOMER_ASSIGN_OR_RETURN(ChoiceSpace fresh, SpaceOfCall(rules_, op, operands));
-    space = caches_->spaces.emplace(call_key, std::move(fresh)).first;
-  }
   auto call = std::make_unique<CallTables>();
-  call->space = space->second;
+  call->space = known->space;
   for (Share share : {Share::kWhole, Share::kLower, Share::kUpper}) {
     if (share != Share::kWhole && (!halves || whole.num_devices % 2 != 0)) continue;
     AddChoices(OptionsOf(share, whole), &caches_->pairs, &call->space);

@@ -5,9 +5,7 @@
 #define ISOMER_OPTIMIZER_COST_TABLES_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -57,6 +55,7 @@ struct CallTables {
 };
 
 struct CallRestriction;
+struct DerivationMemo;
 
 class CostTables {
  public:
@@ -69,6 +68,10 @@ class CostTables {
   // Tables of choices and edges stay; times of nodes are computed anew.
   void set_options(const CostOptions& options);
 
+  // A call without choices, which are most of what a call takes: what splits it. One for equal
+  // calls, as long as this lives. Errors: the call does not type-check.
+  absl::StatusOr<const ChoiceSpace*> Space(const Operator& op,
+                                           const std::vector<TensorType>& operands);
   // `moment_dim`: the iteration dim that micro-batches are pieces of (batch_dims.h), or -1.
   // `restriction`: what a user leaves of the choices (restrictions.h), or null.
   // Errors: the call does not type-check, or no choice is left.
@@ -86,10 +89,14 @@ class CostTables {
   const Placement& placement(int id) const { return *placements_[id]; }
   // Of all mappings with these tables.
   MappingMemo* mapping_memo() const { return mapping_memo_.get(); }
+  // Of all plans that are derived with the choices of these tables.
+  DerivationMemo* derivation_memo() const { return derivation_memo_.get(); }
 
  private:
   struct Caches;
+  struct KnownCall;
 
+  absl::StatusOr<KnownCall*> Find(const Operator& op, const std::vector<TensorType>& operands);
   int64_t num_devices() const;
   ChoiceOptions WholeOptions(int moment_dim) const;
   void AddFastestNode(ChoiceOptions options, CallTables* call);
@@ -104,7 +111,7 @@ class CostTables {
   const CostModel& cost_;
   CostOptions options_;
   std::unique_ptr<MappingMemo> mapping_memo_ = std::make_unique<MappingMemo>();
-  std::map<std::string, std::unique_ptr<CallTables>> calls_;
+  std::unique_ptr<DerivationMemo> derivation_memo_;
   std::vector<std::unique_ptr<Placement>> placements_;
   std::vector<std::vector<int>> sets_;
   std::unique_ptr<Caches> caches_;

@@ -1,11 +1,11 @@
 #include "optimizer/derivation.h"
 
+#include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
-#include "optimizer/chain.h"
 #include "optimizer/compute_graph.h"
+#include "optimizer/derivation_memo.h"
 #include "optimizer/growing_graph.h"
 #include "optimizer/view_assignment.h"
 #include "pcg/support/status_macros.h"
@@ -22,11 +22,11 @@ class Derivation {
     for (const auto& node : AnalyzeCompute(mapped_.graph, tables_.options().training).nodes) {
       auto it = mapped_.choices.find(node.id);
       if (it == mapped_.choices.end()) continue;
-      ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
-                              tables_.Call(graph_.node(node.id).op, node.operand_types));
-      ISOMER_RETURN_IF_ERROR(Expand(node.id, call->space, it->second));
+      ISOMER_ASSIGN_OR_RETURN(const ChoiceSpace* space,
+                              tables_.Space(graph_.node(node.id).op, node.operand_types));
+      ISOMER_RETURN_IF_ERROR(Expand(node.id, *space, it->second));
     }
-    ChainNormalizer chains(tables_.rules());
+    ChainNormalizer& chains = tables_.derivation_memo()->chains;
     for (const auto& [id, choice] : calls_) {
       const int operands = static_cast<int>(graph_.node(id).inputs.size());
       for (int o = 0; o < operands; ++o) {
@@ -50,15 +50,10 @@ class Derivation {
   }
 
  private:
-  // A call as a choice splits it.
-  struct Split {
-    RecordedSteps steps;
-    SplitCall call;
-  };
-
   absl::Status Expand(NodeId id, const ChoiceSpace& space, const ShardingChoice& choice) {
-    auto [it, added] = splits_.try_emplace({&space, choice.axes, choice.degrees});
-    Split& split = it->second;
+    auto [it, added] =
+        tables_.derivation_memo()->splits.try_emplace({&space, choice.axes, choice.degrees});
+    DerivationMemo::Split& split = it->second;
     if (added) ISOMER_RETURN_IF_ERROR(SplitByRules(space, choice, &split.steps, &split.call));
     // Operands, then the call itself.
     std::vector<TensorRef> place = graph_.node(id).inputs;
@@ -78,7 +73,6 @@ class Derivation {
   CostTables& tables_;
   GrowingGraph graph_;
   std::vector<DerivationStep> steps_;
-  std::map<std::tuple<const ChoiceSpace*, std::vector<Axis>, std::vector<int64_t>>, Split> splits_;
   std::map<NodeId, ShardingChoice> calls_;  // the calls as split
 };
 

@@ -26,9 +26,9 @@ class RoleMapper {
     const std::vector<int> batch_dims = BatchDims(graph_);
     for (const auto& node : AnalyzeCompute(graph_, tables_.options().training).nodes) {
       const Operator& op = graph_.node(node.id).op;
-      ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
-                              tables_.Call(op, node.operand_types, batch_dims[node.id.value]));
-      ISOMER_ASSIGN_OR_RETURN(mapped.choices[node.id], Choose(node, call));
+      ISOMER_ASSIGN_OR_RETURN(const ChoiceSpace* space,
+                              SpaceOf(op, node.operand_types, batch_dims[node.id.value]));
+      ISOMER_ASSIGN_OR_RETURN(mapped.choices[node.id], Choose(node, *space));
     }
     return mapped;
   }
@@ -39,16 +39,25 @@ class RoleMapper {
     std::vector<DimRole> roles;  // with the model dim marked
   };
 
+  // Into how many micro-batches a call can be cut its choices say.
+  absl::StatusOr<const ChoiceSpace*> SpaceOf(const Operator& op,
+                                             const std::vector<TensorType>& operands,
+                                             int batch_dim) {
+    if (tables_.options().moments == 1) return tables_.Space(op, operands);
+    ISOMER_ASSIGN_OR_RETURN(const CallTables* call, tables_.Call(op, operands, batch_dim));
+    return &call->space;
+  }
+
   absl::StatusOr<ShardingChoice> Choose(const ComputeGraph::ComputeNode& node,
-                                        const CallTables* call) {
-    const Declaration& d = call->space.sharding.declaration;
+                                        const ChoiceSpace& space) {
+    const Declaration& d = space.sharding.declaration;
     std::vector<DimRole> roles = roles_.OfCall(node.id, d);
     std::string key(roles.size(), '\0');
     for (size_t v = 0; v < roles.size(); ++v) key[v] = static_cast<char>(roles[v]);
     for (const auto& operand : node.operands) key += operand.stored ? 's' : '-';
-    const auto [it, added] = chosen_.try_emplace({call, key});
+    const auto [it, added] = chosen_.try_emplace({&space, key});
     if (added || by_place_) {
-      ISOMER_ASSIGN_OR_RETURN(it->second, FirstPossible(node, call->space, std::move(roles)));
+      ISOMER_ASSIGN_OR_RETURN(it->second, FirstPossible(node, space, std::move(roles)));
     }
     roles_.Mark(node.id, d, it->second.roles);
     return it->second.choice;
@@ -80,7 +89,7 @@ class RoleMapper {
   CostTables& tables_;
   DimRoles roles_;
   int64_t devices_ = 1;
-  std::map<std::pair<const CallTables*, std::string>, Chosen> chosen_;
+  std::map<std::pair<const ChoiceSpace*, std::string>, Chosen> chosen_;
 };
 
 }  // namespace

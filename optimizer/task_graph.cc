@@ -22,12 +22,13 @@ TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables)
 absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
                                                              const MappedModel& mapped,
                                                              CostTables* tables,
-                                                             const Restrictions* restrictions) {
+                                                             const Restrictions* restrictions,
+                                                             Lists lists) {
   if (tables->options().precision != DataType::kFloat32) {
     return absl::UnimplementedError("task graphs are of float32");
   }
   std::unique_ptr<TaskGraph> graph(new TaskGraph(mapped, tables));
-  ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions));
+  ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions, lists));
   graph->FindGradients(model);
   graph->timeline_ = BlockTimeline(graph->NumberBlocks(), NumQueues(tables->cost().machine()));
   std::vector<int> all;
@@ -54,7 +55,7 @@ int TaskGraph::ValueOf(TensorRef tensor, Origin origin) {
   return it->second;
 }
 
-absl::Status TaskGraph::AddNodes(const Restrictions* restrictions) {
+absl::Status TaskGraph::AddNodes(const Restrictions* restrictions, Lists lists) {
   nodes_.resize(num_nodes_ + 1);
   choices_.assign(num_nodes_, 0);
   for (int n = 0; n < num_nodes_; ++n) {
@@ -73,9 +74,9 @@ absl::Status TaskGraph::AddNodes(const Restrictions* restrictions) {
       state.outputs.push_back(ValueOf({node.id, t}, Origin::kComputed));
     }
     const auto choice = mapped_.choices.find(node.id);
-    ISOMER_RETURN_IF_ERROR(
-        AddChoice(n, choice == mapped_.choices.end() ? nullptr : &choice->second,
-                  restrictions == nullptr ? nullptr : restrictions->Of(node.id)));
+    ISOMER_RETURN_IF_ERROR(AddChoice(n, choice == mapped_.choices.end() ? nullptr : &choice->second,
+                                     restrictions == nullptr ? nullptr : restrictions->Of(node.id),
+                                     lists));
   }
   for (const Graph::NamedOutput& output : graph_.outputs()) {
     if (compute_.index[output.tensor.node.value] < 0) continue;
@@ -88,24 +89,30 @@ absl::Status TaskGraph::AddNodes(const Restrictions* restrictions) {
 }
 
 absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice,
-                                  const CallRestriction* restriction) {
+                                  const CallRestriction* restriction, Lists lists) {
   const ComputeGraph::ComputeNode& node = compute_.nodes[n];
-  ISOMER_ASSIGN_OR_RETURN(
-      const CallTables* call,
-      tables_.Call(graph_.node(node.id).op, node.operand_types, -1, restriction));
+  const Operator& op = graph_.node(node.id).op;
+  const ChoiceSpace* space = nullptr;
+  if (lists == Lists::kFixed) {
+    ISOMER_ASSIGN_OR_RETURN(space, tables_.Space(op, node.operand_types));
+  } else {
+    ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
+                            tables_.Call(op, node.operand_types, -1, restriction));
+    space = &call->space;
+  }
   std::vector<bool> wanted;
   for (const auto& operand : node.operands) wanted.push_back(training_ && operand.gradient);
-  std::unique_ptr<NodeClass>& slot = classes_[{call, wanted}];
+  std::unique_ptr<NodeClass>& slot = classes_[{space, wanted}];
   if (slot == nullptr) {
     slot = std::make_unique<NodeClass>();
-    slot->tables = call;
+    slot->space = space;
     slot->wanted = wanted;
-    slot->infos.resize(call->space.choices.size());
+    slot->infos.resize(space->choices.size());
   }
   nodes_[n].node_class = slot.get();
   ShardingChoice whole;
   if (choice == nullptr) {
-    ISOMER_ASSIGN_OR_RETURN(whole, MakeChoice(call->space, {}));
+    ISOMER_ASSIGN_OR_RETURN(whole, MakeChoice(*space, {}));
     choice = &whole;
   }
   for (int c = 0; c < num_choices(n); ++c) {
@@ -169,7 +176,7 @@ int TaskGraph::num_choices(int node) const {
 
 const ShardingChoice& TaskGraph::ChoiceOf(int node, int choice) const {
   const NodeClass& node_class = *nodes_[node].node_class;
-  const auto& listed = node_class.tables->space.choices;
+  const auto& listed = node_class.space->choices;
   const int num_listed = static_cast<int>(listed.size());
   return choice < num_listed ? listed[choice] : *node_class.own_choices[choice - num_listed];
 }
@@ -243,7 +250,7 @@ absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
   auto made = std::make_unique<ChoiceInfo>();
   made->choice = &ChoiceOf(node, choices_[node]);
   ISOMER_ASSIGN_OR_RETURN(made->call,
-                          FragmentOfCall(cost_, node_class.tables->space.op, made->choice->operands,
+                          FragmentOfCall(cost_, node_class.space->op, made->choice->operands,
                                          made->choice->outputs[0].view, node_class.wanted));
   for (const Placement& operand : made->choice->operands) {
     made->operands.push_back(Intern(operand));
@@ -263,7 +270,7 @@ absl::StatusOr<const MoveFragment*> TaskGraph::ArrivalAt(Use use, int place) {
     std::vector<Placement> operands = info->choice->operands;
     operands[use.operand] = places_[place]->placement;
     ISOMER_ASSIGN_OR_RETURN(CallFragment made,
-                            FragmentOfCall(cost_, node_class.tables->space.op, operands,
+                            FragmentOfCall(cost_, node_class.space->op, operands,
                                            info->choice->outputs[0].view, node_class.wanted));
     call = std::make_unique<CallFragment>(std::move(made));
   }

@@ -52,9 +52,11 @@ class TaskGraph {
   // `mapped` gives every compute node of its graph a choice; a node without one is whole on device
   // 0. The loss is that of `model`, whose graph may be another. Choices are those that
   // `restrictions`, unless null, leave. `tables` must outlive this.
+  // `kFixed`: with no choices but those of `mapped`; what takes most of the time is not done then.
+  enum class Lists { kChoices, kFixed };
   static absl::StatusOr<std::unique_ptr<TaskGraph>> Create(
       const Model& model, const MappedModel& mapped, CostTables* tables,
-      const Restrictions* restrictions = nullptr);
+      const Restrictions* restrictions = nullptr, Lists lists = Lists::kChoices);
   TaskGraph(const TaskGraph&) = delete;
 
   // Nodes are those of AnalyzeCompute, in its order. Choices are those of the call's tables, and
@@ -83,7 +85,7 @@ class TaskGraph {
   };
   // A call whose gradients of certain operands are wanted.
   struct NodeClass {
-    const CallTables* tables = nullptr;
+    const ChoiceSpace* space = nullptr;
     std::vector<bool> wanted;
     std::vector<std::unique_ptr<ShardingChoice>> own_choices;  // behind those of the tables
     std::vector<std::unique_ptr<ChoiceInfo>> infos;            // per choice, once it was asked for
@@ -132,10 +134,10 @@ class TaskGraph {
   friend class ValueBuilder;
 
   TaskGraph(const MappedModel& mapped, CostTables* tables);
-  absl::Status AddNodes(const Restrictions* restrictions);
+  absl::Status AddNodes(const Restrictions* restrictions, Lists lists);
   int ValueOf(TensorRef tensor, Origin origin);
-  absl::Status AddChoice(int node, const ShardingChoice* choice,
-                         const CallRestriction* restriction);
+  absl::Status AddChoice(int node, const ShardingChoice* choice, const CallRestriction* restriction,
+                         Lists lists);
   void FindGradients(const Model& model);
   // Numbers the blocks of all nodes; returns how many there are.
   int32_t NumberBlocks();
@@ -188,7 +190,7 @@ class TaskGraph {
   int loss_operand_ = -1;  // of the node of outputs
   BlockTimeline timeline_{0, 0};
 
-  std::map<std::pair<const CallTables*, std::vector<bool>>, std::unique_ptr<NodeClass>> classes_;
+  std::map<std::pair<const ChoiceSpace*, std::vector<bool>>, std::unique_ptr<NodeClass>> classes_;
   std::map<std::string, int> place_ids_, type_ids_;
   std::vector<std::unique_ptr<Place>> places_;
   std::map<std::pair<int, int>, std::unique_ptr<MoveFragment>> chains_;

@@ -4,13 +4,12 @@
 #include <iterator>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pcg/call_hash.h"
 #include "pcg/parallel_operator.h"
-#include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -307,29 +306,6 @@ class KnownTypes {
     calls_.insert_or_assign(hash, Call{op, {operands.begin(), operands.end()}, outputs});
   }
 
-  // Lists of extents count by their length: they are compared besides.
-  static uint64_t HashOf(const Operator& op, absl::Span<const TensorType> operands) {
-    uint64_t hash = static_cast<uint64_t>(op.kind());
-    for (const Attribute& attribute : op.attributes()) {
-      if (const auto* number = std::get_if<int64_t>(&attribute.value)) {
-        hash = HashCombine(hash, static_cast<uint64_t>(*number));
-      } else if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
-        for (int64_t i : *list) hash = HashCombine(hash, static_cast<uint64_t>(i));
-      } else if (const auto* extents = std::get_if<std::vector<Extent>>(&attribute.value)) {
-        hash = HashCombine(hash, extents->size());
-      }
-    }
-    for (const TensorType& type : operands) {
-      hash = HashCombine(hash, static_cast<uint64_t>(type.dtype),
-                         static_cast<uint64_t>(type.copies), static_cast<uint64_t>(type.partials));
-      for (const Dim& dim : type.dims) {
-        hash = HashMix(hash ^ (static_cast<uint64_t>(dim.size) << 20) ^
-                       static_cast<uint64_t>(dim.degree));
-      }
-    }
-    return hash;
-  }
-
  private:
   static constexpr size_t kMost = 8192;
   struct Call {
@@ -344,7 +320,7 @@ class KnownTypes {
 absl::StatusOr<std::vector<TensorType>> InferTypes(const Operator& op,
                                                    absl::Span<const TensorType> operands) {
   thread_local KnownTypes known;
-  const uint64_t hash = KnownTypes::HashOf(op, operands);
+  const uint64_t hash = QuickHashOfCall(op, operands);
   if (const auto* outputs = known.Find(hash, op, operands); outputs != nullptr) return *outputs;
   ISOMER_ASSIGN_OR_RETURN(std::vector<TensorType> outputs, TypesByDeclaration(op, operands));
   known.Add(hash, op, operands, outputs);
