@@ -54,8 +54,7 @@ absl::StatusOr<Prediction> OverlapSearch::Consider(const MappedModel& mapped) {
 }
 
 void OverlapSearch::Forget() {
-  best_mapping_us_ = kImpossibleUs;
-  best_mapping_.reset();
+  fastest_ = best_ = Start{};
   run_.entered.clear();
 }
 
@@ -115,13 +114,13 @@ absl::Status OverlapSearch::Refine() {
     Remember(mapped, prediction);
   }
   run_.entered.clear();
-  if (best_mapping_us_ > kSlack * run_.contest.step_us()) return absl::OkStatus();
+  if (best_.us > kSlack * run_.contest.step_us()) return absl::OkStatus();
   std::vector<MappedModel> mappings;
   for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
   mappings_.clear();
   ISOMER_RETURN_IF_ERROR(TakeTurnsIn(&mappings));
   ISOMER_RETURN_IF_ERROR(Splice(std::move(mappings)));
-  return WalkFromBest();
+  return Walks();
 }
 
 // Adds those of `mappings` in which calls take turns on devices, where that is faster than all.
@@ -141,8 +140,8 @@ absl::Status OverlapSearch::TakeTurnsIn(std::vector<MappedModel>* mappings) {
 
 // Splices of what is far too large are, too.
 absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
-  if (!best_mapping_.has_value() || is_far_too_large_) return absl::OkStatus();
-  return ConsiderSplices(mappings, best_mapping_us_, run_.deadline,
+  if (!best_.mapping.has_value() || is_far_too_large_) return absl::OkStatus();
+  return ConsiderSplices(mappings, best_.us, run_.deadline,
                          [this](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
                            if (!run_.restrictions.Violations(mapped).empty()) {
                              return Prediction{kImpossibleUs};
@@ -151,32 +150,38 @@ absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
                          });
 }
 
-// By simulated steps, in float32, which is what task graphs know.
-absl::Status OverlapSearch::WalkFromBest() {
-  if (Simulates(strategy_) || !best_mapping_.has_value() ||
-      run_.options.precision != DataType::kFloat32) {
-    return absl::OkStatus();
-  }
+// By simulated steps, in float32, which is what task graphs know. They do not know memory: a walk
+// that begins too large may end so; then there is another, from the fastest mapping that fits.
+absl::Status OverlapSearch::Walks() {
+  if (Simulates(strategy_) || run_.options.precision != DataType::kFloat32) return absl::OkStatus();
+  const Start fastest = fastest_, best = best_;
+  if (!best.mapping.has_value()) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<Prediction> walked, WalkFrom(*fastest.mapping));
+  if (fastest.us == best.us || (walked.has_value() && run_.Fits(*walked))) return absl::OkStatus();
+  return WalkFrom(*best.mapping).status();
+}
+
+// Nothing: the walk found nothing faster.
+absl::StatusOr<std::optional<Prediction>> OverlapSearch::WalkFrom(const MappedModel& mapped) {
   CostOptions options = run_.BaseOptions();
   options.num_devices = devices_;
   run_.tables.set_options(options);
   const Restrictions* restrictions = run_.restrictions.empty() ? nullptr : &run_.restrictions;
   ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> walked,
-                          Walk(run_.model, *best_mapping_, run_.options.search.seed, run_.deadline,
+                          Walk(run_.model, mapped, run_.options.search.seed, run_.deadline,
                                restrictions, &run_.tables));
-  if (!walked.has_value() || !run_.restrictions.Violations(*walked).empty()) {
-    return absl::OkStatus();
-  }
-  return Consider(*walked).status();
+  if (!walked.has_value() || !run_.restrictions.Violations(*walked).empty()) return std::nullopt;
+  return Consider(*walked);
 }
 
-// As the best mapping on as many devices, if it is. Task graphs have no micro-batches.
+// Task graphs have no micro-batches.
 void OverlapSearch::Remember(const MappedModel& mapped, const Prediction& prediction) {
-  if (!run_.Fits(prediction) || prediction.step_us >= best_mapping_us_) return;
   const auto has_moments = [](const auto& c) { return c.second.moments > 1; };
   if (std::any_of(mapped.choices.begin(), mapped.choices.end(), has_moments)) return;
-  best_mapping_ = mapped;
-  best_mapping_us_ = prediction.step_us;
+  if (prediction.step_us < fastest_.us) fastest_ = {mapped, prediction.step_us};
+  if (run_.Fits(prediction) && prediction.step_us < best_.us) {
+    best_ = {mapped, prediction.step_us};
+  }
 }
 
 }  // namespace isomer

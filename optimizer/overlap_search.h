@@ -43,8 +43,15 @@ class OverlapSearch {
   absl::Status Refine();
   absl::Status Splice(std::vector<MappedModel> mappings);
   absl::Status TakeTurnsIn(std::vector<MappedModel>* mappings);
-  absl::Status WalkFromBest();
+  absl::Status Walks();
+  absl::StatusOr<std::optional<Prediction>> WalkFrom(const MappedModel& mapped);
   void Remember(const MappedModel& mapped, const Prediction& prediction);
+
+  // A mapping that refinement may begin with.
+  struct Start {
+    std::optional<MappedModel> mapping;
+    double us = kImpossibleUs;
+  };
 
   Optimization& run_;
   StrategySearch& search_;
@@ -53,8 +60,8 @@ class OverlapSearch {
   // That this search found, by the weight of synchronisation, the largest first.
   std::map<double, MappedModel, std::greater<>> mappings_;
   bool is_far_too_large_ = false;
-  std::optional<MappedModel> best_mapping_;
-  double best_mapping_us_ = kImpossibleUs;
+  Start fastest_;  // on as many devices, whether it fits or not
+  Start best_;     // the fastest that fits
 };
 
 }  // namespace isomer
