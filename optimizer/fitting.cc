@@ -113,17 +113,21 @@ class Fitting {
     return MakeSmaller(plan, ways, origin);
   }
 
-  // Until one fits; the others take more time.
+  // The first way that fits as it is, and the first before it that does with recomputation: the
+  // others take more time.
   absl::Status MakeSmaller(Plan plan, absl::Span<const UpdateOptions> ways,
                            const std::string& origin) {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<NodeResults> results, ResultsOfNodes(cost_, plan));
     levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, results), kLevels);
-    for (const UpdateOptions& way : ways) {
-      if (deadline_.Reached().has_value()) break;
-      plan.update = way;
+    size_t fitting = 0;
+    for (; fitting < ways.size() && !deadline_.Reached().has_value(); ++fitting) {
+      plan.update = ways[fitting];
       plan.recomputed.clear();
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(plan, origin));
       if (Fits(prediction)) break;
+    }
+    for (size_t way = 0; way < fitting && !deadline_.Reached().has_value(); ++way) {
+      plan.update = ways[way];
       ISOMER_ASSIGN_OR_RETURN(const bool fits, Recompute(plan, origin));
       if (fits) break;
     }

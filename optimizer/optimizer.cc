@@ -34,7 +34,9 @@ class Optimizer {
       : run_(model, rules, cost, options),
         baselines_(&run_),
         searches_(model, options.search, run_.restrictions, run_.deadline, &run_.tables),
-        overlap_(&run_, &searches_) {
+        overlap_(&run_, &searches_),
+        fitting_{.training = options.training,
+                 .choose_update_method = options.choose_update_method} {
     if (run_.Bounds()) searches_.KeepRewritten();
   }
 
@@ -72,16 +74,22 @@ class Optimizer {
     }
     if (searches || options.plan == kMegatron) ISOMER_RETURN_IF_ERROR(ConsiderGrids());
     if (searches) ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
-    const FittingOptions fitting{.training = options.training,
-                                 .choose_update_method = options.choose_update_method};
-    ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods(fitting, &run_.contest));
-    if (options.training && options.choose_buckets && run_.contest.fits()) {
-      ISOMER_RETURN_IF_ERROR(ConsiderBuckets(run_.deadline, &run_.contest));
-    }
+    ISOMER_RETURN_IF_ERROR(ConsiderUpdates());
     if (!searches) return absl::OkStatus();
-    return MakeFit(
-        run_.cost, fitting, run_.deadline,
-        [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &run_.contest);
+    const double us = run_.contest.step_us();
+    ISOMER_RETURN_IF_ERROR(MakeFit(
+        run_.cost, fitting_, run_.deadline,
+        [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &run_.contest));
+    return run_.contest.step_us() == us ? absl::OkStatus() : ConsiderUpdates();
+  }
+
+  // Other ways to update the weights of the best plan.
+  absl::Status ConsiderUpdates() {
+    ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods(fitting_, &run_.contest));
+    if (!run_.options.training || !run_.options.choose_buckets || !run_.contest.fits()) {
+      return absl::OkStatus();
+    }
+    return ConsiderBuckets(run_.deadline, &run_.contest);
   }
 
   absl::Status TakeBest(OptimizeResult* result) {
@@ -211,6 +219,7 @@ class Optimizer {
   BaselineEntries baselines_;
   StrategySearch searches_;
   OverlapSearch overlap_;
+  const FittingOptions fitting_;
 };
 
 }  // namespace
