@@ -73,8 +73,8 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 
 namespace {
 
-// Nodes of the graph times micro-batches and devices that a step is simulated with.
-constexpr int64_t kMostWork = 40'000'000;
+// Shards of all nodes and micro-batches that a step is simulated with, for about a second.
+constexpr int64_t kMostShards = 300'000;
 
 }  // namespace
 
@@ -89,13 +89,11 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   if (plan.num_devices <= most_devices || !regular) {
     if (moments == 1) return LowerPlan(plan);
     // All devices then, but not all micro-batches.
-    return LowerPlanInClasses(plan, {plan.num_devices}, plan.num_devices);
+    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards);
   }
   // All devices of a node, so that they meet at its links; with too much to do, of these, too, one
   // of each class.
-  const int64_t node = machine.devices_per_node();
-  const int64_t work = moments * plan.graph.num_nodes();
-  return LowerPlanInClasses(plan, {node, 1}, kMostWork / work);
+  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards);
 }
 
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {

@@ -11,6 +11,7 @@
 #include "pcg/schedule/class_sizes.h"
 #include "pcg/schedule/device_classes.h"
 #include "pcg/schedule/micro_batch_classes.h"
+#include "pcg/schedule/twin_devices.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 
@@ -49,37 +50,60 @@ class TaskPatcher {
     return digits;
   }
 
-  // Digits that have fewer values here, and in which these devices differ.
-  std::vector<bool> ShortDigitsIn(absl::Span<const int32_t> reduced) const {
-    const std::vector<int64_t> first = DigitsOf(reduced[0]);
-    std::vector<bool> differ(first.size(), false);
+  // Of a digit that has fewer values here, those in which some devices differ: how many, and the
+  // least; of others, 1.
+  struct Values {
+    int64_t least = 0, count = 1;
+  };
+  std::vector<Values> ShortDigitsIn(absl::Span<const int32_t> reduced) const {
+    std::vector<std::vector<bool>> seen;
+    for (int64_t radix : classes_.reduced_radix) seen.emplace_back(radix, false);
     for (int32_t device : reduced) {
       const std::vector<int64_t> digits = DigitsOf(device);
-      for (size_t k = 0; k < digits.size(); ++k) {
-        if (classes_.radix[k] != classes_.reduced_radix[k] && digits[k] != first[k]) {
-          differ[k] = true;
-        }
-      }
+      for (size_t k = 0; k < digits.size(); ++k) seen[k][digits[k]] = true;
     }
-    return differ;
+    std::vector<Values> values(seen.size());
+    for (size_t k = 0; k < seen.size(); ++k) {
+      if (classes_.radix[k] == classes_.reduced_radix[k]) continue;
+      values[k].least = std::find(seen[k].begin(), seen[k].end(), true) - seen[k].begin();
+      values[k].count = std::count(seen[k].begin(), seen[k].end(), true);
+    }
+    return values;
   }
 
-  // All devices that those of a task stand for: of digits in which they differ, all values.
+  // How many values of digit `k` such devices stand for.
+  int64_t CountOf(size_t k, const Values& values) const {
+    return values.count * classes_.radix[k] / classes_.reduced_radix[k];
+  }
+
+  // All devices that those of a task stand for; none where digits change with each other, so that
+  // as few are there among all.
   std::vector<int32_t> Expand(absl::Span<const int32_t> reduced,
-                              const std::vector<bool>& differ) const {
+                              const std::vector<Values>& values) const {
     std::vector<int32_t> all;
     for (int32_t device : reduced) {
       const std::vector<int64_t> digits = DigitsOf(device);
       bool first = true;
-      for (size_t k = 0; k < digits.size(); ++k) first &= !differ[k] || digits[k] == 0;
-      if (first) all.push_back(static_cast<int32_t>(classes_.DeviceOf(device)));
+      int64_t beside = classes_.DeviceOf(device), weight = 1;
+      for (size_t k = 0; k < digits.size(); ++k) {
+        if (values[k].count > 1) {
+          first &= digits[k] == values[k].least;
+          beside -= digits[k] * weight;
+        }
+        weight *= classes_.radix[k];
+      }
+      if (first) all.push_back(static_cast<int32_t>(beside));
     }
     int64_t weight = 1;
-    for (size_t k = 0; k < differ.size(); ++k) {
+    for (size_t k = 0; k < values.size(); ++k) {
       const size_t count = all.size();
-      for (int64_t value = 1; differ[k] && value < classes_.radix[k]; ++value) {
-        for (size_t i = 0; i < count; ++i) {
-          all.push_back(all[i] + static_cast<int32_t>(value * weight));
+      if (values[k].count > 1) {
+        const int64_t least = values[k].least * classes_.radix[k] / classes_.reduced_radix[k];
+        for (size_t i = 0; i < count; ++i) all[i] += static_cast<int32_t>(least * weight);
+        for (int64_t value = 1; value < CountOf(k, values[k]); ++value) {
+          for (size_t i = 0; i < count; ++i) {
+            all.push_back(all[i] + static_cast<int32_t>(value * weight));
+          }
         }
       }
       weight *= classes_.radix[k];
@@ -93,30 +117,32 @@ class TaskPatcher {
   }
 
   // Which of these digits differ between the devices of these buffers.
-  std::vector<bool> DifferAmong(absl::Span<const BufferId> ids, std::vector<bool> digits) const {
+  std::vector<bool> DifferAmong(absl::Span<const BufferId> ids,
+                                const std::vector<Values>& values) const {
     const std::vector<int64_t> first = DigitsOfBuffer(ids[0]);
-    for (size_t k = 0; k < digits.size(); ++k) {
-      digits[k] = digits[k] && std::any_of(ids.begin(), ids.end(), [&](BufferId id) {
-                    return DigitsOfBuffer(id)[k] != first[k];
-                  });
+    std::vector<bool> differ;
+    for (size_t k = 0; k < values.size(); ++k) {
+      differ.push_back(values[k].count > 1 && std::any_of(ids.begin(), ids.end(), [&](BufferId id) {
+                         return DigitsOfBuffer(id)[k] != first[k];
+                       }));
     }
-    return digits;
+    return differ;
   }
 
   // A device that receives from one other value of a digit does so from each, if several send.
   std::vector<Schedule::Whole::Count> CountsOf(const Task& task,
-                                               const std::vector<bool>& differ) const {
-    const std::vector<bool> senders = DifferAmong(task.reads, differ);
-    const std::vector<bool> receivers = DifferAmong(task.writes, differ);
+                                               const std::vector<Values>& values) const {
+    const std::vector<bool> senders = DifferAmong(task.reads, values);
+    const std::vector<bool> receivers = DifferAmong(task.writes, values);
     std::vector<Schedule::Whole::Count> counts;
     for (const auto& [read, write] : task.transfers) {
       const std::vector<int64_t> from = DigitsOfBuffer(task.reads[read]);
       const std::vector<int64_t> to = DigitsOfBuffer(task.writes[write]);
       Schedule::Whole::Count count;
-      for (size_t k = 0; k < differ.size(); ++k) {
-        if (!differ[k] || from[k] == to[k]) continue;
-        const int64_t others = classes_.reduced_radix[k] - 1;
-        const int64_t each = (classes_.radix[k] - 1 + others - 1) / others;
+      for (size_t k = 0; k < values.size(); ++k) {
+        if (values[k].count == 1 || from[k] == to[k]) continue;
+        const int64_t others = values[k].count - 1;
+        const int64_t each = (CountOf(k, values[k]) - 1 + others - 1) / others;
         if (senders[k]) count.received *= each;
         if (receivers[k]) count.sent *= each;
       }
@@ -129,10 +155,14 @@ class TaskPatcher {
   void FindWhole(Task* task) {
     const auto [known, added] = groups_.try_emplace(task->devices, kItself);
     if (added) {
-      const std::vector<bool> differ = ShortDigitsIn(task->devices);
-      if (std::find(differ.begin(), differ.end(), true) != differ.end()) {
+      const std::vector<Values> values = ShortDigitsIn(task->devices);
+      const bool is_short = std::any_of(values.begin(), values.end(),
+                                        [](const Values& digit) { return digit.count > 1; });
+      std::vector<int32_t> all;
+      if (is_short) all = Expand(task->devices, values);
+      if (!all.empty()) {
         known->second = static_cast<int32_t>(schedule_.wholes.size());
-        schedule_.wholes.push_back({.devices = Expand(task->devices, differ), .counts = {}});
+        schedule_.wholes.push_back({.devices = std::move(all), .counts = {}});
       }
     }
     task->whole = known->second;
@@ -243,16 +273,31 @@ class TaskPatcher {
   std::map<std::pair<int32_t, std::vector<Schedule::Whole::Count>>, int32_t> counted_;
 };
 
-// The first of `wholes` that leaves at most `most_devices`, else the last that leaves fewer.
+// Of all nodes, in `moments` micro-batches where there are `represented`.
+int64_t ShardsOf(const Plan& plan, int64_t moments, int64_t represented) {
+  int64_t sum = 0;
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    const int64_t shards = plan.graph.node({id}).outputs[0].NumShards();
+    sum += NumMoments(plan.views[id]) > 1 ? shards / represented * moments : shards;
+  }
+  return sum;
+}
+
+// The first of `wholes` that leaves at most `most_shards`, else that which leaves fewest.
 std::optional<DeviceClasses> FindClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                         int64_t most_devices, int64_t moments,
+                                         int64_t most_shards, int64_t moments,
                                          int64_t represented) {
   std::optional<DeviceClasses> classes;
+  int64_t fewest = ShardsOf(plan, 1, 1);
   for (int64_t whole : wholes) {
-    std::optional<DeviceClasses> found =
-        ClassesOfDevices(plan, {.whole = whole, .moments = moments, .represented = represented});
-    if (found.has_value()) classes = std::move(found);
-    if ((classes.has_value() ? classes->plan : plan).num_devices <= most_devices) break;
+    if (classes.has_value() && fewest <= most_shards) break;
+    std::optional<DeviceClasses> found = ClassesOfDevices(
+        plan, {.whole = whole, .moments = moments, .represented = represented, .widen = true});
+    if (!found.has_value()) continue;
+    const int64_t shards = ShardsOf(found->plan, moments, represented);
+    if (classes.has_value() && shards >= fewest) continue;
+    fewest = shards;
+    classes = std::move(found);
   }
   return classes;
 }
@@ -294,6 +339,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
   schedule.options = ScheduleOptionsOf(plan);
   schedule.shards.clear();
   schedule.shardings.assign(schedule.shardings.size(), std::nullopt);
+  KeepOneOfTwins(classes, &schedule);
   if (schedule.num_moments != moments &&
       !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(moments),
                           &schedule)) {
@@ -306,11 +352,11 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
 }  // namespace
 
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_devices) {
+                                               int64_t most_shards) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
     const std::optional<DeviceClasses> classes =
-        FindClasses(plan, wholes, most_devices, moments, represented);
+        FindClasses(plan, wholes, most_shards, moments, represented);
     if (!classes.has_value()) continue;
     ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
                             LowerClasses(plan, *classes, moments));

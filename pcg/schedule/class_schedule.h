@@ -15,7 +15,8 @@
 // are also the queues of devices and of the links within and out of a node, as long as `whole`
 // devices of a node are there together, and devices that are not there would not have other work
 // than their class: an owner (UpdateMethod::kOwner) owns more here than among all, so that what it
-// takes is an upper bound.
+// takes is an upper bound. Where digits were widened (ClassOptions), the counts of transfers are an
+// estimate. Of devices that do the same, one is kept (twin_devices.h).
 #ifndef ISOMER_PCG_SCHEDULE_CLASS_SCHEDULE_H_
 #define ISOMER_PCG_SCHEDULE_CLASS_SCHEDULE_H_
 
@@ -30,9 +31,10 @@ namespace isomer {
 
 // The plan's graph with its own types, and the schedule of one device of each class; that of all
 // devices (LowerPlan) if no fewer stand for them. `shards` and `shardings` of the schedule are
-// empty. `wholes`: ClassOptions::whole to try in turn, until there are at most `most_devices`.
+// empty. `wholes`: ClassOptions::whole to try in turn, until at most `most_shards` are left: of all
+// nodes and micro-batches together, which is what lowering and simulating take.
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_devices);
+                                               int64_t most_shards);
 
 }  // namespace isomer
 

@@ -24,28 +24,18 @@ class ClassFinder {
 
   std::optional<DeviceClasses> Run() {
     if (!FindDigits() || !KeepDigitsOfHalos()) return std::nullopt;
-    int64_t devices = 1;
     for (size_t k = 0; k + 1 < weights_.size(); ++k) {
-      classes_.radix.push_back(weights_[k + 1] / weights_[k]);
-      classes_.reduced_radix.push_back(kept_[k] ? classes_.radix[k]
-                                                : SmallestPrimeFactor(classes_.radix[k]));
-      devices *= classes_.reduced_radix[k];
+      const int64_t radix = weights_[k + 1] / weights_[k];
+      classes_.radix.push_back(radix);
+      classes_.reduced_radix.push_back(kept_[k] ? radix : SmallestPrimeFactor(radix));
     }
-    if (devices == plan_.num_devices && options_.moments == options_.represented) {
+    // Digits only grow: this ends.
+    while (!Build()) {
+      if (!options_.widen || !Widen()) return std::nullopt;
+    }
+    if (classes_.plan.num_devices == plan_.num_devices &&
+        options_.moments == options_.represented) {
       return std::nullopt;
-    }
-    Plan& reduced = classes_.plan;
-    reduced.model.loss = plan_.model.loss;
-    reduced.mode = plan_.mode;
-    reduced.precision = plan_.precision;
-    reduced.update = plan_.update;
-    reduced.recomputed = plan_.recomputed;
-    reduced.num_devices = devices;
-    for (int id = 0; id < graph_.num_nodes(); ++id) {
-      if (!AddNode(id)) return std::nullopt;
-    }
-    for (const Graph::NamedOutput& output : graph_.outputs()) {
-      reduced.graph.AddOutput(output.name, output.tensor);
     }
     return std::move(classes_);
   }
@@ -136,6 +126,109 @@ class ClassFinder {
     return product;
   }
 
+  // The plan on fewer devices; false if degrees of a node, mismatch_, do not come out as its view
+  // says.
+  bool Build() {
+    classes_.plan = Plan();
+    Plan& reduced = classes_.plan;
+    reduced.model.loss = plan_.model.loss;
+    reduced.mode = plan_.mode;
+    reduced.precision = plan_.precision;
+    reduced.update = plan_.update;
+    reduced.recomputed = plan_.recomputed;
+    for (int64_t radix : classes_.reduced_radix) reduced.num_devices *= radix;
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      mismatch_ = {};
+      if (!AddNode(id)) return false;
+    }
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      reduced.graph.AddOutput(output.name, output.tensor);
+    }
+    return true;
+  }
+
+  struct AxisOfNode {
+    int node = -1;
+    int axis = 0;
+  };
+
+  // An axis that has too few shards here beside another, or for what its view says.
+  struct Mismatch {
+    AxisOfNode small = {}, large = {};
+  };
+
+  bool HasDigit(const AxisOfNode& of, size_t k) const {
+    const int64_t extent = DevicesOfAxes(of.node)[of.axis];
+    const int64_t stride = plan_.views[of.node].strides[of.axis];
+    return extent > 1 && weights_[k] >= stride && weights_[k + 1] <= stride * extent;
+  }
+
+  // A digit of the axis that fell short gets more values; rather one that the axis it is compared
+  // with does not walk over, too. False if none can.
+  bool Widen() {
+    if (mismatch_.small.node < 0) return false;
+    size_t widest = weights_.size();
+    std::pair<bool, int64_t> most = {false, 1};
+    for (size_t k = 0; k + 1 < weights_.size(); ++k) {
+      if (!HasDigit(mismatch_.small, k)) continue;
+      const int64_t left = classes_.radix[k] / classes_.reduced_radix[k];
+      const bool apart = mismatch_.large.node < 0 || !HasDigit(mismatch_.large, k);
+      if (left == 1 || std::pair(apart, left) <= most) continue;
+      most = {apart, left};
+      widest = k;
+    }
+    if (widest == weights_.size()) return false;
+    classes_.reduced_radix[widest] *= SmallestPrimeFactor(most.second);
+    return true;
+  }
+
+  // Axes of operands that are as long as each other in the plan, and not here.
+  void FindMismatchOfOperands(int id) {
+    std::vector<AxisOfNode> axes;
+    for (TensorRef input : graph_.node({id}).inputs) {
+      if (input.output != 0) continue;
+      const auto count = static_cast<int>(plan_.views[input.node.value].strides.size());
+      for (int axis = 0; axis < count; ++axis) axes.push_back({input.node.value, axis});
+    }
+    const auto in_plan = [&](const AxisOfNode& a) {
+      return AxisExtents(graph_.node({a.node}).outputs[0])[a.axis];
+    };
+    const auto here = [&](const AxisOfNode& a) {
+      return AxisExtents(classes_.plan.graph.node({a.node}).outputs[0])[a.axis];
+    };
+    for (const AxisOfNode& small : axes) {
+      for (const AxisOfNode& large : axes) {
+        if (in_plan(small) != in_plan(large) || here(small) >= here(large)) continue;
+        mismatch_ = {small, large};
+        return;
+      }
+    }
+  }
+
+  // Of a node whose outputs have other degrees than its view asks for, `reduced`.
+  void FindMismatch(int id, const std::vector<int64_t>& reduced) {
+    const std::vector<int64_t> in_plan = AxisExtents(graph_.node({id}).outputs[0]);
+    const std::vector<int64_t> here = AxisExtents(classes_.plan.graph.node({id}).outputs[0]);
+    for (int axis = 0; axis < static_cast<int>(reduced.size()); ++axis) {
+      if (here[axis] == reduced[axis]) continue;
+      if (here[axis] > reduced[axis]) {
+        mismatch_ = {.small = {id, axis}};
+        return;
+      }
+      for (TensorRef input : graph_.node({id}).inputs) {
+        if (input.output != 0) continue;
+        const Node& operand = graph_.node(input.node);
+        const std::vector<int64_t> extents = AxisExtents(operand.outputs[0]);
+        const std::vector<int64_t> extents_here = AxisExtents(classes_.plan.graph.type(input));
+        for (int a = 0; a < static_cast<int>(extents.size()); ++a) {
+          if (extents[a] != in_plan[axis] || extents_here[a] != here[axis]) continue;
+          mismatch_ = {{input.node.value, a}, {id, axis}};
+          return;
+        }
+      }
+    }
+  }
+
   // The node on fewer devices; false if its degrees do not come out as its view says.
   bool AddNode(int id) {
     const Node& node = graph_.node(id);
@@ -168,12 +261,18 @@ class ClassFinder {
     }
     Operator op = node.op;
     if (IsParallel(kind) && kind != OpKind::kConcatPartials) {
-      const std::optional<int64_t> degree = ReducedDegree(op, graph.type(node.inputs[0]), reduced);
+      const std::optional<int64_t> degree = ReducedDegree(id, graph.type(node.inputs[0]), reduced);
       if (!degree.has_value()) return false;
       op.Set("degree", *degree);
     }
     const absl::StatusOr<NodeId> added = graph.Add(std::move(op), node.inputs, node.name);
-    return added.ok() && AxisExtents(graph.node(*added).outputs[0]) == reduced;
+    if (!added.ok()) {
+      FindMismatchOfOperands(id);
+      return false;
+    }
+    if (AxisExtents(graph.node(*added).outputs[0]) == reduced) return true;
+    FindMismatch(id, reduced);
+    return false;
   }
 
   // False if micro-batches are of several axes.
@@ -186,8 +285,9 @@ class ClassFinder {
     return now == 1 || now == options_.represented;
   }
 
-  static std::optional<int64_t> ReducedDegree(const Operator& op, const TensorType& operand,
-                                              const std::vector<int64_t>& reduced) {
+  std::optional<int64_t> ReducedDegree(int id, const TensorType& operand,
+                                       const std::vector<int64_t>& reduced) {
+    const Operator& op = graph_.node({id}).op;
     const int rank = operand.rank();
     const bool has_axis = op.kind() == OpKind::kPartition || op.kind() == OpKind::kCombine;
     if (!has_axis && op.kind() != OpKind::kReplicate && op.kind() != OpKind::kReduce) {
@@ -199,10 +299,14 @@ class ClassFinder {
       if (!from_front.ok()) return std::nullopt;
       axis = *from_front;
     }
+    const bool grows = op.kind() == OpKind::kPartition || op.kind() == OpKind::kReplicate;
     const int64_t before = AxisExtents(operand)[axis], after = reduced[axis];
-    const int64_t large = std::max(before, after), small = std::min(before, after);
-    if (large == small || large % small != 0) return std::nullopt;
-    return large / small;
+    const int64_t large = grows ? after : before, small = grows ? before : after;
+    if (large > small && large % small == 0) return large / small;
+    const AxisOfNode of_node = {id, axis},
+                     of_operand = {graph_.node({id}).inputs[0].node.value, axis};
+    mismatch_ = grows ? Mismatch{of_node, of_operand} : Mismatch{of_operand, of_node};
+    return std::nullopt;
   }
 
   const Plan& plan_;
@@ -211,6 +315,7 @@ class ClassFinder {
   int64_t stage_ = 0;             // every view starts at a multiple of it; 0: all at device 0
   std::vector<int64_t> weights_;  // of digits, ascending, and the number of devices
   std::vector<bool> kept_;        // per digit
+  Mismatch mismatch_;
   DeviceClasses classes_;
 };
 

@@ -45,6 +45,11 @@ struct ClassOptions {
   int64_t whole = 1;
   // Views of `moments` micro-batches have `represented` in the plan on fewer devices.
   int64_t moments = 1, represented = 1;
+  // Where an axis comes to lie over other digits, its degree must be cut alike, or there is no plan
+  // on fewer devices. Set: digits get more values until all degrees come out. What is moved between
+  // such digits then goes from and to devices that are like those of the plan, but not always the
+  // same values: good for a simulation, not for a proof.
+  bool widen = false;
 };
 
 // Absent if no fewer devices, nor micro-batches, stand for all. REQUIRES: types and views of `plan`

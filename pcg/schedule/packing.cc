@@ -49,9 +49,11 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
       return all(task.bytes, task.bytes);
     case TaskKind::kSendReceive: {
       std::vector<PackBytes> bytes = all(0, 0);
-      const auto member = [&](int32_t device) {
-        return std::lower_bound(task.devices.begin(), task.devices.end(), device) -
-               task.devices.begin();
+      // None for a device that is not there.
+      const auto of = [&](int32_t device) -> PackBytes* {
+        const auto at = std::lower_bound(task.devices.begin(), task.devices.end(), device);
+        if (at == task.devices.end() || *at != device) return nullptr;
+        return &bytes[at - task.devices.begin()];
       };
       for (size_t i = 0; i < task.transfers.size(); ++i) {
         const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
@@ -59,8 +61,8 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
         if (from.device == to.device) continue;
         const int64_t shared = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
         const Schedule::Whole::Count count = schedule.CountOf(task, i);
-        bytes[member(from.device)].send += shared * count.sent;
-        bytes[member(to.device)].receive += shared * count.received;
+        if (PackBytes* sender = of(from.device)) sender->send += shared * count.sent;
+        if (PackBytes* receiver = of(to.device)) receiver->receive += shared * count.received;
       }
       return bytes;
     }

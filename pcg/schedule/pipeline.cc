@@ -67,6 +67,11 @@ bool IsOfMicroBatch(const Task& task, Phase phase) {
   return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
 }
 
+// Of devices that stand for others, transfers have the buffers of those, too (twin_devices.h).
+bool IsThere(const Schedule& schedule, const Task& task, BufferId id) {
+  return std::binary_search(task.devices.begin(), task.devices.end(), schedule.buffers[id].device);
+}
+
 // The groups of devices that tasks of one micro-batch go from and to.
 std::set<std::pair<int32_t, int32_t>> EdgesOf(const Schedule& schedule,
                                               const PipelineStages& stages) {
@@ -75,7 +80,9 @@ std::set<std::pair<int32_t, int32_t>> EdgesOf(const Schedule& schedule,
   for (const Task& task : schedule.tasks) {
     if (!IsOfMicroBatch(task, Phase::kForward) || !CrossesGroups(task, stages)) continue;
     for (BufferId from : task.reads) {
+      if (!IsThere(schedule, task, from)) continue;
       for (BufferId to : task.writes) {
+        if (!IsThere(schedule, task, to)) continue;
         if (group(from) != group(to)) edges.emplace(group(from), group(to));
       }
     }
@@ -176,11 +183,12 @@ class MicroBatchOrder {
     if (!IsCommunication(task.kind))
       return {stages_.group[task.devices[0]], task.phase, task.moment, chunk};
     const bool forward = task.phase == Phase::kForward;
-    std::pair<int32_t, int32_t> first;  // stage, group
-    for (size_t i = 0; i < task.writes.size(); ++i) {
-      const int32_t device = schedule_.buffers[task.writes[i]].device;
+    std::pair<int32_t, int32_t> first = {-1, stages_.group[task.devices[0]]};  // stage, group
+    for (BufferId id : task.writes) {
+      if (!IsThere(schedule_, task, id)) continue;
+      const int32_t device = schedule_.buffers[id].device;
       const std::pair receiver(stages_.stage[device], stages_.group[device]);
-      if (i == 0 || (forward ? receiver < first : receiver > first)) first = receiver;
+      if (first.first < 0 || (forward ? receiver < first : receiver > first)) first = receiver;
     }
     return {first.second, task.phase, task.moment, chunk};
   }

@@ -184,5 +184,28 @@ output "loss" = %6
                    .has_value());
 }
 
+// Eight shards lie over digits of 2 and 4 values, then over one of 8: cut to 4 and to 2 they are no
+// plan, unless the digit of 8 keeps 4 of them.
+TEST(DeviceClasses, WidenDigitsOverWhichAnAxisMoves) {
+  Plan plan = PlanOf(R"(
+%0 = weight "v" : f32[2]
+%1 = partition(%0) {axis=0, degree=2} : f32[2:2]
+%2 = weight "w" : f32[64]
+%3 = partition(%2) {axis=0, degree=8} : f32[64:8]
+%4 = tanh(%3) : f32[64:8]
+%5 = reduce_sum(%4) {axes=[0]} : f32[1] p8
+%6 = reduce(%5) {degree=8} : f32[1]
+output "loss" = %6
+)",
+                     64);
+  plan.views[4].strides[0] = plan.views[5].strides[2] = 8;
+  EXPECT_FALSE(ClassesOfDevices(plan).has_value());
+  const std::optional<DeviceClasses> classes = ClassesOfDevices(plan, {.widen = true});
+  ASSERT_TRUE(classes.has_value());
+  EXPECT_EQ(classes->plan.num_devices, 16);
+  EXPECT_EQ(classes->reduced_radix, (std::vector<int64_t>{2, 2, 4}));
+  EXPECT_EQ(LowerPlan(classes->plan).status(), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace isomer

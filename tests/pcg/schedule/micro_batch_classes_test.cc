@@ -25,7 +25,7 @@ Plan PlanOf(const StagedMlp& pipeline) {
 
 void ExpectEqualSchedules(const Plan& plan) {
   const auto all = LowerPlan(plan);
-  const auto few = LowerPlanInClasses(plan, {plan.num_devices}, plan.num_devices);
+  const auto few = LowerPlanInClasses(plan, {plan.num_devices}, 1);
   ASSERT_TRUE(all.ok() && few.ok()) << all.status() << few.status();
   ASSERT_TRUE(few->schedule.shards.empty());  // It was not lowered as a whole.
   const Schedule &a = all->schedule, &b = few->schedule;
@@ -98,7 +98,7 @@ TEST(MicroBatchClasses, GiveWayToAllWhereMicroBatchesAreNotAlike) {
        {UpdateMethod::kShardedGradients, UpdateMethod::kShardedWeights}) {
     plan.update.method = method;
     const auto all = LowerPlan(plan);
-    const auto few = LowerPlanInClasses(plan, {plan.num_devices}, plan.num_devices);
+    const auto few = LowerPlanInClasses(plan, {plan.num_devices}, 1);
     ASSERT_TRUE(all.ok() && few.ok());
     EXPECT_EQ(few->schedule.tasks.size(), all->schedule.tasks.size());
     EXPECT_EQ(few->schedule.num_moments, all->schedule.num_moments);
