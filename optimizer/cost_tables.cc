@@ -66,11 +66,21 @@ struct CostTables::KnownCall {
   using Key = std::tuple<int64_t, int64_t, int, int, int64_t, int, bool, std::string>;
   ChoiceSpace space;
   std::map<Key, std::unique_ptr<CallTables>> tables;
+  // Those that no user restricts, by options (Caches::setting) and the dim of micro-batches: few.
+  struct Found {
+    int setting, moment_dim;
+    const CallTables* tables;
+  };
+  std::vector<Found> found;
 };
 
 struct CostTables::Caches {
   explicit Caches(const CostModel& cost) : moves(cost) {}
+  // A number for the options that choices depend on; -1: not looked up since they were set.
+  int setting = -1;
+  std::map<std::tuple<int64_t, int64_t, int64_t, int, int, bool>, int> settings;
   MovePricer moves;
+  ExpansionMemo expansions;
   SplitPairs pairs;
   absl::flat_hash_map<uint64_t, std::vector<std::unique_ptr<KnownCall>>> calls;  // by their hash
   std::map<std::string, int> placement_ids;
@@ -100,6 +110,7 @@ void CostTables::set_options(const CostOptions& options) {
     caches_->edge_us.clear();
   }
   options_ = options;
+  caches_->setting = -1;
   caches_->node_us.clear();
 }
 
@@ -140,7 +151,7 @@ absl::StatusOr<CostTables::KnownCall*> CostTables::Find(const Operator& op,
     if (known->space.op == op && known->space.operands == operands) return known.get();
   }
   auto known = std::make_unique<KnownCall>();
-  ISOMER_ASSIGN_OR_RETURN(known->space, SpaceOfCall(rules_, op, operands));
+  ISOMER_ASSIGN_OR_RETURN(known->space, SpaceOfCall(rules_, op, operands, &caches_->expansions));
   alike.push_back(std::move(known));
   return alike.back().get();
 }
@@ -155,6 +166,27 @@ absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
                                                    const std::vector<TensorType>& operands,
                                                    int moment_dim,
                                                    const CallRestriction* restriction) {
+  ISOMER_ASSIGN_OR_RETURN(KnownCall* const known, Find(op, operands));
+  if (restriction != nullptr) return Tables(moment_dim, restriction, known);
+  int& setting = caches_->setting;
+  if (setting < 0) {
+    const CostOptions& o = options_;
+    const auto at = caches_->settings.try_emplace(
+        {num_devices(), o.first_device, o.moments, o.max_axes, o.max_choices, o.halves},
+        static_cast<int>(caches_->settings.size()));
+    setting = at.first->second;
+  }
+  for (const KnownCall::Found& found : known->found) {
+    if (found.setting == setting && found.moment_dim == moment_dim) return found.tables;
+  }
+  ISOMER_ASSIGN_OR_RETURN(const CallTables* tables, Tables(moment_dim, nullptr, known));
+  known->found.push_back({setting, moment_dim, tables});
+  return tables;
+}
+
+absl::StatusOr<const CallTables*> CostTables::Tables(int moment_dim,
+                                                     const CallRestriction* restriction,
+                                                     KnownCall* known) {
   ChoiceOptions whole = WholeOptions(moment_dim);
   bool halves = options_.halves;
   if (restriction != nullptr && restriction->devices) {
@@ -164,7 +196,6 @@ absl::StatusOr<const CallTables*> CostTables::Call(const Operator& op,
   if (restriction != nullptr && (restriction->devices || restriction->whole_machine)) {
     halves = false;
   }
-  ISOMER_ASSIGN_OR_RETURN(KnownCall* const known, Find(op, operands));
   std::unique_ptr<CallTables>& slot =
       known->tables[{whole.num_devices, whole.start, whole.max_axes, whole.limit, whole.moments,
                      whole.moment_dim, halves, restriction == nullptr ? "" : restriction->Key()}];

@@ -97,6 +97,8 @@ class CostTables {
   struct KnownCall;
 
   absl::StatusOr<KnownCall*> Find(const Operator& op, const std::vector<TensorType>& operands);
+  absl::StatusOr<const CallTables*> Tables(int moment_dim, const CallRestriction* restriction,
+                                           KnownCall* known);
   int64_t num_devices() const;
   ChoiceOptions WholeOptions(int moment_dim) const;
   void AddFastestNode(ChoiceOptions options, CallTables* call);

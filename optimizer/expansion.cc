@@ -2,35 +2,37 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
-#include "pcg/type_inference.h"
 #include "rules/rewrite.h"
+#include "rules/splittable_dims.h"
 
 namespace isomer {
 namespace {
 
-// Degrees worth trying: the smallest prime factor of every iteration dim, and of what a spatial dim
-// has in common with the operand dims it leads.
-std::set<int64_t> TrialDegrees(const Operator& op, absl::Span<const TensorType> operands,
-                               const Declaration& declaration) {
-  std::vector<int64_t> sizes;
-  for (const IterationDim& dim : declaration.dims) {
-    if (dim.size.known()) sizes.push_back(dim.size.value());
+// The smallest prime factor that is worth trying as a degree; 1: there is none.
+int64_t TrialDegree(int64_t size) {
+  for (int64_t p : {2, 3, 5, 7, 11, 13}) {
+    if (size % p == 0) return p;
   }
-  for (const SplittableDim& dim : SplittableDims(op, {operands.begin(), operands.end()})) {
-    sizes.push_back(dim.size);
-  }
+  return 1;
+}
+
+// Degrees worth trying: of every iteration dim, and of what a spatial dim has in common with the
+// operand dims it leads.
+std::set<int64_t> TrialDegrees(const Sharding& sharding, absl::Span<const TensorType> operands) {
   std::set<int64_t> degrees;
-  for (int64_t size : sizes) {
-    for (int64_t p : {2, 3, 5, 7, 11, 13}) {
-      if (size % p == 0) {
-        degrees.insert(p);
-        break;
-      }
-    }
+  for (const IterationDim& dim : sharding.declaration.dims) {
+    if (dim.size.known()) degrees.insert(TrialDegree(dim.size.value()));
   }
+  for (const SplittableDim& dim : SplittableDims(sharding, operands)) {
+    degrees.insert(TrialDegree(dim.size));
+  }
+  degrees.erase(1);
   return degrees;
 }
 
@@ -86,13 +88,17 @@ Expansion MakeExpansion(const Rule& rule, const std::string& degree, const Deriv
   return expansion;
 }
 
-void TrySplits(const Rule& rule, const Graph& graph, NodeId call, int64_t degree,
-               Expansions* found) {
-  const std::vector<std::string> free = FreeDegrees(rule);
-  if (free.size() != 1) return;
+// The splits by `rule`, whose one free degree is `free`. `tried`: what splits by it were, but for
+// the degree.
+void TrySplits(const Rule& rule, const std::string& free, const GraphIndex& index, NodeId call,
+               int64_t degree, std::vector<DerivationStep>* tried, Expansions* found) {
+  const Graph& graph = index.graph();
   Binding given;
-  given.variables[free[0]] = degree;
-  for (const DerivationStep& step : FindMatches(graph, rule, given)) {
+  given.variables[free] = degree;
+  for (const DerivationStep& step : MatchesAt(index, rule, call, given)) {
+    DerivationStep of_any_degree = step;
+    of_any_degree.variables.erase(free);
+    if (std::find(tried->begin(), tried->end(), of_any_degree) != tried->end()) continue;
     Graph copy = graph;
     const NodeId first{copy.num_nodes()};
     if (!ApplyStep(rule, step, &copy).ok()) continue;
@@ -100,7 +106,8 @@ void TrySplits(const Rule& rule, const Graph& graph, NodeId call, int64_t degree
     const int dim = SplitDim(copy, inner, degree);
     if (dim < 0 || found->SplitOf(dim) != nullptr) continue;
     if (WithAxisFromEnd(copy, inner) != WithAxisFromEnd(graph, call)) continue;
-    Expansion expansion = MakeExpansion(rule, free[0], step, graph.node(call));
+    tried->push_back(std::move(of_any_degree));
+    Expansion expansion = MakeExpansion(rule, free, step, graph.node(call));
     expansion.dim = dim;
     for (TensorRef operand : copy.node(inner).inputs) {
       while (IsParallel(copy.node(operand.node).op.kind())) {
@@ -135,20 +142,91 @@ absl::StatusOr<Graph> GraphOfCall(const Operator& op, absl::Span<const TensorTyp
   return graph;
 }
 
-Expansions FindExpansions(const RuleIndex& rules, const Operator& op,
-                          absl::Span<const TensorType> operands) {
+namespace {
+
+Expansions ExpansionsOf(const RuleIndex& rules, const Operator& op,
+                        absl::Span<const TensorType> operands, const Sharding& sharding) {
   Expansions found;
-  auto graph = GraphOfCall(op, operands);
-  auto sharding = InferSharding(op, operands);
-  if (!graph.ok() || !sharding.ok()) return found;
+  const auto graph = GraphOfCall(op, operands);
+  if (!graph.ok()) return found;
+  const GraphIndex index(*graph);
   const NodeId call{graph->num_nodes() - 1};
-  const std::set<int64_t> degrees = TrialDegrees(op, operands, sharding->declaration);
+  const std::set<int64_t> degrees = TrialDegrees(sharding, operands);
   for (const Rule* rule : rules.ExpansionsOf(op.kind())) {
-    for (int64_t degree : degrees) TrySplits(*rule, *graph, call, degree, &found);
+    const std::vector<std::string> free = FreeDegrees(*rule);
+    if (free.size() != 1) continue;
+    std::vector<DerivationStep> tried;
+    for (int64_t degree : degrees) TrySplits(*rule, free[0], index, call, degree, &tried, &found);
   }
   std::sort(found.splits.begin(), found.splits.end(),
             [](const Expansion& a, const Expansion& b) { return a.dim < b.dim; });
   return found;
+}
+
+bool IsOpaque(const AttributePattern& attribute) {
+  return std::holds_alternative<AttributeVariable>(attribute.value);
+}
+
+// Whether the rule asks for a dim of its call, and of operands only what holds of all that are
+// sequential.
+bool AsksForDimOnly(const Rule& rule) {
+  return HasCondition(rule, Condition::Kind::kSplitsDim) &&
+         std::all_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& c) {
+           return c.kind == Condition::Kind::kSplitsDim || c.kind == Condition::Kind::kNoPartials ||
+                  c.kind == Condition::Kind::kUnpartitioned;
+         });
+}
+
+}  // namespace
+
+Expansions FindExpansions(const RuleIndex& rules, const Operator& op,
+                          absl::Span<const TensorType> operands) {
+  const auto sharding = InferSharding(op, operands);
+  return sharding.ok() ? ExpansionsOf(rules, op, operands, *sharding) : Expansions();
+}
+
+Expansions ExpansionMemo::Find(const RuleIndex& rules, const Operator& op,
+                               absl::Span<const TensorType> operands, const Sharding& sharding) {
+  const std::optional<std::string> key = KeyOf(rules, op, operands, sharding);
+  if (!key.has_value()) return ExpansionsOf(rules, op, operands, sharding);
+  const auto [known, added] = known_.try_emplace(*key);
+  if (added) known->second = ExpansionsOf(rules, op, operands, sharding);
+  return known->second;
+}
+
+std::optional<std::string> ExpansionMemo::KeyOf(const RuleIndex& rules, const Operator& op,
+                                                absl::Span<const TensorType> operands,
+                                                const Sharding& sharding) {
+  const auto [seen, added] = sees_.try_emplace(op.kind(), Sees::kDims);
+  if (added) {
+    // No rule admits a call that rounds integers, which attributes may make it do.
+    if (MayRoundIntegers(op.kind())) seen->second = Sees::kAttributes;
+    for (const Rule* rule : rules.ExpansionsOf(op.kind())) {
+      const auto& attributes = rule->source.nodes[0].attributes;
+      const bool opaque = std::all_of(attributes.begin(), attributes.end(), IsOpaque);
+      const Sees sees = !AsksForDimOnly(*rule) ? Sees::kMore
+                        : opaque               ? Sees::kDims
+                                               : Sees::kAttributes;
+      seen->second = std::max(seen->second, sees);
+    }
+  }
+  if (seen->second == Sees::kMore) return std::nullopt;
+  std::string key;
+  const auto add = [&key](int64_t number) { key.append(absl::StrCat(number, " ")); };
+  add(static_cast<int64_t>(op.kind()));
+  if (seen->second == Sees::kAttributes) absl::StrAppend(&key, op.ToString(), " ");
+  for (const TensorType& type : operands) {
+    add(static_cast<int64_t>(type.dtype));
+    add(type.rank());
+  }
+  constexpr int64_t kNoAxis = 0;  // axes are negative
+  for (const SplittableDim& dim : SplittableDims(sharding, operands)) {
+    if (TrialDegree(dim.size) == 1) continue;
+    add(dim.dim);
+    for (const auto& axis : dim.operand_axes) add(axis.value_or(kNoAxis));
+    for (const auto& axis : dim.output_axes) add(axis.value_or(kNoAxis));
+  }
+  return key;
 }
 
 DerivationStep StepAt(const Expansion& expansion, const Graph& graph, NodeId node, int64_t degree,

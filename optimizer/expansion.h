@@ -5,6 +5,7 @@
 #ifndef ISOMER_OPTIMIZER_EXPANSION_H_
 #define ISOMER_OPTIMIZER_EXPANSION_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "optimizer/rule_index.h"
 #include "pcg/graph.h"
 #include "pcg/plan.h"
+#include "pcg/type_inference.h"
 
 namespace isomer {
 
@@ -38,6 +40,27 @@ struct Expansions {
 // `operands` are sequential types.
 Expansions FindExpansions(const RuleIndex& rules, const Operator& op,
                           absl::Span<const TensorType> operands);
+
+// The expansions of many calls. Nearly all rules that split an operator ask of a call just whether
+// it has a dim that leads such and such axes and is divisible (Condition::kSplitsDim): where all of
+// the operator's rules are of that kind, calls whose dims lead the same axes have the same
+// expansions, whatever their sizes and attributes.
+class ExpansionMemo {
+ public:
+  // `sharding`: InferSharding of the call.
+  Expansions Find(const RuleIndex& rules, const Operator& op, absl::Span<const TensorType> operands,
+                  const Sharding& sharding);
+
+ private:
+  // Nothing: the operator's rules ask for more.
+  std::optional<std::string> KeyOf(const RuleIndex& rules, const Operator& op,
+                                   absl::Span<const TensorType> operands, const Sharding& sharding);
+
+  // What the rules of an operator see of a call besides its dims.
+  enum class Sees { kDims, kAttributes, kMore };
+  std::map<OpKind, Sees> sees_;
+  std::map<std::string, Expansions> known_;
+};
 
 // The step that applies `expansion` with `degree` to the call at `node`, whose operand j is operand
 // order[j] of the call that the expansion was found for.

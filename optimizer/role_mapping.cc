@@ -23,7 +23,8 @@ class RoleMapper {
   absl::StatusOr<MappedModel> Run() {
     MappedModel mapped;
     mapped.graph = graph_;
-    const std::vector<int> batch_dims = BatchDims(graph_);
+    std::vector<int> batch_dims(graph_.num_nodes(), -1);
+    if (tables_.options().moments > 1) batch_dims = BatchDims(graph_);
     for (const auto& node : AnalyzeCompute(graph_, tables_.options().training).nodes) {
       const Operator& op = graph_.node(node.id).op;
       ISOMER_ASSIGN_OR_RETURN(const ChoiceSpace* space,

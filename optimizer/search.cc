@@ -48,6 +48,7 @@ struct Knowledge {
   std::vector<Piece> pieces;
   int series_parallel_pieces = 0, distinct_pieces = 0;
   std::map<uint64_t, std::vector<Steps>> candidates;  // by the key of the piece
+  std::map<uint64_t, RootMatches> root_matches;       // likewise
   std::set<uint64_t> settled;  // pieces whose candidates the cache had: nothing is to be sought
 };
 
@@ -124,7 +125,7 @@ class ChainSearch {
             piece, borders,
             SubstitutionOptions{
                 .alpha = options_.alpha, .seed = options_.seed, .deadline = deadline_},
-            &matcher_, &tables_);
+            &matcher_, &knowledge_.root_matches[piece.key], &tables_);
         ISOMER_RETURN_IF_ERROR(slot->search->Start(KnownOf(piece)));
       }
       ++slot->repeats;

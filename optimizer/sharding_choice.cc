@@ -296,12 +296,13 @@ absl::Status SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice
 }
 
 absl::StatusOr<ChoiceSpace> SpaceOfCall(const RuleIndex& rules, const Operator& op,
-                                        absl::Span<const TensorType> operands) {
+                                        absl::Span<const TensorType> operands,
+                                        ExpansionMemo* expansions) {
   ChoiceSpace space;
   space.op = op;
   space.operands.assign(operands.begin(), operands.end());
   ISOMER_ASSIGN_OR_RETURN(space.sharding, InferSharding(op, operands));
-  space.expansions = FindExpansions(rules, op, operands);
+  space.expansions = expansions->Find(rules, op, operands, space.sharding);
   const Declaration& d = space.sharding.declaration;
   for (int o = 0; o < static_cast<int>(d.operands.size()); ++o) {
     std::vector<int>& leads = space.operand_leads.emplace_back();
@@ -354,7 +355,8 @@ void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* sp
 absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Operator& op,
                                              absl::Span<const TensorType> operands,
                                              const ChoiceOptions& options) {
-  ISOMER_ASSIGN_OR_RETURN(ChoiceSpace space, SpaceOfCall(rules, op, operands));
+  ExpansionMemo expansions;
+  ISOMER_ASSIGN_OR_RETURN(ChoiceSpace space, SpaceOfCall(rules, op, operands, &expansions));
   SplitPairs pairs;
   AddChoices(options, &pairs, &space);
   return space;

@@ -109,7 +109,8 @@ absl::Status SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice
 
 // A call without choices. Errors: it does not type-check.
 absl::StatusOr<ChoiceSpace> SpaceOfCall(const RuleIndex& rules, const Operator& op,
-                                        absl::Span<const TensorType> operands);
+                                        absl::Span<const TensorType> operands,
+                                        ExpansionMemo* expansions);
 // Adds the choices on some devices of the machine.
 void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* space);
 

@@ -1,6 +1,7 @@
 #include "optimizer/substitution.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <optional>
 #include <queue>
@@ -54,16 +55,39 @@ struct Expanded {
   size_t next = 0;
 };
 
+uint64_t HashOf(const Steps& steps) {
+  uint64_t hash = 0;
+  for (const DerivationStep& step : steps) {
+    hash = HashCombine(hash, HashBytes(step.rule));
+    for (NodeId id : step.nodes) hash = HashCombine(hash, static_cast<uint64_t>(id.value));
+    for (TensorRef input : step.inputs) {
+      hash = HashCombine(hash, static_cast<uint64_t>(input.node.value),
+                         static_cast<uint64_t>(input.output));
+    }
+    for (const auto& [name, value] : step.variables) {
+      hash = HashCombine(hash, HashBytes(name), static_cast<uint64_t>(value));
+    }
+    for (const auto& [name, value] : step.numbers) {
+      hash = HashCombine(hash, HashBytes(name), std::bit_cast<uint64_t>(value));
+    }
+    for (const auto& [name, value] : step.attributes) {
+      hash = HashCombine(hash, HashBytes(name), HashBytes(AttributeText(value)));
+    }
+  }
+  return hash;
+}
+
 }  // namespace
 
 class SubstitutionSearch::Impl {
  public:
   Impl(const Piece& piece, const Borders& borders, const SubstitutionOptions& options,
-       RuleMatcher* matcher, CostTables* tables)
+       RuleMatcher* matcher, RootMatches* root_matches, CostTables* tables)
       : piece_(piece),
         borders_(borders),
         options_(options),
         matcher_(*matcher),
+        root_matches_(*root_matches),
         tables_(*tables),
         estimator_(*tables),
         repeats_(piece.has_in && piece.has_out && borders.in == borders.out) {}
@@ -234,15 +258,26 @@ class SubstitutionSearch::Impl {
     std::vector<NodeId> fed;
     if (piece_.has_in && piece_.in_gradient) fed.push_back(piece_.in_node);
     const ComputeGraph compute = AnalyzeCompute(graph, tables_.options().training, fed);
-    for (RuleMatch& match : matcher_.Find(index, near)) {
-      if (IsRestricted(match.step)) continue;
+    const auto add = [&](RuleMatch match) {
+      if (IsRestricted(match.step)) return;
       const float delta_us = estimator_.DeltaUs(index, compute, match);
       const int number = static_cast<int>(matches_.size());
       const uint64_t tie = HashCombine(options_.seed, static_cast<uint64_t>(number));
       expanded->steps.push_back({delta_us, tie, number});
       matches_.push_back(std::move(match));
+    };
+    if (expanded->taken.empty()) {
+      for (const RuleMatch& match : MatchesOfRoot(index, roots_[expanded->known].steps)) add(match);
+    } else {
+      for (RuleMatch& match : matcher_.Find(index, near)) add(std::move(match));
     }
     std::sort(expanded->steps.begin(), expanded->steps.end());
+  }
+
+  const std::vector<RuleMatch>& MatchesOfRoot(const GraphIndex& index, const Steps& steps) {
+    const auto [known, added] = root_matches_.try_emplace(HashOf(steps));
+    if (added) known->second = matcher_.Find(index);
+    return known->second;
   }
 
   // Whether it would rewrite what a user has a say in.
@@ -319,6 +354,7 @@ class SubstitutionSearch::Impl {
   const Borders borders_;
   const SubstitutionOptions options_;
   RuleMatcher& matcher_;
+  RootMatches& root_matches_;
   CostTables& tables_;
   StepEstimator estimator_;
   const bool repeats_;
@@ -340,8 +376,8 @@ class SubstitutionSearch::Impl {
 
 SubstitutionSearch::SubstitutionSearch(const Piece& piece, const Borders& borders,
                                        const SubstitutionOptions& options, RuleMatcher* matcher,
-                                       CostTables* tables)
-    : impl_(std::make_unique<Impl>(piece, borders, options, matcher, tables)) {}
+                                       RootMatches* root_matches, CostTables* tables)
+    : impl_(std::make_unique<Impl>(piece, borders, options, matcher, root_matches, tables)) {}
 SubstitutionSearch::~SubstitutionSearch() = default;
 
 absl::Status SubstitutionSearch::Start(const std::vector<Steps>& known) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,6 +36,10 @@ struct SubstitutionOptions {
 
 using Steps = std::vector<DerivationStep>;
 
+// The matches of the graphs that searches of a piece begin with, by a hash of the steps that lead
+// there: under other costs they are the same.
+using RootMatches = std::unordered_map<uint64_t, std::vector<RuleMatch>>;
+
 struct SubstitutionResult {
   struct Candidate {
     Graph graph;
@@ -50,9 +55,10 @@ struct SubstitutionResult {
 
 class SubstitutionSearch {
  public:
-  // All outlive this. `matcher`: of the rules to apply.
+  // All outlive this. `matcher`: of the rules to apply. `root_matches`: of pieces that are equal to
+  // this one.
   SubstitutionSearch(const Piece& piece, const Borders& borders, const SubstitutionOptions& options,
-                     RuleMatcher* matcher, CostTables* tables);
+                     RuleMatcher* matcher, RootMatches* root_matches, CostTables* tables);
   ~SubstitutionSearch();
 
   // Maps the piece as it is, and candidates known from elsewhere (those that do not apply are left

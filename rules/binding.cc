@@ -6,6 +6,7 @@
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 #include "rules/rule.h"
+#include "rules/splittable_dims.h"
 
 namespace isomer {
 namespace {
@@ -61,11 +62,16 @@ double Evaluate(const NumberExpr& expr, const Binding& binding) {
 
 std::vector<SplittableDim> SplittableDims(const Operator& op,
                                           const std::vector<TensorType>& operands) {
-  std::vector<SplittableDim> result;
-  if (IsLeaf(op.kind()) || IsParallel(op.kind())) return result;
+  if (IsLeaf(op.kind()) || IsParallel(op.kind())) return {};
   const absl::StatusOr<Sharding> sharding = InferSharding(op, operands);
-  if (!sharding.ok()) return result;
-  const Declaration& d = sharding->declaration;
+  if (!sharding.ok()) return {};
+  return SplittableDims(*sharding, operands);
+}
+
+std::vector<SplittableDim> SplittableDims(const Sharding& sharding,
+                                          absl::Span<const TensorType> operands) {
+  std::vector<SplittableDim> result;
+  const Declaration& d = sharding.declaration;
   const int num_operands = static_cast<int>(operands.size());
   const int num_outputs = static_cast<int>(d.outputs.size());
   std::vector<bool> usable(d.dims.size());
@@ -73,7 +79,7 @@ std::vector<SplittableDim> SplittableDims(const Operator& op,
     usable[v] = d.IsPartitionable(static_cast<int>(v));
     result.push_back({.dim = static_cast<int>(v),
                       .size = d.dims[v].size.value(),
-                      .degree = sharding->degrees[v],
+                      .degree = sharding.degrees[v],
                       .operand_axes = std::vector<std::optional<int64_t>>(num_operands),
                       .output_axes = std::vector<std::optional<int64_t>>(num_outputs)});
   }

@@ -1,7 +1,8 @@
 #include "rules/rule_matcher.h"
 
 #include <algorithm>
-#include <set>
+#include <optional>
+#include <utility>
 
 #include "rules/matcher.h"
 
@@ -36,19 +37,52 @@ bool IsConnected(const Rule& rule) {
                      [&](uint64_t part) { return (part & reached) != 0; });
 }
 
+// Nodes of a graph, and whether each is one of them.
+struct Reached {
+  std::vector<NodeId> nodes;
+  std::vector<bool> is_in;
+
+  void Add(NodeId id) {
+    if (is_in[id.value]) return;
+    is_in[id.value] = true;
+    nodes.push_back(id);
+  }
+};
+
 // Adds what is one step away, `steps` times.
 template <typename Neighbours>
-void Spread(int steps, const Neighbours& neighbours, std::set<NodeId>* nodes) {
-  std::vector<NodeId> frontier(nodes->begin(), nodes->end());
-  for (int step = 0; step < steps && !frontier.empty(); ++step) {
-    std::vector<NodeId> next;
-    for (NodeId id : frontier) {
-      neighbours(id, [&](NodeId other) {
-        if (nodes->insert(other).second) next.push_back(other);
-      });
+void Spread(int steps, const Neighbours& neighbours, Reached* reached) {
+  size_t begin = 0;
+  for (int step = 0; step < steps && begin < reached->nodes.size(); ++step) {
+    const size_t end = reached->nodes.size();
+    for (size_t i = begin; i < end; ++i) {
+      neighbours(reached->nodes[i], [&](NodeId other) { reached->Add(other); });
     }
-    frontier = std::move(next);
+    begin = end;
   }
+}
+
+// Kinds of the operands that the first root must have; inputs of the rule are of any kind.
+std::vector<std::optional<OpKind>> OperandKinds(const Pattern& source, const PatternNode& root) {
+  std::vector<std::optional<OpKind>> kinds;
+  for (PatternRef ref : root.inputs) {
+    kinds.push_back(ref.node < 0 ? std::nullopt : std::optional(source.nodes[ref.node].kind));
+  }
+  return kinds;
+}
+
+// Whether a node has operands of such kinds, in either order if they may be exchanged: what most
+// roots fail by.
+bool HasOperandsOf(const Graph& graph, NodeId id, const std::vector<std::optional<OpKind>>& kinds) {
+  const Node& node = graph.node(id);
+  if (node.inputs.size() != kinds.size()) return false;
+  const auto fits = [&](size_t operand, size_t place) {
+    return !kinds[place].has_value() ||
+           graph.node(node.inputs[operand].node).op.kind() == *kinds[place];
+  };
+  bool straight = true;
+  for (size_t o = 0; o < kinds.size(); ++o) straight = straight && fits(o, o);
+  return straight || (IsCommutative(node.op.kind()) && fits(0, 1) && fits(1, 0));
 }
 
 }  // namespace
@@ -76,8 +110,10 @@ RuleMatcher::RuleMatcher(const std::vector<const Rule*>& rules)
   for (const Rule* rule : rules) {
     const int first = FirstRootOf(rule->source);
     if (first < 0) continue;
+    const PatternNode& root = rule->source.nodes[rule->source.outputs[first].node];
     Entry entry{.rule = rule,
-                .root = rule->source.nodes[rule->source.outputs[first].node].kind,
+                .root = root.kind,
+                .operands = OperandKinds(rule->source, root),
                 .kinds = {},
                 .outputs = static_cast<int>(rule->source.outputs.size()),
                 .connected = IsConnected(*rule)};
@@ -102,7 +138,8 @@ std::vector<std::vector<NodeId>> RuleMatcher::RootsNear(const GraphIndex& index,
   const auto operands = [&](NodeId id, const auto& visit) {
     for (TensorRef input : index.graph().node(id).inputs) visit(input.node);
   };
-  std::set<NodeId> reached(near.begin(), near.end());
+  Reached reached{{}, std::vector<bool>(index.graph().num_nodes(), false)};
+  for (NodeId id : near) reached.Add(id);
   Spread(max_depth_ - 1, users, &reached);
   std::vector<std::vector<NodeId>> roots;
   for (int outputs = 1; outputs <= max_outputs_; ++outputs) {
@@ -110,7 +147,8 @@ std::vector<std::vector<NodeId>> RuleMatcher::RootsNear(const GraphIndex& index,
       Spread(max_depth_, operands, &reached);
       Spread(max_depth_, users, &reached);
     }
-    roots.emplace_back(reached.begin(), reached.end());
+    roots.push_back(reached.nodes);
+    std::sort(roots.back().begin(), roots.back().end());
   }
   return roots;
 }
@@ -142,10 +180,16 @@ std::vector<RuleMatch> RuleMatcher::Find(const GraphIndex& index, const std::vec
         near.empty() || !entry.connected
             ? index.NodesOf(entry.root)
             : roots[entry.outputs - 1][static_cast<size_t>(entry.root)];
-    if (candidates.empty()) continue;
-    Matcher matcher(index, *entry.rule, {}, &call_hashes, memo_.get(), &is_near);
-    for (NodeId id : candidates) matcher.MatchRoot(id);
-    for (Matcher::Found& found : matcher.found()) {
+    std::optional<Matcher> matcher;
+    for (NodeId id : candidates) {
+      if (!HasOperandsOf(graph, id, entry.operands)) continue;
+      if (!matcher.has_value()) {
+        matcher.emplace(index, *entry.rule, Binding(), &call_hashes, memo_.get(), &is_near);
+      }
+      matcher->MatchRoot(id);
+    }
+    if (!matcher.has_value()) continue;
+    for (Matcher::Found& found : matcher->found()) {
       matches.push_back({entry.rule, std::move(found.step), found.signature});
     }
   }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rules/rewrite.h"
@@ -41,9 +42,10 @@ class RuleMatcher {
   struct Entry {
     const Rule* rule;
     OpKind root;
-    OpKindSet kinds;  // of the source
-    int outputs;      // of the source
-    bool connected;   // from each output to the next, through tensors that both depend on
+    std::vector<std::optional<OpKind>> operands;  // of the root; none: of any kind
+    OpKindSet kinds;                              // of the source
+    int outputs;                                  // of the source
+    bool connected;  // from each output to the next, through tensors that both depend on
   };
   // Per number of outputs (from 1): the nodes that may be the first root of a match near `near`.
   std::vector<std::vector<NodeId>> RootsNear(const GraphIndex& index,

@@ -22,7 +22,7 @@ class Substitutions : public testing::Test {
   }
 
   SubstitutionSearch Begin(SubstitutionOptions options = {.alpha = 1e9}) {
-    return SubstitutionSearch(piece_, {}, options, &matcher_, &tables_);
+    return SubstitutionSearch(piece_, {}, options, &matcher_, &root_matches_, &tables_);
   }
 
   Model model_;
@@ -31,6 +31,7 @@ class Substitutions : public testing::Test {
   CostModel cost_;
   CostTables tables_;
   RuleMatcher matcher_;
+  RootMatches root_matches_;  // of all searches of the piece
   Piece piece_;
 };
 
@@ -117,7 +118,8 @@ TEST(SubstitutionsInAChain, OneLayerAfterTheOther) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     CostTables tables(index, cost, {.training = false});
     RuleMatcher matcher(index.algebra());
-    SubstitutionSearch search(piece, {}, {.seed = seed}, &matcher, &tables);
+    RootMatches root_matches;
+    SubstitutionSearch search(piece, {}, {.seed = seed}, &matcher, &root_matches, &tables);
     ASSERT_TRUE(search.Start({}).ok() && search.Continue(3).ok());
     const SubstitutionResult result = search.TakeResult();
     const auto& best = result.candidates[result.best[0]];
