@@ -48,7 +48,10 @@ absl::StatusOr<int> BaselineEntries::Enter(const MappedModel& mapped, const std:
   bool takes_part = options.plan == name ||
                     (options.plan.empty() &&
                      (options.choose_update_method || plan.update.method == options.update.method));
-  if (name != kSingleDevice && !run_.restrictions.Violations(mapped).empty()) {
+  // Of grids there are only those with the stages that calls are bound to.
+  const bool keeps = run_.restrictions.Violations(mapped).empty() &&
+                     (grid != nullptr || run_.restrictions.least_stages() == 1);
+  if (name != kSingleDevice && !keeps) {
     ignoring_.push_back(name);
     takes_part &= !options.plan.empty();
   }

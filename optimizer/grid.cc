@@ -1,7 +1,9 @@
 #include "optimizer/grid.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -98,8 +100,8 @@ class Enumerator {
     const int64_t node = std::gcd(tables_.cost().machine().devices_per_node(), options_.devices);
     for (int64_t tensor = 1; tensor <= node; tensor *= 2) {
       if (node % tensor != 0) break;
-      for (int64_t stages = 1; stages <= options_.max_stages; stages *= 2) {
-        if (options_.devices % (stages * tensor) != 0) break;
+      for (int64_t stages : StagesToTry()) {
+        if (options_.devices % (stages * tensor) != 0) continue;
         if (stages > 1 && !pipelines) break;
         ISOMER_RETURN_IF_ERROR(AddMicroBatches(tensor, stages, pipelines));
       }
@@ -109,11 +111,23 @@ class Enumerator {
   }
 
  private:
+  // Powers of two, and what is the least for calls that are bound.
+  std::set<int64_t> StagesToTry() const {
+    int64_t least = 1;
+    for (const auto& [call, stage] : options_.bound_stages) least = std::max(least, stage + 1);
+    std::set<int64_t> stages = {least};
+    for (int64_t s = 1; s <= options_.max_stages; s *= 2) {
+      if (s > least) stages.insert(s);
+    }
+    return stages;
+  }
+
   // The counts of micro-batches that are worth a look: as few as fill the pipeline, and more.
   absl::Status AddMicroBatches(int64_t tensor, int64_t stages, bool pipelines) {
     const int64_t data = options_.devices / (stages * tensor);
     const int64_t most = std::min(options_.max_micro_batches, kMostPerStage * stages);
-    for (int64_t n = stages; n <= most; n *= 2) {
+    const auto fewest = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(stages)));
+    for (int64_t n = fewest; n <= most; n *= 2) {
       const bool divides = batch_ % (data * n) == 0;
       // Without micro-batches calls of a smaller batch leave devices idle, which may be best.
       if (!divides && n > 1) break;
@@ -130,7 +144,8 @@ class Enumerator {
     ISOMER_RETURN_IF_ERROR(mapped.status());
     ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, &tables_));
     if (grid.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
-    const std::vector<int> stages = StagesOfCalls(estimate, grid.stages);
+    const std::vector<int> stages = StagesOfCalls(estimate, grid.stages, options_.bound_stages);
+    if (stages.empty()) return absl::OkStatus();
     for (UpdateMethod update : options_.updates) {
       for (bool recomputes : {false, true}) {
         if (recomputes && !options_.may_recompute) continue;
@@ -237,13 +252,17 @@ absl::StatusOr<std::vector<GridEstimate>> EnumerateGrids(const Graph& graph,
   return estimates;
 }
 
-absl::Status SpreadOverStages(const Grid& grid, CostTables* tables, MappedModel* mapped) {
+absl::Status SpreadOverStages(const Grid& grid, const BoundStages& bound, CostTables* tables,
+                              MappedModel* mapped) {
   if (grid.stages == 1) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, tables));
   // Algebra may leave fewer calls than there are stages.
   const auto calls = static_cast<int64_t>(estimate.calls.size());
-  MoveToStages(estimate, StagesOfCalls(estimate, std::min(grid.stages, calls)),
-               grid.stage_devices(), mapped);
+  const std::vector<int> stages = StagesOfCalls(estimate, std::min(grid.stages, calls), bound);
+  if (stages.empty()) {
+    return absl::NotFoundError("no cut into so many stages keeps bound calls in theirs");
+  }
+  MoveToStages(estimate, stages, grid.stage_devices(), mapped);
   return absl::OkStatus();
 }
 

@@ -62,6 +62,7 @@ struct GridOptions {
   double exposed_synchronisation = 0.25;
   std::vector<UpdateMethod> updates = {UpdateMethod::kAllReduce};
   bool may_recompute = false;
+  BoundStages bound_stages = {};  // a user's: no grids of fewer stages, or where they do not suit
 };
 
 // `estimate`: of a mapping onto one stage, under the tables' options `cost`; `stage_of_call`: as it
@@ -82,8 +83,10 @@ absl::StatusOr<std::vector<GridEstimate>> EnumerateGrids(const Graph& graph,
 // a call's choices than that it can be split.
 CostOptions OptionsOfStage(const Grid& grid, CostOptions options, bool by_hand = false);
 
-// A mapping for the devices of a stage, onto all stages. REQUIRES: every call has a choice.
-absl::Status SpreadOverStages(const Grid& grid, CostTables* tables, MappedModel* mapped);
+// A mapping for the devices of a stage, onto all stages. REQUIRES: every call has a choice. Errors:
+// bound calls do not suit so many stages.
+absl::Status SpreadOverStages(const Grid& grid, const BoundStages& bound, CostTables* tables,
+                              MappedModel* mapped);
 
 }  // namespace isomer
 

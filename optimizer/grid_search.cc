@@ -68,17 +68,22 @@ class GridSearch {
     const Grid& grid = estimate.grid;
     ++mapped_;
     calls_ += CallsOf(grid);
+    if (!options_.restricted) ISOMER_RETURN_IF_ERROR(MapByHand(grid));
+    if (options_.search == nullptr || grid.micro_batches == 1) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> found, SearchStage(estimate));
+    if (found.has_value()) options_.consider(*found, grid, kFound).status().IgnoreError();
+    return absl::OkStatus();
+  }
+
+  absl::Status MapByHand(const Grid& grid) {
     tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
     ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
                             MapTensorParallel(graph_, grid.tensor_degree, &tables_));
-    ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, &tables_, &by_hand));
+    ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &by_hand));
     const auto prediction = options_.consider(by_hand, grid, BaselineOf(grid));
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
     if (!prediction.ok() || prediction->peak_bytes <= memory_bytes_) settled_.push_back(grid);
-    if (options_.search == nullptr || grid.micro_batches == 1) return absl::OkStatus();
-    ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> found, SearchStage(estimate));
-    if (found.has_value()) options_.consider(*found, grid, kFound).status().IgnoreError();
     return absl::OkStatus();
   }
 
@@ -92,11 +97,14 @@ class GridSearch {
       ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
       ISOMER_ASSIGN_OR_RETURN(const MappedEstimate mapped, EstimateMapped(found, &tables_));
       if (grid.stages > static_cast<int64_t>(mapped.calls.size())) break;
-      const GridEstimate estimate = EstimateGrid(grid, options_.grids, base_, found.graph, mapped,
-                                                 StagesOfCalls(mapped, grid.stages));
-      if (estimate.step_us > by_hand.step_us) break;
+      const std::vector<int> stages =
+          StagesOfCalls(mapped, grid.stages, options_.grids.bound_stages);
+      if (stages.empty()) break;
+      const GridEstimate estimate =
+          EstimateGrid(grid, options_.grids, base_, found.graph, mapped, stages);
+      if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
-      ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, &tables_, &found));
+      ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &found));
       return found;
     }
     return std::nullopt;

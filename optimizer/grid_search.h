@@ -22,15 +22,17 @@ namespace isomer {
 struct GridSearchOptions {
   GridOptions grids;
   std::string plan;  // only grids that are this baseline's (baselines.h, pipeline_plan.h), or ""
-  // Maps a model onto the devices of a stage, or null: by hand only.
+  // Maps a model onto the devices of a stage, or null: by hand only. `restricted`: calls are, so
+  // that mappings by hand are none.
   std::function<absl::StatusOr<MappedModel>(const CostOptions&)> search;
+  bool restricted = false;
   // Lets a mapping take part, by hand (as a baseline of that name) or found (kFound).
   std::function<absl::StatusOr<Prediction>(const MappedModel&, const Grid&,
                                            const std::string& origin)>
       consider;
 };
 
-// REQUIRES: no calls are restricted. Sets the options of `tables`.
+// Sets the options of `tables`.
 absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
                          const Deadline& deadline, const Contest& contest, CostTables* tables);
 

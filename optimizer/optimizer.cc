@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "optimizer/baseline_entries.h"
 #include "optimizer/batch_dims.h"
 #include "optimizer/fitting.h"
@@ -45,10 +46,6 @@ class Optimizer {
     ISOMER_ASSIGN_OR_RETURN(
         run_.restrictions,
         Restrictions::Resolve(run_.options.constraints, run_.model.graph, &run_.tables));
-    if (run_.restrictions.least_stages() > 1) {
-      return absl::InvalidArgumentError(
-          "constraints: a stage beyond 0; searches make plans of one stage");
-    }
     ISOMER_RETURN_IF_ERROR(FillContest());
     OptimizeResult result;
     ISOMER_RETURN_IF_ERROR(TakeBest(&result));
@@ -68,11 +65,15 @@ class Optimizer {
     const OptimizeOptions& options = run_.options;
     const bool searches = options.plan.empty();
     ISOMER_RETURN_IF_ERROR(baselines_.EnterAll());
-    if (searches) {
+    if (searches && IsBoundToStages()) {
+      ISOMER_RETURN_IF_ERROR(ConsiderBoundStages());
+    } else if (searches) {
       ISOMER_RETURN_IF_ERROR(overlap_.Run(options.strategy, run_.devices));
       ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst());
     }
-    if (searches || options.plan == kMegatron) ISOMER_RETURN_IF_ERROR(ConsiderGrids());
+    if ((searches || options.plan == kMegatron) && run_.OnPartsToo() && DevicesWait()) {
+      ISOMER_RETURN_IF_ERROR(ConsiderGrids());
+    }
     if (searches) ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
     ISOMER_RETURN_IF_ERROR(ConsiderUpdates());
     if (!searches) return absl::OkStatus();
@@ -127,10 +128,22 @@ class Optimizer {
            !run_.deadline.Reached().has_value();
   }
 
-  // Grids of tensor, pipeline and data parallelism where the best plan so far leaves devices
+  // A user binds calls to stages beyond the first: of all plans, those are pipelines.
+  bool IsBoundToStages() const { return run_.restrictions.least_stages() > 1; }
+
+  absl::Status ConsiderBoundStages() {
+    ISOMER_RETURN_IF_ERROR(ConsiderGrids());
+    if (!run_.contest.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "constraints: no pipeline of ", run_.restrictions.least_stages(),
+        " stages or more keeps to them: devices (", run_.devices, ") divide by stages, a batch (",
+        BatchSize(run_.model.graph), ") by the other devices and as many micro-batches as stages",
+        MixesSamples(run_.model.graph) ? ", and this model needs all samples at once" : ""));
+  }
+
+  // Grids of tensor, pipeline and data parallelism, for where the best plan so far leaves devices
   // waiting, or does not fit.
   absl::Status ConsiderGrids() {
-    if (!run_.OnPartsToo() || !DevicesWait()) return absl::OkStatus();
     run_.tables.set_options(run_.BaseOptions());
     GridSearchOptions options;
     options.grids.devices = run_.devices;
@@ -140,6 +153,8 @@ class Optimizer {
                                UpdateMethod::kShardedWeights};
     }
     options.grids.may_recompute = run_.options.training;
+    options.grids.bound_stages = run_.restrictions.stages();
+    options.restricted = run_.restrictions.restrict_calls();
     options.plan = run_.options.plan;
     if (SearchesStages()) {
       options.search = [this](const CostOptions& cost) {
@@ -193,7 +208,7 @@ class Optimizer {
   }
 
   absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted) {
-    if (Simulates(run_.options.strategy)) return std::nullopt;
+    if (Simulates(run_.options.strategy) || IsBoundToStages()) return std::nullopt;
     CostOptions options = run_.BaseOptions();
     options.us_per_byte = wanted.us_per_byte;
     if (wanted.micro_batches == 1) return overlap_.Find(run_.options.strategy, options);

@@ -128,7 +128,24 @@ class RestrictionResolver {
       }
       reached[n] = stage->second;
     }
-    for (const auto& [id, stage] : stages_) result_.stages_[id] = stage.first;
+    for (const auto& [id, stage] : stages_) {
+      result_.stages_[id] = stage.first;
+      result_.of_node_[id] = {};
+      ISOMER_RETURN_IF_ERROR(CheckNoDevices(stage));
+    }
+    return absl::OkStatus();
+  }
+
+  // Stages of a pipeline have the devices that there are in equal parts.
+  absl::Status CheckNoDevices(const std::pair<int64_t, std::string>& stage) const {
+    if (stage.first == 0) return absl::OkStatus();
+    for (const auto& [id, where] : devices_) {
+      if (!where.range) continue;
+      return ConstraintError(
+          stage.second,
+          absl::StrCat("a stage has devices of its own; take it back, or that ", graph_.Label(id),
+                       " runs on ", RangeText(*where.range), " at ", where.source));
+    }
     return absl::OkStatus();
   }
 
@@ -245,6 +262,11 @@ Restrictions Restrictions::AnyChoice() const {
   Restrictions any;
   for (const auto& [id, of] : of_node_) any.of_node_[id] = {};
   return any;
+}
+
+bool Restrictions::restrict_calls() const {
+  return std::any_of(of_node_.begin(), of_node_.end(),
+                     [](const auto& of) { return !of.second.all.empty(); });
 }
 
 int64_t Restrictions::least_stages() const {

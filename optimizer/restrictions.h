@@ -37,6 +37,8 @@ class Restrictions {
   Restrictions AnyChoice() const;
 
   bool empty() const { return of_node_.empty() && stages_.empty(); }
+  // Whether there is more than stages.
+  bool restrict_calls() const;
   // Of a node of the model's graph; null: none.
   const CallRestriction* Of(NodeId node) const;
   // The stages of the pipeline that nodes are bound to; a plan without pipeline is of one stage.

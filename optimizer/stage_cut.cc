@@ -34,22 +34,23 @@ double LeastBottleneck(absl::Span<const double> us, int stages) {
   return high;
 }
 
-}  // namespace
-
-std::vector<int> CutStages(absl::Span<const double> us, absl::Span<const int64_t> crossing,
-                           int stages) {
-  constexpr double kSlack = 1.05;
+// Of the cuts whose stages take up to `limit`, or are of one call, the first calls of the one that
+// the fewest bytes cross; empty if there is none.
+std::vector<int> CutWithin(absl::Span<const double> us, absl::Span<const int64_t> crossing,
+                           int stages, absl::Span<const StageRange> allowed, double limit) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   const int count = static_cast<int>(us.size());
-  const double limit = kSlack * LeastBottleneck(us, stages);
   // bytes[s][i]: that cross if the first i calls make s stages; from[s][i]: the last one's first.
   std::vector<std::vector<int64_t>> bytes(stages + 1, std::vector<int64_t>(count + 1, kNever));
   std::vector<std::vector<int>> from(stages + 1, std::vector<int>(count + 1, -1));
   bytes[0][0] = 0;
   for (int s = 1; s <= stages; ++s) {
+    const auto may_hold = [&](int call) {
+      return allowed.empty() || (allowed[call].first < s && s - 1 <= allowed[call].last);
+    };
     for (int i = s; i <= count; ++i) {
       double sum = 0;
-      for (int j = i - 1; j >= s - 1; --j) {
+      for (int j = i - 1; j >= s - 1 && may_hold(j); --j) {
         sum += us[j];
         if (sum > limit && j < i - 1) break;
         if (bytes[s - 1][j] == kNever) continue;
@@ -60,17 +61,30 @@ std::vector<int> CutStages(absl::Span<const double> us, absl::Span<const int64_t
       }
     }
   }
+  if (from[stages][count] < 0) return {};
   std::vector<int> first(stages);
-  for (int s = stages, i = count; s > 0; --s) {
-    // What fits into fewer stages can be cut further: there is always a way.
-    ISOMER_CHECK(from[s][i] >= 0);
-    first[s - 1] = i = from[s][i];
+  for (int s = stages, i = count; s > 0; --s) first[s - 1] = i = from[s][i];
+  return first;
+}
+
+}  // namespace
+
+std::vector<int> CutStages(absl::Span<const double> us, absl::Span<const int64_t> crossing,
+                           int stages, absl::Span<const StageRange> allowed) {
+  constexpr double kSlack = 1.05, kGrowth = 1.1;
+  const double all = std::accumulate(us.begin(), us.end(), 0.0);
+  std::vector<int> first;
+  for (double limit = kSlack * LeastBottleneck(us, stages);; limit *= kGrowth) {
+    first = CutWithin(us, crossing, stages, allowed, limit);
+    if (!first.empty() || limit >= all) break;
   }
+  // What fits into fewer stages can be cut further: there is always a way.
+  ISOMER_CHECK(!first.empty() || !allowed.empty());
   return first;
 }
 
 std::vector<int> StagesOfCalls(absl::Span<const double> us, absl::Span<const MadeByCall> made,
-                               int stages) {
+                               int stages, absl::Span<const StageRange> allowed) {
   std::vector<int64_t> crossing(us.size() + 1, 0);
   for (const auto& [call, last_use, bytes] : made) {
     crossing[call + 1] += bytes;
@@ -78,8 +92,10 @@ std::vector<int> StagesOfCalls(absl::Span<const double> us, absl::Span<const Mad
   }
   for (size_t i = 1; i < crossing.size(); ++i) crossing[i] += crossing[i - 1];
   crossing.pop_back();
+  const std::vector<int> firsts = CutStages(us, crossing, stages, allowed);
+  if (firsts.empty()) return {};
   std::vector<int> stage_of_call(us.size(), 0);
-  for (int first : CutStages(us, crossing, stages)) {
+  for (int first : firsts) {
     if (first > 0) ++stage_of_call[first];
   }
   std::partial_sum(stage_of_call.begin(), stage_of_call.end(), stage_of_call.begin());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -150,26 +151,66 @@ class Estimator {
   std::map<std::tuple<int, int, int, int, bool>, float> edges_;
 };
 
+// Of every call: a stage is not before those of what it reads, nor behind those of what reads it.
+std::vector<StageRange> RangesOf(const ComputeGraph& compute, const BoundStages& bound) {
+  const auto& nodes = compute.nodes;
+  std::vector<StageRange> ranges(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const auto& operand : nodes[i].operands) {
+      if (operand.producer < 0) continue;
+      ranges[i].first = std::max(ranges[i].first, ranges[operand.producer].first);
+    }
+    if (const auto it = bound.find(nodes[i].id); it != bound.end()) {
+      ranges[i].first = ranges[i].last = static_cast<int>(it->second);
+    }
+  }
+  for (size_t i = nodes.size(); i-- > 0;) {
+    for (const auto& operand : nodes[i].operands) {
+      if (operand.producer < 0) continue;
+      StageRange& range = ranges[operand.producer];
+      range.last = std::min(range.last, ranges[i].last);
+    }
+  }
+  return ranges;
+}
+
 }  // namespace
 
 absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTables* tables) {
   return Estimator(mapped, tables).Run();
 }
 
-std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages) {
+std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
+                               const BoundStages& bound) {
   const auto& nodes = estimate.compute.nodes;
   const size_t count = nodes.size();
   if (stages == 1) return std::vector<int>(count, 0);
+  const std::vector<StageRange> ranges = RangesOf(estimate.compute, bound);
+  // Ranges grow along edges, so this is a topological order.
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(ranges[a].first, ranges[a].last) < std::pair(ranges[b].first, ranges[b].last);
+  });
+  std::vector<size_t> place(count);
+  for (size_t i = 0; i < count; ++i) place[order[i]] = i;
   std::vector<double> us;
   std::vector<MadeByCall> made;
+  std::vector<StageRange> allowed;
   for (size_t i = 0; i < count; ++i) {
-    us.push_back(estimate.calls[i].us);
-    made.push_back({i, i, estimate.calls[i].output_bytes});
-    for (const auto& operand : nodes[i].operands) {
-      if (operand.producer >= 0) made[operand.producer].last_use = i;
+    const size_t call = order[i];
+    us.push_back(estimate.calls[call].us);
+    made.push_back({i, i, estimate.calls[call].output_bytes});
+    if (!bound.empty()) allowed.push_back(ranges[call]);
+    for (const auto& operand : nodes[call].operands) {
+      if (operand.producer >= 0) made[place[operand.producer]].last_use = i;
     }
   }
-  return StagesOfCalls(us, made, static_cast<int>(stages));
+  const std::vector<int> in_order = StagesOfCalls(us, made, static_cast<int>(stages), allowed);
+  if (in_order.empty()) return {};
+  std::vector<int> stage_of_call(count);
+  for (size_t i = 0; i < count; ++i) stage_of_call[order[i]] = in_order[i];
+  return stage_of_call;
 }
 
 void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& stage_of_call,

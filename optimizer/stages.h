@@ -8,6 +8,7 @@
 #define ISOMER_OPTIMIZER_STAGES_H_
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,9 +36,15 @@ struct MappedEstimate {
 // REQUIRES: every call has a choice.
 absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTables* tables);
 
-// The stage of every call, in the order of `estimate.compute.nodes`. REQUIRES: stages >= 1, and not
-// more than calls.
-std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages);
+// The stages that a user binds calls to.
+using BoundStages = std::map<NodeId, int64_t>;
+
+// The stage of every call, in the order of `estimate.compute.nodes`. Stages are cut from an order
+// of the calls that is the graph's but where it does not suit those that are bound: what leads to a
+// call of stage s goes before what follows from one of a later stage. Empty: so many stages, none
+// of them empty, do not suit. REQUIRES: stages >= 1, and not more than calls.
+std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
+                               const BoundStages& bound = {});
 
 // Moves every call to its stage's devices, of which each has `stage_devices`.
 void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& stage_of_call,

@@ -1,10 +1,12 @@
 // Plans of the search keep a user's constraints, on networks of the zoo with the shipped rules.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "models/load.h"
 #include "models/loss.h"
 #include "optimizer/derivation.h"
@@ -73,6 +75,28 @@ class UserConstraints : public testing::Test {
     }
     ADD_FAILURE() << "no " << name;
     return {};
+  }
+
+  // Calls whose names begin so run on the devices of a stage.
+  void ExpectStages(const std::map<std::string, int64_t>& stages) const {
+    ASSERT_TRUE(result_.pipeline.has_value());
+    const int64_t devices = cost_->machine().num_devices() / result_.pipeline->stages;
+    const Plan& plan = result_.plan;
+    for (const auto& [prefix, stage] : stages) {
+      int found = 0;
+      for (int i = 0; i < plan.graph.num_nodes(); ++i) {
+        const Node& node = plan.graph.node(i);
+        if (!absl::StartsWith(node.name, prefix) || IsLeaf(node.op.kind()) ||
+            IsParallel(node.op.kind())) {
+          continue;
+        }
+        ++found;
+        for (int64_t device : DevicesOf(plan.views[i], node.outputs[0])) {
+          EXPECT_EQ(device / devices, stage) << node.name;
+        }
+      }
+      EXPECT_GT(found, 0) << prefix;
+    }
   }
 
   static std::unique_ptr<RuleSet> rules_;
@@ -191,14 +215,53 @@ TEST_F(UserConstraints, ContradictionsNameBothSources) {
             std::string::npos);
 }
 
-TEST_F(UserConstraints, StagesThatNoSearchPlansAreRefused) {
-  ASSERT_NO_FATAL_FAILURE(Load("zoo:lenet"));
-  auto constraints = ParseConstraints("node { name: \"dense3\" stage: 1 }", "mine.txt");
-  ASSERT_TRUE(constraints.ok()) << constraints.status();
-  OptimizeOptions options;
-  options.constraints = *std::move(constraints);
-  EXPECT_EQ(Optimize(model_, *index_, *cost_, options).status().message(),
-            "constraints: a stage beyond 0; searches make plans of one stage");
+// With what else is wanted of the calls of a stage.
+TEST_F(UserConstraints, CallsAreInTheStagesTheyAreBoundTo) {
+  ASSERT_NO_FATAL_FAILURE(Load(kEncoder));
+  ASSERT_NO_FATAL_FAILURE(
+      Optimise("node { name: \"layer0/*\" stage: 0 }\n"
+               "node { name: \"layer1/*\" stage: 1 }\n"
+               "tensor { name: \"layer1/feed_forward/intermediate/product\" "
+               "split { dim: -1 degree: 2 } }"));
+  ExpectStages({{"layer0/", 0}, {"layer1/", 1}});
+  EXPECT_EQ(TypeOf("layer1/feed_forward/intermediate/product").dims.back().degree, 2);
+}
+
+// The query comes first in the model.
+TEST_F(UserConstraints, BranchesMayBeInStagesAgainstTheirOrder) {
+  ASSERT_NO_FATAL_FAILURE(Load(kEncoder));
+  ASSERT_NO_FATAL_FAILURE(
+      Optimise("node { name: \"layer0/attention/value/*\" stage: 0 }\n"
+               "node { name: \"layer0/attention/query/*\" stage: 1 }"));
+  ExpectStages({{"layer0/attention/value/", 0}, {"layer0/attention/query/", 1}});
+}
+
+TEST_F(UserConstraints, StagesThatNoPipelineHasAreRefused) {
+  const auto error_of = [&](const char* model, const char* text) {
+    Load(model);
+    auto constraints = ParseConstraints(text, "mine.txt");
+    EXPECT_TRUE(constraints.ok()) << constraints.status();
+    OptimizeOptions options;
+    options.constraints = *std::move(constraints);
+    return std::string(Optimize(model_, *index_, *cost_, options).status().message());
+  };
+  EXPECT_NE(error_of(kEncoder, "node { name: \"layer1/*\" stage: 7 }")
+                .find("no pipeline of 8 stages or more"),
+            std::string::npos);
+  // A batch's statistics are not those of micro-batches.
+  EXPECT_NE(
+      error_of(
+          "zoo:resnext50?blocks1=1&blocks2=1&blocks3=1&blocks4=1&groups=4&group_width=16&stem=4&"
+          "side=20&classes=16&batch=16",
+          "node { name: \"conv1\" stage: 1 }")
+          .find("needs all samples at once"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of(kEncoder,
+               "node { name: \"layer1/*\" stage: 1 }\n"
+               "node { name: \"layer0/attention/key/product\" devices { first: 0 count: 2 } }")
+          .find("mine.txt:1: a stage has devices of its own"),
+      std::string::npos);
 }
 
 TEST_F(UserConstraints, UnknownNamesAreAnsweredWithTheNearest) {

@@ -34,7 +34,7 @@ class Grids : public testing::Test {
     tables_->set_options(OptionsOfStage(grid, tables_->options()));
     auto mapped = MapTensorParallel(model_.graph, grid.tensor_degree, tables_.get());
     if (!mapped.ok()) return mapped.status();
-    const absl::Status spread = SpreadOverStages(grid, tables_.get(), &*mapped);
+    const absl::Status spread = SpreadOverStages(grid, {}, tables_.get(), &*mapped);
     if (!spread.ok()) return spread;
     return DerivePlan(model_, *mapped, true, tables_.get());
   }

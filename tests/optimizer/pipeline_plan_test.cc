@@ -36,6 +36,18 @@ TEST(StageCut, EveryStageHasACall) {
   EXPECT_THAT(CutStages({10, 1, 1}, {0, 7, 7}, 3), ElementsAre(0, 1, 2));
 }
 
+TEST(StageCut, KeepsToTheStagesThatCallsMayBeIn) {
+  const std::vector<double> us(6, 1);
+  const std::vector<int64_t> crossing(6, 0);
+  std::vector<StageRange> allowed(6);
+  allowed[1] = {1, 1};
+  EXPECT_THAT(CutStages(us, crossing, 3, allowed), ElementsAre(0, 1, testing::_));
+  allowed[5] = {0, 1};
+  EXPECT_THAT(CutStages(us, crossing, 2, allowed), ElementsAre(0, 1));
+  // Nothing is left for the third stage.
+  EXPECT_THAT(CutStages(us, crossing, 3, allowed), ElementsAre());
+}
+
 // The share of a step in which a device waits, if a layer takes 1 forward and 2 backward.
 double BubbleOf(const StagedMlp& pipeline) {
   const PipelineGraphs graphs = MakePipeline(pipeline);
