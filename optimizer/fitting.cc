@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 
 #include "optimizer/segments.h"
+#include "optimizer/stored_bytes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -114,20 +115,26 @@ class Fitting {
   }
 
   // The first way that fits as it is, and the first before it that does with recomputation: the
-  // others take more time.
+  // others take more time. So do all from one on that is slower, as it is, than what fits already;
+  // of ways whose weights alone are too large, the smallest is looked at.
   absl::Status MakeSmaller(Plan plan, absl::Span<const UpdateOptions> ways,
                            const std::string& origin) {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<NodeResults> results, ResultsOfNodes(cost_, plan));
     levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, results), kLevels);
-    size_t fitting = 0;
-    for (; fitting < ways.size() && !deadline_.Reached().has_value(); ++fitting) {
-      plan.update = ways[fitting];
+    std::vector<UpdateOptions> hopeful;
+    for (const UpdateOptions& way : ways) {
+      plan.update = way;
       plan.recomputed.clear();
+      const bool fits = LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
+      if (!fits && &way != &ways.back()) continue;
+      if (deadline_.Reached().has_value()) break;
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(plan, origin));
-      if (Fits(prediction)) break;
+      if (Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
+      hopeful.push_back(way);
     }
-    for (size_t way = 0; way < fitting && !deadline_.Reached().has_value(); ++way) {
-      plan.update = ways[way];
+    for (const UpdateOptions& way : hopeful) {
+      if (deadline_.Reached().has_value()) break;
+      plan.update = way;
       ISOMER_ASSIGN_OR_RETURN(const bool fits, Recompute(plan, origin));
       if (fits) break;
     }
@@ -164,6 +171,8 @@ class Fitting {
         enough = level;
       } else if (enough == levels_.size()) {
         return false;
+      } else if (prediction.step_us >= contest_.step_us()) {
+        break;  // more takes more time
       } else {
         first = level + 1;
       }

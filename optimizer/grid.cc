@@ -24,8 +24,8 @@ struct StageLoad {
   int64_t again_bytes = 0;   // of one micro-batch at a time, computed again
 };
 
-// Of a forward and a backward pass, what the forward pass takes.
-constexpr double kForwardShare = 1.0 / 3;
+// Of a forward and a backward pass, what each takes.
+constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
 
 // Weights with their gradients and states, and their copies in a lower precision, and of the
 // all-reduce of their gradients the time that keeping copies equal takes.
@@ -58,6 +58,19 @@ void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& c
   load->synchronisation_us += moves * call.synchronisation_us;
 }
 
+// What of a stage's synchronisation does not hide: it is done behind the last micro-batch, or
+// behind each. Weights that are gathered for every use stand in one queue with what tensor
+// parallelism waits for.
+double ExposedUs(const Grid& grid, const GridOptions& options, const StageLoad& stage) {
+  const double all_us = stage.synchronisation_us;
+  const bool gathers = grid.update == UpdateMethod::kShardedWeights;
+  if (gathers && grid.tensor_degree > 1) return all_us;
+  const bool of_each = gathers || grid.update == UpdateMethod::kShardedGradients;
+  const double passes = of_each ? 1 : 1 / static_cast<double>(grid.micro_batches);
+  return std::max(options.exposed_synchronisation * all_us,
+                  all_us - kBackwardShare * stage.us * passes);
+}
+
 // All that is worth computing again, as if every result were kept: what borders are depends little
 // on it.
 std::vector<NodeId> SegmentsOf(const Graph& graph) {
@@ -71,15 +84,6 @@ std::vector<NodeId> SegmentsOf(const Graph& graph) {
   }
   const auto levels = LevelsOfRecomputation(SegmentsToRecompute(graph, results), 1);
   return levels.empty() ? std::vector<NodeId>() : levels.back();
-}
-
-// Per call: whether what it makes is kept where segments are computed again.
-std::vector<bool> Borders(const Graph& graph, const ComputeGraph& compute) {
-  std::vector<bool> between(graph.num_nodes(), false);
-  for (NodeId id : SegmentsOf(graph)) between[id.value] = true;
-  std::vector<bool> borders;
-  for (const auto& node : compute.nodes) borders.push_back(!between[node.id.value]);
-  return borders;
 }
 
 // Micro-batches for each stage: bubbles of more are below 6 % of the step.
@@ -146,13 +150,14 @@ class Enumerator {
     if (grid.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
     const std::vector<int> stages = StagesOfCalls(estimate, grid.stages, options_.bound_stages);
     if (stages.empty()) return absl::OkStatus();
+    if (borders_.empty()) borders_ = BordersOf(graph_, estimate.compute);
     for (UpdateMethod update : options_.updates) {
       for (bool recomputes : {false, true}) {
         if (recomputes && !options_.may_recompute) continue;
         Grid variant = grid;
         variant.update = update;
         variant.recomputes = recomputes;
-        estimates_.push_back(EstimateGrid(variant, options_, base_, graph_, estimate, stages));
+        estimates_.push_back(EstimateGrid(variant, options_, base_, borders_, estimate, stages));
       }
     }
     return absl::OkStatus();
@@ -163,17 +168,24 @@ class Enumerator {
   CostTables& tables_;
   const CostOptions base_;
   const int64_t batch_;
+  std::vector<bool> borders_;
   std::vector<GridEstimate> estimates_;
 };
 
 }  // namespace
 
+std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute) {
+  std::vector<bool> between(graph.num_nodes(), false);
+  for (NodeId id : SegmentsOf(graph)) between[id.value] = true;
+  std::vector<bool> borders;
+  for (const auto& node : compute.nodes) borders.push_back(!between[node.id.value]);
+  return borders;
+}
+
 GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
-                          const Graph& graph, const MappedEstimate& mapped,
+                          const std::vector<bool>& borders, const MappedEstimate& mapped,
                           absl::Span<const int> stage_of_call) {
   std::vector<StageLoad> stages(grid.stages);
-  const std::vector<bool> borders =
-      grid.recomputes ? Borders(graph, mapped.compute) : std::vector<bool>();
   int64_t segment_bytes = 0;
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
     const CallEstimate& call = mapped.calls[i];
@@ -197,12 +209,12 @@ GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const Co
     const StageLoad& stage = stages[s];
     sum += stage.us / n;
     slowest = std::max(slowest, stage.us / n);
-    synchronisation = std::max(synchronisation, stage.synchronisation_us);
+    synchronisation = std::max(synchronisation, ExposedUs(grid, options, stage));
     const int64_t in_flight = std::min(grid.stages - s, grid.micro_batches);
     const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes + stage.again_bytes;
     result.peak_bytes = std::max(result.peak_bytes, bytes);
   }
-  result.step_us = sum + (n - 1) * slowest + options.exposed_synchronisation * synchronisation;
+  result.step_us = sum + (n - 1) * slowest + synchronisation;
   return result;
 }
 
@@ -213,6 +225,9 @@ bool Grid::MapsLike(const Grid& other) const {
 
 void Grid::SetOptions(Plan* plan) const {
   plan->update.method = update;
+  // Gradients that are not summed over micro-batches make room at once.
+  plan->update.immediate |=
+      micro_batches == 1 && (recomputes || update != UpdateMethod::kAllReduce);
   if (recomputes) plan->recomputed = SegmentsOf(plan->graph);
 }
 

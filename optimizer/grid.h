@@ -6,7 +6,8 @@
 // estimate orders them, from the tables' costs of a mapping by hand (MapTensorParallel, of every
 // tensor degree up to a node: the calls' times and memory hardly depend on more).
 //
-//   step    = sum over stages of t_s + (n - 1) max t_s + what is left of the synchronisation,
+//   step    = sum over stages of t_s + (n - 1) max t_s + what the backward pass of the last
+//             micro-batch leaves of the synchronisation,
 //             t_s: a micro-batch on stage s, forward and backward (1F1B, pcg/schedule/pipeline.h)
 //   memory  = weights, gradients, optimizer state; and what is kept of the min(S - s, n)
 //             micro-batches that stage s works on at a time
@@ -65,10 +66,13 @@ struct GridOptions {
   BoundStages bound_stages = {};  // a user's: no grids of fewer stages, or where they do not suit
 };
 
-// `estimate`: of a mapping onto one stage, under the tables' options `cost`; `stage_of_call`: as it
-// is cut (StagesOfCalls).
+// Per call: whether what it makes is kept where segments are computed again.
+std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute);
+
+// `estimate`: of a mapping onto one stage, under the tables' options `cost`; `borders`: of its
+// graph (BordersOf); `stage_of_call`: as it is cut (StagesOfCalls).
 GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
-                          const Graph& graph, const MappedEstimate& estimate,
+                          const std::vector<bool>& borders, const MappedEstimate& estimate,
                           absl::Span<const int> stage_of_call);
 
 // Of every grid that suits the model (the batch divides into data parallelism times

@@ -17,8 +17,8 @@ constexpr int kGridsMapped = 4;
 // Calls times micro-batches of all of them but the first, and of any: what they take to simulate
 // grows with it. For time alike on every machine.
 constexpr int64_t kMostCalls = 60000, kMostCallsOfOne = 400000;
-// Estimates are that far off.
-constexpr double kTimeSlack = 1.5, kMemorySlack = 1.25;
+// Estimates are that far off; from each other, less.
+constexpr double kTimeSlack = 1.5, kMemorySlack = 1.25, kSlackOfOthers = 1.15;
 // What a byte costs in the search within a stage, until it fits, in us.
 constexpr double kPrices[] = {0, 1e-7, 1e-6, 1e-5};
 
@@ -47,17 +47,19 @@ class GridSearch {
 
  private:
   static const char* BaselineOf(const Grid& grid) {
-    return grid.tensor_degree > 1 ? kMegatron : kPipeline;
+    return grid.tensor_degree > 1 ? kMegatron : grid.stages > 1 ? kPipeline : kDataParallel;
   }
 
   int64_t CallsOf(const Grid& grid) const { return graph_.num_nodes() * grid.micro_batches; }
 
   bool IsWorthALook(const GridEstimate& estimate) const {
     const Grid& grid = estimate.grid;
-    if (grid.tensor_degree == 1 && grid.micro_batches == 1) return false;  // data parallelism
+    // Data parallelism as it is.
+    if (grid.tensor_degree == 1 && grid.micro_batches == 1 && !grid.recomputes) return false;
     if (!options_.plan.empty() && options_.plan != BaselineOf(grid)) return false;
     if (estimate.step_us > kTimeSlack * contest_.step_us()) return false;
     if (contest_.fits() && estimate.peak_bytes > kMemorySlack * memory_bytes_) return false;
+    if (fitting_us_ > 0 && estimate.step_us > kSlackOfOthers * fitting_us_) return false;
     const int64_t calls = CallsOf(grid);
     if (calls > kMostCallsOfOne || (mapped_ > 0 && calls_ + calls > kMostCalls)) return false;
     return std::none_of(settled_.begin(), settled_.end(),
@@ -84,6 +86,9 @@ class GridSearch {
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
     if (!prediction.ok() || prediction->peak_bytes <= memory_bytes_) settled_.push_back(grid);
+    if (fitting_us_ == 0 && prediction.ok() && prediction->peak_bytes <= memory_bytes_) {
+      fitting_us_ = estimate.step_us;
+    }
     return absl::OkStatus();
   }
 
@@ -101,7 +106,8 @@ class GridSearch {
           StagesOfCalls(mapped, grid.stages, options_.grids.bound_stages);
       if (stages.empty()) break;
       const GridEstimate estimate =
-          EstimateGrid(grid, options_.grids, base_, found.graph, mapped, stages);
+          EstimateGrid(grid, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped,
+ stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
       ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &found));
@@ -118,6 +124,7 @@ class GridSearch {
   const CostOptions base_;
   const int64_t memory_bytes_;
   int mapped_ = 0;
+  double fitting_us_ = 0;  // the estimate of the first that fits; 0: none yet
   int64_t calls_ = 0;
   std::vector<Grid> settled_;
 };

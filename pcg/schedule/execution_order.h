@@ -7,8 +7,9 @@
 //   a1 -exchange- a2 -exchange- a3        a1 b1 | a2 b2 | a3
 //   b1 -exchange- b2                      while a1's result is exchanged, b1 is computed
 //
-// and within that as in the graph's own order. Chains stay as they are, and so do graphs without
-// exchanges.
+// and within that as in the graph's own order. What is made of weights alone (their copies in a
+// lower precision) comes with the first operator that reads it. Chains stay as they are, and so do
+// graphs without exchanges.
 #ifndef ISOMER_PCG_SCHEDULE_EXECUTION_ORDER_H_
 #define ISOMER_PCG_SCHEDULE_EXECUTION_ORDER_H_
 

@@ -200,6 +200,7 @@ TEST(Optimizer, ReportFoldsRepeatedLayersAndNamesTheSplit) {
   const CostModel cost(TestMachine(2, 4));
   OptimizeOptions options;
   options.plan = kMegatron;
+  options.whole_machine = true;  // no stages
   const auto result = Optimize(model, index, cost, options);
   ASSERT_TRUE(result.ok());
   const std::string report = ReportOf(*result, rules, cost).value().text;

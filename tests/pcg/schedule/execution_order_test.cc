@@ -57,5 +57,32 @@ TEST(ExecutionOrder, KeepsGraphsWithoutExchanges) {
   EXPECT_EQ(ExecutionOrder(graph, order, none, none), order);
 }
 
+// What is made of a weight (%7) would take memory from the beginning, and its gradient to the end.
+TEST(ExecutionOrder, WhatIsMadeOfWeightsWaitsForItsFirstUser) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : f32[4,8]
+%1 = weight "w" : f32[8,8]
+%2 = weight "v" : f32[8,8]
+%3 = partition(%0) {axis=0, degree=2} : f32[4:2,8]
+%4 = replicate(%1) {degree=2} : f32[8,8] c2
+%5 = replicate(%2) {degree=2} : f32[8,8] c2
+%6 = tanh(%4) : f32[8,8] c2
+%7 = tanh(%5) : f32[8,8] c2
+%8 = matmul(%3, %6) : f32[4:2,8]
+%9 = combine(%8) {axis=0, degree=2} : f32[4,8]
+%10 = replicate(%9) {degree=2} : f32[4,8] c2
+%11 = matmul(%10, %7) : f32[4,8] c2
+output "y" = %11
+)");
+  std::vector<bool> is_move(graph.num_nodes(), false), is_fused = is_move;
+  is_move[9] = is_move[10] = is_fused[9] = true;
+  std::vector<int> calls;
+  for (NodeId id : ExecutionOrder(graph, graph.TopologicalOrder(), is_move, is_fused)) {
+    const OpKind kind = graph.node(id).op.kind();
+    if (!IsLeaf(kind) && !IsParallel(kind)) calls.push_back(id.value);
+  }
+  EXPECT_EQ(calls, (std::vector<int>{6, 8, 7, 11}));
+}
+
 }  // namespace
 }  // namespace isomer

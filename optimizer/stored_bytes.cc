@@ -1,0 +1,55 @@
+#include "optimizer/stored_bytes.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace isomer {
+namespace {
+
+// Of a weight's shard of `bytes` on each of `copies` devices.
+int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, int64_t bytes,
+                     int64_t copies) {
+  const auto named = update.methods.find(weight);
+  const UpdateMethod method = named == update.methods.end() ? update.method : named->second;
+  const int64_t states = update.states_on_host ? 0 : NumStates(update.optimizer);
+  switch (method) {
+    case UpdateMethod::kAllReduce:
+      return bytes * (1 + states);
+    case UpdateMethod::kSharded:
+    case UpdateMethod::kShardedGradients:
+      return bytes + bytes / copies * states;
+    case UpdateMethod::kShardedWeights:
+      return bytes / copies * (1 + states);
+    case UpdateMethod::kOwner:
+      return bytes;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
+  const Graph& graph = plan.graph;
+  const std::vector<std::vector<Graph::Use>> users = graph.Users();
+  // A view's first device has its first shard.
+  std::map<int64_t, int64_t> on_device;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (graph.node({id}).op.kind() != OpKind::kWeight) continue;
+    // What it is arranged into before it is stored.
+    int stored = id;
+    while (users[stored].size() == 1 && IsParallel(graph.node(users[stored][0].user).op.kind())) {
+      stored = users[stored][0].user.value;
+    }
+    const TensorType& type = graph.node({stored}).outputs[0];
+    const MachineView& view = plan.views[stored];
+    const int64_t copies = type.copies / view.MomentsOfAxis(type.dims.size());
+    on_device[view.start] += BytesOfShard(update, graph.node({id}).name, type.LocalBytes(),
+                                          std::max<int64_t>(copies, 1));
+  }
+  int64_t most = 0;
+  for (const auto& [device, bytes] : on_device) most = std::max(most, bytes);
+  return most;
+}
+
+}  // namespace isomer
