@@ -70,14 +70,15 @@ class GridSearch {
     const Grid& grid = estimate.grid;
     ++mapped_;
     calls_ += CallsOf(grid);
-    if (!options_.restricted) ISOMER_RETURN_IF_ERROR(MapByHand(grid));
+    if (!options_.restricted) ISOMER_RETURN_IF_ERROR(MapByHand(estimate));
     if (options_.search == nullptr || grid.micro_batches == 1) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> found, SearchStage(estimate));
     if (found.has_value()) options_.consider(*found, grid, kFound).status().IgnoreError();
     return absl::OkStatus();
   }
 
-  absl::Status MapByHand(const Grid& grid) {
+  absl::Status MapByHand(const GridEstimate& estimate) {
+    const Grid& grid = estimate.grid;
     tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
     ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
                             MapTensorParallel(graph_, grid.tensor_degree, &tables_));
@@ -105,9 +106,8 @@ class GridSearch {
       const std::vector<int> stages =
           StagesOfCalls(mapped, grid.stages, options_.grids.bound_stages);
       if (stages.empty()) break;
-      const GridEstimate estimate =
-          EstimateGrid(grid, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped,
- stages);
+      const GridEstimate estimate = EstimateGrid(
+          grid, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped, stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
       ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &found));
