@@ -29,15 +29,19 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, const Cost
     return std::min(large_us * static_cast<double>(bytes) / static_cast<double>(kLargeBytes),
                     cost.CollectiveUs(kind, bytes, group));
   };
+  const auto whole_us = [&](Collective kind) { return cost.CollectiveUs(kind, bytes, group); };
+  double last_us = 0;
   switch (options.update_method) {
     case UpdateMethod::kAllReduce:
       parts->sync_us += rate_us(Collective::kAllReduce);
+      last_us = whole_us(Collective::kAllReduce);
       break;
     case UpdateMethod::kSharded:
     case UpdateMethod::kShardedGradients:
     case UpdateMethod::kShardedWeights:
-      // Weights may be gathered once more.
+      // Weights may be gathered once more, and those that cannot be cut are reduced as a whole.
       parts->sync_us += rate_us(Collective::kReduceScatter) + rate_us(Collective::kAllGather);
+      last_us = std::min(whole_us(Collective::kReduceScatter), whole_us(Collective::kAllReduce));
       bytes /= group.count;
       break;
     case UpdateMethod::kOwner:
@@ -51,6 +55,26 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, const Cost
     us = std::min(us, cost.UpdateUs(bytes * passes / 3, device));
   }
   parts->update_us += us;
+  parts->last_us = std::max(parts->last_us, last_us + us);
+}
+
+// What adding to a gradient takes of each device: where it is used or where it is made, of which
+// the latter may be on all devices.
+double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node, size_t operand,
+             const TensorType& type, const CostTables& tables) {
+  const CostModel& cost = tables.cost();
+  int64_t bytes = type.LocalBytes();
+  if (node.operands[operand].producer >= 0) {
+    const int64_t all = tables.options().num_devices;
+    int64_t shards = 1;
+    for (const auto& dim : type.dims) shards *= dim.degree;
+    bytes = std::min(bytes, bytes * shards / all);
+  }
+  double us = kImpossibleUs;
+  for (int64_t device : Kinds(cost, choice)) {
+    us = std::min(us, cost.ElementwiseTime(TaskKind::kAccumulate, 3 * bytes, device).us);
+  }
+  return us;
 }
 
 }  // namespace
@@ -66,8 +90,28 @@ void ChargeFirstUses(const Graph& graph, ComputeGraph* compute) {
   }
 }
 
+std::vector<std::vector<bool>> SummedGradients(const Graph& graph, const ComputeGraph& compute) {
+  const size_t num_nodes = compute.nodes.size();
+  std::vector<bool> reached(num_nodes, false);
+  std::vector<std::vector<bool>> summed(num_nodes);
+  std::set<TensorRef> first;  // that have a gradient already
+  for (size_t n = num_nodes; n-- > 0;) {
+    const ComputeGraph::ComputeNode& node = compute.nodes[n];
+    if (IsLoss(graph.node(node.id).op.kind())) reached[n] = true;
+    summed[n].assign(node.operands.size(), false);
+    for (size_t o = 0; o < node.operands.size() && reached[n]; ++o) {
+      const ComputeGraph::Operand& operand = node.operands[o];
+      if (operand.producer >= 0) reached[operand.producer] = true;
+      if (!operand.gradient) continue;
+      summed[n][o] = !first.insert(graph.node(node.id).inputs[o]).second;
+    }
+  }
+  return summed;
+}
+
 ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
-                          const ComputeGraph::ComputeNode& node, const CostTables& tables) {
+                          const ComputeGraph::ComputeNode& node, const std::vector<bool>& summed,
+                          const CostTables& tables) {
   const CostModel& cost = tables.cost();
   const CostOptions& options = tables.options();
   ChoiceParts parts;
@@ -98,11 +142,16 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     placement.type.dtype = types[o].dtype;
     parts.halo_us += CostOfHalo(cost, *sharding, static_cast<int>(o), placement).us *
                      (backward && wanted[o] ? 2 : 1);
+    if (backward && summed[o]) {
+      // Nothing waits for a weight's but its update.
+      (node.operands[o].producer >= 0 ? parts.gradient_us : parts.update_us) +=
+          SumUs(choice, node, o, types[o], tables);
+    }
     if (!backward || !node.operands[o].stored || !wanted[o]) continue;
     AddUpdate(choice.operands[o], choice, tables, &parts);
   }
   if (backward) {
-    parts.gradient_us = fastest_us(wanted, GradientWork(space.op, *sharding, types, wanted));
+    parts.gradient_us += fastest_us(wanted, GradientWork(space.op, *sharding, types, wanted));
   }
   return parts;
 }

@@ -2,18 +2,23 @@
 #ifndef ISOMER_OPTIMIZER_CHOICE_PARTS_H_
 #define ISOMER_OPTIMIZER_CHOICE_PARTS_H_
 
+#include <vector>
+
 #include "optimizer/cost_tables.h"
 
 namespace isomer {
 
 struct ChoiceParts {
   double forward_us = 0;
-  double gradient_us = 0;
-  double update_us = 0;
-  double halo_us = 0;  // both ways
+  double gradient_us = 0;  // and adding it to that of another use of a computed tensor
+  double update_us = 0;    // likewise of a weight
+  double halo_us = 0;      // both ways
   // Synchronisation of gradients, at the rate of messages so large that latencies do not count: in
   // buckets of any size it takes as long.
   double sync_us = 0;
+  // Of a weight that no other gradient comes after: its synchronisation, not below that of itself
+  // alone, and its update.
+  double last_us = 0;
   double devices = 1;  // used
 
   double compute_us() const { return forward_us + gradient_us + update_us; }
@@ -23,8 +28,14 @@ struct ChoiceParts {
 // once: the first call is charged for that, to the others the tensor counts as fed.
 void ChargeFirstUses(const Graph& graph, ComputeGraph* compute);
 
+// Per node and operand, whether its gradient is added to that of another use of the tensor: all but
+// the first one in the backward pass. Only uses that lead to a loss have one.
+std::vector<std::vector<bool>> SummedGradients(const Graph& graph, const ComputeGraph& compute);
+
+// `summed`: per operand, as above.
 ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
-                          const ComputeGraph::ComputeNode& node, const CostTables& tables);
+                          const ComputeGraph::ComputeNode& node, const std::vector<bool>& summed,
+                          const CostTables& tables);
 
 }  // namespace isomer
 

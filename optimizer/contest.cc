@@ -9,6 +9,10 @@
 namespace isomer {
 namespace {
 
+constexpr size_t kContenders = 4;
+// Plans of more are not copied unless they are the fastest.
+constexpr int32_t kManyTasks = 60000;
+
 // A digest of all of a plan that its prediction can depend on.
 uint64_t WhatRuns(Plan* plan) {
   Model model = std::exchange(plan->model, Model());
@@ -70,8 +74,19 @@ void Contest::Judge(Entrant* entrant) {
   }
 }
 
+void Contest::Contend(const Plan& plan, const Simulation& simulation, const std::string& origin) {
+  auto behind = contenders_.begin();
+  while (behind != contenders_.end() && behind->step_us < simulation.step_us) ++behind;
+  if (behind != contenders_.end() && behind->step_us == simulation.step_us) return;
+  const size_t most = simulation.tasks.size() > kManyTasks ? 1 : kContenders;
+  if (behind - contenders_.begin() >= static_cast<ptrdiff_t>(most)) return;
+  contenders_.insert(behind, Contender{plan, origin, simulation.step_us});
+  if (contenders_.size() > most) contenders_.resize(most);
+}
+
 void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
   const bool fits = now.peak_bytes <= cost_.machine().memory_bytes();
+  if (fits) Contend(plan, now, origin);
   const bool fastest = empty() || now.step_us < fastest_us_;
   const bool better = empty() || (best_->fits != fits ? fits
                                   : fits              ? now.step_us < best_->simulation.step_us

@@ -30,6 +30,13 @@ struct Prediction {
 // The origin of what a search found; other plans have the name of their baseline.
 inline constexpr char kFound[] = "search";
 
+// A plan among the fastest few that fit.
+struct Contender {
+  Plan plan;
+  std::string origin;
+  double step_us = 0;
+};
+
 class Contest {
  public:
   struct Entry {
@@ -63,6 +70,10 @@ class Contest {
     return fastest_.has_value() ? fastest_origin_ : best_->origin;
   }
 
+  // The fastest plans that fit and differ in their steps, the fastest first; of plans of many tasks
+  // the fastest alone may be there.
+  const std::vector<Contender>& contenders() const { return contenders_; }
+
   Entry TakeBest() { return *std::move(best_); }
 
  private:
@@ -75,6 +86,7 @@ class Contest {
     absl::StatusOr<Prediction> prediction = Prediction{};
   };
   void Judge(Entrant* entrant);
+  void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
   void TakePart(Plan plan, Simulation simulation, std::string origin);
 
   const CostModel& cost_;
@@ -86,6 +98,7 @@ class Contest {
   std::optional<Plan> fastest_;  // if it is another
   std::string fastest_origin_;
   double fastest_us_ = 0;
+  std::vector<Contender> contenders_;
 };
 
 }  // namespace isomer

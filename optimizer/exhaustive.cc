@@ -34,7 +34,8 @@ class AssignmentSearch {
       : model_(model),
         options_(options),
         tables_(*tables),
-        compute_(AnalyzeCompute(model.graph, tables->options().training)) {
+        compute_(AnalyzeCompute(model.graph, tables->options().training)),
+        summed_(SummedGradients(model.graph, compute_)) {
     ChargeFirstUses(model.graph, &compute_);
   }
 
@@ -156,7 +157,7 @@ class AssignmentSearch {
       calls_.push_back(call);
       std::vector<ChoiceParts> parts;
       for (const ShardingChoice& choice : call->space.choices) {
-        parts.push_back(PartsOfChoice(call->space, choice, node, tables_));
+        parts.push_back(PartsOfChoice(call->space, choice, node, summed_[parts_.size()], tables_));
       }
       parts_.push_back(std::move(parts));
     }
@@ -267,6 +268,7 @@ class AssignmentSearch {
   const ExhaustiveOptions& options_;
   CostTables& tables_;
   ComputeGraph compute_;
+  const std::vector<std::vector<bool>> summed_;  // per node and operand
   std::unique_ptr<TaskGraph> graph_;
   std::vector<const CallTables*> calls_;
   std::vector<std::vector<ChoiceParts>> parts_;

@@ -26,9 +26,6 @@ constexpr int64_t kFewMicroBatches = 8, kMostMicroBatches = 64;
 // Between nothing and all that is worth it; a plan is simulated with the logarithm of it.
 constexpr int kLevels = 8;
 
-// That are simulated with every method, and with updates at once.
-constexpr int64_t kMostCalls = 60000, kMostCallsAtOnce = 1000;
-
 // Of gradients that are synchronised together, where memory is short.
 constexpr int64_t kSmallBucket = int64_t{1} << 20;
 
@@ -189,33 +186,6 @@ class Fitting {
 };
 
 }  // namespace
-
-absl::Status ConsiderUpdateMethods(const FittingOptions& options, Contest* contest) {
-  if (!options.training || !options.choose_update_method || contest->empty()) {
-    return absl::OkStatus();
-  }
-  // Copies: what takes part may replace them.
-  const Plan best = contest->best().plan;
-  const std::string origin = contest->best().origin;
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(best.graph, best.views));
-  std::vector<int> entries;
-  for (UpdateMethod method :
-       {UpdateMethod::kSharded, UpdateMethod::kOwner, UpdateMethod::kShardedWeights}) {
-    // Of large plans the method that is hardly ever slower.
-    if (method != UpdateMethod::kSharded && best.graph.num_nodes() * moments > kMostCalls) break;
-    Plan plan = best;
-    plan.update.method = method;
-    entries.push_back(contest->Enter(std::move(plan), origin));
-  }
-  for (int entry : entries) ISOMER_RETURN_IF_ERROR(contest->PredictionOf(entry).status());
-  // Updates at once hide behind the backward pass, where a few large weights are most of the step.
-  Plan plan = contest->best().plan;
-  if (moments > 1 || plan.update.immediate || plan.graph.num_nodes() > kMostCallsAtOnce) {
-    return absl::OkStatus();
-  }
-  plan.update.immediate = true;
-  return contest->Consider(std::move(plan), contest->best().origin).status();
-}
 
 absl::Status MakeFit(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
                      const FindSmallerPlan& find, Contest* contest) {

@@ -36,9 +36,6 @@ struct SmallerPlan {
 // left). It need not take part in the contest.
 using FindSmallerPlan = std::function<absl::StatusOr<std::optional<Plan>>(const SmallerPlan&)>;
 
-// The best plan so far with its weights updated in other ways.
-absl::Status ConsiderUpdateMethods(const FittingOptions& options, Contest* contest);
-
 // Plans that fit, where the fastest does not. REQUIRES: some plan took part.
 absl::Status MakeFit(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
                      const FindSmallerPlan& find, Contest* contest);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/bound_mixture.h"
 #include "optimizer/choice_parts.h"
 #include "optimizer/mapping_memo.h"
 #include "optimizer/mapping_reduction.h"
@@ -31,6 +32,7 @@ class StepBound {
  public:
   StepBound(const Graph& graph, CostTables* tables)
       : compute_(AnalyzeCompute(graph, tables->options().training)),
+        summed_(SummedGradients(graph, compute_)),
         graph_(graph),
         tables_(*tables) {
     ChargeFirstUses(graph, &compute_);
@@ -55,9 +57,9 @@ class StepBound {
       for (double part : kComputeParts) Improve(part, ResourcesUs(part), "resources", &bound);
       Maximise(
           "paths", [&](double part) { return PathUs(part); }, enough, &bound);
-      for (bool after_forward : {false, true}) {
-        Maximise(
-            "queues", [&](double part) { return QueuesUs(part, after_forward); }, enough, &bound);
+      if (!enough()) {
+        const BoundedCalls calls{&compute_, calls_, parts_, devices_};
+        Improve(1, BestMixtureUs(calls, least.step_us, &tables_), "mixture", &bound);
       }
       if (bound.step_us >= least.step_us) continue;
       bound.devices = devices;
@@ -136,10 +138,12 @@ class StepBound {
         key += operand.stored ? 's' : '-';
         key += operand.gradient ? 'g' : '-';
       }
+      for (bool summed : summed_[calls_.size() - 1]) key += summed ? '+' : '-';
       auto [it, added] = memo_.try_emplace({call, key});
       if (added) {
         for (const ShardingChoice& choice : call->space.choices) {
-          it->second.push_back(PartsOfChoice(call->space, choice, node, tables_));
+          it->second.push_back(
+              PartsOfChoice(call->space, choice, node, summed_[calls_.size() - 1], tables_));
         }
       }
       parts_.push_back(&it->second);
@@ -173,14 +177,16 @@ class StepBound {
     return least;
   }
 
-  // What data flows through; and what it does not, where all devices of the share do that.
+  // What data flows through; the synchronisation where all devices take part in it; and what has to
+  // follow where the path ends.
   float OnPathUs(size_t node, size_t choice, double part) const {
     const ChoiceParts& p = (*parts_[node])[choice];
-    const bool whole = calls_[node]->shares[choice] == Share::kWhole;
-    const double aside_us = p.devices == (whole ? devices_ : devices_ / 2)
-                                ? part * p.update_us + (1 - part) * p.sync_us
-                                : 0;
-    return static_cast<float>(p.forward_us + p.halo_us + part * p.gradient_us + aside_us);
+    const auto& operands = compute_.nodes[node].operands;
+    const bool is_last = std::none_of(operands.begin(), operands.end(),
+                                      [](const auto& operand) { return operand.producer >= 0; });
+    const double sync_us = p.devices == devices_ ? p.sync_us : 0;
+    return static_cast<float>(p.forward_us + p.halo_us + part * p.gradient_us +
+                              (1 - part) * sync_us + (is_last ? part * p.last_us : 0));
   }
 
   // The longest path where every call is as fast as it can be and nothing is moved.
@@ -245,51 +251,6 @@ class StepBound {
     return reduction.Table().us[0];
   }
 
-  // `part` of what a device computes, and the rest of what it communicates; with `after_forward`,
-  // all of the forward pass, behind which both of the backward pass come. What several calls need
-  // of a value may be brought there once: the edge to the first of them counts.
-  double QueuesUs(double part, bool after_forward) {
-    if (part == 1) return 0;
-    const double ratio = part / (1 - part), forward_ratio = after_forward ? 1 / (1 - part) : ratio;
-    MappingProblem problem = {{}, {}, {}, splits_};
-    std::set<std::pair<int, int>> moved;
-    for (size_t n = 0; n < compute_.nodes.size(); ++n) {
-      MappingProblem::MappingNode of_queues;
-      of_queues.shares = calls_[n]->shares;
-      for (const ChoiceParts& p : *parts_[n]) {
-        of_queues.us.push_back(static_cast<float>(
-            forward_ratio * p.forward_us + ratio * (p.gradient_us + p.update_us) + p.sync_us +
-            (after_forward ? p.halo_us / 2 : p.halo_us)));
-      }
-      problem.nodes.push_back(std::move(of_queues));
-      for (size_t o = 0; o < compute_.nodes[n].operands.size(); ++o) {
-        const ComputeGraph::Operand& operand = compute_.nodes[n].operands[o];
-        if (operand.producer < 0 || !moved.insert({operand.producer, operand.output}).second) {
-          continue;
-        }
-        problem.edges.push_back(EdgeOf(n, operand, o));
-        if (after_forward) problem.edges.back().table = WayBack(n, operand, o);
-      }
-    }
-    const MappingSolution solution = SolveMapping(problem, {.memo = tables_.mapping_memo()});
-    return (1 - part) * (1 - solution.gap()) * solution.table().us[0];
-  }
-
-  // Of an edge's table, what the gradient takes.
-  const CostTable* WayBack(size_t node, const ComputeGraph::Operand& operand, size_t place) {
-    const CostTable* both = EdgeOf(node, operand, place).table;
-    std::unique_ptr<CostTable>& table = way_back_[both];
-    if (table != nullptr) return table.get();
-    const CostTable& forward = tables_.EdgeUs(calls_[operand.producer]->outputs[operand.output],
-                                              calls_[node]->operands[place], false);
-    table = std::make_unique<CostTable>(*both);
-    for (size_t i = 0; i < table->us.size(); ++i) {
-      if (table->us[i] < kImpossibleUs) table->us[i] -= forward.us[i];
-    }
-    table->key = table->ContentKey();
-    return table.get();
-  }
-
   // An edge that costs nothing, from a node of one choice or to one.
   const CostTable* Free(bool from_one, size_t node) {
     const int choices = static_cast<int>(parts_[node]->size());
@@ -299,6 +260,7 @@ class StepBound {
   }
 
   ComputeGraph compute_;
+  const std::vector<std::vector<bool>> summed_;  // per node and operand
   const Graph& graph_;
   CostTables& tables_;
   double devices_ = 1;
@@ -306,7 +268,6 @@ class StepBound {
   std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceParts>> memo_;
   std::vector<const std::vector<ChoiceParts>*> parts_;
   std::map<std::pair<bool, int>, CostTable> free_;
-  std::map<const CostTable*, std::unique_ptr<CostTable>> way_back_;  // by the edge's table
   std::vector<ShareSplit> splits_;
 };
 

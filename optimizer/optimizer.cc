@@ -13,7 +13,7 @@
 #include "optimizer/optimization.h"
 #include "optimizer/overlap_search.h"
 #include "optimizer/plan_bound.h"
-#include "optimizer/refinement.h"
+#include "optimizer/update_choice.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -75,22 +75,21 @@ class Optimizer {
       ISOMER_RETURN_IF_ERROR(ConsiderGrids());
     }
     if (searches) ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
-    ISOMER_RETURN_IF_ERROR(ConsiderUpdates());
+    ISOMER_RETURN_IF_ERROR(ChooseUpdates());
     if (!searches) return absl::OkStatus();
     const double us = run_.contest.step_us();
     ISOMER_RETURN_IF_ERROR(MakeFit(
         run_.cost, fitting_, run_.deadline,
         [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &run_.contest));
-    return run_.contest.step_us() == us ? absl::OkStatus() : ConsiderUpdates();
+    return run_.contest.step_us() == us ? absl::OkStatus() : ChooseUpdates();
   }
 
-  // Other ways to update the weights of the best plan.
-  absl::Status ConsiderUpdates() {
-    ISOMER_RETURN_IF_ERROR(ConsiderUpdateMethods(fitting_, &run_.contest));
-    if (!run_.options.training || !run_.options.choose_buckets || !run_.contest.fits()) {
-      return absl::OkStatus();
-    }
-    return ConsiderBuckets(run_.deadline, &run_.contest);
+  // Other ways to update the weights of the best plans.
+  absl::Status ChooseUpdates() {
+    if (!run_.options.training) return absl::OkStatus();
+    return ConsiderUpdates(
+        {.method = run_.options.choose_update_method, .order = run_.options.choose_buckets},
+        run_.deadline, &run_.contest);
   }
 
   absl::Status TakeBest(OptimizeResult* result) {

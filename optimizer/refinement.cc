@@ -12,10 +12,6 @@
 namespace isomer {
 namespace {
 
-// Plans of more tasks take seconds each to simulate.
-constexpr int64_t kMostTasks = 500000;
-constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
-
 // Cuts of the first round, and of the one around the best.
 constexpr int kCuts = 4, kFinerCuts = 16;
 // By so much the best of the first round may be slower than the best plan for another.
@@ -82,19 +78,6 @@ absl::Status SplicePair(const MappedModel& before, const MappedModel& behind, do
 }
 
 }  // namespace
-
-absl::Status ConsiderBuckets(const Deadline& deadline, Contest* contest) {
-  if (contest->best().simulation.tasks.size() > kMostTasks) return absl::OkStatus();
-  const Plan best = contest->best().plan;
-  for (int64_t bytes = best.update.bucket_bytes * kBucketGrowth;
-       bytes > 0 && bytes <= kLargestBucket && !deadline.Reached().has_value();
-       bytes *= kBucketGrowth) {
-    Plan plan = best;
-    plan.update.bucket_bytes = bytes;
-    ISOMER_RETURN_IF_ERROR(contest->Consider(std::move(plan), contest->best().origin).status());
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ConsiderSplices(const std::vector<MappedModel>& mappings, double best_us,
                              const Deadline& deadline, const ConsiderMapping& consider) {

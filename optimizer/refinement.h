@@ -1,7 +1,6 @@
 // What is tried on the plans that a search has found, because only the simulator sees what it
 // brings: how long synchronisation keeps what comes behind it waiting, and what it hides behind.
 //
-//   buckets   of gradients, larger ones: fewer and at a better rate, but later
 //   splices   of two mappings of one graph, one that synchronises much (its weight in the tables is
 //             low) and one that avoids it. Gradients of the last calls are ready first: what is
 //             behind a cut is taken from the one, where there is time to hide it, what is before
@@ -27,9 +26,6 @@
 #include "pcg/plan.h"
 
 namespace isomer {
-
-// The best plan so far, with larger buckets.
-absl::Status ConsiderBuckets(const Deadline& deadline, Contest* contest);
 
 // Predicts the plan of a mapping and lets it take part.
 using ConsiderMapping = std::function<absl::StatusOr<Prediction>(const MappedModel& mapped)>;

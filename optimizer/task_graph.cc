@@ -163,7 +163,7 @@ int32_t TaskGraph::NumberBlocks() {
     nodes_[n].backward = next;
     next += 4 * NumOperands(n) + 2;
   }
-  for (int n = 0; n <= num_nodes_; ++n) {
+  for (int n = num_nodes_; n >= 0; --n) {
     nodes_[n].update = next;
     next += NumOperands(n);
   }

@@ -10,7 +10,7 @@
 //   forward, nodes in order    chain per operand, arrival per operand, compute
 //   backward, in reverse       fill, gradient, accumulation per operand, arrivals reversed, chains
 //                              reversed, synchronisation per operand
-//   update, in order           one per stored operand
+//   update, in reverse         one per stored operand
 //
 // A chain is what the parallel operators between two calls do, an arrival what a call's device
 // lacks beyond that. What several calls need of a value in one form is brought there once, at the

@@ -265,21 +265,14 @@ Task& UpdateLowering::AddCollective(TaskKind kind, Phase phase, const Bucket& bu
 }
 
 void UpdateLowering::LowerUpdates() {
-  // What is updated where it is used goes in the order of parameters and shards.
-  std::map<std::pair<size_t, size_t>, std::pair<BufferId, BufferId>> in_place;
-  for (const Bucket& bucket : closed_) {
-    if (bucket.method != UpdateMethod::kAllReduce) continue;
-    for (const Piece& piece : bucket.pieces) {
-      for (size_t m = 0; m < piece.copies.size(); ++m) {
-        in_place[{piece.parameter, piece.shards[m][0]}] = {piece.copies[m], piece.gradients[m]};
-      }
-    }
-  }
-  // The others go first, as they have communications to follow, in the order of their gradients.
+  // In the order of their gradients, so that the first are updated while the last are summed; those
+  // that have communications to follow before the others.
   for (const Bucket& bucket : closed_) {
     if (bucket.method != UpdateMethod::kAllReduce) LowerBucket(bucket);
   }
-  for (const auto& [place, pair] : in_place) AddUpdate(pair.first, pair.second);
+  for (const Bucket& bucket : closed_) {
+    if (bucket.method == UpdateMethod::kAllReduce) LowerBucket(bucket);
+  }
   // States are filled before the first step, like parameters.
   std::vector<Task>& tasks = builder_.schedule().tasks;
   std::stable_partition(tasks.begin(), tasks.end(),

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/baselines.h"
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
+#include "optimizer/task_graph.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
 #include "tests/optimizer/test_machine.h"
@@ -40,25 +42,27 @@ class Bounding : public testing::TestWithParam<Scenario> {
         cost_(TestMachine(GetParam().nodes, GetParam().devices)),
         tables_(index_, cost_, CostOptions{}) {}
 
-  // With buckets of any size.
+  // Whenever weights are updated, with buckets of any size.
   void ExpectBoundHolds(const MappedModel& mapped, const std::string& what) {
-    ExpectBoundHolds(mapped, UpdateOptions().bucket_bytes, what);
-    ExpectBoundHolds(mapped, int64_t{1} << 40, what + " in one bucket");
-  }
-
-  void ExpectBoundHolds(const MappedModel& mapped, int64_t bucket_bytes, const std::string& what) {
-    auto plan = DerivePlan(model_, mapped, tables_.options().training, &tables_);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    plan->update.bucket_bytes = bucket_bytes;
-    const auto simulation = PredictPlan(cost_, &*plan);
-    ASSERT_TRUE(simulation.ok()) << simulation.status();
     const auto bound = BoundStep(mapped.graph, &tables_);
     ASSERT_TRUE(bound.ok()) << bound.status();
     EXPECT_GT(bound->beside_us, 0);
     EXPECT_LE(bound->beside_us, bound->step_us);
     const bool beside = std::any_of(mapped.choices.begin(), mapped.choices.end(),
                                     [](const auto& choice) { return choice.second.start > 0; });
-    EXPECT_LE(beside ? bound->beside_us : bound->step_us, simulation->step_us) << what;
+    auto plan = DerivePlan(model_, mapped, tables_.options().training, &tables_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    plan->update.method = tables_.options().update_method;
+    for (int64_t bucket_bytes : {UpdateOptions().bucket_bytes, int64_t{1} << 40, int64_t{0}}) {
+      for (bool immediate : {false, true}) {
+        plan->update.bucket_bytes = bucket_bytes;
+        plan->update.immediate = immediate;
+        const auto simulation = PredictPlan(cost_, &*plan);
+        ASSERT_TRUE(simulation.ok()) << simulation.status();
+        EXPECT_LE(beside ? bound->beside_us : bound->step_us, simulation->step_us)
+            << what << " in buckets of " << bucket_bytes << (immediate ? " at once" : "");
+      }
+    }
   }
 
   Model model_;
@@ -91,6 +95,41 @@ TEST_P(Bounding, NoInferencePlanIsFaster) {
   const auto found = HierarchicalSearch(model_.graph, {}, &tables_);
   ASSERT_TRUE(found.ok()) << found.status();
   ExpectBoundHolds(found->mapped, "search");
+}
+
+TEST_P(Bounding, NoPlanOfOtherUpdateMethodsIsFaster) {
+  for (UpdateMethod method :
+       {UpdateMethod::kSharded, UpdateMethod::kOwner, UpdateMethod::kShardedWeights}) {
+    CostOptions options;
+    options.update_method = method;
+    tables_.set_options(options);
+    const auto mapped = MapBaseline(kDataParallel, model_.graph, &tables_);
+    if (mapped.ok()) ExpectBoundHolds(*mapped, UpdateMethodName(method));
+  }
+}
+
+// Any choices of all calls, on all devices or some.
+TEST_P(Bounding, NoRandomPlanIsFaster) {
+  const auto bound = BoundStep(model_.graph, &tables_);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  std::mt19937_64 random(7);
+  for (int64_t devices = cost_.machine().num_devices(); devices >= 1; devices /= 2) {
+    CostOptions options;
+    options.num_devices = devices;
+    options.halves = false;
+    tables_.set_options(options);
+    const auto start = MapBaseline(kSingleDevice, model_.graph, &tables_);
+    ASSERT_TRUE(start.ok()) << start.status();
+    const auto graph = TaskGraph::Create(model_, *start, &tables_);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    for (int change = 0; change < 400; ++change) {
+      const int node = static_cast<int>(random() % (*graph)->num_nodes());
+      const int choice = static_cast<int>(random() % (*graph)->num_choices(node));
+      ASSERT_EQ((*graph)->SetChoice(node, choice), absl::OkStatus());
+      (*graph)->Commit();
+      EXPECT_LE(bound->step_us, MicrosecondsOf((*graph)->makespan()));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenarios, Bounding, testing::ValuesIn(Scenarios()),

@@ -39,18 +39,6 @@ class Refining : public testing::Test {
   CostTables tables_;
 };
 
-TEST_F(Refining, LargerBucketsNeverMakeTheBestPlanSlower) {
-  Contest contest(cost_);
-  auto plan = DerivePlan(model_, Baseline(kDataParallel), true, &tables_);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  plan->update.bucket_bytes = 1 << 10;
-  const auto small = contest.Consider(*plan, "data_parallel");
-  ASSERT_TRUE(small.ok()) << small.status();
-  ASSERT_EQ(ConsiderBuckets(Deadline::In(0), &contest), absl::OkStatus());
-  EXPECT_LE(contest.step_us(), small->step_us);
-  EXPECT_GE(contest.best().plan.update.bucket_bytes, 1 << 10);
-}
-
 TEST_F(Refining, SplicesTakeWhatIsBehindTheCutFromTheLast) {
   const MappedModel first = Baseline(kMegatron), last = Baseline(kDataParallel);
   int considered = 0;

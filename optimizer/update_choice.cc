@@ -1,0 +1,121 @@
+#include "optimizer/update_choice.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "optimizer/mapping.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
+
+// Plans of more tasks take long to simulate: then only the fastest plan, without other buckets; or
+// with the one method that is hardly ever slower.
+constexpr int32_t kManyTasks = 60000, kMostTasks = 500000;
+constexpr int64_t kMostCalls = 60000;
+// Of one plan, ways that are no slower than the best by so much are tried with larger buckets.
+constexpr double kPromising = 1.04;
+
+class UpdateChoice {
+ public:
+  UpdateChoice(const UpdateChoiceOptions& options, const Deadline& deadline, Contest* contest)
+      : options_(options), deadline_(deadline), contest_(*contest) {}
+
+  absl::Status Run() {
+    if (contest_.empty()) return absl::OkStatus();
+    // Copies: what takes part may replace them.
+    std::vector<Contender> plans = contest_.contenders();
+    if (plans.empty()) plans.push_back({contest_.best().plan, contest_.best().origin});
+    if (contest_.best().simulation.tasks.size() > kManyTasks) plans.resize(1);
+    for (const Contender& contender : plans) {
+      if (deadline_.Reached().has_value()) break;
+      ISOMER_RETURN_IF_ERROR(Try(contender, /*is_fastest=*/&contender == &plans[0]));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Way {
+    UpdateOptions update;
+    int entry = -1;
+    double step_us = kImpossibleUs;
+  };
+
+  absl::Status Try(const Contender& contender, bool is_fastest) {
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
+                            NumMicroBatches(contender.plan.graph, contender.plan.views));
+    const bool is_large = contender.plan.graph.num_nodes() * moments > kMostCalls;
+    const bool orders =
+        options_.order && contest_.fits() && contest_.best().simulation.tasks.size() <= kMostTasks;
+    std::vector<Way> ways;
+    for (UpdateMethod method : Methods(contender.plan, is_fastest, is_large)) {
+      for (bool immediate : {false, true}) {
+        if (immediate && (!orders || moments > 1)) continue;
+        ways.push_back({contender.plan.update});
+        ways.back().update.method = method;
+        ways.back().update.immediate = immediate;
+      }
+    }
+    ISOMER_RETURN_IF_ERROR(Predict(contender, &ways).status());
+    if (!orders) return absl::OkStatus();
+    double best_us = kImpossibleUs;
+    for (const Way& way : ways) best_us = std::min(best_us, way.step_us);
+    std::erase_if(ways, [&](const Way& way) { return way.step_us > kPromising * best_us; });
+    while (!ways.empty() && !deadline_.Reached().has_value()) {
+      for (Way& way : ways) way.update.bucket_bytes *= kBucketGrowth;
+      std::erase_if(ways, [](const Way& way) {
+        return way.update.bucket_bytes == 0 || way.update.bucket_bytes > kLargestBucket;
+      });
+      ISOMER_ASSIGN_OR_RETURN(ways, Predict(contender, &ways));
+    }
+    return absl::OkStatus();
+  }
+
+  // The plan's own comes first.
+  std::vector<UpdateMethod> Methods(const Plan& plan, bool is_fastest, bool is_large) const {
+    std::vector<UpdateMethod> methods = {plan.update.method};
+    if (!options_.method) return methods;
+    for (UpdateMethod method : {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
+                                UpdateMethod::kOwner, UpdateMethod::kShardedWeights}) {
+      const bool is_common =
+          method == UpdateMethod::kSharded || (method == UpdateMethod::kAllReduce && !is_large);
+      if (method != methods[0] && (is_common || (is_fastest && !is_large))) {
+        methods.push_back(method);
+      }
+    }
+    return methods;
+  }
+
+  // Returns those that became no slower.
+  absl::StatusOr<std::vector<Way>> Predict(const Contender& contender, std::vector<Way>* ways) {
+    for (Way& way : *ways) {
+      Plan changed = contender.plan;
+      changed.update = way.update;
+      way.entry = contest_.Enter(std::move(changed), contender.origin);
+    }
+    std::vector<Way> no_slower;
+    for (Way& way : *ways) {
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(way.entry));
+      const double before_us = std::exchange(way.step_us, prediction.step_us);
+      if (way.step_us <= before_us) no_slower.push_back(way);
+    }
+    return no_slower;
+  }
+
+  const UpdateChoiceOptions& options_;
+  const Deadline& deadline_;
+  Contest& contest_;
+};
+
+}  // namespace
+
+absl::Status ConsiderUpdates(const UpdateChoiceOptions& options, const Deadline& deadline,
+                             Contest* contest) {
+  return UpdateChoice(options, deadline, contest).Run();
+}
+
+}  // namespace isomer

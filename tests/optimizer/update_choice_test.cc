@@ -1,0 +1,75 @@
+#include "optimizer/update_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "optimizer/baselines.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+class ChoosingUpdates : public testing::Test {
+ protected:
+  ChoosingUpdates()
+      : model_(ResidualModel(3, 64, 512, 2048)),
+        rules_(ExampleRules(model_.graph)),
+        index_(rules_),
+        cost_(TestMachine(1, 4)),
+        tables_(index_, cost_, CostOptions{}),
+        contest_(cost_) {}
+
+  double Enter(const char* baseline, int64_t bucket_bytes) {
+    auto mapped = MapBaseline(baseline, model_.graph, &tables_);
+    EXPECT_TRUE(mapped.ok()) << mapped.status();
+    auto plan = DerivePlan(model_, *mapped, true, &tables_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    plan->update.bucket_bytes = bucket_bytes;
+    return contest_.Consider(*std::move(plan), baseline)->step_us;
+  }
+  absl::Status Consider(bool method, bool order) {
+    return ConsiderUpdates({method, order}, Deadline::In(0), &contest_);
+  }
+
+  Model model_;
+  RuleSet rules_;
+  RuleIndex index_;
+  CostModel cost_;
+  CostTables tables_;
+  Contest contest_;
+};
+
+TEST_F(ChoosingUpdates, NeverMakesTheBestPlanSlower) {
+  const double before = Enter(kDataParallel, 1 << 10);
+  ASSERT_EQ(Consider(false, true), absl::OkStatus());
+  EXPECT_LE(contest_.step_us(), before);
+  EXPECT_GE(contest_.best().plan.update.bucket_bytes, 1 << 10);
+  EXPECT_EQ(contest_.best().plan.update.method, UpdateMethod::kAllReduce);
+}
+
+TEST_F(ChoosingUpdates, LeavesWhatIsGiven) {
+  Enter(kDataParallel, 1 << 10);
+  ASSERT_EQ(Consider(true, false), absl::OkStatus());
+  EXPECT_EQ(contest_.best().plan.update.bucket_bytes, 1 << 10);
+  EXPECT_FALSE(contest_.best().plan.update.immediate);
+}
+
+TEST_F(ChoosingUpdates, IsTriedOnTheFastestPlansNotOnTheBestAlone) {
+  const double first = Enter(kDataParallel, 1 << 10), second = Enter(kMegatron, 1 << 10);
+  ASSERT_NE(first, second);
+  ASSERT_EQ(contest_.contenders().size(), 2u);
+  EXPECT_LT(contest_.contenders()[0].step_us, contest_.contenders()[1].step_us);
+  ASSERT_EQ(Consider(true, true), absl::OkStatus());
+  EXPECT_LE(contest_.step_us(), std::min(first, second));
+}
+
+TEST_F(ChoosingUpdates, OfNoPlanIsNothing) {
+  EXPECT_EQ(Consider(true, true), absl::OkStatus());
+  EXPECT_TRUE(contest_.empty());
+}
+
+}  // namespace
+}  // namespace isomer
