@@ -56,6 +56,9 @@ struct OptimizeResult {
   std::optional<LowerBound> bound;
   double bound_seconds = 0;
   double seconds = 0;
+
+  // By how much of its step the plan could be faster at most. REQUIRES: a bound.
+  double Gap() const { return 1 - bound->step_us / plan.predicted_step_us; }
 };
 
 // REQUIRES: the model's types are sequential; for training, it has a loss.

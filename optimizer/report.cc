@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/explanation.h"
+#include "optimizer/report_json.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 
@@ -161,12 +162,6 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
   return text + "\n";
 }
 
-// Of those that compute.
-int64_t RecomputedOperators(const Plan& plan) {
-  return std::count_if(plan.recomputed.begin(), plan.recomputed.end(),
-                       [&](NodeId id) { return !IsParallel(plan.graph.node(id).op.kind()); });
-}
-
 std::string PredictionLine(const std::string& name, const Prediction& p, double plan_us) {
   const double saves = 100 * (1 - plan_us / p.step_us);
   return absl::StrFormat(
@@ -177,16 +172,11 @@ std::string PredictionLine(const std::string& name, const Prediction& p, double 
           : absl::StrFormat("(the plan takes %.1f %% longer)", 100 * (plan_us / p.step_us - 1)));
 }
 
-// By how much of its step a plan could be faster at most.
-double GapOf(const OptimizeResult& result) {
-  return 1 - result.bound->step_us / result.plan.predicted_step_us;
-}
-
 std::string BoundText(const OptimizeResult& result) {
   return absl::StrFormat(
       "Lower bound: %.1f us, by %s; at most %.1f %% of the step could be saved by another plan of "
       "one micro-batch without other algebra (%.2f s).\n",
-      result.bound->step_us, result.bound->by, 100 * GapOf(result), result.bound_seconds);
+      result.bound->step_us, result.bound->by, 100 * result.Gap(), result.bound_seconds);
 }
 
 }  // namespace
@@ -317,99 +307,6 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   return text;
 }
 
-// Tasks and time by origin, and how well the fits behind calibrated times predict kernels left out.
-Json OriginsJson(const Simulation& simulation, const CostModel& cost) {
-  Json json = Json::EmptyObject();
-  for (const auto& [origin, sum] : simulation.origins) {
-    json[TimeOriginName(origin)]["tasks"] = sum.tasks;
-    json[TimeOriginName(origin)]["us"] = sum.us;
-  }
-  for (const Calibration::HeldOut& fit : cost.kernels().Calibrations()) {
-    Json& entry = json["calibrations"][fit.from];
-    entry["kernels"] = fit.samples;
-    entry["held_out_median_error"] = fit.median_error;
-  }
-  return json;
-}
-
-Json ReportJson(const OptimizeResult& result, const Explanation& explanation, const RuleSet& rules,
-                const CostModel& cost) {
-  const Plan& plan = result.plan;
-  auto prediction_json = [](const Prediction& p) {
-    Json json;
-    json["predicted_step_us"] = p.step_us;
-    json["predicted_peak_bytes"] = p.peak_bytes;
-    return json;
-  };
-  Json json;
-  json["model"] = plan.model.name;
-  json["machine"] = cost.machine().name;
-  json["devices"] = plan.num_devices;
-  json["simulated_devices"] = result.simulation.devices;
-  json["mode"] = plan.mode;
-  json["precision"] = std::string(PrecisionName(plan.precision));
-  json["operators"] = plan.model.graph.num_nodes();
-  json["plan"] = result.origin;
-  json["fits"] = result.fits;
-  json["predicted_step_us"] = plan.predicted_step_us;
-  json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
-  for (int c = 0; c < kNumMemoryCategories; ++c) {
-    json["memory"][MemoryCategoryName(static_cast<MemoryCategory>(c))] =
-        result.simulation.memory.categories[c];
-  }
-  json["optimizer"] = OptimizerName(plan.update.optimizer);
-  json["update"] = UpdateMethodName(plan.update.method);
-  json["immediate_updates"] = plan.update.immediate;
-  json["states_on_host"] = plan.update.states_on_host;
-  json["recomputed_operators"] = RecomputedOperators(plan);
-  json["times_from"] = OriginsJson(result.simulation, cost);
-  json["baselines"] = Json::EmptyObject();
-  for (const auto& [name, p] : result.baselines) json["baselines"][name] = prediction_json(p);
-  json["baselines_that_ignore_constraints"] = Json::EmptyArray();
-  for (const std::string& name : result.ignoring) {
-    json["baselines_that_ignore_constraints"].Append(name);
-  }
-  json["single_device"] = prediction_json(result.single_device);
-  json["step"] = ExplanationJson(explanation, cost.machine(), result.simulation.step_us);
-  if (result.pipeline.has_value()) {
-    Json& pipeline = json["pipeline"];
-    pipeline["stages"] = result.pipeline->stages;
-    pipeline["micro_batches"] = result.pipeline->micro_batches;
-    pipeline["ordered"] = result.pipeline->ordered;
-    pipeline["bubble_share"] = result.pipeline->bubble_share;
-    pipeline["idle_share"] = result.pipeline->idle_share;
-  }
-  const SearchRecord& searches = result.searches;
-  Json& search = json["search"];
-  search["seconds"] = result.seconds;
-  search["candidates"] = searches.candidates;
-  search["stop_reason"] = StopReasonName(searches.stop);
-  search["pieces"] = searches.pieces;
-  search["distinct_pieces"] = searches.distinct_pieces;
-  search["remembered_pieces"] = searches.remembered_pieces;
-  search["series_parallel_pieces"] = searches.series_parallel_pieces;
-  search["exact_mappings"] = searches.exact_mappings;
-  if (!searches.proof.empty()) search["proof"] = searches.proof;
-  if (result.bound.has_value()) {
-    Json& bound = json["lower_bound"];
-    bound["step_us"] = result.bound->step_us;
-    bound["gap"] = GapOf(result);
-    bound["by"] = result.bound->by;
-    bound["devices"] = result.bound->devices;
-    bound["seconds"] = result.bound_seconds;
-  }
-  json["steps"] = plan.steps.size();
-  json["rules_used"] = Json::EmptyArray();
-  for (const RuleUse& use : RulesUsed(plan, rules)) {
-    Json entry;
-    entry["id"] = use.id;
-    entry["kind"] = use.kind;
-    entry["times"] = use.times;
-    json["rules_used"].Append(std::move(entry));
-  }
-  return json;
-}
-
 }  // namespace
 
 absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
@@ -422,6 +319,11 @@ absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rul
   ISOMER_ASSIGN_OR_RETURN(report.text, ReportText(result, lowered, explanation, rules, cost));
   report.json = ReportJson(result, explanation, rules, cost);
   return report;
+}
+
+int64_t RecomputedOperators(const Plan& plan) {
+  return std::count_if(plan.recomputed.begin(), plan.recomputed.end(),
+                       [&](NodeId id) { return !IsParallel(plan.graph.node(id).op.kind()); });
 }
 
 std::string TimesFrom(const Simulation& simulation) {

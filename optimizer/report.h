@@ -21,6 +21,9 @@ struct RuleUse {
 // Most used first.
 std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
 
+// Of those that are computed again for the backward pass, the ones that compute.
+int64_t RecomputedOperators(const Plan& plan);
+
 // How one call is spread: "batch over 2 nodes, columns over 4 devices of a node", "whole, on device
 // 0". The first dim of an output is called its batch.
 absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine);
