@@ -14,7 +14,6 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -139,35 +138,29 @@ absl::Status MeasureDelta(const Network& network, int64_t devices, const RuleInd
   return absl::OkStatus();
 }
 
-struct Mapped {
+// A step that was found, and the CPU time until then.
+struct Found {
   Picoseconds step = 0;
-  double reached_s = 0;  // until a step takes at most the target
-  double all_s = 0;
-  int64_t proposals = 0;
+  double at_s = 0;
 };
 
-// Isomer's way to map a graph as it is: data parallelism, then dynamic programs over the tables
-// with more and less of the gradient synchronisation hidden, each simulated; the walk goes on from
-// the best of them only if it has not reached the target. Everything that is set up is counted,
-// when it is: choices of calls are listed for the dynamic programs.
-absl::StatusOr<Mapped> Map(Picoseconds target, const RuleIndex& rules, Setting* setting) {
-  Mapped mapped;
-  MappedModel best;
+// Isomer's way to map a graph as it is, and the steps that it finds on its way: data parallelism,
+// then dynamic programs over the tables with more and less of the gradient synchronisation hidden,
+// each simulated. Everything that is set up is counted, when it is: choices of calls are listed for
+// the dynamic programs. `best`: of them.
+absl::StatusOr<std::vector<Found>> Map(const RuleIndex& rules, Setting* setting,
+                                       MappedModel* best) {
+  std::vector<Found> found;
   const double start = CpuSeconds();
-  setting->graph.reset();
   setting->tables.emplace(rules, *setting->cost, CostOptions{});
-  const auto consider = [&](Picoseconds step) {
-    const bool better = mapped.step == 0 || step < mapped.step;
-    if (better) mapped.step = step;
-    mapped.all_s = CpuSeconds() - start;
-    if (mapped.reached_s == 0 && mapped.step <= target) mapped.reached_s = mapped.all_s;
-    return better;
-  };
   const auto simulate = [&](MappedModel plan) {
     ISOMER_ASSIGN_OR_RETURN(const auto graph,
                             TaskGraph::Create(setting->model, plan, &*setting->tables,
                                               /*restrictions=*/nullptr, TaskGraph::Lists::kFixed));
-    if (consider(graph->makespan())) best = std::move(plan);
+    const Picoseconds step = graph->makespan();
+    const bool better = found.empty() || step < found.back().step;
+    if (better) *best = std::move(plan);
+    found.push_back({better ? step : found.back().step, CpuSeconds() - start});
     return absl::OkStatus();
   };
   ISOMER_ASSIGN_OR_RETURN(MappedModel parallel,
@@ -177,46 +170,58 @@ absl::StatusOr<Mapped> Map(Picoseconds target, const RuleIndex& rules, Setting* 
     setting->tables->set_options({.sync_weight = sync_weight});
     SearchOptions search;
     search.budget = 0;  // each piece as it is
-    ISOMER_ASSIGN_OR_RETURN(SearchResult found,
+    ISOMER_ASSIGN_OR_RETURN(SearchResult mapped,
                             HierarchicalSearch(setting->model.graph, search, &*setting->tables));
-    ISOMER_RETURN_IF_ERROR(simulate(std::move(found.mapped)));
+    ISOMER_RETURN_IF_ERROR(simulate(std::move(mapped.mapped)));
   }
-  if (mapped.step > target) {
-    ISOMER_ASSIGN_OR_RETURN(setting->graph,
-                            TaskGraph::Create(setting->model, best, &*setting->tables));
-    ISOMER_ASSIGN_OR_RETURN(const McmcResult walked,
-                            SearchByMcmc({.target = target}, setting->graph.get()));
-    mapped.proposals = walked.proposals;
-    consider(walked.best);
-  }
-  return mapped;
+  return found;
+}
+
+// FlexFlow's walk from `start` until it finds `target`.
+absl::StatusOr<Found> WalkOn(const MappedModel& start, Picoseconds target, Setting* setting,
+                             int64_t* proposals) {
+  const double start_s = CpuSeconds();
+  ISOMER_ASSIGN_OR_RETURN(const auto graph,
+                          TaskGraph::Create(setting->model, start, &*setting->tables));
+  ISOMER_ASSIGN_OR_RETURN(const McmcResult walked, SearchByMcmc({.target = target}, graph.get()));
+  *proposals = walked.proposals;
+  return Found{walked.best, CpuSeconds() - start_s};
 }
 
 absl::Status MeasureSearch(const Network& network, int64_t devices, double flexflow_s,
                            const RuleIndex& rules) {
   ISOMER_ASSIGN_OR_RETURN(const auto setting, Load(network, devices));
+  // First, so that it finds nothing at hand but the model.
+  MappedModel best;
+  ISOMER_ASSIGN_OR_RETURN(std::vector<Found> found, Map(rules, setting.get(), &best));
   const double start = CpuSeconds();
   ISOMER_RETURN_IF_ERROR(MakeGraph(rules, setting.get()));
   const double made = CpuSeconds();
   ISOMER_ASSIGN_OR_RETURN(const McmcResult result, SearchByMcmc({}, setting->graph.get()));
   const double end = CpuSeconds();
   const int num_nodes = setting->graph->num_nodes();
-  // On a thread that knows no types of calls yet (InferTypes).
-  absl::StatusOr<Mapped> all_of_it;
-  std::thread([&] { all_of_it = Map(result.best, rules, setting.get()); }).join();
-  ISOMER_ASSIGN_OR_RETURN(const Mapped mapped, all_of_it);
+  int64_t proposals = 0;
+  if (found.back().step > result.best) {
+    setting->graph.reset();
+    ISOMER_ASSIGN_OR_RETURN(Found walked, WalkOn(best, result.best, setting.get(), &proposals));
+    walked.at_s += found.back().at_s;
+    found.push_back(walked);
+  }
   const double initial = static_cast<double>(result.initial);
   std::printf("| %s | %ld | %d | %.2f | %ld | %.3f | %.3f | %.3f | %.0f | ", network.name,
               static_cast<long>(devices), num_nodes, flexflow_s,
               static_cast<long>(result.proposals), static_cast<double>(result.best) / initial,
               made - start, end - start, flexflow_s / (end - start));
-  if (mapped.step > result.best) {
+  const auto reached = std::find_if(found.begin(), found.end(),
+                                    [&](const Found& f) { return f.step <= result.best; });
+  if (reached == found.end()) {
     std::printf("never | 0 ");
   } else {
-    std::printf("%.3f | %.0f ", mapped.reached_s, flexflow_s / mapped.reached_s);
+    std::printf("%.4f | %.0f ", reached->at_s, flexflow_s / reached->at_s);
   }
-  std::printf("| %ld | %.3f | %.3f | %.0f |\n", static_cast<long>(mapped.proposals),
-              static_cast<double>(mapped.step) / initial, mapped.all_s, flexflow_s / mapped.all_s);
+  std::printf("| %ld | %.3f | %.3f | %.0f |\n", static_cast<long>(proposals),
+              static_cast<double>(found.back().step) / initial, found.back().at_s,
+              flexflow_s / found.back().at_s);
   return absl::OkStatus();
 }
 

@@ -323,8 +323,10 @@ class HierarchicalSearcher::Impl {
 
   absl::Status Split() {
     const int min_nodes = options_.split ? options_.min_piece_nodes : graph_.num_nodes();
+    // Without candidates no match can be lost.
+    RuleMatcher* const matcher = options_.budget > 0 ? &matcher_ : nullptr;
     ISOMER_ASSIGN_OR_RETURN(knowledge_.pieces,
-                            SplitGraph(graph_, min_nodes, options_.restrictions, &matcher_));
+                            SplitGraph(graph_, min_nodes, options_.restrictions, matcher));
     std::set<uint64_t> keys;
     for (size_t p = 0; p < knowledge_.pieces.size(); ++p) {
       Piece& piece = knowledge_.pieces[p];
