@@ -80,6 +80,9 @@ ABSL_FLAG(int, threads, 0, "that predict plans; 0: all cores. Does not change th
 ABSL_FLAG(double, time_limit, 0,
           "seconds after which the search ends with the best plan so far, as on Ctrl-C; 0: none");
 ABSL_FLAG(bool, split, true, "cut the model into pieces, which are searched one by one");
+ABSL_FLAG(bool, dynamic_program, true,
+          "map pieces by a dynamic program; --nodynamic_program tries all mappings instead, which "
+          "takes forever but for the smallest models");
 ABSL_FLAG(bool, cache, true, "search equal pieces once, and keep what is found for later runs");
 ABSL_FLAG(std::string, cache_dir, "",
           "where it is kept; the default is $XDG_CACHE_HOME/isomer/searches, or below ~/.cache");
@@ -179,6 +182,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   }
   options.search.split = absl::GetFlag(FLAGS_split);
   options.search.cache = absl::GetFlag(FLAGS_cache);
+  options.search.dynamic_program = absl::GetFlag(FLAGS_dynamic_program);
   const std::string cache_dir = absl::GetFlag(FLAGS_cache_dir);
   options.search.cache_folder = cache_dir.empty() ? SearchCache::DefaultFolder() : cache_dir;
   return options;

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "optimizer/mapping_bound.h"
+#include "optimizer/mapping_enumeration.h"
 #include "optimizer/mapping_reduction.h"
 
 namespace isomer {
@@ -15,6 +19,65 @@ constexpr int64_t kMostBranchedNodes = 512;
 
 // A minimum of sums in another order.
 constexpr double kRounding = 1e-5;
+
+// Assignments between two looks at the clock.
+constexpr int64_t kLeavesPerLook = 4096;
+
+// The best assignment for each choice of the terminals, by trying all.
+class Enumeration {
+ public:
+  Enumeration(const MappingProblem& problem, const Deadline& deadline)
+      : problem_(problem), deadline_(deadline), choices_(problem.nodes.size(), 0) {
+    edges_.resize(problem.nodes.size());
+    for (const MappingProblem::Edge& edge : problem.edges) {
+      edges_[std::max(edge.from, edge.to)].push_back(&edge);
+    }
+  }
+
+  // False: the deadline came first.
+  bool Run() {
+    SetFrom(0, 0);
+    return !over_;
+  }
+  // Per choices of the terminals.
+  struct Best {
+    float us = kImpossibleUs;
+    std::vector<int> choices;
+  };
+  const std::map<std::pair<int, int>, Best>& best() const { return best_; }
+
+ private:
+  void SetFrom(size_t node, float us) {
+    if (over_) return;
+    if (node == problem_.nodes.size()) return Note(us);
+    const MappingProblem::MappingNode& n = problem_.nodes[node];
+    for (int k = 0; k < static_cast<int>(n.us.size()); ++k) {
+      if (!n.shares.empty() && n.shares[k] != Share::kWhole) continue;
+      choices_[node] = k;
+      float sum = us + n.us[k];
+      for (const MappingProblem::Edge* edge : edges_[node]) {
+        sum += edge->table->at(choices_[edge->from], choices_[edge->to]);
+      }
+      SetFrom(node + 1, sum);
+    }
+  }
+
+  void Note(float us) {
+    if (++leaves_ % kLeavesPerLook == 0) over_ = deadline_.Reached().has_value();
+    const std::vector<int>& t = problem_.terminals;
+    Best& best = best_[{t.empty() ? 0 : choices_[t[0]], t.size() < 2 ? 0 : choices_[t[1]]}];
+    if (!best.choices.empty() && us >= best.us) return;
+    best = {us, choices_};
+  }
+
+  const MappingProblem& problem_;
+  const Deadline& deadline_;
+  std::vector<std::vector<const MappingProblem::Edge*>> edges_;  // by their later node
+  std::vector<int> choices_;
+  std::map<std::pair<int, int>, Best> best_;
+  int64_t leaves_ = 0;
+  bool over_ = false;
+};
 
 }  // namespace
 
@@ -36,6 +99,27 @@ class MappingSolver {
     } else if (!Condition(reduction, std::clamp<int64_t>(kMostBranchedNodes / core_size, 1,
                                                          options_.max_conditions))) {
       SolveLargeCore(reduction);
+    }
+    return std::move(solution_);
+  }
+
+  MappingSolution Enumerate(const MappingProblem& problem, const Deadline& deadline) {
+    Enumeration enumeration(problem, deadline);
+    solution_.gap_ = enumeration.Run() ? 0 : 1;
+    const std::vector<int>& terminals = problem.terminals;
+    const MappingReduction reduction(problem, nullptr);
+    std::set<std::vector<int>> inner;  // what is set of the other nodes
+    for (const auto& [ends, best] : enumeration.best()) {
+      std::vector<int> choices = best.choices;
+      for (int terminal : terminals) choices[terminal] = 0;
+      if (!inner.insert(choices).second) continue;
+      MappingReduction set = reduction;
+      for (int node = 0; node < static_cast<int>(choices.size()); ++node) {
+        if (std::find(terminals.begin(), terminals.end(), node) != terminals.end()) continue;
+        set.Fix(node, choices[node]);
+      }
+      set.Reduce();
+      Add(std::make_shared<const MappingReduction>(std::move(set)));
     }
     return std::move(solution_);
   }
@@ -195,6 +279,11 @@ std::vector<int> MappingSolution::Choices(int first, int second) const {
     if (alternative.table.at(first, second) < best->table.at(first, second)) best = &alternative;
   }
   return best->reduction->Choices(first, second);
+}
+
+MappingSolution EnumerateMappings(const MappingProblem& problem, const Deadline& deadline) {
+  const MappingOptions options;
+  return MappingSolver(options).Enumerate(problem, deadline);
 }
 
 MappingSolution SolveMapping(const MappingProblem& problem, const MappingOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "optimizer/mapping_enumeration.h"
 #include "optimizer/restrictions.h"
 #include "pcg/support/status_macros.h"
 
@@ -48,7 +49,8 @@ absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tens
 }
 
 absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph& graph,
-                                                 const Borders& borders, CostTables* tables) {
+                                                 const Borders& borders, CostTables* tables,
+                                                 const Deadline* enumerate_until) {
   const bool training = tables->options().training;
   PieceMapping result;
   std::vector<NodeId> fed;
@@ -97,7 +99,9 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
     result.out_columns_ =
         PlacesAmong(*tables, result.calls_[result.out_node_]->outputs[out.output], borders.out);
   }
-  result.mapping_ = SolveMapping(problem, {.memo = tables->mapping_memo()});
+  result.mapping_ = enumerate_until != nullptr
+                        ? EnumerateMappings(problem, *enumerate_until)
+                        : SolveMapping(problem, {.memo = tables->mapping_memo()});
   const CostTable& all = result.mapping_.table();
   if (!piece.has_out) {
     result.table_ = all;

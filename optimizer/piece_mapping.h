@@ -9,6 +9,7 @@
 #include "optimizer/cost_tables.h"
 #include "optimizer/mapping.h"
 #include "optimizer/splitting.h"
+#include "optimizer/stopping.h"
 
 namespace isomer {
 
@@ -20,9 +21,11 @@ struct Borders {
 
 class PieceMapping {
  public:
-  // Maps `graph`, the piece's own or one that rewriting made of it.
+  // Maps `graph`, the piece's own or one that rewriting made of it. `enumerate_until`: null, or
+  // without a dynamic program (mapping_enumeration.h) until then.
   static absl::StatusOr<PieceMapping> Solve(const Piece& piece, const Graph& graph,
-                                            const Borders& borders, CostTables* tables);
+                                            const Borders& borders, CostTables* tables,
+                                            const Deadline* enumerate_until = nullptr);
 
   // Least time per placement of what crosses in (rows; one if nothing does) and out (columns).
   const CostTable& table() const { return table_; }

@@ -123,8 +123,10 @@ class ChainSearch {
         slot->first = p;
         slot->search = std::make_unique<SubstitutionSearch>(
             piece, borders,
-            SubstitutionOptions{
-                .alpha = options_.alpha, .seed = options_.seed, .deadline = deadline_},
+            SubstitutionOptions{.alpha = options_.alpha,
+                                .seed = options_.seed,
+                                .deadline = deadline_,
+                                .dynamic_program = options_.dynamic_program},
             &matcher_, &knowledge_.root_matches[piece.key], &tables_);
         ISOMER_RETURN_IF_ERROR(slot->search->Start(KnownOf(piece)));
       }
@@ -232,7 +234,8 @@ class ChainSearch {
     const auto& candidate = solved->result.candidates[number];
     Used used;
     ISOMER_ASSIGN_OR_RETURN(used.mapping,
-                            PieceMapping::Solve(piece, candidate.graph, borders, &tables_));
+                            PieceMapping::Solve(piece, candidate.graph, borders, &tables_,
+                                                options_.dynamic_program ? nullptr : &deadline_));
     Graph graph = piece.graph;
     for (const DerivationStep& step : candidate.steps) {
       const Rule& rule = *tables_.rules().rules().Find(step.rule);
@@ -318,7 +321,7 @@ class HierarchicalSearcher::Impl {
   uint64_t ContextOf(const CostTables& tables, int64_t budget) const {
     return HashCombine(DigestOfCosts(tables), std::bit_cast<uint64_t>(options_.alpha),
                        static_cast<uint64_t>(budget), static_cast<uint64_t>(options_.engine),
-                       options_.seed);
+                       options_.seed, options_.dynamic_program);
   }
 
   absl::Status Split() {

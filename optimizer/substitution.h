@@ -32,6 +32,7 @@ struct SubstitutionOptions {
   int64_t tries_per_candidate = 50;
   uint64_t seed = 1;  // orders steps that look equally good
   Deadline deadline = {};
+  bool dynamic_program = true;  // false: mappings are enumerated, until the deadline
 };
 
 using Steps = std::vector<DerivationStep>;

@@ -1,5 +1,7 @@
 #include "bench/search/tables.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/search/findings.h"
@@ -48,7 +50,10 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
   };
   const Ablation kAblations[] = {{"all s", {}},
                                  {"no splitting s", {"--nosplit"}},
-                                 {"nor cache s", {"--nosplit", "--nocache"}}};
+                                 {"nor cache s", {"--nosplit", "--nocache"}},
+                                 {"no dynamic program s", {"--nodynamic_program"}}};
+  // What finishes at all does so soon.
+  constexpr double kAblationLimit = 120;
   struct UnityRow {
     int64_t nodes;
     const char *all, *no_splitting;
@@ -73,8 +78,9 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
       }
       Job job = UnityJob(kUnityModels[0], row.nodes);
       job.flags = ablation.flags;
-      ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, context.limit_s));
-      cells.push_back(TimeText(outcome, context.limit_s));
+      const double limit_s = whole ? context.limit_s : std::min(kAblationLimit, context.limit_s);
+      ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, limit_s));
+      cells.push_back(TimeText(outcome, limit_s));
       if (!whole || !outcome.found()) continue;
       ISOMER_ASSIGN_OR_RETURN(const double us, outcome.summary.Number("predicted_step_us"));
       cpu = Seconds(outcome.run.cpu_seconds);

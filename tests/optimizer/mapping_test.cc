@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "optimizer/mapping_bound.h"
+#include "optimizer/mapping_enumeration.h"
 #include "optimizer/mapping_memo.h"
 
 namespace isomer {
@@ -137,6 +138,32 @@ void ExpectExhaustive(unsigned seed, bool skips, int num_terminals) {
       EXPECT_FLOAT_EQ(CostOf(r.problem, choices), expected.at(row, col)) << "seed " << seed;
     }
   }
+}
+
+TEST(Mapping, EnumerationFindsWhatTheDynamicProgramFinds) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    RandomProblem r = MakeProblem(&random, 7, round % 2 == 1);
+    if (round % 3 > 0) r.problem.terminals = {0};
+    if (round % 3 > 1) r.problem.terminals.push_back(6);
+    const MappingSolution all = EnumerateMappings(r.problem, Deadline());
+    EXPECT_TRUE(all.exact());
+    EXPECT_EQ(all.table().us, SolveMapping(r.problem).table().us) << round;
+    for (int first = 0; first < all.table().rows; ++first) {
+      for (int second = 0; second < all.table().cols; ++second) {
+        EXPECT_EQ(CostOf(r.problem, all.Choices(first, second)), all.table().at(first, second));
+      }
+    }
+  }
+}
+
+// 3^30 assignments.
+TEST(Mapping, EnumerationThatIsCutShortHasASolutionThatIsNotExact) {
+  std::mt19937 random(3);
+  const RandomProblem r = MakeProblem(&random, 30, false);
+  const MappingSolution found = EnumerateMappings(r.problem, Deadline::In(1e-3));
+  EXPECT_FALSE(found.exact());
+  EXPECT_EQ(CostOf(r.problem, found.Choices(0, 0)), Least(found));
 }
 
 TEST(Mapping, TreesEqualExhaustiveEnumeration) {
