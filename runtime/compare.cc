@@ -10,6 +10,12 @@
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
+namespace {
+
+// Of float32, after sums of many terms that cancel.
+constexpr double kRoundingOfKernels = 1e-6;
+
+}  // namespace
 
 absl::StatusOr<StepValues> ReferenceStep(const Model& model, const HostValues& weights,
                                          const HostValues& inputs, bool training) {
@@ -56,7 +62,9 @@ absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& 
                           Job::Start(model.graph, std::move(schedule), backend));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
   ISOMER_RETURN_IF_ERROR(training ? job->TrainStep(inputs, 0) : job->Evaluate(inputs));
-  return ValuesOfLastStep(model, job.get(), training);
+  ISOMER_ASSIGN_OR_RETURN(StepValues step, ValuesOfLastStep(model, job.get(), training));
+  step.rounding = kRoundingOfKernels;
+  return step;
 }
 
 absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool training) {
@@ -93,9 +101,8 @@ double DifferenceNorm(const Array<double>& a, const Array<double>& b, ErrorNorm 
 }
 
 std::map<std::string, double> Errors(const HostValues& expected, const HostValues& actual,
-                                     const std::string& what, ErrorNorm norm,
+                                     double rounding, const std::string& what, ErrorNorm norm,
                                      Comparison* comparison) {
-  constexpr double kRounding = 1e-9;
   double largest_of_all = std::numeric_limits<double>::min();
   for (const auto& [name, array] : expected) {
     largest_of_all = std::max(largest_of_all, NormOf(array, norm));
@@ -104,7 +111,7 @@ std::map<std::string, double> Errors(const HostValues& expected, const HostValue
   for (const auto& [name, array] : expected) {
     const auto found = actual.find(name);
     double scale = NormOf(array, norm);
-    if (scale <= kRounding * largest_of_all) scale = largest_of_all;
+    if (scale <= rounding * largest_of_all) scale = largest_of_all;
     const double error = found == actual.end() ? std::numeric_limits<double>::infinity()
                                                : DifferenceNorm(array, found->second, norm) / scale;
     errors[name] = error;
@@ -120,9 +127,10 @@ std::map<std::string, double> Errors(const HostValues& expected, const HostValue
 
 Comparison Compare(const StepValues& expected, const StepValues& actual, ErrorNorm norm) {
   Comparison comparison;
-  comparison.outputs = Errors(expected.outputs, actual.outputs, "output", norm, &comparison);
-  comparison.gradients =
-      Errors(expected.gradients, actual.gradients, "gradient of", norm, &comparison);
+  comparison.outputs = Errors(expected.outputs, actual.outputs, expected.rounding, "output", norm,
+                              &comparison);
+  comparison.gradients = Errors(expected.gradients, actual.gradients, expected.rounding,
+                                "gradient of", norm, &comparison);
   return comparison;
 }
 

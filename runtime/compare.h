@@ -15,6 +15,9 @@ namespace isomer {
 struct StepValues {
   HostValues outputs;
   HostValues gradients;  // of all weights; empty in inference
+  // What a tensor that is zero in theory may hold, relative to the largest value: the rounding of
+  // the arithmetic that made it.
+  double rounding = 1e-9;
 };
 
 // What the unoptimised model computes, by the reference evaluator in double.
@@ -35,8 +38,9 @@ enum class ErrorNorm {
                // elements jump (another maximum of a pooling window, another side of a ReLU)
 };
 
-// A tensor that is zero in theory holds the rounding of the reference (1e-9 of the largest value or
-// less): its difference counts relative to the largest value of all outputs, or of all gradients.
+// A tensor that is zero in theory (keys' biases do not change what attention gives) holds the
+// rounding of the reference: its difference counts relative to the largest value of all outputs, or
+// of all gradients.
 struct Comparison {
   std::map<std::string, double> outputs, gradients;
   double max_rel_error = 0;
