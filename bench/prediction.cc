@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bench/resources.h"
 #include "bench/zoo_training.h"
 #include "optimizer/baselines.h"
@@ -98,9 +99,19 @@ absl::StatusOr<Model> LoadModelOf(const Request& request) {
 absl::StatusOr<Plan> MakePlan(const Request& request, const Model& model, const RuleIndex& rules,
                               const Machine& machine) {
   const bool grid = request.plan == "grid";
+  if (grid && (request.stages < 1 || machine.num_nodes() % request.stages != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.stages, " stages do not share out ", machine.num_nodes(), " nodes"));
+  }
+  const int64_t pieces = machine.num_nodes() / request.stages * request.micro_batches;
+  if (grid && (pieces < 1 || request.batch % pieces != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", request.batch, " is not cut into ", request.micro_batches,
+                     " micro-batches on ", machine.num_nodes() / request.stages, " nodes"));
+  }
   Machine moments = machine;  // A micro-batch is a shard in time (pcg/machine_view.h).
   if (grid) {
-    moments.levels.back().count = machine.num_nodes() / request.stages * request.micro_batches;
+    moments.levels.back().count = pieces;
   }
   const CostModel cost(std::move(moments));
   CostTables tables(rules, cost, {.training = true, .halves = false});

@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kContenders = 4;
 // Plans of more are not copied unless they are the fastest.
 constexpr int32_t kManyTasks = 60000;
+// Plans of more nodes are predicted one at a time: each takes gigabytes.
+constexpr int kMostNodesBeside = 60000;
 
 // A digest of all of a plan that its prediction can depend on.
 uint64_t WhatRuns(Plan* plan) {
@@ -47,7 +49,8 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
     if (busy + 1 > threads_) simulation.wait();
     busy += simulation.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
   }
-  entrant.simulation = std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
+  const bool beside = threads_ > 1 && entrant.plan.graph.num_nodes() <= kMostNodesBeside;
+  entrant.simulation = std::async(beside ? std::launch::async : std::launch::deferred,
                                   [this, &entrant] { return PredictPlan(cost_, &entrant.plan); });
   return number;
 }
@@ -64,6 +67,10 @@ void Contest::Judge(Entrant* entrant) {
   }
   absl::StatusOr<Simulation> simulation = entrant->simulation.get();
   Plan plan = std::exchange(entrant->plan, Plan());
+  if (absl::IsResourceExhausted(simulation.status())) {
+    entrant->prediction = kNotSimulated;
+    return;
+  }
   if (!simulation.ok()) {
     entrant->prediction = simulation.status();
     return;

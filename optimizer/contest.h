@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <future>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,9 @@ struct Prediction {
   int64_t peak_bytes = 0;
   friend bool operator==(const Prediction&, const Prediction&) = default;
 };
+// Of plans on so many different devices that simulating one takes too much memory: none is chosen.
+inline constexpr Prediction kNotSimulated = {std::numeric_limits<double>::infinity(),
+                                             std::numeric_limits<int64_t>::max()};
 
 // The origin of what a search found; other plans have the name of their baseline.
 inline constexpr char kFound[] = "search";

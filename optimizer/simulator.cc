@@ -73,8 +73,9 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 
 namespace {
 
-// Shards of all nodes and micro-batches that a step is simulated with, for about a second.
-constexpr int64_t kMostShards = 300'000;
+// Shards of all nodes and micro-batches that a step is simulated with, for about a second; and at
+// most, for some gigabytes.
+constexpr int64_t kMostShards = 300'000, kLimitOfShards = 1'500'000;
 
 }  // namespace
 
@@ -89,11 +90,11 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   if (plan.num_devices <= most_devices || !regular) {
     if (moments == 1) return LowerPlan(plan);
     // All devices then, but not all micro-batches.
-    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards);
+    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, kLimitOfShards);
   }
   // All devices of a node, so that they meet at its links; with too much to do, of these, too, one
   // of each class.
-  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards);
+  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, kLimitOfShards);
 }
 
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {

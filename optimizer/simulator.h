@@ -63,6 +63,7 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 // A schedule that Simulate can do with: of all devices up to `most_devices`, of more that of one
 // device of each class where devices and links are regular. Owners of weights own more among few
 // devices than among all (class_schedule.h), so that their plans keep kMostOwners devices.
+// ResourceExhausted: too few devices are alike to simulate the plan on so many.
 inline constexpr int64_t kMostDevices = 8, kMostOwners = 16;
 absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Plan& plan,
                                                int64_t most_devices = kMostDevices);

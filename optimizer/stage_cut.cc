@@ -1,6 +1,7 @@
 #include "optimizer/stage_cut.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <numeric>
 
@@ -44,21 +45,32 @@ std::vector<int> CutWithin(absl::Span<const double> us, absl::Span<const int64_t
   std::vector<std::vector<int64_t>> bytes(stages + 1, std::vector<int64_t>(count + 1, kNever));
   std::vector<std::vector<int>> from(stages + 1, std::vector<int>(count + 1, -1));
   bytes[0][0] = 0;
+  std::vector<double> before(count + 1, 0);  // of the calls before
+  std::partial_sum(us.begin(), us.end(), before.begin() + 1);
   for (int s = 1; s <= stages; ++s) {
     const auto may_hold = [&](int call) {
       return allowed.empty() || (allowed[call].first < s && s - 1 <= allowed[call].last);
     };
+    const auto total = [&](int j) { return bytes[s - 1][j] + (j == 0 ? 0 : crossing[j]); };
+    // First calls of a last stage that ends here, ascending, and so are their totals: the first of
+    // them is the best, and of equals the last.
+    std::deque<int> firsts;
     for (int i = s; i <= count; ++i) {
-      double sum = 0;
-      for (int j = i - 1; j >= s - 1 && may_hold(j); --j) {
-        sum += us[j];
-        if (sum > limit && j < i - 1) break;
-        if (bytes[s - 1][j] == kNever) continue;
-        const int64_t total = bytes[s - 1][j] + (j == 0 ? 0 : crossing[j]);
-        if (total >= bytes[s][i]) continue;
-        bytes[s][i] = total;
-        from[s][i] = j;
+      if (!may_hold(i - 1)) {
+        firsts.clear();
+        continue;
       }
+      if (bytes[s - 1][i - 1] != kNever) {
+        while (!firsts.empty() && total(firsts.back()) >= total(i - 1)) firsts.pop_back();
+        firsts.push_back(i - 1);
+      }
+      while (!firsts.empty() && firsts.front() < i - 1 &&
+             before[i] - before[firsts.front()] > limit) {
+        firsts.pop_front();
+      }
+      if (firsts.empty()) continue;
+      bytes[s][i] = total(firsts.front());
+      from[s][i] = firsts.front();
     }
   }
   if (from[stages][count] < 0) return {};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "pcg/precision.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/class_sizes.h"
@@ -352,16 +353,25 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
 }  // namespace
 
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_shards) {
+                                               int64_t most_shards, int64_t limit) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  const auto check = [&](const Plan& lowered, int64_t represented) {
+    const int64_t shards = ShardsOf(lowered, moments, represented);
+    if (shards <= limit) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat("a schedule of ", shards, " shards on ",
+                                                     plan.num_devices,
+                                                     " devices, of which too few are alike"));
+  };
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
     const std::optional<DeviceClasses> classes =
         FindClasses(plan, wholes, most_shards, moments, represented);
     if (!classes.has_value()) continue;
+    ISOMER_RETURN_IF_ERROR(check(classes->plan, represented));
     ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
                             LowerClasses(plan, *classes, moments));
     if (lowered.has_value()) return *std::move(lowered);
   }
+  ISOMER_RETURN_IF_ERROR(check(plan, moments));
   return LowerPlan(plan);
 }
 

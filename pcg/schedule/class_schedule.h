@@ -33,8 +33,9 @@ namespace isomer {
 // devices (LowerPlan) if no fewer stand for them. `shards` and `shardings` of the schedule are
 // empty. `wholes`: ClassOptions::whole to try in turn, until at most `most_shards` are left: of all
 // nodes and micro-batches together, which is what lowering and simulating take.
+// ResourceExhausted: there are more than `limit`, whatever stands for what.
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_shards);
+                                               int64_t most_shards, int64_t limit);
 
 }  // namespace isomer
 

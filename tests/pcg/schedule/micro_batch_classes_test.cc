@@ -13,6 +13,8 @@
 namespace isomer {
 namespace {
 
+constexpr int64_t kLimit = int64_t{1} << 40;
+
 Plan PlanOf(const StagedMlp& pipeline) {
   PipelineGraphs graphs = MakePipeline(pipeline);
   Plan plan;
@@ -25,7 +27,7 @@ Plan PlanOf(const StagedMlp& pipeline) {
 
 void ExpectEqualSchedules(const Plan& plan) {
   const auto all = LowerPlan(plan);
-  const auto few = LowerPlanInClasses(plan, {plan.num_devices}, 1);
+  const auto few = LowerPlanInClasses(plan, {plan.num_devices}, 1, kLimit);
   ASSERT_TRUE(all.ok() && few.ok()) << all.status() << few.status();
   ASSERT_TRUE(few->schedule.shards.empty());  // It was not lowered as a whole.
   const Schedule &a = all->schedule, &b = few->schedule;
@@ -98,7 +100,7 @@ TEST(MicroBatchClasses, GiveWayToAllWhereMicroBatchesAreNotAlike) {
        {UpdateMethod::kShardedGradients, UpdateMethod::kShardedWeights}) {
     plan.update.method = method;
     const auto all = LowerPlan(plan);
-    const auto few = LowerPlanInClasses(plan, {plan.num_devices}, 1);
+    const auto few = LowerPlanInClasses(plan, {plan.num_devices}, 1, kLimit);
     ASSERT_TRUE(all.ok() && few.ok());
     EXPECT_EQ(few->schedule.tasks.size(), all->schedule.tasks.size());
     EXPECT_EQ(few->schedule.num_moments, all->schedule.num_moments);
