@@ -19,6 +19,9 @@ constexpr int32_t kManyTasks = 60000, kMostTasks = 500000;
 constexpr int64_t kMostCalls = 60000;
 // Of one plan, ways that are no slower than the best by so much are tried with larger buckets.
 constexpr double kPromising = 1.04;
+// Where the fastest plan gains less, updates matter little to the model, and other plans keep
+// theirs.
+constexpr double kWorthwhile = 0.995;
 
 class UpdateChoice {
  public:
@@ -31,8 +34,11 @@ class UpdateChoice {
     std::vector<Contender> plans = contest_.contenders();
     if (plans.empty()) plans.push_back({contest_.best().plan, contest_.best().origin});
     if (contest_.best().simulation.tasks.size() > kManyTasks) plans.resize(1);
+    const double before_us = contest_.best().simulation.step_us;
     for (const Contender& contender : plans) {
       if (deadline_.Reached().has_value()) break;
+      const bool gained = contest_.best().simulation.step_us < kWorthwhile * before_us;
+      if (&contender != &plans[0] && contest_.fits() && !gained) break;
       ISOMER_RETURN_IF_ERROR(Try(contender, /*is_fastest=*/&contender == &plans[0]));
     }
     return absl::OkStatus();
@@ -90,20 +96,20 @@ class UpdateChoice {
     return methods;
   }
 
-  // Returns those that became no slower.
+  // Returns those that became faster.
   absl::StatusOr<std::vector<Way>> Predict(const Contender& contender, std::vector<Way>* ways) {
     for (Way& way : *ways) {
       Plan changed = contender.plan;
       changed.update = way.update;
       way.entry = contest_.Enter(std::move(changed), contender.origin);
     }
-    std::vector<Way> no_slower;
+    std::vector<Way> faster;
     for (Way& way : *ways) {
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(way.entry));
       const double before_us = std::exchange(way.step_us, prediction.step_us);
-      if (way.step_us <= before_us) no_slower.push_back(way);
+      if (way.step_us < before_us) faster.push_back(way);
     }
-    return no_slower;
+    return faster;
   }
 
   const UpdateChoiceOptions& options_;
