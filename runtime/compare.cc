@@ -127,8 +127,8 @@ std::map<std::string, double> Errors(const HostValues& expected, const HostValue
 
 Comparison Compare(const StepValues& expected, const StepValues& actual, ErrorNorm norm) {
   Comparison comparison;
-  comparison.outputs = Errors(expected.outputs, actual.outputs, expected.rounding, "output", norm,
-                              &comparison);
+  comparison.outputs =
+      Errors(expected.outputs, actual.outputs, expected.rounding, "output", norm, &comparison);
   comparison.gradients = Errors(expected.gradients, actual.gradients, expected.rounding,
                                 "gradient of", norm, &comparison);
   return comparison;

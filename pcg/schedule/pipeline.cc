@@ -255,6 +255,32 @@ class MicroBatchOrder {
     for (int64_t start : start_) ISOMER_CHECK(start != kUnknown);
   }
 
+  // Per task: whether it waits for the end of the order: the gradients of weights that the last
+  // micro-batch completes are synchronised when a stage has sent all that the one before it waits
+  // for. Devices have one queue of communication, and what a stage is late all stages before it
+  // are. The first delays nobody.
+  std::vector<bool> FindLate() const {
+    const auto count = schedule_.tasks.size();
+    std::vector<bool> needed(count, false);  // by tasks of slots
+    for (size_t t = count; t-- > 0;) {
+      if (slot_[t] < 0 && !needed[t]) continue;
+      for (int32_t dep : schedule_.tasks[t].deps) needed[dep] = true;
+    }
+    std::vector<bool> late(count, false), of_last(count, false);
+    for (size_t t = 0; t < count; ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (task.phase != Phase::kBackward) continue;
+      if (slot_[t] >= 0) {
+        of_last[t] = task.moment == schedule_.num_moments - 1;
+        continue;
+      }
+      of_last[t] = std::any_of(task.deps.begin(), task.deps.end(),
+                               [&](int32_t dep) { return of_last[dep]; });
+      late[t] = of_last[t] && !needed[t] && stages_.stage[task.devices[0]] > 0;
+    }
+    return late;
+  }
+
   // Tasks in order of their slots. What arrives comes before anything is computed at that time, so
   // that nobody who sends waits for the receiver's work; it needs nothing of its own slot.
   std::vector<int32_t> Emit() const {
@@ -303,11 +329,13 @@ class MicroBatchOrder {
         if (--waits[user] == 0) ready.push(user);
       }
     };
+    std::vector<int32_t> held;
+    const std::vector<bool> late = FindLate();
     auto emit_ready = [&] {
       while (!ready.empty()) {
         const int32_t t = ready.top();
         ready.pop();
-        emit(t);
+        late[t] ? held.push_back(t) : emit(t);
       }
     };
     emit_ready();
@@ -316,6 +344,13 @@ class MicroBatchOrder {
         emit(t);
         emit_ready();
       }
+    }
+    // What waits for those is none of the others.
+    for (int32_t t : held) ready.push(t);
+    while (!ready.empty()) {
+      const int32_t t = ready.top();
+      ready.pop();
+      emit(t);
     }
     order.insert(order.end(), last.begin(), last.end());
     return order;

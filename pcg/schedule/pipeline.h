@@ -26,7 +26,8 @@
 // The idle share is (S - 1) / (v n + S - 1). Where they lead back in any other way, all are one
 // stage, which works through one micro-batch after the other. A transfer to another stage is part
 // of what it is for. What is of no micro-batch comes as soon as it can: what all need first, a
-// weight's synchronisation after its last share.
+// weight's synchronisation after its last share; but behind the first stage, after the last
+// micro-batch, whose gradients the stages before wait for.
 #ifndef ISOMER_PCG_SCHEDULE_PIPELINE_H_
 #define ISOMER_PCG_SCHEDULE_PIPELINE_H_
 
