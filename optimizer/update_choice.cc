@@ -17,8 +17,10 @@ constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
 // with the one method that is hardly ever slower.
 constexpr int32_t kManyTasks = 60000, kMostTasks = 500000;
 constexpr int64_t kMostCalls = 60000;
-// Of one plan, ways that are no slower than the best by so much are tried with larger buckets.
+// Of one plan, the first few ways that are no slower than the best by so much are tried at other
+// times and with larger buckets.
 constexpr double kPromising = 1.04;
+constexpr size_t kMostPromising = 2;
 // Where the fastest plan gains less, updates matter little to the model, and other plans keep
 // theirs.
 constexpr double kWorthwhile = 0.995;
@@ -59,18 +61,19 @@ class UpdateChoice {
         options_.order && contest_.fits() && contest_.best().simulation.tasks.size() <= kMostTasks;
     std::vector<Way> ways;
     for (UpdateMethod method : Methods(contender.plan, is_fastest, is_large)) {
-      for (bool immediate : {false, true}) {
-        if (immediate && (!orders || moments > 1)) continue;
-        ways.push_back({contender.plan.update});
-        ways.back().update.method = method;
-        ways.back().update.immediate = immediate;
-      }
+      ways.push_back({contender.plan.update});
+      ways.back().update.method = method;
     }
     ISOMER_RETURN_IF_ERROR(Predict(contender, &ways).status());
     if (!orders) return absl::OkStatus();
-    double best_us = kImpossibleUs;
-    for (const Way& way : ways) best_us = std::min(best_us, way.step_us);
-    std::erase_if(ways, [&](const Way& way) { return way.step_us > kPromising * best_us; });
+    KeepPromising(&ways);
+    if (moments == 1) {
+      std::vector<Way> at_other_times = ways;
+      for (Way& way : at_other_times) way.update.immediate = !way.update.immediate;
+      ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times).status());
+      ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
+      KeepPromising(&ways);
+    }
     while (!ways.empty() && !deadline_.Reached().has_value()) {
       for (Way& way : ways) way.update.bucket_bytes *= kBucketGrowth;
       std::erase_if(ways, [](const Way& way) {
@@ -79,6 +82,14 @@ class UpdateChoice {
       ISOMER_ASSIGN_OR_RETURN(ways, Predict(contender, &ways));
     }
     return absl::OkStatus();
+  }
+
+  static void KeepPromising(std::vector<Way>* ways) {
+    std::stable_sort(ways->begin(), ways->end(),
+                     [](const Way& a, const Way& b) { return a.step_us < b.step_us; });
+    const double best_us = ways->front().step_us;
+    std::erase_if(*ways, [&](const Way& way) { return way.step_us > kPromising * best_us; });
+    if (ways->size() > kMostPromising) ways->resize(kMostPromising);
   }
 
   // The plan's own comes first.
