@@ -13,13 +13,15 @@
 //
 //   resources  of one device: the sum over its calls of forward + l (gradient + update)
 //              + (1 - l) sync
-//   paths      the same along any path of the graph, and what moves over its edges, there and back
-//   queues     l times what a device computes and (1 - l) times what it communicates, in a step or
-//              behind its forward pass: the minimum of a mapping (mapping.h), or its bound
+//   paths      forward + l gradient + (1 - l) sync along any path of the graph, what moves over its
+//              edges, there and back, and the last synchronisation and update
+//   mixture    of several sums over calls and edges (bound_mixture.h), the minimum of a mapping
 //
-// where sync takes the rate of the largest messages, as buckets do, and is counted once for a
-// weight that several calls use. The least over all choices of the longest path is found by the
-// reductions of mapping (mapping.h), in which two branches cost not their sum but the largest of
+// where gradients include adding them up, sync takes the rate of the largest messages, as buckets
+// do, and is counted once for a weight that several calls use. Updates are on no path: they may be
+// done at once, while the next gradient is on its way. The least over all choices of the longest
+// path is found by the reductions of mapping (mapping.h), in which two branches cost not their sum
+// but the largest of
 //
 //   the one's path, the other's path, the resources of both
 //
@@ -43,7 +45,7 @@ struct LowerBound {
   double step_us = 0;
   int64_t devices = 0;      // d
   double compute_part = 1;  // l
-  const char* by = "";      // "resources", "paths" or "queues"
+  const char* by = "";      // "resources", "paths" or "mixture"
   double resources_us = 0;  // what the resources alone give, for d and l
   double beside_us = 0;     // of plans with branches beside each other, too
 };

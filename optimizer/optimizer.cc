@@ -23,6 +23,8 @@ namespace {
 constexpr double kBusyEnough = 0.9;
 // By so much algebra may be faster on part of the machine than what is known of it.
 constexpr double kAlgebraSlack = 1.2;
+// There, algebra first is tried as well if the best is no slower than on all by so much.
+constexpr double kPartSlack = 1.05;
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -69,12 +71,15 @@ class Optimizer {
       ISOMER_RETURN_IF_ERROR(ConsiderBoundStages());
     } else if (searches) {
       ISOMER_RETURN_IF_ERROR(overlap_.Run(options.strategy, run_.devices));
-      ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst());
+      ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst(run_.devices));
     }
     if ((searches || options.plan == kMegatron) && run_.OnPartsToo() && DevicesWait()) {
       ISOMER_RETURN_IF_ERROR(ConsiderGrids());
     }
-    if (searches) ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
+    if (searches) {
+      ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
+      ISOMER_RETURN_IF_ERROR(overlap_.WalkUp());
+    }
     ISOMER_RETURN_IF_ERROR(ChooseUpdates());
     if (!searches) return absl::OkStatus();
     const double us = run_.contest.step_us();
@@ -113,12 +118,12 @@ class Optimizer {
 
   // The tables do not know what the simulator overlaps: where devices wait, algebra that they think
   // worse may be better, so the joint search is no slower than algebra first.
-  absl::Status ConsiderAlgebraFirst() {
+  absl::Status ConsiderAlgebraFirst(int64_t devices) {
     if (run_.options.strategy != Strategy::kHierarchical || !run_.options.training ||
         !run_.contest.fits() || !DevicesWait()) {
       return absl::OkStatus();
     }
-    return overlap_.Run(Strategy::kSequential, run_.devices);
+    return overlap_.Run(Strategy::kSequential, devices);
   }
 
   // And there is time to do something about it.
@@ -189,6 +194,8 @@ class Optimizer {
       overlap_.Forget();
       ISOMER_RETURN_IF_ERROR(MapByHandOn(devices));
       ISOMER_RETURN_IF_ERROR(overlap_.Run(run_.options.strategy, devices));
+      if (overlap_.best_us() > kPartSlack * run_.contest.step_us()) continue;
+      ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst(devices));
     }
     return absl::OkStatus();
   }
@@ -203,6 +210,8 @@ class Optimizer {
       if (mapped.ok()) ISOMER_RETURN_IF_ERROR(overlap_.Consider(*mapped).status());
       if (devices == 1 || devices > run_.cost.machine().devices_per_node()) break;
     }
+    const auto expert = MapBaseline(kExpert, run_.model.graph, &run_.tables);
+    if (expert.ok()) ISOMER_RETURN_IF_ERROR(overlap_.Consider(*expert).status());
     return absl::OkStatus();
   }
 

@@ -120,7 +120,8 @@ absl::Status OverlapSearch::Refine() {
   mappings_.clear();
   ISOMER_RETURN_IF_ERROR(TakeTurnsIn(&mappings));
   ISOMER_RETURN_IF_ERROR(Splice(std::move(mappings)));
-  return Walks();
+  starts_[devices_] = {fastest_, best_};
+  return absl::OkStatus();
 }
 
 // Adds those of `mappings` in which calls take turns on devices, where that is faster than all.
@@ -152,8 +153,19 @@ absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
 
 // By simulated steps, in float32, which is what task graphs know. They do not know memory: a walk
 // that begins too large may end so; then there is another, from the fastest mapping that fits.
-absl::Status OverlapSearch::Walks() {
+absl::Status OverlapSearch::WalkUp() {
   if (Simulates(strategy_) || run_.options.precision != DataType::kFloat32) return absl::OkStatus();
+  Forget();
+  for (const auto& [devices, starts] : starts_) {
+    devices_ = devices;
+    if (starts.fastest.us < fastest_.us) fastest_ = starts.fastest;
+    if (starts.best.us < best_.us) best_ = starts.best;
+    if (best_.us <= kSlack * run_.contest.step_us()) ISOMER_RETURN_IF_ERROR(Walk());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OverlapSearch::Walk() {
   const Start fastest = fastest_, best = best_;
   if (!best.mapping.has_value()) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(const std::optional<Prediction> walked, WalkFrom(*fastest.mapping));
@@ -168,8 +180,8 @@ absl::StatusOr<std::optional<Prediction>> OverlapSearch::WalkFrom(const MappedMo
   run_.tables.set_options(options);
   const Restrictions* restrictions = run_.restrictions.empty() ? nullptr : &run_.restrictions;
   ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> walked,
-                          Walk(run_.model, mapped, run_.options.search.seed, run_.deadline,
-                               restrictions, &run_.tables));
+                          isomer::Walk(run_.model, mapped, run_.options.search.seed, run_.deadline,
+                                       restrictions, &run_.tables));
   if (!walked.has_value() || !run_.restrictions.Violations(*walked).empty()) return std::nullopt;
   return Consider(*walked);
 }

@@ -34,6 +34,14 @@ class OverlapSearch {
   // Refinement begins with none of the mappings so far: they are on other devices.
   void Forget();
 
+  // Of the mappings on the devices at hand.
+  double best_us() const { return best_.us; }
+
+  // Walks (refinement.h) from the fastest mappings that Run refined, on the fewest devices first:
+  // what they find there, with devices that idle, is where the walk on more devices begins if it is
+  // the fastest. So a machine has all walks of its parts, and is never slower.
+  absl::Status WalkUp();
+
  private:
   absl::Status SearchWithWeights();
   absl::Status SearchBetween(int low, const Prediction& at_low, int high,
@@ -43,7 +51,7 @@ class OverlapSearch {
   absl::Status Refine();
   absl::Status Splice(std::vector<MappedModel> mappings);
   absl::Status TakeTurnsIn(std::vector<MappedModel>* mappings);
-  absl::Status Walks();
+  absl::Status Walk();
   absl::StatusOr<std::optional<Prediction>> WalkFrom(const MappedModel& mapped);
   void Remember(const MappedModel& mapped, const Prediction& prediction);
 
@@ -62,6 +70,10 @@ class OverlapSearch {
   bool is_far_too_large_ = false;
   Start fastest_;  // on as many devices, whether it fits or not
   Start best_;     // the fastest that fits
+  struct Starts {
+    Start fastest, best;
+  };
+  std::map<int64_t, Starts> starts_;  // by devices, what Run left them at
 };
 
 }  // namespace isomer

@@ -19,6 +19,9 @@ constexpr double kPromising = 1.03;
 
 // A proposal of the walk takes time with devices and calls: together, about a tenth of a search.
 constexpr int64_t kWalkWork = 1'500'000, kLeastProposalsPerCall = 5;
+// It goes on for as long as it gains so much.
+constexpr int kMostWalks = 8;
+constexpr double kWorthWalking = 0.005;
 
 // Calls that have a choice, in the graph's order.
 std::vector<NodeId> ChosenCalls(const MappedModel& mapped) {
@@ -101,9 +104,15 @@ absl::StatusOr<std::optional<MappedModel>> Walk(const Model& model, const Mapped
   const int64_t proposals = kWalkWork / std::max<int64_t>(calls * devices, 1);
   if (calls == 0 || proposals < kLeastProposalsPerCall * calls) return std::nullopt;
   ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, mapped, tables, restrictions));
-  const McmcOptions options{.seed = seed, .max_proposals = proposals, .deadline = deadline};
-  ISOMER_ASSIGN_OR_RETURN(const McmcResult walked, SearchByMcmc(options, graph.get()));
-  if (walked.best >= walked.initial) return std::nullopt;
+  const Picoseconds initial = graph->makespan();
+  for (int walk = 0; walk < kMostWalks; ++walk) {
+    const McmcOptions options{
+        .seed = seed + walk, .max_proposals = proposals, .deadline = deadline};
+    ISOMER_ASSIGN_OR_RETURN(const McmcResult walked, SearchByMcmc(options, graph.get()));
+    const auto before = static_cast<double>(walked.initial);
+    if (static_cast<double>(walked.best) > (1 - kWorthWalking) * before) break;
+  }
+  if (graph->makespan() >= initial) return std::nullopt;
   return graph->Mapped();
 }
 

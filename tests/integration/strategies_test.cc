@@ -96,6 +96,7 @@ TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
   const Model model = ModelOf(absl::StrCat(entry->name, "?", entry->small));
   OptimizeOptions options = Options();
   options.search.budget = 10;
+  options.choose_buckets = true;
   options.bound_nodes = 1000;
   double fewer = 0;
   for (int64_t devices : {1, 2, 4, 8}) {
@@ -106,7 +107,7 @@ TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
     for (const auto& [name, prediction] : result->baselines) {
       EXPECT_LE(step_us, prediction.step_us * (1 + 1e-9)) << name << " on " << devices;
     }
-    // Walks on part of a machine are other walks.
+    // Algebra that is found on part of a machine may be other than on a machine of that size.
     if (devices > 1) {
       EXPECT_LE(step_us, fewer * (1 + 1e-3)) << devices;
     }
@@ -119,7 +120,7 @@ TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, OfTheWholeZoo,
                          testing::Values("digits_cnn", "encoder", "lenet", "mlp", "alexnet", "dlrm",
-                                         "xdl", "rnntc", "gpt", "vit"));
+                                         "xdl", "candle_uno", "rnntc", "rnnlm", "gpt", "vit"));
 
 TEST(ExpertPlans, AreChosenByWhatTheModelHas) {
   const auto kind = [](const char* spec) { return ExpertKindOf(BuildZooModel(spec)->graph); };
