@@ -121,7 +121,7 @@ class Mixture {
     us[kCompute] = p.compute_us();
     us[kNetwork] = p.sync_us + p.halo_us;
     us[kBehind] = p.forward_us + p.sync_us + p.halo_us / 2;
-    if (on_all) us[kDevice] = p.gradient_us + p.update_us;
+    if (on_all) us[kDevice] = p.compute_us() - p.forward_us;
     if (!on_path_[n]) return us;
     us[kDevice] += p.forward_us + p.halo_us / 2;
     const bool is_first = static_cast<int>(n) == first_on_path_;

@@ -1,7 +1,9 @@
 #include "optimizer/choice_parts.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "optimizer/choice_pricer.h"
@@ -77,6 +79,23 @@ double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node
   return us;
 }
 
+// Of the computed tensors that the call reads, a path comes from one: the least of what is added to
+// the gradient of each.
+double SumsOnPathUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
+                    const std::vector<TensorType>& types, const std::vector<bool>& summed,
+                    const CostTables& tables) {
+  std::map<std::pair<int, int>, double> us;  // by producer and output
+  for (size_t o = 0; o < node.operands.size(); ++o) {
+    const ComputeGraph::Operand& operand = node.operands[o];
+    if (operand.producer < 0 || !operand.gradient) continue;
+    us[{operand.producer, operand.output}] +=
+        summed[o] ? SumUs(choice, node, o, types[o], tables) : 0;
+  }
+  double least = us.empty() ? 0 : kImpossibleUs;
+  for (const auto& [tensor, sum] : us) least = std::min(least, sum);
+  return least;
+}
+
 }  // namespace
 
 void ChargeFirstUses(const Graph& graph, ComputeGraph* compute) {
@@ -142,16 +161,15 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     placement.type.dtype = types[o].dtype;
     parts.halo_us += CostOfHalo(cost, *sharding, static_cast<int>(o), placement).us *
                      (backward && wanted[o] ? 2 : 1);
-    if (backward && summed[o]) {
-      // Nothing waits for a weight's but its update.
-      (node.operands[o].producer >= 0 ? parts.gradient_us : parts.update_us) +=
-          SumUs(choice, node, o, types[o], tables);
-    }
+    if (backward && summed[o]) parts.sums_us += SumUs(choice, node, o, types[o], tables);
     if (!backward || !node.operands[o].stored || !wanted[o]) continue;
     AddUpdate(choice.operands[o], choice, tables, &parts);
   }
   if (backward) {
-    parts.gradient_us += fastest_us(wanted, GradientWork(space.op, *sharding, types, wanted));
+    const double on_path_us = SumsOnPathUs(choice, node, types, summed, tables);
+    parts.sums_us -= on_path_us;
+    parts.gradient_us =
+        on_path_us + fastest_us(wanted, GradientWork(space.op, *sharding, types, wanted));
   }
   return parts;
 }

@@ -10,9 +10,12 @@ namespace isomer {
 
 struct ChoiceParts {
   double forward_us = 0;
-  double gradient_us = 0;  // and adding it to that of another use of a computed tensor
-  double update_us = 0;    // likewise of a weight
-  double halo_us = 0;      // both ways
+  // And adding it to that of another use of the tensor, as far as every path through the call waits
+  // for it.
+  double gradient_us = 0;
+  double update_us = 0;
+  double sums_us = 0;  // what else there is to add up, which may be done while something is moved
+  double halo_us = 0;  // both ways
   // Synchronisation of gradients, at the rate of messages so large that latencies do not count: in
   // buckets of any size it takes as long.
   double sync_us = 0;
@@ -21,7 +24,7 @@ struct ChoiceParts {
   double last_us = 0;
   double devices = 1;  // used
 
-  double compute_us() const { return forward_us + gradient_us + update_us; }
+  double compute_us() const { return forward_us + gradient_us + update_us + sums_us; }
 };
 
 // Gradients of a stored tensor that several calls use are summed, then synchronised and applied

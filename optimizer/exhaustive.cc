@@ -221,7 +221,7 @@ class AssignmentSearch {
       for (const ChoiceParts& p : parts_[n]) {
         const double forward_us = (after_forward ? 1 : part) * p.forward_us;
         const double halo_us = after_forward ? p.halo_us / 2 : p.halo_us;
-        us.push_back(static_cast<float>(forward_us + part * (p.gradient_us + p.update_us) +
+        us.push_back(static_cast<float>(forward_us + part * (p.compute_us() - p.forward_us) +
                                         (1 - part) * (p.sync_us + halo_us)));
       }
       problem->us.push_back(std::move(us));

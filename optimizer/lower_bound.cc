@@ -164,7 +164,7 @@ class StepBound {
 
   // What of its time a choice takes of each of its devices at least.
   static double BusyUs(const ChoiceParts& p, double part) {
-    return p.forward_us + part * (p.gradient_us + p.update_us) + (1 - part) * p.sync_us;
+    return p.forward_us + part * (p.compute_us() - p.forward_us) + (1 - part) * p.sync_us;
   }
 
   // Per share; its first device is used by every choice.

@@ -17,6 +17,30 @@
 namespace isomer {
 namespace {
 
+// Batch statistics: what adds up the gradients of a tensor with three uses may be done while those
+// of the mean are summed over devices.
+Model Centred(int blocks, int64_t batch, int64_t hidden) {
+  Model model;
+  model.name = "centred";
+  Graph& g = model.graph;
+  const auto call = [&](Operator op, std::vector<TensorRef> inputs) {
+    return g.AddOp(std::move(op), std::move(inputs), "").value();
+  };
+  TensorRef x = g.AddInput("x", SequentialType({batch, hidden}));
+  for (int b = 0; b < blocks; ++b) {
+    const TensorRef w = g.AddWeight(absl::StrCat("w", b), SequentialType({hidden, hidden}));
+    const TensorRef y = call(OpKind::kMatMul, {x, w});
+    const Operator mean(OpKind::kReduceMean,
+                        {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{1}}});
+    const TensorRef centred = call(OpKind::kSub, {y, call(mean, {y})});
+    x = call(OpKind::kAdd, {y, call(OpKind::kMul, {centred, centred})});
+  }
+  const TensorRef target = g.AddInput("target", g.type(x));
+  g.AddOutput("loss", call(OpKind::kMeanSquaredError, {x, target}));
+  model.loss = "loss";
+  return model;
+}
+
 struct Scenario {
   const char* name;
   Model model;
@@ -30,6 +54,7 @@ std::vector<Scenario> Scenarios() {
           {"ThreeProducts", ThreeProducts(64, 64), 2, 2},
           {"TwoBranches", TwoBranches(3, 64, 256), 1, 4},
           {"Recurrent", Recurrent(4, 32, 64), 1, 4},
+          {"Centred", Centred(4, 4096, 256), 2, 4},
           {"Convolutions", Convolutions(8, 16), 2, 2}};
 }
 
