@@ -28,8 +28,8 @@ constexpr int kGameRounds = 4000;
 
 class Mixture {
  public:
-  Mixture(const BoundedCalls& calls, CostTables* tables)
-      : calls_(calls), nodes_(calls.compute->nodes), tables_(*tables) {
+  Mixture(const BoundedCalls& calls, EdgeBounds* edges, CostTables* tables)
+      : calls_(calls), nodes_(calls.compute->nodes), edge_bounds_(*edges), tables_(*tables) {
     FindPath();
     FindEdges();
     FindTurns();
@@ -94,8 +94,8 @@ class Mixture {
         const PlacementSetId from = calls_.calls[operand.producer]->outputs[operand.output];
         const PlacementSetId to = calls_.calls[n]->operands[o];
         const bool gradient = tables_.options().training && operand.gradient;
-        edges_.push_back({operand.producer, static_cast<int>(n), &tables_.EdgeUs(from, to, false),
-                          &tables_.EdgeUs(from, to, gradient), first, on_path});
+        edges_.push_back({operand.producer, static_cast<int>(n), &edge_bounds_.Us(from, to, false),
+                          &edge_bounds_.Us(from, to, gradient), first, on_path});
       }
     }
   }
@@ -259,6 +259,7 @@ class Mixture {
 
   const BoundedCalls& calls_;
   const std::vector<ComputeGraph::ComputeNode>& nodes_;
+  EdgeBounds& edge_bounds_;
   CostTables& tables_;
   std::vector<int> before_;  // per node: along the heaviest path that ends there, or -1
   std::vector<bool> on_path_;
@@ -271,8 +272,9 @@ class Mixture {
 
 }  // namespace
 
-double BestMixtureUs(const BoundedCalls& calls, double enough, CostTables* tables) {
-  return Mixture(calls, tables).BestUs(enough);
+double BestMixtureUs(const BoundedCalls& calls, double enough, EdgeBounds* edges,
+                     CostTables* tables) {
+  return Mixture(calls, edges, tables).BestUs(enough);
 }
 
 }  // namespace isomer

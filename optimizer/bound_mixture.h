@@ -28,6 +28,7 @@
 #include "optimizer/choice_parts.h"
 #include "optimizer/compute_graph.h"
 #include "optimizer/cost_tables.h"
+#include "optimizer/edge_bound.h"
 
 namespace isomer {
 
@@ -41,7 +42,8 @@ struct BoundedCalls {
 
 // The greatest bound that mixtures give; ends early with one that is `enough` or more.
 // REQUIRES: choices are on all devices or their first ones (CostOptions::halves is false).
-double BestMixtureUs(const BoundedCalls& calls, double enough, CostTables* tables);
+double BestMixtureUs(const BoundedCalls& calls, double enough, EdgeBounds* edges,
+                     CostTables* tables);
 
 }  // namespace isomer
 

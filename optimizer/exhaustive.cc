@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_format.h"
 #include "optimizer/choice_parts.h"
+#include "optimizer/edge_bound.h"
 #include "optimizer/prefix_bound.h"
 #include "optimizer/task_graph.h"
 #include "pcg/support/status_macros.h"
@@ -247,9 +248,9 @@ class AssignmentSearch {
     const PlacementSetId from = calls_[producer]->outputs[operands[place].output];
     const PlacementSetId to = calls_[n]->operands[place];
     const bool gradient = tables_.options().training && operands[place].gradient;
-    auto scaled = std::make_unique<CostTable>(tables_.EdgeUs(from, to, gradient));
+    auto scaled = std::make_unique<CostTable>(edges_.Us(from, to, gradient));
     scaled->key = 0;
-    const CostTable& forward = tables_.EdgeUs(from, to, false);
+    const CostTable& forward = edges_.Us(from, to, false);
     for (size_t i = 0; i < scaled->us.size(); ++i) {
       float& us = scaled->us[i];
       if (us >= kImpossibleUs) continue;
@@ -267,6 +268,7 @@ class AssignmentSearch {
   const Model& model_;
   const ExhaustiveOptions& options_;
   CostTables& tables_;
+  EdgeBounds edges_{&tables_};
   ComputeGraph compute_;
   const std::vector<std::vector<bool>> summed_;  // per node and operand
   std::unique_ptr<TaskGraph> graph_;

@@ -59,7 +59,7 @@ class StepBound {
           "paths", [&](double part) { return PathUs(part); }, enough, &bound);
       if (!enough()) {
         const BoundedCalls calls{&compute_, calls_, parts_, devices_};
-        Improve(1, BestMixtureUs(calls, least.step_us, &tables_), "mixture", &bound);
+        Improve(1, BestMixtureUs(calls, least.step_us, &edges_, &tables_), "mixture", &bound);
       }
       if (bound.step_us >= least.step_us) continue;
       bound.devices = devices;
@@ -208,8 +208,8 @@ class StepBound {
   MappingProblem::Edge EdgeOf(size_t node, const ComputeGraph::Operand& operand, size_t place) {
     const bool gradient = tables_.options().training && operand.gradient;
     return {operand.producer, static_cast<int>(node),
-            &tables_.EdgeUs(calls_[operand.producer]->outputs[operand.output],
-                            calls_[node]->operands[place], gradient)};
+            &edges_.Us(calls_[operand.producer]->outputs[operand.output],
+                       calls_[node]->operands[place], gradient)};
   }
 
   double PathUs(double part) {
@@ -263,6 +263,7 @@ class StepBound {
   const std::vector<std::vector<bool>> summed_;  // per node and operand
   const Graph& graph_;
   CostTables& tables_;
+  EdgeBounds edges_{&tables_};
   double devices_ = 1;
   std::vector<const CallTables*> calls_;
   std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceParts>> memo_;
