@@ -17,6 +17,11 @@ const CostTable& EdgeBounds::Us(PlacementSetId from, PlacementSetId to, bool gra
       float& us = table->at(r, c);
       if (us <= 0 || us >= kImpossibleUs) continue;
       const Placement& needed = tables_.placement(tables_.PlacementsOf(to)[c]);
+      // Nothing is summed up.
+      if (produced.type.partials == needed.type.partials &&
+          produced.type.copies == needed.type.copies) {
+        continue;
+      }
       const double forward_us = forward.at(r, c), back_us = us - forward_us;
       us = static_cast<float>(LeastUs(forward_us, produced, needed));
       if (gradient) {
