@@ -55,8 +55,9 @@ ABSL_FLAG(int64_t, bucket_bytes, -1,
           "gradients are synchronised together up to so many bytes; 0: each by itself; -1: 25 MiB, "
           "or more where that is faster");
 ABSL_FLAG(std::string, search, "hierarchical",
-          "hierarchical; egraph, the same by equality saturation; algebra, on one device of the "
-          "machine; sequential, algebra before parallelism; mcmc, FlexFlow's walk; or exhaustive, "
+          "hierarchical; enumeration, the same but for trying all mappings; egraph, by equality "
+          "saturation; algebra, on one device of the machine; sequential, algebra before "
+          "parallelism; mcmc, FlexFlow's walk; or exhaustive, "
           "which proves the optimum of small networks");
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
@@ -80,9 +81,6 @@ ABSL_FLAG(int, threads, 0, "that predict plans; 0: all cores. Does not change th
 ABSL_FLAG(double, time_limit, 0,
           "seconds after which the search ends with the best plan so far, as on Ctrl-C; 0: none");
 ABSL_FLAG(bool, split, true, "cut the model into pieces, which are searched one by one");
-ABSL_FLAG(bool, dynamic_program, true,
-          "map pieces by a dynamic program; --nodynamic_program tries all mappings instead, which "
-          "takes forever but for the smallest models");
 ABSL_FLAG(bool, cache, true, "search equal pieces once, and keep what is found for later runs");
 ABSL_FLAG(std::string, cache_dir, "",
           "where it is kept; the default is $XDG_CACHE_HOME/isomer/searches, or below ~/.cache");
@@ -103,13 +101,14 @@ namespace isomer {
 namespace {
 
 absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
-  if (name == "hierarchical") return Strategy::kHierarchical;
+  if (name == "hierarchical" || name == "enumeration") return Strategy::kHierarchical;
   if (name == "sequential") return Strategy::kSequential;
   if (name == "mcmc") return Strategy::kMcmc;
   if (name == "exhaustive") return Strategy::kExhaustive;
   return absl::InvalidArgumentError(
       absl::StrCat("--search=", name,
-                   ": there are hierarchical, egraph, algebra, sequential, mcmc and exhaustive"));
+                   ": there are hierarchical, enumeration, egraph, algebra, sequential, mcmc and "
+                   "exhaustive"));
 }
 
 absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
@@ -120,6 +119,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
         absl::StrCat("--mode=", mode, ": there are training and inference"));
   }
   const std::string search = absl::GetFlag(FLAGS_search);
+  options.search.dynamic_program = search != "enumeration";
   if (search == "egraph" || search == "algebra") {
     options.search.engine = Engine::kEGraph;
   } else {
@@ -182,7 +182,6 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   }
   options.search.split = absl::GetFlag(FLAGS_split);
   options.search.cache = absl::GetFlag(FLAGS_cache);
-  options.search.dynamic_program = absl::GetFlag(FLAGS_dynamic_program);
   const std::string cache_dir = absl::GetFlag(FLAGS_cache_dir);
   options.search.cache_folder = cache_dir.empty() ? SearchCache::DefaultFolder() : cache_dir;
   return options;

@@ -51,7 +51,7 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
   const Ablation kAblations[] = {{"all s", {}},
                                  {"no splitting s", {"--nosplit"}},
                                  {"nor cache s", {"--nosplit", "--nocache"}},
-                                 {"no dynamic program s", {"--nodynamic_program"}}};
+                                 {"no dynamic program s", {"--search=enumeration"}}};
   // What finishes at all does so soon.
   constexpr double kAblationLimit = 120;
   struct UnityRow {
