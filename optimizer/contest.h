@@ -66,6 +66,9 @@ class Contest {
   // REQUIRES: not empty.
   const Entry& best() const { return *best_; }
   bool fits() const { return best_.has_value() && best_->fits; }
+  bool Fits(const Prediction& prediction) const {
+    return prediction.peak_bytes <= cost_.machine().memory_bytes();
+  }
   // Of the best; infinity if there is none that fits.
   double step_us() const;
   // The fastest plan, whether it fits or not. REQUIRES: not empty.

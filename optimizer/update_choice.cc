@@ -117,7 +117,9 @@ class UpdateChoice {
     std::vector<Way> faster;
     for (Way& way : *ways) {
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(way.entry));
-      const double before_us = std::exchange(way.step_us, prediction.step_us);
+      const bool counts = !contest_.fits() || contest_.Fits(prediction);
+      const double before_us =
+          std::exchange(way.step_us, counts ? prediction.step_us : kImpossibleUs);
       if (way.step_us < before_us) faster.push_back(way);
     }
     return faster;

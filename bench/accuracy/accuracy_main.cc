@@ -80,11 +80,14 @@ struct PlanKind {
 std::vector<PlanKind> PlanKinds() {
   const std::string fast =
       absl::StrCat("--machine=", ISOMER_SOURCE_DIR, "/bench/accuracy/fast_links.textproto");
-  return {{"one device", 1, {"--machine=laptop_cpu", "--plan=data_parallel"}},
-          {"data parallel", 2, {"--machine=laptop_cpu", "--plan=data_parallel"}},
-          {"megatron", 2, {"--machine=laptop_cpu", "--plan=megatron"}, true},
-          {"searched", 2, {"--machine=laptop_cpu", "--budget=60"}},
-          {"searched, fast links", 2, {fast, "--budget=60"}}};
+  const std::string plain = "--update=all_reduce", here = "--machine=laptop_cpu";
+  return {
+      {"one device", 1, {here, "--plan=data_parallel", plain}},
+      {"data parallel", 2, {here, "--plan=data_parallel", plain}},
+      {"data parallel, updates in shards", 2, {here, "--plan=data_parallel", "--update=sharded"}},
+      {"megatron", 2, {here, "--plan=megatron", plain}, true},
+      {"searched", 2, {here, "--budget=60"}},
+      {"searched, fast links", 2, {fast, "--budget=60"}}};
 }
 
 struct PlanFile {
