@@ -68,7 +68,8 @@ absl::StatusOr<Prediction> BaselineEntries::Settle(const std::string& name, int 
     return prediction;
   }
   const auto worth = [&](const Prediction& p) {
-    return run_.Fits(p) ? std::pair(0, p.step_us) : std::pair(1, static_cast<double>(p.peak_bytes));
+    return run_.contest.Fits(p) ? std::pair(0, p.step_us)
+                                : std::pair(1, static_cast<double>(p.peak_bytes));
   };
   const auto [known, added] = predictions_.try_emplace(name, prediction);
   if (!added && worth(prediction) < worth(known->second)) known->second = prediction;

@@ -8,9 +8,8 @@
 //   network   what its communication queue does
 //   behind    the forward pass on it, then what its communication queue does in the backward pass
 //   path      along the heaviest path there and back, then the last synchronisation and update
-//   device    the path forward, then all that a device computes in the backward pass and the
-//   update,
-//             of calls on all devices
+//   device    the path forward, then all that a device computes in the backward pass, and the
+//             update, of calls on all devices
 //   turns     the path forward and back to some call, then the synchronisation of that call and of
 //             those before it, which become ready behind it: for several calls
 //

@@ -92,7 +92,7 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
 }
 
 void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
-  const bool fits = now.peak_bytes <= cost_.machine().memory_bytes();
+  const bool fits = Fits({now.step_us, now.peak_bytes});
   if (fits) Contend(plan, now, origin);
   const bool fastest = empty() || now.step_us < fastest_us_;
   const bool better = empty() || (best_->fits != fits ? fits

@@ -79,12 +79,8 @@ class Fitting {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<Plan> plan, find_(wanted));
     if (!plan.has_value()) return std::nullopt;
     ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(*plan, kFound));
-    if (!Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
+    if (!contest_.Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
     return prediction.step_us;
-  }
-
-  bool Fits(const Prediction& prediction) const {
-    return prediction.peak_bytes <= cost_.machine().memory_bytes();
   }
 
   // Ways to update weights, each with less on a device and more to do than the one before.
@@ -126,7 +122,7 @@ class Fitting {
       if (!fits && &way != &ways.back()) continue;
       if (deadline_.Reached().has_value()) break;
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(plan, origin));
-      if (Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
+      if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
       hopeful.push_back(way);
     }
     for (const UpdateOptions& way : hopeful) {
@@ -164,7 +160,7 @@ class Fitting {
       const size_t level = enough == levels_.size() ? enough - 1 : (first + enough) / 2;
       plan.recomputed = levels_[level];
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(plan, origin));
-      if (Fits(prediction)) {
+      if (contest_.Fits(prediction)) {
         enough = level;
       } else if (enough == levels_.size()) {
         return false;

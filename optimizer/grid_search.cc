@@ -86,8 +86,8 @@ class GridSearch {
     const auto prediction = options_.consider(by_hand, grid, BaselineOf(grid));
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
-    if (!prediction.ok() || prediction->peak_bytes <= memory_bytes_) settled_.push_back(grid);
-    if (fitting_us_ == 0 && prediction.ok() && prediction->peak_bytes <= memory_bytes_) {
+    if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(grid);
+    if (fitting_us_ == 0 && prediction.ok() && contest_.Fits(*prediction)) {
       fitting_us_ = estimate.step_us;
     }
     return absl::OkStatus();

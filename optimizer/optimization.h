@@ -36,10 +36,6 @@ struct Optimization {
   // Constraints are on the whole machine; what simulates takes all of it.
   bool OnPartsToo() const;
 
-  bool Fits(const Prediction& prediction) const {
-    return prediction.peak_bytes <= cost.machine().memory_bytes();
-  }
-
   const Model& model;
   const CostModel& cost;
   const OptimizeOptions& options;

@@ -107,10 +107,11 @@ class Optimizer {
     result->single_device = baselines_.single_device();
     result->ignoring = baselines_.ignoring();
     result->searches = searches_.record();
-    const auto has_moments = [](const MachineView& view) { return NumMoments(view) > 1; };
-    if (std::any_of(result->plan.views.begin(), result->plan.views.end(), has_moments)) {
+    const Plan& plan = result->plan;
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+    if (moments > 1) {
       ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
-                              LowerForSimulation(run_.cost.machine(), result->plan));
+                              LowerForSimulation(run_.cost.machine(), plan));
       result->pipeline = SummaryOfPipeline(lowered.schedule, result->simulation);
     }
     return absl::OkStatus();

@@ -169,7 +169,8 @@ absl::Status OverlapSearch::Walk() {
   const Start fastest = fastest_, best = best_;
   if (!best.mapping.has_value()) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(const std::optional<Prediction> walked, WalkFrom(*fastest.mapping));
-  if (fastest.us == best.us || (walked.has_value() && run_.Fits(*walked))) return absl::OkStatus();
+  if (fastest.us == best.us || (walked.has_value() && run_.contest.Fits(*walked)))
+    return absl::OkStatus();
   return WalkFrom(*best.mapping).status();
 }
 
@@ -191,7 +192,7 @@ void OverlapSearch::Remember(const MappedModel& mapped, const Prediction& predic
   const auto has_moments = [](const auto& c) { return c.second.moments > 1; };
   if (std::any_of(mapped.choices.begin(), mapped.choices.end(), has_moments)) return;
   if (prediction.step_us < fastest_.us) fastest_ = {mapped, prediction.step_us};
-  if (run_.Fits(prediction) && prediction.step_us < best_.us) {
+  if (run_.contest.Fits(prediction) && prediction.step_us < best_.us) {
     best_ = {mapped, prediction.step_us};
   }
 }

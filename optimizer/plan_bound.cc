@@ -26,11 +26,8 @@ const Rewritten* AlgebraOf(const Plan& plan, absl::Span<const Rewritten> rewritt
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
                                                       absl::Span<const Rewritten> rewritten,
                                                       CostOptions options, CostTables* tables) {
-  const auto has_moments = [](const MachineView& view) { return NumMoments(view) > 1; };
-  if (std::any_of(plan.views.begin(), plan.views.end(), has_moments) ||
-      !plan.update.methods.empty()) {
-    return std::nullopt;
-  }
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  if (moments > 1 || !plan.update.methods.empty()) return std::nullopt;
   options.update_method = plan.update.method;
   tables->set_options(options);
   ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, tables));

@@ -2,6 +2,7 @@
 #ifndef ISOMER_OPTIMIZER_STRATEGY_SEARCH_H_
 #define ISOMER_OPTIMIZER_STRATEGY_SEARCH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
