@@ -8,7 +8,8 @@
 namespace isomer {
 namespace {
 
-// Calls f(offset in from, offset in to, count) for every innermost line of the region.
+// Calls f(offset in from, offset in to, count) for every line of the region, as long as lines are
+// in both boxes: inner dims of which each is the whole of both count as one.
 template <typename Function>
 void ForEachLine(const Box& region, const Box& from, const Box& to, Function f) {
   const int rank = static_cast<int>(region.shape.size());
@@ -23,9 +24,15 @@ void ForEachLine(const Box& region, const Box& from, const Box& to, Function f) 
     from_offset += (region.origin[i] - from.origin[i]) * from_stride[i];
     to_offset += (region.origin[i] - to.origin[i]) * to_stride[i];
   }
+  int inner = rank - 1;  // the dim that lines go along
+  int64_t count = region.shape[inner];
+  while (inner > 0 && from.shape[inner] == region.shape[inner] &&
+         to.shape[inner] == region.shape[inner]) {
+    count *= region.shape[--inner];
+  }
   while (true) {
-    f(from_offset, to_offset, region.shape[rank - 1]);
-    int i = rank - 2;
+    f(from_offset, to_offset, count);
+    int i = inner - 1;
     for (; i >= 0; --i) {
       from_offset += from_stride[i];
       to_offset += to_stride[i];

@@ -42,6 +42,7 @@ ABSL_FLAG(double, seconds, 0.4, "of steps in each run, about");
 ABSL_FLAG(double, seconds_per_kernel, 0.1, "the most time to spend on measuring one");
 ABSL_FLAG(std::string, cache, "step", "what kernels find in the caches: isomer-profile's flag");
 ABSL_FLAG(std::string, out, "bench/results", "folder for accuracy.md, .json and .svg");
+ABSL_FLAG(std::string, tasks, "", "write every task, predicted and measured, to this CSV file");
 ABSL_FLAG(std::string, bin, "", "folder of the programs; none: bin/ beside this one's folder");
 
 namespace isomer {
@@ -267,6 +268,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
                                              AccuracyJson(accuracy.pairs(), summary).Print()));
   ISOMER_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(out, "/accuracy.svg"), AccuracySvg(accuracy.pairs())));
+  if (const std::string tasks = absl::GetFlag(FLAGS_tasks); !tasks.empty()) {
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(tasks, TasksCsv(accuracy.pairs())));
+  }
   absl::PrintF("%s", page);
   return kExitDone;
 }

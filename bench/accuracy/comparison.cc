@@ -105,10 +105,13 @@ void Compare(const Graph& graph, const Schedule& schedule, const Simulation& sim
     const bool hosts = task.kind == TaskKind::kLoad || task.kind == TaskKind::kFeed ||
                        task.kind == TaskKind::kUnload;
     if (hosts) continue;
+    const double alone = MicrosecondsOf(simulation.timeline.end[t] - simulation.timeline.start[t]);
+    comparison->tasks.push_back(
+        {absl::StrCat(t, " ", KindOf(graph, task), " ", graph.Label(task.node)), alone,
+         measured[t].median_us, measured[t].least_us});
     const double share =
         static_cast<double>(task.devices.size()) / static_cast<double>(comparison->devices);
-    const double predicted =
-        share * MicrosecondsOf(simulation.timeline.end[t] - simulation.timeline.start[t]);
+    const double predicted = share * alone;
     KindTimes& times = kinds[KindOf(graph, task)];
     times.predicted_us += predicted;
     times.measured_us += share * measured[t].median_us;

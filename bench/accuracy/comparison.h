@@ -20,6 +20,12 @@ struct KindTimes {
   double least_us = 0;  // the fastest of each task: without what else the computer did
 };
 
+// One task, on one device.
+struct TaskComparison {
+  std::string task;  // "12 compute_gradient conv2d 'conv1'"
+  double predicted_us = 0, measured_us = 0, least_us = 0;
+};
+
 struct PlanComparison {
   std::string model, plan, communicator;
   int devices = 1;
@@ -27,6 +33,7 @@ struct PlanComparison {
   double lowest_us = 0, highest_us = 0;  // medians of runs
   int64_t predicted_bytes = 0, measured_bytes = 0;
   std::vector<KindTimes> kinds = {};  // those that differ most first
+  std::vector<TaskComparison> tasks = {};
 
   double TimeError() const { return predicted_us / measured_us - 1; }
   double MemoryError() const {

@@ -156,6 +156,18 @@ Json AccuracyJson(const std::vector<PlanComparison>& pairs, const AccuracySummar
   return json;
 }
 
+std::string TasksCsv(const std::vector<PlanComparison>& pairs) {
+  std::string csv = "model;plan;communicator;task;predicted_us;measured_us;least_us\n";
+  for (const PlanComparison& pair : pairs) {
+    for (const TaskComparison& task : pair.tasks) {
+      absl::StrAppendFormat(&csv, "%s;%s;%s;%s;%.2f;%.2f;%.2f\n", pair.model, pair.plan,
+                            pair.communicator, task.task, task.predicted_us, task.measured_us,
+                            task.least_us);
+    }
+  }
+  return csv;
+}
+
 std::string AccuracySvg(const std::vector<PlanComparison>& pairs) {
   constexpr int kSize = 480, kLeft = 60, kTop = 20;
   double least = 1e300, most = 0;

@@ -27,6 +27,8 @@ AccuracySummary Summarise(const std::vector<PlanComparison>& pairs);
 // Markdown: the summary, every pair, and why the worst three are.
 std::string AccuracyPage(const std::vector<PlanComparison>& pairs, const AccuracySummary& summary);
 Json AccuracyJson(const std::vector<PlanComparison>& pairs, const AccuracySummary& summary);
+// A line for every task of every pair.
+std::string TasksCsv(const std::vector<PlanComparison>& pairs);
 // Predicted against measured step times on logarithmic axes, with a band of 5 %.
 std::string AccuracySvg(const std::vector<PlanComparison>& pairs);
 

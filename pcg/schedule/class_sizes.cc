@@ -92,7 +92,7 @@ void ClassSizes::ResizePart(const Box& whole, const Box& reduced_whole, const No
   while (box->shape[dim] == reduced_whole.shape[dim]) ++dim;
   const int64_t part = (box->origin[dim] - reduced_whole.origin[dim]) / box->shape[dim];
   const int64_t parts = reduced_parts * node.copies / node.reduced_copies;
-  // Another dim may be the largest that so many parts divide.
+  // Another dim may be the first that so many parts divide.
   if (const int best = DimToCut(whole, parts); best >= 0) dim = best;
   *box = whole;
   box->shape[dim] = std::max<int64_t>(whole.shape[dim] / parts, 1);

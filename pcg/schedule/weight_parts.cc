@@ -10,11 +10,9 @@
 namespace isomer {
 
 int DimToCut(const Box& box, int64_t parts) {
-  int best = -1;
-  for (int i = 0; i < static_cast<int>(box.shape.size()); ++i) {
-    if (box.shape[i] % parts == 0 && (best < 0 || box.shape[i] > box.shape[best])) best = i;
-  }
-  return best;
+  const auto divides = [parts](int64_t size) { return size % parts == 0; };
+  const auto found = std::find_if(box.shape.begin(), box.shape.end(), divides);
+  return found == box.shape.end() ? -1 : static_cast<int>(found - box.shape.begin());
 }
 
 Box Slice(Box box, int64_t part, int64_t parts) {

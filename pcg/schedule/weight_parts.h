@@ -19,8 +19,8 @@
 
 namespace isomer {
 
-// The dim along which `parts` equal slices of the box are cut: the largest that they divide; -1 if
-// there is none.
+// The dim along which `parts` equal slices of the box are cut: the first that they divide, so that
+// slices are long lines of memory; -1 if there is none.
 int DimToCut(const Box& box, int64_t parts);
 // REQUIRES: there is such a dim.
 Box Slice(Box box, int64_t part, int64_t parts);

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/packing.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
@@ -156,9 +159,14 @@ TEST(Memory, StatesOnTheHostTakeNoneOfTheDevice) {
 }
 
 TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
-  const auto scratch_of = [](const UpdateOptions& update, TaskKind kind) {
+  const auto scratch_of = [](const UpdateOptions& update, TaskKind kind,
+                             absl::string_view features = "4") {
+    const std::string text = absl::StrReplaceAll(
+        kLargeWeights, {{"f32[4,4]\n%1", absl::StrCat("f32[4,", features, "]\n%1")},
+                        {"[4,4096]", absl::StrCat("[", features, ",4096]")},
+                        {"[4:4,4]\n%5", absl::StrCat("[4:4,", features, "]\n%5")}});
     std::vector<int64_t> bytes;
-    const Schedule schedule = LoweredWith(kLargeWeights, 4, update);
+    const Schedule schedule = LoweredWith(text, 4, update);
     for (const Task& task : schedule.tasks) {
       if (task.kind == kind) bytes.push_back(PackBytesOf(schedule, task)[1].total());
     }
@@ -167,10 +175,12 @@ TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
   constexpr int64_t kWeight = 4 * 4 * 4096;
   EXPECT_EQ(scratch_of({}, TaskKind::kAllReduce), std::vector<int64_t>{2 * kWeight});
   EXPECT_EQ(scratch_of({.bucket_bytes = 0}, TaskKind::kAllReduce), (std::vector<int64_t>{0, 0}));
-  // w2 is cut along its rows, w1 along its columns.
+  // Weights are cut along their rows; w1 along its columns where four do not divide its rows.
   const UpdateOptions sharded = {.method = UpdateMethod::kSharded, .bucket_bytes = 0};
-  EXPECT_EQ(scratch_of(sharded, TaskKind::kReduceScatter), (std::vector<int64_t>{0, kWeight}));
-  EXPECT_EQ(scratch_of(sharded, TaskKind::kAllGather), (std::vector<int64_t>{0, kWeight}));
+  for (TaskKind kind : {TaskKind::kReduceScatter, TaskKind::kAllGather}) {
+    EXPECT_EQ(scratch_of(sharded, kind), (std::vector<int64_t>{0, 0}));
+    EXPECT_EQ(scratch_of(sharded, kind, "2"), (std::vector<int64_t>{0, kWeight / 2}));
+  }
 }
 
 TEST(Memory, ScratchSpaceOverBuffersIsRefused) {
