@@ -64,15 +64,4 @@ void SumElements(DataType dtype, absl::Span<const void* const> terms, int64_t co
   });
 }
 
-void AddScaledElements(DataType dtype, float factor, const void* from, int64_t count, void* to) {
-  WithElementType(dtype, [&](auto element) {
-    using Element = decltype(element);
-    const auto* x = static_cast<const Element*>(from);
-    auto* y = static_cast<Element*>(to);
-    for (int64_t i = 0; i < count; ++i) {
-      y[i] = ToElement<Element>(static_cast<float>(y[i]) + factor * static_cast<float>(x[i]));
-    }
-  });
-}
-
 }  // namespace isomer

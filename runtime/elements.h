@@ -77,8 +77,6 @@ void FillElements(double value, int64_t count, DataType dtype, void* to);
 void AddElements(DataType dtype, const void* from, int64_t count, void* to);
 // to[i] = the sum over `terms`, in their order, rounded once. `to` may be one of them.
 void SumElements(DataType dtype, absl::Span<const void* const> terms, int64_t count, void* to);
-// to[i] += factor * from[i], in float32. REQUIRES: IsFloat(dtype).
-void AddScaledElements(DataType dtype, float factor, const void* from, int64_t count, void* to);
 
 }  // namespace isomer
 

@@ -140,10 +140,14 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
 // Gradients are those of the loss times the seed.
 void Executor::RunUpdate(const Task& task, double learning_rate) {
   const BufferId updated = task.writes[0];
-  const Buffer& part = buffer(updated);
-  if (updated != task.reads[0]) {
-    CopyRegion(part.box, buffer(task.reads[0]).box, data(task.reads[0]), part.box, data(updated),
-               BytesPerElement(part.dtype));
+  const Buffer &part = buffer(updated), &stored = buffer(task.reads[0]);
+  const int64_t element = BytesPerElement(part.dtype);
+  const int64_t offset = LineOffset(part.box, stored.box);
+  const void* weights = data(updated);
+  if (offset >= 0) {
+    weights = static_cast<const char*>(data(task.reads[0])) + offset * element;
+  } else {
+    CopyRegion(part.box, stored.box, data(task.reads[0]), part.box, data(updated), element);
   }
   std::vector<float*> states;
   for (size_t i = 1; i < task.writes.size(); ++i) {
@@ -153,7 +157,8 @@ void Executor::RunUpdate(const Task& task, double learning_rate) {
                         .number = steps_ + 1,
                         .learning_rate = learning_rate,
                         .gradient_scale = 1 / schedule_.options.seed};
-  UpdateWeights(step, part.dtype, data(task.reads[1]), elements(updated), data(updated), states);
+  UpdateWeights(step, part.dtype, data(task.reads[1]), elements(updated), weights, data(updated),
+                states);
 }
 
 absl::Status Executor::RunKernel(int32_t t) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pcg/support/status_macros.h"
+#include "runtime/cache_sweeper.h"
 #include "runtime/executor.h"
 #include "runtime/statistics.h"
 
@@ -269,7 +270,13 @@ absl::StatusOr<SizeTable> MeasureTask(const ProfileRank& rank, const ProfiledTas
     ISOMER_RETURN_IF_ERROR(runners.back()->Prepare());
     left.push_back(runners.back().get());
   }
+  // Weights were last used in the forward pass, their states in the step before. How much a step
+  // touches in between depends on the network; this is that of one of some millions of weights.
+  constexpr int64_t kBytesBetweenUpdates = int64_t{32} << 20;
+  const bool sweeps = task.kind == TaskKind::kUpdate && options.state != CacheState::kHot;
+  CacheSweeper sweeper(sweeps ? kBytesBetweenUpdates : 0);
   for (int round = 1; round <= options.most_rounds && !left.empty(); ++round) {
+    sweeper.Sweep();
     for (SizeRunner* runner : left) ISOMER_RETURN_IF_ERROR(runner->RunOnce());
     if (round < options.least_rounds) continue;
     std::erase_if(left, [&](const SizeRunner* runner) {

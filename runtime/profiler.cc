@@ -1,7 +1,5 @@
 #include "runtime/profiler.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -9,31 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
+#include "runtime/cache_sweeper.h"
 #include "runtime/kernel_timer.h"
 #include "runtime/statistics.h"
 
 namespace isomer {
 namespace {
-
-// Pushes everything else out of the second-level cache.
-class CacheSweeper {
- public:
-  CacheSweeper() {
-    const long level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    constexpr long kUsual = 2 << 20, kMost = 32 << 20;
-    memory_.resize(2 * std::min(level2 > 0 ? level2 : kUsual, kMost), 1);
-  }
-  void Sweep() {
-    constexpr size_t kLine = 64;
-    for (size_t i = 0; i < memory_.size(); i += kLine) {
-      volatile char* line = memory_.data() + i;
-      *line = *line;
-    }
-  }
-
- private:
-  std::vector<char> memory_;
-};
 
 struct Subject {
   const std::string* key;
@@ -119,7 +98,7 @@ absl::StatusOr<std::vector<ProfileBatch>> BatchesOf(const ProfiledKernels& kerne
 absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRank& rank,
                                                                  const ProfileBatch& batch,
                                                                  const ProfilerOptions& options) {
-  CacheSweeper sweeper;
+  CacheSweeper sweeper(2 * SecondLevelCacheBytes());
   // One arena, as a device has in a step.
   int64_t bytes = 0;
   for (const auto& [key, kernel] : batch) {

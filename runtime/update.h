@@ -17,10 +17,11 @@ struct UpdateStep {
   double gradient_scale = 1;  // what a gradient is multiplied with first
 };
 
-// Updates `count` weights in float32, rounded once to `dtype`, which `gradient` is of, too.
-// REQUIRES: IsFloat(dtype); NumStates(optimizer) states of `count` numbers.
+// `updated` := what the step makes of `count` weights, in float32, rounded once to `dtype`, which
+// `gradient` is of, too. REQUIRES: IsFloat(dtype); NumStates(optimizer) states of `count` numbers;
+// `updated` is `weights`, or they do not overlap.
 void UpdateWeights(const UpdateStep& step, DataType dtype, const void* gradient, int64_t count,
-                   void* weights, absl::Span<float* const> states);
+                   const void* weights, void* updated, absl::Span<float* const> states);
 
 }  // namespace isomer
 

@@ -59,5 +59,15 @@ TEST(Moves, RegionsOfWholeAndCutDimsMoveTheElementsThatTheyName) {
   }
 }
 
+TEST(Moves, OnlyWhatLiesSideBySideIsALine) {
+  const Box box = {{0, 0, 0}, {4, 6, 2}};
+  EXPECT_EQ(LineOffset(box, box), 0);
+  EXPECT_EQ(LineOffset({{2, 0, 0}, {2, 6, 2}}, box), 24);  // rows
+  EXPECT_EQ(LineOffset({{1, 3, 0}, {1, 2, 2}}, box), 18);  // a part of one row
+  EXPECT_EQ(LineOffset({{1, 3, 0}, {2, 2, 2}}, box), -1);
+  EXPECT_EQ(LineOffset({{0, 0, 1}, {1, 6, 1}}, box), -1);
+  EXPECT_EQ(LineOffset({{}, {}}, {{}, {}}), 0);
+}
+
 }  // namespace
 }  // namespace isomer
