@@ -1,5 +1,6 @@
-// Linked into every test program: a folder for the files of this process, gone when it ends. Tests
-// name their files as they like; ctest runs each in a process of its own, several at a time.
+// Linked into every test program: a folder for the files of this process, gone when it ends, what
+// programs keep between runs included. Tests name their files as they like; ctest runs each in a
+// process of its own, several at a time.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,6 +16,7 @@ class TemporaryFolder : public testing::Environment {
     ASSERT_NE(mkdtemp(name.data()), nullptr) << name;
     folder_ = name;
     setenv("TEST_TMPDIR", folder_.c_str(), /*overwrite=*/1);  // testing::TempDir reads it.
+    setenv("XDG_CACHE_HOME", folder_.c_str(), /*overwrite=*/1);
   }
   void TearDown() override {
     std::error_code ignored;
