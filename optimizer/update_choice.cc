@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
 
-// Plans of more tasks take long to simulate: then only the fastest plan, without other buckets; or
-// with the one method that is hardly ever slower.
-constexpr int32_t kManyTasks = 60000, kMostTasks = 500000;
+// Plans of more tasks take long to simulate: then without other buckets; of more calls, with the
+// one method that is hardly ever slower.
+constexpr int32_t kMostTasks = 500000;
 constexpr int64_t kMostCalls = 60000;
 // Of one plan, the first few ways that are no slower than the best by so much are tried at other
 // times and with larger buckets.
@@ -35,7 +35,6 @@ class UpdateChoice {
     // Copies: what takes part may replace them.
     std::vector<Contender> plans = contest_.contenders();
     if (plans.empty()) plans.push_back({contest_.best().plan, contest_.best().origin});
-    if (contest_.best().simulation.tasks.size() > kManyTasks) plans.resize(1);
     const double before_us = contest_.best().simulation.step_us;
     for (const Contender& contender : plans) {
       if (deadline_.Reached().has_value()) break;
