@@ -69,12 +69,12 @@ int BatchDimOf(const std::vector<DimRole>& roles) {
 
 }  // namespace
 
-std::vector<int> BatchDims(const Graph& graph) { return BatchDims(graph, NodeId(), {}); }
+std::vector<int> BatchDims(const Graph& graph) { return BatchDims(graph, {}); }
 
-std::vector<int> BatchDims(const Graph& piece, NodeId crossing, const std::vector<DimRole>& roles) {
+std::vector<int> BatchDims(const Graph& piece, absl::Span<const FedRoles> fed) {
   std::vector<int> dims(piece.num_nodes(), -1);
   DimRoles follow(piece);
-  if (crossing.value >= 0) follow.set({crossing, 0}, roles);
+  for (const FedRoles& input : fed) follow.set({input.input, 0}, input.roles);
   FollowRoles(piece, &follow, [&](NodeId id, const Declaration&, const auto& roles_of_call) {
     dims[id.value] = BatchDimOf(roles_of_call);
   });

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "pcg/declaration.h"
 #include "pcg/graph.h"
 
@@ -44,9 +45,13 @@ class DimRoles {
 
 // Per node: the iteration dim that the batch leads, or -1. If there are several, the first.
 std::vector<int> BatchDims(const Graph& graph);
-// The same of a piece of a graph, of which input `crossing`, if there is one, stands for a tensor
-// whose dims have these roles.
-std::vector<int> BatchDims(const Graph& piece, NodeId crossing, const std::vector<DimRole>& roles);
+// An input of a piece of a graph that stands for a tensor whose dims have these roles.
+struct FedRoles {
+  NodeId input;
+  std::vector<DimRole> roles;
+};
+// The same of a piece.
+std::vector<int> BatchDims(const Graph& piece, absl::Span<const FedRoles> fed);
 
 // Of every tensor.
 DimRoles RolesOf(const Graph& graph);

@@ -24,8 +24,7 @@ std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOpti
   saturation.joint_matches = std::max(100, saturation.nodes / 4);
   Saturation(tables->rules().algebra(), saturation, us_of, stop, &egraph).Run();
 
-  std::vector<NodeId> wants_gradient;
-  if (piece.has_in && piece.in_gradient) wants_gradient.push_back(piece.in_node);
+  const std::vector<NodeId> wants_gradient = piece.FedWithGradient();
   Extraction extraction(egraph, piece.graph, wants_gradient, tables);
   ExtractionOptions extract;
   extract.restarts = static_cast<int>(std::min<int64_t>(200, 5 + options.budget / 5));

@@ -53,13 +53,11 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
                                                  const Deadline* enumerate_until) {
   const bool training = tables->options().training;
   PieceMapping result;
-  std::vector<NodeId> fed;
-  if (piece.has_in && piece.in_gradient) fed.push_back(piece.in_node);
-  result.compute_ = AnalyzeCompute(graph, training, fed);
+  result.compute_ = AnalyzeCompute(graph, training, piece.FedWithGradient());
   const auto& nodes = result.compute_.nodes;
   std::vector<int> moment_dims(graph.num_nodes(), -1);
   if (tables->options().moments > 1) {
-    moment_dims = BatchDims(graph, piece.has_in ? piece.in_node : NodeId(), piece.in_roles);
+    moment_dims = BatchDims(graph, piece.fed_roles);
   }
   MappingProblem problem;
   const int in = static_cast<int>(nodes.size());
@@ -99,6 +97,7 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
     result.out_columns_ =
         PlacesAmong(*tables, result.calls_[result.out_node_]->outputs[out.output], borders.out);
   }
+  ISOMER_RETURN_IF_ERROR(result.AddCarried(piece, graph, borders, tables, &problem));
   result.mapping_ = enumerate_until != nullptr
                         ? EnumerateMappings(problem, *enumerate_until)
                         : SolveMapping(problem, {.memo = tables->mapping_memo()});
@@ -122,7 +121,63 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
   return result;
 }
 
+absl::Status PieceMapping::AddCarried(const Piece& piece, const Graph& graph,
+                                      const Borders& borders, CostTables* tables,
+                                      MappingProblem* problem) {
+  const bool training = tables->options().training;
+  for (size_t c = 0; c < piece.carried_in.size(); ++c) {
+    const TensorRef carried = {piece.carried_in[c].node, 0};
+    for (int i = 0; i < static_cast<int>(compute_.nodes.size()); ++i) {
+      const std::vector<TensorRef>& inputs = graph.node(compute_.nodes[i].id).inputs;
+      for (size_t o = 0; o < inputs.size(); ++o) {
+        if (inputs[o] != carried) continue;
+        carried_uses_.push_back({.carried = c,
+                                 .node = i,
+                                 .set = calls_[i]->operands[o],
+                                 .gradient = training && compute_.nodes[i].operands[o].gradient});
+      }
+    }
+  }
+  for (size_t c = 0; c < piece.carried_out.size(); ++c) {
+    for (const auto& output : graph.outputs()) {
+      if (output.name != CarriedOutput(c)) continue;
+      const TensorRef made = output.tensor;
+      const int node = compute_.index[made.node.value];
+      if (node < 0) return absl::InternalError("what is carried is not computed");
+      carried_uses_.push_back({.is_made = true,
+                               .carried = c,
+                               .node = node,
+                               .set = calls_[node]->outputs[made.output],
+                               .gradient = training &&
+                                           compute_.depends_on_weight[made.node.value] &&
+                                           IsFloat(graph.type(made).dtype)});
+    }
+  }
+  for (const CarriedUse& use : carried_uses_) {
+    const auto& held = use.is_made ? borders.carried_out : borders.carried_in;
+    if (use.carried >= held.size() || held[use.carried] == Borders::kNone) continue;
+    std::vector<float>& us = problem->nodes[use.node].us;
+    const std::vector<int>& made = tables->PlacementsOf(use.set);
+    const int there = tables->PlacementsOf(held[use.carried])[0];
+    const CostTable* taken =
+        use.is_made ? nullptr : &tables->EdgeUs(held[use.carried], use.set, use.gradient);
+    for (size_t k = 0; k < us.size(); ++k) {
+      us[k] += !use.is_made ? taken->us[k] : made[k] == there ? 0 : kImpossibleUs;
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::map<NodeId, ShardingChoice> PieceMapping::Choices(int in, int out) const {
+  const std::vector<int> picks = Picks(in, out);
+  std::map<NodeId, ShardingChoice> choices;
+  for (size_t i = 0; i < compute_.nodes.size(); ++i) {
+    choices[compute_.nodes[i].id] = calls_[i]->space.choices[picks[i]];
+  }
+  return choices;
+}
+
+std::vector<int> PieceMapping::Picks(int in, int out) const {
   const CostTable& all = mapping_.table();
   const bool has_in = compute_.nodes.size() < mapping_.Choices(0, 0).size();
   int first = has_in ? in : 0, second = 0;
@@ -134,12 +189,7 @@ std::map<NodeId, ShardingChoice> PieceMapping::Choices(int in, int out) const {
     }
     (has_in ? second : first) = best;
   }
-  const std::vector<int> picks = mapping_.Choices(first, second);
-  std::map<NodeId, ShardingChoice> choices;
-  for (size_t i = 0; i < compute_.nodes.size(); ++i) {
-    choices[compute_.nodes[i].id] = calls_[i]->space.choices[picks[i]];
-  }
-  return choices;
+  return mapping_.Choices(first, second);
 }
 
 }  // namespace isomer

@@ -17,6 +17,11 @@ namespace isomer {
 struct Borders {
   static constexpr PlacementSetId kNone = -1;
   PlacementSetId in = kNone, out = kNone;
+  // The placement that each tensor of Piece::carried_in and carried_out is held in, as a set of
+  // one: its maker leaves it there. kNone, or none at all: it is left anywhere, and costs nothing
+  // to take from there.
+  std::vector<PlacementSetId> carried_in = {}, carried_out = {};
+  friend auto operator<=>(const Borders&, const Borders&) = default;
 };
 
 class PieceMapping {
@@ -34,9 +39,26 @@ class PieceMapping {
   // The choice of every node that computes, by node id in `graph`.
   std::map<NodeId, ShardingChoice> Choices(int in, int out) const;
 
+  // A call that makes or uses a carried tensor.
+  struct CarriedUse {
+    bool is_made = false;
+    size_t carried = 0;  // its place in Piece::carried_out if it is made, else in carried_in
+    int node = 0;        // the call
+    PlacementSetId set;  // how its choices make or take it
+    bool gradient = false;
+  };
+  const std::vector<CarriedUse>& carried_uses() const { return carried_uses_; }
+  // The place of the choice of every call in its space.
+  std::vector<int> Picks(int in, int out) const;
+
  private:
+  // Notes carried uses, and adds what they cost under `borders` to the nodes of `problem`.
+  absl::Status AddCarried(const Piece& piece, const Graph& graph, const Borders& borders,
+                          CostTables* tables, MappingProblem* problem);
+
   ComputeGraph compute_;
   std::vector<const CallTables*> calls_;
+  std::vector<CarriedUse> carried_uses_;
   MappingSolution mapping_;
   int out_node_ = -1;             // in compute_.nodes
   std::vector<int> out_columns_;  // per choice of the out node: the column, or -1

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/carried_tensors.h"
 #include "optimizer/egraph_search.h"
 #include "optimizer/growing_graph.h"
+#include "optimizer/piece_chain.h"
 #include "optimizer/search_cache.h"
 #include "optimizer/series_parallel.h"
 #include "optimizer/substitution.h"
@@ -101,28 +103,31 @@ class ChainSearch {
     SubstitutionResult result;
     std::map<int, Used> used;  // candidates
   };
-  using SolvedKey = std::tuple<uint64_t, PlacementSetId, PlacementSetId>;
+  using SolvedKey = std::tuple<uint64_t, Borders>;
 
   absl::Status StartPieces() {
     if (tables_.options().moments > 1) moment_dims_ = BatchDims(graph_);
+    for (const Piece& piece : pieces_) {
+      Borders borders;
+      if (!borders_.empty()) borders.in = borders_.back().out;
+      if (piece.has_out) {
+        ISOMER_ASSIGN_OR_RETURN(borders.out, PlacementsLeftOf(piece.out));
+      }
+      borders_.push_back(borders);
+    }
+    ISOMER_RETURN_IF_ERROR(HoldCarried(
+        pieces_, [this](TensorRef tensor) { return PlacementsLeftOf(tensor); }, &tables_,
+        &borders_));
     std::map<SolvedKey, Solved*> known;
     for (size_t p = 0; p < pieces_.size(); ++p) {
       const Piece& piece = pieces_[p];
-      Borders borders;
-      if (p > 0) borders.in = borders_[p - 1].out;
-      if (piece.has_out) {
-        ISOMER_ASSIGN_OR_RETURN(borders.out,
-                                PlacementsLeft(graph_, piece.out, MomentDimOf(piece.out.node),
-                                               options_.restrictions, &tables_));
-      }
-      borders_.push_back(borders);
-      Solved*& slot = known[{piece.key, borders.in, borders.out}];
+      Solved*& slot = known[{piece.key, borders_[p]}];
       if (slot == nullptr) {
         solved_.push_back(std::make_unique<Solved>());
         slot = solved_.back().get();
         slot->first = p;
         slot->search = std::make_unique<SubstitutionSearch>(
-            piece, borders,
+            piece, borders_[p],
             SubstitutionOptions{.alpha = options_.alpha,
                                 .seed = options_.seed,
                                 .deadline = deadline_,
@@ -132,6 +137,7 @@ class ChainSearch {
       }
       ++slot->repeats;
       solutions_.push_back(slot);
+      result_.exact_mappings &= piece.carried_in.empty();
     }
     return absl::OkStatus();
   }
@@ -146,8 +152,9 @@ class ChainSearch {
     return known;
   }
 
-  int MomentDimOf(NodeId call) const {
-    return moment_dims_.empty() ? -1 : moment_dims_[call.value];
+  absl::StatusOr<PlacementSetId> PlacementsLeftOf(TensorRef tensor) {
+    const int moment_dim = moment_dims_.empty() ? -1 : moment_dims_[tensor.node.value];
+    return PlacementsLeft(graph_, tensor, moment_dim, options_.restrictions, &tables_);
   }
 
   bool IsSettled(const Solved& solved) const {
@@ -194,36 +201,15 @@ class ChainSearch {
     return absl::OkStatus();
   }
 
-  // crossing_[p]: the placement (its place in the set) that crosses out of piece p.
+  // What crosses out of each piece.
   absl::Status PickBorders() {
-    std::vector<std::vector<double>> least;  // [piece][out]
-    std::vector<std::vector<int>> from;
-    for (size_t p = 0; p < pieces_.size(); ++p) {
-      const CostTable& table = solutions_[p]->result.us;
-      least.emplace_back(table.cols, kImpossibleUs);
-      from.emplace_back(table.cols, 0);
-      for (int r = 0; r < table.rows; ++r) {
-        const double before = p == 0 ? 0 : least[p - 1][r];
-        for (int c = 0; c < table.cols; ++c) {
-          const double us = before + table.at(r, c);
-          if (us >= least[p][c]) continue;
-          least[p][c] = us;
-          from[p][c] = r;
-        }
-      }
-    }
-    crossing_.assign(pieces_.size(), 0);
-    const auto& last = least.back();
-    int at = static_cast<int>(std::min_element(last.begin(), last.end()) - last.begin());
-    result_.us = last[at];
+    std::vector<const CostTable*> tables;
+    for (const Solved* solved : solutions_) tables.push_back(&solved->result.us);
+    chain_ = ChainOf(tables);
+    result_.us = chain_.us;
     if (result_.us >= kImpossibleUs) {
       return absl::FailedPreconditionError("no way to spread the model over the machine was found");
     }
-    for (size_t p = pieces_.size(); p-- > 0;) {
-      crossing_[p] = at;
-      at = from[p][at];
-    }
-    first_row_ = at;
     return absl::OkStatus();
   }
 
@@ -247,21 +233,27 @@ class ChainSearch {
   absl::Status Assemble(size_t p, GrowingGraph* whole) {
     const Piece& piece = pieces_[p];
     Solved& solved = *solutions_[p];
-    const int in = p == 0 ? first_row_ : crossing_[p - 1], out = crossing_[p];
+    const int in = chain_.rows[p], out = chain_.cols[p];
     const int number = solved.result.best[static_cast<size_t>(in) * solved.result.us.cols + out];
     ISOMER_ASSIGN_OR_RETURN(const Used* used, Use(&solved, borders_[p], number));
     // The piece's nodes in the whole graph: its own, then what the steps add, in the same order.
     std::vector<TensorRef> place;
     for (NodeId id : piece.whole_ids) place.push_back({id, 0});
     if (piece.has_in) place[piece.in_node.value] = crossed_;
+    for (const Piece::CarriedIn& carried : piece.carried_in) {
+      place[carried.node.value] = carried_.at(carried.tensor);
+    }
     whole->Apply(used->steps, &place, &result_.mapped.steps);
     for (auto& [id, choice] : used->mapping.Choices(in, out)) {
       result_.mapped.choices[place[id.value].node] = std::move(choice);
     }
     for (const auto& output : solved.result.candidates[number].graph.outputs()) {
-      if (output.name != kCrossingOutput) continue;
       const TensorRef at = place[output.tensor.node.value];
-      crossed_ = {at.node, at.output + output.tensor.output};
+      const TensorRef made = {at.node, at.output + output.tensor.output};
+      if (output.name == kCrossingOutput) crossed_ = made;
+      for (size_t c = 0; c < piece.carried_out.size(); ++c) {
+        if (output.name == CarriedOutput(c)) carried_[piece.carried_out[c]] = made;
+      }
     }
     return absl::OkStatus();
   }
@@ -278,9 +270,9 @@ class ChainSearch {
   std::vector<Borders> borders_;
   std::vector<std::unique_ptr<Solved>> solved_;
   std::vector<Solved*> solutions_;  // per piece
-  std::vector<int> crossing_;
-  int first_row_ = 0;
+  PieceChain chain_;
   TensorRef crossed_;  // what crossed out of the last assembled piece, in the whole graph
+  std::map<TensorRef, TensorRef> carried_;  // what was carried out of assembled pieces, likewise
   SearchResult result_;
 };
 

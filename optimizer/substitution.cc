@@ -256,9 +256,8 @@ class SubstitutionSearch::Impl {
     std::erase_if(expanded->steps,
                   [&](const Step& step) { return !StillMatches(index, matches_[step.match]); });
     if (near.empty() && !expanded->taken.empty()) return;
-    std::vector<NodeId> fed;
-    if (piece_.has_in && piece_.in_gradient) fed.push_back(piece_.in_node);
-    const ComputeGraph compute = AnalyzeCompute(graph, tables_.options().training, fed);
+    const ComputeGraph compute =
+        AnalyzeCompute(graph, tables_.options().training, piece_.FedWithGradient());
     const auto add = [&](RuleMatch match) {
       if (IsRestricted(match.step)) return;
       const float delta_us = estimator_.DeltaUs(index, compute, match);

@@ -120,6 +120,8 @@ RuleMatcher::RuleMatcher(const std::vector<const Rule*>& rules)
     for (const PatternNode& node : rule->source.nodes) {
       entry.kinds.set(static_cast<size_t>(node.kind));
     }
+    kinds_ |= entry.kinds;
+    for (const PatternNode& node : rule->target.nodes) kinds_.set(static_cast<size_t>(node.kind));
     max_depth_ = std::max(max_depth_, DepthOf(rule->source));
     max_outputs_ = std::max(max_outputs_, entry.outputs);
     entries_.push_back(entry);

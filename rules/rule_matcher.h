@@ -38,6 +38,9 @@ class RuleMatcher {
   // The matches of all rules as FindMatches finds them, in order of rules, then of roots.
   std::vector<RuleMatch> Find(const GraphIndex& index, const std::vector<NodeId>& near = {});
 
+  // Operators that a rule matches or makes: no step touches others.
+  const OpKindSet& kinds() const { return kinds_; }
+
  private:
   struct Entry {
     const Rule* rule;
@@ -52,6 +55,7 @@ class RuleMatcher {
                                              const std::vector<NodeId>& near) const;
 
   std::vector<Entry> entries_;
+  OpKindSet kinds_;
   int max_depth_ = 1, max_outputs_ = 1;
   std::unique_ptr<MatchMemo> memo_;
 };

@@ -1,0 +1,35 @@
+// Where tensors that cross several pieces are held (splitting.h).
+//
+// A carried tensor has one placement for the whole chain: its maker leaves it there, its users take
+// it from there, and given the placement pieces do not know of each other. Placements are found by
+// turns: given the choices of all calls, each tensor is held where it would cost least to take it
+// to and from; given where tensors are held, choices are the best mapping of the chain, without
+// algebra. Turns go on for as long as they gain. The first choices are those for which nothing that
+// is carried costs anything to move. This is a heuristic, as other placements may be better; what
+// the mapping costs is exact for those that are taken.
+//
+// Tensors that can be left in the same placements are held in the same, so that equal pieces stay
+// equal.
+#ifndef ISOMER_OPTIMIZER_CARRIED_TENSORS_H_
+#define ISOMER_OPTIMIZER_CARRIED_TENSORS_H_
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/piece_mapping.h"
+#include "optimizer/splitting.h"
+
+namespace isomer {
+
+// Fills in the carried placements of `borders`, one per piece, whose others are set.
+// `placements_left`: of a tensor of the whole graph.
+absl::Status HoldCarried(
+    const std::vector<Piece>& pieces,
+    const std::function<absl::StatusOr<PlacementSetId>(TensorRef)>& placements_left,
+    CostTables* tables, std::vector<Borders>* borders);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_CARRIED_TENSORS_H_
