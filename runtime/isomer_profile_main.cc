@@ -19,6 +19,7 @@
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/backend.h"
+#include "runtime/cache_sweeper.h"
 #include "runtime/mpi_communicator.h"
 #include "runtime/operator_page.h"
 #include "runtime/pinning.h"
@@ -67,7 +68,7 @@ absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, std::str
   *name = plan.model.name;
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
   ProfiledKernels own;
-  AddKernelsOf(lowered.mapped.graph, lowered.schedule, &own);
+  AddKernelsOf(lowered.mapped.graph, lowered.schedule, SecondLevelCacheBytes(), &own);
   if (!is_plan) ISOMER_RETURN_IF_ERROR(AddShardsOf(devices, &own));
   kernels->merge(own);
   return absl::OkStatus();

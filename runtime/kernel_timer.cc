@@ -22,7 +22,7 @@ struct Slot {
   Use use;
   const Box* box;  // null: the kernel gets no such buffer
   DataType dtype;
-  bool warm = false;   // touched by the tasks before
+  bool warm = false;   // of a result, whose memory tasks before it have used
   int64_t values = 0;  // of indices: how many they select from; 0: no index
 };
 
@@ -56,7 +56,6 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
     slots.push_back({.use = Use::kRead,
                      .box = needed ? &call.operands[o] : nullptr,
                      .dtype = call.dtypes[o],
-                     .warm = !call.gradient && o == 0,
                      .values = SelectableValues(kernel, o)});
   }
   for (size_t t = 0; t < call.outputs.size(); ++t) {
@@ -68,8 +67,7 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
   }
   if (!call.gradient) return slots;
   for (size_t t = 0; t < call.outputs.size(); ++t) {
-    slots.push_back(
-        {.use = Use::kRead, .box = &call.outputs[t], .dtype = call.output_dtypes[t], .warm = true});
+    slots.push_back({.use = Use::kRead, .box = &call.outputs[t], .dtype = call.output_dtypes[t]});
   }
   for (size_t o = 0; o < call.operands.size(); ++o) {
     slots.push_back({.use = Use::kWritten,
@@ -153,9 +151,15 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   for (const Slot& slot : slots) {
     char* buffer = slot.box == nullptr ? nullptr : data;
     if (buffer != nullptr) FillSlot(slot, NeedsPositiveValues(kernel.op.kind()), buffer);
-    if (slot.use == Use::kRead) timer->reads_.push_back(buffer);
-    if (slot.use == Use::kWritten) timer->writes_.push_back(buffer);
-    if (slot.warm && buffer != nullptr) timer->warm_.push_back({buffer, BytesOfSlot(slot)});
+    bool warm = slot.warm;
+    if (slot.use == Use::kRead) {
+      const size_t read = timer->reads_.size();
+      warm = read < kernel.warm.size() && kernel.warm[read];
+      timer->reads_.push_back(buffer);
+    } else {
+      timer->writes_.push_back(buffer);
+    }
+    if (warm && buffer != nullptr) timer->warm_.push_back({buffer, BytesOfSlot(slot)});
     data += BytesOfSlot(slot);
   }
   ResetPeakAllocations();

@@ -22,9 +22,9 @@ class KernelTimer {
   // Bytes of the buffers that a timer of this kernel has.
   static absl::StatusOr<int64_t> BytesOf(const ProfiledKernel& kernel);
 
-  // Touches what tasks before it in a step have just touched: the operand that the last of them
-  // wrote (the first, or the gradients of the outputs), and the memory of its results, which are
-  // put where another buffer has just died (MemoryPlan).
+  // Touches what tasks before it in a step have touched not long ago: the operands that are warm
+  // (ProfiledKernel), and the memory of its results, which are put where another buffer has just
+  // died (MemoryPlan).
   void Warm();
   // The time of one run. Time during which another process had the core is not the kernel's: the
   // less of the time that passed and that this thread computed counts.

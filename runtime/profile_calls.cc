@@ -25,10 +25,63 @@ void ForEachCut(size_t first, int dims_left, int64_t devices, std::vector<int64_
   }
 }
 
+// What a device's tasks have touched, in bytes since it began: how far back a buffer's last use is.
+class ReuseDistances {
+ public:
+  ReuseDistances(const Schedule& schedule, int64_t cache_bytes)
+      : schedule_(schedule), cache_bytes_(cache_bytes) {}
+
+  // Per buffer that the task reads, whether the caches have it.
+  std::vector<bool> IsWarm(const Task& task) const {
+    std::vector<bool> warm;
+    for (BufferId id : task.reads) {
+      const auto last = last_.find(id);
+      warm.push_back(last != last_.end() && touched_ - last->second <= cache_bytes_);
+    }
+    return warm;
+  }
+  void Touch(const Task& task, int32_t device) {
+    for (const auto* list : {&task.reads, &task.writes}) {
+      for (BufferId id : *list) {
+        if (id == kNoBuffer || schedule_.buffers[id].device != device) continue;
+        touched_ += schedule_.buffers[id].bytes();
+        last_[id] = touched_;
+      }
+    }
+  }
+
+ private:
+  const Schedule& schedule_;
+  const int64_t cache_bytes_;
+  int64_t touched_ = 0;
+  std::map<BufferId, int64_t> last_;
+};
+
+// Per task, what it finds warm.
+std::vector<std::vector<bool>> WarmReads(const Schedule& schedule, int64_t cache_bytes) {
+  std::vector<std::vector<bool>> warm(schedule.tasks.size());
+  for (size_t d = 0; d < schedule.programs.size(); ++d) {
+    ReuseDistances distances(schedule, cache_bytes);
+    for (int32_t t : schedule.programs[d]) {
+      const Task& task = schedule.tasks[t];
+      if (task.phase == Phase::kLoad) continue;
+      if (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient) {
+        warm[t] = distances.IsWarm(task);
+      }
+      distances.Touch(task, static_cast<int32_t>(d));
+    }
+  }
+  return warm;
+}
+
 }  // namespace
 
-void AddKernelsOf(const Graph& graph, const Schedule& schedule, ProfiledKernels* kernels) {
-  for (const Task& task : schedule.tasks) {
+void AddKernelsOf(const Graph& graph, const Schedule& schedule, int64_t cache_bytes,
+                  ProfiledKernels* kernels) {
+  const std::vector<std::vector<bool>> warm = WarmReads(schedule, cache_bytes);
+  std::map<std::string, std::vector<int>> votes;  // warm reads less cold ones
+  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
     const bool gradient = task.kind == TaskKind::kComputeGradient;
     if (task.kind != TaskKind::kCompute && !gradient) continue;
     ProfiledKernel kernel;
@@ -39,8 +92,16 @@ void AddKernelsOf(const Graph& graph, const Schedule& schedule, ProfiledKernels*
     for (BufferId id : task.writes) {
       if (gradient) kernel.wanted.push_back(id != kNoBuffer);
     }
-    std::string key = KernelKey(kernel.op, kernel.operands, kernel.wanted);
-    kernels->try_emplace(std::move(key), std::move(kernel));
+    const std::string key = KernelKey(kernel.op, kernel.operands, kernel.wanted);
+    std::vector<int>& vote = votes[key];
+    vote.resize(warm[t].size());
+    for (size_t i = 0; i < vote.size(); ++i) vote[i] += warm[t][i] ? 1 : -1;
+    kernels->try_emplace(key, std::move(kernel));
+  }
+  for (const auto& [key, vote] : votes) {
+    std::vector<bool>& reads = kernels->at(key).warm;
+    if (!reads.empty()) continue;  // Another plan has it, too.
+    for (int v : vote) reads.push_back(v > 0);
   }
 }
 
@@ -57,8 +118,8 @@ absl::Status AddShardsOf(int64_t num_devices, ProfiledKernels* kernels) {
       // Otherwise the dims cannot be cut so.
       if (!operands.ok() || !InferSharding(kernel.op, *operands).ok()) continue;
       std::string shard = KernelKey(kernel.op, *operands, kernel.wanted);
-      kernels->try_emplace(std::move(shard),
-                           ProfiledKernel{kernel.op, *std::move(operands), kernel.wanted});
+      kernels->try_emplace(std::move(shard), ProfiledKernel{kernel.op, *std::move(operands),
+                                                            kernel.wanted, kernel.warm});
     }
   }
   return absl::OkStatus();

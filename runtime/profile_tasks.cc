@@ -155,10 +155,12 @@ void ClearBuffers(const Schedule& schedule, int32_t device, Executor* executor) 
   }
 }
 
-// From 256 bytes to 16 MiB a buffer.
+// From 256 bytes to 32 MiB a buffer, more than a bucket of gradients: rates beyond are those of the
+// last two, which memory bounds and no longer a cache.
 std::vector<int64_t> Sizes() {
   std::vector<int64_t> elements;
   for (int64_t n = 64; n <= int64_t{4} << 20; n *= 4) elements.push_back(n);
+  elements.push_back(int64_t{8} << 20);
   return elements;
 }
 

@@ -29,7 +29,7 @@ ProfiledKernels MlpKernels(int64_t devices) {
       LowerGraph(graph, SequentialViews(graph), {.training = true, .loss = "loss"});
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   ProfiledKernels kernels;
-  AddKernelsOf(graph, *schedule, &kernels);
+  AddKernelsOf(graph, *schedule, /*cache_bytes=*/1 << 20, &kernels);
   EXPECT_EQ(AddShardsOf(devices, &kernels), absl::OkStatus());
   return kernels;
 }
@@ -78,6 +78,38 @@ TEST(ProfileCalls, CutOneDimOrTwo) {
   EXPECT_FALSE(two.contains("matmul f32[4,4] f32[4,8]"));
   EXPECT_TRUE(four.contains("matmul f32[4,4] f32[4,8]"));
   for (const auto& [key, kernel] : two) EXPECT_TRUE(four.contains(key)) << key;
+}
+
+// Four steps of a recurrence: each reads what the one before wrote, and the same weight.
+constexpr char kRecurrence[] = R"(
+%0 = input "x" : f32[4,64]
+%1 = weight "w" : f32[64,64]
+%2 = matmul(%0, %1) : f32[4,64]
+%3 = relu(%2) : f32[4,64]
+%4 = matmul(%3, %1) : f32[4,64]
+%5 = relu(%4) : f32[4,64]
+%6 = matmul(%5, %1) : f32[4,64]
+%7 = relu(%6) : f32[4,64]
+%8 = matmul(%7, %1) : f32[4,64]
+output "y" = %8
+)";
+
+TEST(ProfileCalls, WeightsThatStepsShareAreWarmIfTheCacheHoldsWhatLiesBetween) {
+  const Graph graph = Parsed(kRecurrence);
+  const auto schedule = LowerGraph(graph, SequentialViews(graph), {});
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  constexpr int64_t kActivation = 4 * 64 * 4;
+  const auto warm_of_matmul = [&](int64_t cache_bytes) {
+    ProfiledKernels kernels;
+    AddKernelsOf(graph, *schedule, cache_bytes, &kernels);
+    for (const auto& [key, kernel] : kernels) {
+      if (kernel.op.kind() == OpKind::kMatMul) return kernel.warm;
+    }
+    return std::vector<bool>();
+  };
+  // Between two uses of w: the product, relu's operand and result.
+  EXPECT_EQ(warm_of_matmul(3 * kActivation), (std::vector<bool>{true, true}));
+  EXPECT_EQ(warm_of_matmul(3 * kActivation - 1), (std::vector<bool>{true, false}));
 }
 
 TEST(Profiler, ResumedIsWhole) {
