@@ -10,7 +10,8 @@
 //                                 machine and the other to another: at the same time
 //
 // (Unity, OSDI'22, section 6: sequence and non-sequence splits of its dynamic programming.) A node
-// with one neighbour folds into it. Tables are made when something asks for them: those of a share
+// with one neighbour folds into it; of several that lead to one, each may keep to a share of its
+// own, beside those on the other. Tables are made when something asks for them: those of a share
 // only where branches could run beside each other, and none that the memo (mapping_memo.h) has from
 // another candidate.
 //

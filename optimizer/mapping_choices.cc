@@ -29,7 +29,8 @@ class MappingTraceBack {
       const auto& c = reduction_.composites_[fold.composite];
       return Composite(fold.composite, std::max(ShareAt(c.a), ShareAt(c.b)));
     }
-    const int share = fold.neighbour < 0 ? 0 : ShareAt(fold.neighbour);
+    const int share =
+        fold.neighbour < 0 ? 0 : reduction_.ShareOfFold(fold, choices_[fold.neighbour]);
     float best = std::numeric_limits<float>::infinity();
     int best_choice = 0;
     for (int k : reduction_.ChoicesOf(fold.node, share)) {
@@ -49,11 +50,7 @@ class MappingTraceBack {
 
   float UsOf(int composite, int share) const {
     const auto& c = reduction_.composites_[composite];
-    const auto place = [&](int node) {
-      const auto& visible = reduction_.Visible(node, share);
-      return static_cast<int>(std::find(visible.begin(), visible.end(), choices_[node]) -
-                              visible.begin());
-    };
+    const auto place = [&](int node) { return reduction_.PlaceIn(node, choices_[node], share); };
     return reduction_.Us(composite, share).at(place(c.a), place(c.b));
   }
 

@@ -110,6 +110,16 @@ int MappingReduction::ShareOf(int node, int choice) const {
   return 0;
 }
 
+void MappingReduction::AddUs(int node, int choice, float us) {
+  nodes_[node].us[choice] += us;
+  if (!nodes_[node].own_us.empty()) nodes_[node].own_us[choice] += us;
+}
+
+int MappingReduction::PlaceIn(int node, int choice, int share) const {
+  const auto& visible = Visible(node, share);
+  return static_cast<int>(std::find(visible.begin(), visible.end(), choice) - visible.begin());
+}
+
 uint64_t MappingReduction::NodeKey(int node) const {
   const NodeState& state = nodes_[node];
   return HashOf(state.resources, HashOf(state.us, state.shares_key));
@@ -217,31 +227,6 @@ void MappingReduction::Relax(int node) {
   for (Composite& copy : copies) AddComposite(std::move(copy));
 }
 
-// `node` has one neighbour left: its best answer to each choice of that, in the same share of the
-// machine, becomes part of it.
-void MappingReduction::FoldInto(int node, int composite) {
-  const int neighbour =
-      composites_[composite].a == node ? composites_[composite].b : composites_[composite].a;
-  for (int share = 0; share < NumShares(); ++share) {
-    const auto& answers = ChoicesOf(neighbour, share);
-    if (answers.empty()) continue;
-    const TablePointer table = Towards(composite, node, share);
-    const auto& own = ChoicesOf(node, share);
-    const int row = OwnBegin(neighbour, share), col = OwnBegin(node, share);
-    for (size_t n = 0; n < answers.size(); ++n) {
-      float best = kImpossibleUs;
-      for (size_t k = 0; k < own.size(); ++k) {
-        best = std::min(best, table->at(row + static_cast<int>(n), col + static_cast<int>(k)) +
-                                  nodes_[node].us[own[k]]);
-      }
-      nodes_[neighbour].us[answers[n]] += best;
-    }
-  }
-  folds_.push_back({node, neighbour, composite});
-  nodes_[node].gone = true;
-  RemoveLive(composite);
-}
-
 // Removes node m if it has at most two neighbours; between two, only if data flows over it from
 // one to the other, unless `any`.
 bool MappingReduction::ReduceNode(int m, bool any) {
@@ -284,7 +269,7 @@ void MappingReduction::Reduce() {
 
 void MappingReduction::KeepToWhole(int node) {
   for (int share = 1; share < NumShares(); ++share) {
-    for (int k : ChoicesOf(node, share)) nodes_[node].us[k] = kImpossibleUs;
+    for (int k : ChoicesOf(node, share)) AddUs(node, k, kImpossibleUs);
   }
 }
 
@@ -301,8 +286,8 @@ void MappingReduction::Fix(int node, int choice) {
       const TablePointer table = Towards(c, node, share);
       // The whole machine contains every share, and comes first.
       for (size_t n = 0; n < answers.size(); ++n) {
-        nodes_[other].us[answers[n]] +=
-            table->at(OwnBegin(other, share) + static_cast<int>(n), static_cast<int>(place));
+        AddUs(other, answers[n],
+              table->at(OwnBegin(other, share) + static_cast<int>(n), static_cast<int>(place)));
       }
     }
     folds_.push_back({-1, -1, c});

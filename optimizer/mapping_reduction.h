@@ -70,6 +70,9 @@ class MappingReduction {
     std::vector<float> resources;  // per share; empty: costs add up
     uint64_t shares_key = 0;
     bool gone = false;
+    // Folds into this node of what only leads here: branches that may run beside each other.
+    std::vector<int> branches;
+    std::vector<float> own_us;  // `us` without those; empty: there are none
   };
   struct Composite {
     int a = -1, b = -1;  // rows are choices of a, columns of b
@@ -88,6 +91,9 @@ class MappingReduction {
   // one end of which was fixed.
   struct Fold {
     int node, neighbour, composite;
+    // Per share: the least time for each choice of the neighbour that is visible there; empty if
+    // the branch cannot keep to the share.
+    std::vector<std::vector<float>> us = {};
   };
 
   void AddNode(const MappingProblem::MappingNode& node);
@@ -102,6 +108,8 @@ class MappingReduction {
     return static_cast<int>(Visible(node, share).size() - ChoicesOf(node, share).size());
   }
   int ShareOf(int node, int choice) const;
+  // The share that a fold's node keeps to, where its neighbour has that choice.
+  int ShareOfFold(const Fold& fold, int choice) const;
   uint64_t NodeKey(int node) const;
   uint64_t EndsKey(int a, int b) const;
 
@@ -109,6 +117,15 @@ class MappingReduction {
   void Series(int m, int left, int right);
   Composite Joined(int m, int left, int right) const;
   void FoldInto(int node, int composite);
+  // Per choice of the composite's other end that is visible in the share: the node's best answer.
+  std::vector<float> AnswersIn(int share, int node, int composite) const;
+  // The time of the branches that are folded into a node which has that choice of that share, and
+  // the share that each of them keeps to.
+  float BranchesUs(int node, int choice, std::vector<int>* shares) const;
+  // Adds to the time of a choice.
+  void AddUs(int node, int choice, float us);
+  // Where the choice stands among those visible in the share.
+  int PlaceIn(int node, int choice, int share) const;
   int DirectedSource(int m, int left, int right) const;
   // Two parallel composites are branches with operators of their own.
   bool RunBeside(int left, int right) const;

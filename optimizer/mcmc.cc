@@ -15,26 +15,32 @@ std::vector<int> ChoicesOf(const TaskGraph& graph) {
   return choices;
 }
 
-// A number below n. std::uniform_int_distribution differs between libraries.
-int Below(std::mt19937_64& random, int n) {
-  return static_cast<int>(random() % static_cast<uint64_t>(n));
-}
-
 }  // namespace
+
+std::vector<int> MovableNodes(const TaskGraph& graph) {
+  std::vector<int> movable;
+  for (int node = 0; node < graph.num_nodes(); ++node) {
+    if (graph.num_choices(node) > 1) movable.push_back(node);
+  }
+  return movable;
+}
 
 absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* graph) {
   McmcResult result;
   result.choices = ChoicesOf(*graph);
   result.initial = result.best = graph->makespan();
-  std::vector<int> movable;
-  for (int node = 0; node < graph->num_nodes(); ++node) {
-    if (graph->num_choices(node) > 1) movable.push_back(node);
-  }
+  const std::vector<int> movable = MovableNodes(*graph);
   if (movable.empty()) {
     result.stop = McmcResult::Stop::kNoImprovement;
     return result;
   }
   std::mt19937_64 random(options.seed);
+  const auto single = [&](std::mt19937_64* from, TaskGraph* to) -> absl::Status {
+    const int node = movable[Below(from, static_cast<int>(movable.size()))];
+    int choice = Below(from, to->num_choices(node) - 1);
+    if (choice >= to->choice(node)) ++choice;
+    return to->SetChoice(node, choice);
+  };
   const double beta = options.beta / static_cast<double>(std::max<Picoseconds>(result.initial, 1));
   const int64_t least = options.proposals_per_node * static_cast<int64_t>(movable.size());
   Picoseconds current = result.initial;
@@ -51,12 +57,10 @@ absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* g
       result.stop = McmcResult::Stop::kDeadline;
       break;
     }
-    const int node = movable[Below(random, static_cast<int>(movable.size()))];
-    int choice = Below(random, graph->num_choices(node) - 1);
-    if (choice >= graph->choice(node)) ++choice;
-    const double chance = static_cast<double>(random() >> 11) * 0x1p-53;
+    ISOMER_RETURN_IF_ERROR(options.propose ? options.propose(&random, graph)
+                                           : single(&random, graph));
+    const double chance = Chance(&random);
     ++result.proposals;
-    ISOMER_RETURN_IF_ERROR(graph->SetChoice(node, choice));
     const Picoseconds proposed = graph->makespan();
     if (chance >= std::exp(beta * static_cast<double>(current - proposed))) {
       graph->Rollback();

@@ -9,6 +9,8 @@
 #define ISOMER_OPTIMIZER_MCMC_H_
 
 #include <cstdint>
+#include <functional>
+#include <random>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,6 +18,19 @@
 #include "optimizer/task_graph.h"
 
 namespace isomer {
+
+// Changes choices of the graph; nothing is committed yet. A walk by other proposals than FlexFlow's
+// has its operators by its own lights.
+using Proposer = std::function<absl::Status(std::mt19937_64* random, TaskGraph* graph)>;
+
+// A number below n. std::uniform_int_distribution differs between libraries.
+inline int Below(std::mt19937_64* random, int n) {
+  return static_cast<int>((*random)() % static_cast<uint64_t>(n));
+}
+// Between 0 and 1.
+inline double Chance(std::mt19937_64* random) {
+  return static_cast<double>((*random)() >> 11) * 0x1p-53;
+}
 
 struct McmcOptions {
   uint64_t seed = 1;
@@ -30,6 +45,8 @@ struct McmcOptions {
   Deadline deadline = {};  // or when this is over
   // Or as soon as a step takes no longer than this.
   Picoseconds target = 0;
+  // Empty: a random operator gets a random choice.
+  Proposer propose = {};
 };
 
 struct McmcResult {
@@ -40,6 +57,9 @@ struct McmcResult {
   int64_t best_at = 0;  // proposals before it was found
   Stop stop = Stop::kBudget;
 };
+
+// The operators that have a choice.
+std::vector<int> MovableNodes(const TaskGraph& graph);
 
 // Walks from the choices that `graph` has.
 absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* graph);

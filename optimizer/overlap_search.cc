@@ -16,6 +16,8 @@ namespace {
 // it overlaps with the backward pass. The simulator, which knows the overlap, picks the best.
 constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
 
+constexpr double kSyncWeightsInOnePiece[] = {1, 0.5};
+
 // A plan that needs so much more memory than there is does not get faster: it has to get smaller.
 constexpr int64_t kFarTooLarge = 2;
 
@@ -54,7 +56,7 @@ absl::StatusOr<Prediction> OverlapSearch::Consider(const MappedModel& mapped) {
 }
 
 void OverlapSearch::Forget() {
-  fastest_ = best_ = Start{};
+  fastest_ = best_ = as_it_is_ = Start{};
   run_.entered.clear();
 }
 
@@ -120,7 +122,34 @@ absl::Status OverlapSearch::Refine() {
   mappings_.clear();
   ISOMER_RETURN_IF_ERROR(TakeTurnsIn(&mappings));
   ISOMER_RETURN_IF_ERROR(Splice(std::move(mappings)));
-  starts_[devices_] = {fastest_, best_};
+  ISOMER_RETURN_IF_ERROR(MapInOnePiece());
+  starts_[devices_] = {fastest_, best_, as_it_is_};
+  return absl::OkStatus();
+}
+
+// The graph as it is, and the best that algebra has made of it. Cuts keep branches on either side
+// of them from running beside each other; and what tables say of algebra may be wrong, for all that
+// a fused call cannot be split into.
+absl::Status OverlapSearch::MapInOnePiece() {
+  const bool searches = strategy_ == Strategy::kHierarchical || strategy_ == Strategy::kSequential;
+  if (!best_.mapping.has_value() || !searches || !run_.restrictions.empty()) {
+    return absl::OkStatus();
+  }
+  if (!IsWorthWalking(static_cast<int64_t>(best_.mapping->choices.size()), devices_)) {
+    return absl::OkStatus();
+  }
+  const Rewritten rewritten = {best_.mapping->steps, best_.mapping->graph};
+  for (const Rewritten* graph : {static_cast<const Rewritten*>(nullptr), &rewritten}) {
+    if (graph != nullptr && graph->steps.empty()) break;
+    for (double weight : kSyncWeightsInOnePiece) {
+      if (run_.deadline.Reached().has_value()) return absl::OkStatus();
+      CostOptions options = run_.BaseOptions();
+      options.num_devices = devices_;
+      options.sync_weight = weight;
+      ISOMER_ASSIGN_OR_RETURN(const MappedModel mapped, search_.MapInOnePiece(graph, options));
+      ISOMER_RETURN_IF_ERROR(Consider(mapped).status());
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -143,12 +172,7 @@ absl::Status OverlapSearch::TakeTurnsIn(std::vector<MappedModel>* mappings) {
 absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
   if (!best_.mapping.has_value() || is_far_too_large_) return absl::OkStatus();
   return ConsiderSplices(mappings, best_.us, run_.deadline,
-                         [this](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
-                           if (!run_.restrictions.Violations(mapped).empty()) {
-                             return Prediction{kImpossibleUs};
-                           }
-                           return Consider(mapped);
-                         });
+                         [this](const MappedModel& mapped) { return ConsiderIfAllowed(mapped); });
 }
 
 // By simulated steps, in float32, which is what task graphs know. They do not know memory: a walk
@@ -156,35 +180,46 @@ absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
 absl::Status OverlapSearch::WalkUp() {
   if (Simulates(strategy_) || run_.options.precision != DataType::kFloat32) return absl::OkStatus();
   Forget();
+  const double slow_us = kSlack * run_.contest.step_us();
+  Starts carried;
   for (const auto& [devices, starts] : starts_) {
     devices_ = devices;
-    if (starts.fastest.us < fastest_.us) fastest_ = starts.fastest;
-    if (starts.best.us < best_.us) best_ = starts.best;
-    if (best_.us <= kSlack * run_.contest.step_us()) ISOMER_RETURN_IF_ERROR(Walk());
+    fastest_ = starts.fastest;
+    best_ = starts.best;
+    if (starts.as_it_is.us <= slow_us && starts.as_it_is.us > best_.us) {
+      ISOMER_RETURN_IF_ERROR(WalkFrom(starts.as_it_is));
+    }
+    if (starts.best.us <= slow_us) ISOMER_RETURN_IF_ERROR(WalkFrom(starts.fastest, starts.best));
+    // Walks end in different places: on fewer devices one may have come further.
+    const bool is_further = carried.best.us < best_.us;
+    if (carried.fastest.us < fastest_.us) fastest_ = carried.fastest;
+    if (is_further) best_ = carried.best;
+    if (is_further && best_.us <= slow_us) ISOMER_RETURN_IF_ERROR(WalkFrom(fastest_, best_));
+    carried = {fastest_, best_, {}};
   }
   return absl::OkStatus();
 }
 
-absl::Status OverlapSearch::Walk() {
-  const Start fastest = fastest_, best = best_;
+absl::Status OverlapSearch::WalkFrom(Start fastest, Start best) {
   if (!best.mapping.has_value()) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(const std::optional<Prediction> walked, WalkFrom(*fastest.mapping));
-  if (fastest.us == best.us || (walked.has_value() && run_.contest.Fits(*walked)))
-    return absl::OkStatus();
-  return WalkFrom(*best.mapping).status();
+  ISOMER_RETURN_IF_ERROR(WalkFrom(fastest));
+  if (fastest.us == best.us || best_.us < best.us) return absl::OkStatus();
+  return WalkFrom(best);
 }
 
-// Nothing: the walk found nothing faster.
-absl::StatusOr<std::optional<Prediction>> OverlapSearch::WalkFrom(const MappedModel& mapped) {
+absl::Status OverlapSearch::WalkFrom(const Start& start) {
   CostOptions options = run_.BaseOptions();
   options.num_devices = devices_;
   run_.tables.set_options(options);
-  const Restrictions* restrictions = run_.restrictions.empty() ? nullptr : &run_.restrictions;
-  ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> walked,
-                          isomer::Walk(run_.model, mapped, run_.options.search.seed, run_.deadline,
-                                       restrictions, &run_.tables));
-  if (!walked.has_value() || !run_.restrictions.Violations(*walked).empty()) return std::nullopt;
-  return Consider(*walked);
+  return ConsiderWalks(run_.model, *start.mapping, start.us, run_.options.search.seed,
+                       run_.deadline, run_.restrictions.empty() ? nullptr : &run_.restrictions,
+                       &run_.tables,
+                       [this](const MappedModel& mapped) { return ConsiderIfAllowed(mapped); });
+}
+
+absl::StatusOr<Prediction> OverlapSearch::ConsiderIfAllowed(const MappedModel& mapped) {
+  if (!run_.restrictions.Violations(mapped).empty()) return Prediction{kImpossibleUs};
+  return Consider(mapped);
 }
 
 // Task graphs have no micro-batches.
@@ -194,6 +229,9 @@ void OverlapSearch::Remember(const MappedModel& mapped, const Prediction& predic
   if (prediction.step_us < fastest_.us) fastest_ = {mapped, prediction.step_us};
   if (run_.contest.Fits(prediction) && prediction.step_us < best_.us) {
     best_ = {mapped, prediction.step_us};
+  }
+  if (mapped.steps.empty() && prediction.step_us < as_it_is_.us) {
+    as_it_is_ = {mapped, prediction.step_us};
   }
 }
 

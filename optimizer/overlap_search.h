@@ -38,8 +38,8 @@ class OverlapSearch {
   double best_us() const { return best_.us; }
 
   // Walks (refinement.h) from the fastest mappings that Run refined, on the fewest devices first:
-  // what they find there, with devices that idle, is where the walk on more devices begins if it is
-  // the fastest. So a machine has all walks of its parts, and is never slower.
+  // from what they find there, with devices that idle, there is another on more devices if those of
+  // their own did not come as far. So a machine has all walks of its parts, and is never slower.
   absl::Status WalkUp();
 
  private:
@@ -51,8 +51,8 @@ class OverlapSearch {
   absl::Status Refine();
   absl::Status Splice(std::vector<MappedModel> mappings);
   absl::Status TakeTurnsIn(std::vector<MappedModel>* mappings);
-  absl::Status Walk();
-  absl::StatusOr<std::optional<Prediction>> WalkFrom(const MappedModel& mapped);
+  absl::Status MapInOnePiece();
+  absl::StatusOr<Prediction> ConsiderIfAllowed(const MappedModel& mapped);
   void Remember(const MappedModel& mapped, const Prediction& prediction);
 
   // A mapping that refinement may begin with.
@@ -60,6 +60,9 @@ class OverlapSearch {
     std::optional<MappedModel> mapping;
     double us = kImpossibleUs;
   };
+  absl::Status WalkFrom(const Start& start);
+  // From the fastest; then, if it ended at nothing faster that fits, from the best.
+  absl::Status WalkFrom(Start fastest, Start best);
 
   Optimization& run_;
   StrategySearch& search_;
@@ -68,10 +71,11 @@ class OverlapSearch {
   // That this search found, by the weight of synchronisation, the largest first.
   std::map<double, MappedModel, std::greater<>> mappings_;
   bool is_far_too_large_ = false;
-  Start fastest_;  // on as many devices, whether it fits or not
-  Start best_;     // the fastest that fits
+  Start fastest_;   // on as many devices, whether it fits or not
+  Start best_;      // the fastest that fits
+  Start as_it_is_;  // the fastest of the model's own graph
   struct Starts {
-    Start fastest, best;
+    Start fastest, best, as_it_is;
   };
   std::map<int64_t, Starts> starts_;  // by devices, what Run left them at
 };

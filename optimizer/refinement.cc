@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "optimizer/guided_walk.h"
 #include "optimizer/mcmc.h"
 #include "optimizer/task_graph.h"
 #include "pcg/support/status_macros.h"
@@ -17,11 +18,11 @@ constexpr int kCuts = 4, kFinerCuts = 16;
 // By so much the best of the first round may be slower than the best plan for another.
 constexpr double kPromising = 1.03;
 
-// A proposal of the walk takes time with devices and calls: together, about a tenth of a search.
-constexpr int64_t kWalkWork = 1'500'000, kLeastProposalsPerCall = 5;
-// It goes on for as long as it gains so much.
-constexpr int kMostWalks = 8;
-constexpr double kWorthWalking = 0.005;
+// A proposal takes time with devices and calls: a walk, some hundredths of a search.
+constexpr int64_t kWalkWork = 375'000;
+// There is another for as long as they gain so much, but for a few.
+constexpr int kMostWalks = 20, kMostMisses = 3;
+constexpr double kWorthWalking = 0.00125;
 
 // Calls that have a choice, in the graph's order.
 std::vector<NodeId> ChosenCalls(const MappedModel& mapped) {
@@ -94,26 +95,40 @@ absl::Status ConsiderSplices(const std::vector<MappedModel>& mappings, double be
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<MappedModel>> Walk(const Model& model, const MappedModel& mapped,
-                                                uint64_t seed, const Deadline& deadline,
-                                                const Restrictions* restrictions,
-                                                CostTables* tables) {
+bool IsWorthWalking(int64_t calls, int64_t devices) {
+  return calls > 0 && calls * calls * devices <= kWalkWork;
+}
+
+absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, uint64_t seed,
+                           const Deadline& deadline, const Restrictions* restrictions,
+                           CostTables* tables, const ConsiderMapping& consider) {
   const int64_t calls = static_cast<int64_t>(mapped.choices.size());
   const int64_t part = tables->options().num_devices;
   const int64_t devices = part == 0 ? tables->cost().machine().num_devices() : part;
-  const int64_t proposals = kWalkWork / std::max<int64_t>(calls * devices, 1);
-  if (calls == 0 || proposals < kLeastProposalsPerCall * calls) return std::nullopt;
-  ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, mapped, tables, restrictions));
-  const Picoseconds initial = graph->makespan();
-  for (int walk = 0; walk < kMostWalks; ++walk) {
-    const McmcOptions options{
-        .seed = seed + walk, .max_proposals = proposals, .deadline = deadline};
+  if (!IsWorthWalking(calls, devices)) return absl::OkStatus();
+  int misses = 0;
+  for (int walk = 0; walk < kMostWalks && misses < kMostMisses; ++walk) {
+    if (deadline.Reached().has_value()) break;
+    // Anew, as the order of the calls follows from their choices.
+    ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, mapped, tables, restrictions,
+                                                                TaskGraph::Lists::kChoices,
+                                                                TaskGraph::Order::kInterleaved));
+    McmcOptions options{
+        .seed = seed + walk, .max_proposals = kWalkWork / (calls * devices), .deadline = deadline};
+    ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, restrictions, tables));
     ISOMER_ASSIGN_OR_RETURN(const McmcResult walked, SearchByMcmc(options, graph.get()));
-    const auto before = static_cast<double>(walked.initial);
-    if (static_cast<double>(walked.best) > (1 - kWorthWalking) * before) break;
+    if (walked.best >= walked.initial) {
+      ++misses;
+      continue;
+    }
+    MappedModel next = graph->Mapped();
+    ISOMER_ASSIGN_OR_RETURN(const Prediction found, consider(next));
+    if (found.step_us > (1 - kWorthWalking) * us) ++misses;
+    if (found.step_us >= us) continue;
+    us = found.step_us;
+    mapped = std::move(next);
   }
-  if (graph->makespan() >= initial) return std::nullopt;
-  return graph->Mapped();
+  return absl::OkStatus();
 }
 
 }  // namespace isomer

@@ -5,15 +5,15 @@
 //             low) and one that avoids it. Gradients of the last calls are ready first: what is
 //             behind a cut is taken from the one, where there is time to hide it, what is before
 //             the cut from the other
-//   a walk    over the choices of a small graph by mcmc.h, from a mapping: calls that together
+//   walks     over the choices of a small graph by mcmc.h, from a mapping: calls that together
 //             could be better, among branches or with a few large weights, where a sum over calls
-//             and edges does not tell what waits for what
+//             and edges does not tell what waits for what. What is proposed the tables know
+//             (guided_walk.h); the order of calls is that of the plan that a walk begins with
 #ifndef ISOMER_OPTIMIZER_REFINEMENT_H_
 #define ISOMER_OPTIMIZER_REFINEMENT_H_
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,13 +36,15 @@ using ConsiderMapping = std::function<absl::StatusOr<Prediction>(const MappedMod
 absl::Status ConsiderSplices(const std::vector<MappedModel>& mappings, double best_us,
                              const Deadline& deadline, const ConsiderMapping& consider);
 
-// A mapping with a shorter step, if a walk finds one and the graph is small enough for one; on the
-// devices of the tables' options. Deterministic for a seed. Errors: what task graphs do not know
-// (task_graph.h).
-absl::StatusOr<std::optional<MappedModel>> Walk(const Model& model, const MappedModel& mapped,
-                                                uint64_t seed, const Deadline& deadline,
-                                                const Restrictions* restrictions,
-                                                CostTables* tables);
+// Whether a graph is small enough for walks.
+bool IsWorthWalking(int64_t calls, int64_t devices);
+
+// Short walks from `mapped`, each from the best that those before it found, until a few have gained
+// nothing, if the graph is small enough; on the devices of the tables' options. Deterministic for a
+// seed. `us`: the step of `mapped`. Errors: what task graphs do not know (task_graph.h).
+absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, uint64_t seed,
+                           const Deadline& deadline, const Restrictions* restrictions,
+                           CostTables* tables, const ConsiderMapping& consider);
 
 }  // namespace isomer
 

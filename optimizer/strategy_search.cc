@@ -35,6 +35,21 @@ absl::StatusOr<MappedModel> StrategySearch::Search(Strategy strategy, const Cost
   return std::move(found.mapped);
 }
 
+absl::StatusOr<MappedModel> StrategySearch::MapInOnePiece(const Rewritten* rewritten,
+                                                          const CostOptions& options) {
+  SearchOptions search = options_;
+  search.split = false;
+  search.cache_folder.clear();
+  if (!restrictions_.empty() && rewritten == nullptr) search.restrictions = &restrictions_;
+  tables_.set_options(options);
+  HierarchicalSearcher searcher(rewritten == nullptr ? model_.graph : rewritten->graph, search,
+                                tables_.rules());
+  ISOMER_ASSIGN_OR_RETURN(SearchResult found, searcher.Search(&tables_, deadline_, /*part=*/0));
+  if (rewritten != nullptr) found.mapped.steps = rewritten->steps;
+  ISOMER_RETURN_IF_ERROR(MapArrangedWeights(&tables_, &found.mapped));
+  return std::move(found.mapped);
+}
+
 void StrategySearch::Record(const SearchResult& found) {
   record_.candidates += found.candidates;
   record_.pieces = found.pieces;

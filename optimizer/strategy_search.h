@@ -63,6 +63,10 @@ class StrategySearch {
   // Under costs with these options, which become those of the tables. Every call has a choice.
   absl::StatusOr<MappedModel> Search(Strategy strategy, const CostOptions& options);
 
+  // The mapping alone, without a search, of a graph that algebra made of the model's or, null, of
+  // that itself; as one piece, in which branches between any two cuts may run beside each other.
+  absl::StatusOr<MappedModel> MapInOnePiece(const Rewritten* rewritten, const CostOptions& options);
+
   // By the tables, what the model takes on one device with the algebra that was found so far; none
   // was searched for: nothing.
   absl::StatusOr<std::optional<double>> UsOnOneDevice(CostOptions options);

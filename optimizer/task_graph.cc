@@ -23,11 +23,12 @@ absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
                                                              const MappedModel& mapped,
                                                              CostTables* tables,
                                                              const Restrictions* restrictions,
-                                                             Lists lists) {
+                                                             Lists lists, Order order) {
   if (tables->options().precision != DataType::kFloat32) {
     return absl::UnimplementedError("task graphs are of float32");
   }
   std::unique_ptr<TaskGraph> graph(new TaskGraph(mapped, tables));
+  if (order == Order::kInterleaved) graph->Interleave();
   ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions, lists));
   graph->FindGradients(model);
   graph->timeline_ = BlockTimeline(graph->NumberBlocks(), NumQueues(tables->cost().machine()));
@@ -38,6 +39,45 @@ absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
   ISOMER_RETURN_IF_ERROR(graph->Rebuild(all, std::move(nodes)));
   graph->Commit();
   return graph;
+}
+
+// What moves between two calls for free is no exchange.
+void TaskGraph::Interleave() {
+  const auto& nodes = compute_.nodes;
+  const auto choice_of = [&](NodeId id) {
+    const auto choice = mapped_.choices.find(id);
+    return choice == mapped_.choices.end() ? nullptr : &choice->second;
+  };
+  const auto is_exchange = [&](const ComputeGraph::Operand& from, const ShardingChoice* to, int o) {
+    const ShardingChoice* produced = choice_of(nodes[from.producer].id);
+    if (produced == nullptr || to == nullptr) return produced != to;
+    const PlacementSetId held = tables_.Intern({produced->outputs[from.output]});
+    const PlacementSetId needed = tables_.Intern({to->operands[o]});
+    return tables_.EdgeUs(held, needed, /*gradient=*/false).at(0, 0) > 0;
+  };
+  std::vector<int> before(num_nodes_, 0), order(num_nodes_), place(num_nodes_);
+  for (int n = 0; n < num_nodes_; ++n) {
+    const ShardingChoice* choice = choice_of(nodes[n].id);
+    for (int o = 0; o < static_cast<int>(nodes[n].operands.size()); ++o) {
+      const ComputeGraph::Operand& operand = nodes[n].operands[o];
+      if (operand.producer < 0) continue;
+      before[n] = std::max(before[n], before[operand.producer] + is_exchange(operand, choice, o));
+    }
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return before[a] < before[b]; });
+  for (int n = 0; n < num_nodes_; ++n) place[order[n]] = n;
+  std::vector<ComputeGraph::ComputeNode> interleaved;
+  for (int n : order) {
+    interleaved.push_back(std::move(compute_.nodes[n]));
+    for (ComputeGraph::Operand& operand : interleaved.back().operands) {
+      if (operand.producer >= 0) operand.producer = place[operand.producer];
+    }
+  }
+  compute_.nodes = std::move(interleaved);
+  for (int& index : compute_.index) {
+    if (index >= 0) index = place[index];
+  }
 }
 
 // Nodes and values.

@@ -17,8 +17,9 @@
 // first of them. A stored tensor is kept as its users need it, or, if they differ, whole on one
 // device from where it is sent to them in every step.
 //
-// Limits: one micro-batch, float32, SGD with an all-reduce per weight and no buckets, calls in the
-// graph's order (plans have branches side by side, pcg/schedule/execution_order.h). Where two
+// Limits: one micro-batch, float32, SGD with an all-reduce per weight and no buckets; an order of
+// calls that does not follow their choices (plans have branches side by side, by the exchanges in
+// them, pcg/schedule/execution_order.h). Where two
 // calls need one value in one form on different devices, shards that both ask for are counted twice
 // unless all are the same.
 #ifndef ISOMER_OPTIMIZER_TASK_GRAPH_H_
@@ -54,18 +55,24 @@ class TaskGraph {
   // `restrictions`, unless null, leave. `tables` must outlive this.
   // `kFixed`: with no choices but those of `mapped`; what takes most of the time is not done then.
   enum class Lists { kChoices, kFixed };
+  // `kInterleaved`: calls in the order of the plan that has the choices of `mapped`, by the
+  // exchanges before them; it stays, whatever choices change.
+  enum class Order { kGraph, kInterleaved };
   static absl::StatusOr<std::unique_ptr<TaskGraph>> Create(
       const Model& model, const MappedModel& mapped, CostTables* tables,
-      const Restrictions* restrictions = nullptr, Lists lists = Lists::kChoices);
+      const Restrictions* restrictions = nullptr, Lists lists = Lists::kChoices,
+      Order order = Order::kGraph);
   TaskGraph(const TaskGraph&) = delete;
 
-  // Nodes are those of AnalyzeCompute, in its order. Choices are those of the call's tables, and
-  // behind them those that `mapped` brought.
+  // Nodes are those of compute(), in its order: AnalyzeCompute's, unless it is interleaved. Choices
+  // are those of the call's tables, and behind them those that `mapped` brought.
   int num_nodes() const { return num_nodes_; }
   int num_choices(int node) const;
   int choice(int node) const { return choices_[node]; }
   const ShardingChoice& ChoiceOf(int node, int choice) const;
   MappedModel Mapped() const;
+  const ComputeGraph& compute() const { return compute_; }
+  const Graph& graph() const { return graph_; }
 
   // Changes the choice of one node and brings the timeline up to date.
   absl::Status SetChoice(int node, int choice);
@@ -134,6 +141,8 @@ class TaskGraph {
   friend class ValueBuilder;
 
   TaskGraph(const MappedModel& mapped, CostTables* tables);
+  // Puts the calls in the order of the plan that `mapped` is.
+  void Interleave();
   absl::Status AddNodes(const Restrictions* restrictions, Lists lists);
   int ValueOf(TensorRef tensor, Origin origin);
   absl::Status AddChoice(int node, const ShardingChoice* choice, const CallRestriction* restriction,

@@ -60,6 +60,24 @@ TEST(Mapping, BranchesRunSideBySideOnHalves) {
   EXPECT_NE(choices[1], choices[2]);
 }
 
+// {0, 1, 2} -> 3: on the whole machine a branch takes 10, on half of it 12 (the last: 30).
+TEST(Mapping, BranchesThatOnlyMeetRunSideBySideOnHalves) {
+  const CostTable free31 = Table(3, 1, {0, 0, 0});
+  const std::vector<Share> shares = {Share::kWhole, Share::kLower, Share::kUpper};
+  MappingProblem problem;
+  problem.nodes = {
+      {{10, 12, 12}, shares}, {{10, 12, 12}, shares}, {{10, 30, 30}, shares}, {{1}, {}}};
+  problem.edges = {{0, 3, &free31}, {1, 3, &free31}, {2, 3, &free31}};
+  for (const std::vector<int>& terminals : {std::vector<int>{3}, std::vector<int>{}}) {
+    problem.terminals = terminals;
+    const MappingSolution solution = SolveMapping(problem);
+    EXPECT_EQ(Least(solution), 12 + 10 + 1);
+    const std::vector<int> choices = solution.Choices(0, 0);
+    EXPECT_EQ(choices[0] + choices[1], 1 + 2);
+    EXPECT_EQ(choices[2], 0);
+  }
+}
+
 float CostOf(const MappingProblem& problem, const std::vector<int>& choices) {
   float us = 0;
   for (size_t n = 0; n < problem.nodes.size(); ++n) us += problem.nodes[n].us[choices[n]];

@@ -12,6 +12,7 @@
 
 #include "optimizer/baselines.h"
 #include "optimizer/simulator.h"
+#include "pcg/schedule/builder.h"
 #include "tests/optimizer/direct_mapping.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
@@ -103,6 +104,28 @@ TEST_P(TaskGraphs, TheirMakespanIsThatOfTheSchedule) {
     ASSERT_EQ(graph_->makespan(), MakespanOfSchedule()) << "after change " << i;
   }
   EXPECT_GT(compared, 20);
+}
+
+// What moves between two calls has a place of its own in plans, so that others are near to them.
+TEST_P(TaskGraphs, InterleavedBranchesAreInTheOrderOfThePlan) {
+  if (GetParam().name != std::string("TwoBranches")) GTEST_SKIP();
+  for (const char* baseline : {kDataParallel, kMegatron}) {
+    const auto mapped = MapBaseline(baseline, GetParam().model.graph, &*tables_);
+    ASSERT_TRUE(mapped.ok()) << mapped.status();
+    const auto graph =
+        TaskGraph::Create(GetParam().model, *mapped, &*tables_, nullptr, TaskGraph::Lists::kChoices,
+                          TaskGraph::Order::kInterleaved);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const MappedGraph direct = MapDirectly((*graph)->Mapped());
+    ScheduleOptions options;
+    options.training = GetParam().training;
+    options.num_devices = cost_->machine().num_devices();
+    options.loss = GetParam().model.loss;
+    const auto schedule = LowerInOrder(direct.graph, direct.views, options, /*interleave=*/true);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    EXPECT_EQ((*graph)->makespan(), Simulate(*cost_, direct.graph, *schedule).timeline.makespan)
+        << baseline;
+  }
 }
 
 TEST_P(TaskGraphs, ChangingAndTakingBackEqualsMakingAnew) {

@@ -1,0 +1,25 @@
+// Proposals for a walk over the choices of a task graph (mcmc.h) that know the tables.
+//
+// FlexFlow proposes any choice for any operator: of some two hundred choices of a call a handful is
+// worth a simulation, and a choice that suits no neighbour is worth nothing until these follow.
+// Here a call gets one of the choices that the tables like best where its neighbours are as they
+// are, rarely any; then, sometimes, calls beside it get what suits them best by now. The simulator
+// decides as ever.
+#ifndef ISOMER_OPTIMIZER_GUIDED_WALK_H_
+#define ISOMER_OPTIMIZER_GUIDED_WALK_H_
+
+#include "absl/status/statusor.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/mcmc.h"
+#include "optimizer/restrictions.h"
+#include "optimizer/task_graph.h"
+
+namespace isomer {
+
+// For `graph`, with the tables and restrictions that it was created with; all outlive the proposer.
+absl::StatusOr<Proposer> GuidedProposer(const TaskGraph& graph, const Restrictions* restrictions,
+                                        CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_GUIDED_WALK_H_
