@@ -30,6 +30,7 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kBudget = 100;
+constexpr int kSolutions = 12, kCuts = 60;
 // As a gap.
 constexpr double kUnbounded = 1;
 
@@ -91,6 +92,7 @@ absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devic
   options.choose_update_method = options.choose_buckets = true;
   options.bound_nodes = std::numeric_limits<int64_t>::max();
   options.search.budget = kBudget;
+  options.bound = {.solutions = kSolutions, .cuts = kCuts};
   const double start = CpuSeconds();
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult found, Optimize(model, rules, cost, options));
   const double seconds = CpuSeconds() - start - found.bound_seconds;

@@ -15,6 +15,11 @@ namespace {
 
 constexpr int64_t kLargeBytes = int64_t{1} << 34;
 
+int64_t NumDevices(const CostTables& tables) {
+  const int64_t devices = tables.options().num_devices;
+  return devices > 0 ? devices : tables.cost().machine().num_devices();
+}
+
 std::vector<int64_t> Kinds(const CostModel& cost, const ShardingChoice& choice) {
   const Placement& output = choice.outputs[0];
   return cost.OnePerKind(DevicesOf(output.view, output.type));
@@ -67,7 +72,7 @@ double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node
   const CostModel& cost = tables.cost();
   int64_t bytes = type.LocalBytes();
   if (node.operands[operand].producer >= 0) {
-    const int64_t all = tables.options().num_devices;
+    const int64_t all = NumDevices(tables);
     int64_t shards = 1;
     for (const auto& dim : type.dims) shards *= dim.degree;
     bytes = std::min(bytes, bytes * shards / all);
@@ -144,6 +149,12 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     wanted.push_back(node.operands[o].gradient);
   }
   for (int64_t degree : choice.degrees) parts.devices *= static_cast<double>(degree);
+  const std::vector<int64_t> used = DevicesOf(choice.outputs[0].view, choice.outputs[0].type);
+  const auto uses = [&](int64_t device) {
+    return std::find(used.begin(), used.end(), device) != used.end();
+  };
+  parts.on_first = uses(0);
+  parts.on_upper = uses(NumDevices(tables) / 2);
   const auto sharding = InferSharding(space.op, types);
   if (!sharding.ok()) return parts;
   const auto fastest_us = [&](const std::vector<bool>& gradients, const Work& work) {

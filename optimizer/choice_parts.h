@@ -22,7 +22,8 @@ struct ChoiceParts {
   // Of a weight that no other gradient comes after: its synchronisation, not below that of itself
   // alone, and its update.
   double last_us = 0;
-  double devices = 1;  // used
+  double devices = 1;                      // used
+  bool on_first = true, on_upper = false;  // it uses the first device; that of the upper half
 
   double compute_us() const { return forward_us + gradient_us + update_us + sums_us; }
 };

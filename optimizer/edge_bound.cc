@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "optimizer/choice_pricer.h"
 #include "optimizer/reshard_cost.h"
 
 namespace isomer {
@@ -9,41 +10,90 @@ namespace isomer {
 const CostTable& EdgeBounds::Us(PlacementSetId from, PlacementSetId to, bool gradient) {
   std::unique_ptr<CostTable>& table = us_[{from, to, gradient}];
   if (table != nullptr) return *table;
-  table = std::make_unique<CostTable>(tables_.EdgeUs(from, to, gradient));
-  const CostTable& forward = tables_.EdgeUs(from, to, false);
-  for (int r = 0; r < table->rows; ++r) {
-    const Placement& produced = tables_.placement(tables_.PlacementsOf(from)[r]);
-    for (int c = 0; c < table->cols; ++c) {
-      float& us = table->at(r, c);
-      if (us <= 0 || us >= kImpossibleUs) continue;
-      const Placement& needed = tables_.placement(tables_.PlacementsOf(to)[c]);
-      // Nothing is summed up.
-      if (produced.type.partials == needed.type.partials &&
-          produced.type.copies == needed.type.copies) {
-        continue;
-      }
-      const double forward_us = forward.at(r, c), back_us = us - forward_us;
-      us = static_cast<float>(LeastUs(forward_us, produced, needed));
-      if (gradient) {
-        us += static_cast<float>(
-            LeastUs(back_us, GradientPlacement(needed), GradientPlacement(produced)));
-      }
-    }
-  }
+  const EdgeParts& parts = Parts(from, to, gradient);
+  table = std::make_unique<CostTable>(parts.there);
+  for (size_t i = 0; i < table->us.size(); ++i) table->us[i] += parts.back.us[i];
   table->key = table->ContentKey();
   return *table;
 }
 
-double EdgeBounds::LeastUs(double us, const Placement& from, const Placement& to) const {
-  const int64_t size = from.type.partials / to.type.partials;
-  if (size <= 1) return us;
-  const DeviceGroup group{from.view.start, from.view.strides.back(), size};
-  const auto group_us = [&](Collective kind) {
-    return tables_.cost().CollectiveUs(kind, from.type.LocalBytes(), group);
+const EdgeParts& EdgeBounds::Parts(PlacementSetId from, PlacementSetId to, bool gradient) {
+  std::unique_ptr<EdgeParts>& parts = parts_[{from, to, gradient}];
+  if (parts != nullptr) return *parts;
+  parts = std::make_unique<EdgeParts>();
+  const std::vector<int>&rows = tables_.PlacementsOf(from), &cols = tables_.PlacementsOf(to);
+  const CostTable zero(static_cast<int>(rows.size()), static_cast<int>(cols.size()), 0);
+  parts->there = parts->back = parts->waited_there = parts->waited_back = zero;
+  const auto in_precision = [this](int id) {
+    Placement placement = tables_.placement(id);
+    placement.type.dtype = ComputedIn(tables_.options().precision, placement.type.dtype);
+    return placement;
   };
-  const double at_once_us = group_us(Collective::kAllReduce);
-  const double in_turn_us = group_us(Collective::kReduceScatter) + group_us(Collective::kAllGather);
-  return std::max(std::min(us, at_once_us), us - std::max(0.0, in_turn_us - at_once_us));
+  std::vector<Placement> needs, needs_back;
+  for (int id : cols) {
+    needs.push_back(in_precision(id));
+    needs_back.push_back(GradientPlacement(needs.back()));
+  }
+  for (int r = 0; r < zero.rows; ++r) {
+    const Placement produced = in_precision(rows[r]), back_to = GradientPlacement(produced);
+    for (int c = 0; c < zero.cols; ++c) {
+      if (rows[r] == cols[c]) continue;
+      if (!CanReshard(produced.type, needs[c].type)) {
+        parts->there.at(r, c) = kImpossibleUs;
+        continue;
+      }
+      const MoveBounds::Us there = moves_.Of(produced, needs[c]);
+      parts->there.at(r, c) = static_cast<float>(there.anywhere);
+      parts->waited_there.at(r, c) = static_cast<float>(there.first);
+      if (!gradient) continue;
+      const MoveBounds::Us back = moves_.Of(needs_back[c], back_to);
+      parts->back.at(r, c) = static_cast<float>(back.anywhere);
+      parts->waited_back.at(r, c) = static_cast<float>(back.first);
+    }
+  }
+  return *parts;
+}
+
+// A message for each device that has some of it.
+std::vector<float> EdgeBounds::OutputUs(PlacementSetId from, bool gradient) const {
+  const CostModel& cost = tables_.cost();
+  const Machine& machine = cost.machine();
+  std::vector<float> result;
+  for (int id : tables_.PlacementsOf(from)) {
+    Placement placement = tables_.placement(id);
+    placement.type.dtype = ComputedIn(tables_.options().precision, placement.type.dtype);
+    std::map<int, int> messages;  // per level
+    std::map<LinkId, int> to_here, from_here;
+    const int64_t here = placement.view.start;
+    for (int64_t device : DevicesOf(placement.view, placement.type)) {
+      const int level = cost.LevelBetween(device, here);
+      if (level < 0) continue;
+      ++messages[level];
+      for (LinkId link : machine.Path(device, here)) ++to_here[link];
+      for (LinkId link : machine.Path(here, device)) ++from_here[link];
+    }
+    double in_turn_us = 0, at_once_us = 0;
+    for (const auto& [level, count] : messages) {
+      const double latency_us = machine.levels[level].latency_us;
+      in_turn_us = std::max(in_turn_us, count * latency_us);
+      at_once_us = std::max(at_once_us, latency_us);
+    }
+    const auto bytes_us = [&](const std::map<LinkId, int>& links) {
+      double us = 0;
+      for (const auto& [link, count] : links) {
+        us = std::max(us, count * static_cast<double>(placement.type.LocalBytes()) /
+                              machine.link(link).bytes_per_us);
+      }
+      return us;
+    };
+    double us = 0;
+    if (!messages.empty() && placement.type.copies == 1) {
+      us = machine.launch_us() + in_turn_us + bytes_us(to_here);
+      if (gradient) us += machine.launch_us() + at_once_us + bytes_us(from_here);
+    }
+    result.push_back(static_cast<float>(us));
+  }
+  return result;
 }
 
 }  // namespace isomer

@@ -1,32 +1,40 @@
-// What moves between two calls, from below.
-//
-// Tables price partial sums that all of a group need as a reduce-scatter and what then brings the
-// shares to all (reshard_cost.h); the schedule makes one all-reduce of them, which takes less where
-// messages are small.
+// What moves between two calls, as a step counts it (move_bound.h): in tables, like those that
+// mapping works on (CostTables::EdgeUs), which estimate it.
 #ifndef ISOMER_OPTIMIZER_EDGE_BOUND_H_
 #define ISOMER_OPTIMIZER_EDGE_BOUND_H_
 
 #include <map>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include "optimizer/cost_tables.h"
+#include "optimizer/move_bound.h"
 
 namespace isomer {
 
+// What moves over an edge, per choice of its ends, forward and back; and what of it the first
+// device waits for: nothing if it holds what it needs.
+struct EdgeParts {
+  CostTable there, back, waited_there, waited_back;
+};
+
 class EdgeBounds {
  public:
-  explicit EdgeBounds(CostTables* tables) : tables_(*tables) {}
+  explicit EdgeBounds(CostTables* tables) : tables_(*tables), moves_(tables->cost()) {}
 
-  // As CostTables::EdgeUs, and no more than a plan's step counts.
+  // There and back.
   const CostTable& Us(PlacementSetId from, PlacementSetId to, bool gradient);
+  const EdgeParts& Parts(PlacementSetId from, PlacementSetId to, bool gradient);
+  // Per placement, of bringing what it has to the first of its devices as one tensor; with
+  // `gradient`, and of the way back.
+  std::vector<float> OutputUs(PlacementSetId from, bool gradient) const;
 
  private:
-  // Of what the tables say a move takes.
-  double LeastUs(double us, const Placement& from, const Placement& to) const;
-
   CostTables& tables_;
+  MoveBounds moves_;
   std::map<std::tuple<PlacementSetId, PlacementSetId, bool>, std::unique_ptr<CostTable>> us_;
+  std::map<std::tuple<PlacementSetId, PlacementSetId, bool>, std::unique_ptr<EdgeParts>> parts_;
 };
 
 }  // namespace isomer

@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/bound_mixture.h"
+#include "optimizer/bound_tree.h"
+#include "optimizer/bounded_calls.h"
 #include "optimizer/choice_parts.h"
 #include "optimizer/mapping_memo.h"
 #include "optimizer/mapping_reduction.h"
@@ -25,17 +26,16 @@ constexpr int kParts = 4, kRounds = 3;
 // The whole machine and its halves.
 constexpr int kNumShares = 3;
 
+// No step takes so long.
+constexpr double kNoBoundUs = kImpossibleUs / 2;
+
 // Sums of float32, in another order than the simulator's picoseconds.
 constexpr double kRounding = 1 - 1e-5;
 
 class StepBound {
  public:
-  StepBound(const Graph& graph, CostTables* tables)
-      : compute_(AnalyzeCompute(graph, tables->options().training)),
-        summed_(SummedGradients(graph, compute_)),
-        graph_(graph),
-        tables_(*tables) {
-    ChargeFirstUses(graph, &compute_);
+  StepBound(const Graph& graph, const BoundOptions& options, CostTables* tables)
+      : options_(options), bounded_(graph, tables), compute_(bounded_.compute()), tables_(*tables) {
     splits_.push_back({Share::kWhole, Share::kLower, Share::kUpper});
   }
 
@@ -51,15 +51,14 @@ class StepBound {
     LowerBound least;
     least.step_us = least.beside_us = kImpossibleUs;
     for (int64_t devices : Divisors()) {
-      ISOMER_RETURN_IF_ERROR(SetDevices(devices, /*halves=*/false));
+      ISOMER_ASSIGN_OR_RETURN(calls_, bounded_.On(devices, /*halves=*/false));
       LowerBound bound;
       const auto enough = [&] { return bound.step_us >= least.step_us; };
       for (double part : kComputeParts) Improve(part, ResourcesUs(part), "resources", &bound);
       Maximise(
           "paths", [&](double part) { return PathUs(part); }, enough, &bound);
       if (!enough()) {
-        const BoundedCalls calls{&compute_, calls_, parts_, devices_};
-        Improve(1, BestMixtureUs(calls, least.step_us, &edges_, &tables_), "mixture", &bound);
+        Improve(1, MixtureUs(least.step_us), "mixture", &bound);
       }
       if (bound.step_us >= least.step_us) continue;
       bound.devices = devices;
@@ -68,14 +67,25 @@ class StepBound {
       least = bound;
     }
     for (int64_t devices : Divisors()) {
-      ISOMER_RETURN_IF_ERROR(SetDevices(devices, /*halves=*/true));
+      ISOMER_ASSIGN_OR_RETURN(calls_, bounded_.On(devices, /*halves=*/true));
       double us = LeastPathUs();
       for (double part : kComputeParts) us = std::max(us, ResourcesUs(part));
+      if (us < least.beside_us) us = std::max(us, MixtureUs(least.beside_us));
       least.beside_us = std::min(least.beside_us, us);
     }
     least.step_us *= kRounding;
     least.beside_us = std::min(least.beside_us * kRounding, least.step_us);
     return least;
+  }
+
+  double MixtureUs(double enough) {
+    const RelaxedStep step(calls_, &edges_, &tables_);
+    return BestBoundUs(
+        step, calls_,
+        {.solutions = options_.solutions,
+         .cuts = options_.cuts,
+         .enough_us = std::min({enough, options_.enough_us / kRounding, kNoBoundUs})},
+        &tables_);
   }
 
   std::vector<int64_t> Divisors() const {
@@ -118,43 +128,10 @@ class StepBound {
     }
   }
 
-  absl::Status SetDevices(int64_t devices, bool halves) {
-    CostOptions options = tables_.options();
-    options.halves = halves;
-    options.num_devices = devices;
-    options.moments = 1;
-    tables_.set_options(options);
-    devices_ = static_cast<double>(devices);
-    calls_.clear();
-    parts_.clear();
-    for (const auto& node : compute_.nodes) {
-      std::vector<TensorType> operands;
-      for (TensorRef input : graph_.node(node.id).inputs) operands.push_back(graph_.type(input));
-      ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
-                              tables_.Call(graph_.node(node.id).op, operands));
-      calls_.push_back(call);
-      std::string key;
-      for (const auto& operand : node.operands) {
-        key += operand.stored ? 's' : '-';
-        key += operand.gradient ? 'g' : '-';
-      }
-      for (bool summed : summed_[calls_.size() - 1]) key += summed ? '+' : '-';
-      auto [it, added] = memo_.try_emplace({call, key});
-      if (added) {
-        for (const ShardingChoice& choice : call->space.choices) {
-          it->second.push_back(
-              PartsOfChoice(call->space, choice, node, summed_[calls_.size() - 1], tables_));
-        }
-      }
-      parts_.push_back(&it->second);
-    }
-    return absl::OkStatus();
-  }
-
   // Of what any device does, or, where a share does less, of their average.
   double ResourcesUs(double part) const {
     double sum = 0;
-    for (size_t n = 0; n < parts_.size(); ++n) {
+    for (size_t n = 0; n < calls_.parts.size(); ++n) {
       const std::vector<float> of = ResourcesOf(n, part);
       sum += of[0];
       if (of[1] < kImpossibleUs) sum += std::min(0.0f, std::min(of[1], of[2]) / 2 - of[0]);
@@ -170,9 +147,9 @@ class StepBound {
   // Per share; its first device is used by every choice.
   std::vector<float> ResourcesOf(size_t node, double part) const {
     std::vector<float> least(kNumShares, kImpossibleUs);
-    for (size_t k = 0; k < parts_[node]->size(); ++k) {
-      float& us = least[static_cast<size_t>(calls_[node]->shares[k])];
-      us = std::min(us, static_cast<float>(BusyUs((*parts_[node])[k], part)));
+    for (size_t k = 0; k < calls_.parts[node]->size(); ++k) {
+      float& us = least[static_cast<size_t>(calls_.calls[node]->shares[k])];
+      us = std::min(us, static_cast<float>(BusyUs((*calls_.parts[node])[k], part)));
     }
     return least;
   }
@@ -180,22 +157,23 @@ class StepBound {
   // What data flows through; the synchronisation where all devices take part in it; and what has to
   // follow where the path ends.
   float OnPathUs(size_t node, size_t choice, double part) const {
-    const ChoiceParts& p = (*parts_[node])[choice];
+    const ChoiceParts& p = (*calls_.parts[node])[choice];
     const auto& operands = compute_.nodes[node].operands;
     const bool is_last = std::none_of(operands.begin(), operands.end(),
                                       [](const auto& operand) { return operand.producer >= 0; });
-    const double sync_us = p.devices == devices_ ? p.sync_us : 0;
+    const double sync_us = p.devices == calls_.devices ? p.sync_us : 0;
     return static_cast<float>(p.forward_us + p.halo_us + part * p.gradient_us +
                               (1 - part) * sync_us + (is_last ? part * p.last_us : 0));
   }
 
   // The longest path where every call is as fast as it can be and nothing is moved.
   double LeastPathUs() const {
-    std::vector<double> us(parts_.size(), 0);
+    std::vector<double> us(calls_.parts.size(), 0);
     double longest = 0;
-    for (size_t n = 0; n < parts_.size(); ++n) {
+    for (size_t n = 0; n < calls_.parts.size(); ++n) {
       double own = kImpossibleUs;
-      for (const ChoiceParts& p : *parts_[n]) own = std::min(own, p.forward_us + p.gradient_us);
+      for (const ChoiceParts& p : *calls_.parts[n])
+        own = std::min(own, p.forward_us + p.gradient_us);
       for (const ComputeGraph::Operand& operand : compute_.nodes[n].operands) {
         if (operand.producer >= 0) us[n] = std::max(us[n], us[operand.producer]);
       }
@@ -208,8 +186,8 @@ class StepBound {
   MappingProblem::Edge EdgeOf(size_t node, const ComputeGraph::Operand& operand, size_t place) {
     const bool gradient = tables_.options().training && operand.gradient;
     return {operand.producer, static_cast<int>(node),
-            &edges_.Us(calls_[operand.producer]->outputs[operand.output],
-                       calls_[node]->operands[place], gradient)};
+            &edges_.Us(calls_.calls[operand.producer]->outputs[operand.output],
+                       calls_.calls[node]->operands[place], gradient)};
   }
 
   double PathUs(double part) {
@@ -220,8 +198,9 @@ class StepBound {
     std::vector<bool> leads(nodes.size(), false);
     for (size_t n = 0; n < nodes.size(); ++n) {
       MappingProblem::MappingNode on_path;
-      on_path.shares = calls_[n]->shares;
-      for (size_t k = 0; k < parts_[n]->size(); ++k) on_path.us.push_back(OnPathUs(n, k, part));
+      on_path.shares = calls_.calls[n]->shares;
+      for (size_t k = 0; k < calls_.parts[n]->size(); ++k)
+        on_path.us.push_back(OnPathUs(n, k, part));
       problem.nodes.push_back(std::move(on_path));
       resources.push_back(ResourcesOf(n, part));
       bool led_to = false;
@@ -253,29 +232,27 @@ class StepBound {
 
   // An edge that costs nothing, from a node of one choice or to one.
   const CostTable* Free(bool from_one, size_t node) {
-    const int choices = static_cast<int>(parts_[node]->size());
+    const int choices = static_cast<int>(calls_.parts[node]->size());
     CostTable& table = free_[{from_one, choices}];
     if (table.us.empty()) table = from_one ? CostTable(1, choices, 0) : CostTable(choices, 1, 0);
     return &table;
   }
 
-  ComputeGraph compute_;
-  const std::vector<std::vector<bool>> summed_;  // per node and operand
-  const Graph& graph_;
+  const BoundOptions options_;
+  BoundedGraph bounded_;
+  const ComputeGraph& compute_;
   CostTables& tables_;
   EdgeBounds edges_{&tables_};
-  double devices_ = 1;
-  std::vector<const CallTables*> calls_;
-  std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceParts>> memo_;
-  std::vector<const std::vector<ChoiceParts>*> parts_;
+  BoundedCalls calls_;
   std::map<std::pair<bool, int>, CostTable> free_;
   std::vector<ShareSplit> splits_;
 };
 
 }  // namespace
 
-absl::StatusOr<LowerBound> BoundStep(const Graph& graph, CostTables* tables) {
-  return StepBound(graph, tables).Run();
+absl::StatusOr<LowerBound> BoundStep(const Graph& graph, const BoundOptions& options,
+                                     CostTables* tables) {
+  return StepBound(graph, options, tables).Run();
 }
 
 }  // namespace isomer

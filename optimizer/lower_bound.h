@@ -4,8 +4,9 @@
 // own), with one micro-batch, in which every call takes one of its choices (CostTables) on d
 // devices, the same d for all, whatever d that divides the machine; weights updated by the tables'
 // method, in buckets of any size; calls in any order. Pipelines are not among them. Where branches
-// run beside each other on halves of the machine only the resources (of a half, half of them) and
-// the paths without what moves are known: beside_us, which is looser.
+// run beside each other on halves of the machine the resources (of a half, half of them), the paths
+// without what moves, and the mixture of terms on either half are known: beside_us, which is
+// looser.
 //
 // A step is a forward pass, then the backward pass beside the synchronisation of gradients, then
 // the update (pcg/schedule), each device working through its tasks in order. Hence, with l in
@@ -15,7 +16,8 @@
 //              + (1 - l) sync
 //   paths      forward + l gradient + (1 - l) sync along any path of the graph, what moves over its
 //              edges, there and back, and the last synchronisation and update
-//   mixture    of several sums over calls and edges (bound_mixture.h), the minimum of a mapping
+//   mixture    of several sums over calls and edges (relaxed_step.h, bound_mixture.h), the minimum
+//              of a mapping
 //
 // where gradients include adding them up, sync takes the rate of the largest messages, as buckets
 // do, and is counted once for a weight that several calls use. Updates are on no path: they may be
@@ -50,8 +52,15 @@ struct LowerBound {
   double beside_us = 0;     // of plans with branches beside each other, too
 };
 
+struct BoundOptions {
+  int solutions = 8;        // of mappings, for a mixture
+  int cuts = 0;             // of the space, for each number of devices (bound_tree.h)
+  double enough_us = 1e30;  // where that is reached, nothing more is tried
+};
+
 // `tables` has its options back afterwards. Errors: a call does not type-check.
-absl::StatusOr<LowerBound> BoundStep(const Graph& graph, CostTables* tables);
+absl::StatusOr<LowerBound> BoundStep(const Graph& graph, const BoundOptions& options,
+                                     CostTables* tables);
 
 }  // namespace isomer
 

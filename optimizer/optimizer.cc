@@ -56,7 +56,7 @@ class Optimizer {
     if (run_.Bounds()) {
       ISOMER_ASSIGN_OR_RETURN(result.bound,
                               BoundOfPlan(run_.model.graph, result.plan, searches_.rewritten(),
-                                          run_.BaseOptions(), &run_.tables));
+                                          run_.BaseOptions(), run_.options.bound, &run_.tables));
     }
     result.bound_seconds = SecondsSince(found);
     return result;

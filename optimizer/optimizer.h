@@ -38,6 +38,7 @@ struct OptimizeOptions {
   // Tell how far the plan may be from the best one (lower_bound.h), of models of up to so many
   // nodes.
   int64_t bound_nodes = 0;
+  BoundOptions bound;
   // A user's. The plan keeps them; a baseline that does not is reported, and no plan.
   Constraints constraints;
 };

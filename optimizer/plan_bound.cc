@@ -8,6 +8,9 @@
 namespace isomer {
 namespace {
 
+// Of a plan's step: a bound that is nearer says little more, and takes long.
+constexpr double kEnough = 0.97;
+
 // The longest that the plan's derivation begins with; null: none.
 const Rewritten* AlgebraOf(const Plan& plan, absl::Span<const Rewritten> rewritten) {
   const Rewritten* algebra = nullptr;
@@ -25,16 +28,18 @@ const Rewritten* AlgebraOf(const Plan& plan, absl::Span<const Rewritten> rewritt
 
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
                                                       absl::Span<const Rewritten> rewritten,
-                                                      CostOptions options, CostTables* tables) {
+                                                      CostOptions options, BoundOptions bound,
+                                                      CostTables* tables) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   if (moments > 1 || !plan.update.methods.empty()) return std::nullopt;
   options.update_method = plan.update.method;
+  bound.enough_us = kEnough * plan.predicted_step_us;
   tables->set_options(options);
-  ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, tables));
+  ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, bound, tables));
   if (const Rewritten* algebra = AlgebraOf(plan, rewritten); algebra != nullptr) {
-    ISOMER_ASSIGN_OR_RETURN(const LowerBound bound, BoundStep(algebra->graph, tables));
-    const double beside_us = std::min(least.beside_us, bound.beside_us);
-    if (bound.step_us < least.step_us) least = bound;
+    ISOMER_ASSIGN_OR_RETURN(const LowerBound other, BoundStep(algebra->graph, bound, tables));
+    const double beside_us = std::min(least.beside_us, other.beside_us);
+    if (other.step_us < least.step_us) least = other;
     least.beside_us = beside_us;
   }
   const auto lies_behind = [](const MachineView& view) { return view.start > 0; };

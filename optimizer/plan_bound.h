@@ -14,10 +14,12 @@ namespace isomer {
 
 // Of plans over the model's graph, or over the one that algebra made for this plan (of
 // `rewritten`), if that is less. Nothing for pipelines, and where each weight is updated in a way
-// of its own. `options`: of the tables, which have others afterwards.
+// of its own. `options`: of the tables, which have others afterwards. `bound`: but for what is
+// enough.
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
                                                       absl::Span<const Rewritten> rewritten,
-                                                      CostOptions options, CostTables* tables);
+                                                      CostOptions options, BoundOptions bound,
+                                                      CostTables* tables);
 
 }  // namespace isomer
 

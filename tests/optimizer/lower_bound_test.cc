@@ -10,6 +10,7 @@
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
 #include "optimizer/task_graph.h"
+#include "tests/optimizer/bound_scenarios.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
 #include "tests/optimizer/test_machine.h"
@@ -17,59 +18,18 @@
 namespace isomer {
 namespace {
 
-// Batch statistics: what adds up the gradients of a tensor with three uses may be done while those
-// of the mean are summed over devices.
-Model Centred(int blocks, int64_t batch, int64_t hidden) {
-  Model model;
-  model.name = "centred";
-  Graph& g = model.graph;
-  const auto call = [&](Operator op, std::vector<TensorRef> inputs) {
-    return g.AddOp(std::move(op), std::move(inputs), "").value();
-  };
-  TensorRef x = g.AddInput("x", SequentialType({batch, hidden}));
-  for (int b = 0; b < blocks; ++b) {
-    const TensorRef w = g.AddWeight(absl::StrCat("w", b), SequentialType({hidden, hidden}));
-    const TensorRef y = call(OpKind::kMatMul, {x, w});
-    const Operator mean(OpKind::kReduceMean,
-                        {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{1}}});
-    const TensorRef centred = call(OpKind::kSub, {y, call(mean, {y})});
-    x = call(OpKind::kAdd, {y, call(OpKind::kMul, {centred, centred})});
-  }
-  const TensorRef target = g.AddInput("target", g.type(x));
-  g.AddOutput("loss", call(OpKind::kMeanSquaredError, {x, target}));
-  model.loss = "loss";
-  return model;
-}
-
-struct Scenario {
-  const char* name;
-  Model model;
-  int64_t nodes, devices;
-};
-
-std::vector<Scenario> Scenarios() {
-  return {{"ResidualOneDevice", ResidualModel(2, 8, 16, 32), 1, 1},
-          {"ResidualTwoNodes", ResidualModel(3, 64, 128, 256), 2, 4},
-          {"ResidualLargeWeights", ResidualModel(2, 16, 512, 2048), 1, 8},
-          {"ThreeProducts", ThreeProducts(64, 64), 2, 2},
-          {"TwoBranches", TwoBranches(3, 64, 256), 1, 4},
-          {"Recurrent", Recurrent(4, 32, 64), 1, 4},
-          {"Centred", Centred(4, 4096, 256), 2, 4},
-          {"Convolutions", Convolutions(8, 16), 2, 2}};
-}
-
-class Bounding : public testing::TestWithParam<Scenario> {
+class Bounding : public testing::TestWithParam<BoundScenario> {
  protected:
   Bounding()
       : model_(GetParam().model),
         rules_(ExampleRules(model_.graph)),
         index_(rules_),
-        cost_(TestMachine(GetParam().nodes, GetParam().devices)),
+        cost_(GetParam().MachineOf()),
         tables_(index_, cost_, CostOptions{}) {}
 
   // Whenever weights are updated, with buckets of any size.
   void ExpectBoundHolds(const MappedModel& mapped, const std::string& what) {
-    const auto bound = BoundStep(mapped.graph, &tables_);
+    const auto bound = BoundStep(mapped.graph, {}, &tables_);
     ASSERT_TRUE(bound.ok()) << bound.status();
     EXPECT_GT(bound->beside_us, 0);
     EXPECT_LE(bound->beside_us, bound->step_us);
@@ -135,7 +95,7 @@ TEST_P(Bounding, NoPlanOfOtherUpdateMethodsIsFaster) {
 
 // Any choices of all calls, on all devices or some.
 TEST_P(Bounding, NoRandomPlanIsFaster) {
-  const auto bound = BoundStep(model_.graph, &tables_);
+  const auto bound = BoundStep(model_.graph, {}, &tables_);
   ASSERT_TRUE(bound.ok()) << bound.status();
   std::mt19937_64 random(7);
   for (int64_t devices = cost_.machine().num_devices(); devices >= 1; devices /= 2) {
@@ -157,7 +117,7 @@ TEST_P(Bounding, NoRandomPlanIsFaster) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, Bounding, testing::ValuesIn(Scenarios()),
+INSTANTIATE_TEST_SUITE_P(Scenarios, Bounding, testing::ValuesIn(BoundScenarios()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // On one device there is nothing to choose: the bound is the step, but for what no call computes.
@@ -173,7 +133,7 @@ TEST(LowerBound, IsTightOnOneDevice) {
   ASSERT_TRUE(plan.ok());
   const auto simulation = PredictPlan(cost, &*plan);
   ASSERT_TRUE(simulation.ok());
-  const auto bound = BoundStep(model.graph, &tables);
+  const auto bound = BoundStep(model.graph, {}, &tables);
   ASSERT_TRUE(bound.ok());
   EXPECT_GE(bound->step_us, 0.9 * simulation->step_us);
   EXPECT_EQ(bound->devices, 1);

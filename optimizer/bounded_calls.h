@@ -1,0 +1,53 @@
+// What the choices of all calls of a graph cost at least: what bounds from below are made of.
+#ifndef ISOMER_OPTIMIZER_BOUNDED_CALLS_H_
+#define ISOMER_OPTIMIZER_BOUNDED_CALLS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/choice_parts.h"
+#include "optimizer/compute_graph.h"
+#include "optimizer/cost_tables.h"
+#include "pcg/graph.h"
+
+namespace isomer {
+
+// On `devices` devices; pointers are the tables' and the BoundedGraph's.
+struct BoundedCalls {
+  const ComputeGraph* compute = nullptr;
+  std::vector<const CallTables*> calls;                // per node
+  std::vector<const std::vector<ChoiceParts>*> parts;  // per node
+  double devices = 1;
+  bool beside = false;       // some choices are on the upper half of the devices
+  int end = 0;               // the call that the forward pass ends with: of the loss
+  std::vector<int> outputs;  // of `end`, those that are outputs of the graph
+};
+
+class BoundedGraph {
+ public:
+  // Both outlive this.
+  BoundedGraph(const Graph& graph, CostTables* tables);
+
+  const ComputeGraph& compute() const { return compute_; }
+  // Sets the options of the tables: choices on the first `devices` devices, and with `halves` on
+  // their halves. Errors: a call does not type-check.
+  absl::StatusOr<BoundedCalls> On(int64_t devices, bool halves);
+
+ private:
+  int FindEnd() const;
+
+  const Graph& graph_;
+  CostTables& tables_;
+  ComputeGraph compute_;
+  const std::vector<std::vector<bool>> summed_;  // per node and operand
+  const int end_;
+  std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceParts>> memo_;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_BOUNDED_CALLS_H_

@@ -1,0 +1,121 @@
+// What of a step must come one after the other, whatever choices calls take: a relaxation of the
+// simulated step that is the maximum of sums over calls and edges.
+//
+// A step is longest paths through its tasks: forward, where the loss is summed up, and back. A path
+// follows calls and what moves over their edges. Between two cuts, calls that every other one comes
+// before or after, it may take instead
+//
+//   compute   what the device computes of the calls between the two
+//   network   what the device waits for that moves between them, of each value the edge that takes
+//             longest (a value that several calls need in one form is moved once)
+//
+// because devices work through tasks one by one, in an order that the graph leads, and through
+// moves likewise. On the way back a path ends with the last synchronisation and update; or, from
+// some cut on, with one of
+//
+//   compute   gradients and updates of all calls before it
+//   network   what moves back, and synchronisation, of all calls before it
+//
+// since updates and synchronisation have no order of their own. A path is on the first device,
+// which every choice uses, and which waits for what moves if it lacks something (EdgeParts); then,
+// from some call on, anywhere: on a device that waits for all that moves, but that only calls on
+// all devices are known to keep busy.
+//
+// A term is such a sum: which parts of each call and edge it counts, and on which devices. Every
+// term is a bound from below of the step of any assignment of choices; so is their greatest.
+#ifndef ISOMER_OPTIMIZER_RELAXED_STEP_H_
+#define ISOMER_OPTIMIZER_RELAXED_STEP_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "optimizer/bounded_calls.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/edge_bound.h"
+
+namespace isomer {
+
+class RelaxedStep {
+ public:
+  // Parts of a call, and of an edge.
+  enum Part {
+    kForward,
+    kGradient,
+    kUpdate,  // and sums of gradients that no path waits for
+    kSync,
+    kHaloThere,
+    kHaloBack,
+    kLast,    // synchronisation and update of a weight that nothing comes behind
+    kOutput,  // summing up the loss
+    kNumParts
+  };
+  enum Move { kThere, kBack, kWaitedThere, kWaitedBack, kNumMoves };
+  // On which device a call's part counts: where it is, on the first one, on one that all calls on
+  // all devices use; on average; on the first device of the upper half.
+  enum Where { kAnywhere, kFirst, kOnAll, kAverage, kUpper, kNumWheres };
+
+  static constexpr uint8_t Bit(int part) { return static_cast<uint8_t>(1 << part); }
+  struct Term {
+    std::vector<std::array<uint8_t, kNumWheres>> calls;  // bits of parts
+    std::vector<uint8_t> edges;                          // bits of moves
+    friend bool operator==(const Term&, const Term&) = default;
+  };
+  // A mixture of terms.
+  struct Mixed {
+    std::vector<std::array<std::array<float, kNumParts>, kNumWheres>> calls;
+    std::vector<std::array<float, kNumMoves>> edges;
+  };
+  struct Edge {
+    int from, to;
+    const EdgeParts* us;
+    int value;  // what is moved: equal for all that read it
+  };
+
+  // Everything outlives this.
+  RelaxedStep(const BoundedCalls& calls, EdgeBounds* edge_bounds, CostTables* tables);
+
+  int num_calls() const { return static_cast<int>(calls_.parts.size()); }
+  const std::vector<Edge>& edges() const { return edges_; }
+  // Terms that hold whatever is chosen: of queues.
+  std::vector<Term> QueueTerms() const;
+  // The greatest terms of an assignment, of each kind of end.
+  std::vector<Term> GreatestTerms(const std::vector<int>& choices) const;
+  double Us(const Term& term, const std::vector<int>& choices) const;
+
+  Mixed Mix(const std::vector<Term>& terms, const std::vector<double>& weights) const;
+  double CallUs(const Mixed& mixed, int call, int choice) const;
+
+ private:
+  // Calls behind one cut up to the next, ascending, and the edges to them.
+  struct Segment {
+    std::vector<int> calls, edges;
+    int last;
+  };
+  class Walk;
+
+  void FindEdges(EdgeBounds* edge_bounds);
+  void FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables);
+  void FindSegments();
+  double PartUs(int call, int choice, Part part) const;
+  double FactorOf(int call, int choice, Where where) const;
+  float EdgeUs(int edge, Move move, const std::vector<int>& choices) const;
+  Term Empty() const;
+
+  const BoundedCalls& calls_;
+  const bool training_;
+  std::vector<Edge> edges_;
+  int num_values_ = 0;
+  std::vector<std::vector<int>> edges_to_, edges_from_;  // per call
+  // Per choice of the last call, what bringing its outputs to one device takes, and the gradient
+  // back.
+  std::vector<float> output_us_;
+  std::vector<bool> relevant_;  // per call, whether the last one comes after it
+  std::vector<Segment> segments_;
+  std::vector<int> segment_of_;  // per call, or -1
+  std::vector<int> segment_to_;  // per cut, that it is the last of; or -1
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_RELAXED_STEP_H_
