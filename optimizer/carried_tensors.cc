@@ -22,8 +22,8 @@ class Holder {
   absl::Status Run(
       const std::function<absl::StatusOr<PlacementSetId>(TensorRef)>& placements_left) {
     for (const Piece& piece : pieces_) {
-      for (TensorRef tensor : piece.carried_out) {
-        ISOMER_ASSIGN_OR_RETURN(left_[tensor], placements_left(tensor));
+      for (const Piece::CarriedOut& carried : piece.carried_out) {
+        ISOMER_ASSIGN_OR_RETURN(left_[carried.tensor], placements_left(carried.tensor));
       }
     }
     if (left_.empty()) return absl::OkStatus();
@@ -76,7 +76,7 @@ class Holder {
       std::vector<int>& pick = picks[{mapping, chain.rows[p], chain.cols[p]}];
       if (pick.empty()) pick = mapping->Picks(chain.rows[p], chain.cols[p]);
       for (const PieceMapping::CarriedUse& use : mapping->carried_uses()) {
-        const PlacementSetId left = left_.at(use.is_made ? piece.carried_out[use.carried]
+        const PlacementSetId left = left_.at(use.is_made ? piece.carried_out[use.carried].tensor
                                                          : piece.carried_in[use.carried].tensor);
         std::vector<double>& sums = us[left];
         sums.resize(tables_.PlacementsOf(left).size(), 0);
@@ -84,7 +84,7 @@ class Holder {
                                              : tables_.EdgeUs(left, use.set, use.gradient);
         const int chosen = pick[use.node];
         for (int k = 0; k < static_cast<int>(sums.size()); ++k) {
-          sums[k] += use.is_made ? moved.at(chosen, k) : moved.at(k, chosen);
+          sums[k] += use.times * (use.is_made ? moved.at(chosen, k) : moved.at(k, chosen));
         }
       }
     }
@@ -105,7 +105,7 @@ class Holder {
         set(pieces_[p].carried_in[c].tensor, c, &borders_[p].carried_in);
       }
       for (size_t c = 0; c < pieces_[p].carried_out.size(); ++c) {
-        set(pieces_[p].carried_out[c], c, &borders_[p].carried_out);
+        set(pieces_[p].carried_out[c].tensor, c, &borders_[p].carried_out);
       }
     }
     return changed;

@@ -1,12 +1,13 @@
 // Where tensors that cross several pieces are held (splitting.h).
 //
-// A carried tensor has one placement for the whole chain: its maker leaves it there, its users take
-// it from there, and given the placement pieces do not know of each other. Placements are found by
-// turns: given the choices of all calls, each tensor is held where it would cost least to take it
-// to and from; given where tensors are held, choices are the best mapping of the chain, without
-// algebra. Turns go on for as long as they gain. The first choices are those for which nothing that
-// is carried costs anything to move. This is a heuristic, as other placements may be better; what
-// the mapping costs is exact for those that are taken.
+// A carried tensor has one placement for the whole chain, by way of which every use takes it from
+// its maker; given the placement, pieces do not know of each other. Placements are found by turns:
+// given the choices of all calls, each tensor is held where that costs least; given where tensors
+// are held, choices are the best mapping of the chain, without algebra. No turn makes it worse. The
+// first choices are those for which nothing that is carried costs anything to move. This is a
+// heuristic, as a change of both at once may be better. A plan takes tensors the straight way: what
+// the mapping costs is a bound for it from above where its maker does not leave it in that
+// placement.
 //
 // Tensors that can be left in the same placements are held in the same, so that equal pieces stay
 // equal.

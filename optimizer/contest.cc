@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kContenders = 4;
 // Plans of more are not copied unless they are the fastest.
 constexpr int32_t kManyTasks = 60000;
+// Simulations of more take seconds.
+constexpr int32_t kSlowTasks = 200000;
 // Plans of more nodes are predicted one at a time: each takes gigabytes.
 constexpr int kMostNodesBeside = 60000;
 
@@ -110,6 +112,10 @@ void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
     fastest_origin_ = best_->origin;
   }
   if (better) best_ = Entry{std::move(plan), std::move(now), std::move(origin), fits};
+}
+
+bool Contest::PredictionsAreSlow() const {
+  return best_.has_value() && best_->simulation.tasks.size() > kSlowTasks;
 }
 
 double Contest::step_us() const {

@@ -69,6 +69,8 @@ class Contest {
   bool Fits(const Prediction& prediction) const {
     return prediction.peak_bytes <= cost_.machine().memory_bytes();
   }
+  // Predictions of plans like the best take seconds: only what promises most is worth one.
+  bool PredictionsAreSlow() const;
   // Of the best; infinity if there is none that fits.
   double step_us() const;
   // The fastest plan, whether it fits or not. REQUIRES: not empty.

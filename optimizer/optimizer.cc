@@ -100,9 +100,11 @@ class Optimizer {
   absl::Status TakeBest(OptimizeResult* result) {
     Contest::Entry best = run_.contest.TakeBest();
     result->plan = std::move(best.plan);
-    result->simulation = std::move(best.simulation);
+    ISOMER_ASSIGN_OR_RETURN(std::optional<Simulation> closer,
+                            PredictPlanClosely(run_.cost, &result->plan));
+    result->simulation = closer.has_value() ? *std::move(closer) : std::move(best.simulation);
     result->origin = std::move(best.origin);
-    result->fits = best.fits;
+    result->fits = run_.contest.Fits({result->simulation.step_us, result->simulation.peak_bytes});
     result->baselines = baselines_.predictions();
     result->single_device = baselines_.single_device();
     result->ignoring = baselines_.ignoring();
@@ -121,7 +123,7 @@ class Optimizer {
   // worse may be better, so the joint search is no slower than algebra first.
   absl::Status ConsiderAlgebraFirst(int64_t devices) {
     if (run_.options.strategy != Strategy::kHierarchical || !run_.options.training ||
-        !run_.contest.fits() || !DevicesWait()) {
+        !run_.contest.fits() || !DevicesWait() || run_.contest.PredictionsAreSlow()) {
       return absl::OkStatus();
     }
     return overlap_.Run(Strategy::kSequential, devices);

@@ -87,6 +87,7 @@ absl::Status OverlapSearch::SearchWithWeights() {
     ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
     if (first.step_us > kSlack * run_.contest.step_us()) return absl::OkStatus();
   }
+  if (run_.contest.PredictionsAreSlow()) return PredictionOf(at_first).status();
   // The first is predicted beside the search for the last.
   ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_last, SearchAt(kLast));
   ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
@@ -101,7 +102,9 @@ absl::Status OverlapSearch::SearchWithWeights() {
 // is best at those between.
 absl::Status OverlapSearch::SearchBetween(int low, const Prediction& at_low, int high,
                                           const Prediction& at_high) {
-  if (high - low < 2 || at_low == at_high) return absl::OkStatus();
+  if (high - low < 2 || at_low == at_high || run_.contest.PredictionsAreSlow()) {
+    return absl::OkStatus();
+  }
   const int middle = (low + high) / 2;
   ISOMER_ASSIGN_OR_RETURN(const std::optional<int> entry, SearchAt(middle));
   ISOMER_ASSIGN_OR_RETURN(const Prediction at_middle, PredictionOf(entry));
@@ -116,7 +119,9 @@ absl::Status OverlapSearch::Refine() {
     Remember(mapped, prediction);
   }
   run_.entered.clear();
-  if (best_.us > kSlack * run_.contest.step_us()) return absl::OkStatus();
+  if (best_.us > kSlack * run_.contest.step_us() || run_.contest.PredictionsAreSlow()) {
+    return absl::OkStatus();
+  }
   std::vector<MappedModel> mappings;
   for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
   mappings_.clear();

@@ -145,6 +145,7 @@ absl::Status PieceMapping::AddCarried(const Piece& piece, const Graph& graph,
       const int node = compute_.index[made.node.value];
       if (node < 0) return absl::InternalError("what is carried is not computed");
       carried_uses_.push_back({.is_made = true,
+                               .times = static_cast<float>(piece.carried_out[c].uses),
                                .carried = c,
                                .node = node,
                                .set = calls_[node]->outputs[made.output],
@@ -156,14 +157,10 @@ absl::Status PieceMapping::AddCarried(const Piece& piece, const Graph& graph,
   for (const CarriedUse& use : carried_uses_) {
     const auto& held = use.is_made ? borders.carried_out : borders.carried_in;
     if (use.carried >= held.size() || held[use.carried] == Borders::kNone) continue;
+    const CostTable& moved = use.is_made ? tables->EdgeUs(use.set, held[use.carried], use.gradient)
+                                         : tables->EdgeUs(held[use.carried], use.set, use.gradient);
     std::vector<float>& us = problem->nodes[use.node].us;
-    const std::vector<int>& made = tables->PlacementsOf(use.set);
-    const int there = tables->PlacementsOf(held[use.carried])[0];
-    const CostTable* taken =
-        use.is_made ? nullptr : &tables->EdgeUs(held[use.carried], use.set, use.gradient);
-    for (size_t k = 0; k < us.size(); ++k) {
-      us[k] += !use.is_made ? taken->us[k] : made[k] == there ? 0 : kImpossibleUs;
-    }
+    for (size_t k = 0; k < us.size(); ++k) us[k] += use.times * moved.us[k];
   }
   return absl::OkStatus();
 }

@@ -18,8 +18,8 @@ struct Borders {
   static constexpr PlacementSetId kNone = -1;
   PlacementSetId in = kNone, out = kNone;
   // The placement that each tensor of Piece::carried_in and carried_out is held in, as a set of
-  // one: its maker leaves it there. kNone, or none at all: it is left anywhere, and costs nothing
-  // to take from there.
+  // one: every use takes it there from its maker, and from there. kNone, or none at all: that costs
+  // nothing.
   std::vector<PlacementSetId> carried_in = {}, carried_out = {};
   friend auto operator<=>(const Borders&, const Borders&) = default;
 };
@@ -42,6 +42,7 @@ class PieceMapping {
   // A call that makes or uses a carried tensor.
   struct CarriedUse {
     bool is_made = false;
+    float times = 1;     // as often as later pieces use it if it is made
     size_t carried = 0;  // its place in Piece::carried_out if it is made, else in carried_in
     int node = 0;        // the call
     PlacementSetId set;  // how its choices make or take it

@@ -252,7 +252,7 @@ class ChainSearch {
       const TensorRef made = {at.node, at.output + output.tensor.output};
       if (output.name == kCrossingOutput) crossed_ = made;
       for (size_t c = 0; c < piece.carried_out.size(); ++c) {
-        if (output.name == CarriedOutput(c)) carried_[piece.carried_out[c]] = made;
+        if (output.name == CarriedOutput(c)) carried_[piece.carried_out[c].tensor] = made;
       }
     }
     return absl::OkStatus();

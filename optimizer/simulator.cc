@@ -77,13 +77,17 @@ namespace {
 // most, for some gigabytes.
 constexpr int64_t kMostShards = 300'000, kLimitOfShards = 1'500'000;
 
+// Devices of one class are alike, and nothing is between them that they have in common.
+bool IsRegular(const Machine& machine) {
+  return machine.topology.empty() && machine.kinds_in_use().size() == 1 &&
+         !machine.levels.back().shared;
+}
+
 }  // namespace
 
 absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Plan& plan,
                                                int64_t most_devices) {
-  // Devices of one class are alike, and nothing is between them that they have in common.
-  const bool regular = machine.topology.empty() && machine.kinds_in_use().size() == 1 &&
-                       !machine.levels.back().shared;
+  const bool regular = IsRegular(machine);
   if (plan.update.method == UpdateMethod::kOwner)
     most_devices = std::max(most_devices, kMostOwners);
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
@@ -97,8 +101,9 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, kLimitOfShards);
 }
 
-absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), *plan));
+namespace {
+
+Simulation SimulateLowered(const CostModel& cost, const LoweredPlan& lowered, Plan* plan) {
   Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule);
   const std::vector<int64_t> bytes = BytesPerDevice(cost.profile(), lowered.mapped.graph,
                                                     lowered.schedule, RunsOnCores(cost.machine()));
@@ -110,6 +115,27 @@ absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
   plan->predicted_step_us = simulation.step_us;
   plan->predicted_peak_bytes = simulation.peak_bytes;
   return simulation;
+}
+
+}  // namespace
+
+absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), *plan));
+  return SimulateLowered(cost, lowered, plan);
+}
+
+absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& cost, Plan* plan) {
+  const Machine& machine = cost.machine();
+  const int64_t node = machine.devices_per_node();
+  if (plan->num_devices <= kMostDevices || !IsRegular(machine) ||
+      !LacksDevicesOfNodes(*plan, {node, 1}, kMostShards)) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<LoweredPlan> lowered =
+      LowerPlanInClasses(*plan, {node}, kLimitOfShards, kLimitOfShards);
+  if (absl::IsResourceExhausted(lowered.status())) return std::nullopt;
+  ISOMER_RETURN_IF_ERROR(lowered.status());
+  return SimulateLowered(cost, *lowered, plan);
 }
 
 }  // namespace isomer

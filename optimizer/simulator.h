@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,10 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
 
 // Lowers the plan so, simulates it and sets its predictions.
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan);
+
+// The same with all devices of each node that is there, which takes up to some seconds. Nothing,
+// and the plan stays, if PredictPlan does so too, or if it takes too long.
+absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& cost, Plan* plan);
 
 }  // namespace isomer
 

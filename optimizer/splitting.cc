@@ -131,7 +131,7 @@ class PieceBuilder {
       if (lifetime->last_use < (crosses ? next_end : end)) continue;
       piece_.graph.AddOutput(CarriedOutput(piece_.carried_out.size()),
                              {ids_.at(tensor.node), tensor.output});
-      piece_.carried_out.push_back(tensor);
+      piece_.carried_out.push_back({tensor});
     }
   }
 
@@ -144,6 +144,22 @@ class PieceBuilder {
   std::map<NodeId, NodeId> ids_;
 };
 
+void CountCarriedUses(std::vector<Piece>* pieces) {
+  std::map<TensorRef, int> uses;
+  for (const Piece& piece : *pieces) {
+    for (const Piece::CarriedIn& carried : piece.carried_in) {
+      for (int i = 0; i < piece.graph.num_nodes(); ++i) {
+        const std::vector<TensorRef>& inputs = piece.graph.node(i).inputs;
+        uses[carried.tensor] +=
+            static_cast<int>(std::count(inputs.begin(), inputs.end(), TensorRef{carried.node, 0}));
+      }
+    }
+  }
+  for (Piece& piece : *pieces) {
+    for (Piece::CarriedOut& carried : piece.carried_out) carried.uses = uses[carried.tensor];
+  }
+}
+
 absl::Status SetKey(const RuleMatcher* matcher, Piece* piece) {
   ISOMER_ASSIGN_OR_RETURN(
       piece->key,
@@ -151,6 +167,9 @@ absl::Status SetKey(const RuleMatcher* matcher, Piece* piece) {
   piece->key = HashCombine(piece->key, piece->in_gradient);
   for (const Piece::CarriedIn& carried : piece->carried_in) {
     piece->key = HashCombine(piece->key, carried.gradient);
+  }
+  for (const Piece::CarriedOut& carried : piece->carried_out) {
+    piece->key = HashCombine(piece->key, static_cast<uint64_t>(carried.uses));
   }
   for (const FedRoles& fed : piece->fed_roles) {
     for (DimRole role : fed.roles)
@@ -206,9 +225,12 @@ absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
     const Cut* out = c == chosen.size() ? nullptr : &cuts[chosen[c]];
     ISOMER_ASSIGN_OR_RETURN(
         Piece piece, builder.Build(c == 0 ? 0 : end_of(c - 1), end_of(c), end_of(c + 1), in, out));
+    pieces.push_back(std::move(piece));
+  }
+  CountCarriedUses(&pieces);
+  for (Piece& piece : pieces) {
     ISOMER_RETURN_IF_ERROR(SetKey(matcher, &piece));
     if (restrictions != nullptr) Restrict(*restrictions, &piece);
-    pieces.push_back(std::move(piece));
   }
   return pieces;
 }

@@ -42,6 +42,10 @@ struct Piece {
     NodeId node;            // in `graph`: an input
     bool gradient = false;  // it depends on a weight
   };
+  struct CarriedOut {
+    TensorRef tensor;  // in the whole graph
+    int uses = 0;      // by later pieces
+  };
 
   // Stand-alone: what crosses in is the input "in"; weights and inputs are named in order; what
   // crosses out is the output kCrossingOutput.
@@ -54,8 +58,8 @@ struct Piece {
   // Tensors of earlier pieces that are used here, and tensors made here that later pieces use, but
   // for what crosses from a piece to the next.
   std::vector<CarriedIn> carried_in;
-  std::vector<TensorRef> carried_out;  // in the whole graph
-  std::vector<FedRoles> fed_roles;     // of what crosses in, and of what is carried in
+  std::vector<CarriedOut> carried_out;
+  std::vector<FedRoles> fed_roles;  // of what crosses in, and of what is carried in
   // Per node of `graph` before any rewrite, what a user leaves of its choices, or null; nodes
   // beyond have none. Nodes with one are not rewritten.
   std::vector<const CallRestriction*> restrictions;

@@ -63,7 +63,12 @@ class ViewAssigner {
   void Forward(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op.kind() != OpKind::kCombine && node.op.kind() != OpKind::kReduce) return;
-    const std::optional<MachineView>& from = views_[node.inputs[0].node.value];
+    const TensorRef input = node.inputs[0];
+    const auto call = choices_.find(input.node);
+    // A node's view is that of its first output.
+    const std::optional<MachineView> from = call == choices_.end()
+                                                ? views_[input.node.value]
+                                                : call->second->outputs[input.output].view;
     if (!from.has_value()) return;
     MachineView view = *from;
     Coarsen(node.op, graph_.type(node.inputs[0]), &view);

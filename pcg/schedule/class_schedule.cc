@@ -284,21 +284,27 @@ int64_t ShardsOf(const Plan& plan, int64_t moments, int64_t represented) {
   return sum;
 }
 
-// The first of `wholes` that leaves at most `most_shards`, else that which leaves fewest.
-std::optional<DeviceClasses> FindClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                         int64_t most_shards, int64_t moments,
-                                         int64_t represented) {
-  std::optional<DeviceClasses> classes;
+struct FoundClasses {
+  DeviceClasses classes;
+  int64_t whole;
+};
+
+// The first of `wholes` that leaves at most `most_shards`, else that which leaves fewest. Absent
+// where all devices are no more than that, and no fewer stand for them with the first of `wholes`:
+// others would lack devices that meet at the links of a node.
+std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64_t> wholes,
+                                        int64_t most_shards, int64_t moments, int64_t represented) {
+  std::optional<FoundClasses> classes;
   int64_t fewest = ShardsOf(plan, 1, 1);
   for (int64_t whole : wholes) {
-    if (classes.has_value() && fewest <= most_shards) break;
+    if (whole != wholes[0] && fewest <= most_shards) break;
     std::optional<DeviceClasses> found = ClassesOfDevices(
         plan, {.whole = whole, .moments = moments, .represented = represented, .widen = true});
     if (!found.has_value()) continue;
     const int64_t shards = ShardsOf(found->plan, moments, represented);
     if (classes.has_value() && shards >= fewest) continue;
     fewest = shards;
-    classes = std::move(found);
+    classes = FoundClasses{*std::move(found), whole};
   }
   return classes;
 }
@@ -352,6 +358,14 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
 
 }  // namespace
 
+bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards) {
+  const absl::StatusOr<int64_t> moments = NumMicroBatches(plan.graph, plan.views);
+  if (!moments.ok()) return false;
+  const std::optional<FoundClasses> found =
+      FindClasses(plan, wholes, most_shards, *moments, RepresentedMoments(*moments));
+  return found.has_value() && found->whole != wholes[0];
+}
+
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
                                                int64_t most_shards, int64_t limit) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
@@ -363,12 +377,12 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
                                                      " devices, of which too few are alike"));
   };
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
-    const std::optional<DeviceClasses> classes =
+    const std::optional<FoundClasses> found =
         FindClasses(plan, wholes, most_shards, moments, represented);
-    if (!classes.has_value()) continue;
-    ISOMER_RETURN_IF_ERROR(check(classes->plan, represented));
+    if (!found.has_value()) continue;
+    ISOMER_RETURN_IF_ERROR(check(found->classes.plan, represented));
     ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
-                            LowerClasses(plan, *classes, moments));
+                            LowerClasses(plan, found->classes, moments));
     if (lowered.has_value()) return *std::move(lowered);
   }
   ISOMER_RETURN_IF_ERROR(check(plan, moments));

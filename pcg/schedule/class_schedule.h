@@ -37,6 +37,11 @@ namespace isomer {
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
                                                int64_t most_shards, int64_t limit);
 
+// Whether that is what the last of `wholes` leaves: fewer devices than a node has then meet at its
+// links than among all, so that what they wait for each other is missing. Nothing of the plan but
+// its graph and views is looked at.
+bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards);
+
 }  // namespace isomer
 
 #endif  // ISOMER_PCG_SCHEDULE_CLASS_SCHEDULE_H_

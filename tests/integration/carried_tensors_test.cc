@@ -59,7 +59,10 @@ TEST_F(CarriedTensors, LayersOfADecoderAreEqualPieces) {
     for (const Piece::CarriedIn& carried : piece.carried_in) {
       EXPECT_TRUE(made.count(carried.tensor)) << "used before any piece made it";
     }
-    made.insert(piece.carried_out.begin(), piece.carried_out.end());
+    for (const Piece::CarriedOut& carried : piece.carried_out) {
+      EXPECT_GE(carried.uses, 1);
+      made.insert(carried.tensor);
+    }
   }
   EXPECT_GE(pieces->size(), 12u);
   EXPECT_GE(most, 2);

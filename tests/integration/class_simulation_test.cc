@@ -15,6 +15,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pipeline_plan.h"
 #include "optimizer/rule_index.h"
+#include "optimizer/search.h"
 #include "optimizer/simulator.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/data_path.h"
@@ -32,8 +33,8 @@ struct Scenario {
   DataType precision = DataType::kFloat32;
 
   std::string Name() const {
-    std::string name = std::string(model) + "_" + machine + "_" + std::to_string(nodes) + "_" +
-                       plan + "_" + UpdateMethodName(update);
+    std::string name = std::string(model).substr(0, std::string(model).find('?')) + "_" + machine +
+                       "_" + std::to_string(nodes) + "_" + plan + "_" + UpdateMethodName(update);
     if (precision != DataType::kFloat32) name += "_" + std::string(DataTypeName(precision));
     return name;
   }
@@ -61,6 +62,10 @@ absl::StatusOr<Plan> PlanOf(const Scenario& s, const Model& model, const CostMod
   if (!mapped.ok()) return mapped.status();
   return DerivePlan(model, *mapped, /*training=*/true, &tables);
 }
+
+constexpr char kMixture[] =
+    "gshard_moe?experts=256&layers=4&hidden=128&intermediate=1024&heads=8&head_size=16&"
+    "vocabulary=1024&seq=256";
 
 class ClassSimulation : public testing::TestWithParam<Scenario> {};
 
@@ -108,6 +113,32 @@ TEST_P(ClassSimulation, IsThatOfAllDevices) {
   }
 }
 
+// What the search makes of a mixture cuts nodes: without all of their devices no fewer than all
+// would do, and with some of them they would not meet at the links.
+TEST(ClassSimulationOfSearches, HasAllDevicesOfANodeWhereItCan) {
+  LoadOptions load;
+  load.batch_size = 64;
+  Model model = LoadAnyModel(std::string("zoo:") + kMixture, load).value();
+  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const CostModel cost(LoadMachine("dgx_h100", 4).value());
+  const RuleIndex index(Rules());
+  for (double sync_weight : {1.0, 0.25, 0.0}) {
+    CostTables tables(index, cost, {.training = true, .sync_weight = sync_weight});
+    SearchOptions options;
+    options.budget = 0;
+    const auto found = HierarchicalSearch(model.graph, options, &tables);
+    ASSERT_TRUE(found.ok()) << found.status();
+    auto plan = DerivePlan(model, found->mapped, /*training=*/true, &tables);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto predicted = PredictPlan(cost, &*plan);
+    ASSERT_TRUE(predicted.ok()) << predicted.status();
+    const auto all = LowerPlan(*plan);
+    ASSERT_TRUE(all.ok()) << all.status();
+    const Simulation expected = Simulate(cost, all->mapped.graph, all->schedule);
+    EXPECT_NEAR(predicted->step_us, expected.step_us, 1e-9 * expected.step_us) << sync_weight;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Plans, ClassSimulation,
     testing::Values(Scenario{"alexnet", "dgx_h100", 4, 64, kDataParallel},
@@ -118,6 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Scenario{"gpt", "dgx_h100", 4, 8, kMegatron, UpdateMethod::kAllReduce, 1, 1,
                              DataType::kBFloat16},
                     Scenario{"alexnet", "dgx_h100", 4, 256, "search"},
+                    Scenario{kMixture, "dgx_h100", 4, 64, kExpert},
                     Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce,
                              2, 4}),
     [](const auto& info) { return info.param.Name(); });
