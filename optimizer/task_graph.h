@@ -14,8 +14,8 @@
 //
 // A chain is what the parallel operators between two calls do, an arrival what a call's device
 // lacks beyond that. What several calls need of a value in one form is brought there once, at the
-// first of them. A stored tensor is kept as its users need it, or, if they differ, whole on one
-// device from where it is sent to them in every step.
+// first of them. A stored tensor is kept as its users need it, or, if they differ, as one of them
+// does (pcg/schedule/weight_homes.h).
 //
 // Limits: one micro-batch, float32, SGD with an all-reduce per weight and no buckets; an order of
 // calls that does not follow their choices (plans have branches side by side, by the exchanges in
@@ -203,6 +203,7 @@ class TaskGraph {
   std::map<std::string, int> place_ids_, type_ids_;
   std::vector<std::unique_ptr<Place>> places_;
   std::map<std::pair<int, int>, std::unique_ptr<MoveFragment>> chains_;
+  std::map<std::vector<int>, int> homes_;  // by places, one of them
 
   // What Rollback puts back: before each SetChoice, the choice and what is derived from it.
   struct Undo {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "optimizer/simulator.h"
+#include "pcg/schedule/weight_homes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -23,6 +24,25 @@ absl::StatusOr<int> ValueBuilder::PlaceOf(Use use) {
   return graph_.WholeAt(id_, graph_.places_[root_place_]->placement.view.start);
 }
 
+// Where a stored value is that is read at several places.
+int ValueBuilder::HomeAmong(const std::vector<int>& places) {
+  const auto at = [this](int place) -> const TaskGraph::Place& { return *graph_.places_[place]; };
+  const bool is_read_in_place = std::any_of(places.begin(), places.end(), [&](int place) {
+    return at(place).placement.type.NumShards() == 1;
+  });
+  if (is_read_in_place) return graph_.WholeAt(id_, at(places[0]).placement.view.start);
+  const auto [home, added] = graph_.homes_.try_emplace(places);
+  if (added) {
+    std::vector<HeldBoxes> wanted;
+    for (int place : places) {
+      const std::vector<int64_t> devices(at(place).devices.begin(), at(place).devices.end());
+      wanted.push_back(HeldBoxesOf(at(place).placement.type, devices));
+    }
+    home->second = places[BestHome(wanted)];
+  }
+  return home->second;
+}
+
 absl::StatusOr<int> ValueBuilder::RootPlace() {
   if (value_.origin == TaskGraph::Origin::kComputed) {
     ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(value_.producer));
@@ -30,12 +50,15 @@ absl::StatusOr<int> ValueBuilder::RootPlace() {
   }
   ISOMER_ASSIGN_OR_RETURN(const int first, PlaceOf(value_.uses[0]));
   if (value_.origin == TaskGraph::Origin::kFed) return first;
+  std::vector<int> places, types;  // the first of each type
   for (const Use& use : value_.uses) {
     ISOMER_ASSIGN_OR_RETURN(const int place, PlaceOf(use));
-    if (graph_.places_[place]->type == graph_.places_[first]->type) continue;
-    return graph_.WholeAt(id_, graph_.places_[first]->placement.view.start);
+    const int type = graph_.places_[place]->type;
+    if (std::find(types.begin(), types.end(), type) != types.end()) continue;
+    places.push_back(place);
+    types.push_back(type);
   }
-  return first;
+  return places.size() == 1 ? first : HomeAmong(places);
 }
 
 int ValueBuilder::NewInstance(int type, int place, int parent, Use home) {

@@ -57,6 +57,7 @@ class ValueBuilder {
   };
 
   absl::StatusOr<int> PlaceOf(Use use);
+  int HomeAmong(const std::vector<int>& places);
   absl::StatusOr<int> RootPlace();
   int NewInstance(int type, int place, int parent, Use home);
   void AddSlots(int instance, int place);

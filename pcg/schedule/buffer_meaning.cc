@@ -7,11 +7,7 @@
 namespace isomer {
 
 BufferMeanings::BufferMeanings(const Graph& graph, const Schedule& schedule)
-    : graph_(graph), schedule_(schedule) {
-  for (const auto* tensors : {&schedule.parameters, &schedule.inputs}) {
-    for (const Schedule::HostTensor& host : *tensors) hosts_.insert(host.tensor);
-  }
-}
+    : graph_(graph), schedule_(schedule) {}
 
 // Relabelled copies and pieces of a tensor have its partials; Reduce sums neighbours;
 // ConcatPartials has those of its operands, one by one.
@@ -20,7 +16,7 @@ const BufferMeanings::Atoms& BufferMeanings::OfPartial(TensorRef tensor, int64_t
   if (!is_new) return *at->second;
   auto atoms = std::make_unique<Atoms>();
   const Node& node = graph_.node(tensor.node);
-  if (hosts_.contains(tensor) || !IsParallel(node.op.kind())) {
+  if (!IsParallel(node.op.kind())) {
     atoms->emplace_back(tensor, partial);
   } else if (node.op.kind() == OpKind::kConcatPartials) {
     const int64_t each = graph_.type(node.inputs[0]).partials;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +17,8 @@ namespace isomer {
 
 class BufferMeanings {
  public:
-  // A partial of a tensor that is no other's relabelling: of a call, or set by the host. What a
-  // buffer means is the sum of some of them, over its box.
+  // A partial of a tensor that is no other's relabelling: of a call, or a leaf. What a buffer means
+  // is the sum of some of them, over its box.
   using Atom = std::pair<TensorRef, int64_t>;
   using Atoms = std::vector<Atom>;  // sorted
 
@@ -35,7 +34,6 @@ class BufferMeanings {
  private:
   const Graph& graph_;
   const Schedule& schedule_;
-  std::set<TensorRef> hosts_;
   absl::flat_hash_map<Atom, std::unique_ptr<Atoms>> atoms_;
   // Of so many partials, every so-manieth.
   std::map<std::pair<Atom, std::pair<int32_t, int32_t>>, Atoms> sums_;

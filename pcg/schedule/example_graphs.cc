@@ -234,6 +234,40 @@ output "loss" = %10
 )",
        4,
        {}},
+      // A table that gives the logits, too, for which it is transposed in parts: every device has a
+      // copy, and cuts its part from it.
+      {"TiedEmbedding",
+       R"(
+%0 = input "ids" : i64[8]
+%1 = weight "table" : f32[6,4]
+%2 = input "target" : f32[8,6]
+%3 = embedding(%1, %0) : f32[8,4]
+%4 = transpose(%1) {perm=[1,0]} : f32[4,6]
+%5 = matmul(%3, %4) : f32[8,6]
+%6 = mse(%5, %2) : f32[]
+output "y" = %5
+output "loss" = %6
+)",
+       R"(
+%0 = input "ids" : i64[8]
+%1 = weight "table" : f32[6,4]
+%2 = input "target" : f32[8,6]
+%3 = partition(%0) {axis=0, degree=4} : i64[8:4]
+%4 = replicate(%1) {degree=4} : f32[6,4] c4
+%5 = embedding(%4, %3) : f32[8:4,4]
+%6 = partition(%1) {axis=1, degree=4} : f32[6,4:4]
+%7 = transpose(%6) {perm=[1,0]} : f32[4:4,6]
+%8 = combine(%7) {axis=0, degree=4} : f32[4,6]
+%9 = replicate(%8) {degree=4} : f32[4,6] c4
+%10 = matmul(%5, %9) : f32[8:4,6]
+%11 = partition(%2) {axis=0, degree=4} : f32[8:4,6]
+%12 = mse(%10, %11) : f32[] p4
+%13 = reduce(%12) {degree=4} : f32[]
+output "y" = %10
+output "loss" = %13
+)",
+       4,
+       {}},
       // The sum of two branches as Reduce of their concatenation along partials; w is used twice.
       {"BranchesOnTwoDevices",
        R"(

@@ -9,6 +9,7 @@
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/execution_order.h"
 #include "pcg/schedule/redistribution.h"
+#include "pcg/schedule/weight_homes.h"
 #include "pcg/schedule/weight_parts.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
@@ -26,6 +27,7 @@ class ForwardLowering {
         order_(graph_.TopologicalOrder()),
         arrivals_(builder),
         parts_(builder),
+        homes_(builder, order_),
         place_(graph_.num_nodes(), -1) {
     for (size_t i = 0; i < order_.size(); ++i) place_[order_[i].value] = static_cast<int32_t>(i);
   }
@@ -74,6 +76,7 @@ class ForwardLowering {
   std::vector<bool> fused_;    // by node: a parallel operator inside of a chain
   Arrivals arrivals_;
   WeightParts parts_;
+  WeightHomes homes_;
   std::vector<int32_t> place_;  // by node: in order_
 };
 
@@ -93,7 +96,9 @@ bool ForwardLowering::IsHostOperator(NodeId id, bool weights) const {
   if (!placement && !(weights && (training ? IsLayout(kind) : IsPreparation(kind)))) return false;
   // What is trained must be updated in one place.
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-    return IsHostTensor(input) && (!weights || !training || UsesOf(input) == 1);
+    return IsHostTensor(input) &&
+           (!weights || !training || (UsesOf(input) == 1 && !homes_.IsHome(input)) ||
+            homes_.LeadsHome(id));
   });
 }
 
@@ -144,6 +149,7 @@ absl::StatusOr<bool> ForwardLowering::StoreInParts(Schedule::HostTensor* host) {
   if (users_.empty()) users_ = graph_.Users();
   std::vector<NodeId> users;
   for (const Graph::Use& use : users_[host->tensor.node.value]) users.push_back(use.user);
+  if (homes_.IsHome(host->tensor)) return false;  // Others read it who are no users.
   // An output of the graph has a use that is no node.
   if (static_cast<int>(users.size()) != UsesOf(host->tensor)) return false;
   if (!IsStored(graph_.node(host->leaves[0]).op.kind())) return false;
@@ -236,6 +242,7 @@ absl::Status ForwardLowering::LowerParallel(NodeId id) {
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(id));
   TensorRef chain_start = node.inputs[0];
   while (fused_[chain_start.node.value]) chain_start = graph_.node(chain_start.node).inputs[0];
+  chain_start = homes_.Of(chain_start);
 
   std::vector<ShardSource> sources;
   for (size_t s = 0; s < devices.size(); ++s) {
@@ -284,7 +291,8 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
   }
   std::vector<std::vector<BufferId>> reads(devices.size());
   for (size_t o = 0; o < node.inputs.size(); ++o) {
-    parts_.Gather(node.inputs[o]);
+    const TensorRef operand = homes_.Of(node.inputs[o]);
+    parts_.Gather(operand);
     std::vector<Need> needs;
     needs.reserve(devices.size());
     for (size_t s = 0; s < devices.size(); ++s) {
@@ -295,7 +303,7 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
                        sharding.OperandBox(task, static_cast<int>(o)),
                        moments.empty() ? kNoMoment : moments[s]});
     }
-    const std::vector<BufferId> arrived = arrivals_.Arrive(node.inputs[o], needs, id);
+    const std::vector<BufferId> arrived = arrivals_.Arrive(operand, needs, id);
     for (size_t s = 0; s < devices.size(); ++s) reads[s].push_back(arrived[s]);
   }
   const Work work = ForwardWork(node.op, sharding, operand_types);
@@ -339,6 +347,7 @@ absl::Status ForwardLowering::Run() {
     }
   }
   CountUses();
+  ISOMER_RETURN_IF_ERROR(homes_.Find());
   FindHostOperators();
   FindFusedOperators();
   // Host tensors first: those that an operator of the devices, or an output, uses.
@@ -346,7 +355,7 @@ absl::Status ForwardLowering::Run() {
   for (NodeId id : order_) {
     if (on_host_[id.value]) continue;
     for (TensorRef input : graph_.node(id).inputs) {
-      if (IsHostTensor(input)) host_tensors.insert(input);
+      if (IsHostTensor(input)) host_tensors.insert(homes_.Of(input));
     }
   }
   for (const Graph::NamedOutput& output : graph_.outputs()) {

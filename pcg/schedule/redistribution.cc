@@ -25,8 +25,9 @@ std::vector<BufferId> Sources(const ScheduleBuilder& builder, const ShardSource&
     return sources;
   };
   // Of the equal copies, the one with most pieces on this device; else the one that Replicate's
-  // numbering assigns.
-  std::vector<BufferId> best = sources_from_copy(at.copy / (to.copies / type.copies));
+  // numbering assigns, or, where there are more than it makes (weight_homes.h), the first.
+  const int64_t readers = to.copies / type.copies;
+  std::vector<BufferId> best = sources_from_copy(readers == 0 ? 0 : at.copy / readers);
   auto here = [&](const std::vector<BufferId>& sources) {
     return std::count_if(sources.begin(), sources.end(),
                          [&](BufferId id) { return builder.buffer(id).device == device; });

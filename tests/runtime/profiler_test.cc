@@ -96,7 +96,9 @@ output "y" = %8
 
 TEST(ProfileCalls, WeightsThatStepsShareAreWarmIfTheCacheHoldsWhatLiesBetween) {
   const Graph graph = Parsed(kRecurrence);
-  const auto schedule = LowerGraph(graph, SequentialViews(graph), {.training = false});
+  ScheduleOptions options;
+  options.training = false;
+  const auto schedule = LowerGraph(graph, SequentialViews(graph), options);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   constexpr int64_t kActivation = 4 * 64 * 4;
   const auto warm_of_matmul = [&](int64_t cache_bytes) {

@@ -61,6 +61,12 @@ inline std::vector<ParallelCase> ParallelCases() {
       {"MergedMatMuls", {{TaskKind::kAllReduce, 1}, {TaskKind::kSendReceive, 2}}},
       {"EmbeddingByVocabulary",
        {{TaskKind::kReduceScatter, 1}, {TaskKind::kAllGather, 1}, {TaskKind::kSendReceive, 2}}},
+      // The transposed table and its gradient, the sum of the copies' gradients, the loss.
+      {"TiedEmbedding",
+       {{TaskKind::kAllGather, 1},
+        {TaskKind::kReduceScatter, 1},
+        {TaskKind::kAllReduce, 1},
+        {TaskKind::kSendReceive, 2}}},
       {"BranchesOnTwoDevices", {}},
   };
   std::vector<ParallelCase> cases;

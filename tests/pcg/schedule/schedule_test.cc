@@ -246,6 +246,21 @@ TEST(Lowering, ArrangedWeightsAreStoredAsTheyAreUsed) {
   EXPECT_EQ(schedule.parameters[0].tensor.node, NodeId{5});
 }
 
+// Nothing of a weight that all devices have moves to those who read it otherwise.
+TEST(Lowering, WeightThatIsReadInTwoWaysIsStoredInTheOneThatHoldsTheOther) {
+  const Schedule schedule = Lowered(CaseNamed("TiedEmbedding"));
+  ASSERT_EQ(schedule.parameters.size(), 1u);
+  const Schedule::HostTensor& table = schedule.parameters[0];
+  EXPECT_EQ(table.tensor.node, NodeId{4});
+  EXPECT_EQ(table.stored.size(), 4u);
+  for (const Task& task : schedule.tasks) {
+    if (task.phase != Phase::kForward || !IsCommunication(task.kind)) continue;
+    for (BufferId id : task.reads) {
+      EXPECT_EQ(std::count(table.stored.begin(), table.stored.end(), id), 0);
+    }
+  }
+}
+
 // A tensor that two consumers on another device read is sent there once.
 TEST(Lowering, ShardIsSentOncePerReceivingDevice) {
   const Graph graph = Parsed(R"(
