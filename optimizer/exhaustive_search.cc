@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "optimizer/guided_walk.h"
+#include "optimizer/mcmc.h"
 #include "optimizer/task_graph.h"
 #include "pcg/support/status_macros.h"
 
@@ -10,6 +12,18 @@ namespace isomer {
 namespace {
 
 constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0};
+// Of the walk from the best mapping. Some hundredths of a second for what A* can prove.
+constexpr int64_t kProposals = 2000;
+
+// What a walk (guided_walk.h) from a mapping finds by simulated steps.
+absl::StatusOr<MappedModel> WalkedFrom(const Model& model, const MappedModel& mapped,
+                                       CostTables* tables) {
+  ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, mapped, tables));
+  McmcOptions options{.max_proposals = kProposals};
+  ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, nullptr, tables));
+  ISOMER_RETURN_IF_ERROR(SearchByMcmc(options, graph.get()).status());
+  return graph->Mapped();
+}
 
 }  // namespace
 
@@ -17,6 +31,7 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
   const CostOptions saved = tables->options();
   const int64_t all = tables->cost().machine().num_devices();
   MappedModel best;
+  CostOptions best_options;
   Picoseconds least = -1;
   const auto consider = [&](int64_t devices, double weight) -> absl::Status {
     CostOptions options = saved;
@@ -32,12 +47,19 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
     if (least >= 0 && graph->makespan() >= least) return absl::OkStatus();
     least = graph->makespan();
     best = std::move(found.mapped);
+    best_options = options;
     return absl::OkStatus();
   };
   absl::Status done;
   for (int64_t devices = all; devices >= 1 && done.ok(); --devices) {
     if (all % devices != 0) continue;
     for (double weight : kSyncWeights) done.Update(consider(devices, weight));
+  }
+  if (done.ok()) {
+    tables->set_options(best_options);
+    absl::StatusOr<MappedModel> walked = WalkedFrom(model, best, tables);
+    done = walked.status();
+    if (walked.ok()) best = *std::move(walked);
   }
   tables->set_options(saved);
   ISOMER_RETURN_IF_ERROR(done);

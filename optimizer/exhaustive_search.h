@@ -11,8 +11,8 @@
 
 namespace isomer {
 
-// The best assignment that mapping alone finds: no algebra, every number of devices that divides
-// the machine, several weights of synchronisation.
+// The best assignment that mapping and a short walk from it find: no algebra, every number of
+// devices that divides the machine, several weights of synchronisation.
 absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables);
 
 // `proof` receives what was proved, in one line. Of the options, the budget counts, in prefixes.

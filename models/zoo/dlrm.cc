@@ -14,9 +14,10 @@ absl::StatusOr<Model> Build(const ZooArguments& arguments) {
   const TensorRef dense = b.Input("dense", {arguments.at("batch"), arguments.at("dense")});
   std::vector<TensorRef> parts = {DenseLayers(b, dense, bottom, "bottom")};
   for (TensorRef table : EmbeddingTables(b, arguments)) parts.push_back(table);
-  const std::vector<int64_t> top(arguments.at("top_layers"), arguments.at("top_hidden"));
-  const TensorRef joined = b.Concat(std::move(parts), 1, "interaction");
-  const TensorRef x = DenseLayers(b, joined, top, "top");
+  const std::vector<int64_t> top(arguments.at("top_layers") - 1, arguments.at("top_hidden"));
+  TensorRef x = ProductOfFeatures(b, std::move(parts), arguments.at("top_hidden"),
+                                  arguments.at("apart") == 1, "interaction", "top/layer0");
+  x = DenseLayers(b, b.Relu(x, "top/layer0"), top, "top", 1);
   b.Output("score", b.Call(OpKind::kSigmoid, {b.Product(x, 1, "top/score")}, "score"));
   return b.Build();
 }
@@ -31,6 +32,8 @@ ZooModel Dlrm() {
                      {.name = "rows", .value = 1000000},
                      {.name = "features", .value = 64},
                      {.name = "bag", .value = 1},
+                     ZooSwitch("look_ups", false),
+                     ZooSwitch("apart", false),
                      {.name = "dense", .value = 64},
                      ZooCount("bottom_layers", 2),
                      {.name = "bottom_hidden", .value = 512},

@@ -5,9 +5,9 @@
 namespace isomer {
 
 TensorRef DenseLayers(ModelBuilder& b, TensorRef x, const std::vector<int64_t>& widths,
-                      const std::string& name) {
+                      const std::string& name, int first) {
   for (size_t layer = 0; layer < widths.size(); ++layer) {
-    const std::string layer_name = absl::StrCat(name, "/layer", layer);
+    const std::string layer_name = absl::StrCat(name, "/layer", first + layer);
     x = b.Relu(b.Product(x, widths[layer], layer_name), layer_name);
   }
   return x;
@@ -23,10 +23,28 @@ std::vector<TensorRef> EmbeddingTables(ModelBuilder& b, const ZooArguments& argu
     const std::vector<int64_t> shape =
         bag == 1 ? std::vector<int64_t>{batch} : std::vector<int64_t>{batch, bag};
     const TensorRef ids = b.Input(name + "_ids", shape, DataType::kInt64);
+    if (bag > 1 && arguments.at("look_ups") == 1) {
+      const TensorRef rows = b.Call(OpKind::kEmbedding, {table, ids}, name + "/look_ups");
+      const Operator sum = {OpKind::kReduceSum,
+                            {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}}};
+      results.push_back(b.Call(sum, {rows}, name));
+      continue;
+    }
     results.push_back(
         b.Call(bag == 1 ? OpKind::kEmbedding : OpKind::kEmbeddingBag, {table, ids}, name));
   }
   return results;
+}
+
+TensorRef ProductOfFeatures(ModelBuilder& b, std::vector<TensorRef> parts, int64_t width,
+                            bool apart, const std::string& concat, const std::string& name) {
+  if (!apart) return b.Product(b.Concat(std::move(parts), 1, concat), width, name);
+  TensorRef sum = b.Product(parts[0], width, absl::StrCat(name, "/part0"));
+  for (size_t part = 1; part < parts.size(); ++part) {
+    const std::string of = absl::StrCat(name, "/part", part);
+    sum = b.Add(sum, b.Product(parts[part], width, of), of + "/sum");
+  }
+  return sum;
 }
 
 }  // namespace isomer

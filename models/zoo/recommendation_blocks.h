@@ -10,13 +10,20 @@
 
 namespace isomer {
 
-// For each width a product with a weight, without bias, and Relu.
+// For each width a product with a weight, without bias, and Relu. Their names count from `first`.
 TensorRef DenseLayers(ModelBuilder& b, TensorRef x, const std::vector<int64_t>& widths,
-                      const std::string& name);
+                      const std::string& name, int first = 0);
 
 // What `tables` tables of `rows` x `features` say about the inputs table0_ids, .. of `batch` rows:
-// one index a row, or the sum over `bag` of them. [batch, features] each.
+// one index a row, or the sum over `bag` of them. [batch, features] each. With `look_ups` such
+// a sum is an Embedding and a ReduceSum instead of an EmbeddingBag.
 std::vector<TensorRef> EmbeddingTables(ModelBuilder& b, const ZooArguments& arguments);
+
+// The first product of what tables and other layers give, side by side. With `apart` each is
+// multiplied by a weight of its own and the results are added, as Unity rewrites it (OSDI'22,
+// figure 16b).
+TensorRef ProductOfFeatures(ModelBuilder& b, std::vector<TensorRef> parts, int64_t width,
+                            bool apart, const std::string& concat, const std::string& name);
 
 }  // namespace isomer
 

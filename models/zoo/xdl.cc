@@ -7,9 +7,10 @@ namespace {
 // Every categorical feature through its table; the results side by side through dense layers.
 absl::StatusOr<Model> Build(const ZooArguments& arguments) {
   ModelBuilder b;
-  const TensorRef joined = b.Concat(EmbeddingTables(b, arguments), 1, "joined");
-  const std::vector<int64_t> widths(arguments.at("layers"), arguments.at("hidden"));
-  const TensorRef x = DenseLayers(b, joined, widths, "dense");
+  const std::vector<int64_t> widths(arguments.at("layers") - 1, arguments.at("hidden"));
+  TensorRef x = ProductOfFeatures(b, EmbeddingTables(b, arguments), arguments.at("hidden"),
+                                  arguments.at("apart") == 1, "joined", "dense/layer0");
+  x = DenseLayers(b, b.Relu(x, "dense/layer0"), widths, "dense", 1);
   b.Output("score", b.Call(OpKind::kSigmoid, {b.Product(x, 2, "dense/score")}, "score"));
   return b.Build();
 }
@@ -23,6 +24,8 @@ ZooModel Xdl() {
                          {.name = "rows", .value = 1000000},
                          {.name = "features", .value = 64},
                          {.name = "bag", .value = 1},
+                         ZooSwitch("look_ups", false),
+                         ZooSwitch("apart", false),
                          ZooCount("layers", 2),
                          {.name = "hidden", .value = 256},
                          {.name = "batch", .value = 4096}},

@@ -153,6 +153,12 @@ TEST(ZooModels, HundredsOfBillionsOfParametersBuildInASecond) {
 }
 
 // Unrolling adds steps, not weights.
+TEST(ZooParameters, OtherFormsOfALayerHaveItsWeights) {
+  EXPECT_EQ(ParametersOf("dlrm?apart=1"), ParametersOf("dlrm"));
+  EXPECT_EQ(ParametersOf("xdl?apart=1"), ParametersOf("xdl"));
+  EXPECT_EQ(ParametersOf("xdl?bag=3&look_ups=1"), ParametersOf("xdl?bag=3"));
+}
+
 TEST(ZooParameters, StepsShareWeights) {
   for (const std::string name : {"rnnlm", "rnntc", "nmt"}) {
     EXPECT_EQ(ParametersOf(name + "?steps=2"), ParametersOf(name)) << name;
