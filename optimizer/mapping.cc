@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "optimizer/mapping_bound.h"
+#include "optimizer/mapping_branches.h"
 #include "optimizer/mapping_enumeration.h"
 #include "optimizer/mapping_reduction.h"
 
@@ -88,10 +89,11 @@ MappingSolution::~MappingSolution() = default;
 
 class MappingSolver {
  public:
-  explicit MappingSolver(const MappingOptions& options) : options_(options) {}
+  explicit MappingSolver(const MappingOptions& options, bool branches_beside = false)
+      : options_(options), branches_beside_(branches_beside) {}
 
   MappingSolution Solve(const MappingProblem& problem) {
-    MappingReduction reduction(problem, options_.memo);
+    MappingReduction reduction(problem, options_.memo, nullptr, branches_beside_);
     reduction.Reduce();
     const auto core_size = static_cast<int64_t>(reduction.Core().size());
     if (core_size == 0) {
@@ -269,6 +271,7 @@ class MappingSolver {
   }
 
   const MappingOptions& options_;
+  const bool branches_beside_;
   MappingSolution solution_;
   std::map<int, int> looks_best_;  // by the messages, per node of the core
 };
@@ -284,6 +287,11 @@ std::vector<int> MappingSolution::Choices(int first, int second) const {
 MappingSolution EnumerateMappings(const MappingProblem& problem, const Deadline& deadline) {
   const MappingOptions options;
   return MappingSolver(options).Enumerate(problem, deadline);
+}
+
+MappingSolution SolveWithBranchesBeside(const MappingProblem& problem,
+                                        const MappingOptions& options) {
+  return MappingSolver(options, /*branches_beside=*/true).Solve(problem);
 }
 
 MappingSolution SolveMapping(const MappingProblem& problem, const MappingOptions& options) {

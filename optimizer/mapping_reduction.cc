@@ -52,11 +52,12 @@ uint64_t CostTable::ContentKey() const {
 }
 
 MappingReduction::MappingReduction(const MappingProblem& problem, MappingMemo* memo,
-                                   const MappingResources* resources)
+                                   const MappingResources* resources, bool branches_beside)
     : terminals_(problem.terminals),
       splits_(problem.splits),
       contains_(Containers(problem.splits)),
-      memo_(memo) {
+      memo_(memo),
+      branches_beside_(branches_beside) {
   nodes_.reserve(problem.nodes.size());
   for (const auto& node : problem.nodes) {
     AddNode(node);

@@ -16,7 +16,9 @@ namespace {
 // it overlaps with the backward pass. The simulator, which knows the overlap, picks the best.
 constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0.1, 0};
 
-constexpr double kSyncWeightsInOnePiece[] = {1, 0.5};
+// With branches that only meet beside each other or not, and with which weights, a graph is mapped
+// in one piece.
+constexpr std::pair<bool, double> kInOnePiece[] = {{true, 1}, {true, 0.5}, {true, 0}, {false, 1}};
 
 // A plan that needs so much more memory than there is does not get faster: it has to get smaller.
 constexpr int64_t kFarTooLarge = 2;
@@ -146,13 +148,17 @@ absl::Status OverlapSearch::MapInOnePiece() {
   const Rewritten rewritten = {best_.mapping->steps, best_.mapping->graph};
   for (const Rewritten* graph : {static_cast<const Rewritten*>(nullptr), &rewritten}) {
     if (graph != nullptr && graph->steps.empty()) break;
-    for (double weight : kSyncWeightsInOnePiece) {
+    for (const auto& [beside, weight] : kInOnePiece) {
       if (run_.deadline.Reached().has_value()) return absl::OkStatus();
       CostOptions options = run_.BaseOptions();
       options.num_devices = devices_;
       options.sync_weight = weight;
-      ISOMER_ASSIGN_OR_RETURN(const MappedModel mapped, search_.MapInOnePiece(graph, options));
+      ISOMER_ASSIGN_OR_RETURN(const MappedModel mapped,
+                              search_.MapInOnePiece(graph, beside, options));
       ISOMER_RETURN_IF_ERROR(Consider(mapped).status());
+      ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> turned,
+                              TakeTurns(mapped, &run_.tables));
+      if (turned.has_value()) ISOMER_RETURN_IF_ERROR(Consider(*turned).status());
     }
   }
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "optimizer/mapping_branches.h"
 #include "optimizer/mapping_enumeration.h"
 #include "optimizer/restrictions.h"
 #include "pcg/support/status_macros.h"
@@ -50,7 +51,8 @@ absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tens
 
 absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph& graph,
                                                  const Borders& borders, CostTables* tables,
-                                                 const Deadline* enumerate_until) {
+                                                 const Deadline* enumerate_until,
+                                                 bool branches_beside) {
   const bool training = tables->options().training;
   PieceMapping result;
   result.compute_ = AnalyzeCompute(graph, training, piece.FedWithGradient());
@@ -98,9 +100,14 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
         PlacesAmong(*tables, result.calls_[result.out_node_]->outputs[out.output], borders.out);
   }
   ISOMER_RETURN_IF_ERROR(result.AddCarried(piece, graph, borders, tables, &problem));
-  result.mapping_ = enumerate_until != nullptr
-                        ? EnumerateMappings(problem, *enumerate_until)
-                        : SolveMapping(problem, {.memo = tables->mapping_memo()});
+  const MappingOptions options{.memo = tables->mapping_memo()};
+  if (enumerate_until != nullptr) {
+    result.mapping_ = EnumerateMappings(problem, *enumerate_until);
+  } else if (branches_beside) {
+    result.mapping_ = SolveWithBranchesBeside(problem, options);
+  } else {
+    result.mapping_ = SolveMapping(problem, options);
+  }
   const CostTable& all = result.mapping_.table();
   if (!piece.has_out) {
     result.table_ = all;

@@ -27,10 +27,12 @@ struct Borders {
 class PieceMapping {
  public:
   // Maps `graph`, the piece's own or one that rewriting made of it. `enumerate_until`: null, or
-  // without a dynamic program (mapping_enumeration.h) until then.
+  // without a dynamic program (mapping_enumeration.h) until then. `branches_beside`: also those
+  // that only meet (mapping_branches.h).
   static absl::StatusOr<PieceMapping> Solve(const Piece& piece, const Graph& graph,
                                             const Borders& borders, CostTables* tables,
-                                            const Deadline* enumerate_until = nullptr);
+                                            const Deadline* enumerate_until = nullptr,
+                                            bool branches_beside = false);
 
   // Least time per placement of what crosses in (rows; one if nothing does) and out (columns).
   const CostTable& table() const { return table_; }

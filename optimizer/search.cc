@@ -131,7 +131,8 @@ class ChainSearch {
             SubstitutionOptions{.alpha = options_.alpha,
                                 .seed = options_.seed,
                                 .deadline = deadline_,
-                                .dynamic_program = options_.dynamic_program},
+                                .dynamic_program = options_.dynamic_program,
+                                .branches_beside = options_.branches_beside},
             &matcher_, &knowledge_.root_matches[piece.key], &tables_);
         ISOMER_RETURN_IF_ERROR(slot->search->Start(KnownOf(piece)));
       }
@@ -221,7 +222,8 @@ class ChainSearch {
     Used used;
     ISOMER_ASSIGN_OR_RETURN(used.mapping,
                             PieceMapping::Solve(piece, candidate.graph, borders, &tables_,
-                                                options_.dynamic_program ? nullptr : &deadline_));
+                                                options_.dynamic_program ? nullptr : &deadline_,
+                                                options_.branches_beside));
     Graph graph = piece.graph;
     for (const DerivationStep& step : candidate.steps) {
       const Rule& rule = *tables_.rules().rules().Find(step.rule);

@@ -29,6 +29,7 @@ struct SearchOptions {
   bool split = true;              // false: the model is one piece
   bool cache = true;              // equal pieces are solved once
   bool dynamic_program = true;    // false: mappings are enumerated (mapping_enumeration.h)
+  bool branches_beside = false;   // that only meet (mapping_branches.h)
   std::string cache_folder = {};  // of what earlier runs found (search_cache.h); "": none
   uint64_t seed = 1;              // of what is random, and of steps that look equally good
   const Restrictions* restrictions = nullptr;  // a user's, if any; must outlive the search

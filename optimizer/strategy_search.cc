@@ -36,9 +36,11 @@ absl::StatusOr<MappedModel> StrategySearch::Search(Strategy strategy, const Cost
 }
 
 absl::StatusOr<MappedModel> StrategySearch::MapInOnePiece(const Rewritten* rewritten,
+                                                          bool branches_beside,
                                                           const CostOptions& options) {
   SearchOptions search = options_;
   search.split = false;
+  search.branches_beside = branches_beside;
   search.cache_folder.clear();
   if (!restrictions_.empty() && rewritten == nullptr) search.restrictions = &restrictions_;
   tables_.set_options(options);

@@ -64,8 +64,10 @@ class StrategySearch {
   absl::StatusOr<MappedModel> Search(Strategy strategy, const CostOptions& options);
 
   // The mapping alone, without a search, of a graph that algebra made of the model's or, null, of
-  // that itself; as one piece, in which branches between any two cuts may run beside each other.
-  absl::StatusOr<MappedModel> MapInOnePiece(const Rewritten* rewritten, const CostOptions& options);
+  // that itself; as one piece, in which branches between any two cuts may run beside each other,
+  // and, with `branches_beside`, those that only meet.
+  absl::StatusOr<MappedModel> MapInOnePiece(const Rewritten* rewritten, bool branches_beside,
+                                            const CostOptions& options);
 
   // By the tables, what the model takes on one device with the algebra that was found so far; none
   // was searched for: nothing.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "optimizer/mapping_bound.h"
+#include "optimizer/mapping_branches.h"
 #include "optimizer/mapping_enumeration.h"
 #include "optimizer/mapping_memo.h"
 
@@ -70,7 +71,8 @@ TEST(Mapping, BranchesThatOnlyMeetRunSideBySideOnHalves) {
   problem.edges = {{0, 3, &free31}, {1, 3, &free31}, {2, 3, &free31}};
   for (const std::vector<int>& terminals : {std::vector<int>{3}, std::vector<int>{}}) {
     problem.terminals = terminals;
-    const MappingSolution solution = SolveMapping(problem);
+    EXPECT_EQ(Least(SolveMapping(problem)), 10 + 10 + 10 + 1);
+    const MappingSolution solution = SolveWithBranchesBeside(problem);
     EXPECT_EQ(Least(solution), 12 + 10 + 1);
     const std::vector<int> choices = solution.Choices(0, 0);
     EXPECT_EQ(choices[0] + choices[1], 1 + 2);
