@@ -4,8 +4,9 @@
 //   gap NODES DEVICES_PER_NODE [MODEL ..]
 //
 // Plans are those of isomer-optimize with a budget of 100. The bound is that of the model's graph
-// or of the plan's, whichever is less: other algebra than the plan's is not bounded. A pipeline has
-// none, which counts as a gap of 100 %. The step is told apart by what the device that computes
+// or of the plan's, whichever is less: other algebra than the plan's is not bounded. Where the plan
+// has calls beside each other, it is of all such plans, else of those without. A pipeline has none,
+// which counts as a gap of 100 %. The step is told apart by what the device that computes
 // most does, and what it waits for.
 
 #include <algorithm>
@@ -92,7 +93,7 @@ absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devic
   options.choose_update_method = options.choose_buckets = true;
   options.bound_nodes = std::numeric_limits<int64_t>::max();
   options.search.budget = kBudget;
-  options.bound = {.solutions = kSolutions, .cuts = kCuts};
+  options.bound = {.solutions = kSolutions, .most_devices = nodes * devices, .cuts = kCuts};
   const double start = CpuSeconds();
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult found, Optimize(model, rules, cost, options));
   const double seconds = CpuSeconds() - start - found.bound_seconds;

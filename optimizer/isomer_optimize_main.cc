@@ -68,6 +68,7 @@ ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
 ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
 ABSL_FLAG(int64_t, bound_nodes, 400,
           "models of up to so many operators get a lower bound on the steps of all plans");
+ABSL_FLAG(int, bound_cuts, 0, "cuts of the space of plans, for a tighter lower bound");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
 ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
 ABSL_FLAG(bool, profile_of_another_device, false,
@@ -146,6 +147,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   options.choose_update_method = absl::GetFlag(FLAGS_update) == "auto";
   options.whole_machine = absl::GetFlag(FLAGS_whole_machine);
   options.bound_nodes = absl::GetFlag(FLAGS_bound_nodes);
+  options.bound.cuts = absl::GetFlag(FLAGS_bound_cuts);
   if (!options.choose_update_method) {
     ISOMER_ASSIGN_OR_RETURN(options.update.method, ParseUpdateMethod(absl::GetFlag(FLAGS_update)));
   }

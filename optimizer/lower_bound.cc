@@ -55,10 +55,16 @@ class StepBound {
       LowerBound bound;
       const auto enough = [&] { return bound.step_us >= least.step_us; };
       for (double part : kComputeParts) Improve(part, ResourcesUs(part), "resources", &bound);
-      Maximise(
-          "paths", [&](double part) { return PathUs(part); }, enough, &bound);
-      if (!enough()) {
-        Improve(1, MixtureUs(least.step_us), "mixture", &bound);
+      const bool moves_count = devices <= options_.most_devices;
+      if (moves_count) {
+        Maximise(
+            "paths", [&](double part) { return PathUs(part); }, enough, &bound);
+      } else {
+        Improve(1, LeastPathUs(), "paths", &bound);
+      }
+      if (moves_count && !enough()) {
+        const int cuts = options_.beside ? 0 : options_.cuts;
+        Improve(1, MixtureUs(least.step_us, cuts), "mixture", &bound);
       }
       if (bound.step_us >= least.step_us) continue;
       bound.devices = devices;
@@ -70,7 +76,9 @@ class StepBound {
       ISOMER_ASSIGN_OR_RETURN(calls_, bounded_.On(devices, /*halves=*/true));
       double us = LeastPathUs();
       for (double part : kComputeParts) us = std::max(us, ResourcesUs(part));
-      if (us < least.beside_us) us = std::max(us, MixtureUs(least.beside_us));
+      if (options_.beside && devices <= options_.most_devices && us < least.beside_us) {
+        us = std::max(us, MixtureUs(least.beside_us, options_.cuts));
+      }
       least.beside_us = std::min(least.beside_us, us);
     }
     least.step_us *= kRounding;
@@ -78,12 +86,12 @@ class StepBound {
     return least;
   }
 
-  double MixtureUs(double enough) {
+  double MixtureUs(double enough, int cuts) {
     const RelaxedStep step(calls_, &edges_, &tables_);
     return BestBoundUs(
         step, calls_,
         {.solutions = options_.solutions,
-         .cuts = options_.cuts,
+         .cuts = cuts,
          .enough_us = std::min({enough, options_.enough_us / kRounding, kNoBoundUs})},
         &tables_);
   }

@@ -5,8 +5,7 @@
 // devices, the same d for all, whatever d that divides the machine; weights updated by the tables'
 // method, in buckets of any size; calls in any order. Pipelines are not among them. Where branches
 // run beside each other on halves of the machine the resources (of a half, half of them), the paths
-// without what moves, and the mixture of terms on either half are known: beside_us, which is
-// looser.
+// without what moves, and a mixture for either half are known: beside_us, which is looser.
 //
 // A step is a forward pass, then the backward pass beside the synchronisation of gradients, then
 // the update (pcg/schedule), each device working through its tasks in order. Hence, with l in
@@ -49,12 +48,17 @@ struct LowerBound {
   double compute_part = 1;  // l
   const char* by = "";      // "resources", "paths" or "mixture"
   double resources_us = 0;  // what the resources alone give, for d and l
-  double beside_us = 0;     // of plans with branches beside each other, too
+  double beside_us = 0;     // of plans with calls beside each other, too
 };
 
 struct BoundOptions {
-  int solutions = 8;        // of mappings, for a mixture
-  int cuts = 0;             // of the space, for each number of devices (bound_tree.h)
+  int solutions = 6;  // of mappings, for a mixture
+  // On more devices nothing that moves counts, which takes long to find: resources, and paths of
+  // calls.
+  int64_t most_devices = 32;
+  int cuts = 0;  // of the space, for each number of devices (bound_tree.h)
+  // Of plans with calls beside each other: LowerBound::beside_us is what is wanted.
+  bool beside = false;
   double enough_us = 1e30;  // where that is reached, nothing more is tried
 };
 

@@ -34,6 +34,8 @@ absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const 
   if (moments > 1 || !plan.update.methods.empty()) return std::nullopt;
   options.update_method = plan.update.method;
   bound.enough_us = kEnough * plan.predicted_step_us;
+  const auto lies_behind = [](const MachineView& view) { return view.start > 0; };
+  bound.beside = std::any_of(plan.views.begin(), plan.views.end(), lies_behind);
   tables->set_options(options);
   ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, bound, tables));
   if (const Rewritten* algebra = AlgebraOf(plan, rewritten); algebra != nullptr) {
@@ -42,10 +44,9 @@ absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const 
     if (other.step_us < least.step_us) least = other;
     least.beside_us = beside_us;
   }
-  const auto lies_behind = [](const MachineView& view) { return view.start > 0; };
-  if (std::any_of(plan.views.begin(), plan.views.end(), lies_behind)) {
+  if (bound.beside) {
     least.step_us = least.beside_us;
-    least.by = "resources or a path alone";
+    least.by = "mixture, calls beside each other";
   }
   return least;
 }

@@ -29,12 +29,12 @@ class Bounding : public testing::TestWithParam<BoundScenario> {
 
   // Whenever weights are updated, with buckets of any size.
   void ExpectBoundHolds(const MappedModel& mapped, const std::string& what) {
-    const auto bound = BoundStep(mapped.graph, {}, &tables_);
+    const bool beside = std::any_of(mapped.choices.begin(), mapped.choices.end(),
+                                    [](const auto& choice) { return choice.second.start > 0; });
+    const auto bound = BoundStep(mapped.graph, {.cuts = 2, .beside = beside}, &tables_);
     ASSERT_TRUE(bound.ok()) << bound.status();
     EXPECT_GT(bound->beside_us, 0);
     EXPECT_LE(bound->beside_us, bound->step_us);
-    const bool beside = std::any_of(mapped.choices.begin(), mapped.choices.end(),
-                                    [](const auto& choice) { return choice.second.start > 0; });
     auto plan = DerivePlan(model_, mapped, tables_.options().training, &tables_);
     ASSERT_TRUE(plan.ok()) << plan.status();
     plan->update.method = tables_.options().update_method;
@@ -95,7 +95,7 @@ TEST_P(Bounding, NoPlanOfOtherUpdateMethodsIsFaster) {
 
 // Any choices of all calls, on all devices or some.
 TEST_P(Bounding, NoRandomPlanIsFaster) {
-  const auto bound = BoundStep(model_.graph, {}, &tables_);
+  const auto bound = BoundStep(model_.graph, {.cuts = 10}, &tables_);
   ASSERT_TRUE(bound.ok()) << bound.status();
   std::mt19937_64 random(7);
   for (int64_t devices = cost_.machine().num_devices(); devices >= 1; devices /= 2) {
