@@ -112,8 +112,11 @@ class Fitting {
   // of ways whose weights alone are too large, the smallest is looked at.
   absl::Status MakeSmaller(Plan plan, absl::Span<const UpdateOptions> ways,
                            const std::string& origin) {
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<NodeResults> results, ResultsOfNodes(cost_, plan));
-    levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, results), kLevels);
+    const absl::StatusOr<std::vector<NodeResults>> results = ResultsOfNodes(cost_, plan);
+    // Too few devices are alike to simulate it: it was not when it took part, either.
+    if (absl::IsResourceExhausted(results.status())) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(results.status());
+    levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results), kLevels);
     std::vector<UpdateOptions> hopeful;
     for (const UpdateOptions& way : ways) {
       plan.update = way;

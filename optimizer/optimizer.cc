@@ -100,11 +100,12 @@ class Optimizer {
   absl::Status TakeBest(OptimizeResult* result) {
     Contest::Entry best = run_.contest.TakeBest();
     result->plan = std::move(best.plan);
-    ISOMER_ASSIGN_OR_RETURN(std::optional<Simulation> closer,
-                            PredictPlanClosely(run_.cost, &result->plan));
-    result->simulation = closer.has_value() ? *std::move(closer) : std::move(best.simulation);
+    // What explains the plan is the simulation that chose it.
+    ISOMER_RETURN_IF_ERROR(PredictPlanClosely(run_.cost, &result->plan).status());
+    result->simulation = std::move(best.simulation);
     result->origin = std::move(best.origin);
-    result->fits = run_.contest.Fits({result->simulation.step_us, result->simulation.peak_bytes});
+    result->fits =
+        run_.contest.Fits({result->plan.predicted_step_us, result->plan.predicted_peak_bytes});
     result->baselines = baselines_.predictions();
     result->single_device = baselines_.single_device();
     result->ignoring = baselines_.ignoring();
