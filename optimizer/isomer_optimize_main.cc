@@ -1,6 +1,7 @@
 // isomer-optimize: what is the fastest equal plan?
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,9 +67,9 @@ ABSL_FLAG(std::string, plan, "",
 ABSL_FLAG(int64_t, stages, 2, "of --plan=pipeline; the devices of a stage share out the batch");
 ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
 ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
-ABSL_FLAG(int64_t, bound_nodes, 400,
-          "models of up to so many operators get a lower bound on the steps of all plans");
-ABSL_FLAG(int, bound_cuts, 0, "cuts of the space of plans, for a tighter lower bound");
+ABSL_FLAG(int, bound_cuts, 0,
+          "cuts of the space of plans, for a tighter lower bound on their steps; 0: none, and no "
+          "bound for models of more than 400 operators");
 ABSL_FLAG(std::string, rules, "", "rules file; the default is the one that comes with Isomer");
 ABSL_FLAG(std::string, profile, "", "measured times of kernels; none: the machine's roofline");
 ABSL_FLAG(bool, profile_of_another_device, false,
@@ -146,8 +147,9 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
   options.choose_update_method = absl::GetFlag(FLAGS_update) == "auto";
   options.whole_machine = absl::GetFlag(FLAGS_whole_machine);
-  options.bound_nodes = absl::GetFlag(FLAGS_bound_nodes);
   options.bound.cuts = absl::GetFlag(FLAGS_bound_cuts);
+  constexpr int64_t kUsualNodes = 400;
+  options.bound_nodes = options.bound.cuts > 0 ? std::numeric_limits<int64_t>::max() : kUsualNodes;
   if (!options.choose_update_method) {
     ISOMER_ASSIGN_OR_RETURN(options.update.method, ParseUpdateMethod(absl::GetFlag(FLAGS_update)));
   }
