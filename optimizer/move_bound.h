@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "optimizer/cost.h"
+#include "optimizer/move_pricer.h"
 #include "optimizer/sharding_choice.h"
 #include "pcg/schedule/schedule.h"
 
@@ -30,7 +30,6 @@ class MoveBounds {
   Us Of(const Placement& from, const Placement& to);
 
  private:
-  using Cuts = absl::InlinedVector<int64_t, 20>;
   // Of a tensor of one byte.
   struct MoveTask {
     TaskKind kind;
@@ -40,12 +39,11 @@ class MoveBounds {
     bool to_first = false;
   };
 
-  static Cuts CutsOf(const Placement& from, const Placement& to);
-  std::vector<MoveTask> TasksOf(const Cuts& cuts) const;
+  std::vector<MoveTask> TasksOf(const MoveCuts& cuts) const;
   double UsOf(const MoveTask& task, double bytes) const;
 
   const CostModel& cost_;
-  absl::flat_hash_map<Cuts, std::vector<MoveTask>> tasks_;
+  absl::flat_hash_map<MoveCuts, std::vector<MoveTask>> tasks_;
 };
 
 }  // namespace isomer

@@ -84,6 +84,22 @@ MoveFragment FragmentOfMoves(const CostModel& cost, bool training, ScheduleBuild
 
 }  // namespace
 
+void LowerMove(TensorRef from, TensorRef to, absl::Span<const int64_t> from_devices,
+               absl::Span<const int64_t> to_devices, ScheduleBuilder* builder) {
+  const TensorType &from_type = builder->graph().type(from), &to_type = builder->graph().type(to);
+  std::vector<BufferId>& shards = builder->schedule().shards[from];
+  for (size_t s = 0; s < from_devices.size(); ++s) {
+    shards.push_back(
+        builder->AddShard(BufferRole::kActivation, from, static_cast<int64_t>(s), from_devices[s]));
+  }
+  std::vector<ShardSource> sources;
+  for (size_t s = 0; s < to_devices.size(); ++s) {
+    const int64_t partial = CoordinatesOfShard(to_type, static_cast<int64_t>(s)).partial;
+    sources.push_back(SourceInChain(from, from_type, to_type.partials, partial));
+  }
+  Redistribute(builder, sources, to, to_devices);
+}
+
 absl::StatusOr<MoveFragment> ChainFragment(const CostModel& cost, const Placement& from,
                                            const Placement& to, bool training) {
   Graph graph;
@@ -94,17 +110,7 @@ absl::StatusOr<MoveFragment> ChainFragment(const CostModel& cost, const Placemen
   ScheduleBuilder builder(graph, views, options);
   ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> from_devices, builder.Devices(x.node));
   ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> to_devices, builder.Devices(y.node));
-  std::vector<BufferId>& shards = builder.schedule().shards[x];
-  for (size_t s = 0; s < from_devices.size(); ++s) {
-    shards.push_back(
-        builder.AddShard(BufferRole::kActivation, x, static_cast<int64_t>(s), from_devices[s]));
-  }
-  std::vector<ShardSource> sources;
-  for (size_t s = 0; s < to_devices.size(); ++s) {
-    const int64_t partial = CoordinatesOfShard(to.type, static_cast<int64_t>(s)).partial;
-    sources.push_back(SourceInChain(x, from.type, to.type.partials, partial));
-  }
-  Redistribute(&builder, sources, y, to_devices);
+  LowerMove(x, y, from_devices, to_devices, &builder);
   MoveFragment fragment =
       FragmentOfMoves(cost, training, &builder, [](const Task&) { return true; });
   for (BufferId id : builder.schedule().shards.at(y)) {

@@ -15,6 +15,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/sharding_choice.h"
 #include "optimizer/timeline.h"
+#include "pcg/schedule/builder.h"
 
 namespace isomer {
 
@@ -39,6 +40,11 @@ struct MoveFragment {
   std::vector<int32_t> stays;  // devices whose shard is the one that was there
   std::string signature;       // equal for equal boxes on equal devices
 };
+
+// Adds what moves `from` to `to`, two inputs of the builder's graph of one logical tensor: the
+// shards of both on these devices, and the tasks between them.
+void LowerMove(TensorRef from, TensorRef to, absl::Span<const int64_t> from_devices,
+               absl::Span<const int64_t> to_devices, ScheduleBuilder* builder);
 
 // What a chain of parallel operators that leads from one placement to the other does.
 // REQUIRES: two placements of one logical tensor.

@@ -16,7 +16,7 @@ PlacedTensor MovePricer::Place(const Placement& placement) {
   return {placement, structures_.try_emplace(key, next).first->second, static_cast<double>(bytes)};
 }
 
-MovePricer::CutKey MovePricer::KeyOf(const Placement& from, const Placement& to) {
+MoveCuts CutsOfMove(const Placement& from, const Placement& to) {
   const TensorType &f = from.type, &t = to.type;
   const int rank = f.rank();
   using Cut = std::array<int64_t, 4>;
@@ -24,25 +24,28 @@ MovePricer::CutKey MovePricer::KeyOf(const Placement& from, const Placement& to)
     return {from_extent, from_extent > 1 ? from.view.strides[axis] : 0, to_extent,
             to_extent > 1 ? to.view.strides[axis] : 0};
   };
-  absl::InlinedVector<Cut, 6> cuts;
+  absl::InlinedVector<Cut, 6> dims;
   for (int i = 0; i < rank; ++i) {
-    const int64_t from_degree = f.dims[i].degree, to_degree = t.dims[i].degree;
-    if (from_degree > 1 || to_degree > 1) cuts.push_back(cut(i, from_degree, to_degree));
+    if (f.dims[i].degree > 1 || t.dims[i].degree > 1) {
+      dims.push_back(cut(i, f.dims[i].degree, t.dims[i].degree));
+    }
   }
   // Which dim is which does not matter.
-  std::sort(cuts.begin(), cuts.end());
-  cuts.push_back(cut(rank, f.copies, t.copies));
-  cuts.push_back(cut(rank + 1, f.partials, t.partials));
-  CutKey key = {from.view.start, to.view.start};
-  for (const Cut& c : cuts) key.insert(key.end(), c.begin(), c.end());
-  return key;
+  std::sort(dims.begin(), dims.end());
+  MoveCuts cuts = {from.view.start, to.view.start};
+  const auto add = [&](const Cut& c) { cuts.insert(cuts.end(), c.begin(), c.end()); };
+  add(cut(rank, f.copies, t.copies));
+  add(cut(rank + 1, f.partials, t.partials));
+  for (const Cut& dim : dims) add(dim);
+  return cuts;
 }
 
 double MovePricer::Us(const PlacedTensor& from, const PlacedTensor& to) {
   if (from.structure == to.structure) return 0;
   const auto [it, added] = lines_.try_emplace({from.structure, to.structure});
   if (added) {
-    const auto [same, unknown] = lines_of_cuts_.try_emplace(KeyOf(from.placement, to.placement));
+    const auto [same, unknown] =
+        lines_of_cuts_.try_emplace(CutsOfMove(from.placement, to.placement));
     if (unknown) {
       const MoveLine line = MoveLineOf(levels_, from.placement, to.placement);
       const auto elements = static_cast<double>(from.placement.type.NumElements());

@@ -21,6 +21,11 @@ struct PlacedTensor {
   double bytes = 0;  // of the logical tensor
 };
 
+// What a move does to what one of its placements cuts: devices that they start at, copies, partials
+// and dims, whichever they are, with extents and strides of either side.
+using MoveCuts = absl::InlinedVector<int64_t, 24>;
+MoveCuts CutsOfMove(const Placement& from, const Placement& to);
+
 class MovePricer {
  public:
   explicit MovePricer(const CostModel& cost) : levels_(cost) {}
@@ -35,14 +40,10 @@ class MovePricer {
   struct Line {
     double fixed_us = 0, us_per_byte = 0;
   };
-  // What the two do to the dims that one of them cuts.
-  using CutKey = absl::InlinedVector<int64_t, 24>;
-  static CutKey KeyOf(const Placement& from, const Placement& to);
-
   ReshardLevels levels_;
   absl::flat_hash_map<std::string, int> structures_;
   absl::flat_hash_map<std::pair<int, int>, Line> lines_;  // by structures
-  absl::flat_hash_map<CutKey, Line> lines_of_cuts_;
+  absl::flat_hash_map<MoveCuts, Line> lines_of_cuts_;
 };
 
 }  // namespace isomer

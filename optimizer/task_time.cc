@@ -26,10 +26,12 @@ double GreatestSum(std::vector<std::pair<Key, Amount>>* list, UsOf us_of) {
   return greatest;
 }
 
-// The busiest link, and the latencies of the messages that one device receives at one level.
-double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+}  // namespace
+
+SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& schedule,
+                                    const Task& task) {
   const Machine& machine = cost.machine();
-  int64_t in_turn = 1;
+  SendReceiveParts parts;
   std::vector<std::pair<std::pair<int, int32_t>, int64_t>> messages;  // per level and receiver
   std::vector<std::pair<LinkId, double>> traffic;
   for (size_t i = 0; i < task.transfers.size(); ++i) {
@@ -38,7 +40,7 @@ double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task
     const int level = cost.LevelBetween(from.device, to.device);
     if (level < 0) continue;
     if (level + 1 == static_cast<int>(machine.levels.size()) && task.whole < 0) {
-      in_turn = std::max(in_turn, SendersInTurn(machine, schedule, from.device));
+      parts.in_turn = std::max(parts.in_turn, SendersInTurn(machine, schedule, from.device));
     }
     const Schedule::Whole::Count count = schedule.CountOf(task, i);
     const int64_t bytes = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
@@ -48,13 +50,40 @@ double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task
       traffic.emplace_back(path[l], static_cast<double>(bytes * OnPath(count, l, path.size())));
     }
   }
-  const double latency_us =
+  parts.latency_us =
       GreatestSum(&messages, [&](const std::pair<int, int32_t>& place, int64_t count) {
         return static_cast<double>(count) * machine.levels[place.first].latency_us;
       });
-  const double slowest_us = GreatestSum(
+  parts.link_us = GreatestSum(
       &traffic, [&](LinkId link, double bytes) { return bytes / machine.link(link).bytes_per_us; });
-  return static_cast<double>(in_turn) * (machine.launch_us() + slowest_us + latency_us);
+  return parts;
+}
+
+std::optional<Collective> CollectiveOf(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kAllReduce:
+      return Collective::kAllReduce;
+    case TaskKind::kReduceScatter:
+      return Collective::kReduceScatter;
+    case TaskKind::kAllGather:
+      return Collective::kAllGather;
+    case TaskKind::kAllToAll:
+      return Collective::kAllToAll;
+    case TaskKind::kReduce:
+      return Collective::kReduce;
+    case TaskKind::kBroadcast:
+      return Collective::kBroadcast;
+    default:
+      return std::nullopt;
+  }
+}
+
+namespace {
+
+double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  const SendReceiveParts parts = PartsOfSendReceive(cost, schedule, task);
+  return static_cast<double>(parts.in_turn) *
+         (cost.machine().launch_us() + parts.link_us + parts.latency_us);
 }
 
 // The operands whose gradients the task computes; empty if it is none of a gradient.
@@ -94,25 +123,10 @@ TaskTime TransportTime(const CostModel& cost, const Schedule& schedule, const Ta
   if (const auto us = cost.MeasuredUs(task.kind, task.bytes, devices)) {
     return {*us, TimeOrigin::kMeasured};
   }
-  auto collective = [&](Collective kind) {
-    return TaskTime{cost.CollectiveUs(kind, task.bytes, devices), TimeOrigin::kRoofline};
-  };
-  switch (task.kind) {
-    case TaskKind::kAllReduce:
-      return collective(Collective::kAllReduce);
-    case TaskKind::kReduceScatter:
-      return collective(Collective::kReduceScatter);
-    case TaskKind::kAllGather:
-      return collective(Collective::kAllGather);
-    case TaskKind::kAllToAll:
-      return collective(Collective::kAllToAll);
-    case TaskKind::kReduce:
-      return collective(Collective::kReduce);
-    case TaskKind::kBroadcast:
-      return collective(Collective::kBroadcast);
-    default:
-      return {SendReceiveUs(cost, schedule, task), TimeOrigin::kRoofline};
-  }
+  const std::optional<Collective> collective = CollectiveOf(task.kind);
+  const double us = collective.has_value() ? cost.CollectiveUs(*collective, task.bytes, devices)
+                                           : SendReceiveUs(cost, schedule, task);
+  return {us, TimeOrigin::kRoofline};
 }
 
 TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {

@@ -4,6 +4,7 @@
 #define ISOMER_OPTIMIZER_TASK_TIME_H_
 
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -25,6 +26,18 @@ inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& 
 // Where some devices of a node stand for all (Schedule::represented), the last of them sends what
 // those that are not there would, one after the other: how many these are, itself included.
 int64_t SendersInTurn(const Machine& machine, const Schedule& schedule, int32_t device);
+
+// What a send_receive takes: the latencies of the messages that one device receives at one level,
+// and the busiest link; as often as senders stand for others in turn.
+struct SendReceiveParts {
+  double latency_us = 0, link_us = 0;
+  int64_t in_turn = 1;
+};
+SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& schedule,
+                                    const Task& task);
+
+// None for what is no collective.
+std::optional<Collective> CollectiveOf(TaskKind kind);
 
 class TaskTimes {
  public:
