@@ -4,8 +4,9 @@
 
 namespace isomer {
 
-BlockTimeline::BlockTimeline(int32_t num_blocks, int32_t num_queues)
+BlockTimeline::BlockTimeline(int32_t num_blocks, int32_t num_queues, int32_t first_link)
     : num_queues_(num_queues),
+      first_link_(first_link),
       blocks_(num_blocks),
       offset_(num_blocks, 0),
       common_offset_((num_blocks + 63) / 64, 0),
@@ -162,7 +163,7 @@ void BlockTimeline::Update(std::vector<Change> changes) {
     if (block.tasks == change.tasks) continue;
     Before before{true, {}, block.last_end};
     for (const QueueUse& use : block.uses) {
-      before.queues.push_back({use.queue, block.end[use.last]});
+      before.queues.push_back({use.queue, FreeIn(block, block.end, use.last, use.queue)});
     }
     Save(change.block);
     SavedBlock& saved = saved_[saved_at_[change.block]];
@@ -232,9 +233,9 @@ void BlockTimeline::Simulate(int32_t block) {
     const BlockTasks::Item& item = tasks.tasks_[t];
     Picoseconds start = 0;
     for (int32_t e = item.queue_begin; e < item.queue_end; ++e) {
-      const int32_t before = b.before[e];
-      start =
-          std::max(start, before >= 0 ? b.end[before] + offset : EndOf(b.uses[~before].previous));
+      const int32_t before = b.before[e], queue = tasks.queues_[e];
+      start = std::max(start, before >= 0 ? FreeIn(b, b.end, before, queue) + offset
+                                          : Free(b.uses[~before].previous, queue));
     }
     for (int32_t d = item.dep_begin; d < item.dep_end; ++d) {
       start = std::max(start, End(tasks.deps_[d]));
@@ -262,7 +263,7 @@ void BlockTimeline::Visit(int32_t block) {
   if (!before.exchanged) {
     if (b.end == old_end) return;
     for (const QueueUse& use : b.uses) {
-      before.queues.push_back({use.queue, old_end[use.last] + offset});
+      before.queues.push_back({use.queue, FreeIn(b, old_end, use.last, use.queue) + offset});
     }
   }
   const Picoseconds shift = CommonShift(block, before);
@@ -286,7 +287,7 @@ Picoseconds BlockTimeline::CommonShift(int32_t block, const Before& before) cons
     for (const QueueUse& use : b.uses) {
       while (o < before.queues.size() && before.queues[o].queue < use.queue) ++o;
       if (o == before.queues.size() || before.queues[o].queue != use.queue) continue;
-      const Picoseconds shift = b.end[use.last] + Offset(block) - before.queues[o].end;
+      const Picoseconds shift = Free({block, use.last}, use.queue) - before.queues[o].end;
       if (pass == 1) {
         agree += shift == common;
       } else if (count == 0) {
@@ -308,7 +309,7 @@ void BlockTimeline::PushAffected(int32_t block, const Before& before) {
     // Exchanging has pushed what follows on queues that were not used before, or are not any more.
     if (o == before.queues.size() || before.queues[o].queue != use.queue) continue;
     const Picoseconds old_end = before.queues[o].end;
-    const Picoseconds new_end = b.end[use.last] + Offset(block);
+    const Picoseconds new_end = Free({block, use.last}, use.queue);
     if (old_end == new_end) continue;
     const int32_t next = NextOnQueue(use.queue, block);
     if (next < 0) continue;
@@ -344,10 +345,10 @@ void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& be
     const bool was = o < before.queues.size() && before.queues[o].queue == queue;
     const bool is = n < b.uses.size() && b.uses[n].queue == queue;
     if (was && is) {
-      const Picoseconds end = b.end[b.uses[n].last] + Offset(block);
+      const Picoseconds end = Free({block, b.uses[n].last}, queue);
       if (end - before.queues[o].end == shift) continue;
       if (decides(std::max(end, before.queues[o].end), next)) Push(next);
-    } else if (is || decides(EndOf(FindUse(next, queue)->previous), next)) {
+    } else if (is || decides(Free(FindUse(next, queue)->previous, queue), next)) {
       Push(next);
     }
   }
@@ -369,7 +370,7 @@ void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& be
 }
 
 void BlockTimeline::Assemble(TaskList* list) const {
-  list->Clear();
+  list->Clear(first_link_);
   std::vector<int32_t> first;
   first.reserve(blocks_.size());
   std::vector<int32_t> deps;
@@ -386,7 +387,7 @@ void BlockTimeline::Assemble(TaskList* list) const {
       list->Add(item.duration,
                 absl::MakeConstSpan(tasks.queues_)
                     .subspan(item.queue_begin, item.queue_end - item.queue_begin),
-                deps);
+                deps, item.beyond_links);
     }
   }
 }

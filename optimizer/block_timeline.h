@@ -3,7 +3,7 @@
 //
 // Tasks come in blocks, which have a fixed order; what is exchanged is the content of a block. An
 // update simulates the exchanged blocks again and then, in order, every block one of whose inputs
-// (the end of a task it depends on, or of the task before it on a queue) ended up elsewhere.
+// (the end of a task it depends on, or when the one before it left a queue) ended up elsewhere.
 //
 // After most changes nearly all later tasks are shifted by one and the same amount: the new layer
 // is slower by 3 us, so everything behind it is 3 us later. A shift of all inputs of a task shifts
@@ -31,8 +31,8 @@ struct TaskRef {
   friend bool operator==(const TaskRef&, const TaskRef&) = default;
 };
 
-// The tasks of a block, in order. Each uses at least one queue; dependencies are tasks of earlier
-// blocks, or earlier ones of this.
+// The tasks of a block, in order. Each uses at least one queue that is no link; dependencies are
+// tasks of earlier blocks, or earlier ones of this.
 class BlockTasks {
  public:
   void Reserve(size_t tasks, size_t queues, size_t deps) {
@@ -40,9 +40,10 @@ class BlockTasks {
     queues_.reserve(queues);
     deps_.reserve(deps);
   }
-  int32_t Add(Picoseconds duration) {
+  // `beyond_links`: as TaskList::Add has it.
+  int32_t Add(Picoseconds duration, Picoseconds beyond_links = 0) {
     const int32_t queues = static_cast<int32_t>(queues_.size());
-    tasks_.push_back({duration, queues, queues, static_cast<int32_t>(deps_.size()),
+    tasks_.push_back({duration, beyond_links, queues, queues, static_cast<int32_t>(deps_.size()),
                       static_cast<int32_t>(deps_.size())});
     return size() - 1;
   }
@@ -62,7 +63,7 @@ class BlockTasks {
  private:
   friend class BlockTimeline;
   struct Item {
-    Picoseconds duration;
+    Picoseconds duration, beyond_links;
     int32_t queue_begin, queue_end, dep_begin, dep_end;
     friend bool operator==(const Item&, const Item&) = default;
   };
@@ -73,7 +74,8 @@ class BlockTasks {
 
 class BlockTimeline {
  public:
-  BlockTimeline(int32_t num_blocks, int32_t num_queues);
+  // Queues from `first_link` on are links.
+  BlockTimeline(int32_t num_blocks, int32_t num_queues, int32_t first_link = kNoLinks);
 
   struct Change {
     int32_t block;
@@ -93,7 +95,7 @@ class BlockTimeline {
     Picoseconds makespan = 0;
     for (int32_t queue = 0; queue < num_queues_; ++queue) {
       const int32_t last = tail_[queue];
-      if (last >= 0) makespan = std::max(makespan, End({last, FindUse(last, queue)->last}));
+      if (last >= 0) makespan = std::max(makespan, Free({last, FindUse(last, queue)->last}, queue));
     }
     return makespan;
   }
@@ -131,7 +133,7 @@ class BlockTimeline {
     Picoseconds first_start, last_end;
   };
 
-  // Where a queue ended, less the offset of the block whose task ended it.
+  // When a queue was free, less the offset of the block whose task was the last on it.
   struct QueueEnd {
     int32_t queue;
     Picoseconds end;
@@ -143,7 +145,16 @@ class BlockTimeline {
     Picoseconds last_end;
   };
 
-  Picoseconds EndOf(const TaskRef& task) const { return task.block < 0 ? 0 : End(task); }
+  // When a task leaves a queue, less the offset of its block, whose tasks end as `end` says.
+  Picoseconds FreeIn(const Block& block, const std::vector<Picoseconds>& end, int32_t task,
+                     int32_t queue) const {
+    return end[task] - (queue >= first_link_ ? block.tasks.tasks_[task].beyond_links : 0);
+  }
+  Picoseconds Free(const TaskRef& task, int32_t queue) const {
+    if (task.block < 0) return 0;
+    const Block& block = blocks_[task.block];
+    return FreeIn(block, block.end, task.index, queue) + Offset(task.block);
+  }
   Picoseconds FirstStart(int32_t block) const { return blocks_[block].first_start + Offset(block); }
   Picoseconds Offset(int32_t block) const { return offset_[block] + common_offset_[block / 64]; }
   // Of all blocks from this one on.
@@ -171,7 +182,7 @@ class BlockTimeline {
   void PushAffected(int32_t block, const Before& before);
   void Push(int32_t block) { pending_[block / 64] |= uint64_t{1} << (block % 64); }
 
-  int32_t num_queues_;
+  int32_t num_queues_, first_link_;
   std::vector<Block> blocks_;
   std::vector<Picoseconds> offset_, common_offset_;  // per block, per 64 of them: to be added up
   std::vector<int32_t> reach_;                       // per block: the last of its users, or -1

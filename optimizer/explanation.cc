@@ -76,7 +76,7 @@ class Explainer {
 
   void CountCritical(const CriticalTask& critical) {
     const Task& task = schedule_.tasks[critical.task];
-    const double us = DurationUs(simulation_, critical.task);
+    const double us = MicrosecondsOf(critical.time);
     const bool communicates = IsCommunication(task.kind);
     (communicates ? explanation_.communication_us : explanation_.compute_us) += us;
     if (critical.wait.queue >= 0) explanation_.queued_us += us;
@@ -262,7 +262,7 @@ absl::Status WriteTrace(const std::string& path, const Graph& graph, const Sched
       event["name"] = TaskLabel(graph, schedule.tasks[t]);
       event["cat"] = PhaseName(schedule.tasks[t].phase);
       event["ts"] = MicrosecondsOf(simulation.timeline.start[t]);
-      event["dur"] = MicrosecondsOf(simulation.tasks.duration(t));
+      event["dur"] = MicrosecondsOf(simulation.tasks.occupied(t, queue));
       events.Append(std::move(event));
     }
   }

@@ -30,6 +30,7 @@ const char* TimeOriginName(TimeOrigin origin);
 struct TaskTime {
   double us = 0;
   TimeOrigin origin = TimeOrigin::kRoofline;
+  double beyond_links_us = 0;  // at its end, when others may use its links again
 };
 
 // launch + max(flops / peak, bytes / memory bandwidth).

@@ -21,7 +21,9 @@ std::vector<int32_t> DevicesOfBuffers(const Schedule& schedule, absl::Span<const
 MoveTask MoveTaskOf(const CostModel& cost, const ScheduleBuilder& builder, const Task& task) {
   const Schedule& schedule = builder.schedule();
   MoveTask move;
-  move.duration = PicosecondsOf(TimeOfTask(cost, builder.graph(), schedule, task).us);
+  const TaskTime time = TimeOfTask(cost, builder.graph(), schedule, task);
+  move.duration = PicosecondsOf(time.us);
+  move.beyond_links = PicosecondsOf(time.beyond_links_us);
   move.communicates = IsCommunication(task.kind);
   AppendQueues(cost, schedule, task, &move.queues);
   move.reads = DevicesOfBuffers(schedule, task.reads);

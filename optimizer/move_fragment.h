@@ -21,8 +21,8 @@ namespace isomer {
 
 // A device holds at most one shard of a tensor, so a device names a shard.
 struct MoveTask {
-  Picoseconds duration = 0;
-  bool communicates = false;  // else it is on the compute queue of one device
+  Picoseconds duration = 0, beyond_links = 0;  // as TaskList::Add has it
+  bool communicates = false;                   // else it is on the compute queue of one device
   std::vector<int32_t> queues;
   std::vector<int32_t> reads, writes;  // devices
 };

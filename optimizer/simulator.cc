@@ -47,6 +47,7 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
   std::vector<double> compute_us(schedule.programs.size(), 0), communication_us = compute_us;
   std::vector<int32_t> queues;
   simulation.devices = schedule.num_represented();
+  simulation.tasks = TaskList(LinkQueue(cost.machine(), 0));
   TaskTimes times(cost, graph, schedule);
   for (const Task& task : schedule.tasks) {
     const TaskTime time = times.Of(task);
@@ -60,7 +61,8 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
       (IsCommunication(task.kind) ? communication_us : compute_us)[device] += time.us;
     }
     AppendQueues(cost, schedule, task, &queues);
-    simulation.tasks.Add(PicosecondsOf(time.us), queues, task.deps);
+    simulation.tasks.Add(PicosecondsOf(time.us), queues, task.deps,
+                         PicosecondsOf(time.beyond_links_us));
   }
   simulation.timeline = RunTimeline(simulation.tasks);
   simulation.step_us = MicrosecondsOf(simulation.timeline.makespan);

@@ -3,7 +3,8 @@
 // Every device works through its compute tasks in order, and through its communication in order,
 // the two beside each other (on a machine of one stream: through all in one order); a collective
 // starts when all its devices are ready for it. A task starts when what it depends on is done and
-// its queues are free (FIFO).
+// its queues are free (FIFO). Messages occupy the links they take for as long as their bytes need:
+// what is sent between other devices follows without waiting for their latency.
 //
 // On many devices, one of each class that does the same is simulated
 // (pcg/schedule/class_schedule.h) among links and groups of all.

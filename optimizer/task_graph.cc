@@ -31,7 +31,9 @@ absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
   if (order == Order::kInterleaved) graph->Interleave();
   ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions, lists));
   graph->FindGradients(model);
-  graph->timeline_ = BlockTimeline(graph->NumberBlocks(), NumQueues(tables->cost().machine()));
+  const Machine& machine = tables->cost().machine();
+  graph->timeline_ =
+      BlockTimeline(graph->NumberBlocks(), NumQueues(machine), LinkQueue(machine, 0));
   std::vector<int> all;
   for (int v = 0; v < static_cast<int>(graph->values_.size()); ++v) all.push_back(v);
   std::vector<int> nodes(graph->num_nodes_);

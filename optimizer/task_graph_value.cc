@@ -86,7 +86,7 @@ void ValueBuilder::Move(int instance, int32_t block) {
   }
   BlockTasks tasks;
   for (const MoveTask& task : to.move->forward) {
-    const int32_t index = tasks.Add(task.duration);
+    const int32_t index = tasks.Add(task.duration, task.beyond_links);
     for (int32_t queue : task.queues) tasks.AddQueue(queue);
     for (int32_t device : task.reads) {
       AddDep(slots_[from.slots[device]].value, task.communicates, &tasks);
@@ -217,7 +217,7 @@ void ValueBuilder::Reverse(int instance, int32_t block) {
       return slots_[to.slots[device]].has_gradient;
     });
     if (!reached) continue;
-    const int32_t index = tasks.Add(task.duration);
+    const int32_t index = tasks.Add(task.duration, task.beyond_links);
     for (int32_t queue : task.queues) tasks.AddQueue(queue);
     for (int32_t device : task.reads) {
       AddDep(slots_[to.slots[device]].gradient, task.communicates, &tasks);
@@ -265,7 +265,7 @@ void ValueBuilder::Synchronise(Use use) {
   const int32_t block = graph_.SynchroniseBlock(use);
   BlockTasks tasks;
   for (const MoveTask& task : graph_.SynchronisationOf(root_place_)) {
-    const int32_t index = tasks.Add(task.duration);
+    const int32_t index = tasks.Add(task.duration, task.beyond_links);
     for (int32_t queue : task.queues) tasks.AddQueue(queue);
     for (int32_t device : task.reads) {
       Slot& slot = slots_[instances_[0].slots[device]];

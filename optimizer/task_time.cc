@@ -80,10 +80,11 @@ std::optional<Collective> CollectiveOf(TaskKind kind) {
 
 namespace {
 
-double SendReceiveUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+TaskTime SendReceiveTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   const SendReceiveParts parts = PartsOfSendReceive(cost, schedule, task);
-  return static_cast<double>(parts.in_turn) *
-         (cost.machine().launch_us() + parts.link_us + parts.latency_us);
+  const double links_us = static_cast<double>(parts.in_turn) * parts.link_us;
+  const double beyond_us = cost.machine().launch_us() + parts.latency_us;
+  return {links_us + beyond_us, TimeOrigin::kRoofline, beyond_us};
 }
 
 // The operands whose gradients the task computes; empty if it is none of a gradient.
@@ -124,9 +125,8 @@ TaskTime TransportTime(const CostModel& cost, const Schedule& schedule, const Ta
     return {*us, TimeOrigin::kMeasured};
   }
   const std::optional<Collective> collective = CollectiveOf(task.kind);
-  const double us = collective.has_value() ? cost.CollectiveUs(*collective, task.bytes, devices)
-                                           : SendReceiveUs(cost, schedule, task);
-  return {us, TimeOrigin::kRoofline};
+  if (!collective.has_value()) return SendReceiveTime(cost, schedule, task);
+  return {cost.CollectiveUs(*collective, task.bytes, devices), TimeOrigin::kRoofline};
 }
 
 TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {

@@ -5,8 +5,9 @@
 namespace isomer {
 
 void TaskList::Add(Picoseconds duration, absl::Span<const int32_t> queues,
-                   absl::Span<const int32_t> deps) {
+                   absl::Span<const int32_t> deps, Picoseconds beyond_links) {
   duration_.push_back(duration);
+  beyond_links_.push_back(beyond_links);
   for (int32_t queue : queues) {
     queues_.push_back(queue);
     num_queues_ = std::max(num_queues_, queue + 1);
@@ -16,8 +17,10 @@ void TaskList::Add(Picoseconds duration, absl::Span<const int32_t> queues,
   dep_begin_.push_back(static_cast<int32_t>(deps_.size()));
 }
 
-void TaskList::Clear() {
+void TaskList::Clear(int32_t first_link) {
+  first_link_ = first_link;
   duration_.clear();
+  beyond_links_.clear();
   queues_.clear();
   deps_.clear();
   queue_begin_.assign(1, 0);
@@ -36,7 +39,7 @@ Timeline RunTimeline(const TaskList& tasks) {
     for (int32_t dep : tasks.deps(t)) start = std::max(start, timeline.end[dep]);
     for (int32_t queue : tasks.queues(t)) start = std::max(start, free[queue]);
     const Picoseconds end = start + tasks.duration(t);
-    for (int32_t queue : tasks.queues(t)) free[queue] = end;
+    for (int32_t queue : tasks.queues(t)) free[queue] = start + tasks.occupied(t, queue);
     timeline.start[t] = start;
     timeline.end[t] = end;
     timeline.makespan = std::max(timeline.makespan, end);
@@ -52,8 +55,10 @@ std::vector<CriticalTask> CriticalPath(const TaskList& tasks, const Timeline& ti
   for (int32_t t = 0; t < n; ++t) {
     const Picoseconds start = timeline.start[t];
     for (int32_t queue : tasks.queues(t)) {
-      if (last[queue] >= 0 && start > 0 && timeline.end[last[queue]] == start) {
-        waits[t] = {last[queue], queue};
+      const int32_t before = last[queue];
+      if (before >= 0 && start > 0 &&
+          timeline.start[before] + tasks.occupied(before, queue) == start) {
+        waits[t] = {before, queue};
       }
       last[queue] = t;
     }
@@ -63,7 +68,11 @@ std::vector<CriticalTask> CriticalPath(const TaskList& tasks, const Timeline& ti
     if (at < 0 && timeline.end[t] == timeline.makespan) at = t;
   }
   std::vector<CriticalTask> path;
-  for (; at >= 0; at = waits[at].task) path.push_back({at, waits[at]});
+  Picoseconds next = timeline.makespan;
+  for (; at >= 0; at = waits[at].task) {
+    path.push_back({at, waits[at], next - timeline.start[at]});
+    next = timeline.start[at];
+  }
   std::reverse(path.begin(), path.end());
   return path;
 }

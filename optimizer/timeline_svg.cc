@@ -165,9 +165,9 @@ class Drawing {
       if (critical_[t] != critical || simulation_.tasks.duration(t) == 0) continue;
       const Task& task = schedule_.tasks[t];
       const double begin = kLeft + scale_ * MicrosecondsOf(simulation_.timeline.start[t]);
-      const double end = kLeft + scale_ * MicrosecondsOf(simulation_.timeline.end[t]);
       for (int32_t queue : simulation_.tasks.queues(t)) {
         if (!rows_.contains(queue)) continue;
+        const double end = begin + scale_ * MicrosecondsOf(simulation_.tasks.occupied(t, queue));
         Bar& bar = open[queue];
         if (bar.colour == &ColourOf(task) && begin - bar.end < 0.3 && end - bar.begin < 0.3) {
           bar.end = end;

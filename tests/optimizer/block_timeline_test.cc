@@ -17,11 +17,14 @@ using Random = std::mt19937;
 int Below(Random& random, int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
 
 // Graphs in the manner of training steps: wide blocks on many compute queues, collectives on many
-// others, and now and then a task anywhere.
+// others, and now and then a task anywhere, some of them over links.
 class RandomBlocks {
  public:
   RandomBlocks(int blocks, int devices, int seed)
-      : random_(seed), devices_(devices), timeline_(blocks, 2 * devices), sizes_(blocks, 0) {}
+      : random_(seed),
+        devices_(devices),
+        timeline_(blocks, 3 * devices, 2 * devices),
+        sizes_(blocks, 0) {}
 
   BlockTasks Tasks(int block) {
     BlockTasks tasks;
@@ -44,8 +47,9 @@ class RandomBlocks {
     } else if (kind < 9) {
       const int count = Below(random_, 4);
       for (int i = 0; i < count; ++i) {
-        tasks.Add(us);
+        tasks.Add(us, Below(random_, us));
         tasks.AddQueue(Below(random_, 2 * devices_));
+        if (Below(random_, 2) == 0) tasks.AddQueue(2 * devices_ + Below(random_, devices_));
         MaybeDep(block, &tasks);
       }
     }

@@ -64,6 +64,32 @@ TEST(Timeline, ASharedLinkIsUsedInTurn) {
   EXPECT_EQ(timeline.start[2], 0);
 }
 
+TEST(Timeline, AMessageLeavesALinkBeforeItArrives) {
+  TaskList tasks(/*first_link=*/8);
+  tasks.Add(10, {0, 8}, {}, /*beyond_links=*/7);
+  tasks.Add(10, {1, 8}, {}, 7);
+  tasks.Add(10, {0, 8}, {}, 7);  // the device is still busy
+  tasks.Add(2, {2}, {1});
+  EXPECT_EQ(tasks.occupied(0, 0), 10);
+  EXPECT_EQ(tasks.occupied(0, 8), 3);
+  const Timeline timeline = RunTimeline(tasks);
+  EXPECT_EQ(timeline.start[1], 3);
+  EXPECT_EQ(timeline.start[2], 10);
+  EXPECT_EQ(timeline.start[3], 13);  // what depends on it waits until it has arrived
+  EXPECT_EQ(timeline.makespan, 20);
+}
+
+TEST(Timeline, TheCriticalPathCountsATaskUntilTheNextMayUseItsLink) {
+  TaskList tasks(8);
+  tasks.Add(10, {0, 8}, {}, 7);
+  tasks.Add(10, {1, 8}, {}, 7);
+  const std::vector<CriticalTask> path = CriticalPath(tasks, RunTimeline(tasks));
+  ASSERT_EQ(path.size(), 2);
+  EXPECT_EQ(path[0].time, 3);
+  EXPECT_EQ(path[1].wait.queue, 8);
+  EXPECT_EQ(path[1].time, 10);
+}
+
 TEST(Timeline, NothingTakesNoTime) {
   EXPECT_EQ(RunTimeline(TaskList()).makespan, 0);
   EXPECT_TRUE(CriticalPath(TaskList(), Timeline()).empty());
