@@ -29,10 +29,12 @@ class ClassFinder {
       classes_.radix.push_back(radix);
       classes_.reduced_radix.push_back(kept_[k] ? radix : SmallestPrimeFactor(radix));
     }
+    const std::vector<int64_t> least = classes_.reduced_radix;
     // Digits only grow: this ends.
     while (!Build()) {
       if (!options_.widen || !Widen()) return std::nullopt;
     }
+    if (classes_.reduced_radix != least) Narrow(least);
     if (classes_.plan.num_devices == plan_.num_devices &&
         options_.moments == options_.represented) {
       return std::nullopt;
@@ -180,6 +182,20 @@ class ClassFinder {
     if (widest == weights_.size()) return false;
     classes_.reduced_radix[widest] *= SmallestPrimeFactor(most.second);
     return true;
+  }
+
+  // Of several digits that an axis walks over, those that were widened first may no longer need it.
+  void Narrow(const std::vector<int64_t>& least) {
+    bool is_built = true;
+    for (size_t k = 0; k < least.size(); ++k) {
+      const int64_t widened = classes_.reduced_radix[k];
+      int64_t& radix = classes_.reduced_radix[k];
+      for (radix = least[k]; radix < widened; radix *= SmallestPrimeFactor(widened / radix)) {
+        is_built = Build();
+        if (is_built) break;
+      }
+    }
+    if (!is_built) Build();
   }
 
   // Axes of operands that are as long as each other in the plan, and not here.

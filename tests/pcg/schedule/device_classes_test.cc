@@ -207,5 +207,35 @@ output "loss" = %6
   EXPECT_EQ(LowerPlan(classes->plan).status(), absl::OkStatus());
 }
 
+// The second dim moves over two digits because it falls short; the outer one has to keep all of its
+// four values for the first dim, and then two of the inner one do.
+TEST(DeviceClasses, NarrowDigitsThatWereWidenedForWhatOthersDo) {
+  Plan plan = PlanOf(R"(
+%0 = weight "w" : f32[32,32]
+%1 = partition(%0) {axis=0, degree=32} : f32[32:32,32]
+%2 = partition(%1) {axis=1, degree=4} : f32[32:32,32:4]
+%3 = tanh(%2) : f32[32:32,32:4]
+%4 = combine(%3) {axis=0, degree=8} : f32[32:4,32:4]
+%5 = partition(%4) {axis=1, degree=8} : f32[32:4,32:32]
+%6 = tanh(%5) : f32[32:4,32:32]
+%7 = reduce_sum(%6) {axes=[0,1]} : f32[1,1] p128
+%8 = reduce(%7) {degree=128} : f32[1,1]
+output "loss" = %8
+)",
+                     128);
+  for (int id : {1, 2, 3}) plan.views[id].strides[0] = 4;
+  for (int id : {2, 3, 4}) plan.views[id].strides[1] = 1;
+  plan.views[4].strides[0] = 32;
+  for (int id : {5, 6}) {
+    plan.views[id].strides[0] = 1;
+    plan.views[id].strides[1] = 4;
+  }
+  const auto classes = ClassesOfDevices(plan, {.whole = 4, .widen = true});
+  ASSERT_TRUE(classes.has_value());
+  EXPECT_EQ(classes->radix, (std::vector<int64_t>{4, 8, 4}));
+  EXPECT_EQ(classes->reduced_radix, (std::vector<int64_t>{4, 2, 4}));
+  EXPECT_EQ(LowerPlan(classes->plan).status(), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace isomer
