@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "optimizer/step_estimate.h"
+#include "optimizer/step_experience.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rewrite.h"
@@ -34,14 +35,15 @@ float Summary(const CostTable& table, bool repeats) {
   return *std::min_element(table.us.begin(), table.us.end());
 }
 
-// A match by its number, and what it is thought to change. Numbers stay when a candidate takes over
-// matches of its parent.
+// A match by its number, what it is thought to change, and that with what it may lead to. Numbers
+// stay when a candidate takes over matches of its parent.
 struct Step {
-  float delta_us = 0;
+  float delta_us = 0, promise_us = 0;
+  int kind = 0;  // StepExperience
   uint64_t tie = 0;
   int match = 0;
   friend auto operator<=>(const Step& a, const Step& b) {
-    return std::tie(a.delta_us, a.tie, a.match) <=> std::tie(b.delta_us, b.tie, b.match);
+    return std::tie(a.promise_us, a.tie, a.match) <=> std::tie(b.promise_us, b.tie, b.match);
   }
 };
 
@@ -127,7 +129,7 @@ class SubstitutionSearch::Impl {
       const int number = queue_.top().second;
       queue_.pop();
       Expanded& parent = expanded_[number];
-      if (parent.us > options_.alpha * best_us_) continue;
+      if (parent.us > options_.alpha * best_us_ || Reconsider(number)) continue;
       const Step step = parent.steps[parent.next++];
       Enqueue(number);
       Try(number, step);
@@ -228,11 +230,13 @@ class SubstitutionSearch::Impl {
   void ExpandRoots() {
     if (expanded_once_) return;
     expanded_once_ = true;
+    experience_.set_scale_us(best_us_);
     for (size_t i = 0; i < all_.size(); ++i) {
       if (all_[i].us > options_.alpha * best_us_) continue;
       Expanded root{.known = all_[i].root, .graph = roots_[all_[i].root].graph, .us = all_[i].us};
       root.key = HashMix(i);
       AddMatches({}, &root);
+      SortSteps(&root);
       Push(std::move(root));
     }
   }
@@ -250,13 +254,14 @@ class SubstitutionSearch::Impl {
   }
 
   // Of the parent's matches those that the last step left, and the new ones near the nodes that it
-  // changed; all matches, if there was no step.
-  void AddMatches(const std::vector<NodeId>& near, Expanded* expanded) {
+  // changed; all matches, if there was no step. Returns what the best of the new ones promises.
+  float AddMatches(const std::vector<NodeId>& near, Expanded* expanded) {
     const Graph& graph = *expanded->graph;
     const GraphIndex index(graph);
     std::erase_if(expanded->steps,
                   [&](const Step& step) { return !StillMatches(index, matches_[step.match]); });
-    if (near.empty() && !expanded->taken.empty()) return;
+    float best_us = 0;
+    if (near.empty() && !expanded->taken.empty()) return best_us;
     const ComputeGraph compute =
         AnalyzeCompute(graph, tables_.options().training, piece_.FedWithGradient());
     const auto add = [&](RuleMatch match) {
@@ -264,7 +269,9 @@ class SubstitutionSearch::Impl {
       const float delta_us = estimator_.DeltaUs(index, compute, match);
       const int number = static_cast<int>(matches_.size());
       const uint64_t tie = HashCombine(options_.seed, static_cast<uint64_t>(number));
-      expanded->steps.push_back({delta_us, tie, number});
+      const int kind = experience_.KindOf(match.signature);
+      expanded->steps.push_back({.delta_us = delta_us, .kind = kind, .tie = tie, .match = number});
+      best_us = std::min(best_us, experience_.PromiseUs(kind, delta_us));
       matches_.push_back(std::move(match));
     };
     if (expanded->taken.empty()) {
@@ -272,7 +279,26 @@ class SubstitutionSearch::Impl {
     } else {
       for (RuleMatch& match : matcher_.Find(index, near)) add(std::move(match));
     }
-    std::sort(expanded->steps.begin(), expanded->steps.end());
+    return best_us;
+  }
+
+  // Those that were not taken yet, by what is known of their kinds now.
+  void SortSteps(Expanded* expanded) const {
+    const auto rest = expanded->steps.begin() + static_cast<ptrdiff_t>(expanded->next);
+    for (auto step = rest; step != expanded->steps.end(); ++step) {
+      step->promise_us = experience_.PromiseUs(step->kind, step->delta_us);
+    }
+    std::sort(rest, expanded->steps.end());
+  }
+
+  // Whether less is thought of the best step than when it was queued. Then it is queued anew.
+  bool Reconsider(int number) {
+    Expanded& expanded = expanded_[number];
+    const Step& step = expanded.steps[expanded.next];
+    if (experience_.PromiseUs(step.kind, step.delta_us) <= step.promise_us) return false;
+    SortSteps(&expanded);
+    Enqueue(number);
+    return true;
   }
 
   const std::vector<RuleMatch>& MatchesOfRoot(const GraphIndex& index, const Steps& steps) {
@@ -301,7 +327,7 @@ class SubstitutionSearch::Impl {
   void Enqueue(int number) {
     const Expanded& expanded = expanded_[number];
     if (expanded.next == expanded.steps.size()) return;
-    queue_.push({-(expanded.us + expanded.steps[expanded.next].delta_us), number});
+    queue_.push({-(expanded.us + expanded.steps[expanded.next].promise_us), number});
   }
 
   const Graph& GraphOf(Expanded* expanded) {
@@ -330,12 +356,16 @@ class SubstitutionSearch::Impl {
     const int number = static_cast<int>(all_.size());
     const auto us = Map(parent.known, taken, graph);
     if (us.ok()) seen->second = number;
-    if (!us.ok() || *us > options_.alpha * best_us_) return;
+    const float change_us = us.ok() ? *us - parent.us : 0;
+    if (!us.ok() || *us > options_.alpha * best_us_)
+      return experience_.Took(step.kind, change_us, 0);
     Expanded next{.taken = std::move(taken), .known = parent.known, .key = key, .us = *us};
     next.steps = parent.steps;
     const std::vector<NodeId> near = ChangedNodes(before, graph);
     next.graph = std::move(graph);
-    AddMatches(near, &next);
+    const float next_us = AddMatches(near, &next);
+    experience_.Took(step.kind, change_us, next_us);
+    SortSteps(&next);
     Push(std::move(next));
   }
 
@@ -358,6 +388,7 @@ class SubstitutionSearch::Impl {
   RootMatches& root_matches_;
   CostTables& tables_;
   StepEstimator estimator_;
+  StepExperience experience_;
   const bool repeats_;
   bool expanded_once_ = false;
   int64_t tries_ = 0;
