@@ -51,7 +51,7 @@ constexpr Setting kSettings[] = {
 
 // How much of the gradient synchronisation counts in the tables: as the optimizer tries it, and
 // more, for what less of it would cost.
-constexpr double kSyncWeights[] = {64, 16, 8, 4, 2, 1, 0.5, 0.25, 0.1, 0};
+constexpr double kSyncWeights[] = {64, 48, 32, 24, 16, 8, 4, 2, 1, 0.5, 0.25, 0.1, 0};
 
 struct Figures {
   double step_us = 0, bytes = 0, synchronisation_bytes = 0;
