@@ -11,6 +11,9 @@ namespace {
 using AxisList = std::vector<Axis>;
 
 constexpr int64_t kFewDevices = 16;
+// Of more, those between nodes are so far apart, or plans would have too many digits for few
+// devices to stand for all (pcg/schedule/device_classes.h).
+constexpr int64_t kManyDevices = 1024, kFarApart = 16;
 
 // Where axes may end, between 1 and n, both left out: at all divisors of few devices; of more, at
 // each of which the next is a multiple, so that all choices have digits in common and reshardings
@@ -32,8 +35,17 @@ std::vector<int64_t> Borders(int64_t n, const std::vector<int64_t>& units) {
   for (int64_t unit : units) {
     if (unit % at == 0) climb(unit);
   }
+  const size_t within = borders.size();
+  int64_t last = at;
   climb(n);
   borders.pop_back();
+  if (n <= kManyDevices) return borders;
+  const auto is_near = [&](int64_t border) {
+    if (border < last * kFarApart) return true;
+    last = border;
+    return false;
+  };
+  borders.erase(std::remove_if(borders.begin() + within, borders.end(), is_near), borders.end());
   return borders;
 }
 

@@ -76,8 +76,9 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 namespace {
 
 // Shards of all nodes and micro-batches that a step is simulated with, for about a second; and at
-// most, for some gigabytes.
-constexpr int64_t kMostShards = 300'000, kLimitOfShards = 1'500'000;
+// most, for some seconds and gigabytes: more of them with micro-batches, most of which are copies.
+constexpr int64_t kMostShards = 300'000;
+int64_t LimitOfShards(int64_t moments) { return moments > 1 ? 1'500'000 : 600'000; }
 
 // Devices of one class are alike, and nothing is between them that they have in common.
 bool IsRegular(const Machine& machine) {
@@ -96,11 +97,12 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   if (plan.num_devices <= most_devices || !regular) {
     if (moments == 1) return LowerPlan(plan);
     // All devices then, but not all micro-batches.
-    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, kLimitOfShards);
+    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, LimitOfShards(moments));
   }
   // All devices of a node, so that they meet at its links; with too much to do, of these, too, one
   // of each class.
-  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, kLimitOfShards);
+  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards,
+                            LimitOfShards(moments));
 }
 
 namespace {
@@ -133,8 +135,9 @@ absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& co
       !LacksDevicesOfNodes(*plan, {node, 1}, kMostShards)) {
     return std::nullopt;
   }
-  const absl::StatusOr<LoweredPlan> lowered =
-      LowerPlanInClasses(*plan, {node}, kLimitOfShards, kLimitOfShards);
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
+  const int64_t limit = LimitOfShards(moments);
+  const absl::StatusOr<LoweredPlan> lowered = LowerPlanInClasses(*plan, {node}, limit, limit);
   if (absl::IsResourceExhausted(lowered.status())) return std::nullopt;
   ISOMER_RETURN_IF_ERROR(lowered.status());
   return SimulateLowered(cost, *lowered, plan);

@@ -13,10 +13,11 @@ namespace {
 
 constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
 
-// Plans of more tasks take long to simulate: then without other buckets; of more calls, with the
-// one method that is hardly ever slower.
-constexpr int32_t kMostTasks = 500000;
+// Where plans take seconds to simulate, there are no other buckets, and with so many calls no
+// methods but the one that is hardly ever slower.
 constexpr int64_t kMostCalls = 60000;
+// Plans that are slower by more are not worth it: updates are a small part of a step.
+constexpr double kNear = 1.2;
 // Of one plan, the first few ways that are no slower than the best by so much are tried at other
 // times and with larger buckets.
 constexpr double kPromising = 1.04;
@@ -40,6 +41,7 @@ class UpdateChoice {
       if (deadline_.Reached().has_value()) break;
       const bool gained = contest_.best().simulation.step_us < kWorthwhile * before_us;
       if (&contender != &plans[0] && contest_.fits() && !gained) break;
+      if (contender.step_us > kNear * contest_.step_us()) break;
       ISOMER_RETURN_IF_ERROR(Try(contender, /*is_fastest=*/&contender == &plans[0]));
     }
     return absl::OkStatus();
@@ -56,24 +58,23 @@ class UpdateChoice {
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
                             NumMicroBatches(contender.plan.graph, contender.plan.views));
     const bool is_large = contender.plan.graph.num_nodes() * moments > kMostCalls;
-    const bool orders =
-        options_.order && contest_.fits() && contest_.best().simulation.tasks.size() <= kMostTasks;
+    const bool is_slow = contest_.PredictionsAreSlow();
     std::vector<Way> ways;
-    for (UpdateMethod method : Methods(contender.plan, is_fastest, is_large)) {
+    for (UpdateMethod method : Methods(contender.plan, is_fastest && !is_slow, is_large)) {
       ways.push_back({contender.plan.update});
       ways.back().update.method = method;
     }
     ISOMER_RETURN_IF_ERROR(Predict(contender, &ways).status());
-    if (!orders) return absl::OkStatus();
-    KeepPromising(&ways);
+    if (!options_.order || !contest_.fits()) return absl::OkStatus();
+    KeepPromising(&ways, is_slow ? 1 : kMostPromising);
     if (moments == 1) {
       std::vector<Way> at_other_times = ways;
       for (Way& way : at_other_times) way.update.immediate = !way.update.immediate;
       ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times).status());
       ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
-      KeepPromising(&ways);
+      KeepPromising(&ways, kMostPromising);
     }
-    while (!ways.empty() && !deadline_.Reached().has_value()) {
+    while (!is_slow && !ways.empty() && !deadline_.Reached().has_value()) {
       for (Way& way : ways) way.update.bucket_bytes *= kBucketGrowth;
       std::erase_if(ways, [](const Way& way) {
         return way.update.bucket_bytes == 0 || way.update.bucket_bytes > kLargestBucket;
@@ -83,12 +84,12 @@ class UpdateChoice {
     return absl::OkStatus();
   }
 
-  static void KeepPromising(std::vector<Way>* ways) {
+  static void KeepPromising(std::vector<Way>* ways, size_t most) {
     std::stable_sort(ways->begin(), ways->end(),
                      [](const Way& a, const Way& b) { return a.step_us < b.step_us; });
     const double best_us = ways->front().step_us;
     std::erase_if(*ways, [&](const Way& way) { return way.step_us > kPromising * best_us; });
-    if (ways->size() > kMostPromising) ways->resize(kMostPromising);
+    if (ways->size() > most) ways->resize(most);
   }
 
   // The plan's own comes first.

@@ -46,6 +46,17 @@ TEST(ChoiceAxes, StayBelowTheLimitOnLargeMachines) {
   }
 }
 
+// Above 1,024 devices: else plans have so many digits that no few devices stand for all.
+TEST(ChoiceAxes, BordersBetweenNodesAreFarApartOnVeryLargeMachines) {
+  std::set<int64_t> borders;
+  for (const auto& axes :
+       EnumerateAxes(LargeDims(2), {.num_devices = 16384, .units = {8, 16384}})) {
+    int64_t at = 1;
+    for (size_t i = axes.size(); i-- > 1;) borders.insert(at *= axes[i].degree);
+  }
+  EXPECT_THAT(borders, ElementsAre(2, 4, 8, 128, 2048));
+}
+
 TEST(ChoiceAxes, OneDeviceAndOneNodeAreChoices) {
   const auto lists = EnumerateAxes({{0, 64}}, {.num_devices = 16, .units = {4, 16}});
   EXPECT_THAT(lists, Contains(ElementsAre(Axis{kIdleAxis, 16})));
