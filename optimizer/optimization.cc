@@ -29,6 +29,7 @@ Optimization::Optimization(const Model& model, const RuleIndex& rules, const Cos
       deadline(Deadline::In(options.search.time_limit_s)),
       devices(cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
+      moves(cost),
       contest(cost, ThreadsOf(options)) {}
 
 CostOptions Optimization::BaseOptions() const { return CostOptionsOf(options); }

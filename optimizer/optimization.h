@@ -11,6 +11,7 @@
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
 #include "optimizer/grid.h"
+#include "optimizer/move_memo.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictions.h"
 #include "optimizer/stopping.h"
@@ -42,6 +43,7 @@ struct Optimization {
   const Deadline deadline;
   const int64_t devices;  // of the machine
   CostTables tables;
+  MoveMemo moves;  // of all walks
   Restrictions restrictions;
   Contest contest;
   // Mappings whose plans entered the contest and that nobody has refined yet, by entry.

@@ -225,7 +225,7 @@ absl::Status OverlapSearch::WalkFrom(const Start& start) {
   run_.tables.set_options(options);
   return ConsiderWalks(run_.model, *start.mapping, start.us, run_.options.search.seed,
                        run_.deadline, run_.restrictions.empty() ? nullptr : &run_.restrictions,
-                       &run_.tables,
+                       &run_.tables, &run_.moves,
                        [this](const MappedModel& mapped) { return ConsiderIfAllowed(mapped); });
 }
 

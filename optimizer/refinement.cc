@@ -101,7 +101,7 @@ bool IsWorthWalking(int64_t calls, int64_t devices) {
 
 absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, uint64_t seed,
                            const Deadline& deadline, const Restrictions* restrictions,
-                           CostTables* tables, const ConsiderMapping& consider) {
+                           CostTables* tables, MoveMemo* moves, const ConsiderMapping& consider) {
   const int64_t calls = static_cast<int64_t>(mapped.choices.size());
   const int64_t part = tables->options().num_devices;
   const int64_t devices = part == 0 ? tables->cost().machine().num_devices() : part;
@@ -110,9 +110,10 @@ absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, ui
   for (int walk = 0; walk < kMostWalks && misses < kMostMisses; ++walk) {
     if (deadline.Reached().has_value()) break;
     // Anew, as the order of the calls follows from their choices.
-    ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, mapped, tables, restrictions,
-                                                                TaskGraph::Lists::kChoices,
-                                                                TaskGraph::Order::kInterleaved));
+    ISOMER_ASSIGN_OR_RETURN(
+        const auto graph,
+        TaskGraph::Create(model, mapped, tables, restrictions, TaskGraph::Lists::kChoices,
+                          TaskGraph::Order::kInterleaved, moves));
     McmcOptions options{
         .seed = seed + walk, .max_proposals = kWalkWork / (calls * devices), .deadline = deadline};
     ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, restrictions, tables));

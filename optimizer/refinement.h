@@ -21,6 +21,7 @@
 #include "optimizer/contest.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
+#include "optimizer/move_memo.h"
 #include "optimizer/restrictions.h"
 #include "optimizer/stopping.h"
 #include "pcg/plan.h"
@@ -41,10 +42,11 @@ bool IsWorthWalking(int64_t calls, int64_t devices);
 
 // Short walks from `mapped`, each from the best that those before it found, until a few have gained
 // nothing, if the graph is small enough; on the devices of the tables' options. Deterministic for a
-// seed. `us`: the step of `mapped`. Errors: what task graphs do not know (task_graph.h).
+// seed. `us`: the step of `mapped`. `moves`: of walks before and after. Errors: what task graphs do
+// not know (task_graph.h).
 absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, uint64_t seed,
                            const Deadline& deadline, const Restrictions* restrictions,
-                           CostTables* tables, const ConsiderMapping& consider);
+                           CostTables* tables, MoveMemo* moves, const ConsiderMapping& consider);
 
 }  // namespace isomer
 

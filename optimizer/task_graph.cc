@@ -10,24 +10,24 @@
 
 namespace isomer {
 
-TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables)
+TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* moves)
     : mapped_(mapped),
       graph_(mapped_.graph),
       compute_(AnalyzeCompute(graph_, tables->options().training)),
       tables_(*tables),
+      own_moves_(moves == nullptr ? std::make_unique<MoveMemo>(tables->cost()) : nullptr),
+      moves_(moves == nullptr ? *own_moves_ : *moves),
       cost_(tables->cost()),
       training_(tables->options().training),
       num_nodes_(static_cast<int>(compute_.nodes.size())) {}
 
-absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(const Model& model,
-                                                             const MappedModel& mapped,
-                                                             CostTables* tables,
-                                                             const Restrictions* restrictions,
-                                                             Lists lists, Order order) {
+absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(
+    const Model& model, const MappedModel& mapped, CostTables* tables,
+    const Restrictions* restrictions, Lists lists, Order order, MoveMemo* moves) {
   if (tables->options().precision != DataType::kFloat32) {
     return absl::UnimplementedError("task graphs are of float32");
   }
-  std::unique_ptr<TaskGraph> graph(new TaskGraph(mapped, tables));
+  std::unique_ptr<TaskGraph> graph(new TaskGraph(mapped, tables, moves));
   if (order == Order::kInterleaved) graph->Interleave();
   ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions, lists));
   graph->FindGradients(model);
@@ -233,56 +233,15 @@ MappedModel TaskGraph::Mapped() const {
 
 // Fragments.
 
-int TaskGraph::Intern(const Placement& placement) {
-  const auto [type, new_type] =
-      type_ids_.try_emplace(placement.type.ToString(), static_cast<int>(type_ids_.size()));
-  const auto [it, added] = place_ids_.try_emplace(
-      absl::StrCat(type->first, "@", placement.view.ToString()), static_cast<int>(places_.size()));
-  if (!added) return it->second;
-  auto place = std::make_unique<Place>();
-  place->placement = placement;
-  place->type = type->second;
-  const int64_t bytes = placement.type.LocalBytes();
-  for (int64_t device : DevicesOf(placement.view, placement.type)) {
-    place->devices.push_back(static_cast<int32_t>(device));
-    place->accumulate.push_back(
-        PicosecondsOf(cost_.ElementwiseTime(TaskKind::kAccumulate, 3 * bytes, device).us));
-    place->fill.push_back(PicosecondsOf(cost_.ElementwiseTime(TaskKind::kFill, bytes, device).us));
-    place->update.push_back(PicosecondsOf(cost_.UpdateUs(bytes, device)));
-  }
-  places_.push_back(std::move(place));
-  return it->second;
-}
-
 int TaskGraph::WholeAt(int value, int64_t device) {
   const auto [it, added] = values_[value].whole.try_emplace(device);
   if (added) {
     Placement whole{values_[value].type, {}};
     whole.view.start = device;
     whole.view.strides.assign(whole.type.rank() + 2, 0);
-    it->second = Intern(whole);
+    it->second = moves_.Intern(whole);
   }
   return it->second;
-}
-
-const std::vector<MoveTask>& TaskGraph::SynchronisationOf(int id) {
-  Place& place = *places_[id];
-  if (place.synchronise.has_value()) return *place.synchronise;
-  place.synchronise.emplace();
-  const auto copies = static_cast<size_t>(place.placement.type.copies);
-  for (size_t first = 0; copies > 1 && first < place.devices.size(); first += copies) {
-    Task task{.kind = TaskKind::kAllReduce, .phase = Phase::kBackward, .node = {}};
-    task.devices.assign(place.devices.begin() + first, place.devices.begin() + first + copies);
-    std::sort(task.devices.begin(), task.devices.end());
-    task.bytes = place.placement.type.LocalBytes();
-    MoveTask move;
-    move.duration = PicosecondsOf(TimeOfTask(cost_, graph_, Schedule(), task).us);
-    move.communicates = true;
-    AppendQueues(cost_, Schedule(), task, &move.queues);
-    move.reads = move.writes = task.devices;
-    place.synchronise->push_back(std::move(move));
-  }
-  return *place.synchronise;
 }
 
 absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
@@ -291,52 +250,39 @@ absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
   if (info != nullptr) return info.get();
   auto made = std::make_unique<ChoiceInfo>();
   made->choice = &ChoiceOf(node, choices_[node]);
-  ISOMER_ASSIGN_OR_RETURN(made->call,
-                          FragmentOfCall(cost_, node_class.space->op, made->choice->operands,
-                                         made->choice->outputs[0].view, node_class.wanted));
   for (const Placement& operand : made->choice->operands) {
-    made->operands.push_back(Intern(operand));
+    made->operands.push_back(moves_.Intern(operand));
   }
-  for (const Placement& output : made->choice->outputs) made->outputs.push_back(Intern(output));
+  for (const Placement& output : made->choice->outputs) {
+    made->outputs.push_back(moves_.Intern(output));
+  }
+  ISOMER_ASSIGN_OR_RETURN(
+      made->call, moves_.Call(node_class.space->op, made->operands, made->choice->outputs[0].view,
+                              node_class.wanted));
   info = std::move(made);
   return info.get();
 }
 
 absl::StatusOr<const MoveFragment*> TaskGraph::ArrivalAt(Use use, int place) {
   ISOMER_ASSIGN_OR_RETURN(const ChoiceInfo* info, InfoOf(use.node));
-  if (info->operands[use.operand] == place) return &info->call.arrivals[use.operand];
-  NodeClass& node_class = *nodes_[use.node].node_class;
-  std::unique_ptr<CallFragment>& call =
-      node_class.elsewhere[{choices_[use.node], use.operand, place}];
-  if (call == nullptr) {
-    std::vector<Placement> operands = info->choice->operands;
-    operands[use.operand] = places_[place]->placement;
-    ISOMER_ASSIGN_OR_RETURN(CallFragment made,
-                            FragmentOfCall(cost_, node_class.space->op, operands,
-                                           info->choice->outputs[0].view, node_class.wanted));
-    call = std::make_unique<CallFragment>(std::move(made));
-  }
+  if (info->operands[use.operand] == place) return &info->call->arrivals[use.operand];
+  const NodeClass& node_class = *nodes_[use.node].node_class;
+  std::vector<int> operands = info->operands;
+  operands[use.operand] = place;
+  ISOMER_ASSIGN_OR_RETURN(const CallFragment* call,
+                          moves_.Call(node_class.space->op, operands, info->choice->outputs[0].view,
+                                      node_class.wanted));
   return &call->arrivals[use.operand];
-}
-
-absl::StatusOr<const MoveFragment*> TaskGraph::ChainBetween(int from, int to) {
-  std::unique_ptr<MoveFragment>& slot = chains_[{from, to}];
-  if (slot == nullptr) {
-    ISOMER_ASSIGN_OR_RETURN(MoveFragment chain, ChainFragment(cost_, places_[from]->placement,
-                                                              places_[to]->placement, training_));
-    slot = std::make_unique<MoveFragment>(std::move(chain));
-  }
-  return slot.get();
 }
 
 // Changes.
 
 BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
-  tasks.Reserve(info.call.devices.size(), info.call.devices.size(), 0);
-  for (size_t s = 0; s < info.call.devices.size(); ++s) {
-    tasks.Add(info.call.forward[s]);
-    tasks.AddQueue(ComputeQueue(info.call.devices[s]));
+  tasks.Reserve(info.call->devices.size(), info.call->devices.size(), 0);
+  for (size_t s = 0; s < info.call->devices.size(); ++s) {
+    tasks.Add(info.call->forward[s]);
+    tasks.AddQueue(ComputeQueue(info.call->devices[s]));
     for (const Operand& operand : nodes_[node].operands) {
       if (operand.deps[s].block >= 0) tasks.AddDep(operand.deps[s]);
     }
@@ -346,10 +292,10 @@ BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
 
 BlockTasks TaskGraph::GradientTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
-  tasks.Reserve(info.call.devices.size(), info.call.devices.size(), 0);
-  for (size_t s = 0; s < info.call.devices.size(); ++s) {
-    tasks.Add(info.call.gradient[s]);
-    tasks.AddQueue(ComputeQueue(info.call.devices[s]));
+  tasks.Reserve(info.call->devices.size(), info.call->devices.size(), 0);
+  for (size_t s = 0; s < info.call->devices.size(); ++s) {
+    tasks.Add(info.call->gradient[s]);
+    tasks.AddQueue(ComputeQueue(info.call->devices[s]));
     for (int output : nodes_[node].outputs) {
       const std::vector<TaskRef>& deps = values_[output].gradient_deps;
       if (!deps.empty() && deps[s].block >= 0) tasks.AddDep(deps[s]);

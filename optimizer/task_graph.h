@@ -40,7 +40,7 @@
 #include "optimizer/compute_graph.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/derivation.h"
-#include "optimizer/move_fragment.h"
+#include "optimizer/move_memo.h"
 #include "optimizer/restrictions.h"
 #include "optimizer/timeline.h"
 
@@ -58,10 +58,11 @@ class TaskGraph {
   // `kInterleaved`: calls in the order of the plan that has the choices of `mapped`, by the
   // exchanges before them; it stays, whatever choices change.
   enum class Order { kGraph, kInterleaved };
+  // `moves`: what other task graphs under the same cost model know; null: this one has its own.
   static absl::StatusOr<std::unique_ptr<TaskGraph>> Create(
       const Model& model, const MappedModel& mapped, CostTables* tables,
       const Restrictions* restrictions = nullptr, Lists lists = Lists::kChoices,
-      Order order = Order::kGraph);
+      Order order = Order::kGraph, MoveMemo* moves = nullptr);
   TaskGraph(const TaskGraph&) = delete;
 
   // Nodes are those of compute(), in its order: AnalyzeCompute's, unless it is interleaved. Choices
@@ -88,7 +89,7 @@ class TaskGraph {
   struct ChoiceInfo {
     const ShardingChoice* choice = nullptr;
     std::vector<int> operands, outputs;  // places
-    CallFragment call;                   // with operands at their places
+    const CallFragment* call = nullptr;  // with operands at their places
   };
   // A call whose gradients of certain operands are wanted.
   struct NodeClass {
@@ -96,18 +97,6 @@ class TaskGraph {
     std::vector<bool> wanted;
     std::vector<std::unique_ptr<ShardingChoice>> own_choices;  // behind those of the tables
     std::vector<std::unique_ptr<ChoiceInfo>> infos;            // per choice, once it was asked for
-    // (choice, operand, place): with that operand at another place
-    std::map<std::tuple<int, int, int>, std::unique_ptr<CallFragment>> elsewhere;
-  };
-  // A placement, interned.
-  struct Place {
-    Placement placement;
-    int type;  // equal for equal types
-    // Per shard: its device, and the time to add to its gradient, to set that, and to update it.
-    std::vector<int32_t> devices;
-    std::vector<Picoseconds> accumulate, fill, update;
-    // The all-reduces over its copies, once they were asked for.
-    std::optional<std::vector<MoveTask>> synchronise;
   };
   struct Use {
     int node, operand;
@@ -140,7 +129,7 @@ class TaskGraph {
   };
   friend class ValueBuilder;
 
-  TaskGraph(const MappedModel& mapped, CostTables* tables);
+  TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* moves);
   // Puts the calls in the order of the plan that `mapped` is.
   void Interleave();
   absl::Status AddNodes(const Restrictions* restrictions, Lists lists);
@@ -151,13 +140,10 @@ class TaskGraph {
   // Numbers the blocks of all nodes; returns how many there are.
   int32_t NumberBlocks();
 
-  int Intern(const Placement& placement);
   int WholeAt(int value, int64_t device);
-  const std::vector<MoveTask>& SynchronisationOf(int place);
   absl::StatusOr<const ChoiceInfo*> InfoOf(int node);
   // What the use lacks of its operand when that is at `place`.
   absl::StatusOr<const MoveFragment*> ArrivalAt(Use use, int place);
-  absl::StatusOr<const MoveFragment*> ChainBetween(int from, int to);
 
   // Makes the blocks of these values and nodes again, and of the nodes that wait for something else
   // then.
@@ -189,6 +175,8 @@ class TaskGraph {
   const Graph& graph_;  // of mapped_
   ComputeGraph compute_;
   CostTables& tables_;
+  const std::unique_ptr<MoveMemo> own_moves_;  // if there are no others
+  MoveMemo& moves_;
   const CostModel& cost_;
   bool training_;
   int num_nodes_;                 // without the one for the graph's outputs, which is behind them
@@ -200,10 +188,6 @@ class TaskGraph {
   BlockTimeline timeline_{0, 0};
 
   std::map<std::pair<const ChoiceSpace*, std::vector<bool>>, std::unique_ptr<NodeClass>> classes_;
-  std::map<std::string, int> place_ids_, type_ids_;
-  std::vector<std::unique_ptr<Place>> places_;
-  std::map<std::pair<int, int>, std::unique_ptr<MoveFragment>> chains_;
-  std::map<std::vector<int>, int> homes_;  // by places, one of them
 
   // What Rollback puts back: before each SetChoice, the choice and what is derived from it.
   struct Undo {

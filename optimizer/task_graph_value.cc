@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "optimizer/simulator.h"
-#include "pcg/schedule/weight_homes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -21,26 +20,19 @@ absl::StatusOr<int> ValueBuilder::PlaceOf(Use use) {
     ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
     return info->operands[use.operand];
   }
-  return graph_.WholeAt(id_, graph_.places_[root_place_]->placement.view.start);
+  return graph_.WholeAt(id_, graph_.moves_.place(root_place_).placement.view.start);
 }
 
 // Where a stored value is that is read at several places.
 int ValueBuilder::HomeAmong(const std::vector<int>& places) {
-  const auto at = [this](int place) -> const TaskGraph::Place& { return *graph_.places_[place]; };
+  const auto at = [this](int place) -> const MoveMemo::Place& {
+    return graph_.moves_.place(place);
+  };
   const bool is_read_in_place = std::any_of(places.begin(), places.end(), [&](int place) {
     return at(place).placement.type.NumShards() == 1;
   });
   if (is_read_in_place) return graph_.WholeAt(id_, at(places[0]).placement.view.start);
-  const auto [home, added] = graph_.homes_.try_emplace(places);
-  if (added) {
-    std::vector<HeldBoxes> wanted;
-    for (int place : places) {
-      const std::vector<int64_t> devices(at(place).devices.begin(), at(place).devices.end());
-      wanted.push_back(HeldBoxesOf(at(place).placement.type, devices));
-    }
-    home->second = places[BestHome(wanted)];
-  }
-  return home->second;
+  return graph_.moves_.HomeAmong(places);
 }
 
 absl::StatusOr<int> ValueBuilder::RootPlace() {
@@ -53,7 +45,7 @@ absl::StatusOr<int> ValueBuilder::RootPlace() {
   std::vector<int> places, types;  // the first of each type
   for (const Use& use : value_.uses) {
     ISOMER_ASSIGN_OR_RETURN(const int place, PlaceOf(use));
-    const int type = graph_.places_[place]->type;
+    const int type = graph_.moves_.place(place).type;
     if (std::find(types.begin(), types.end(), type) != types.end()) continue;
     places.push_back(place);
     types.push_back(type);
@@ -68,7 +60,7 @@ int ValueBuilder::NewInstance(int type, int place, int parent, Use home) {
 }
 
 void ValueBuilder::AddSlots(int instance, int place) {
-  const TaskGraph::Place& at = *graph_.places_[place];
+  const MoveMemo::Place& at = graph_.moves_.place(place);
   for (size_t s = 0; s < at.devices.size(); ++s) {
     instances_[instance].slots[at.devices[s]] = static_cast<int32_t>(slots_.size());
     slots_.push_back({at.devices[s], at.accumulate[s], {}, {}, false});
@@ -101,7 +93,7 @@ void ValueBuilder::Move(int instance, int32_t block) {
 // The instance of the type that the use asks for; the first user makes it.
 absl::StatusOr<int> ValueBuilder::InstanceFor(Use use, Reading* reading) {
   ISOMER_ASSIGN_OR_RETURN(const int place, PlaceOf(use));
-  const int type = graph_.places_[place]->type;
+  const int type = graph_.moves_.place(place).type;
   for (size_t i = 0; i < instances_.size(); ++i) {
     if (instances_[i].place >= 0 && instances_[i].type == type) return static_cast<int>(i);
   }
@@ -111,7 +103,8 @@ absl::StatusOr<int> ValueBuilder::InstanceFor(Use use, Reading* reading) {
     return instance;
   }
   const int instance = NewInstance(type, place, 0, use);
-  ISOMER_ASSIGN_OR_RETURN(instances_[instance].move, graph_.ChainBetween(root_place_, place));
+  ISOMER_ASSIGN_OR_RETURN(instances_[instance].move,
+                          graph_.moves_.Chain(root_place_, place, graph_.training_));
   Move(instance, graph_.ChainBlock(use));
   reading->chain = instance;
   return instance;
@@ -148,9 +141,9 @@ absl::Status ValueBuilder::Read(Use use, Reading* reading) {
   if (reading->arrival < 0) Emit(graph_.ArrivalBlock(use), {});
   ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
   std::vector<TaskRef> deps;
-  deps.reserve(info->call.devices.size());
-  reading->slots.reserve(info->call.devices.size());
-  for (int32_t device : info->call.devices) {
+  deps.reserve(info->call->devices.size());
+  reading->slots.reserve(info->call->devices.size());
+  for (int32_t device : info->call->devices) {
     int32_t slot = received < 0 ? -1 : instances_[received].slots[device];
     if (slot < 0) slot = instances_[instance].slots[device];
     reading->slots.push_back(slot);
@@ -195,7 +188,7 @@ void ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
 // The gradient of the loss is set.
 void ValueBuilder::Seed(Use use, const Reading& reading) {
   const int32_t block = graph_.FillBlockOf(use.node);
-  const Picoseconds fill = graph_.places_[instances_[reading.instance].place]->fill[0];
+  const Picoseconds fill = graph_.moves_.place(instances_[reading.instance].place).fill[0];
   BlockTasks tasks;
   for (int32_t id : reading.slots) {
     Slot& slot = slots_[id];
@@ -264,7 +257,7 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
 void ValueBuilder::Synchronise(Use use) {
   const int32_t block = graph_.SynchroniseBlock(use);
   BlockTasks tasks;
-  for (const MoveTask& task : graph_.SynchronisationOf(root_place_)) {
+  for (const MoveTask& task : graph_.moves_.SynchronisationOf(root_place_)) {
     const int32_t index = tasks.Add(task.duration, task.beyond_links);
     for (int32_t queue : task.queues) tasks.AddQueue(queue);
     for (int32_t device : task.reads) {
@@ -278,7 +271,7 @@ void ValueBuilder::Synchronise(Use use) {
 
 void ValueBuilder::UpdateStored(Use use) {
   BlockTasks tasks;
-  const TaskGraph::Place& place = *graph_.places_[root_place_];
+  const MoveMemo::Place& place = graph_.moves_.place(root_place_);
   for (size_t s = 0; s < place.devices.size(); ++s) {
     const Slot& slot = slots_[s];  // The root's come first.
     if (!slot.has_gradient) continue;
@@ -293,7 +286,7 @@ void ValueBuilder::ReportToProducer() {
   std::vector<TaskRef> deps;
   std::vector<std::pair<int32_t, Picoseconds>> none;
   if (value_.producer < 0 || !graph_.nodes_[value_.producer].has_gradient) return;
-  const TaskGraph::Place& place = *graph_.places_[root_place_];
+  const MoveMemo::Place& place = graph_.moves_.place(root_place_);
   for (size_t s = 0; s < place.devices.size(); ++s) {
     const Slot& slot = slots_[s];
     deps.push_back(slot.gradient.communicates ? slot.gradient.task : TaskRef{});
@@ -307,7 +300,7 @@ void ValueBuilder::ReportToProducer() {
 
 absl::Status ValueBuilder::Build() {
   ISOMER_ASSIGN_OR_RETURN(root_place_, RootPlace());
-  NewInstance(graph_.places_[root_place_]->type, root_place_, -1, {});
+  NewInstance(graph_.moves_.place(root_place_).type, root_place_, -1, {});
   AddSlots(0, root_place_);
   if (value_.producer >= 0) {
     for (size_t s = 0; s < slots_.size(); ++s) {

@@ -9,15 +9,24 @@
 namespace isomer {
 namespace {
 
-// The amounts of each key are summed: the greatest of us_of(key, sum).
-template <typename Key, typename Amount, typename UsOf>
-double GreatestSum(std::vector<std::pair<Key, Amount>>* list, UsOf us_of) {
+// The amounts of each key, which is not negative, are summed: the greatest of us_of(key, sum).
+template <typename Amount, typename UsOf>
+double GreatestSum(std::vector<std::pair<int64_t, Amount>>* list, UsOf us_of) {
+  int64_t last = -1;
+  for (const auto& [key, amount] : *list) last = std::max(last, key);
+  double greatest = 0;
+  if (last < static_cast<int64_t>(list->size())) {
+    std::vector<Amount> sums(last + 1, 0);
+    for (const auto& [key, amount] : *list) sums[key] += amount;
+    for (int64_t key = 0; key <= last; ++key) greatest = std::max(greatest, us_of(key, sums[key]));
+    return greatest;
+  }
+  // Amounts of one key are added in the same order.
   std::stable_sort(list->begin(), list->end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  double greatest = 0;
   for (size_t begin = 0, end; begin < list->size(); begin = end) {
     Amount sum = 0;
-    const Key& key = (*list)[begin].first;
+    const int64_t key = (*list)[begin].first;
     for (end = begin; end < list->size() && (*list)[end].first == key; ++end) {
       sum += (*list)[end].second;
     }
@@ -32,8 +41,9 @@ SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& sched
                                     const Task& task) {
   const Machine& machine = cost.machine();
   SendReceiveParts parts;
-  std::vector<std::pair<std::pair<int, int32_t>, int64_t>> messages;  // per level and receiver
-  std::vector<std::pair<LinkId, double>> traffic;
+  const auto num_levels = static_cast<int64_t>(machine.levels.size());
+  std::vector<std::pair<int64_t, int64_t>> messages;  // by receiver and level
+  std::vector<std::pair<int64_t, double>> traffic;    // by link
   for (size_t i = 0; i < task.transfers.size(); ++i) {
     const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
     const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
@@ -44,18 +54,18 @@ SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& sched
     }
     const Schedule::Whole::Count count = schedule.CountOf(task, i);
     const int64_t bytes = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
-    messages.push_back({{level, to.device}, count.received});
+    messages.push_back({to.device * num_levels + level, count.received});
     const LinkPath path = machine.Path(from.device, to.device);
     for (size_t l = 0; l < path.size(); ++l) {
       traffic.emplace_back(path[l], static_cast<double>(bytes * OnPath(count, l, path.size())));
     }
   }
-  parts.latency_us =
-      GreatestSum(&messages, [&](const std::pair<int, int32_t>& place, int64_t count) {
-        return static_cast<double>(count) * machine.levels[place.first].latency_us;
-      });
-  parts.link_us = GreatestSum(
-      &traffic, [&](LinkId link, double bytes) { return bytes / machine.link(link).bytes_per_us; });
+  parts.latency_us = GreatestSum(&messages, [&](int64_t place, int64_t count) {
+    return static_cast<double>(count) * machine.levels[place % num_levels].latency_us;
+  });
+  parts.link_us = GreatestSum(&traffic, [&](int64_t link, double bytes) {
+    return bytes == 0 ? 0 : bytes / machine.link(static_cast<LinkId>(link)).bytes_per_us;
+  });
   return parts;
 }
 

@@ -37,6 +37,7 @@ class Refining : public testing::Test {
   RuleIndex index_;
   CostModel cost_;
   CostTables tables_;
+  MoveMemo moves_{cost_};
 };
 
 TEST_F(Refining, SplicesTakeWhatIsBehindTheCutFromTheLast) {
@@ -70,14 +71,14 @@ TEST_F(Refining, WalksBecomeFasterAndEndTheSameForASeed) {
       return Prediction{MicrosecondsOf(steps.back())};
     };
     EXPECT_EQ(ConsiderWalks(model_, start, MicrosecondsOf(StepOf(start)), 1, Deadline::In(0),
-                            nullptr, &tables_, consider),
+                            nullptr, &tables_, &moves_, consider),
               absl::OkStatus());
     return steps;
   };
   const std::vector<Picoseconds> steps = walk();
   ASSERT_FALSE(steps.empty());
   EXPECT_LT(*std::min_element(steps.begin(), steps.end()), StepOf(start));
-  EXPECT_EQ(steps, walk());
+  EXPECT_EQ(steps, walk());  // Also with all moves known.
 }
 
 }  // namespace
