@@ -32,6 +32,8 @@ Optimization::Optimization(const Model& model, const RuleIndex& rules, const Cos
       moves(cost),
       contest(cost, ThreadsOf(options)) {}
 
+int Optimization::threads() const { return ThreadsOf(options); }
+
 CostOptions Optimization::BaseOptions() const { return CostOptionsOf(options); }
 
 absl::StatusOr<Plan> Optimization::PlanOf(const MappedModel& mapped, const Grid* grid) {

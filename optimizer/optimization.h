@@ -31,6 +31,9 @@ struct Optimization {
   absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const Grid* grid = nullptr);
   void SetOptions(Plan* plan) const;
 
+  // That there are for all.
+  int threads() const;
+
   // A lower bound is wanted.
   bool Bounds() const { return model.graph.num_nodes() <= options.bound_nodes; }
 

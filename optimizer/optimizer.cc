@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/baseline_entries.h"
@@ -23,8 +26,8 @@ namespace {
 constexpr double kBusyEnough = 0.9;
 // By so much algebra may be faster on part of the machine than what is known of it.
 constexpr double kAlgebraSlack = 1.2;
-// There, algebra first is tried as well if the best is no slower than on all by so much.
-constexpr double kPartSlack = 1.05;
+// Models of more operators are searched once: each search takes minutes and gigabytes.
+constexpr int kMostNodesTwice = 20000;
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -45,33 +48,47 @@ class Optimizer {
 
   absl::StatusOr<OptimizeResult> Run() {
     const auto start = std::chrono::steady_clock::now();
-    ISOMER_ASSIGN_OR_RETURN(
-        run_.restrictions,
-        Restrictions::Resolve(run_.options.constraints, run_.model.graph, &run_.tables));
-    ISOMER_RETURN_IF_ERROR(FillContest());
-    OptimizeResult result;
-    ISOMER_RETURN_IF_ERROR(TakeBest(&result));
+    ISOMER_ASSIGN_OR_RETURN(OptimizeResult result, Search());
     result.seconds = SecondsSince(start);
     const auto found = std::chrono::steady_clock::now();
     if (run_.Bounds()) {
-      ISOMER_ASSIGN_OR_RETURN(result.bound,
-                              BoundOfPlan(run_.model.graph, result.plan, searches_.rewritten(),
-                                          run_.BaseOptions(), run_.options.bound, &run_.tables));
+      std::vector<Rewritten> rewritten = searches_.rewritten();
+      if (algebra_first_ != nullptr) {
+        const std::vector<Rewritten>& others = algebra_first_->searches_.rewritten();
+        rewritten.insert(rewritten.end(), others.begin(), others.end());
+      }
+      ISOMER_ASSIGN_OR_RETURN(
+          result.bound, BoundOfPlan(run_.model.graph, result.plan, rewritten, run_.BaseOptions(),
+                                    run_.options.bound, &run_.tables));
     }
     result.bound_seconds = SecondsSince(found);
     return result;
   }
 
  private:
+  // All but the bound.
+  absl::StatusOr<OptimizeResult> Search() {
+    ISOMER_ASSIGN_OR_RETURN(
+        run_.restrictions,
+        Restrictions::Resolve(run_.options.constraints, run_.model.graph, &run_.tables));
+    ISOMER_RETURN_IF_ERROR(FillContest());
+    OptimizeResult result;
+    ISOMER_RETURN_IF_ERROR(TakeBest(&result));
+    if (algebra_first_ == nullptr) return result;
+    ISOMER_ASSIGN_OR_RETURN(OptimizeResult other, result_of_algebra_first_.get());
+    TakeIfBetter(std::move(other), &result);
+    return result;
+  }
+
   absl::Status FillContest() {
     const OptimizeOptions& options = run_.options;
     const bool searches = options.plan.empty();
     ISOMER_RETURN_IF_ERROR(baselines_.EnterAll());
+    if (SearchesAlgebraFirst()) StartAlgebraFirst();
     if (searches && IsBoundToStages()) {
       ISOMER_RETURN_IF_ERROR(ConsiderBoundStages());
     } else if (searches) {
       ISOMER_RETURN_IF_ERROR(overlap_.Run(options.strategy, run_.devices));
-      ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst(run_.devices));
     }
     if ((searches || options.plan == kMegatron) && run_.OnPartsToo() && DevicesWait()) {
       ISOMER_RETURN_IF_ERROR(ConsiderGrids());
@@ -120,14 +137,44 @@ class Optimizer {
     return absl::OkStatus();
   }
 
-  // The tables do not know what the simulator overlaps: where devices wait, algebra that they think
-  // worse may be better, so the joint search is no slower than algebra first.
-  absl::Status ConsiderAlgebraFirst(int64_t devices) {
-    if (run_.options.strategy != Strategy::kHierarchical || !run_.options.training ||
-        !run_.contest.fits() || !DevicesWait() || run_.contest.PredictionsAreSlow()) {
-      return absl::OkStatus();
-    }
-    return overlap_.Run(Strategy::kSequential, devices);
+  // The joint search is never behind algebra first, as all that a search of that finds, by walks,
+  // too, is found beside it: what tables think best need not be what walks begin with best.
+  bool SearchesAlgebraFirst() const {
+    return run_.options.strategy == Strategy::kHierarchical && run_.options.plan.empty() &&
+           run_.devices > 1 && run_.model.graph.num_nodes() <= kMostNodesTwice &&
+           !run_.contest.PredictionsAreSlow();
+  }
+
+  void StartAlgebraFirst() {
+    algebra_first_options_ = run_.options;
+    algebra_first_options_.strategy = Strategy::kSequential;
+    double& limit_s = algebra_first_options_.search.time_limit_s;
+    if (limit_s > 0) limit_s = std::max(1e-9, run_.deadline.SecondsLeft());
+    algebra_first_ = std::make_unique<Optimizer>(run_.model, run_.tables.rules(), run_.cost,
+                                                 algebra_first_options_);
+    // The model as it is is theirs, too.
+    overlap_.LeaveModelAsItIs();
+    result_of_algebra_first_ =
+        std::async(run_.threads() > 1 ? std::launch::async : std::launch::deferred,
+                   [this] { return algebra_first_->Search(); });
+  }
+
+  static void TakeIfBetter(OptimizeResult other, OptimizeResult* result) {
+    SearchRecord& searches = result->searches;
+    searches.candidates += other.searches.candidates;
+    searches.stop = std::max(searches.stop, other.searches.stop);
+    searches.exact_mappings &= other.searches.exact_mappings;
+    result->baselines.merge(other.baselines);
+    const Plan &plan = result->plan, &others = other.plan;
+    const bool better = result->fits != other.fits ? other.fits
+                        : result->fits ? others.predicted_step_us < plan.predicted_step_us
+                                       : others.predicted_peak_bytes < plan.predicted_peak_bytes;
+    if (!better) return;
+    result->plan = std::move(other.plan);
+    result->simulation = std::move(other.simulation);
+    result->origin = std::move(other.origin);
+    result->fits = other.fits;
+    result->pipeline = std::move(other.pipeline);
   }
 
   // And there is time to do something about it.
@@ -198,8 +245,6 @@ class Optimizer {
       overlap_.Forget();
       ISOMER_RETURN_IF_ERROR(MapByHandOn(devices));
       ISOMER_RETURN_IF_ERROR(overlap_.Run(run_.options.strategy, devices));
-      if (overlap_.best_us() > kPartSlack * run_.contest.step_us()) continue;
-      ISOMER_RETURN_IF_ERROR(ConsiderAlgebraFirst(devices));
     }
     return absl::OkStatus();
   }
@@ -247,6 +292,10 @@ class Optimizer {
   StrategySearch searches_;
   OverlapSearch overlap_;
   const FittingOptions fitting_;
+  // A search for algebra first, beside this one.
+  OptimizeOptions algebra_first_options_;
+  std::unique_ptr<Optimizer> algebra_first_;
+  std::future<absl::StatusOr<OptimizeResult>> result_of_algebra_first_;
 };
 
 }  // namespace

@@ -148,7 +148,7 @@ absl::Status OverlapSearch::MapInOnePiece() {
   }
   const Rewritten rewritten = {best_.mapping->steps, best_.mapping->graph};
   for (const Rewritten* graph : {static_cast<const Rewritten*>(nullptr), &rewritten}) {
-    if (graph != nullptr && graph->steps.empty()) break;
+    if (graph == nullptr ? !model_as_it_is_ : graph->steps.empty()) continue;
     for (const auto& [beside, weight] : kInOnePiece) {
       if (run_.deadline.Reached().has_value()) return absl::OkStatus();
       CostOptions options = run_.BaseOptions();
@@ -198,7 +198,7 @@ absl::Status OverlapSearch::WalkUp() {
     devices_ = devices;
     fastest_ = starts.fastest;
     best_ = starts.best;
-    if (starts.as_it_is.us <= slow_us && starts.as_it_is.us > best_.us) {
+    if (model_as_it_is_ && starts.as_it_is.us <= slow_us && starts.as_it_is.us > best_.us) {
       ISOMER_RETURN_IF_ERROR(WalkFrom(starts.as_it_is));
     }
     if (starts.best.us <= slow_us) ISOMER_RETURN_IF_ERROR(WalkFrom(starts.fastest, starts.best));

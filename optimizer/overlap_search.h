@@ -34,8 +34,8 @@ class OverlapSearch {
   // Refinement begins with none of the mappings so far: they are on other devices.
   void Forget();
 
-  // Of the mappings on the devices at hand.
-  double best_us() const { return best_.us; }
+  // Another search maps the model's own graph in one piece and walks from there.
+  void LeaveModelAsItIs() { model_as_it_is_ = false; }
 
   // Walks (refinement.h) from the fastest mappings that Run refined, on the fewest devices first:
   // from what they find there, with devices that idle, there is another on more devices if those of
@@ -68,6 +68,7 @@ class OverlapSearch {
   StrategySearch& search_;
   Strategy strategy_ = Strategy::kHierarchical;
   int64_t devices_ = 0;
+  bool model_as_it_is_ = true;
   // That this search found, by the weight of synchronisation, the largest first.
   std::map<double, MappedModel, std::greater<>> mappings_;
   bool is_far_too_large_ = false;

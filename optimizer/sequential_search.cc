@@ -38,7 +38,8 @@ absl::StatusOr<SearchResult> AlgebraOfOneDevice(const Graph& graph, const Search
 absl::StatusOr<SearchResult> MapAlgebra(const SearchResult& algebra, const SearchOptions& options,
                                         CostTables* tables) {
   SearchOptions mapping_options = options;
-  mapping_options.budget = 0;  // of each piece, the mapping of what is there
+  mapping_options.budget = 0;            // of each piece, the mapping of what is there
+  mapping_options.cache_folder.clear();  // and of nothing that other searches made of it
   const Deadline deadline = Deadline::In(options.time_limit_s);
   ISOMER_ASSIGN_OR_RETURN(SearchResult result,
                           HierarchicalSearch(algebra.mapped.graph, mapping_options, tables));

@@ -2,6 +2,7 @@
 // than the same on fewer devices, and fits where it says so.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -115,6 +116,44 @@ TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
     }
     fewer = step_us;
   }
+}
+
+// Whatever the walks of either begin with.
+TEST_P(OfTheWholeZoo, NeverBehindAlgebraFirst) {
+  const std::vector<ZooModel> models = ListModels();
+  const auto entry = std::find_if(models.begin(), models.end(),
+                                  [](const ZooModel& m) { return m.name == GetParam(); });
+  ASSERT_NE(entry, models.end());
+  const Model model = ModelOf(absl::StrCat(entry->name, "?", entry->small));
+  for (const auto& [nodes, devices_per_node] :
+       {std::pair(1, 2), std::pair(1, 6), std::pair(2, 4)}) {
+    const CostModel cost(MachineOf(nodes, devices_per_node));
+    OptimizeOptions options = Options();
+    const auto joint = Optimize(model, Index(), cost, options);
+    ASSERT_TRUE(joint.ok()) << joint.status();
+    options.strategy = Strategy::kSequential;
+    const auto sequential = Optimize(model, Index(), cost, options);
+    ASSERT_TRUE(sequential.ok()) << sequential.status();
+    EXPECT_LE(joint->plan.predicted_step_us, sequential->plan.predicted_step_us)
+        << nodes << " x " << devices_per_node;
+  }
+}
+
+// Its walks end further from algebra first than from the best mapping of either.
+TEST_F(OfTheZooBase, CandleUnoOnTwelveDevicesIsNotBehindAlgebraFirst) {
+  Model model = BuildZooModel("candle_uno?batch=3072").value();
+  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  ASSERT_EQ(KeepLossAlone(&model), absl::OkStatus());
+  const CostModel cost(LoadMachine("summit", 2, 6).value());
+  OptimizeOptions options = Options();
+  options.search.budget = 300;
+  options.choose_buckets = true;
+  const auto joint = Optimize(model, Index(), cost, options);
+  ASSERT_TRUE(joint.ok()) << joint.status();
+  options.strategy = Strategy::kSequential;
+  const auto sequential = Optimize(model, Index(), cost, options);
+  ASSERT_TRUE(sequential.ok()) << sequential.status();
+  EXPECT_LE(joint->plan.predicted_step_us, sequential->plan.predicted_step_us);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, OfTheWholeZoo,
