@@ -15,6 +15,8 @@ namespace {
 constexpr double kCloseEnough = 1e-3;
 // Of the game between the solutions so far.
 constexpr int kGameRounds = 1500;
+// How often greater terms of the solutions' mixture are looked for.
+constexpr int kMostReplies = 20;
 // Of solutions and terms, those that are worth beginning with in a part of the space.
 constexpr double kSomeShare = 0.005, kSomeWeight = 1e-4;
 
@@ -111,7 +113,7 @@ BoundMixture::Best BoundMixture::Find(const Allowed& allowed, const Best* start,
     best.us = std::max(best.us, Solve(allowed, game.terms, weights, &choices));
     if (best.us >= enough) break;
     AddSolution(std::move(choices), &best, &game);
-    const double worth = PlayGame(game.us, &weights, &best.shares);
+    const double worth = Play(&game, &weights, &best);
     if (worth <= best.us * (1 + kCloseEnough)) break;
   }
   best.shares.resize(best.solutions.size(), 0);
@@ -123,13 +125,41 @@ BoundMixture::Best BoundMixture::Find(const Allowed& allowed, const Best* start,
   return best;
 }
 
+// Of the solutions so far against all terms: the mixture of solutions that would be played against
+// some terms may have greater ones, which none of the solutions has alone.
+double BoundMixture::Play(Game* game, std::vector<double>* weights, Best* best) const {
+  double worth = 0;
+  for (int reply = 0; reply < kMostReplies; ++reply) {
+    worth = PlayGame(game->us, weights, &best->shares);
+    const double missed = worth * (1 + kCloseEnough / 4);
+    bool missing = false;
+    for (RelaxedStep::Term& term : step_.GreatestTerms(best->solutions, best->shares)) {
+      double mean_us = 0;
+      for (size_t s = 0; s < best->solutions.size(); ++s) {
+        mean_us += best->shares[s] * step_.Us(term, best->solutions[s]);
+      }
+      worth = std::max(worth, mean_us);
+      if (mean_us > missed) missing |= AddTerm(std::move(term), *best, game);
+    }
+    if (!missing) break;
+  }
+  weights->resize(game->terms.size(), 0);
+  return worth;
+}
+
+// Whether it is new.
+bool BoundMixture::AddTerm(RelaxedStep::Term term, const Best& best, Game* game) const {
+  if (std::find(game->terms.begin(), game->terms.end(), term) != game->terms.end()) return false;
+  for (size_t s = 0; s < game->us.size(); ++s) {
+    game->us[s].push_back(step_.Us(term, best.solutions[s]));
+  }
+  game->terms.push_back(std::move(term));
+  return true;
+}
+
 void BoundMixture::AddSolution(std::vector<int> choices, Best* best, Game* game) const {
   for (RelaxedStep::Term& term : step_.GreatestTerms(choices)) {
-    if (std::find(game->terms.begin(), game->terms.end(), term) != game->terms.end()) continue;
-    for (size_t s = 0; s < game->us.size(); ++s) {
-      game->us[s].push_back(step_.Us(term, best->solutions[s]));
-    }
-    game->terms.push_back(std::move(term));
+    AddTerm(std::move(term), *best, game);
   }
   std::vector<double> us;
   for (const RelaxedStep::Term& term : game->terms) us.push_back(step_.Us(term, choices));

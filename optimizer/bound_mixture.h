@@ -4,7 +4,8 @@
 // replicas compute less and communicate more. So the least of each term alone says little. With
 // weights that sum up to 1 the least of the weighted sum is a bound too, and is the least of a
 // mapping (mapping.h). Weights are those of the game between terms and choices: each solution is
-// one more column of a matrix game, its greatest terms are more rows, and the game's value gives
+// one more column of a matrix game, its greatest terms are more rows, and those of the mixture of
+// solutions that the game plays, until it has none that are not there; and the game's value gives
 // the next weights, until value and bound meet (Kelley's cutting planes).
 #ifndef ISOMER_OPTIMIZER_BOUND_MIXTURE_H_
 #define ISOMER_OPTIMIZER_BOUND_MIXTURE_H_
@@ -46,6 +47,8 @@ class BoundMixture {
   };
   double Solve(const Allowed& allowed, const std::vector<RelaxedStep::Term>& terms,
                const std::vector<double>& weights, std::vector<int>* choices);
+  double Play(Game* game, std::vector<double>* weights, Best* best) const;
+  bool AddTerm(RelaxedStep::Term term, const Best& best, Game* game) const;
   void AddSolution(std::vector<int> choices, Best* best, Game* game) const;
 
   const RelaxedStep& step_;

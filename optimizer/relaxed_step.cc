@@ -6,32 +6,11 @@
 #include <utility>
 
 namespace isomer {
-namespace {
-
-// Which calls come before a call, itself included, as bits.
-std::vector<std::vector<bool>> Ancestors(const ComputeGraph& compute) {
-  const size_t n = compute.nodes.size();
-  std::vector<std::vector<bool>> before(n, std::vector<bool>(n, false));
-  for (size_t v = 0; v < n; ++v) {
-    before[v][v] = true;
-    for (const auto& operand : compute.nodes[v].operands) {
-      if (operand.producer < 0) continue;
-      const std::vector<bool>& others = before[operand.producer];
-      for (size_t u = 0; u < v; ++u) {
-        if (others[u]) before[v][u] = true;
-      }
-    }
-  }
-  return before;
-}
-
-}  // namespace
-
 RelaxedStep::RelaxedStep(const BoundedCalls& calls, EdgeBounds* edge_bounds, CostTables* tables)
     : calls_(calls), training_(tables->options().training) {
   FindEdges(edge_bounds);
   FindOutputs(edge_bounds, *tables);
-  FindSegments();
+  FindIntervals();
 }
 
 void RelaxedStep::FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables) {
@@ -71,35 +50,6 @@ void RelaxedStep::FindEdges(EdgeBounds* edge_bounds) {
       edges_from_[operand.producer].push_back(static_cast<int>(edges_.size()));
       edges_.push_back({operand.producer, static_cast<int>(n), &us, value});
     }
-  }
-}
-
-void RelaxedStep::FindSegments() {
-  const int n = num_calls();
-  segment_of_.assign(n, -1);
-  segment_to_.assign(n, -1);
-  relevant_.assign(n, false);
-  if (n == 0) return;
-  const std::vector<std::vector<bool>> before = Ancestors(*calls_.compute);
-  relevant_ = before[calls_.end];
-  int last = -1;
-  for (int cut = 0; cut <= calls_.end; ++cut) {
-    bool is_cut = relevant_[cut];
-    for (int u = 0; u < n && is_cut; ++u) {
-      is_cut = !relevant_[u] || before[cut][u] || before[u][cut];
-    }
-    if (!is_cut) continue;
-    Segment segment;
-    segment.last = cut;
-    for (int v = 0; v <= cut; ++v) {
-      if (!before[cut][v] || (last >= 0 && before[last][v])) continue;
-      segment.calls.push_back(v);
-      segment_of_[v] = static_cast<int>(segments_.size());
-      segment.edges.insert(segment.edges.end(), edges_to_[v].begin(), edges_to_[v].end());
-    }
-    segment_to_[cut] = static_cast<int>(segments_.size());
-    segments_.push_back(std::move(segment));
-    last = cut;
   }
 }
 
@@ -168,18 +118,15 @@ std::vector<RelaxedStep::Term> RelaxedStep::QueueTerms() const {
   if (calls_.beside) wheres.insert(wheres.end(), {kAverage, kUpper});
   for (Where where : wheres) {
     terms.push_back(Empty());
-    for (auto& bits : terms.back().calls) bits[where] = Bit(kForward);
-    for (const Segment& segment : segments_) {
-      for (int call : segment.calls) {
-        terms.back().calls[call][where] |= Bit(kGradient) | Bit(kUpdate);
-      }
+    for (int n = 0; n < num_calls(); ++n) {
+      terms.back().calls[n][where] = Bit(kForward);
+      if (relevant_[n]) terms.back().calls[n][where] |= Bit(kGradient) | Bit(kUpdate);
     }
   }
   Term network = Empty();
-  for (const Segment& segment : segments_) {
-    for (int call : segment.calls) {
-      network.calls[call][kFirst] = Bit(kSync) | Bit(kHaloThere) | Bit(kHaloBack) | Bit(kOutput);
-    }
+  for (int n = 0; n < num_calls(); ++n) {
+    if (!relevant_[n]) continue;
+    network.calls[n][kFirst] = Bit(kSync) | Bit(kHaloThere) | Bit(kHaloBack) | Bit(kOutput);
   }
   const uint8_t moves =
       calls_.beside ? Bit(kWaitedThere) | Bit(kWaitedBack) : Bit(kThere) | Bit(kBack);

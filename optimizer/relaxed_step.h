@@ -2,16 +2,17 @@
 // simulated step that is the maximum of sums over calls and edges.
 //
 // A step is longest paths through its tasks: forward, where the loss is summed up, and back. A path
-// follows calls and what moves over their edges. Between two cuts, calls that every other one comes
-// before or after, it may take instead
+// follows calls and what moves over their edges. From one call to another that comes after it, it
+// may take instead
 //
-//   compute   what the device computes of the calls between the two
+//   compute   what the device computes of the calls between the two, those that come after the one
+//             and before the other
 //   network   what the device waits for that moves between them, of each value the edge that takes
 //             longest (a value that several calls need in one form is moved once)
 //
 // because devices work through tasks one by one, in an order that the graph leads, and through
-// moves likewise. On the way back a path ends with the last synchronisation and update; or, from
-// some cut on, with one of
+// moves likewise. Which two calls is a matter of what is worth it (relaxed_intervals.cc). On the
+// way back a path ends with the last synchronisation and update; or, from some call on, with one of
 //
 //   compute   gradients and updates of all calls before it
 //   network   what moves back, and synchronisation, of all calls before it
@@ -81,25 +82,39 @@ class RelaxedStep {
   std::vector<Term> QueueTerms() const;
   // The greatest terms of an assignment, of each kind of end.
   std::vector<Term> GreatestTerms(const std::vector<int>& choices) const;
+  // Of a mixture of assignments, each counted with its share: the terms whose mean is greatest.
+  std::vector<Term> GreatestTerms(const std::vector<std::vector<int>>& assignments,
+                                  const std::vector<double>& shares) const;
   double Us(const Term& term, const std::vector<int>& choices) const;
 
   Mixed Mix(const std::vector<Term>& terms, const std::vector<double>& weights) const;
   double CallUs(const Mixed& mixed, int call, int choice) const;
 
  private:
-  // Calls behind one cut up to the next, ascending, and the edges to them.
-  struct Segment {
+  // Calls that come after one call (-1: all) and before another, with the latter; ascending. And
+  // the edges to them from there.
+  struct Interval {
+    int from, to;
     std::vector<int> calls, edges;
-    int last;
+    bool computes = true, moves = true;  // paths take what is computed there, and what moves
+    bool is_between_cuts = false;        // every other call comes before or after both
   };
   class Walk;
+  // What each part of a call, and of an edge, takes on average over a mixture of assignments.
+  struct Means {
+    std::vector<std::array<std::array<double, kNumParts>, kNumWheres>> calls;
+    std::vector<std::array<double, kNumMoves>> edges;
+  };
 
   void FindEdges(EdgeBounds* edge_bounds);
   void FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables);
-  void FindSegments();
+  void FindIntervals();
+  std::vector<int> FindBorders(const std::vector<std::vector<bool>>& before,
+                               std::vector<bool>* is_cut) const;
   double PartUs(int call, int choice, Part part) const;
   double FactorOf(int call, int choice, Where where) const;
   float EdgeUs(int edge, Move move, const std::vector<int>& choices) const;
+  void AddTo(const std::vector<int>& choices, double share, Means* means) const;
   Term Empty() const;
 
   const BoundedCalls& calls_;
@@ -111,9 +126,9 @@ class RelaxedStep {
   // back.
   std::vector<float> output_us_;
   std::vector<bool> relevant_;  // per call, whether the last one comes after it
-  std::vector<Segment> segments_;
-  std::vector<int> segment_of_;  // per call, or -1
-  std::vector<int> segment_to_;  // per cut, that it is the last of; or -1
+  std::vector<Interval> intervals_;
+  std::vector<std::vector<int>> intervals_to_, intervals_from_;  // per call
+  std::vector<int> beginnings_;  // intervals from the beginning, which a path may end with
 };
 
 }  // namespace isomer

@@ -1,4 +1,4 @@
-// The greatest terms of an assignment (relaxed_step.h).
+// The greatest terms of an assignment, or of a mixture of some (relaxed_step.h).
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -6,23 +6,16 @@
 #include "optimizer/relaxed_step.h"
 
 namespace isomer {
-namespace {
-
-// Whose moves are looked at together.
-constexpr int kMostSegments = 4;
-
-}  // namespace
-
-// The greatest terms of one assignment: longest paths through calls, forward and back, on the first
-// device and anywhere.
+// The greatest terms: longest paths through calls, forward and back, on the first device and
+// anywhere.
 class RelaxedStep::Walk {
  public:
-  Walk(const RelaxedStep& step, const std::vector<int>& choices)
+  Walk(const RelaxedStep& step, const Means& means)
       : step_(step),
-        choices_(choices),
+        means_(means),
         num_calls_(step.num_calls()),
-        us_(4 * choices.size(), kNever),
-        arcs_(4 * choices.size()) {}
+        us_(4 * means.calls.size(), kNever),
+        arcs_(4 * means.calls.size()) {}
 
   std::vector<Term> Greatest() {
     Forward();
@@ -52,22 +45,19 @@ class RelaxedStep::Walk {
     bool back, on_first;
     int call;
   };
-  // From a state to another: an edge (also of the way back), a turn from the loss, or from cut to
-  // cut: what is computed, or moved.
+  // From a state to another: an edge (also of the way back), a turn from the loss, or over an
+  // interval: what is computed, or moved.
   struct Arc {
     State from = {false, false, -1};
     enum Kind { kStart, kEdge, kTurn, kCompute, kNetwork } kind = kStart;
-    int edge = -1;  // or the first segment, and the last
-    int last = -1;
+    int edge = -1;  // or the interval
   };
 
   size_t At(const State& s) const {
-    return (s.back * 2 + s.on_first) * choices_.size() + static_cast<size_t>(s.call);
+    return (s.back * 2 + s.on_first) * means_.calls.size() + static_cast<size_t>(s.call);
   }
-  double PartUs(int call, Part part, Where where) const {
-    return step_.FactorOf(call, choices_[call], where) * step_.PartUs(call, choices_[call], part);
-  }
-  double EdgeUs(int e, Move move) const { return step_.EdgeUs(e, move, choices_); }
+  double PartUs(int call, Part part, Where where) const { return means_.calls[call][where][part]; }
+  double EdgeUs(int e, Move move) const { return means_.edges[e][move]; }
   double OutputUs(Where where) const { return PartUs(step_.calls_.end, kOutput, where); }
   // Of a call on a path.
   double OwnUs(int call, bool back, Where where) const {
@@ -92,7 +82,7 @@ class RelaxedStep::Walk {
         Reach({false, on_first, call}, Arc(), OwnUs(call, false, on_first ? kFirst : kAnywhere));
       }
       for (int e : step_.edges_to_[call]) PassEdge(e, step_.edges_[e].from, call, false);
-      if (step_.segment_to_[call] >= 0) PassSegments(step_.segment_to_[call], false);
+      for (int interval : step_.intervals_to_[call]) PassInterval(interval, false);
     }
   }
 
@@ -103,10 +93,7 @@ class RelaxedStep::Walk {
         const int to = step_.edges_[e].to;
         if (step_.relevant_[to]) PassEdge(e, to, call, true);
       }
-      const int segment = step_.segment_to_[call] + 1;
-      if (segment > 0 && segment < static_cast<int>(step_.segments_.size())) {
-        PassSegments(segment, true);
-      }
+      for (int interval : step_.intervals_from_[call]) PassInterval(interval, true);
     }
   }
 
@@ -119,62 +106,43 @@ class RelaxedStep::Walk {
     Reach({back, false, to}, {{back, false, from}, Arc::kEdge, e}, anywhere + us);
   }
 
-  // Over segment `s` from cut to cut; what moves, over it and some that come before.
-  void PassSegments(int s, bool back) {
-    const int behind = step_.segments_[s].last, before = CutBefore(s);
-    const int from = back ? behind : before, to = back ? before : behind;
+  void PassInterval(int i, bool back) {
+    const Interval& interval = step_.intervals_[i];
+    const int from = back ? interval.to : interval.from, to = back ? interval.from : interval.to;
     const Part part = back ? kGradient : kForward;
     for (Where where : {kFirst, kOnAll}) {
+      if (!interval.computes || (where == kOnAll && !interval.is_between_cuts)) continue;
       const bool on_first = where == kFirst;
       double us = 0;
-      for (int call : step_.segments_[s].calls) us += PartUs(call, part, where);
-      us += PartUs(to, part, where) - PartUs(back ? behind : to, part, where);
+      for (int call : interval.calls) us += PartUs(call, part, where);
+      us += PartUs(to, part, where) - PartUs(interval.to, part, where);
       const State state = {back, on_first, from};
-      Reach({back, on_first, to}, {state, Arc::kCompute, s, s}, UsOf(state) + us);
+      Reach({back, on_first, to}, {state, Arc::kCompute, i}, UsOf(state) + us);
     }
-    // Back, `to` is where the first of them begins; forward, where the last ends.
-    const int count = static_cast<int>(step_.segments_.size());
-    for (int k = 0; k < kMostSegments; ++k) {
-      const int first = back ? s : s - k, last = back ? s + k : s;
-      if (first < 0 || last >= count) break;
-      const int begin = CutBefore(first), end = step_.segments_[last].last;
-      const State state = {back, true, back ? end : begin};
-      const double us = NetworkUs(first, last, back) + PartUs(to, part, kFirst);
-      Reach({back, true, to}, {state, Arc::kNetwork, first, last}, UsOf(state) + us);
-    }
+    if (!interval.moves) return;
+    const State state = {back, true, from};
+    const double us = NetworkUs(interval, back) + PartUs(to, part, kFirst);
+    Reach({back, true, to}, {state, Arc::kNetwork, i}, UsOf(state) + us);
   }
 
-  // Before the first segment there is none.
-  int CutBefore(int s) const { return s == 0 ? -1 : step_.segments_[s - 1].last; }
   double UsOf(const State& state) const { return state.call < 0 ? 0 : us_[At(state)]; }
 
-  double NetworkUs(int first, int last, bool back) const {
+  double NetworkUs(const Interval& interval, bool back) const {
     double us = 0;
-    for (int s = first; s <= last; ++s) {
-      for (int call : step_.segments_[s].calls) {
-        us += PartUs(call, back ? kHaloBack : kHaloThere, kFirst);
-      }
-    }
+    for (int call : interval.calls) us += PartUs(call, back ? kHaloBack : kHaloThere, kFirst);
     const Move move = MoveOf(back, true);
-    for (int e : Moved(first, last, move)) us += EdgeUs(e, move);
+    for (int e : Moved(interval, move)) us += EdgeUs(e, move);
     return us;
   }
 
-  // To calls of these segments from these or the cut before them: of each value, the one that takes
-  // longest. What several calls need of it in one form is brought there once.
-  std::vector<int> Moved(int first, int last, Move move, bool from_anywhere = false) const {
+  // Of each value, the edge that takes longest. What several calls need of it in one form is
+  // brought there once.
+  std::vector<int> Moved(const Interval& interval, Move move) const {
     std::vector<int>& longest = longest_;
     longest.assign(step_.num_values_, -1);
-    for (int s = first; s <= last; ++s) {
-      for (int e : step_.segments_[s].edges) {
-        const Edge& edge = step_.edges_[e];
-        if (!from_anywhere && step_.segment_of_[edge.from] < first &&
-            (first == 0 || edge.from != step_.segments_[first - 1].last)) {
-          continue;
-        }
-        int& best = longest[edge.value];
-        if (best < 0 || EdgeUs(e, move) > EdgeUs(best, move)) best = e;
-      }
+    for (int e : interval.edges) {
+      int& best = longest[step_.edges_[e].value];
+      if (best < 0 || EdgeUs(e, move) > EdgeUs(best, move)) best = e;
     }
     std::vector<int> moved;
     for (int e : longest) {
@@ -183,20 +151,18 @@ class RelaxedStep::Walk {
     return moved;
   }
 
-  // All that is left behind the gradient of cut `s`: gradients and updates, or what moves.
-  double RestUs(int s, Part queue, bool on_first) const {
+  // All that is left behind the gradient of the last call of `interval`, which is from the
+  // beginning: gradients and updates, or what moves.
+  double RestUs(const Interval& interval, Part queue, bool on_first) const {
     const Where where = on_first ? kFirst : kOnAll;
-    const int cut = step_.segments_[s].last;
     double us = 0;
-    for (int i = 0; i <= s; ++i) {
-      for (int call : step_.segments_[i].calls) {
-        us += PartUs(call, queue, where);
-        if (queue == kUpdate && call != cut) us += PartUs(call, kGradient, where);
-        if (queue == kSync && on_first) us += PartUs(call, kHaloBack, where);
-      }
+    for (int call : interval.calls) {
+      us += PartUs(call, queue, where);
+      if (queue == kUpdate && call != interval.to) us += PartUs(call, kGradient, where);
+      if (queue == kSync && on_first) us += PartUs(call, kHaloBack, where);
     }
     if (queue != kSync || !on_first) return us;
-    for (int e : Moved(0, s, RestMove(), true)) us += EdgeUs(e, RestMove());
+    for (int e : Moved(interval, RestMove())) us += EdgeUs(e, RestMove());
     return us;
   }
   // What the first device sends keeps it busy, too, if it takes part in all that moves.
@@ -204,29 +170,29 @@ class RelaxedStep::Walk {
 
   Term EndingWith(Part queue) const {
     double best_us = kNever;
-    State best = {true, true, step_.calls_.end};
-    for (int s = 0; s < static_cast<int>(step_.segments_.size()); ++s) {
+    State best = {true, true, -1};
+    const Interval* rest = nullptr;
+    for (int beginning : step_.beginnings_) {
+      const Interval& interval = step_.intervals_[beginning];
       for (bool on_first : {true, false}) {
-        const State state = {true, on_first, step_.segments_[s].last};
-        const double us = us_[At(state)] + RestUs(s, queue, on_first);
+        const State state = {true, on_first, interval.to};
+        const double us = us_[At(state)] + RestUs(interval, queue, on_first);
         if (us <= best_us) continue;
         best_us = us;
         best = state;
+        rest = &interval;
       }
     }
     Term term = TermOf(best);
     const Where where = best.on_first ? kFirst : kOnAll;
-    const int last = step_.segment_to_[best.call];
-    for (int s = 0; s <= last; ++s) {
-      for (int call : step_.segments_[s].calls) {
-        uint8_t& bits = term.calls[call][where];
-        bits |= Bit(queue);
-        if (queue == kUpdate && call != best.call) bits |= Bit(kGradient);
-        if (queue == kSync && best.on_first && call != best.call) bits |= Bit(kHaloBack);
-      }
+    for (int call : rest->calls) {
+      uint8_t& bits = term.calls[call][where];
+      bits |= Bit(queue);
+      if (queue == kUpdate && call != best.call) bits |= Bit(kGradient);
+      if (queue == kSync && best.on_first && call != best.call) bits |= Bit(kHaloBack);
     }
     if (queue != kSync || !best.on_first) return term;
-    for (int e : Moved(0, last, RestMove(), true)) term.edges[e] |= Bit(RestMove());
+    for (int e : Moved(*rest, RestMove())) term.edges[e] |= Bit(RestMove());
     return term;
   }
 
@@ -265,22 +231,22 @@ class RelaxedStep::Walk {
           if (arc.kind == Arc::kTurn) term.calls[state.call][where] |= Bit(kOutput);
           break;
         case Arc::kCompute:
-          for (int call : step_.segments_[arc.edge].calls) {
+          for (int call : step_.intervals_[arc.edge].calls) {
             if (!state.back || call != arc.from.call) {
               term.calls[call][state.on_first ? kFirst : kOnAll] |= Bit(part);
             }
           }
           term.calls[state.call][state.on_first ? kFirst : kOnAll] |= Bit(part);
           break;
-        case Arc::kNetwork:
-          for (int s = arc.edge; s <= arc.last; ++s) {
-            for (int call : step_.segments_[s].calls) term.calls[call][kFirst] |= Bit(halo);
-          }
-          for (int e : Moved(arc.edge, arc.last, MoveOf(state.back, true))) {
+        case Arc::kNetwork: {
+          const Interval& interval = step_.intervals_[arc.edge];
+          for (int call : interval.calls) term.calls[call][kFirst] |= Bit(halo);
+          for (int e : Moved(interval, MoveOf(state.back, true))) {
             term.edges[e] |= Bit(MoveOf(state.back, true));
           }
           term.calls[state.call][kFirst] |= Bit(part);
           break;
+        }
       }
       state = arc.from;
     }
@@ -288,15 +254,46 @@ class RelaxedStep::Walk {
   }
 
   const RelaxedStep& step_;
-  const std::vector<int>& choices_;
+  const Means& means_;
   const int num_calls_;
   std::vector<double> us_;  // per state
   std::vector<Arc> arcs_;   // that it is reached by
   mutable std::vector<int> longest_;
 };
 
+void RelaxedStep::AddTo(const std::vector<int>& choices, double share, Means* means) const {
+  for (int n = 0; n < num_calls(); ++n) {
+    for (int w = 0; w < kNumWheres; ++w) {
+      const double factor = share * FactorOf(n, choices[n], static_cast<Where>(w));
+      for (int p = 0; p < kNumParts && factor > 0; ++p) {
+        means->calls[n][w][p] += factor * PartUs(n, choices[n], static_cast<Part>(p));
+      }
+    }
+  }
+  for (size_t e = 0; e < edges_.size(); ++e) {
+    for (int m = 0; m < kNumMoves; ++m) {
+      means->edges[e][m] += share * EdgeUs(static_cast<int>(e), static_cast<Move>(m), choices);
+    }
+  }
+}
+
+std::vector<RelaxedStep::Term> RelaxedStep::GreatestTerms(
+    const std::vector<std::vector<int>>& assignments, const std::vector<double>& shares) const {
+  Means means;
+  means.calls.resize(num_calls());
+  for (auto& call : means.calls) {
+    for (auto& where : call) where.fill(0);
+  }
+  means.edges.resize(edges_.size());
+  for (auto& edge : means.edges) edge.fill(0);
+  for (size_t a = 0; a < assignments.size(); ++a) {
+    if (shares[a] > 0) AddTo(assignments[a], shares[a], &means);
+  }
+  return Walk(*this, means).Greatest();
+}
+
 std::vector<RelaxedStep::Term> RelaxedStep::GreatestTerms(const std::vector<int>& choices) const {
-  return Walk(*this, choices).Greatest();
+  return GreatestTerms(std::vector<std::vector<int>>{choices}, {1});
 }
 
 }  // namespace isomer

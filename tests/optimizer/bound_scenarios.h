@@ -38,6 +38,34 @@ inline Model Centred(int blocks, int64_t batch, int64_t hidden) {
   return model;
 }
 
+// No call but the first and the last few is a cut: each block reads the last two, and something
+// that all of them read (as NASNet's cells and U-Net's embedding of time have it).
+inline Model Skips(int blocks, int64_t batch, int64_t hidden) {
+  Model model;
+  model.name = "skips";
+  Graph& g = model.graph;
+  const auto call = [&](Operator op, std::vector<TensorRef> inputs) {
+    return g.AddOp(std::move(op), std::move(inputs), "").value();
+  };
+  int weights = 0;
+  const auto product = [&](TensorRef x) {
+    const TensorRef w = g.AddWeight(absl::StrCat("w", weights++), SequentialType({hidden, hidden}));
+    return call(OpKind::kRelu, {call(OpKind::kMatMul, {x, w})});
+  };
+  const TensorRef everywhere = product(g.AddInput("time", SequentialType({batch, hidden})));
+  TensorRef last = g.AddInput("x", SequentialType({batch, hidden}));
+  TensorRef x = product(last);
+  for (int b = 0; b < blocks; ++b) {
+    const TensorRef both = call(OpKind::kAdd, {product(x), product(everywhere)});
+    const TensorRef next = call(OpKind::kAdd, {call(OpKind::kAdd, {product(both), x}), last});
+    last = std::exchange(x, next);
+  }
+  const TensorRef target = g.AddInput("target", g.type(x));
+  g.AddOutput("loss", call(OpKind::kMeanSquaredError, {x, target}));
+  model.loss = "loss";
+  return model;
+}
+
 struct BoundScenario {
   const char* name;
   Model model;
@@ -58,6 +86,8 @@ inline std::vector<BoundScenario> BoundScenarios() {
           {"Recurrent", Recurrent(4, 32, 64), 1, 4},
           {"Centred", Centred(4, 4096, 256), 2, 4},
           {"Convolutions", Convolutions(8, 16), 2, 2},
+          {"Skips", Skips(4, 256, 128), 2, 4},
+          {"SkipsOnH100", Skips(3, 4096, 256), 2, 4, true},
           {"ResidualOnH100", ResidualModel(3, 64, 128, 256), 2, 4, true},
           {"LargeWeightsOnH100", ResidualModel(2, 64, 2048, 4096), 2, 8, true},
           {"CentredOnH100", Centred(3, 4096, 256), 2, 4, true},
