@@ -261,12 +261,20 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
   message->set_seal(plan.seal);
 }
 
+namespace {
+
+uint64_t SealOf(proto::PlanProto* message) {
+  message->clear_seal();
+  const uint64_t seal = ProtoDigest(*message);
+  return seal == 0 ? 1 : seal;
+}
+
+}  // namespace
+
 uint64_t SealOf(const Plan& plan) {
   proto::PlanProto message;
   ToProto(plan, &message);
-  message.clear_seal();
-  const uint64_t seal = ProtoDigest(message);
-  return seal == 0 ? 1 : seal;
+  return SealOf(&message);
 }
 
 absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
@@ -338,7 +346,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path) {
 absl::Status SavePlan(const std::string& path, const Plan& plan) {
   proto::PlanProto message;
   ToProto(plan, &message);
-  if (plan.seal == 0) message.set_seal(SealOf(plan));
+  if (plan.seal == 0) message.set_seal(SealOf(&message));
   return SaveProto(path, "plan", message);
 }
 

@@ -28,8 +28,7 @@ class BackwardLowering {
       : builder_(*builder),
         updates_(*updates),
         recomputation_(builder),
-        num_forward_tasks_(builder->schedule().tasks.size()),
-        calls_(builder->graph().num_nodes()) {
+        num_forward_tasks_(builder->schedule().tasks.size()) {
     FindWanted();
     for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
       if (parameter.update != UpdateMethod::kShardedGradients) continue;
@@ -39,15 +38,7 @@ class BackwardLowering {
   absl::Status Run();
 
  private:
-  // What the gradients of all tasks of a call have in common.
-  struct CallGradient {
-    std::vector<TensorType> operands;
-    GradientNeeds needs;
-    std::map<std::vector<bool>, Work> work;  // by wanted operands
-  };
-
   void FindWanted();
-  CallGradient& GradientOf(NodeId id);
   // The forward tasks as they are reversed, each after those that read what it writes: the last
   // first, or micro-batch by micro-batch.
   std::vector<size_t> ReversalOrder() const;
@@ -70,8 +61,7 @@ class BackwardLowering {
   UpdateLowering& updates_;
   Recomputation recomputation_;
   const size_t num_forward_tasks_;
-  std::vector<std::optional<CallGradient>> calls_;  // per node
-  std::vector<bool> wanted_;                        // by forward buffer: it depends on a parameter
+  std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
   std::set<BufferId> by_moment_;
@@ -186,30 +176,15 @@ BufferId BackwardLowering::GradientOrZero(BufferId buffer, NodeId node) {
   return gradient_[buffer];
 }
 
-BackwardLowering::CallGradient& BackwardLowering::GradientOf(NodeId id) {
-  std::optional<CallGradient>& call = calls_[id.value];
-  if (call.has_value()) return *call;
-  const Graph& graph = builder_.graph();
-  const Node& node = graph.node(id);
-  call.emplace();
-  for (TensorRef input : node.inputs) call->operands.push_back(graph.type(input));
-  call->needs = NeedsOfGradient(node.op, builder_.schedule().shardings[id.value]->declaration,
-                                call->operands);
-  return *call;
-}
-
 void BackwardLowering::ReverseCompute(const Task& task) {
-  const Graph& graph = builder_.graph();
-  const Node& node = graph.node(task.node);
-  const Sharding& sharding = *builder_.schedule().shardings[task.node.value];
   std::vector<bool> wanted;
   for (BufferId operand : task.reads) wanted.push_back(wanted_[operand]);
   const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
                                    [&](BufferId id) { return gradient_[id] != kNoBuffer; });
   if (!reached || std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
 
-  CallGradient& call = GradientOf(task.node);
-  const GradientNeeds& needs = call.needs;
+  CallTable& calls = builder_.calls();
+  const GradientNeeds& needs = calls.NeedsOf(task.node);
   std::vector<BufferId> reads, writes;
   for (size_t o = 0; o < task.reads.size(); ++o) {
     reads.push_back(needs.operands[o] ? recomputation_.Available(task.reads[o]) : kNoBuffer);
@@ -224,9 +199,7 @@ void BackwardLowering::ReverseCompute(const Task& task) {
                                     task.devices[0], std::move(reads), writes);
   gradient.shard = task.shard;
   gradient.moment = task.moment;
-  const auto [known, added] = call.work.try_emplace(wanted);
-  if (added) known->second = GradientWork(node.op, sharding, call.operands, wanted);
-  const Work& work = known->second;
+  const Work& work = calls.GradientWorkOf(task.node, wanted);
   gradient.flops = work.flops;
   gradient.bytes = work.bytes;
   for (size_t o = 0; o < task.reads.size(); ++o) {

@@ -12,7 +12,7 @@ namespace isomer {
 
 ScheduleBuilder::ScheduleBuilder(const Graph& graph, absl::Span<const MachineView> views,
                                  const ScheduleOptions& options)
-    : graph_(graph), views_(views) {
+    : graph_(graph), views_(views), calls_(graph.num_nodes()) {
   schedule_.options = options;
   schedule_.shardings.resize(graph.num_nodes());
 }

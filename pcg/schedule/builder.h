@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "pcg/graph.h"
 #include "pcg/plan.h"
+#include "pcg/schedule/call_table.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -29,6 +30,8 @@ class ScheduleBuilder {
   const ScheduleOptions& options() const { return schedule_.options; }
   Schedule& schedule() { return schedule_; }
   const Schedule& schedule() const { return schedule_; }
+  // Of the graph, as far as they were lowered.
+  CallTable& calls() { return calls_; }
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
 
   // The device of every shard of an output of `node`. The error names the node.
@@ -59,6 +62,7 @@ class ScheduleBuilder {
 
   const Graph& graph_;
   absl::Span<const MachineView> views_;
+  CallTable calls_;
   Schedule schedule_;
 };
 
@@ -71,10 +75,12 @@ TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, absl::Span<cons
 // the graph has them.
 absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
                                       const ScheduleOptions& options, bool interleave);
-// That but for what it does to the list of tasks as a whole; and that: deps, the order of
-// micro-batches, programs.
+// That but for `shardings`, of which it gives the table that they are from, if `calls` is not null,
+// and for what it does to the list of tasks as a whole; and that: deps, the order of micro-batches,
+// programs.
 absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const MachineView> views,
-                                      const ScheduleOptions& options, bool interleave);
+                                      const ScheduleOptions& options, bool interleave,
+                                      CallTable* calls = nullptr);
 void FinishSchedule(Schedule* schedule);
 
 // Which tensors the host sets, and the forward tasks.

@@ -23,7 +23,7 @@ namespace {
 class TaskPatcher {
  public:
   TaskPatcher(const Graph& graph, const DeviceClasses& classes, Schedule* schedule)
-      : graph_(graph), classes_(classes), schedule_(*schedule), work_(graph.num_nodes()) {}
+      : graph_(graph), classes_(classes), schedule_(*schedule), calls_(graph.num_nodes()) {}
 
   // REQUIRES: buffers have their sizes, and `volumes` are those they had before, and devices.
   absl::Status Run(const std::vector<int64_t>& volumes) {
@@ -236,32 +236,16 @@ class TaskPatcher {
     task->bytes = task->kind == TaskKind::kLocal ? 2 * local : crossing;
   }
 
-  struct NodeWork {
-    std::vector<TensorType> operands;
-    std::optional<Sharding> sharding;
-    std::map<std::vector<bool>, Work> of;  // by wanted operands; none: forward
-  };
-
   absl::Status SetWork(Task* task) {
-    NodeWork& node = work_[task->node.value];
-    const Operator& op = graph_.node(task->node).op;
-    if (!node.sharding.has_value()) {
-      for (TensorRef input : graph_.node(task->node).inputs) {
-        node.operands.push_back(graph_.type(input));
-      }
-      ISOMER_ASSIGN_OR_RETURN(node.sharding, InferSharding(op, node.operands));
-    }
+    if (!calls_.Contains(task->node)) ISOMER_RETURN_IF_ERROR(calls_.Add(graph_, task->node));
     std::vector<bool> wanted;
     if (task->kind == TaskKind::kComputeGradient) {
       for (BufferId id : task->writes) wanted.push_back(id != kNoBuffer);
     }
-    const auto [work, added] = node.of.try_emplace(wanted);
-    if (added) {
-      work->second = wanted.empty() ? ForwardWork(op, *node.sharding, node.operands)
-                                    : GradientWork(op, *node.sharding, node.operands, wanted);
-    }
-    task->flops = work->second.flops;
-    task->bytes = work->second.bytes;
+    const Work& work = wanted.empty() ? calls_.ForwardWorkOf(task->node)
+                                      : calls_.GradientWorkOf(task->node, wanted);
+    task->flops = work.flops;
+    task->bytes = work.bytes;
     return absl::OkStatus();
   }
 
@@ -269,7 +253,7 @@ class TaskPatcher {
   const DeviceClasses& classes_;
   Schedule& schedule_;
   const std::vector<int64_t>* volumes_ = nullptr;
-  std::vector<NodeWork> work_;                                  // per node
+  CallTable calls_;                                             // of all devices
   absl::flat_hash_map<SmallList<int32_t, 4>, int32_t> groups_;  // to wholes, or kItself
   std::map<std::pair<int32_t, std::vector<Schedule::Whole::Count>>, int32_t> counted_;
 };
@@ -310,8 +294,7 @@ std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64
 }
 
 // Absent if micro-batches that should stand for others are not like them.
-absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
-                                                        const DeviceClasses& classes,
+absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, DeviceClasses classes,
                                                         int64_t moments) {
   LoweredPlan lowered;
   const auto in_precision = [&](const Plan& of) {
@@ -320,6 +303,8 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
   };
   ISOMER_ASSIGN_OR_RETURN(lowered.mapped, in_precision(plan));
   ISOMER_ASSIGN_OR_RETURN(const MappedGraph reduced, in_precision(classes.plan));
+  classes.plan.graph = Graph();
+  classes.plan.views.clear();
   const ClassSizes sizes(classes, lowered.mapped, reduced);
   ScheduleOptions options = ScheduleOptionsOf(plan);
   options.num_devices = classes.plan.num_devices;
@@ -345,7 +330,6 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan,
   ISOMER_RETURN_IF_ERROR(TaskPatcher(lowered.mapped.graph, classes, &schedule).Run(volumes));
   schedule.options = ScheduleOptionsOf(plan);
   schedule.shards.clear();
-  schedule.shardings.assign(schedule.shardings.size(), std::nullopt);
   KeepOneOfTwins(classes, &schedule);
   if (schedule.num_moments != moments &&
       !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(moments),
@@ -377,12 +361,12 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
                                                      " devices, of which too few are alike"));
   };
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
-    const std::optional<FoundClasses> found =
+    std::optional<FoundClasses> found =
         FindClasses(plan, wholes, most_shards, moments, represented);
     if (!found.has_value()) continue;
     ISOMER_RETURN_IF_ERROR(check(found->classes.plan, represented));
     ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
-                            LowerClasses(plan, found->classes, moments));
+                            LowerClasses(plan, std::move(found->classes), moments));
     if (lowered.has_value()) return *std::move(lowered);
   }
   ISOMER_RETURN_IF_ERROR(check(plan, moments));

@@ -273,14 +273,11 @@ void ForwardLowering::ShareCall(NodeId id, size_t shard, int32_t moment, size_t 
 
 absl::Status ForwardLowering::LowerCompute(NodeId id) {
   const Node& node = graph_.node(id);
-  std::vector<TensorType> operand_types;
-  for (TensorRef input : node.inputs) operand_types.push_back(graph_.type(input));
-  absl::StatusOr<Sharding> inferred = InferSharding(node.op, operand_types);
-  if (!inferred.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(graph_.Label(id), ": ", inferred.status().message()));
+  CallTable& known_calls = builder_.calls();
+  if (absl::Status added = known_calls.Add(graph_, id); !added.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(graph_.Label(id), ": ", added.message()));
   }
-  const Sharding& sharding = builder_.schedule().shardings[id.value].emplace(*std::move(inferred));
+  const Sharding& sharding = known_calls.ShardingOf(id);
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(id));
   const std::vector<int32_t> moments = builder_.Moments(id);
 
@@ -306,7 +303,7 @@ absl::Status ForwardLowering::LowerCompute(NodeId id) {
     const std::vector<BufferId> arrived = arrivals_.Arrive(operand, needs, id);
     for (size_t s = 0; s < devices.size(); ++s) reads[s].push_back(arrived[s]);
   }
-  const Work work = ForwardWork(node.op, sharding, operand_types);
+  const Work& work = known_calls.ForwardWorkOf(id);
   OneOfCopies copies(node.outputs[0]);
   std::vector<size_t> tasks(devices.size());
   for (size_t s = 0; s < devices.size(); ++s) {

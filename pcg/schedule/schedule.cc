@@ -190,8 +190,16 @@ absl::StatusOr<int32_t> CountMoments(const Graph& graph, absl::Span<const Machin
 
 }  // namespace
 
+namespace {
+
+// Of tasks and buffers of the forward pass, how many a training step has, at most nearly always.
+constexpr size_t kTrainingGrowth = 6;
+
+}  // namespace
+
 absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const MachineView> views,
-                                      const ScheduleOptions& options, bool interleave) {
+                                      const ScheduleOptions& options, bool interleave,
+                                      CallTable* calls) {
   if (static_cast<int>(views.size()) != graph.num_nodes()) {
     return absl::InvalidArgumentError(
         absl::StrCat(views.size(), " machine views for ", graph.num_nodes(), " nodes"));
@@ -203,11 +211,15 @@ absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const Machi
   ISOMER_ASSIGN_OR_RETURN(builder.schedule().num_moments, CountMoments(graph, views, options));
   ISOMER_RETURN_IF_ERROR(LowerForward(&builder, interleave));
   if (options.training) {
+    // Room that is not used takes no memory; room that is too little, twice what it holds.
+    builder.schedule().tasks.reserve(kTrainingGrowth * builder.schedule().tasks.size());
+    builder.schedule().buffers.reserve(kTrainingGrowth * builder.schedule().buffers.size());
     UpdateLowering updates(&builder);
     ISOMER_RETURN_IF_ERROR(LowerBackward(&builder, &updates));
     updates.LowerUpdates();
   }
   LowerUnload(&builder);
+  if (calls != nullptr) *calls = std::move(builder.calls());
   return std::move(builder.schedule());
 }
 
@@ -219,7 +231,12 @@ void FinishSchedule(Schedule* schedule) {
 
 absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
                                       const ScheduleOptions& options, bool interleave) {
-  ISOMER_ASSIGN_OR_RETURN(Schedule schedule, LowerToTasks(graph, views, options, interleave));
+  CallTable calls;
+  ISOMER_ASSIGN_OR_RETURN(Schedule schedule,
+                          LowerToTasks(graph, views, options, interleave, &calls));
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (calls.Contains({id})) schedule.shardings[id] = calls.ShardingOf({id});
+  }
   FinishSchedule(&schedule);
   return schedule;
 }

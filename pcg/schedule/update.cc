@@ -17,6 +17,21 @@ bool IsSharded(UpdateMethod method) {
   return method == UpdateMethod::kSharded || method == UpdateMethod::kShardedGradients;
 }
 
+// As std::stable_partition, which asks for as much memory as all tasks take.
+void MoveLoadsToFront(std::vector<Task>* tasks) {
+  std::vector<Task> loads;
+  size_t place = tasks->size();
+  for (size_t t = tasks->size(); t-- > 0;) {
+    Task& task = (*tasks)[t];
+    if (task.phase == Phase::kLoad) {
+      loads.push_back(std::move(task));
+    } else if (--place != t) {
+      (*tasks)[place] = std::move(task);
+    }
+  }
+  std::move(loads.rbegin(), loads.rend(), tasks->begin());
+}
+
 }  // namespace
 
 UpdateLowering::UpdateLowering(ScheduleBuilder* builder) : builder_(*builder) {
@@ -274,9 +289,7 @@ void UpdateLowering::LowerUpdates() {
     if (bucket.method == UpdateMethod::kAllReduce) LowerBucket(bucket);
   }
   // States are filled before the first step, like parameters.
-  std::vector<Task>& tasks = builder_.schedule().tasks;
-  std::stable_partition(tasks.begin(), tasks.end(),
-                        [](const Task& task) { return task.phase == Phase::kLoad; });
+  MoveLoadsToFront(&builder_.schedule().tasks);
 }
 
 void UpdateLowering::LowerBucket(const Bucket& bucket) {
