@@ -54,6 +54,8 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   const bool beside = threads_ > 1 && entrant.plan.graph.num_nodes() <= kMostNodesBeside;
   entrant.simulation = std::async(beside ? std::launch::async : std::launch::deferred,
                                   [this, &entrant] { return PredictPlan(cost_, &entrant.plan); });
+  // Nor are they kept until they are asked for.
+  if (!beside) PredictionOf(number).IgnoreError();
   return number;
 }
 

@@ -40,13 +40,12 @@ class Fitting {
     const Plan fastest = contest_.fastest();
     const std::string origin = contest_.fastest_origin();
     const bool is_smallest = &contest_.fastest() == &contest_.best().plan;
-    const Plan smallest = contest_.best().plan;
+    std::optional<Plan> smallest;
+    if (!is_smallest && !contest_.fits()) smallest = contest_.best().plan;
     const std::string origin_of_smallest = contest_.best().origin;
-    const bool one_fits = contest_.fits();
     ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, origin));
-    if (!is_smallest && !one_fits) {
-      ISOMER_RETURN_IF_ERROR(MakeSmaller(smallest, origin_of_smallest));
-    }
+    if (smallest.has_value()) ISOMER_RETURN_IF_ERROR(MakeSmaller(*smallest, origin_of_smallest));
+    smallest.reset();
     ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
     for (double price = kFirstPrice; !IsDone() && price <= kLastPrice; price *= kPriceStep) {
       ISOMER_RETURN_IF_ERROR(Try({.us_per_byte = price}).status());
@@ -58,6 +57,16 @@ class Fitting {
   }
 
  private:
+  // Plans may be large: there is one more of them only while it is looked at.
+  absl::StatusOr<Prediction> Consider(const Plan& plan, const UpdateOptions& way,
+                                      const std::vector<NodeId>& recomputed,
+                                      const std::string& origin) {
+    Plan changed = plan;
+    changed.update = way;
+    changed.recomputed = recomputed;
+    return contest_.Consider(std::move(changed), origin);
+  }
+
   bool IsDone() const { return contest_.fits() || deadline_.Reached().has_value(); }
 
   // More and more, while that makes a plan fit, smaller, or that fits faster.
@@ -78,7 +87,7 @@ class Fitting {
   absl::StatusOr<std::optional<double>> Try(const SmallerPlan& wanted) {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<Plan> plan, find_(wanted));
     if (!plan.has_value()) return std::nullopt;
-    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(*plan, kFound));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(*plan, plan->update, {}, kFound));
     if (!contest_.Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
     return prediction.step_us;
   }
@@ -110,7 +119,7 @@ class Fitting {
   // The first way that fits as it is, and the first before it that does with recomputation: the
   // others take more time. So do all from one on that is slower, as it is, than what fits already;
   // of ways whose weights alone are too large, the smallest is looked at.
-  absl::Status MakeSmaller(Plan plan, absl::Span<const UpdateOptions> ways,
+  absl::Status MakeSmaller(const Plan& plan, absl::Span<const UpdateOptions> ways,
                            const std::string& origin) {
     const absl::StatusOr<std::vector<NodeResults>> results = ResultsOfNodes(cost_, plan);
     // Too few devices are alike to simulate it: it was not when it took part, either.
@@ -119,19 +128,16 @@ class Fitting {
     levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results), kLevels);
     std::vector<UpdateOptions> hopeful;
     for (const UpdateOptions& way : ways) {
-      plan.update = way;
-      plan.recomputed.clear();
       const bool fits = LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
       if (!fits && &way != &ways.back()) continue;
       if (deadline_.Reached().has_value()) break;
-      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(plan, origin));
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(plan, way, {}, origin));
       if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
       hopeful.push_back(way);
     }
     for (const UpdateOptions& way : hopeful) {
       if (deadline_.Reached().has_value()) break;
-      plan.update = way;
-      ISOMER_ASSIGN_OR_RETURN(const bool fits, Recompute(plan, origin));
+      ISOMER_ASSIGN_OR_RETURN(const bool fits, Recompute(plan, way, origin));
       if (fits) break;
     }
     return absl::OkStatus();
@@ -155,14 +161,15 @@ class Fitting {
   }
 
   // As little as makes it fit; false if nothing does. REQUIRES: without, it does not fit.
-  absl::StatusOr<bool> Recompute(Plan plan, const std::string& origin) {
+  absl::StatusOr<bool> Recompute(const Plan& plan, const UpdateOptions& way,
+                                 const std::string& origin) {
     // Of `levels_`: the least that is known to be enough, and the first that may be.
     size_t enough = levels_.size(), first = 0;
     while (first < enough) {
       // All of it, to begin with.
       const size_t level = enough == levels_.size() ? enough - 1 : (first + enough) / 2;
-      plan.recomputed = levels_[level];
-      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.Consider(plan, origin));
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction,
+                              Consider(plan, way, levels_[level], origin));
       if (contest_.Fits(prediction)) {
         enough = level;
       } else if (enough == levels_.size()) {

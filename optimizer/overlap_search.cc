@@ -121,10 +121,10 @@ absl::Status OverlapSearch::Refine() {
     Remember(mapped, prediction);
   }
   run_.entered.clear();
-  if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
   std::vector<MappedModel> mappings;
   for (auto& [weight, mapping] : mappings_) mappings.push_back(std::move(mapping));
   mappings_.clear();
+  if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
   if (best_.us <= kSlack * run_.contest.step_us()) {
     ISOMER_RETURN_IF_ERROR(TakeTurnsIn(&mappings));
     ISOMER_RETURN_IF_ERROR(Splice(std::move(mappings)));
@@ -182,7 +182,7 @@ absl::Status OverlapSearch::TakeTurnsIn(std::vector<MappedModel>* mappings) {
 
 // Splices of what is far too large are, too.
 absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
-  if (!best_.mapping.has_value() || is_far_too_large_) return absl::OkStatus();
+  if (best_.us == kImpossibleUs || is_far_too_large_) return absl::OkStatus();
   return ConsiderSplices(mappings, best_.us, run_.deadline,
                          [this](const MappedModel& mapped) { return ConsiderIfAllowed(mapped); });
 }
@@ -213,13 +213,14 @@ absl::Status OverlapSearch::WalkUp() {
 }
 
 absl::Status OverlapSearch::WalkFrom(Start fastest, Start best) {
-  if (!best.mapping.has_value()) return absl::OkStatus();
+  if (best.us == kImpossibleUs) return absl::OkStatus();
   ISOMER_RETURN_IF_ERROR(WalkFrom(fastest));
   if (fastest.us == best.us || best_.us < best.us) return absl::OkStatus();
   return WalkFrom(best);
 }
 
 absl::Status OverlapSearch::WalkFrom(const Start& start) {
+  if (!start.mapping.has_value()) return absl::OkStatus();
   CostOptions options = run_.BaseOptions();
   options.num_devices = devices_;
   run_.tables.set_options(options);
@@ -238,13 +239,16 @@ absl::StatusOr<Prediction> OverlapSearch::ConsiderIfAllowed(const MappedModel& m
 void OverlapSearch::Remember(const MappedModel& mapped, const Prediction& prediction) {
   const auto has_moments = [](const auto& c) { return c.second.moments > 1; };
   if (std::any_of(mapped.choices.begin(), mapped.choices.end(), has_moments)) return;
-  if (prediction.step_us < fastest_.us) fastest_ = {mapped, prediction.step_us};
-  if (run_.contest.Fits(prediction) && prediction.step_us < best_.us) {
-    best_ = {mapped, prediction.step_us};
-  }
-  if (mapped.steps.empty() && prediction.step_us < as_it_is_.us) {
-    as_it_is_ = {mapped, prediction.step_us};
-  }
+  const bool walks = IsWorthWalking(static_cast<int64_t>(mapped.choices.size()), devices_);
+  const auto remember = [&](Start* start) {
+    if (prediction.step_us >= start->us) return;
+    start->us = prediction.step_us;
+    start->mapping.reset();
+    if (walks) start->mapping = mapped;
+  };
+  remember(&fastest_);
+  if (run_.contest.Fits(prediction)) remember(&best_);
+  if (mapped.steps.empty()) remember(&as_it_is_);
 }
 
 }  // namespace isomer
