@@ -51,11 +51,12 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
     if (busy + 1 > threads_) simulation.wait();
     busy += simulation.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
   }
-  const bool beside = threads_ > 1 && entrant.plan.graph.num_nodes() <= kMostNodesBeside;
+  const bool is_large = entrant.plan.graph.num_nodes() > kMostNodesBeside;
+  const bool beside = threads_ > 1 && !is_large;
   entrant.simulation = std::async(beside ? std::launch::async : std::launch::deferred,
                                   [this, &entrant] { return PredictPlan(cost_, &entrant.plan); });
   // Nor are they kept until they are asked for.
-  if (!beside) PredictionOf(number).IgnoreError();
+  if (is_large) PredictionOf(number).IgnoreError();
   return number;
 }
 
