@@ -11,10 +11,10 @@
 //   3  three dims, a border of them at a unit of a level
 //
 // Above 1,024 devices borders between nodes are sixteen times as far out as the one before, so that
-// few devices stand for all of a plan (pcg/schedule/device_classes.h). What a tier leaves out is near
-// to what it has: borders are thinned evenly in the logarithm, so that a degree that would be best
-// is missed by a factor that is stated (`Thinned`), and a third axis that ends within a node is one
-// of two that share its links.
+// few devices stand for all of a plan (pcg/schedule/device_classes.h). What a tier leaves out is
+// near to what it has: borders are thinned evenly in the logarithm, so that a degree that would be
+// best is missed by a factor that is stated (`Thinned`), and a third axis that ends within a node
+// is one of two that share its links.
 #ifndef ISOMER_OPTIMIZER_CHOICE_AXES_H_
 #define ISOMER_OPTIMIZER_CHOICE_AXES_H_
 

@@ -26,8 +26,8 @@ namespace {
 constexpr double kBusyEnough = 0.9;
 // By so much algebra may be faster on part of the machine than what is known of it.
 constexpr double kAlgebraSlack = 1.2;
-// Models of more operators are searched once: each search takes minutes and gigabytes.
-constexpr int kMostNodesTwice = 20000;
+// Models of more operators are searched once.
+constexpr int kMostNodesTwice = 1800;
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -141,8 +141,8 @@ class Optimizer {
   // too, is found beside it: what tables think best need not be what walks begin with best.
   bool SearchesAlgebraFirst() const {
     return run_.options.strategy == Strategy::kHierarchical && run_.options.plan.empty() &&
-           run_.devices > 1 && run_.model.graph.num_nodes() <= kMostNodesTwice &&
-           !run_.contest.PredictionsAreSlow();
+           DevicesWait() && !IsBoundToStages() &&
+           run_.model.graph.num_nodes() <= kMostNodesTwice && !run_.contest.PredictionsAreSlow();
   }
 
   void StartAlgebraFirst() {
