@@ -97,6 +97,11 @@ class Optimizer {
       ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
       ISOMER_RETURN_IF_ERROR(overlap_.WalkUp());
     }
+    if (run_.contest.empty()) {
+      return absl::ResourceExhaustedError(absl::StrCat("no plan of ", run_.model.graph.num_nodes(),
+                                                       " operators and weights on ", run_.devices,
+                                                       " devices is small enough to be simulated"));
+    }
     ISOMER_RETURN_IF_ERROR(ChooseUpdates());
     if (!searches) return absl::OkStatus();
     const double us = run_.contest.step_us();
@@ -141,8 +146,8 @@ class Optimizer {
   // too, is found beside it: what tables think best need not be what walks begin with best.
   bool SearchesAlgebraFirst() const {
     return run_.options.strategy == Strategy::kHierarchical && run_.options.plan.empty() &&
-           DevicesWait() && !IsBoundToStages() &&
-           run_.model.graph.num_nodes() <= kMostNodesTwice && !run_.contest.PredictionsAreSlow();
+           DevicesWait() && !IsBoundToStages() && run_.model.graph.num_nodes() <= kMostNodesTwice &&
+           !run_.contest.PredictionsAreSlow();
   }
 
   void StartAlgebraFirst() {

@@ -76,9 +76,14 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 namespace {
 
 // Shards of all nodes and micro-batches that a step is simulated with, for about a second; and at
-// most, for some seconds and gigabytes: more of them with micro-batches, most of which are copies.
-constexpr int64_t kMostShards = 300'000;
-int64_t LimitOfShards(int64_t moments) { return moments > 1 ? 1'500'000 : 600'000; }
+// most, for some gigabytes; where more than a few devices are to be simulated, for some seconds,
+// unless most of it are micro-batches, which are copies.
+constexpr int64_t kMostShards = 300'000, kLimitOfShards = 1'500'000, kLimitOfSeconds = 600'000;
+constexpr int64_t kFewDevices = 16;
+int64_t LimitOfShards(const Plan& plan, int64_t moments) {
+  if (moments > 1) return kLimitOfShards;
+  return std::clamp(kFewDevices * plan.graph.num_nodes(), kLimitOfSeconds, kLimitOfShards);
+}
 
 // Devices of one class are alike, and nothing is between them that they have in common.
 bool IsRegular(const Machine& machine) {
@@ -97,12 +102,12 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   if (plan.num_devices <= most_devices || !regular) {
     if (moments == 1) return LowerPlan(plan);
     // All devices then, but not all micro-batches.
-    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, LimitOfShards(moments));
+    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, LimitOfShards(plan, moments));
   }
   // All devices of a node, so that they meet at its links; with too much to do, of these, too, one
   // of each class.
   return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards,
-                            LimitOfShards(moments));
+                            LimitOfShards(plan, moments));
 }
 
 namespace {
@@ -136,7 +141,7 @@ absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& co
     return std::nullopt;
   }
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
-  const int64_t limit = LimitOfShards(moments);
+  const int64_t limit = LimitOfShards(*plan, moments);
   const absl::StatusOr<LoweredPlan> lowered = LowerPlanInClasses(*plan, {node}, limit, limit);
   if (absl::IsResourceExhausted(lowered.status())) return std::nullopt;
   ISOMER_RETURN_IF_ERROR(lowered.status());
