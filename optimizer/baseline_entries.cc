@@ -67,12 +67,9 @@ absl::StatusOr<Prediction> BaselineEntries::Settle(const std::string& name, int 
     single_device_ = prediction;
     return prediction;
   }
-  const auto worth = [&](const Prediction& p) {
-    return run_.contest.Fits(p) ? std::pair(0, p.step_us)
-                                : std::pair(1, static_cast<double>(p.peak_bytes));
-  };
   const auto [known, added] = predictions_.try_emplace(name, prediction);
-  if (!added && worth(prediction) < worth(known->second)) known->second = prediction;
+  if (!added && run_.contest.Rank(prediction) < run_.contest.Rank(known->second))
+    known->second = prediction;
   return prediction;
 }
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/status/statusor.h"
-#include "pcg/call_hash.h"
 #include "pcg/operator.h"
+#include "pcg/schedule/call_table.h"
 
 namespace isomer {
 
@@ -49,54 +47,18 @@ void DimRoles::Mark(NodeId call, const Declaration& declaration,
 
 namespace {
 
-// The declarations of the calls of a graph, those of equal calls once.
-class Declarations {
- public:
-  explicit Declarations(const Graph& graph) : graph_(graph) {}
-
-  // Stays until the next call.
-  const absl::StatusOr<Declaration>& Of(NodeId id) {
-    const Node& node = graph_.node(id);
-    std::vector<TensorType> types;
-    for (TensorRef input : node.inputs) types.push_back(graph_.type(input));
-    const auto [it, added] = known_.try_emplace(QuickHashOfCall(node.op, types));
-    if (!added && IsLike(it->second.call, node)) return it->second.declaration;
-    std::vector<Shape> shapes;
-    for (const TensorType& type : types) shapes.push_back(type.GlobalShape());
-    it->second = {id, Declare(node.op, shapes)};
-    return it->second.declaration;
-  }
-
- private:
-  struct Known {
-    NodeId call;
-    absl::StatusOr<Declaration> declaration = absl::UnknownError("");
-  };
-
-  bool IsLike(NodeId known, const Node& node) const {
-    const Node& other = graph_.node(known);
-    return other.op == node.op &&
-           std::equal(
-               other.inputs.begin(), other.inputs.end(), node.inputs.begin(), node.inputs.end(),
-               [this](TensorRef a, TensorRef b) { return graph_.type(a) == graph_.type(b); });
-  }
-
-  const Graph& graph_;
-  absl::flat_hash_map<uint64_t, Known> known_;
-};
-
 // Calls visit(call, declaration, roles of its iteration dims), in topological order.
 template <typename Visit>
 void FollowRoles(const Graph& graph, DimRoles* follow, const Visit& visit) {
-  Declarations declarations(graph);
+  CallTable calls(graph.num_nodes());
   for (NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
     if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind())) continue;
-    const absl::StatusOr<Declaration>& declaration = declarations.Of(id);
-    if (!declaration.ok()) continue;
-    const std::vector<DimRole> roles = follow->OfCall(id, *declaration);
-    follow->Mark(id, *declaration, roles);
-    visit(id, *declaration, roles);
+    if (!calls.Add(graph, id).ok()) continue;
+    const Declaration& declaration = calls.ShardingOf(id).declaration;
+    const std::vector<DimRole> roles = follow->OfCall(id, declaration);
+    follow->Mark(id, declaration, roles);
+    visit(id, declaration, roles);
   }
 }
 

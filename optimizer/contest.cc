@@ -97,12 +97,12 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
 }
 
 void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
-  const bool fits = Fits({now.step_us, now.peak_bytes});
+  const Prediction prediction = {now.step_us, now.peak_bytes};
+  const bool fits = Fits(prediction);
   if (fits) Contend(plan, now, origin);
   const bool fastest = empty() || now.step_us < fastest_us_;
-  const bool better = empty() || (best_->fits != fits ? fits
-                                  : fits              ? now.step_us < best_->simulation.step_us
-                                         : now.peak_bytes < best_->simulation.peak_bytes);
+  const bool better =
+      empty() || Rank(prediction) < Rank({best_->simulation.step_us, best_->simulation.peak_bytes});
   if (fastest) {
     fastest_us_ = now.step_us;
     fastest_.reset();

@@ -69,6 +69,11 @@ class Contest {
   bool Fits(const Prediction& prediction) const {
     return prediction.peak_bytes <= cost_.machine().memory_bytes();
   }
+  // Of two plans the one that is better comes first.
+  std::pair<int, double> Rank(const Prediction& prediction) const {
+    return Fits(prediction) ? std::pair(0, prediction.step_us)
+                            : std::pair(1, static_cast<double>(prediction.peak_bytes));
+  }
   // Predictions of plans like the best take seconds: only what promises most is worth one.
   bool PredictionsAreSlow() const;
   // Of the best; infinity if there is none that fits.

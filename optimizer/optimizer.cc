@@ -164,17 +164,16 @@ class Optimizer {
                    [this] { return algebra_first_->Search(); });
   }
 
-  static void TakeIfBetter(OptimizeResult other, OptimizeResult* result) {
+  void TakeIfBetter(OptimizeResult other, OptimizeResult* result) const {
     SearchRecord& searches = result->searches;
     searches.candidates += other.searches.candidates;
     searches.stop = std::max(searches.stop, other.searches.stop);
     searches.exact_mappings &= other.searches.exact_mappings;
     result->baselines.merge(other.baselines);
-    const Plan &plan = result->plan, &others = other.plan;
-    const bool better = result->fits != other.fits ? other.fits
-                        : result->fits ? others.predicted_step_us < plan.predicted_step_us
-                                       : others.predicted_peak_bytes < plan.predicted_peak_bytes;
-    if (!better) return;
+    const auto rank = [&](const Plan& plan) {
+      return run_.contest.Rank({plan.predicted_step_us, plan.predicted_peak_bytes});
+    };
+    if (rank(result->plan) <= rank(other.plan)) return;
     result->plan = std::move(other.plan);
     result->simulation = std::move(other.simulation);
     result->origin = std::move(other.origin);

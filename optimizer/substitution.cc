@@ -1,7 +1,6 @@
 #include "optimizer/substitution.h"
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 #include <optional>
 #include <queue>
@@ -56,28 +55,6 @@ struct Expanded {
   std::vector<Step> steps = {};  // best first
   size_t next = 0;
 };
-
-uint64_t HashOf(const Steps& steps) {
-  uint64_t hash = 0;
-  for (const DerivationStep& step : steps) {
-    hash = HashCombine(hash, HashBytes(step.rule));
-    for (NodeId id : step.nodes) hash = HashCombine(hash, static_cast<uint64_t>(id.value));
-    for (TensorRef input : step.inputs) {
-      hash = HashCombine(hash, static_cast<uint64_t>(input.node.value),
-                         static_cast<uint64_t>(input.output));
-    }
-    for (const auto& [name, value] : step.variables) {
-      hash = HashCombine(hash, HashBytes(name), static_cast<uint64_t>(value));
-    }
-    for (const auto& [name, value] : step.numbers) {
-      hash = HashCombine(hash, HashBytes(name), std::bit_cast<uint64_t>(value));
-    }
-    for (const auto& [name, value] : step.attributes) {
-      hash = HashCombine(hash, HashBytes(name), HashBytes(AttributeText(value)));
-    }
-  }
-  return hash;
-}
 
 }  // namespace
 
@@ -275,7 +252,8 @@ class SubstitutionSearch::Impl {
       matches_.push_back(std::move(match));
     };
     if (expanded->taken.empty()) {
-      for (const RuleMatch& match : MatchesOfRoot(index, roots_[expanded->known].steps)) add(match);
+      const Steps& steps = roots_[expanded->known].steps;
+      for (const RuleMatch& match : root_matches_.Of(index, steps, &matcher_)) add(match);
     } else {
       for (RuleMatch& match : matcher_.Find(index, near)) add(std::move(match));
     }
@@ -299,12 +277,6 @@ class SubstitutionSearch::Impl {
     SortSteps(&expanded);
     Enqueue(number);
     return true;
-  }
-
-  const std::vector<RuleMatch>& MatchesOfRoot(const GraphIndex& index, const Steps& steps) {
-    const auto [known, added] = root_matches_.try_emplace(HashOf(steps));
-    if (added) known->second = matcher_.Find(index);
-    return known->second;
   }
 
   // Whether it would rewrite what a user has a say in.

@@ -15,8 +15,8 @@
 #define ISOMER_OPTIMIZER_SUBSTITUTION_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,9 +38,26 @@ struct SubstitutionOptions {
 
 using Steps = std::vector<DerivationStep>;
 
-// The matches of the graphs that searches of a piece begin with, by a hash of the steps that lead
-// there: under other costs they are the same.
-using RootMatches = std::unordered_map<uint64_t, std::vector<RuleMatch>>;
+// The matches of the graphs that searches of a piece begin with: under other costs they are the
+// same.
+class RootMatches {
+ public:
+  // Those of the graph that `steps` lead to. They stay.
+  const std::vector<RuleMatch>& Of(const GraphIndex& graph, const Steps& steps,
+                                   RuleMatcher* matcher) {
+    for (const Root& root : roots_) {
+      if (root.steps == steps) return root.matches;
+    }
+    return roots_.emplace_back(Root{steps, matcher->Find(graph)}).matches;
+  }
+
+ private:
+  struct Root {
+    Steps steps;
+    std::vector<RuleMatch> matches;
+  };
+  std::deque<Root> roots_;
+};
 
 struct SubstitutionResult {
   struct Candidate {

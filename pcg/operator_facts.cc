@@ -32,6 +32,10 @@ bool IsContraction(OpKind kind) {
   }
 }
 
+bool IsPlacement(OpKind kind) {
+  return kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
+}
+
 bool IsPreparation(OpKind kind) {
   if (IsLeaf(kind) || IsParallel(kind) || IsContraction(kind) || IsLoss(kind)) return false;
   switch (kind) {

@@ -30,6 +30,8 @@ bool IsContraction(OpKind kind);
 // Inference makes calls of the kind once, when weights are loaded, where all operands are stored:
 // what is not random and costs the host about as much as reading its operands.
 bool IsPreparation(OpKind kind);
+// Where elements are, not what they are: Partition, Combine, Replicate.
+bool IsPlacement(OpKind kind);
 // Operand 0 is a table whose rows operand 1 selects.
 bool IsLookUp(OpKind kind);
 // The operand holds neither indices nor the condition of a Where.

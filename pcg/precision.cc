@@ -17,10 +17,6 @@ bool IsReduction(OpKind kind) {
          kind == OpKind::kReduceMin || kind == OpKind::kReduceProd;
 }
 
-bool IsPlacement(OpKind kind) {
-  return kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
-}
-
 // The view of another output of a node: shard i of every output is on the device of shard i of the
 // first.
 MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const TensorType& type) {

@@ -90,10 +90,9 @@ void ForwardLowering::CountUses() {
 bool ForwardLowering::IsHostOperator(NodeId id, bool weights) const {
   const Node& node = graph_.node(id);
   const OpKind kind = node.op.kind();
-  const bool placement =
-      kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
   const bool training = builder_.options().training;
-  if (!placement && !(weights && (training ? IsLayout(kind) : IsPreparation(kind)))) return false;
+  if (!IsPlacement(kind) && !(weights && (training ? IsLayout(kind) : IsPreparation(kind))))
+    return false;
   // What is trained must be updated in one place.
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
     return IsHostTensor(input) &&

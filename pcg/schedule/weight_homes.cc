@@ -2,17 +2,10 @@
 
 #include <algorithm>
 
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
-namespace {
-
-bool IsPlacement(OpKind kind) {
-  return kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
-}
-
-}  // namespace
-
 HeldBoxes HeldBoxesOf(const TensorType& type, absl::Span<const int64_t> devices) {
   HeldBoxes held;
   for (size_t s = 0; s < devices.size(); ++s) {
