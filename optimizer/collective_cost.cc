@@ -26,9 +26,6 @@ constexpr Protocol kPlain[] = {{"", 0, 1, 1, 1}};
 constexpr Protocol kSwitch[] = {
     {"Simple", 13.5, 1, 0.333, 0}, {"Simple", 34.8, 1, 0.537, 0}, {"Simple", 65.2, 1, 0.602, 0}};
 
-// Messages that NCCL sends side by side.
-constexpr double kPairsAtOnce = 8;
-
 constexpr double kTreeEfficiency = 0.9;  // NCCL's, of a ring's
 
 double Log2(int64_t n) { return std::ceil(std::log2(static_cast<double>(n))); }
@@ -177,7 +174,7 @@ class CollectiveLines {
       const double volume = (above - MembersBelow(l)) / g_ * MembersBelow(l);
       us_per_byte = std::max(us_per_byte, volume * UsPerByte(l, p));
       const double peers = MembersAbove(l) - MembersBelow(l);
-      steps_us += (cost_.nccl_ ? std::ceil(peers / kPairsAtOnce) : peers) * HopUs(l, p);
+      steps_us += std::ceil(peers / cost_.pairs_at_once_) * HopUs(l, p);
     }
     Add(1, p, steps_us, us_per_byte, "pairwise");
   }
@@ -253,7 +250,9 @@ GroupShape CollectiveCost::Shape(absl::Span<const int32_t> devices) const {
 }
 
 CollectiveCost::CollectiveCost(const Machine& machine)
-    : nccl_(machine.nccl), launch_us_(machine.launch_us()) {
+    : nccl_(machine.nccl),
+      pairs_at_once_(static_cast<double>(machine.messages_at_once())),
+      launch_us_(machine.launch_us()) {
   // On the way out of inner levels that are `through`: the slowest link, and all latencies.
   double slowest = std::numeric_limits<double>::infinity(), latency_us = 0;
   for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {

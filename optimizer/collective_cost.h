@@ -110,6 +110,7 @@ class CollectiveCost {
   GroupShape Shape(absl::Span<const int32_t> devices) const;
 
   bool nccl_;
+  double pairs_at_once_;
   double launch_us_;
   std::vector<AtLevel> levels_;
   mutable std::mutex mutex_;  // guards what follows; references into it stay valid

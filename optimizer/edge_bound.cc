@@ -74,9 +74,8 @@ std::vector<float> EdgeBounds::OutputUs(PlacementSetId from, bool gradient) cons
     }
     double in_turn_us = 0, at_once_us = 0;
     for (const auto& [level, count] : messages) {
-      const double latency_us = machine.levels[level].latency_us;
-      in_turn_us = std::max(in_turn_us, count * latency_us);
-      at_once_us = std::max(at_once_us, latency_us);
+      in_turn_us = std::max(in_turn_us, machine.LatencyUs(level, count));
+      at_once_us = std::max(at_once_us, machine.levels[level].latency_us);
     }
     const auto bytes_us = [&](const std::map<LinkId, int>& links) {
       double us = 0;

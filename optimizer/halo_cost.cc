@@ -63,7 +63,7 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
     slowest_us = std::max(slowest_us, bytes / cost.machine().link(link).bytes_per_us);
   }
   for (const auto& [place, count] : messages) {
-    latency_us = std::max(latency_us, count * cost.machine().levels[place.first].latency_us);
+    latency_us = std::max(latency_us, cost.machine().LatencyUs(place.first, count));
   }
   halo.us = cost.machine().launch_us() + slowest_us + latency_us;
   return halo;

@@ -62,7 +62,7 @@ struct Machine {
   // start again when there are more units. Level -1: device by device. Empty: all of kinds[0].
   int kind_level = 0;
   std::vector<int> unit_kinds;
-  bool nccl = false;        // collectives are NCCL's (collective_cost.h)
+  bool nccl = false;        // collectives are NCCL's (collective_cost.h), and messages, too
   bool one_stream = false;  // a device that communicates does not compute meanwhile
   // Links by name, where the machine is described so: levels then only group devices.
   Topology topology;
@@ -91,6 +91,14 @@ struct Machine {
   std::string LinkName(LinkId id) const;
   // The links that a message takes, in order; none from a device to itself.
   LinkPath Path(int64_t from, int64_t to) const;
+
+  // A device sends, and receives, so many messages side by side: NCCL does on its channels.
+  int64_t messages_at_once() const { return nccl ? 8 : 1; }
+  // The latencies of `messages` over links of level `level` to one device.
+  double LatencyUs(int level, int64_t messages) const {
+    const int64_t steps = (messages + messages_at_once() - 1) / messages_at_once();
+    return static_cast<double>(steps) * levels[level].latency_us;
+  }
 
   // "dgx_h100: 2 nodes of 4 H100-SXM5-80GB".
   std::string ToString() const;

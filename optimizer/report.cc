@@ -230,7 +230,13 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
     if (degree > 1) absl::StrAppend(&text, " ", PlaceText(degree, stride, machine));
     parts.push_back(std::move(text));
   }
-  if (parts.empty()) return absl::StrCat("whole, on device ", view.start);
+  const size_t copies_axis = view.strides.size() - 2;
+  const int64_t copies = node.outputs[0].copies / view.MomentsOfAxis(copies_axis);
+  if (parts.empty() && copies == 1) return absl::StrCat("whole, on device ", view.start);
+  if (parts.empty()) parts.push_back("whole");
+  if (copies > 1) {
+    parts.push_back(absl::StrCat("copies ", PlaceText(copies, view.strides[copies_axis], machine)));
+  }
   if (view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
   return absl::StrJoin(parts, ", ");
 }

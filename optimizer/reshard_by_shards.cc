@@ -94,7 +94,6 @@ class Gather {
     const Machine& machine = cost.machine();
     for (int l = 0; l < levels_; ++l) {
       users_.push_back(machine.UnitSize(machine.levels[l].shared ? l : l - 1));
-      below_.push_back(machine.UnitSize(l - 1));
       inbound_.emplace_back(machine.num_devices() / users_[l], 0.0);
     }
   }
@@ -107,10 +106,10 @@ class Gather {
       for (double elements : inbound_[level]) {
         slowest_us = std::max(slowest_us, elements / l.bytes_per_us);
       }
-      if (steps_[level] > 0) {
+      if (sources_[level] > 0) {
         slowest_us = std::max(slowest_us, Outbound() / l.bytes_per_us);
       }
-      latency_us += steps_[level] * l.latency_us;
+      latency_us += cost_.machine().LatencyUs(level, sources_[level]);
     }
     if (latency_us + slowest_us == 0) return {};
     return {cost_.machine().launch_us() + latency_us, slowest_us};
@@ -137,7 +136,7 @@ class Gather {
     }
     if (own >= wanted_) return;
     double missing = wanted_ - own;
-    std::array<int, kMaxLevels> count{};
+    std::array<int64_t, kMaxLevels> count{};
     for (const Nearest& nearest : nearest_) {
       if (nearest.overlap == 0) continue;
       const bool is_own = nearest.level < 0;
@@ -146,9 +145,9 @@ class Gather {
       const double elements = std::min(is_own ? nearest.overlap - own : nearest.overlap, missing);
       AddInbound(level, device, elements);
       if (!is_own) outbound_[static_cast<size_t>(&nearest - nearest_.data())] += elements;
-      count[level] += is_own ? static_cast<int>(group_size_) - 1 : 1;
+      count[level] += is_own ? static_cast<int64_t>(group_size_) - 1 : 1;
     }
-    for (int l = 0; l < levels_; ++l) steps_[l] = std::max(steps_[l], LatencySteps(l, count[l]));
+    for (int l = 0; l < levels_; ++l) sources_[l] = std::max(sources_[l], count[l]);
   }
 
   // Over the link of its level, and over those of inner levels that are on the way. What others
@@ -169,24 +168,17 @@ class Gather {
     return std::min(piece_elements_, most) / holders;
   }
 
-  // Sources in one unit of the level below send side by side.
-  int LatencySteps(int level, int count) const {
-    const auto below = static_cast<int>(below_[level]);
-    return (count + below - 1) / below;
-  }
-
   const CostModel& cost_;
   const double group_size_;
   const Shards from_, to_;
   const Overlaps overlaps_;
   const double piece_elements_, wanted_;
   const int levels_;
-  std::vector<Nearest> nearest_;  // per piece of `from`, for the need at hand
-  // Per level: devices of a unit below it, and devices that use one link of it.
-  std::vector<int64_t> below_, users_;
-  std::vector<std::vector<double>> inbound_;  // per level and link: elements
-  std::array<int, kMaxLevels> steps_{};
-  std::vector<double> outbound_;  // per piece: elements that others ask for
+  std::vector<Nearest> nearest_;               // per piece of `from`, for the need at hand
+  std::vector<int64_t> users_;                 // per level: devices that use one link of it
+  std::vector<std::vector<double>> inbound_;   // per level and link: elements
+  std::array<int64_t, kMaxLevels> sources_{};  // per level: most that one device asks
+  std::vector<double> outbound_;               // per piece: elements that others ask for
   int group_level_ = 0;
 };
 

@@ -15,9 +15,9 @@ struct ReshardLevels {
   static constexpr int kMost = 6;
 
   struct Level {
-    int64_t below, unit;  // devices in a unit that it joins, and in one of its own
-    int64_t users;        // devices that use one link of it
-    double bytes_per_us, latency_us;
+    int64_t unit;   // devices in one of its units
+    int64_t users;  // devices that use one link of it
+    double bytes_per_us;
     bool shared, through;
   };
 
@@ -28,8 +28,8 @@ struct ReshardLevels {
     for (const Machine::Level& l : machine.levels) {
       const int64_t below = num_devices;
       num_devices *= l.count;
-      levels.push_back({below, num_devices, l.shared ? num_devices : below, l.bytes_per_us,
-                        l.latency_us, l.shared, l.through});
+      levels.push_back(
+          {num_devices, l.shared ? num_devices : below, l.bytes_per_us, l.shared, l.through});
     }
   }
   int size() const { return static_cast<int>(levels.size()); }
@@ -59,16 +59,14 @@ struct ReshardLoad {
   void Ask(int level, int64_t count) { sources[level] = std::max(sources[level], count); }
   void Carry(int level, double sum) { elements[level] = std::max(elements[level], sum); }
 
-  // A launch, the slowest link's elements, and a latency for each source of the busiest receiver;
-  // sources in one unit of the level below send side by side.
+  // A launch, the slowest link's elements, and the latencies of the busiest receiver's sources.
   MoveLine Line(const ReshardLevels& levels) const {
     double slowest_us = 0, latency_us = 0;
     for (int l = 0; l < levels.size(); ++l) {
       const ReshardLevels::Level& level = levels[l];
       const double most = sources[l] > 0 ? std::max(elements[l], outbound) : elements[l];
       slowest_us = std::max(slowest_us, most / level.bytes_per_us);
-      latency_us +=
-          static_cast<double>((sources[l] + level.below - 1) / level.below) * level.latency_us;
+      latency_us += levels.cost.machine().LatencyUs(l, sources[l]);
     }
     if (latency_us + slowest_us == 0) return {};
     return {levels.launch_us + latency_us, slowest_us};

@@ -61,7 +61,7 @@ SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& sched
     }
   }
   parts.latency_us = GreatestSum(&messages, [&](int64_t place, int64_t count) {
-    return static_cast<double>(count) * machine.levels[place % num_levels].latency_us;
+    return machine.LatencyUs(static_cast<int>(place % num_levels), count);
   });
   parts.link_us = GreatestSum(&traffic, [&](int64_t link, double bytes) {
     return bytes == 0 ? 0 : bytes / machine.link(static_cast<LinkId>(link)).bytes_per_us;

@@ -27,9 +27,9 @@ inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& 
 // those that are not there would, one after the other: how many these are, itself included.
 int64_t SendersInTurn(const Machine& machine, const Schedule& schedule, int32_t device);
 
-// What a send_receive takes: the latencies of the messages that one device receives at one level,
-// beside which others may use the links, and the busiest link, as often as senders stand for others
-// in turn.
+// What a send_receive takes: the latencies of the messages that one device receives at one level
+// (Machine::LatencyUs), beside which others may use the links, and the busiest link, as often as
+// senders stand for others in turn.
 struct SendReceiveParts {
   double latency_us = 0, link_us = 0;
   int64_t in_turn = 1;

@@ -117,24 +117,30 @@ class TaskPatcher {
     return DigitsOf(classes_.ClassOf(schedule_.buffers[id].device));
   }
 
-  // Which of these digits differ between the devices of these buffers.
-  std::vector<bool> DifferAmong(absl::Span<const BufferId> ids,
-                                const std::vector<Values>& values) const {
-    const std::vector<int64_t> first = DigitsOfBuffer(ids[0]);
-    std::vector<bool> differ;
-    for (size_t k = 0; k < values.size(); ++k) {
-      differ.push_back(values[k].count > 1 && std::any_of(ids.begin(), ids.end(), [&](BufferId id) {
-                         return DigitsOfBuffer(id)[k] != first[k];
-                       }));
+  // Whom one device has transfers with, itself included.
+  struct Partners {
+    std::vector<int64_t> first;  // digits of one of them
+    std::vector<bool> differ;    // digits in which others differ from that one
+    void Add(const std::vector<int64_t>& digits) {
+      if (first.empty()) {
+        first = digits;
+        differ.assign(digits.size(), false);
+      }
+      for (size_t k = 0; k < digits.size(); ++k) differ[k] = differ[k] || digits[k] != first[k];
     }
-    return differ;
-  }
+  };
 
-  // A device that receives from one other value of a digit does so from each, if several send.
+  // A device that receives from one other value of a digit does so from each, if it receives from
+  // several; not, if which one it is depends on the device's own digits.
   std::vector<Schedule::Whole::Count> CountsOf(const Task& task,
                                                const std::vector<Values>& values) const {
-    const std::vector<bool> senders = DifferAmong(task.reads, values);
-    const std::vector<bool> receivers = DifferAmong(task.writes, values);
+    std::map<std::vector<int64_t>, Partners> senders, receivers;  // by who receives, or sends
+    for (const auto& [read, write] : task.transfers) {
+      const std::vector<int64_t> from = DigitsOfBuffer(task.reads[read]);
+      const std::vector<int64_t> to = DigitsOfBuffer(task.writes[write]);
+      senders[to].Add(from);
+      receivers[from].Add(to);
+    }
     std::vector<Schedule::Whole::Count> counts;
     for (const auto& [read, write] : task.transfers) {
       const std::vector<int64_t> from = DigitsOfBuffer(task.reads[read]);
@@ -144,8 +150,8 @@ class TaskPatcher {
         if (values[k].count == 1 || from[k] == to[k]) continue;
         const int64_t others = values[k].count - 1;
         const int64_t each = (CountOf(k, values[k]) - 1 + others - 1) / others;
-        if (senders[k]) count.received *= each;
-        if (receivers[k]) count.sent *= each;
+        if (senders[to].differ[k]) count.received *= each;
+        if (receivers[from].differ[k]) count.sent *= each;
       }
       counts.push_back(count);
     }

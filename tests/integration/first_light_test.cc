@@ -77,14 +77,15 @@ void ExpectAlgebraAndParallelism(const std::string& path, bool branches = false)
   EXPECT_TRUE(parallel > 0 || (branches && devices.size() > 1));
 }
 
-std::vector<std::string> TwoNodesOfFour(const std::string& model) {
-  return {model, "--machine=dgx_h100", "--nodes=2", "--devices_per_node=4", "--whole_machine"};
+std::vector<std::string> TwoNodesOf(int devices, const std::string& model) {
+  return {model, "--machine=dgx_h100", "--nodes=2", absl::StrCat("--devices_per_node=", devices),
+          "--whole_machine"};
 }
 
 TEST(FirstLight, NarrowEncoderIsOptimisedCertifiedAndRuns) {
   const std::string plan = ScratchFile("encoder.plan");
   ExpectNoSlowerThanBaselines(
-      Optimize(TwoNodesOfFour(SourceFile("models/data/bert_tiny.onnx")), plan));
+      Optimize(TwoNodesOf(2, SourceFile("models/data/bert_tiny.onnx")), plan));
   ExpectAlgebraAndParallelism(plan, /*branches=*/true);
   const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
   EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
@@ -97,7 +98,7 @@ TEST(FirstLight, NarrowEncoderIsOptimisedCertifiedAndRuns) {
 
 TEST(FirstLight, WideEncoderBeatsDataParallelism) {
   const std::string plan = ScratchFile("bert_large.plan");
-  const Json summary = Optimize(TwoNodesOfFour("zoo:bert_large"), plan);
+  const Json summary = Optimize(TwoNodesOf(4, "zoo:bert_large"), plan);
   ExpectNoSlowerThanBaselines(summary);
   EXPECT_LT(At(summary, "predicted_step_us").number_value(),
             At(At(At(summary, "baselines"), "data_parallel"), "predicted_step_us").number_value());

@@ -203,6 +203,16 @@ constexpr char kMixed[] = R"(
   levels { name: "cluster" count: 2 gb_per_s: 1 unit_kinds: "fast" unit_kinds: "slow" }
 )";
 
+TEST(Links, MessagesOfNcclWaitForEachOthersLatencyByEights) {
+  Machine machine = LoadMachine("dgx_h100", 2).value();
+  const double latency_us = machine.levels[1].latency_us;
+  EXPECT_EQ(machine.LatencyUs(1, 0), 0);
+  EXPECT_DOUBLE_EQ(machine.LatencyUs(1, 8), latency_us);
+  EXPECT_DOUBLE_EQ(machine.LatencyUs(1, 9), 2 * latency_us);
+  machine.nccl = false;
+  EXPECT_DOUBLE_EQ(machine.LatencyUs(1, 9), 9 * latency_us);
+}
+
 TEST(Kinds, ACallTakesAsLongAsOnTheSlowestDevice) {
   const std::string path = WriteFile("mixed.textproto", kMixed);
   const auto machine = LoadMachine(path);
