@@ -66,6 +66,7 @@ absl::StatusOr<BoundedCalls> BoundedGraph::On(int64_t devices, bool halves) {
     for (const auto& operand : node.operands) {
       key += operand.stored ? 's' : '-';
       key += operand.gradient ? 'g' : '-';
+      key += operand.first_use ? '1' : '-';
     }
     for (bool summed : summed_[n]) key += summed ? '+' : '-';
     auto [it, added] = memo_.try_emplace({call, key});

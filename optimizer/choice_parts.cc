@@ -107,9 +107,9 @@ void ChargeFirstUses(const Graph& graph, ComputeGraph* compute) {
   std::set<TensorRef> charged;
   for (ComputeGraph::ComputeNode& node : compute->nodes) {
     for (size_t o = 0; o < node.operands.size(); ++o) {
-      if (node.operands[o].stored && !charged.insert(graph.node(node.id).inputs[o]).second) {
-        node.operands[o].stored = false;
-      }
+      ComputeGraph::Operand& operand = node.operands[o];
+      operand.first_use = charged.insert(graph.node(node.id).inputs[o]).second;
+      operand.stored &= operand.first_use;
     }
   }
 }
@@ -170,8 +170,10 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     Placement placement = choice.operands[o];
     placement.type.dtype = types[o].dtype;
-    parts.halo_us += CostOfHalo(cost, *sharding, static_cast<int>(o), placement).us *
-                     (backward && wanted[o] ? 2 : 1);
+    if (node.operands[o].first_use) {
+      parts.halo_us += CostOfHalo(cost, *sharding, static_cast<int>(o), placement).us *
+                       (backward && wanted[o] ? 2 : 1);
+    }
     if (backward && summed[o]) parts.sums_us += SumUs(choice, node, o, types[o], tables);
     if (!backward || !node.operands[o].stored || !wanted[o]) continue;
     AddUpdate(choice.operands[o], choice, tables, &parts);

@@ -29,7 +29,8 @@ struct ChoiceParts {
 };
 
 // Gradients of a stored tensor that several calls use are summed, then synchronised and applied
-// once: the first call is charged for that, to the others the tensor counts as fed.
+// once: the first call is charged for that, to the others the tensor counts as fed. So is it for
+// the halos of any tensor, which others that read it need not fetch again.
 void ChargeFirstUses(const Graph& graph, ComputeGraph* compute);
 
 // Per node and operand, whether its gradient is added to that of another use of the tensor: all but

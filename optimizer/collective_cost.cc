@@ -17,8 +17,9 @@ struct Protocol {
 // After the tables of NCCL's src/graph/tuning.cc (base latencies, NVLink and network hops, shares
 // of the bandwidth), for levels whose latency is that of a send. Simple reaches 80 % of NVLink: 8 x
 // A100 and 8 x H100 without NVLink SHARP show 235 and 365 of 300 and 450 GB/s.
-constexpr Protocol kNccl[] = {
-    {"LL", 6.6, 0.45, 0.25, 0.25}, {"LL128", 14, 1, 0.736, 0.85}, {"Simple", 8.4, 2.3, 0.8, 0.92}};
+constexpr Protocol kNccl[] = {{"LL", kNcclStartUs, 0.45, 0.25, 0.25},
+                              {"LL128", 14, 1, 0.736, 0.85},
+                              {"Simple", 8.4, 2.3, 0.8, 0.92}};
 constexpr Protocol kPlain[] = {{"", 0, 1, 1, 1}};
 
 // All-reduces in the switch (NVLink SHARP), by the size of chunks: fitted to the published bus

@@ -19,6 +19,7 @@ struct ComputeGraph {
     int output = 0;     // of the producer
     bool stored = false;
     bool gradient = false;  // wanted: the tensor depends on a weight
+    bool first_use = true;  // of the tensor, as far as is known (ChargeFirstUses)
   };
   struct ComputeNode {
     NodeId id;

@@ -87,8 +87,8 @@ std::vector<float> EdgeBounds::OutputUs(PlacementSetId from, bool gradient) cons
     };
     double us = 0;
     if (!messages.empty() && placement.type.copies == 1) {
-      us = machine.launch_us() + in_turn_us + bytes_us(to_here);
-      if (gradient) us += machine.launch_us() + at_once_us + bytes_us(from_here);
+      us = machine.message_start_us() + in_turn_us + bytes_us(to_here);
+      if (gradient) us += machine.message_start_us() + at_once_us + bytes_us(from_here);
     }
     result.push_back(static_cast<float>(us));
   }

@@ -65,7 +65,7 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
   for (const auto& [place, count] : messages) {
     latency_us = std::max(latency_us, cost.machine().LatencyUs(place.first, count));
   }
-  halo.us = cost.machine().launch_us() + slowest_us + latency_us;
+  halo.us = cost.machine().message_start_us() + slowest_us + latency_us;
   return halo;
 }
 

@@ -44,6 +44,9 @@ struct DeviceKind {
   double FlopsPerUs(DataType dtype) const;
 };
 
+// What NCCL takes beyond the launch of a kernel, at least (protocol LL; src/graph/tuning.cc).
+inline constexpr double kNcclStartUs = 6.6;
+
 struct Machine {
   struct Level {
     std::string name;
@@ -92,6 +95,9 @@ struct Machine {
   // The links that a message takes, in order; none from a device to itself.
   LinkPath Path(int64_t from, int64_t to) const;
 
+  // What a group of messages takes before the first of them: a launch, and NCCL's own, as of its
+  // quickest collective.
+  double message_start_us() const { return launch_us() + (nccl ? kNcclStartUs : 0); }
   // A device sends, and receives, so many messages side by side: NCCL does on its channels.
   int64_t messages_at_once() const { return nccl ? 8 : 1; }
   // The latencies of `messages` over links of level `level` to one device.

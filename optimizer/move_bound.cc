@@ -48,7 +48,7 @@ std::vector<MoveBounds::MoveTask> MoveBounds::TasksOf(const MoveCuts& cuts) cons
     move.bytes = static_cast<double>(task.bytes) / all_bytes;
     if (task.kind == TaskKind::kSendReceive) {
       const SendReceiveParts parts = PartsOfSendReceive(cost_, builder.schedule(), task);
-      move.latency_us = cost_.machine().launch_us() + parts.latency_us;
+      move.latency_us = cost_.machine().message_start_us() + parts.latency_us;
       move.bytes = parts.link_us / all_bytes;
     }
     for (BufferId id : task.writes) move.to_first |= builder.buffer(id).device == 0;

@@ -163,6 +163,9 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
 }
 
 std::string PredictionLine(const std::string& name, const Prediction& p, double plan_us) {
+  if (p == kNotSimulated) {
+    return absl::StrFormat("  %-22s not simulated: too few of its devices are alike\n", name);
+  }
   const double saves = 100 * (1 - plan_us / p.step_us);
   return absl::StrFormat(
       "  %-22s %12.1f us a step  %10s per device  %s\n", name, p.step_us, BytesText(p.peak_bytes),

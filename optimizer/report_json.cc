@@ -93,7 +93,9 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   json["recomputed_operators"] = RecomputedOperators(plan);
   json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();
-  for (const auto& [name, p] : result.baselines) json["baselines"][name] = PredictionJson(p);
+  for (const auto& [name, p] : result.baselines) {
+    if (p != kNotSimulated) json["baselines"][name] = PredictionJson(p);
+  }
   json["baselines_that_ignore_constraints"] = Json::EmptyArray();
   for (const std::string& name : result.ignoring) {
     json["baselines_that_ignore_constraints"].Append(name);

@@ -112,7 +112,7 @@ class Gather {
       latency_us += cost_.machine().LatencyUs(level, sources_[level]);
     }
     if (latency_us + slowest_us == 0) return {};
-    return {cost_.machine().launch_us() + latency_us, slowest_us};
+    return {cost_.machine().message_start_us() + latency_us, slowest_us};
   }
 
  private:

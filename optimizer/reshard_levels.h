@@ -22,7 +22,7 @@ struct ReshardLevels {
   };
 
   explicit ReshardLevels(const CostModel& cost_in)
-      : cost(cost_in), launch_us(cost_in.machine().launch_us()) {
+      : cost(cost_in), start_us(cost_in.machine().message_start_us()) {
     const Machine& machine = cost.machine();
     num_devices = 1;
     for (const Machine::Level& l : machine.levels) {
@@ -36,7 +36,7 @@ struct ReshardLevels {
   const Level& operator[](int l) const { return levels[l]; }
 
   const CostModel& cost;
-  const double launch_us;
+  const double start_us;
   int64_t num_devices;
   absl::InlinedVector<Level, kMost> levels;
 };
@@ -59,7 +59,7 @@ struct ReshardLoad {
   void Ask(int level, int64_t count) { sources[level] = std::max(sources[level], count); }
   void Carry(int level, double sum) { elements[level] = std::max(elements[level], sum); }
 
-  // A launch, the slowest link's elements, and the latencies of the busiest receiver's sources.
+  // The start, the slowest link's elements, and the latencies of the busiest receiver's sources.
   MoveLine Line(const ReshardLevels& levels) const {
     double slowest_us = 0, latency_us = 0;
     for (int l = 0; l < levels.size(); ++l) {
@@ -69,7 +69,7 @@ struct ReshardLoad {
       latency_us += levels.cost.machine().LatencyUs(l, sources[l]);
     }
     if (latency_us + slowest_us == 0) return {};
-    return {levels.launch_us + latency_us, slowest_us};
+    return {levels.start_us + latency_us, slowest_us};
   }
 };
 

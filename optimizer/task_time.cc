@@ -93,7 +93,7 @@ namespace {
 TaskTime SendReceiveTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   const SendReceiveParts parts = PartsOfSendReceive(cost, schedule, task);
   const double links_us = static_cast<double>(parts.in_turn) * parts.link_us;
-  const double beyond_us = cost.machine().launch_us() + parts.latency_us;
+  const double beyond_us = cost.machine().message_start_us() + parts.latency_us;
   return {links_us + beyond_us, TimeOrigin::kRoofline, beyond_us};
 }
 

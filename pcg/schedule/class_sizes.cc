@@ -74,13 +74,14 @@ bool ClassSizes::KeepWhole(const Schedule& schedule, UpdateOptions* update) cons
     const NodeShards& node = shards_[parameter.tensor.node.value];
     const TensorType& type = all_.graph.type(parameter.tensor);
     const Box box = ShardBox(type, std::vector<int64_t>(type.rank(), 0));
-    if (node.equal || DimToCut(box, node.copies) >= 0) continue;
+    if (node.equal || !CutsOf(box, node.copies).empty()) continue;
     update->methods[all_.graph.node(parameter.leaves[0]).name] = UpdateMethod::kAllReduce;
     any = true;
   }
   return any;
 }
 
+// What cannot be cut into so many parts has been kept whole (KeepWhole).
 void ClassSizes::ResizePart(const Box& whole, const Box& reduced_whole, const NodeShards& node,
                             Box* box) const {
   const int64_t reduced_parts = reduced_whole.Volume() / std::max<int64_t>(box->Volume(), 1);
@@ -88,15 +89,9 @@ void ClassSizes::ResizePart(const Box& whole, const Box& reduced_whole, const No
     *box = whole;
     return;
   }
-  int dim = 0;
-  while (box->shape[dim] == reduced_whole.shape[dim]) ++dim;
-  const int64_t part = (box->origin[dim] - reduced_whole.origin[dim]) / box->shape[dim];
+  const int64_t part = PartOf(reduced_whole, *box, reduced_parts);
   const int64_t parts = reduced_parts * node.copies / node.reduced_copies;
-  // Another dim may be the first that so many parts divide.
-  if (const int best = DimToCut(whole, parts); best >= 0) dim = best;
-  *box = whole;
-  box->shape[dim] = std::max<int64_t>(whole.shape[dim] / parts, 1);
-  box->origin[dim] += part * box->shape[dim];
+  *box = Slice(whole, part, parts);
 }
 
 void ClassSizes::Resize(Buffer* buffer) const {

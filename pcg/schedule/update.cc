@@ -65,7 +65,7 @@ UpdateMethod UpdateLowering::MethodOf(size_t p) {
   const std::vector<BufferId> copies = PieceAt(p, 0, {}).copies;
   if (copies.size() == 1) return UpdateMethod::kAllReduce;
   const bool can_be_cut =
-      DimToCut(builder_.buffer(copies[0]).box, static_cast<int64_t>(copies.size())) >= 0;
+      !CutsOf(builder_.buffer(copies[0]).box, static_cast<int64_t>(copies.size())).empty();
   return IsSharded(method) && !can_be_cut ? UpdateMethod::kAllReduce : method;
 }
 

@@ -1,6 +1,7 @@
 #include "pcg/schedule/weight_parts.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -9,18 +10,38 @@
 
 namespace isomer {
 
-int DimToCut(const Box& box, int64_t parts) {
-  const auto divides = [parts](int64_t size) { return size % parts == 0; };
-  const auto found = std::find_if(box.shape.begin(), box.shape.end(), divides);
-  return found == box.shape.end() ? -1 : static_cast<int>(found - box.shape.begin());
+std::vector<int64_t> CutsOf(const Box& box, int64_t parts) {
+  std::vector<int64_t> cuts(box.shape.size(), 1);
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (box.shape[i] % parts != 0) continue;
+    cuts[i] = parts;
+    return cuts;
+  }
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    cuts[i] = std::gcd(box.shape[i], parts);
+    parts /= cuts[i];
+  }
+  if (parts > 1) cuts.clear();
+  return cuts;
 }
 
 Box Slice(Box box, int64_t part, int64_t parts) {
-  const int dim = DimToCut(box, parts);
-  ISOMER_CHECK(dim >= 0);
-  box.shape[dim] /= parts;
-  box.origin[dim] += part * box.shape[dim];
+  const std::vector<int64_t> cuts = CutsOf(box, parts);
+  ISOMER_CHECK(!cuts.empty());
+  for (size_t i = cuts.size(); i-- > 0; part /= cuts[i]) {
+    box.shape[i] /= cuts[i];
+    box.origin[i] += part % cuts[i] * box.shape[i];
+  }
   return box;
+}
+
+int64_t PartOf(const Box& box, const Box& slice, int64_t parts) {
+  const std::vector<int64_t> cuts = CutsOf(box, parts);
+  int64_t part = 0;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    part = part * cuts[i] + (slice.origin[i] - box.origin[i]) / slice.shape[i];
+  }
+  return part;
 }
 
 UpdateMethod MethodAskedFor(const Graph& graph, const UpdateOptions& update,
@@ -47,7 +68,7 @@ absl::StatusOr<std::vector<WeightParts::Copies>> WeightParts::PiecesOf(TensorRef
     }
     const int64_t members = static_cast<int64_t>(piece.size());
     const Box box = ShardBox(type, CoordinatesOfShard(type, static_cast<int64_t>(first)).dims);
-    const bool cut = members > 1 && DimToCut(box, members) >= 0;
+    const bool cut = members > 1 && !CutsOf(box, members).empty();
     const bool even = std::all_of(piece.begin(), piece.end(), [&](const auto& copy) {
       return copy.second.size() * piece.size() == copies;
     });

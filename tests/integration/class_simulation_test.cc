@@ -197,6 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Scenario{"gpt", "dgx_h100", 4, 8, kMegatron, UpdateMethod::kAllReduce, 1, 1,
                              DataType::kBFloat16},
                     Scenario{"squeezenet", "dgx_h100", 4, 256, "search"},
+                    Scenario{"encoder?hidden=24&heads=2&intermediate=72", "dgx_h100", 4, 32,
+                             kDataParallel, UpdateMethod::kShardedWeights},
                     Scenario{kMixture, "dgx_h100", 4, 64, kExpert},
                     Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce,
                              2, 4}),

@@ -191,6 +191,27 @@ TEST(UpdateWaysOfTypes, GiveTheSameBitsOnTwoAndThreeDevices) {
   }
 }
 
+// Six devices divide no dim of 10 x 9 or 9 x 4: slices are cut from both dims.
+TEST(UpdateWaysOfTypes, GiveTheSameBitsWhereBothDimsAreCut) {
+  const std::vector<std::pair<std::string, std::string>> sizes = {
+      {"[5,7]", "[10,9]"}, {"[7,12]", "[9,4]"}, {",5]", ",10]"}, {",7]", ",9]"}, {",12]", ",4]"}};
+  const std::string sequential = absl::StrReplaceAll(kTwoWeights, sizes);
+  const std::string parallel =
+      absl::StrReplaceAll(absl::StrReplaceAll(kTwoWeightsParallel, {{"N", "6"}}), sizes);
+  HostValues expected, expected_gradients;
+  for (const UpdateOptions& way : Ways(OptimizerKind::kAdam)) {
+    SCOPED_TRACE(absl::StrCat(UpdateMethodName(way.method), " ", way.bucket_bytes));
+    HostValues gradients;
+    const HostValues parameters = Trained(sequential, parallel, {}, 6, way, &gradients);
+    if (expected.empty()) {
+      expected = parameters;
+      expected_gradients = gradients;
+    }
+    ExpectSameBits(expected, parameters);
+    ExpectSameBits(expected_gradients, gradients);
+  }
+}
+
 // A whole model on one device, against the reference evaluator's gradients and Adam in double.
 TEST(Optimizers, TrainAModelAsInDouble) {
   Model model;

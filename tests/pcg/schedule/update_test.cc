@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/weight_parts.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 
@@ -66,6 +67,23 @@ std::vector<const Task*> TasksOf(const Schedule& schedule, TaskKind kind) {
     if (task.kind == kind) tasks.push_back(&task);
   }
   return tasks;
+}
+
+TEST(WeightParts, AreLongLinesOfOneDimWhereItDividesElseOfSeveral) {
+  EXPECT_THAT(CutsOf({{0, 0}, {7, 8}}, 4), ElementsAre(1, 4));
+  EXPECT_THAT(CutsOf({{0, 0}, {8, 8}}, 4), ElementsAre(4, 1));
+  EXPECT_THAT(CutsOf({{0, 0}, {768, 768}}, 1024), ElementsAre(256, 4));
+  EXPECT_THAT(CutsOf({{0, 0}, {10, 9}}, 4), ElementsAre());
+  const Box box{{20, 3}, {10, 9}};
+  std::set<std::string> slices;
+  for (int64_t part = 0; part < 6; ++part) {
+    const Box slice = Slice(box, part, 6);
+    EXPECT_EQ(slice.Volume(), 15);
+    EXPECT_TRUE(Covers(box, slice));
+    EXPECT_EQ(PartOf(box, slice, 6), part);
+    slices.insert(slice.ToString());
+  }
+  EXPECT_EQ(slices.size(), 6u);
 }
 
 TEST(Update, ShardedScattersGradientsAndGathersParameters) {
