@@ -1,5 +1,6 @@
 #include "optimizer/contest.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -14,6 +15,8 @@ constexpr size_t kContenders = 4;
 constexpr int32_t kManyTasks = 60000;
 // Simulations of more take seconds.
 constexpr int32_t kSlowTasks = 200000;
+// Plans that take longer by less are near the best.
+constexpr double kNear = 1.2;
 // Plans of more nodes are predicted one at a time: each takes gigabytes.
 constexpr int kMostNodesBeside = 60000;
 
@@ -98,6 +101,7 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
 
 void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
   const Prediction prediction = {now.step_us, now.peak_bytes};
+  if (now.tasks.size() > kSlowTasks) slow_us_ = std::min(slow_us_, now.step_us);
   const bool fits = Fits(prediction);
   if (fits) Contend(plan, now, origin);
   const bool fastest = empty() || now.step_us < fastest_us_;
@@ -117,8 +121,12 @@ void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
   if (better) best_ = Entry{std::move(plan), std::move(now), std::move(origin), fits};
 }
 
-bool Contest::PredictionsAreSlow() const {
+bool Contest::BestIsSlow() const {
   return best_.has_value() && best_->simulation.tasks.size() > kSlowTasks;
+}
+
+double Contest::near_best_us() const {
+  return best_.has_value() ? kNear * best_->simulation.step_us : 0;
 }
 
 double Contest::step_us() const {

@@ -74,8 +74,10 @@ class Contest {
     return Fits(prediction) ? std::pair(0, prediction.step_us)
                             : std::pair(1, static_cast<double>(prediction.peak_bytes));
   }
-  // Predictions of plans like the best take seconds: only what promises most is worth one.
-  bool PredictionsAreSlow() const;
+  // A prediction of the best takes seconds.
+  bool BestIsSlow() const;
+  // One of it or of a plan near it does: only what promises most is worth one.
+  bool PredictionsAreSlow() const { return slow_us_ <= near_best_us(); }
   // Of the best; infinity if there is none that fits.
   double step_us() const;
   // The fastest plan, whether it fits or not. REQUIRES: not empty.
@@ -102,6 +104,7 @@ class Contest {
   void Judge(Entrant* entrant);
   void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
   void TakePart(Plan plan, Simulation simulation, std::string origin);
+  double near_best_us() const;
 
   const CostModel& cost_;
   const int threads_;
@@ -112,6 +115,7 @@ class Contest {
   std::optional<Plan> fastest_;  // if it is another
   std::string fastest_origin_;
   double fastest_us_ = 0;
+  double slow_us_ = std::numeric_limits<double>::infinity();  // fastest of slow predictions
   std::vector<Contender> contenders_;
 };
 

@@ -58,7 +58,7 @@ class UpdateChoice {
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
                             NumMicroBatches(contender.plan.graph, contender.plan.views));
     const bool is_large = contender.plan.graph.num_nodes() * moments > kMostCalls;
-    const bool is_slow = contest_.PredictionsAreSlow();
+    const bool is_slow = contest_.BestIsSlow();
     std::vector<Way> ways;
     for (UpdateMethod method : Methods(contender.plan, is_fastest && !is_slow, is_large)) {
       ways.push_back({contender.plan.update});
