@@ -5,7 +5,7 @@
 // Beside them TENSAT's and TASO's seconds and speed-ups, of other machines and cost models: ratios
 // of a kind, not the same quantity.
 //
-//   algebra [NETWORK] [--engine=best_first|egraph] [--json=FILE]
+//   algebra [NETWORK] [--engine=best_first|egraph|both] [--json=FILE]
 
 #include <algorithm>
 #include <chrono>
@@ -25,7 +25,7 @@
 #include "pcg/support/status_macros.h"
 
 ABSL_FLAG(std::string, machine, "dgx_h100", "one device of this preset");
-ABSL_FLAG(std::string, engine, "best_first", "best_first or egraph");
+ABSL_FLAG(std::string, engine, "both", "best_first, egraph, or both");
 ABSL_FLAG(int64_t, budget, isomer::SearchOptions().budget, "candidates of a search");
 ABSL_FLAG(int64_t, times_budget, 100, "the longer search has so many times the budget; 0: none");
 ABSL_FLAG(int64_t, seeds, 10, "searches whose final costs are compared");
@@ -152,11 +152,13 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   SearchOptions search;
   search.budget = absl::GetFlag(FLAGS_budget);
   const std::string engine = absl::GetFlag(FLAGS_engine);
-  if (engine != "best_first" && engine != "egraph") {
+  if (engine != "best_first" && engine != "egraph" && engine != "both") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--engine=", engine, ": there are best_first and egraph"));
+        absl::StrCat("--engine=", engine, ": there are best_first, egraph and both"));
   }
-  search.engine = engine == "egraph" ? Engine::kEGraph : Engine::kBestFirst;
+  search.engine = engine == "egraph" ? Engine::kEGraph
+                  : engine == "both" ? Engine::kBoth
+                                     : Engine::kBestFirst;
   std::printf(
       "| network | operators | predicted us | speed-up %% | s | CPU s | candidates | us with %ld "
       "times the budget | spread of %ld seeds %% | TENSAT | TASO |\n"

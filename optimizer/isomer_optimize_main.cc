@@ -123,7 +123,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   const std::string search = absl::GetFlag(FLAGS_search);
   options.search.dynamic_program = search != "enumeration";
   if (search == "egraph" || search == "algebra") {
-    options.search.engine = Engine::kEGraph;
+    options.search.engine = search == "egraph" ? Engine::kEGraph : Engine::kBoth;
   } else {
     ISOMER_ASSIGN_OR_RETURN(options.strategy, ParseStrategy(search));
   }

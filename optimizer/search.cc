@@ -143,10 +143,10 @@ class ChainSearch {
     return absl::OkStatus();
   }
 
-  // What earlier runs found; else, what equality saturation finds where it is the engine.
+  // What earlier runs found; else, what equality saturation finds where it is an engine.
   const std::vector<Steps>& KnownOf(const Piece& piece) {
     std::vector<Steps>& known = knowledge_.candidates[piece.key];
-    if (known.empty() && budget_ > 0 && options_.engine == Engine::kEGraph) {
+    if (known.empty() && budget_ > 0 && options_.engine != Engine::kBestFirst) {
       const int64_t budget = std::max<int64_t>(1, options_.budget / knowledge_.distinct_pieces);
       known = CandidatesByEGraph(piece, {budget, options_.seed, deadline_}, &tables_);
     }

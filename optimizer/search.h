@@ -18,8 +18,9 @@ namespace isomer {
 
 class Restrictions;
 
-// What searches the substitutions of a piece.
-enum class Engine { kBestFirst, kEGraph };
+// What searches the substitutions of a piece; both: best-first from what equality saturation finds,
+// too.
+enum class Engine { kBestFirst, kEGraph, kBoth };
 
 struct SearchOptions {
   Engine engine = Engine::kBestFirst;
