@@ -162,14 +162,18 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
   return text + "\n";
 }
 
-std::string PredictionLine(const std::string& name, const Prediction& p, double plan_us) {
+// `fits`: what is compared does. What does not is no alternative to a plan that does.
+std::string PredictionLine(const std::string& name, const Prediction& p, bool fits,
+                           const OptimizeResult& result) {
+  const double plan_us = result.plan.predicted_step_us;
   if (p == kNotSimulated) {
     return absl::StrFormat("  %-22s not simulated: too few of its devices are alike\n", name);
   }
   const double saves = 100 * (1 - plan_us / p.step_us);
   return absl::StrFormat(
       "  %-22s %12.1f us a step  %10s per device  %s\n", name, p.step_us, BytesText(p.peak_bytes),
-      saves >= 0.05 ? absl::StrFormat("(the plan saves %.1f %%)", saves)
+      result.fits && !fits ? "(does not fit)"
+      : saves >= 0.05      ? absl::StrFormat("(the plan saves %.1f %%)", saves)
       : saves > -0.05
           ? "(the plan takes as long)"
           : absl::StrFormat("(the plan takes %.1f %% longer)", 100 * (plan_us / p.step_us - 1)));
@@ -287,15 +291,16 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
       &text, "\nPredicted (%s)\n  %-22s %12.1f us a step  %10s per device of %s\n",
       "times: " + TimesFrom(result.simulation), "plan", plan.predicted_step_us,
       BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes()));
-  for (const auto& [name, prediction] : result.baselines) {
-    absl::StrAppend(&text, PredictionLine(name, prediction, plan.predicted_step_us));
-  }
+  const auto line = [&](const std::string& name, const Prediction& prediction) {
+    const bool fits = prediction.peak_bytes <= cost.machine().memory_bytes();
+    absl::StrAppend(&text, PredictionLine(name, prediction, fits, result));
+  };
+  for (const auto& [name, prediction] : result.baselines) line(name, prediction);
   if (!result.ignoring.empty()) {
     absl::StrAppend(&text, "  (", absl::StrJoin(result.ignoring, ", "),
                     ": without your constraints)\n");
   }
-  absl::StrAppend(&text,
-                  PredictionLine("one device alone", result.single_device, plan.predicted_step_us));
+  line("one device alone", result.single_device);
   if (result.single_device.step_us < plan.predicted_step_us) {
     absl::StrAppend(&text,
                     "  The model is too small for this machine: one device is predicted to be "
