@@ -135,23 +135,24 @@ class TaskPatcher {
   std::vector<Schedule::Whole::Count> CountsOf(const Task& task,
                                                const std::vector<Values>& values) const {
     std::map<std::vector<int64_t>, Partners> senders, receivers;  // by who receives, or sends
+    std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> ends;  // of transfers
     for (const auto& [read, write] : task.transfers) {
-      const std::vector<int64_t> from = DigitsOfBuffer(task.reads[read]);
-      const std::vector<int64_t> to = DigitsOfBuffer(task.writes[write]);
+      const auto& [from, to] =
+          ends.emplace_back(DigitsOfBuffer(task.reads[read]), DigitsOfBuffer(task.writes[write]));
       senders[to].Add(from);
       receivers[from].Add(to);
     }
     std::vector<Schedule::Whole::Count> counts;
-    for (const auto& [read, write] : task.transfers) {
-      const std::vector<int64_t> from = DigitsOfBuffer(task.reads[read]);
-      const std::vector<int64_t> to = DigitsOfBuffer(task.writes[write]);
+    for (const auto& [from, to] : ends) {
+      const std::vector<bool>& several_send = senders[to].differ;
+      const std::vector<bool>& several_receive = receivers[from].differ;
       Schedule::Whole::Count count;
       for (size_t k = 0; k < values.size(); ++k) {
         if (values[k].count == 1 || from[k] == to[k]) continue;
         const int64_t others = values[k].count - 1;
         const int64_t each = (CountOf(k, values[k]) - 1 + others - 1) / others;
-        if (senders[to].differ[k]) count.received *= each;
-        if (receivers[from].differ[k]) count.sent *= each;
+        if (several_send[k]) count.received *= each;
+        if (several_receive[k]) count.sent *= each;
       }
       counts.push_back(count);
     }

@@ -6,6 +6,7 @@
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
+
 HeldBoxes HeldBoxesOf(const TensorType& type, absl::Span<const int64_t> devices) {
   HeldBoxes held;
   for (size_t s = 0; s < devices.size(); ++s) {

@@ -195,14 +195,6 @@ TEST(Links, LatenciesOfALevelAddUpToItsLatency) {
   EXPECT_DOUBLE_EQ(CostModel(*dgx).SendUs(450000, 0, 1), dgx->levels[0].latency_us + 1);
 }
 
-constexpr char kMixed[] = R"(
-  name: "mixed"
-  kinds { name: "fast" peak_tflops: 2 memory_gib: 2 memory_gb_per_s: 10 launch_us: 1 }
-  kinds { name: "slow" peak_tflops: 1 memory_gib: 1 memory_gb_per_s: 10 launch_us: 1 }
-  levels { name: "node" count: 2 gb_per_s: 10 }
-  levels { name: "cluster" count: 2 gb_per_s: 1 unit_kinds: "fast" unit_kinds: "slow" }
-)";
-
 TEST(Links, MessagesOfNcclWaitForEachOthersLatencyByEights) {
   Machine machine = LoadMachine("dgx_h100", 2).value();
   const double latency_us = machine.levels[1].latency_us;
@@ -212,6 +204,14 @@ TEST(Links, MessagesOfNcclWaitForEachOthersLatencyByEights) {
   machine.nccl = false;
   EXPECT_DOUBLE_EQ(machine.LatencyUs(1, 9), 9 * latency_us);
 }
+
+constexpr char kMixed[] = R"(
+  name: "mixed"
+  kinds { name: "fast" peak_tflops: 2 memory_gib: 2 memory_gb_per_s: 10 launch_us: 1 }
+  kinds { name: "slow" peak_tflops: 1 memory_gib: 1 memory_gb_per_s: 10 launch_us: 1 }
+  levels { name: "node" count: 2 gb_per_s: 10 }
+  levels { name: "cluster" count: 2 gb_per_s: 1 unit_kinds: "fast" unit_kinds: "slow" }
+)";
 
 TEST(Kinds, ACallTakesAsLongAsOnTheSlowestDevice) {
   const std::string path = WriteFile("mixed.textproto", kMixed);

@@ -115,25 +115,31 @@ std::vector<UpdateOptions> Ways(OptimizerKind optimizer) {
   return ways;
 }
 
+void ExpectSameBitsInAllWays(const std::string& sequential, const std::string& parallel,
+                             const std::map<int, std::vector<int64_t>>& strides, int64_t devices,
+                             OptimizerKind optimizer) {
+  HostValues expected, expected_gradients;
+  for (const UpdateOptions& way : Ways(optimizer)) {
+    SCOPED_TRACE(absl::StrCat(OptimizerName(optimizer), " on ", devices, " devices, ",
+                              UpdateMethodName(way.method), " ", way.bucket_bytes,
+                              way.immediate ? " at once" : ""));
+    HostValues gradients;
+    const HostValues parameters = Trained(sequential, parallel, strides, devices, way, &gradients);
+    if (expected.empty()) {
+      expected = parameters;
+      expected_gradients = gradients;
+    }
+    ExpectSameBits(expected, parameters);
+    ExpectSameBits(expected_gradients, gradients);
+  }
+}
+
 class UpdateWays : public testing::TestWithParam<ParallelCase> {};
 
 TEST_P(UpdateWays, GiveTheSameBits) {
   const ParallelCase& c = GetParam();
   for (OptimizerKind optimizer : {OptimizerKind::kSgd, OptimizerKind::kAdam}) {
-    HostValues expected, expected_gradients;
-    for (const UpdateOptions& way : Ways(optimizer)) {
-      SCOPED_TRACE(absl::StrCat(OptimizerName(optimizer), " ", UpdateMethodName(way.method), " ",
-                                way.bucket_bytes, way.immediate ? " at once" : ""));
-      HostValues gradients;
-      const HostValues parameters =
-          Trained(c.sequential, c.parallel, c.strides, c.num_devices, way, &gradients);
-      if (expected.empty()) {
-        expected = parameters;
-        expected_gradients = gradients;
-      }
-      ExpectSameBits(expected, parameters);
-      ExpectSameBits(expected_gradients, gradients);
-    }
+    ExpectSameBitsInAllWays(c.sequential, c.parallel, c.strides, c.num_devices, optimizer);
   }
 }
 
@@ -174,19 +180,8 @@ TEST(UpdateWaysOfTypes, GiveTheSameBitsOnTwoAndThreeDevices) {
       const std::string sequential = absl::StrReplaceAll(kTwoWeights, {{"f32", type}});
       const std::string parallel =
           absl::StrReplaceAll(kTwoWeightsParallel, {{"f32", type}, {"N", absl::StrCat(devices)}});
-      HostValues expected, expected_gradients;
-      for (const UpdateOptions& way : Ways(OptimizerKind::kAdam)) {
-        SCOPED_TRACE(absl::StrCat(type, " on ", devices, " devices, ", UpdateMethodName(way.method),
-                                  " ", way.bucket_bytes, way.immediate ? " at once" : ""));
-        HostValues gradients;
-        const HostValues parameters = Trained(sequential, parallel, {}, devices, way, &gradients);
-        if (expected.empty()) {
-          expected = parameters;
-          expected_gradients = gradients;
-        }
-        ExpectSameBits(expected, parameters);
-        ExpectSameBits(expected_gradients, gradients);
-      }
+      SCOPED_TRACE(type);
+      ExpectSameBitsInAllWays(sequential, parallel, {}, devices, OptimizerKind::kAdam);
     }
   }
 }
@@ -198,18 +193,7 @@ TEST(UpdateWaysOfTypes, GiveTheSameBitsWhereBothDimsAreCut) {
   const std::string sequential = absl::StrReplaceAll(kTwoWeights, sizes);
   const std::string parallel =
       absl::StrReplaceAll(absl::StrReplaceAll(kTwoWeightsParallel, {{"N", "6"}}), sizes);
-  HostValues expected, expected_gradients;
-  for (const UpdateOptions& way : Ways(OptimizerKind::kAdam)) {
-    SCOPED_TRACE(absl::StrCat(UpdateMethodName(way.method), " ", way.bucket_bytes));
-    HostValues gradients;
-    const HostValues parameters = Trained(sequential, parallel, {}, 6, way, &gradients);
-    if (expected.empty()) {
-      expected = parameters;
-      expected_gradients = gradients;
-    }
-    ExpectSameBits(expected, parameters);
-    ExpectSameBits(expected_gradients, gradients);
-  }
+  ExpectSameBitsInAllWays(sequential, parallel, {}, 6, OptimizerKind::kAdam);
 }
 
 // A whole model on one device, against the reference evaluator's gradients and Adam in double.
