@@ -100,7 +100,7 @@ absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devic
               found.origin.c_str(), spent.forward_us, spent.backward_us, spent.update_us,
               spent.activations_us, spent.gradients_us, spent.synchronisation_us);
   if (!found.bound.has_value()) {
-    std::printf(" a pipeline: not bounded | | | | %.1f | |\n", found.seconds);
+    std::printf(" not bounded | | | | %.1f | |\n", found.seconds);
     std::fflush(stdout);
     return kUnbounded;
   }

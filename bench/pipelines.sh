@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What do stages and micro-batches cost? The simulated idle time of 1F1B beside the formula for equal
-# stages and free transfers, the step and the memory. Usage: bench/pipelines.sh [BUILD]
+# What do stages and micro-batches cost, and what do chunks (interleaved 1F1B) and steps without a
+# flush in between (2BW) save? The simulated idle time beside the formula for equal stages and free
+# transfers, the step and the memory. Usage: bench/pipelines.sh [BUILD]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build/release}
@@ -10,17 +11,32 @@ trap 'rm -rf "$out"' EXIT
 # value KEY: the first number of that key in the last summary.
 value() { grep -m1 "\"$1\":" "$out/json" | sed 's/.*: *//; s/,$//'; }
 
-echo "| stages | micro-batches | bubble | idle, simulated | step | memory of a device | of data parallelism |"
-echo "|--:|--:|--:|--:|--:|--:|--:|"
+# row STAGES MICRO_BATCHES CHUNKS STEPS
+row() {
+  "$build/bin/isomer-optimize" zoo:bert_large --batch_size=128 --machine=dgx_h100 --nodes=1 \
+    --devices_per_node=8 --plan=pipeline --stages="$1x$3" --micro_batches="$2" \
+    --steps_between_flushes="$4" --out="$out/plan" --json="$out/json" >/dev/null 2>"$out/err" ||
+    { cat "$out/err" >&2; exit 1; }
+  "$build/bin/isomer-verify" plan "$out/plan" >/dev/null
+  awk "BEGIN { printf \"| $1 | $2 | $3 | $4 | %.1f %% | %.1f %% | %.1f ms | %.1f GiB |\n\",
+       100 * $(value bubble_share), 100 * $(value idle_share), $(value predicted_step_us) / 1000,
+       $(value predicted_peak_bytes) / 2^30 }"
+}
+
+echo "| stages | micro-batches | chunks | steps | bubble | idle, simulated | step | memory of a device |"
+echo "|--:|--:|--:|--:|--:|--:|--:|--:|"
 for stages in 2 4 8; do
-  for micro_batches in 4 8 16 32; do
-    "$build/bin/isomer-optimize" zoo:bert_large --batch_size=128 --machine=dgx_h100 --nodes=1 \
-      --devices_per_node=8 --plan=pipeline --stages=$stages --micro_batches=$micro_batches \
-      --out="$out/plan" --json="$out/json" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
-    "$build/bin/isomer-verify" plan "$out/plan" >/dev/null
-    data=$(grep -A3 '"data_parallel": {' "$out/json" | grep -m1 predicted_peak_bytes | sed 's/.*: *//; s/,$//')
-    awk "BEGIN { printf \"| $stages | $micro_batches | %.1f %% | %.1f %% | %.1f ms | %.1f GiB | %.1f GiB |\n\",
-         100 * $(value bubble_share), 100 * $(value idle_share), $(value predicted_step_us) / 1000,
-         $(value predicted_peak_bytes) / 2^30, $data / 2^30 }"
+  for micro_batches in 4 8 16 32; do row $stages $micro_batches 1 1; done
+done
+for micro_batches in 8 16; do
+  for steps in 1 4 16; do
+    for chunks in 1 2 4; do
+      [ $chunks = 1 ] && [ $steps = 1 ] || row 4 $micro_batches $chunks $steps
+    done
   done
 done
+data=$(grep -A3 '"data_parallel": {' "$out/json")
+echo
+echo "data parallelism: $(awk "BEGIN { printf \"%.1f ms, %.1f GiB\",
+  $(echo "$data" | grep -m1 predicted_step_us | sed 's/.*: *//; s/,$//') / 1000,
+  $(echo "$data" | grep -m1 predicted_peak_bytes | sed 's/.*: *//; s/,$//') / 2^30 }")"

@@ -29,6 +29,9 @@ absl::Status BaselineEntries::EnterAll() {
   ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(run_.model, run_.tables.rules(), run_.cost,
                                                   run_.options.training, run_.options.pipeline));
   run_.SetOptions(&plan);
+  if (run_.options.pipeline.stages > 1) {
+    plan.update.steps_between_flushes = run_.options.steps_between_flushes;
+  }
   ISOMER_ASSIGN_OR_RETURN(predictions_[kPipeline],
                           run_.contest.Consider(std::move(plan), kPipeline));
   return absl::OkStatus();

@@ -49,6 +49,7 @@ class Explainer {
     }
     explanation_.critical_path = CriticalPath(simulation_.tasks, simulation_.timeline);
     for (const CriticalTask& critical : explanation_.critical_path) CountCritical(critical);
+    TakeOneStep();
     explanation_.bound = Bound();
     return std::move(explanation_);
   }
@@ -62,6 +63,17 @@ class Explainer {
                     : explanation_.device_compute_us)[device] += DurationUs(simulation_, t);
     }
     AddTraffic(cost_, schedule_, task, &traffic_);
+  }
+
+  void TakeOneStep() {
+    const double part = 1.0 / schedule_.num_steps();
+    Explanation& e = explanation_;
+    for (double* us : {&e.compute_us, &e.communication_us, &e.queued_us}) *us *= part;
+    for (auto* all :
+         {&e.device_compute_us, &e.device_communication_us, &e.link_bytes, &e.link_us}) {
+      for (double& value : *all) value *= part;
+    }
+    for (auto& [group, us] : groups_) us *= part;
   }
 
   std::set<LinkId> LinksBetween(const std::vector<int32_t>& devices) const {

@@ -22,6 +22,7 @@ struct Explanation {
   // or a link) rather than for what it depends on.
   double compute_us = 0, communication_us = 0, queued_us = 0;
   std::vector<int32_t> devices;  // that were simulated; all, or one of each class
+  // Of several steps between two flushes, all times and bytes but the path are those of one.
   // Per device of the machine. What it is idle is the rest of the step.
   std::vector<double> device_compute_us, device_communication_us;
   // Per link: what crosses it (traffic.h), and how long that takes it. Where not all devices were

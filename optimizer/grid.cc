@@ -54,6 +54,10 @@ void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& c
       moves = 1.5 * n;
       break;
   }
+  if (grid.steps_between_flushes > 1) {
+    const bool parts = grid.update == UpdateMethod::kShardedWeights;
+    bytes += parts ? part + low / call.copies : w + low;
+  }
   load->stored_bytes += call.fixed_bytes + bytes;
   load->synchronisation_us += moves * call.synchronisation_us;
 }
@@ -157,10 +161,18 @@ class Enumerator {
         Grid variant = grid;
         variant.update = update;
         variant.recomputes = recomputes;
-        estimates_.push_back(EstimateGrid(variant, options_, base_, borders_, estimate, stages));
+        AddEstimate(variant, estimate, stages);
+        if (grid.stages == 1 || options_.steps_between_flushes == 1) continue;
+        variant.steps_between_flushes = options_.steps_between_flushes;
+        AddEstimate(variant, estimate, stages);
       }
     }
     return absl::OkStatus();
+  }
+
+  void AddEstimate(const Grid& grid, const MappedEstimate& estimate,
+                   const std::vector<int>& stages) {
+    estimates_.push_back(EstimateGrid(grid, options_, base_, borders_, estimate, stages));
   }
 
   const Graph& graph_;
@@ -184,12 +196,12 @@ std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute) {
 
 GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
                           const std::vector<bool>& borders, const MappedEstimate& mapped,
-                          absl::Span<const int> stage_of_call) {
+                          absl::Span<const int> chunk_of_call) {
   std::vector<StageLoad> stages(grid.stages);
   int64_t segment_bytes = 0;
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
     const CallEstimate& call = mapped.calls[i];
-    StageLoad& stage = stages[stage_of_call[i]];
+    StageLoad& stage = stages[chunk_of_call[i] % grid.stages];
     stage.us += call.us * (grid.recomputes ? 1 + kForwardShare : 1);
     AddWeights(grid, cost, call, &stage);
     if (!grid.recomputes) {
@@ -205,26 +217,34 @@ GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const Co
   GridEstimate result{grid, 0, 0};
   double sum = 0, slowest = 0, synchronisation = 0;
   const auto n = static_cast<double>(grid.micro_batches);
+  const int64_t v = grid.chunks;
   for (int64_t s = 0; s < grid.stages; ++s) {
     const StageLoad& stage = stages[s];
     sum += stage.us / n;
     slowest = std::max(slowest, stage.us / n);
     synchronisation = std::max(synchronisation, ExposedUs(grid, options, stage));
-    const int64_t in_flight = std::min(grid.stages - s, grid.micro_batches);
-    const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes + stage.again_bytes;
+    // Of chunks.
+    const int64_t in_flight =
+        std::min(v == 1 ? grid.stages - s : 2 * (grid.stages - s - 1) + (v - 1) * grid.stages + 1,
+                 grid.micro_batches * v);
+    const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes / v + stage.again_bytes;
     result.peak_bytes = std::max(result.peak_bytes, bytes);
   }
-  result.step_us = sum + (n - 1) * slowest + synchronisation;
+  result.step_us = n * slowest +
+                   (sum - slowest) / static_cast<double>(v * grid.steps_between_flushes) +
+                   synchronisation;
   return result;
 }
 
 bool Grid::MapsLike(const Grid& other) const {
-  return std::tie(devices, stages, micro_batches, tensor_degree) ==
-         std::tie(other.devices, other.stages, other.micro_batches, other.tensor_degree);
+  return std::tie(devices, stages, micro_batches, tensor_degree, chunks) ==
+         std::tie(other.devices, other.stages, other.micro_batches, other.tensor_degree,
+                  other.chunks);
 }
 
 void Grid::SetOptions(Plan* plan) const {
   plan->update.method = update;
+  plan->update.steps_between_flushes = steps_between_flushes;
   // Gradients that are not summed over micro-batches make room at once.
   plan->update.immediate |=
       micro_batches == 1 && (recomputes || update != UpdateMethod::kAllReduce);
@@ -235,12 +255,16 @@ std::string Grid::ToString() const {
   std::string text;
   if (tensor_degree > 1) absl::StrAppend(&text, "tensor ", tensor_degree, " x ");
   if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
+  if (chunks > 1) absl::StrAppend(&text, "chunks ", chunks, " x ");
   absl::StrAppend(&text, "data ", devices / stages / tensor_degree);
   if (micro_batches > 1) absl::StrAppend(&text, ", ", micro_batches, " micro-batches");
   if (update != UpdateMethod::kAllReduce) {
     absl::StrAppend(&text, ", ", UpdateMethodName(update));
   }
   if (recomputes) absl::StrAppend(&text, ", recomputation");
+  if (steps_between_flushes > 1) {
+    absl::StrAppend(&text, ", drained after ", steps_between_flushes, " steps");
+  }
   return text;
 }
 
@@ -273,11 +297,12 @@ absl::Status SpreadOverStages(const Grid& grid, const BoundStages& bound, CostTa
   ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, tables));
   // Algebra may leave fewer calls than there are stages.
   const auto calls = static_cast<int64_t>(estimate.calls.size());
-  const std::vector<int> stages = StagesOfCalls(estimate, std::min(grid.stages, calls), bound);
-  if (stages.empty()) {
+  const std::vector<int> chunks =
+      StagesOfCalls(estimate, std::min(grid.num_chunks(), calls), bound);
+  if (chunks.empty()) {
     return absl::NotFoundError("no cut into so many stages keeps bound calls in theirs");
   }
-  MoveToStages(estimate, stages, grid.stage_devices(), mapped);
+  MoveToStages(estimate, chunks, grid.stages, grid.stage_devices(), mapped);
   return absl::OkStatus();
 }
 

@@ -6,11 +6,12 @@
 // estimate orders them, from the tables' costs of a mapping by hand (MapTensorParallel, of every
 // tensor degree up to a node: the calls' times and memory hardly depend on more).
 //
-//   step    = sum over stages of t_s + (n - 1) max t_s + what the backward pass of the last
-//             micro-batch leaves of the synchronisation,
-//             t_s: a micro-batch on stage s, forward and backward (1F1B, pcg/schedule/pipeline.h)
-//   memory  = weights, gradients, optimizer state; and what is kept of the min(S - s, n)
-//             micro-batches that stage s works on at a time
+//   step    = n max t_s + (sum over stages of t_s - max t_s) / (v u) + what the backward pass of
+//             the last micro-batch leaves of the synchronisation,
+//             t_s: a micro-batch on stage s, forward and backward (1F1B, pcg/schedule/pipeline.h);
+//             v: chunks of the model on each stage; u: steps between flushes
+//   memory  = weights, of two versions if u > 1, gradients, optimizer state; and what is kept of
+//             the min(S - s, n) micro-batches that stage s works on at a time
 //
 // A grid also says how the copies of weights are kept equal (ZeRO, pcg/weight_update.h) and whether
 // results are computed again in the backward pass rather than kept (segments.h): with them a grid
@@ -37,7 +38,10 @@ struct Grid {
   int64_t tensor_degree = 1;  // of the mapping by hand
   UpdateMethod update = UpdateMethod::kAllReduce;
   bool recomputes = false;
+  int64_t chunks = 1;                 // of the model on each stage: interleaved 1F1B
+  int32_t steps_between_flushes = 1;  // UpdateOptions
 
+  int64_t num_chunks() const { return stages * chunks; }
   int64_t stage_devices() const { return devices / stages; }
   // Whether the calls go to the same devices at the same moments.
   bool MapsLike(const Grid& other) const;
@@ -62,6 +66,7 @@ struct GridOptions {
   // How much of the gradient synchronisation does not hide behind the backward pass.
   double exposed_synchronisation = 0.25;
   std::vector<UpdateMethod> updates = {UpdateMethod::kAllReduce};
+  int32_t steps_between_flushes = 1;  // of grids that have a pipeline to drain
   bool may_recompute = false;
   BoundStages bound_stages = {};  // a user's: no grids of fewer stages, or where they do not suit
 };
@@ -70,10 +75,10 @@ struct GridOptions {
 std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute);
 
 // `estimate`: of a mapping onto one stage, under the tables' options `cost`; `borders`: of its
-// graph (BordersOf); `stage_of_call`: as it is cut (StagesOfCalls).
+// graph (BordersOf); `chunk_of_call`: as it is cut (StagesOfCalls).
 GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
                           const std::vector<bool>& borders, const MappedEstimate& estimate,
-                          absl::Span<const int> stage_of_call);
+                          absl::Span<const int> chunk_of_call);
 
 // Of every grid that suits the model (the batch divides into data parallelism times
 // micro-batches; what has to be known of all samples is known of micro-batches apart), the

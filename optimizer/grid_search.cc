@@ -41,11 +41,21 @@ class GridSearch {
       if (mapped_ == kGridsMapped || deadline_.Reached().has_value()) break;
       if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
     }
+    ISOMER_RETURN_IF_ERROR(DrainAfterEachStep());
+    ISOMER_RETURN_IF_ERROR(Interleave());
     tables_.set_options(base_);
     return absl::OkStatus();
   }
 
  private:
+  // A pipeline, by its mapping onto one stage.
+  struct Pipeline {
+    Grid grid;
+    MappedModel mapped;
+    std::string origin;
+    Prediction prediction;
+  };
+
   static const char* BaselineOf(const Grid& grid) {
     return grid.tensor_degree > 1 ? kMegatron : grid.stages > 1 ? kPipeline : kDataParallel;
   }
@@ -73,8 +83,63 @@ class GridSearch {
     if (!options_.restricted) ISOMER_RETURN_IF_ERROR(MapByHand(estimate));
     if (options_.search == nullptr || grid.micro_batches == 1) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> found, SearchStage(estimate));
-    if (found.has_value()) options_.consider(*found, grid, kFound).status().IgnoreError();
+    if (!found.has_value()) return absl::OkStatus();
+    // What no rule or view spreads so is no plan.
+    return Enter(grid, *std::move(found), kFound).status();
+  }
+
+  // `mapped`: onto one stage. The outer error: calls do not suit so many stages.
+  absl::StatusOr<absl::StatusOr<Prediction>> Enter(const Grid& grid, MappedModel mapped,
+                                                   const std::string& origin) {
+    std::optional<MappedModel> on_one_stage;
+    if (grid.stages > 1) on_one_stage = mapped;
+    ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &mapped));
+    absl::StatusOr<Prediction> prediction = options_.consider(mapped, grid, origin);
+    if (grid.stages > 1 && prediction.ok() &&
+        (!best_.has_value() || contest_.Rank(*prediction) < contest_.Rank(best_->prediction))) {
+      best_ = Pipeline{grid, *std::move(on_one_stage), origin, *prediction};
+    }
+    return prediction;
+  }
+
+  // The best pipeline as it would be without two versions of weights, if it has them.
+  absl::Status DrainAfterEachStep() {
+    if (!best_.has_value() || best_->grid.steps_between_flushes == 1) return absl::OkStatus();
+    Pipeline drained = *best_;
+    drained.grid.steps_between_flushes = 1;
+    return EnterAgain(std::move(drained)).status();
+  }
+
+  absl::StatusOr<absl::StatusOr<Prediction>> EnterAgain(Pipeline pipeline) {
+    tables_.set_options(OptionsOfStage(pipeline.grid, base_, pipeline.origin != kFound));
+    return Enter(pipeline.grid, std::move(pipeline.mapped), pipeline.origin);
+  }
+
+  absl::Status Interleave() {
+    if (!best_.has_value() || !options_.grids.bound_stages.empty()) return absl::OkStatus();
+    while (!deadline_.Reached().has_value() && PromisesMoreChunks()) {
+      Pipeline next = *best_;
+      const int64_t chunks = next.grid.chunks *= 2;
+      ISOMER_RETURN_IF_ERROR(EnterAgain(std::move(next)).status());
+      if (best_->grid.chunks < chunks) break;  // It is no better.
+    }
     return absl::OkStatus();
+  }
+
+  // Whether the pipeline would be the best plan if twice as many chunks halved its bubble, and took
+  // nothing; and can be.
+  bool PromisesMoreChunks() const {
+    const Grid& grid = best_->grid;
+    const int64_t chunks = 2 * grid.chunks, stages = grid.stages, n = grid.micro_batches;
+    const auto calls = static_cast<int64_t>(best_->mapped.choices.size());
+    if (n % stages != 0 || chunks * stages > calls) return false;
+    // 1F1B of two versions of weights has no more than a step's micro-batches under way.
+    if (grid.steps_between_flushes > 1 && 2 * (stages - 1) + (chunks - 1) * stages > n * chunks) {
+      return false;
+    }
+    const auto slots = static_cast<double>(n * grid.chunks * grid.steps_between_flushes);
+    const double bubble = (static_cast<double>(stages) - 1) / (slots + static_cast<double>(stages));
+    return (1 - bubble / 2) * best_->prediction.step_us < contest_.step_us();
   }
 
   absl::Status MapByHand(const GridEstimate& estimate) {
@@ -82,8 +147,8 @@ class GridSearch {
     tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
     ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
                             MapTensorParallel(graph_, grid.tensor_degree, &tables_));
-    ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &by_hand));
-    const auto prediction = options_.consider(by_hand, grid, BaselineOf(grid));
+    ISOMER_ASSIGN_OR_RETURN(const absl::StatusOr<Prediction> prediction,
+                            Enter(grid, std::move(by_hand), BaselineOf(grid)));
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
     if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(grid);
@@ -93,7 +158,7 @@ class GridSearch {
     return absl::OkStatus();
   }
 
-  // Nothing if it is no better than by hand.
+  // Onto one stage. Nothing if it is no better than by hand.
   absl::StatusOr<std::optional<MappedModel>> SearchStage(const GridEstimate& by_hand) {
     const Grid& grid = by_hand.grid;
     for (double price : kPrices) {
@@ -110,7 +175,6 @@ class GridSearch {
           grid, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped, stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
-      ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &found));
       return found;
     }
     return std::nullopt;
@@ -127,6 +191,7 @@ class GridSearch {
   double fitting_us_ = 0;  // the estimate of the first that fits; 0: none yet
   int64_t calls_ = 0;
   std::vector<Grid> settled_;
+  std::optional<Pipeline> best_;
 };
 
 }  // namespace

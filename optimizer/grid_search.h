@@ -2,7 +2,9 @@
 //
 // There are hundreds of grids and few can be simulated: estimates order them (grid.h). The first of
 // them are mapped by hand; for those with micro-batches the search also maps the devices of one
-// stage, with a price on memory until the estimate fits. Both are derived and simulated.
+// stage, with a price on memory until the estimate fits. Both are derived and simulated. The best
+// of them that has a pipeline is then interleaved: two chunks of the model on each stage, then
+// twice as many as long as that is faster. What more transfers cost is not in the estimates.
 #ifndef ISOMER_OPTIMIZER_GRID_SEARCH_H_
 #define ISOMER_OPTIMIZER_GRID_SEARCH_H_
 

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "models/load.h"
 #include "models/loss.h"
 #include "models/onnx_export.h"
@@ -64,8 +66,14 @@ ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
           "a baseline instead of a search: data_parallel, zero3, megatron, expert or pipeline");
-ABSL_FLAG(int64_t, stages, 2, "of --plan=pipeline; the devices of a stage share out the batch");
+ABSL_FLAG(
+    std::string, stages, "2",
+    "of --plan=pipeline; the devices of a stage share out the batch. 4x2: four stages with two "
+    "chunks of the model each (interleaved 1F1B)");
 ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
+ABSL_FLAG(int32_t, steps_between_flushes, 1,
+          "how often pipelines are drained; more than 1: weights of two versions (PipeDream-2BW), "
+          "gradients are a step late, which is another training");
 ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
 ABSL_FLAG(int, bound_cuts, 0,
           "cuts of the space of plans, for a tighter lower bound on their steps; 0: none, and no "
@@ -90,8 +98,8 @@ ABSL_FLAG(uint64_t, seed, 1, "of --search=mcmc, and of steps that look equally g
 ABSL_FLAG(std::string, out, "", "the plan file to write");
 ABSL_FLAG(bool, list_models, false,
           "print the networks of the zoo and end; with --out=FILE as a page of Markdown");
-ABSL_FLAG(bool, describe_model, false, "print the size of MODEL and end");
-ABSL_FLAG(bool, describe, false, "print what is known of --machine, and end; needs no MODEL");
+ABSL_FLAG(bool, describe, false,
+          "print the size of MODEL, or without one what is known of --machine, and end");
 ABSL_FLAG(std::string, svg, "", "file for a drawing of --machine; with --describe");
 ABSL_FLAG(std::string, export_onnx, "",
           "file for the plan's graph as an .onnx file (opset 17): for inference on one device");
@@ -111,6 +119,19 @@ absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
       absl::StrCat("--search=", name,
                    ": there are hierarchical, enumeration, egraph, algebra, sequential, mcmc and "
                    "exhaustive"));
+}
+
+// --stages: "4", or "4x2" with chunks.
+absl::StatusOr<PipelineOptions> PipelineOfFlags() {
+  PipelineOptions pipeline{.micro_batches = absl::GetFlag(FLAGS_micro_batches)};
+  const std::string stages = absl::GetFlag(FLAGS_stages);
+  const std::vector<std::string> parts = absl::StrSplit(stages, 'x');
+  if (parts.size() > 2 || !absl::SimpleAtoi(parts[0], &pipeline.stages) ||
+      (parts.size() == 2 && !absl::SimpleAtoi(parts[1], &pipeline.chunks))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--stages=", stages, ": a number is expected, or two, as in 4x2"));
+  }
+  return pipeline;
 }
 
 absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
@@ -166,7 +187,15 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   if (options.plan == kZero3 && !options.training) {
     return absl::InvalidArgumentError("--plan=zero3 is for --mode=training");
   }
-  options.pipeline = {absl::GetFlag(FLAGS_stages), absl::GetFlag(FLAGS_micro_batches)};
+  ISOMER_ASSIGN_OR_RETURN(options.pipeline, PipelineOfFlags());
+  options.steps_between_flushes = absl::GetFlag(FLAGS_steps_between_flushes);
+  const absl::Status flushes = CheckStepsBetweenFlushes(options.steps_between_flushes);
+  if (!flushes.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--steps_between_flushes: ", flushes.message()));
+  }
+  if (options.steps_between_flushes > 1 && !options.training) {
+    return absl::InvalidArgumentError("--steps_between_flushes is for --mode=training");
+  }
   options.search.alpha = absl::GetFlag(FLAGS_alpha);
   options.search.seed = absl::GetFlag(FLAGS_seed);
   options.search.budget = absl::GetFlag(FLAGS_budget);
@@ -297,9 +326,15 @@ double ShareOfRate(const Plan& plan, const Machine& machine) {
   return passes * StatisticsOf(plan.model.graph).product_flops / (rate * plan.predicted_step_us);
 }
 
-absl::StatusOr<int> PrintMachine(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() || absl::GetFlag(FLAGS_machine).empty()) {
-    return absl::InvalidArgumentError("--describe needs --machine, and no MODEL");
+absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
+  const bool of_machine = !absl::GetFlag(FLAGS_machine).empty();
+  if (arguments.size() + (of_machine ? 1 : 0) != 1) {
+    return absl::InvalidArgumentError("--describe needs one MODEL, or --machine and none");
+  }
+  if (!of_machine) {
+    ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], /*training=*/false));
+    std::fputs(DescribeModel(model).c_str(), stdout);
+    return kExitDone;
   }
   ISOMER_ASSIGN_OR_RETURN(const Machine machine, MachineOfFlags());
   std::fputs(DescribeMachine(machine).c_str(), stdout);
@@ -311,14 +346,9 @@ absl::StatusOr<int> PrintMachine(const std::vector<std::string>& arguments) {
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
-  if (absl::GetFlag(FLAGS_describe)) return PrintMachine(arguments);
+  if (absl::GetFlag(FLAGS_describe)) return Describe(arguments);
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
   if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
-  if (absl::GetFlag(FLAGS_describe_model)) {
-    ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], /*training=*/false));
-    std::fputs(DescribeModel(model).c_str(), stdout);
-    return kExitDone;
-  }
   if (absl::GetFlag(FLAGS_machine).empty() ||
       (absl::GetFlag(FLAGS_out).empty() && absl::GetFlag(FLAGS_export_onnx).empty())) {
     return absl::InvalidArgumentError(

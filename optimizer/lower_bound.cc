@@ -97,6 +97,7 @@ class StepBound {
   }
 
   std::vector<int64_t> Divisors() const {
+    if (options_.devices > 0) return {options_.devices};
     std::vector<int64_t> divisors;
     const int64_t all = tables_.cost().machine().num_devices();
     for (int64_t devices = all; devices >= 1; --devices) {

@@ -3,9 +3,10 @@
 // Of which plans: those of `graph` as it is (substitutions make another graph, with a bound of its
 // own), with one micro-batch, in which every call takes one of its choices (CostTables) on d
 // devices, the same d for all, whatever d that divides the machine; weights updated by the tables'
-// method, in buckets of any size; calls in any order. Pipelines are not among them. Where branches
-// run beside each other on halves of the machine the resources (of a half, half of them), the paths
-// without what moves, and a mixture for either half are known: beside_us, which is looser.
+// method, in buckets of any size; calls in any order. Pipelines are not among them (plan_bound.h
+// has theirs). Where branches run beside each other on halves of the machine the resources (of a
+// half, half of them), the paths without what moves, and a mixture for either half are known:
+// beside_us, which is looser.
 //
 // A step is a forward pass, then the backward pass beside the synchronisation of gradients, then
 // the update (pcg/schedule), each device working through its tasks in order. Hence, with l in
@@ -46,13 +47,14 @@ struct LowerBound {
   double step_us = 0;
   int64_t devices = 0;      // d
   double compute_part = 1;  // l
-  const char* by = "";      // "resources", "paths" or "mixture"
+  const char* by = "";      // "resources", "paths" or "mixture"; plan_bound.h
   double resources_us = 0;  // what the resources alone give, for d and l
   double beside_us = 0;     // of plans with calls beside each other, too
 };
 
 struct BoundOptions {
-  int solutions = 6;  // of mappings, for a mixture
+  int solutions = 6;    // of mappings, for a mixture
+  int64_t devices = 0;  // d, if it is given
   // On more devices nothing that moves counts, which takes long to find: resources, and paths of
   // calls.
   int64_t most_devices = 32;

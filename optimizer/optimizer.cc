@@ -212,6 +212,7 @@ class Optimizer {
                                UpdateMethod::kShardedWeights};
     }
     options.grids.may_recompute = run_.options.training;
+    options.grids.steps_between_flushes = run_.options.steps_between_flushes;
     options.grids.bound_stages = run_.restrictions.stages();
     options.restricted = run_.restrictions.restrict_calls();
     options.plan = run_.options.plan;

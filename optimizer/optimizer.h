@@ -28,6 +28,9 @@ struct OptimizeOptions {
   UpdateOptions update = {};                // of weights, in training
   // Take another method of updating weights where it is faster, or where alone the plan fits.
   bool choose_update_method = false;
+  // Of pipelines, which are then drained less often than after each step where that is faster: it
+  // is another training (UpdateOptions). 1: they are drained.
+  int32_t steps_between_flushes = 1;
   // Larger buckets of gradients than `update` says where they are faster.
   bool choose_buckets = false;
   std::string plan;          // a baseline's name, or empty: search

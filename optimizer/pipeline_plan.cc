@@ -32,14 +32,14 @@ Machine MachineOfMoments(const Machine& machine, int64_t degree) {
 // Views of stages and micro-batches for a graph of data parallelism.
 class StageMapper {
  public:
-  StageMapper(const Plan& plan, const CostModel& cost, int64_t stages, int64_t data,
-              int64_t micro_batches)
+  StageMapper(const Plan& plan, const CostModel& cost, const PipelineOptions& options, int64_t data)
       : plan_(plan),
         graph_(plan.graph),
         cost_(cost),
-        stages_(stages),
+        stages_(options.stages),
+        chunks_(options.stages * options.chunks),
         data_(data),
-        micro_batches_(micro_batches) {
+        micro_batches_(options.micro_batches) {
     call_.assign(graph_.num_nodes(), -1);
     for (NodeId id : graph_.TopologicalOrder()) {
       const OpKind kind = graph_.node(id).op.kind();
@@ -51,15 +51,16 @@ class StageMapper {
 
   absl::StatusOr<std::vector<MachineView>> Run() {
     const int64_t count = static_cast<int64_t>(calls_.size());
-    if (stages_ > count) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--stages=", stages_, ": the model has ", count, " calls"));
+    if (chunks_ > count) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--stages=", stages_, chunks_ > stages_ ? absl::StrCat("x", chunks_ / stages_) : "",
+          ": the model has ", count, " calls"));
     }
     ISOMER_ASSIGN_OR_RETURN(const std::vector<double> us, TimesOfCalls());
-    const std::vector<int> stage_of_call =
-        StagesOfCalls(us, MadeByCalls(), static_cast<int>(stages_));
-    stage_.assign(graph_.num_nodes(), 0);
-    for (int64_t i = 0; i < count; ++i) stage_[calls_[i].value] = stage_of_call[i];
+    const std::vector<int> chunk_of_call =
+        StagesOfCalls(us, MadeByCalls(), static_cast<int>(chunks_));
+    chunk_.assign(graph_.num_nodes(), 0);
+    for (int64_t i = 0; i < count; ++i) chunk_[calls_[i].value] = chunk_of_call[i];
     PlaceOthers();
     return Views();
   }
@@ -70,7 +71,7 @@ class StageMapper {
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       const TensorType& type = graph_.node(id).outputs[0];
       MachineView view = RowMajorView(type);
-      view.start = stage_.empty() ? 0 : stage_[id] * data_;
+      view.start = chunk_.empty() ? 0 : chunk_[id] % stages_ * data_;
       if (type.NumShards() > 1) {
         const auto axis = std::find(view.strides.begin(), view.strides.end(), 1);
         if (type.NumShards() != data_ * micro_batches_ ||
@@ -141,26 +142,26 @@ class StageMapper {
       placed[id.value] = call_[id.value] >= 0;
       if (placed[id.value] || inputs.empty() || !placed[inputs[0].node.value]) continue;
       placed[id.value] = true;
-      stage_[id.value] = stage_[inputs[0].node.value];
+      chunk_[id.value] = chunk_[inputs[0].node.value];
     }
     const std::vector<std::vector<Graph::Use>> users = graph_.Users();
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
       if (placed[id->value] || users[id->value].empty()) continue;
-      int64_t first = stages_ - 1;
+      int64_t first = chunks_ - 1;
       for (const Graph::Use& use : users[id->value]) {
-        first = std::min(first, stage_[use.user.value]);
+        first = std::min(first, chunk_[use.user.value]);
       }
-      stage_[id->value] = first;
+      chunk_[id->value] = first;
     }
   }
 
   const Plan& plan_;
   const Graph& graph_;
   const CostModel& cost_;
-  const int64_t stages_, data_, micro_batches_;
+  const int64_t stages_, chunks_, data_, micro_batches_;
   std::vector<NodeId> calls_;   // in topological order
   std::vector<int> call_;       // per node: its place in calls_, or -1
-  std::vector<int64_t> stage_;  // per node; empty: all on the first
+  std::vector<int64_t> chunk_;  // per node; empty: all in the first
 };
 
 int64_t SplitOf(const ShardingChoice& choice) {
@@ -206,7 +207,7 @@ void KeepWholeWhatComesBefore(const Graph& graph, std::map<NodeId, ShardingChoic
 absl::StatusOr<Plan> PipelinePlan(const Model& model, const RuleIndex& rules, const CostModel& cost,
                                   bool training, const PipelineOptions& options) {
   const int64_t devices = cost.machine().num_devices();
-  const auto [stages, micro_batches] = options;
+  const auto [stages, micro_batches, chunks] = options;
   if (stages < 1 || devices % stages != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--stages=", stages, " does not divide ", devices, " devices"));
@@ -214,6 +215,11 @@ absl::StatusOr<Plan> PipelinePlan(const Model& model, const RuleIndex& rules, co
   if (micro_batches < 1 || micro_batches > 4096) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batches=", micro_batches, ": there are 1 to 4096"));
+  }
+  if (chunks < 1 || (chunks > 1 && micro_batches % stages != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("--stages=", stages, "x", chunks,
+                                                   ": --micro_batches=", micro_batches,
+                                                   " is no multiple of the ", stages, " stages"));
   }
   const int64_t data = devices / stages, degree = data * micro_batches;
   const CostModel moments(MachineOfMoments(cost.machine(), degree));
@@ -229,13 +235,19 @@ absl::StatusOr<Plan> PipelinePlan(const Model& model, const RuleIndex& rules, co
   }
   ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, training, &tables));
   plan.num_devices = devices;
-  ISOMER_ASSIGN_OR_RETURN(plan.views, StageMapper(plan, cost, stages, data, micro_batches).Run());
+  ISOMER_ASSIGN_OR_RETURN(plan.views, StageMapper(plan, cost, options, data).Run());
   return plan;
 }
 
 std::string PipelineSummary::ToString() const {
   std::string text = absl::StrFormat("%d stages, %d micro-batches", stages, micro_batches);
-  absl::StrAppend(&text, ordered ? " (1F1B)" : " that depend on each other: in no order");
+  absl::StrAppend(&text, !ordered     ? " that depend on each other: in no order"
+                         : chunks > 1 ? absl::StrFormat(" (1F1B, %d chunks a stage)", chunks)
+                                      : " (1F1B)");
+  if (steps > 1) {
+    absl::StrAppendFormat(&text, ", drained after %d steps (2BW: gradients are a step late)",
+                          steps);
+  }
   if (ordered) {
     absl::StrAppendFormat(&text, "; bubble of equal stages %.1f %% of the step",
                           100 * bubble_share);
@@ -247,17 +259,22 @@ std::optional<PipelineSummary> SummaryOfPipeline(const Schedule& schedule,
                                                  const Simulation& simulation) {
   if (schedule.num_moments == 1) return std::nullopt;
   PipelineSummary summary;
-  summary.stages = StagesOf(schedule).num_stages;
-  summary.micro_batches = schedule.num_moments;
+  const PipelineStages stages = StagesOf(schedule);
+  summary.stages = stages.num_stages;
+  summary.chunks = stages.num_chunks;
+  summary.steps = schedule.num_steps();
+  summary.micro_batches = schedule.num_moments / summary.steps;
   summary.ordered = !MixesMicroBatches(schedule);
-  summary.bubble_share = static_cast<double>(summary.stages - 1) /
-                         static_cast<double>(summary.micro_batches + summary.stages - 1);
+  summary.bubble_share =
+      static_cast<double>(summary.stages - 1) /
+      static_cast<double>(summary.chunks * schedule.num_moments + summary.stages - 1);
   double busy_us = 0;
   for (int32_t t = 0; t < simulation.tasks.size(); ++t) {
     if (IsCommunication(schedule.tasks[t].kind)) continue;
     busy_us += MicrosecondsOf(simulation.tasks.duration(t));
   }
-  const double all_us = simulation.step_us * static_cast<double>(schedule.num_represented());
+  const double all_us =
+      simulation.step_us * static_cast<double>(summary.steps * schedule.num_represented());
   summary.idle_share = all_us > 0 ? 1 - busy_us / all_us : 0;
   return summary;
 }

@@ -24,6 +24,31 @@ const Rewritten* AlgebraOf(const Plan& plan, absl::Span<const Rewritten> rewritt
   return algebra;
 }
 
+// The less of the bounds of the model's graph and of the plan's.
+absl::StatusOr<LowerBound> LeastBound(const Graph& graph, const Rewritten* algebra,
+                                      const BoundOptions& bound, CostTables* tables) {
+  ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, bound, tables));
+  if (algebra == nullptr) return least;
+  ISOMER_ASSIGN_OR_RETURN(const LowerBound other, BoundStep(algebra->graph, bound, tables));
+  const double beside_us = std::min(least.beside_us, other.beside_us);
+  if (other.step_us < least.step_us) least = other;
+  least.beside_us = beside_us;
+  return least;
+}
+
+absl::StatusOr<std::optional<LowerBound>> ShareOfOneDevice(const Graph& graph,
+                                                           const Rewritten* algebra,
+                                                           CostTables* tables) {
+  const CostModel& cost = tables->cost();
+  if (!cost.uniform()) return std::nullopt;
+  ISOMER_ASSIGN_OR_RETURN(LowerBound one, LeastBound(graph, algebra, {.devices = 1}, tables));
+  one.devices = cost.machine().num_devices();
+  one.step_us /= static_cast<double>(one.devices);
+  one.resources_us = one.beside_us = one.step_us;
+  one.by = "work of one device, shared out";
+  return one;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
@@ -31,19 +56,17 @@ absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const 
                                                       CostOptions options, BoundOptions bound,
                                                       CostTables* tables) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-  if (moments > 1 || !plan.update.methods.empty()) return std::nullopt;
+  const Rewritten* const algebra = AlgebraOf(plan, rewritten);
+  if (moments > 1 || !plan.update.methods.empty()) {
+    tables->set_options(options);
+    return ShareOfOneDevice(graph, algebra, tables);
+  }
   options.update_method = plan.update.method;
   bound.enough_us = kEnough * plan.predicted_step_us;
   const auto lies_behind = [](const MachineView& view) { return view.start > 0; };
   bound.beside = std::any_of(plan.views.begin(), plan.views.end(), lies_behind);
   tables->set_options(options);
-  ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, bound, tables));
-  if (const Rewritten* algebra = AlgebraOf(plan, rewritten); algebra != nullptr) {
-    ISOMER_ASSIGN_OR_RETURN(const LowerBound other, BoundStep(algebra->graph, bound, tables));
-    const double beside_us = std::min(least.beside_us, other.beside_us);
-    if (other.step_us < least.step_us) least = other;
-    least.beside_us = beside_us;
-  }
+  ISOMER_ASSIGN_OR_RETURN(LowerBound least, LeastBound(graph, algebra, bound, tables));
   if (bound.beside) {
     least.step_us = least.beside_us;
     least.by = "mixture, calls beside each other";

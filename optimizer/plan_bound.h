@@ -13,9 +13,10 @@
 namespace isomer {
 
 // Of plans over the model's graph, or over the one that algebra made for this plan (of
-// `rewritten`), if that is less. Nothing for pipelines, and where each weight is updated in a way
-// of its own. `options`: of the tables, which have others afterwards. `bound`: but for what is
-// enough.
+// `rewritten`), if that is less. For pipelines, and where each weight is updated in a way of its
+// own, the work of one device, shared out among all: in however many pieces it is done, they take
+// no less together. Nothing for those where devices differ. `options`: of the tables, which have
+// others afterwards. `bound`: but for what is enough.
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
                                                       absl::Span<const Rewritten> rewritten,
                                                       CostOptions options, BoundOptions bound,

@@ -70,13 +70,14 @@ struct Row {
   double us = 0;  // of compute tasks on the busiest device
 };
 
-// Time of the compute tasks of every node, on the device where they take longest.
+// Time of the compute tasks of every node in one step, on the device where they take longest.
 std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedule,
                                      const CostModel& cost) {
   std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
   TaskTimes times(cost, graph, schedule);
   for (const Task& task : schedule.tasks) {
     if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
+    if (task.step > 0) continue;
     per_device[task.node.value][task.devices[0]] += times.Of(task).us;
   }
   std::vector<double> us(graph.num_nodes(), 0);
@@ -114,7 +115,7 @@ std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost)
   std::map<std::string, Sum> sums;
   TaskTimes times(cost, lowered.mapped.graph, lowered.schedule);
   for (const Task& task : lowered.schedule.tasks) {
-    if (!IsCommunication(task.kind)) continue;
+    if (!IsCommunication(task.kind) || task.step > 0) continue;
     Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
                                  lowered.schedule.GroupOf(task).size(), " devices")];
     ++sum.count;
@@ -181,9 +182,10 @@ std::string PredictionLine(const std::string& name, const Prediction& p, bool fi
 
 std::string BoundText(const OptimizeResult& result) {
   return absl::StrFormat(
-      "Lower bound: %.1f us, by %s; at most %.1f %% of the step could be saved by another plan of "
-      "one micro-batch without other algebra (%.2f s).\n",
-      result.bound->step_us, result.bound->by, 100 * result.Gap(), result.bound_seconds);
+      "Lower bound: %.1f us, by %s; at most %.1f %% of the step could be saved by another plan%s "
+      "without other algebra (%.2f s).\n",
+      result.bound->step_us, result.bound->by, 100 * result.Gap(),
+      result.pipeline.has_value() ? "" : " of one micro-batch", result.bound_seconds);
 }
 
 }  // namespace

@@ -65,11 +65,13 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
                          PicosecondsOf(time.beyond_links_us));
   }
   simulation.timeline = RunTimeline(simulation.tasks);
-  simulation.step_us = MicrosecondsOf(simulation.timeline.makespan);
+  const int32_t steps = schedule.num_steps();
+  simulation.step_us = MicrosecondsOf(simulation.timeline.makespan) / steps;
   simulation.memory = LargestPeak(schedule);
   simulation.peak_bytes = simulation.memory.bytes;
-  simulation.compute_us = *std::max_element(compute_us.begin(), compute_us.end());
-  simulation.communication_us = *std::max_element(communication_us.begin(), communication_us.end());
+  simulation.compute_us = *std::max_element(compute_us.begin(), compute_us.end()) / steps;
+  simulation.communication_us =
+      *std::max_element(communication_us.begin(), communication_us.end()) / steps;
   return simulation;
 }
 

@@ -213,11 +213,11 @@ std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
   return stage_of_call;
 }
 
-void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& stage_of_call,
-                  int64_t stage_devices, MappedModel* mapped) {
+void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call,
+                  int64_t stages, int64_t stage_devices, MappedModel* mapped) {
   for (size_t i = 0; i < estimate.compute.nodes.size(); ++i) {
     ShardingChoice& choice = mapped->choices.at(estimate.compute.nodes[i].id);
-    const int64_t by = stage_of_call[i] * stage_devices;
+    const int64_t by = chunk_of_call[i] % stages * stage_devices;
     choice.start += by;
     for (Placement& operand : choice.operands) operand.view.start += by;
     for (Placement& output : choice.outputs) output.view.start += by;

@@ -46,9 +46,11 @@ using BoundStages = std::map<NodeId, int64_t>;
 std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
                                const BoundStages& bound = {});
 
-// Moves every call to its stage's devices, of which each has `stage_devices`.
-void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& stage_of_call,
-                  int64_t stage_devices, MappedModel* mapped);
+// Moves every call to the devices of its stage, one of `stages` of `stage_devices` each. A stage
+// may have several chunks of the model (interleaved 1F1B, pcg/schedule/pipeline.h): those numbered
+// s, s + stages, .. are of stage s.
+void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call,
+                  int64_t stages, int64_t stage_devices, MappedModel* mapped);
 
 }  // namespace isomer
 

@@ -59,7 +59,7 @@ class Drawing {
   }
 
   std::string Run() {
-    const double span = std::max(simulation_.step_us, 1e-3);
+    const double span = std::max(simulation_.step_us * schedule_.num_steps(), 1e-3);
     scale_ = kWidth / span;
     std::string text = absl::StrFormat(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "

@@ -212,6 +212,9 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
   }
   if (update.immediate) message->set_immediate(true);
   if (update.states_on_host) message->set_states_on_host(true);
+  if (update.steps_between_flushes != 1) {
+    message->set_steps_between_flushes(update.steps_between_flushes);
+  }
 }
 
 absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
@@ -232,6 +235,10 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
   }
   update.immediate = message.immediate();
   update.states_on_host = message.states_on_host();
+  if (message.steps_between_flushes() != 0) {
+    update.steps_between_flushes = message.steps_between_flushes();
+  }
+  ISOMER_RETURN_IF_ERROR(CheckStepsBetweenFlushes(update.steps_between_flushes));
   return update;
 }
 

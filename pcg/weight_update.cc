@@ -77,4 +77,11 @@ absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name) {
       "': there are all_reduce, sharded, sharded_gradients, sharded_weights and owner"));
 }
 
+absl::Status CheckStepsBetweenFlushes(int64_t steps) {
+  constexpr int64_t kMost = 1024;
+  if (steps == 1 || (steps > 1 && steps <= kMost && steps % 2 == 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      steps, " steps between flushes: 1 is expected, or an even number of at most ", kMost));
+}
+
 }  // namespace isomer

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -50,6 +51,8 @@ const char* OptimizerName(OptimizerKind kind);
 absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name);
 const char* UpdateMethodName(UpdateMethod method);
 absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name);
+// Of UpdateOptions. The error says what is expected.
+absl::Status CheckStepsBetweenFlushes(int64_t steps);
 
 struct UpdateOptions {
   OptimizerKind optimizer = OptimizerKind::kSgd;
@@ -64,6 +67,11 @@ struct UpdateOptions {
   // The optimizer's states lie in the host's memory; updates read and write them there (Ren et al.,
   // "ZeRO-Offload", 2021, has them, and the updates, on the host).
   bool states_on_host = false;
+  // After so many steps a pipeline is drained; an even number, or 1. More than 1 is PipeDream-2BW
+  // (Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", 2021, section 3.1), for
+  // which each device keeps two versions of its weights, and which is another training: with w(t)
+  // the weights after t steps, step t + 1 makes w(t + 1) of w(t) and the gradient at w(t - 1).
+  int32_t steps_between_flushes = 1;
   friend bool operator==(const UpdateOptions&, const UpdateOptions&) = default;
 };
 

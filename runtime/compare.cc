@@ -62,18 +62,19 @@ absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& 
                           Job::Start(model.graph, std::move(schedule), backend));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
   ISOMER_RETURN_IF_ERROR(training ? job->TrainStep(inputs, 0) : job->Evaluate(inputs));
-  ISOMER_ASSIGN_OR_RETURN(StepValues step, ValuesOfLastStep(model, job.get(), training));
+  ISOMER_ASSIGN_OR_RETURN(StepValues step, ValuesOfStep(model, job.get(), training));
   step.rounding = kRoundingOfKernels;
   return step;
 }
 
-absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool training) {
+absl::StatusOr<StepValues> ValuesOfStep(const Model& model, Job* job, bool training,
+                                        int32_t number) {
   StepValues step;
   for (const Graph::NamedOutput& output : model.graph.outputs()) {
-    ISOMER_ASSIGN_OR_RETURN(step.outputs[output.name], job->Output(output.name));
+    ISOMER_ASSIGN_OR_RETURN(step.outputs[output.name], job->Output(output.name, number));
   }
   if (training) {
-    ISOMER_ASSIGN_OR_RETURN(step.gradients, job->Gradients());
+    ISOMER_ASSIGN_OR_RETURN(step.gradients, job->Gradients(number));
   }
   return step;
 }

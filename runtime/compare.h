@@ -28,8 +28,9 @@ absl::StatusOr<StepValues> ReferenceStep(const Model& model, const HostValues& w
 absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& weights,
                                           const HostValues& inputs, bool training,
                                           Backend* backend);
-// What the job computed in its last step.
-absl::StatusOr<StepValues> ValuesOfLastStep(const Model& model, Job* job, bool training);
+// What the job computed in a step, of the last that it ran between two flushes.
+absl::StatusOr<StepValues> ValuesOfStep(const Model& model, Job* job, bool training,
+                                        int32_t number = 0);
 
 // How the error of a tensor is measured, relative to the same measure of the tensor.
 enum class ErrorNorm {

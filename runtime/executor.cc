@@ -60,7 +60,7 @@ absl::Status Executor::MakeKernels() {
     if (kind != TaskKind::kCompute && kind != TaskKind::kComputeGradient) continue;
     ISOMER_RETURN_IF_ERROR(MakeKernel(t));
   }
-  return RunTasks(Phase::kLoad, Phase::kLoad, 0);  // The optimizer's state is zero.
+  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0);  // The optimizer's state is zero.
 }
 
 absl::Status Executor::MakeKernel(int32_t t) {
@@ -80,13 +80,17 @@ absl::Status Executor::MakeKernel(int32_t t) {
 }
 
 absl::Status Executor::Run(Phase first, Phase last, double learning_rate) {
-  return Measured([&] { return RunTasks(first, last, learning_rate); });
+  return Measured([&] { return RunTasks(first, last, learning_rate, 0); });
 }
 
-absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate) {
+absl::Status Executor::RunForward(int32_t step) {
+  return Measured([&] { return RunTasks(Phase::kForward, Phase::kForward, 0, step); });
+}
+
+absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step) {
   for (int32_t t : schedule_.programs[device_]) {
     const Task& task = schedule_.tasks[t];
-    if (task.phase < first || task.phase > last) continue;
+    if (task.phase < first || task.phase > last || task.step < from_step) continue;
     const double start = trace_ ? Now() : 0;
     absl::Status status = RunTask(t, learning_rate);
     if (trace_) times_.push_back({t, start, Now()});
@@ -97,7 +101,7 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate) {
         status.code(),
         absl::StrCat("device ", device_, ": ", graph_.Label(task.node), ": ", status.message()));
   }
-  if (last >= Phase::kUpdate && first <= Phase::kUpdate) ++steps_;
+  if (last >= Phase::kUpdate && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
   if (first == Phase::kLoad) steps_ = 0;
   return absl::OkStatus();
 }
@@ -154,7 +158,7 @@ void Executor::RunUpdate(const Task& task, double learning_rate) {
     states.push_back(static_cast<float*>(data(task.writes[i])));
   }
   const UpdateStep step{.optimizer = schedule_.options.update.optimizer,
-                        .number = steps_ + 1,
+                        .number = steps_ + task.step + 1,
                         .learning_rate = learning_rate,
                         .gradient_scale = 1 / schedule_.options.seed};
   UpdateWeights(step, part.dtype, data(task.reads[1]), elements(updated), weights, data(updated),

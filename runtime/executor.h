@@ -37,6 +37,8 @@ class Executor {
   // Runs the tasks of the phases [first, last]. The host has set the parameters, and the inputs.
   // The error names the device and the node.
   absl::Status Run(Phase first, Phase last, double learning_rate);
+  // The forward tasks from `step` on, of those between two flushes.
+  absl::Status RunForward(int32_t step);
 
   // The memory of a buffer of this device.
   void* data(BufferId id) {
@@ -56,7 +58,7 @@ class Executor {
 
  private:
   absl::Status MakeKernels();
-  absl::Status RunTasks(Phase first, Phase last, double learning_rate);
+  absl::Status RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step);
   // Runs `work`, and notes what it keeps of the heap and what it takes in between.
   template <typename Work>
   absl::Status Measured(Work work);
@@ -96,7 +98,7 @@ class Executor {
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
   int64_t kernel_bytes_ = 0, passing_bytes_ = 0;
-  int64_t steps_ = 0;  // updates since the parameters were loaded
+  int64_t steps_ = 0;  // that ended since the parameters were loaded
   bool trace_ = false;
   std::vector<TaskTime> times_;
 };

@@ -143,11 +143,12 @@ absl::Status Job::OnAllDevices(const std::function<absl::Status(int32_t device)>
 }
 
 absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
-                             const HostValues& leaves) {
+                             const HostValues& leaves, int32_t step) {
   for (const Schedule::HostTensor& tensor : tensors) {
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
     const std::vector<BufferId>& shards = schedule_.shards.at(tensor.tensor);
-    for (BufferId id : tensor.stored.empty() ? shards : tensor.stored) {
+    for (BufferId of_one : tensor.stored.empty() ? shards : tensor.stored) {
+      const BufferId id = schedule_.InStep(of_one, step);
       const Buffer& buffer = schedule_.buffers[id];
       if (!IsHere(buffer.device)) continue;
       CopyToBuffer(value, buffer.box, buffer.dtype, executors_[buffer.device]->data(id));
@@ -158,27 +159,43 @@ absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
 
 absl::Status Job::SetParameters(const HostValues& weights) {
   ISOMER_RETURN_IF_ERROR(status_);
-  ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.parameters, weights));
+  // Both versions, if there are two.
+  for (int32_t step = 0; step < std::min(num_steps(), 2); ++step) {
+    ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.parameters, weights, step));
+  }
   return OnAllDevices(
       [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad, 0); });
 }
 
-absl::Status Job::TrainStep(const HostValues& inputs, double learning_rate) {
-  return Step(inputs, Phase::kUpdate, learning_rate);
+absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learning_rate) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  if (static_cast<int32_t>(inputs.size()) != num_steps()) {
+    return absl::InvalidArgumentError(absl::StrCat("inputs of ", inputs.size(), " steps for the ",
+                                                   num_steps(), " of the schedule"));
+  }
+  for (int32_t step = 0; step < num_steps(); ++step) {
+    ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs[step], step));
+  }
+  return OnAllTogether([&](Executor* executor) {
+    return executor->Run(Phase::kForward, Phase::kUpdate, learning_rate);
+  });
 }
 
-absl::Status Job::Evaluate(const HostValues& inputs) { return Step(inputs, Phase::kForward, 0); }
-
-absl::Status Job::Step(const HostValues& inputs, Phase last, double learning_rate) {
+absl::Status Job::Evaluate(const HostValues& inputs) {
   ISOMER_RETURN_IF_ERROR(status_);
-  ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs));
+  const int32_t step = num_steps() - 1;
+  ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs, step));
+  return OnAllTogether([&](Executor* executor) { return executor->RunForward(step); });
+}
+
+absl::Status Job::OnAllTogether(const std::function<absl::Status(Executor* executor)>& work) {
   return OnAllDevices([&](int32_t device) -> absl::Status {
     std::string here(1, 0), all(all_devices_.size(), 0);
     // Nobody leaves before all have come.
     ISOMER_RETURN_IF_ERROR(
         communicators_[device]->AllGather(all_devices_, here.data(), all.data(), 1));
     const auto start = std::chrono::steady_clock::now();
-    ISOMER_RETURN_IF_ERROR(executors_[device]->Run(Phase::kForward, last, learning_rate));
+    ISOMER_RETURN_IF_ERROR(work(executors_[device].get()));
     device_us_[device] =
         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
     return absl::OkStatus();
@@ -257,15 +274,21 @@ absl::StatusOr<Array<double>> Job::SumOf(TensorRef tensor, absl::Span<const Buff
   return array;
 }
 
-absl::StatusOr<Array<double>> Job::Output(absl::string_view name) {
+absl::StatusOr<Array<double>> Job::Output(absl::string_view name, int32_t step) {
   ISOMER_RETURN_IF_ERROR(status_);
   for (const Graph::NamedOutput& output : graph_.outputs()) {
-    if (output.name == name) return Collect(output.tensor, schedule_.shards.at(output.tensor));
+    if (output.name != name) continue;
+    return Collect(output.tensor, InStep(schedule_.shards.at(output.tensor), step));
   }
   return absl::NotFoundError(absl::StrCat("there is no output '", name, "'"));
 }
 
-absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
+std::vector<BufferId> Job::InStep(std::vector<BufferId> ids, int32_t step) const {
+  for (BufferId& id : ids) id = schedule_.InStep(id, step);
+  return ids;
+}
+
+absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
   ISOMER_RETURN_IF_ERROR(status_);
   HostValues leaves;
   for (int id = 0; id < graph_.num_nodes(); ++id) {
@@ -276,9 +299,11 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
   }
   for (const Schedule::HostTensor& tensor : schedule_.parameters) {
     if (!tensor.trainable) continue;
-    ISOMER_ASSIGN_OR_RETURN(const Array<double> value,
-                            SumOf(tensor.tensor, gradients ? schedule_.DistinctGradients(tensor)
-                                                           : schedule_.DistinctStored(tensor)));
+    ISOMER_ASSIGN_OR_RETURN(
+        const Array<double> value,
+        SumOf(tensor.tensor, InStep(gradients ? schedule_.DistinctGradients(tensor)
+                                              : schedule_.DistinctStored(tensor),
+                                    step)));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
     const double scale = gradients ? 1 / schedule_.options.seed : 1;
     for (const auto& [name, part] : parts) {
@@ -289,9 +314,6 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients) {
   }
   return leaves;
 }
-
-absl::StatusOr<HostValues> Job::Parameters() { return CollectLeaves(false); }
-absl::StatusOr<HostValues> Job::Gradients() { return CollectLeaves(true); }
 
 namespace {
 
@@ -315,7 +337,7 @@ absl::StatusOr<double> Job::StepUs() {
                           }));
   double slowest = 0;
   for (const std::string& bytes : all) slowest = std::max(slowest, ValuesOf<double>(bytes)[0]);
-  return slowest;
+  return slowest / num_steps();
 }
 
 absl::StatusOr<std::vector<Job::MemoryUse>> Job::UsedMemory() {

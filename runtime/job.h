@@ -53,20 +53,30 @@ class Job {
 
   // Sets the parameters and clears the optimizer's state.
   absl::Status SetParameters(const HostValues& weights);
-  // Forward, backward, update.
-  absl::Status TrainStep(const HostValues& inputs, double learning_rate);
-  // Forward alone.
+  // Forward, backward, update, of each step of the schedule: one, or as many as there are between
+  // two flushes (pcg/schedule/weight_versions.h). REQUIRES: inputs of so many.
+  absl::Status TrainSteps(absl::Span<const HostValues> inputs, double learning_rate);
+  absl::Status TrainStep(const HostValues& inputs, double learning_rate) {
+    return TrainSteps({&inputs, 1}, learning_rate);
+  }
+  // Forward alone, with the newest weights; the schedule's last step.
   absl::Status Evaluate(const HostValues& inputs);
 
-  // Of the last step: the meaning of an output.
-  absl::StatusOr<Array<double>> Output(absl::string_view name);
-  // The original parameters, and the gradients of the last step (REQUIRES: keep_gradients; zero for
-  // parameters on which the loss does not depend).
-  absl::StatusOr<HostValues> Parameters();
-  absl::StatusOr<HostValues> Gradients();
+  int32_t num_steps() const { return schedule_.num_steps(); }
+  // The meaning of an output in step `step` of the schedule; else in the last.
+  absl::StatusOr<Array<double>> Output(absl::string_view name, int32_t step);
+  absl::StatusOr<Array<double>> Output(absl::string_view name) {
+    return Output(name, num_steps() - 1);
+  }
+  // The original parameters, and the gradients of a step, likewise (REQUIRES: keep_gradients; zero
+  // for parameters on which the loss does not depend).
+  absl::StatusOr<HostValues> Parameters() { return CollectLeaves(false, num_steps() - 1); }
+  absl::StatusOr<HostValues> Gradients(int32_t step) { return CollectLeaves(true, step); }
+  absl::StatusOr<HostValues> Gradients() { return Gradients(num_steps() - 1); }
 
-  // How long the devices took for the last step: from where all had come to its start until the
-  // last had done its last task. What the host does before (feeding) and after is not counted.
+  // How long the devices took for the last step, of several on average: from where all had come to
+  // its start until the last had done its last task. What the host does before (feeding) and after
+  // is not counted.
   absl::StatusOr<double> StepUs();
   // By device, in bytes: see Executor.
   struct MemoryUse {
@@ -83,12 +93,13 @@ class Job {
   class Worker;
 
   Job(const Graph& graph, Schedule schedule, const JobOptions& options);
-  absl::Status Step(const HostValues& inputs, Phase last, double learning_rate);
+  // Starts the work on all devices at one time, and takes the time that it takes.
+  absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work);
   bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
   // Runs `work` for every device of this process, in its thread; the first error, if any.
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
   absl::Status SetTensors(const std::vector<Schedule::HostTensor>& tensors,
-                          const HostValues& leaves);
+                          const HostValues& leaves, int32_t step);
   absl::Status RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work);
   absl::StatusOr<Array<double>> Collect(TensorRef tensor, std::vector<BufferId> shards);
   // The buffers, parts of the tensor or of its gradient, added up.
@@ -98,7 +109,8 @@ class Job {
   // Of all devices, what `bytes_of` says of those here.
   absl::StatusOr<std::vector<std::string>> FromAllDevices(
       const std::function<std::string(int32_t device)>& bytes_of);
-  absl::StatusOr<HostValues> CollectLeaves(bool gradients);
+  std::vector<BufferId> InStep(std::vector<BufferId> ids, int32_t step) const;
+  absl::StatusOr<HostValues> CollectLeaves(bool gradients, int32_t step);
 
   const Graph& graph_;
   const Schedule schedule_;
@@ -112,7 +124,7 @@ class Job {
   // By device; empty where devices are processes, whose own thread does the work. Stopped before
   // what they use goes.
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<double> device_us_;  // of the last step
+  std::vector<double> device_us_;  // of the last steps
   absl::Status status_;
 };
 

@@ -33,7 +33,7 @@ absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
                           evaluator
                               ? ReferenceStep(plan.model, weights, inputs, training)
                               : SequentialStep(plan.model, weights, inputs, training, backend));
-  ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfLastStep(plan.model, job, training));
+  ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfStep(plan.model, job, training));
   const bool low = plan.precision != DataType::kFloat32;
   const Comparison comparison =
       Compare(expected, actual, low ? ErrorNorm::kEuclidean : ErrorNorm::kLargest);
@@ -58,20 +58,23 @@ absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
 
 }  // namespace
 
-absl::Status StepRunner::Step(int64_t step, const HostValues& inputs) {
+absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inputs) {
+  const int64_t count = static_cast<int64_t>(inputs.size());
   const auto start = std::chrono::steady_clock::now();
-  ISOMER_RETURN_IF_ERROR(plan_.mode == "training" ? job_.TrainStep(inputs, options_.learning_rate)
-                                                  : job_.Evaluate(inputs));
-  host_us_.push_back(
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  ISOMER_RETURN_IF_ERROR(plan_.mode == "training" ? job_.TrainSteps(inputs, options_.learning_rate)
+                                                  : job_.Evaluate(inputs[0]));
+  const double host_us =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   ISOMER_ASSIGN_OR_RETURN(const double step_us, job_.StepUs());
-  step_us_.push_back(step_us);
+  host_us_.insert(host_us_.end(), count, host_us / static_cast<double>(count));
+  step_us_.insert(step_us_.end(), count, step_us);
   if (plan_.model.loss.empty()) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss));
-  losses_.push_back(loss.data[0]);
-  if (!std::isfinite(losses_.back())) {
-    return absl::OutOfRangeError(
-        absl::StrCat("the loss of step ", step + 1, " is not finite; try a lower --learning_rate"));
+  for (int32_t step = 0; step < count; ++step) {
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss, step));
+    losses_.push_back(loss.data[0]);
+    if (std::isfinite(losses_.back())) continue;
+    return absl::OutOfRangeError(absl::StrCat("the loss of step ", first + step + 1,
+                                              " is not finite; try a lower --learning_rate"));
   }
   return absl::OkStatus();
 }
@@ -79,7 +82,7 @@ absl::Status StepRunner::Step(int64_t step, const HostValues& inputs) {
 absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
   const int64_t batches = feeder_.batches_per_epoch();
   double mean = 0;
-  for (int64_t b = 0; b < batches; ++b) mean += losses_[losses_.size() - batches + b];
+  for (int64_t b = 0; b < batches; ++b) mean += losses_[(epoch - 1) * batches + b];
   ISOMER_ASSIGN_OR_RETURN(const double accuracy, feeder_.TestAccuracy(&job_));
   absl::PrintF("epoch %d: mean loss %.4f, test accuracy %.2f %%\n", epoch,
                mean / static_cast<double>(batches), 100 * accuracy);
@@ -88,28 +91,45 @@ absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
   return absl::OkStatus();
 }
 
+// All that are between two flushes are taken: of epochs, and if nothing is said, maybe some more.
+absl::StatusOr<int64_t> StepRunner::NumSteps() const {
+  const int64_t at_once = job_.num_steps();
+  if (options_.steps % at_once != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--steps=", options_.steps,
+                                                   ": the pipeline is drained after each ", at_once,
+                                                   "; a multiple is expected"));
+  }
+  if (options_.steps > 0) return options_.steps;
+  const int64_t steps =
+      options_.epochs > 0 ? options_.epochs * feeder_.batches_per_epoch() : int64_t{10};
+  return (steps + at_once - 1) / at_once * at_once;
+}
+
 absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   const bool epochs = feeder_.has_rows() && !plan_.model.loss.empty();
-  int64_t steps = options_.steps;
-  if (steps == 0) {
-    steps = options_.epochs > 0 ? options_.epochs * feeder_.batches_per_epoch() : 10;
-  }
+  const int64_t at_once = job_.num_steps();
+  ISOMER_ASSIGN_OR_RETURN(const int64_t steps, NumSteps());
+  const int64_t traced = (options_.trace_steps + at_once - 1) / at_once * at_once;
   // Where nothing is to be told, stdout leads nowhere.
   Progress progress("run", steps, options_.speaks ? stderr : stdout);
-  for (int64_t step = 0; step < steps; ++step) {
-    const HostValues inputs = feeder_.Batch(step);
-    if (step == std::max<int64_t>(steps - options_.trace_steps, 0)) job_.StartTrace();
-    ISOMER_RETURN_IF_ERROR(Step(step, inputs));
-    progress.Advance();
-    if (options_.trace_steps > 0 && step + 1 == steps) {
+  for (int64_t step = 0; step < steps; step += at_once) {
+    std::vector<HostValues> inputs;
+    for (int64_t i = 0; i < at_once; ++i) inputs.push_back(feeder_.Batch(step + i));
+    if (step == std::max<int64_t>(steps - traced, 0)) job_.StartTrace();
+    ISOMER_RETURN_IF_ERROR(Steps(step, inputs));
+    progress.Advance(at_once);
+    const int64_t done = step + at_once;
+    if (options_.trace_steps > 0 && done == steps) {
       ISOMER_ASSIGN_OR_RETURN(trace_, job_.ChromeTrace());
     }
     if (step == 0 && options_.check) {
       ISOMER_ASSIGN_OR_RETURN(agrees_,
-                              CheckFirstStep(plan_, weights, inputs, backend_, &job_, summary));
+                              CheckFirstStep(plan_, weights, inputs[0], backend_, &job_, summary));
     }
-    if (epochs && (step + 1) % feeder_.batches_per_epoch() == 0) {
-      ISOMER_RETURN_IF_ERROR(EndEpoch((step + 1) / feeder_.batches_per_epoch(), summary));
+    if (!epochs) continue;
+    const int64_t batches = feeder_.batches_per_epoch();
+    for (int64_t epoch = step / batches + 1; epoch <= done / batches; ++epoch) {
+      ISOMER_RETURN_IF_ERROR(EndEpoch(epoch, summary));
     }
   }
   return Summarise(summary);

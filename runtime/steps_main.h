@@ -39,7 +39,9 @@ class StepRunner {
   const std::string& trace() const { return trace_; }
 
  private:
-  absl::Status Step(int64_t step, const HostValues& inputs);
+  // Those between two flushes: one, of most plans. `first` is the number of the first.
+  absl::Status Steps(int64_t first, const std::vector<HostValues>& inputs);
+  absl::StatusOr<int64_t> NumSteps() const;
   absl::Status EndEpoch(int64_t epoch, Json* summary);
   absl::Status Summarise(Json* summary);
 

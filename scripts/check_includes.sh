@@ -6,7 +6,7 @@
 #   pcg  <-  runtime
 #
 # The checker of certificates, verifier/certificate/, reads rules (rules/rule.h) and includes nothing
-# else of rules/ or verifier/; it stays under 1,500 lines, and the checker of schedules under 1,600,
+# else of rules/ or verifier/; it stays under 1,500 lines, and the checker of schedules under 1,900,
 # pcg/schedule/check*. The second opinion on lemmas, verifier/exhaustive/, includes nothing of rules/
 # and verifier/ but itself.
 #
@@ -68,7 +68,7 @@ END {
   printf "%d includes follow the arrows\n", checked
 }'
 
-for part in 'verifier/certificate/*:1500' 'pcg/schedule/check*:1600'; do
+for part in 'verifier/certificate/*:1500' 'pcg/schedule/check*:1900'; do
   most=${part#*:} part=${part%:*}
   lines=$({ cat $part.{h,cc} 2>/dev/null || true; } | wc -l)
   if ((lines > most)); then

@@ -21,7 +21,7 @@ constexpr char kHeadOfPage[] = R"(# Models
 
 The networks of the zoo, `zoo:NAME` or `zoo:NAME?key=value&key=value`, at their default sizes, which
 are those of the source. `isomer-optimize --list_models` lists them with their parameters;
-`isomer-optimize zoo:NAME --describe_model` counts any configuration. Building one takes no memory for
+`isomer-optimize zoo:NAME --describe` counts any configuration. Building one takes no memory for
 weights.
 
 - *operators*: nodes of the graph that are no inputs, weights or constants; without the loss.

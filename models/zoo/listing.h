@@ -1,4 +1,4 @@
-// What the zoo has, as text: --list_models, --describe_model, docs/models.md.
+// What the zoo has, as text: --list_models, --describe, docs/models.md.
 #ifndef ISOMER_MODELS_ZOO_LISTING_H_
 #define ISOMER_MODELS_ZOO_LISTING_H_
 

@@ -76,12 +76,12 @@ TaskKind RecogniseCollective(const std::vector<Buffer>& buffers, absl::Span<cons
 absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
                                       const ScheduleOptions& options, bool interleave);
 // That but for `shardings`, of which it gives the table that they are from, if `calls` is not null,
-// and for what it does to the list of tasks as a whole; and that: deps, the order of micro-batches,
-// programs.
+// and for what it does to the list of tasks as a whole; and that: steps without flushes, deps, the
+// order of micro-batches, programs.
 absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const MachineView> views,
                                       const ScheduleOptions& options, bool interleave,
                                       CallTable* calls = nullptr);
-void FinishSchedule(Schedule* schedule);
+absl::Status FinishSchedule(Schedule* schedule);
 
 // Which tensors the host sets, and the forward tasks.
 absl::Status LowerForward(ScheduleBuilder* builder, bool interleave);

@@ -6,9 +6,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/schedule/builder.h"
 #include "pcg/schedule/check_calls.h"
 #include "pcg/schedule/check_micro_batches.h"
+#include "pcg/schedule/check_operands.h"
+#include "pcg/schedule/check_steps.h"
 #include "pcg/schedule/check_updates.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
@@ -33,6 +34,17 @@ class Checker {
     return CheckCalls(graph_, schedule_);
   }
 
+  // Of several steps without a flush in between: what is not of one step alone.
+  absl::Status RunSteps() {
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      ISOMER_RETURN_IF_ERROR(CheckShape(static_cast<int32_t>(t)));
+    }
+    ISOMER_RETURN_IF_ERROR(CheckPrograms());
+    ISOMER_RETURN_IF_ERROR(MeetTasks());
+    ISOMER_RETURN_IF_ERROR(CheckWaits());
+    return CheckMicroBatches(graph_, schedule_);
+  }
+
  private:
   // Names the task as `device`, or the first that runs it, meets it.
   absl::Status Error(int32_t t, absl::string_view what, int32_t device = -1) const {
@@ -40,13 +52,10 @@ class Checker {
   }
 
   absl::Status CheckShape(int32_t t) const;
-  absl::Status CheckBoxes(int32_t t) const;
-  absl::Status CheckCollective(int32_t t) const;
   absl::Status CheckCopies() const;
-  absl::Status CheckSegment(int32_t t, const std::vector<BufferId>& reads,
-                            const std::vector<BufferId>& writes) const;
   absl::Status CheckPrograms() const;
   absl::Status CheckWaits() const;
+  absl::Status MeetTasks();
   absl::Status RunPrograms();
   absl::Status Execute(int32_t t);
   bool ChangesInPlace(const Task& task, BufferId id) const;
@@ -95,102 +104,7 @@ absl::Status Checker::CheckShape(int32_t t) const {
       return Error(t, "transfers between buffers that share nothing");
     }
   }
-  ISOMER_RETURN_IF_ERROR(CheckBoxes(t));
-  return CheckCollective(t);
-}
-
-// What is added has the box of what it is added to; so has what an update takes but the parameter,
-// of which it may be a part.
-absl::Status Checker::CheckBoxes(int32_t t) const {
-  const Task& task = schedule_.tasks[t];
-  if (task.kind != TaskKind::kAccumulate && task.kind != TaskKind::kUpdate) {
-    return absl::OkStatus();
-  }
-  const bool update = task.kind == TaskKind::kUpdate;
-  bool fits = task.reads.size() >= (update ? 2 : 1) && !task.writes.empty();
-  if (fits) {
-    const Box& box = schedule_.buffers[task.writes[0]].box;
-    fits = !update || Covers(schedule_.buffers[task.reads[0]].box, box);
-    for (size_t i = update ? 1 : 0; i < task.reads.size(); ++i) {
-      fits &= schedule_.buffers[task.reads[i]].box == box;
-    }
-    for (BufferId id : task.writes) fits &= schedule_.buffers[id].box == box;
-  }
-  return fits ? absl::OkStatus() : Error(t, "its buffers have different boxes");
-}
-
-absl::Status Checker::CheckCollective(int32_t t) const {
-  const Task& task = schedule_.tasks[t];
-  if (!IsCommunication(task.kind)) {
-    return task.segments == 1 ? absl::OkStatus() : Error(t, "has segments");
-  }
-  for (const BufferList* list : {&task.reads, &task.writes}) {
-    for (BufferId id : *list) {
-      if (id == kNoBuffer || task.reads.empty() || task.reads[0] == kNoBuffer ||
-          schedule_.buffers[id].dtype != schedule_.buffers[task.reads[0]].dtype) {
-        return Error(t, "its buffers are not of one data type");
-      }
-    }
-  }
-  if (task.kind == TaskKind::kSendReceive) {
-    return task.segments == 1 ? absl::OkStatus() : Error(t, "has segments");
-  }
-  // Which members bring buffers, and which receive.
-  std::vector<int32_t> readers = task.devices, writers = task.devices;
-  const bool rooted = task.kind == TaskKind::kReduce || task.kind == TaskKind::kBroadcast;
-  if (rooted && !task.reads.empty() && !task.writes.empty()) {
-    const bool reduce = task.kind == TaskKind::kReduce;
-    const int32_t root = schedule_.buffers[reduce ? task.writes[0] : task.reads[0]].device;
-    (reduce ? writers : readers) = {root};
-    if (!reduce) std::erase(writers, root);
-  }
-  const size_t segments = task.segments;
-  if (task.segments < 1 || task.reads.size() != readers.size() * segments ||
-      task.writes.size() != writers.size() * segments) {
-    return Error(t, absl::StrCat("has ", task.reads.size(), " operands and ", task.writes.size(),
-                                 " results of ", task.segments, " segments on ",
-                                 task.devices.size(), " devices"));
-  }
-  const auto in_order = [&](absl::Span<const BufferId> ids, absl::Span<const int32_t> devices) {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (schedule_.buffers[ids[i]].device != devices[i / segments]) return false;
-    }
-    return true;
-  };
-  if (!in_order(task.reads, readers) || !in_order(task.writes, writers)) {
-    return Error(t, "its buffers are not in the order of its devices");
-  }
-  int64_t bytes = 0;
-  for (size_t i = 0; i < segments; ++i) {
-    std::vector<BufferId> reads, writes;
-    for (size_t m = i; m < task.reads.size(); m += segments) reads.push_back(task.reads[m]);
-    for (size_t m = i; m < task.writes.size(); m += segments) writes.push_back(task.writes[m]);
-    ISOMER_RETURN_IF_ERROR(CheckSegment(t, reads, writes));
-    const BufferId whole = task.kind == TaskKind::kAllGather ? writes[0] : reads[0];
-    bytes += schedule_.buffers[whole].bytes();
-  }
-  if (task.bytes == bytes) return absl::OkStatus();
-  return Error(t, absl::StrCat("moves ", task.bytes, " bytes of a buffer of ", bytes));
-}
-
-absl::Status Checker::CheckSegment(int32_t t, const std::vector<BufferId>& reads,
-                                   const std::vector<BufferId>& writes) const {
-  const Task& task = schedule_.tasks[t];
-  const Box& box = schedule_.buffers[writes[0]].box;
-  bool same = true;
-  for (const std::vector<BufferId>* list : {&reads, &writes}) {
-    for (BufferId id : *list) {
-      const Box& other = schedule_.buffers[id].box;
-      if (other.shape.size() != box.shape.size())
-        return Error(t, "its buffers have different ranks");
-      same &= other == box;
-    }
-  }
-  const bool rooted = task.kind == TaskKind::kReduce || task.kind == TaskKind::kBroadcast;
-  const bool fits = rooted ? same
-                           : RecogniseCollective(schedule_.buffers, reads, writes,
-                                                 reads.size() * writes.size()) == task.kind;
-  return fits ? absl::OkStatus() : Error(t, "its boxes are not those of this collective");
+  return CheckOperands(graph_, schedule_, t);
 }
 
 // Shards that are one buffer are copies, and each buffer has its shard's box.
@@ -246,9 +160,8 @@ absl::Status Checker::CheckPrograms() const {
   return absl::OkStatus();
 }
 
-absl::Status Checker::RunPrograms() {
-  written_.assign(schedule_.buffers.size(), false);
-  read_ = updated_ = written_;
+// Every device in its program, until all are at their ends or none can go on.
+absl::Status Checker::MeetTasks() {
   position_.assign(schedule_.tasks.size(), -1);
   std::vector<size_t> at(schedule_.programs.size(), 0);
   auto head = [&](size_t device) {
@@ -265,7 +178,8 @@ absl::Status Checker::RunPrograms() {
     if (t < 0) continue;
     const auto& group = schedule_.tasks[t].devices;
     if (++arrived[t] < static_cast<int32_t>(group.size())) continue;
-    ISOMER_RETURN_IF_ERROR(Execute(t));
+    position_[t] = static_cast<int32_t>(executed_.size());
+    executed_.push_back(t);
     for (int32_t g : group) {
       ++at[g];
       ready.push_back(g);
@@ -277,6 +191,14 @@ absl::Status Checker::RunPrograms() {
                    static_cast<int32_t>(d));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status Checker::RunPrograms() {
+  ISOMER_RETURN_IF_ERROR(MeetTasks());
+  written_.assign(schedule_.buffers.size(), false);
+  read_ = updated_ = written_;
+  for (int32_t t : executed_) ISOMER_RETURN_IF_ERROR(Execute(t));
   for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
     const BufferRole role = schedule_.buffers[id].role;
     const bool is_gradient = role == BufferRole::kGradient || role == BufferRole::kGradientShard;
@@ -339,8 +261,6 @@ absl::Status Checker::Execute(int32_t t) {
     written_[id] = true;
     if (in_place && parameter) updated_[id] = true;
   }
-  position_[t] = static_cast<int32_t>(executed_.size());
-  executed_.push_back(t);
   return absl::OkStatus();
 }
 
@@ -390,6 +310,22 @@ absl::Status Checker::CheckWaits() const {
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, schedule).Run());
   return CheckMemory(schedule, PlanMemory(schedule));
+}
+
+absl::Status CheckSteps(const Graph& graph, const Schedule& one, const Schedule& all) {
+  ISOMER_RETURN_IF_ERROR(Checker(graph, all).RunSteps());
+  ISOMER_RETURN_IF_ERROR(CheckRepetition(graph, one, all));
+  return CheckMemory(all, PlanMemory(all));
+}
+
+absl::Status CheckLowered(const Plan& plan, const LoweredPlan& lowered) {
+  const Graph& graph = lowered.mapped.graph;
+  if (lowered.schedule.num_steps() == 1) return CheckSchedule(graph, lowered.schedule);
+  Plan of_one = plan;
+  of_one.update.steps_between_flushes = 1;
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan one, LowerPlan(of_one));
+  ISOMER_RETURN_IF_ERROR(CheckSchedule(graph, one.schedule));
+  return CheckSteps(graph, one.schedule, lowered.schedule);
 }
 
 }  // namespace isomer

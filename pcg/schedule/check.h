@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "pcg/graph.h"
+#include "pcg/plan.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 
@@ -27,8 +28,16 @@ namespace isomer {
 //     order (check_micro_batches.h);
 //   - tasks compute, move and differentiate what the graph says (check_calls.h);
 //   - what lives at one time does not overlap in the memory plan (CheckMemory).
-// The error names the device, its instruction and the task.
+// The error names the device, its instruction and the task. REQUIRES: it is of one step.
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule);
+
+// Ok if `all`, of several steps without a flush in between (weight_versions.h), is for each of them
+// what `one` is, with weights of two versions (check_steps.h); and if its programs end, tasks wait,
+// micro-batches and buffers come and lie as above. REQUIRES: CheckSchedule(graph, one) is ok.
+absl::Status CheckSteps(const Graph& graph, const Schedule& one, const Schedule& all);
+
+// What LowerPlan made of the plan: of one step, or of several and then also of one.
+absl::Status CheckLowered(const Plan& plan, const LoweredPlan& lowered);
 
 // Ok if no two buffers of a device that live at one time (LiveRanges) overlap, nor do they and the
 // scratch space of a communication.

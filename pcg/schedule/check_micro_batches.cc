@@ -18,7 +18,7 @@ bool IsCall(const Task& task) {
 }
 
 absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
-  std::set<std::tuple<TaskKind, Phase, NodeId, int32_t, int32_t>> calls;
+  std::set<std::tuple<TaskKind, Phase, NodeId, int32_t, int32_t, int32_t>> calls;
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
     const auto error = [&](absl::string_view what) {
@@ -29,7 +29,8 @@ absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
     }
     // What is of no micro-batch is done once, too.
     if (!IsCall(task)) continue;
-    if (!calls.emplace(task.kind, task.phase, task.node, task.devices[0], task.moment).second) {
+    if (!calls.emplace(task.kind, task.phase, task.node, task.devices[0], task.moment, task.step)
+             .second) {
       return error(absl::StrCat("is the second of micro-batch ", task.moment, " on its device"));
     }
   }

@@ -343,7 +343,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
                           &schedule)) {
     return std::nullopt;
   }
-  FinishSchedule(&schedule);
+  ISOMER_RETURN_IF_ERROR(FinishSchedule(&schedule));
   return lowered;
 }
 

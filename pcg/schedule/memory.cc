@@ -48,6 +48,8 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
     const BufferRole role = schedule.buffers[id].role;
     if (role == BufferRole::kParameter || role == BufferRole::kState) {
       ranges[id] = {0, num_tasks - 1};
+    } else if (role == BufferRole::kInput && seen[id]) {
+      ranges[id].first = 0;
     }
   }
   return ranges;

@@ -1,11 +1,11 @@
 // How much memory a schedule takes on each device, for what, and where its buffers lie.
 //
-// A buffer lives from the first task of a step that writes it to the last that uses it; parameters
-// and the optimizer's states live throughout. Activations that the backward pass reads are thereby
-// kept until it has, gradients of weights until the update (or, of sharded updates, until their
-// part is scattered). A communication packs into memory that it has while it runs (packing.h).
-// The workspaces of kernels are the backend's: what they come to is not in a schedule
-// (optimizer/memory_cost.h).
+// A buffer lives from the first task of a step that writes it to the last that uses it; inputs,
+// which the host sets before, from the first task; parameters and the optimizer's states
+// throughout. Activations that the backward pass reads are thereby kept until it has, gradients of
+// weights until the update (or, of sharded updates, until their part is scattered). A communication
+// packs into memory that it has while it runs (packing.h). The workspaces of kernels are the
+// backend's: what they come to is not in a schedule (optimizer/memory_cost.h).
 #ifndef ISOMER_PCG_SCHEDULE_MEMORY_H_
 #define ISOMER_PCG_SCHEDULE_MEMORY_H_
 
@@ -19,7 +19,7 @@
 namespace isomer {
 
 // First and last task that touches each buffer, by index in Schedule::tasks. Parameters and states:
-// from the first task to the last. Buffers nobody touches: [0, -1].
+// from the first task to the last; inputs from the first. Buffers nobody touches: [0, -1].
 struct LiveRange {
   int32_t first = 0, last = -1;
 };

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <queue>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "pcg/schedule/pipeline_chunks.h"
+#include "pcg/schedule/slot_order.h"
 #include "pcg/support/check.h"
 
 namespace isomer {
@@ -166,10 +167,16 @@ class MicroBatchOrder {
   explicit MicroBatchOrder(Schedule* schedule)
       : schedule_(*schedule), stages_(StagesOf(*schedule)) {}
 
-  void Run() {
+  absl::Status Run() {
     FindGroups();
-    FindStarts();
-    Permute(Emit());
+    if (!FindStarts()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(schedule_.num_steps(),
+                       " steps between flushes: a stage needs weights of another that do not come "
+                       "in time"));
+    }
+    Permute(OrderBySlots(schedule_, stages_, slot_, start_));
+    return absl::OkStatus();
   }
 
  private:
@@ -202,17 +209,7 @@ class MicroBatchOrder {
         continue;
       slot_[t] = index.try_emplace(SlotOf(t), static_cast<int32_t>(index.size())).first->second;
     }
-    needs_.resize(index.size());
-    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
-      if (slot_[t] < 0) continue;
-      for (int32_t dep : schedule_.tasks[t].deps) {
-        std::vector<int32_t>& needs = needs_[slot_[t]];
-        const int32_t need = slot_[dep];
-        if (need >= 0 && need != slot_[t] && (needs.empty() || needs.back() != need)) {
-          needs.push_back(need);
-        }
-      }
-    }
+    FindNeeds(index.size());
     for (const auto& [slot, number] : index) lanes_[std::get<0>(slot)];
     for (auto& [group, lane] : lanes_) {
       for (const PipelineSlot& slot :
@@ -224,8 +221,33 @@ class MicroBatchOrder {
     }
   }
 
-  // When each slot would start if a forward took 1 and a backward 2, and transfers nothing.
-  void FindStarts() {
+  // Of several steps also what weights that were updated come from.
+  void FindNeeds(size_t num_slots) {
+    needs_.resize(num_slots);
+    const bool updates = schedule_.num_steps() > 1;
+    std::vector<std::vector<int32_t>> behind(updates ? schedule_.tasks.size() : 0);
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      if (slot_[t] < 0 && !updates) continue;
+      std::vector<int32_t>& needs = slot_[t] < 0 ? behind[t] : needs_[slot_[t]];
+      const auto add = [&](int32_t need) {
+        if (need != slot_[t] && (needs.empty() || needs.back() != need)) needs.push_back(need);
+      };
+      for (int32_t dep : schedule_.tasks[t].deps) {
+        if (slot_[dep] >= 0) add(slot_[dep]);
+        if (slot_[dep] >= 0 || !updates) continue;
+        for (int32_t need : behind[dep]) add(need);
+      }
+      if (slot_[t] >= 0) continue;
+      std::sort(needs.begin(), needs.end());
+      needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+    }
+  }
+
+  // When each slot would start if a forward took 1 and a backward 2, and transfers nothing. Stages
+  // need only earlier ones forward and later ones backward, and micro-batches each its own: by
+  // induction over micro-batches there is no circle, and the result is true, but where weights that
+  // were updated (several steps) come from other stages.
+  bool FindStarts() {
     constexpr int64_t kUnknown = -1;
     start_.assign(needs_.size(), kUnknown);
     std::vector<int64_t> end = start_;
@@ -250,110 +272,9 @@ class MicroBatchOrder {
         }
       }
     }
-    // Stages need only earlier ones forward and later ones backward, and micro-batches each its
-    // own: by induction over micro-batches there is no circle.
-    for (int64_t start : start_) ISOMER_CHECK(start != kUnknown);
-  }
-
-  // Per task: whether it waits for the end of the order: the gradients of weights that the last
-  // micro-batch completes are synchronised when a stage has sent all that the one before it waits
-  // for. Devices have one queue of communication, and what a stage is late all stages before it
-  // are. The first delays nobody.
-  std::vector<bool> FindLate() const {
-    const auto count = schedule_.tasks.size();
-    std::vector<bool> needed(count, false);  // by tasks of slots
-    for (size_t t = count; t-- > 0;) {
-      if (slot_[t] < 0 && !needed[t]) continue;
-      for (int32_t dep : schedule_.tasks[t].deps) needed[dep] = true;
-    }
-    std::vector<bool> late(count, false), of_last(count, false);
-    for (size_t t = 0; t < count; ++t) {
-      const Task& task = schedule_.tasks[t];
-      if (task.phase != Phase::kBackward) continue;
-      if (slot_[t] >= 0) {
-        of_last[t] = task.moment == schedule_.num_moments - 1;
-        continue;
-      }
-      of_last[t] = std::any_of(task.deps.begin(), task.deps.end(),
-                               [&](int32_t dep) { return of_last[dep]; });
-      late[t] = of_last[t] && !needed[t] && stages_.stage[task.devices[0]] > 0;
-    }
-    return late;
-  }
-
-  // Tasks in order of their slots. What arrives comes before anything is computed at that time, so
-  // that nobody who sends waits for the receiver's work; it needs nothing of its own slot.
-  std::vector<int32_t> Emit() const {
-    // Per slot, what arrives, then the others, in their order.
-    std::vector<std::vector<int32_t>> slotted(2 * needs_.size());
-    std::vector<int32_t> order, last;
-    const int32_t count = static_cast<int32_t>(schedule_.tasks.size());
-    std::vector<int32_t> waits(count, 0);
-    std::vector<std::vector<int32_t>> users(count);  // of tasks of no slot
-    for (int32_t t = 0; t < count; ++t) {
-      const Task& task = schedule_.tasks[t];
-      if (slot_[t] >= 0) {
-        const bool arrives = CrossesGroups(task, stages_) &&
-                             std::none_of(task.deps.begin(), task.deps.end(),
-                                          [&](int32_t dep) { return slot_[dep] == slot_[t]; });
-        slotted[2 * slot_[t] + (arrives ? 0 : 1)].push_back(t);
-        continue;
-      }
-      if (task.phase != Phase::kForward && task.phase != Phase::kBackward) {
-        if (task.phase != Phase::kLoad) last.push_back(t);
-        if (task.phase == Phase::kLoad) order.push_back(t);
-        continue;
-      }
-      for (int32_t dep : task.deps) {
-        if (schedule_.tasks[dep].phase == Phase::kLoad) continue;
-        users[dep].push_back(t);
-        ++waits[t];
-      }
-    }
-    std::vector<std::tuple<int64_t, bool, int32_t>> parts;  // of slots, in order
-    for (size_t slot = 0; slot < needs_.size(); ++slot) {
-      for (bool computes : {false, true}) {
-        parts.emplace_back(start_[slot], computes, static_cast<int32_t>(slot));
-      }
-    }
-    std::sort(parts.begin(), parts.end());
-    std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
-    for (int32_t t = 0; t < count; ++t) {
-      const Phase phase = schedule_.tasks[t].phase;
-      const bool free = slot_[t] < 0 && (phase == Phase::kForward || phase == Phase::kBackward);
-      if (free && waits[t] == 0) ready.push(t);
-    }
-    auto emit = [&](int32_t t) {
-      order.push_back(t);
-      for (int32_t user : users[t]) {
-        if (--waits[user] == 0) ready.push(user);
-      }
-    };
-    std::vector<int32_t> held;
-    const std::vector<bool> late = FindLate();
-    auto emit_ready = [&] {
-      while (!ready.empty()) {
-        const int32_t t = ready.top();
-        ready.pop();
-        late[t] ? held.push_back(t) : emit(t);
-      }
-    };
-    emit_ready();
-    for (const auto& [start, computes, slot] : parts) {
-      for (int32_t t : slotted[2 * slot + (computes ? 1 : 0)]) {
-        emit(t);
-        emit_ready();
-      }
-    }
-    // What waits for those is none of the others.
-    for (int32_t t : held) ready.push(t);
-    while (!ready.empty()) {
-      const int32_t t = ready.top();
-      ready.pop();
-      emit(t);
-    }
-    order.insert(order.end(), last.begin(), last.end());
-    return order;
+    const bool all = std::find(start_.begin(), start_.end(), kUnknown) == start_.end();
+    ISOMER_CHECK(all || schedule_.num_steps() > 1);
+    return all;
   }
 
   void Permute(const std::vector<int32_t>& order) {
@@ -380,9 +301,9 @@ class MicroBatchOrder {
 
 }  // namespace
 
-void OrderMicroBatches(Schedule* schedule) {
-  if (schedule->num_moments == 1 || MixesMicroBatches(*schedule)) return;
-  MicroBatchOrder(schedule).Run();
+absl::Status OrderMicroBatches(Schedule* schedule) {
+  if (schedule->num_moments == 1 || MixesMicroBatches(*schedule)) return absl::OkStatus();
+  return MicroBatchOrder(schedule).Run();
 }
 
 }  // namespace isomer

@@ -27,13 +27,16 @@
 // stage, which works through one micro-batch after the other. A transfer to another stage is part
 // of what it is for. What is of no micro-batch comes as soon as it can: what all need first, a
 // weight's synchronisation after its last share; but behind the first stage, after the last
-// micro-batch, whose gradients the stages before wait for.
+// micro-batch, whose gradients the stages before wait for. Of several steps without a flush in
+// between (weight_versions.h) the micro-batches are those of all steps, one after the other, and
+// updates come as soon as they can, too.
 #ifndef ISOMER_PCG_SCHEDULE_PIPELINE_H_
 #define ISOMER_PCG_SCHEDULE_PIPELINE_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -71,8 +74,9 @@ bool CrossesGroups(const Task& task, const PipelineStages& stages);
 bool MixesMicroBatches(const Schedule& schedule);
 
 // Puts the tasks of the forward and the backward pass in pipeline order, and renames deps
-// accordingly. Nothing changes with one micro-batch, or where they mix.
-void OrderMicroBatches(Schedule* schedule);
+// accordingly. Nothing changes with one micro-batch, or where they mix. InvalidArgument: several
+// steps whose weights do not come in time, as a stage waits for those of another.
+absl::Status OrderMicroBatches(Schedule* schedule);
 
 }  // namespace isomer
 

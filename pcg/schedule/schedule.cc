@@ -9,6 +9,7 @@
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/pipeline.h"
 #include "pcg/schedule/update.h"
+#include "pcg/schedule/weight_versions.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -223,10 +224,12 @@ absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const Machi
   return std::move(builder.schedule());
 }
 
-void FinishSchedule(Schedule* schedule) {
+absl::Status FinishSchedule(Schedule* schedule) {
+  ISOMER_RETURN_IF_ERROR(RepeatSteps(schedule));
   AddDependencies(schedule);
-  OrderMicroBatches(schedule);
+  ISOMER_RETURN_IF_ERROR(OrderMicroBatches(schedule));
   AddPrograms(schedule);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const MachineView> views,
@@ -237,7 +240,7 @@ absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const Machi
   for (int id = 0; id < graph.num_nodes(); ++id) {
     if (calls.Contains({id})) schedule.shardings[id] = calls.ShardingOf({id});
   }
-  FinishSchedule(&schedule);
+  ISOMER_RETURN_IF_ERROR(FinishSchedule(&schedule));
   return schedule;
 }
 
@@ -298,6 +301,7 @@ std::string Schedule::ToString(const Graph& graph) const {
     };
     absl::StrAppend(&text, t, " ", PhaseName(task.phase));
     if (task.moment != kNoMoment) absl::StrAppend(&text, " ", task.moment);
+    if (num_steps() > 1) absl::StrAppend(&text, " of step ", task.step);
     absl::StrAppend(&text, " on ", absl::StrJoin(task.devices, ","), ": ", TaskKindName(task.kind));
     if (task.kind == TaskKind::kFill) absl::StrAppend(&text, " ", task.value);
     absl::StrAppend(&text, " ", graph.Label(task.node));

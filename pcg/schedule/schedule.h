@@ -55,6 +55,8 @@
 //   owner       reduce              update on the owner               broadcast
 // Sharded weights are parts all the time (weight_parts.h): an all_gather goes before their use.
 //
+// Without flushes in between (weight_versions.h) a schedule is of several steps.
+//
 // Parts are slices along the largest dim that the number of copies divides; where there is none,
 // the method is all_reduce. Gradients that become ready one after the other on the same devices are
 // synchronised in one task, a bucket; a bucket is closed when it is full or the last of its
@@ -146,6 +148,7 @@ struct Task {
   NodeId node;         // the operator it is part of
   int32_t shard = -1;  // compute, compute_gradient: which task of the node (shard of output 0)
   int32_t moment = kNoMoment;          // the micro-batch
+  int32_t step = 0;                    // of those between two flushes (weight_versions.h)
   SmallList<int32_t, 4> devices = {};  // one, or the group of a communication, ascending
   // Collectives: how many buffers each member brings; they travel as one, side by side. Buffer i of
   // member m is reads[m * segments + i], likewise of writes; the root's lists hold just its own.
@@ -194,7 +197,14 @@ struct Schedule {
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;                     // in global order
   std::vector<std::vector<int32_t>> programs;  // per device: its tasks, ascending
-  int32_t num_moments = 1;                     // micro-batches
+  int32_t num_moments = 1;                     // micro-batches, of all steps
+  // Several steps between two flushes (weight_versions.h): for each the buffers that are in it what
+  // those of one step are, by number; empty: there is one. All else names those of the first.
+  std::vector<std::vector<BufferId>> in_step;
+  int32_t num_steps() const { return in_step.empty() ? 1 : static_cast<int32_t>(in_step.size()); }
+  BufferId InStep(BufferId id, int32_t step) const {
+    return in_step.empty() || id == kNoBuffer ? id : in_step[step][id];
+  }
   // Shards of every tensor that has buffers, in row-major order of [dims.., copies, partials].
   // Copies on one device are one buffer.
   std::map<TensorRef, std::vector<BufferId>> shards;

@@ -43,13 +43,12 @@ TEST(ZooPrograms, ListModels) {
 }
 
 TEST(ZooPrograms, DescribeOneConfiguration) {
-  const ProgramResult text =
-      RunBinary("isomer-optimize", {"zoo:lenet?batch=2", "--describe_model"});
+  const ProgramResult text = RunBinary("isomer-optimize", {"zoo:lenet?batch=2", "--describe"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_TRUE(absl::StrContains(text.out, "lenet: 19 operators, 61,706 parameters")) << text.out;
-  const ProgramResult none = RunBinary("isomer-optimize", {"--describe_model"});
+  const ProgramResult none = RunBinary("isomer-optimize", {"--describe"});
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_TRUE(absl::StrContains(none.err, "expected one MODEL")) << none.err;
+  EXPECT_TRUE(absl::StrContains(none.err, "needs one MODEL, or --machine")) << none.err;
 }
 
 }  // namespace

@@ -115,6 +115,32 @@ TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
   EXPECT_GT(again.step_us, all.step_us);
 }
 
+// More chunks, and steps that are not drained apart, share a bubble out; two versions of weights,
+// and the micro-batches that wait for other chunks, take memory.
+TEST_F(Grids, BubblesShrinkWithChunksAndSteps) {
+  Prepare(ResidualModel(8, 64, 128, 512), 1, 4);
+  const auto estimate = [&](int64_t chunks, int32_t steps) {
+    Grid grid{4, 4, 8};
+    grid.chunks = chunks;
+    grid.steps_between_flushes = steps;
+    const CostOptions base = tables_->options();
+    tables_->set_options(OptionsOfStage(grid, base, /*by_hand=*/true));
+    auto on_stage = MapTensorParallel(model_.graph, 1, tables_.get());
+    auto calls = EstimateMapped(*on_stage, tables_.get());
+    tables_->set_options(base);
+    EXPECT_TRUE(calls.ok()) << calls.status();
+    const std::vector<int> parts = StagesOfCalls(*calls, grid.num_chunks());
+    return EstimateGrid(grid, {.devices = 4}, base, BordersOf(model_.graph, calls->compute), *calls,
+                        parts);
+  };
+  const GridEstimate drained = estimate(1, 1), interleaved = estimate(2, 1),
+                     without = estimate(1, 4);
+  EXPECT_LT(interleaved.step_us, drained.step_us);
+  EXPECT_GT(interleaved.peak_bytes, drained.peak_bytes);
+  EXPECT_LT(without.step_us, drained.step_us);
+  EXPECT_GT(without.peak_bytes, drained.peak_bytes);
+}
+
 // One sample a micro-batch and device is as far as it goes.
 TEST_F(Grids, MicroBatchesDivideTheBatch) {
   Prepare(ResidualModel(4, 12, 16, 32), 1, 4);

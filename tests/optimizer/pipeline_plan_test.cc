@@ -84,7 +84,8 @@ struct Made {
   std::string report;
 };
 
-Made Optimized(const Model& model, int64_t devices, PipelineOptions options, bool training = true) {
+Made Optimized(const Model& model, int64_t devices, PipelineOptions options, bool training = true,
+               int32_t steps_between_flushes = 1) {
   Made made{ExampleRules(model.graph), absl::UnknownError("not yet"), ""};
   const RuleIndex index(made.rules);
   const CostModel cost(TestMachine(1, devices));
@@ -92,6 +93,7 @@ Made Optimized(const Model& model, int64_t devices, PipelineOptions options, boo
   all.plan = kPipeline;
   all.pipeline = options;
   all.training = training;
+  all.steps_between_flushes = steps_between_flushes;
   made.result = Optimize(model, index, cost, all);
   if (made.result.ok()) {
     const auto report = ReportOf(*made.result, made.rules, cost);
@@ -131,6 +133,31 @@ TEST(PipelinePlan, StagesKeepTheirOwnWeights) {
             made.result->baselines.at(kDataParallel).peak_bytes / 2);
 }
 
+// Two chunks a stage halve the bubble, steps that are not drained apart share one; no plan computes
+// anything else for that.
+TEST(PipelinePlan, ChunksAndStepsWithoutFlushesHaveLessOfABubble) {
+  const Model model = ResidualModel(8, 64, 128, 512);
+  const auto made = [&](int64_t chunks, int32_t steps) {
+    const Made made = Optimized(model, 4, {4, 8, chunks}, /*training=*/true, steps);
+    EXPECT_TRUE(made.result.ok()) << made.result.status();
+    ExpectPlanHolds(made.result->plan, made.rules);
+    EXPECT_EQ(made.result->pipeline->stages, 4);
+    EXPECT_EQ(made.result->pipeline->micro_batches, 8);
+    EXPECT_EQ(made.result->pipeline->chunks, chunks);
+    EXPECT_EQ(made.result->pipeline->steps, steps);
+    EXPECT_DOUBLE_EQ(made.result->pipeline->bubble_share,
+                     3.0 / static_cast<double>(8 * chunks * steps + 3));
+    return made;
+  };
+  const Made drained = made(1, 1), interleaved = made(2, 1), without = made(1, 4);
+  EXPECT_LT(interleaved.result->pipeline->idle_share, drained.result->pipeline->idle_share);
+  EXPECT_LT(without.result->pipeline->idle_share, drained.result->pipeline->idle_share);
+  EXPECT_LT(without.result->plan.predicted_step_us, drained.result->plan.predicted_step_us);
+  EXPECT_GT(without.result->plan.predicted_peak_bytes, drained.result->plan.predicted_peak_bytes);
+  EXPECT_THAT(interleaved.report, HasSubstr("8 micro-batches (1F1B, 2 chunks a stage)"));
+  EXPECT_THAT(without.report, HasSubstr("drained after 4 steps (2BW: gradients are a step late)"));
+}
+
 TEST(PipelinePlan, RefusesWhatCannotBeCut) {
   const Model model = ResidualModel(2, 6, 16, 32);
   const auto refused = [&](PipelineOptions options) {
@@ -140,6 +167,9 @@ TEST(PipelinePlan, RefusesWhatCannotBeCut) {
   EXPECT_THAT(refused({2, 4}), HasSubstr("cannot be cut into 4 micro-batches on 2 devices"));
   EXPECT_THAT(refused({2, 0}), HasSubstr("--micro_batches=0"));
   EXPECT_THAT(refused({0, 2}), HasSubstr("--stages=0"));
+  EXPECT_THAT(refused({4, 6, 2}),
+              HasSubstr("--stages=4x2: --micro_batches=6 is no multiple of the 4 stages"));
+  EXPECT_THAT(refused({4, 2, 0}), HasSubstr("--stages=4x0"));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ inline void ExpectPlanHolds(const Plan& plan, const RuleSet& rules) {
   }
   const auto lowered = LowerPlan(plan);
   ASSERT_TRUE(lowered.ok()) << lowered.status();
-  const absl::Status checked = CheckSchedule(lowered->mapped.graph, lowered->schedule);
+  const absl::Status checked = CheckLowered(plan, *lowered);
   EXPECT_TRUE(checked.ok()) << checked;
   // The model's borders stay sequential.
   for (const auto& output : plan.graph.outputs()) {

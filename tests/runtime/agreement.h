@@ -24,7 +24,7 @@ inline void ExpectStepAgrees(const Model& model, const Graph& parallel, Schedule
   auto reference = ReferenceStep(model, *weights, inputs, true);
   ASSERT_TRUE(reference.ok()) << reference.status();
   *expected = *std::move(reference);
-  const auto actual = ValuesOfLastStep(model, job->get(), true);
+  const auto actual = ValuesOfStep(model, job->get(), true);
   ASSERT_TRUE(actual.ok()) << actual.status();
   const Comparison comparison = Compare(*expected, *actual);
   EXPECT_LT(comparison.max_rel_error, 1e-5) << comparison.worst;

@@ -231,7 +231,7 @@ TEST_P(DegreesTest, EveryLegalAssignmentGivesTheUndividedResult) {
   ASSERT_EQ((*job)->SetParameters(all_weights), absl::OkStatus());
   ASSERT_EQ(training ? (*job)->TrainStep(all_inputs, 0) : (*job)->Evaluate(all_inputs),
             absl::OkStatus());
-  const auto actual = ValuesOfLastStep(parallel, job->get(), training);
+  const auto actual = ValuesOfStep(parallel, job->get(), training);
   ASSERT_TRUE(actual.ok()) << actual.status();
 
   const Comparison comparison = Compare(expected, *actual);

@@ -48,7 +48,7 @@ class MixedPrecisionTest : public testing::TestWithParam<ParallelCase> {
     const double first = Loss(job->get());
 
     const auto expected = ReferenceStep(plan.model, *weights, inputs, true);
-    const auto actual = ValuesOfLastStep(plan.model, job->get(), true);
+    const auto actual = ValuesOfStep(plan.model, job->get(), true);
     ASSERT_TRUE(expected.ok() && actual.ok());
     const Comparison comparison = Compare(*expected, *actual, ErrorNorm::kEuclidean);
     EXPECT_LT(comparison.max_rel_error, Tolerance(precision)) << comparison.worst;

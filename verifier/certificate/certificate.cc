@@ -61,7 +61,7 @@ class CertificateCheck {
     const absl::StatusOr<LoweredPlan> lowered = LowerPlan(looked_at);
     watch.Lap(&report->lower);
     if (!lowered.ok()) return Refuse("schedule", lowered.status().message());
-    const absl::Status runs = CheckSchedule(lowered->mapped.graph, lowered->schedule);
+    const absl::Status runs = CheckLowered(looked_at, *lowered);
     watch.Lap(&report->schedule);
     return runs;
   }
