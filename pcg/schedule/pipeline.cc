@@ -56,10 +56,9 @@ std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32
   return slots;
 }
 
-bool CrossesGroups(const Task& task, const PipelineStages& stages) {
-  return std::any_of(task.devices.begin(), task.devices.end(), [&](int32_t device) {
-    return stages.group[device] != stages.group[task.devices[0]];
-  });
+bool CrossesGroups(const Task& task, const std::vector<int32_t>& group) {
+  return std::any_of(task.devices.begin(), task.devices.end(),
+                     [&](int32_t device) { return group[device] != group[task.devices[0]]; });
 }
 
 namespace {
@@ -79,7 +78,7 @@ std::set<std::pair<int32_t, int32_t>> EdgesOf(const Schedule& schedule,
   std::set<std::pair<int32_t, int32_t>> edges;
   auto group = [&](BufferId id) { return stages.group[schedule.buffers[id].device]; };
   for (const Task& task : schedule.tasks) {
-    if (!IsOfMicroBatch(task, Phase::kForward) || !CrossesGroups(task, stages)) continue;
+    if (!IsOfMicroBatch(task, Phase::kForward) || !CrossesGroups(task, stages.group)) continue;
     for (BufferId from : task.reads) {
       if (!IsThere(schedule, task, from)) continue;
       for (BufferId to : task.writes) {
@@ -93,11 +92,9 @@ std::set<std::pair<int32_t, int32_t>> EdgesOf(const Schedule& schedule,
 
 }  // namespace
 
-PipelineStages StagesOf(const Schedule& schedule) {
-  PipelineStages stages;
+std::vector<int32_t> GroupsOf(const Schedule& schedule) {
   const size_t devices = static_cast<size_t>(schedule.options.num_devices);
-  std::vector<int32_t>& group = stages.group;
-  group.resize(devices);
+  std::vector<int32_t> group(devices);
   std::iota(group.begin(), group.end(), 0);
   auto find = [&group](int32_t device) {
     while (group[device] != device) device = group[device] = group[group[device]];
@@ -111,7 +108,13 @@ PipelineStages StagesOf(const Schedule& schedule) {
     group[std::max(a, b)] = std::min(a, b);
   }
   for (size_t d = 0; d < devices; ++d) group[d] = find(static_cast<int32_t>(d));
+  return group;
+}
 
+PipelineStages StagesOf(const Schedule& schedule) {
+  const size_t devices = static_cast<size_t>(schedule.options.num_devices);
+  PipelineStages stages;
+  stages.group = GroupsOf(schedule);
   // The longest way to each group. One that is longer than there are groups goes round in a circle.
   stages.stage.assign(devices, 0);
   const std::set<std::pair<int32_t, int32_t>> edges = EdgesOf(schedule, stages);
@@ -131,7 +134,7 @@ PipelineStages StagesOf(const Schedule& schedule) {
       changed = true;
     }
   }
-  for (size_t d = 0; d < devices; ++d) stages.stage[d] = stages.stage[group[d]];
+  for (size_t d = 0; d < devices; ++d) stages.stage[d] = stages.stage[stages.group[d]];
   stages.num_stages = 1 + *std::max_element(stages.stage.begin(), stages.stage.end());
   return stages;
 }

@@ -65,8 +65,10 @@ struct PipelineStages {
   int32_t ChunkOf(size_t task) const { return chunk.empty() ? 0 : chunk[task]; }
 };
 PipelineStages StagesOf(const Schedule& schedule);
+// PipelineStages::group, whatever way data takes between groups.
+std::vector<int32_t> GroupsOf(const Schedule& schedule);
 // Between stages: a move whose buffers are of several groups.
-bool CrossesGroups(const Task& task, const PipelineStages& stages);
+bool CrossesGroups(const Task& task, const std::vector<int32_t>& group);
 
 // Whether a task of one micro-batch needs another's: then there is no order of micro-batches, and
 // every operator is done for all before the next. REQUIRES: tasks come after those that write what

@@ -43,7 +43,7 @@ class ChunkFinder {
   bool IsOf(const Task& task, Phase phase) const {
     return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
   }
-  bool Crosses(const Task& task) const { return CrossesGroups(task, stages_); }
+  bool Crosses(const Task& task) const { return CrossesGroups(task, stages_.group); }
   bool IsGradient(BufferId id) const {
     return id != kNoBuffer && schedule_.buffers[id].role == BufferRole::kGradient;
   }

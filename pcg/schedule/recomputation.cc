@@ -55,9 +55,11 @@ void Recomputation::FindDropped() {
     keep(schedule.shards.at(output.tensor));
   }
   if (schedule.num_moments == 1) return;
-  const PipelineStages stages = StagesOf(schedule);
+  // Not StagesOf: interleaved stages are not found in fewer micro-batches, which stand for all
+  // (micro_batch_classes.h).
+  const std::vector<int32_t> group = GroupsOf(schedule);
   for (const Task& task : schedule.tasks) {
-    if (CrossesGroups(task, stages)) keep(task.writes);
+    if (CrossesGroups(task, group)) keep(task.writes);
   }
 }
 

@@ -127,7 +127,7 @@ class SlotOrder {
       const int32_t slot = slot_of_[t];
       if (slot < 0) continue;
       const Task& task = schedule_.tasks[t];
-      const bool arrives = CrossesGroups(task, stages_) &&
+      const bool arrives = CrossesGroups(task, stages_.group) &&
                            std::none_of(task.deps.begin(), task.deps.end(),
                                         [&](int32_t dep) { return slot_of_[dep] == slot; });
       tasks_of_slot_[2 * slot + (arrives ? 0 : 1)].push_back(t);

@@ -90,6 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
                     StagedMlp{.layers = 6, .stages = 3, .micro_batches = 16, .batch = 64},
                     StagedMlp{.micro_batches = 8, .shortcut = true},
                     StagedMlp{.layers = 8, .micro_batches = 8, .chunks = 2},
+                    // Four stand for 24, which no four divide by stages.
+                    StagedMlp{
+                        .layers = 6, .stages = 3, .micro_batches = 24, .batch = 24, .chunks = 2},
                     StagedMlp{.stages = 1, .data = 2, .micro_batches = 8}),
     [](const auto& info) { return info.param.Name(); });
 
