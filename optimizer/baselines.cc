@@ -1,6 +1,7 @@
 #include "optimizer/baselines.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,7 +52,7 @@ absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& gr
     return mapped;
   }
   if (name == kDataParallel || name == kZero3) return MapTensorParallel(graph, 1, tables);
-  const int64_t node = tables->cost().machine().devices_per_node();
+  const int64_t node = std::gcd(tables->cost().machine().devices_per_node(), tables->num_devices());
   if (name == kMegatron && node > 1) return MapTensorParallel(graph, node, tables);
   if (name == kMegatron) return absl::NotFoundError("megatron: a node has just one device");
   if (name == kExpert) return MapExpert(graph, tables);

@@ -15,11 +15,6 @@ namespace {
 
 constexpr int64_t kLargeBytes = int64_t{1} << 34;
 
-int64_t NumDevices(const CostTables& tables) {
-  const int64_t devices = tables.options().num_devices;
-  return devices > 0 ? devices : tables.cost().machine().num_devices();
-}
-
 std::vector<int64_t> Kinds(const CostModel& cost, const ShardingChoice& choice) {
   const Placement& output = choice.outputs[0];
   return cost.OnePerKind(DevicesOf(output.view, output.type));
@@ -72,7 +67,7 @@ double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node
   const CostModel& cost = tables.cost();
   int64_t bytes = type.LocalBytes();
   if (node.operands[operand].producer >= 0) {
-    const int64_t all = NumDevices(tables);
+    const int64_t all = tables.num_devices();
     int64_t shards = 1;
     for (const auto& dim : type.dims) shards *= dim.degree;
     bytes = std::min(bytes, bytes * shards / all);
@@ -154,7 +149,7 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     return std::find(used.begin(), used.end(), device) != used.end();
   };
   parts.on_first = uses(0);
-  parts.on_upper = uses(NumDevices(tables) / 2);
+  parts.on_upper = uses(tables.num_devices() / 2);
   const auto sharding = InferSharding(space.op, types);
   if (!sharding.ok()) return parts;
   const auto fastest_us = [&](const std::vector<bool>& gradients, const Work& work) {

@@ -20,6 +20,15 @@ constexpr double kNear = 1.2;
 // Plans of more nodes are predicted one at a time: each takes gigabytes.
 constexpr int kMostNodesBeside = 60000;
 
+// Those from the first to the last that is used.
+int64_t DevicesUsed(const Plan& plan) {
+  int64_t used = 0;
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    used = std::max(used, 1 + LastDevice(plan.views[id], plan.graph.node({id}).outputs[0]));
+  }
+  return used;
+}
+
 // A digest of all of a plan that its prediction can depend on.
 uint64_t WhatRuns(Plan* plan) {
   Model model = std::exchange(plan->model, Model());
@@ -103,7 +112,11 @@ void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
   const Prediction prediction = {now.step_us, now.peak_bytes};
   if (now.tasks.size() > kSlowTasks) slow_us_ = std::min(slow_us_, now.step_us);
   const bool fits = Fits(prediction);
-  if (fits) Contend(plan, now, origin);
+  if (fits) {
+    Contend(plan, now, origin);
+    double& us = us_by_devices_.try_emplace(DevicesUsed(plan), now.step_us).first->second;
+    us = std::min(us, now.step_us);
+  }
   const bool fastest = empty() || now.step_us < fastest_us_;
   const bool better =
       empty() || Rank(prediction) < Rank({best_->simulation.step_us, best_->simulation.peak_bytes});
@@ -127,6 +140,14 @@ bool Contest::BestIsSlow() const {
 
 double Contest::near_best_us() const {
   return best_.has_value() ? kNear * best_->simulation.step_us : 0;
+}
+
+double Contest::UsOn(int64_t devices) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [used, us] : us_by_devices_) {
+    if (used <= devices && 2 * used > devices) least = std::min(least, us);
+  }
+  return least;
 }
 
 double Contest::step_us() const {

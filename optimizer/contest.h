@@ -86,6 +86,10 @@ class Contest {
     return fastest_.has_value() ? fastest_origin_ : best_->origin;
   }
 
+  // Of the fastest plan that fits and uses some of the first so many devices, more than half of
+  // them, and no others; infinity if there is none.
+  double UsOn(int64_t devices) const;
+
   // The fastest plans that fit and differ in their steps, the fastest first; of plans of many tasks
   // the fastest alone may be there.
   const std::vector<Contender>& contenders() const { return contenders_; }
@@ -117,6 +121,7 @@ class Contest {
   double fastest_us_ = 0;
   double slow_us_ = std::numeric_limits<double>::infinity();  // fastest of slow predictions
   std::vector<Contender> contenders_;
+  std::map<int64_t, double> us_by_devices_;  // the last that is used, and one
 };
 
 }  // namespace isomer

@@ -65,6 +65,8 @@ class CostTables {
   const CostModel& cost() const { return cost_; }
   const RuleIndex& rules() const { return rules_; }
   const CostOptions& options() const { return options_; }
+  // Of the options; of the machine, if they say none.
+  int64_t num_devices() const;
   // Tables of choices and edges stay; times of nodes are computed anew.
   void set_options(const CostOptions& options);
 
@@ -99,7 +101,6 @@ class CostTables {
   absl::StatusOr<KnownCall*> Find(const Operator& op, const std::vector<TensorType>& operands);
   absl::StatusOr<const CallTables*> Tables(int moment_dim, const CallRestriction* restriction,
                                            KnownCall* known);
-  int64_t num_devices() const;
   ChoiceOptions WholeOptions(int moment_dim) const;
   void AddFastestNode(ChoiceOptions options, CallTables* call);
   void DropDoubles(CallTables* call);

@@ -108,9 +108,7 @@ absl::StatusOr<MappedModel> MapMixture(const Graph& graph, CostTables* tables) {
 absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,
                                       CostTables* tables) {
   // The largest first, each to the device that holds least.
-  const int64_t options_devices = tables->options().num_devices;
-  const int64_t devices =
-      options_devices > 0 ? options_devices : tables->cost().machine().num_devices();
+  const int64_t devices = tables->num_devices();
   std::vector<std::pair<NodeId, int64_t>> by_size = survey.tables();
   std::stable_sort(by_size.begin(), by_size.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -155,8 +153,7 @@ absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,
 absl::StatusOr<MappedModel> MapRecurrent(const Graph& graph, const Survey& survey,
                                          CostTables* tables) {
   const Machine& machine = tables->cost().machine();
-  const int64_t options_devices = tables->options().num_devices;
-  const int64_t devices = options_devices > 0 ? options_devices : machine.num_devices();
+  const int64_t devices = tables->num_devices();
   const int64_t node_devices = std::min(devices, machine.devices_per_node());
   // A layer begins where a weight that several calls share is first used; calls without one belong
   // to the layer of what they are made from.

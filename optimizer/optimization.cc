@@ -14,9 +14,11 @@ int ThreadsOf(const OptimizeOptions& options) {
 }
 
 CostOptions CostOptionsOf(const OptimizeOptions& options) {
-  return {.training = options.training,
-          .precision = options.precision,
-          .optimizer = options.update.optimizer};
+  CostOptions cost{.training = options.training,
+                   .precision = options.precision,
+                   .optimizer = options.update.optimizer};
+  cost.num_devices = options.devices;
+  return cost;
 }
 
 }  // namespace
@@ -27,7 +29,7 @@ Optimization::Optimization(const Model& model, const RuleIndex& rules, const Cos
       cost(cost),
       options(options),
       deadline(Deadline::In(options.search.time_limit_s)),
-      devices(cost.machine().num_devices()),
+      devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
       moves(cost),
       contest(cost, ThreadsOf(options)) {}

@@ -24,7 +24,7 @@ struct Optimization {
   Optimization(const Model& model, const RuleIndex& rules, const CostModel& cost,
                const OptimizeOptions& options);
 
-  // On the whole machine, of one micro-batch, all synchronisation counted.
+  // On all devices, of one micro-batch, all synchronisation counted.
   CostOptions BaseOptions() const;
 
   // Weights are updated as the user's options say, or as a grid, if there is one.
@@ -44,7 +44,7 @@ struct Optimization {
   const CostModel& cost;
   const OptimizeOptions& options;
   const Deadline deadline;
-  const int64_t devices;  // of the machine
+  const int64_t devices;  // that may be used
   CostTables tables;
   MoveMemo moves;  // of all walks
   Restrictions restrictions;

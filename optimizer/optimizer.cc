@@ -26,6 +26,8 @@ namespace {
 constexpr double kBusyEnough = 0.9;
 // By so much algebra may be faster on part of the machine than what is known of it.
 constexpr double kAlgebraSlack = 1.2;
+// A plan on part of the machine that takes no longer than so many times the best is near it.
+constexpr double kNearPart = 1.1;
 // Models of more operators are searched once.
 constexpr int kMostNodesTwice = 1800;
 
@@ -52,14 +54,9 @@ class Optimizer {
     result.seconds = SecondsSince(start);
     const auto found = std::chrono::steady_clock::now();
     if (run_.Bounds()) {
-      std::vector<Rewritten> rewritten = searches_.rewritten();
-      if (algebra_first_ != nullptr) {
-        const std::vector<Rewritten>& others = algebra_first_->searches_.rewritten();
-        rewritten.insert(rewritten.end(), others.begin(), others.end());
-      }
-      ISOMER_ASSIGN_OR_RETURN(
-          result.bound, BoundOfPlan(run_.model.graph, result.plan, rewritten, run_.BaseOptions(),
-                                    run_.options.bound, &run_.tables));
+      ISOMER_ASSIGN_OR_RETURN(result.bound,
+                              BoundOfPlan(run_.model.graph, result.plan, AllRewritten(),
+                                          run_.BaseOptions(), run_.options.bound, &run_.tables));
     }
     result.bound_seconds = SecondsSince(found);
     return result;
@@ -74,10 +71,53 @@ class Optimizer {
     ISOMER_RETURN_IF_ERROR(FillContest());
     OptimizeResult result;
     ISOMER_RETURN_IF_ERROR(TakeBest(&result));
-    if (algebra_first_ == nullptr) return result;
-    ISOMER_ASSIGN_OR_RETURN(OptimizeResult other, result_of_algebra_first_.get());
-    TakeIfBetter(std::move(other), &result);
+    if (algebra_first_ != nullptr) {
+      ISOMER_ASSIGN_OR_RETURN(OptimizeResult other, result_of_algebra_first_.get());
+      TakeIfBetter(std::move(other), &result);
+    }
+    ISOMER_RETURN_IF_ERROR(SearchParts(&result));
     return result;
+  }
+
+  // A plan that leaves devices idle is what a search of those that it uses would find, and that
+  // looks further than ConsiderPartsOfTheMachine: it is done for all parts on which that found
+  // something near the best.
+  absl::Status SearchParts(OptimizeResult* result) {
+    if (run_.options.strategy != Strategy::kHierarchical || !run_.options.plan.empty() ||
+        !SearchesParts() || !result->fits) {
+      return absl::OkStatus();
+    }
+    for (int64_t devices = run_.devices; devices % 2 == 0;) {
+      devices /= 2;
+      const double near_us = kNearPart * result->plan.predicted_step_us;
+      if (run_.contest.UsOn(devices) > near_us) continue;
+      if (run_.deadline.Reached().has_value()) break;
+      OptimizeOptions options = run_.options;
+      options.devices = devices;
+      double& limit_s = options.search.time_limit_s;
+      if (limit_s > 0) limit_s = std::max(1e-9, run_.deadline.SecondsLeft());
+      Optimizer part(run_.model, run_.tables.rules(), run_.cost, options);
+      ISOMER_ASSIGN_OR_RETURN(OptimizeResult found, part.Search());
+      found.baselines.clear();
+      found.origin = kFound;
+      TakeIfBetter(std::move(found), result);
+      const std::vector<Rewritten> rewritten = part.AllRewritten();
+      of_parts_.insert(of_parts_.end(), rewritten.begin(), rewritten.end());
+    }
+    return absl::OkStatus();
+  }
+
+  // Those of a part are parts of the whole.
+  bool SearchesParts() const { return run_.OnPartsToo() && run_.options.devices == 0; }
+
+  // What all searches kept for bounds.
+  std::vector<Rewritten> AllRewritten() const {
+    std::vector<Rewritten> all = searches_.rewritten();
+    all.insert(all.end(), of_parts_.begin(), of_parts_.end());
+    if (algebra_first_ == nullptr) return all;
+    const std::vector<Rewritten> others = algebra_first_->AllRewritten();
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
   }
 
   absl::Status FillContest() {
@@ -201,11 +241,23 @@ class Optimizer {
   }
 
   // Grids of tensor, pipeline and data parallelism, for where the best plan so far leaves devices
-  // waiting, or does not fit.
+  // waiting, or does not fit; then of half of the devices, as long as those are faster.
   absl::Status ConsiderGrids() {
+    int64_t devices = run_.devices;
+    ISOMER_RETURN_IF_ERROR(ConsiderGridsOf(devices));
+    while (run_.contest.fits() && SearchesParts() && run_.options.plan.empty() &&
+           devices % 2 == 0) {
+      const double us = run_.contest.step_us();
+      ISOMER_RETURN_IF_ERROR(ConsiderGridsOf(devices /= 2));
+      if (run_.contest.step_us() == us) break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ConsiderGridsOf(int64_t devices) {
     run_.tables.set_options(run_.BaseOptions());
     GridSearchOptions options;
-    options.grids.devices = run_.devices;
+    options.grids.devices = devices;
     options.grids.updates = {run_.options.update.method};
     if (run_.options.choose_update_method) {
       options.grids.updates = {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
@@ -223,7 +275,8 @@ class Optimizer {
     }
     options.consider = [this](const MappedModel& mapped, const Grid& grid,
                               const std::string& origin) -> absl::StatusOr<Prediction> {
-      if (origin != kFound) return baselines_.Consider(mapped, origin, &grid);
+      const bool is_baseline = origin != kFound && grid.devices == run_.devices;
+      if (is_baseline) return baselines_.Consider(mapped, origin, &grid);
       ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped, &grid));
       return run_.contest.Consider(std::move(plan), kFound);
     };
@@ -238,7 +291,7 @@ class Optimizer {
   // Leaving devices idle is a plan, too: for a small model the fastest. But no plan on d devices
   // takes less than a d-th of the time on one.
   absl::Status ConsiderPartsOfTheMachine() {
-    if (!run_.contest.fits() || !run_.OnPartsToo() || run_.devices == 1) return absl::OkStatus();
+    if (!run_.contest.fits() || !SearchesParts() || run_.devices == 1) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(const std::optional<double> with_algebra_us,
                             searches_.UsOnOneDevice(run_.BaseOptions()));
     const double as_it_is_us = baselines_.single_device().step_us;
@@ -301,6 +354,7 @@ class Optimizer {
   OptimizeOptions algebra_first_options_;
   std::unique_ptr<Optimizer> algebra_first_;
   std::future<absl::StatusOr<OptimizeResult>> result_of_algebra_first_;
+  std::vector<Rewritten> of_parts_;  // what searches of fewer devices kept
 };
 
 }  // namespace

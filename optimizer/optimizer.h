@@ -38,6 +38,7 @@ struct OptimizeOptions {
   SearchOptions search;
   int threads = 0;             // that predict plans; 0: all cores. The plan does not depend on it
   bool whole_machine = false;  // no pipelines, and no plans that leave devices idle
+  int64_t devices = 0;         // the first of the machine, which alone are used; 0: all
   // Tell how far the plan may be from the best one (lower_bound.h), of models of up to so many
   // nodes.
   int64_t bound_nodes = 0;

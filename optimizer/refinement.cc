@@ -103,9 +103,7 @@ absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, ui
                            const Deadline& deadline, const Restrictions* restrictions,
                            CostTables* tables, MoveMemo* moves, const ConsiderMapping& consider) {
   const int64_t calls = static_cast<int64_t>(mapped.choices.size());
-  const int64_t part = tables->options().num_devices;
-  const int64_t devices = part == 0 ? tables->cost().machine().num_devices() : part;
-  if (!IsWorthWalking(calls, devices)) return absl::OkStatus();
+  if (!IsWorthWalking(calls, tables->num_devices())) return absl::OkStatus();
   int misses = 0;
   for (int walk = 0; walk < kMostWalks && misses < kMostMisses; ++walk) {
     if (deadline.Reached().has_value()) break;
@@ -114,8 +112,9 @@ absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, ui
         const auto graph,
         TaskGraph::Create(model, mapped, tables, restrictions, TaskGraph::Lists::kChoices,
                           TaskGraph::Order::kInterleaved, moves));
-    McmcOptions options{
-        .seed = seed + walk, .max_proposals = kWalkWork / (calls * devices), .deadline = deadline};
+    McmcOptions options{.seed = seed + walk,
+                        .max_proposals = kWalkWork / (calls * tables->num_devices()),
+                        .deadline = deadline};
     ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, restrictions, tables));
     ISOMER_ASSIGN_OR_RETURN(const McmcResult walked, SearchByMcmc(options, graph.get()));
     if (walked.best >= walked.initial) {

@@ -16,8 +16,7 @@ class RoleMapper {
  public:
   RoleMapper(const Graph& graph, const WishesOfCall& wishes, bool by_place, CostTables* tables)
       : graph_(graph), wishes_(wishes), by_place_(by_place), tables_(*tables), roles_(graph) {
-    devices_ = tables->options().num_devices;
-    if (devices_ == 0) devices_ = tables->cost().machine().num_devices();
+    devices_ = tables->num_devices();
   }
 
   absl::StatusOr<MappedModel> Run() {

@@ -47,8 +47,7 @@ bool ReadsWeightsAndInputsOnly(const ComputeGraph::ComputeNode& node) {
 absl::StatusOr<std::optional<MappedModel>> TakeTurns(const MappedModel& mapped,
                                                      CostTables* tables) {
   const CostOptions& options = tables->options();
-  const int64_t devices =
-      options.num_devices > 0 ? options.num_devices : tables->cost().machine().num_devices();
+  const int64_t devices = tables->num_devices();
   const ComputeGraph compute = AnalyzeCompute(mapped.graph, options.training);
   std::map<std::string, std::vector<const ComputeGraph::ComputeNode*>> alike;
   for (const auto& node : compute.nodes) {

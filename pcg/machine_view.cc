@@ -95,6 +95,15 @@ std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) 
   return devices;
 }
 
+int64_t LastDevice(const MachineView& view, const TensorType& type) {
+  const std::vector<int64_t> extents = AxisExtents(type);
+  int64_t device = view.start;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    device += (extents[axis] / view.MomentsOfAxis(axis) - 1) * view.strides[axis];
+  }
+  return device;
+}
+
 int64_t NumMoments(const MachineView& view) {
   int64_t product = 1;
   for (int64_t moments : view.moments) product *= moments;

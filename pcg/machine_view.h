@@ -45,6 +45,9 @@ std::vector<int64_t> AxisExtents(const TensorType& type);
 // Device of every shard, in row-major order of [dims.., copies, partials].
 std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type);
 
+// The greatest of them, without making the list.
+int64_t LastDevice(const MachineView& view, const TensorType& type);
+
 // How many moments there are, and that of every shard, in the same order.
 int64_t NumMoments(const MachineView& view);
 std::vector<int64_t> MomentsOf(const MachineView& view, const TensorType& type);

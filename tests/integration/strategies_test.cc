@@ -85,8 +85,8 @@ INSTANTIATE_TEST_SUITE_P(Small, OfTheZoo,
                                          "dlrm?tables=4&rows=64&features=16&dense=16&"
                                          "bottom_hidden=32&top_hidden=32&batch=16"));
 
-// Small networks of all kinds on 1, 2, 4 and 8 devices (bench/never_worse.sh has the others); nor
-// is any plan below its bound.
+// Small networks of all kinds on 1 to 8 devices of a node, and on two and four nodes
+// (bench/never_worse.sh has the others); nor is any plan below its bound.
 class OfTheWholeZoo : public OfTheZooBase, public testing::WithParamInterface<const char*> {};
 
 TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
@@ -100,8 +100,11 @@ TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
   options.choose_buckets = true;
   options.bound_nodes = 1000;
   double fewer = 0;
-  for (int64_t devices : {1, 2, 4, 8}) {
-    const CostModel cost(MachineOf(1, devices));
+  for (const auto& [nodes, devices_per_node] :
+       {std::pair(1, 1), std::pair(1, 2), std::pair(1, 4), std::pair(1, 8), std::pair(2, 8),
+        std::pair(4, 8)}) {
+    const int devices = nodes * devices_per_node;
+    const CostModel cost(MachineOf(nodes, devices_per_node));
     const auto result = Optimize(model, Index(), cost, options);
     ASSERT_TRUE(result.ok()) << result.status();
     const double step_us = result->plan.predicted_step_us;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace isomer {
 namespace {
 
@@ -28,6 +30,21 @@ TEST(MachineView, RefusesCollisionsAndStrangers) {
   EXPECT_FALSE(ValidateView({0, {-1, 0, 1, 0}}, type, 4).ok()) << "device -1";
   EXPECT_FALSE(ValidateView({0, {2, 1}}, type, 4).ok()) << "too few strides";
   EXPECT_FALSE(ValidateView({INT64_MAX, {2, 0, INT64_MAX, 0}}, type, 4).ok()) << "overflow";
+}
+
+TEST(MachineView, LastDeviceIsTheGreatest) {
+  TensorType type = SequentialType({24, 6});
+  type.dims[0].degree = 12;
+  type.dims[1].degree = 2;
+  type.copies = 3;
+  for (const MachineView& view :
+       {MachineView{.start = 5, .strides = {2, 1, 24, 0}},
+        MachineView{.start = 0, .strides = {1, 0, 4, 0}, .moments = {3, 1, 1, 1}},
+        MachineView{.start = 2, .strides = {0, 0, 0, 0}, .moments = {12, 2, 3, 1}}}) {
+    const std::vector<int64_t> devices = DevicesOf(view, type);
+    EXPECT_EQ(LastDevice(view, type), *std::max_element(devices.begin(), devices.end()))
+        << view.ToString();
+  }
 }
 
 TEST(MachineView, NeighboursAreDevicesOfOneMicroBatch) {
