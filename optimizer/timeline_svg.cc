@@ -109,8 +109,10 @@ class Drawing {
 
   std::string Header() const {
     std::string text = absl::StrFormat(
-        "<text x=\"%.0f\" y=\"16\" font-size=\"13\">%s: a step of %.1f us%s</text>\n", kLeft,
-        Escaped(machine_.ToString()), simulation_.step_us,
+        "<text x=\"%.0f\" y=\"16\" font-size=\"13\">%s: %s of %.1f us%s</text>\n", kLeft,
+        Escaped(machine_.ToString()),
+        schedule_.num_steps() == 1 ? "a step" : absl::StrCat(schedule_.num_steps(), " steps, each"),
+        simulation_.step_us,
         static_cast<int64_t>(rows_.size()) < machine_.num_devices() ? " (some devices)" : "");
     double x = kLeft;
     for (const Colour* colour : {&kForward, &kBackward, &kUpdate, &kOther, &kGradients, &kData}) {

@@ -11,6 +11,9 @@
 namespace isomer {
 namespace {
 
+// Of all steps; more take gigabytes.
+constexpr size_t kMostTasks = 10'000'000;
+
 // Enough micro-batches that the first of the step after next comes in when the weights that it
 // reads are there: behind the last backward of this one.
 absl::Status CheckPipeline(const Schedule& schedule, int32_t steps) {
@@ -28,6 +31,11 @@ absl::Status CheckPipeline(const Schedule& schedule, int32_t steps) {
   const auto backward = std::find_if(slots.begin(), slots.end(), [](const PipelineSlot& slot) {
     return slot.phase == Phase::kBackward;
   });
+  if (schedule.tasks.size() > kMostTasks / static_cast<size_t>(steps)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(steps, " steps between flushes: of one there are ", schedule.tasks.size(),
+                     " tasks, and at most ", kMostTasks, " of all"));
+  }
   const int64_t ahead = backward - slots.begin();
   if (ahead <= int64_t{schedule.num_moments} * stages.num_chunks) return absl::OkStatus();
   return error(absl::StrCat(stages.num_stages, " stages work on more micro-batches at a time than ",

@@ -29,6 +29,7 @@ namespace isomer {
 // Makes a schedule of one step, as LowerToTasks leaves it, one of as many as its options say.
 // InvalidArgument: there is no pipeline that more would fill, or its stages work on more
 // micro-batches at a time than a step has, for which two versions are not enough.
+// ResourceExhausted: millions of tasks.
 absl::Status RepeatSteps(Schedule* schedule);
 
 }  // namespace isomer
