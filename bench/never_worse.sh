@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Is a plan for more devices ever predicted slower than one for fewer, or than a baseline? One global
-# batch, every network of the zoo in its small size, 1 to 8 devices of a node and two nodes.
+# batch, networks of the zoo, 1 to 8 devices of a node and two to eight nodes.
 # Usage: bench/never_worse.sh [BUILD [MODEL..]]; exit 1 if any is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,7 +18,7 @@ echo "|---|--:|--:|--:|---|"
 worse=0
 for model in "${models[@]}"; do
   before=""
-  for shape in 1x1 1x2 1x4 1x8 2x8; do
+  for shape in 1x1 1x2 1x4 1x8 2x8 4x8 8x8; do
     "$build/bin/isomer-optimize" "zoo:$model" --machine=dgx_h100 --nodes="${shape%x*}" \
       --devices_per_node="${shape#*x}" --budget=50 --update=auto --out="$out/plan" \
       --json="$out/json" >"$out/report" 2>"$out/err" || { cat "$out/err" >&2; exit 1; }

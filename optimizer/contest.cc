@@ -142,10 +142,10 @@ double Contest::near_best_us() const {
   return best_.has_value() ? kNear * best_->simulation.step_us : 0;
 }
 
-double Contest::UsOn(int64_t devices) const {
+double Contest::UsOn(int64_t most, int64_t fewer) const {
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [used, us] : us_by_devices_) {
-    if (used <= devices && 2 * used > devices) least = std::min(least, us);
+    if (used <= most && used > fewer) least = std::min(least, us);
   }
   return least;
 }

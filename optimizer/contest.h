@@ -86,9 +86,9 @@ class Contest {
     return fastest_.has_value() ? fastest_origin_ : best_->origin;
   }
 
-  // Of the fastest plan that fits and uses some of the first so many devices, more than half of
-  // them, and no others; infinity if there is none.
-  double UsOn(int64_t devices) const;
+  // Of the fastest plan that fits and uses at most the first `most` devices, and more than the
+  // first `fewer`; infinity if there is none.
+  double UsOn(int64_t most, int64_t fewer) const;
 
   // The fastest plans that fit and differ in their steps, the fastest first; of plans of many tasks
   // the fastest alone may be there.

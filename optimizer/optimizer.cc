@@ -80,8 +80,9 @@ class Optimizer {
   }
 
   // A plan that leaves devices idle is what a search of those that it uses would find, and that
-  // looks further than ConsiderPartsOfTheMachine: it is done for all parts on which that found
-  // something near the best.
+  // looks further than ConsiderPartsOfTheMachine: it is done for all parts that a plan near the
+  // best uses. If that is on one node, the node is searched as a machine of its own, with its
+  // parts.
   absl::Status SearchParts(OptimizeResult* result) {
     if (run_.options.strategy != Strategy::kHierarchical || !run_.options.plan.empty() ||
         !SearchesParts() || !result->fits) {
@@ -90,7 +91,8 @@ class Optimizer {
     for (int64_t devices = run_.devices; devices % 2 == 0;) {
       devices /= 2;
       const double near_us = kNearPart * result->plan.predicted_step_us;
-      if (run_.contest.UsOn(devices) > near_us) continue;
+      const bool is_node = devices == DevicesOfNode();
+      if (run_.contest.UsOn(devices, is_node ? 0 : devices / 2) > near_us) continue;
       if (run_.deadline.Reached().has_value()) break;
       OptimizeOptions options = run_.options;
       options.devices = devices;
@@ -103,12 +105,17 @@ class Optimizer {
       TakeIfBetter(std::move(found), result);
       const std::vector<Rewritten> rewritten = part.AllRewritten();
       of_parts_.insert(of_parts_.end(), rewritten.begin(), rewritten.end());
+      if (is_node) break;
     }
     return absl::OkStatus();
   }
 
-  // Those of a part are parts of the whole.
-  bool SearchesParts() const { return run_.OnPartsToo() && run_.options.devices == 0; }
+  int64_t DevicesOfNode() const { return run_.cost.machine().devices_per_node(); }
+  // Those of several nodes are parts of the whole.
+  bool SearchesParts() const {
+    return run_.OnPartsToo() &&
+           (run_.options.devices == 0 || run_.options.devices == DevicesOfNode());
+  }
 
   // What all searches kept for bounds.
   std::vector<Rewritten> AllRewritten() const {

@@ -19,7 +19,7 @@ StepEstimator::StepEstimator(const CostTables& tables)
     : cost_(tables.cost()),
       launch_us_(tables.cost().machine().kinds[0].launch_us),
       passes_(tables.options().training ? kTrainingPasses : 1),
-      devices_(static_cast<double>(tables.cost().machine().num_devices())) {}
+      devices_(static_cast<double>(tables.num_devices())) {}
 
 float StepEstimator::CallUs(const Graph& graph, NodeId id) {
   const auto [known, added] = calls_.try_emplace(HashOfCall(graph, id), 0);
