@@ -94,10 +94,8 @@ class Optimizer {
       const bool is_node = devices == DevicesOfNode();
       if (run_.contest.UsOn(devices, is_node ? 0 : devices / 2) > near_us) continue;
       if (run_.deadline.Reached().has_value()) break;
-      OptimizeOptions options = run_.options;
+      OptimizeOptions options = OptionsForWhatIsLeft();
       options.devices = devices;
-      double& limit_s = options.search.time_limit_s;
-      if (limit_s > 0) limit_s = std::max(1e-9, run_.deadline.SecondsLeft());
       Optimizer part(run_.model, run_.tables.rules(), run_.cost, options);
       ISOMER_ASSIGN_OR_RETURN(OptimizeResult found, part.Search());
       found.baselines.clear();
@@ -108,6 +106,14 @@ class Optimizer {
       if (is_node) break;
     }
     return absl::OkStatus();
+  }
+
+  // The user's, with the time that is left.
+  OptimizeOptions OptionsForWhatIsLeft() const {
+    OptimizeOptions options = run_.options;
+    double& limit_s = options.search.time_limit_s;
+    if (limit_s > 0) limit_s = std::max(1e-9, run_.deadline.SecondsLeft());
+    return options;
   }
 
   int64_t DevicesOfNode() const { return run_.cost.machine().devices_per_node(); }
@@ -198,10 +204,8 @@ class Optimizer {
   }
 
   void StartAlgebraFirst() {
-    algebra_first_options_ = run_.options;
+    algebra_first_options_ = OptionsForWhatIsLeft();
     algebra_first_options_.strategy = Strategy::kSequential;
-    double& limit_s = algebra_first_options_.search.time_limit_s;
-    if (limit_s > 0) limit_s = std::max(1e-9, run_.deadline.SecondsLeft());
     algebra_first_ = std::make_unique<Optimizer>(run_.model, run_.tables.rules(), run_.cost,
                                                  algebra_first_options_);
     // The model as it is is theirs, too.

@@ -135,7 +135,7 @@ class RepetitionCheck {
   // Where each task is if steps come one after the other.
   absl::Status PlaceTasks() {
     absl::flat_hash_map<TaskKey, std::vector<int64_t>> places;
-    int64_t place = 0, expected = 0;
+    int64_t place = 0;
     for (const auto in_part :
          {+[](Phase phase) { return phase == Phase::kLoad; },
           +[](Phase phase) { return phase != Phase::kLoad && phase != Phase::kUnload; },
@@ -144,7 +144,6 @@ class RepetitionCheck {
         for (const Task& task : one_.tasks) {
           if (!in_part(task.phase) || !HasTask(task, step)) continue;
           places[KeyOf(InStep(task, step))].push_back(place++);
-          ++expected;
         }
       }
     }
@@ -157,8 +156,8 @@ class RepetitionCheck {
       place_.push_back(found->second.back());
       found->second.pop_back();
     }
-    if (expected == static_cast<int64_t>(all_.tasks.size())) return absl::OkStatus();
-    return Error(absl::StrCat(all_.tasks.size(), " tasks, not ", expected));
+    if (place == static_cast<int64_t>(all_.tasks.size())) return absl::OkStatus();
+    return Error(absl::StrCat(all_.tasks.size(), " tasks, not ", place));
   }
 
   Task InStep(Task task, int32_t step) const {

@@ -35,12 +35,12 @@ class SlotOrder {
         EmitWithDeps(t);
         EmitReady();
       }
-      if (computes && !spread_.empty()) EmitSome(slot);
+      if (computes && schedule_.num_steps() > 1) EmitSome(slot);
     }
     // What waits for those is none of the others.
-    for (const auto& [group, spread] : spread_)
-      held_.insert(held_.end(), spread.begin(), spread.end());
-    for (int32_t t : held_) ready_.push(t);
+    for (const auto& [group, held] : held_) {
+      for (int32_t t : held) ready_.push(t);
+    }
     while (!ready_.empty()) {
       const int32_t t = ready_.top();
       ready_.pop();
@@ -113,7 +113,7 @@ class SlotOrder {
         ++waits_[t];
       }
       if (waits_[t] == 0) ready_.push(t);
-      if (held_back_[t] && schedule_.num_steps() > 1) ++spread_tasks_[GroupOf(t)];
+      if (held_back_[t]) ++held_tasks_[GroupOf(t)];
     }
   }
 
@@ -171,12 +171,10 @@ class SlotOrder {
       const int32_t t = ready_.top();
       ready_.pop();
       if (done_[t]) continue;
-      if (!held_back_[t]) {
-        Emit(t);
-      } else if (schedule_.num_steps() == 1) {
-        held_.push_back(t);
+      if (held_back_[t]) {
+        held_[GroupOf(t)].push_back(t);
       } else {
-        spread_[GroupOf(t)].push_back(t);
+        Emit(t);
       }
     }
   }
@@ -184,11 +182,11 @@ class SlotOrder {
   // So many that those of a step are done in half of the slots of the next.
   void EmitSome(int32_t slot) {
     const int32_t group = group_of_slot_[slot];
-    std::deque<int32_t>& spread = spread_[group];
+    std::deque<int32_t>& held = held_[group];
     const int64_t slots = std::max<int64_t>(slots_of_group_[group] / 2, 1);
-    for (int64_t left = (spread_tasks_[group] + slots - 1) / slots; left > 0 && !spread.empty();) {
-      const int32_t t = spread.front();
-      spread.pop_front();
+    for (int64_t left = (held_tasks_[group] + slots - 1) / slots; left > 0 && !held.empty();) {
+      const int32_t t = held.front();
+      held.pop_front();
       if (done_[t]) continue;
       Emit(t);
       --left;
@@ -204,13 +202,12 @@ class SlotOrder {
   const std::vector<bool> held_back_;
   std::vector<std::vector<int32_t>> tasks_of_slot_;  // 2 slot: what arrives; 2 slot + 1: the others
   std::vector<int32_t> group_of_slot_;
-  std::map<int32_t, int64_t> slots_of_group_, spread_tasks_;
-  std::vector<int32_t> waits_;               // per task of no slot: deps to come
-  std::vector<std::vector<int32_t>> users_;  // of those, by what they wait for
+  std::map<int32_t, int64_t> slots_of_group_, held_tasks_;  // by group
+  std::vector<int32_t> waits_;                              // per task of no slot: deps to come
+  std::vector<std::vector<int32_t>> users_;                 // of those, by what they wait for
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready_;
   std::vector<bool> done_;
-  std::vector<int32_t> held_;                      // one step
-  std::map<int32_t, std::deque<int32_t>> spread_;  // several, by group
+  std::map<int32_t, std::deque<int32_t>> held_;  // that are ready, by group
   std::vector<int32_t> order_;
 };
 
