@@ -24,14 +24,9 @@ Extraction::Extraction(const EGraph& egraph, const Graph& graph,
     : egraph_(egraph),
       tables_(*tables),
       stored_(egraph.num_classes(), false),
-      gradient_(egraph.num_classes(), false),
-      us_(egraph.num_nodes(), -1),
-      needed_(egraph.num_classes(), false),
-      stamp_(egraph.num_classes(), 0),
-      call_stamp_(egraph.num_nodes(), 0) {
+      gradient_(egraph.num_classes(), false) {
   std::vector<NodeId> wanted = wants_gradient;
   const bool training = tables->options().training;
-  for (const auto& output : graph.outputs()) outputs_.push_back(egraph.ClassOf(output.tensor));
   // To a fixed point: classes are in no order.
   for (bool changed = true; changed;) {
     changed = false;
@@ -60,6 +55,13 @@ Extraction::Extraction(const EGraph& egraph, const Graph& graph,
     }
     wanted.clear();
   }
+  std::vector<ClassId> outputs;
+  for (const auto& output : graph.outputs()) {
+    const ClassId id = egraph.ClassOf(output.tensor);
+    if (!stored_[id]) outputs.push_back(id);
+  }
+  selection_ = std::make_unique<CountedSelection>(egraph, std::move(outputs), stored_,
+                                                  [this](ENodeId id) { return UsOf(id); });
   start_ = Start(graph);
   FindMoves();
 }
@@ -71,8 +73,7 @@ bool Extraction::IsLoaded(ENodeId id) const {
 }
 
 double Extraction::UsOf(ENodeId id) {
-  if (us_[id] >= 0) return us_[id];
-  if (IsLoaded(id)) return us_[id] = 0;
+  if (IsLoaded(id)) return 0;
   ComputeGraph::ComputeNode compute;
   for (ClassId operand : egraph_.node(id).operands) {
     const TensorType& type = egraph_.type(operand);
@@ -81,12 +82,10 @@ double Extraction::UsOf(ENodeId id) {
          .gradient = gradient_[egraph_.Find(operand)] && IsFloat(type.dtype)});
     compute.operand_types.push_back(type);
   }
-  us_[id] = kImpossibleUs;
   const auto call = tables_.Call(egraph_.op(id), compute.operand_types);
-  if (!call.ok()) return us_[id];
+  if (!call.ok()) return kImpossibleUs;
   const std::vector<float>& us = tables_.NodeUs(**call, compute);
-  if (!us.empty()) us_[id] = *std::min_element(us.begin(), us.end());
-  return us_[id];
+  return us.empty() ? kImpossibleUs : *std::min_element(us.begin(), us.end());
 }
 
 double Extraction::WholeUsOf(ENodeId id) const {
@@ -97,9 +96,8 @@ double Extraction::WholeUsOf(ENodeId id) const {
 }
 
 // The piece's own calls; elsewhere, the call that would cost least as a tree, unsplit.
-Selection Extraction::Start(const Graph& graph) const {
-  Selection start;
-  start.calls.assign(egraph_.num_classes(), -1);
+std::vector<ENodeId> Extraction::Start(const Graph& graph) const {
+  std::vector<ENodeId> start(egraph_.num_classes(), -1);
   std::vector<double> tree_us(egraph_.num_classes(), kImpossibleUs);
   std::vector<double> call_us(egraph_.num_nodes(), kImpossibleUs);
   for (ENodeId id = 0; id < egraph_.num_nodes(); ++id) {
@@ -114,28 +112,33 @@ Selection Extraction::Start(const Graph& graph) const {
       if (us >= kImpossibleUs) continue;
       for (ClassId output : egraph_.node(id).outputs) {
         output = egraph_.Find(output);
-        if (us >= tree_us[output] * (1 - 1e-9) && start.calls[output] >= 0) continue;
+        if (us >= tree_us[output] * (1 - 1e-9) && start[output] >= 0) continue;
         tree_us[output] = us;
-        start.calls[output] = id;
+        start[output] = id;
         changed = true;
       }
     }
   }
+  // Of tensors that are one class the first, so that no call needs itself.
+  std::vector<bool> known(egraph_.num_classes());
   for (NodeId id : graph.TopologicalOrder()) {
-    for (int32_t o = 0; o < static_cast<int32_t>(graph.node(id).outputs.size()); ++o) {
+    const Node& node = graph.node(id);
+    std::vector<ClassId> operands;
+    for (TensorRef input : node.inputs) operands.push_back(egraph_.ClassOf(input));
+    for (int32_t o = 0; o < static_cast<int32_t>(node.outputs.size()); ++o) {
       const ClassId tensor = egraph_.ClassOf({id, o});
-      std::vector<ClassId> operands;
-      for (TensorRef input : graph.node(id).inputs) operands.push_back(egraph_.ClassOf(input));
-      if (!operands.empty()) start.calls[tensor] = egraph_.Lookup(graph.node(id).op, operands);
+      if (known[tensor]) continue;
+      known[tensor] = true;
+      if (!operands.empty()) start[tensor] = egraph_.Lookup(node.op, operands);
     }
   }
   return start;
 }
 
 void Extraction::FindMoves() {
-  std::set<Move> moves;
+  std::set<SelectionMove> moves;
   for (const Application& application : egraph_.applications()) {
-    Move move;
+    SelectionMove move;
     for (ENodeId id : application.target) {
       id = egraph_.FindNode(id);
       for (ClassId output : egraph_.node(id).outputs) {
@@ -148,80 +151,24 @@ void Extraction::FindMoves() {
     if (egraph_.Find(id) != id || IsStored(id)) continue;
     for (const EGraph::Member& member : egraph_.members(id)) {
       if (!egraph_.IsCanonical(member.node)) continue;
-      Move move = {{id, member.node}};
+      SelectionMove move = {{id, member.node}};
       if (moves.insert(move).second) moves_.push_back(std::move(move));
     }
   }
 }
 
-double Extraction::Evaluate(const std::vector<ENodeId>& calls) {
-  // 2 * now_: in progress; 2 * now_ + 1: done.
-  ++now_;
-  double us = 0;
-  std::vector<std::pair<ENodeId, size_t>>& stack = stack_;
-  stack.clear();
-  const auto enter = [&](ClassId id) {
-    id = egraph_.Find(id);
-    if (IsStored(id)) return true;
-    stamp_[id] = now_;
-    const ENodeId call = calls[id];
-    if (call < 0 || call_stamp_[call] == 2 * now_) return false;
-    if (call_stamp_[call] == 2 * now_ + 1) return true;
-    call_stamp_[call] = 2 * now_;
-    us += UsOf(call);
-    stack.emplace_back(call, 0);
-    return true;
-  };
-  for (ClassId output : outputs_) {
-    if (!enter(output)) return kImpossibleUs;
-    while (!stack.empty()) {
-      const auto [call, next] = stack.back();
-      if (next == egraph_.node(call).operands.size()) {
-        call_stamp_[call] = 2 * now_ + 1;
-        stack.pop_back();
-        continue;
-      }
-      ++stack.back().second;
-      if (!enter(egraph_.node(call).operands[next])) return kImpossibleUs;
-    }
-  }
-  return us;
-}
-
-void Extraction::NoteNeeded() {
-  for (size_t id = 0; id < needed_.size(); ++id) needed_[id] = stamp_[id] == now_;
-}
-
-// False if nothing changes, or nothing that is needed.
-bool Extraction::Make(const Move& move, std::vector<ENodeId>* calls) const {
-  bool changes = false, needed = false;
-  for (const auto& [id, call] : move) {
-    changes |= (*calls)[id] != call;
-    needed |= needed_[id];
-  }
-  if (!changes || !needed) return false;
-  for (const auto& [id, call] : move) (*calls)[id] = call;
-  return true;
-}
-
-void Extraction::Descend(Selection* selection, absl::FunctionRef<bool()> stop) {
-  std::vector<ENodeId> old;
+void Extraction::Descend(absl::FunctionRef<bool()> stop) {
   for (bool better = true; better && !stop();) {
     better = false;
-    selection->us = Evaluate(selection->calls);
-    NoteNeeded();
-    for (const Move& move : moves_) {
-      old.clear();
-      for (const auto& [id, call] : move) old.push_back(selection->calls[id]);
-      if (!Make(move, &selection->calls)) continue;
-      const double us = Evaluate(selection->calls);
-      if (us < selection->us * (1 - 1e-9)) {
-        selection->us = us;
-        NoteNeeded();
-        better = true;
-        continue;
+    for (const SelectionMove& move : moves_) {
+      if (!selection_->IsWorthTrying(move)) continue;
+      const double before_us = selection_->now().us;
+      selection_->Make(move);
+      if (selection_->now().us < before_us * (1 - 1e-9)) {
+        better |= selection_->Keep();
+      } else {
+        selection_->Undo();
       }
-      for (size_t i = move.size(); i-- > 0;) selection->calls[move[i].first] = old[i];
     }
   }
 }
@@ -239,25 +186,20 @@ std::vector<Selection> Extraction::Run(const ExtractionOptions& options,
               [](const Selection& a, const Selection& b) { return a.us < b.us; });
     if (static_cast<int>(kept.size()) > options.kept) kept.pop_back();
   };
-  Selection best = start_;
-  Descend(&best, stop);
-  keep(best);
+  if (!selection_->Set(start_)) return kept;
+  Descend(stop);
+  keep(selection_->now());
   std::mt19937_64 random(options.seed);
   for (int r = 0; r < options.restarts && !moves_.empty() && !stop(); ++r) {
-    Selection other = best;
-    Evaluate(other.calls);
-    NoteNeeded();
+    selection_->Set(kept[0].calls);
     for (int made = 0, tries = 0; made < 2 && tries < 200; ++tries) {
-      std::vector<ENodeId> moved = other.calls;
-      if (!Make(moves_[random() % moves_.size()], &moved)) continue;
-      if (Evaluate(moved) >= kImpossibleUs) continue;
-      NoteNeeded();
-      other.calls = std::move(moved);
-      ++made;
+      const SelectionMove& move = moves_[random() % moves_.size()];
+      if (!selection_->IsWorthTrying(move)) continue;
+      selection_->Make(move);
+      made += selection_->Keep();
     }
-    Descend(&other, stop);
-    keep(other);
-    if (other.us < best.us) best = other;
+    Descend(stop);
+    keep(selection_->now());
   }
   return kept;
 }

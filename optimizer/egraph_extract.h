@@ -14,12 +14,13 @@
 #define ISOMER_OPTIMIZER_EGRAPH_EXTRACT_H_
 
 #include <cstdint>
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "optimizer/cost_tables.h"
 #include "optimizer/egraph.h"
+#include "optimizer/egraph_selection.h"
 
 namespace isomer {
 
@@ -27,12 +28,6 @@ struct ExtractionOptions {
   int kept = 3;       // selections
   int restarts = 20;  // random moves from the best, and descents from there
   uint64_t seed = 1;
-};
-
-// A call per class; -1 for classes that no selection needs.
-struct Selection {
-  std::vector<ENodeId> calls;  // by canonical class
-  double us = 0;
 };
 
 // Of a call as it is on one device, forward.
@@ -53,34 +48,22 @@ class Extraction {
   bool IsStored(ClassId id) const { return stored_[egraph_.Find(id)]; }
 
  private:
-  using Move = std::vector<std::pair<ClassId, ENodeId>>;
-
   bool IsLoaded(ENodeId id) const;
-  // Of the best sharding; found when it is asked for, since that takes a while on many devices.
+  // Of the best sharding; which takes a while on many devices.
   double UsOf(ENodeId id);
   // WholeCallUs: to begin with.
   double WholeUsOf(ENodeId id) const;
-  Selection Start(const Graph& graph) const;
+  std::vector<ENodeId> Start(const Graph& graph) const;
   void FindMoves();
-  // Over all that the outputs need; kImpossibleUs if a call needs itself.
-  double Evaluate(const std::vector<ENodeId>& calls);
-  // What the selection that was evaluated last needs is what moves are made at.
-  void NoteNeeded();
-  bool Make(const Move& move, std::vector<ENodeId>* calls) const;
-  void Descend(Selection* selection, absl::FunctionRef<bool()> stop);
+  // Until no move is better.
+  void Descend(absl::FunctionRef<bool()> stop);
 
   const EGraph& egraph_;
   CostTables& tables_;
-  std::vector<ClassId> outputs_;
-  Selection start_;
   std::vector<bool> stored_, gradient_;  // by canonical class
-  std::vector<double> us_;               // by call; -1: not asked for yet
-  std::vector<Move> moves_;
-  std::vector<bool> needed_;  // by canonical class
-  // Of the last Evaluate: classes that were visited; calls in progress, and done.
-  std::vector<int32_t> stamp_, call_stamp_;
-  int32_t now_ = 0;
-  std::vector<std::pair<ENodeId, size_t>> stack_;  // of Evaluate, kept for its memory
+  std::vector<ENodeId> start_;           // by canonical class
+  std::vector<SelectionMove> moves_;
+  std::unique_ptr<CountedSelection> selection_;  // where the walk is
 };
 
 }  // namespace isomer

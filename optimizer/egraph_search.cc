@@ -20,14 +20,14 @@ std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOpti
   EGraph egraph(piece.graph, tables->options().training);
   SaturationOptions saturation;
   saturation.nodes = static_cast<int>(std::clamp<int64_t>(20 * options.budget, 300, 2000));
-  saturation.matches = std::max(300, saturation.nodes);
-  saturation.joint_matches = std::max(100, saturation.nodes / 4);
+  saturation.matches = 3 * saturation.nodes;
+  saturation.joint_matches = 3 * saturation.nodes / 4;
   Saturation(tables->rules().algebra(), saturation, us_of, stop, &egraph).Run();
 
   const std::vector<NodeId> wants_gradient = piece.FedWithGradient();
   Extraction extraction(egraph, piece.graph, wants_gradient, tables);
   ExtractionOptions extract;
-  extract.restarts = static_cast<int>(std::min<int64_t>(200, 5 + options.budget / 5));
+  extract.restarts = static_cast<int>(std::min<int64_t>(250, 50 + 2 * options.budget));
   extract.seed = options.seed;
   std::vector<Steps> candidates;
   std::set<uint64_t> seen = {piece.graph.StructuralHash()};

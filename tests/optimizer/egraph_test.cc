@@ -1,6 +1,7 @@
 #include "optimizer/egraph.h"
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "optimizer/egraph_extract.h"
 #include "optimizer/egraph_match.h"
 #include "optimizer/egraph_search.h"
+#include "optimizer/egraph_selection.h"
 #include "optimizer/machine.h"
 #include "optimizer/optimizer.h"
 #include "pcg/support/data_path.h"
@@ -115,6 +117,73 @@ TEST(Saturation, EndsByItselfWhereNothingMoreCanBeSaid) {
   const auto never = [] { return false; };
   EXPECT_EQ(Saturation(rules, {}, us_of, never, &egraph).Run(), SaturationStop::kSaturated);
   EXPECT_EQ(egraph.ClassOf(once), egraph.ClassOf(graph.outputs()[0].tensor));
+}
+
+// A call that needs itself among the calls of a class (relu(relu(x)) is relu(x)), calls of several
+// outputs, and tensors that several calls share.
+TEST(CountedSelection, WhatChangedIsWhatCountingAnewGives) {
+  Graph graph = Products(4);
+  std::vector<TensorRef> products;
+  for (const auto& output : graph.outputs()) products.push_back(output.tensor);
+  const TensorRef sum = Call(&graph, Operator(OpKind::kAdd), {products[0], products[1]});
+  const TensorRef once = Call(&graph, Operator(OpKind::kRelu), {sum});
+  graph.AddOutput("once", once);
+  graph.AddOutput("twice", Call(&graph, Operator(OpKind::kRelu), {once}));
+  EGraph egraph(graph, /*training=*/false);
+  const auto unit_us = [](const Operator&, const std::vector<TensorType>&) { return 1.0; };
+  const auto never = [] { return false; };
+  const RuleIndex rules(DefaultRules());
+  Saturation(rules.algebra(), {.nodes = 300}, unit_us, never, &egraph).Run();
+
+  std::vector<ENodeId> calls(egraph.num_classes(), -1);
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    std::vector<ClassId> operands;
+    for (TensorRef input : node.inputs) operands.push_back(egraph.ClassOf(input));
+    const ClassId made = egraph.ClassOf({id, 0});
+    if (calls[made] >= 0) continue;
+    calls[made] =
+        operands.empty() ? egraph.members(made)[0].node : egraph.Lookup(node.op, operands);
+  }
+  std::vector<ClassId> outputs;
+  for (const auto& output : graph.outputs()) outputs.push_back(egraph.ClassOf(output.tensor));
+  const std::vector<bool> stored(egraph.num_classes(), false);
+  const auto us_of = [](ENodeId call) { return 1.0 + call % 7; };
+  CountedSelection walk(egraph, outputs, stored, us_of), anew(egraph, outputs, stored, us_of);
+  ASSERT_TRUE(walk.Set(calls));
+
+  std::mt19937 random(1);
+  int kept = 0, cycles = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    SelectionMove move;
+    for (int changes = 1 + random() % 2; changes > 0;) {
+      const ClassId id = egraph.Find(random() % egraph.num_classes());
+      const auto& members = egraph.members(id);
+      const ENodeId call = members[random() % members.size()].node;
+      if (!egraph.IsCanonical(call)) continue;
+      --changes;
+      if (move.empty() || move[0].first != id) move.emplace_back(id, call);
+    }
+    if (!walk.IsWorthTrying(move)) continue;
+    const Selection before = walk.now();
+    walk.Make(move);
+    std::vector<ENodeId> moved = walk.now().calls;
+    const bool has_calls = anew.Set(moved);
+    if (walk.Keep()) {
+      ++kept;
+      ASSERT_TRUE(has_calls);
+      ASSERT_EQ(walk.now().us, anew.now().us);
+    } else {
+      cycles += anew.now().us < kImpossibleUs;
+      ASSERT_FALSE(has_calls);
+      ASSERT_EQ(walk.now().calls, before.calls);
+      ASSERT_EQ(walk.now().us, before.us);
+      ASSERT_TRUE(anew.Set(before.calls));
+      ASSERT_EQ(walk.now().us, anew.now().us);
+    }
+  }
+  EXPECT_GT(kept, 1000);
+  EXPECT_GT(cycles, 10);
 }
 
 // For inference.
