@@ -227,12 +227,25 @@ absl::Status OverlapSearch::WalkFrom(const Start& start) {
   return ConsiderWalks(run_.model, *start.mapping, start.us, run_.options.search.seed,
                        run_.deadline, run_.restrictions.empty() ? nullptr : &run_.restrictions,
                        &run_.tables, &run_.moves,
-                       [this](const MappedModel& mapped) { return ConsiderIfAllowed(mapped); });
+                       [this](const MappedModel& mapped) { return ConsiderWalked(mapped); });
 }
 
 absl::StatusOr<Prediction> OverlapSearch::ConsiderIfAllowed(const MappedModel& mapped) {
   if (!run_.restrictions.Violations(mapped).empty()) return Prediction{kImpossibleUs};
   return Consider(mapped);
+}
+
+// Task graphs synchronise every gradient by itself: so may the plan of what was best there.
+absl::StatusOr<Prediction> OverlapSearch::ConsiderWalked(const MappedModel& mapped) {
+  ISOMER_ASSIGN_OR_RETURN(const Prediction found, ConsiderIfAllowed(mapped));
+  const bool has_buckets = run_.options.choose_buckets && run_.options.training;
+  if (found.step_us >= kImpossibleUs || !has_buckets) return found;
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped));
+  plan.update.bucket_bytes = 0;
+  ISOMER_ASSIGN_OR_RETURN(const Prediction without, run_.contest.Consider(std::move(plan), kFound));
+  if (run_.contest.Rank(found) <= run_.contest.Rank(without)) return found;
+  Remember(mapped, without);
+  return without;
 }
 
 // Task graphs have no micro-batches.

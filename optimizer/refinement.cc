@@ -21,7 +21,11 @@ constexpr double kPromising = 1.03;
 // A proposal takes time with devices and calls: a walk, some hundredths of a search.
 constexpr int64_t kWalkWork = 375'000;
 // There is another for as long as they gain so much, but for a few.
-constexpr int kMostWalks = 20, kMostMisses = 3;
+constexpr int kMostWalks = 20, kMostMisses = 5;
+// Where there is time for that, a walk does not end before each call had so many proposals.
+constexpr int64_t kProposalsPerCall = 200;
+// Every other walk takes steps that make it slower more easily, and leaves where the others end.
+constexpr double kWarmBeta = 100;
 constexpr double kWorthWalking = 0.00125;
 
 // Calls that have a choice, in the graph's order.
@@ -114,7 +118,9 @@ absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, ui
                           TaskGraph::Order::kInterleaved, moves));
     McmcOptions options{.seed = seed + walk,
                         .max_proposals = kWalkWork / (calls * tables->num_devices()),
+                        .proposals_per_node = kProposalsPerCall,
                         .deadline = deadline};
+    if (walk % 2 == 1) options.beta = kWarmBeta;
     ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, restrictions, tables));
     ISOMER_ASSIGN_OR_RETURN(const McmcResult walked, SearchByMcmc(options, graph.get()));
     if (walked.best >= walked.initial) {

@@ -197,6 +197,12 @@ void TaskGraph::FindGradients(const Model& model) {
 
 int32_t TaskGraph::NumberBlocks() {
   int32_t next = 0;
+  std::map<int, std::vector<int>> late;  // by the node that made them
+  for (int o = 0; o < NumOperands(num_nodes_); ++o) {
+    const Value& value = values_[nodes_[num_nodes_].operands[o].value];
+    if (training_ && o != loss_operand_ && value.producer >= 0) late[value.producer].push_back(o);
+  }
+  late_output_.assign(NumOperands(num_nodes_), -1);
   for (int n = 0; n <= num_nodes_; ++n) {
     nodes_[n].forward = next;
     next += 2 * NumOperands(n) + 1;
@@ -204,6 +210,7 @@ int32_t TaskGraph::NumberBlocks() {
   for (int n = num_nodes_; n >= 0; --n) {
     nodes_[n].backward = next;
     next += 4 * NumOperands(n) + 2;
+    for (int output : late[n]) late_output_[output] = next++;
   }
   for (int n = num_nodes_; n >= 0; --n) {
     nodes_[n].update = next;

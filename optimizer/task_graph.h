@@ -12,6 +12,7 @@
 //                              reversed, synchronisation per operand
 //   update, in reverse         one per stored operand
 //
+// In training the chains of outputs, but of the loss, are behind the gradient of what made them.
 // A chain is what the parallel operators between two calls do, an arrival what a call's device
 // lacks beyond that. What several calls need of a value in one form is brought there once, at the
 // first of them. A stored tensor is kept as its users need it, or, if they differ, as one of them
@@ -153,8 +154,13 @@ class TaskGraph {
   BlockTasks FillTasks(int node) const;
   std::vector<int> ValuesAround(int node) const;
 
-  int32_t ChainBlock(Use use) const { return nodes_[use.node].forward + use.operand; }
-  int32_t ArrivalBlock(Use use) const { return ChainBlock(use) + NumOperands(use.node); }
+  int32_t ChainBlock(Use use) const {
+    if (use.node == num_nodes_ && late_output_[use.operand] >= 0) return late_output_[use.operand];
+    return nodes_[use.node].forward + use.operand;
+  }
+  int32_t ArrivalBlock(Use use) const {
+    return nodes_[use.node].forward + NumOperands(use.node) + use.operand;
+  }
   int32_t ComputeBlockOf(int node) const { return nodes_[node].forward + 2 * NumOperands(node); }
   int32_t FillBlockOf(int node) const { return nodes_[node].backward; }
   int32_t GradientBlockOf(int node) const { return nodes_[node].backward + 1; }
@@ -185,6 +191,9 @@ class TaskGraph {
   std::vector<Value> values_;
   std::map<TensorRef, int> value_of_;
   int loss_operand_ = -1;  // of the node of outputs
+  // By its operand, where the chain is that nothing waits for, behind the gradient of what made it;
+  // -1: none, or its place is among the others.
+  std::vector<int32_t> late_output_;
   BlockTimeline timeline_{0, 0};
 
   std::map<std::pair<const ChoiceSpace*, std::vector<bool>>, std::unique_ptr<NodeClass>> classes_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "optimizer/mapping.h"
 #include "pcg/support/status_macros.h"
 
@@ -12,6 +13,7 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
+constexpr int64_t kSmallestBucket = int64_t{1} << 18;  // Below that, each gradient goes by itself.
 
 // Where plans take seconds to simulate, there are no other buckets, and with so many calls no
 // methods but the one that is hardly ever slower.
@@ -74,12 +76,27 @@ class UpdateChoice {
       ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
       KeepPromising(&ways, kMostPromising);
     }
-    while (!is_slow && !ways.empty() && !deadline_.Reached().has_value()) {
-      for (Way& way : ways) way.update.bucket_bytes *= kBucketGrowth;
-      std::erase_if(ways, [](const Way& way) {
-        return way.update.bucket_bytes == 0 || way.update.bucket_bytes > kLargestBucket;
-      });
-      ISOMER_ASSIGN_OR_RETURN(ways, Predict(contender, &ways));
+    if (is_slow) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(Resize(contender, ways, [](int64_t bytes) {
+      return bytes * kBucketGrowth <= kLargestBucket ? bytes * kBucketGrowth : bytes;
+    }));
+    return Resize(contender, ways, [](int64_t bytes) {
+      return bytes / kBucketGrowth >= kSmallestBucket ? bytes / kBucketGrowth : 0;
+    });
+  }
+
+  // Other buckets, for as long as that makes them faster.
+  absl::Status Resize(const Contender& contender, std::vector<Way> ways,
+                      absl::FunctionRef<int64_t(int64_t)> next) {
+    while (!ways.empty() && !deadline_.Reached().has_value()) {
+      std::vector<Way> resized;
+      for (Way way : ways) {
+        const int64_t bytes = next(way.update.bucket_bytes);
+        if (bytes == way.update.bucket_bytes) continue;
+        way.update.bucket_bytes = bytes;
+        resized.push_back(way);
+      }
+      ISOMER_ASSIGN_OR_RETURN(ways, Predict(contender, &resized));
     }
     return absl::OkStatus();
   }

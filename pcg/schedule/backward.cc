@@ -25,11 +25,9 @@ namespace {
 class BackwardLowering {
  public:
   BackwardLowering(ScheduleBuilder* builder, UpdateLowering* updates)
-      : builder_(*builder),
-        updates_(*updates),
-        recomputation_(builder),
-        num_forward_tasks_(builder->schedule().tasks.size()) {
+      : builder_(*builder), updates_(*updates), recomputation_(builder) {
     FindWanted();
+    TakeLateTasks();
     for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
       if (parameter.update != UpdateMethod::kShardedGradients) continue;
       by_moment_.insert(parameter.stored.begin(), parameter.stored.end());
@@ -39,6 +37,8 @@ class BackwardLowering {
 
  private:
   void FindWanted();
+  void TakeLateTasks();
+  void AddLateTasks(NodeId node);
   // The forward tasks as they are reversed, each after those that read what it writes: the last
   // first, or micro-batch by micro-batch.
   std::vector<size_t> ReversalOrder() const;
@@ -60,7 +60,10 @@ class BackwardLowering {
   ScheduleBuilder& builder_;
   UpdateLowering& updates_;
   Recomputation recomputation_;
-  const size_t num_forward_tasks_;
+  size_t num_forward_tasks_ = 0;
+  // Of the forward pass, in order: what brings outputs of the graph where they are wanted, with the
+  // node that made them, behind whose gradient it comes.
+  std::vector<std::pair<NodeId, Task>> late_tasks_;
   std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
@@ -83,6 +86,53 @@ void BackwardLowering::FindWanted() {
     for (BufferId id : task.writes) {
       wanted_[id] = wanted_[id] || (wanted && IsFloat(schedule.buffers[id].dtype));
     }
+  }
+}
+
+// Nothing waits for what only brings an output of the graph to where it is wanted, but links are
+// first in, first out: so it goes when the gradients that calls wait for are under way. Only the
+// last tasks of the forward pass are looked at (forward.cc).
+void BackwardLowering::TakeLateTasks() {
+  Schedule& schedule = builder_.schedule();
+  std::vector<Task>& tasks = schedule.tasks;
+  num_forward_tasks_ = tasks.size();
+  if (schedule.num_moments > 1) return;
+  std::vector<int> readers(schedule.buffers.size(), 0);
+  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
+    if (output.name != builder_.options().loss) continue;
+    for (BufferId id : schedule.shards.at(output.tensor)) ++readers[id];  // for its gradient
+  }
+  std::vector<NodeId> maker(schedule.buffers.size());
+  for (const Task& task : tasks) {
+    for (BufferId id : task.reads) ++readers[id];
+    for (BufferId id : task.writes) {
+      maker[id] = task.kind == TaskKind::kCompute ? task.node : NodeId();
+      if (task.kind == TaskKind::kCompute || task.reads.empty()) continue;
+      for (BufferId from : task.reads) maker[id] = std::max(maker[id], maker[from]);
+    }
+  }
+  size_t first = tasks.size();
+  for (; first > 0; --first) {
+    const Task& task = tasks[first - 1];
+    const bool is_late =
+        (IsCommunication(task.kind) || task.kind == TaskKind::kLocal) &&
+        std::all_of(task.writes.begin(), task.writes.end(),
+                    [&](BufferId id) { return readers[id] == 0 && maker[id] != NodeId(); }) &&
+        std::none_of(task.reads.begin(), task.reads.end(),
+                     [&](BufferId id) { return recomputation_.IsDropped(id); });
+    if (!is_late) break;
+    for (BufferId id : task.reads) --readers[id];
+  }
+  for (size_t t = first; t < tasks.size(); ++t) {
+    late_tasks_.emplace_back(maker[tasks[t].writes[0]], std::move(tasks[t]));
+  }
+  tasks.resize(first);
+  num_forward_tasks_ = first;
+}
+
+void BackwardLowering::AddLateTasks(NodeId node) {
+  for (auto& [maker, task] : late_tasks_) {
+    if (maker == node) builder_.schedule().tasks.push_back(task);
   }
 }
 
@@ -303,10 +353,14 @@ absl::Status BackwardLowering::Run() {
     for (const auto& [p, moment] : ready) Synchronise(p, moment);
     ready.clear();
   };
-  NodeId last_reader;
+  NodeId last_reader, last_call;
   for (size_t t : order) {
     const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
     if (task.kind == TaskKind::kCompute && task.node != last_reader) synchronise();
+    if (task.kind == TaskKind::kCompute && task.node != last_call) {
+      AddLateTasks(last_call);
+      last_call = task.node;
+    }
     if (task.kind == TaskKind::kCompute) {
       ReverseCompute(task);
     } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
@@ -316,6 +370,7 @@ absl::Status BackwardLowering::Run() {
     ready.insert(ready.end(), read_last[t].begin(), read_last[t].end());
   }
   synchronise();
+  AddLateTasks(last_call);
   return absl::OkStatus();
 }
 

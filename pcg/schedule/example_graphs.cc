@@ -135,6 +135,30 @@ output "loss" = %16
 )",
        4,
        {}},
+      // Logits by columns, whole as an output, and by samples for the loss.
+      {"ColumnsToSamplesAndGathered",
+       kMlp,
+       R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w1" : f32[4,16]
+%2 = weight "w2" : f32[16,4]
+%3 = input "labels" : i64[8]
+%4 = replicate(%0) {degree=4} : f32[8,4] c4
+%5 = replicate(%1) {degree=4} : f32[4,16] c4
+%6 = partition(%2) {axis=1, degree=4} : f32[16,4:4]
+%7 = partition(%3) {axis=0, degree=4} : i64[8:4]
+%8 = matmul(%4, %5) : f32[8,16] c4
+%9 = relu(%8) : f32[8,16] c4
+%10 = matmul(%9, %6) : f32[8,4:4]
+%11 = combine(%10) {axis=1, degree=4} : f32[8,4]
+%12 = partition(%11) {axis=0, degree=4} : f32[8:4,4]
+%13 = cross_entropy(%12, %7) : f32[] p4
+%14 = reduce(%13) {degree=4} : f32[]
+output "y" = %11
+output "loss" = %14
+)",
+       4,
+       {}},
       // Two replicas of two-way tensor parallelism: device = 2 * replica + shard.
       {"HybridMlp",
        kMlp,

@@ -61,7 +61,10 @@ class ForwardLowering {
     return graph_.node(id).op.kind() == OpKind::kReduce && MixesMoments(id);
   }
   void FindFusedOperators();
+  size_t NumDevices(NodeId id) const;
+  TensorRef ChainStart(NodeId id) const;
   std::vector<bool> DeviceMoves() const;
+  std::vector<NodeId> OrderOfDevices() const;
   absl::Status LowerParallel(NodeId id);
   absl::Status LowerCompute(NodeId id);
   void ShareCall(NodeId id, size_t shard, int32_t moment, size_t t);
@@ -234,15 +237,60 @@ std::vector<bool> ForwardLowering::DeviceMoves() const {
   return moves;
 }
 
+size_t ForwardLowering::NumDevices(NodeId id) const {
+  const auto devices = builder_.Devices(id);
+  if (!devices.ok()) return 0;
+  return std::set<int64_t>(devices->begin(), devices->end()).size();
+}
+
+// What the chain that ends with `id` moves. One that leads to several users may have been made
+// whole for one of them, on fewer devices than had it and than want it: then what others want of it
+// does not go through those, which would send all of it again.
+TensorRef ForwardLowering::ChainStart(NodeId id) const {
+  const auto behind_fused = [this](TensorRef at) {
+    while (fused_[at.node.value]) at = graph_.node(at.node).inputs[0];
+    return at;
+  };
+  TensorRef start = behind_fused(graph_.node(id).inputs[0]);
+  while (IsInChain(start.node) && !MixesMoments(start.node) && !MixesMoments(id)) {
+    const TensorRef before = behind_fused(graph_.node(start.node).inputs[0]);
+    const size_t here = NumDevices(start.node);
+    if (here >= NumDevices(before.node) || here >= NumDevices(id)) break;
+    start = before;
+  }
+  return homes_.Of(start);
+}
+
+// What only outputs of the graph wait for comes last; but gradients begin at the loss.
+std::vector<NodeId> ForwardLowering::OrderOfDevices() const {
+  std::set<TensorRef> awaited;
+  for (NodeId id : order_) {
+    if (on_host_[id.value] || fused_[id.value]) continue;
+    const std::vector<TensorRef>& inputs = graph_.node(id).inputs;
+    if (IsInChain(id)) {
+      awaited.insert(ChainStart(id));
+    } else {
+      awaited.insert(inputs.begin(), inputs.end());
+    }
+  }
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    const bool is_loss = builder_.options().training && output.name == builder_.options().loss;
+    if (is_loss) awaited.insert(output.tensor);
+  }
+  std::vector<NodeId> order =
+      interleave_ ? ExecutionOrder(graph_, order_, DeviceMoves(), fused_) : order_;
+  std::stable_partition(order.begin(), order.end(), [&](NodeId id) {
+    return !IsInChain(id) || fused_[id.value] || awaited.contains({id, 0});
+  });
+  return order;
+}
+
 absl::Status ForwardLowering::LowerParallel(NodeId id) {
   const Node& node = graph_.node(id);
   const TensorRef output{id, 0};
   const TensorType& type = node.outputs[0];
   ISOMER_ASSIGN_OR_RETURN(std::vector<int64_t> devices, builder_.Devices(id));
-  TensorRef chain_start = node.inputs[0];
-  while (fused_[chain_start.node.value]) chain_start = graph_.node(chain_start.node).inputs[0];
-  chain_start = homes_.Of(chain_start);
-
+  const TensorRef chain_start = ChainStart(id);
   std::vector<ShardSource> sources;
   for (size_t s = 0; s < devices.size(); ++s) {
     const int64_t partial = CoordinatesOfShard(type, static_cast<int64_t>(s)).partial;
@@ -361,9 +409,7 @@ absl::Status ForwardLowering::Run() {
   // Load tasks come before feed tasks.
   std::stable_sort(builder_.schedule().tasks.begin(), builder_.schedule().tasks.end(),
                    [](const Task& a, const Task& b) { return a.phase < b.phase; });
-  const std::vector<NodeId> order =
-      interleave_ ? ExecutionOrder(graph_, order_, DeviceMoves(), fused_) : order_;
-  for (NodeId id : order) {
+  for (NodeId id : OrderOfDevices()) {
     if (on_host_[id.value] || fused_[id.value]) continue;
     const OpKind kind = graph_.node(id).op.kind();
     ISOMER_RETURN_IF_ERROR(IsParallel(kind) ? LowerParallel(id) : LowerCompute(id));

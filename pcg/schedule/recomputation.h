@@ -30,6 +30,9 @@ class Recomputation {
   // made it, which this adds a second time unless they have been, put it.
   BufferId Available(BufferId id);
 
+  // Forward buffer `id` is not kept for the backward pass.
+  bool IsDropped(BufferId id) const { return !dropped_.empty() && dropped_[id]; }
+
  private:
   void FindDropped();
   void Repeat(int32_t t);

@@ -26,6 +26,11 @@
 //   Combine(i), Partition(j)         all_to_all      all_to_all
 //   anything else                    send_receive    send_receive
 //
+// A value that several users want is brought to each from where it was made, unless another user
+// has it on as many devices. What only outputs of the graph want is moved last; in training behind
+// the gradient of what made it, as nothing waits for it, but everything for what is behind it in
+// the queue of a link.
+//
 // A task whose windows reach beyond its shard of an operand reads a buffer with the shard and its
 // halo (Sharding::OperandBox), filled from all shards that overlap it: a send_receive, whose
 // gradient sums the halos' shares into their owners.

@@ -96,7 +96,9 @@ TEST_P(OnOneK80Node, MostBytesGoOverTheSwitchesOfPairs) {
   const RuleSet rules = ExampleRules(model.graph);
   const RuleIndex index(rules);
   const CostModel cost(K80Node());
-  const auto result = Optimize(model, index, cost, {});
+  OptimizeOptions options;
+  options.choose_buckets = true;
+  const auto result = Optimize(model, index, cost, options);
   ASSERT_TRUE(result.ok()) << result.status();
   const auto lowered = LowerPlan(result->plan);
   ASSERT_TRUE(lowered.ok()) << lowered.status();

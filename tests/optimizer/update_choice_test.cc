@@ -50,6 +50,14 @@ TEST_F(ChoosingUpdates, NeverMakesTheBestPlanSlower) {
   EXPECT_EQ(contest_.best().plan.update.method, UpdateMethod::kAllReduce);
 }
 
+// All gradients in one bucket have nothing left to hide behind.
+TEST_F(ChoosingUpdates, OneBucketOfAllBecomesSeveral) {
+  const double together = Enter(kDataParallel, 25 << 20);
+  ASSERT_EQ(Consider(false, true), absl::OkStatus());
+  EXPECT_LT(contest_.step_us(), together);
+  EXPECT_LT(contest_.best().plan.update.bucket_bytes, 25 << 20);
+}
+
 TEST_F(ChoosingUpdates, LeavesWhatIsGiven) {
   Enter(kDataParallel, 1 << 10);
   ASSERT_EQ(Consider(true, false), absl::OkStatus());

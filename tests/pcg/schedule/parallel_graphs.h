@@ -56,6 +56,9 @@ inline std::vector<ParallelCase> ParallelCases() {
       {"ColumnParallelGathered", {{TaskKind::kAllGather, 2}, {TaskKind::kReduceScatter, 2}}},
       {"SamplesToColumnsAndBack",
        {{TaskKind::kAllToAll, 4}, {TaskKind::kAllReduce, 2}, {TaskKind::kSendReceive, 2}}},
+      // The logits once for the loss and once as an output, the loss; but for the output, back.
+      {"ColumnsToSamplesAndGathered",
+       {{TaskKind::kAllToAll, 2}, {TaskKind::kSendReceive, 3}, {TaskKind::kAllReduce, 1}}},
       // Forward: y twice, the loss twice; their gradients; two shards of each weight.
       {"HybridMlp", {{TaskKind::kAllReduce, 12}}},
       {"MergedMatMuls", {{TaskKind::kAllReduce, 1}, {TaskKind::kSendReceive, 2}}},

@@ -285,6 +285,26 @@ output "b" = %3
   EXPECT_EQ(sent, 4 * 16);
 }
 
+// What brings the logits together keeps no gradient waiting in the queues of links.
+TEST(Lowering, OutputIsSentBehindTheGradientOfWhatMadeIt) {
+  const ParallelCase c = CaseNamed("ColumnsToSamplesAndGathered");
+  const Graph graph = Parsed(c.parallel);
+  const Schedule schedule = Lowered(c);
+  const NodeId logits{10};
+  int gradients = 0, sent = 0;
+  for (int32_t t : schedule.programs[0]) {
+    const Task& task = schedule.tasks[t];
+    gradients += task.kind == TaskKind::kComputeGradient && task.node == logits;
+    if (task.kind != TaskKind::kSendReceive || task.node != graph.outputs()[0].tensor.node) {
+      continue;
+    }
+    EXPECT_EQ(task.phase, Phase::kForward);
+    EXPECT_EQ(gradients, 1);
+    ++sent;
+  }
+  EXPECT_EQ(sent, 1);
+}
+
 TEST(Schedule, PrintsOneLinePerTask) {
   const ParallelCase c = CaseNamed("ColumnRowParallelMlp");
   const Schedule schedule = Lowered(c);
