@@ -27,7 +27,9 @@ absl::Status Prove(const std::string& spec, int64_t budget, const RuleIndex& rul
   const double start = CpuSeconds();
   CostTables tables(rules, cost, CostOptions{});
   ISOMER_ASSIGN_OR_RETURN(const MappedModel best, BestMapping(model, &tables));
-  ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, best, &tables));
+  ISOMER_ASSIGN_OR_RETURN(const auto graph,
+                          TaskGraph::Create(model, best, &tables, nullptr, TaskGraph::Lists::kFixed,
+                                            TaskGraph::Order::kInterleaved));
   const double searched = CpuSeconds();
   ISOMER_ASSIGN_OR_RETURN(const ExhaustiveResult result,
                           SearchExhaustively(model, best, {.budget = budget}, &tables));

@@ -4,7 +4,8 @@
 //
 //   flexflow [NETWORK]
 //
-// The plan is Isomer's mapping of the graph as it is, without algebra, which FlexFlow has none of.
+// The plan is Isomer's mapping of the graph as it is, without algebra, which FlexFlow has none of;
+// a step gives back its loss alone.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -113,8 +114,8 @@ absl::Status MapWithWeights(const Model& model, const Restrictions* restrictions
 absl::Status Ask(const Setting& setting, const RuleIndex& rules, std::string* all) {
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine(setting.machine, setting.nodes, 4));
   ISOMER_ASSIGN_OR_RETURN(
-      const Model model,
-      TrainedInZoo(setting.model, setting.batch_per_device * machine.num_devices()));
+      Model model, TrainedInZoo(setting.model, setting.batch_per_device * machine.num_devices()));
+  ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));
   const CostModel cost(std::move(machine));
   CostTables tables(rules, cost, CostOptions{});
   ISOMER_ASSIGN_OR_RETURN(const MappedModel baseline,

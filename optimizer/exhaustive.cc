@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "optimizer/choice_parts.h"
 #include "optimizer/edge_bound.h"
+#include "optimizer/lower_bound.h"
 #include "optimizer/prefix_bound.h"
 #include "optimizer/task_graph.h"
 #include "pcg/support/status_macros.h"
@@ -26,23 +27,23 @@ constexpr double kBackwardParts[] = {1, 0.5, 0};
 constexpr double kQueueParts[] = {0.25, 0.5, 0.75};
 constexpr int kNumBounds = 9;
 
+// Of the space, for a bound of the whole before the first prefix (lower_bound.h).
+constexpr int kCuts = 20;
+
 // Sums of float32, in another order than the simulator's picoseconds.
 constexpr double kRounding = 1e-5;
 
 class AssignmentSearch {
  public:
   AssignmentSearch(const Model& model, const ExhaustiveOptions& options, CostTables* tables)
-      : model_(model),
-        options_(options),
-        tables_(*tables),
-        compute_(AnalyzeCompute(model.graph, tables->options().training)),
-        summed_(SummedGradients(model.graph, compute_)) {
-    ChargeFirstUses(model.graph, &compute_);
-  }
+      : model_(model), options_(options), tables_(*tables) {}
 
   absl::StatusOr<ExhaustiveResult> Run(const MappedModel& start) {
     result_.best = start;
-    ISOMER_ASSIGN_OR_RETURN(graph_, TaskGraph::Create(model_, start, &tables_));
+    ISOMER_RETURN_IF_ERROR(MakeGraph(start));
+    compute_ = graph_->compute();
+    summed_ = SummedGradients(model_.graph, compute_);
+    ChargeFirstUses(model_.graph, &compute_);
     result_.step_us = MicrosecondsOf(graph_->makespan());
     result_.bound_us = kImpossibleUs;
     result_.proved = true;
@@ -50,7 +51,7 @@ class AssignmentSearch {
     const CostOptions saved = tables_.options();
     absl::Status done;
     for (int64_t devices = all; devices >= 1 && done.ok(); --devices) {
-      if (all % devices == 0) done = OnDevices(devices);
+      if (all % devices == 0) done = OnDevices(devices, start);
     }
     tables_.set_options(saved);
     ISOMER_RETURN_IF_ERROR(done);
@@ -65,19 +66,31 @@ class AssignmentSearch {
     std::array<float, kNumBounds> bounds;
   };
 
-  absl::Status OnDevices(int64_t devices) {
+  // The order of calls is that of the plan that `start` is.
+  absl::Status MakeGraph(const MappedModel& start) {
+    ISOMER_ASSIGN_OR_RETURN(
+        graph_, TaskGraph::Create(model_, start, &tables_, nullptr, TaskGraph::Lists::kChoices,
+                                  TaskGraph::Order::kInterleaved));
+    return absl::OkStatus();
+  }
+
+  absl::Status OnDevices(int64_t devices, const MappedModel& start) {
     CostOptions options = tables_.options();
     options.num_devices = devices;
     options.halves = false;
     options.moments = 1;
     tables_.set_options(options);
     ISOMER_RETURN_IF_ERROR(MakeBounds());
-    ISOMER_ASSIGN_OR_RETURN(graph_, TaskGraph::Create(model_, AllFirst(), &tables_));
+    ISOMER_RETURN_IF_ERROR(MakeGraph(start));
     double assignments = 1;
     for (const CallTables* call : calls_) {
       assignments *= static_cast<double>(call->space.choices.size());
     }
     result_.assignments += assignments;
+    const BoundOptions of_step = {.devices = devices, .cuts = kCuts, .enough_us = result_.step_us};
+    ISOMER_ASSIGN_OR_RETURN(const LowerBound bound, BoundStep(model_.graph, of_step, &tables_));
+    tables_.set_options(options);
+    if (bound.step_us * (1 - kRounding) >= result_.step_us) return absl::OkStatus();
     prefixes_.clear();
     open_ = {};
     Prefix empty = {-1, -1, 0, {}};
@@ -90,21 +103,13 @@ class AssignmentSearch {
       if (-minus_us >= result_.step_us) break;
       if (result_.prefixes >= options_.budget) {
         result_.proved = false;
-        result_.bound_us = std::min(result_.bound_us, -minus_us);
+        result_.bound_us = std::min(result_.bound_us, std::max(-minus_us, bound.step_us));
         break;
       }
       open_.pop();
       ISOMER_RETURN_IF_ERROR(Extend(at));
     }
     return absl::OkStatus();
-  }
-
-  MappedModel AllFirst() const {
-    MappedModel mapped{{}, model_.graph, {}};
-    for (size_t n = 0; n < calls_.size(); ++n) {
-      mapped.choices[compute_.nodes[n].id] = calls_[n]->space.choices[0];
-    }
-    return mapped;
   }
 
   absl::Status Extend(int at) {
@@ -270,7 +275,7 @@ class AssignmentSearch {
   CostTables& tables_;
   EdgeBounds edges_{&tables_};
   ComputeGraph compute_;
-  const std::vector<std::vector<bool>> summed_;  // per node and operand
+  std::vector<std::vector<bool>> summed_;  // per node and operand
   std::unique_ptr<TaskGraph> graph_;
   std::vector<const CallTables*> calls_;
   std::vector<std::vector<ChoiceParts>> parts_;

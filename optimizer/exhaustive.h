@@ -3,8 +3,9 @@
 //
 // The space: the graph as it is, every call on the same devices, any choice of the tables; the
 // number of devices is one that divides the machine, each in turn. Steps are those of task_graph.h:
-// one micro-batch, every gradient synchronised by itself. A prefix of choices is bounded
-// by the greatest of
+// one micro-batch, every gradient synchronised by itself, calls in the order of the plan that
+// the search begins with. Numbers of devices on which no step can be as fast (lower_bound.h) are
+// left out. A prefix of choices is bounded by the greatest of
 //
 //   path    along the heaviest path of the graph: forward, gradients and what moves over its edges,
 //           with updates, or with synchronisation in place of gradients, or halves of both

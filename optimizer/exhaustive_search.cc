@@ -1,5 +1,6 @@
 #include "optimizer/exhaustive_search.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -12,17 +13,33 @@ namespace isomer {
 namespace {
 
 constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0};
-// Of the walk from the best mapping. Some hundredths of a second for what A* can prove.
-constexpr int64_t kProposals = 2000;
+// Of each walk from the best mapping. Some hundredths of a second for what A* can prove.
+constexpr int64_t kProposals = 1000;
+constexpr double kBetas[] = {500, 100, 500};
 
-// What a walk (guided_walk.h) from a mapping finds by simulated steps.
-absl::StatusOr<MappedModel> WalkedFrom(const Model& model, const MappedModel& mapped,
-                                       CostTables* tables) {
-  ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, mapped, tables));
-  McmcOptions options{.max_proposals = kProposals};
-  ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, nullptr, tables));
-  ISOMER_RETURN_IF_ERROR(SearchByMcmc(options, graph.get()).status());
-  return graph->Mapped();
+absl::StatusOr<std::unique_ptr<TaskGraph>> GraphOf(const Model& model, const MappedModel& mapped,
+                                                   CostTables* tables) {
+  return TaskGraph::Create(model, mapped, tables, nullptr, TaskGraph::Lists::kChoices,
+                           TaskGraph::Order::kInterleaved);
+}
+
+// What walks (guided_walk.h) from a mapping find by simulated steps, each in the order of calls
+// that follows from what the one before it found.
+absl::StatusOr<MappedModel> WalkedFrom(const Model& model, MappedModel best, CostTables* tables) {
+  Picoseconds least = -1;
+  for (double beta : kBetas) {
+    ISOMER_ASSIGN_OR_RETURN(const auto graph, GraphOf(model, best, tables));
+    if (least < 0) least = graph->makespan();
+    McmcOptions options{.beta = beta, .max_proposals = kProposals};
+    ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, nullptr, tables));
+    ISOMER_RETURN_IF_ERROR(SearchByMcmc(options, graph.get()).status());
+    MappedModel walked = graph->Mapped();
+    ISOMER_ASSIGN_OR_RETURN(const auto anew, GraphOf(model, walked, tables));
+    if (anew->makespan() >= least) continue;
+    least = anew->makespan();
+    best = std::move(walked);
+  }
+  return best;
 }
 
 }  // namespace
@@ -43,7 +60,7 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
     ISOMER_ASSIGN_OR_RETURN(SearchResult found,
                             searcher.Search(tables, Deadline::In(0), /*part=*/0));
     if (!found.mapped.steps.empty()) return absl::InternalError("a mapping rewrote the graph");
-    ISOMER_ASSIGN_OR_RETURN(const auto graph, TaskGraph::Create(model, found.mapped, tables));
+    ISOMER_ASSIGN_OR_RETURN(const auto graph, GraphOf(model, found.mapped, tables));
     if (least >= 0 && graph->makespan() >= least) return absl::OkStatus();
     least = graph->makespan();
     best = std::move(found.mapped);

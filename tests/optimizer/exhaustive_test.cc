@@ -15,18 +15,21 @@
 namespace isomer {
 namespace {
 
-// The least simulated step over all assignments on `devices`, each tried.
-Picoseconds TryAll(const Model& model, int64_t devices, CostTables* tables) {
+// The least simulated step over all assignments on `devices`, each tried, with calls in the order
+// of the plan of `start`.
+Picoseconds TryAll(const Model& model, const MappedModel& start, int64_t devices,
+                   CostTables* tables) {
   const CostOptions saved = tables->options();
   CostOptions options = saved;
   options.halves = false;
   options.num_devices = devices;
   tables->set_options(options);
-  auto graph = TaskGraph::Create(model, {{}, model.graph, {}}, tables);
+  auto graph = TaskGraph::Create(model, start, tables, nullptr, TaskGraph::Lists::kChoices,
+                                 TaskGraph::Order::kInterleaved);
   EXPECT_TRUE(graph.ok()) << graph.status();
   const int n = (*graph)->num_nodes();
   std::vector<int> sizes;  // without the choice that the graph began with
-  for (const auto& node : AnalyzeCompute(model.graph).nodes) {
+  for (const auto& node : (*graph)->compute().nodes) {
     const auto call = tables->Call(model.graph.node(node.id).op, node.operand_types);
     EXPECT_TRUE(call.ok());
     sizes.push_back(static_cast<int>((*call)->space.choices.size()));
@@ -61,7 +64,7 @@ void ExpectOptimum(const Model& model, int64_t devices) {
   Picoseconds least = -1;
   for (int64_t d = devices; d >= 1; --d) {
     if (devices % d != 0) continue;
-    const Picoseconds now = TryAll(model, d, &tables);
+    const Picoseconds now = TryAll(model, *start, d, &tables);
     if (least < 0 || now < least) least = now;
   }
   EXPECT_DOUBLE_EQ(found->step_us, MicrosecondsOf(least));
