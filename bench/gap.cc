@@ -1,7 +1,10 @@
 // How far the plans that the search finds are from the lower bound (optimizer/lower_bound.h), over
 // the zoo on a machine of DGX H100 nodes.
 //
-//   gap NODES DEVICES_PER_NODE [MODEL ..]
+//   gap NODES DEVICES_PER_NODE [--fixed_batch] [MODEL ..]
+//
+// A device has as many samples as in the papers, or one: the zoo's batches are for four (zoo.h).
+// With --fixed_batch the batch is the zoo's, on however many devices.
 //
 // Plans are those of isomer-optimize with a budget of 100. The bound is that of the model's graph
 // or of the plan's, whichever is less: other algebra than the plan's is not bounded. Where the plan
@@ -15,9 +18,11 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/zoo_training.h"
+#include "models/zoo/zoo.h"
 #include "optimizer/lower_bound.h"
 #include "optimizer/machine.h"
 #include "optimizer/optimizer.h"
@@ -83,9 +88,23 @@ absl::StatusOr<Spent> WhatIsSpent(const CostModel& cost, const Plan& plan) {
   return spent;
 }
 
+constexpr int64_t kDevicesOfZoo = 4;
+
+int64_t BatchOn(const std::string& name, int64_t devices) {
+  for (const ZooModel& model : ListModels()) {
+    if (model.name != name) continue;
+    for (const ZooParameter& parameter : model.parameters) {
+      if (parameter.name != "batch") continue;
+      return std::max<int64_t>(1, parameter.value / kDevicesOfZoo) * devices;
+    }
+  }
+  return 0;  // No such network, or NAME?key=value: it has what it says.
+}
+
 absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devices,
-                           const RuleIndex& rules) {
-  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo(name));
+                           bool fixed_batch, const RuleIndex& rules) {
+  const int64_t batch = fixed_batch ? 0 : BatchOn(name, nodes * devices);
+  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo(name, batch));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("dgx_h100", nodes, devices));
   const CostModel cost(std::move(machine));
   OptimizeOptions options;
@@ -113,7 +132,7 @@ absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devic
   return gap;
 }
 
-absl::Status Run(int64_t nodes, int64_t devices, std::vector<std::string> names) {
+absl::Status Run(int64_t nodes, int64_t devices, bool fixed_batch, std::vector<std::string> names) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(DataPath("rules/default.rules")));
   const RuleIndex index(rules);
   if (names.empty()) names.assign(std::begin(kNetworks), std::end(kNetworks));
@@ -124,7 +143,7 @@ absl::Status Run(int64_t nodes, int64_t devices, std::vector<std::string> names)
       "|---|--:|---|--:|--:|--:|--:|---|--:|--:|--:|\n");
   std::vector<double> gaps;
   for (const std::string& name : names) {
-    ISOMER_ASSIGN_OR_RETURN(const double gap, Gap(name, nodes, devices, index));
+    ISOMER_ASSIGN_OR_RETURN(const double gap, Gap(name, nodes, devices, fixed_batch, index));
     gaps.push_back(gap);
   }
   std::sort(gaps.begin(), gaps.end());
@@ -138,11 +157,13 @@ absl::Status Run(int64_t nodes, int64_t devices, std::vector<std::string> names)
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: gap NODES DEVICES_PER_NODE [MODEL ..]\n");
+    std::fprintf(stderr, "usage: gap NODES DEVICES_PER_NODE [--fixed_batch] [MODEL ..]\n");
     return 2;
   }
-  const absl::Status run = isomer::Run(std::atoll(argv[1]), std::atoll(argv[2]),
-                                       std::vector<std::string>(argv + 3, argv + argc));
+  std::vector<std::string> names(argv + 3, argv + argc);
+  const bool fixed_batch = std::erase(names, "--fixed_batch") > 0;
+  const absl::Status run =
+      isomer::Run(std::atoll(argv[1]), std::atoll(argv[2]), fixed_batch, std::move(names));
   if (run.ok()) return 0;
   std::fprintf(stderr, "%s\n", std::string(run.message()).c_str());
   return 1;

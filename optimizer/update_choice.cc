@@ -85,7 +85,7 @@ class UpdateChoice {
     });
   }
 
-  // Other buckets, for as long as that makes them faster.
+  // Other buckets, for as long as that makes none slower: the first may hold all gradients anyway.
   absl::Status Resize(const Contender& contender, std::vector<Way> ways,
                       absl::FunctionRef<int64_t(int64_t)> next) {
     while (!ways.empty() && !deadline_.Reached().has_value()) {
@@ -124,22 +124,22 @@ class UpdateChoice {
     return methods;
   }
 
-  // Returns those that became faster.
+  // Returns those that became no slower.
   absl::StatusOr<std::vector<Way>> Predict(const Contender& contender, std::vector<Way>* ways) {
     for (Way& way : *ways) {
       Plan changed = contender.plan;
       changed.update = way.update;
       way.entry = contest_.Enter(std::move(changed), contender.origin);
     }
-    std::vector<Way> faster;
+    std::vector<Way> no_slower;
     for (Way& way : *ways) {
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(way.entry));
       const bool counts = !contest_.fits() || contest_.Fits(prediction);
       const double before_us =
           std::exchange(way.step_us, counts ? prediction.step_us : kImpossibleUs);
-      if (way.step_us < before_us) faster.push_back(way);
+      if (way.step_us <= before_us && way.step_us < kImpossibleUs) no_slower.push_back(way);
     }
-    return faster;
+    return no_slower;
   }
 
   const UpdateChoiceOptions& options_;
