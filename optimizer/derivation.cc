@@ -1,6 +1,9 @@
 #include "optimizer/derivation.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -20,6 +23,8 @@ class Derivation {
 
   absl::Status Run() {
     for (const auto& node : AnalyzeCompute(mapped_.graph, tables_.options().training).nodes) {
+      ++place_;
+      place_of_[node.id] = place_;
       auto it = mapped_.choices.find(node.id);
       if (it == mapped_.choices.end()) continue;
       ISOMER_ASSIGN_OR_RETURN(const ChoiceSpace* space,
@@ -39,7 +44,7 @@ class Derivation {
   absl::Status Fill(Plan* plan) {
     ISOMER_ASSIGN_OR_RETURN(const Graph graph, std::move(graph_).Build());
     std::vector<NodeId> new_ids;
-    plan->graph = graph.Canonical(&new_ids);
+    ISOMER_ASSIGN_OR_RETURN(plan->graph, InOrderOfModel(graph.Canonical(&new_ids), &new_ids));
     plan->steps = std::move(steps_);
     std::map<NodeId, const ShardingChoice*> choices;
     for (const auto& [id, choice] : calls_) {
@@ -62,6 +67,7 @@ class Derivation {
     graph_.Apply(split.steps, &place, &steps_);
     const NodeId call = place[split.call.id.value].node;
     graph_.set_name(call, name);
+    place_of_[call] = place_;
     ShardingChoice& as_split = calls_[call] = choice;
     for (size_t j = 0; j < split.call.order.size(); ++j) {
       as_split.operands[j] = choice.operands[split.call.order[j]];
@@ -69,11 +75,56 @@ class Derivation {
     return absl::OkStatus();
   }
 
+  // `graph` with calls numbered as the model has them, each behind what moves its operands: devices
+  // work in that order where nothing else decides. `new_ids` are changed with it.
+  absl::StatusOr<Graph> InOrderOfModel(const Graph& graph, std::vector<NodeId>* new_ids) const {
+    std::vector<int> place(graph.num_nodes(), std::numeric_limits<int>::max());
+    for (const auto& [id, at] : place_of_) {
+      const NodeId to = (*new_ids)[id.value];
+      if (to.value >= 0) place[to.value] = std::min(place[to.value], at);
+    }
+    // Ids are topological; what is no call of the model is there for its first user.
+    std::vector<bool> is_call(graph.num_nodes());
+    for (int id = 0; id < graph.num_nodes(); ++id) {
+      is_call[id] = place[id] != std::numeric_limits<int>::max();
+    }
+    for (int id = graph.num_nodes() - 1; id >= 0; --id) {
+      for (TensorRef input : graph.node({id}).inputs) {
+        int& before = place[input.node.value];
+        if (!is_call[input.node.value]) before = std::min(before, place[id]);
+      }
+    }
+    std::vector<int> order(graph.num_nodes());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      const bool leaf_a = IsLeaf(graph.node({a}).op.kind());
+      const bool leaf_b = IsLeaf(graph.node({b}).op.kind());
+      return leaf_a != leaf_b ? leaf_a : !leaf_a && place[a] < place[b];
+    });
+    std::vector<NodeId> moved(graph.num_nodes());
+    for (size_t i = 0; i < order.size(); ++i) moved[order[i]] = NodeId{static_cast<int>(i)};
+    std::vector<Node> nodes;
+    for (int id : order) {
+      nodes.push_back(graph.node({id}));
+      for (TensorRef& input : nodes.back().inputs) input.node = moved[input.node.value];
+    }
+    std::vector<Graph::NamedOutput> outputs = graph.outputs();
+    for (Graph::NamedOutput& output : outputs) {
+      output.tensor.node = moved[output.tensor.node.value];
+    }
+    for (NodeId& id : *new_ids) {
+      if (id.value >= 0) id = moved[id.value];
+    }
+    return GraphFromParts(std::move(nodes), std::move(outputs));
+  }
+
   const MappedModel& mapped_;
   CostTables& tables_;
   GrowingGraph graph_;
   std::vector<DerivationStep> steps_;
   std::map<NodeId, ShardingChoice> calls_;  // the calls as split
+  std::map<NodeId, int> place_of_;          // of calls, among those of the model
+  int place_ = -1;
 };
 
 }  // namespace
