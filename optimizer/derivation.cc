@@ -41,10 +41,13 @@ class Derivation {
     return absl::OkStatus();
   }
 
-  absl::Status Fill(Plan* plan) {
+  absl::Status Fill(CallOrder order, Plan* plan) {
     ISOMER_ASSIGN_OR_RETURN(const Graph graph, std::move(graph_).Build());
     std::vector<NodeId> new_ids;
-    ISOMER_ASSIGN_OR_RETURN(plan->graph, InOrderOfModel(graph.Canonical(&new_ids), &new_ids));
+    plan->graph = graph.Canonical(&new_ids);
+    if (order == CallOrder::kModel) {
+      ISOMER_ASSIGN_OR_RETURN(plan->graph, InOrderOfModel(plan->graph, &new_ids));
+    }
     plan->steps = std::move(steps_);
     std::map<NodeId, const ShardingChoice*> choices;
     for (const auto& [id, choice] : calls_) {
@@ -75,8 +78,7 @@ class Derivation {
     return absl::OkStatus();
   }
 
-  // `graph` with calls numbered as the model has them, each behind what moves its operands: devices
-  // work in that order where nothing else decides. `new_ids` are changed with it.
+  // `new_ids` are changed with it.
   absl::StatusOr<Graph> InOrderOfModel(const Graph& graph, std::vector<NodeId>* new_ids) const {
     std::vector<int> place(graph.num_nodes(), std::numeric_limits<int>::max());
     for (const auto& [id, at] : place_of_) {
@@ -130,7 +132,7 @@ class Derivation {
 }  // namespace
 
 absl::StatusOr<Plan> DerivePlan(const Model& model, const MappedModel& mapped, bool training,
-                                CostTables* tables) {
+                                CostTables* tables, CallOrder order) {
   Derivation derivation(mapped, tables);
   ISOMER_RETURN_IF_ERROR(derivation.Run());
   Plan plan;
@@ -140,7 +142,7 @@ absl::StatusOr<Plan> DerivePlan(const Model& model, const MappedModel& mapped, b
   plan.machine = machine.name;
   plan.num_devices = machine.num_devices();
   plan.rules_digest = tables->rules().digest();
-  ISOMER_RETURN_IF_ERROR(derivation.Fill(&plan));
+  ISOMER_RETURN_IF_ERROR(derivation.Fill(order, &plan));
   return plan;
 }
 

@@ -24,9 +24,15 @@ struct MappedModel {
   std::map<NodeId, ShardingChoice> choices;
 };
 
+// How the nodes of a plan's graph are numbered, which decides in what order devices work where
+// exchanges do not (pcg/schedule/execution_order.h): as Canonical() does, which follows a branch to
+// its end before the next; or calls as the mapped graph has them, each behind what moves its
+// operands, as task graphs have them (task_graph.h).
+enum class CallOrder { kCanonical, kModel };
+
 // The plan without its predictions. Errors: a rule that was tried before does not apply.
 absl::StatusOr<Plan> DerivePlan(const Model& model, const MappedModel& mapped, bool training,
-                                CostTables* tables);
+                                CostTables* tables, CallOrder order = CallOrder::kCanonical);
 
 }  // namespace isomer
 

@@ -38,8 +38,9 @@ int Optimization::threads() const { return ThreadsOf(options); }
 
 CostOptions Optimization::BaseOptions() const { return CostOptionsOf(options); }
 
-absl::StatusOr<Plan> Optimization::PlanOf(const MappedModel& mapped, const Grid* grid) {
-  ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, options.training, &tables));
+absl::StatusOr<Plan> Optimization::PlanOf(const MappedModel& mapped, const Grid* grid,
+                                          CallOrder order) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, options.training, &tables, order));
   SetOptions(&plan);
   if (grid != nullptr) grid->SetOptions(&plan);
   return plan;

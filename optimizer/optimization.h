@@ -28,7 +28,8 @@ struct Optimization {
   CostOptions BaseOptions() const;
 
   // Weights are updated as the user's options say, or as a grid, if there is one.
-  absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const Grid* grid = nullptr);
+  absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const Grid* grid = nullptr,
+                              CallOrder order = CallOrder::kCanonical);
   void SetOptions(Plan* plan) const;
 
   // That there are for all.

@@ -227,7 +227,9 @@ absl::Status OverlapSearch::WalkFrom(const Start& start) {
   return ConsiderWalks(run_.model, *start.mapping, start.us, run_.options.search.seed,
                        run_.deadline, run_.restrictions.empty() ? nullptr : &run_.restrictions,
                        &run_.tables, &run_.moves,
-                       [this](const MappedModel& mapped) { return ConsiderWalked(mapped); });
+                       [this](const MappedModel& mapped, double without_buckets_us) {
+                         return ConsiderWalk(mapped, without_buckets_us);
+                       });
 }
 
 absl::StatusOr<Prediction> OverlapSearch::ConsiderIfAllowed(const MappedModel& mapped) {
@@ -235,17 +237,27 @@ absl::StatusOr<Prediction> OverlapSearch::ConsiderIfAllowed(const MappedModel& m
   return Consider(mapped);
 }
 
-// Task graphs synchronise every gradient by itself: so may the plan of what was best there.
-absl::StatusOr<Prediction> OverlapSearch::ConsiderWalked(const MappedModel& mapped) {
-  ISOMER_ASSIGN_OR_RETURN(const Prediction found, ConsiderIfAllowed(mapped));
-  const bool has_buckets = run_.options.choose_buckets && run_.options.training;
-  if (found.step_us >= kImpossibleUs || !has_buckets) return found;
-  ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped));
-  plan.update.bucket_bytes = 0;
-  ISOMER_ASSIGN_OR_RETURN(const Prediction without, run_.contest.Consider(std::move(plan), kFound));
-  if (run_.contest.Rank(found) <= run_.contest.Rank(without)) return found;
-  Remember(mapped, without);
-  return without;
+// Task graphs synchronise every gradient by itself, with calls in the model's order: so may the
+// plan of what was best there, or not.
+absl::StatusOr<Prediction> OverlapSearch::ConsiderWalk(const MappedModel& mapped,
+                                                       double without_buckets_us) {
+  ISOMER_ASSIGN_OR_RETURN(Prediction best, ConsiderIfAllowed(mapped));
+  if (best.step_us >= kImpossibleUs) return best;
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped, nullptr, CallOrder::kModel));
+  const auto consider = [&](Plan other) -> absl::Status {
+    ISOMER_ASSIGN_OR_RETURN(const Prediction found,
+                            run_.contest.Consider(std::move(other), kFound));
+    if (run_.contest.Rank(best) <= run_.contest.Rank(found)) return absl::OkStatus();
+    Remember(mapped, found);
+    best = found;
+    return absl::OkStatus();
+  };
+  ISOMER_RETURN_IF_ERROR(consider(plan));
+  if (run_.options.choose_buckets && run_.options.training && without_buckets_us < best.step_us) {
+    plan.update.bucket_bytes = 0;
+    ISOMER_RETURN_IF_ERROR(consider(std::move(plan)));
+  }
+  return best;
 }
 
 // Task graphs have no micro-batches.

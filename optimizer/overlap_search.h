@@ -53,7 +53,7 @@ class OverlapSearch {
   absl::Status TakeTurnsIn(std::vector<MappedModel>* mappings);
   absl::Status MapInOnePiece();
   absl::StatusOr<Prediction> ConsiderIfAllowed(const MappedModel& mapped);
-  absl::StatusOr<Prediction> ConsiderWalked(const MappedModel& mapped);
+  absl::StatusOr<Prediction> ConsiderWalk(const MappedModel& mapped, double without_buckets_us);
   void Remember(const MappedModel& mapped, const Prediction& prediction);
 
   // A mapping that refinement may begin with.

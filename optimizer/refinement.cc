@@ -21,7 +21,10 @@ constexpr double kPromising = 1.03;
 // A proposal takes time with devices and calls: a walk, some hundredths of a search.
 constexpr int64_t kWalkWork = 375'000;
 // There is another for as long as they gain so much, but for a few.
-constexpr int kMostWalks = 20, kMostMisses = 5;
+constexpr int kMostWalks = 20, kMostMisses = 3;
+// On so many devices a walk takes so little that more may gain nothing.
+constexpr int64_t kFewDevices = 32;
+constexpr int kMostMissesOnFew = 5;
 // Where there is time for that, a walk does not end before each call had so many proposals.
 constexpr int64_t kProposalsPerCall = 200;
 // Every other walk takes steps that make it slower more easily, and leaves where the others end.
@@ -105,11 +108,12 @@ bool IsWorthWalking(int64_t calls, int64_t devices) {
 
 absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, uint64_t seed,
                            const Deadline& deadline, const Restrictions* restrictions,
-                           CostTables* tables, MoveMemo* moves, const ConsiderMapping& consider) {
+                           CostTables* tables, MoveMemo* moves, const ConsiderWalked& consider) {
   const int64_t calls = static_cast<int64_t>(mapped.choices.size());
   if (!IsWorthWalking(calls, tables->num_devices())) return absl::OkStatus();
+  const int most_misses = tables->num_devices() <= kFewDevices ? kMostMissesOnFew : kMostMisses;
   int misses = 0;
-  for (int walk = 0; walk < kMostWalks && misses < kMostMisses; ++walk) {
+  for (int walk = 0; walk < kMostWalks && misses < most_misses; ++walk) {
     if (deadline.Reached().has_value()) break;
     // Anew, as the order of the calls follows from their choices.
     ISOMER_ASSIGN_OR_RETURN(
@@ -128,7 +132,7 @@ absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, ui
       continue;
     }
     MappedModel next = graph->Mapped();
-    ISOMER_ASSIGN_OR_RETURN(const Prediction found, consider(next));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction found, consider(next, MicrosecondsOf(walked.best)));
     if (found.step_us > (1 - kWorthWalking) * us) ++misses;
     if (found.step_us >= us) continue;
     us = found.step_us;

@@ -30,6 +30,9 @@ namespace isomer {
 
 // Predicts the plan of a mapping and lets it take part.
 using ConsiderMapping = std::function<absl::StatusOr<Prediction>(const MappedModel& mapped)>;
+// Of what a walk found, with its step where every gradient is synchronised by itself.
+using ConsiderWalked =
+    std::function<absl::StatusOr<Prediction>(const MappedModel& mapped, double without_buckets_us)>;
 
 // `mappings`: in falling order of the weight of synchronisation. Pairs of the same graph are
 // spliced in several places, more finely around the best of them if that is about as fast as the
@@ -46,7 +49,7 @@ bool IsWorthWalking(int64_t calls, int64_t devices);
 // not know (task_graph.h).
 absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, uint64_t seed,
                            const Deadline& deadline, const Restrictions* restrictions,
-                           CostTables* tables, MoveMemo* moves, const ConsiderMapping& consider);
+                           CostTables* tables, MoveMemo* moves, const ConsiderWalked& consider);
 
 }  // namespace isomer
 

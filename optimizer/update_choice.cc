@@ -28,6 +28,15 @@ constexpr size_t kMostPromising = 2;
 // theirs.
 constexpr double kWorthwhile = 0.995;
 
+int64_t WeightBytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node({id});
+    if (node.op.kind() == OpKind::kWeight) bytes += node.outputs[0].LocalBytes();
+  }
+  return bytes;
+}
+
 class UpdateChoice {
  public:
   UpdateChoice(const UpdateChoiceOptions& options, const Deadline& deadline, Contest* contest)
@@ -80,12 +89,14 @@ class UpdateChoice {
     ISOMER_RETURN_IF_ERROR(Resize(contender, ways, [](int64_t bytes) {
       return bytes * kBucketGrowth <= kLargestBucket ? bytes * kBucketGrowth : bytes;
     }));
-    return Resize(contender, ways, [](int64_t bytes) {
-      return bytes / kBucketGrowth >= kSmallestBucket ? bytes / kBucketGrowth : 0;
+    const int64_t all = WeightBytes(contender.plan.model.graph);
+    return Resize(contender, ways, [all](int64_t bytes) {
+      const int64_t smaller = std::min(bytes, all) / kBucketGrowth;
+      return smaller >= kSmallestBucket ? smaller : 0;
     });
   }
 
-  // Other buckets, for as long as that makes none slower: the first may hold all gradients anyway.
+  // Other buckets, for as long as that makes them faster.
   absl::Status Resize(const Contender& contender, std::vector<Way> ways,
                       absl::FunctionRef<int64_t(int64_t)> next) {
     while (!ways.empty() && !deadline_.Reached().has_value()) {
@@ -124,22 +135,22 @@ class UpdateChoice {
     return methods;
   }
 
-  // Returns those that became no slower.
+  // Returns those that became faster.
   absl::StatusOr<std::vector<Way>> Predict(const Contender& contender, std::vector<Way>* ways) {
     for (Way& way : *ways) {
       Plan changed = contender.plan;
       changed.update = way.update;
       way.entry = contest_.Enter(std::move(changed), contender.origin);
     }
-    std::vector<Way> no_slower;
+    std::vector<Way> faster;
     for (Way& way : *ways) {
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(way.entry));
       const bool counts = !contest_.fits() || contest_.Fits(prediction);
       const double before_us =
           std::exchange(way.step_us, counts ? prediction.step_us : kImpossibleUs);
-      if (way.step_us <= before_us && way.step_us < kImpossibleUs) no_slower.push_back(way);
+      if (way.step_us < before_us) faster.push_back(way);
     }
-    return no_slower;
+    return faster;
   }
 
   const UpdateChoiceOptions& options_;

@@ -47,7 +47,7 @@ struct MappedGraph {
 };
 
 // The fastest equal way to run a model that the search found, with its derivation. The graph is
-// Canonical() of the model's graph after all steps, its calls numbered in the model's order.
+// Canonical() of the model's graph after all steps, its nodes in any topological order.
 struct Plan {
   Model model;                    // as imported: every type sequential
   std::string mode = "training";  // or "inference"

@@ -30,6 +30,12 @@ constexpr char kModel[] =
     "zoo:resnet101?blocks1=1&blocks2=1&blocks3=1&blocks4=1&groups=1&group_width=8&stem=8&side=64"
     "&classes=16&training=0&batch=1";
 
+// Its rows stay divided as long as they are many.
+constexpr char kConstraints[] = R"(
+tensor { name: "stem/conv" split { dim: 2 degree: 4 } }
+tensor { name: "stage1/block0/group/conv" split { dim: 2 degree: 4 } }
+)";
+
 // Convolutions whose tasks read beyond their piece of the image.
 int CountHalos(const Graph& graph) {
   int count = 0;
@@ -49,10 +55,12 @@ int CountHalos(const Graph& graph) {
 
 TEST(SpatialPlan, IsCertifiedAndAgreesWithTheModel) {
   const std::string machine = ScratchFile("quick.textproto"), plan = ScratchFile("image.plan");
+  const std::string constraints = ScratchFile("rows.textproto");
   ASSERT_TRUE(WriteFileAtomically(machine, kMachine).ok());
+  ASSERT_TRUE(WriteFileAtomically(constraints, kConstraints).ok());
   const ProgramResult optimized = RunBinary(
-      "isomer-optimize",
-      {kModel, "--machine=" + machine, "--nodes=1", "--devices_per_node=4", "--out=" + plan});
+      "isomer-optimize", {kModel, "--machine=" + machine, "--nodes=1", "--devices_per_node=4",
+                          "--constraints=" + constraints, "--out=" + plan});
   ASSERT_EQ(optimized.exit_code, 0) << optimized.err;
   const absl::StatusOr<Plan> loaded = LoadPlan(plan);
   ASSERT_TRUE(loaded.ok()) << loaded.status();

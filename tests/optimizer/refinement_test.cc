@@ -66,8 +66,10 @@ TEST_F(Refining, WalksBecomeFasterAndEndTheSameForASeed) {
   const MappedModel start = Baseline(kDataParallel);
   const auto walk = [&] {
     std::vector<Picoseconds> steps;
-    const auto consider = [&](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
+    const auto consider = [&](const MappedModel& mapped,
+                              double without_buckets_us) -> absl::StatusOr<Prediction> {
       steps.push_back(StepOf(mapped));
+      EXPECT_GT(without_buckets_us, 0);
       return Prediction{MicrosecondsOf(steps.back())};
     };
     EXPECT_EQ(ConsiderWalks(model_, start, MicrosecondsOf(StepOf(start)), 1, Deadline::In(0),
