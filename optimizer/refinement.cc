@@ -26,7 +26,7 @@ constexpr int kMostWalks = 20, kMostMisses = 3;
 constexpr int64_t kFewDevices = 32;
 constexpr int kMostMissesOnFew = 5;
 // Where there is time for that, a walk does not end before each call had so many proposals.
-constexpr int64_t kProposalsPerCall = 200;
+constexpr int64_t kProposalsPerCall = 50;
 // Every other walk takes steps that make it slower more easily, and leaves where the others end.
 constexpr double kWarmBeta = 100;
 constexpr double kWorthWalking = 0.00125;
