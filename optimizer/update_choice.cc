@@ -13,6 +13,7 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
+constexpr int64_t kFewBuckets = 2;
 constexpr int64_t kSmallestBucket = int64_t{1} << 18;  // Below that, each gradient goes by itself.
 
 // Where plans take seconds to simulate, there are no other buckets, and with so many calls no
@@ -89,7 +90,13 @@ class UpdateChoice {
     ISOMER_RETURN_IF_ERROR(Resize(contender, ways, [](int64_t bytes) {
       return bytes * kBucketGrowth <= kLargestBucket ? bytes * kBucketGrowth : bytes;
     }));
+    // Of many buckets all but the last hide behind the backward pass as they are: there is little
+    // to gain, and it is tried once.
     const int64_t all = WeightBytes(contender.plan.model.graph);
+    if (!ways.empty() && all > kFewBuckets * ways[0].update.bucket_bytes) {
+      if (!is_fastest) return absl::OkStatus();
+      ways.resize(1);
+    }
     return Resize(contender, ways, [all](int64_t bytes) {
       const int64_t smaller = std::min(bytes, all) / kBucketGrowth;
       return smaller >= kSmallestBucket ? smaller : 0;
