@@ -27,6 +27,9 @@ constexpr int64_t kFarTooLarge = 2;
 // the best by so much; so is what is refined, anywhere.
 constexpr double kSlack = 1.2;
 
+// Another order of calls is tried for plans that are slower than the best by so much at most.
+constexpr double kWorthReordering = 1.01;
+
 }  // namespace
 
 absl::Status OverlapSearch::Run(Strategy strategy, int64_t devices) {
@@ -35,6 +38,7 @@ absl::Status OverlapSearch::Run(Strategy strategy, int64_t devices) {
   mappings_.clear();
   is_far_too_large_ = false;
   ISOMER_RETURN_IF_ERROR(SearchWithWeights());
+  ISOMER_RETURN_IF_ERROR(Reorder());
   return Refine();
 }
 
@@ -112,6 +116,19 @@ absl::Status OverlapSearch::SearchBetween(int low, const Prediction& at_low, int
   ISOMER_ASSIGN_OR_RETURN(const Prediction at_middle, PredictionOf(entry));
   ISOMER_RETURN_IF_ERROR(SearchBetween(low, at_low, middle, at_middle));
   return SearchBetween(middle, at_middle, high, at_high);
+}
+
+// The fastest that were entered, with calls in the model's order.
+absl::Status OverlapSearch::Reorder() {
+  if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
+  for (const auto& [entry, mapped] : run_.entered) {
+    if (run_.deadline.Reached().has_value()) break;
+    ISOMER_ASSIGN_OR_RETURN(const Prediction found, run_.contest.PredictionOf(entry));
+    if (found.step_us > kWorthReordering * run_.contest.step_us()) continue;
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped, nullptr, CallOrder::kModel));
+    ISOMER_RETURN_IF_ERROR(run_.contest.Consider(std::move(plan), kFound).status());
+  }
+  return absl::OkStatus();
 }
 
 // What the simulator finds better than what was found and entered.

@@ -52,6 +52,7 @@ class OverlapSearch {
   absl::Status Splice(std::vector<MappedModel> mappings);
   absl::Status TakeTurnsIn(std::vector<MappedModel>* mappings);
   absl::Status MapInOnePiece();
+  absl::Status Reorder();
   absl::StatusOr<Prediction> ConsiderIfAllowed(const MappedModel& mapped);
   absl::StatusOr<Prediction> ConsiderWalk(const MappedModel& mapped, double without_buckets_us);
   void Remember(const MappedModel& mapped, const Prediction& prediction);
