@@ -80,29 +80,25 @@ class Derivation {
 
   // `new_ids` are changed with it.
   absl::StatusOr<Graph> InOrderOfModel(const Graph& graph, std::vector<NodeId>* new_ids) const {
-    std::vector<int> place(graph.num_nodes(), std::numeric_limits<int>::max());
+    constexpr int kNone = std::numeric_limits<int>::max();
+    std::vector<int> call_place(graph.num_nodes(), kNone);
     for (const auto& [id, at] : place_of_) {
       const NodeId to = (*new_ids)[id.value];
-      if (to.value >= 0) place[to.value] = std::min(place[to.value], at);
+      if (to.value >= 0) call_place[to.value] = std::min(call_place[to.value], at);
     }
-    // Ids are topological; what is no call of the model is there for its first user.
-    std::vector<bool> is_call(graph.num_nodes());
-    for (int id = 0; id < graph.num_nodes(); ++id) {
-      is_call[id] = place[id] != std::numeric_limits<int>::max();
-    }
+    // Ids are topological; what is no call of the model is there for its first user, leaves are
+    // first.
+    std::vector<int> place = call_place;
     for (int id = graph.num_nodes() - 1; id >= 0; --id) {
+      if (IsLeaf(graph.node({id}).op.kind())) place[id] = -1;
       for (TensorRef input : graph.node({id}).inputs) {
-        int& before = place[input.node.value];
-        if (!is_call[input.node.value]) before = std::min(before, place[id]);
+        const int before = input.node.value;
+        if (call_place[before] == kNone) place[before] = std::min(place[before], place[id]);
       }
     }
     std::vector<int> order(graph.num_nodes());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      const bool leaf_a = IsLeaf(graph.node({a}).op.kind());
-      const bool leaf_b = IsLeaf(graph.node({b}).op.kind());
-      return leaf_a != leaf_b ? leaf_a : !leaf_a && place[a] < place[b];
-    });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return place[a] < place[b]; });
     std::vector<NodeId> moved(graph.num_nodes());
     for (size_t i = 0; i < order.size(); ++i) moved[order[i]] = NodeId{static_cast<int>(i)};
     std::vector<Node> nodes;

@@ -36,7 +36,10 @@ bool CountedSelection::Set(const std::vector<ENodeId>& calls) {
   std::fill(call_needed_.begin(), call_needed_.end(), 0);
   counts_before_.clear();
   calls_before_.clear();
-  for (ClassId output : outputs_) Need(output, 1);
+  for (ClassId output : outputs_) {
+    Count(&class_needed_, output, 1);
+    NeedCall(now_.calls[output], 1);
+  }
   counts_before_.clear();
   return now_.us < kImpossibleUs && IsAcyclic();
 }
@@ -94,11 +97,6 @@ double CountedSelection::UsOf(ENodeId call) {
 void CountedSelection::Count(std::vector<int>* counts, int at, int times) {
   counts_before_.push_back({counts, at, (*counts)[at]});
   (*counts)[at] += times;
-}
-
-void CountedSelection::Need(ClassId id, int times) {
-  Count(&class_needed_, id, times);
-  if (now_.calls[id] != kHeld) NeedCall(now_.calls[id], times);
 }
 
 void CountedSelection::NeedCall(ENodeId call, int times) {

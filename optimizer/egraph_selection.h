@@ -54,7 +54,6 @@ class CountedSelection {
 
   double UsOf(ENodeId call);
   // `times` more, or less; and what that needs, or no longer needs.
-  void Need(ClassId id, int times);
   void NeedCall(ENodeId call, int times);
   void Count(std::vector<int>* counts, int at, int times);
   bool IsAcyclic();

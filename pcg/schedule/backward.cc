@@ -61,9 +61,9 @@ class BackwardLowering {
   UpdateLowering& updates_;
   Recomputation recomputation_;
   size_t num_forward_tasks_ = 0;
-  // Of the forward pass, in order: what brings outputs of the graph where they are wanted, with the
+  // Of the forward pass, in order: what brings outputs of the graph where they are wanted, by the
   // node that made them, behind whose gradient it comes.
-  std::vector<std::pair<NodeId, Task>> late_tasks_;
+  std::map<NodeId, std::vector<Task>> late_tasks_;
   std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
@@ -124,16 +124,17 @@ void BackwardLowering::TakeLateTasks() {
     for (BufferId id : task.reads) --readers[id];
   }
   for (size_t t = first; t < tasks.size(); ++t) {
-    late_tasks_.emplace_back(maker[tasks[t].writes[0]], std::move(tasks[t]));
+    late_tasks_[maker[tasks[t].writes[0]]].push_back(std::move(tasks[t]));
   }
   tasks.resize(first);
   num_forward_tasks_ = first;
 }
 
 void BackwardLowering::AddLateTasks(NodeId node) {
-  for (auto& [maker, task] : late_tasks_) {
-    if (maker == node) builder_.schedule().tasks.push_back(task);
-  }
+  const auto late = late_tasks_.find(node);
+  if (late == late_tasks_.end()) return;
+  for (Task& task : late->second) builder_.schedule().tasks.push_back(std::move(task));
+  late_tasks_.erase(late);
 }
 
 std::vector<size_t> BackwardLowering::ReversalOrder() const {
