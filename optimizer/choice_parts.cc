@@ -173,12 +173,27 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     if (!backward || !node.operands[o].stored || !wanted[o]) continue;
     AddUpdate(choice.operands[o], choice, tables, &parts);
   }
-  if (backward) {
-    const double on_path_us = SumsOnPathUs(choice, node, types, summed, tables);
-    parts.sums_us -= on_path_us;
-    parts.gradient_us =
-        on_path_us + fastest_us(wanted, GradientWork(space.op, *sharding, types, wanted));
+  if (!backward) return parts;
+  const auto gradient_us = [&](const std::vector<bool>& of) {
+    return fastest_us(of, GradientWork(space.op, *sharding, types, of));
+  };
+  const double on_path_us = SumsOnPathUs(choice, node, types, summed, tables);
+  parts.sums_us -= on_path_us;
+  const double together_us = gradient_us(wanted);
+  parts.gradient_us = on_path_us + together_us;
+  // In two tasks (split_gradients.h).
+  std::vector<bool> data(wanted.size()), weights(wanted.size());
+  for (size_t o = 0; o < wanted.size(); ++o) {
+    data[o] = wanted[o] && node.operands[o].producer >= 0;
+    weights[o] = wanted[o] && !data[o];
   }
+  const auto some = [](const std::vector<bool>& of) {
+    return std::find(of.begin(), of.end(), true) != of.end();
+  };
+  if (!GradientsAreProducts(space.op) || !some(data) || !some(weights)) return parts;
+  const double data_us = std::min(together_us, gradient_us(data));
+  parts.gradient_us = on_path_us + data_us;
+  parts.weights_us = std::min(together_us - data_us, gradient_us(weights));
   return parts;
 }
 

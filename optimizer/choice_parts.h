@@ -13,6 +13,7 @@ struct ChoiceParts {
   // And adding it to that of another use of the tensor, as far as every path through the call waits
   // for it.
   double gradient_us = 0;
+  double weights_us = 0;  // what of the gradients may be a task that no path waits for
   double update_us = 0;
   double sums_us = 0;  // what else there is to add up, which may be done while something is moved
   double halo_us = 0;  // both ways
@@ -25,7 +26,7 @@ struct ChoiceParts {
   double devices = 1;                      // used
   bool on_first = true, on_upper = false;  // it uses the first device; that of the upper half
 
-  double compute_us() const { return forward_us + gradient_us + update_us + sums_us; }
+  double compute_us() const { return forward_us + gradient_us + weights_us + update_us + sums_us; }
 };
 
 // Gradients of a stored tensor that several calls use are summed, then synchronised and applied

@@ -36,12 +36,23 @@ KernelCost::KernelCost(const Profile* profile) : profile_(profile) {
   }
 }
 
+namespace {
+
+// Products are kernels of their own.
+TaskTime RooflineTime(const Operator& op, const std::vector<bool>& wanted, const Work& work,
+                      const Roofline& roofline) {
+  const bool two_kernels = wanted.size() >= 2 && wanted[0] && wanted[1] && GradientsAreProducts(op);
+  return {roofline.Us(work.flops, static_cast<double>(work.bytes)) +
+              (two_kernels ? roofline.launch_us : 0),
+          TimeOrigin::kRoofline};
+}
+
+}  // namespace
+
 TaskTime KernelCost::CallTime(const Operator& op, absl::Span<const TensorType> operands,
                               const std::vector<bool>& wanted, const Work& work,
                               const Roofline& roofline) const {
-  if (profile_ == nullptr) {
-    return {roofline.Us(work.flops, static_cast<double>(work.bytes)), TimeOrigin::kRoofline};
-  }
+  if (profile_ == nullptr) return RooflineTime(op, wanted, work, roofline);
   if (const KernelTime* measured = profile_->Find(op, operands, wanted)) {
     return {measured->median_us + profile_->task_overhead_us, TimeOrigin::kMeasured};
   }
@@ -56,7 +67,7 @@ TaskTime KernelCost::CallTime(const Operator& op, absl::Span<const TensorType> o
     }
   }
   if (at->second >= 0) return {at->second, TimeOrigin::kCalibrated};
-  return {roofline.Us(work.flops, static_cast<double>(work.bytes)), TimeOrigin::kRoofline};
+  return RooflineTime(op, wanted, work, roofline);
 }
 
 TaskTime KernelCost::ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const {

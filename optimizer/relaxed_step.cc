@@ -61,7 +61,7 @@ double RelaxedStep::PartUs(int call, int choice, Part part) const {
     case kGradient:
       return p.gradient_us;
     case kUpdate:
-      return p.update_us + p.sums_us;
+      return p.update_us + p.sums_us + p.weights_us;
     case kSync:
       return p.sync_us;
     case kHaloThere:

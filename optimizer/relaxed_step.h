@@ -43,7 +43,7 @@ class RelaxedStep {
   enum Part {
     kForward,
     kGradient,
-    kUpdate,  // and sums of gradients that no path waits for
+    kUpdate,  // and sums of gradients, and gradients of weights, that no path waits for
     kSync,
     kHaloThere,
     kHaloBack,

@@ -6,9 +6,27 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/simulator.h"
 #include "optimizer/task_graph_value.h"
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
+#include "pcg/work.h"
 
 namespace isomer {
+namespace {
+
+// Of several changes of a block.
+void KeepLast(std::vector<BlockTimeline::Change>* changes) {
+  std::stable_sort(changes->begin(), changes->end(),
+                   [](const auto& a, const auto& b) { return a.block < b.block; });
+  size_t kept = 0;
+  for (size_t i = 0; i < changes->size(); ++i) {
+    if (i + 1 < changes->size() && (*changes)[i + 1].block == (*changes)[i].block) continue;
+    if (kept != i) (*changes)[kept] = std::move((*changes)[i]);
+    ++kept;
+  }
+  changes->erase(changes->begin() + static_cast<int64_t>(kept), changes->end());
+}
+
+}  // namespace
 
 TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* moves)
     : mapped_(mapped),
@@ -31,6 +49,7 @@ absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(
   if (order == Order::kInterleaved) graph->Interleave();
   ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions, lists));
   graph->FindGradients(model);
+  graph->FindContractions();
   const Machine& machine = tables->cost().machine();
   graph->timeline_ =
       BlockTimeline(graph->NumberBlocks(), NumQueues(machine), LinkQueue(machine, 0));
@@ -110,7 +129,7 @@ absl::Status TaskGraph::AddNodes(const Restrictions* restrictions, Lists lists) 
                                                            : Origin::kFed;
       const int value = ValueOf(call.inputs[o], origin);
       values_[value].uses.push_back({n, static_cast<int>(o)});
-      state.operands.push_back({value, node.operands[o].gradient, {}});
+      state.operands.push_back({value, node.operands[o].gradient, false, {}});
     }
     for (int t = 0; t < static_cast<int>(call.outputs.size()); ++t) {
       state.outputs.push_back(ValueOf({node.id, t}, Origin::kComputed));
@@ -125,7 +144,7 @@ absl::Status TaskGraph::AddNodes(const Restrictions* restrictions, Lists lists) 
     const int value = ValueOf(output.tensor, Origin::kComputed);
     const int operand = static_cast<int>(nodes_.back().operands.size());
     values_[value].uses.push_back({num_nodes_, operand});
-    nodes_.back().operands.push_back({value, false, {}});
+    nodes_.back().operands.push_back({value, false, false, {}});
   }
   return absl::OkStatus();
 }
@@ -142,13 +161,20 @@ absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice,
                             tables_.Call(op, node.operand_types, -1, restriction));
     space = &call->space;
   }
-  std::vector<bool> wanted;
-  for (const auto& operand : node.operands) wanted.push_back(training_ && operand.gradient);
-  std::unique_ptr<NodeClass>& slot = classes_[{space, wanted}];
+  std::vector<bool> wanted, weights;
+  bool has_weights = false, has_data = false;
+  for (const auto& operand : node.operands) {
+    wanted.push_back(training_ && operand.gradient);
+    weights.push_back(wanted.back() && operand.producer < 0);
+    (weights.back() ? has_weights : has_data) |= wanted.back();
+  }
+  if (!has_weights || !has_data || !GradientsAreProducts(op)) weights.clear();
+  std::unique_ptr<NodeClass>& slot = classes_[{space, wanted, weights}];
   if (slot == nullptr) {
     slot = std::make_unique<NodeClass>();
     slot->space = space;
     slot->wanted = wanted;
+    slot->weights = weights;
     slot->infos.resize(space->choices.size());
   }
   nodes_[n].node_class = slot.get();
@@ -195,6 +221,23 @@ void TaskGraph::FindGradients(const Model& model) {
   }
 }
 
+// Which gradients of weights may be a task of their own, and behind which nodes.
+void TaskGraph::FindContractions() {
+  const auto is_contraction = [this](int n) {
+    return n < num_nodes_ && IsContraction(graph_.node(compute_.nodes[n].id).op.kind());
+  };
+  for (Value& value : values_) {
+    value.contracted = value.origin == Origin::kStored &&
+                       std::all_of(value.uses.begin(), value.uses.end(),
+                                   [&](const Use& use) { return is_contraction(use.node); });
+  }
+  int last = -1;
+  for (int n = num_nodes_ - 1; n >= 0; --n) {
+    if (is_contraction(n) && nodes_[n].has_gradient) last = n;
+    nodes_[n].contraction = last;
+  }
+}
+
 int32_t TaskGraph::NumberBlocks() {
   int32_t next = 0;
   std::map<int, std::vector<int>> late;  // by the node that made them
@@ -210,6 +253,8 @@ int32_t TaskGraph::NumberBlocks() {
   for (int n = num_nodes_; n >= 0; --n) {
     nodes_[n].backward = next;
     next += 4 * NumOperands(n) + 2;
+    nodes_[n].weights = next;
+    if (nodes_[n].contraction >= 0) next = WeightsEnd(n);
     for (int output : late[n]) late_output_[output] = next++;
   }
   for (int n = num_nodes_; n >= 0; --n) {
@@ -266,8 +311,29 @@ absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
   ISOMER_ASSIGN_OR_RETURN(
       made->call, moves_.Call(node_class.space->op, made->operands, made->choice->outputs[0].view,
                               node_class.wanted));
+  if (!node_class.weights.empty()) {
+    std::vector<bool> data = node_class.wanted;
+    for (size_t o = 0; o < data.size(); ++o) data[o] = data[o] && !node_class.weights[o];
+    ISOMER_ASSIGN_OR_RETURN(made->data_gradient, GradientTimes(*made, node_class, data));
+    ISOMER_ASSIGN_OR_RETURN(made->weight_gradient,
+                            GradientTimes(*made, node_class, node_class.weights));
+  }
   info = std::move(made);
   return info.get();
+}
+
+absl::StatusOr<std::vector<Picoseconds>> TaskGraph::GradientTimes(
+    const ChoiceInfo& info, const NodeClass& node_class, const std::vector<bool>& wanted) const {
+  const Operator& op = node_class.space->op;
+  std::vector<TensorType> types;
+  for (const Placement& operand : info.choice->operands) types.push_back(operand.type);
+  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, types));
+  const Work work = GradientWork(op, sharding, types, wanted);
+  std::vector<Picoseconds> times;
+  for (int32_t device : info.call->devices) {
+    times.push_back(PicosecondsOf(cost_.CallTime(op, types, wanted, work, device).us));
+  }
+  return times;
 }
 
 absl::StatusOr<const MoveFragment*> TaskGraph::ArrivalAt(Use use, int place) {
@@ -297,11 +363,23 @@ BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
   return tasks;
 }
 
+// Behind the gradients of data, on the same devices.
+BlockTasks TaskGraph::WeightGradientTasks(int node, const ChoiceInfo& info) const {
+  BlockTasks tasks;
+  if (nodes_[node].weights_behind < 0) return tasks;
+  for (size_t s = 0; s < info.call->devices.size(); ++s) {
+    tasks.Add(info.weight_gradient[s]);
+    tasks.AddQueue(ComputeQueue(info.call->devices[s]));
+  }
+  return tasks;
+}
+
 BlockTasks TaskGraph::GradientTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
   tasks.Reserve(info.call->devices.size(), info.call->devices.size(), 0);
+  const bool is_split = nodes_[node].weights_behind >= 0;
   for (size_t s = 0; s < info.call->devices.size(); ++s) {
-    tasks.Add(info.call->gradient[s]);
+    tasks.Add(is_split ? info.data_gradient[s] : info.call->gradient[s]);
     tasks.AddQueue(ComputeQueue(info.call->devices[s]));
     for (int output : nodes_[node].outputs) {
       const std::vector<TaskRef>& deps = values_[output].gradient_deps;
@@ -323,10 +401,64 @@ BlockTasks TaskGraph::FillTasks(int node) const {
   return tasks;
 }
 
+int TaskGraph::PlaceOfWeights(int contraction) const {
+  const NodeState& node = nodes_[contraction];
+  const std::vector<bool>& weights = node.node_class->weights;
+  for (size_t o = 0; o < weights.size(); ++o) {
+    const Value& value = values_[node.operands[o].value];
+    if (weights[o] && !(value.contracted && value.stays)) return -1;
+  }
+  if (weights.empty()) return -1;
+  for (int n = contraction; n >= 0 && nodes_[n].contraction == contraction; --n) {
+    const auto& operands = nodes_[n].operands;
+    if (std::any_of(operands.begin(), operands.end(),
+                    [](const Operand& operand) { return operand.sends_back; })) {
+      return n;
+    }
+  }
+  return -1;
+}
+
+std::vector<int> TaskGraph::MoveWeights(const std::vector<int>& values, std::vector<int>* nodes,
+                                        std::vector<BlockTimeline::Change>* changes) {
+  std::vector<int> contractions, moved;
+  for (int value : values) {
+    for (const Use& use : values_[value].uses) {
+      if (use.node < num_nodes_ && nodes_[use.node].contraction >= 0) {
+        contractions.push_back(nodes_[use.node].contraction);
+      }
+    }
+  }
+  std::sort(contractions.begin(), contractions.end());
+  contractions.erase(std::unique(contractions.begin(), contractions.end()), contractions.end());
+  for (int contraction : contractions) {
+    NodeState& node = nodes_[contraction];
+    const int behind = PlaceOfWeights(contraction);
+    if (behind == node.weights_behind) continue;
+    if (!undo_.empty()) undo_.back().weights_behind.push_back({contraction, node.weights_behind});
+    if (node.weights_behind >= 0) {
+      const int32_t end = WeightsEnd(node.weights_behind);
+      for (int32_t b = WeightsBlock(node.weights_behind); b < end; ++b) changes->push_back({b, {}});
+    }
+    node.weights_behind = behind;
+    nodes->push_back(contraction);
+    for (size_t o = 0; o < node.operands.size(); ++o) {
+      if (node.node_class->weights[o]) moved.push_back(node.operands[o].value);
+    }
+  }
+  std::sort(moved.begin(), moved.end());
+  moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
+  return moved;
+}
+
 absl::Status TaskGraph::Rebuild(const std::vector<int>& values, std::vector<int> nodes) {
   std::vector<BlockTimeline::Change> changes;
   for (int value : values) {
-    ISOMER_RETURN_IF_ERROR(ValueBuilder(this, value, &changes, &nodes).Build());
+    ISOMER_RETURN_IF_ERROR(ValueBuilder(this, value, /*again=*/false, &changes, &nodes).Build());
+  }
+  const std::vector<int> moved = MoveWeights(values, &nodes, &changes);
+  for (int value : moved) {
+    ISOMER_RETURN_IF_ERROR(ValueBuilder(this, value, /*again=*/true, &changes, &nodes).Build());
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
@@ -336,7 +468,11 @@ absl::Status TaskGraph::Rebuild(const std::vector<int>& values, std::vector<int>
     if (!nodes_[node].has_gradient) continue;
     changes.push_back({FillBlockOf(node), FillTasks(node)});
     changes.push_back({GradientBlockOf(node), GradientTasks(node, *info)});
+    if (nodes_[node].weights_behind < 0) continue;
+    changes.push_back(
+        {WeightsBlock(nodes_[node].weights_behind), WeightGradientTasks(node, *info)});
   }
+  if (!moved.empty()) KeepLast(&changes);
   timeline_.Update(std::move(changes));
   return absl::OkStatus();
 }
@@ -350,15 +486,18 @@ std::vector<int> TaskGraph::ValuesAround(int node) const {
 }
 
 TaskGraph::Undo::OfValue TaskGraph::Derived(int value) const {
-  Undo::OfValue derived{value, values_[value].gradient_deps, values_[value].no_gradient, {}};
+  Undo::OfValue derived{value, values_[value].gradient_deps, values_[value].no_gradient, {},
+                        {},    values_[value].stays};
   for (const Use& use : values_[value].uses) {
-    derived.deps.push_back(nodes_[use.node].operands[use.operand].deps);
+    const Operand& operand = nodes_[use.node].operands[use.operand];
+    derived.deps.push_back(operand.deps);
+    derived.sends_back.push_back(operand.sends_back);
   }
   return derived;
 }
 
 absl::Status TaskGraph::SetChoice(int node, int choice) {
-  Undo undo{node, choices_[node], {}};
+  Undo undo{node, choices_[node], {}, {}};
   const std::vector<int> values = ValuesAround(node);
   for (int value : values) undo.values.push_back(Derived(value));
   undo_.push_back(std::move(undo));
@@ -373,10 +512,15 @@ void TaskGraph::Rollback() {
       Value& value = values_[derived.value];
       value.gradient_deps = std::move(derived.gradient_deps);
       value.no_gradient = std::move(derived.no_gradient);
+      value.stays = derived.stays;
       for (size_t u = 0; u < value.uses.size(); ++u) {
-        nodes_[value.uses[u].node].operands[value.uses[u].operand].deps =
-            std::move(derived.deps[u]);
+        Operand& operand = nodes_[value.uses[u].node].operands[value.uses[u].operand];
+        operand.deps = std::move(derived.deps[u]);
+        operand.sends_back = derived.sends_back[u];
       }
+    }
+    for (const auto& [contraction, behind] : undo->weights_behind) {
+      nodes_[contraction].weights_behind = behind;
     }
   }
   undo_.clear();

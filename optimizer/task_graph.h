@@ -91,11 +91,15 @@ class TaskGraph {
     const ShardingChoice* choice = nullptr;
     std::vector<int> operands, outputs;  // places
     const CallFragment* call = nullptr;  // with operands at their places
+    // Per task, of the class's `weights` and of the others.
+    std::vector<Picoseconds> weight_gradient, data_gradient;
   };
   // A call whose gradients of certain operands are wanted.
   struct NodeClass {
     const ChoiceSpace* space = nullptr;
     std::vector<bool> wanted;
+    // Operands whose gradients may be a task of their own (split_gradients.h); or none.
+    std::vector<bool> weights;
     std::vector<std::unique_ptr<ShardingChoice>> own_choices;  // behind those of the tables
     std::vector<std::unique_ptr<ChoiceInfo>> infos;            // per choice, once it was asked for
   };
@@ -110,6 +114,8 @@ class TaskGraph {
     std::vector<Use> uses;         // ascending
     std::map<int64_t, int> whole;  // by device: the place of the whole value there
     bool wants_gradient = false;
+    bool contracted = false;  // it is stored, and read by contractions alone
+    bool stays = false;       // where it is stored: all read it there
     // What the gradient tasks of its producer wait for: per task, the communication that brings
     // the gradient, or none; and devices where no share arrives, with the time to fill in zeros.
     std::vector<TaskRef> gradient_deps;
@@ -119,6 +125,7 @@ class TaskGraph {
   struct Operand {
     int value = -1;
     bool gradient = false;
+    bool sends_back = false;    // its gradient goes to other devices
     std::vector<TaskRef> deps;  // per task: the communication that brings the operand, or none
   };
   struct NodeState {
@@ -127,6 +134,11 @@ class TaskGraph {
     std::vector<int> outputs;  // values
     bool has_gradient = false;
     int32_t forward = 0, backward = 0, update = 0;  // first blocks
+    // A contraction that has gradients, or, on the way back, the last one before this node; -1:
+    // none. Gradients of its weights may be behind this node's. First block of these.
+    int contraction = -1;
+    int32_t weights = 0;
+    int weights_behind = -1;  // of a contraction: the node that they are behind; -1: not split
   };
   friend class ValueBuilder;
 
@@ -138,9 +150,14 @@ class TaskGraph {
   absl::Status AddChoice(int node, const ShardingChoice* choice, const CallRestriction* restriction,
                          Lists lists);
   void FindGradients(const Model& model);
+  void FindContractions();
   // Numbers the blocks of all nodes; returns how many there are.
   int32_t NumberBlocks();
 
+  // Of one task of the call for each of its devices.
+  absl::StatusOr<std::vector<Picoseconds>> GradientTimes(const ChoiceInfo& info,
+                                                         const NodeClass& node_class,
+                                                         const std::vector<bool>& wanted) const;
   int WholeAt(int value, int64_t device);
   absl::StatusOr<const ChoiceInfo*> InfoOf(int node);
   // What the use lacks of its operand when that is at `place`.
@@ -151,6 +168,13 @@ class TaskGraph {
   absl::Status Rebuild(const std::vector<int>& values, std::vector<int> nodes);
   BlockTasks ComputeTasks(int node, const ChoiceInfo& info) const;
   BlockTasks GradientTasks(int node, const ChoiceInfo& info) const;
+  BlockTasks WeightGradientTasks(int node, const ChoiceInfo& info) const;
+  // The node that the gradients of weights are behind, by what moves now.
+  int PlaceOfWeights(int contraction) const;
+  // After `values` were built: takes the gradients of weights to where they belong. Returns the
+  // values whose blocks change with that.
+  std::vector<int> MoveWeights(const std::vector<int>& values, std::vector<int>* nodes,
+                               std::vector<BlockTimeline::Change>* changes);
   BlockTasks FillTasks(int node) const;
   std::vector<int> ValuesAround(int node) const;
 
@@ -174,6 +198,20 @@ class TaskGraph {
   int32_t SynchroniseBlock(Use use) const {
     return AccumulateBlock(use) + 3 * NumOperands(use.node);
   }
+  // Of weights whose gradients are behind node `behind`: these, the sums, the synchronisation.
+  int32_t WeightsBlock(int behind) const { return nodes_[behind].weights; }
+  int32_t WeightsEnd(int behind) const {
+    const int contraction = nodes_[behind].contraction;
+    return WeightsBlock(behind) + 1 + 2 * (contraction < 0 ? 0 : NumOperands(contraction));
+  }
+  bool IsBehind(Use use) const {
+    return nodes_[use.node].weights_behind >= 0 &&
+           nodes_[use.node].node_class->weights[use.operand];
+  }
+  int32_t AccumulateBehind(Use use) const {
+    return WeightsBlock(nodes_[use.node].weights_behind) + 1 + use.operand;
+  }
+  int32_t SynchroniseBehind(Use use) const { return AccumulateBehind(use) + NumOperands(use.node); }
   int32_t UpdateBlock(Use use) const { return nodes_[use.node].update + use.operand; }
   int NumOperands(int node) const { return static_cast<int>(nodes_[node].operands.size()); }
 
@@ -196,7 +234,8 @@ class TaskGraph {
   std::vector<int32_t> late_output_;
   BlockTimeline timeline_{0, 0};
 
-  std::map<std::pair<const ChoiceSpace*, std::vector<bool>>, std::unique_ptr<NodeClass>> classes_;
+  using ClassKey = std::tuple<const ChoiceSpace*, std::vector<bool>, std::vector<bool>>;
+  std::map<ClassKey, std::unique_ptr<NodeClass>> classes_;
 
   // What Rollback puts back: before each SetChoice, the choice and what is derived from it.
   struct Undo {
@@ -205,9 +244,12 @@ class TaskGraph {
       std::vector<TaskRef> gradient_deps;
       std::vector<std::pair<int32_t, Picoseconds>> no_gradient;
       std::vector<std::vector<TaskRef>> deps;  // per use
+      std::vector<bool> sends_back;
+      bool stays;
     };
     int node, choice;
     std::vector<OfValue> values;
+    std::vector<std::pair<int, int>> weights_behind;  // of contractions, as they were
   };
   Undo::OfValue Derived(int value) const;
   std::vector<Undo> undo_;

@@ -176,13 +176,17 @@ void ValueBuilder::Contribute(int32_t slot_id, Writer share, int32_t block, Bloc
 }
 
 void ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
-  const int32_t block = graph_.AccumulateBlock(use);
+  const bool behind = graph_.IsBehind(use);
+  const int32_t block = behind ? graph_.AccumulateBehind(use) : graph_.AccumulateBlock(use);
+  const int32_t made = behind ? graph_.WeightsBlock(graph_.nodes_[use.node].weights_behind)
+                              : graph_.GradientBlockOf(use.node);
   BlockTasks tasks;
   for (size_t s = 0; s < reading.slots.size(); ++s) {
-    const TaskRef gradient{graph_.GradientBlockOf(use.node), static_cast<int32_t>(s)};
+    const TaskRef gradient{made, static_cast<int32_t>(s)};
     Contribute(reading.slots[s], {gradient, false}, block, &tasks);
   }
   Emit(block, std::move(tasks));
+  if (behind) Emit(graph_.AccumulateBlock(use), {});
 }
 
 // The gradient of the loss is set.
@@ -200,7 +204,7 @@ void ValueBuilder::Seed(Use use, const Reading& reading) {
   Emit(block, std::move(tasks));
 }
 
-void ValueBuilder::Reverse(int instance, int32_t block) {
+void ValueBuilder::Reverse(int instance, Use use, int32_t block) {
   const Instance& to = instances_[instance];
   const Instance& from = instances_[to.parent];
   BlockTasks tasks;
@@ -210,6 +214,7 @@ void ValueBuilder::Reverse(int instance, int32_t block) {
       return slots_[to.slots[device]].has_gradient;
     });
     if (!reached) continue;
+    if (task.communicates) graph_.nodes_[use.node].operands[use.operand].sends_back = true;
     const int32_t index = tasks.Add(task.duration, task.beyond_links);
     for (int32_t queue : task.queues) tasks.AddQueue(queue);
     for (int32_t device : task.reads) {
@@ -239,7 +244,7 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
     if (readings_[u].arrival < 0) {
       Emit(block, {});
     } else {
-      Reverse(readings_[u].arrival, block);
+      Reverse(readings_[u].arrival, value_.uses[u], block);
     }
   }
   for (size_t u = last; u-- > first;) {
@@ -247,7 +252,7 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
     if (readings_[u].chain < 0) {
       Emit(block, {});
     } else {
-      Reverse(readings_[u].chain, block);
+      Reverse(readings_[u].chain, value_.uses[u], block);
     }
   }
   if (first == 0 && value_.origin == TaskGraph::Origin::kStored) Synchronise(value_.uses[0]);
@@ -255,7 +260,9 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
 
 // Copies of a stored tensor sum up their gradients.
 void ValueBuilder::Synchronise(Use use) {
-  const int32_t block = graph_.SynchroniseBlock(use);
+  const bool behind = graph_.IsBehind(use);
+  if (behind) Emit(graph_.SynchroniseBlock(use), {});
+  const int32_t block = behind ? graph_.SynchroniseBehind(use) : graph_.SynchroniseBlock(use);
   BlockTasks tasks;
   for (const MoveTask& task : graph_.moves_.SynchronisationOf(root_place_)) {
     const int32_t index = tasks.Add(task.duration, task.beyond_links);
@@ -309,8 +316,14 @@ absl::Status ValueBuilder::Build() {
   }
   readings_.resize(value_.uses.size());
   for (size_t u = 0; u < readings_.size(); ++u) {
+    graph_.nodes_[value_.uses[u].node].operands[value_.uses[u].operand].sends_back = false;
     ISOMER_RETURN_IF_ERROR(Read(value_.uses[u], &readings_[u]));
   }
+  const auto stored = static_cast<int32_t>(graph_.moves_.place(root_place_).devices.size());
+  value_.stays = std::all_of(readings_.begin(), readings_.end(), [&](const Reading& reading) {
+    return std::all_of(reading.slots.begin(), reading.slots.end(),
+                       [&](int32_t slot) { return slot < stored; });
+  });
   if (!graph_.training_) return absl::OkStatus();
   if (value_.wants_gradient) {
     for (size_t last = value_.uses.size(); last > 0;) {

@@ -16,12 +16,14 @@ namespace isomer {
 // most one slot a device; where a chain leaves a shard alone, two instances share the slot.
 class ValueBuilder {
  public:
-  // `nodes` receives those whose tasks wait for other tasks than before.
-  ValueBuilder(TaskGraph* graph, int value, std::vector<BlockTimeline::Change>* changes,
+  // `nodes` receives those whose tasks wait for other tasks than before. `again`: `changes` may
+  // have blocks of the value that it no longer has.
+  ValueBuilder(TaskGraph* graph, int value, bool again, std::vector<BlockTimeline::Change>* changes,
                std::vector<int>* nodes)
       : graph_(*graph),
         id_(value),
         value_(graph->values_[value]),
+        again_(again),
         changes_(*changes),
         nodes_(*nodes) {}
   absl::Status Build();
@@ -68,7 +70,7 @@ class ValueBuilder {
   void Contributions(size_t first, size_t last);
   void ContributeCompute(Use use, const Reading& reading);
   void Seed(Use use, const Reading& reading);
-  void Reverse(int instance, int32_t block);
+  void Reverse(int instance, Use use, int32_t block);
   void Contribute(int32_t slot, Writer share, int32_t block, BlockTasks* tasks);
   void Synchronise(Use use);
   void UpdateStored(Use use);
@@ -77,13 +79,14 @@ class ValueBuilder {
   // on the same device it waits in the queue.
   static void AddDep(const Writer& writer, bool communicates, BlockTasks* tasks);
   void Emit(int32_t block, BlockTasks tasks) {
-    if (tasks.empty() && graph_.timeline_.tasks(block).empty()) return;
+    if (tasks.empty() && !again_ && graph_.timeline_.tasks(block).empty()) return;
     changes_.push_back({block, std::move(tasks)});
   }
 
   TaskGraph& graph_;
   const int id_;
   TaskGraph::Value& value_;
+  const bool again_;
   std::vector<BlockTimeline::Change>& changes_;
   std::vector<int>& nodes_;
   int root_place_ = -1;

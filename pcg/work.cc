@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pcg/operator_facts.h"
+
 namespace isomer {
 namespace {
 
@@ -95,18 +97,30 @@ Work ForwardWork(const Operator& op, const Sharding& sharding,
   return work;
 }
 
+bool GradientsAreProducts(const Operator& op) {
+  return IsContraction(op.kind()) && op.kind() != OpKind::kAttention && !MakesProductAgain(op);
+}
+
 Work GradientWork(const Operator& op, const Sharding& sharding,
                   absl::Span<const TensorType> operands, const std::vector<bool>& wanted) {
   const GradientNeeds needs = NeedsOfGradient(op, sharding.declaration, operands);
-  Work work{.flops = MakesProductAgain(op) ? Flops(op, sharding) : 0,
-            .bytes = OutputBytes(sharding) * (needs.outputs ? 2 : 1)};
+  const bool products = GradientsAreProducts(op);
+  const int64_t of_outputs = OutputBytes(sharding) * (needs.outputs ? 2 : 1);
+  Work work{.flops = MakesProductAgain(op) ? Flops(op, sharding) : 0};
+  bool reads_outputs = false;
   for (size_t o = 0; o < operands.size(); ++o) {
     const int64_t bytes = OperandBytes(op, sharding, operands[o], static_cast<int>(o));
-    if (needs.operands[o]) work.bytes += bytes;
+    const bool is_read = products && o < 2 ? wanted[1 - o] : needs.operands[o];
+    if (is_read) work.bytes += bytes;
     if (!wanted[o]) continue;
     work.flops += FlopsThatReach(op, sharding, static_cast<int>(o));
     work.bytes += operands[o].LocalBytes();  // Written whole, zeros included.
+    if (products && o < 2) {
+      work.bytes += of_outputs;
+      reads_outputs = true;
+    }
   }
+  if (!reads_outputs) work.bytes += of_outputs;
   return work;
 }
 

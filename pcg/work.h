@@ -24,9 +24,13 @@ struct Work {
 Work ForwardWork(const Operator& op, const Sharding& sharding,
                  absl::Span<const TensorType> operands);
 
+// The gradients of operands 0 and 1 are products, each of the other operand with the gradient of
+// the output: two kernels, which may run one without the other.
+bool GradientsAreProducts(const Operator& op);
+
 // The gradient of one task: for every operand whose gradient is wanted, a pass like the forward's
 // over the statements that the operand goes into; reads what NeedsOfGradient says, and the
-// gradients of the outputs.
+// gradients of the outputs. Where gradients are products each reads what it is of.
 Work GradientWork(const Operator& op, const Sharding& sharding,
                   absl::Span<const TensorType> operands, const std::vector<bool>& wanted);
 

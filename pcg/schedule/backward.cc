@@ -13,7 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
+#include "pcg/schedule/late_outputs.h"
 #include "pcg/schedule/recomputation.h"
+#include "pcg/schedule/split_gradients.h"
 #include "pcg/schedule/update.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
@@ -25,9 +27,12 @@ namespace {
 class BackwardLowering {
  public:
   BackwardLowering(ScheduleBuilder* builder, UpdateLowering* updates)
-      : builder_(*builder), updates_(*updates), recomputation_(builder) {
+      : builder_(*builder),
+        updates_(*updates),
+        recomputation_(builder),
+        late_outputs_(builder, recomputation_),
+        num_forward_tasks_(builder->schedule().tasks.size()) {
     FindWanted();
-    TakeLateTasks();
     for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
       if (parameter.update != UpdateMethod::kShardedGradients) continue;
       by_moment_.insert(parameter.stored.begin(), parameter.stored.end());
@@ -36,15 +41,20 @@ class BackwardLowering {
   absl::Status Run();
 
  private:
+  // Of the gradient of a parameter, what one micro-batch has of it, or all together.
+  using Share = std::pair<size_t, int32_t>;
+
   void FindWanted();
-  void TakeLateTasks();
-  void AddLateTasks(NodeId node);
   // The forward tasks as they are reversed, each after those that read what it writes: the last
   // first, or micro-batch by micro-batch.
   std::vector<size_t> ReversalOrder() const;
   absl::Status Seed();
-  void ReverseCompute(const Task& task);
+  void Reverse(size_t t);
+  // With the gradients of those operands that `of` says, by buffer.
+  template <typename Of>
+  void ReverseCompute(const Task& task, Of of);
   void ReverseMove(const Task& task);
+  void ReverseWeights();
   // Adds a share to the gradient of `buffer`.
   void Contribute(BufferId buffer, BufferId share, NodeId node);
   // The gradient of a buffer nobody contributed to: zeros.
@@ -54,21 +64,26 @@ class BackwardLowering {
   BufferId& GradientOf(BufferId buffer, int32_t moment);
   // Of one micro-batch, or of all together.
   void Synchronise(size_t parameter, int32_t moment);
-  std::vector<std::vector<std::pair<size_t, int32_t>>> FindLastReaders(
-      const std::vector<size_t>& order) const;
+  void SynchroniseReady();
+  void FindLastReaders(absl::Span<const size_t> order);
 
   ScheduleBuilder& builder_;
   UpdateLowering& updates_;
   Recomputation recomputation_;
-  size_t num_forward_tasks_ = 0;
-  // Of the forward pass, in order: what brings outputs of the graph where they are wanted, by the
-  // node that made them, behind whose gradient it comes.
-  std::map<NodeId, std::vector<Task>> late_tasks_;
+  LateOutputs late_outputs_;
+  const size_t num_forward_tasks_;
   std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
   std::set<BufferId> by_moment_;
   std::map<std::pair<BufferId, int32_t>, BufferId> moment_gradient_;
+
+  std::vector<std::vector<Share>> read_last_;  // by forward task, and one more for none
+  std::vector<Share> ready_;                   // to be synchronised
+  // Forward tasks that the gradients of weights are still to be computed of.
+  std::vector<size_t> pending_;
+  bool exchanges_ = false;  // since the first of them
+  std::optional<SplitGradients> split_;
 };
 
 void BackwardLowering::FindWanted() {
@@ -87,54 +102,6 @@ void BackwardLowering::FindWanted() {
       wanted_[id] = wanted_[id] || (wanted && IsFloat(schedule.buffers[id].dtype));
     }
   }
-}
-
-// Nothing waits for what only brings an output of the graph to where it is wanted, but links are
-// first in, first out: so it goes when the gradients that calls wait for are under way. Only the
-// last tasks of the forward pass are looked at (forward.cc).
-void BackwardLowering::TakeLateTasks() {
-  Schedule& schedule = builder_.schedule();
-  std::vector<Task>& tasks = schedule.tasks;
-  num_forward_tasks_ = tasks.size();
-  if (schedule.num_moments > 1) return;
-  std::vector<int> readers(schedule.buffers.size(), 0);
-  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
-    if (output.name != builder_.options().loss) continue;
-    for (BufferId id : schedule.shards.at(output.tensor)) ++readers[id];  // for its gradient
-  }
-  std::vector<NodeId> maker(schedule.buffers.size());
-  for (const Task& task : tasks) {
-    for (BufferId id : task.reads) ++readers[id];
-    for (BufferId id : task.writes) {
-      maker[id] = task.kind == TaskKind::kCompute ? task.node : NodeId();
-      if (task.kind == TaskKind::kCompute || task.reads.empty()) continue;
-      for (BufferId from : task.reads) maker[id] = std::max(maker[id], maker[from]);
-    }
-  }
-  size_t first = tasks.size();
-  for (; first > 0; --first) {
-    const Task& task = tasks[first - 1];
-    const bool is_late =
-        (IsCommunication(task.kind) || task.kind == TaskKind::kLocal) &&
-        std::all_of(task.writes.begin(), task.writes.end(),
-                    [&](BufferId id) { return readers[id] == 0 && maker[id] != NodeId(); }) &&
-        std::none_of(task.reads.begin(), task.reads.end(),
-                     [&](BufferId id) { return recomputation_.IsDropped(id); });
-    if (!is_late) break;
-    for (BufferId id : task.reads) --readers[id];
-  }
-  for (size_t t = first; t < tasks.size(); ++t) {
-    late_tasks_[maker[tasks[t].writes[0]]].push_back(std::move(tasks[t]));
-  }
-  tasks.resize(first);
-  num_forward_tasks_ = first;
-}
-
-void BackwardLowering::AddLateTasks(NodeId node) {
-  const auto late = late_tasks_.find(node);
-  if (late == late_tasks_.end()) return;
-  for (Task& task : late->second) builder_.schedule().tasks.push_back(std::move(task));
-  late_tasks_.erase(late);
 }
 
 std::vector<size_t> BackwardLowering::ReversalOrder() const {
@@ -227,9 +194,10 @@ BufferId BackwardLowering::GradientOrZero(BufferId buffer, NodeId node) {
   return gradient_[buffer];
 }
 
-void BackwardLowering::ReverseCompute(const Task& task) {
+template <typename Of>
+void BackwardLowering::ReverseCompute(const Task& task, Of of) {
   std::vector<bool> wanted;
-  for (BufferId operand : task.reads) wanted.push_back(wanted_[operand]);
+  for (BufferId operand : task.reads) wanted.push_back(wanted_[operand] && of(operand));
   const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
                                    [&](BufferId id) { return gradient_[id] != kNoBuffer; });
   if (!reached || std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
@@ -283,6 +251,7 @@ void BackwardLowering::ReverseMove(const Task& task) {
     backward.push_back({GradientOrZero(t.to, task.node), shares[t.from]});
   }
   builder_.AddTransfers(backward, Phase::kBackward, task.node);
+  exchanges_ |= !pending_.empty() && IsCommunication(task.kind) && !backward.empty();
   for (const auto& [buffer, share] : shares) Contribute(buffer, share, task.node);
 }
 
@@ -311,14 +280,12 @@ void BackwardLowering::Synchronise(size_t p, int32_t moment) {
   }
 }
 
-// By forward task, and one more for none: the parameters, and of which micro-batch, that it is the
-// last to read when tasks are reversed in `order`.
-std::vector<std::vector<std::pair<size_t, int32_t>>> BackwardLowering::FindLastReaders(
-    const std::vector<size_t>& order) const {
+// Those that a task is the last to read when tasks are reversed in `order`.
+void BackwardLowering::FindLastReaders(absl::Span<const size_t> order) {
   const Schedule& schedule = builder_.schedule();
   const size_t none = schedule.parameters.size();
   std::vector<size_t> parameter_of(schedule.buffers.size(), none);
-  std::map<std::pair<size_t, int32_t>, size_t> last_reader;
+  std::map<Share, size_t> last_reader;
   for (size_t i = 0; i < schedule.parameters.size(); ++i) {
     const Schedule::HostTensor& parameter = schedule.parameters[i];
     for (BufferId id : parameter.stored) parameter_of[id] = i;
@@ -336,42 +303,70 @@ std::vector<std::vector<std::pair<size_t, int32_t>>> BackwardLowering::FindLastR
       last_reader[{p, by_moment_.contains(id) ? task.moment : kNoMoment}] = t;
     }
   }
-  std::vector<std::vector<std::pair<size_t, int32_t>>> read_last(num_forward_tasks_ + 1);
-  for (const auto& [what, t] : last_reader) read_last[t].push_back(what);
-  return read_last;
+  read_last_.resize(num_forward_tasks_ + 1);
+  for (const auto& [what, t] : last_reader) read_last_[t].push_back(what);
+}
+
+void BackwardLowering::SynchroniseReady() {
+  for (const auto& [p, moment] : ready_) Synchronise(p, moment);
+  ready_.clear();
+}
+
+void BackwardLowering::Reverse(size_t t) {
+  const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
+  const bool waits = (split_->IsSplit(task) && task.kind == TaskKind::kCompute) ||
+                     (!pending_.empty() && split_->IsOfWeight(task));
+  if (waits) {
+    if (!split_->IsOfWeight(task)) {
+      ReverseCompute(task, [this](BufferId id) { return !split_->IsWeight(id); });
+    }
+    pending_.push_back(t);
+    return;
+  }
+  if (task.kind == TaskKind::kCompute) {
+    ReverseCompute(task, [](BufferId) { return true; });
+  } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
+    ReverseMove(task);
+  }
+  ready_.insert(ready_.end(), read_last_[t].begin(), read_last_[t].end());
+}
+
+void BackwardLowering::ReverseWeights() {
+  for (size_t t : pending_) {
+    const Task task = builder_.schedule().tasks[t];
+    ReverseCompute(task, [this](BufferId id) { return split_->IsWeight(id); });
+    ready_.insert(ready_.end(), read_last_[t].begin(), read_last_[t].end());
+  }
+  pending_.clear();
+  exchanges_ = false;
 }
 
 absl::Status BackwardLowering::Run() {
   ISOMER_RETURN_IF_ERROR(Seed());
   // A parameter is synchronised as soon as its last reader has been reversed, so that the
   // communication overlaps with what is left of the backward pass. But the gradients that the next
-  // calls wait for go first: links are first in, first out.
+  // calls wait for go first: links are first in, first out. While they are on their way, gradients
+  // of weights are computed.
   const std::vector<size_t> order = ReversalOrder();
-  const auto read_last = FindLastReaders(order);
+  split_.emplace(builder_, wanted_, order);
+  FindLastReaders(order);
   // Those that nobody reads are the loss.
-  auto ready = read_last[num_forward_tasks_];
-  const auto synchronise = [&] {
-    for (const auto& [p, moment] : ready) Synchronise(p, moment);
-    ready.clear();
-  };
-  NodeId last_reader, last_call;
+  ready_ = read_last_[num_forward_tasks_];
+  NodeId last_call;
   for (size_t t : order) {
-    const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
-    if (task.kind == TaskKind::kCompute && task.node != last_reader) synchronise();
+    const Task& task = builder_.schedule().tasks[t];
     if (task.kind == TaskKind::kCompute && task.node != last_call) {
-      AddLateTasks(last_call);
+      const bool is_behind = !pending_.empty() && split_->IsOfWeight(task);
+      if (!is_behind && (exchanges_ || split_->IsContraction(task))) ReverseWeights();
+      SynchroniseReady();
+      late_outputs_.AddBehind(last_call);
       last_call = task.node;
     }
-    if (task.kind == TaskKind::kCompute) {
-      ReverseCompute(task);
-    } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
-      ReverseMove(task);
-    }
-    if (!read_last[t].empty()) last_reader = task.node;
-    ready.insert(ready.end(), read_last[t].begin(), read_last[t].end());
+    Reverse(t);
   }
-  synchronise();
-  AddLateTasks(last_call);
+  ReverseWeights();
+  SynchroniseReady();
+  late_outputs_.AddBehind(last_call);
   return absl::OkStatus();
 }
 

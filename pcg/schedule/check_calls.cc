@@ -123,7 +123,6 @@ class CallChecker {
       }
     }
     readers_.assign(count, 0);
-    reversed_.assign(schedule_.tasks.size(), false);
     return absl::OkStatus();
   }
 
@@ -254,8 +253,6 @@ class CallChecker {
     const auto at = computes_.find({task.node, task.shard});
     if (at == computes_.end()) return Error("is the gradient of no task");
     const Task& forward = schedule_.tasks[at->second];
-    if (reversed_[at->second]) return Error("is a gradient that is there already");
-    reversed_[at->second] = true;
     const Node& node = graph_.node(task.node);
     const size_t operands = forward.reads.size(), outputs = forward.writes.size();
     if (task.reads.size() != operands + 2 * outputs || task.writes.size() != operands) {
@@ -273,13 +270,18 @@ class CallChecker {
       if (read ? !Holds(task.reads[o], forward.reads[o]) : needs->second.operands[o]) {
         return Error(absl::StrCat("does not read operand ", o, " of the task that it reverses"));
       }
-      const bool wanted = has_gradient_[forward.reads[o]];
       const BufferId share = task.writes[o];
-      if (wanted ? !IsGradient(share) || forward_of_[share] != forward.reads[o]
-                 : share != kNoBuffer) {
+      if (share == kNoBuffer) continue;
+      if (!IsGradient(share) || forward_of_[share] != forward.reads[o]) {
         return Error(absl::StrCat("does not write the gradient of operand ", o));
       }
+      if (!shares_.insert({at->second, static_cast<int32_t>(o)}).second) {
+        return Error("is a gradient that is there already");
+      }
     }
+    // Of two tasks for the gradients of two operands, both read those of the outputs.
+    const auto [part, is_first] = reversed_by_.try_emplace(at->second, task_);
+    const Task& first = schedule_.tasks[part->second];
     for (size_t t = 0; t < outputs; ++t) {
       const BufferId output = task.reads[operands + t];
       if (output == kNoBuffer ? needs->second.outputs : !Holds(output, forward.writes[t])) {
@@ -289,7 +291,12 @@ class CallChecker {
       if (!IsGradient(gradient) || forward_of_[gradient] != forward.writes[t]) {
         return Error(absl::StrCat("does not read the gradient of output ", t));
       }
-      ISOMER_RETURN_IF_ERROR(Use(gradient));
+      if (is_first) {
+        ISOMER_RETURN_IF_ERROR(Use(gradient));
+      } else if (first.reads[operands + outputs + t] != gradient) {
+        return Error(absl::StrCat("reads another gradient of output ", t, " than task ",
+                                  part->second, " of the same call"));
+      }
     }
     return absl::OkStatus();
   }
@@ -344,11 +351,14 @@ class CallChecker {
     }
     for (const auto& [call, t] : computes_) {
       const Task& task = schedule_.tasks[t];
-      auto has = [&](const BufferList& ids) {
-        return std::any_of(ids.begin(), ids.end(), [&](BufferId id) { return has_gradient_[id]; });
-      };
-      if (has(task.reads) && has(task.writes) && !reversed_[t]) {
-        return ErrorAt(t, "its operands' gradients lack its share");
+      if (std::none_of(task.writes.begin(), task.writes.end(),
+                       [&](BufferId id) { return has_gradient_[id]; })) {
+        continue;
+      }
+      for (size_t o = 0; o < task.reads.size(); ++o) {
+        if (has_gradient_[task.reads[o]] && !shares_.contains({t, static_cast<int32_t>(o)})) {
+          return ErrorAt(t, absl::StrCat("the gradient of operand ", o, " lacks its share"));
+        }
       }
     }
     for (const Graph::NamedOutput& output : graph_.outputs()) {
@@ -373,9 +383,10 @@ class CallChecker {
   std::vector<int> readers_;        // of gradient buffers; all moves of one are one
   absl::flat_hash_set<BufferId> moved_;
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> computes_;
-  absl::flat_hash_map<BufferPair, size_t> to_reverse_;  // forward transfers -> their tasks
-  std::vector<bool> reversed_;                          // compute tasks
-  std::set<BufferId> seeded_;                           // shards of the loss
+  absl::flat_hash_map<BufferPair, size_t> to_reverse_;       // forward transfers -> their tasks
+  absl::flat_hash_map<int32_t, int32_t> reversed_by_;        // compute tasks -> the first that does
+  absl::flat_hash_set<std::pair<int32_t, int32_t>> shares_;  // of compute tasks and operands
+  std::set<BufferId> seeded_;                                // shards of the loss
   absl::flat_hash_map<NodeId, GradientNeeds> needs_;
 };
 

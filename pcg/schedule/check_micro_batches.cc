@@ -18,7 +18,8 @@ bool IsCall(const Task& task) {
 }
 
 absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
-  std::set<std::tuple<TaskKind, Phase, NodeId, int32_t, int32_t, int32_t>> calls;
+  // Of gradients in two tasks by the operand that is the first of the task.
+  std::set<std::tuple<TaskKind, Phase, NodeId, int32_t, int32_t, int32_t, int64_t>> calls;
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
     const auto error = [&](absl::string_view what) {
@@ -29,7 +30,11 @@ absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
     }
     // What is of no micro-batch is done once, too.
     if (!IsCall(task)) continue;
-    if (!calls.emplace(task.kind, task.phase, task.node, task.devices[0], task.moment, task.step)
+    const auto first = std::find_if(task.writes.begin(), task.writes.end(),
+                                    [](BufferId id) { return id != kNoBuffer; });
+    if (!calls
+             .emplace(task.kind, task.phase, task.node, task.devices[0], task.moment, task.step,
+                      first - task.writes.begin())
              .second) {
       return error(absl::StrCat("is the second of micro-batch ", task.moment, " on its device"));
     }

@@ -127,7 +127,8 @@ TEST(Update, ShardedWeightsAreGatheredForEachPassAndTheirGradientsScattered) {
 
 // Each micro-batch gathers and scatters for itself, and what a stage holds is a part between.
 TEST(Update, ShardedWeightsOfMicroBatches) {
-  const StagedMlp pipeline{.stages = 2, .data = 2, .micro_batches = 4, .shortcut = true};
+  const StagedMlp pipeline{
+      .layers = 8, .stages = 2, .data = 2, .micro_batches = 4, .shortcut = true};
   const PipelineGraphs graphs = MakePipeline(pipeline);
   const auto lowered = [&](const UpdateOptions& update) {
     return LoweredPipeline(pipeline, graphs.mapped, PipelineOrder::kOneForwardOneBackward, {},
@@ -137,16 +138,16 @@ TEST(Update, ShardedWeightsOfMicroBatches) {
   EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus())
       << schedule.ToString(graphs.mapped.graph);
   const std::map<TaskKind, int> collectives = CollectivesOf(schedule);
-  // Of 4 weights in 4 micro-batches.
-  EXPECT_EQ(collectives.at(TaskKind::kAllGather), 2 * 4 * 4);
-  EXPECT_EQ(collectives.at(TaskKind::kReduceScatter), 4 * 4);
+  // Of 8 weights in 4 micro-batches.
+  EXPECT_EQ(collectives.at(TaskKind::kAllGather), 2 * 8 * 4);
+  EXPECT_EQ(collectives.at(TaskKind::kReduceScatter), 8 * 4);
   const auto weights = [](const Schedule& s) {
     return LargestPeak(s).of(MemoryCategory::kWeights);
   };
-  // Two weights of a stage, by halves, and at most one of them whole.
+  // Four weights of a stage, by halves, and at most one of them whole.
   constexpr int64_t kWeight = 8 * 8 * 4;
-  EXPECT_EQ(weights(lowered({})), 2 * kWeight);
-  EXPECT_LE(weights(schedule), kWeight + kWeight);
+  EXPECT_EQ(weights(lowered({})), 4 * kWeight);
+  EXPECT_LE(weights(schedule), 2 * kWeight + kWeight);
   EXPECT_LT(LargestPeak(schedule).of(MemoryCategory::kGradients),
             LargestPeak(lowered({})).of(MemoryCategory::kGradients));
 }

@@ -1,0 +1,118 @@
+#include "pcg/schedule/split_gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pcg/operator_facts.h"
+#include "pcg/work.h"
+
+namespace isomer {
+
+SplitGradients::SplitGradients(const ScheduleBuilder& builder, const std::vector<bool>& wanted,
+                               absl::Span<const size_t> order)
+    : builder_(builder), wanted_(wanted), split_(builder.graph().num_nodes(), false) {
+  FindReached();
+  FindWeights();
+  FindSplit(order);
+}
+
+bool SplitGradients::Reaches(const Task& task) const {
+  return std::any_of(task.writes.begin(), task.writes.end(),
+                     [this](BufferId id) { return reached_[id]; });
+}
+
+bool SplitGradients::IsContraction(const Task& task) const {
+  return task.kind == TaskKind::kCompute &&
+         isomer::IsContraction(builder_.graph().node(task.node).op.kind()) && Reaches(task) &&
+         std::any_of(task.reads.begin(), task.reads.end(),
+                     [this](BufferId id) { return wanted_[id]; });
+}
+
+void SplitGradients::FindReached() {
+  const Schedule& schedule = builder_.schedule();
+  reached_.assign(schedule.buffers.size(), false);
+  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
+    if (output.name != builder_.options().loss) continue;
+    for (BufferId id : schedule.shards.at(output.tensor)) reached_[id] = true;
+  }
+  for (auto task = schedule.tasks.rbegin(); task != schedule.tasks.rend(); ++task) {
+    if (!Reaches(*task)) continue;
+    for (BufferId id : task->reads) reached_[id] = reached_[id] || wanted_[id];
+  }
+}
+
+// Of a parameter, all that is kept of it or nothing.
+void SplitGradients::FindWeights() {
+  const Schedule& schedule = builder_.schedule();
+  const size_t none = schedule.parameters.size();
+  std::vector<size_t> parameter_of(schedule.buffers.size(), none);
+  of_weights_.assign(schedule.buffers.size(), false);
+  std::vector<bool> is_weight(none, true);
+  for (size_t p = 0; p < none; ++p) {
+    is_weight[p] = schedule.parameters[p].trainable;
+    for (BufferId id : schedule.parameters[p].stored) {
+      parameter_of[id] = p;
+      of_weights_[id] = true;
+    }
+  }
+  for (const Task& task : schedule.tasks) {
+    const bool computes = task.kind == TaskKind::kCompute;
+    const bool casts = computes && builder_.graph().node(task.node).op.kind() == OpKind::kCast;
+    if ((casts || !computes) && !task.reads.empty() && of_weights_[task.reads[0]]) {
+      for (BufferId id : task.writes) of_weights_[id] = true;
+    }
+    for (BufferId id : task.reads) {
+      const size_t p = parameter_of[id];
+      if (p == none) continue;
+      if (casts) {
+        parameter_of[task.writes[0]] = p;
+      } else if (!computes || !isomer::IsContraction(builder_.graph().node(task.node).op.kind())) {
+        is_weight[p] = false;
+      }
+    }
+  }
+  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
+    for (BufferId id : schedule.shards.at(output.tensor)) {
+      if (parameter_of[id] != none) is_weight[parameter_of[id]] = false;
+    }
+  }
+  weight_.assign(schedule.buffers.size(), false);
+  for (size_t id = 0; id < weight_.size(); ++id) {
+    weight_[id] = parameter_of[id] != none && is_weight[parameter_of[id]] && wanted_[id];
+  }
+}
+
+bool SplitGradients::CanSplit(const Task& task) const {
+  if (!GradientsAreProducts(builder_.graph().node(task.node).op)) return false;
+  bool weight = false, data = false;
+  for (BufferId id : task.reads) {
+    if (!wanted_[id]) continue;
+    if (of_weights_[id] && !weight_[id]) return false;
+    (weight_[id] ? weight : data) = true;
+  }
+  return weight && data;
+}
+
+void SplitGradients::FindSplit(absl::Span<const size_t> order) {
+  const std::vector<Task>& tasks = builder_.schedule().tasks;
+  bool exchanges = false;  // between here and the next contraction on the way back
+  std::pair<NodeId, int32_t> contraction;
+  std::vector<bool> cannot(split_.size(), false);
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const Task& task = tasks[*at];
+    if (IsCommunication(task.kind)) {
+      exchanges |= Reaches(task) && std::any_of(task.reads.begin(), task.reads.end(),
+                                                [this](BufferId id) { return wanted_[id]; });
+    }
+    if (!IsContraction(task)) continue;
+    if (std::pair(task.node, task.moment) != contraction) {
+      contraction = {task.node, task.moment};
+      if (exchanges) split_[task.node.value] = true;
+      exchanges = false;
+    }
+    if (!CanSplit(task)) cannot[task.node.value] = true;
+  }
+  for (size_t node = 0; node < split_.size(); ++node) split_[node] = split_[node] && !cannot[node];
+}
+
+}  // namespace isomer
