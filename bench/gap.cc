@@ -4,7 +4,8 @@
 //   gap NODES DEVICES_PER_NODE [--fixed_batch] [MODEL ..]
 //
 // A device has as many samples as in the papers, or one: the zoo's batches are for four (zoo.h).
-// With --fixed_batch the batch is the zoo's, on however many devices.
+// With --fixed_batch the batch is the zoo's, on however many devices. A step gives back its loss
+// alone: nobody gathers the logits of such batches on one device.
 //
 // Plans are those of isomer-optimize with a budget of 100. The bound is that of the model's graph
 // or of the plan's, whichever is less: other algebra than the plan's is not bounded. Where the plan
@@ -104,7 +105,8 @@ int64_t BatchOn(const std::string& name, int64_t devices) {
 absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devices,
                            bool fixed_batch, const RuleIndex& rules) {
   const int64_t batch = fixed_batch ? 0 : BatchOn(name, nodes * devices);
-  ISOMER_ASSIGN_OR_RETURN(const Model model, TrainedInZoo(name, batch));
+  ISOMER_ASSIGN_OR_RETURN(Model model, TrainedInZoo(name, batch));
+  ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("dgx_h100", nodes, devices));
   const CostModel cost(std::move(machine));
   OptimizeOptions options;

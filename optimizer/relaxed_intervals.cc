@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "optimizer/relaxed_step.h"
+#include "pcg/operator_facts.h"
 
 namespace isomer {
 namespace {
@@ -45,6 +46,14 @@ std::vector<std::vector<bool>> Ancestors(const ComputeGraph& compute) {
 
 }  // namespace
 
+// With gradients of its own.
+bool RelaxedStep::IsContraction(int call) const {
+  const auto& operands = calls_.compute->nodes[call].operands;
+  return training_ && isomer::IsContraction(calls_.calls[call]->space.op.kind()) &&
+         std::any_of(operands.begin(), operands.end(),
+                     [](const auto& operand) { return operand.gradient; });
+}
+
 // Ascending. Cuts, and some of the other borders.
 std::vector<int> RelaxedStep::FindBorders(const std::vector<std::vector<bool>>& before,
                                           std::vector<bool>* is_cut) const {
@@ -70,6 +79,22 @@ std::vector<int> RelaxedStep::FindBorders(const std::vector<std::vector<bool>>& 
   return borders;
 }
 
+// A contraction comes between the call and `from`, or is that.
+void RelaxedStep::FindWeighed(Interval* interval) const {
+  if (interval->from < 0) return;
+  std::vector<bool> is_weighed(num_calls(), false), is_there(num_calls(), false);
+  const bool is_first = IsContraction(interval->from);
+  for (int v : interval->calls) {
+    is_there[v] = true;
+    is_weighed[v] = is_first;
+    for (int e : edges_to_[v]) {
+      const int maker = edges_[e].from;
+      if (is_there[maker] && (is_weighed[maker] || IsContraction(maker))) is_weighed[v] = true;
+    }
+    if (is_weighed[v]) interval->weighed.push_back(v);
+  }
+}
+
 void RelaxedStep::FindIntervals() {
   const int n = num_calls();
   relevant_.assign(n, false);
@@ -93,6 +118,7 @@ void RelaxedStep::FindIntervals() {
         if (from < 0 || before[maker][from]) interval.edges.push_back(e);
       }
     }
+    FindWeighed(&interval);
     const int index = static_cast<int>(intervals_.size());
     intervals_to_[to].push_back(index);
     if (from >= 0) intervals_from_[from].push_back(index);
@@ -121,7 +147,11 @@ void RelaxedStep::FindIntervals() {
       for (int k = 1; k <= kMostCuts && k <= static_cast<int>(cuts.size()); ++k) {
         Interval* interval = add(cuts[cuts.size() - k], border);
         if (interval == nullptr) continue;
-        interval->computes = interval->is_between_cuts = k == 1;
+        // Gradients of weights are before the next contraction.
+        const bool contracts = cuts[cuts.size() - k] >= 0 && IsContraction(cuts[cuts.size() - k]);
+        const bool is_first = std::none_of(cuts.end() - k + 1, cuts.end(),
+                                           [this](int c) { return IsContraction(c); });
+        interval->computes = interval->is_between_cuts = k == 1 || (contracts && is_first);
       }
       cuts.push_back(border);
     }

@@ -60,8 +60,10 @@ double RelaxedStep::PartUs(int call, int choice, Part part) const {
       return p.forward_us;
     case kGradient:
       return p.gradient_us;
+    case kWeights:
+      return p.weights_us;
     case kUpdate:
-      return p.update_us + p.sums_us + p.weights_us;
+      return p.update_us + p.sums_us;
     case kSync:
       return p.sync_us;
     case kHaloThere:
@@ -120,7 +122,8 @@ std::vector<RelaxedStep::Term> RelaxedStep::QueueTerms() const {
     terms.push_back(Empty());
     for (int n = 0; n < num_calls(); ++n) {
       terms.back().calls[n][where] = Bit(kForward);
-      if (relevant_[n]) terms.back().calls[n][where] |= Bit(kGradient) | Bit(kUpdate);
+      if (relevant_[n])
+        terms.back().calls[n][where] |= Bit(kGradient) | Bit(kWeights) | Bit(kUpdate);
     }
   }
   Term network = Empty();
@@ -128,7 +131,7 @@ std::vector<RelaxedStep::Term> RelaxedStep::QueueTerms() const {
     if (!relevant_[n]) continue;
     network.calls[n][kFirst] = Bit(kSync) | Bit(kHaloThere) | Bit(kHaloBack) | Bit(kOutput);
   }
-  const uint8_t moves =
+  const Bits moves =
       calls_.beside ? Bit(kWaitedThere) | Bit(kWaitedBack) : Bit(kThere) | Bit(kBack);
   std::set<int> moved;
   for (size_t e = 0; e < edges_.size(); ++e) {

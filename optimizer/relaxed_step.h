@@ -14,7 +14,7 @@
 // moves likewise. Which two calls is a matter of what is worth it (relaxed_intervals.cc). On the
 // way back a path ends with the last synchronisation and update; or, from some call on, with one of
 //
-//   compute   gradients and updates of all calls before it
+//   compute   gradients, also of weights, and updates of all calls before it
 //   network   what moves back, and synchronisation, of all calls before it
 //
 // since updates and synchronisation have no order of their own. A path is on the first device,
@@ -43,7 +43,8 @@ class RelaxedStep {
   enum Part {
     kForward,
     kGradient,
-    kUpdate,  // and sums of gradients, and gradients of weights, that no path waits for
+    kWeights,  // what of the gradients may be a task of its own (split_gradients.h)
+    kUpdate,   // and sums of gradients that no path waits for
     kSync,
     kHaloThere,
     kHaloBack,
@@ -56,10 +57,11 @@ class RelaxedStep {
   // all devices use; on average; on the first device of the upper half.
   enum Where { kAnywhere, kFirst, kOnAll, kAverage, kUpper, kNumWheres };
 
-  static constexpr uint8_t Bit(int part) { return static_cast<uint8_t>(1 << part); }
+  using Bits = uint16_t;
+  static constexpr Bits Bit(int part) { return static_cast<Bits>(1 << part); }
   struct Term {
-    std::vector<std::array<uint8_t, kNumWheres>> calls;  // bits of parts
-    std::vector<uint8_t> edges;                          // bits of moves
+    std::vector<std::array<Bits, kNumWheres>> calls;  // of parts
+    std::vector<Bits> edges;                          // of moves
     friend bool operator==(const Term&, const Term&) = default;
   };
   // A mixture of terms.
@@ -96,6 +98,9 @@ class RelaxedStep {
   struct Interval {
     int from, to;
     std::vector<int> calls, edges;
+    // Of the calls, those whose gradients of weights are computed before the gradient of `from`:
+    // where a contraction follows on the way back, before which they are (split_gradients.h).
+    std::vector<int> weighed;
     bool computes = true, moves = true;  // paths take what is computed there, and what moves
     bool is_between_cuts = false;        // every other call comes before or after both
   };
@@ -109,6 +114,8 @@ class RelaxedStep {
   void FindEdges(EdgeBounds* edge_bounds);
   void FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables);
   void FindIntervals();
+  void FindWeighed(Interval* interval) const;
+  bool IsContraction(int call) const;
   std::vector<int> FindBorders(const std::vector<std::vector<bool>>& before,
                                std::vector<bool>* is_cut) const;
   double PartUs(int call, int choice, Part part) const;

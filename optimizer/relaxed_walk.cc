@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "optimizer/relaxed_step.h"
 
 namespace isomer {
@@ -116,6 +117,7 @@ class RelaxedStep::Walk {
       double us = 0;
       for (int call : interval.calls) us += PartUs(call, part, where);
       us += PartUs(to, part, where) - PartUs(interval.to, part, where);
+      for (int call : WeighedOn(interval, back)) us += PartUs(call, kWeights, where);
       const State state = {back, on_first, from};
       Reach({back, on_first, to}, {state, Arc::kCompute, i}, UsOf(state) + us);
     }
@@ -123,6 +125,10 @@ class RelaxedStep::Walk {
     const State state = {back, true, from};
     const double us = NetworkUs(interval, back) + PartUs(to, part, kFirst);
     Reach({back, true, to}, {state, Arc::kNetwork, i}, UsOf(state) + us);
+  }
+
+  static absl::Span<const int> WeighedOn(const Interval& interval, bool back) {
+    return back ? absl::MakeConstSpan(interval.weighed) : absl::Span<const int>();
   }
 
   double UsOf(const State& state) const { return state.call < 0 ? 0 : us_[At(state)]; }
@@ -158,6 +164,7 @@ class RelaxedStep::Walk {
     double us = 0;
     for (int call : interval.calls) {
       us += PartUs(call, queue, where);
+      if (queue == kUpdate) us += PartUs(call, kWeights, where);
       if (queue == kUpdate && call != interval.to) us += PartUs(call, kGradient, where);
       if (queue == kSync && on_first) us += PartUs(call, kHaloBack, where);
     }
@@ -186,8 +193,9 @@ class RelaxedStep::Walk {
     Term term = TermOf(best);
     const Where where = best.on_first ? kFirst : kOnAll;
     for (int call : rest->calls) {
-      uint8_t& bits = term.calls[call][where];
+      Bits& bits = term.calls[call][where];
       bits |= Bit(queue);
+      if (queue == kUpdate) bits |= Bit(kWeights);
       if (queue == kUpdate && call != best.call) bits |= Bit(kGradient);
       if (queue == kSync && best.on_first && call != best.call) bits |= Bit(kHaloBack);
     }
@@ -235,6 +243,9 @@ class RelaxedStep::Walk {
             if (!state.back || call != arc.from.call) {
               term.calls[call][state.on_first ? kFirst : kOnAll] |= Bit(part);
             }
+          }
+          for (int call : WeighedOn(step_.intervals_[arc.edge], state.back)) {
+            term.calls[call][state.on_first ? kFirst : kOnAll] |= Bit(kWeights);
           }
           term.calls[state.call][state.on_first ? kFirst : kOnAll] |= Bit(part);
           break;
