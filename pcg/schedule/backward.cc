@@ -54,7 +54,8 @@ class BackwardLowering {
   template <typename Of>
   void ReverseCompute(const Task& task, Of of);
   void ReverseMove(const Task& task);
-  void ReverseWeights();
+  void ReverseWeights(size_t calls);  // of the first that wait
+  void ReverseWeightsBefore(const Task& task, bool exchanges_follow);
   // Adds a share to the gradient of `buffer`.
   void Contribute(BufferId buffer, BufferId share, NodeId node);
   // The gradient of a buffer nobody contributed to: zeros.
@@ -80,8 +81,12 @@ class BackwardLowering {
 
   std::vector<std::vector<Share>> read_last_;  // by forward task, and one more for none
   std::vector<Share> ready_;                   // to be synchronised
-  // Forward tasks that the gradients of weights are still to be computed of.
-  std::vector<size_t> pending_;
+  // Calls that the gradients of weights are still to be computed of, with their forward tasks.
+  struct Pending {
+    NodeId call;
+    std::vector<size_t> tasks;
+  };
+  std::vector<Pending> pending_;
   bool exchanges_ = false;  // since the first of them
   std::optional<SplitGradients> split_;
 };
@@ -314,16 +319,15 @@ void BackwardLowering::SynchroniseReady() {
 
 void BackwardLowering::Reverse(size_t t) {
   const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
-  const bool waits = (split_->IsSplit(task) && task.kind == TaskKind::kCompute) ||
-                     (!pending_.empty() && split_->IsOfWeight(task));
-  if (waits) {
-    if (!split_->IsOfWeight(task)) {
-      ReverseCompute(task, [this](BufferId id) { return !split_->IsWeight(id); });
-    }
-    pending_.push_back(t);
+  const bool computes = task.kind == TaskKind::kCompute;
+  if (computes && split_->IsSplit(task)) {
+    ReverseCompute(task, [this](BufferId id) { return !split_->IsWeight(id); });
+    if (pending_.empty() || pending_.back().call != task.node) pending_.push_back({task.node, {}});
+    pending_.back().tasks.push_back(t);
     return;
   }
-  if (task.kind == TaskKind::kCompute) {
+  if (!pending_.empty() && split_->IsOfWeight(task)) return pending_.back().tasks.push_back(t);
+  if (computes) {
     ReverseCompute(task, [](BufferId) { return true; });
   } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
     ReverseMove(task);
@@ -331,14 +335,28 @@ void BackwardLowering::Reverse(size_t t) {
   ready_.insert(ready_.end(), read_last_[t].begin(), read_last_[t].end());
 }
 
-void BackwardLowering::ReverseWeights() {
-  for (size_t t : pending_) {
-    const Task task = builder_.schedule().tasks[t];
-    ReverseCompute(task, [this](BufferId id) { return split_->IsWeight(id); });
-    ready_.insert(ready_.end(), read_last_[t].begin(), read_last_[t].end());
+void BackwardLowering::ReverseWeights(size_t calls) {
+  for (size_t c = 0; c < calls; ++c) {
+    for (size_t t : pending_[c].tasks) {
+      const Task task = builder_.schedule().tasks[t];
+      ReverseCompute(task, [this](BufferId id) { return split_->IsWeight(id); });
+      ready_.insert(ready_.end(), read_last_[t].begin(), read_last_[t].end());
+    }
   }
-  pending_.clear();
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<int64_t>(calls));
   exchanges_ = false;
+}
+
+// Before `task`, of another call than the last, is reversed.
+void BackwardLowering::ReverseWeightsBefore(const Task& task, bool exchanges_follow) {
+  const bool is_behind = !pending_.empty() && split_->IsOfWeight(task);
+  if (is_behind || pending_.empty()) return;
+  if (exchanges_) {
+    // Some for each exchange.
+    ReverseWeights(exchanges_follow ? (pending_.size() + 1) / 2 : pending_.size());
+  } else if (split_->IsContraction(task) && !split_->IsSplit(task)) {
+    ReverseWeights(pending_.size());
+  }
 }
 
 absl::Status BackwardLowering::Run() {
@@ -346,25 +364,25 @@ absl::Status BackwardLowering::Run() {
   // A parameter is synchronised as soon as its last reader has been reversed, so that the
   // communication overlaps with what is left of the backward pass. But the gradients that the next
   // calls wait for go first: links are first in, first out. While they are on their way, gradients
-  // of weights are computed.
+  // of weights are computed. What fills a bucket may wait for them, too.
+  const bool may_wait = builder_.options().update.bucket_bytes > 0;
   const std::vector<size_t> order = ReversalOrder();
   split_.emplace(builder_, wanted_, order);
   FindLastReaders(order);
   // Those that nobody reads are the loss.
   ready_ = read_last_[num_forward_tasks_];
   NodeId last_call;
-  for (size_t t : order) {
-    const Task& task = builder_.schedule().tasks[t];
+  for (size_t at = 0; at < order.size(); ++at) {
+    const Task& task = builder_.schedule().tasks[order[at]];
     if (task.kind == TaskKind::kCompute && task.node != last_call) {
-      const bool is_behind = !pending_.empty() && split_->IsOfWeight(task);
-      if (!is_behind && (exchanges_ || split_->IsContraction(task))) ReverseWeights();
-      SynchroniseReady();
+      ReverseWeightsBefore(task, split_->ExchangesFollow(at));
+      if (!may_wait || !split_->ExchangesFollow(at)) SynchroniseReady();
       late_outputs_.AddBehind(last_call);
       last_call = task.node;
     }
-    Reverse(t);
+    Reverse(order[at]);
   }
-  ReverseWeights();
+  ReverseWeights(pending_.size());
   SynchroniseReady();
   late_outputs_.AddBehind(last_call);
   return absl::OkStatus();

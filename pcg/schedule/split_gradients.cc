@@ -7,6 +7,12 @@
 #include "pcg/work.h"
 
 namespace isomer {
+namespace {
+
+// Contractions whose gradients of weights wait for those of another one to have an exchange behind.
+constexpr int kMostWaiting = 3;
+
+}  // namespace
 
 SplitGradients::SplitGradients(const ScheduleBuilder& builder, const std::vector<bool>& wanted,
                                absl::Span<const size_t> order)
@@ -97,20 +103,28 @@ void SplitGradients::FindSplit(absl::Span<const size_t> order) {
   const std::vector<Task>& tasks = builder_.schedule().tasks;
   bool exchanges = false;  // between here and the next contraction on the way back
   std::pair<NodeId, int32_t> contraction;
+  const int most_waiting = builder_.schedule().num_moments > 1 ? kMostWaiting : 0;
+  int waiting = most_waiting;  // contractions before the next exchange
   std::vector<bool> cannot(split_.size(), false);
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    const Task& task = tasks[*at];
+  exchanges_follow_.assign(order.size(), false);
+  for (size_t at = order.size(); at-- > 0;) {
+    const Task& task = tasks[order[at]];
     if (IsCommunication(task.kind)) {
       exchanges |= Reaches(task) && std::any_of(task.reads.begin(), task.reads.end(),
                                                 [this](BufferId id) { return wanted_[id]; });
     }
+    exchanges_follow_[at] = exchanges && !IsContraction(task);
     if (!IsContraction(task)) continue;
-    if (std::pair(task.node, task.moment) != contraction) {
-      contraction = {task.node, task.moment};
-      if (exchanges) split_[task.node.value] = true;
-      exchanges = false;
-    }
     if (!CanSplit(task)) cannot[task.node.value] = true;
+    if (std::pair(task.node, task.moment) == contraction) continue;
+    contraction = {task.node, task.moment};
+    waiting = exchanges ? 0 : waiting + 1;
+    if (waiting <= most_waiting && !cannot[task.node.value]) {
+      split_[task.node.value] = true;
+    } else {
+      waiting = most_waiting;
+    }
+    exchanges = false;
   }
   for (size_t node = 0; node < split_.size(); ++node) split_[node] = split_[node] && !cannot[node];
 }

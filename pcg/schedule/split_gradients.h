@@ -7,9 +7,13 @@
 //   data -exchange- call before        in place of        data, weights -exchange- call before
 //        weights
 //
-// as Megatron-LM does with the all-reduce behind a column-parallel product. Split are contractions
-// of which a computed operand and a weight have gradients. The weight is read where it is kept (or
-// cast there), and by contractions alone: what else there is to add to its gradient comes in order.
+// as Megatron-LM does with the all-reduce behind a column-parallel product. In a micro-batch a few
+// contractions without an exchange behind them wait for one that has, and where several exchanges
+// follow each other, each hides behind some of what waits.
+//
+// Split are contractions of which a computed operand and a weight have gradients. The weight is
+// read where it is kept (or cast there), and by contractions alone: what else there is to add to
+// its gradient comes in order.
 #ifndef ISOMER_PCG_SCHEDULE_SPLIT_GRADIENTS_H_
 #define ISOMER_PCG_SCHEDULE_SPLIT_GRADIENTS_H_
 
@@ -28,6 +32,8 @@ class SplitGradients {
   SplitGradients(const ScheduleBuilder& builder, const std::vector<bool>& wanted,
                  absl::Span<const size_t> order);
 
+  // From place `at` of the order on there is an exchange before the next contraction.
+  bool ExchangesFollow(size_t at) const { return exchanges_follow_[at]; }
   // Of a forward task: a contraction that has gradients.
   bool IsContraction(const Task& task) const;
   bool IsSplit(const Task& task) const { return split_[task.node.value]; }
@@ -50,7 +56,8 @@ class SplitGradients {
   // By forward buffer: the loss depends on it; it is a weight, wherever it was sent, or a cast of
   // it.
   std::vector<bool> reached_, of_weights_, weight_;
-  std::vector<bool> split_;  // by node
+  std::vector<bool> split_;             // by node
+  std::vector<bool> exchanges_follow_;  // by place in the order
 };
 
 }  // namespace isomer
