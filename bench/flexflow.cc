@@ -4,14 +4,15 @@
 //
 //   flexflow [NETWORK]
 //
-// The plan is Isomer's mapping of the graph as it is, without algebra, which FlexFlow has none of;
-// a step gives back its loss alone.
+// The plan is Isomer's mapping of the graph as it is, without algebra, which FlexFlow has none of,
+// to all devices or to half of them; a step gives back its loss alone.
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
@@ -94,12 +95,12 @@ absl::StatusOr<Figures> FiguresOf(const Model& model, const MappedModel& mapped,
   return figures;
 }
 
-// What each weight of synchronisation finds.
-absl::Status MapWithWeights(const Model& model, const Restrictions* restrictions,
+// What each weight of synchronisation finds on `devices` devices.
+absl::Status MapWithWeights(const Model& model, int64_t devices, const Restrictions* restrictions,
                             const RuleIndex& rules, CostTables* tables,
                             const std::function<void(double, const Figures&)>& found) {
   for (double sync_weight : kSyncWeights) {
-    tables->set_options({.sync_weight = sync_weight});
+    tables->set_options({.num_devices = devices, .sync_weight = sync_weight});
     HierarchicalSearcher searcher(model.graph, {.restrictions = restrictions}, rules);
     ISOMER_ASSIGN_OR_RETURN(const SearchResult mapping,
                             searcher.Search(tables, Deadline::In(0), /*part=*/0));
@@ -129,18 +130,25 @@ absl::Status Ask(const Setting& setting, const RuleIndex& rules, std::string* al
                             ParseConstraints(setting.layers_apart, setting.model));
     ISOMER_ASSIGN_OR_RETURN(apart, Restrictions::Resolve(constraints, model.graph, &tables));
   }
-  for (bool layers_apart : {false, true}) {
-    if (layers_apart && apart.empty()) break;
+  // Layers apart, where there are constraints, on the whole machine; the rest of it idle.
+  struct Space {
+    int64_t devices;
+    const Restrictions* restrictions;
+  };
+  const int64_t num_devices = cost.machine().num_devices();
+  std::vector<Space> spaces = {{num_devices, nullptr}, {num_devices / 2, nullptr}};
+  if (!apart.empty()) spaces.push_back({num_devices, &apart});
+  for (const Space& space : spaces) {
     const auto note = [&](double weight, const Figures& figures) {
-      absl::StrAppendFormat(all, "| %s | %s | %g | %.3f | %.2f | %.2f |\n", setting.model,
-                            layers_apart ? "yes" : "", weight, figures.step_us / parallel.step_us,
-                            figures.bytes / parallel.bytes,
+      absl::StrAppendFormat(all, "| %s | %d | %s | %g | %.3f | %.2f | %.2f |\n", setting.model,
+                            space.devices, space.restrictions != nullptr ? "yes" : "", weight,
+                            figures.step_us / parallel.step_us, figures.bytes / parallel.bytes,
                             figures.synchronisation_bytes / parallel.synchronisation_bytes);
       if (figures.step_us < best.step_us) best = figures;
       if (2 * figures.bytes <= parallel.bytes && figures.step_us < half.step_us) half = figures;
     };
     ISOMER_RETURN_IF_ERROR(
-        MapWithWeights(model, layers_apart ? &apart : nullptr, rules, &tables, note));
+        MapWithWeights(model, space.devices, space.restrictions, rules, &tables, note));
   }
   const auto print = [&](const char* which, const Figures& figures) {
     std::printf("| %s, %s | %ld | %.2f | %.2f | %.2f | %.1f | %.1f | %.0f %% | %s |\n",
@@ -168,10 +176,8 @@ absl::Status Run(const char* only) {
     ISOMER_RETURN_IF_ERROR(Ask(setting, index, &all));
   }
   std::printf(
-      "\n| network | layers apart | synchronisation counts | step | sent | "
-      "synchronisation "
-      "|\n"
-      "|---|---|--:|--:|--:|--:|\n%s",
+      "\n| network | devices | layers apart | synchronisation counts | step | sent | "
+      "synchronisation |\n|---|--:|---|--:|--:|--:|--:|\n%s",
       all.c_str());
   return absl::OkStatus();
 }

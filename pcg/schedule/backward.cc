@@ -84,6 +84,7 @@ class BackwardLowering {
   // Calls that the gradients of weights are still to be computed of, with their forward tasks.
   struct Pending {
     NodeId call;
+    int32_t moment;
     std::vector<size_t> tasks;
   };
   std::vector<Pending> pending_;
@@ -322,7 +323,9 @@ void BackwardLowering::Reverse(size_t t) {
   const bool computes = task.kind == TaskKind::kCompute;
   if (computes && split_->IsSplit(task)) {
     ReverseCompute(task, [this](BufferId id) { return !split_->IsWeight(id); });
-    if (pending_.empty() || pending_.back().call != task.node) pending_.push_back({task.node, {}});
+    if (pending_.empty() || pending_.back().call != task.node) {
+      pending_.push_back({task.node, task.moment, {}});
+    }
     pending_.back().tasks.push_back(t);
     return;
   }
@@ -347,14 +350,13 @@ void BackwardLowering::ReverseWeights(size_t calls) {
   exchanges_ = false;
 }
 
-// Before `task`, of another call than the last, is reversed.
+// Before `task`, of another call or micro-batch than the last, is reversed.
 void BackwardLowering::ReverseWeightsBefore(const Task& task, bool exchanges_follow) {
-  const bool is_behind = !pending_.empty() && split_->IsOfWeight(task);
-  if (is_behind || pending_.empty()) return;
-  if (exchanges_) {
-    // Some for each exchange.
-    ReverseWeights(exchanges_follow ? (pending_.size() + 1) / 2 : pending_.size());
-  } else if (split_->IsContraction(task) && !split_->IsSplit(task)) {
+  if (pending_.empty() || split_->IsOfWeight(task)) return;
+  const bool is_another = task.moment != kNoMoment && task.moment != pending_.back().moment;
+  if (exchanges_ && exchanges_follow && !is_another) {
+    ReverseWeights((pending_.size() + 1) / 2);  // some for each exchange
+  } else if (exchanges_ || is_another || (split_->IsContraction(task) && !split_->IsSplit(task))) {
     ReverseWeights(pending_.size());
   }
 }
@@ -371,20 +373,21 @@ absl::Status BackwardLowering::Run() {
   FindLastReaders(order);
   // Those that nobody reads are the loss.
   ready_ = read_last_[num_forward_tasks_];
-  NodeId last_call;
+  std::pair<NodeId, int32_t> last;  // call, of which micro-batch
   for (size_t at = 0; at < order.size(); ++at) {
     const Task& task = builder_.schedule().tasks[order[at]];
-    if (task.kind == TaskKind::kCompute && task.node != last_call) {
+    const std::pair call(task.node, task.moment);
+    if (task.kind == TaskKind::kCompute && call != last) {
       ReverseWeightsBefore(task, split_->ExchangesFollow(at));
       if (!may_wait || !split_->ExchangesFollow(at)) SynchroniseReady();
-      late_outputs_.AddBehind(last_call);
-      last_call = task.node;
+      late_outputs_.AddBehind(last.first);
+      last = call;
     }
     Reverse(order[at]);
   }
   ReverseWeights(pending_.size());
   SynchroniseReady();
-  late_outputs_.AddBehind(last_call);
+  late_outputs_.AddBehind(last.first);
   return absl::OkStatus();
 }
 

@@ -101,24 +101,31 @@ bool SplitGradients::CanSplit(const Task& task) const {
 
 void SplitGradients::FindSplit(absl::Span<const size_t> order) {
   const std::vector<Task>& tasks = builder_.schedule().tasks;
-  bool exchanges = false;  // between here and the next contraction on the way back
+  // Between here and the next contraction on the way back; of which micro-batch.
+  bool exchanges = false;
+  int32_t moment = kNoMoment;
   std::pair<NodeId, int32_t> contraction;
   const int most_waiting = builder_.schedule().num_moments > 1 ? kMostWaiting : 0;
-  int waiting = most_waiting;  // contractions before the next exchange
+  int waiting = most_waiting;  // contractions of the micro-batch before its next exchange
   std::vector<bool> cannot(split_.size(), false);
   exchanges_follow_.assign(order.size(), false);
   for (size_t at = order.size(); at-- > 0;) {
     const Task& task = tasks[order[at]];
-    if (IsCommunication(task.kind)) {
-      exchanges |= Reaches(task) && std::any_of(task.reads.begin(), task.reads.end(),
-                                                [this](BufferId id) { return wanted_[id]; });
+    if (IsCommunication(task.kind) && Reaches(task) &&
+        std::any_of(task.reads.begin(), task.reads.end(),
+                    [this](BufferId id) { return wanted_[id]; })) {
+      exchanges = true;
+      moment = task.moment;
     }
-    exchanges_follow_[at] = exchanges && !IsContraction(task);
-    if (!IsContraction(task)) continue;
+    const bool contracts = IsContraction(task);
+    const bool exchanges_now = exchanges && moment == task.moment;
+    exchanges_follow_[at] = exchanges_now && !contracts;
+    if (!contracts) continue;
     if (!CanSplit(task)) cannot[task.node.value] = true;
     if (std::pair(task.node, task.moment) == contraction) continue;
+    if (task.moment != contraction.second) waiting = most_waiting;
     contraction = {task.node, task.moment};
-    waiting = exchanges ? 0 : waiting + 1;
+    waiting = exchanges_now ? 0 : waiting + 1;
     if (waiting <= most_waiting && !cannot[task.node.value]) {
       split_[task.node.value] = true;
     } else {

@@ -34,6 +34,17 @@ TEST_P(ZooPlanTest, IsPlannedCertifiedAndTrained) {
   EXPECT_TRUE(absl::StrContains(run.out, "agrees")) << run.out << run.err;
 }
 
+// Micro-batches of a recurrent network in a pipeline: no order of them has a circle.
+TEST(ZooPrograms, AGridOfARecurrentNetworkIsPlanned) {
+  const std::string plan = ScratchFile("nmt_grid.plan");
+  const ProgramResult optimized = RunBinary(
+      "isomer-optimize", {"zoo:nmt?steps=4", "--machine=k80_cluster", "--nodes=8",
+                          "--batch_size=4096", "--loss_alone", "--budget=10", "--out=" + plan});
+  ASSERT_EQ(optimized.exit_code, 0) << optimized.err;
+  const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+}
+
 TEST(ZooPrograms, ListModels) {
   const ProgramResult list = RunBinary("isomer-optimize", {"--list_models"});
   EXPECT_EQ(list.exit_code, 0) << list.err;

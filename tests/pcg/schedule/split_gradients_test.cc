@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "pcg/schedule/check.h"
 #include "pcg/schedule/check_calls.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
+#include "tests/pcg/schedule/pipeline_graphs.h"
 
 namespace isomer {
 namespace {
@@ -32,10 +34,10 @@ Graph GraphOfExample(const std::string& name) {
   return {};
 }
 
-// Of the products' backward pass on device 0: "data", "weight" or "both", and what is sent between.
-std::vector<std::string> WayBack(const Graph& graph, const Schedule& schedule) {
+// Of the products' backward pass: "data", "weight" or "both", and what is sent between.
+std::vector<std::string> WayBack(const Graph& graph, const Schedule& schedule, int device = 0) {
   std::vector<std::string> way;
-  for (int32_t t : schedule.programs[0]) {
+  for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
     if (task.phase != Phase::kBackward) continue;
     if (IsCommunication(task.kind)) way.push_back(TaskKindName(task.kind));
@@ -70,6 +72,30 @@ TEST(SplitGradients, OfWeightsAreComputedWhileThoseOfDataAreSent) {
               ElementsAre("send_receive", "data", "all_to_all", "weight", "all_reduce",
                           "all_to_all", "weight", "all_reduce"))
       << schedule.ToString(GraphOfExample(name));
+}
+
+// The second weight's gradient waits for the second exchange.
+TEST(SplitGradients, ABucketIsSynchronisedBehindWhatCallsWaitFor) {
+  const Graph graph = GraphOfExample("SamplesToColumnsAndBack");
+  ScheduleOptions options = TrainingOptions(4);
+  options.update.bucket_bytes = 1;
+  const auto schedule = LowerGraph(graph, ViewsOf(graph, {}), options);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_THAT(WayBack(graph, *schedule),
+              ElementsAre("send_receive", "data", "all_to_all", "weight", "all_to_all",
+                          "all_reduce", "weight", "all_reduce"));
+}
+
+// The second layer of a stage has no exchange behind it: its weight waits for that of the first.
+// (Communication has a queue of its own, whatever its place in the program.)
+TEST(SplitGradients, OfSeveralWeightsOfAMicroBatchWaitForAnExchange) {
+  const StagedMlp pipeline{.layers = 4, .stages = 2, .micro_batches = 2};
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  const Schedule schedule = LoweredPipeline(pipeline, graphs.mapped);
+  EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
+  EXPECT_THAT(WayBack(graphs.mapped.graph, schedule, /*device=*/1),
+              ElementsAre("data", "data", "weight", "weight", "send_receive", "data", "data",
+                          "weight", "weight", "send_receive"));
 }
 
 TEST(SplitGradients, WithoutExchangesAreOneTask) {
