@@ -6,28 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/simulator.h"
 #include "optimizer/task_graph_value.h"
-#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 
 namespace isomer {
-namespace {
-
-// Of several changes of a block.
-void KeepLast(std::vector<BlockTimeline::Change>* changes) {
-  std::stable_sort(changes->begin(), changes->end(),
-                   [](const auto& a, const auto& b) { return a.block < b.block; });
-  size_t kept = 0;
-  for (size_t i = 0; i < changes->size(); ++i) {
-    if (i + 1 < changes->size() && (*changes)[i + 1].block == (*changes)[i].block) continue;
-    if (kept != i) (*changes)[kept] = std::move((*changes)[i]);
-    ++kept;
-  }
-  changes->erase(changes->begin() + static_cast<int64_t>(kept), changes->end());
-}
-
-}  // namespace
-
 TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* moves)
     : mapped_(mapped),
       graph_(mapped_.graph),
@@ -60,45 +42,6 @@ absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(
   ISOMER_RETURN_IF_ERROR(graph->Rebuild(all, std::move(nodes)));
   graph->Commit();
   return graph;
-}
-
-// What moves between two calls for free is no exchange.
-void TaskGraph::Interleave() {
-  const auto& nodes = compute_.nodes;
-  const auto choice_of = [&](NodeId id) {
-    const auto choice = mapped_.choices.find(id);
-    return choice == mapped_.choices.end() ? nullptr : &choice->second;
-  };
-  const auto is_exchange = [&](const ComputeGraph::Operand& from, const ShardingChoice* to, int o) {
-    const ShardingChoice* produced = choice_of(nodes[from.producer].id);
-    if (produced == nullptr || to == nullptr) return produced != to;
-    const PlacementSetId held = tables_.Intern({produced->outputs[from.output]});
-    const PlacementSetId needed = tables_.Intern({to->operands[o]});
-    return tables_.EdgeUs(held, needed, /*gradient=*/false).at(0, 0) > 0;
-  };
-  std::vector<int> before(num_nodes_, 0), order(num_nodes_), place(num_nodes_);
-  for (int n = 0; n < num_nodes_; ++n) {
-    const ShardingChoice* choice = choice_of(nodes[n].id);
-    for (int o = 0; o < static_cast<int>(nodes[n].operands.size()); ++o) {
-      const ComputeGraph::Operand& operand = nodes[n].operands[o];
-      if (operand.producer < 0) continue;
-      before[n] = std::max(before[n], before[operand.producer] + is_exchange(operand, choice, o));
-    }
-  }
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return before[a] < before[b]; });
-  for (int n = 0; n < num_nodes_; ++n) place[order[n]] = n;
-  std::vector<ComputeGraph::ComputeNode> interleaved;
-  for (int n : order) {
-    interleaved.push_back(std::move(compute_.nodes[n]));
-    for (ComputeGraph::Operand& operand : interleaved.back().operands) {
-      if (operand.producer >= 0) operand.producer = place[operand.producer];
-    }
-  }
-  compute_.nodes = std::move(interleaved);
-  for (int& index : compute_.index) {
-    if (index >= 0) index = place[index];
-  }
 }
 
 // Nodes and values.
@@ -221,49 +164,6 @@ void TaskGraph::FindGradients(const Model& model) {
   }
 }
 
-// Which gradients of weights may be a task of their own, and behind which nodes.
-void TaskGraph::FindContractions() {
-  const auto is_contraction = [this](int n) {
-    return n < num_nodes_ && IsContraction(graph_.node(compute_.nodes[n].id).op.kind());
-  };
-  for (Value& value : values_) {
-    value.contracted = value.origin == Origin::kStored &&
-                       std::all_of(value.uses.begin(), value.uses.end(),
-                                   [&](const Use& use) { return is_contraction(use.node); });
-  }
-  int last = -1;
-  for (int n = num_nodes_ - 1; n >= 0; --n) {
-    if (is_contraction(n) && nodes_[n].has_gradient) last = n;
-    nodes_[n].contraction = last;
-  }
-}
-
-int32_t TaskGraph::NumberBlocks() {
-  int32_t next = 0;
-  std::map<int, std::vector<int>> late;  // by the node that made them
-  for (int o = 0; o < NumOperands(num_nodes_); ++o) {
-    const Value& value = values_[nodes_[num_nodes_].operands[o].value];
-    if (training_ && o != loss_operand_ && value.producer >= 0) late[value.producer].push_back(o);
-  }
-  late_output_.assign(NumOperands(num_nodes_), -1);
-  for (int n = 0; n <= num_nodes_; ++n) {
-    nodes_[n].forward = next;
-    next += 2 * NumOperands(n) + 1;
-  }
-  for (int n = num_nodes_; n >= 0; --n) {
-    nodes_[n].backward = next;
-    next += 4 * NumOperands(n) + 2;
-    nodes_[n].weights = next;
-    if (nodes_[n].contraction >= 0) next = WeightsEnd(n);
-    for (int output : late[n]) late_output_[output] = next++;
-  }
-  for (int n = num_nodes_; n >= 0; --n) {
-    nodes_[n].update = next;
-    next += NumOperands(n);
-  }
-  return next;
-}
-
 int TaskGraph::num_choices(int node) const {
   return static_cast<int>(nodes_[node].node_class->infos.size());
 }
@@ -322,20 +222,6 @@ absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
   return info.get();
 }
 
-absl::StatusOr<std::vector<Picoseconds>> TaskGraph::GradientTimes(
-    const ChoiceInfo& info, const NodeClass& node_class, const std::vector<bool>& wanted) const {
-  const Operator& op = node_class.space->op;
-  std::vector<TensorType> types;
-  for (const Placement& operand : info.choice->operands) types.push_back(operand.type);
-  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, types));
-  const Work work = GradientWork(op, sharding, types, wanted);
-  std::vector<Picoseconds> times;
-  for (int32_t device : info.call->devices) {
-    times.push_back(PicosecondsOf(cost_.CallTime(op, types, wanted, work, device).us));
-  }
-  return times;
-}
-
 absl::StatusOr<const MoveFragment*> TaskGraph::ArrivalAt(Use use, int place) {
   ISOMER_ASSIGN_OR_RETURN(const ChoiceInfo* info, InfoOf(use.node));
   if (info->operands[use.operand] == place) return &info->call->arrivals[use.operand];
@@ -359,17 +245,6 @@ BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
     for (const Operand& operand : nodes_[node].operands) {
       if (operand.deps[s].block >= 0) tasks.AddDep(operand.deps[s]);
     }
-  }
-  return tasks;
-}
-
-// Behind the gradients of data, on the same devices.
-BlockTasks TaskGraph::WeightGradientTasks(int node, const ChoiceInfo& info) const {
-  BlockTasks tasks;
-  if (nodes_[node].weights_behind < 0) return tasks;
-  for (size_t s = 0; s < info.call->devices.size(); ++s) {
-    tasks.Add(info.weight_gradient[s]);
-    tasks.AddQueue(ComputeQueue(info.call->devices[s]));
   }
   return tasks;
 }
@@ -399,56 +274,6 @@ BlockTasks TaskGraph::FillTasks(int node) const {
     }
   }
   return tasks;
-}
-
-int TaskGraph::PlaceOfWeights(int contraction) const {
-  const NodeState& node = nodes_[contraction];
-  const std::vector<bool>& weights = node.node_class->weights;
-  for (size_t o = 0; o < weights.size(); ++o) {
-    const Value& value = values_[node.operands[o].value];
-    if (weights[o] && !(value.contracted && value.stays)) return -1;
-  }
-  if (weights.empty()) return -1;
-  for (int n = contraction; n >= 0 && nodes_[n].contraction == contraction; --n) {
-    const auto& operands = nodes_[n].operands;
-    if (std::any_of(operands.begin(), operands.end(),
-                    [](const Operand& operand) { return operand.sends_back; })) {
-      return n;
-    }
-  }
-  return -1;
-}
-
-std::vector<int> TaskGraph::MoveWeights(const std::vector<int>& values, std::vector<int>* nodes,
-                                        std::vector<BlockTimeline::Change>* changes) {
-  std::vector<int> contractions, moved;
-  for (int value : values) {
-    for (const Use& use : values_[value].uses) {
-      if (use.node < num_nodes_ && nodes_[use.node].contraction >= 0) {
-        contractions.push_back(nodes_[use.node].contraction);
-      }
-    }
-  }
-  std::sort(contractions.begin(), contractions.end());
-  contractions.erase(std::unique(contractions.begin(), contractions.end()), contractions.end());
-  for (int contraction : contractions) {
-    NodeState& node = nodes_[contraction];
-    const int behind = PlaceOfWeights(contraction);
-    if (behind == node.weights_behind) continue;
-    if (!undo_.empty()) undo_.back().weights_behind.push_back({contraction, node.weights_behind});
-    if (node.weights_behind >= 0) {
-      const int32_t end = WeightsEnd(node.weights_behind);
-      for (int32_t b = WeightsBlock(node.weights_behind); b < end; ++b) changes->push_back({b, {}});
-    }
-    node.weights_behind = behind;
-    nodes->push_back(contraction);
-    for (size_t o = 0; o < node.operands.size(); ++o) {
-      if (node.node_class->weights[o]) moved.push_back(node.operands[o].value);
-    }
-  }
-  std::sort(moved.begin(), moved.end());
-  moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
-  return moved;
 }
 
 absl::Status TaskGraph::Rebuild(const std::vector<int>& values, std::vector<int> nodes) {

@@ -175,6 +175,8 @@ class TaskGraph {
   // values whose blocks change with that.
   std::vector<int> MoveWeights(const std::vector<int>& values, std::vector<int>* nodes,
                                std::vector<BlockTimeline::Change>* changes);
+  // Of several changes of a block.
+  static void KeepLast(std::vector<BlockTimeline::Change>* changes);
   BlockTasks FillTasks(int node) const;
   std::vector<int> ValuesAround(int node) const;
 
