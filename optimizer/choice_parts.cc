@@ -181,16 +181,10 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
   parts.sums_us -= on_path_us;
   const double together_us = gradient_us(wanted);
   parts.gradient_us = on_path_us + together_us;
-  // In two tasks (split_gradients.h).
-  std::vector<bool> data(wanted.size()), weights(wanted.size());
-  for (size_t o = 0; o < wanted.size(); ++o) {
-    data[o] = wanted[o] && node.operands[o].producer >= 0;
-    weights[o] = wanted[o] && !data[o];
-  }
-  const auto some = [](const std::vector<bool>& of) {
-    return std::find(of.begin(), of.end(), true) != of.end();
-  };
-  if (!GradientsAreProducts(space.op) || !some(data) || !some(weights)) return parts;
+  const std::vector<bool> weights = SeparateGradients(space.op, node);
+  if (weights.empty()) return parts;
+  std::vector<bool> data = wanted;
+  for (size_t o = 0; o < data.size(); ++o) data[o] = data[o] && !weights[o];
   const double data_us = std::min(together_us, gradient_us(data));
   parts.gradient_us = on_path_us + data_us;
   parts.weights_us = std::min(together_us - data_us, gradient_us(weights));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pcg/operator_facts.h"
+#include "pcg/work.h"
 
 namespace isomer {
 namespace {
@@ -68,6 +69,17 @@ ComputeGraph AnalyzeCompute(const Graph& graph, bool training,
     result.nodes.push_back(std::move(compute));
   }
   return result;
+}
+
+std::vector<bool> SeparateGradients(const Operator& op, const ComputeGraph::ComputeNode& node) {
+  std::vector<bool> separate;
+  bool some = false, others = false;
+  for (const ComputeGraph::Operand& operand : node.operands) {
+    separate.push_back(operand.gradient && operand.producer < 0);
+    (separate.back() ? some : others) |= operand.gradient;
+  }
+  if (!some || !others || !GradientsAreProducts(op)) separate.clear();
+  return separate;
 }
 
 }  // namespace isomer

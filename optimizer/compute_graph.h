@@ -35,6 +35,10 @@ struct ComputeGraph {
 ComputeGraph AnalyzeCompute(const Graph& graph, bool training = true,
                             const std::vector<NodeId>& fed_needs_gradient = {});
 
+// Per operand of the call `op` that `node` is: its gradient may be a task of its own, behind that
+// of computed operands (pcg/schedule/split_gradients.h). Empty: there is none such.
+std::vector<bool> SeparateGradients(const Operator& op, const ComputeGraph::ComputeNode& node);
+
 }  // namespace isomer
 
 #endif  // ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_

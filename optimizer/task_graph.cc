@@ -7,7 +7,6 @@
 #include "optimizer/simulator.h"
 #include "optimizer/task_graph_value.h"
 #include "pcg/support/status_macros.h"
-#include "pcg/work.h"
 
 namespace isomer {
 TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* moves)
@@ -105,13 +104,8 @@ absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice,
     space = &call->space;
   }
   std::vector<bool> wanted, weights;
-  bool has_weights = false, has_data = false;
-  for (const auto& operand : node.operands) {
-    wanted.push_back(training_ && operand.gradient);
-    weights.push_back(wanted.back() && operand.producer < 0);
-    (weights.back() ? has_weights : has_data) |= wanted.back();
-  }
-  if (!has_weights || !has_data || !GradientsAreProducts(op)) weights.clear();
+  for (const auto& operand : node.operands) wanted.push_back(training_ && operand.gradient);
+  if (training_) weights = SeparateGradients(op, node);
   std::unique_ptr<NodeClass>& slot = classes_[{space, wanted, weights}];
   if (slot == nullptr) {
     slot = std::make_unique<NodeClass>();
@@ -294,8 +288,7 @@ absl::Status TaskGraph::Rebuild(const std::vector<int>& values, std::vector<int>
     changes.push_back({FillBlockOf(node), FillTasks(node)});
     changes.push_back({GradientBlockOf(node), GradientTasks(node, *info)});
     if (nodes_[node].weights_behind < 0) continue;
-    changes.push_back(
-        {WeightsBlock(nodes_[node].weights_behind), WeightGradientTasks(node, *info)});
+    changes.push_back({WeightsBlock(nodes_[node].weights_behind), WeightGradientTasks(*info)});
   }
   if (!moved.empty()) KeepLast(&changes);
   timeline_.Update(std::move(changes));

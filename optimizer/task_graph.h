@@ -168,7 +168,7 @@ class TaskGraph {
   absl::Status Rebuild(const std::vector<int>& values, std::vector<int> nodes);
   BlockTasks ComputeTasks(int node, const ChoiceInfo& info) const;
   BlockTasks GradientTasks(int node, const ChoiceInfo& info) const;
-  BlockTasks WeightGradientTasks(int node, const ChoiceInfo& info) const;
+  static BlockTasks WeightGradientTasks(const ChoiceInfo& info);
   // The node that the gradients of weights are behind, by what moves now.
   int PlaceOfWeights(int contraction) const;
   // After `values` were built: takes the gradients of weights to where they belong. Returns the

@@ -43,9 +43,8 @@ absl::StatusOr<std::vector<Picoseconds>> TaskGraph::GradientTimes(
 }
 
 // Behind the gradients of data, on the same devices.
-BlockTasks TaskGraph::WeightGradientTasks(int node, const ChoiceInfo& info) const {
+BlockTasks TaskGraph::WeightGradientTasks(const ChoiceInfo& info) {
   BlockTasks tasks;
-  if (nodes_[node].weights_behind < 0) return tasks;
   for (size_t s = 0; s < info.call->devices.size(); ++s) {
     tasks.Add(info.weight_gradient[s]);
     tasks.AddQueue(ComputeQueue(info.call->devices[s]));
