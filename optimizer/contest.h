@@ -62,6 +62,7 @@ class Contest {
   absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
     return PredictionOf(Enter(std::move(plan), std::move(origin)));
   }
+  const CostModel& cost() const { return cost_; }
   bool empty() const { return !best_.has_value(); }
   // REQUIRES: not empty.
   const Entry& best() const { return *best_; }

@@ -105,7 +105,10 @@ class Fitting {
     if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kSharded; });
     if (moments == 1) add([](UpdateOptions* way) { way->immediate = true; });
     if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kShardedWeights; });
-    add([](UpdateOptions* way) { way->bucket_bytes = std::min(way->bucket_bytes, kSmallBucket); });
+    add([](UpdateOptions* way) {
+      way->bucket_bytes = std::min(way->bucket_bytes, kSmallBucket);
+      way->bucket_ends.clear();
+    });
     return ways;
   }
 

@@ -5,16 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
+#include "optimizer/bucket_choice.h"
 #include "optimizer/mapping.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-constexpr int64_t kBucketGrowth = 4, kLargestBucket = int64_t{1} << 31;
-constexpr int64_t kFewBuckets = 2;
-constexpr int64_t kSmallestBucket = int64_t{1} << 18;  // Below that, each gradient goes by itself.
 
 // Where plans take seconds to simulate, there are no other buckets, and with so many calls no
 // methods but the one that is hardly ever slower.
@@ -22,21 +18,12 @@ constexpr int64_t kMostCalls = 60000;
 // Plans that are slower by more are not worth it: updates are a small part of a step.
 constexpr double kNear = 1.2;
 // Of one plan, the first few ways that are no slower than the best by so much are tried at other
-// times and with larger buckets.
+// times and with other buckets.
 constexpr double kPromising = 1.04;
 constexpr size_t kMostPromising = 2;
 // Where the fastest plan gains less, updates matter little to the model, and other plans keep
 // theirs.
 constexpr double kWorthwhile = 0.995;
-
-int64_t WeightBytes(const Graph& graph) {
-  int64_t bytes = 0;
-  for (int id = 0; id < graph.num_nodes(); ++id) {
-    const Node& node = graph.node({id});
-    if (node.op.kind() == OpKind::kWeight) bytes += node.outputs[0].LocalBytes();
-  }
-  return bytes;
-}
 
 class UpdateChoice {
  public:
@@ -75,48 +62,34 @@ class UpdateChoice {
     for (UpdateMethod method : Methods(contender.plan, is_fastest && !is_slow, is_large)) {
       ways.push_back({contender.plan.update});
       ways.back().update.method = method;
+      ways.back().update.bucket_ends.clear();
     }
-    ISOMER_RETURN_IF_ERROR(Predict(contender, &ways).status());
+    ISOMER_RETURN_IF_ERROR(Predict(contender, &ways));
     if (!options_.order || !contest_.fits()) return absl::OkStatus();
     KeepPromising(&ways, is_slow ? 1 : kMostPromising);
     if (moments == 1) {
       std::vector<Way> at_other_times = ways;
       for (Way& way : at_other_times) way.update.immediate = !way.update.immediate;
-      ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times).status());
+      ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times));
       ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
       KeepPromising(&ways, kMostPromising);
     }
     if (is_slow) return absl::OkStatus();
-    ISOMER_RETURN_IF_ERROR(Resize(contender, ways, [](int64_t bytes) {
-      return bytes * kBucketGrowth <= kLargestBucket ? bytes * kBucketGrowth : bytes;
-    }));
-    // Of many buckets all but the last hide behind the backward pass as they are: there is little
-    // to gain, and it is tried once.
-    const int64_t all = WeightBytes(contender.plan.model.graph);
-    if (!ways.empty() && all > kFewBuckets * ways[0].update.bucket_bytes) {
-      if (!is_fastest) return absl::OkStatus();
-      ways.resize(1);
-    }
-    return Resize(contender, ways, [all](int64_t bytes) {
-      const int64_t smaller = std::min(bytes, all) / kBucketGrowth;
-      return smaller >= kSmallestBucket ? smaller : 0;
-    });
+    return EndBuckets(contender, ways);
   }
 
-  // Other buckets, for as long as that makes them faster.
-  absl::Status Resize(const Contender& contender, std::vector<Way> ways,
-                      absl::FunctionRef<int64_t(int64_t)> next) {
-    while (!ways.empty() && !deadline_.Reached().has_value()) {
-      std::vector<Way> resized;
-      for (Way way : ways) {
-        const int64_t bytes = next(way.update.bucket_bytes);
-        if (bytes == way.update.bucket_bytes) continue;
-        way.update.bucket_bytes = bytes;
-        resized.push_back(way);
-      }
-      ISOMER_ASSIGN_OR_RETURN(ways, Predict(contender, &resized));
+  // Where a dynamic program ends buckets.
+  absl::Status EndBuckets(const Contender& contender, const std::vector<Way>& ways) {
+    std::vector<Way> ended;
+    for (Way way : ways) {
+      if (deadline_.Reached().has_value()) break;
+      Plan plan = contender.plan;
+      plan.update = way.update;
+      ISOMER_ASSIGN_OR_RETURN(way.update.bucket_ends, BestBucketEnds(contest_.cost(), plan));
+      if (way.update.bucket_ends.empty()) continue;
+      ended.push_back(std::move(way));
     }
-    return absl::OkStatus();
+    return Predict(contender, &ended);
   }
 
   static void KeepPromising(std::vector<Way>* ways, size_t most) {
@@ -142,22 +115,18 @@ class UpdateChoice {
     return methods;
   }
 
-  // Returns those that became faster.
-  absl::StatusOr<std::vector<Way>> Predict(const Contender& contender, std::vector<Way>* ways) {
+  absl::Status Predict(const Contender& contender, std::vector<Way>* ways) {
     for (Way& way : *ways) {
       Plan changed = contender.plan;
       changed.update = way.update;
       way.entry = contest_.Enter(std::move(changed), contender.origin);
     }
-    std::vector<Way> faster;
     for (Way& way : *ways) {
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(way.entry));
       const bool counts = !contest_.fits() || contest_.Fits(prediction);
-      const double before_us =
-          std::exchange(way.step_us, counts ? prediction.step_us : kImpossibleUs);
-      if (way.step_us < before_us) faster.push_back(way);
+      way.step_us = counts ? prediction.step_us : kImpossibleUs;
     }
-    return faster;
+    return absl::OkStatus();
   }
 
   const UpdateChoiceOptions& options_;

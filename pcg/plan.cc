@@ -210,6 +210,7 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
   if (update.bucket_bytes != defaults.bucket_bytes) {
     message->set_bucket_bytes(update.bucket_bytes);
   }
+  for (const std::string& weight : update.bucket_ends) message->add_bucket_ends(weight);
   if (update.immediate) message->set_immediate(true);
   if (update.states_on_host) message->set_states_on_host(true);
   if (update.steps_between_flushes != 1) {
@@ -233,6 +234,7 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
     return absl::InvalidArgumentError(
         absl::StrCat("buckets of ", update.bucket_bytes, " bytes of gradients"));
   }
+  update.bucket_ends = {message.bucket_ends().begin(), message.bucket_ends().end()};
   update.immediate = message.immediate();
   update.states_on_host = message.states_on_host();
   if (message.steps_between_flushes() != 0) {

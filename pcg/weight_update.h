@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -61,6 +62,9 @@ struct UpdateOptions {
   // Gradients that become ready one after the other are synchronised together up to so many bytes
   // a device, as PyTorch does (Li et al., "PyTorch Distributed", 2020); 0: each by itself.
   int64_t bucket_bytes = int64_t{25} << 20;
+  // If there are any, buckets end behind the gradients of these weights, by name, whatever bytes
+  // they have.
+  std::set<std::string> bucket_ends = {};
   // Weights are updated as soon as their gradients are summed, which then make room for others.
   // Micro-batches, whose gradients are complete at the end, are updated there all the same.
   bool immediate = false;

@@ -249,6 +249,10 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
   return LowerInOrder(graph, views, options, /*interleave=*/false);
 }
 
+const std::string& NameOf(const Graph& graph, const Schedule::HostTensor& parameter) {
+  return graph.node(parameter.leaves[0]).name;
+}
+
 ScheduleOptions ScheduleOptionsOf(const Plan& plan) {
   ScheduleOptions options;
   options.training = plan.mode == "training";

@@ -285,6 +285,9 @@ absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients = fa
 // What LowerPlan lowers with.
 ScheduleOptions ScheduleOptionsOf(const Plan& plan);
 
+// By which UpdateOptions names a parameter: of what several weights are arranged into, the first.
+const std::string& NameOf(const Graph& graph, const Schedule::HostTensor& parameter);
+
 // Views that put every shard on device 0. REQUIRES: no tensor of `graph` is parallel.
 std::vector<MachineView> SequentialViews(const Graph& graph);
 

@@ -119,13 +119,14 @@ UpdateLowering::Key UpdateLowering::KeyOf(const Piece& piece, int32_t moment) co
 void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
                                      std::vector<BufferId> gradients, int32_t moment) {
   Piece piece = PieceAt(parameter, first, gradients);
-  if (builder_.schedule().parameters[parameter].update == UpdateMethod::kShardedWeights) {
+  const std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
+  if (parameters[parameter].update == UpdateMethod::kShardedWeights) {
     return PartsAreReady(piece);
   }
   const Key key = KeyOf(piece, moment);
   const bool reached = !piece.gradients.empty();
   const std::vector<int64_t>& shrink = builder_.options().shrink;
-  const NodeId node = builder_.schedule().parameters[parameter].tensor.node;
+  const NodeId node = parameters[parameter].tensor.node;
   const int64_t bytes =
       builder_.buffer(piece.copies[0]).bytes() / (shrink.empty() ? 1 : shrink[node.value]);
   if (piece.copies.size() == 1) {
@@ -136,10 +137,11 @@ void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
     return Close(&alone);
   }
   Open& open = open_.at(key);
-  const int64_t capacity = builder_.options().update.bucket_bytes;
+  const UpdateOptions& update = builder_.options().update;
+  const bool by_size = update.bucket_ends.empty();
   if (reached) {
     // A large one goes as it lies, without being packed beside others.
-    if (bytes >= open.capacity) Close(&open.bucket);
+    if (by_size && bytes >= open.capacity) Close(&open.bucket);
     if (open.bucket.pieces.empty()) {
       open.bucket.method = std::get<0>(key);
       open.bucket.devices = std::get<1>(key);
@@ -147,8 +149,11 @@ void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
     open.bucket.pieces.push_back(std::move(piece));
     open.bucket.bytes += bytes;
   }
-  if (--open.pieces_to_come == 0 || open.bucket.bytes >= open.capacity) {
-    if (!open.bucket.pieces.empty()) open.capacity = capacity;
+  const bool ends =
+      by_size ? open.bucket.bytes >= open.capacity
+              : update.bucket_ends.contains(NameOf(builder_.graph(), parameters[parameter]));
+  if (--open.pieces_to_come == 0 || ends) {
+    if (!open.bucket.pieces.empty()) open.capacity = update.bucket_bytes;
     Close(&open.bucket);
   }
 }

@@ -46,7 +46,7 @@ int64_t PartOf(const Box& box, const Box& slice, int64_t parts) {
 
 UpdateMethod MethodAskedFor(const Graph& graph, const UpdateOptions& update,
                             const Schedule::HostTensor& parameter) {
-  const auto named = update.methods.find(graph.node(parameter.leaves[0]).name);
+  const auto named = update.methods.find(NameOf(graph, parameter));
   return named == update.methods.end() ? update.method : named->second;
 }
 

@@ -28,7 +28,7 @@ Box Slice(Box box, int64_t part, int64_t parts);
 // The inverse: which of `parts` slices of the box `slice` is.
 int64_t PartOf(const Box& box, const Box& slice, int64_t parts);
 
-// The method asked for: of what several weights are arranged into, that of the first.
+// The method asked for.
 UpdateMethod MethodAskedFor(const Graph& graph, const UpdateOptions& update,
                             const Schedule::HostTensor& parameter);
 

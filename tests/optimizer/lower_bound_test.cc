@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/baselines.h"
+#include "optimizer/bucket_choice.h"
 #include "optimizer/search.h"
 #include "optimizer/simulator.h"
 #include "optimizer/task_graph.h"
@@ -48,6 +49,14 @@ class Bounding : public testing::TestWithParam<BoundScenario> {
             << what << " in buckets of " << bucket_bytes << (immediate ? " at once" : "");
       }
     }
+    plan->update.immediate = false;
+    const auto ends = BestBucketEnds(cost_, *plan);
+    ASSERT_TRUE(ends.ok()) << ends.status();
+    plan->update.bucket_ends = *ends;
+    const auto simulation = PredictPlan(cost_, &*plan);
+    ASSERT_TRUE(simulation.ok()) << simulation.status();
+    EXPECT_LE(beside ? bound->beside_us : bound->step_us, simulation->step_us)
+        << what << " in the best buckets";
   }
 
   Model model_;

@@ -285,6 +285,15 @@ TEST(Update, ABucketIsClosedWhenItIsFull) {
   EXPECT_EQ(sums[1]->segments, 2);
 }
 
+TEST(Update, ABucketEndsWhereItIsToldToWhateverItsSize) {
+  const Graph graph = Parsed(kThreeWeights);
+  const Schedule schedule = LoweredWith(graph, {.bucket_bytes = 1, .bucket_ends = {"b"}});
+  const std::vector<const Task*> sums = TasksOf(schedule, TaskKind::kAllReduce);
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[0]->segments, 2);  // w2 and the bias
+  EXPECT_EQ(sums[1]->segments, 1);
+}
+
 TEST(Update, PlansKeepTheirOptions) {
   Plan plan;
   plan.graph = Parsed(kThreeWeights);
@@ -296,7 +305,8 @@ TEST(Update, PlansKeepTheirOptions) {
   plan.update = {.optimizer = OptimizerKind::kAdam,
                  .method = UpdateMethod::kOwner,
                  .methods = {{"w1", UpdateMethod::kSharded}},
-                 .bucket_bytes = 0};
+                 .bucket_bytes = 0,
+                 .bucket_ends = {"w2", "b"}};
   EXPECT_NE(SealOf(plan), seal);
   const std::string path = absl::StrCat(testing::TempDir(), "/update_", getpid(), ".plan");
   ASSERT_EQ(SavePlan(path, plan), absl::OkStatus());

@@ -1,0 +1,224 @@
+#include "optimizer/bucket_choice.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "optimizer/simulator.h"
+#include "optimizer/task_time.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Of more gradients, neighbours that are small go together.
+constexpr int64_t kMostGradients = 100;
+// Ways to end the first buckets that are kept, none of which is better in all than another.
+constexpr size_t kMostWays = 8;
+
+// One, or neighbours, that a group of devices sums.
+struct Gradient {
+  std::string weight;  // the last
+  double ready_us = 0, update_us = 0;
+  int64_t bytes = 0;
+  int32_t segments = 0;
+};
+
+struct Group {
+  Task sum;  // of the first gradient
+  std::vector<Gradient> gradients;
+  int64_t bytes = 0;
+};
+
+// What happens to weights once updated: they are gathered by those who did not update them.
+std::optional<TaskKind> KindOfGather(TaskKind sum) {
+  if (sum == TaskKind::kReduceScatter) return TaskKind::kAllGather;
+  if (sum == TaskKind::kReduce) return TaskKind::kBroadcast;
+  return std::nullopt;
+}
+
+// The groups of a step in which each gradient is summed by itself.
+class Step {
+ public:
+  Step(const CostModel& cost, const LoweredPlan& lowered)
+      : cost_(cost),
+        graph_(lowered.mapped.graph),
+        schedule_(lowered.schedule),
+        simulation_(Simulate(cost, graph_, schedule_)) {
+    for (const Schedule::HostTensor& parameter : schedule_.parameters) {
+      const bool by_moment = parameter.update == UpdateMethod::kShardedGradients;
+      if (by_moment || parameter.update == UpdateMethod::kShardedWeights) continue;
+      names_[parameter.tensor.node] = NameOf(graph_, parameter);
+    }
+  }
+
+  // The one that sums most comes first.
+  std::vector<Group> Groups() const {
+    std::map<std::pair<int32_t, NodeId>, double> update_us;  // by device and parameter
+    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (task.kind != TaskKind::kUpdate) continue;
+      update_us[{task.devices[0], task.node}] += MicrosecondsOf(simulation_.tasks.duration(t));
+    }
+    std::map<std::tuple<TaskKind, std::vector<int32_t>, DataType>, Group> groups;
+    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      const auto name = names_.find(task.node);
+      const bool sums = task.kind == TaskKind::kAllReduce ||
+                        task.kind == TaskKind::kReduceScatter || task.kind == TaskKind::kReduce;
+      if (name == names_.end() || task.phase != Phase::kBackward || !sums) continue;
+      Picoseconds ready = 0;
+      for (int32_t dep : task.deps) ready = std::max(ready, simulation_.timeline.end[dep]);
+      Group& group = groups[{task.kind,
+                             {task.devices.begin(), task.devices.end()},
+                             schedule_.buffers[task.reads[0]].dtype}];
+      if (group.gradients.empty()) group.sum = task;
+      const auto update = update_us.find({task.devices[0], task.node});
+      group.gradients.push_back({.weight = name->second,
+                                 .ready_us = MicrosecondsOf(ready),
+                                 .update_us = update == update_us.end() ? 0 : update->second,
+                                 .bytes = task.bytes,
+                                 .segments = task.segments});
+      group.bytes += task.bytes;
+    }
+    std::vector<Group> sorted;
+    for (auto& [key, group] : groups) sorted.push_back(std::move(group));
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
+    return sorted;
+  }
+
+  // When the device has computed all gradients.
+  double ComputedUs(int32_t device) const {
+    Picoseconds end = 0;
+    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      const bool computes =
+          task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
+      if (computes && task.devices[0] == device) end = std::max(end, simulation_.timeline.end[t]);
+    }
+    return MicrosecondsOf(end);
+  }
+
+  double UsOf(const Task& task) const { return TaskUs(cost_, graph_, schedule_, task); }
+
+ private:
+  const CostModel& cost_;
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const Simulation simulation_;
+  std::map<NodeId, std::string> names_;  // of parameters that are summed once a step
+};
+
+std::vector<Gradient> Coarsened(const Group& group) {
+  const int64_t enough = group.bytes / kMostGradients;
+  std::vector<Gradient> coarse;
+  for (const Gradient& gradient : group.gradients) {
+    if (coarse.empty() || coarse.back().bytes >= enough || gradient.bytes >= enough) {
+      coarse.push_back(gradient);
+      continue;
+    }
+    Gradient& last = coarse.back();
+    last.weight = gradient.weight;
+    last.ready_us = std::max(last.ready_us, gradient.ready_us);
+    last.update_us += gradient.update_us;
+    last.bytes += gradient.bytes;
+    last.segments += gradient.segments;
+  }
+  return coarse;
+}
+
+// The first gradients in buckets: when they are summed, and their weights updated; what gathering
+// those takes; what the last bucket begins with, and which way led there.
+struct Way {
+  double summed_us = 0, updated_us = 0, gather_us = 0;
+  int first = 0, before = -1;
+  double StepUs() const { return std::max(updated_us, summed_us + gather_us); }
+};
+
+void KeepBest(std::vector<Way>* ways) {
+  std::sort(ways->begin(), ways->end(), [](const Way& a, const Way& b) {
+    return std::tuple(a.StepUs(), a.summed_us, a.updated_us, a.first, a.before) <
+           std::tuple(b.StepUs(), b.summed_us, b.updated_us, b.first, b.before);
+  });
+  std::vector<Way> kept;
+  for (const Way& way : *ways) {
+    const bool worse = std::any_of(kept.begin(), kept.end(), [&](const Way& other) {
+      return other.summed_us <= way.summed_us && other.updated_us <= way.updated_us &&
+             other.gather_us <= way.gather_us;
+    });
+    if (!worse) kept.push_back(way);
+    if (kept.size() == kMostWays) break;
+  }
+  *ways = std::move(kept);
+}
+
+// The last weights of the buckets.
+std::vector<std::string> EndsOf(const Step& step, const Group& group) {
+  const std::vector<Gradient> gradients = Coarsened(group);
+  const std::optional<TaskKind> gather_kind = KindOfGather(group.sum.kind);
+  std::vector<std::vector<Way>> ways(gradients.size() + 1);
+  ways[0].push_back({.updated_us = step.ComputedUs(group.sum.devices[0])});
+  Task task = group.sum;
+  for (size_t end = 1; end <= gradients.size(); ++end) {
+    task.bytes = 0;
+    task.segments = 0;
+    double update_us = 0;
+    for (size_t first = end; first-- > 0;) {
+      task.bytes += gradients[first].bytes;
+      task.segments += gradients[first].segments;
+      update_us += gradients[first].update_us;
+      task.kind = group.sum.kind;
+      const double sum_us = step.UsOf(task);
+      if (gather_kind.has_value()) task.kind = *gather_kind;
+      const double gather_us = gather_kind.has_value() ? step.UsOf(task) : 0;
+      for (size_t w = 0; w < ways[first].size(); ++w) {
+        const Way& before = ways[first][w];
+        Way way{.first = static_cast<int>(first), .before = static_cast<int>(w)};
+        way.summed_us = std::max(before.summed_us, gradients[end - 1].ready_us) + sum_us;
+        way.updated_us = std::max(before.updated_us, way.summed_us) + update_us;
+        way.gather_us = before.gather_us + gather_us;
+        ways[end].push_back(way);
+      }
+    }
+    KeepBest(&ways[end]);
+  }
+  std::vector<std::string> ends;
+  for (size_t end = gradients.size(), w = 0; end > 0;) {
+    ends.push_back(gradients[end - 1].weight);
+    const Way& way = ways[end][w];
+    end = way.first;
+    w = way.before;
+  }
+  return ends;
+}
+
+}  // namespace
+
+absl::StatusOr<std::set<std::string>> BestBucketEnds(const CostModel& cost, const Plan& plan) {
+  Plan apart = plan;
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    const Node& node = plan.graph.node({id});
+    if (node.op.kind() == OpKind::kWeight) apart.update.bucket_ends.insert(node.name);
+  }
+  const absl::StatusOr<LoweredPlan> lowered = LowerForSimulation(cost.machine(), apart);
+  if (absl::IsResourceExhausted(lowered.status())) return std::set<std::string>();
+  ISOMER_RETURN_IF_ERROR(lowered.status());
+  const Step step(cost, *lowered);
+  std::set<std::string> ends, known;
+  for (const Group& group : step.Groups()) {
+    // Other parts of weights have the ends of the first.
+    const bool is_known = known.contains(group.gradients[0].weight);
+    for (const Gradient& gradient : group.gradients) known.insert(gradient.weight);
+    if (is_known) continue;
+    const std::vector<std::string> of_group = EndsOf(step, group);
+    ends.insert(of_group.begin(), of_group.end());
+  }
+  return ends;
+}
+
+}  // namespace isomer
