@@ -23,8 +23,8 @@ constexpr size_t kMostWays = 8;
 // One, or neighbours, that a group of devices sums.
 struct Gradient {
   std::string weight;  // the last
-  double ready_us = 0, update_us = 0;
-  int64_t bytes = 0;
+  double ready_us = 0;
+  int64_t bytes = 0, update_bytes = 0;
   int32_t segments = 0;
 };
 
@@ -58,11 +58,10 @@ class Step {
 
   // The one that sums most comes first.
   std::vector<Group> Groups() const {
-    std::map<std::pair<int32_t, NodeId>, double> update_us;  // by device and parameter
-    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
-      const Task& task = schedule_.tasks[t];
+    std::map<std::pair<int32_t, NodeId>, int64_t> update_bytes;  // by device and parameter
+    for (const Task& task : schedule_.tasks) {
       if (task.kind != TaskKind::kUpdate) continue;
-      update_us[{task.devices[0], task.node}] += MicrosecondsOf(simulation_.tasks.duration(t));
+      update_bytes[{task.devices[0], task.node}] += task.bytes;
     }
     std::map<std::tuple<TaskKind, std::vector<int32_t>, DataType>, Group> groups;
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
@@ -77,11 +76,11 @@ class Step {
                              {task.devices.begin(), task.devices.end()},
                              schedule_.buffers[task.reads[0]].dtype}];
       if (group.gradients.empty()) group.sum = task;
-      const auto update = update_us.find({task.devices[0], task.node});
+      const auto update = update_bytes.find({task.devices[0], task.node});
       group.gradients.push_back({.weight = name->second,
                                  .ready_us = MicrosecondsOf(ready),
-                                 .update_us = update == update_us.end() ? 0 : update->second,
                                  .bytes = task.bytes,
+                                 .update_bytes = update == update_bytes.end() ? 0 : update->second,
                                  .segments = task.segments});
       group.bytes += task.bytes;
     }
@@ -105,6 +104,9 @@ class Step {
   }
 
   double UsOf(const Task& task) const { return TaskUs(cost_, graph_, schedule_, task); }
+  double UpdateUs(int64_t bytes, int32_t device) const {
+    return bytes == 0 ? 0 : cost_.ElementwiseTime(TaskKind::kUpdate, bytes, device).us;
+  }
 
  private:
   const CostModel& cost_;
@@ -125,8 +127,8 @@ std::vector<Gradient> Coarsened(const Group& group) {
     Gradient& last = coarse.back();
     last.weight = gradient.weight;
     last.ready_us = std::max(last.ready_us, gradient.ready_us);
-    last.update_us += gradient.update_us;
     last.bytes += gradient.bytes;
+    last.update_bytes += gradient.update_bytes;
     last.segments += gradient.segments;
   }
   return coarse;
@@ -167,14 +169,15 @@ std::vector<std::string> EndsOf(const Step& step, const Group& group) {
   for (size_t end = 1; end <= gradients.size(); ++end) {
     task.bytes = 0;
     task.segments = 0;
-    double update_us = 0;
+    int64_t update_bytes = 0;
     for (size_t first = end; first-- > 0;) {
       task.bytes += gradients[first].bytes;
       task.segments += gradients[first].segments;
-      update_us += gradients[first].update_us;
+      update_bytes += gradients[first].update_bytes;
       task.kind = group.sum.kind;
       const double sum_us = step.UsOf(task);
       if (gather_kind.has_value()) task.kind = *gather_kind;
+      const double update_us = step.UpdateUs(update_bytes, task.devices[0]);
       const double gather_us = gather_kind.has_value() ? step.UsOf(task) : 0;
       for (size_t w = 0; w < ways[first].size(); ++w) {
         const Way& before = ways[first][w];

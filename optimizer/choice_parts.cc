@@ -52,12 +52,14 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, const Cost
       return;
   }
   const int64_t passes = 3 + 2 * NumStates(options.optimizer);
-  double us = kImpossibleUs;
+  bytes = bytes * passes / 3;
+  double alone_us = kImpossibleUs, shared_us = kImpossibleUs;
   for (int64_t device : Kinds(cost, choice)) {
-    us = std::min(us, cost.UpdateUs(bytes * passes / 3, device));
+    alone_us = std::min(alone_us, cost.UpdateUs(bytes, device));
+    shared_us = std::min(shared_us, cost.SharedUpdateUs(bytes, device));
   }
-  parts->update_us += us;
-  parts->last_us = std::max(parts->last_us, last_us + us);
+  parts->update_us += options.updates_together ? shared_us : alone_us;
+  parts->last_us = std::max(parts->last_us, last_us + alone_us);
 }
 
 // What adding to a gradient takes of each device: where it is used or where it is made, of which

@@ -112,8 +112,11 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
   }
   // States are read and written beside the three passes of SGD.
   const int64_t passes = 3 + 2 * NumStates(options_.optimizer);
-  return SlowestUs(cost_, choice,
-                   [&](int64_t device) { return cost_.UpdateUs(bytes * passes / 3, device); });
+  bytes = bytes * passes / 3;
+  return SlowestUs(cost_, choice, [&](int64_t device) {
+    return options_.updates_together ? cost_.SharedUpdateUs(bytes, device)
+                                     : cost_.UpdateUs(bytes, device);
+  });
 }
 
 ChoiceCost ChoicePricer::CostOf(const ShardingChoice& choice) {

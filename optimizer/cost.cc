@@ -66,6 +66,15 @@ TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device
   });
 }
 
+double CostModel::SharedUpdateUs(int64_t bytes, int64_t device) const {
+  return Slowest(
+             device, DataType::kFloat32,
+             [&](const Roofline& roofline) {
+               return TaskTime{kernels_.LeastElementwiseUs(TaskKind::kUpdate, 3 * bytes, roofline)};
+             })
+      .us;
+}
+
 namespace {
 
 std::optional<TaskKind> KindOf(Collective kind) {

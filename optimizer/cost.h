@@ -51,6 +51,8 @@ class CostModel {
   double UpdateUs(int64_t bytes, int64_t device = kSlowest) const {
     return ElementwiseTime(TaskKind::kUpdate, 3 * bytes, device).us;
   }
+  // What it adds at least to an update of others, which has been launched.
+  double SharedUpdateUs(int64_t bytes, int64_t device = kSlowest) const;
   const KernelCost& kernels() const { return kernels_; }
   // Of these devices, the first of every kind.
   std::vector<int64_t> OnePerKind(absl::Span<const int64_t> devices) const;

@@ -34,6 +34,8 @@ struct CostOptions {
   int64_t moments = 1;
   // How the copies of weights are kept equal.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
+  // In buckets, so that an update has no launch of its own (UpdateOptions::bucket_bytes).
+  bool updates_together = true;
   int max_axes = 3;
   // Choices of a call on all the devices, about; half as many on both halves together.
   int max_choices = 192;

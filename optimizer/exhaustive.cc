@@ -79,6 +79,7 @@ class AssignmentSearch {
     options.num_devices = devices;
     options.halves = false;
     options.moments = 1;
+    options.updates_together = false;
     tables_.set_options(options);
     ISOMER_RETURN_IF_ERROR(MakeBounds());
     ISOMER_RETURN_IF_ERROR(MakeGraph(start));

@@ -53,6 +53,7 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
   const auto consider = [&](int64_t devices, double weight) -> absl::Status {
     CostOptions options = saved;
     options.halves = false;
+    options.updates_together = false;
     options.num_devices = devices;
     options.sync_weight = weight;
     tables->set_options(options);

@@ -76,6 +76,14 @@ TaskTime KernelCost::ElementwiseTime(TaskKind kind, int64_t bytes, const Rooflin
   return {roofline.Us(0, static_cast<double>(bytes)), TimeOrigin::kRoofline};
 }
 
+double KernelCost::LeastElementwiseUs(TaskKind kind, int64_t bytes,
+                                      const Roofline& roofline) const {
+  const auto table = tables_.find(kind);
+  const double us_per_byte =
+      table != tables_.end() ? table->second->LeastUsPerByte() : 1 / roofline.memory_bytes_per_us;
+  return static_cast<double>(bytes) * us_per_byte;
+}
+
 std::vector<Calibration::HeldOut> KernelCost::Calibrations() const {
   std::lock_guard lock(mutex_);
   std::vector<Calibration::HeldOut> all;

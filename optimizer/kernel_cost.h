@@ -51,6 +51,8 @@ class KernelCost {
                     const Roofline& roofline) const;
   // A task of kind fill, accumulate, local or update, of Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const;
+  // What so many bytes add to such a task at least, at the best rate that it has at any size.
+  double LeastElementwiseUs(TaskKind kind, int64_t bytes, const Roofline& roofline) const;
 
   // What calibrated times were fitted to so far, with the errors on kernels left out.
   std::vector<Calibration::HeldOut> Calibrations() const;

@@ -87,6 +87,9 @@ class UpdateChoice {
       plan.update = way.update;
       ISOMER_ASSIGN_OR_RETURN(way.update.bucket_ends, BestBucketEnds(contest_.cost(), plan));
       if (way.update.bucket_ends.empty()) continue;
+      ended.push_back(way);
+      if (way.update.bucket_bytes > 0) continue;
+      way.update.bucket_bytes = UpdateOptions().bucket_bytes;
       ended.push_back(std::move(way));
     }
     return Predict(contender, &ended);

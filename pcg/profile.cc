@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -131,6 +132,12 @@ SizeTable::SizeTable(std::vector<SizeTime> times) {
   for (const auto& [mean, count] : pools) {
     const double single = std::max(times_[us_.size()].median_us, 1e-3);  // Not rounded twice.
     us_.insert(us_.end(), count, count == 1 ? single : std::exp(mean));
+  }
+  // Between sizes, and above the last, the time is a power of the size.
+  us_per_byte_ = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < us_.size(); ++i) {
+    const int64_t bytes = std::max<int64_t>(times_[i].bytes, 1);
+    us_per_byte_ = std::min(us_per_byte_, us_[i] / static_cast<double>(bytes));
   }
 }
 

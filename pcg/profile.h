@@ -78,10 +78,13 @@ class SizeTable {
   bool empty() const { return times_.empty(); }
   // REQUIRES: !empty().
   double UsOf(int64_t bytes) const;
+  // The least that UsOf is of any size, by its bytes.
+  double LeastUsPerByte() const { return us_per_byte_; }
 
  private:
   std::vector<SizeTime> times_;
   std::vector<double> us_;  // levelled
+  double us_per_byte_ = 0;
 };
 
 // "all_reduce threads 2".

@@ -60,7 +60,8 @@ struct UpdateOptions {
   UpdateMethod method = UpdateMethod::kAllReduce;    // of weights that `methods` does not name
   std::map<std::string, UpdateMethod> methods = {};  // by the weight's name
   // Gradients that become ready one after the other are synchronised together up to so many bytes
-  // a device, as PyTorch does (Li et al., "PyTorch Distributed", 2020); 0: each by itself.
+  // a device, as PyTorch does (Li et al., "PyTorch Distributed", 2020), and their weights updated
+  // together; so are weights that need no synchronisation. 0: each by itself.
   int64_t bucket_bytes = int64_t{25} << 20;
   // If there are any, buckets end behind the gradients of these weights, by name, whatever bytes
   // they have.

@@ -143,26 +143,30 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
 
 // Gradients are those of the loss times the seed.
 void Executor::RunUpdate(const Task& task, double learning_rate) {
-  const BufferId updated = task.writes[0];
-  const Buffer &part = buffer(updated), &stored = buffer(task.reads[0]);
-  const int64_t element = BytesPerElement(part.dtype);
-  const int64_t offset = LineOffset(part.box, stored.box);
-  const void* weights = data(updated);
-  if (offset >= 0) {
-    weights = static_cast<const char*>(data(task.reads[0])) + offset * element;
-  } else {
-    CopyRegion(part.box, stored.box, data(task.reads[0]), part.box, data(updated), element);
-  }
-  std::vector<float*> states;
-  for (size_t i = 1; i < task.writes.size(); ++i) {
-    states.push_back(static_cast<float*>(data(task.writes[i])));
-  }
   const UpdateStep step{.optimizer = schedule_.options.update.optimizer,
                         .number = steps_ + task.step + 1,
                         .learning_rate = learning_rate,
                         .gradient_scale = 1 / schedule_.options.seed};
-  UpdateWeights(step, part.dtype, data(task.reads[1]), elements(updated), weights, data(updated),
-                states);
+  const size_t segments = task.segments;
+  std::vector<float*> states;
+  for (size_t s = 0; s < segments; ++s) {
+    const BufferId updated = task.writes[s];
+    const Buffer &part = buffer(updated), &stored = buffer(task.reads[s]);
+    const int64_t element = BytesPerElement(part.dtype);
+    const int64_t offset = LineOffset(part.box, stored.box);
+    const void* weights = data(updated);
+    if (offset >= 0) {
+      weights = static_cast<const char*>(data(task.reads[s])) + offset * element;
+    } else {
+      CopyRegion(part.box, stored.box, data(task.reads[s]), part.box, data(updated), element);
+    }
+    states.clear();
+    for (size_t i = s + segments; i < task.writes.size(); i += segments) {
+      states.push_back(static_cast<float*>(data(task.writes[i])));
+    }
+    UpdateWeights(step, part.dtype, data(task.reads[segments + s]), elements(updated), weights,
+                  data(updated), states);
+  }
 }
 
 absl::Status Executor::RunKernel(int32_t t) {

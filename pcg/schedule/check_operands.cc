@@ -29,22 +29,19 @@ class OperandCheck {
   const Schedule& schedule_;
 };
 
-// What is added has the box of what it is added to; so has what an update takes but the parameter,
-// of which it may be a part.
+// What is added has the box of what it is added to; so has what an update takes of a weight but the
+// weight, of which it may be a part.
 absl::Status OperandCheck::CheckBoxes(int32_t t) const {
   const Task& task = schedule_.tasks[t];
-  if (task.kind != TaskKind::kAccumulate && task.kind != TaskKind::kUpdate) {
-    return absl::OkStatus();
-  }
   const bool update = task.kind == TaskKind::kUpdate;
-  bool fits = task.reads.size() >= (update ? 2 : 1) && !task.writes.empty();
-  if (fits) {
-    const Box& box = schedule_.buffers[task.writes[0]].box;
-    fits = !update || Covers(schedule_.buffers[task.reads[0]].box, box);
-    for (size_t i = update ? 1 : 0; i < task.reads.size(); ++i) {
-      fits &= schedule_.buffers[task.reads[i]].box == box;
-    }
-    for (BufferId id : task.writes) fits &= schedule_.buffers[id].box == box;
+  if (task.kind != TaskKind::kAccumulate && !update) return absl::OkStatus();
+  const size_t segments = std::max(task.segments, 1), weights = update ? segments : 0;
+  bool fits = task.segments > 0 && !task.writes.empty() && task.writes.size() % segments == 0 &&
+              task.reads.size() == task.writes.size() + weights;
+  for (size_t i = 0; fits && i < task.reads.size(); ++i) {
+    const Box& box = schedule_.buffers[task.reads[i]].box;
+    const Box& part = schedule_.buffers[task.writes[i % segments]].box;
+    fits = i < weights ? Covers(box, part) : box == part;
   }
   return fits ? absl::OkStatus() : Error(t, "its buffers have different boxes");
 }
@@ -52,7 +49,8 @@ absl::Status OperandCheck::CheckBoxes(int32_t t) const {
 absl::Status OperandCheck::CheckCollective(int32_t t) const {
   const Task& task = schedule_.tasks[t];
   if (!IsCommunication(task.kind)) {
-    return task.segments == 1 ? absl::OkStatus() : Error(t, "has segments");
+    const bool may = task.kind == TaskKind::kUpdate;
+    return task.segments == 1 || may ? absl::OkStatus() : Error(t, "has segments");
   }
   for (const BufferList* list : {&task.reads, &task.writes}) {
     for (BufferId id : *list) {
@@ -92,9 +90,8 @@ absl::Status OperandCheck::CheckCollective(int32_t t) const {
   }
   int64_t bytes = 0;
   for (size_t i = 0; i < segments; ++i) {
-    std::vector<BufferId> reads, writes;
-    for (size_t m = i; m < task.reads.size(); m += segments) reads.push_back(task.reads[m]);
-    for (size_t m = i; m < task.writes.size(); m += segments) writes.push_back(task.writes[m]);
+    const std::vector<BufferId> reads = OfSegment(task, task.reads, i);
+    const std::vector<BufferId> writes = OfSegment(task, task.writes, i);
     ISOMER_RETURN_IF_ERROR(CheckSegment(t, reads, writes));
     const BufferId whole = task.kind == TaskKind::kAllGather ? writes[0] : reads[0];
     bytes += schedule_.buffers[whole].bytes();

@@ -163,13 +163,13 @@ class RepetitionCheck {
   Task InStep(Task task, int32_t step) const {
     task.step = step;
     if (task.moment != kNoMoment) task.moment += step * one_.num_moments;
-    const BufferId before = task.kind == TaskKind::kUpdate
-                                ? all_.InStep(task.reads[0], step % 2 == 0 ? step + 1 : step - 1)
-                                : kNoBuffer;
-    for (BufferList* list : {&task.reads, &task.writes}) {
-      for (BufferId& id : *list) id = all_.InStep(id, step);
+    // What is updated is the weights of the step before.
+    const size_t updated = task.kind == TaskKind::kUpdate ? task.segments : 0;
+    for (size_t i = 0; i < task.reads.size(); ++i) {
+      const int32_t before = step % 2 == 0 ? step + 1 : step - 1;
+      task.reads[i] = all_.InStep(task.reads[i], i < updated ? before : step);
     }
-    if (task.kind == TaskKind::kUpdate) task.reads[0] = before;
+    for (BufferId& id : task.writes) id = all_.InStep(id, step);
     return task;
   }
 

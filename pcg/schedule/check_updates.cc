@@ -112,7 +112,8 @@ class UpdateChecker {
   absl::Status CheckPiece(Piece* piece) const;
   absl::Status CheckGather(int32_t gather, size_t m, Piece* piece) const;
   absl::Status CheckBroadcast(int32_t broadcast, size_t m, const Piece& piece) const;
-  absl::Status CheckUpdate(int32_t t, BufferId parameter, BufferId gradient) const;
+  absl::Status CheckUpdate(int32_t t, BufferId updated, BufferId parameter,
+                           BufferId gradient) const;
   absl::Status CheckSum(int32_t update, BufferId gradient, Piece* piece) const;
   absl::Status FindSums(BufferId gradient, std::vector<std::pair<int32_t, BufferId>>* sums) const;
   absl::Status CheckShares(int32_t update, std::pair<int32_t, size_t> sum, Piece* piece) const;
@@ -120,17 +121,13 @@ class UpdateChecker {
   int32_t ChangeOf(BufferId parameter) const {
     return changes_[parameter].empty() ? -1 : changes_[parameter].back();
   }
-  // Of a collective, the segment that has `id` among its writes, which it has.
+  // Of a collective or update, the segment that has `id` among its writes, which it has.
   size_t SegmentOf(int32_t t, BufferId id) const {
     const BufferList& writes = task(t).writes;
     return (absl::c_find(writes, id) - writes.begin()) % task(t).segments;
   }
   std::vector<BufferId> ReadsOf(int32_t t, size_t segment) const {
-    std::vector<BufferId> reads;
-    for (size_t i = segment; i < task(t).reads.size(); i += task(t).segments) {
-      reads.push_back(task(t).reads[i]);
-    }
-    return reads;
+    return OfSegment(task(t), task(t).reads, segment);
   }
 
   const Graph& graph_;
@@ -217,8 +214,8 @@ absl::Status UpdateChecker::CheckPiece(Piece* piece) const {
     } else if (task(change).kind == TaskKind::kBroadcast) {
       ISOMER_RETURN_IF_ERROR(CheckBroadcast(change, m, *piece));
     } else {
-      ISOMER_RETURN_IF_ERROR(CheckUpdate(change, copy, gradient));
-      if (task(change).writes[0] != copy || buffer(gradient).box != buffer(copy).box) {
+      ISOMER_RETURN_IF_ERROR(CheckUpdate(change, copy, copy, gradient));
+      if (buffer(gradient).box != buffer(copy).box) {
         return Error(change, "updates a part of a copy");
       }
       ISOMER_RETURN_IF_ERROR(CheckSum(change, gradient, piece));
@@ -239,8 +236,7 @@ absl::Status UpdateChecker::CheckGather(int32_t gather, size_t m, Piece* piece) 
   for (size_t i = 0; i < parts.size(); ++i) {
     if (changes_[parts[i]].size() != 1) return Error(gather, "gathers what no task updates");
     const int32_t update = changes_[parts[i]][0];
-    ISOMER_RETURN_IF_ERROR(CheckUpdate(update, piece->copies[i], piece->gradients[i]));
-    if (task(update).writes[0] != parts[i]) return Error(gather, "gathers what is no updated part");
+    ISOMER_RETURN_IF_ERROR(CheckUpdate(update, parts[i], piece->copies[i], piece->gradients[i]));
     ISOMER_RETURN_IF_ERROR(CheckSum(update, piece->gradients[i], piece));
   }
   piece->gather = gather;
@@ -261,27 +257,30 @@ absl::Status UpdateChecker::CheckBroadcast(int32_t broadcast, size_t m, const Pi
   return absl::OkStatus();
 }
 
-// Task `t` updates (a part of) `parameter` with `gradient`.
-absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId parameter, BufferId gradient) const {
+// Task `t`, which writes `updated`, makes it of (a part of) `parameter` with `gradient`.
+absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId updated, BufferId parameter,
+                                        BufferId gradient) const {
   if (gradient == kNoBuffer) {
     return Error(t, "does not update with the gradient of its parameter");
   }
-  const Task& update = task(t);
   const size_t states = NumStates(schedule_.options.update.optimizer);
-  if (update.kind != TaskKind::kUpdate || update.reads.size() != 2 + states ||
-      update.writes.size() != 1 + states) {
+  const size_t segment = SegmentOf(t, updated);
+  const std::vector<BufferId> reads = ReadsOf(t, segment);
+  const std::vector<BufferId> writes = OfSegment(task(t), task(t).writes, segment);
+  if (task(t).kind != TaskKind::kUpdate || reads.size() != 2 + states ||
+      writes.size() != 1 + states || writes[0] != updated) {
     return Error(t, "is no update by the optimizer");
   }
-  if (update.reads[0] != parameter || update.reads[1] != gradient ||
+  if (reads[0] != parameter || reads[1] != gradient ||
       buffer(gradient).tensor != buffer(parameter).tensor ||
       buffer(gradient).shard != buffer(parameter).shard) {
     return Error(t, "does not update with the gradient of its parameter");
   }
   for (size_t i = 0; i < states; ++i) {
-    const BufferId state = update.writes[1 + i];
-    if (update.reads[2 + i] != state || buffer(state).role != BufferRole::kState ||
-        buffer(state).box != buffer(update.writes[0]).box || changes_[state].size() != 2 ||
-        absl::c_count(update.writes, state) != 1) {
+    const BufferId state = writes[1 + i];
+    if (reads[2 + i] != state || buffer(state).role != BufferRole::kState ||
+        buffer(state).box != buffer(updated).box || changes_[state].size() != 2 ||
+        absl::c_count(writes, state) != 1) {
       return Error(t, absl::StrCat("has no state ", i, " of its own"));
     }
   }

@@ -13,6 +13,7 @@
 #include "pcg/schedule/device_classes.h"
 #include "pcg/schedule/micro_batch_classes.h"
 #include "pcg/schedule/twin_devices.h"
+#include "pcg/schedule/update.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 
@@ -203,16 +204,16 @@ class TaskPatcher {
       case TaskKind::kFeed:
       case TaskKind::kFill:
       case TaskKind::kAccumulate:
-      case TaskKind::kUpdate:
       case TaskKind::kUnload: {
-        // In proportion to what is written or, in whole or part, updated.
-        const BufferId id = task->kind == TaskKind::kUpdate ? task->reads[1]
-                            : task->writes.empty()          ? task->reads[0]
-                                                            : task->writes[0];
+        // In proportion to what is written.
+        const BufferId id = task->writes.empty() ? task->reads[0] : task->writes[0];
         task->flops = Scaled(task->flops, id);
         task->bytes = Scaled(task->bytes, id);
         return absl::OkStatus();
       }
+      case TaskKind::kUpdate:
+        SetUpdateWork(schedule_, task);
+        return absl::OkStatus();
       case TaskKind::kLocal:
       case TaskKind::kSendReceive:
         SetTransferred(task);

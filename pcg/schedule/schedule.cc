@@ -249,6 +249,12 @@ absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const Machine
   return LowerInOrder(graph, views, options, /*interleave=*/false);
 }
 
+std::vector<BufferId> OfSegment(const Task& task, const BufferList& list, size_t segment) {
+  std::vector<BufferId> ids;
+  for (size_t i = segment; i < list.size(); i += task.segments) ids.push_back(list[i]);
+  return ids;
+}
+
 const std::string& NameOf(const Graph& graph, const Schedule::HostTensor& parameter) {
   return graph.node(parameter.leaves[0]).name;
 }

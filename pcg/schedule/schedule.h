@@ -157,6 +157,8 @@ struct Task {
   SmallList<int32_t, 4> devices = {};  // one, or the group of a communication, ascending
   // Collectives: how many buffers each member brings; they travel as one, side by side. Buffer i of
   // member m is reads[m * segments + i], likewise of writes; the root's lists hold just its own.
+  // Updates: how many weights are updated. Operand o of weight i is reads[o * segments + i] (the
+  // weight, its gradient, its states), likewise of writes (the weight or a part of it, its states).
   int32_t segments = 1;
   // A compute_gradient has kNoBuffer for values it does not need and gradients nobody wants.
   BufferList reads = {}, writes = {};
@@ -284,6 +286,9 @@ struct LoweredPlan {
 absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients = false);
 // What LowerPlan lowers with.
 ScheduleOptions ScheduleOptionsOf(const Plan& plan);
+
+// Of `list`, which is the task's reads or writes, what belongs to a segment, in order.
+std::vector<BufferId> OfSegment(const Task& task, const BufferList& list, size_t segment);
 
 // By which UpdateOptions names a parameter: of what several weights are arranged into, the first.
 const std::string& NameOf(const Graph& graph, const Schedule::HostTensor& parameter);

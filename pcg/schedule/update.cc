@@ -34,6 +34,20 @@ void MoveLoadsToFront(std::vector<Task>* tasks) {
 
 }  // namespace
 
+void SetUpdateWork(const Schedule& schedule, Task* task) {
+  const OptimizerKind optimizer = schedule.options.update.optimizer;
+  task->flops = 0;
+  task->bytes = 0;
+  for (int32_t i = 0; i < task->segments; ++i) {
+    const Buffer& part = schedule.buffers[task->writes[i]];
+    const int64_t volume = part.box.Volume();
+    const int64_t state_bytes = volume * BytesPerElement(DataType::kFloat32);
+    task->flops += UpdateFlops(optimizer) * static_cast<double>(volume);
+    // The part is read and written, the gradient read, the states read and written.
+    task->bytes += 3 * part.bytes() + 2 * NumStates(optimizer) * state_bytes;
+  }
+}
+
 UpdateLowering::UpdateLowering(ScheduleBuilder* builder) : builder_(*builder) {
   const int64_t capacity = builder_.options().update.bucket_bytes;
   std::vector<Schedule::HostTensor>& parameters = builder_.schedule().parameters;
@@ -286,10 +300,11 @@ Task& UpdateLowering::AddCollective(TaskKind kind, Phase phase, const Bucket& bu
 
 void UpdateLowering::LowerUpdates() {
   // In the order of their gradients, so that the first are updated while the last are summed; those
-  // that have communications to follow before the others.
+  // that have communications to follow before the others, and those that wait for none next.
   for (const Bucket& bucket : closed_) {
     if (bucket.method != UpdateMethod::kAllReduce) LowerBucket(bucket);
   }
+  if (builder_.options().update.bucket_bytes > 0) JoinUnsynchronised();
   for (const Bucket& bucket : closed_) {
     if (bucket.method == UpdateMethod::kAllReduce) LowerBucket(bucket);
   }
@@ -297,56 +312,74 @@ void UpdateLowering::LowerUpdates() {
   MoveLoadsToFront(&builder_.schedule().tasks);
 }
 
-void UpdateLowering::LowerBucket(const Bucket& bucket) {
-  if (bucket.method == UpdateMethod::kAllReduce) {
-    for (const Piece& piece : bucket.pieces) {
-      for (size_t m = 0; m < piece.copies.size(); ++m)
-        AddUpdate(piece.copies[m], piece.gradients[m]);
+void UpdateLowering::JoinUnsynchronised() {
+  std::vector<Bucket> buckets;
+  std::map<int32_t, size_t> of_device;
+  std::erase_if(closed_, [&](Bucket& bucket) {
+    if (bucket.devices.size() > 1) return false;
+    const auto [at, added] = of_device.try_emplace(bucket.devices[0], buckets.size());
+    if (added) {
+      buckets.push_back(std::move(bucket));
+    } else {
+      std::vector<Piece>& pieces = buckets[at->second].pieces;
+      std::move(bucket.pieces.begin(), bucket.pieces.end(), std::back_inserter(pieces));
     }
-    return;
-  }
+    return true;
+  });
+  closed_.insert(closed_.begin(), buckets.begin(), buckets.end());
+}
+
+void UpdateLowering::LowerBucket(const Bucket& bucket) {
+  const auto receives = [&](size_t m) {
+    return IsSharded(bucket.method) || (bucket.method == UpdateMethod::kOwner && m != bucket.owner);
+  };
   std::vector<BufferId> reads, writes;
   for (size_t m = 0; m < bucket.devices.size(); ++m) {
-    const bool updates = bucket.method != UpdateMethod::kOwner || m == bucket.owner;
-    for (const Piece& piece : bucket.pieces) {
-      if (updates) reads.push_back(AddUpdate(piece.copies[m], piece.gradients[m]));
-      const bool receives = IsSharded(bucket.method) || !updates;
-      if (receives) writes.push_back(piece.copies[m]);
+    if (bucket.method != UpdateMethod::kOwner || m == bucket.owner) {
+      const std::vector<BufferId> updated = AddUpdate(bucket, m);
+      reads.insert(reads.end(), updated.begin(), updated.end());
     }
+    if (!receives(m)) continue;
+    for (const Piece& piece : bucket.pieces) writes.push_back(piece.copies[m]);
   }
+  if (bucket.method == UpdateMethod::kAllReduce) return;
   AddCollective(IsSharded(bucket.method) ? TaskKind::kAllGather : TaskKind::kBroadcast,
                 Phase::kUpdate, bucket, std::move(reads), std::move(writes));
 }
 
-BufferId UpdateLowering::AddUpdate(BufferId parameter, BufferId gradient) {
-  Buffer updated = builder_.buffer(parameter);
-  const NodeId node = updated.tensor.node;
-  const OptimizerKind optimizer = builder_.options().update.optimizer;
-  updated.role = BufferRole::kParameterShard;
-  updated.moment = kNoMoment;
-  updated.box = builder_.buffer(gradient).box;
-  Buffer state = updated;
-  state.role = BufferRole::kState;
-  state.dtype = DataType::kFloat32;
-  const bool whole = updated.box == builder_.buffer(parameter).box;
-  const int64_t volume = updated.box.Volume();
-  // The part is read and written, the gradient read, the states read and written.
-  const int64_t bytes = 3 * updated.bytes() + 2 * NumStates(optimizer) * state.bytes();
-  const int32_t device = updated.device;
-
-  std::vector<BufferId> reads = {parameter, gradient};
-  std::vector<BufferId> writes = {whole ? parameter : builder_.AddBuffer(std::move(updated))};
-  for (int i = 0; i < NumStates(optimizer); ++i) {
-    reads.push_back(builder_.AddBuffer(state));
-    writes.push_back(reads.back());
-    builder_.AddTask(TaskKind::kFill, Phase::kLoad, node, device, {}, {reads.back()});
+std::vector<BufferId> UpdateLowering::AddUpdate(const Bucket& bucket, size_t member) {
+  const int states = NumStates(builder_.options().update.optimizer);
+  std::vector<BufferId> reads, updated;
+  for (const Piece& piece : bucket.pieces) reads.push_back(piece.copies[member]);
+  for (const Piece& piece : bucket.pieces) {
+    const BufferId parameter = piece.copies[member], gradient = piece.gradients[member];
+    reads.push_back(gradient);
+    Buffer part = builder_.buffer(parameter);
+    const bool whole = part.box == builder_.buffer(gradient).box;
+    part.role = BufferRole::kParameterShard;
+    part.moment = kNoMoment;
+    part.box = builder_.buffer(gradient).box;
+    updated.push_back(whole ? parameter : builder_.AddBuffer(std::move(part)));
   }
-  const BufferId result = writes[0];
-  Task& task = builder_.AddTask(TaskKind::kUpdate, Phase::kUpdate, node, device, std::move(reads),
-                                std::move(writes));
-  task.flops = UpdateFlops(optimizer) * static_cast<double>(volume);
-  task.bytes = bytes;
-  return result;
+  std::vector<BufferId> writes = updated;
+  for (int i = 0; i < states; ++i) {
+    for (BufferId id : updated) {
+      Buffer state = builder_.buffer(id);
+      state.role = BufferRole::kState;
+      state.dtype = DataType::kFloat32;
+      state.moment = kNoMoment;
+      writes.push_back(builder_.AddBuffer(std::move(state)));
+      reads.push_back(writes.back());
+      builder_.AddTask(TaskKind::kFill, Phase::kLoad, builder_.buffer(id).tensor.node,
+                       builder_.buffer(id).device, {}, {writes.back()});
+    }
+  }
+  Task& task =
+      builder_.AddTask(TaskKind::kUpdate, Phase::kUpdate, builder_.buffer(updated[0]).tensor.node,
+                       builder_.buffer(updated[0]).device, std::move(reads), std::move(writes));
+  task.segments = static_cast<int32_t>(updated.size());
+  SetUpdateWork(builder_.schedule(), &task);
+  return updated;
 }
 
 }  // namespace isomer

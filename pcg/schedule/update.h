@@ -12,6 +12,9 @@
 
 namespace isomer {
 
+// What an update takes.
+void SetUpdateWork(const Schedule& schedule, Task* task);
+
 class UpdateLowering {
  public:
   // `builder`, which has the forward tasks, must outlive this.
@@ -64,9 +67,12 @@ class UpdateLowering {
   // Adds parts of gradients to those of the first micro-batch, and leaves in the bucket those that
   // are the first.
   void AccumulateParts(Bucket* bucket);
+  // Of what is closed, what has one copy becomes one bucket for each device, before the others.
+  void JoinUnsynchronised();
   void LowerBucket(const Bucket& bucket);
-  // Updates the part of `parameter` that `gradient` is of, in place or into a buffer for the part.
-  BufferId AddUpdate(BufferId parameter, BufferId gradient);
+  // Updates a member's copies, or the parts of them that its gradients are of: in place, or into
+  // buffers for the parts. Returns what is updated.
+  std::vector<BufferId> AddUpdate(const Bucket& bucket, size_t member);
   Task& AddCollective(TaskKind kind, Phase phase, const Bucket& bucket, std::vector<BufferId> reads,
                       std::vector<BufferId> writes);
 

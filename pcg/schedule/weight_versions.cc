@@ -113,9 +113,11 @@ class Repetition {
     Task task = one;
     task.step = step;
     if (task.moment != kNoMoment) task.moment += step * schedule_.num_moments;
-    for (BufferId& id : task.reads) id = schedule_.InStep(id, step);
+    const size_t updated = task.kind == TaskKind::kUpdate ? task.segments : 0;
+    for (size_t i = 0; i < task.reads.size(); ++i) {
+      task.reads[i] = schedule_.InStep(task.reads[i], i < updated ? step ^ 1 : step);
+    }
     for (BufferId& id : task.writes) id = schedule_.InStep(id, step);
-    if (task.kind == TaskKind::kUpdate) task.reads[0] = schedule_.InStep(one.reads[0], step ^ 1);
     schedule_.tasks.push_back(std::move(task));
   }
 

@@ -50,6 +50,22 @@ TEST(KernelCost, ElementwiseTasksAreInterpolatedBySize) {
   EXPECT_DOUBLE_EQ(KernelCost(nullptr).ElementwiseTime(TaskKind::kFill, 1000, kRoofline).us, 101);
 }
 
+TEST(KernelCost, BytesBesideOthersHaveTheBestRateOfAnySize) {
+  Profile profile;
+  profile.tables["update"] = SizeTable({{.bytes = 10, .median_us = 2},
+                                        {.bytes = 1000, .median_us = 8},
+                                        {.bytes = 2000, .median_us = 32}});
+  const KernelCost cost(&profile);
+  EXPECT_DOUBLE_EQ(cost.LeastElementwiseUs(TaskKind::kUpdate, 50, kRoofline), 0.4);
+  for (int64_t bytes : {1, 10, 300, 1000, 1500, 2000, 100000}) {
+    EXPECT_LE(cost.LeastElementwiseUs(TaskKind::kUpdate, bytes, kRoofline),
+              cost.ElementwiseTime(TaskKind::kUpdate, bytes, kRoofline).us * (1 + 1e-12))
+        << bytes;
+  }
+  // Without a profile, all but the launch.
+  EXPECT_DOUBLE_EQ(cost.LeastElementwiseUs(TaskKind::kFill, 50, kRoofline), 5);
+}
+
 TEST(MeasuredCollectives, CountWithinANodeAndForTheirGroupSize) {
   Profile profile;
   profile.tables["all_reduce threads 2"] = SizeTable({{.bytes = 100, .median_us = 7}});

@@ -99,6 +99,7 @@ TEST(Optimizer, ProductsOfOneOperandAreMergedWhereLaunchesCost) {
   const CostModel cost(machine);
   OptimizeOptions options;
   options.whole_machine = true;
+  options.update.bucket_bytes = 0;  // Each weight has an update to launch.
   const auto result = Optimize(model, index, cost, options);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_LT(CountKind(result->plan.graph, OpKind::kMatMul), 3);

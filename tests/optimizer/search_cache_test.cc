@@ -79,7 +79,8 @@ class SearchWithCache : public testing::Test {
   SearchResult Search(const std::string& folder, double sync_weight = 0) {
     SearchOptions options;
     options.cache_folder = folder;
-    CostTables tables(index_, cost_, {.sync_weight = sync_weight});
+    // Algebra saves launches.
+    CostTables tables(index_, cost_, {.updates_together = false, .sync_weight = sync_weight});
     HierarchicalSearcher searcher(model_.graph, options, index_);
     auto result = searcher.Search(&tables, Deadline());
     EXPECT_TRUE(result.ok()) << result.status();

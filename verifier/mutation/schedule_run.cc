@@ -231,22 +231,30 @@ class Run {
   // A step of some optimizer: state i becomes (i + 2) times itself plus the gradient, the parameter
   // becomes itself plus the gradient and the states.
   absl::Status Update(const Task& task) {
-    if (task.reads.size() < 2 || task.writes.empty()) {
+    const size_t segments = task.segments;
+    if (task.reads.size() < 2 * segments || task.writes.size() < segments) {
       return absl::FailedPreconditionError("an update without its operands");
     }
-    ISOMER_ASSIGN_OR_RETURN(const FieldArray parameter, Read(task.reads[0]));
-    ISOMER_ASSIGN_OR_RETURN(const FieldArray gradient, Read(task.reads[1]));
-    FieldArray updated = Zero(schedule_.buffers[task.writes[0]].box);
+    for (size_t s = 0; s < segments; ++s) ISOMER_RETURN_IF_ERROR(UpdateWeight(task, s));
+    return absl::OkStatus();
+  }
+
+  absl::Status UpdateWeight(const Task& task, size_t segment) {
+    const size_t segments = task.segments;
+    ISOMER_ASSIGN_OR_RETURN(const FieldArray parameter, Read(task.reads[segment]));
+    ISOMER_ASSIGN_OR_RETURN(const FieldArray gradient, Read(task.reads[segments + segment]));
+    FieldArray updated = Zero(schedule_.buffers[task.writes[segment]].box);
     AddShared(parameter, &updated);
     AddShared(gradient, &updated);
-    for (size_t i = 1; i < task.writes.size() && i + 1 < task.reads.size(); ++i) {
-      ISOMER_ASSIGN_OR_RETURN(const FieldArray before, Read(task.reads[i + 1]));
+    for (size_t i = 1, at = segments + segment;
+         at < task.writes.size() && at + segments < task.reads.size(); ++i, at += segments) {
+      ISOMER_ASSIGN_OR_RETURN(const FieldArray before, Read(task.reads[at + segments]));
       FieldArray state = gradient;
       for (size_t times = 0; times < i + 1; ++times) AddShared(before, &state);
       AddShared(state, &updated);
-      ISOMER_RETURN_IF_ERROR(Write(task.writes[i], std::move(state)));
+      ISOMER_RETURN_IF_ERROR(Write(task.writes[at], std::move(state)));
     }
-    return Write(task.writes[0], std::move(updated));
+    return Write(task.writes[segment], std::move(updated));
   }
 
   absl::Status Execute(const Task& task) {

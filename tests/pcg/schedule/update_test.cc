@@ -294,6 +294,53 @@ TEST(Update, ABucketEndsWhereItIsToldToWhateverItsSize) {
   EXPECT_EQ(sums[1]->segments, 1);
 }
 
+TEST(Update, WeightsOfABucketAreUpdatedTogether) {
+  const Graph graph = Parsed(kThreeWeights);
+  const Schedule schedule =
+      LoweredWith(graph, {.optimizer = OptimizerKind::kMomentum, .bucket_bytes = 350});
+  const std::vector<const Task*> updates = TasksOf(schedule, TaskKind::kUpdate);
+  ASSERT_EQ(updates.size(), 8u);  // two buckets on four devices
+  const Task& last = *updates.back();
+  ASSERT_EQ(last.segments, 2);
+  ASSERT_EQ(last.reads.size(), 6u);
+  const int volumes[] = {7, 12 * 7};  // b, w1
+  const BufferRole roles[] = {BufferRole::kParameter, BufferRole::kGradient, BufferRole::kState};
+  for (size_t i = 0; i < last.reads.size(); ++i) {
+    const Buffer& buffer = schedule.buffers[last.reads[i]];
+    EXPECT_EQ(buffer.box.Volume(), volumes[i % 2]);
+    EXPECT_EQ(buffer.role, roles[i / 2]);
+    EXPECT_EQ(buffer.device, last.devices[0]);
+  }
+  EXPECT_EQ(last.bytes, 4 * 5 * (7 + 12 * 7));
+  EXPECT_EQ(last.flops, UpdateFlops(OptimizerKind::kMomentum) * (7 + 12 * 7));
+  EXPECT_EQ(TasksOf(LoweredWith(graph, {.bucket_bytes = 0}), TaskKind::kUpdate).size(), 12u);
+}
+
+TEST(Update, WhatNeedsNoSynchronisationIsUpdatedTogether) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : f32[4,12]
+%1 = weight "w1" : f32[12,7]
+%2 = weight "w2" : f32[7,16]
+%3 = input "labels" : i64[4]
+%4 = matmul(%0, %1) : f32[4,7]
+%5 = matmul(%4, %2) : f32[4,16]
+%6 = cross_entropy(%5, %3) : f32[]
+output "loss" = %6
+)");
+  const auto updates = [&](const UpdateOptions& update) {
+    const Schedule schedule = LoweredWith(graph, update, 1);
+    EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus());
+    std::vector<int32_t> segments;
+    for (const Task* task : TasksOf(schedule, TaskKind::kUpdate)) {
+      segments.push_back(task->segments);
+    }
+    return segments;
+  };
+  EXPECT_THAT(updates({}), ElementsAre(2));
+  EXPECT_THAT(updates({.bucket_bytes = 0}), ElementsAre(1, 1));
+  EXPECT_THAT(updates({.immediate = true}), ElementsAre(1, 1));
+}
+
 TEST(Update, PlansKeepTheirOptions) {
   Plan plan;
   plan.graph = Parsed(kThreeWeights);
@@ -431,8 +478,25 @@ TEST(BrokenUpdate, SegmentsThatDoNotFit) {
               HasSubstr("has segments"));
 }
 
+TEST(BrokenUpdate, WeightsThatAreNotAsManyAsGradients) {
+  EXPECT_THAT(Verdict({}, [](Schedule* s) { First(s, TaskKind::kUpdate)->segments = 2; }),
+              HasSubstr("boxes"));
+  EXPECT_THAT(Verdict({}, [](Schedule* s) { First(s, TaskKind::kUpdate)->segments = 0; }),
+              HasSubstr("boxes"));
+}
+
+TEST(BrokenUpdate, GradientsOfTwoWeightsOfABucketExchanged) {
+  EXPECT_THAT(Verdict({},
+                      [](Schedule* s) {
+                        Task* update = First(s, TaskKind::kUpdate);
+                        ASSERT_EQ(update->segments, 3);
+                        std::swap(update->reads[3], update->reads[4]);
+                      }),
+              HasSubstr("boxes"));
+}
+
 TEST(BrokenUpdate, StateThatTwoUpdatesShare) {
-  EXPECT_THAT(Verdict({.optimizer = OptimizerKind::kMomentum},
+  EXPECT_THAT(Verdict({.optimizer = OptimizerKind::kMomentum, .bucket_bytes = 0},
                       [](Schedule* s) {
                         // Those of w2 on device 0 and 1 have the same box.
                         Task* first = First(s, TaskKind::kUpdate);
