@@ -119,17 +119,7 @@ TaskTime UpdateTime(const CostModel& cost, const Schedule& schedule, const Task&
   return time;
 }
 
-// What is sent of several buffers at once is copied together first, and apart in the end, as a
-// whole: at the rate of an elementwise kernel, not of the strided moves of kLocal. (Pieces of a
-// buffer are always copied together; that is measured with the collective.)
-double PackingUs(const CostModel& cost, const Task& task) {
-  const bool whole = task.kind == TaskKind::kAllReduce || task.kind == TaskKind::kReduce ||
-                     task.kind == TaskKind::kBroadcast;
-  if (!whole || task.segments == 1) return 0;
-  return 2 * cost.ElementwiseTime(TaskKind::kAccumulate, 2 * task.bytes, task.devices[0]).us;
-}
-
-TaskTime TransportTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
+TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   const absl::Span<const int32_t> devices = schedule.GroupOf(task);
   if (const auto us = cost.MeasuredUs(task.kind, task.bytes, devices)) {
     return {*us, TimeOrigin::kMeasured};
@@ -137,12 +127,6 @@ TaskTime TransportTime(const CostModel& cost, const Schedule& schedule, const Ta
   const std::optional<Collective> collective = CollectiveOf(task.kind);
   if (!collective.has_value()) return SendReceiveTime(cost, schedule, task);
   return {cost.CollectiveUs(*collective, task.bytes, devices), TimeOrigin::kRoofline};
-}
-
-TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
-  TaskTime time = TransportTime(cost, schedule, task);
-  time.us += PackingUs(cost, task);
-  return time;
 }
 
 }  // namespace

@@ -75,24 +75,31 @@ class UpdateChoice {
       KeepPromising(&ways, kMostPromising);
     }
     if (is_slow) return absl::OkStatus();
-    return EndBuckets(contender, ways);
+    ISOMER_RETURN_IF_ERROR(EndBuckets(contender, &ways));
+    if (ways.empty()) return absl::OkStatus();
+    KeepPromising(&ways, 1);
+    ways[0].update.eager_sums = !ways[0].update.eager_sums;
+    return Predict(contender, &ways);
   }
 
-  // Where a dynamic program ends buckets.
-  absl::Status EndBuckets(const Contender& contender, const std::vector<Way>& ways) {
+  // Where a dynamic program ends buckets; leaves those ways that have any.
+  absl::Status EndBuckets(const Contender& contender, std::vector<Way>* ways) {
     std::vector<Way> ended;
-    for (Way way : ways) {
+    for (Way way : *ways) {
       if (deadline_.Reached().has_value()) break;
       Plan plan = contender.plan;
       plan.update = way.update;
       ISOMER_ASSIGN_OR_RETURN(way.update.bucket_ends, BestBucketEnds(contest_.cost(), plan));
       if (way.update.bucket_ends.empty()) continue;
-      ended.push_back(way);
-      if (way.update.bucket_bytes > 0) continue;
-      way.update.bucket_bytes = UpdateOptions().bucket_bytes;
+      // Each by itself is a choice of ends, and leaves what has none apart, too.
+      if (way.update.bucket_bytes == 0) {
+        way.update.bucket_bytes = UpdateOptions().bucket_bytes;
+        way.update.eager_sums = true;
+      }
       ended.push_back(std::move(way));
     }
-    return Predict(contender, &ended);
+    *ways = std::move(ended);
+    return Predict(contender, ways);
   }
 
   static void KeepPromising(std::vector<Way>* ways, size_t most) {

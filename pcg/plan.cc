@@ -211,6 +211,7 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
     message->set_bucket_bytes(update.bucket_bytes);
   }
   for (const std::string& weight : update.bucket_ends) message->add_bucket_ends(weight);
+  if (update.eager_sums) message->set_eager_sums(true);
   if (update.immediate) message->set_immediate(true);
   if (update.states_on_host) message->set_states_on_host(true);
   if (update.steps_between_flushes != 1) {
@@ -235,6 +236,7 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
         absl::StrCat("buckets of ", update.bucket_bytes, " bytes of gradients"));
   }
   update.bucket_ends = {message.bucket_ends().begin(), message.bucket_ends().end()};
+  update.eager_sums = message.eager_sums();
   update.immediate = message.immediate();
   update.states_on_host = message.states_on_host();
   if (message.steps_between_flushes() != 0) {

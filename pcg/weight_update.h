@@ -66,6 +66,10 @@ struct UpdateOptions {
   // If there are any, buckets end behind the gradients of these weights, by name, whatever bytes
   // they have.
   std::set<std::string> bucket_ends = {};
+  // Buckets are synchronised once they are full. Else they wait for an exchange that follows soon
+  // and that calls wait for, as links are first in, first out.
+  bool eager_sums = false;
+  bool sums_wait() const { return bucket_bytes > 0 && !eager_sums; }
   // Weights are updated as soon as their gradients are summed, which then make room for others.
   // Micro-batches, whose gradients are complete at the end, are updated there all the same.
   bool immediate = false;

@@ -187,8 +187,8 @@ PackBytes Executor::UseScratch(int32_t t) {
   return bytes;
 }
 
-// Pieces travel packed (pcg/schedule/packing.h): of each member those of all segments, side by
-// side.
+// Segments that are summed or broadcast as a whole lie in a row (pcg/schedule/memory.h). Pieces
+// travel packed (packing.h): of each member those of all segments, side by side.
 absl::Status Executor::RunCollective(int32_t t) {
   const Task& task = schedule_.tasks[t];
   const PackBytes pack = UseScratch(t);
@@ -197,19 +197,14 @@ absl::Status Executor::RunCollective(int32_t t) {
   const int64_t count = task.bytes / BytesPerElement(dtype);
   switch (task.kind) {
     case TaskKind::kAllReduce: {
-      if (pack.send == 0) {
-        const BufferId read = Mine(task.reads)[0], written = Mine(task.writes)[0];
-        if (read != written) std::memcpy(data(written), data(read), buffer(read).bytes());
-        return communicator_.AllReduce(task.devices, dtype, data(written), count);
-      }
-      Pack(Mine(task.reads), packed_);
-      ISOMER_RETURN_IF_ERROR(communicator_.AllReduce(task.devices, dtype, packed_, count));
-      Unpack(packed_, Mine(task.writes));
-      return absl::OkStatus();
+      const absl::Span<const BufferId> read = Mine(task.reads), written = Mine(task.writes);
+      if (read != written) std::memcpy(data(written[0]), data(read[0]), buffer(read[0]).bytes());
+      return communicator_.AllReduce(task.devices, dtype, data(written[0]),
+                                     BytesOfRow(schedule_, written) / BytesPerElement(dtype));
     }
     case TaskKind::kReduce:
     case TaskKind::kBroadcast:
-      return RunRooted(task, pack.send > 0, dtype, count);
+      return RunRooted(task);
     case TaskKind::kReduceScatter: {
       if (pack.send > 0) PackPieces(task);
       const absl::Span<const BufferId> written = Mine(task.writes);
@@ -239,22 +234,17 @@ absl::Status Executor::RunCollective(int32_t t) {
   }
 }
 
-absl::Status Executor::RunRooted(const Task& task, bool packs, DataType dtype, int64_t count) {
+absl::Status Executor::RunRooted(const Task& task) {
   const absl::Span<const BufferId> read = Mine(task.reads), written = Mine(task.writes);
   const bool reduce = task.kind == TaskKind::kReduce;
-  const int32_t root = buffer(reduce ? task.writes[0] : task.reads[0]).device;
-  const bool at_root = root == device_;
+  const Buffer& of_root = buffer(reduce ? task.writes[0] : task.reads[0]);
   // What is at hand: the root alone writes a reduction, and alone reads a broadcast.
-  if (packs && !read.empty()) Pack(read, packed_);
-  void* mine = packs ? packed_ : data(read.empty() ? written[0] : read[0]);
-  if (reduce) {
-    void* sum = !at_root ? nullptr : packs ? packed_ : data(written[0]);
-    ISOMER_RETURN_IF_ERROR(communicator_.Reduce(task.devices, root, dtype, mine, sum, count));
-  } else {
-    ISOMER_RETURN_IF_ERROR(communicator_.Broadcast(task.devices, root, mine, task.bytes));
-  }
-  if (packs && !written.empty()) Unpack(packed_, written);
-  return absl::OkStatus();
+  const absl::Span<const BufferId> row = read.empty() ? written : read;
+  const int64_t bytes = BytesOfRow(schedule_, row);
+  if (!reduce) return communicator_.Broadcast(task.devices, of_root.device, data(row[0]), bytes);
+  void* sum = of_root.device == device_ ? data(written[0]) : nullptr;
+  return communicator_.Reduce(task.devices, of_root.device, of_root.dtype, data(row[0]), sum,
+                              bytes / BytesPerElement(of_root.dtype));
 }
 
 absl::Span<const BufferId> Executor::Mine(absl::Span<const BufferId> ids) const {

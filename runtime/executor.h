@@ -65,7 +65,7 @@ class Executor {
   absl::Status RunTask(int32_t t, double learning_rate);
   absl::Status RunKernel(int32_t t);
   absl::Status RunCollective(int32_t t);
-  absl::Status RunRooted(const Task& task, bool packs, DataType dtype, int64_t count);
+  absl::Status RunRooted(const Task& task);
   absl::Status RunTransfers(int32_t t);
   void RunUpdate(const Task& task, double learning_rate);
   absl::Status MakeKernel(int32_t t);

@@ -367,7 +367,7 @@ absl::Status BackwardLowering::Run() {
   // communication overlaps with what is left of the backward pass. But the gradients that the next
   // calls wait for go first: links are first in, first out. While they are on their way, gradients
   // of weights are computed. What fills a bucket may wait for them, too.
-  const bool may_wait = builder_.options().update.bucket_bytes > 0;
+  const bool may_wait = builder_.options().update.sums_wait();
   const std::vector<size_t> order = ReversalOrder();
   split_.emplace(builder_, wanted_, order);
   FindLastReaders(order);

@@ -63,6 +63,14 @@ absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
       live_beside(schedule.buffers[id]).erase(plan.offsets[id]);
     }
   }
+  for (const std::vector<BufferId>& row : RowsOf(schedule)) {
+    for (size_t i = 1; i < row.size(); ++i) {
+      const int64_t end = plan.offsets[row[i - 1]] + schedule.buffers[row[i - 1]].bytes();
+      if (plan.offsets[row[i]] == Aligned(end)) continue;
+      return absl::FailedPreconditionError(
+          absl::StrCat("schedule: buffer ", row[i], " is not next to buffer ", row[i - 1]));
+    }
+  }
   return absl::OkStatus();
 }
 

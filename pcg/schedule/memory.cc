@@ -29,6 +29,31 @@ const char* MemoryCategoryName(MemoryCategory category) {
   return "?";
 }
 
+std::vector<std::vector<BufferId>> RowsOf(const Schedule& schedule) {
+  std::vector<std::vector<BufferId>> rows;
+  std::vector<bool> in_row(schedule.buffers.size(), false);
+  for (const Task& task : schedule.tasks) {
+    const bool whole = task.kind == TaskKind::kAllReduce || task.kind == TaskKind::kReduce ||
+                       task.kind == TaskKind::kBroadcast;
+    if (!whole || task.segments == 1) continue;
+    for (const BufferList* list : {&task.reads, &task.writes}) {
+      for (size_t first = 0; first < list->size(); first += task.segments) {
+        if (in_row[(*list)[first]]) continue;
+        const auto begin = list->begin() + first;
+        rows.emplace_back(begin, begin + task.segments);
+        for (BufferId id : rows.back()) in_row[id] = true;
+      }
+    }
+  }
+  return rows;
+}
+
+int64_t BytesOfRow(const Schedule& schedule, absl::Span<const BufferId> row) {
+  int64_t bytes = 0;
+  for (BufferId id : row) bytes = Aligned(bytes) + schedule.buffers[id].bytes();
+  return bytes;
+}
+
 std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
   std::vector<LiveRange> ranges(schedule.buffers.size());
   std::vector<bool> seen(schedule.buffers.size(), false);
@@ -51,6 +76,13 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
     } else if (role == BufferRole::kInput && seen[id]) {
       ranges[id].first = 0;
     }
+  }
+  for (const std::vector<BufferId>& row : RowsOf(schedule)) {
+    LiveRange all = ranges[row[0]];
+    for (BufferId id : row) {
+      all = {std::min(all.first, ranges[id].first), std::max(all.last, ranges[id].last)};
+    }
+    for (BufferId id : row) ranges[id] = all;
   }
   return ranges;
 }

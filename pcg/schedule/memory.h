@@ -3,9 +3,10 @@
 // A buffer lives from the first task of a step that writes it to the last that uses it; inputs,
 // which the host sets before, from the first task; parameters and the optimizer's states
 // throughout. Activations that the backward pass reads are thereby kept until it has, gradients of
-// weights until the update (or, of sharded updates, until their part is scattered). A communication
-// packs into memory that it has while it runs (packing.h). The workspaces of kernels are the
-// backend's: what they come to is not in a schedule (optimizer/memory_cost.h).
+// weights until the update (or, of sharded updates, until their part is scattered). Those of a
+// bucket live together, as they lie in a row and travel so. Other communications pack into memory
+// that they have while they run (packing.h). The workspaces of kernels are the backend's: what they
+// come to is not in a schedule (optimizer/memory_cost.h).
 #ifndef ISOMER_PCG_SCHEDULE_MEMORY_H_
 #define ISOMER_PCG_SCHEDULE_MEMORY_H_
 
@@ -14,12 +15,25 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
 
-// First and last task that touches each buffer, by index in Schedule::tasks. Parameters and states:
-// from the first task to the last; inputs from the first. Buffers nobody touches: [0, -1].
+// Buffers of one device that are summed or broadcast as one (Task::segments) lie in a row: each
+// begins where the one before it ends, at the next multiple of kAlignment. A bucket's gradients are
+// thus summed where they were made, without being packed, as PyTorch's DDP does with
+// gradient_as_bucket_view.
+inline constexpr int64_t kAlignment = 64;
+inline int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+// No buffer is in two.
+std::vector<std::vector<BufferId>> RowsOf(const Schedule& schedule);
+// From the first byte of a row to its last, what lies between buffers included.
+int64_t BytesOfRow(const Schedule& schedule, absl::Span<const BufferId> row);
+
+// First and last task that touches each buffer, or one in its row, by index in Schedule::tasks.
+// Parameters and states: from the first task to the last; inputs from the first. Buffers nobody
+// touches: [0, -1].
 struct LiveRange {
   int32_t first = 0, last = -1;
 };
@@ -58,9 +72,9 @@ inline bool IsOnHost(const Schedule& schedule, const Buffer& buffer) {
 }
 
 // A static arena per device: every buffer has an offset, and so has the scratch space of every
-// communication that packs; what lives at one time does not overlap. Workspaces are not in it.
+// communication that packs; what lives at one time does not overlap, and rows are rows. Workspaces
+// are not in it.
 struct MemoryPlan {
-  static constexpr int64_t kAlignment = 64;
   std::vector<int64_t> offsets;      // per buffer, in the arena of its device
   std::vector<int64_t> arena_bytes;  // per device; at least the peak without workspace
   std::vector<int64_t> host_bytes;   // per device: of an arena for it in the host's memory

@@ -16,7 +16,7 @@ namespace {
 struct Item {
   LiveRange live;
   int64_t bytes;
-  BufferId buffer = kNoBuffer;  // kNoBuffer: the scratch space of task live.first
+  std::vector<BufferId> buffers = {};  // in a row; none: the scratch space of task live.first
 };
 
 // Offsets of items, and the end of the last.
@@ -25,20 +25,21 @@ struct Layout {
   int64_t bytes = 0;
 };
 
-int64_t Aligned(int64_t bytes) {
-  constexpr int64_t kAlignment = MemoryPlan::kAlignment;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 // The items of every device.
 std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule) {
   std::vector<std::vector<Item>> items(schedule.programs.size());
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
+  std::vector<bool> placed(ranges.size(), false);
+  const auto add = [&](std::vector<BufferId> row) {
+    for (BufferId id : row) placed[id] = true;
+    const int64_t bytes = Aligned(BytesOfRow(schedule, row));
+    items[schedule.buffers[row[0]].device].push_back({ranges[row[0]], bytes, std::move(row)});
+  };
+  for (std::vector<BufferId>& row : RowsOf(schedule)) add(std::move(row));
   for (size_t id = 0; id < ranges.size(); ++id) {
-    const Buffer& buffer = schedule.buffers[id];
-    if (ranges[id].last < ranges[id].first || IsOnHost(schedule, buffer)) continue;
-    items[buffer.device].push_back(
-        {ranges[id], Aligned(buffer.bytes()), static_cast<BufferId>(id)});
+    const bool is_touched = ranges[id].last >= ranges[id].first;
+    if (placed[id] || !is_touched || IsOnHost(schedule, schedule.buffers[id])) continue;
+    add({static_cast<BufferId>(id)});
   }
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const int32_t task = static_cast<int32_t>(t);
@@ -244,10 +245,11 @@ MemoryPlan PlanMemory(const Schedule& schedule) {
     plan.arena_bytes.push_back(layout.bytes);
     plan.scratch.emplace_back();
     for (size_t i = 0; i < items.size(); ++i) {
-      if (items[i].buffer != kNoBuffer) {
-        plan.offsets[items[i].buffer] = layout.offsets[i];
-      } else {
-        plan.scratch.back()[items[i].live.first] = layout.offsets[i];
+      int64_t offset = layout.offsets[i];
+      if (items[i].buffers.empty()) plan.scratch.back()[items[i].live.first] = offset;
+      for (BufferId id : items[i].buffers) {
+        plan.offsets[id] = offset;
+        offset += Aligned(schedule.buffers[id].bytes());
       }
     }
   }

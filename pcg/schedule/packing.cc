@@ -38,7 +38,7 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
     case TaskKind::kAllReduce:
     case TaskKind::kReduce:
     case TaskKind::kBroadcast:
-      return all(bucket ? task.bytes : 0, 0);
+      return all(0, 0);
     case TaskKind::kReduceScatter:
       return all(lie(schedule.buffers[task.reads[0]].box, task.writes) ? 0 : task.bytes,
                  bucket ? task.bytes / members : 0);

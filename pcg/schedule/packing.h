@@ -1,5 +1,6 @@
 // How what a device sends and receives is packed: pieces that lie apart in buffers travel side by
-// side. The runtime packs so, and its memory is counted so.
+// side. The runtime packs so, and its memory is counted so. Buckets that are summed or broadcast as
+// a whole lie as they travel (memory.h).
 #ifndef ISOMER_PCG_SCHEDULE_PACKING_H_
 #define ISOMER_PCG_SCHEDULE_PACKING_H_
 

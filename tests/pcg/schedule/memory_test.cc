@@ -158,7 +158,41 @@ TEST(Memory, StatesOnTheHostTakeNoneOfTheDevice) {
   EXPECT_FALSE(CheckMemory(schedule, plan).ok());
 }
 
-TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
+TEST(Memory, BucketsLieInRowsAndLiveTogether) {
+  for (UpdateMethod method : {UpdateMethod::kAllReduce, UpdateMethod::kOwner}) {
+    const Schedule schedule = LoweredWith(kLargeWeights, 4, {.method = method});
+    const std::vector<std::vector<BufferId>> rows = RowsOf(schedule);
+    // Gradients of two weights on four devices; of an owner what it sends, the weights, too.
+    ASSERT_EQ(rows.size(), method == UpdateMethod::kOwner ? 8u : 4u);
+    const MemoryPlan plan = PlanMemory(schedule);
+    const std::vector<LiveRange> ranges = LiveRanges(schedule);
+    for (const std::vector<BufferId>& row : rows) {
+      ASSERT_EQ(row.size(), 2u);
+      const Buffer &first = schedule.buffers[row[0]], &second = schedule.buffers[row[1]];
+      EXPECT_EQ(first.device, second.device);
+      EXPECT_EQ(plan.offsets[row[1]], plan.offsets[row[0]] + Aligned(first.bytes()));
+      EXPECT_EQ(BytesOfRow(schedule, row), Aligned(first.bytes()) + second.bytes());
+      EXPECT_EQ(ranges[row[0]].first, ranges[row[1]].first);
+      EXPECT_EQ(ranges[row[0]].last, ranges[row[1]].last);
+    }
+  }
+  EXPECT_TRUE(RowsOf(LoweredWith(kLargeWeights, 4, {.bucket_bytes = 0})).empty());
+}
+
+TEST(Memory, ARowWithAGapIsRefused) {
+  const Schedule schedule = LoweredWith(kLargeWeights, 4, {});
+  MemoryPlan plan = PlanMemory(schedule);
+  EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus());
+  const std::vector<BufferId> row = RowsOf(schedule)[1];
+  for (int64_t& offset : plan.offsets) offset += offset > plan.offsets[row[0]] ? kAlignment : 0;
+  for (auto& scratch : plan.scratch) {
+    for (auto& [task, offset] : scratch) offset += kAlignment;
+  }
+  const std::string message(CheckMemory(schedule, plan).message());
+  EXPECT_NE(message.find("is not next to buffer"), std::string::npos) << message;
+}
+
+TEST(Memory, BucketsAndSlicesOfTheFirstDimAreNotPacked) {
   const auto scratch_of = [](const UpdateOptions& update, TaskKind kind,
                              absl::string_view features = "4") {
     const std::string text = absl::StrReplaceAll(
@@ -173,7 +207,7 @@ TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
     return bytes;
   };
   constexpr int64_t kWeight = 4 * 4 * 4096;
-  EXPECT_EQ(scratch_of({}, TaskKind::kAllReduce), std::vector<int64_t>{2 * kWeight});
+  EXPECT_EQ(scratch_of({}, TaskKind::kAllReduce), std::vector<int64_t>{0});
   EXPECT_EQ(scratch_of({.bucket_bytes = 0}, TaskKind::kAllReduce), (std::vector<int64_t>{0, 0}));
   // Weights are cut along their rows; w1 along its columns where four do not divide its rows.
   const UpdateOptions sharded = {.method = UpdateMethod::kSharded, .bucket_bytes = 0};
@@ -184,7 +218,7 @@ TEST(Memory, BucketsArePackedAndSlicesOfTheFirstDimAreNot) {
 }
 
 TEST(Memory, ScratchSpaceOverBuffersIsRefused) {
-  const Schedule schedule = LoweredWith(kLargeWeights, 4, {});
+  const Schedule schedule = LoweredWith(kLargeWeights, 4, {.method = UpdateMethod::kSharded});
   MemoryPlan plan = PlanMemory(schedule);
   EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus());
   ASSERT_FALSE(plan.scratch[2].empty());

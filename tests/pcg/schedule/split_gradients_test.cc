@@ -84,6 +84,12 @@ TEST(SplitGradients, ABucketIsSynchronisedBehindWhatCallsWaitFor) {
   EXPECT_THAT(WayBack(graph, *schedule),
               ElementsAre("send_receive", "data", "all_to_all", "weight", "all_to_all",
                           "all_reduce", "weight", "all_reduce"));
+  options.update.eager_sums = true;
+  const auto eager = LowerGraph(graph, ViewsOf(graph, {}), options);
+  ASSERT_TRUE(eager.ok()) << eager.status();
+  EXPECT_THAT(WayBack(graph, *eager),
+              ElementsAre("send_receive", "data", "all_to_all", "weight", "all_reduce",
+                          "all_to_all", "weight", "all_reduce"));
 }
 
 // The second layer of a stage has no exchange behind it: its weight waits for that of the first.

@@ -353,7 +353,8 @@ TEST(Update, PlansKeepTheirOptions) {
                  .method = UpdateMethod::kOwner,
                  .methods = {{"w1", UpdateMethod::kSharded}},
                  .bucket_bytes = 0,
-                 .bucket_ends = {"w2", "b"}};
+                 .bucket_ends = {"w2", "b"},
+                 .eager_sums = true};
   EXPECT_NE(SealOf(plan), seal);
   const std::string path = absl::StrCat(testing::TempDir(), "/update_", getpid(), ".plan");
   ASSERT_EQ(SavePlan(path, plan), absl::OkStatus());
