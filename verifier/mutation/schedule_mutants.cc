@@ -263,6 +263,9 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
   for (const ExampleGraph& example : ExampleGraphs()) {
     if (example.name != "DataParallelMlp" && example.name != "HybridMlp") continue;
     bases.push_back({&example,
+                     example.name + ", momentum in buckets",
+                     {.optimizer = OptimizerKind::kMomentum}});
+    bases.push_back({&example,
                      example.name + ", sharded Adam in buckets",
                      {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded}});
     bases.push_back({&example,
