@@ -155,6 +155,7 @@ class Optimizer {
                                                        " operators and weights on ", run_.devices,
                                                        " devices is small enough to be simulated"));
     }
+    if (searches) ISOMER_RETURN_IF_ERROR(ConsiderSpreadBranches());
     ISOMER_RETURN_IF_ERROR(ChooseUpdates());
     if (!searches) return absl::OkStatus();
     const double us = run_.contest.step_us();
@@ -162,6 +163,22 @@ class Optimizer {
         run_.cost, fitting_, run_.deadline,
         [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &run_.contest));
     return run_.contest.step_us() == us ? absl::OkStatus() : ChooseUpdates();
+  }
+
+  // The best plans with their branches in the other order, where some wait for exchanges.
+  absl::Status ConsiderSpreadBranches() {
+    if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
+    const std::vector<Contender> plans = run_.contest.contenders();
+    for (const Contender& contender : plans) {
+      ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
+                              NumMicroBatches(contender.plan.graph, contender.plan.views));
+      if (moments > 1) continue;
+      if (run_.deadline.Reached().has_value()) break;
+      Plan plan = contender.plan;
+      plan.spread_branches = true;
+      ISOMER_RETURN_IF_ERROR(run_.contest.Consider(std::move(plan), contender.origin).status());
+    }
+    return absl::OkStatus();
   }
 
   // Other ways to update the weights of the best plans.

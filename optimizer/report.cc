@@ -156,10 +156,16 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
     absl::StrAppend(&text, ", ", count, " of them ", UpdateMethodName(method));
   }
   const UpdateOptions& update = schedule.options.update;
+  if (!update.bucket_ends.empty()) {
+    absl::StrAppend(&text, ", gradients in ", update.bucket_ends.size(), " buckets");
+  }
   if (update.immediate && schedule.num_moments == 1) {
     absl::StrAppend(&text, ", as soon as their gradients are summed");
   }
   if (update.states_on_host) absl::StrAppend(&text, "; its states are kept on the host");
+  if (schedule.options.spread_branches) {
+    absl::StrAppend(&text, "\n  short branches are computed between the exchanges of long ones");
+  }
   return text + "\n";
 }
 

@@ -89,6 +89,8 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   json["optimizer"] = OptimizerName(plan.update.optimizer);
   json["update"] = UpdateMethodName(plan.update.method);
   json["immediate_updates"] = plan.update.immediate;
+  json["bucket_ends"] = static_cast<int64_t>(plan.update.bucket_ends.size());
+  json["spread_branches"] = plan.spread_branches;
   json["states_on_host"] = plan.update.states_on_host;
   json["recomputed_operators"] = RecomputedOperators(plan);
   json["times_from"] = OriginsJson(result.simulation, cost);

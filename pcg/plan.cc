@@ -267,6 +267,7 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
     out->mutable_moments()->Add(view.moments.begin(), view.moments.end());
   }
   for (NodeId id : plan.recomputed) message->add_recomputed(id.value);
+  message->set_spread_branches(plan.spread_branches);
   message->set_predicted_step_us(plan.predicted_step_us);
   message->set_predicted_peak_bytes(plan.predicted_peak_bytes);
   message->set_seal(plan.seal);
@@ -326,6 +327,7 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
       return absl::InvalidArgumentError(
           absl::StrCat(plan.graph.Label({id}), ": ", valid.message()));
   }
+  plan.spread_branches = message.spread_branches();
   for (const int32_t id : message.recomputed()) {
     const bool ascending = plan.recomputed.empty() || plan.recomputed.back().value < id;
     if (id < 0 || id >= plan.graph.num_nodes() || !ascending) {

@@ -63,6 +63,9 @@ struct Plan {
   // Nodes whose results training does not keep for the backward pass, which computes them again
   // from what is kept (pcg/schedule/recomputation.h); ascending.
   std::vector<NodeId> recomputed = {};
+  // Short branches are computed between the exchanges of long ones, rather than as soon as they can
+  // be (pcg/schedule/execution_order.h).
+  bool spread_branches = false;
   double predicted_step_us = 0;
   int64_t predicted_peak_bytes = 0;
   // SealOf the plan when its maker was done with it; 0: not sealed yet.

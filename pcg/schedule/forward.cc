@@ -277,8 +277,9 @@ std::vector<NodeId> ForwardLowering::OrderOfDevices() const {
     const bool is_loss = builder_.options().training && output.name == builder_.options().loss;
     if (is_loss) awaited.insert(output.tensor);
   }
-  std::vector<NodeId> order =
-      interleave_ ? ExecutionOrder(graph_, order_, DeviceMoves(), fused_) : order_;
+  std::vector<NodeId> order = interleave_ ? ExecutionOrder(graph_, order_, DeviceMoves(), fused_,
+                                                           builder_.options().spread_branches)
+                                          : order_;
   std::stable_partition(order.begin(), order.end(), [&](NodeId id) {
     return !IsInChain(id) || fused_[id.value] || awaited.contains({id, 0});
   });

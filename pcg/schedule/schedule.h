@@ -190,6 +190,7 @@ struct ScheduleOptions {
   double seed = 1;
   UpdateOptions update = {.bucket_bytes = 0};  // Plans have buckets (LowerPlan).
   PipelineOrder order = PipelineOrder::kOneForwardOneBackward;
+  bool spread_branches = false;  // execution_order.h; of plans
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
   // Nodes whose results training does not keep for the backward pass; ascending.

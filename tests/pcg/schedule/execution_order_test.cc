@@ -50,6 +50,39 @@ TEST(ExecutionOrder, OneBranchIsComputedWhileTheOtherIsExchanged) {
   EXPECT_EQ(ComputedOnDevice0(graph, false), (std::vector<int>{2, 5, 6, 7, 10, 11}));
 }
 
+TEST(ExecutionOrder, ShortBranchesAreSpreadBetweenTheExchangesOfALongOne) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : f32[4]
+%1 = relu(%0) : f32[4]
+%2 = sigmoid(%1) : f32[4]
+%3 = relu(%2) : f32[4]
+%4 = sigmoid(%3) : f32[4]
+%5 = relu(%4) : f32[4]
+%6 = sigmoid(%5) : f32[4]
+%7 = relu(%6) : f32[4]
+%8 = tanh(%0) : f32[4]
+%9 = sigmoid(%8) : f32[4]
+%10 = tanh(%9) : f32[4]
+%11 = exp(%0) : f32[4]
+%12 = add(%7, %10) : f32[4]
+%13 = add(%12, %11) : f32[4]
+output "y" = %13
+)");
+  // As if they were exchanges: three after each other in the branch of %1, one in that of %8.
+  std::vector<bool> is_move(graph.num_nodes(), false);
+  const std::vector<bool> is_fused = is_move;
+  is_move[2] = is_move[4] = is_move[6] = is_move[9] = true;
+  const auto calls = [&](bool spread) {
+    std::vector<int> ids;
+    for (NodeId id : ExecutionOrder(graph, graph.TopologicalOrder(), is_move, is_fused, spread)) {
+      if (id.value > 0 && !is_move[id.value]) ids.push_back(id.value);
+    }
+    return ids;
+  };
+  EXPECT_EQ(calls(false), (std::vector<int>{1, 8, 11, 3, 10, 5, 7, 12, 13}));
+  EXPECT_EQ(calls(true), (std::vector<int>{1, 8, 3, 10, 5, 11, 7, 12, 13}));
+}
+
 TEST(ExecutionOrder, KeepsGraphsWithoutExchanges) {
   const Graph graph = Parsed(kMlp);
   const std::vector<bool> none(graph.num_nodes(), false);

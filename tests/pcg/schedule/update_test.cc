@@ -348,6 +348,7 @@ TEST(Update, PlansKeepTheirOptions) {
   plan.model.loss = "loss";
   plan.views = ViewsOf(plan.graph);
   plan.num_devices = 4;
+  plan.spread_branches = true;
   const uint64_t seal = SealOf(plan);
   plan.update = {.optimizer = OptimizerKind::kAdam,
                  .method = UpdateMethod::kOwner,
@@ -364,6 +365,7 @@ TEST(Update, PlansKeepTheirOptions) {
   const auto lowered = LowerPlan(*loaded);
   ASSERT_TRUE(lowered.ok());
   EXPECT_EQ(lowered->schedule.options.update, plan.update);
+  EXPECT_TRUE(lowered->schedule.options.spread_branches);
 }
 
 struct Variant {
