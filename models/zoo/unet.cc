@@ -133,13 +133,14 @@ class Network {
     return results;
   }
 
-  // Each pixel four times.
+  // Each pixel twice along its row, then each row twice: by tensors of four dims, of which rules
+  // split the batch.
   TensorRef Upsample(TensorRef x, const std::string& name) {
     const int64_t channels = b_.Size(x, 1), side = b_.Size(x, 2);
-    x = b_.Reshape(x, {batch_, channels, side, 1, side, 1}, name + "/apart");
-    x = b_.Call(
-        {OpKind::kExpand, {{"shape", std::vector<int64_t>{batch_, channels, side, 2, side, 2}}}},
-        {x}, name + "/repeated");
+    x = b_.Reshape(x, {batch_, channels, side * side, 1}, name + "/pixels");
+    x = b_.Concat({x, x}, 3, name + "/pixels/twice");
+    x = b_.Reshape(x, {batch_, channels * side, 1, 2 * side}, name + "/rows");
+    x = b_.Concat({x, x}, 2, name + "/rows/twice");
     return b_.Reshape(x, {batch_, channels, 2 * side, 2 * side}, name);
   }
 
