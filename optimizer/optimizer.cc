@@ -165,20 +165,13 @@ class Optimizer {
     return run_.contest.step_us() == us ? absl::OkStatus() : ChooseUpdates();
   }
 
-  // The best plans with their branches in the other order, where some wait for exchanges.
+  // The best plan with its branches in the other order, where some wait for exchanges.
   absl::Status ConsiderSpreadBranches() {
-    if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
-    const std::vector<Contender> plans = run_.contest.contenders();
-    for (const Contender& contender : plans) {
-      ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
-                              NumMicroBatches(contender.plan.graph, contender.plan.views));
-      if (moments > 1) continue;
-      if (run_.deadline.Reached().has_value()) break;
-      Plan plan = contender.plan;
-      plan.spread_branches = true;
-      ISOMER_RETURN_IF_ERROR(run_.contest.Consider(std::move(plan), contender.origin).status());
-    }
-    return absl::OkStatus();
+    Plan plan = run_.contest.best().plan;
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+    if (moments > 1 || run_.contest.PredictionsAreSlow()) return absl::OkStatus();
+    plan.spread_branches = true;
+    return run_.contest.Consider(std::move(plan), run_.contest.best().origin).status();
   }
 
   // Other ways to update the weights of the best plans.

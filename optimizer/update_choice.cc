@@ -75,8 +75,9 @@ class UpdateChoice {
       KeepPromising(&ways, kMostPromising);
     }
     if (is_slow) return absl::OkStatus();
+    if (!is_fastest || moments > 1) ways.resize(1);
     ISOMER_RETURN_IF_ERROR(EndBuckets(contender, &ways));
-    if (ways.empty()) return absl::OkStatus();
+    if (ways.empty() || !is_fastest) return absl::OkStatus();
     KeepPromising(&ways, 1);
     ways[0].update.eager_sums = !ways[0].update.eager_sums;
     return Predict(contender, &ways);
