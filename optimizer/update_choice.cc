@@ -75,7 +75,9 @@ class UpdateChoice {
       KeepPromising(&ways, kMostPromising);
     }
     if (is_slow) return absl::OkStatus();
-    if (!is_fastest || moments > 1) ways.resize(1);
+    // Pipelines' gradients are ready all at once, and their plans take longest to predict.
+    if (moments > 1 && !is_fastest) return absl::OkStatus();
+    if (moments > 1 || !is_fastest) ways.resize(1);
     ISOMER_RETURN_IF_ERROR(EndBuckets(contender, &ways));
     if (ways.empty() || !is_fastest) return absl::OkStatus();
     KeepPromising(&ways, 1);
