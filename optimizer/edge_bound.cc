@@ -55,7 +55,7 @@ const EdgeParts& EdgeBounds::Parts(PlacementSetId from, PlacementSetId to, bool 
 }
 
 // A message for each device that has some of it.
-std::vector<float> EdgeBounds::OutputUs(PlacementSetId from, bool gradient) const {
+std::vector<float> EdgeBounds::OutputUs(PlacementSetId from) const {
   const CostModel& cost = tables_.cost();
   const Machine& machine = cost.machine();
   std::vector<float> result;
@@ -63,33 +63,25 @@ std::vector<float> EdgeBounds::OutputUs(PlacementSetId from, bool gradient) cons
     Placement placement = tables_.placement(id);
     placement.type.dtype = ComputedIn(tables_.options().precision, placement.type.dtype);
     std::map<int, int> messages;  // per level
-    std::map<LinkId, int> to_here, from_here;
+    std::map<LinkId, int> to_here;
     const int64_t here = placement.view.start;
     for (int64_t device : DevicesOf(placement.view, placement.type)) {
       const int level = cost.LevelBetween(device, here);
       if (level < 0) continue;
       ++messages[level];
       for (LinkId link : machine.Path(device, here)) ++to_here[link];
-      for (LinkId link : machine.Path(here, device)) ++from_here[link];
     }
-    double in_turn_us = 0, at_once_us = 0;
+    double in_turn_us = 0;
     for (const auto& [level, count] : messages) {
       in_turn_us = std::max(in_turn_us, machine.LatencyUs(level, count));
-      at_once_us = std::max(at_once_us, machine.levels[level].latency_us);
     }
-    const auto bytes_us = [&](const std::map<LinkId, int>& links) {
-      double us = 0;
-      for (const auto& [link, count] : links) {
-        us = std::max(us, count * static_cast<double>(placement.type.LocalBytes()) /
-                              machine.link(link).bytes_per_us);
-      }
-      return us;
-    };
-    double us = 0;
-    if (!messages.empty() && placement.type.copies == 1) {
-      us = machine.message_start_us() + in_turn_us + bytes_us(to_here);
-      if (gradient) us += machine.message_start_us() + at_once_us + bytes_us(from_here);
+    double bytes_us = 0;
+    for (const auto& [link, count] : to_here) {
+      bytes_us = std::max(bytes_us, count * static_cast<double>(placement.type.LocalBytes()) /
+                                        machine.link(link).bytes_per_us);
     }
+    const bool sends = !messages.empty() && placement.type.copies == 1;
+    const double us = sends ? machine.message_start_us() + in_turn_us + bytes_us : 0;
     result.push_back(static_cast<float>(us));
   }
   return result;

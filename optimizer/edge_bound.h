@@ -26,9 +26,8 @@ class EdgeBounds {
   // There and back.
   const CostTable& Us(PlacementSetId from, PlacementSetId to, bool gradient);
   const EdgeParts& Parts(PlacementSetId from, PlacementSetId to, bool gradient);
-  // Per placement, of bringing what it has to the first of its devices as one tensor; with
-  // `gradient`, and of the way back.
-  std::vector<float> OutputUs(PlacementSetId from, bool gradient) const;
+  // Per placement, of bringing what it has to the first of its devices as one tensor.
+  std::vector<float> OutputUs(PlacementSetId from) const;
 
  private:
   CostTables& tables_;

@@ -17,15 +17,11 @@ void RelaxedStep::FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables)
   output_us_.assign((*calls_.parts[calls_.end]).size(), 0);
   // What others bring there may be brought for calls that read it.
   for (int output : calls_.outputs) {
-    const std::vector<float> us =
-        edge_bounds->OutputUs(calls_.calls[calls_.end]->outputs[output], training_);
+    const std::vector<float> us = edge_bounds->OutputUs(calls_.calls[calls_.end]->outputs[output]);
     for (size_t k = 0; k < us.size(); ++k) output_us_[k] += us[k];
   }
   if (!training_ || calls_.outputs.empty()) return;
-  // Where nothing is sent, the loss's gradient is filled in all the same.
-  const float fill_us =
-      static_cast<float>(tables.cost().ElementwiseTime(TaskKind::kFill, sizeof(float), 0).us);
-  for (float& us : output_us_) us = std::max(us, fill_us);
+  seed_us_ = tables.cost().ElementwiseTime(TaskKind::kFill, sizeof(float), 0).us;
 }
 
 void RelaxedStep::FindEdges(EdgeBounds* edge_bounds) {
@@ -72,6 +68,8 @@ double RelaxedStep::PartUs(int call, int choice, Part part) const {
       return training_ ? p.halo_us / 2 : 0;
     case kLast:
       return p.last_us;
+    case kSeed:
+      return call == calls_.end ? seed_us_ : 0;
     case kOutput:
       return call == calls_.end ? output_us_[choice] : 0;
     case kNumParts:
@@ -122,8 +120,8 @@ std::vector<RelaxedStep::Term> RelaxedStep::QueueTerms() const {
     terms.push_back(Empty());
     for (int n = 0; n < num_calls(); ++n) {
       terms.back().calls[n][where] = Bit(kForward);
-      if (relevant_[n])
-        terms.back().calls[n][where] |= Bit(kGradient) | Bit(kWeights) | Bit(kUpdate);
+      if (!relevant_[n]) continue;
+      terms.back().calls[n][where] |= Bit(kGradient) | Bit(kWeights) | Bit(kUpdate) | Bit(kSeed);
     }
   }
   Term network = Empty();

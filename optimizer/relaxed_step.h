@@ -1,9 +1,9 @@
 // What of a step must come one after the other, whatever choices calls take: a relaxation of the
 // simulated step that is the maximum of sums over calls and edges.
 //
-// A step is longest paths through its tasks: forward, where the loss is summed up, and back. A path
-// follows calls and what moves over their edges. From one call to another that comes after it, it
-// may take instead
+// A step is longest paths through its tasks: forward, where the loss's gradient is filled in, and
+// back. A path follows calls and what moves over their edges. From one call to another that comes
+// after it, it may take instead
 //
 //   compute   what the device computes of the calls between the two, those that come after the one
 //             and before the other
@@ -49,7 +49,8 @@ class RelaxedStep {
     kHaloThere,
     kHaloBack,
     kLast,    // synchronisation and update of a weight that nothing comes behind
-    kOutput,  // summing up the loss
+    kSeed,    // filling in the gradient of the loss
+    kOutput,  // putting outputs together; nothing on the way back waits for it
     kNumParts
   };
   enum Move { kThere, kBack, kWaitedThere, kWaitedBack, kNumMoves };
@@ -129,10 +130,9 @@ class RelaxedStep {
   std::vector<Edge> edges_;
   int num_values_ = 0;
   std::vector<std::vector<int>> edges_to_, edges_from_;  // per call
-  // Per choice of the last call, what bringing its outputs to one device takes, and the gradient
-  // back.
-  std::vector<float> output_us_;
-  std::vector<bool> relevant_;  // per call, whether the last one comes after it
+  double seed_us_ = 0;
+  std::vector<float> output_us_;  // per choice of the last call: bringing its outputs to one device
+  std::vector<bool> relevant_;    // per call, whether the last one comes after it
   std::vector<Interval> intervals_;
   std::vector<std::vector<int>> intervals_to_, intervals_from_;  // per call
   std::vector<int> beginnings_;  // intervals from the beginning, which a path may end with

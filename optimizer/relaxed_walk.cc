@@ -23,17 +23,17 @@ class RelaxedStep::Walk {
     const int end = step_.calls_.end;
     const State first = {false, true, end}, anywhere = {false, false, end};
     if (!step_.training_) {
-      const double first_us = us_[At(first)] + OutputUs(kFirst);
-      const double any_us = us_[At(anywhere)] + OutputUs(kAnywhere);
+      const double first_us = us_[At(first)] + TurnUs(kFirst);
+      const double any_us = us_[At(anywhere)] + TurnUs(kAnywhere);
       Term term = first_us >= any_us ? TermOf(first) : TermOf(anywhere);
-      term.calls[end][first_us >= any_us ? kFirst : kAnywhere] |= Bit(kOutput);
+      term.calls[end][first_us >= any_us ? kFirst : kAnywhere] |= Bit(TurnPart());
       return {std::move(term)};
     }
     Reach({true, true, end}, {first, Arc::kTurn},
-          us_[At(first)] + OutputUs(kFirst) + OwnUs(end, true, kFirst));
+          us_[At(first)] + TurnUs(kFirst) + OwnUs(end, true, kFirst));
     for (const State& from : {first, anywhere}) {
       Reach({true, false, end}, {from, Arc::kTurn},
-            us_[At(from)] + OutputUs(kAnywhere) + OwnUs(end, true, kAnywhere));
+            us_[At(from)] + TurnUs(kAnywhere) + OwnUs(end, true, kAnywhere));
     }
     Back();
     return {EndingWithPath(), EndingWith(kUpdate), EndingWith(kSync)};
@@ -59,7 +59,9 @@ class RelaxedStep::Walk {
   }
   double PartUs(int call, Part part, Where where) const { return means_.calls[call][where][part]; }
   double EdgeUs(int e, Move move) const { return means_.edges[e][move]; }
-  double OutputUs(Where where) const { return PartUs(step_.calls_.end, kOutput, where); }
+  // Behind the forward pass: outputs are put together, or there is the loss's gradient.
+  Part TurnPart() const { return step_.training_ ? kSeed : kOutput; }
+  double TurnUs(Where where) const { return PartUs(step_.calls_.end, TurnPart(), where); }
   // Of a call on a path.
   double OwnUs(int call, bool back, Where where) const {
     return PartUs(call, back ? kGradient : kForward, where) +
@@ -236,7 +238,7 @@ class RelaxedStep::Walk {
         case Arc::kTurn:
         case Arc::kStart:
           term.calls[state.call][where] |= Bit(part) | Bit(halo);
-          if (arc.kind == Arc::kTurn) term.calls[state.call][where] |= Bit(kOutput);
+          if (arc.kind == Arc::kTurn) term.calls[state.call][where] |= Bit(TurnPart());
           break;
         case Arc::kCompute:
           for (int call : step_.intervals_[arc.edge].calls) {

@@ -12,7 +12,8 @@
 //                              reversed, synchronisation per operand
 //   update, in reverse         one per stored operand
 //
-// In training the chains of outputs, but of the loss, are behind the gradient of what made them.
+// In training the chains of outputs are behind the gradient of what made them. That of the loss is
+// not reversed: the gradient is filled in where the loss comes from (pcg/schedule/loss_seeds.h).
 // A chain is what the parallel operators between two calls do, an arrival what a call's device
 // lacks beyond that. What several calls need of a value in one form is brought there once, at the
 // first of them. A stored tensor is kept as its users need it, or, if they differ, as one of them

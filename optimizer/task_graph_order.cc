@@ -52,7 +52,7 @@ int32_t TaskGraph::NumberBlocks() {
   std::map<int, std::vector<int>> late;  // by the node that made them
   for (int o = 0; o < NumOperands(num_nodes_); ++o) {
     const Value& value = values_[nodes_[num_nodes_].operands[o].value];
-    if (training_ && o != loss_operand_ && value.producer >= 0) late[value.producer].push_back(o);
+    if (training_ && value.producer >= 0) late[value.producer].push_back(o);
   }
   late_output_.assign(NumOperands(num_nodes_), -1);
   for (int n = 0; n <= num_nodes_; ++n) {

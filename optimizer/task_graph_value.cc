@@ -1,6 +1,7 @@
 #include "optimizer/task_graph_value.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "optimizer/simulator.h"
@@ -189,14 +190,27 @@ void ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
   if (behind) Emit(graph_.AccumulateBlock(use), {});
 }
 
-// The gradient of the loss is set.
+// Slots of the root that what is read was moved from.
+std::set<int32_t> ValueBuilder::SourcesOf(const Reading& reading) const {
+  const Instance& instance = instances_[reading.instance];
+  if (instance.parent < 0) return {reading.slots.begin(), reading.slots.end()};
+  const Instance& root = instances_[instance.parent];
+  std::set<int32_t> sources;
+  for (int32_t device : instance.move->stays) sources.insert(root.slots[device]);
+  for (const MoveTask& task : instance.move->forward) {
+    for (int32_t device : task.reads) sources.insert(root.slots[device]);
+  }
+  return sources;
+}
+
+// The gradient of the loss is set where the loss comes from.
 void ValueBuilder::Seed(Use use, const Reading& reading) {
   const int32_t block = graph_.FillBlockOf(use.node);
-  const Picoseconds fill = graph_.moves_.place(instances_[reading.instance].place).fill[0];
+  const MoveMemo::Place& place = graph_.moves_.place(root_place_);
   BlockTasks tasks;
-  for (int32_t id : reading.slots) {
-    Slot& slot = slots_[id];
-    const int32_t index = tasks.Add(fill);
+  for (int32_t id : SourcesOf(reading)) {
+    Slot& slot = slots_[id];  // The root's come first.
+    const int32_t index = tasks.Add(place.fill[id]);
     tasks.AddQueue(ComputeQueue(slot.device));
     slot.has_gradient = true;
     slot.gradient = {{block, index}, false};

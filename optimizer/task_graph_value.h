@@ -4,6 +4,7 @@
 #define ISOMER_OPTIMIZER_TASK_GRAPH_VALUE_H_
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,6 +70,7 @@ class ValueBuilder {
 
   void Contributions(size_t first, size_t last);
   void ContributeCompute(Use use, const Reading& reading);
+  std::set<int32_t> SourcesOf(const Reading& reading) const;
   void Seed(Use use, const Reading& reading);
   void Reverse(int instance, Use use, int32_t block);
   void Contribute(int32_t slot, Writer share, int32_t block, BlockTasks* tasks);

@@ -11,9 +11,9 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/late_outputs.h"
+#include "pcg/schedule/loss_seeds.h"
 #include "pcg/schedule/recomputation.h"
 #include "pcg/schedule/split_gradients.h"
 #include "pcg/schedule/update.h"
@@ -38,7 +38,7 @@ class BackwardLowering {
       by_moment_.insert(parameter.stored.begin(), parameter.stored.end());
     }
   }
-  absl::Status Run();
+  void Run(const std::map<BufferId, double>& seeds);
 
  private:
   // Of the gradient of a parameter, what one micro-batch has of it, or all together.
@@ -48,7 +48,7 @@ class BackwardLowering {
   // The forward tasks as they are reversed, each after those that read what it writes: the last
   // first, or micro-batch by micro-batch.
   std::vector<size_t> ReversalOrder() const;
-  absl::Status Seed();
+  void Seed(const std::map<BufferId, double>& seeds);
   void Reverse(size_t t);
   // With the gradients of those operands that `of` says, by buffer.
   template <typename Of>
@@ -147,30 +147,13 @@ void BackwardLowering::Fill(BufferId buffer, double value, NodeId node) {
   task.moment = builder_.buffer(buffer).moment;
 }
 
-absl::Status BackwardLowering::Seed() {
-  const ScheduleOptions& options = builder_.options();
-  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
-    if (output.name != options.loss) continue;
-    const TensorType& type = builder_.graph().type(output.tensor);
-    if (type.NumElements() != 1 || !IsFloat(type.dtype)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the loss '", options.loss, "' is ", type.ToString(), ", not one number"));
-    }
-    // The gradients of c copies are shares of one sum; a buffer may be several of them.
-    const std::vector<BufferId> shards = builder_.schedule().shards.at(output.tensor);
-    std::set<BufferId> seen;
-    for (BufferId shard : shards) {
-      if (!seen.insert(shard).second) continue;
-      const BufferId seed = builder_.AddGradientBuffer(shard);
-      const auto count = static_cast<double>(std::count(shards.begin(), shards.end(), shard));
-      Fill(seed, options.seed * count / static_cast<double>(type.copies), output.tensor.node);
-      Contribute(shard, seed, output.tensor.node);
-    }
-    return absl::OkStatus();
+void BackwardLowering::Seed(const std::map<BufferId, double>& seeds) {
+  for (const auto& [buffer, value] : seeds) {
+    const BufferId seed = builder_.AddGradientBuffer(buffer);
+    const NodeId node = builder_.buffer(buffer).tensor.node;
+    Fill(seed, value, node);
+    Contribute(buffer, seed, node);
   }
-  return absl::InvalidArgumentError(
-      options.loss.empty() ? "the model has no loss to train on"
-                           : absl::StrCat("the model has no output '", options.loss, "'"));
 }
 
 BufferId& BackwardLowering::GradientOf(BufferId buffer, int32_t moment) {
@@ -361,15 +344,15 @@ void BackwardLowering::ReverseWeightsBefore(const Task& task, bool exchanges_fol
   }
 }
 
-absl::Status BackwardLowering::Run() {
-  ISOMER_RETURN_IF_ERROR(Seed());
+void BackwardLowering::Run(const std::map<BufferId, double>& seeds) {
+  Seed(seeds);
   // A parameter is synchronised as soon as its last reader has been reversed, so that the
   // communication overlaps with what is left of the backward pass. But the gradients that the next
   // calls wait for go first: links are first in, first out. While they are on their way, gradients
   // of weights are computed. What fills a bucket may wait for them, too.
   const bool may_wait = builder_.options().update.sums_wait();
   const std::vector<size_t> order = ReversalOrder();
-  split_.emplace(builder_, wanted_, order);
+  split_.emplace(builder_, wanted_, seeds, order);
   FindLastReaders(order);
   // Those that nobody reads are the loss.
   ready_ = read_last_[num_forward_tasks_];
@@ -388,13 +371,14 @@ absl::Status BackwardLowering::Run() {
   ReverseWeights(pending_.size());
   SynchroniseReady();
   late_outputs_.AddBehind(last.first);
-  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status LowerBackward(ScheduleBuilder* builder, UpdateLowering* updates) {
-  return BackwardLowering(builder, updates).Run();
+  ISOMER_ASSIGN_OR_RETURN(const auto seeds, FindLossSeeds(*builder));
+  BackwardLowering(builder, updates).Run(seeds);
+  return absl::OkStatus();
 }
 
 }  // namespace isomer

@@ -1,9 +1,9 @@
 #include "pcg/schedule/check_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +40,8 @@ absl::Status TaskError(const Graph& graph, const Schedule& schedule, int32_t t,
 namespace {
 
 using BufferPair = std::pair<BufferId, BufferId>;
+
+constexpr double kRounding = 1e-9;
 
 class CallChecker {
  public:
@@ -123,6 +125,14 @@ class CallChecker {
       }
     }
     readers_.assign(count, 0);
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      if (!schedule_.options.training || output.name != schedule_.options.loss) continue;
+      for (int64_t p = 0; p < graph_.type(output.tensor).partials; ++p) {
+        for (const BufferMeanings::Atom& part : meanings_.OfPartial(output.tensor, p)) {
+          seeds_[part].first += schedule_.options.seed;
+        }
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -316,29 +326,16 @@ class CallChecker {
     return absl::OkStatus();
   }
 
+  // What is filled in for the parts of the loss, wherever they are, makes up the seed for each.
   absl::Status CheckFill(const Task& task) {
     if (task.writes.size() != 1 || !IsGradient(task.writes[0])) return Error("fills no gradient");
     if (task.value == 0) return absl::OkStatus();
-    for (const Graph::NamedOutput& output : graph_.outputs()) {
-      if (output.name != schedule_.options.loss) continue;
-      const std::vector<BufferId>& shards = schedule_.shards.at(output.tensor);
-      if (std::find(shards.begin(), shards.end(), forward_of_[task.writes[0]]) == shards.end()) {
-        break;
-      }
-      // Of each copy; a buffer may be several.
-      const auto copies = static_cast<double>(
-          std::count(shards.begin(), shards.end(), forward_of_[task.writes[0]]));
-      const double share =
-          schedule_.options.seed * copies / static_cast<double>(graph_.type(output.tensor).copies);
-      if (task.value != share) {
-        return Error(absl::StrCat("the gradient of the loss is ", share, ", not ", task.value));
-      }
-      if (!seeded_.insert(forward_of_[task.writes[0]]).second) {
-        return Error("gives the loss its gradient a second time");
-      }
-      return absl::OkStatus();
+    for (const BufferMeanings::Atom& part : meanings_.Of(forward_of_[task.writes[0]])) {
+      const auto seed = seeds_.find(part);
+      if (seed == seeds_.end()) return Error("gives a gradient to what is not the loss");
+      seed->second = {seed->second.first - task.value, task_};
     }
-    return Error("gives a gradient to what is not the loss");
+    return absl::OkStatus();
   }
 
   absl::Status CheckNothingIsLeftOut() const {
@@ -361,13 +358,11 @@ class CallChecker {
         }
       }
     }
-    for (const Graph::NamedOutput& output : graph_.outputs()) {
-      if (output.name != schedule_.options.loss) continue;
-      for (BufferId shard : schedule_.shards.at(output.tensor)) {
-        if (!seeded_.contains(shard)) {
-          return absl::FailedPreconditionError("schedule: the loss is given no gradient");
-        }
-      }
+    for (const auto& [part, seed] : seeds_) {
+      const auto& [missing, t] = seed;
+      if (std::abs(missing) <= kRounding * std::abs(schedule_.options.seed)) continue;
+      return ErrorAt(t, absl::StrCat("of the gradient of the loss, ", schedule_.options.seed, ", ",
+                                     missing, " is missing"));
     }
     return absl::OkStatus();
   }
@@ -386,7 +381,8 @@ class CallChecker {
   absl::flat_hash_map<BufferPair, size_t> to_reverse_;       // forward transfers -> their tasks
   absl::flat_hash_map<int32_t, int32_t> reversed_by_;        // compute tasks -> the first that does
   absl::flat_hash_set<std::pair<int32_t, int32_t>> shares_;  // of compute tasks and operands
-  std::set<BufferId> seeded_;                                // shards of the loss
+  // Of parts of the loss: what of the gradient is missing, and the last task that gives some.
+  std::map<BufferMeanings::Atom, std::pair<double, int32_t>> seeds_;
   absl::flat_hash_map<NodeId, GradientNeeds> needs_;
 };
 

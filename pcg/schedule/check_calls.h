@@ -17,7 +17,8 @@ namespace isomer {
 //     (Partition, Combine, Replicate and Reduce are identities on meanings);
 //   - each gradient task reverses one compute task, each backward transfer one forward transfer,
 //     and none is left out whose gradient is wanted;
-//   - each share of a gradient is used once; the loss's gradient is the seed, once for all copies;
+//   - each share of a gradient is used once; each part of the loss gets the seed, once for all
+//     copies;
 //   - outputs, parameters and gradients that are asked for are unloaded.
 // REQUIRES: tasks name nodes, buffers and devices that there are, and write a buffer once.
 absl::Status CheckCalls(const Graph& graph, const Schedule& schedule);

@@ -11,10 +11,6 @@ LateOutputs::LateOutputs(ScheduleBuilder* builder, const Recomputation& recomput
   std::vector<Task>& tasks = schedule.tasks;
   if (schedule.num_moments > 1) return;
   std::vector<int> readers(schedule.buffers.size(), 0);
-  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
-    if (output.name != builder_.options().loss) continue;
-    for (BufferId id : schedule.shards.at(output.tensor)) ++readers[id];  // for its gradient
-  }
   std::vector<NodeId> maker(schedule.buffers.size());
   for (const Task& task : tasks) {
     for (BufferId id : task.reads) ++readers[id];

@@ -29,7 +29,8 @@
 // A value that several users want is brought to each from where it was made, unless another user
 // has it on as many devices. What only outputs of the graph want is moved last; in training behind
 // the gradient of what made it, as nothing waits for it, but everything for what is behind it in
-// the queue of a link.
+// the queue of a link. The loss is such an output: its gradient is filled in on each device that
+// makes a part of it (loss_seeds.h).
 //
 // A task whose windows reach beyond its shard of an operand reads a buffer with the shard and its
 // halo (Sharding::OperandBox), filled from all shards that overlap it: a send_receive, whose

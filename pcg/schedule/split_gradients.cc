@@ -15,9 +15,10 @@ constexpr int kMostWaiting = 3;
 }  // namespace
 
 SplitGradients::SplitGradients(const ScheduleBuilder& builder, const std::vector<bool>& wanted,
+                               const std::map<BufferId, double>& seeds,
                                absl::Span<const size_t> order)
     : builder_(builder), wanted_(wanted), split_(builder.graph().num_nodes(), false) {
-  FindReached();
+  FindReached(seeds);
   FindWeights();
   FindSplit(order);
 }
@@ -34,13 +35,10 @@ bool SplitGradients::IsContraction(const Task& task) const {
                      [this](BufferId id) { return wanted_[id]; });
 }
 
-void SplitGradients::FindReached() {
+void SplitGradients::FindReached(const std::map<BufferId, double>& seeds) {
   const Schedule& schedule = builder_.schedule();
   reached_.assign(schedule.buffers.size(), false);
-  for (const Graph::NamedOutput& output : builder_.graph().outputs()) {
-    if (output.name != builder_.options().loss) continue;
-    for (BufferId id : schedule.shards.at(output.tensor)) reached_[id] = true;
-  }
+  for (const auto& [buffer, value] : seeds) reached_[buffer] = true;
   for (auto task = schedule.tasks.rbegin(); task != schedule.tasks.rend(); ++task) {
     if (!Reaches(*task)) continue;
     for (BufferId id : task->reads) reached_[id] = reached_[id] || wanted_[id];

@@ -18,6 +18,7 @@
 #define ISOMER_PCG_SCHEDULE_SPLIT_GRADIENTS_H_
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -28,9 +29,10 @@ namespace isomer {
 class SplitGradients {
  public:
   // `order`: of the forward tasks, as they are reversed. `wanted`: by forward buffer, whether it
-  // depends on a parameter. All outlive this.
+  // depends on a parameter. `seeds`: by buffer, the gradient of the loss (loss_seeds.h). All
+  // outlive this.
   SplitGradients(const ScheduleBuilder& builder, const std::vector<bool>& wanted,
-                 absl::Span<const size_t> order);
+                 const std::map<BufferId, double>& seeds, absl::Span<const size_t> order);
 
   // From place `at` of the order on there is an exchange before the next contraction.
   bool ExchangesFollow(size_t at) const { return exchanges_follow_[at]; }
@@ -45,7 +47,7 @@ class SplitGradients {
   }
 
  private:
-  void FindReached();
+  void FindReached(const std::map<BufferId, double>& seeds);
   void FindWeights();
   bool Reaches(const Task& task) const;
   bool CanSplit(const Task& task) const;

@@ -171,7 +171,7 @@ TEST(BrokenSchedule, GradientsAveragedTwice) {
                           if (task.kind == TaskKind::kFill) task.value /= 2;
                         }
                       }),
-              RefusedFor("(fill of"));
+              RefusedFor("of the gradient of the loss, 1, 0.5 is missing"));
 }
 
 TEST(BrokenSchedule, BytesAndTypesThatDoNotMatch) {

@@ -47,29 +47,29 @@ inline Schedule Lowered(const ParallelCase& c) {
 // The example graphs with what their schedules communicate.
 inline std::vector<ParallelCase> ParallelCases() {
   static const std::map<std::string, std::map<TaskKind, int>> kCommunications = {
-      // The gradients of the two weights; the loss to device 0 and its gradient back.
-      {"DataParallelMlp", {{TaskKind::kAllReduce, 2}, {TaskKind::kSendReceive, 2}}},
+      // The gradients of the two weights; the loss to device 0, not its gradient back.
+      {"DataParallelMlp", {{TaskKind::kAllReduce, 2}, {TaskKind::kSendReceive, 1}}},
       {"ColumnRowParallelMlp", {{TaskKind::kAllReduce, 2}}},
-      // The loss and its gradient are all-reduced.
+      // The loss is all-reduced.
       {"RowParallelThenSamples",
-       {{TaskKind::kReduceScatter, 1}, {TaskKind::kAllGather, 1}, {TaskKind::kAllReduce, 2}}},
+       {{TaskKind::kReduceScatter, 1}, {TaskKind::kAllGather, 1}, {TaskKind::kAllReduce, 1}}},
       {"ColumnParallelGathered", {{TaskKind::kAllGather, 2}, {TaskKind::kReduceScatter, 2}}},
       {"SamplesToColumnsAndBack",
-       {{TaskKind::kAllToAll, 4}, {TaskKind::kAllReduce, 2}, {TaskKind::kSendReceive, 2}}},
-      // The logits once for the loss and once as an output, the loss; but for the output, back.
+       {{TaskKind::kAllToAll, 4}, {TaskKind::kAllReduce, 2}, {TaskKind::kSendReceive, 1}}},
+      // The logits once for the loss and once as an output, the loss; of these the first one back.
       {"ColumnsToSamplesAndGathered",
-       {{TaskKind::kAllToAll, 2}, {TaskKind::kSendReceive, 3}, {TaskKind::kAllReduce, 1}}},
-      // Forward: y twice, the loss twice; their gradients; two shards of each weight.
-      {"HybridMlp", {{TaskKind::kAllReduce, 12}}},
-      {"MergedMatMuls", {{TaskKind::kAllReduce, 1}, {TaskKind::kSendReceive, 2}}},
+       {{TaskKind::kAllToAll, 2}, {TaskKind::kSendReceive, 2}, {TaskKind::kAllReduce, 1}}},
+      // Forward: y twice, the loss twice; the gradient of y; two shards of each weight.
+      {"HybridMlp", {{TaskKind::kAllReduce, 10}}},
+      {"MergedMatMuls", {{TaskKind::kAllReduce, 1}, {TaskKind::kSendReceive, 1}}},
       {"EmbeddingByVocabulary",
-       {{TaskKind::kReduceScatter, 1}, {TaskKind::kAllGather, 1}, {TaskKind::kSendReceive, 2}}},
+       {{TaskKind::kReduceScatter, 1}, {TaskKind::kAllGather, 1}, {TaskKind::kSendReceive, 1}}},
       // The transposed table and its gradient, the sum of the copies' gradients, the loss.
       {"TiedEmbedding",
        {{TaskKind::kAllGather, 1},
         {TaskKind::kReduceScatter, 1},
         {TaskKind::kAllReduce, 1},
-        {TaskKind::kSendReceive, 2}}},
+        {TaskKind::kSendReceive, 1}}},
       {"BranchesOnTwoDevices", {}},
   };
   std::vector<ParallelCase> cases;

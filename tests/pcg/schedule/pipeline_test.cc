@@ -204,8 +204,8 @@ TEST(PipelineSchedule, CopiesOfADeviceAreOneBuffer) {
   for (const Task& task : schedule.tasks) ++count[task.kind];
   EXPECT_EQ(count[TaskKind::kUpdate], 8) << "weights on their devices";
   EXPECT_EQ(count[TaskKind::kAllReduce], 4) << "one a weight";
-  // Activations to the next stage and back, shard by shard; the loss and its gradient.
-  EXPECT_EQ(count[TaskKind::kSendReceive], 2 * 6 + 2);
+  // Activations to the next stage and back, shard by shard; the loss, whose gradient is a one.
+  EXPECT_EQ(count[TaskKind::kSendReceive], 2 * 6 + 1);
 }
 
 // The first stage as soon as its last share is there; another when it has nothing more to send.

@@ -69,8 +69,8 @@ TEST(SplitGradients, OfWeightsAreComputedWhileThoseOfDataAreSent) {
   const Schedule schedule = LoweredExample(name);
   // The first product's data are the input, which has no gradient.
   EXPECT_THAT(WayBack(GraphOfExample(name), schedule),
-              ElementsAre("send_receive", "data", "all_to_all", "weight", "all_reduce",
-                          "all_to_all", "weight", "all_reduce"))
+              ElementsAre("data", "all_to_all", "weight", "all_reduce", "all_to_all", "weight",
+                          "all_reduce"))
       << schedule.ToString(GraphOfExample(name));
 }
 
@@ -81,15 +81,13 @@ TEST(SplitGradients, ABucketIsSynchronisedBehindWhatCallsWaitFor) {
   options.update.bucket_bytes = 1;
   const auto schedule = LowerGraph(graph, ViewsOf(graph, {}), options);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_THAT(WayBack(graph, *schedule),
-              ElementsAre("send_receive", "data", "all_to_all", "weight", "all_to_all",
-                          "all_reduce", "weight", "all_reduce"));
+  EXPECT_THAT(WayBack(graph, *schedule), ElementsAre("data", "all_to_all", "weight", "all_to_all",
+                                                     "all_reduce", "weight", "all_reduce"));
   options.update.eager_sums = true;
   const auto eager = LowerGraph(graph, ViewsOf(graph, {}), options);
   ASSERT_TRUE(eager.ok()) << eager.status();
-  EXPECT_THAT(WayBack(graph, *eager),
-              ElementsAre("send_receive", "data", "all_to_all", "weight", "all_reduce",
-                          "all_to_all", "weight", "all_reduce"));
+  EXPECT_THAT(WayBack(graph, *eager), ElementsAre("data", "all_to_all", "weight", "all_reduce",
+                                                  "all_to_all", "weight", "all_reduce"));
 }
 
 // The second layer of a stage has no exchange behind it: its weight waits for that of the first.
