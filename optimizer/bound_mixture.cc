@@ -20,19 +20,6 @@ constexpr int kMostReplies = 20;
 // Of solutions and terms, those that are worth beginning with in a part of the space.
 constexpr double kSomeShare = 0.005, kSomeWeight = 1e-4;
 
-// `there` and so on, each times its weight.
-std::unique_ptr<CostTable> MixedTable(const EdgeParts& us, const std::array<float, 4>& weights) {
-  auto mixed = std::make_unique<CostTable>(us.there);
-  for (size_t i = 0; i < mixed->us.size(); ++i) {
-    float& sum = mixed->us[i];
-    if (sum >= kImpossibleUs) continue;
-    sum = weights[0] * sum + weights[1] * us.back.us[i] + weights[2] * us.waited_there.us[i] +
-          weights[3] * us.waited_back.us[i];
-  }
-  mixed->key = mixed->ContentKey();
-  return mixed;
-}
-
 // Sets `play` to what regrets are for.
 void Normalise(const std::vector<double>& regrets, std::vector<double>* play) {
   double total = 0;
@@ -87,6 +74,18 @@ double PlayGame(const std::vector<std::vector<double>>& us, std::vector<double>*
 }
 
 }  // namespace
+
+CostTable MixedTable(const EdgeParts& us,
+                     const std::array<float, RelaxedStep::kNumMoves>& weights) {
+  CostTable mixed = us.there;
+  for (size_t i = 0; i < mixed.us.size(); ++i) {
+    float& sum = mixed.us[i];
+    if (sum >= kImpossibleUs) continue;
+    sum = weights[0] * sum + weights[1] * us.back.us[i] + weights[2] * us.waited_there.us[i] +
+          weights[3] * us.waited_back.us[i];
+  }
+  return mixed;
+}
 
 BoundMixture::BoundMixture(const RelaxedStep& step, const BoundedCalls& calls, CostTables* tables)
     : step_(step), calls_(calls), tables_(*tables) {}
@@ -186,7 +185,10 @@ double BoundMixture::Solve(const Allowed& allowed, const std::vector<RelaxedStep
   for (size_t e = 0; e < step_.edges().size(); ++e) {
     const RelaxedStep::Edge& edge = step_.edges()[e];
     auto& table = tables[{edge.us, mixed.edges[e]}];
-    if (table == nullptr) table = MixedTable(*edge.us, mixed.edges[e]);
+    if (table == nullptr) {
+      table = std::make_unique<CostTable>(MixedTable(*edge.us, mixed.edges[e]));
+      table->key = table->ContentKey();
+    }
     problem.edges.push_back({edge.from, edge.to, table.get()});
   }
   const MappingSolution solution = SolveMapping(problem, {.memo = tables_.mapping_memo()});

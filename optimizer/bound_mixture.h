@@ -10,12 +10,16 @@
 #ifndef ISOMER_OPTIMIZER_BOUND_MIXTURE_H_
 #define ISOMER_OPTIMIZER_BOUND_MIXTURE_H_
 
+#include <array>
 #include <vector>
 
 #include "optimizer/cost_tables.h"
 #include "optimizer/relaxed_step.h"
 
 namespace isomer {
+
+// What moves over an edge, there and so on, each times its weight.
+CostTable MixedTable(const EdgeParts& us, const std::array<float, RelaxedStep::kNumMoves>& weights);
 
 class BoundMixture {
  public:

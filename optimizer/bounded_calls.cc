@@ -10,7 +10,7 @@ BoundedGraph::BoundedGraph(const Graph& graph, CostTables* tables)
     : graph_(graph),
       tables_(*tables),
       compute_(AnalyzeCompute(graph, tables->options().training)),
-      summed_(SummedGradients(graph, compute_)),
+      sources_(FindGradientSources(graph, compute_)),
       end_(FindEnd()) {
   ChargeFirstUses(graph, &compute_);
 }
@@ -68,11 +68,12 @@ absl::StatusOr<BoundedCalls> BoundedGraph::On(int64_t devices, bool halves) {
       key += operand.gradient ? 'g' : '-';
       key += operand.first_use ? '1' : '-';
     }
-    for (bool summed : summed_[n]) key += summed ? '+' : '-';
+    for (bool summed : sources_[n].summed) key += summed ? '+' : '-';
+    for (bool filled : sources_[n].filled) key += filled ? '0' : '-';
     auto [it, added] = memo_.try_emplace({call, key});
     if (added) {
       for (const ShardingChoice& choice : call->space.choices) {
-        it->second.push_back(PartsOfChoice(call->space, choice, node, summed_[n], tables_));
+        it->second.push_back(PartsOfChoice(call->space, choice, node, sources_[n], tables_));
       }
     }
     result.parts.push_back(&it->second);

@@ -43,7 +43,7 @@ class BoundedGraph {
   const Graph& graph_;
   CostTables& tables_;
   ComputeGraph compute_;
-  const std::vector<std::vector<bool>> summed_;  // per node and operand
+  const std::vector<GradientSources> sources_;  // per node
   const int end_;
   std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceParts>> memo_;
 };

@@ -62,6 +62,16 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, const Cost
   parts->last_us = std::max(parts->last_us, last_us + alone_us);
 }
 
+// On the fastest of the devices.
+double ElementwiseUs(TaskKind kind, int64_t bytes, const ShardingChoice& choice,
+                     const CostModel& cost) {
+  double us = kImpossibleUs;
+  for (int64_t device : Kinds(cost, choice)) {
+    us = std::min(us, cost.ElementwiseTime(kind, bytes, device).us);
+  }
+  return us;
+}
+
 // What adding to a gradient takes of each device: where it is used or where it is made, of which
 // the latter may be on all devices.
 double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node, size_t operand,
@@ -74,11 +84,7 @@ double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node
     for (const auto& dim : type.dims) shards *= dim.degree;
     bytes = std::min(bytes, bytes * shards / all);
   }
-  double us = kImpossibleUs;
-  for (int64_t device : Kinds(cost, choice)) {
-    us = std::min(us, cost.ElementwiseTime(TaskKind::kAccumulate, 3 * bytes, device).us);
-  }
-  return us;
+  return ElementwiseUs(TaskKind::kAccumulate, 3 * bytes, choice, cost);
 }
 
 // Of the computed tensors that the call reads, a path comes from one: the least of what is added to
@@ -111,29 +117,41 @@ void ChargeFirstUses(const Graph& graph, ComputeGraph* compute) {
   }
 }
 
-std::vector<std::vector<bool>> SummedGradients(const Graph& graph, const ComputeGraph& compute) {
+std::vector<GradientSources> FindGradientSources(const Graph& graph, const ComputeGraph& compute) {
   const size_t num_nodes = compute.nodes.size();
+  std::set<TensorRef> read;
+  for (const Graph::NamedOutput& output : graph.outputs()) read.insert(output.tensor);
+  for (const ComputeGraph::ComputeNode& node : compute.nodes) {
+    for (const ComputeGraph::Operand& operand : node.operands) {
+      if (operand.producer >= 0) read.insert({compute.nodes[operand.producer].id, operand.output});
+    }
+  }
   std::vector<bool> reached(num_nodes, false);
-  std::vector<std::vector<bool>> summed(num_nodes);
+  std::vector<GradientSources> sources(num_nodes);
   std::set<TensorRef> first;  // that have a gradient already
   for (size_t n = num_nodes; n-- > 0;) {
     const ComputeGraph::ComputeNode& node = compute.nodes[n];
+    const int outputs = static_cast<int>(graph.node(node.id).outputs.size());
+    for (int t = 0; t < outputs; ++t) {
+      sources[n].filled.push_back(reached[n] && !read.contains({node.id, t}));
+    }
     if (IsLoss(graph.node(node.id).op.kind())) reached[n] = true;
-    summed[n].assign(node.operands.size(), false);
+    sources[n].summed.assign(node.operands.size(), false);
     for (size_t o = 0; o < node.operands.size() && reached[n]; ++o) {
       const ComputeGraph::Operand& operand = node.operands[o];
       if (operand.producer >= 0) reached[operand.producer] = true;
       if (!operand.gradient) continue;
-      summed[n][o] = !first.insert(graph.node(node.id).inputs[o]).second;
+      sources[n].summed[o] = !first.insert(graph.node(node.id).inputs[o]).second;
     }
   }
-  return summed;
+  return sources;
 }
 
 ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
-                          const ComputeGraph::ComputeNode& node, const std::vector<bool>& summed,
+                          const ComputeGraph::ComputeNode& node, const GradientSources& sources,
                           const CostTables& tables) {
   const CostModel& cost = tables.cost();
+  const std::vector<bool>& summed = sources.summed;
   const CostOptions& options = tables.options();
   ChoiceParts parts;
   std::vector<TensorType> types;
@@ -176,6 +194,11 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     AddUpdate(choice.operands[o], choice, tables, &parts);
   }
   if (!backward) return parts;
+  for (size_t t = 0; t < choice.outputs.size(); ++t) {
+    if (!sources.filled[t]) continue;
+    parts.sums_us +=
+        ElementwiseUs(TaskKind::kFill, choice.outputs[t].type.LocalBytes(), choice, cost);
+  }
   const auto gradient_us = [&](const std::vector<bool>& of) {
     return fastest_us(of, GradientWork(space.op, *sharding, types, of));
   };

@@ -15,7 +15,8 @@ struct ChoiceParts {
   double gradient_us = 0;
   double weights_us = 0;  // what of the gradients may be a task that no path waits for
   double update_us = 0;
-  double sums_us = 0;  // what else there is to add up, which may be done while something is moved
+  // What else there is to add up, or to fill in, which may be done while something is moved.
+  double sums_us = 0;
   double halo_us = 0;  // both ways
   // Synchronisation of gradients, at the rate of messages so large that latencies do not count: in
   // buckets of any size it takes as long.
@@ -34,13 +35,17 @@ struct ChoiceParts {
 // the halos of any tensor, which others that read it need not fetch again.
 void ChargeFirstUses(const Graph& graph, ComputeGraph* compute);
 
-// Per node and operand, whether its gradient is added to that of another use of the tensor: all but
-// the first one in the backward pass. Only uses that lead to a loss have one.
-std::vector<std::vector<bool>> SummedGradients(const Graph& graph, const ComputeGraph& compute);
+// Of a call's backward pass, what others decide.
+struct GradientSources {
+  // Per operand: its gradient is added to that of another use of the tensor, as that of all is but
+  // of the first one in the backward pass. Only uses that lead to a loss have one.
+  std::vector<bool> summed;
+  std::vector<bool> filled;  // per output: nobody reads it, so that its gradient is zeros
+};
+std::vector<GradientSources> FindGradientSources(const Graph& graph, const ComputeGraph& compute);
 
-// `summed`: per operand, as above.
 ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice,
-                          const ComputeGraph::ComputeNode& node, const std::vector<bool>& summed,
+                          const ComputeGraph::ComputeNode& node, const GradientSources& sources,
                           const CostTables& tables);
 
 }  // namespace isomer

@@ -19,7 +19,7 @@ namespace isomer {
 
 class PrefixBound {
  public:
-  // `problem` must outlive this.
+  // The tables of `problem` must outlive this.
   explicit PrefixBound(const PairwiseProblem& problem);
 
   // Of the empty prefix.

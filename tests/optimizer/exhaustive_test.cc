@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "optimizer/baselines.h"
 #include "optimizer/exhaustive_search.h"
 #include "optimizer/prefix_bound.h"
 #include "optimizer/task_graph.h"
@@ -78,6 +79,54 @@ TEST(Exhaustive, FindsWhatTryingEverythingFinds) {
 
 TEST(Exhaustive, FindsWhatTryingEverythingFindsBesideBranches) {
   ExpectOptimum(TwoBranches(1, 16, 512), 2);
+}
+
+TEST(Exhaustive, MovesNothingWithinAnOperator) {
+  const Model model = ResidualModel(1, 8, 512, 512);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(1, 2));
+  CostTables tables(index, cost, CostOptions{});
+  const auto start = MapBaseline(kDataParallel, model.graph, &tables);
+  ASSERT_TRUE(start.ok()) << start.status();
+  ExhaustiveOptions options;
+  for (const auto& [call, choice] : start->choices) options.operators[call] = "all";
+  const auto all = SearchExhaustively(model, *start, {}, &tables);
+  const auto found = SearchExhaustively(model, *start, options, &tables);
+  ASSERT_TRUE(all.ok() && found.ok());
+  EXPECT_TRUE(found->proved) << found->ToString();
+  EXPECT_LT(found->assignments, all->assignments);
+  EXPECT_GE(found->step_us, all->step_us);
+  int edges = 0;
+  for (const auto& [call, choice] : found->best.choices) {
+    const std::vector<TensorRef>& inputs = model.graph.node(call).inputs;
+    for (size_t o = 0; o < inputs.size(); ++o) {
+      const auto made = found->best.choices.find(inputs[o].node);
+      if (made == found->best.choices.end()) continue;
+      ++edges;
+      EXPECT_EQ(made->second.outputs[inputs[o].output], choice.operands[o]);
+    }
+  }
+  EXPECT_GT(edges, 3);
+}
+
+// What is proved then is that nothing in the space is faster.
+TEST(Exhaustive, MayBeginOutsideOfTheSpaceOfOperators) {
+  const Model model = ResidualModel(1, 8, 512, 512);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(1, 2));
+  CostTables tables(index, cost, CostOptions{});
+  const auto start = BestMapping(model, &tables);
+  ASSERT_TRUE(start.ok()) << start.status();
+  const auto best = SearchExhaustively(model, *start, {}, &tables);
+  ASSERT_TRUE(best.ok()) << best.status();
+  ExhaustiveOptions options;
+  for (const auto& [call, choice] : start->choices) options.operators[call] = "all";
+  const auto found = SearchExhaustively(model, best->best, options, &tables);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->proved) << found->ToString();
+  EXPECT_EQ(found->step_us, best->step_us);
 }
 
 TEST(Exhaustive, EndsByItsBudgetWithTheBoundReached) {
