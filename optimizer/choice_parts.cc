@@ -13,22 +13,22 @@
 namespace isomer {
 namespace {
 
-constexpr int64_t kLargeBytes = int64_t{1} << 34;
-
 std::vector<int64_t> Kinds(const CostModel& cost, const ShardingChoice& choice) {
   const Placement& output = choice.outputs[0];
   return cost.OnePerKind(DevicesOf(output.view, output.type));
 }
 
-void AddUpdate(const Placement& weight, const ShardingChoice& choice, const CostTables& tables,
-               ChoiceParts* parts) {
+// The larger a message, the less a byte of it takes.
+void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t all_weights_bytes,
+               const CostTables& tables, ChoiceParts* parts) {
   const CostModel& cost = tables.cost();
   const CostOptions& options = tables.options();
   const DeviceGroup group = {weight.view.start, weight.view.strides.end()[-2], weight.type.copies};
   int64_t bytes = weight.type.LocalBytes();
   const auto rate_us = [&](Collective kind) {
-    const double large_us = cost.CollectiveUs(kind, kLargeBytes, group);
-    return std::min(large_us * static_cast<double>(bytes) / static_cast<double>(kLargeBytes),
+    const int64_t most = std::max(bytes, all_weights_bytes);
+    const double together_us = cost.CollectiveUs(kind, most, group);
+    return std::min(together_us * static_cast<double>(bytes) / static_cast<double>(most),
                     cost.CollectiveUs(kind, bytes, group));
   };
   const auto whole_us = [&](Collective kind) { return cost.CollectiveUs(kind, bytes, group); };
@@ -126,11 +126,17 @@ std::vector<GradientSources> FindGradientSources(const Graph& graph, const Compu
       if (operand.producer >= 0) read.insert({compute.nodes[operand.producer].id, operand.output});
     }
   }
+  int64_t all_weights_bytes = 0;
+  for (int32_t id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(NodeId(id));
+    if (node.op.kind() == OpKind::kWeight) all_weights_bytes += node.outputs[0].LocalBytes();
+  }
   std::vector<bool> reached(num_nodes, false);
   std::vector<GradientSources> sources(num_nodes);
   std::set<TensorRef> first;  // that have a gradient already
   for (size_t n = num_nodes; n-- > 0;) {
     const ComputeGraph::ComputeNode& node = compute.nodes[n];
+    sources[n].all_weights_bytes = all_weights_bytes;
     const int outputs = static_cast<int>(graph.node(node.id).outputs.size());
     for (int t = 0; t < outputs; ++t) {
       sources[n].filled.push_back(reached[n] && !read.contains({node.id, t}));
@@ -191,7 +197,7 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     }
     if (backward && summed[o]) parts.sums_us += SumUs(choice, node, o, types[o], tables);
     if (!backward || !node.operands[o].stored || !wanted[o]) continue;
-    AddUpdate(choice.operands[o], choice, tables, &parts);
+    AddUpdate(choice.operands[o], choice, sources.all_weights_bytes, tables, &parts);
   }
   if (!backward) return parts;
   for (size_t t = 0; t < choice.outputs.size(); ++t) {

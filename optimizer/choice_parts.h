@@ -2,6 +2,7 @@
 #ifndef ISOMER_OPTIMIZER_CHOICE_PARTS_H_
 #define ISOMER_OPTIMIZER_CHOICE_PARTS_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "optimizer/cost_tables.h"
@@ -18,8 +19,8 @@ struct ChoiceParts {
   // What else there is to add up, or to fill in, which may be done while something is moved.
   double sums_us = 0;
   double halo_us = 0;  // both ways
-  // Synchronisation of gradients, at the rate of messages so large that latencies do not count: in
-  // buckets of any size it takes as long.
+  // Synchronisation of gradients, at the rate of all of them in one message: in buckets of any size
+  // it takes as long.
   double sync_us = 0;
   // Of a weight that no other gradient comes after: its synchronisation, not below that of itself
   // alone, and its update.
@@ -40,7 +41,8 @@ struct GradientSources {
   // Per operand: its gradient is added to that of another use of the tensor, as that of all is but
   // of the first one in the backward pass. Only uses that lead to a loss have one.
   std::vector<bool> summed;
-  std::vector<bool> filled;  // per output: nobody reads it, so that its gradient is zeros
+  std::vector<bool> filled;       // per output: nobody reads it, so that its gradient is zeros
+  int64_t all_weights_bytes = 0;  // of the graph: the largest message that they are synchronised in
 };
 std::vector<GradientSources> FindGradientSources(const Graph& graph, const ComputeGraph& compute);
 

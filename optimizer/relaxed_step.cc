@@ -22,6 +22,13 @@ void RelaxedStep::FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables)
   }
   if (!training_ || calls_.outputs.empty()) return;
   seed_us_ = tables.cost().ElementwiseTime(TaskKind::kFill, sizeof(float), 0).us;
+  for (int n = calls_.end; n-- > 0;) {
+    const auto& operands = calls_.compute->nodes[n].operands;
+    const bool trains = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
+      return operand.stored && operand.gradient;
+    });
+    if (trains) trained_ = n;
+  }
 }
 
 void RelaxedStep::FindEdges(EdgeBounds* edge_bounds) {
@@ -72,6 +79,8 @@ double RelaxedStep::PartUs(int call, int choice, Part part) const {
       return call == calls_.end ? seed_us_ : 0;
     case kOutput:
       return call == calls_.end ? output_us_[choice] : 0;
+    case kBehind:
+      return call == trained_ && p.sync_us > 0 ? seed_us_ : 0;
     case kNumParts:
       break;
   }

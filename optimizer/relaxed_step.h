@@ -17,10 +17,11 @@
 //   compute   gradients, also of weights, and updates of all calls before it
 //   network   what moves back, and synchronisation, of all calls before it
 //
-// since updates and synchronisation have no order of their own. A path is on the first device,
-// which every choice uses, and which waits for what moves if it lacks something (EdgeParts); then,
-// from some call on, anywhere: on a device that waits for all that moves, but that only calls on
-// all devices are known to keep busy.
+// or, when the forward pass is done, with all that is communicated from then on, since updates and
+// synchronisation have no order of their own. A path is on the first device, which every choice
+// uses, and which waits for what moves if it lacks something (EdgeParts); then, from some call on,
+// anywhere: on a device that waits for all that moves, but that only calls on all devices are known
+// to keep busy.
 //
 // A term is such a sum: which parts of each call and edge it counts, and on which devices. Every
 // term is a bound from below of the step of any assignment of choices; so is their greatest.
@@ -51,6 +52,7 @@ class RelaxedStep {
     kLast,    // synchronisation and update of a weight that nothing comes behind
     kSeed,    // filling in the gradient of the loss
     kOutput,  // putting outputs together; nothing on the way back waits for it
+    kBehind,  // where weights are synchronised: a task behind the last that is communicated
     kNumParts
   };
   enum Move { kThere, kBack, kWaitedThere, kWaitedBack, kNumMoves };
@@ -131,6 +133,7 @@ class RelaxedStep {
   int num_values_ = 0;
   std::vector<std::vector<int>> edges_to_, edges_from_;  // per call
   double seed_us_ = 0;
+  int trained_ = -1;              // the first call but the last one that has weights
   std::vector<float> output_us_;  // per choice of the last call: bringing its outputs to one device
   std::vector<bool> relevant_;    // per call, whether the last one comes after it
   std::vector<Interval> intervals_;

@@ -36,7 +36,7 @@ class RelaxedStep::Walk {
             us_[At(from)] + TurnUs(kAnywhere) + OwnUs(end, true, kAnywhere));
     }
     Back();
-    return {EndingWithPath(), EndingWith(kUpdate), EndingWith(kSync)};
+    return {EndingWithPath(), EndingWith(kUpdate), EndingWith(kSync), EndingBehindForward()};
   }
 
  private:
@@ -203,6 +203,24 @@ class RelaxedStep::Walk {
     }
     if (queue != kSync || !best.on_first) return term;
     for (int e : Moved(*rest, RestMove())) term.edges[e] |= Bit(RestMove());
+    return term;
+  }
+
+  // All that the first device communicates behind the forward pass, and one task behind that: the
+  // loss is put together before weights are synchronised, behind which there are updates.
+  Term EndingBehindForward() const {
+    const int end = step_.calls_.end;
+    Term term = TermOf({false, true, end});
+    for (int call = 0; call < num_calls_; ++call) {
+      if (step_.relevant_[call]) term.calls[call][kFirst] |= Bit(kSync) | Bit(kHaloBack);
+    }
+    term.calls[end][kFirst] |= Bit(kOutput);
+    if (step_.trained_ >= 0) term.calls[step_.trained_][kFirst] |= Bit(kBehind);
+    for (int beginning : step_.beginnings_) {
+      const Interval& interval = step_.intervals_[beginning];
+      if (interval.to != end) continue;
+      for (int e : Moved(interval, RestMove())) term.edges[e] |= Bit(RestMove());
+    }
     return term;
   }
 
