@@ -91,7 +91,8 @@ BoundMixture::BoundMixture(const RelaxedStep& step, const BoundedCalls& calls, C
     : step_(step), calls_(calls), tables_(*tables) {}
 
 BoundMixture::Best BoundMixture::Find(const Allowed& allowed, const Best* start, double enough,
-                                      int most_solutions) {
+                                      int most_solutions, RelaxedStep::Messages messages) {
+  messages_ = messages;
   Best best;
   Game game;
   game.terms = step_.QueueTerms();
@@ -132,7 +133,7 @@ double BoundMixture::Play(Game* game, std::vector<double>* weights, Best* best) 
     worth = PlayGame(game->us, weights, &best->shares);
     const double missed = worth * (1 + kCloseEnough / 4);
     bool missing = false;
-    for (RelaxedStep::Term& term : step_.GreatestTerms(best->solutions, best->shares)) {
+    for (RelaxedStep::Term& term : step_.GreatestTerms(best->solutions, best->shares, messages_)) {
       double mean_us = 0;
       for (size_t s = 0; s < best->solutions.size(); ++s) {
         mean_us += best->shares[s] * step_.Us(term, best->solutions[s]);
@@ -157,7 +158,7 @@ bool BoundMixture::AddTerm(RelaxedStep::Term term, const Best& best, Game* game)
 }
 
 void BoundMixture::AddSolution(std::vector<int> choices, Best* best, Game* game) const {
-  for (RelaxedStep::Term& term : step_.GreatestTerms(choices)) {
+  for (RelaxedStep::Term& term : step_.GreatestTerms(choices, messages_)) {
     AddTerm(std::move(term), *best, game);
   }
   std::vector<double> us;

@@ -40,8 +40,10 @@ class BoundMixture {
     std::vector<double> weights;
   };
   // The greatest bound that mixtures give; ends early with one that is `enough` or more, and after
-  // so many new solutions. `start`: of a larger space, to begin with; or null.
-  Best Find(const Allowed& allowed, const Best* start, double enough, int most_solutions);
+  // so many new solutions. `start`: of a larger space, to begin with; or null. `messages`: what is
+  // known of all plans in question.
+  Best Find(const Allowed& allowed, const Best* start, double enough, int most_solutions,
+            RelaxedStep::Messages messages = RelaxedStep::Messages::kAny);
 
  private:
   // Of one space: what solutions take, by term.
@@ -56,6 +58,7 @@ class BoundMixture {
   void AddSolution(std::vector<int> choices, Best* best, Game* game) const;
 
   const RelaxedStep& step_;
+  RelaxedStep::Messages messages_ = RelaxedStep::Messages::kAny;
   const BoundedCalls& calls_;
   CostTables& tables_;
 };

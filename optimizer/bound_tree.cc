@@ -19,6 +19,7 @@ constexpr double kProgress = 0.002;
 // A part of the space.
 struct Leaf {
   BoundMixture::Allowed allowed;
+  RelaxedStep::Messages messages = RelaxedStep::Messages::kAny;
   BoundMixture::Best best;
 };
 
@@ -29,14 +30,13 @@ class BoundTree {
  public:
   BoundTree(const RelaxedStep& step, const BoundedCalls& calls, const BoundTreeOptions& options,
             CostTables* tables)
-      : calls_(calls), options_(options), mixture_(step, calls, tables) {}
+      : step_(step), calls_(calls), options_(options), mixture_(step, calls, tables) {}
 
   double Run() {
     Leaf root;
     root.best = mixture_.Find({}, nullptr, options_.enough_us, options_.solutions);
-    std::vector<Leaf> leaves;
-    leaves.push_back(std::move(root));
-    double before_us = leaves[0].best.us;
+    std::vector<Leaf> leaves = ByMessages(std::move(root));
+    double before_us = std::min_element(leaves.begin(), leaves.end(), IsLess)->best.us;
     for (int cut = 0; cut < options_.cuts; ++cut) {
       Leaf& least = *std::min_element(leaves.begin(), leaves.end(), IsLess);
       if (least.best.us >= options_.enough_us) break;
@@ -58,6 +58,23 @@ class BoundTree {
     Kind kind;
     double score;
   };
+
+  // Where the first weights are synchronised, in one message with all others or not.
+  std::vector<Leaf> ByMessages(Leaf root) {
+    using Messages = RelaxedStep::Messages;
+    std::vector<Leaf> leaves;
+    if (options_.cuts == 0 || root.best.us >= options_.enough_us || step_.trained() < 0) {
+      leaves.push_back(std::move(root));
+      return leaves;
+    }
+    const Split split = {step_.trained(), Kind::kSynchronised, 0};
+    leaves.push_back(PartOf(root, split, false, options_.solutions));
+    for (Messages messages : {Messages::kOne, Messages::kSeveral}) {
+      root.messages = messages;
+      leaves.push_back(PartOf(root, split, true, options_.solutions));
+    }
+    return leaves;
+  }
 
   static bool IsLess(const Leaf& a, const Leaf& b) { return a.best.us < b.best.us; }
 
@@ -130,6 +147,7 @@ class BoundTree {
   Leaf PartOf(const Leaf& leaf, const Split& split, bool is_of, int solutions) {
     Leaf part;
     part.allowed = leaf.allowed;
+    part.messages = leaf.messages;
     if (part.allowed.empty()) {
       for (const auto* parts : calls_.parts) part.allowed.emplace_back(parts->size(), true);
     }
@@ -137,11 +155,13 @@ class BoundTree {
     for (size_t k = 0; k < allowed.size(); ++k) {
       if (IsOf(split.call, static_cast<int>(k), split.kind) != is_of) allowed[k] = false;
     }
-    part.best = mixture_.Find(part.allowed, &leaf.best, options_.enough_us, solutions);
+    part.best =
+        mixture_.Find(part.allowed, &leaf.best, options_.enough_us, solutions, part.messages);
     part.best.us = std::max(part.best.us, leaf.best.us);
     return part;
   }
 
+  const RelaxedStep& step_;
   const BoundedCalls& calls_;
   const BoundTreeOptions& options_;
   BoundMixture mixture_;

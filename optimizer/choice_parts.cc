@@ -36,6 +36,8 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
   switch (options.update_method) {
     case UpdateMethod::kAllReduce:
       parts->sync_us += rate_us(Collective::kAllReduce);
+      parts->sync_latency_us =
+          std::max(parts->sync_latency_us, cost.CollectiveUs(Collective::kAllReduce, 1, group));
       last_us = whole_us(Collective::kAllReduce);
       break;
     case UpdateMethod::kSharded:

@@ -22,6 +22,8 @@ struct ChoiceParts {
   // Synchronisation of gradients, at the rate of all of them in one message: in buckets of any size
   // it takes as long.
   double sync_us = 0;
+  // Of an all-reduce of next to nothing among the same devices; 0: weights are not all-reduced.
+  double sync_latency_us = 0;
   // Of a weight that no other gradient comes after: its synchronisation, not below that of itself
   // alone, and its update.
   double last_us = 0;

@@ -11,6 +11,7 @@ RelaxedStep::RelaxedStep(const BoundedCalls& calls, EdgeBounds* edge_bounds, Cos
   FindEdges(edge_bounds);
   FindOutputs(edge_bounds, *tables);
   FindIntervals();
+  FindTrained(tables->cost());
 }
 
 void RelaxedStep::FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables) {
@@ -22,12 +23,18 @@ void RelaxedStep::FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables)
   }
   if (!training_ || calls_.outputs.empty()) return;
   seed_us_ = tables.cost().ElementwiseTime(TaskKind::kFill, sizeof(float), 0).us;
+}
+
+void RelaxedStep::FindTrained(const CostModel& cost) {
+  if (!training_) return;
+  const DeviceGroup all = {0, 1, static_cast<int64_t>(calls_.devices)};
+  message_us_ = cost.CollectiveUs(Collective::kAllReduce, 1, all);
   for (int n = calls_.end; n-- > 0;) {
     const auto& operands = calls_.compute->nodes[n].operands;
     const bool trains = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
       return operand.stored && operand.gradient;
     });
-    if (trains) trained_ = n;
+    if (trains && relevant_[n]) trained_ = n;
   }
 }
 
@@ -81,6 +88,9 @@ double RelaxedStep::PartUs(int call, int choice, Part part) const {
       return call == calls_.end ? output_us_[choice] : 0;
     case kBehind:
       return call == trained_ && p.sync_us > 0 ? seed_us_ : 0;
+    case kApart:
+      if (p.sync_us <= 0) return 0;
+      return (call == trained_ ? message_us_ : 0) - std::max(0.0, message_us_ - p.sync_latency_us);
     case kNumParts:
       break;
   }

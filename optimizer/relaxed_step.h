@@ -53,12 +53,17 @@ class RelaxedStep {
     kSeed,    // filling in the gradient of the loss
     kOutput,  // putting outputs together; nothing on the way back waits for it
     kBehind,  // where weights are synchronised: a task behind the last that is communicated
+    kApart,   // what a second message takes beyond the first, if all weights are on all devices
     kNumParts
   };
   enum Move { kThere, kBack, kWaitedThere, kWaitedBack, kNumMoves };
   // On which device a call's part counts: where it is, on the first one, on one that all calls on
   // all devices use; on average; on the first device of the upper half.
   enum Where { kAnywhere, kFirst, kOnAll, kAverage, kUpper, kNumWheres };
+
+  // In how many messages the first device synchronises weights: more than one, or, where it does so
+  // with those of trained(), in one at most.
+  enum class Messages { kAny, kOne, kSeveral };
 
   using Bits = uint16_t;
   static constexpr Bits Bit(int part) { return static_cast<Bits>(1 << part); }
@@ -81,15 +86,19 @@ class RelaxedStep {
   // Everything outlives this.
   RelaxedStep(const BoundedCalls& calls, EdgeBounds* edge_bounds, CostTables* tables);
 
+  // The first call but the last one that has weights; -1: none.
+  int trained() const { return trained_; }
   int num_calls() const { return static_cast<int>(calls_.parts.size()); }
   const std::vector<Edge>& edges() const { return edges_; }
   // Terms that hold whatever is chosen: of queues.
   std::vector<Term> QueueTerms() const;
   // The greatest terms of an assignment, of each kind of end.
-  std::vector<Term> GreatestTerms(const std::vector<int>& choices) const;
+  std::vector<Term> GreatestTerms(const std::vector<int>& choices,
+                                  Messages messages = Messages::kAny) const;
   // Of a mixture of assignments, each counted with its share: the terms whose mean is greatest.
   std::vector<Term> GreatestTerms(const std::vector<std::vector<int>>& assignments,
-                                  const std::vector<double>& shares) const;
+                                  const std::vector<double>& shares,
+                                  Messages messages = Messages::kAny) const;
   double Us(const Term& term, const std::vector<int>& choices) const;
 
   Mixed Mix(const std::vector<Term>& terms, const std::vector<double>& weights) const;
@@ -116,6 +125,7 @@ class RelaxedStep {
 
   void FindEdges(EdgeBounds* edge_bounds);
   void FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables);
+  void FindTrained(const CostModel& cost);
   void FindIntervals();
   void FindWeighed(Interval* interval) const;
   bool IsContraction(int call) const;
@@ -133,7 +143,8 @@ class RelaxedStep {
   int num_values_ = 0;
   std::vector<std::vector<int>> edges_to_, edges_from_;  // per call
   double seed_us_ = 0;
-  int trained_ = -1;              // the first call but the last one that has weights
+  double message_us_ = 0;  // an all-reduce of next to nothing among all devices
+  int trained_ = -1;
   std::vector<float> output_us_;  // per choice of the last call: bringing its outputs to one device
   std::vector<bool> relevant_;    // per call, whether the last one comes after it
   std::vector<Interval> intervals_;

@@ -11,9 +11,10 @@ namespace isomer {
 // anywhere.
 class RelaxedStep::Walk {
  public:
-  Walk(const RelaxedStep& step, const Means& means)
+  Walk(const RelaxedStep& step, const Means& means, Messages messages)
       : step_(step),
         means_(means),
+        messages_(messages),
         num_calls_(step.num_calls()),
         us_(4 * means.calls.size(), kNever),
         arcs_(4 * means.calls.size()) {}
@@ -36,7 +37,10 @@ class RelaxedStep::Walk {
             us_[At(from)] + TurnUs(kAnywhere) + OwnUs(end, true, kAnywhere));
     }
     Back();
-    return {EndingWithPath(), EndingWith(kUpdate), EndingWith(kSync), EndingBehindForward()};
+    std::vector<Term> terms = {EndingWithPath(), EndingWith(kUpdate), EndingWith(kSync),
+                               EndingBehindForward()};
+    if (messages_ == Messages::kOne) terms.push_back(EndingWithOneMessage());
+    return terms;
   }
 
  private:
@@ -212,7 +216,9 @@ class RelaxedStep::Walk {
     const int end = step_.calls_.end;
     Term term = TermOf({false, true, end});
     for (int call = 0; call < num_calls_; ++call) {
-      if (step_.relevant_[call]) term.calls[call][kFirst] |= Bit(kSync) | Bit(kHaloBack);
+      if (!step_.relevant_[call]) continue;
+      term.calls[call][kFirst] |= Bit(kSync) | Bit(kHaloBack);
+      if (messages_ == Messages::kSeveral) term.calls[call][kFirst] |= Bit(kApart);
     }
     term.calls[end][kFirst] |= Bit(kOutput);
     if (step_.trained_ >= 0) term.calls[step_.trained_][kFirst] |= Bit(kBehind);
@@ -221,6 +227,16 @@ class RelaxedStep::Walk {
       if (interval.to != end) continue;
       for (int e : Moved(interval, RestMove())) term.edges[e] |= Bit(RestMove());
     }
+    return term;
+  }
+
+  // Which waits for the gradients of the first call's weights.
+  Term EndingWithOneMessage() const {
+    Term term = TermOf({true, true, step_.trained_});
+    for (int call = 0; call < num_calls_; ++call) {
+      if (step_.relevant_[call]) term.calls[call][kFirst] |= Bit(kSync);
+    }
+    term.calls[step_.trained_][kFirst] |= Bit(kBehind);
     return term;
   }
 
@@ -286,6 +302,7 @@ class RelaxedStep::Walk {
 
   const RelaxedStep& step_;
   const Means& means_;
+  const Messages messages_;
   const int num_calls_;
   std::vector<double> us_;  // per state
   std::vector<Arc> arcs_;   // that it is reached by
@@ -309,7 +326,8 @@ void RelaxedStep::AddTo(const std::vector<int>& choices, double share, Means* me
 }
 
 std::vector<RelaxedStep::Term> RelaxedStep::GreatestTerms(
-    const std::vector<std::vector<int>>& assignments, const std::vector<double>& shares) const {
+    const std::vector<std::vector<int>>& assignments, const std::vector<double>& shares,
+    Messages messages) const {
   Means means;
   means.calls.resize(num_calls());
   for (auto& call : means.calls) {
@@ -320,11 +338,12 @@ std::vector<RelaxedStep::Term> RelaxedStep::GreatestTerms(
   for (size_t a = 0; a < assignments.size(); ++a) {
     if (shares[a] > 0) AddTo(assignments[a], shares[a], &means);
   }
-  return Walk(*this, means).Greatest();
+  return Walk(*this, means, messages).Greatest();
 }
 
-std::vector<RelaxedStep::Term> RelaxedStep::GreatestTerms(const std::vector<int>& choices) const {
-  return GreatestTerms(std::vector<std::vector<int>>{choices}, {1});
+std::vector<RelaxedStep::Term> RelaxedStep::GreatestTerms(const std::vector<int>& choices,
+                                                          Messages messages) const {
+  return GreatestTerms(std::vector<std::vector<int>>{choices}, {1}, messages);
 }
 
 }  // namespace isomer
