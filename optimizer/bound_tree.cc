@@ -16,6 +16,9 @@ constexpr double kDisagreement = 0.02;
 constexpr int kPatience = 8;
 constexpr double kProgress = 0.002;
 
+// Of a step, what a message takes at least where it is worth telling one from several.
+constexpr double kShortStep = 0.005;
+
 // A part of the space.
 struct Leaf {
   BoundMixture::Allowed allowed;
@@ -63,7 +66,8 @@ class BoundTree {
   std::vector<Leaf> ByMessages(Leaf root) {
     using Messages = RelaxedStep::Messages;
     std::vector<Leaf> leaves;
-    if (options_.cuts == 0 || root.best.us >= options_.enough_us || step_.trained() < 0) {
+    if (options_.cuts == 0 || root.best.us >= options_.enough_us || step_.trained() < 0 ||
+        step_.message_us() < kShortStep * root.best.us) {
       leaves.push_back(std::move(root));
       return leaves;
     }

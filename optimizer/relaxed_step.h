@@ -88,6 +88,8 @@ class RelaxedStep {
 
   // The first call but the last one that has weights; -1: none.
   int trained() const { return trained_; }
+  // Of an all-reduce of next to nothing among all devices.
+  double message_us() const { return message_us_; }
   int num_calls() const { return static_cast<int>(calls_.parts.size()); }
   const std::vector<Edge>& edges() const { return edges_; }
   // Terms that hold whatever is chosen: of queues.
@@ -143,7 +145,7 @@ class RelaxedStep {
   int num_values_ = 0;
   std::vector<std::vector<int>> edges_to_, edges_from_;  // per call
   double seed_us_ = 0;
-  double message_us_ = 0;  // an all-reduce of next to nothing among all devices
+  double message_us_ = 0;
   int trained_ = -1;
   std::vector<float> output_us_;  // per choice of the last call: bringing its outputs to one device
   std::vector<bool> relevant_;    // per call, whether the last one comes after it
