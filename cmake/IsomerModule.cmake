@@ -3,6 +3,33 @@
 
 set(ISOMER_ROOT ${PROJECT_SOURCE_DIR})
 
+# What many sources include. None of these headers is ours: a change of it would compile everything
+# again.
+set(ISOMER_COMMON_HEADERS
+  <algorithm> <array> <cmath> <cstdint> <functional> <limits> <map> <memory> <numeric> <optional>
+  <set> <string> <tuple> <utility> <vector>
+  <absl/container/flat_hash_map.h> <absl/status/status.h> <absl/status/statusor.h>
+  <absl/strings/match.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
+  <absl/strings/str_join.h> <absl/strings/str_split.h> <absl/strings/string_view.h>
+  <absl/types/span.h>)
+
+# isomer_precompile_headers(TARGET HEADER...)
+# Compiles HEADERs once, for TARGET and for those who reuse them.
+function(isomer_precompile_headers target)
+  if(ISOMER_PRECOMPILED_HEADERS)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+# isomer_reuse_headers(TARGET OWNER)
+# TARGET is compiled with the precompiled headers of OWNER. Both must have the same flags; sources
+# with others, of optimisation or warnings, need SKIP_PRECOMPILE_HEADERS.
+function(isomer_reuse_headers target owner)
+  if(ISOMER_PRECOMPILED_HEADERS AND NOT target STREQUAL owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
 # isomer_protos(TARGET file.proto...)
 # Generates C++ for protos of the current folder, so that #include "pcg/pcg.pb.h" works.
 # Imports in a .proto are written from the repository root: import "pcg/pcg.proto".
@@ -20,7 +47,8 @@ function(isomer_protos target)
       DEPFILE ${generated}.d
       COMMENT "protoc ${relative}"
       VERBATIM)
-    set_source_files_properties(${generated}.cc PROPERTIES COMPILE_OPTIONS -w)
+    set_source_files_properties(${generated}.cc PROPERTIES COMPILE_OPTIONS -w
+                                                           SKIP_PRECOMPILE_HEADERS ON)
     target_sources(${target} PRIVATE ${generated}.cc ${generated}.h)
   endforeach()
 endfunction()
@@ -54,6 +82,7 @@ function(isomer_module name)
     set(scope PUBLIC)
     add_library(isomer_${name} STATIC ${sources})
     target_link_libraries(isomer_${name} PRIVATE ${arg_PRIVATE_DEPENDS})
+    isomer_reuse_headers(isomer_${name} isomer_pcg)
   else()
     set(scope INTERFACE)
     add_library(isomer_${name} INTERFACE)
@@ -76,8 +105,13 @@ function(isomer_program name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  isomer_reuse_headers(${name} isomer_pcg)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 endfunction()
+
+# Tests take longer to compile than to run: in a release they are optimised less than the modules
+# that they link.
+set(ISOMER_TEST_OPTIONS "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>")
 
 # isomer_test(FOLDER [DEPENDS target...])
 # One test executable from tests/FOLDER/**/*.cc, its cases registered with ctest by name.
@@ -92,6 +126,8 @@ function(isomer_test folder)
   add_executable(${target} ${sources} $<TARGET_OBJECTS:isomer_temporary_folder>)
   target_link_libraries(${target} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   target_include_directories(${target} PRIVATE ${ISOMER_ROOT})
+  target_compile_options(${target} PRIVATE ${ISOMER_TEST_OPTIONS})
+  isomer_reuse_headers(${target} isomer_temporary_folder)
   target_compile_definitions(${target} PRIVATE ISOMER_SOURCE_DIR="${ISOMER_ROOT}"
                                                ISOMER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
