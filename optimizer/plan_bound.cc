@@ -24,12 +24,14 @@ const Rewritten* AlgebraOf(const Plan& plan, absl::Span<const Rewritten> rewritt
   return algebra;
 }
 
-// The less of the bounds of the model's graph and of the plan's.
+// The less of the bounds of the model's graph and of the plan's. Equal calls are one, as in plans:
+// each use of a rule makes a concatenation of weights, say, of its own.
 absl::StatusOr<LowerBound> LeastBound(const Graph& graph, const Rewritten* algebra,
                                       const BoundOptions& bound, CostTables* tables) {
-  ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph, bound, tables));
+  ISOMER_ASSIGN_OR_RETURN(LowerBound least, BoundStep(graph.Canonical(), bound, tables));
   if (algebra == nullptr) return least;
-  ISOMER_ASSIGN_OR_RETURN(const LowerBound other, BoundStep(algebra->graph, bound, tables));
+  ISOMER_ASSIGN_OR_RETURN(const LowerBound other,
+                          BoundStep(algebra->graph.Canonical(), bound, tables));
   const double beside_us = std::min(least.beside_us, other.beside_us);
   if (other.step_us < least.step_us) least = other;
   least.beside_us = beside_us;
