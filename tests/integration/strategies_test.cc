@@ -121,6 +121,21 @@ TEST_P(OfTheWholeZoo, NeverSlowerThanABaselineOrFewerDevices) {
   }
 }
 
+// Merging a cell's products concatenates their weights, for each step of the recurrence anew; a
+// plan has the concatenation once.
+TEST_F(OfTheZooBase, EqualCallsAreOneInTheBoundOfAPlan) {
+  const Model model =
+      ModelOf("rnnlm?steps=4&layers=1&hidden=16&embedding=16&vocabulary=32&batch=16");
+  OptimizeOptions options = Options();
+  options.search.budget = 10;
+  options.bound_nodes = 1000;
+  const auto result = Optimize(model, Index(), CostModel(MachineOf(1, 1)), options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_TRUE(result->bound.has_value());
+  EXPECT_LE(result->bound->step_us, result->plan.predicted_step_us);
+  EXPECT_GE(result->bound->step_us, 0.95 * result->plan.predicted_step_us);
+}
+
 // Whatever the walks of either begin with.
 TEST_P(OfTheWholeZoo, NeverBehindAlgebraFirst) {
   const std::vector<ZooModel> models = ListModels();
