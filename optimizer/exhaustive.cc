@@ -1,7 +1,6 @@
 #include "optimizer/exhaustive.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <queue>
 #include <tuple>
@@ -51,7 +50,6 @@ class AssignmentSearch {
   // A prefix of choices: its last, and the rest.
   struct Prefix {
     int parent, choice, length;
-    std::array<float, StepSums::kMost> bounds;
   };
 
   // The order of calls is that of the plan that `start` is.
@@ -80,12 +78,13 @@ class AssignmentSearch {
     ISOMER_RETURN_IF_ERROR(sums_->Make(devices, StartChoices(), result_.step_us));
     tables_.set_options(options);
     prefixes_.clear();
+    bounds_.clear();
     open_ = {};
-    Prefix empty = {-1, -1, 0, {}};
-    for (size_t b = 0; b < sums_->bounds().size(); ++b) {
-      empty.bounds[b] = static_cast<float>(sums_->bounds()[b]->root_us());
+    std::vector<float> root;
+    for (const auto& bound_of : sums_->bounds()) {
+      root.push_back(static_cast<float>(bound_of->root_us()));
     }
-    Push(empty);
+    Push({-1, -1, 0}, root);
     while (!open_.empty()) {
       const auto [minus_us, length, at] = open_.top();
       if (-minus_us >= result_.step_us) break;
@@ -115,23 +114,25 @@ class AssignmentSearch {
       choices[prefixes_[p].length - 1] = prefixes_[p].choice;
     }
     if (node == n) return Simulate(choices);
+    const size_t count = sums_->bounds().size();
+    std::vector<float> bounds(count);
     for (int k = 0; k < static_cast<int>(sums_->calls()[node]->space.choices.size()); ++k) {
       if (sums_->MovesWithinOperator(node, k, choices)) continue;
-      Prefix next = {at, k, node + 1, prefixes_[at].bounds};
-      for (size_t b = 0; b < sums_->bounds().size(); ++b) {
-        next.bounds[b] += static_cast<float>(sums_->bounds()[b]->AddedUs(node, k, choices));
+      for (size_t b = 0; b < count; ++b) {
+        bounds[b] = bounds_[at * count + b] +
+                    static_cast<float>(sums_->bounds()[b]->AddedUs(node, k, choices));
       }
-      Push(next);
+      Push({at, k, node + 1}, bounds);
     }
     return absl::OkStatus();
   }
 
-  void Push(const Prefix& prefix) {
-    const double us =
-        *std::max_element(prefix.bounds.begin(), prefix.bounds.end()) * (1 - kRounding);
+  void Push(const Prefix& prefix, const std::vector<float>& bounds) {
+    const double us = *std::max_element(bounds.begin(), bounds.end()) * (1 - kRounding);
     if (us >= result_.step_us) return;
     open_.push({-us, prefix.length, static_cast<int>(prefixes_.size())});
     prefixes_.push_back(prefix);
+    bounds_.insert(bounds_.end(), bounds.begin(), bounds.end());
     ++result_.prefixes;
   }
 
@@ -157,6 +158,7 @@ class AssignmentSearch {
   std::unique_ptr<TaskGraph> graph_;
   std::unique_ptr<StepSums> sums_;
   std::vector<Prefix> prefixes_;
+  std::vector<float> bounds_;  // per prefix and sum
   // (-bound, length, prefix): the greatest first.
   std::priority_queue<std::tuple<double, int, int>> open_;
   ExhaustiveResult result_;

@@ -6,9 +6,9 @@
 // one micro-batch, every gradient synchronised by itself, calls in the order of the plan that
 // the search begins with. Numbers of devices on which no step can be as fast (lower_bound.h) are
 // left out. A prefix of choices is bounded by the greatest of several sums over calls and edges
-// (step_sums.h), which PrefixBound completes. Prefixes are taken
-// up by their bound, the longer first, until none is below the best step that was simulated; then
-// that is the optimum. A space that is too large ends by the budget, with the bound reached.
+// (step_sums.h), which PrefixBound completes. Prefixes are taken up by their bound, the longer
+// first, until none is below the best step that was simulated; then that is the optimum. A space
+// that is too large ends by the budget, with the bound reached.
 #ifndef ISOMER_OPTIMIZER_EXHAUSTIVE_H_
 #define ISOMER_OPTIMIZER_EXHAUSTIVE_H_
 

@@ -28,8 +28,6 @@ namespace isomer {
 
 class StepSums {
  public:
-  static constexpr int kMost = 13;
-
   // `compute`: the calls of `graph`, in the order of prefixes. Nodes with one name among
   // `operators` are one operator, within which nothing moves. All outlive this.
   StepSums(const Graph& graph, const ComputeGraph& compute,
