@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "bench/resources.h"
 #include "bench/zoo_training.h"
@@ -30,11 +31,12 @@ std::map<NodeId, std::string> CoarseOperators(const Graph& graph) {
   for (NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
     if (IsLeaf(node.op.kind())) continue;
-    const bool rearranges = node.op.kind() == OpKind::kReshape || node.op.kind() == OpKind::kSplit;
-    const auto maker = operators.find(rearranges ? node.inputs[0].node : id);
-    if (rearranges && maker != operators.end()) {
-      operators[id] = std::string(maker->second);
-      continue;
+    if (node.op.kind() == OpKind::kReshape || node.op.kind() == OpKind::kSplit) {
+      const auto maker = operators.find(node.inputs[0].node);
+      if (maker != operators.end()) {
+        operators[id] = maker->second;
+        continue;
+      }
     }
     const size_t step = node.name.find("/step");
     const size_t end =
@@ -70,10 +72,10 @@ absl::Status Prove(const std::string& spec, bool coarse, int64_t budget, const R
 absl::Status Run(const std::string& only, int64_t budget) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(DataPath("rules/default.rules")));
   const RuleIndex index(rules);
-  for (const char* spec : {"lenet", "rnnlm?steps=2"}) {
-    if (!only.empty()) spec = only.c_str();
+  std::vector<std::string> specs = {"lenet", "rnnlm?steps=2"};
+  if (!only.empty()) specs = {only};
+  for (const std::string& spec : specs) {
     for (bool coarse : {true, false}) ISOMER_RETURN_IF_ERROR(Prove(spec, coarse, budget, index));
-    if (!only.empty()) break;
   }
   return absl::OkStatus();
 }

@@ -72,11 +72,10 @@ class AssignmentSearch {
     ISOMER_ASSIGN_OR_RETURN(const LowerBound bound, BoundStep(model_.graph, of_step, &tables_));
     tables_.set_options(options);
     sums_ = std::make_unique<StepSums>(model_.graph, compute_, options_.operators, &tables_);
-    ISOMER_RETURN_IF_ERROR(sums_->FindCalls());
+    ISOMER_RETURN_IF_ERROR(sums_->FindCalls(devices));
     result_.assignments += sums_->CountAssignments();
     if (bound.step_us * (1 - kRounding) >= result_.step_us) return absl::OkStatus();
-    ISOMER_RETURN_IF_ERROR(sums_->Make(devices, StartChoices(), result_.step_us));
-    tables_.set_options(options);
+    sums_->Make(StartChoices(), result_.step_us);
     prefixes_.clear();
     bounds_.clear();
     open_ = {};

@@ -40,14 +40,8 @@ std::vector<Transfer> Reversed(const Task& task, std::map<BufferId, BufferId>* g
     return it->second;
   };
   std::vector<Transfer> reversed;
-  auto add = [&](BufferId from, BufferId to) {
-    reversed.push_back({gradient_of(to), gradient_of(from)});
-  };
-  for (const auto& [from, to] : task.transfers) add(task.reads[from], task.writes[to]);
-  if (task.transfers.empty()) {
-    for (BufferId from : task.reads) {
-      for (BufferId to : task.writes) add(from, to);
-    }
+  for (const Transfer& t : TransfersOf(task)) {
+    reversed.push_back({gradient_of(t.to), gradient_of(t.from)});
   }
   return reversed;
 }

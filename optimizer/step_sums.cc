@@ -17,40 +17,36 @@ constexpr double kQueueParts[] = {0.25, 0.5, 0.75};
 // Of mappings, for a mixture.
 constexpr int kSolutions = 8;
 
-ComputeGraph Charged(const Graph& graph, ComputeGraph compute) {
-  ChargeFirstUses(graph, &compute);
-  return compute;
-}
-
 }  // namespace
 
 StepSums::StepSums(const Graph& graph, const ComputeGraph& compute,
                    const std::map<NodeId, std::string>& operators, CostTables* tables)
-    : graph_(graph),
-      compute_(Charged(graph, compute)),
+    : compute_(compute),
       operators_(operators),
       tables_(*tables),
       edges_(tables),
-      sources_(FindGradientSources(graph, compute)) {}
+      bounded_(graph, tables) {}
 
-absl::Status StepSums::Make(int64_t devices, const std::vector<int>& to_beat, double enough_us) {
+void StepSums::Make(const std::vector<int>& to_beat, double enough_us) {
   const std::vector<bool> on_path = HeaviestPath();
   for (double part : kPathParts) AddPath(part, on_path);
   for (double part : kBackwardParts) AddQueues(part, /*after_forward=*/true);
   for (double part : kQueueParts) AddQueues(part, /*after_forward=*/false);
-  return AddRelaxed(devices, to_beat, enough_us);
+  AddRelaxed(to_beat, enough_us);
 }
 
-absl::Status StepSums::FindCalls() {
-  for (const ComputeGraph::ComputeNode& node : compute_.nodes) {
-    ISOMER_ASSIGN_OR_RETURN(const CallTables* call,
-                            tables_.Call(graph_.node(node.id).op, node.operand_types));
-    std::vector<ChoiceParts> parts;
-    for (const ShardingChoice& choice : call->space.choices) {
-      parts.push_back(PartsOfChoice(call->space, choice, node, sources_[calls_.size()], tables_));
-    }
-    calls_.push_back(call);
-    parts_.push_back(std::move(parts));
+absl::Status StepSums::FindCalls(int64_t devices) {
+  ISOMER_ASSIGN_OR_RETURN(bounded_calls_, bounded_.On(devices, /*halves=*/false));
+  std::map<NodeId, int> place_of;
+  for (size_t n = 0; n < compute_.nodes.size(); ++n) {
+    place_of[compute_.nodes[n].id] = static_cast<int>(n);
+  }
+  calls_.resize(compute_.nodes.size());
+  parts_.resize(compute_.nodes.size());
+  for (size_t n = 0; n < calls_.size(); ++n) {
+    place_.push_back(place_of.at(bounded_.compute().nodes[n].id));
+    calls_[place_[n]] = bounded_calls_.calls[n];
+    parts_[place_[n]] = bounded_calls_.parts[n];
   }
   FindInnerEdges();
   return absl::OkStatus();
@@ -121,7 +117,7 @@ std::vector<bool> StepSums::HeaviestPath() const {
   int last = 0;
   for (size_t v = 0; v < n; ++v) {
     double own = kImpossibleUs;
-    for (const ChoiceParts& p : parts_[v]) own = std::min(own, p.compute_us());
+    for (const ChoiceParts& p : *parts_[v]) own = std::min(own, p.compute_us());
     for (const auto& operand : compute_.nodes[v].operands) {
       if (operand.producer < 0 || us[operand.producer] <= us[v]) continue;
       us[v] = us[operand.producer];
@@ -139,9 +135,9 @@ void StepSums::AddPath(double part, const std::vector<bool>& on_path) {
   PairwiseProblem problem;
   int before = -1;
   for (size_t n = 0; n < parts_.size(); ++n) {
-    std::vector<float> us(parts_[n].size(), 0);
+    std::vector<float> us(parts_[n]->size(), 0);
     for (size_t k = 0; k < us.size() && on_path[n]; ++k) {
-      const ChoiceParts& p = parts_[n][k];
+      const ChoiceParts& p = (*parts_[n])[k];
       us[k] = static_cast<float>(p.forward_us + p.halo_us + part * (p.gradient_us + p.update_us) +
                                  (1 - part) * p.sync_us);
     }
@@ -150,7 +146,7 @@ void StepSums::AddPath(double part, const std::vector<bool>& on_path) {
     if (before >= 0) AddEdge(n, before, 1, /*way_back=*/false, &problem);
     before = static_cast<int>(n);
   }
-  Finish(problem);
+  Finish(std::move(problem));
 }
 
 // `part` of what is computed, the rest of what is communicated; with `after_forward`, all of the
@@ -160,7 +156,7 @@ void StepSums::AddQueues(double part, bool after_forward) {
   std::set<std::pair<int, int>> moved;
   for (size_t n = 0; n < parts_.size(); ++n) {
     std::vector<float> us;
-    for (const ChoiceParts& p : parts_[n]) {
+    for (const ChoiceParts& p : *parts_[n]) {
       const double forward_us = (after_forward ? 1 : part) * p.forward_us;
       const double halo_us = after_forward ? p.halo_us / 2 : p.halo_us;
       us.push_back(static_cast<float>(forward_us + part * (p.compute_us() - p.forward_us) +
@@ -178,7 +174,7 @@ void StepSums::AddQueues(double part, bool after_forward) {
       }
     }
   }
-  Finish(problem);
+  Finish(std::move(problem));
 }
 
 // The first edge from `producer` to the call, or its way back, times `weight`.
@@ -200,50 +196,38 @@ void StepSums::AddEdge(size_t call, int producer, double weight, bool way_back,
   problem->edges.push_back({producer, static_cast<int>(call), Keep(std::move(scaled))});
 }
 
-absl::Status StepSums::AddRelaxed(int64_t devices, const std::vector<int>& to_beat,
-                                  double enough_us) {
-  BoundedGraph bounded(graph_, &tables_);
-  ISOMER_ASSIGN_OR_RETURN(const BoundedCalls calls, bounded.On(devices, /*halves=*/false));
-  const RelaxedStep step(calls, &edges_, &tables_);
-  // Calls have another order there.
-  std::map<NodeId, int> place_of;
-  for (size_t n = 0; n < compute_.nodes.size(); ++n) {
-    place_of[compute_.nodes[n].id] = static_cast<int>(n);
-  }
-  std::vector<int> place, choices;
+void StepSums::AddRelaxed(const std::vector<int>& to_beat, double enough_us) {
+  const RelaxedStep step(bounded_calls_, &edges_, &tables_);
+  std::vector<int> choices;
   bool are_known = true;  // to the tables
-  for (const ComputeGraph::ComputeNode& node : calls.compute->nodes) {
-    place.push_back(place_of.at(node.id));
-    choices.push_back(to_beat[place.back()]);
-    are_known &= choices.back() < static_cast<int>(parts_[place.back()].size());
+  for (int at : place_) {
+    choices.push_back(to_beat[at]);
+    are_known &= to_beat[at] < static_cast<int>(parts_[at]->size());
   }
-  BoundMixture mixture(step, calls, &tables_);
+  BoundMixture mixture(step, bounded_calls_, &tables_);
   const BoundMixture::Best best = mixture.Find({}, nullptr, enough_us, kSolutions);
-  AddMixed(step, step.Mix(best.terms, best.weights), place);
-  if (!are_known) return absl::OkStatus();
+  AddMixed(step, step.Mix(best.terms, best.weights));
+  if (!are_known) return;
   for (const RelaxedStep::Term& term : step.GreatestTerms(choices)) {
-    AddMixed(step, step.Mix({term}, {1}), place);
+    AddMixed(step, step.Mix({term}, {1}));
   }
-  return absl::OkStatus();
 }
 
-// `place`: of the step's calls, in the order of prefixes.
-void StepSums::AddMixed(const RelaxedStep& step, const RelaxedStep::Mixed& mixed,
-                        const std::vector<int>& place) {
+void StepSums::AddMixed(const RelaxedStep& step, const RelaxedStep::Mixed& mixed) {
   PairwiseProblem problem;
-  problem.us.resize(place.size());
+  problem.us.resize(place_.size());
   for (int n = 0; n < step.num_calls(); ++n) {
-    std::vector<float>& us = problem.us[place[n]];
-    for (int k = 0; k < static_cast<int>(parts_[place[n]].size()); ++k) {
+    std::vector<float>& us = problem.us[place_[n]];
+    for (int k = 0; k < static_cast<int>(bounded_calls_.parts[n]->size()); ++k) {
       us.push_back(static_cast<float>(step.CallUs(mixed, n, k)));
     }
   }
   for (size_t e = 0; e < step.edges().size(); ++e) {
     const RelaxedStep::Edge& edge = step.edges()[e];
     problem.edges.push_back(
-        {place[edge.from], place[edge.to], Keep(MixedTable(*edge.us, mixed.edges[e]))});
+        {place_[edge.from], place_[edge.to], Keep(MixedTable(*edge.us, mixed.edges[e]))});
   }
-  Finish(problem);
+  Finish(std::move(problem));
 }
 
 const CostTable* StepSums::Keep(CostTable table) {
@@ -252,16 +236,15 @@ const CostTable* StepSums::Keep(CostTable table) {
   return kept_.back().get();
 }
 
-void StepSums::Finish(const PairwiseProblem& problem) {
-  PairwiseProblem all = problem;
+void StepSums::Finish(PairwiseProblem problem) {
   for (size_t n = 0; n < inner_.size(); ++n) {
     for (const InnerEdge& edge : inner_[n]) {
       CostTable allowed = *edge.us;
       for (float& us : allowed.us) us = us > 0 ? kImpossibleUs : 0;
-      all.edges.push_back({edge.producer, static_cast<int>(n), Keep(std::move(allowed))});
+      problem.edges.push_back({edge.producer, static_cast<int>(n), Keep(std::move(allowed))});
     }
   }
-  bounds_.push_back(std::make_unique<PrefixBound>(all));
+  bounds_.push_back(std::make_unique<PrefixBound>(problem));
 }
 
 }  // namespace isomer

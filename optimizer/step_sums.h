@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "optimizer/bounded_calls.h"
 #include "optimizer/choice_parts.h"
 #include "optimizer/cost_tables.h"
@@ -34,15 +34,15 @@ class StepSums {
            const std::map<NodeId, std::string>& operators, CostTables* tables);
   StepSums(const StepSums&) = delete;
 
-  // What is said of choices is said of those of the tables by now. Errors: a call does not
-  // type-check.
-  absl::Status FindCalls();
+  // Choices are those on `devices` devices, all of them; sets the options of the tables, as
+  // BoundedGraph does. Errors: a call does not type-check.
+  absl::Status FindCalls(int64_t devices);
   const std::vector<const CallTables*>& calls() const { return calls_; }
   double CountAssignments() const;
 
-  // `devices`: that choices are on, all of them. `to_beat`: an assignment, in the order of
-  // prefixes, whose step is `enough_us`. REQUIRES: FindCalls().
-  absl::Status Make(int64_t devices, const std::vector<int>& to_beat, double enough_us);
+  // `to_beat`: an assignment, in the order of prefixes, whose step is `enough_us`.
+  // REQUIRES: FindCalls().
+  void Make(const std::vector<int>& to_beat, double enough_us);
   const std::vector<std::unique_ptr<PrefixBound>>& bounds() const { return bounds_; }
   // Whether choice `choice` of the call would have something move within an operator.
   bool MovesWithinOperator(int call, int choice, const std::vector<int>& choices) const;
@@ -60,21 +60,21 @@ class StepSums {
   std::vector<bool> HeaviestPath() const;
   void AddPath(double part, const std::vector<bool>& on_path);
   void AddQueues(double part, bool after_forward);
-  absl::Status AddRelaxed(int64_t devices, const std::vector<int>& to_beat, double enough_us);
-  void AddMixed(const RelaxedStep& step, const RelaxedStep::Mixed& mixed,
-                const std::vector<int>& place);
+  void AddRelaxed(const std::vector<int>& to_beat, double enough_us);
+  void AddMixed(const RelaxedStep& step, const RelaxedStep::Mixed& mixed);
   void AddEdge(size_t call, int producer, double weight, bool way_back, PairwiseProblem* problem);
   const CostTable* Keep(CostTable table);
-  void Finish(const PairwiseProblem& problem);
+  void Finish(PairwiseProblem problem);
 
-  const Graph& graph_;
-  ComputeGraph compute_;  // first uses are charged
+  const ComputeGraph& compute_;
   const std::map<NodeId, std::string>& operators_;
   CostTables& tables_;
   EdgeBounds edges_;
-  const std::vector<GradientSources> sources_;  // per call
+  BoundedGraph bounded_;        // has its calls in the order of the graph
+  BoundedCalls bounded_calls_;  // likewise
+  std::vector<int> place_;      // per call of these: in the order of prefixes
   std::vector<const CallTables*> calls_;
-  std::vector<std::vector<ChoiceParts>> parts_;
+  std::vector<const std::vector<ChoiceParts>*> parts_;
   std::vector<std::vector<InnerEdge>> inner_;  // per call
   std::vector<std::unique_ptr<CostTable>> kept_;
   std::vector<std::unique_ptr<PrefixBound>> bounds_;

@@ -216,22 +216,13 @@ void BackwardLowering::ReverseCompute(const Task& task, Of of) {
 }
 
 void BackwardLowering::ReverseMove(const Task& task) {
-  std::vector<Transfer> forward;
-  for (const auto& [from, to] : task.transfers) {
-    forward.push_back({task.reads[from], task.writes[to]});
-  }
   const bool collective = task.transfers.empty();
-  if (collective) {
-    for (BufferId from : task.reads) {
-      for (BufferId to : task.writes) forward.push_back({from, to});
-    }
-  }
   const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
                                    [&](BufferId id) { return gradient_[id] != kNoBuffer; });
   if (!reached) return;
   std::map<BufferId, BufferId> shares;  // in order of buffers
   std::vector<Transfer> backward;
-  for (const Transfer& t : forward) {
+  for (const Transfer& t : TransfersOf(task)) {
     // Shares that nobody has are zero: a collective needs them, a resharding leaves them out.
     if (!wanted_[t.from] || (!collective && gradient_[t.to] == kNoBuffer)) continue;
     if (!shares.contains(t.from)) {

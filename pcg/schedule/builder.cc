@@ -74,6 +74,18 @@ Task& ScheduleBuilder::AddTask(TaskKind kind, Phase phase, NodeId node, int32_t 
   return schedule_.tasks.back();
 }
 
+std::vector<Transfer> TransfersOf(const Task& task) {
+  std::vector<Transfer> transfers;
+  for (const auto& [from, to] : task.transfers) {
+    transfers.push_back({task.reads[from], task.writes[to]});
+  }
+  if (!transfers.empty()) return transfers;
+  for (BufferId from : task.reads) {
+    for (BufferId to : task.writes) transfers.push_back({from, to});
+  }
+  return transfers;
+}
+
 void ScheduleBuilder::AddTransfers(const std::vector<Transfer>& transfers, Phase phase,
                                    NodeId node) {
   std::map<int32_t, std::vector<Transfer>> moments;

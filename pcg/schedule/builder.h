@@ -20,6 +20,8 @@ namespace isomer {
 struct Transfer {
   BufferId from, to;
 };
+// Of a task that moves data; in a collective every operand goes to every result.
+std::vector<Transfer> TransfersOf(const Task& task);
 
 class ScheduleBuilder {
  public:

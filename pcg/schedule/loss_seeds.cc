@@ -1,7 +1,5 @@
 #include "pcg/schedule/loss_seeds.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 
 namespace isomer {
@@ -9,14 +7,9 @@ namespace {
 
 // The gradient of what a task moves goes to what it moves it from.
 void PassBack(const Task& task, std::map<BufferId, double>* seeds) {
-  const auto pass = [seeds](BufferId from, BufferId to) {
-    const auto seed = seeds->find(to);
-    if (seed != seeds->end()) (*seeds)[from] += seed->second;
-  };
-  for (const auto& [from, to] : task.transfers) pass(task.reads[from], task.writes[to]);
-  for (BufferId from : task.reads) {
-    if (!task.transfers.empty()) break;
-    for (BufferId to : task.writes) pass(from, to);
+  for (const Transfer& t : TransfersOf(task)) {
+    const auto seed = seeds->find(t.to);
+    if (seed != seeds->end()) (*seeds)[t.from] += seed->second;
   }
   for (BufferId to : task.writes) seeds->erase(to);
 }

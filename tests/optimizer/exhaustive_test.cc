@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -52,11 +53,33 @@ Picoseconds TryAll(const Model& model, const MappedModel& start, int64_t devices
   return least;
 }
 
-void ExpectOptimum(const Model& model, int64_t devices) {
-  const RuleSet rules = ExampleRules(model.graph);
-  const RuleIndex index(rules);
-  const CostModel cost(TestMachine(1, devices));
-  CostTables tables(index, cost, CostOptions{});
+// A model on a machine.
+struct Setting {
+  Setting(Model of, int64_t nodes, int64_t devices)
+      : model(std::move(of)),
+        rules(ExampleRules(model.graph)),
+        index(rules),
+        cost(TestMachine(nodes, devices)),
+        tables(index, cost, CostOptions{}) {}
+
+  const Model model;
+  const RuleSet rules;
+  const RuleIndex index;
+  const CostModel cost;
+  CostTables tables;
+};
+
+// All calls are one operator.
+ExhaustiveOptions OneOperator(const MappedModel& mapped) {
+  ExhaustiveOptions options;
+  for (const auto& [call, choice] : mapped.choices) options.operators[call] = "all";
+  return options;
+}
+
+void ExpectOptimum(Model of, int64_t devices) {
+  Setting setting(std::move(of), 1, devices);
+  const Model& model = setting.model;
+  CostTables& tables = setting.tables;
   const auto start = BestMapping(model, &tables);
   ASSERT_TRUE(start.ok()) << start.status();
   const auto found = SearchExhaustively(model, *start, {}, &tables);
@@ -82,17 +105,13 @@ TEST(Exhaustive, FindsWhatTryingEverythingFindsBesideBranches) {
 }
 
 TEST(Exhaustive, MovesNothingWithinAnOperator) {
-  const Model model = ResidualModel(1, 8, 512, 512);
-  const RuleSet rules = ExampleRules(model.graph);
-  const RuleIndex index(rules);
-  const CostModel cost(TestMachine(1, 2));
-  CostTables tables(index, cost, CostOptions{});
+  Setting setting(ResidualModel(1, 8, 512, 512), 1, 2);
+  const Model& model = setting.model;
+  CostTables& tables = setting.tables;
   const auto start = MapBaseline(kDataParallel, model.graph, &tables);
   ASSERT_TRUE(start.ok()) << start.status();
-  ExhaustiveOptions options;
-  for (const auto& [call, choice] : start->choices) options.operators[call] = "all";
   const auto all = SearchExhaustively(model, *start, {}, &tables);
-  const auto found = SearchExhaustively(model, *start, options, &tables);
+  const auto found = SearchExhaustively(model, *start, OneOperator(*start), &tables);
   ASSERT_TRUE(all.ok() && found.ok());
   EXPECT_TRUE(found->proved) << found->ToString();
   EXPECT_LT(found->assignments, all->assignments);
@@ -112,29 +131,23 @@ TEST(Exhaustive, MovesNothingWithinAnOperator) {
 
 // What is proved then is that nothing in the space is faster.
 TEST(Exhaustive, MayBeginOutsideOfTheSpaceOfOperators) {
-  const Model model = ResidualModel(1, 8, 512, 512);
-  const RuleSet rules = ExampleRules(model.graph);
-  const RuleIndex index(rules);
-  const CostModel cost(TestMachine(1, 2));
-  CostTables tables(index, cost, CostOptions{});
+  Setting setting(ResidualModel(1, 8, 512, 512), 1, 2);
+  const Model& model = setting.model;
+  CostTables& tables = setting.tables;
   const auto start = BestMapping(model, &tables);
   ASSERT_TRUE(start.ok()) << start.status();
   const auto best = SearchExhaustively(model, *start, {}, &tables);
   ASSERT_TRUE(best.ok()) << best.status();
-  ExhaustiveOptions options;
-  for (const auto& [call, choice] : start->choices) options.operators[call] = "all";
-  const auto found = SearchExhaustively(model, best->best, options, &tables);
+  const auto found = SearchExhaustively(model, best->best, OneOperator(*start), &tables);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_TRUE(found->proved) << found->ToString();
   EXPECT_EQ(found->step_us, best->step_us);
 }
 
 TEST(Exhaustive, EndsByItsBudgetWithTheBoundReached) {
-  const Model model = ResidualModel(3, 64, 128, 256);
-  const RuleSet rules = ExampleRules(model.graph);
-  const RuleIndex index(rules);
-  const CostModel cost(TestMachine(2, 4));
-  CostTables tables(index, cost, CostOptions{});
+  Setting setting(ResidualModel(3, 64, 128, 256), 2, 4);
+  const Model& model = setting.model;
+  CostTables& tables = setting.tables;
   std::string proof;
   SearchOptions options;
   options.budget = 200;
