@@ -22,6 +22,7 @@ add_library(isomer_malloc INTERFACE)
 if(NOT ISOMER_SANITIZE)
   target_link_libraries(isomer_malloc INTERFACE ${ISOMER_JEMALLOC_LIBRARY} Threads::Threads
                                                 ${CMAKE_DL_LIBS} m)
+  target_sources(isomer_malloc INTERFACE ${PROJECT_SOURCE_DIR}/cmake/malloc_conf.cc)
 endif()
 
 # Processes in place of threads, where Open MPI is.

@@ -134,25 +134,68 @@ std::vector<Gradient> Coarsened(const Group& group) {
   return coarse;
 }
 
-// The first gradients in buckets: when they are summed, and their weights updated; what gathering
-// those takes; what the last bucket begins with, and which way led there.
-struct Way {
-  double summed_us = 0, updated_us = 0, gather_us = 0;
-  int first = 0, before = -1;
-  double StepUs() const { return std::max(updated_us, summed_us + gather_us); }
+// Some that go together: when the last is ready, and what summing them, updating their weights and
+// gathering these takes.
+struct Bucket {
+  double ready_us = 0, sum_us = 0, update_us = 0, gather_us = 0;
 };
+
+// The first gradients in buckets, the last of which begins with `first`, and which way led there.
+struct Way {
+  double summed_us = 0;   // when the last is summed
+  double sent_us = 0;     // when all is sent that was to be by then
+  double updated_us = 0;  // behind the backward pass: when all of their weights are
+  double late_us = 0;     // of what is computed next, for updates before it
+  double gather_us = 0;   // of what is not gathered yet
+  double update_us = 0;   // of the last bucket, if that is not updated yet
+  double step_us = 0;     // if it were all
+  int first = 0, before = -1;
+
+  bool IsNoBetterThan(const Way& other) const {
+    return other.summed_us <= summed_us && other.sent_us <= sent_us &&
+           other.updated_us <= updated_us && other.late_us <= late_us &&
+           other.gather_us <= gather_us && other.update_us <= update_us;
+  }
+};
+
+// Weights are updated and gathered behind the backward pass: `way` begins with when that ends.
+Way Behind(const Way& way, const Bucket& bucket) {
+  Way next;
+  next.summed_us = std::max(way.summed_us, bucket.ready_us) + bucket.sum_us;
+  next.sent_us = next.summed_us;
+  next.updated_us = std::max(way.updated_us, next.summed_us) + bucket.update_us;
+  next.gather_us = way.gather_us + bucket.gather_us;
+  next.step_us = std::max(next.updated_us, next.summed_us + next.gather_us);
+  return next;
+}
+
+// Weights of a bucket are updated and gathered once the next is on its way, the last ones behind
+// the backward pass: what is computed behind an update is late by it.
+Way Beside(const Way& way, const Bucket& bucket, double computed_us) {
+  Way next;
+  const double ready_us = bucket.ready_us + way.late_us;
+  const double updated_us =
+      way.update_us > 0 ? std::max(ready_us, way.summed_us) + way.update_us : ready_us;
+  next.late_us = way.late_us + updated_us - ready_us;
+  next.summed_us = std::max(way.sent_us, ready_us) + bucket.sum_us;
+  next.sent_us =
+      way.gather_us > 0 ? std::max(next.summed_us, updated_us) + way.gather_us : next.summed_us;
+  next.gather_us = bucket.gather_us;
+  next.update_us = bucket.update_us;
+  const double end_us = std::max(computed_us + next.late_us, next.summed_us) + bucket.update_us;
+  next.step_us = bucket.gather_us > 0 ? std::max(next.sent_us, end_us) + bucket.gather_us : end_us;
+  return next;
+}
 
 void KeepBest(std::vector<Way>* ways) {
   std::sort(ways->begin(), ways->end(), [](const Way& a, const Way& b) {
-    return std::tuple(a.StepUs(), a.summed_us, a.updated_us, a.first, a.before) <
-           std::tuple(b.StepUs(), b.summed_us, b.updated_us, b.first, b.before);
+    return std::tuple(a.step_us, a.summed_us, a.updated_us, a.first, a.before) <
+           std::tuple(b.step_us, b.summed_us, b.updated_us, b.first, b.before);
   });
   std::vector<Way> kept;
   for (const Way& way : *ways) {
-    const bool worse = std::any_of(kept.begin(), kept.end(), [&](const Way& other) {
-      return other.summed_us <= way.summed_us && other.updated_us <= way.updated_us &&
-             other.gather_us <= way.gather_us;
-    });
+    const bool worse = std::any_of(kept.begin(), kept.end(),
+                                   [&](const Way& other) { return way.IsNoBetterThan(other); });
     if (!worse) kept.push_back(way);
     if (kept.size() == kMostWays) break;
   }
@@ -160,11 +203,12 @@ void KeepBest(std::vector<Way>* ways) {
 }
 
 // The last weights of the buckets.
-std::vector<std::string> EndsOf(const Step& step, const Group& group) {
+std::vector<std::string> EndsOf(const Step& step, const Group& group, bool beside) {
   const std::vector<Gradient> gradients = Coarsened(group);
   const std::optional<TaskKind> gather_kind = KindOfGather(group.sum.kind);
+  const double computed_us = step.ComputedUs(group.sum.devices[0]);
   std::vector<std::vector<Way>> ways(gradients.size() + 1);
-  ways[0].push_back({.updated_us = step.ComputedUs(group.sum.devices[0])});
+  ways[0].push_back({.updated_us = computed_us});
   Task task = group.sum;
   for (size_t end = 1; end <= gradients.size(); ++end) {
     task.bytes = 0;
@@ -175,16 +219,17 @@ std::vector<std::string> EndsOf(const Step& step, const Group& group) {
       task.segments += gradients[first].segments;
       update_bytes += gradients[first].update_bytes;
       task.kind = group.sum.kind;
-      const double sum_us = step.UsOf(task);
-      if (gather_kind.has_value()) task.kind = *gather_kind;
-      const double update_us = step.UpdateUs(update_bytes, task.devices[0]);
-      const double gather_us = gather_kind.has_value() ? step.UsOf(task) : 0;
+      Bucket bucket{gradients[end - 1].ready_us, step.UsOf(task),
+                    step.UpdateUs(update_bytes, task.devices[0])};
+      if (gather_kind.has_value()) {
+        task.kind = *gather_kind;
+        bucket.gather_us = step.UsOf(task);
+      }
       for (size_t w = 0; w < ways[first].size(); ++w) {
         const Way& before = ways[first][w];
-        Way way{.first = static_cast<int>(first), .before = static_cast<int>(w)};
-        way.summed_us = std::max(before.summed_us, gradients[end - 1].ready_us) + sum_us;
-        way.updated_us = std::max(before.updated_us, way.summed_us) + update_us;
-        way.gather_us = before.gather_us + gather_us;
+        Way way = beside ? Beside(before, bucket, computed_us) : Behind(before, bucket);
+        way.first = static_cast<int>(first);
+        way.before = static_cast<int>(w);
         ways[end].push_back(way);
       }
     }
@@ -202,24 +247,28 @@ std::vector<std::string> EndsOf(const Step& step, const Group& group) {
 
 }  // namespace
 
-absl::StatusOr<std::set<std::string>> BestBucketEnds(const CostModel& cost, const Plan& plan) {
+absl::StatusOr<BucketEnds> BestBucketEnds(const CostModel& cost, const Plan& plan) {
   Plan apart = plan;
+  apart.update.immediate = false;
   for (int id = 0; id < plan.graph.num_nodes(); ++id) {
     const Node& node = plan.graph.node({id});
     if (node.op.kind() == OpKind::kWeight) apart.update.bucket_ends.insert(node.name);
   }
   const absl::StatusOr<LoweredPlan> lowered = LowerForSimulation(cost.machine(), apart);
-  if (absl::IsResourceExhausted(lowered.status())) return std::set<std::string>();
+  if (absl::IsResourceExhausted(lowered.status())) return BucketEnds();
   ISOMER_RETURN_IF_ERROR(lowered.status());
   const Step step(cost, *lowered);
-  std::set<std::string> ends, known;
+  BucketEnds ends;
+  std::set<std::string> known;
   for (const Group& group : step.Groups()) {
     // Other parts of weights have the ends of the first.
     const bool is_known = known.contains(group.gradients[0].weight);
     for (const Gradient& gradient : group.gradients) known.insert(gradient.weight);
     if (is_known) continue;
-    const std::vector<std::string> of_group = EndsOf(step, group);
-    ends.insert(of_group.begin(), of_group.end());
+    for (bool beside : {false, true}) {
+      const std::vector<std::string> of_group = EndsOf(step, group, beside);
+      (beside ? ends.beside : ends.behind).insert(of_group.begin(), of_group.end());
+    }
   }
   return ends;
 }

@@ -11,7 +11,7 @@ namespace isomer {
 namespace {
 
 constexpr size_t kContenders = 4;
-// Plans of more are not copied unless they are the fastest.
+// Plans of more are not copied unless they are the fastest, nor their simulations kept for others.
 constexpr int32_t kManyTasks = 60000;
 // Simulations of more take seconds.
 constexpr int32_t kSlowTasks = 200000;
@@ -43,11 +43,17 @@ uint64_t WhatRuns(Plan* plan) {
 
 }  // namespace
 
+Contest::~Contest() {
+  for (const Entrant& entrant : entrants_) {
+    if (entrant.simulation.valid()) entrant.simulation.wait();
+  }
+}
+
 int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
-  const uint64_t what = HashCombine(WhatRuns(&plan), takes_part);
+  const uint64_t what = WhatRuns(&plan);
   const int number = static_cast<int>(entrants_.size());
   Entrant& entrant = entrants_.emplace_back();
-  const auto [known, added] = known_.try_emplace(what, number);
+  const auto [known, added] = known_.try_emplace(HashCombine(what, takes_part), number);
   if (!added) {
     entrant.same = known->second;
     return number;
@@ -55,6 +61,7 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   entrant.plan = std::move(plan);
   entrant.origin = std::move(origin);
   entrant.takes_part = takes_part;
+  entrant.what_runs = what;
   // Beside the caller, which may have to wait for it.
   int busy = 1;
   for (size_t i = judged_; i + 1 < entrants_.size(); ++i) {
@@ -65,8 +72,11 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   }
   const bool is_large = entrant.plan.graph.num_nodes() > kMostNodesBeside;
   const bool beside = threads_ > 1 && !is_large;
-  entrant.simulation = std::async(beside ? std::launch::async : std::launch::deferred,
-                                  [this, &entrant] { return PredictPlan(cost_, &entrant.plan); });
+  const auto begin = [&]() -> PredictionMemo::Future {
+    return std::async(beside ? std::launch::async : std::launch::deferred,
+                      [this, &entrant] { return PredictPlan(cost_, &entrant.plan); });
+  };
+  entrant.simulation = memo_ == nullptr || is_large ? begin() : memo_->FindOrBegin(what, begin);
   // Nor are they kept until they are asked for.
   if (is_large) PredictionOf(number).IgnoreError();
   return number;
@@ -82,7 +92,8 @@ void Contest::Judge(Entrant* entrant) {
     entrant->prediction = entrants_[entrant->same].prediction;
     return;
   }
-  absl::StatusOr<Simulation> simulation = entrant->simulation.get();
+  const PredictionMemo::Future future = std::move(entrant->simulation);
+  const absl::StatusOr<Simulation>& simulation = future.get();
   Plan plan = std::exchange(entrant->plan, Plan());
   if (absl::IsResourceExhausted(simulation.status())) {
     entrant->prediction = kNotSimulated;
@@ -93,9 +104,10 @@ void Contest::Judge(Entrant* entrant) {
     return;
   }
   entrant->prediction = Prediction{simulation->step_us, simulation->peak_bytes};
-  if (entrant->takes_part) {
-    TakePart(std::move(plan), *std::move(simulation), std::move(entrant->origin));
-  }
+  plan.predicted_step_us = simulation->step_us;
+  plan.predicted_peak_bytes = simulation->peak_bytes;
+  if (entrant->takes_part) TakePart(std::move(plan), *simulation, std::move(entrant->origin));
+  if (memo_ != nullptr && simulation->tasks.size() > kManyTasks) memo_->Forget(entrant->what_runs);
 }
 
 void Contest::Contend(const Plan& plan, const Simulation& simulation, const std::string& origin) {
@@ -104,11 +116,11 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
   if (behind != contenders_.end() && behind->step_us == simulation.step_us) return;
   const size_t most = simulation.tasks.size() > kManyTasks ? 1 : kContenders;
   if (behind - contenders_.begin() >= static_cast<ptrdiff_t>(most)) return;
-  contenders_.insert(behind, Contender{plan, origin, simulation.step_us});
+  contenders_.insert(behind, Contender{plan, origin, simulation.step_us, simulation.behind_us});
   if (contenders_.size() > most) contenders_.resize(most);
 }
 
-void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
+void Contest::TakePart(Plan plan, const Simulation& now, std::string origin) {
   const Prediction prediction = {now.step_us, now.peak_bytes};
   if (now.tasks.size() > kSlowTasks) slow_us_ = std::min(slow_us_, now.step_us);
   const bool fits = Fits(prediction);
@@ -131,7 +143,7 @@ void Contest::TakePart(Plan plan, Simulation now, std::string origin) {
     fastest_ = std::move(best_->plan);
     fastest_origin_ = best_->origin;
   }
-  if (better) best_ = Entry{std::move(plan), std::move(now), std::move(origin), fits};
+  if (better) best_ = Entry{std::move(plan), now, std::move(origin), fits};
 }
 
 bool Contest::BestIsSlow() const {

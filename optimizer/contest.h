@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <future>
 #include <limits>
 #include <map>
 #include <optional>
@@ -17,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/cost.h"
+#include "optimizer/prediction_memo.h"
 #include "optimizer/simulator.h"
 #include "pcg/plan.h"
 
@@ -38,7 +38,7 @@ inline constexpr char kFound[] = "search";
 struct Contender {
   Plan plan;
   std::string origin;
-  double step_us = 0;
+  double step_us = 0, behind_us = 0;  // as in Simulation
 };
 
 class Contest {
@@ -50,8 +50,11 @@ class Contest {
     bool fits = false;
   };
 
-  // `threads`: that predict plans.
-  explicit Contest(const CostModel& cost, int threads = 1) : cost_(cost), threads_(threads) {}
+  // `threads`: that predict plans. `memo`: what other contests predict, too; both outlive this.
+  explicit Contest(const CostModel& cost, int threads = 1, PredictionMemo* memo = nullptr)
+      : cost_(cost), threads_(threads), memo_(memo) {}
+  // Others may wait for what was begun with plans of this one.
+  ~Contest();
 
   // Begins to predict the plan, beside what the caller does next. It takes part, after those that
   // were entered before it, once it or a later one is asked for: what is best does not depend on
@@ -102,17 +105,19 @@ class Contest {
     Plan plan;
     std::string origin;
     bool takes_part = true;
+    uint64_t what_runs = 0;
     int same = -1;  // an earlier one that runs alike
-    std::future<absl::StatusOr<Simulation>> simulation = {};
+    PredictionMemo::Future simulation = {};
     absl::StatusOr<Prediction> prediction = Prediction{};
   };
   void Judge(Entrant* entrant);
   void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
-  void TakePart(Plan plan, Simulation simulation, std::string origin);
+  void TakePart(Plan plan, const Simulation& simulation, std::string origin);
   double near_best_us() const;
 
   const CostModel& cost_;
   const int threads_;
+  PredictionMemo* const memo_;
   std::deque<Entrant> entrants_;   // where they are stays
   size_t judged_ = 0;              // of these
   std::map<uint64_t, int> known_;  // the first entrant by what it runs

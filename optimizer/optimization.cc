@@ -25,7 +25,7 @@ CostOptions CostOptionsOf(const OptimizeOptions& options) {
 }  // namespace
 
 Optimization::Optimization(const Model& model, const RuleIndex& rules, const CostModel& cost,
-                           const OptimizeOptions& options)
+                           const OptimizeOptions& options, PredictionMemo* predictions)
     : model(model),
       cost(cost),
       options(options),
@@ -33,7 +33,8 @@ Optimization::Optimization(const Model& model, const RuleIndex& rules, const Cos
       devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
       moves(cost),
-      contest(cost, ThreadsOf(options)) {}
+      predictions(*predictions),
+      contest(cost, ThreadsOf(options), predictions) {}
 
 int Optimization::threads() const { return ThreadsOf(options); }
 

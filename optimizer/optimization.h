@@ -13,6 +13,7 @@
 #include "optimizer/grid.h"
 #include "optimizer/move_memo.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/prediction_memo.h"
 #include "optimizer/restrictions.h"
 #include "optimizer/stopping.h"
 #include "pcg/plan.h"
@@ -20,9 +21,9 @@
 namespace isomer {
 
 struct Optimization {
-  // All of these outlive this.
+  // All of these outlive this. `predictions`: of all runs that are parts of one.
   Optimization(const Model& model, const RuleIndex& rules, const CostModel& cost,
-               const OptimizeOptions& options);
+               const OptimizeOptions& options, PredictionMemo* predictions);
 
   // On all devices, of one micro-batch, all synchronisation counted.
   CostOptions BaseOptions() const;
@@ -49,6 +50,7 @@ struct Optimization {
   CostTables tables;
   MoveMemo moves;  // of all walks
   Restrictions restrictions;
+  PredictionMemo& predictions;
   Contest contest;
   // Mappings whose plans entered the contest and that nobody has refined yet, by entry.
   std::vector<std::pair<int, MappedModel>> entered;

@@ -38,8 +38,8 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 class Optimizer {
  public:
   Optimizer(const Model& model, const RuleIndex& rules, const CostModel& cost,
-            const OptimizeOptions& options)
-      : run_(model, rules, cost, options),
+            const OptimizeOptions& options, PredictionMemo* predictions)
+      : run_(model, rules, cost, options, predictions),
         baselines_(&run_),
         searches_(model, options.search, run_.restrictions, run_.deadline, &run_.tables),
         overlap_(&run_, &searches_),
@@ -96,7 +96,7 @@ class Optimizer {
       if (run_.deadline.Reached().has_value()) break;
       OptimizeOptions options = OptionsForWhatIsLeft();
       options.devices = devices;
-      Optimizer part(run_.model, run_.tables.rules(), run_.cost, options);
+      Optimizer part(run_.model, run_.tables.rules(), run_.cost, options, &run_.predictions);
       ISOMER_ASSIGN_OR_RETURN(OptimizeResult found, part.Search());
       found.baselines.clear();
       found.origin = kFound;
@@ -217,7 +217,7 @@ class Optimizer {
     algebra_first_options_ = OptionsForWhatIsLeft();
     algebra_first_options_.strategy = Strategy::kSequential;
     algebra_first_ = std::make_unique<Optimizer>(run_.model, run_.tables.rules(), run_.cost,
-                                                 algebra_first_options_);
+                                                 algebra_first_options_, &run_.predictions);
     // The model as it is is theirs, too.
     overlap_.LeaveModelAsItIs();
     result_of_algebra_first_ =
@@ -382,7 +382,8 @@ class Optimizer {
 
 absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
                                         const CostModel& cost, const OptimizeOptions& options) {
-  return Optimizer(model, rules, cost, options).Run();
+  PredictionMemo predictions;
+  return Optimizer(model, rules, cost, options, &predictions).Run();
 }
 
 }  // namespace isomer

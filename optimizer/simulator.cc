@@ -67,6 +67,13 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
   simulation.timeline = RunTimeline(simulation.tasks);
   const int32_t steps = schedule.num_steps();
   simulation.step_us = MicrosecondsOf(simulation.timeline.makespan) / steps;
+  Picoseconds computed = 0;
+  for (int32_t t = 0; t < simulation.tasks.size(); ++t) {
+    const TaskKind kind = schedule.tasks[t].kind;
+    if (kind != TaskKind::kCompute && kind != TaskKind::kComputeGradient) continue;
+    computed = std::max(computed, simulation.timeline.end[t]);
+  }
+  simulation.behind_us = MicrosecondsOf(simulation.timeline.makespan - computed) / steps;
   simulation.memory = LargestPeak(schedule);
   simulation.peak_bytes = simulation.memory.bytes;
   simulation.compute_us = *std::max_element(compute_us.begin(), compute_us.end()) / steps;

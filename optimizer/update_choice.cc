@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -15,15 +16,12 @@ namespace {
 // Where plans take seconds to simulate, there are no other buckets, and with so many calls no
 // methods but the one that is hardly ever slower.
 constexpr int64_t kMostCalls = 60000;
-// Plans that are slower by more are not worth it: updates are a small part of a step.
+// Plans, and ways, that are slower by more are not worth it: updates are a small part of a step.
 constexpr double kNear = 1.2;
 // Of one plan, the first few ways that are no slower than the best by so much are tried at other
 // times and with other buckets.
 constexpr double kPromising = 1.04;
 constexpr size_t kMostPromising = 2;
-// Where the fastest plan gains less, updates matter little to the model, and other plans keep
-// theirs.
-constexpr double kWorthwhile = 0.995;
 
 class UpdateChoice {
  public:
@@ -38,10 +36,10 @@ class UpdateChoice {
     const double before_us = contest_.best().simulation.step_us;
     for (const Contender& contender : plans) {
       if (deadline_.Reached().has_value()) break;
-      const bool gained = contest_.best().simulation.step_us < kWorthwhile * before_us;
-      if (&contender != &plans[0] && contest_.fits() && !gained) break;
+      const bool is_fastest = &contender == &plans[0];
+      if (!is_fastest && contest_.fits() && !MayBecomeBest(contender, before_us)) continue;
       if (contender.step_us > kNear * contest_.step_us()) break;
-      ISOMER_RETURN_IF_ERROR(Try(contender, /*is_fastest=*/&contender == &plans[0]));
+      ISOMER_RETURN_IF_ERROR(Try(contender, is_fastest));
     }
     return absl::OkStatus();
   }
@@ -52,6 +50,14 @@ class UpdateChoice {
     int entry = -1;
     double step_us = kImpossibleUs;
   };
+
+  // A plan may gain what is done behind its gradients, or as much as the fastest, which took
+  // `before_us` as it came.
+  bool MayBecomeBest(const Contender& contender, double before_us) const {
+    const double now_us = contest_.best().simulation.step_us;
+    const double gain_us = std::max(contender.behind_us, before_us - now_us);
+    return contender.step_us - gain_us < now_us;
+  }
 
   absl::Status Try(const Contender& contender, bool is_fastest) {
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
@@ -66,14 +72,22 @@ class UpdateChoice {
     }
     ISOMER_RETURN_IF_ERROR(Predict(contender, &ways));
     if (!options_.order || !contest_.fits()) return absl::OkStatus();
-    KeepPromising(&ways, is_slow ? 1 : kMostPromising);
+    // What synchronises best behind the backward pass is not what does so beside it: of the fastest
+    // plan, methods are tried at the other time that are not far behind.
+    if (is_slow) {
+      KeepPromising(&ways, 1);
+    } else if (is_fastest) {
+      KeepNear(kNear, &ways);
+    } else {
+      KeepPromising(&ways, kMostPromising);
+    }
     if (moments == 1) {
       std::vector<Way> at_other_times = ways;
       for (Way& way : at_other_times) way.update.immediate = !way.update.immediate;
       ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times));
       ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
-      KeepPromising(&ways, kMostPromising);
     }
+    KeepPromising(&ways, kMostPromising);
     if (is_slow) return absl::OkStatus();
     // Pipelines' gradients are ready all at once, and their plans take longest to predict.
     if (moments > 1 && !is_fastest) return absl::OkStatus();
@@ -85,31 +99,45 @@ class UpdateChoice {
     return Predict(contender, &ways);
   }
 
-  // Where a dynamic program ends buckets; leaves those ways that have any.
+  // Where dynamic programs end buckets; leaves those ways that have any.
   absl::Status EndBuckets(const Contender& contender, std::vector<Way>* ways) {
+    std::map<UpdateMethod, BucketEnds> ends_of;
     std::vector<Way> ended;
     for (Way way : *ways) {
       if (deadline_.Reached().has_value()) break;
-      Plan plan = contender.plan;
-      plan.update = way.update;
-      ISOMER_ASSIGN_OR_RETURN(way.update.bucket_ends, BestBucketEnds(contest_.cost(), plan));
-      if (way.update.bucket_ends.empty()) continue;
+      const auto [known, added] = ends_of.try_emplace(way.update.method);
+      if (added) {
+        Plan plan = contender.plan;
+        plan.update = way.update;
+        ISOMER_ASSIGN_OR_RETURN(known->second, BestBucketEnds(contest_.cost(), plan));
+      }
+      const BucketEnds& ends = known->second;
+      if (ends.behind.empty()) continue;
       // Each by itself is a choice of ends, and leaves what has none apart, too.
       if (way.update.bucket_bytes == 0) {
         way.update.bucket_bytes = UpdateOptions().bucket_bytes;
         way.update.eager_sums = true;
       }
+      way.update.bucket_ends = ends.behind;
+      ended.push_back(way);
+      if (!way.update.immediate || ends.beside == ends.behind) continue;
+      way.update.bucket_ends = ends.beside;
       ended.push_back(std::move(way));
     }
     *ways = std::move(ended);
     return Predict(contender, ways);
   }
 
-  static void KeepPromising(std::vector<Way>* ways, size_t most) {
+  // The fastest comes first.
+  static void KeepNear(double times, std::vector<Way>* ways) {
     std::stable_sort(ways->begin(), ways->end(),
                      [](const Way& a, const Way& b) { return a.step_us < b.step_us; });
     const double best_us = ways->front().step_us;
-    std::erase_if(*ways, [&](const Way& way) { return way.step_us > kPromising * best_us; });
+    std::erase_if(*ways, [&](const Way& way) { return way.step_us > times * best_us; });
+  }
+
+  static void KeepPromising(std::vector<Way>* ways, size_t most) {
+    KeepNear(kPromising, ways);
     if (ways->size() > most) ways->resize(most);
   }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -68,6 +69,44 @@ TEST_F(ContestTest, PlansTakePartInTheOrderInWhichTheyWereEntered) {
     EXPECT_EQ(contest.PredictionOf(observed).value(), last);
     EXPECT_LE(contest.step_us(), last.step_us);
   }
+}
+
+// What one has begun, another may wait for when the first is gone.
+TEST_F(ContestTest, ContestsWithOneMemoPredictAlike) {
+  for (int threads : {1, 2}) {
+    PredictionMemo memo;
+    Contest second(cost_, threads, &memo);
+    {
+      Contest first(cost_, threads, &memo);
+      first.Enter(PlanOf(1 << 20), "first");
+      first.Enter(PlanOf(0), "first");
+      second.Enter(PlanOf(0), "second");
+    }
+    const int entry = second.Enter(PlanOf(1 << 20), "second");
+    Contest alone(cost_, threads);
+    EXPECT_EQ(second.PredictionOf(entry).value(), alone.Consider(PlanOf(1 << 20), "alone").value());
+    EXPECT_EQ(alone.Consider(PlanOf(0), "alone").value(),
+              second.Consider(PlanOf(0), "second").value());
+    EXPECT_EQ(second.best().origin, "second");
+    EXPECT_EQ(second.best().plan.predicted_step_us, second.step_us());
+  }
+}
+
+TEST(PredictionMemoTest, BeginsEachSimulationOnce) {
+  PredictionMemo memo;
+  int begun = 0;
+  const auto begin = [&begun]() -> PredictionMemo::Future {
+    std::promise<absl::StatusOr<Simulation>> promise;
+    Simulation simulation;
+    simulation.step_us = ++begun;
+    promise.set_value(simulation);
+    return promise.get_future();
+  };
+  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 1);
+  EXPECT_EQ(memo.FindOrBegin(8, begin).get()->step_us, 2);
+  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 1);
+  memo.Forget(7);
+  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 3);
 }
 
 TEST_F(ContestTest, APlanThatCannotBeLoweredIsAnErrorOfItsOwn) {

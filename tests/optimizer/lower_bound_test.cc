@@ -52,7 +52,7 @@ class Bounding : public testing::TestWithParam<BoundScenario> {
     plan->update.immediate = false;
     const auto ends = BestBucketEnds(cost_, *plan);
     ASSERT_TRUE(ends.ok()) << ends.status();
-    plan->update.bucket_ends = *ends;
+    plan->update.bucket_ends = ends->behind;
     const auto simulation = PredictPlan(cost_, &*plan);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_LE(beside ? bound->beside_us : bound->step_us, simulation->step_us)

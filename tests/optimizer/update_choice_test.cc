@@ -74,6 +74,27 @@ TEST_F(ChoosingUpdates, IsTriedOnTheFastestPlansNotOnTheBestAlone) {
   EXPECT_LE(contest_.step_us(), std::min(first, second));
 }
 
+// What is slow behind the backward pass may be the fastest beside it: BERT-Large with Adam on 8
+// devices took 19.0 ms as long as the two fastest methods alone were tried there, and takes 17.1.
+TEST_F(ChoosingUpdates, TriesTheMethodsOfTheFastestPlanAtBothTimes) {
+  const double before = Enter(kDataParallel, 1 << 16);
+  const Plan plan = contest_.best().plan;
+  ASSERT_EQ(Consider(true, true), absl::OkStatus());
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+    for (bool immediate : {false, true}) {
+      Plan other = plan;
+      other.update.method = method;
+      other.update.immediate = immediate;
+      const auto simulation = PredictPlan(cost_, &other);
+      ASSERT_TRUE(simulation.ok()) << simulation.status();
+      EXPECT_LE(contest_.step_us(), simulation->step_us)
+          << UpdateMethodName(method) << (immediate ? ", immediately" : "");
+    }
+  }
+  EXPECT_LT(contest_.step_us(), before);
+}
+
 TEST_F(ChoosingUpdates, OfNoPlanIsNothing) {
   EXPECT_EQ(Consider(true, true), absl::OkStatus());
   EXPECT_TRUE(contest_.empty());
