@@ -4,13 +4,14 @@
 //
 //   flexflow [NETWORK]
 //
-// The plan is Isomer's mapping of the graph as it is, without algebra, which FlexFlow has none of,
-// to all devices or to half of them, with calls in the order, and weights updated in the way, that
-// is fastest; data parallelism is PyTorch's, buckets of 25 MiB. A step gives back its loss alone.
+// The plan is Isomer's mapping to all devices or to half of them, of the graph as it is, as
+// FlexFlow has no algebra, and of what algebra makes of it; with calls in the order, and weights
+// updated in the way, that is fastest. Data parallelism is PyTorch's, buckets of 25 MiB. A step
+// gives back its loss alone.
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,13 +126,19 @@ absl::Status ChooseOrders(const Model& model, CostTables* tables, Found* found) 
   return absl::OkStatus();
 }
 
-// What each weight of synchronisation finds on `devices` devices.
-absl::Status MapWithWeights(const Model& model, int64_t devices, const Restrictions* restrictions,
-                            const RuleIndex& rules, CostTables* tables,
+// All devices or some, layers apart or not.
+struct Space {
+  int64_t devices = 0;
+  const Restrictions* restrictions = nullptr;
+};
+
+// What each weight of synchronisation finds in a space.
+absl::Status MapWithWeights(const Model& model, const Space& space, const RuleIndex& rules,
+                            CostTables* tables,
                             const std::function<void(double, const Found&)>& found) {
+  HierarchicalSearcher searcher(model.graph, {.restrictions = space.restrictions}, rules);
   for (double sync_weight : kSyncWeights) {
-    tables->set_options({.num_devices = devices, .sync_weight = sync_weight});
-    HierarchicalSearcher searcher(model.graph, {.restrictions = restrictions}, rules);
+    tables->set_options({.num_devices = space.devices, .sync_weight = sync_weight});
     ISOMER_ASSIGN_OR_RETURN(const SearchResult mapping,
                             searcher.Search(tables, Deadline::In(0), /*part=*/0));
     ISOMER_ASSIGN_OR_RETURN(const Found plan, Derived(model, mapping.mapped, tables));
@@ -140,8 +147,19 @@ absl::Status MapWithWeights(const Model& model, int64_t devices, const Restricti
   return absl::OkStatus();
 }
 
-// The fastest mapping, and the fastest that sends at most half, in rows; what each weight gives,
-// relative to data parallelism, in `all`.
+// The fastest mapping, and the fastest that sends at most half.
+struct Best {
+  std::optional<Found> fastest, half;
+  void Note(const Found& found, const Figures& parallel) {
+    const auto note = [&](std::optional<Found>* best) {
+      if (!best->has_value() || found.figures.step_us < (*best)->figures.step_us) *best = found;
+    };
+    note(&fastest);
+    if (2 * found.figures.bytes <= parallel.bytes) note(&half);
+  }
+};
+
+// The best in rows; what each weight gives, relative to data parallelism, in `all`.
 absl::Status Ask(const Setting& setting, const RuleIndex& rules, std::string* all) {
   ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine(setting.machine, setting.nodes, 4));
   ISOMER_ASSIGN_OR_RETURN(
@@ -151,10 +169,8 @@ absl::Status Ask(const Setting& setting, const RuleIndex& rules, std::string* al
   CostTables tables(rules, cost, CostOptions{});
   ISOMER_ASSIGN_OR_RETURN(const MappedModel baseline,
                           MapBaseline(kDataParallel, model.graph, &tables));
-  ISOMER_ASSIGN_OR_RETURN(Found best, Derived(model, baseline, &tables));
-  const Figures parallel = best.figures;
-  Found half;
-  half.figures.step_us = std::numeric_limits<double>::infinity();
+  ISOMER_ASSIGN_OR_RETURN(const Found by_hand, Derived(model, baseline, &tables));
+  const Figures& parallel = by_hand.figures;
   Restrictions apart;
   if (*setting.layers_apart != 0) {
     ISOMER_ASSIGN_OR_RETURN(const Constraints constraints,
@@ -162,13 +178,11 @@ absl::Status Ask(const Setting& setting, const RuleIndex& rules, std::string* al
     ISOMER_ASSIGN_OR_RETURN(apart, Restrictions::Resolve(constraints, model.graph, &tables));
   }
   // Layers apart, where there are constraints, on the whole machine; the rest of it idle.
-  struct Space {
-    int64_t devices;
-    const Restrictions* restrictions;
-  };
   const int64_t num_devices = cost.machine().num_devices();
-  std::vector<Space> spaces = {{num_devices, nullptr}, {num_devices / 2, nullptr}};
+  std::vector<Space> spaces = {{num_devices}, {num_devices / 2}};
   if (!apart.empty()) spaces.push_back({num_devices, &apart});
+  Best best;
+  best.Note(by_hand, parallel);
   for (const Space& space : spaces) {
     const auto note = [&](double weight, const Found& found) {
       const Figures& figures = found.figures;
@@ -176,27 +190,23 @@ absl::Status Ask(const Setting& setting, const RuleIndex& rules, std::string* al
                             space.devices, space.restrictions != nullptr ? "yes" : "", weight,
                             figures.step_us / parallel.step_us, figures.bytes / parallel.bytes,
                             figures.synchronisation_bytes / parallel.synchronisation_bytes);
-      if (figures.step_us < best.figures.step_us) best = found;
-      const bool is_half = 2 * figures.bytes <= parallel.bytes;
-      if (is_half && figures.step_us < half.figures.step_us) half = found;
+      best.Note(found, parallel);
     };
-    ISOMER_RETURN_IF_ERROR(
-        MapWithWeights(model, space.devices, space.restrictions, rules, &tables, note));
+    ISOMER_RETURN_IF_ERROR(MapWithWeights(model, space, rules, &tables, note));
   }
-  const auto print = [&](const char* which, const Figures& figures) {
-    std::printf("| %s, %s | %ld | %.2f | %.2f | %.2f | %.1f | %.1f | %.0f %% | %s |\n",
-                setting.model, which, static_cast<long>(cost.machine().num_devices()),
-                parallel.step_us * 1e-3, figures.step_us * 1e-3, parallel.step_us / figures.step_us,
-                parallel.bytes * 1e-9, figures.bytes * 1e-9,
+  const auto print = [&](const char* which, Found* found) -> absl::Status {
+    ISOMER_RETURN_IF_ERROR(ChooseOrders(model, &tables, found));
+    const Figures& figures = found->figures;
+    std::printf("| %s, %s | %ld | %.2f | %.2f | %.3f | %.1f | %.1f | %.2f | %.0f %% | %s |\n",
+                setting.model, which, static_cast<long>(num_devices), parallel.step_us * 1e-3,
+                figures.step_us * 1e-3, parallel.step_us / figures.step_us, parallel.bytes * 1e-9,
+                figures.bytes * 1e-9, parallel.bytes / figures.bytes,
                 100 * (1 - figures.synchronisation_bytes / parallel.synchronisation_bytes),
                 setting.finding);
+    return absl::OkStatus();
   };
-  ISOMER_RETURN_IF_ERROR(ChooseOrders(model, &tables, &best));
-  print("fastest", best.figures);
-  if (half.figures.bytes > 0) {
-    ISOMER_RETURN_IF_ERROR(ChooseOrders(model, &tables, &half));
-    print("half the traffic", half.figures);
-  }
+  ISOMER_RETURN_IF_ERROR(print("fastest", &*best.fastest));
+  if (best.half.has_value()) ISOMER_RETURN_IF_ERROR(print("half the traffic", &*best.half));
   std::fflush(stdout);
   return absl::OkStatus();
 }
@@ -205,8 +215,9 @@ absl::Status Run(const char* only) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(DataPath("rules/default.rules")));
   const RuleIndex index(rules);
   std::printf(
-      "| network | devices | data parallel ms | mapped ms | times | GB sent | GB | less "
-      "synchronisation | FlexFlow |\n|---|--:|--:|--:|--:|--:|--:|--:|---|\n");
+      "| network | devices | data parallel ms | mapped ms | times | GB sent | GB | times less | "
+      "less "
+      "synchronisation | FlexFlow |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n");
   std::string all;
   for (const Setting& setting : kSettings) {
     if (only != nullptr && std::strcmp(only, setting.model) != 0) continue;
