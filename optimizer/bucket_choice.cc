@@ -202,29 +202,43 @@ void KeepBest(std::vector<Way>* ways) {
   *ways = std::move(kept);
 }
 
-// The last weights of the buckets.
-std::vector<std::string> EndsOf(const Step& step, const Group& group, bool beside) {
-  const std::vector<Gradient> gradients = Coarsened(group);
+// Of all neighbours, by the last and the first.
+std::vector<std::vector<Bucket>> BucketsOf(const Step& step, const Group& group,
+                                           const std::vector<Gradient>& gradients) {
   const std::optional<TaskKind> gather_kind = KindOfGather(group.sum.kind);
-  const double computed_us = step.ComputedUs(group.sum.devices[0]);
-  std::vector<std::vector<Way>> ways(gradients.size() + 1);
-  ways[0].push_back({.updated_us = computed_us});
+  std::vector<std::vector<Bucket>> buckets(gradients.size());
   Task task = group.sum;
-  for (size_t end = 1; end <= gradients.size(); ++end) {
+  for (size_t last = 0; last < gradients.size(); ++last) {
+    buckets[last].resize(last + 1);
     task.bytes = 0;
     task.segments = 0;
     int64_t update_bytes = 0;
-    for (size_t first = end; first-- > 0;) {
+    for (size_t first = last + 1; first-- > 0;) {
       task.bytes += gradients[first].bytes;
       task.segments += gradients[first].segments;
       update_bytes += gradients[first].update_bytes;
       task.kind = group.sum.kind;
-      Bucket bucket{gradients[end - 1].ready_us, step.UsOf(task),
-                    step.UpdateUs(update_bytes, task.devices[0])};
-      if (gather_kind.has_value()) {
-        task.kind = *gather_kind;
-        bucket.gather_us = step.UsOf(task);
-      }
+      Bucket& bucket = buckets[last][first];
+      bucket = {.ready_us = gradients[last].ready_us,
+                .sum_us = step.UsOf(task),
+                .update_us = step.UpdateUs(update_bytes, task.devices[0])};
+      if (!gather_kind.has_value()) continue;
+      task.kind = *gather_kind;
+      bucket.gather_us = step.UsOf(task);
+    }
+  }
+  return buckets;
+}
+
+// The last weights of the best buckets, if gradients are computed by `computed_us`.
+std::vector<std::string> EndsOf(const std::vector<Gradient>& gradients,
+                                const std::vector<std::vector<Bucket>>& buckets, double computed_us,
+                                bool beside) {
+  std::vector<std::vector<Way>> ways(gradients.size() + 1);
+  ways[0].push_back({.updated_us = computed_us});
+  for (size_t end = 1; end <= gradients.size(); ++end) {
+    for (size_t first = end; first-- > 0;) {
+      const Bucket& bucket = buckets[end - 1][first];
       for (size_t w = 0; w < ways[first].size(); ++w) {
         const Way& before = ways[first][w];
         Way way = beside ? Beside(before, bucket, computed_us) : Behind(before, bucket);
@@ -265,8 +279,11 @@ absl::StatusOr<BucketEnds> BestBucketEnds(const CostModel& cost, const Plan& pla
     const bool is_known = known.contains(group.gradients[0].weight);
     for (const Gradient& gradient : group.gradients) known.insert(gradient.weight);
     if (is_known) continue;
+    const std::vector<Gradient> gradients = Coarsened(group);
+    const std::vector<std::vector<Bucket>> buckets = BucketsOf(step, group, gradients);
+    const double computed_us = step.ComputedUs(group.sum.devices[0]);
     for (bool beside : {false, true}) {
-      const std::vector<std::string> of_group = EndsOf(step, group, beside);
+      const std::vector<std::string> of_group = EndsOf(gradients, buckets, computed_us, beside);
       (beside ? ends.beside : ends.behind).insert(of_group.begin(), of_group.end());
     }
   }

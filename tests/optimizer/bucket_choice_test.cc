@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,10 +27,12 @@ struct Updates {
   OptimizerKind optimizer = OptimizerKind::kSgd;
 };
 
-std::string NameOf(const testing::TestParamInfo<Updates>& info) {
-  return absl::StrCat(UpdateMethodName(info.param.method), info.param.immediate ? "_beside" : "",
-                      info.param.optimizer == OptimizerKind::kAdam ? "_adam" : "");
+std::string NameOf(const Updates& updates) {
+  return absl::StrCat(UpdateMethodName(updates.method), updates.immediate ? "_beside" : "",
+                      updates.optimizer == OptimizerKind::kAdam ? "_adam" : "");
 }
+void PrintTo(const Updates& updates, std::ostream* os) { *os << NameOf(updates); }
+std::string NameOfCase(const testing::TestParamInfo<Updates>& info) { return NameOf(info.param); }
 
 class EndingBuckets : public testing::TestWithParam<Updates> {
  protected:
@@ -98,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Updates{UpdateMethod::kSharded, true},
                     Updates{UpdateMethod::kAllReduce, true, OptimizerKind::kAdam},
                     Updates{UpdateMethod::kSharded, true, OptimizerKind::kAdam}),
-    NameOf);
+    NameOfCase);
 
 using EndingNoBuckets = EndingBuckets;
 
@@ -111,7 +114,7 @@ TEST_P(EndingNoBuckets, WhereThereAreNone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, EndingNoBuckets,
-                         testing::Values(Updates{UpdateMethod::kShardedWeights}), NameOf);
+                         testing::Values(Updates{UpdateMethod::kShardedWeights}), NameOfCase);
 
 }  // namespace
 }  // namespace isomer
