@@ -43,7 +43,7 @@ int DepthOf(const Pattern& pattern) {
 }
 
 Matcher::Matcher(const GraphIndex& index, const Rule& rule, const Binding& given,
-                 std::vector<uint64_t>* call_hashes, MatchMemo* memo, const std::vector<bool>* near)
+                 std::vector<uint64_t>* call_hashes, MatchMemo* memo, const NearNodes* near)
     : index_(index),
       graph_(index.graph()),
       rule_(rule),
@@ -122,7 +122,10 @@ void Matcher::Resume(PartialMatch match, std::vector<Obligation> obligations) {
     return;
   }
   const PatternRef ref = rule_.source.outputs[root];
+  // Many calls share a weight: of what they may be with each other, little is near.
+  const bool leads_near = near_ != nullptr && IsLastRoot(match, root) && !HasNearNode(match);
   for (NodeId candidate : RootCandidates(match, ref.node)) {
+    if (leads_near && !near_->leads_there[candidate.value]) continue;
     if (ref.index < static_cast<int>(graph_.node(candidate).outputs.size())) {
       Resume(match, {{ref, TensorRef{candidate, ref.index}}});
     }
@@ -160,6 +163,18 @@ std::vector<NodeId> Matcher::RootCandidates(const PartialMatch& match, int patte
   return index_.NodesOf(node.kind);
 }
 
+bool Matcher::HasNearNode(const PartialMatch& match) const {
+  return std::any_of(match.nodes.begin(), match.nodes.end(),
+                     [&](NodeId id) { return id.value >= 0 && near_->is_in[id.value]; });
+}
+
+bool Matcher::IsLastRoot(const PartialMatch& match, int output) const {
+  const std::vector<PatternRef>& outputs = rule_.source.outputs;
+  return std::all_of(outputs.begin(), outputs.end(), [&](PatternRef ref) {
+    return ref.node < 0 || ref.node == outputs[output].node || match.nodes[ref.node].value >= 0;
+  });
+}
+
 // A product met before one of its factors, as in partition(combine(x; degree=d); degree=d*e), is
 // solved now.
 bool Matcher::BindFactors(PartialMatch* match) const {
@@ -179,10 +194,7 @@ bool Matcher::BindFactors(PartialMatch* match) const {
 
 // All nodes are bound: types, attributes that had to wait, free axes, conditions.
 void Matcher::Finish(PartialMatch match) {
-  if (near_ != nullptr && std::none_of(match.nodes.begin(), match.nodes.end(),
-                                       [&](NodeId id) { return (*near_)[id.value]; })) {
-    return;
-  }
+  if (near_ != nullptr && !HasNearNode(match)) return;
   for (const std::optional<TensorRef>& input : match.inputs) {
     if (!input.has_value()) return;  // A variable that the source does not use.
     match.binding.inputs.push_back(graph_.type(*input));

@@ -26,6 +26,12 @@ struct MatchMemo {
   absl::node_hash_map<uint64_t, std::vector<SplittableDim>> dims;  // by the hash of the call
 };
 
+// Nodes of a graph that matches are wanted at, and those from which a path of operands, as long as
+// those of patterns, leads to one.
+struct NearNodes {
+  std::vector<bool> is_in, leads_there;
+};
+
 // A hash of the operator and the operand types of a node.
 uint64_t HashOfCall(const Graph& graph, NodeId id);
 
@@ -42,10 +48,10 @@ class Matcher {
   };
   // `call_hashes` (per graph node; 0: not known yet) and `memo`: both or none. With them, nothing
   // may be given.
-  // `near` (per graph node): if not null, only matches with a marked node are wanted.
+  // `near`: if not null, only matches with a node near it are wanted.
   Matcher(const GraphIndex& index, const Rule& rule, const Binding& given,
           std::vector<uint64_t>* call_hashes = nullptr, MatchMemo* memo = nullptr,
-          const std::vector<bool>* near = nullptr);
+          const NearNodes* near = nullptr);
 
   // Matches in which `root` is the node of the first output, or `tensor` that output.
   void MatchRoot(NodeId root);
@@ -65,6 +71,8 @@ class Matcher {
   void Resume(PartialMatch match, std::vector<Obligation> obligations);
   bool BindNode(int pattern_node, NodeId id, PartialMatch* match) const;
   std::vector<NodeId> RootCandidates(const PartialMatch& match, int pattern_node) const;
+  bool HasNearNode(const PartialMatch& match) const;
+  bool IsLastRoot(const PartialMatch& match, int output) const;
   bool BindFactors(PartialMatch* match) const;
   void Finish(PartialMatch match);
   void FinishSplit(const Condition& condition, const PartialMatch& match,
@@ -83,7 +91,7 @@ class Matcher {
   const Rule& rule_;
   std::vector<uint64_t>* call_hashes_;
   MatchMemo* memo_;
-  const std::vector<bool>* near_;
+  const NearNodes* near_;
   PartialMatch start_;
   std::vector<Found> found_;
 };

@@ -162,12 +162,15 @@ std::vector<RuleMatch> RuleMatcher::Find(const GraphIndex& index, const std::vec
   for (OpKind kind : kAllOpKinds) {
     if (!index.NodesOf(kind).empty()) present.set(static_cast<size_t>(kind));
   }
-  std::vector<bool> is_near(graph.num_nodes(), near.empty());
-  for (NodeId id : near) is_near[id.value] = true;
+  NearNodes near_nodes{std::vector<bool>(graph.num_nodes(), false),
+                       std::vector<bool>(graph.num_nodes(), false)};
+  for (NodeId id : near) near_nodes.is_in[id.value] = true;
   // [outputs - 1][kind]
   std::vector<std::vector<std::vector<NodeId>>> roots;
   if (!near.empty()) {
-    for (const std::vector<NodeId>& ids : RootsNear(index, near)) {
+    const std::vector<std::vector<NodeId>> roots_near = RootsNear(index, near);
+    for (NodeId id : roots_near[0]) near_nodes.leads_there[id.value] = true;
+    for (const std::vector<NodeId>& ids : roots_near) {
       roots.emplace_back(std::size(kAllOpKinds));
       for (NodeId id : ids) {
         if (index.PositionOf(id) < 0) continue;
@@ -186,7 +189,8 @@ std::vector<RuleMatch> RuleMatcher::Find(const GraphIndex& index, const std::vec
     for (NodeId id : candidates) {
       if (!HasOperandsOf(graph, id, entry.operands)) continue;
       if (!matcher.has_value()) {
-        matcher.emplace(index, *entry.rule, Binding(), &call_hashes, memo_.get(), &is_near);
+        matcher.emplace(index, *entry.rule, Binding(), &call_hashes, memo_.get(),
+                        near.empty() ? nullptr : &near_nodes);
       }
       matcher->MatchRoot(id);
     }
