@@ -10,7 +10,9 @@
 namespace isomer {
 namespace {
 
-constexpr size_t kContenders = 4;
+// Of small plans more: other ways to update weights change their order most, and are tried at once.
+constexpr size_t kContenders = 4, kSmallContenders = 8;
+constexpr int32_t kFewTasks = 4000;
 // Plans of more are not copied unless they are the fastest, nor their simulations kept for others.
 constexpr int32_t kManyTasks = 60000;
 // Simulations of more take seconds.
@@ -114,7 +116,8 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
   auto behind = contenders_.begin();
   while (behind != contenders_.end() && behind->step_us < simulation.step_us) ++behind;
   if (behind != contenders_.end() && behind->step_us == simulation.step_us) return;
-  const size_t most = simulation.tasks.size() > kManyTasks ? 1 : kContenders;
+  const int32_t tasks = simulation.tasks.size();
+  const size_t most = tasks > kManyTasks ? 1 : tasks > kFewTasks ? kContenders : kSmallContenders;
   if (behind - contenders_.begin() >= static_cast<ptrdiff_t>(most)) return;
   contenders_.insert(behind, Contender{plan, origin, simulation.step_us, simulation.behind_us});
   if (contenders_.size() > most) contenders_.resize(most);

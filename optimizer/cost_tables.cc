@@ -88,7 +88,9 @@ struct CostTables::Caches {
   std::vector<std::unique_ptr<PlacementForms>> forms;  // per placement, once it was asked for
   std::map<std::pair<const CallTables*, std::string>, std::vector<float>> node_us;
   std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceCost>> choice_costs;
-  std::map<std::tuple<PlacementSetId, PlacementSetId, bool>, std::unique_ptr<CostTable>> edge_us;
+  // By the price of memory, too.
+  std::map<std::tuple<PlacementSetId, PlacementSetId, bool, double>, std::unique_ptr<CostTable>>
+      edge_us;
 };
 
 CostTables::CostTables(const RuleIndex& rules, const CostModel& cost, CostOptions options)
@@ -328,12 +330,17 @@ float CostTables::MoveUs(int from, int to, bool gradient) {
   }
   double us = caches_->moves.Us(produced.forward, needed.forward);
   if (gradient) us += caches_->moves.Us(needed.backward, produced.backward);
-  return static_cast<float>(times * us);
+  us *= times;
+  // What arrives is kept for the backward pass, beside what was sent.
+  if (options_.training) {
+    us += options_.us_per_byte * static_cast<double>(needed.forward.placement.type.LocalBytes());
+  }
+  return static_cast<float>(us);
 }
 
 const CostTable& CostTables::EdgeUs(PlacementSetId from, PlacementSetId to, bool gradient) {
   gradient = gradient && options_.training;
-  std::unique_ptr<CostTable>& table = caches_->edge_us[{from, to, gradient}];
+  std::unique_ptr<CostTable>& table = caches_->edge_us[{from, to, gradient, options_.us_per_byte}];
   if (table != nullptr) return *table;
   const std::vector<int>&rows = sets_[from], &cols = sets_[to];
   table = std::make_unique<CostTable>(static_cast<int>(rows.size()), static_cast<int>(cols.size()),

@@ -15,7 +15,7 @@ namespace {
 constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0};
 // Of each walk from the best mapping. Some hundredths of a second for what A* can prove.
 constexpr int64_t kProposals = 1000;
-constexpr double kBetas[] = {500, 100, 500};
+constexpr double kBetas[] = {500, 100};
 
 absl::StatusOr<std::unique_ptr<TaskGraph>> GraphOf(const Model& model, const MappedModel& mapped,
                                                    CostTables* tables) {
@@ -39,7 +39,9 @@ absl::StatusOr<MappedModel> WalkedFrom(const Model& model, MappedModel best, Cos
     least = anew->makespan();
     best = std::move(walked);
   }
-  return best;
+  ISOMER_ASSIGN_OR_RETURN(WalkedModel paired, WithBetterPairs(model, std::move(best), nullptr,
+                                                              Deadline::In(0), tables, nullptr));
+  return std::move(paired.mapped);
 }
 
 }  // namespace

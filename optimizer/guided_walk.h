@@ -5,13 +5,18 @@
 // Here a call gets one of the choices that the tables like best where its neighbours are as they
 // are, rarely any; then, sometimes, calls beside it get what suits them best by now. The simulator
 // decides as ever.
+//
+// Where such a walk ends, no call alone leads further; two neighbours together may.
 #ifndef ISOMER_OPTIMIZER_GUIDED_WALK_H_
 #define ISOMER_OPTIMIZER_GUIDED_WALK_H_
 
 #include "absl/status/statusor.h"
 #include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
 #include "optimizer/mcmc.h"
+#include "optimizer/move_memo.h"
 #include "optimizer/restrictions.h"
+#include "optimizer/stopping.h"
 #include "optimizer/task_graph.h"
 
 namespace isomer {
@@ -19,6 +24,18 @@ namespace isomer {
 // For `graph`, with the tables and restrictions that it was created with; all outlive the proposer.
 absl::StatusOr<Proposer> GuidedProposer(const TaskGraph& graph, const Restrictions* restrictions,
                                         CostTables* tables);
+
+// From `mapped`, two neighbouring calls at a time get those of the choices that the tables like
+// best of both together by which the step is shortest, for as long as any two shorten it, also with
+// calls in the order that then follows. `moves`: as in TaskGraph::Create.
+struct WalkedModel {
+  MappedModel mapped;
+  Picoseconds step = 0;
+};
+absl::StatusOr<WalkedModel> WithBetterPairs(const Model& model, MappedModel mapped,
+                                            const Restrictions* restrictions,
+                                            const Deadline& deadline, CostTables* tables,
+                                            MoveMemo* moves);
 
 }  // namespace isomer
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/guided_walk.h"
 #include "optimizer/refinement.h"
 #include "optimizer/turns.h"
 #include "pcg/support/status_macros.h"
@@ -29,6 +30,9 @@ constexpr double kSlack = 1.2;
 
 // Another order of calls is tried for plans that are slower than the best by so much at most.
 constexpr double kWorthReordering = 1.01;
+
+// On more, changes of pairs of calls take a second and gained nothing.
+constexpr int64_t kMostDevicesOfPairs = 64;
 
 }  // namespace
 
@@ -226,7 +230,8 @@ absl::Status OverlapSearch::WalkUp() {
     if (is_further && best_.us <= slow_us) ISOMER_RETURN_IF_ERROR(WalkFrom(fastest_, best_));
     carried = {fastest_, best_, {}};
   }
-  return absl::OkStatus();
+  if (carried.best.us > slow_us) return absl::OkStatus();
+  return ImprovePairsOf(carried.best);
 }
 
 absl::Status OverlapSearch::WalkFrom(Start fastest, Start best) {
@@ -238,15 +243,31 @@ absl::Status OverlapSearch::WalkFrom(Start fastest, Start best) {
 
 absl::Status OverlapSearch::WalkFrom(const Start& start) {
   if (!start.mapping.has_value()) return absl::OkStatus();
-  CostOptions options = run_.BaseOptions();
-  options.num_devices = devices_;
-  run_.tables.set_options(options);
+  SetOptionsToWalk();
   return ConsiderWalks(run_.model, *start.mapping, start.us, run_.options.search.seed,
-                       run_.deadline, run_.restrictions.empty() ? nullptr : &run_.restrictions,
-                       &run_.tables, &run_.moves,
+                       run_.deadline, restrictions(), &run_.tables, &run_.moves,
                        [this](const MappedModel& mapped, double without_buckets_us) {
                          return ConsiderWalk(mapped, without_buckets_us);
                        });
+}
+
+absl::Status OverlapSearch::ImprovePairsOf(const Start& start) {
+  if (!start.mapping.has_value() || devices_ > kMostDevicesOfPairs) return absl::OkStatus();
+  SetOptionsToWalk();
+  ISOMER_ASSIGN_OR_RETURN(const WalkedModel paired,
+                          WithBetterPairs(run_.model, *start.mapping, restrictions(), run_.deadline,
+                                          &run_.tables, &run_.moves));
+  return ConsiderWalk(paired.mapped, MicrosecondsOf(paired.step)).status();
+}
+
+void OverlapSearch::SetOptionsToWalk() {
+  CostOptions options = run_.BaseOptions();
+  options.num_devices = devices_;
+  run_.tables.set_options(options);
+}
+
+const Restrictions* OverlapSearch::restrictions() const {
+  return run_.restrictions.empty() ? nullptr : &run_.restrictions;
 }
 
 absl::StatusOr<Prediction> OverlapSearch::ConsiderIfAllowed(const MappedModel& mapped) {

@@ -65,6 +65,9 @@ class OverlapSearch {
   absl::Status WalkFrom(const Start& start);
   // From the fastest; then, if it ended at nothing faster that fits, from the best.
   absl::Status WalkFrom(Start fastest, Start best);
+  absl::Status ImprovePairsOf(const Start& start);
+  void SetOptionsToWalk();
+  const Restrictions* restrictions() const;
 
   Optimization& run_;
   StrategySearch& search_;

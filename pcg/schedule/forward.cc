@@ -47,9 +47,12 @@ class ForwardLowering {
   absl::StatusOr<bool> StoreInParts(Schedule::HostTensor* host);
   absl::Status AddHostTensor(TensorRef tensor);
 
-  // Its operand is of other micro-batches than its result.
+  // Its operand is of other micro-batches than its result. (Copies of what is of none are the same
+  // for each.)
   bool MixesMoments(NodeId id) const {
-    return builder_.NumMomentsOf(id) != builder_.NumMomentsOf(graph_.node(id).inputs[0].node);
+    const int64_t before = builder_.NumMomentsOf(graph_.node(id).inputs[0].node);
+    if (graph_.node(id).op.kind() == OpKind::kReplicate && before == 1) return false;
+    return builder_.NumMomentsOf(id) != before;
   }
   // A unary parallel operator of the step.
   bool IsInChain(NodeId id) const {

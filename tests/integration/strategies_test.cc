@@ -80,6 +80,20 @@ TEST_P(OfTheZoo, FitsIntoPartOfTheMemoryOrSaysThatItDoesNot) {
   }
 }
 
+// Sequences of one sample are split over devices, too, so that a micro-batch may be one sample.
+TEST_F(OfTheZooBase, FitsInMicroBatchesOfFewerSamplesThanThereAreDevices) {
+  Model model = ModelOf("gpt?layers=1&hidden=64&heads=4&vocabulary=8192&seq=256&batch=4");
+  ASSERT_EQ(KeepLossAlone(&model), absl::OkStatus());
+  Machine machine = MachineOf(1, 4);
+  machine.kinds[0].memory_bytes = int64_t{12} << 20;
+  const auto result = Optimize(model, Index(), CostModel(machine), Options());
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectPlanHolds(result->plan, Rules());
+  EXPECT_TRUE(result->fits) << result->plan.predicted_peak_bytes;
+  const auto moments = NumMicroBatches(result->plan.graph, result->plan.views);
+  EXPECT_GT(moments.value(), 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Small, OfTheZoo,
                          testing::Values("lenet?batch=16", "encoder", "digits_cnn",
                                          "dlrm?tables=4&rows=64&features=16&dense=16&"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "optimizer/baselines.h"
+#include "optimizer/guided_walk.h"
 #include "optimizer/task_graph.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
@@ -81,6 +82,24 @@ TEST_F(Refining, WalksBecomeFasterAndEndTheSameForASeed) {
   ASSERT_FALSE(steps.empty());
   EXPECT_LT(*std::min_element(steps.begin(), steps.end()), StepOf(start));
   EXPECT_EQ(steps, walk());  // Also with all moves known.
+}
+
+TEST_F(Refining, PairsMakeAStepFasterInTheOrderThatFollowsFromThem) {
+  const MappedModel start = Baseline(kDataParallel);
+  const auto interleaved = [&](const MappedModel& mapped) {
+    return TaskGraph::Create(model_, mapped, &tables_, nullptr, TaskGraph::Lists::kFixed,
+                             TaskGraph::Order::kInterleaved)
+        .value()
+        ->makespan();
+  };
+  const auto paired = WithBetterPairs(model_, start, nullptr, Deadline::In(0), &tables_, &moves_);
+  ASSERT_TRUE(paired.ok()) << paired.status();
+  EXPECT_LT(paired->step, interleaved(start));
+  EXPECT_EQ(paired->step, interleaved(paired->mapped));
+  const auto again =
+      WithBetterPairs(model_, paired->mapped, nullptr, Deadline::In(0), &tables_, &moves_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_LE(again->step, paired->step);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "optimizer/cost_tables.h"
 #include "optimizer/reshard_cost.h"
+#include "optimizer/rule_index.h"
 #include "tests/optimizer/example_rules.h"
 
 namespace isomer {
@@ -138,6 +140,22 @@ TEST(ReshardCost, TheGradientGoesBackTheDualWay) {
   // All-gather forward, reduce-scatter backward.
   EXPECT_DOUBLE_EQ(EdgeUs(cost, split, copies, true), 6);
   EXPECT_DOUBLE_EQ(EdgeUs(cost, split, copies, false), 3);
+}
+
+// What arrives is kept beside what was sent, whoever has it; with no price on memory that is free.
+TEST(PriceOfMemory, IsPaidForWhatArrives) {
+  const CostModel cost = FourDevices();
+  const RuleSet rules;
+  const RuleIndex index(rules);
+  CostTables tables(index, cost, CostOptions{});
+  const PlacementSetId split = tables.Intern({Place("f32[100:4]", {1, 0, 0})});
+  const PlacementSetId copies = tables.Intern({Place("f32[100] c4", {0, 1, 0})});
+  EXPECT_FLOAT_EQ(tables.EdgeUs(split, copies, true).at(0, 0), 6);
+  tables.set_options({.us_per_byte = 0.5});
+  EXPECT_FLOAT_EQ(tables.EdgeUs(split, copies, true).at(0, 0), 6 + 0.5 * 400);
+  EXPECT_EQ(tables.EdgeUs(split, split, true).at(0, 0), 0);
+  tables.set_options({.training = false, .us_per_byte = 0.5});
+  EXPECT_FLOAT_EQ(tables.EdgeUs(split, copies, false).at(0, 0), 3);
 }
 
 }  // namespace

@@ -356,6 +356,44 @@ TEST(PipelineSchedule, WhatIsComputedFromCopiesAloneIsComputedOnce) {
   EXPECT_EQ(casts, 4 * 2) << "weights, devices of their stages";
 }
 
+// Two devices have a half each of a weight that both need whole for each of two micro-batches.
+TEST(PipelineSchedule, WhatIsTheSameForEachMicroBatchIsGatheredAtOnceAndItsGradientScattered) {
+  MappedGraph mapped;
+  Graph& graph = mapped.graph;
+  const auto at = [&](TensorRef tensor, std::vector<int64_t> strides,
+                      std::vector<int64_t> moments = {}) {
+    mapped.views.resize(tensor.node.value + 1);
+    mapped.views[tensor.node.value].strides = std::move(strides);
+    mapped.views[tensor.node.value].moments = std::move(moments);
+    return tensor;
+  };
+  const auto split = [&](TensorRef tensor) {
+    return at(*graph.AddOp(Partition(0, 4), {tensor}), {1, 0, 0, 0}, {2, 1, 1, 1});
+  };
+  const TensorRef x = split(at(graph.AddInput("x", SequentialType({8, 4})), {0, 0, 0, 0}));
+  const TensorRef target = split(at(graph.AddInput("t", SequentialType({8, 4})), {0, 0, 0, 0}));
+  TensorRef w = at(graph.AddWeight("w", SequentialType({4, 4})), {0, 0, 0, 0});
+  w = at(*graph.AddOp(Partition(0, 2), {w}), {1, 0, 0, 0});
+  w = at(*graph.AddOp(OpKind::kTanh, {w}), {1, 0, 0, 0});
+  w = at(*graph.AddOp(Combine(0, 2), {w}), {0, 0, 0, 0});
+  w = at(*graph.AddOp(Replicate(4), {w}), {0, 0, 1, 0}, {1, 1, 2, 1});
+  const TensorRef y = at(*graph.AddOp(OpKind::kMatMul, {x, w}), {1, 0, 0, 0}, {2, 1, 1, 1});
+  TensorRef loss = at(*graph.AddOp(OpKind::kMeanSquaredError, {y, target}), {0, 1}, {1, 2});
+  loss = at(*graph.AddOp(Reduce(4), {loss}), {0, 0});
+  graph.AddOutput("loss", loss);
+  ASSERT_EQ(graph.Validate(), absl::OkStatus());
+  const auto schedule = LowerGraph(graph, mapped.views, {.num_devices = 2, .loss = "loss"});
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
+  std::map<TaskKind, int> kinds;
+  for (const Task& task : schedule->tasks) {
+    if (task.node != loss.node && IsCommunication(task.kind)) ++kinds[task.kind];
+  }
+  EXPECT_THAT(kinds, testing::UnorderedElementsAre(testing::Pair(TaskKind::kAllGather, 1),
+                                                   testing::Pair(TaskKind::kReduceScatter, 1)))
+      << schedule->ToString(graph);
+}
+
 TEST(PipelineStages, ViewsThatComeBackAreOneStage) {
   const StagedMlp pipeline{.layers = 3, .stages = 3, .micro_batches = 4};
   PipelineGraphs graphs = MakePipeline(pipeline);
