@@ -20,7 +20,7 @@ constexpr double kAnyChoice = 0.2, kFollowed = 0.5;
 // The choice of rank r by the tables is proposed with a probability of about exp(-r / kRanks).
 constexpr double kRanks = 4;
 // Of the choices of two neighbours, so many are tried, in so many rounds over all.
-constexpr size_t kPairs = 32;
+constexpr size_t kPairs = 24;
 constexpr int kMostRounds = 4;
 
 class Guide {
@@ -100,12 +100,11 @@ class Guide {
     Picoseconds least = graph->makespan();
     for (const Pair& pair : BestPairs(*graph, node, user)) {
       ISOMER_RETURN_IF_ERROR(SetPair(node, user, pair, graph));
-      if (graph->makespan() < least) {
-        least = graph->makespan();
-        best = pair;
-      }
-      graph->Rollback();
+      if (graph->makespan() >= least) continue;
+      least = graph->makespan();
+      best = pair;
     }
+    graph->Rollback();
     if (!best.has_value()) return false;
     ISOMER_RETURN_IF_ERROR(SetPair(node, user, *best, graph));
     return true;
@@ -135,7 +134,7 @@ class Guide {
     return us;
   }
 
-  // Of those in which both change, the first few by the tables.
+  // Of those in which both change, the first few by the tables; neighbours have a choice alike.
   std::vector<Pair> BestPairs(const TaskGraph& graph, int node, int user) const {
     const std::vector<float> us = UsBesideNeighbours(graph, node, user);
     const std::vector<float> user_us = UsBesideNeighbours(graph, user, node);
@@ -158,11 +157,17 @@ class Guide {
           return std::tie(a.us, a.choice, a.of_user) < std::tie(b.us, b.choice, b.of_user);
         });
     pairs.resize(most);
+    std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+      return std::tie(a.choice, a.of_user) < std::tie(b.choice, b.of_user);
+    });
     return pairs;
   }
 
   static absl::Status SetPair(int node, int user, const Pair& pair, TaskGraph* graph) {
-    ISOMER_RETURN_IF_ERROR(graph->SetChoice(node, pair.choice));
+    if (pair.choice != graph->choice(node)) {
+      ISOMER_RETURN_IF_ERROR(graph->SetChoice(node, pair.choice));
+    }
+    if (pair.of_user == graph->choice(user)) return absl::OkStatus();
     return graph->SetChoice(user, pair.of_user);
   }
 

@@ -350,8 +350,10 @@ class Optimizer {
     if (wanted.micro_batches == 1) return overlap_.Find(run_.options.strategy, options);
     const Graph& graph = run_.model.graph;
     const Grid grid{.devices = run_.devices, .micro_batches = wanted.micro_batches};
-    // By hand, calls are split by samples alone.
-    const int64_t parts = SearchesStages() ? grid.micro_batches : run_.devices * grid.micro_batches;
+    // Fewer samples than devices take calls that are split otherwise, which a mapping by hand has
+    // none of, and more time than what fits already.
+    const bool few = SearchesStages() && !run_.contest.fits();
+    const int64_t parts = few ? grid.micro_batches : run_.devices * grid.micro_batches;
     if (!run_.OnPartsToo() || MixesSamples(graph) || BatchSize(graph) % parts != 0) {
       return std::nullopt;
     }
