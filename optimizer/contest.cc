@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -49,6 +50,28 @@ Contest::~Contest() {
   for (const Entrant& entrant : entrants_) {
     if (entrant.simulation.valid()) entrant.simulation.wait();
   }
+  for (const Foreseen& foreseen : foreseen_) foreseen.simulation.wait();
+}
+
+PredictionMemo::Future Contest::Begin(std::launch policy, Plan* plan) const {
+  return std::async(policy, [this, plan] { return PredictPlan(cost_, plan); });
+}
+
+void Contest::Foresee(Plan plan) {
+  if (memo_ == nullptr || threads_ == 1 || plan.graph.num_nodes() > kMostNodesBeside) return;
+  Foreseen& foreseen = foreseen_.emplace_back();
+  foreseen.what_runs = WhatRuns(&plan);
+  foreseen.plan = std::move(plan);
+  foreseen.simulation = memo_->FindOrBegin(
+      foreseen.what_runs, [&] { return Begin(std::launch::async, &foreseen.plan); });
+}
+
+void Contest::ForgetForeseen() {
+  for (auto it = foreseen_.begin(); it != foreseen_.end();) {
+    memo_->Forget(it->what_runs);
+    const bool done = it->simulation.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    it = done ? foreseen_.erase(it) : std::next(it);
+  }
 }
 
 int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
@@ -74,9 +97,8 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   }
   const bool is_large = entrant.plan.graph.num_nodes() > kMostNodesBeside;
   const bool beside = threads_ > 1 && !is_large;
-  const auto begin = [&]() -> PredictionMemo::Future {
-    return std::async(beside ? std::launch::async : std::launch::deferred,
-                      [this, &entrant] { return PredictPlan(cost_, &entrant.plan); });
+  const auto begin = [&] {
+    return Begin(beside ? std::launch::async : std::launch::deferred, &entrant.plan);
   };
   entrant.simulation = memo_ == nullptr || is_large ? begin() : memo_->FindOrBegin(what, begin);
   // Nor are they kept until they are asked for.

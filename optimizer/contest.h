@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <limits>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,6 +67,11 @@ class Contest {
   absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
     return PredictionOf(Enter(std::move(plan), std::move(origin)));
   }
+  // Begins to predict a plan that will likely be entered, beside what the caller does and waits
+  // for, if there is a thread and a memo for that. It takes no part.
+  void Foresee(Plan plan);
+  // Of those that were not entered nothing is kept.
+  void ForgetForeseen();
   const CostModel& cost() const { return cost_; }
   bool empty() const { return !best_.has_value(); }
   // REQUIRES: not empty.
@@ -110,6 +117,12 @@ class Contest {
     PredictionMemo::Future simulation = {};
     absl::StatusOr<Prediction> prediction = Prediction{};
   };
+  struct Foreseen {
+    Plan plan;
+    uint64_t what_runs = 0;
+    PredictionMemo::Future simulation = {};
+  };
+  PredictionMemo::Future Begin(std::launch policy, Plan* plan) const;
   void Judge(Entrant* entrant);
   void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
   void TakePart(Plan plan, const Simulation& simulation, std::string origin);
@@ -119,6 +132,7 @@ class Contest {
   const int threads_;
   PredictionMemo* const memo_;
   std::deque<Entrant> entrants_;   // where they are stays
+  std::list<Foreseen> foreseen_;   // of these, too
   size_t judged_ = 0;              // of these
   std::map<uint64_t, int> known_;  // the first entrant by what it runs
   std::optional<Entry> best_;

@@ -48,12 +48,12 @@ class GridSearch {
   }
 
  private:
-  // A pipeline, by its mapping onto one stage.
+  // A mapping onto one stage, and as it is on all of them.
   struct Pipeline {
     Grid grid;
-    MappedModel mapped;
+    MappedModel on_one_stage, mapped;
     std::string origin;
-    Prediction prediction;
+    Prediction prediction = {};
   };
 
   static const char* BaselineOf(const Grid& grid) {
@@ -80,24 +80,38 @@ class GridSearch {
     const Grid& grid = estimate.grid;
     ++mapped_;
     calls_ += CallsOf(grid);
-    if (!options_.restricted) ISOMER_RETURN_IF_ERROR(MapByHand(estimate));
-    if (options_.search == nullptr || grid.micro_batches == 1) return absl::OkStatus();
-    ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> found, SearchStage(estimate));
-    if (!found.has_value()) return absl::OkStatus();
+    const bool searches = options_.search != nullptr && grid.micro_batches > 1;
+    std::optional<Pipeline> by_hand, found;
+    if (!options_.restricted) {
+      ISOMER_ASSIGN_OR_RETURN(by_hand, MapByHand(grid));
+      if (searches) options_.foresee(by_hand->mapped, grid);
+    }
+    if (searches) {
+      ISOMER_ASSIGN_OR_RETURN(found, SearchStage(estimate));
+    }
+    if (by_hand.has_value()) ISOMER_RETURN_IF_ERROR(EnterByHand(estimate, *by_hand));
     // What no rule or view spreads so is no plan.
-    return Enter(grid, *std::move(found), kFound).status();
+    if (found.has_value()) Enter(*found).status().IgnoreError();
+    return absl::OkStatus();
   }
 
-  // `mapped`: onto one stage. The outer error: calls do not suit so many stages.
-  absl::StatusOr<absl::StatusOr<Prediction>> Enter(const Grid& grid, MappedModel mapped,
-                                                   const std::string& origin) {
-    std::optional<MappedModel> on_one_stage;
-    if (grid.stages > 1) on_one_stage = mapped;
-    ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &mapped));
-    absl::StatusOr<Prediction> prediction = options_.consider(mapped, grid, origin);
-    if (grid.stages > 1 && prediction.ok() &&
-        (!best_.has_value() || contest_.Rank(*prediction) < contest_.Rank(best_->prediction))) {
-      best_ = Pipeline{grid, *std::move(on_one_stage), origin, *prediction};
+  // The error: calls do not suit so many stages.
+  absl::StatusOr<Pipeline> OnAllStages(const Grid& grid, MappedModel mapped,
+                                       const std::string& origin) {
+    Pipeline pipeline{grid, mapped, std::move(mapped), origin};
+    ISOMER_RETURN_IF_ERROR(
+        SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &pipeline.mapped));
+    return pipeline;
+  }
+
+  absl::StatusOr<Prediction> Enter(Pipeline pipeline) {
+    const Grid& grid = pipeline.grid;
+    ISOMER_ASSIGN_OR_RETURN(pipeline.prediction,
+                            options_.consider(pipeline.mapped, grid, pipeline.origin));
+    const Prediction prediction = pipeline.prediction;
+    if (grid.stages > 1 &&
+        (!best_.has_value() || contest_.Rank(prediction) < contest_.Rank(best_->prediction))) {
+      best_ = std::move(pipeline);
     }
     return prediction;
   }
@@ -105,53 +119,70 @@ class GridSearch {
   // The best pipeline as it would be without two versions of weights, if it has them.
   absl::Status DrainAfterEachStep() {
     if (!best_.has_value() || best_->grid.steps_between_flushes == 1) return absl::OkStatus();
-    Pipeline drained = *best_;
-    drained.grid.steps_between_flushes = 1;
-    return EnterAgain(std::move(drained)).status();
+    Grid drained = best_->grid;
+    drained.steps_between_flushes = 1;
+    ISOMER_ASSIGN_OR_RETURN(Pipeline pipeline, BestIn(drained));
+    Enter(std::move(pipeline)).status().IgnoreError();
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<absl::StatusOr<Prediction>> EnterAgain(Pipeline pipeline) {
-    tables_.set_options(OptionsOfStage(pipeline.grid, base_, pipeline.origin != kFound));
-    return Enter(pipeline.grid, std::move(pipeline.mapped), pipeline.origin);
+  absl::StatusOr<Pipeline> BestIn(const Grid& grid) {
+    tables_.set_options(OptionsOfStage(grid, base_, best_->origin != kFound));
+    return OnAllStages(grid, best_->on_one_stage, best_->origin);
   }
 
   absl::Status Interleave() {
     if (!best_.has_value() || !options_.grids.bound_stages.empty()) return absl::OkStatus();
     while (!deadline_.Reached().has_value() && PromisesMoreChunks()) {
-      Pipeline next = *best_;
-      const int64_t chunks = next.grid.chunks *= 2;
-      ISOMER_RETURN_IF_ERROR(EnterAgain(std::move(next)).status());
+      Grid grid = best_->grid;
+      const int64_t chunks = grid.chunks *= 2;
+      ISOMER_ASSIGN_OR_RETURN(Pipeline next, BestIn(grid));
+      if (MayHaveTwiceTheChunks(grid)) {
+        Grid behind = grid;
+        behind.chunks *= 2;
+        ISOMER_ASSIGN_OR_RETURN(const Pipeline after_next, BestIn(behind));
+        options_.foresee(after_next.mapped, behind);
+      }
+      Enter(std::move(next)).status().IgnoreError();
       if (best_->grid.chunks < chunks) break;  // It is no better.
     }
     return absl::OkStatus();
+  }
+
+  // As calls and micro-batches go.
+  bool MayHaveTwiceTheChunks(const Grid& grid) const {
+    const int64_t chunks = 2 * grid.chunks, stages = grid.stages, n = grid.micro_batches;
+    const auto calls = static_cast<int64_t>(best_->mapped.choices.size());
+    if (n % stages != 0 || chunks * stages > calls) return false;
+    // 1F1B of two versions of weights has no more than a step's micro-batches under way.
+    return grid.steps_between_flushes == 1 ||
+           2 * (stages - 1) + (chunks - 1) * stages <= n * chunks;
   }
 
   // Whether the pipeline would be the best plan if twice as many chunks halved its bubble, and took
   // nothing; and can be.
   bool PromisesMoreChunks() const {
     const Grid& grid = best_->grid;
-    const int64_t chunks = 2 * grid.chunks, stages = grid.stages, n = grid.micro_batches;
-    const auto calls = static_cast<int64_t>(best_->mapped.choices.size());
-    if (n % stages != 0 || chunks * stages > calls) return false;
-    // 1F1B of two versions of weights has no more than a step's micro-batches under way.
-    if (grid.steps_between_flushes > 1 && 2 * (stages - 1) + (chunks - 1) * stages > n * chunks) {
-      return false;
-    }
-    const auto slots = static_cast<double>(n * grid.chunks * grid.steps_between_flushes);
-    const double bubble = (static_cast<double>(stages) - 1) / (slots + static_cast<double>(stages));
+    if (!MayHaveTwiceTheChunks(grid)) return false;
+    const auto slots =
+        static_cast<double>(grid.micro_batches * grid.chunks * grid.steps_between_flushes);
+    const auto stages = static_cast<double>(grid.stages);
+    const double bubble = (stages - 1) / (slots + stages);
     return (1 - bubble / 2) * best_->prediction.step_us < contest_.step_us();
   }
 
-  absl::Status MapByHand(const GridEstimate& estimate) {
-    const Grid& grid = estimate.grid;
+  absl::StatusOr<Pipeline> MapByHand(const Grid& grid) {
     tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
     ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
                             MapTensorParallel(graph_, grid.tensor_degree, &tables_));
-    ISOMER_ASSIGN_OR_RETURN(const absl::StatusOr<Prediction> prediction,
-                            Enter(grid, std::move(by_hand), BaselineOf(grid)));
+    return OnAllStages(grid, std::move(by_hand), BaselineOf(grid));
+  }
+
+  absl::Status EnterByHand(const GridEstimate& estimate, const Pipeline& by_hand) {
+    const absl::StatusOr<Prediction> prediction = Enter(by_hand);
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
-    if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(grid);
+    if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(estimate.grid);
     if (fitting_us_ == 0 && prediction.ok() && contest_.Fits(*prediction)) {
       fitting_us_ = estimate.step_us;
     }
@@ -159,7 +190,7 @@ class GridSearch {
   }
 
   // Onto one stage. Nothing if it is no better than by hand.
-  absl::StatusOr<std::optional<MappedModel>> SearchStage(const GridEstimate& by_hand) {
+  absl::StatusOr<std::optional<Pipeline>> SearchStage(const GridEstimate& by_hand) {
     const Grid& grid = by_hand.grid;
     for (double price : kPrices) {
       CostOptions cost = OptionsOfStage(grid, base_);
@@ -175,7 +206,7 @@ class GridSearch {
           grid, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped, stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
-      return found;
+      return OnAllStages(grid, std::move(found), kFound);
     }
     return std::nullopt;
   }

@@ -32,6 +32,8 @@ struct GridSearchOptions {
   std::function<absl::StatusOr<Prediction>(const MappedModel&, const Grid&,
                                            const std::string& origin)>
       consider;
+  // Says that a mapping will likely take part (Contest::Foresee).
+  std::function<void(const MappedModel&, const Grid&)> foresee;
 };
 
 // Sets the options of `tables`.

@@ -301,7 +301,15 @@ class Optimizer {
       ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped, &grid));
       return run_.contest.Consider(std::move(plan), kFound);
     };
-    return SearchGrids(run_.model.graph, options, run_.deadline, run_.contest, &run_.tables);
+    options.foresee = [this](const MappedModel& mapped, const Grid& grid) {
+      if (run_.threads() == 1) return;
+      absl::StatusOr<Plan> plan = run_.PlanOf(mapped, &grid);
+      if (plan.ok()) run_.contest.Foresee(*std::move(plan));
+    };
+    const absl::Status searched =
+        SearchGrids(run_.model.graph, options, run_.deadline, run_.contest, &run_.tables);
+    run_.contest.ForgetForeseen();
+    return searched;
   }
 
   // Whether the devices of a stage are mapped by the search.

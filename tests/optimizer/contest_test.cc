@@ -92,6 +92,21 @@ TEST_F(ContestTest, ContestsWithOneMemoPredictAlike) {
   }
 }
 
+TEST_F(ContestTest, WhatIsForeseenIsPredictedAsEverAndTakesNoPart) {
+  for (int threads : {1, 2}) {
+    PredictionMemo memo;
+    Contest contest(cost_, threads, &memo), alone(cost_, threads);
+    for (int64_t bucket : {0, 1 << 20}) contest.Foresee(PlanOf(bucket));
+    EXPECT_TRUE(contest.empty());
+    EXPECT_EQ(contest.Consider(PlanOf(0), "entered").value(),
+              alone.Consider(PlanOf(0), "alone").value());
+    contest.ForgetForeseen();
+    EXPECT_EQ(contest.Consider(PlanOf(1 << 20), "entered").value(),
+              alone.Consider(PlanOf(1 << 20), "alone").value());
+    EXPECT_EQ(contest.step_us(), alone.step_us());
+  }
+}
+
 TEST(PredictionMemoTest, BeginsEachSimulationOnce) {
   PredictionMemo memo;
   int begun = 0;
