@@ -11,7 +11,7 @@
 namespace isomer {
 namespace {
 
-// Of small plans more: other ways to update weights change their order most, and are tried at once.
+// Of small plans more: other ways to update weights change their order most, and take no time.
 constexpr size_t kContenders = 4, kSmallContenders = 8;
 constexpr int32_t kFewTasks = 4000;
 // Plans of more are not copied unless they are the fastest, nor their simulations kept for others.

@@ -27,7 +27,7 @@ std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOpti
   const std::vector<NodeId> wants_gradient = piece.FedWithGradient();
   Extraction extraction(egraph, piece.graph, wants_gradient, tables);
   ExtractionOptions extract;
-  extract.restarts = static_cast<int>(std::min<int64_t>(250, 50 + 2 * options.budget));
+  extract.restarts = static_cast<int>(std::min<int64_t>(180, 50 + 2 * options.budget));
   extract.seed = options.seed;
   std::vector<Steps> candidates;
   std::set<uint64_t> seen = {piece.graph.StructuralHash()};
