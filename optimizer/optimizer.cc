@@ -81,8 +81,7 @@ class Optimizer {
 
   // A plan that leaves devices idle is what a search of those that it uses would find, and that
   // looks further than ConsiderPartsOfTheMachine: it is done for all parts that a plan near the
-  // best uses. If that is on one node, the node is searched as a machine of its own, with its
-  // parts.
+  // best uses. What is on one node is searched as a machine of its own, with its parts.
   absl::Status SearchParts(OptimizeResult* result) {
     if (run_.options.strategy != Strategy::kHierarchical || !run_.options.plan.empty() ||
         !SearchesParts() || !result->fits) {
@@ -91,8 +90,8 @@ class Optimizer {
     for (int64_t devices = run_.devices; devices % 2 == 0;) {
       devices /= 2;
       const double near_us = kNearPart * result->plan.predicted_step_us;
-      const bool is_node = devices == DevicesOfNode();
-      if (run_.contest.UsOn(devices, is_node ? 0 : devices / 2) > near_us) continue;
+      const bool on_node = devices <= DevicesOfNode();
+      if (UsOn(devices, on_node ? 0 : devices / 2) > near_us) continue;
       if (run_.deadline.Reached().has_value()) break;
       OptimizeOptions options = OptionsForWhatIsLeft();
       options.devices = devices;
@@ -103,7 +102,7 @@ class Optimizer {
       TakeIfBetter(std::move(found), result);
       const std::vector<Rewritten> rewritten = part.AllRewritten();
       of_parts_.insert(of_parts_.end(), rewritten.begin(), rewritten.end());
-      if (is_node) break;
+      if (on_node) break;
     }
     return absl::OkStatus();
   }
@@ -116,11 +115,17 @@ class Optimizer {
     return options;
   }
 
+  // As Contest::UsOn, of what was found with algebra first, too.
+  double UsOn(int64_t most, int64_t fewer) const {
+    const double us = run_.contest.UsOn(most, fewer);
+    return algebra_first_ == nullptr ? us : std::min(us, algebra_first_->UsOn(most, fewer));
+  }
+
   int64_t DevicesOfNode() const { return run_.cost.machine().devices_per_node(); }
   // Those of several nodes are parts of the whole.
   bool SearchesParts() const {
     return run_.OnPartsToo() &&
-           (run_.options.devices == 0 || run_.options.devices == DevicesOfNode());
+           (run_.options.devices == 0 || run_.options.devices <= DevicesOfNode());
   }
 
   // What all searches kept for bounds.
