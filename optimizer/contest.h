@@ -132,9 +132,9 @@ class Contest {
   const int threads_;
   PredictionMemo* const memo_;
   std::deque<Entrant> entrants_;   // where they are stays
-  std::list<Foreseen> foreseen_;   // of these, too
   size_t judged_ = 0;              // of these
   std::map<uint64_t, int> known_;  // the first entrant by what it runs
+  std::list<Foreseen> foreseen_;   // where they are stays, too
   std::optional<Entry> best_;
   std::optional<Plan> fastest_;  // if it is another
   std::string fastest_origin_;

@@ -89,7 +89,7 @@ class GridSearch {
     if (searches) {
       ISOMER_ASSIGN_OR_RETURN(found, SearchStage(estimate));
     }
-    if (by_hand.has_value()) ISOMER_RETURN_IF_ERROR(EnterByHand(estimate, *by_hand));
+    if (by_hand.has_value()) EnterByHand(estimate, *by_hand);
     // What no rule or view spreads so is no plan.
     if (found.has_value()) Enter(*found).status().IgnoreError();
     return absl::OkStatus();
@@ -178,7 +178,7 @@ class GridSearch {
     return OnAllStages(grid, std::move(by_hand), BaselineOf(grid));
   }
 
-  absl::Status EnterByHand(const GridEstimate& estimate, const Pipeline& by_hand) {
+  void EnterByHand(const GridEstimate& estimate, const Pipeline& by_hand) {
     const absl::StatusOr<Prediction> prediction = Enter(by_hand);
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
@@ -186,7 +186,6 @@ class GridSearch {
     if (fitting_us_ == 0 && prediction.ok() && contest_.Fits(*prediction)) {
       fitting_us_ = estimate.step_us;
     }
-    return absl::OkStatus();
   }
 
   // Onto one stage. Nothing if it is no better than by hand.

@@ -25,13 +25,15 @@ namespace isomer {
 absl::StatusOr<Proposer> GuidedProposer(const TaskGraph& graph, const Restrictions* restrictions,
                                         CostTables* tables);
 
-// From `mapped`, two neighbouring calls at a time get those of the choices that the tables like
-// best of both together by which the step is shortest, for as long as any two shorten it, also with
-// calls in the order that then follows. `moves`: as in TaskGraph::Create.
+// A mapping, and its step in the order of calls that follows from it.
 struct WalkedModel {
   MappedModel mapped;
   Picoseconds step = 0;
 };
+
+// From `mapped`, two neighbouring calls at a time get those of the choices that the tables like
+// best of both together by which the step is shortest, for as long as any two shorten it, also with
+// calls in the order that then follows. `moves`: as in TaskGraph::Create.
 absl::StatusOr<WalkedModel> WithBetterPairs(const Model& model, MappedModel mapped,
                                             const Restrictions* restrictions,
                                             const Deadline& deadline, CostTables* tables,
