@@ -8,6 +8,14 @@ find_package(Protobuf MODULE REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(Z3 REQUIRED IMPORTED_TARGET z3)
 
+# Rationals: the numbers of rules, steps and proofs (pcg/exact_number.h).
+find_library(ISOMER_GMP_LIBRARY gmp REQUIRED)
+find_library(ISOMER_GMPXX_LIBRARY gmpxx REQUIRED)
+find_path(ISOMER_GMP_INCLUDE_DIR gmpxx.h REQUIRED)
+add_library(isomer_gmp INTERFACE)
+target_link_libraries(isomer_gmp INTERFACE ${ISOMER_GMPXX_LIBRARY} ${ISOMER_GMP_LIBRARY})
+target_include_directories(isomer_gmp SYSTEM INTERFACE ${ISOMER_GMP_INCLUDE_DIR})
+
 # oneDNN's own CMake config asks for OpenCL headers, which the cpu kernels do not need.
 find_library(ISOMER_DNNL_LIBRARY dnnl REQUIRED)
 find_path(ISOMER_DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)

@@ -4,7 +4,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache pkg-config git
-  libabsl-dev libprotobuf-dev protobuf-compiler libz3-dev libdnnl-dev libjemalloc-dev
+  libabsl-dev libprotobuf-dev protobuf-compiler libz3-dev libgmp-dev libdnnl-dev libjemalloc-dev
   libopenmpi-dev openmpi-bin
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format clang-tidy
