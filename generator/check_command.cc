@@ -79,7 +79,14 @@ absl::StatusOr<int> RunCheck(const std::string& file, const CheckCommand& comman
       static_cast<long long>(totals.differentiated), totals.gradient,
       static_cast<long long>(totals.few), static_cast<long long>(totals.untried),
       static_cast<long long>(totals.failures), seconds);
+  for (const RuleCheck& check : checks) {
+    if (!check.failure.empty()) std::printf("failed %s\n", check.ToString().c_str());
+  }
   Json json;
+  json["failed"] = Json::EmptyArray();
+  for (const RuleCheck& check : checks) {
+    if (!check.failure.empty()) json["failed"].Append(check.id);
+  }
   json["rules"] = chosen.size();
   json["directions"] = checks.size();
   json["instances"] = totals.instances;

@@ -37,8 +37,7 @@ absl::Status WriteReasons(const std::string& folder, const Statistics& statistic
     for (const std::string& example : examples) absl::StrAppend(&pruned, example, "\n");
   }
   for (const Rule& rule : rejected) {
-    const bool refuted = rule.proof.verdict == ProofRecord::Verdict::kRefuted;
-    absl::StrAppend(&verdicts, refuted ? "refuted " : "unknown ", rule.id, " ", rule.ToString(),
+    absl::StrAppend(&verdicts, VerdictName(rule.proof.verdict), " ", rule.id, " ", rule.ToString(),
                     "\n  ", rule.proof.note, "\n");
   }
   ISOMER_RETURN_IF_ERROR(WriteFileAtomically(folder + "/pruned.txt", pruned));

@@ -5,9 +5,6 @@
 #include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "generator/checked_lemmas.h"
 #include "generator/settle.h"
 #include "generator/step_records.h"
 #include "pcg/support/process_pool.h"
@@ -47,6 +44,19 @@ Rule RefutedWithoutStructure(Rule rule, const Judge& judge) {
   return bare.proof.verdict == ProofRecord::Verdict::kRefuted ? bare : rule;
 }
 
+// The direction of a reversible rule that may be provable: the inverse, if that is and the other is
+// not.
+Rule OneDirection(Rule rule, const Judge& judge) {
+  Rule inverse = Inverse(rule);
+  for (Rule* direction : {&rule, &inverse}) {
+    direction->reversible = false;
+    SetId(direction);
+  }
+  const bool forward = judge(rule).record.verdict == ProofRecord::Verdict::kProved;
+  const bool backward = !forward && judge(inverse).record.verdict == ProofRecord::Verdict::kProved;
+  return backward ? inverse : rule;
+}
+
 Rule ProveOrRepair(const GeneralRule& general, const Judge& judge, TypeOracle* oracle) {
   constexpr int kRepairs = 6;
   Rule rule = general.rule;
@@ -58,12 +68,10 @@ Rule ProveOrRepair(const GeneralRule& general, const Judge& judge, TypeOracle* o
     rule.proof = verdict.record;
     const bool unknown = rule.proof.verdict == ProofRecord::Verdict::kUnknown;
     if (unknown && rule.reversible) {
-      rule.reversible = false;  // One direction may be provable.
-      SetId(&rule);
+      rule = OneDirection(rule, judge);
       continue;
     }
-    const bool checked =
-        rule.proof.verdict == ProofRecord::Verdict::kProved && RestsOnCheckedLemmas(rule.proof);
+    const bool checked = rule.proof.verdict == ProofRecord::Verdict::kChecked;
     if ((unknown || checked) && AskForStructure(&rule)) continue;
     if (unknown) return RefutedWithoutStructure(rule, judge);
     if (!verdict.counterexample.has_value() || repair == kRepairs) return rule;
@@ -90,18 +98,6 @@ Rule ProveSomeForm(GeneralRule general, const Judge& judge, TypeOracle* oracle) 
     if (!other.has_value()) return judged;
     general = *std::move(other);
   }
-}
-
-// A lemma that is checked at representative calls may fail at others: what rests on one is not
-// proved.
-Rule ProvedAltogether(Rule judged) {
-  if (judged.proof.verdict == ProofRecord::Verdict::kProved && RestsOnCheckedLemmas(judged.proof)) {
-    judged.proof.verdict = ProofRecord::Verdict::kUnknown;
-    judged.proof.note =
-        absl::StrCat("rests on what is checked at representative calls, not proved: ",
-                     absl::StrJoin(judged.proof.lemmas, ", "));
-  }
-  return judged;
 }
 
 }  // namespace
@@ -135,7 +131,7 @@ absl::StatusOr<std::vector<Rule>> ProveRules(const std::vector<GeneralRule>& rul
   std::reverse(open.begin(), open.end());
   auto make_worker = [&]() -> ItemWorker {
     return [&, judge = make_judge(), oracle = std::make_shared<TypeOracle>()](size_t item) {
-      return EncodeJudged(ProvedAltogether(ProveSomeForm(rules[open[item]], judge, oracle.get())));
+      return EncodeJudged(ProveSomeForm(rules[open[item]], judge, oracle.get()));
     };
   };
   absl::Status received;
@@ -143,7 +139,8 @@ absl::StatusOr<std::vector<Rule>> ProveRules(const std::vector<GeneralRule>& rul
     absl::StatusOr<Rule> rule = DecodeJudged(bytes);
     received.Update(rule.status());
     if (!rule.ok()) return;
-    const bool settled = rule->proof.verdict != ProofRecord::Verdict::kUnknown;
+    const bool settled = rule->proof.verdict == ProofRecord::Verdict::kProved ||
+                         rule->proof.verdict == ProofRecord::Verdict::kRefuted;
     if (settled) options.memo->Put(keys[open[item]], bytes);
     judged[open[item]] = *std::move(rule);
     advance();

@@ -156,6 +156,10 @@ struct Statement {
   // of the dim's range (of a shard's range) contribute nothing.
   int select_dim = -1;
   int select = -1;
+  // Every value is above zero, whatever the operands hold, for a reason that is not to be seen
+  // here: a window has an element inside, a query sees a key. So what is divided by it is defined
+  // (rules/domains.h).
+  bool positive = false;
 };
 
 struct Declaration {
@@ -229,6 +233,8 @@ class DeclarationBuilder {
   }
   void OutputReduced(std::vector<Index> indices, Reduction reduction, std::vector<int> reduced,
                      Expr body);
+  // The last statement is positive.
+  void PromisePositive() { declaration_.statements.back().positive = true; }
   // The last statement sums only over the value of `dim` that `operand` holds at `indices`.
   void Select(int dim, int operand, std::vector<Index> indices);
 

@@ -1,5 +1,7 @@
 #include "pcg/evaluator.h"
 
+#include <type_traits>
+
 #include "pcg/loop_nest.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/traced_number.h"
@@ -133,7 +135,9 @@ absl::Status EvaluateGradient(const Declaration& declaration, const IterationBox
     LoopNest<T> nest(declaration, statement, box, tensors.all);
     nest.ForEachIndex([&](int64_t offset) {
       const T g = seed.data[offset];
-      if (g == T()) return;
+      if constexpr (std::is_same_v<T, PrimeField>) {
+        if (g == T()) return;  // In a field all is finite.
+      }
       bool taken = false;  // A maximum passes its gradient to the first that attains it.
       const std::vector<T> cofactors =
           statement.reduction == Reduction::kProduct ? Cofactors(&nest) : std::vector<T>();

@@ -20,9 +20,13 @@ std::optional<double> ExactNumber::AsDouble() const {
 
 uint64_t ExactNumber::Hash() const { return HashBytes(ToString()); }
 
-std::optional<double> ExactProduct(double a, double b) {
-  if (!std::isfinite(a) || !std::isfinite(b)) return std::nullopt;
-  return (ExactNumber::FromDouble(a) * ExactNumber::FromDouble(b)).AsDouble();
+std::optional<double> ExactProduct(absl::Span<const double> factors) {
+  ExactNumber product = 1;
+  for (double factor : factors) {
+    if (!std::isfinite(factor)) return std::nullopt;
+    product = product * ExactNumber::FromDouble(factor);
+  }
+  return product.AsDouble();
 }
 
 std::optional<double> ExactQuotient(double a, double b) {

@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/types/span.h"
+
 namespace isomer {
 
 class ExactNumber {
@@ -55,8 +57,9 @@ class ExactNumber {
   mpq_class value_;  // canonical
 };
 
-// a * b, a / b if doubles are exactly that; nothing is rounded. Not finite operands have none.
-std::optional<double> ExactProduct(double a, double b);
+// The product, the quotient, if a double is exactly that; nothing is rounded. Operands that are not
+// finite have none.
+std::optional<double> ExactProduct(absl::Span<const double> factors);
 std::optional<double> ExactQuotient(double a, double b);
 
 }  // namespace isomer

@@ -166,18 +166,25 @@ class LoopNest {
   T value() const { return values_.back(); }
 
   // Propagates the gradient of the value that Run() found, and adds the shares of what it loaded
-  // to gradients[tensor] (null: not wanted).
+  // to gradients[tensor] (null: not wanted). A gradient of zero is propagated like others: where a
+  // derivative is not finite, kernels make NaN of it. What a Where or a maximum does not choose has
+  // none.
   void RunBackward(T seed, const std::vector<Array<T>*>& gradients) {
     const T one = Number<T>::FromDouble(1), two = Number<T>::FromDouble(2);
     std::fill(adjoints_.begin(), adjoints_.end(), T());
+    std::fill(reached_.begin(), reached_.end(), false);
     adjoints_.back() = seed;
+    reached_.back() = true;
     for (int i = static_cast<int>(code_.size()) - 1; i >= 0; --i) {
       const Line& line = code_[i];
       const T g = adjoints_[i];
-      if (g == T()) continue;
+      if (!reached_[i]) continue;
       const T a = line.a >= 0 ? values_[line.a] : T(), b = line.b >= 0 ? values_[line.b] : T();
       const T y = values_[i];
-      auto add = [&](int operand, T share) { adjoints_[operand] = adjoints_[operand] + share; };
+      auto add = [&](int operand, T share) {
+        adjoints_[operand] = adjoints_[operand] + share;
+        reached_[operand] = true;
+      };
       switch (line.op) {
         case ScalarOp::kLoad: {
           Array<T>* gradient = gradients[accesses_[line.access].access->tensor];
@@ -308,6 +315,7 @@ class LoopNest {
     }
     values_.resize(code_.size());
     adjoints_.resize(code_.size());
+    reached_.resize(code_.size());
   }
 
   int Bind(const Access& access, const std::vector<const Array<T>*>& tensors) {
@@ -440,6 +448,7 @@ class LoopNest {
   int select_ = -1;
   std::vector<Line> code_;
   std::vector<T> values_, adjoints_;
+  std::vector<char> reached_;  // by a gradient, per line
   Array<T> result_;
   std::vector<int64_t> result_strides_, result_step_;
   int64_t result_offset_ = 0;

@@ -110,6 +110,10 @@ bool RoundsIntegers(const Operator& op, DataType operand, DataType output) {
          });
 }
 
+bool PassesPartials(const Operator& op) {
+  return op.kind() != OpKind::kCast || IsFloat(static_cast<DataType>(op.Int("to")));
+}
+
 SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim) {
   if (!declaration.IsPartitionable(dim)) return SoapClass::kWhole;
   if (declaration.dims[dim].kind == DimKind::kSum) return SoapClass::kReduction;

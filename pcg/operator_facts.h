@@ -45,6 +45,10 @@ bool RoundsIntegers(const Operator& op, DataType operand, DataType output);
 // Whether calls of the kind may, with some attributes.
 bool MayRoundIntegers(OpKind kind);
 
+// False of a cast to integers: over the reals it is the identity, and what it rounds is not linear,
+// so that partial sums do not pass through it, whatever its declaration says.
+bool PassesPartials(const Operator& op);
+
 // The class of dim `dim` of a call; kWhole if it is not partitionable. The data are operand 0, or
 // the indices where that is a table.
 SoapClass SoapClassOf(OpKind kind, const Declaration& declaration, int dim);

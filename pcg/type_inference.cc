@@ -1,4 +1,5 @@
 #include "pcg/type_inference.h"
+#include "pcg/operator_facts.h"
 
 #include <algorithm>
 #include <iterator>
@@ -78,9 +79,7 @@ absl::Status UnifyPartials(const Operator& op, absl::Span<const TensorType> oper
     s->operand_partials = operands[o].partials;
     s->linear_operands[o] = true;
   }
-  // Over the reals a cast is the identity; what it rounds is not linear.
-  if (s->operand_partials > 1 && op.kind() == OpKind::kCast &&
-      !IsFloat(static_cast<DataType>(op.Int("to")))) {
+  if (s->operand_partials > 1 && !PassesPartials(op)) {
     return absl::InvalidArgumentError(absl::StrCat(
         op.name(), " to integers of ", s->operand_partials, " partial sums: Reduce them first"));
   }

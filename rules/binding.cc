@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/exact_number.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 #include "rules/rule.h"
@@ -51,13 +52,14 @@ int64_t Evaluate(const IntExpr& expr, const Binding& binding) {
   return 0;
 }
 
-double Evaluate(const NumberExpr& expr, const Binding& binding) {
-  double value = expr.constant;
+std::optional<double> Evaluate(const NumberExpr& expr, const Binding& binding) {
+  if (expr.variables.empty()) return expr.constant;
+  std::vector<double> factors = {expr.constant};
   for (const std::string& name : expr.variables) {
     const auto found = binding.numbers.find(name);
-    value *= found == binding.numbers.end() ? 1 : found->second;
+    if (found != binding.numbers.end()) factors.push_back(found->second);
   }
-  return value;
+  return ExactProduct(factors);
 }
 
 std::vector<SplittableDim> SplittableDims(const Operator& op,
@@ -117,7 +119,12 @@ absl::StatusOr<Operator> InstantiateOperator(const PatternNode& node, const Bind
     if (auto* expr = std::get_if<IntExpr>(&attribute.value)) {
       op.Set(attribute.name, Evaluate(*expr, binding));
     } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
-      op.Set(attribute.name, Evaluate(*number, binding));
+      const std::optional<double> value = Evaluate(*number, binding);
+      if (!value.has_value()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("attribute '", attribute.name, "' would have to be rounded"));
+      }
+      op.Set(attribute.name, *value);
     } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
       std::vector<int64_t> values;
       for (const IntExpr& expr : *list) values.push_back(Evaluate(expr, binding));

@@ -137,13 +137,23 @@ struct Condition {
 
 // How a rule was proved.
 struct ProofRecord {
-  enum class Verdict { kNone, kProved, kRefuted, kUnknown };
+  enum class Verdict {
+    kNone,
+    kProved,
+    kRefuted,
+    kUnknown,
+    kChecked,  // rests on lemmas that were evaluated at small sizes, and are not proved
+    kCrashed,  // the prover ended at it: a defect
+  };
   Verdict verdict = Verdict::kNone;
   std::vector<std::string> lemmas;  // ids, sorted
   std::string solver;               // "z3 4.8.12"
   double seconds = 0;
   std::string note;  // why unknown; the counterexample of a refutation
 };
+
+// "proved", "refuted", ..; kNone is "not tried".
+const char* VerdictName(ProofRecord::Verdict verdict);
 
 struct Rule {
   std::string id;  // "r" + 12 hex digits of the digest
@@ -163,6 +173,9 @@ struct Rule {
   // "matmul(reduce(x0; degree=d), x1) -> reduce(matmul(x0, replicate(x1; degree=d)); degree=d)"
   std::string ToString() const;
 };
+
+// The operator with its attributes as the pattern has them: "scale(factor=f)".
+std::string OperatorText(const PatternNode& node);
 
 bool HasCondition(const Rule& rule, Condition::Kind kind);
 
@@ -184,7 +197,8 @@ const Dim* DimOf(const IntExpr& size_of, const Binding& binding);
 
 // The value of an expression. REQUIRES: its variables are bound, its axis is a dim of its input.
 int64_t Evaluate(const IntExpr& expr, const Binding& binding);
-double Evaluate(const NumberExpr& expr, const Binding& binding);
+// Not rounded: null if no double is the product.
+std::optional<double> Evaluate(const NumberExpr& expr, const Binding& binding);
 
 // True if the conditions (and the rank vectors) admit the binding, and no call of either side
 // rounds integers (RoundsIntegers in pcg/operator_facts.h): rules are equations over the reals. A

@@ -63,6 +63,12 @@ struct AttributePatternText {
   std::string operator()(const AttributeVariable& variable) const { return variable.name; }
 };
 
+std::string AttributesText(const PatternNode& node) {
+  return absl::StrJoin(node.attributes, ", ", [](std::string* out, const AttributePattern& a) {
+    absl::StrAppend(out, a.name, "=", std::visit(AttributePatternText(), a.value));
+  });
+}
+
 // `end`: only nodes before it may be named, so that an ill-formed pattern has a text too.
 std::string RefText(const Pattern& pattern, PatternRef ref, int end) {
   if (ref.node < 0) return absl::StrCat("x", ref.index);
@@ -71,10 +77,7 @@ std::string RefText(const Pattern& pattern, PatternRef ref, int end) {
   const std::string operands = absl::StrJoin(
       node.inputs, ", ",
       [&](std::string* out, PatternRef input) { out->append(RefText(pattern, input, ref.node)); });
-  const std::string attributes =
-      absl::StrJoin(node.attributes, ", ", [](std::string* out, const AttributePattern& a) {
-        absl::StrAppend(out, a.name, "=", std::visit(AttributePatternText(), a.value));
-      });
+  const std::string attributes = AttributesText(node);
   std::string text = absl::StrCat(OpName(node.kind), "(", operands, attributes.empty() ? "" : "; ",
                                   attributes, ")");
   if (node.kind == OpKind::kSplit) absl::StrAppend(&text, "#", ref.index);
@@ -116,6 +119,28 @@ const char* VariableKindName(VariableKind kind) {
 }
 
 }  // namespace
+
+const char* VerdictName(ProofRecord::Verdict verdict) {
+  switch (verdict) {
+    case ProofRecord::Verdict::kNone:
+      return "not tried";
+    case ProofRecord::Verdict::kProved:
+      return "proved";
+    case ProofRecord::Verdict::kRefuted:
+      return "refuted";
+    case ProofRecord::Verdict::kUnknown:
+      return "unknown";
+    case ProofRecord::Verdict::kChecked:
+      return "checked";
+    case ProofRecord::Verdict::kCrashed:
+      return "crashed";
+  }
+  return "?";
+}
+
+std::string OperatorText(const PatternNode& node) {
+  return absl::StrCat(OpName(node.kind), "(", AttributesText(node), ")");
+}
 
 std::string Condition::ToString() const {
   switch (kind) {

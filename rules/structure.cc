@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/support/status_macros.h"
+#include "rules/domains.h"
 #include "rules/structure_theorems.h"
 
 namespace isomer {
@@ -38,26 +39,19 @@ absl::StatusOr<Side> Declared(const ConcreteSide& side) {
 
 }  // namespace
 
-absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, Binding binding) {
-  for (TensorType& type : binding.inputs) type = SequentialType(type.Sizes(), type.dtype);
-  ISOMER_ASSIGN_OR_RETURN(const Graph graph, InstantiatePattern(pattern, binding));
-  ConcreteSide side;
-  const int inputs = static_cast<int>(binding.inputs.size());
-  for (size_t n = 0; n < pattern.nodes.size(); ++n) {
-    const Node& node = graph.node(inputs + static_cast<int>(n));
-    ConcreteCall call{node.op, pattern.nodes[n].inputs, {}};
-    for (TensorRef input : node.inputs) call.operands.push_back(graph.type(input).GlobalShape());
-    side.calls.push_back(std::move(call));
+namespace {
+
+std::vector<CallWithDomain> CallsOf(const Side& side) {
+  std::vector<CallWithDomain> calls;
+  for (int n = 0; n < side.num_calls(); ++n) {
+    const ConcreteCall& call = side.call(n);
+    calls.push_back({call.op.kind(), call.op.ToString(), call.inputs, &side.declarations[n]});
   }
-  side.outputs = pattern.outputs;
-  return side;
+  return calls;
 }
 
-absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& target,
-                              std::set<std::string>* lemmas) {
-  ISOMER_ASSIGN_OR_RETURN(const Side s, Declared(source));
-  ISOMER_ASSIGN_OR_RETURN(const Side t, Declared(target));
-  if (source.outputs.size() != target.outputs.size()) return No("other numbers of outputs");
+// Ok if a theorem shows that the sides have equal outputs wherever both are defined.
+absl::Status EqualWhereDefined(const Side& s, const Side& t, std::set<std::string>* lemmas) {
   std::string why = "no theorem speaks of it";
   for (const auto& [one, many] : {std::pair(&s, &t), std::pair(&t, &s)}) {
     for (int n = 0; n < one->num_calls(); ++n) {
@@ -81,6 +75,32 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
     }
   }
   return No(why);
+}
+
+}  // namespace
+
+absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, Binding binding) {
+  for (TensorType& type : binding.inputs) type = SequentialType(type.Sizes(), type.dtype);
+  ISOMER_ASSIGN_OR_RETURN(const Graph graph, InstantiatePattern(pattern, binding));
+  ConcreteSide side;
+  const int inputs = static_cast<int>(binding.inputs.size());
+  for (size_t n = 0; n < pattern.nodes.size(); ++n) {
+    const Node& node = graph.node(inputs + static_cast<int>(n));
+    ConcreteCall call{node.op, pattern.nodes[n].inputs, {}};
+    for (TensorRef input : node.inputs) call.operands.push_back(graph.type(input).GlobalShape());
+    side.calls.push_back(std::move(call));
+  }
+  side.outputs = pattern.outputs;
+  return side;
+}
+
+absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& target,
+                              std::set<std::string>* lemmas) {
+  ISOMER_ASSIGN_OR_RETURN(const Side s, Declared(source));
+  ISOMER_ASSIGN_OR_RETURN(const Side t, Declared(target));
+  if (source.outputs.size() != target.outputs.size()) return No("other numbers of outputs");
+  ISOMER_RETURN_IF_ERROR(EqualWhereDefined(s, t, lemmas));
+  return DefinedWhereSourceIs(CallsOf(s), CallsOf(t));
 }
 
 }  // namespace isomer

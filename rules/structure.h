@@ -53,10 +53,11 @@ namespace isomer {
 // Errors: the side does not type-check at these sizes.
 absl::StatusOr<ConcreteSide> SideAt(const Pattern& pattern, Binding binding);
 
-// Ok if one of the theorems shows that the sides, without parallel operators, have equal outputs;
-// `lemmas` gets which: "pieces_of_conv2d", "conv2d_is_linear_in_0", "transpose_moves_elements",
-// "conv2d_skips_zeros".
-// The error says that no theorem does; it refutes nothing.
+// Ok if one of the theorems shows that the sides, without parallel operators, have equal outputs,
+// and the target is defined where the source is (domains.h), so that the sides are not
+// exchangeable; `lemmas` gets which: "pieces_of_conv2d", "conv2d_is_linear_in_0",
+// "transpose_moves_elements", "conv2d_skips_zeros". The error says that no theorem does; it refutes
+// nothing.
 absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& target,
                               std::set<std::string>* lemmas);
 

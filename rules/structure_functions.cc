@@ -25,9 +25,7 @@ class CommutesTheorem {
     }
     ISOMER_RETURN_IF_ERROR(CheckOutputs());
     const OpKind f = f_->op.kind();
-    // Over the reals a Cast to floats changes nothing.
-    const bool to_float = f == OpKind::kCast && IsFloat(static_cast<DataType>(f_->op.Int("to")));
-    const bool additive = f == OpKind::kAdd || f == OpKind::kSub || f == OpKind::kScale || to_float;
+    const bool additive = f == OpKind::kAdd || f == OpKind::kSub || f == OpKind::kScale;
     if (additive && d.IsLinearIn(applied_)) {
       lemmas->insert(LinearLemma(in_.kind(call_), applied_));
       return absl::OkStatus();
@@ -80,6 +78,11 @@ class CommutesTheorem {
   absl::Status Moved(const Declaration& d, std::set<std::string>* lemmas) const {
     const Declaration& f = in_.DeclarationOf(*f_);
     const Moves moves = MovesElementsOf(d, applied_);
+    // A cast may round, and integers that are too large become others: it is moved, and no more.
+    if (f_->op.kind() == OpKind::kCast && moves != Moves::kElements &&
+        moves != Moves::kElementsOrZero) {
+      return No("a cast may round");
+    }
     switch (moves) {
       case Moves::kElements:
         break;

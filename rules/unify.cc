@@ -1,4 +1,7 @@
 // Binding attribute variables to the attributes of a graph node.
+#include <optional>
+
+#include "pcg/exact_number.h"
 #include "rules/match.h"
 
 namespace isomer {
@@ -32,8 +35,9 @@ bool UnifyInt(const IntExpr& expr, int64_t value, Binding* binding) {
 bool UnifyNumber(const NumberExpr& expr, double value, Binding* binding) {
   if (expr.variables.size() != 1) return true;
   if (expr.constant == 0) return value == 0;
-  const auto [bound, fresh] = binding->numbers.emplace(expr.variables[0], value / expr.constant);
-  return fresh || expr.constant * bound->second == value;
+  const std::optional<double> number = ExactQuotient(value, expr.constant);
+  return number.has_value() &&
+         binding->numbers.emplace(expr.variables[0], *number).first->second == *number;
 }
 
 int64_t FromEnd(int64_t axis, int rank) { return axis >= 0 ? axis - rank : axis; }

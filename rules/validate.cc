@@ -1,5 +1,6 @@
 // What makes a rule well formed, so that nothing after loading has to look again.
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <map>
 
@@ -173,6 +174,12 @@ class RuleValidator {
             absl::StrCat("degree is ", expr->ToString(), ", which is none"));
       }
     } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+      // Clip goes up to infinity; there is no product with it.
+      if (std::isnan(number->constant) ||
+          (!number->variables.empty() && !std::isfinite(number->constant))) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("attribute '", attribute.name, "' is ", number->constant));
+      }
       for (const std::string& name : number->variables) {
         ISOMER_RETURN_IF_ERROR(CheckVariable(name, {VariableKind::kNumber}));
       }
@@ -242,7 +249,16 @@ class RuleValidator {
         op.Set(name, stand_ins[next]);
         changed = true;
       }
-      if (!changed) return status;
+      if (changed) continue;
+      ISOMER_RETURN_IF_ERROR(status);
+      // What a pattern does not name, it would be proved with the default of, and used with any.
+      for (const Attribute& attribute : probe.attributes()) {
+        if (op.Find(attribute.name) == nullptr) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              OpName(node.kind), " does not name its attribute '", attribute.name, "'"));
+        }
+      }
+      return absl::OkStatus();
     }
   }
 

@@ -7,11 +7,13 @@
 #include "absl/strings/str_join.h"
 #include "pcg/evaluator.h"
 #include "pcg/number.h"
+#include "pcg/operator_facts.h"
 #include "pcg/support/check.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 #include "rules/structure.h"
+#include "verifier/evaluation_bound.h"
 #include "verifier/normal_form.h"
 #include "verifier/piece_check.h"
 #include "verifier/representative_bindings.h"
@@ -51,6 +53,7 @@ absl::StatusOr<RuleInstance> InstanceAt(const Rule& rule, const Binding& binding
           const Operator op,
           InstantiateOperator(node, binding, static_cast<int>(operands[0].size())));
       ISOMER_ASSIGN_OR_RETURN(call.declaration, Declare(op, operands));
+      call.passes_partials = PassesPartials(op);
       call.outputs = call.declaration->outputs;
       calls.push_back(std::move(call));
     }
@@ -77,6 +80,7 @@ using FieldValue = Value<PrimeField>;
 absl::StatusOr<std::vector<Array<PrimeField>>> EvaluateSide(const Pattern& pattern,
                                                             const Binding& binding, uint64_t seed) {
   ISOMER_ASSIGN_OR_RETURN(const Graph graph, InstantiatePattern(pattern, binding));
+  ISOMER_RETURN_IF_ERROR(ExpectFewPoints(graph));
   std::map<NodeId, FieldValue> leaves;
   for (size_t x = 0; x < binding.inputs.size(); ++x) {
     FieldValue value;

@@ -13,6 +13,7 @@
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/evaluation_bound.h"
 
 namespace isomer {
 namespace {
@@ -20,8 +21,11 @@ namespace {
 using InputValues = std::vector<std::vector<std::vector<double>>>;  // [input][partial][element]
 
 // Small integers without 0; of other types than floats zeros, which are indices of any table.
-InputValues DrawInputs(const Binding& binding, uint64_t seed) {
-  constexpr double kValues[] = {1, 2, -1, 3, -2, 4, -3, 5};
+constexpr double kUsual[] = {1, 2, -1, 3, -2, 4, -3, 5};
+// What functions may be undefined at, now and then.
+constexpr double kEdges[] = {1, 2, 0, 3, 0.5, 4, -1, 5};
+
+InputValues DrawInputs(const Binding& binding, uint64_t seed, const double (&values)[8] = kUsual) {
   InputValues inputs;
   for (size_t x = 0; x < binding.inputs.size(); ++x) {
     const TensorType& type = binding.inputs[x];
@@ -29,7 +33,7 @@ InputValues DrawInputs(const Binding& binding, uint64_t seed) {
     for (size_t p = 0; p < inputs.back().size(); ++p) {
       for (int64_t i = 0; i < type.NumElements(); ++i) {
         const uint64_t drawn = HashCombine(seed, x, p, static_cast<uint64_t>(i));
-        inputs[x][p].push_back(IsFloat(type.dtype) ? kValues[drawn % 8] : 0);
+        inputs[x][p].push_back(IsFloat(type.dtype) ? values[drawn % 8] : 0);
       }
     }
   }
@@ -37,8 +41,8 @@ InputValues DrawInputs(const Binding& binding, uint64_t seed) {
 }
 
 template <typename T>
-absl::StatusOr<std::vector<Array<T>>> OutputMeanings(const Graph& graph,
-                                                     const InputValues& inputs) {
+absl::StatusOr<Values<T>> EvaluateAll(const Graph& graph, const InputValues& inputs) {
+  ISOMER_RETURN_IF_ERROR(ExpectFewPoints(graph));
   std::map<NodeId, Value<T>> leaves;
   for (int n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(n);
@@ -53,7 +57,11 @@ absl::StatusOr<std::vector<Array<T>>> OutputMeanings(const Graph& graph,
     }
     leaves[NodeId{n}] = std::move(value);
   }
-  ISOMER_ASSIGN_OR_RETURN(const Values<T> values, EvaluateGraph<T>(graph, leaves));
+  return EvaluateGraph<T>(graph, leaves);
+}
+
+template <typename T>
+std::vector<Array<T>> MeaningsOfOutputs(const Graph& graph, const Values<T>& values) {
   std::vector<Array<T>> meanings;
   for (const Graph::NamedOutput& output : graph.outputs()) {
     for (Array<T>& meaning : Meaning(values[output.tensor.node.value][output.tensor.output])) {
@@ -61,6 +69,46 @@ absl::StatusOr<std::vector<Array<T>>> OutputMeanings(const Graph& graph,
     }
   }
   return meanings;
+}
+
+template <typename T>
+absl::StatusOr<std::vector<Array<T>>> OutputMeanings(const Graph& graph,
+                                                     const InputValues& inputs) {
+  ISOMER_ASSIGN_OR_RETURN(const Values<T> values, EvaluateAll<T>(graph, inputs));
+  return MeaningsOfOutputs(graph, values);
+}
+
+// The first number of the array that is not finite, or "".
+std::string NotFinite(const Array<double>& array, const std::string& name) {
+  for (int64_t i = 0; i < array.size(); ++i) {
+    if (std::isfinite(array.data[i])) continue;
+    return absl::StrCat("element ", i, " of ", name, " is ", array.data[i]);
+  }
+  return "";
+}
+
+// What of the outputs, or of the gradients of their sum, is not finite; "" if all is.
+absl::StatusOr<std::string> NotFinite(const Graph& graph, const InputValues& inputs) {
+  ISOMER_ASSIGN_OR_RETURN(const Values<double> values, EvaluateAll<double>(graph, inputs));
+  std::vector<std::vector<Array<double>>> seeds;
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    seeds.emplace_back();
+    for (Array<double>& meaning : Meaning(values[output.tensor.node.value][output.tensor.output])) {
+      const std::string found = NotFinite(meaning, "output " + output.name);
+      if (!found.empty()) return found;
+      std::fill(meaning.data.begin(), meaning.data.end(), 1.0);
+      seeds.back().push_back(std::move(meaning));
+    }
+  }
+  ISOMER_ASSIGN_OR_RETURN(const auto gradients, EvaluateGradients<double>(graph, values, seeds));
+  for (const auto& [leaf, parts] : gradients) {
+    for (const Array<double>& part : parts) {
+      const std::string found =
+          NotFinite(part, absl::StrCat("the gradient of ", graph.node(leaf).name));
+      if (!found.empty()) return found;
+    }
+  }
+  return std::string();
 }
 
 bool Differ(double a, double b) {
@@ -120,6 +168,23 @@ absl::StatusOr<Sides> TypeSides(const Rule& rule, const Binding& binding,
     return sides;
   }
   return sides;
+}
+
+absl::StatusOr<std::optional<Counterexample>> TryUndefined(const Rule& rule, const Binding& binding,
+                                                           const InputValues& inputs) {
+  std::optional<Counterexample> difference;
+  ISOMER_ASSIGN_OR_RETURN(const Sides sides, TypeSides(rule, binding, &difference));
+  if (difference) return difference;
+  ISOMER_ASSIGN_OR_RETURN(const std::string source, NotFinite(sides.source, inputs));
+  if (!source.empty()) return std::optional<Counterexample>();
+  ISOMER_ASSIGN_OR_RETURN(const std::string target, NotFinite(sides.target, inputs));
+  if (target.empty()) return std::optional<Counterexample>();
+  Counterexample found;
+  found.kind = Counterexample::Kind::kUndefined;
+  found.binding = binding;
+  found.inputs = inputs;
+  found.difference = absl::StrCat(target, " in the target; all is finite in the source");
+  return std::optional<Counterexample>(std::move(found));
 }
 
 std::string BindingText(const Binding& binding) {
@@ -214,6 +279,14 @@ absl::StatusOr<std::optional<Counterexample>> TryInputs(const Rule& rule, const 
   return std::optional<Counterexample>(std::move(found));
 }
 
+absl::StatusOr<std::optional<Counterexample>> TryAtEdges(const Rule& rule, const Binding& binding,
+                                                         uint64_t seed) {
+  const InputValues inputs = DrawInputs(binding, seed, kEdges);
+  ISOMER_ASSIGN_OR_RETURN(std::optional<Counterexample> found, TryInputs(rule, binding, inputs));
+  if (found) return found;
+  return TryUndefined(rule, binding, inputs);
+}
+
 absl::Status ExpectEqualInField(const Rule& rule, const Binding& binding, uint64_t seed) {
   std::optional<Counterexample> difference;
   ISOMER_ASSIGN_OR_RETURN(const Sides sides, TypeSides(rule, binding, &difference));
@@ -232,6 +305,12 @@ absl::Status Replay(const Rule& rule, const Counterexample& counterexample) {
     return difference->kind == counterexample.kind
                ? absl::OkStatus()
                : absl::FailedPreconditionError("another difference than the one recorded");
+  }
+  if (counterexample.kind == Counterexample::Kind::kUndefined) {
+    ISOMER_ASSIGN_OR_RETURN(difference,
+                            TryUndefined(rule, counterexample.binding, counterexample.inputs));
+    return difference ? absl::OkStatus()
+                      : absl::FailedPreconditionError("both sides are defined, or neither is");
   }
   ISOMER_ASSIGN_OR_RETURN(
       const std::string text,

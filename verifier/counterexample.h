@@ -13,13 +13,14 @@
 namespace isomer {
 
 // The rule's source type-checks under `binding` and the target does not, or has other output types,
-// or computes other values from `inputs`.
+// or computes other values from `inputs`, or values or gradients that are not finite where the
+// source's are.
 struct Counterexample {
-  enum class Kind { kTargetIllTyped, kOutputTypes, kValues };
+  enum class Kind { kTargetIllTyped, kOutputTypes, kValues, kUndefined };
   Kind kind = Kind::kValues;
   Binding binding;
   // Per rule input and partial, in row-major order; integers of small magnitude, so that every
-  // number type computes with them. Empty unless kind is kValues.
+  // number type computes with them. Empty unless kind is kValues or kUndefined.
   std::vector<std::vector<std::vector<double>>> inputs;
   std::string difference;  // one line: what differs
   // One line: types of the inputs, variables, the difference.
@@ -34,7 +35,12 @@ struct Counterexample {
 absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const Binding& binding,
                                                          uint64_t seed);
 
-// The same on given inputs, laid out as Counterexample's.
+// The same on inputs among which are zeros and negative numbers, and with gradients: a target that
+// is not finite where the source and its gradients are is a difference.
+absl::StatusOr<std::optional<Counterexample>> TryAtEdges(const Rule& rule, const Binding& binding,
+                                                         uint64_t seed);
+
+// TryBinding on given inputs, laid out as Counterexample's.
 absl::StatusOr<std::optional<Counterexample>> TryInputs(
     const Rule& rule, const Binding& binding,
     const std::vector<std::vector<std::vector<double>>>& inputs);

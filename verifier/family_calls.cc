@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pcg/operator_facts.h"
 #include "verifier/rule_instance.h"
 #include "verifier/sample_calls.h"
 #include "verifier/type_form.h"
@@ -102,7 +103,7 @@ bool FamilyCallBook::AllCalls(const Rule& bare, PieceLemmas* pieces, FamilyCalls
   for (const RuleInstance& instance : *instances) {
     const Call& call = instance.source[0];
     pieces->Add(call, &calls->lemmas);
-    calls->facts.Add(*call.declaration);
+    calls->facts.Add(*call.declaration, call.passes_partials);
     calls->bases.push_back(SmallBase(instance));
   }
   return true;
@@ -127,7 +128,7 @@ const FamilyCalls& FamilyCallBook::CallsOf(const Rule& rule, const PatternNode& 
     for (const TensorType& operand : sample.operands) shapes.push_back(operand.GlobalShape());
     const absl::StatusOr<Declaration> declaration = Declare(sample.op, shapes);
     if (!declaration.ok()) continue;
-    calls.facts.Add(*declaration);
+    calls.facts.Add(*declaration, PassesPartials(sample.op));
     calls.bases.push_back(std::move(base));
   }
   return calls;

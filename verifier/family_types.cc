@@ -238,7 +238,7 @@ class FamilyTypes {
 
 }  // namespace
 
-void CallFacts::Add(const Declaration& d) {
+void CallFacts::Add(const Declaration& d, bool passes_partials) {
   operands = d.num_operands();
   if (takes_partials.empty()) {
     takes_partials.assign(operands, false);
@@ -260,7 +260,7 @@ void CallFacts::Add(const Declaration& d) {
   }
   sum_dims = std::max(sum_dims, sums);
   std::vector<std::vector<bool>> sets;
-  for (int bits = 1; bits < (1 << operands); ++bits) {
+  for (int bits = 1; passes_partials && bits < (1 << operands); ++bits) {
     std::vector<bool> set(operands);
     for (int o = 0; o < operands; ++o) set[o] = (bits >> o) & 1;
     if (!d.IsLinearIn(set)) continue;

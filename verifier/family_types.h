@@ -29,7 +29,8 @@ struct CallFacts {
   // The linear sets: those of each declaration, each once.
   std::vector<std::vector<std::vector<bool>>> linear_sets;
 
-  void Add(const Declaration& d);
+  // `passes_partials`: PassesPartials of the call.
+  void Add(const Declaration& d, bool passes_partials);
   // Every call is linear in `set`, and in no smaller set that is not empty.
   bool AreLinearIn(const std::vector<bool>& set) const;
 };

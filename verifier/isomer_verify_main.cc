@@ -54,19 +54,6 @@ ABSL_FLAG(
 namespace isomer {
 namespace {
 
-const char* VerdictName(ProofRecord::Verdict verdict) {
-  switch (verdict) {
-    case ProofRecord::Verdict::kProved:
-      return "proved";
-    case ProofRecord::Verdict::kRefuted:
-      return "refuted";
-    case ProofRecord::Verdict::kUnknown:
-    case ProofRecord::Verdict::kNone:
-      break;
-  }
-  return "unknown";
-}
-
 Json RuleSummary(const Rule& rule, const ProofRecord& record) {
   Json json;
   json["id"] = rule.id;
@@ -80,7 +67,9 @@ Json RuleSummary(const Rule& rule, const ProofRecord& record) {
   json["seconds"] = record.seconds;
   json["counterexample"] =
       record.verdict == ProofRecord::Verdict::kRefuted ? Json(record.note) : Json();
-  if (record.verdict == ProofRecord::Verdict::kUnknown) json["reason"] = record.note;
+  if (!record.note.empty() && record.verdict != ProofRecord::Verdict::kRefuted) {
+    json["reason"] = record.note;
+  }
   return json;
 }
 
@@ -161,6 +150,19 @@ bool ReportGradients(const std::vector<Rule>& rules, const std::vector<ProofReco
   return open == 0;
 }
 
+constexpr ProofRecord::Verdict kVerdicts[] = {
+    ProofRecord::Verdict::kProved, ProofRecord::Verdict::kChecked, ProofRecord::Verdict::kUnknown,
+    ProofRecord::Verdict::kRefuted, ProofRecord::Verdict::kCrashed};
+
+// The worst that is said of a rule: false, open, or evaluated only. Nothing but a proof is done.
+constexpr int kExitUnknown = 3, kExitChecked = 4;
+int ExitOf(const std::map<ProofRecord::Verdict, int>& counts) {
+  auto any = [&](ProofRecord::Verdict verdict) { return counts.count(verdict) > 0; };
+  if (any(ProofRecord::Verdict::kRefuted) || any(ProofRecord::Verdict::kCrashed)) return kExitNo;
+  if (any(ProofRecord::Verdict::kUnknown) || any(ProofRecord::Verdict::kNone)) return kExitUnknown;
+  return any(ProofRecord::Verdict::kChecked) ? kExitChecked : kExitDone;
+}
+
 absl::StatusOr<int> VerifyRules(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(path));
   JudgeOptions options;
@@ -176,40 +178,37 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
     std::fprintf(stderr, "no verdicts are kept: %s\n",
                  std::string(judged.cache_status.message()).c_str());
   }
-  int proved = 0, checked = 0, refuted = 0, unknown = 0;
+  std::map<ProofRecord::Verdict, int> counts;
   Json summary;
   Json list = Json::EmptyArray();
   for (size_t i = 0; i < records.size(); ++i) {
     const Rule& rule = rules.rules[i];
     const ProofRecord& record = records[i];
     list.Append(RuleSummary(rule, record));
-    if (record.verdict == ProofRecord::Verdict::kProved) {
-      ++proved;
-      checked += !IsComplete(record);
-      continue;
-    }
-    const bool is_refuted = record.verdict == ProofRecord::Verdict::kRefuted;
-    ++(is_refuted ? refuted : unknown);
-    std::printf("%s %s: %s\n    %s\n", is_refuted ? "refuted" : "unknown", rule.id.c_str(),
+    ++counts[record.verdict];
+    if (record.verdict == ProofRecord::Verdict::kProved) continue;
+    std::printf("%s %s: %s\n    %s\n", VerdictName(record.verdict), rule.id.c_str(),
                 rule.ToString().c_str(), record.note.c_str());
   }
   const double median = MedianSeconds(records);
-  summary["proved"] = proved;
-  summary["proved_from_checked_lemmas"] = checked;
-  summary["refuted"] = refuted;
-  summary["unknown"] = unknown;
+  for (const ProofRecord::Verdict verdict : kVerdicts) {
+    summary[VerdictName(verdict)] = counts[verdict];
+  }
   summary["from_cache"] = judged.from_cache;
   summary["median_seconds"] = median;
   summary["rules"] = list;
   const bool gradients_agree =
       !absl::GetFlag(FLAGS_gradients) || ReportGradients(rules.rules, records, &summary);
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
-  std::printf(
-      "%d rules: %d proved (%d from lemmas that are only checked), %d refuted, %d unknown; "
-      "%d verdicts from the cache; median proof %.1f ms\n",
-      static_cast<int>(records.size()), proved, checked, refuted, unknown, judged.from_cache,
-      1000 * median);
-  return refuted + unknown == 0 && gradients_agree ? kExitDone : kExitNo;
+  std::printf("%d rules: %s; %d verdicts from the cache; median proof %.1f ms\n",
+              static_cast<int>(records.size()),
+              absl::StrJoin(kVerdicts, ", ",
+                            [&](std::string* out, ProofRecord::Verdict verdict) {
+                              absl::StrAppend(out, counts[verdict], " ", VerdictName(verdict));
+                            })
+                  .c_str(),
+              judged.from_cache, 1000 * median);
+  return gradients_agree ? ExitOf(counts) : kExitNo;
 }
 
 int64_t PeakRssBytes() {

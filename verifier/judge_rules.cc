@@ -97,7 +97,15 @@ absl::StatusOr<JudgedRules> JudgeRules(const std::vector<Rule>& rules,
     constexpr size_t kSaveEvery = 250;
     if (++done_rules % kSaveEvery == 0) judged.cache_status.Update(options.cache->Save());
   };
-  ISOMER_RETURN_IF_ERROR(ForEachInProcesses(options.jobs, open.size(), make_worker, done));
+  auto died = [&](size_t item, const std::string& why) {
+    ProofRecord& record = judged.records[open[item]];
+    record.verdict = ProofRecord::Verdict::kCrashed;
+    record.note = "the prover ended: " + why;
+    progress.Advance();
+  };
+  // Rules may be of strangers: one that ends the prover must not hide the verdicts on the others.
+  ISOMER_RETURN_IF_ERROR(
+      ForEachInIsolation(options.jobs, options.isolation, open.size(), make_worker, done, died));
   if (options.cache != nullptr) judged.cache_status.Update(options.cache->Save());
   return judged;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "pcg/support/process_pool.h"
 #include "rules/rule.h"
 #include "verifier/proof_cache.h"
 
@@ -18,6 +19,8 @@ struct JudgeOptions {
   // If not null, verdicts are looked up there and new ones are put there, and saved from time to
   // time.
   ProofCache* cache = nullptr;
+  // The slowest of the shipped rules takes under a second, and all of them half a gigabyte.
+  Isolation isolation = {.seconds_per_item = 60, .bytes = int64_t{4} << 30};
 };
 
 struct JudgedRules {
@@ -27,7 +30,8 @@ struct JudgedRules {
 };
 
 // Proves every rule, each process taking the next rule when it is done with one. Counterexamples
-// are shrunk (shrink.h). Errors: a process could not be started or died.
+// are shrunk (shrink.h). A rule at which a process dies, or takes longer than it may, is kCrashed.
+// Errors: a process could not be started.
 absl::StatusOr<JudgedRules> JudgeRules(const std::vector<Rule>& rules, const JudgeOptions& options);
 
 }  // namespace isomer

@@ -9,6 +9,7 @@
 #include "pcg/support/check.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/evaluation_bound.h"
 #include "verifier/lemma.h"
 #include "verifier/normal_form.h"
 
@@ -52,6 +53,7 @@ class SmallEvaluator {
     ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
     std::vector<const Array<PrimeField>*> operands;
     for (const Array<PrimeField>& argument : arguments) operands.push_back(&argument);
+    ISOMER_RETURN_IF_ERROR(ExpectFewPoints(d));
     ISOMER_ASSIGN_OR_RETURN(std::vector<Array<PrimeField>> outputs,
                             isomer::Evaluate<PrimeField>(d, FullBox(d), operands));
     return outputs[symbol.index];

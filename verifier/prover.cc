@@ -9,6 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/support/status_macros.h"
+#include "rules/domains.h"
 #include "verifier/algebra_proof.h"
 #include "verifier/family_proof.h"
 #include "verifier/rule_instance.h"
@@ -37,6 +40,24 @@ std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding
   return std::nullopt;
 }
 
+// Assignments at which the source and its gradients are finite and the target's are not.
+std::optional<Counterexample> SearchUndefined(const Rule& rule) {
+  constexpr int kMostInstances = 4;
+  constexpr uint64_t kSeeds = 24;
+  const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
+  if (!instances.ok()) return std::nullopt;
+  for (size_t i = 0; i < instances->size() && i < kMostInstances; ++i) {
+    for (const Binding& binding : SmallBindings((*instances)[i], 1, i + 1)) {
+      for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        absl::StatusOr<std::optional<Counterexample>> found = TryAtEdges(rule, binding, seed);
+        if (!found.ok()) break;
+        if (*found) return *std::move(found);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 bool HasParallel(const Rule& rule) {
   for (const Pattern* side : {&rule.source, &rule.target}) {
     if (std::any_of(side->nodes.begin(), side->nodes.end(),
@@ -48,12 +69,6 @@ bool HasParallel(const Rule& rule) {
 }
 
 }  // namespace
-
-bool IsComplete(const ProofRecord& record) {
-  return std::none_of(record.lemmas.begin(), record.lemmas.end(), [](const std::string& lemma) {
-    return absl::StartsWith(lemma, kCheckedPrefix);
-  });
-}
 
 class Prover::Impl {
  public:
@@ -71,6 +86,15 @@ class Prover::Impl {
         judgement = std::move(inverse);
         judgement.record.note = absl::StrCat("from target to source: ", judgement.record.note);
       }
+    }
+    const std::vector<std::string>& lemmas = judgement.record.lemmas;
+    const bool rests_on_checks = std::any_of(
+        lemmas.begin(), lemmas.end(),
+        [](const std::string& lemma) { return absl::StartsWith(lemma, kCheckedPrefix); });
+    if (judgement.record.verdict == ProofRecord::Verdict::kProved && rests_on_checks) {
+      judgement.record.verdict = ProofRecord::Verdict::kChecked;
+      judgement.record.note = absl::StrCat("evaluated at representative calls, not proved: ",
+                                           absl::StrJoin(lemmas, ", "));
     }
     judgement.record.solver = SolverName();
     judgement.record.seconds =
@@ -95,6 +119,45 @@ class Prover::Impl {
   }
 
   Judgement JudgeDirection(const Rule& rule) {
+    Judgement judgement = JudgeEquality(rule);
+    if (judgement.record.verdict != ProofRecord::Verdict::kProved) return judgement;
+    absl::Status defined = TargetIsDefined(rule);
+    if (!HasCondition(rule, Condition::Kind::kByStructure)) {
+      defined.Update(CastsAreTheSame(rule.source, rule.target));
+    }
+    if (defined.ok()) return judgement;
+    if (std::optional<Counterexample> found = SearchUndefined(rule)) {
+      return Refuted(*std::move(found));
+    }
+    return Unknown(std::string(defined.message()));
+  }
+
+  // That the target is defined wherever the source is. Under the condition by_structure that is
+  // asked of the calls at hand.
+  static absl::Status TargetIsDefined(const Rule& rule) {
+    const absl::Status by_patterns = DefinedWhereSourceIs(rule.source, rule.target);
+    if (by_patterns.ok() || HasCondition(rule, Condition::Kind::kByStructure)) {
+      return absl::OkStatus();
+    }
+    const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
+    if (!instances.ok()) return by_patterns;
+    for (const RuleInstance& instance : *instances) {
+      ISOMER_RETURN_IF_ERROR(
+          DefinedWhereSourceIs(CallsOf(instance.source), CallsOf(instance.target)));
+    }
+    return absl::OkStatus();
+  }
+
+  static std::vector<CallWithDomain> CallsOf(const std::vector<Call>& side) {
+    std::vector<CallWithDomain> calls;
+    for (const Call& call : side) {
+      calls.push_back({call.node->kind, OperatorText(*call.node), call.node->inputs,
+                       call.declaration ? &*call.declaration : nullptr});
+    }
+    return calls;
+  }
+
+  Judgement JudgeEquality(const Rule& rule) {
     if (absl::Status valid = ValidateRule(rule); !valid.ok()) {
       return Unknown(std::string(valid.message()));
     }

@@ -21,9 +21,6 @@
 
 namespace isomer {
 
-// True if every lemma used is proved, none only checked (family_proof.h).
-bool IsComplete(const ProofRecord& record);
-
 struct Judgement {
   ProofRecord record;
   // Set if and only if record.verdict is kRefuted.

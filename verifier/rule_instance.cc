@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pcg/operator_facts.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/instance_symmetry.h"
@@ -210,8 +211,25 @@ class Builder {
     }
     ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(call.symbol, operands));
     ISOMER_ASSIGN_OR_RETURN(call.declaration, Declare(op, operands));
+    call.passes_partials = PassesPartials(op);
     call.outputs = call.declaration->outputs;
     return call;
+  }
+
+  // A list of constants that exchanges two axes.
+  static absl::Status AddPermutation(const std::vector<int64_t>& perm, int rank, Symbol* symbol) {
+    if (static_cast<int>(perm.size()) != rank) {
+      return absl::InvalidArgumentError("the perm is of another rank");
+    }
+    std::vector<int64_t> moved;
+    for (int i = 0; i < rank; ++i) {
+      if (perm[i] != i) moved.push_back(i);
+    }
+    if (moved.size() != 2 || perm[moved[0]] != moved[1] || perm[moved[1]] != moved[0]) {
+      return absl::UnimplementedError("a perm of constants that does not exchange two axes");
+    }
+    symbol->axes = {moved[0] - rank, moved[1] - rank};
+    return absl::OkStatus();
   }
 
   absl::Status AddAttribute(const AttributePattern& attribute, const RuleInstance& instance,
@@ -233,6 +251,7 @@ class Builder {
         values.push_back(attribute.name == "axes" ? AxisAt(expr, instance).value_or(rank)
                                                   : expr.constant);
       }
+      if (call->node->kind == OpKind::kTranspose) return AddPermutation(values, rank, symbol);
       symbol->rest.push_back({attribute.name, values});
     } else if (auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
       for (const IntExpr& expr : *sizes) {

@@ -24,7 +24,8 @@ struct Call {
   Symbol symbol;                           // output 0
   std::optional<Declaration> declaration;  // of operators that are declared
   std::vector<Shape> outputs;
-  int axis = -1;  // of parallel operators that have one, from the front
+  int axis = -1;                // of parallel operators that have one, from the front
+  bool passes_partials = true;  // PassesPartials
 };
 
 struct RuleInstance {

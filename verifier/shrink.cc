@@ -106,6 +106,8 @@ class Shrinker {
       : rule_(rule), best_(counterexample) {}
 
   Counterexample Run() {
+    // Small as it is found, and lost where values are drawn anew.
+    if (best_.kind == Counterexample::Kind::kUndefined) return std::move(best_);
     while (DropDims() || LessenSome()) {
     }
     if (best_.kind == Counterexample::Kind::kValues) SimplifyValues();

@@ -33,7 +33,8 @@ int64_t Power(int64_t base, int64_t exponent) {
 std::vector<std::vector<bool>> LinearSets(const Call& call) {
   const int operands = static_cast<int>(call.node->inputs.size());
   std::vector<std::vector<bool>> sets;
-  for (int bits = 1; call.declaration && bits < (1 << operands); ++bits) {
+  const bool passes = call.declaration && call.passes_partials;
+  for (int bits = 1; passes && bits < (1 << operands); ++bits) {
     std::vector<bool> set(operands);
     for (int o = 0; o < operands; ++o) set[o] = (bits >> o) & 1;
     if (call.declaration->IsLinearIn(set)) sets.push_back(std::move(set));

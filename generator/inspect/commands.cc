@@ -47,22 +47,8 @@ std::string SideBySide(const std::string& left, const std::string& right) {
   return result;
 }
 
-const char* VerdictText(ProofRecord::Verdict verdict) {
-  switch (verdict) {
-    case ProofRecord::Verdict::kNone:
-      return "not tried";
-    case ProofRecord::Verdict::kProved:
-      return "proved";
-    case ProofRecord::Verdict::kRefuted:
-      return "refuted";
-    case ProofRecord::Verdict::kUnknown:
-      return "unknown";
-  }
-  return "?";
-}
-
 std::string ProofText(const ProofRecord& proof, DescribeLemma describe_lemma) {
-  std::string text = absl::StrFormat("%s, %s, %.2f s%s\n", VerdictText(proof.verdict),
+  std::string text = absl::StrFormat("%s, %s, %.2f s%s\n", VerdictName(proof.verdict),
                                      proof.solver.empty() ? "no solver" : proof.solver,
                                      proof.seconds, proof.note.empty() ? "" : ": " + proof.note);
   for (const std::string& lemma : proof.lemmas) {

@@ -5,7 +5,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "generator/checked_lemmas.h"
 #include "generator/inspect/instances.h"
 #include "generator/inspect/kinds.h"
 #include "pcg/support/hash.h"
@@ -68,9 +67,9 @@ RuleCounts CountRules(const RuleSet& rules, bool instances) {
     if (kind == RuleKind::kMoving) add(&counts.moving);
     if (IsJoint(rule)) add(&counts.joint);
     if (rule.reversible) add(&counts.reversible);
-    add(rule.proof.verdict != ProofRecord::Verdict::kProved ? &counts.unproved
-        : RestsOnCheckedLemmas(rule.proof)                  ? &counts.checked
-                                                            : &counts.proved);
+    add(rule.proof.verdict == ProofRecord::Verdict::kProved    ? &counts.proved
+        : rule.proof.verdict == ProofRecord::Verdict::kChecked ? &counts.checked
+                                                               : &counts.unproved);
     add(&counts.sizes[static_cast<int>(
         std::max(rule.source.nodes.size(), rule.target.nodes.size()))]);
     add(&counts.origins[OriginOf(rule)]);

@@ -101,6 +101,7 @@ absl::StatusOr<Declaration> DeclareAttention(const Operator& op, absl::Span<cons
   const Expr power =
       d.Let("P", point, Reduction::kNone, {}, seen(Apply(ScalarOp::kExp, score - max), 0));
   const Expr sum = d.Let("S", query, Reduction::kSum, {t}, power);
+  d.PromisePositive();  // P of the largest score is 1.
   d.OutputSum({b, head, s, f}, {t}, power * d.In(2, {b, g, t, f}) / sum);
   return d.Build();
 }

@@ -48,6 +48,7 @@ absl::StatusOr<Declaration> DeclarePool(const Operator& op, absl::Span<const Sha
                 d.In(0, in, padded ? Outside::kZero : Outside::kNever) / elements);
   } else {
     const Expr count = d.Let("count", out, Reduction::kSum, dims.reduced, d.Inside(0, in));
+    d.PromisePositive();  // The padding is less than the kernel.
     d.OutputSum(index, dims.reduced, d.In(0, in, Outside::kZero) / count);
   }
   return d.Build();
@@ -100,6 +101,7 @@ absl::StatusOr<Declaration> DeclareAdaptivePool(const Operator& op,
     const Expr is_in = (from < at + out_size) * (at < from + in_size);
     inside.push_back(is_in);
     counts.push_back(d.Let("count_" + name, {o}, Reduction::kSum, {element}, is_in));
+    d.PromisePositive();  // The window begins at an element and ends behind it.
     in.push_back(element);
     out.push_back(o);
     reduced.push_back(element);

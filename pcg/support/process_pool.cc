@@ -4,13 +4,17 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -55,6 +59,8 @@ struct Child {
   int in = -1;  // -1: closed
   std::string buffer;
   std::optional<size_t> at;  // the item it is doing
+  std::chrono::steady_clock::time_point began;
+  bool is_over_time = false;  // and was ended
 
   // Takes whole messages out of the buffer.
   void Deliver(absl::FunctionRef<void(size_t, std::string)> done) {
@@ -65,6 +71,7 @@ struct Child {
       if (buffer.size() - begin < sizeof header + header.size) break;
       begin += sizeof header;
       at = header.begins ? std::optional(header.item) : std::nullopt;
+      if (header.begins) began = std::chrono::steady_clock::now();
       if (!header.begins) done(header.item, buffer.substr(begin, header.size));
       begin += header.size;
     }
@@ -96,10 +103,63 @@ absl::Status CannotStart() {
   return absl::InternalError(absl::StrCat("cannot start processes: ", std::strerror(errno)));
 }
 
-absl::Status Start(int jobs, size_t count, absl::FunctionRef<ItemWorker()> make_worker,
-                   SharedCounter* next, std::vector<Child>* children) {
-  const pid_t parent = getpid();
-  for (int job = 0; job < jobs; ++job) {
+using Clock = std::chrono::steady_clock;
+
+// The children of one call, each in a place of its own.
+class Pool {
+ public:
+  Pool(size_t count, const Isolation& isolation, absl::FunctionRef<ItemWorker()> make_worker)
+      : count_(count), isolation_(isolation), make_worker_(make_worker) {}
+
+  // `died` as of ForEachInIsolation; null: a child that dies is an error, and not replaced.
+  absl::Status Run(int jobs, absl::FunctionRef<void(size_t, std::string)> done,
+                   const std::function<void(size_t, std::string)>& died) {
+    if (!next_.usable()) return CannotStart();
+    children_.resize(jobs);
+    absl::Status status;
+    for (Child& child : children_) status.Update(Start(&child));
+    if (!status.ok()) {
+      for (const Child& child : children_) {
+        if (child.pid > 0) kill(child.pid, SIGKILL);
+      }
+    }
+    std::vector<char> bytes(1 << 16);
+    while (true) {
+      std::vector<pollfd> waiting;
+      for (const Child& child : children_) waiting.push_back({child.in, POLLIN, 0});
+      if (std::all_of(waiting.begin(), waiting.end(), [](const pollfd& w) { return w.fd < 0; })) {
+        return status;
+      }
+      if (poll(waiting.data(), waiting.size(), MillisecondsToWait()) < 0) continue;
+      for (size_t c = 0; c < children_.size(); ++c) {
+        if (waiting[c].fd < 0 || waiting[c].revents == 0) continue;
+        Child& child = children_[c];
+        const ssize_t size = read(child.in, bytes.data(), bytes.size());
+        if (size < 0 && errno == EINTR) continue;
+        if (size > 0) {
+          child.buffer.append(bytes.data(), static_cast<size_t>(size));
+          child.Deliver(done);
+          continue;
+        }
+        const std::string why = Join(&child);
+        if (why.empty()) continue;
+        if (died == nullptr || !child.at.has_value()) {
+          status.Update(absl::InternalError(absl::StrCat(
+              "a process died", child.at.has_value() ? absl::StrCat(" at item ", *child.at) : "",
+              " (", why, ")")));
+          continue;
+        }
+        died(*child.at, why);
+        child.at.reset();
+        status.Update(Start(&child));
+      }
+      EndThoseOverTime();
+    }
+  }
+
+ private:
+  absl::Status Start(Child* child) {
+    const pid_t parent = getpid();
     int ends[2];
     if (pipe(ends) != 0) return CannotStart();
     const pid_t pid = fork();
@@ -112,78 +172,96 @@ absl::Status Start(int jobs, size_t count, absl::FunctionRef<ItemWorker()> make_
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);  // It died before the line above.
       close(ends[0]);
-      for (const Child& sibling : *children) close(sibling.in);
-      Work(make_worker(), next->get(), count, ends[1]);
+      for (const Child& sibling : children_) {
+        if (sibling.in >= 0) close(sibling.in);
+      }
+      LimitMemory();
+      Work(make_worker_(), next_.get(), count_, ends[1]);
     }
     close(ends[1]);
-    children->push_back({pid, ends[0], "", std::nullopt});
+    *child = {pid, ends[0], "", std::nullopt, {}, false};
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
 
-void ReadUntilAllClose(std::vector<Child>* children,
-                       absl::FunctionRef<void(size_t, std::string)> done) {
-  std::vector<char> bytes(1 << 16);
-  while (true) {
-    std::vector<pollfd> waiting;
-    for (const Child& child : *children) waiting.push_back({child.in, POLLIN, 0});
-    if (std::all_of(waiting.begin(), waiting.end(), [](const pollfd& w) { return w.fd < 0; })) {
-      return;
+  void LimitMemory() const {
+    if (isolation_.bytes == 0) return;
+    // The address space that is there, in pages, is the first number of this file.
+    int64_t pages = 0;
+    if (std::FILE* file = std::fopen("/proc/self/statm", "r"); file != nullptr) {
+      if (std::fscanf(file, "%" SCNd64, &pages) != 1) pages = 0;
+      std::fclose(file);
     }
-    if (poll(waiting.data(), waiting.size(), -1) < 0) continue;
-    for (size_t c = 0; c < children->size(); ++c) {
-      if (waiting[c].fd < 0 || waiting[c].revents == 0) continue;
-      Child& child = (*children)[c];
-      const ssize_t size = read(child.in, bytes.data(), bytes.size());
-      if (size < 0 && errno == EINTR) continue;
-      if (size <= 0) {
-        close(child.in);
-        child.in = -1;
-        continue;
-      }
-      child.buffer.append(bytes.data(), static_cast<size_t>(size));
-      child.Deliver(done);
+    rlimit limit{};
+    if (getrlimit(RLIMIT_AS, &limit) != 0) return;
+    const rlim_t wanted = static_cast<rlim_t>(isolation_.bytes + pages * sysconf(_SC_PAGESIZE));
+    limit.rlim_cur = std::min(limit.rlim_max, wanted);
+    setrlimit(RLIMIT_AS, &limit);
+  }
+
+  int MillisecondsToWait() const {
+    constexpr int kLookEvery = 100;
+    return isolation_.seconds_per_item > 0 ? kLookEvery : -1;
+  }
+
+  void EndThoseOverTime() {
+    if (isolation_.seconds_per_item <= 0) return;
+    for (Child& child : children_) {
+      if (child.in < 0 || !child.at.has_value() || child.is_over_time) continue;
+      const std::chrono::duration<double> taken = Clock::now() - child.began;
+      if (taken.count() < isolation_.seconds_per_item) continue;
+      child.is_over_time = true;
+      kill(child.pid, SIGKILL);
     }
   }
-}
 
-// Waits for all; an error if one did not end well.
-absl::Status Join(const std::vector<Child>& children) {
-  absl::Status status;
-  for (const Child& child : children) {
+  // Closes and waits. What it ended of; "": it is done.
+  std::string Join(Child* child) const {
+    close(child->in);
+    child->in = -1;
     int state = 0;
     pid_t joined;
-    while ((joined = waitpid(child.pid, &state, 0)) < 0 && errno == EINTR) {
+    while ((joined = waitpid(child->pid, &state, 0)) < 0 && errno == EINTR) {
     }
-    if (joined == child.pid && WIFEXITED(state) && WEXITSTATUS(state) == 0) continue;
-    status.Update(absl::InternalError(absl::StrCat(
-        "a process died", child.at.has_value() ? absl::StrCat(" at item ", *child.at) : "",
-        WIFSIGNALED(state) ? absl::StrCat(" (", strsignal(WTERMSIG(state)), ")") : "")));
+    child->pid = -1;
+    if (joined > 0 && WIFEXITED(state) && WEXITSTATUS(state) == 0) return "";
+    if (child->is_over_time) {
+      return absl::StrCat("took longer than ", isolation_.seconds_per_item, " s");
+    }
+    return WIFSIGNALED(state) ? strsignal(WTERMSIG(state)) : "it exited";
   }
-  return status;
+
+  const size_t count_;
+  const Isolation isolation_;
+  const absl::FunctionRef<ItemWorker()> make_worker_;
+  SharedCounter next_;
+  std::vector<Child> children_;
+};
+
+int Processes(int jobs, size_t count) {
+  return static_cast<int>(std::min<size_t>(std::max(jobs, 1), count));
 }
 
 }  // namespace
 
 absl::Status ForEachInProcesses(int jobs, size_t count, absl::FunctionRef<ItemWorker()> make_worker,
                                 absl::FunctionRef<void(size_t, std::string)> done) {
-  jobs = static_cast<int>(std::min<size_t>(std::max(jobs, 1), count));
-  if (jobs <= 1) {
+  if (Processes(jobs, count) <= 1) {
     if (count == 0) return absl::OkStatus();
     const ItemWorker worker = make_worker();
     for (size_t item = 0; item < count; ++item) done(item, worker(item));
     return absl::OkStatus();
   }
-  SharedCounter next;
-  if (!next.usable()) return CannotStart();
-  std::vector<Child> children;
-  const absl::Status started = Start(jobs, count, make_worker, &next, &children);
-  if (!started.ok()) {
-    for (const Child& child : children) kill(child.pid, SIGKILL);
-  }
-  ReadUntilAllClose(&children, done);
-  absl::Status joined = Join(children);
-  return started.ok() ? joined : started;
+  return Pool(count, {}, make_worker).Run(Processes(jobs, count), done, nullptr);
+}
+
+absl::Status ForEachInIsolation(int jobs, const Isolation& isolation, size_t count,
+                                absl::FunctionRef<ItemWorker()> make_worker,
+                                absl::FunctionRef<void(size_t, std::string)> done,
+                                absl::FunctionRef<void(size_t, std::string)> died) {
+  if (count == 0) return absl::OkStatus();
+  return Pool(count, isolation, make_worker)
+      .Run(Processes(jobs, count), done,
+           [&](size_t item, std::string why) { died(item, std::move(why)); });
 }
 
 }  // namespace isomer

@@ -3,6 +3,7 @@
 #define ISOMER_PCG_SUPPORT_PROCESS_POOL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -22,6 +23,19 @@ using ItemWorker = std::function<std::string(size_t item)>;
 // REQUIRES: no other thread runs.
 absl::Status ForEachInProcesses(int jobs, size_t count, absl::FunctionRef<ItemWorker()> make_worker,
                                 absl::FunctionRef<void(size_t item, std::string result)> done);
+
+// What may be done to work that is not to be trusted to end well.
+struct Isolation {
+  double seconds_per_item = 0;  // a process that takes longer is ended; 0: no limit
+  int64_t bytes = 0;            // of address space of a process, besides what there is; 0: no limit
+};
+
+// The same, always in child processes, with another in the place of one that dies or is ended;
+// `died` is called with the item that it died at, and why.
+absl::Status ForEachInIsolation(int jobs, const Isolation& isolation, size_t count,
+                                absl::FunctionRef<ItemWorker()> make_worker,
+                                absl::FunctionRef<void(size_t item, std::string result)> done,
+                                absl::FunctionRef<void(size_t item, std::string why)> died);
 
 }  // namespace isomer
 

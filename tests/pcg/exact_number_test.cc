@@ -36,7 +36,7 @@ TEST(ExactNumber, ProductsAndQuotientsOfDoublesAreNotRounded) {
         Case{1e-162, 1e-162, std::nullopt, 1.0}, Case{1e300, 1e300, std::nullopt, 1.0},
         Case{3, 0, 0.0, std::nullopt}, Case{kInfinity, 2, std::nullopt, std::nullopt},
         Case{2, std::nan(""), std::nullopt, std::nullopt}}) {
-    EXPECT_EQ(ExactProduct(c.a, c.b), c.product) << c.a << " * " << c.b;
+    EXPECT_EQ(ExactProduct({c.a, c.b}), c.product) << c.a << " * " << c.b;
     EXPECT_EQ(ExactQuotient(c.a, c.b), c.quotient) << c.a << " / " << c.b;
   }
 }

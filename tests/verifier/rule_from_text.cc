@@ -79,11 +79,10 @@ class SideParser {
       } while (Take('*'));
       std::sort(number.variables.begin(), number.variables.end());
       node->attributes.push_back({name, number});
-    } else if (name == "sizes" || name == "axes") {
+    } else if (Take('[')) {
       std::vector<IntExpr> sizes;
-      ISOMER_CHECK(Take('['));
       do {
-        sizes.push_back(Expression(name == "sizes" ? VariableKind::kSize : VariableKind::kAxis));
+        sizes.push_back(Expression(name == "axes" ? VariableKind::kAxis : VariableKind::kSize));
       } while (Take(','));
       ISOMER_CHECK(Take(']'));
       node->attributes.push_back({name, sizes});

@@ -57,7 +57,7 @@ class Judge {
     Judgement last = first;
     const std::vector<Conditions> groups = Strengthenings(translation_);
     for (const Conditions& group : groups) {
-      if (last.record.verdict == Verdict::kProved) break;
+      if (Holds(last)) break;
       const bool is_known = &group == &groups.front() && !MayBroadcast();
       if (group.empty() || is_known) continue;
       extra.insert(extra.end(), group.begin(), group.end());
@@ -70,7 +70,7 @@ class Judge {
       }
       last = std::move(judgement);
     }
-    if (last.record.verdict == Verdict::kProved) return Proved(std::move(extra), last.record);
+    if (Holds(last)) return Proved(std::move(extra), last.record);
     if (format_ == ForeignFormat::kTaso) {
       if (auto decided = JudgeWhole()) return *std::move(decided);
     }
@@ -78,6 +78,12 @@ class Judge {
   }
 
  private:
+  // Proved, or evaluated alike: TranslationVerdict::complete says which.
+  static bool Holds(const Judgement& judgement) {
+    return judgement.record.verdict == Verdict::kProved ||
+           judgement.record.verdict == Verdict::kChecked;
+  }
+
   // The formats do not broadcast; a rule that holds with broadcasting says more. Its cases grow
   // fast with the number of operands.
   bool MayBroadcast() const { return translation_.rule.num_inputs <= 3; }
@@ -161,12 +167,12 @@ class Judge {
       Conditions fewer = extra;
       fewer.erase(fewer.begin() + i);
       Judgement judgement = Try(fewer);
-      if (judgement.record.verdict != Verdict::kProved) continue;
+      if (!Holds(judgement)) continue;
       extra = std::move(fewer);
       record = std::move(judgement.record);
     }
     TranslationVerdict result = ProvedUnder(std::move(extra));
-    result.complete = IsComplete(record);
+    result.complete = record.verdict == Verdict::kProved;
     result.rule.proof = std::move(record);
     return result;
   }

@@ -1,6 +1,7 @@
 #include "verifier/certificate/step_replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/exact_number.h"
 #include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
@@ -128,8 +131,10 @@ class StepReplay {
           break;
         }
         case VariableKind::kNumber:
-          if (!step_.numbers.contains(variable.name)) {
+          if (auto at = step_.numbers.find(variable.name); at == step_.numbers.end()) {
             return No(absl::StrCat(variable.name, " is not bound"));
+          } else if (!std::isfinite(at->second)) {
+            return No(absl::StrCat(variable.name, " is ", at->second));
           }
           break;
         case VariableKind::kAttribute:
@@ -163,7 +168,11 @@ class StepReplay {
       case IntExpr::Kind::kProduct: {
         ISOMER_ASSIGN_OR_RETURN(const int64_t a, Variable(expr.variable));
         ISOMER_ASSIGN_OR_RETURN(const int64_t b, Variable(expr.factor));
-        return a * b;
+        int64_t product = 0;
+        if (__builtin_mul_overflow(a, b, &product)) {
+          return No(absl::StrCat(expr.ToString(), " is too large"));
+        }
+        return product;
       }
       case IntExpr::Kind::kSizeOf:
         break;
@@ -182,13 +191,19 @@ class StepReplay {
       return AttributeValue(value);
     }
     if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
-      double value = number->constant;
+      if (number->variables.empty()) return AttributeValue(number->constant);
+      std::vector<double> factors = {number->constant};
       for (const std::string& name : number->variables) {
         auto at = step_.numbers.find(name);
         if (at == step_.numbers.end()) return No(absl::StrCat(name, " is not bound"));
-        value *= at->second;
+        factors.push_back(at->second);
       }
-      return AttributeValue(value);
+      const std::optional<double> value = ExactProduct(factors);
+      if (!value.has_value()) {
+        return No(absl::StrCat(attribute.name, " is ", absl::StrJoin(factors, " * "),
+                               ", which would have to be rounded"));
+      }
+      return AttributeValue(*value);
     }
     if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
       std::vector<int64_t> values;

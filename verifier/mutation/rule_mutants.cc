@@ -66,7 +66,7 @@ MutantVerdict JudgeMutant(const Rule& rule, Prover* prover) {
     search.evaluated += back.evaluated;
     search.difference = back.difference;
   }
-  if (record.verdict == ProofRecord::Verdict::kProved && IsComplete(record)) {
+  if (record.verdict == ProofRecord::Verdict::kProved) {
     const std::string text = absl::StrCat("from ", absl::StrJoin(record.lemmas, ", "));
     if (!search.difference.empty()) {
       return Missed("proved, though evaluation differs", search.difference);
