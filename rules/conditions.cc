@@ -120,13 +120,25 @@ bool VariablesAreSound(const Rule& rule, const Binding& binding) {
   return true;
 }
 
+// No attribute of the target would have to be rounded.
+bool NumbersAreExact(const Pattern& target, const Binding& binding) {
+  if (binding.numbers.empty()) return true;
+  for (const PatternNode& node : target.nodes) {
+    for (const AttributePattern& attribute : node.attributes) {
+      const auto* number = std::get_if<NumberExpr>(&attribute.value);
+      if (number != nullptr && !Evaluate(*number, binding).has_value()) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call) {
   std::vector<int> ranks;
   for (const TensorType& type : binding.inputs) ranks.push_back(type.rank());
   if (std::find(rule.ranks.begin(), rule.ranks.end(), ranks) == rule.ranks.end()) return false;
-  return VariablesAreSound(rule, binding) &&
+  return VariablesAreSound(rule, binding) && NumbersAreExact(rule.target, binding) &&
          std::all_of(rule.conditions.begin(), rule.conditions.end(),
                      [&](const Condition& c) { return ConditionHolds(c, binding, call); }) &&
          !Rounds(rule.source, binding) && !Rounds(rule.target, binding) &&

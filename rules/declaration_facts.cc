@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pcg/evaluator.h"
+#include "pcg/exact_number.h"
 
 namespace isomer {
 namespace {
@@ -37,6 +38,16 @@ bool SameAccess(const Access& a, const Access& b, int v) {
 }
 
 }  // namespace
+
+bool SameButForConstants(const Declaration& a, const Declaration& b) {
+  auto without = [](Declaration d) {
+    for (Statement& s : d.statements) {
+      for (Instruction& i : s.body) i.constant = 0;
+    }
+    return d;
+  };
+  return SameDeclaration(without(a), without(b));
+}
 
 bool SameButForSize(const Declaration& a, const Declaration& b, int v) {
   if (a.dims.size() != b.dims.size() || a.operands.size() != b.operands.size() ||
@@ -163,7 +174,7 @@ bool SameButForFactor(const Declaration& a, const Declaration& b, int operand, d
       if (x[i].op != ScalarOp::kLoad || a.accesses[x[i].access].tensor != made) continue;
       const bool times = i + 2 < x.size() && x[i + 1].op == ScalarOp::kConstant &&
                          x[i + 2].op == ScalarOp::kMul &&
-                         x[i + 1].constant * factor == y[i + 1].constant;
+                         ExactProduct({x[i + 1].constant, factor}) == y[i + 1].constant;
       if (!times) return false;
       changed.statements[s].body[i + 1].constant = y[i + 1].constant;
     }

@@ -14,6 +14,9 @@ inline bool SameDeclaration(const Declaration& a, const Declaration& b) {
   return SameButForSize(a, b, -1);
 }
 
+// The declarations are the same but for the constants in their bodies.
+bool SameButForConstants(const Declaration& a, const Declaration& b);
+
 // The declarations are the same but for a sum dim r of each of `shifted`, which in `b` begins one
 // before and ends one after where it does in `a`; operand `padded` is indexed by them alone, and
 // every summand has it as a factor. If that operand holds zeros there, both make the same.

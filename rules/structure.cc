@@ -50,8 +50,11 @@ std::vector<CallWithDomain> CallsOf(const Side& side) {
   return calls;
 }
 
-// Ok if a theorem shows that the sides have equal outputs wherever both are defined.
-absl::Status EqualWhereDefined(const Side& s, const Side& t, std::set<std::string>* lemmas) {
+// What theorems show of two sides: equal outputs wherever both are defined, or wherever one is,
+// since both evaluate the same bodies at the same points.
+enum class Shown { kWhereBothAreDefined, kAtTheSamePoints };
+
+absl::StatusOr<Shown> EqualByATheorem(const Side& s, const Side& t, std::set<std::string>* lemmas) {
   std::string why = "no theorem speaks of it";
   for (const auto& [one, many] : {std::pair(&s, &t), std::pair(&t, &s)}) {
     for (int n = 0; n < one->num_calls(); ++n) {
@@ -63,14 +66,16 @@ absl::Status EqualWhereDefined(const Side& s, const Side& t, std::set<std::strin
         absl::StrAppend(&why, "; ", OpName(one->kind(n)), ": ", std::string(status.message()));
         return false;
       };
-      if ((others.size() >= 2 && shown(structure::AlikeOnPieces(*one, n, *many, others, lemmas))) ||
-          (others.size() <= 2 && shown(structure::Commutes(*one, n, *many, others, lemmas))) ||
+      if (others.size() >= 2 && shown(structure::AlikeOnPieces(*one, n, *many, others, lemmas))) {
+        return Shown::kAtTheSamePoints;
+      }
+      if ((others.size() <= 2 && shown(structure::Commutes(*one, n, *many, others, lemmas))) ||
           (others.size() == 2 && shown(structure::FoldsAffine(*one, n, *many, lemmas))) ||
           (others.size() == 1 && (shown(structure::ActsAlongOtherAxes(*one, n, *many, lemmas)) ||
                                   shown(structure::ScalesSlices(*one, n, *many, other, lemmas)) ||
                                   shown(structure::TakesFactor(*one, n, *many, other, lemmas)) ||
                                   shown(structure::GrowsKernel(*one, n, *many, other, lemmas))))) {
-        return absl::OkStatus();
+        return Shown::kWhereBothAreDefined;
       }
     }
   }
@@ -99,7 +104,8 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
   ISOMER_ASSIGN_OR_RETURN(const Side s, Declared(source));
   ISOMER_ASSIGN_OR_RETURN(const Side t, Declared(target));
   if (source.outputs.size() != target.outputs.size()) return No("other numbers of outputs");
-  ISOMER_RETURN_IF_ERROR(EqualWhereDefined(s, t, lemmas));
+  ISOMER_ASSIGN_OR_RETURN(const Shown shown, EqualByATheorem(s, t, lemmas));
+  if (shown == Shown::kAtTheSamePoints) return absl::OkStatus();
   return DefinedWhereSourceIs(CallsOf(s), CallsOf(t));
 }
 

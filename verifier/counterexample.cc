@@ -20,24 +20,46 @@ namespace {
 
 using InputValues = std::vector<std::vector<std::vector<double>>>;  // [input][partial][element]
 
-// Small integers without 0; of other types than floats zeros, which are indices of any table.
-constexpr double kUsual[] = {1, 2, -1, 3, -2, 4, -3, 5};
-// What functions may be undefined at, now and then.
-constexpr double kEdges[] = {1, 2, 0, 3, 0.5, 4, -1, 5};
-
-InputValues DrawInputs(const Binding& binding, uint64_t seed, const double (&values)[8] = kUsual) {
+// Per input and partial, value(x, p, i) of element i; of other types than floats zeros, which are
+// indices of any table.
+template <typename ValueAt>
+InputValues DrawFloats(const Binding& binding, ValueAt value) {
   InputValues inputs;
   for (size_t x = 0; x < binding.inputs.size(); ++x) {
     const TensorType& type = binding.inputs[x];
     inputs.emplace_back(type.partials * type.micro_batches);
     for (size_t p = 0; p < inputs.back().size(); ++p) {
       for (int64_t i = 0; i < type.NumElements(); ++i) {
-        const uint64_t drawn = HashCombine(seed, x, p, static_cast<uint64_t>(i));
-        inputs[x][p].push_back(IsFloat(type.dtype) ? values[drawn % 8] : 0);
+        inputs[x][p].push_back(IsFloat(type.dtype) ? value(x, p, i) : 0);
       }
     }
   }
   return inputs;
+}
+
+// Small integers without 0.
+InputValues DrawInputs(const Binding& binding, uint64_t seed) {
+  constexpr double kValues[] = {1, 2, -1, 3, -2, 4, -3, 5};
+  return DrawFloats(binding, [&](size_t x, size_t p, int64_t i) {
+    return kValues[HashCombine(seed, x, p, static_cast<uint64_t>(i)) % 8];
+  });
+}
+
+// Positive numbers, and in most inputs one or two that functions may be undefined at: if there were
+// more, the source would be undefined, too, which shows nothing.
+InputValues DrawEdges(const Binding& binding, uint64_t seed) {
+  constexpr double kUsual[] = {1, 2, 0.5, 3, 1, 4, 0.25, 5};
+  constexpr double kEdges[] = {0, 0, -1, -0.5};
+  return DrawFloats(binding, [&](size_t x, size_t p, int64_t i) {
+    const uint64_t elements = static_cast<uint64_t>(binding.inputs[x].NumElements());
+    for (uint64_t edge = 0; edge < 2; ++edge) {
+      const uint64_t drawn = HashCombine(seed, x, p, 1000 + edge);
+      if (drawn % 3 != 0 && (drawn >> 8) % elements == static_cast<uint64_t>(i)) {
+        return kEdges[(drawn >> 40) % 4];
+      }
+    }
+    return kUsual[HashCombine(seed, x, p, static_cast<uint64_t>(i)) % 8];
+  });
 }
 
 template <typename T>
@@ -281,7 +303,7 @@ absl::StatusOr<std::optional<Counterexample>> TryInputs(const Rule& rule, const 
 
 absl::StatusOr<std::optional<Counterexample>> TryAtEdges(const Rule& rule, const Binding& binding,
                                                          uint64_t seed) {
-  const InputValues inputs = DrawInputs(binding, seed, kEdges);
+  const InputValues inputs = DrawEdges(binding, seed);
   ISOMER_ASSIGN_OR_RETURN(std::optional<Counterexample> found, TryInputs(rule, binding, inputs));
   if (found) return found;
   return TryUndefined(rule, binding, inputs);

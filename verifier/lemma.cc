@@ -1,11 +1,13 @@
 #include "verifier/lemma.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "pcg/exact_number.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 
@@ -104,7 +106,7 @@ std::optional<int64_t> AxisOf(const std::string& text, const LemmaBinding& bindi
   return Exchanged(*axis, *u, *v);
 }
 
-// The factor that "2", "f" or "fg" stands for, if its letters are bound.
+// The factor that "2", "f" or "fg" stands for, if its letters are bound and nothing is rounded.
 std::optional<NumberExpr> FactorOf(const std::string& text, const LemmaBinding& binding) {
   NumberExpr factor;
   if (absl::SimpleAtod(text, &factor.constant)) return factor;
@@ -113,14 +115,23 @@ std::optional<NumberExpr> FactorOf(const std::string& text, const LemmaBinding& 
     const std::optional<NumberExpr> a = FactorOf(text.substr(0, 1), binding);
     const std::optional<NumberExpr> b = FactorOf(text.substr(2), binding);
     if (!a || !b || !a->variables.empty() || !b->variables.empty()) return std::nullopt;
-    factor.constant = a->constant + b->constant;
+    if (!std::isfinite(a->constant) || !std::isfinite(b->constant)) return std::nullopt;
+    const ExactNumber sum =
+        ExactNumber::FromDouble(a->constant) + ExactNumber::FromDouble(b->constant);
+    if (!sum.AsDouble().has_value()) return std::nullopt;
+    factor.constant = *sum.AsDouble();
     return factor;
   }
   for (char letter : text) {
     auto at = binding.factors.find(letter);
     if (at == binding.factors.end()) return std::nullopt;
-    factor = factor * at->second;
+    const std::optional<double> product = ExactProduct({factor.constant, at->second.constant});
+    if (!product.has_value()) return std::nullopt;
+    factor.constant = *product;
+    factor.variables.insert(factor.variables.end(), at->second.variables.begin(),
+                            at->second.variables.end());
   }
+  std::sort(factor.variables.begin(), factor.variables.end());
   return factor;
 }
 

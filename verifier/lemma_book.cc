@@ -1,4 +1,5 @@
 // Which instances of lemmas hold: proved by normal forms, checked by evaluation.
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -72,11 +73,12 @@ class SmallEvaluator {
     return array;
   }
 
-  // A variable is the same number wherever it occurs.
+  // A variable is the same number wherever it occurs, and a power of two, so that products are
+  // exact.
   double ValueOf(const NumberExpr& number) const {
     double value = number.constant;
     for (const std::string& variable : number.variables) {
-      value *= static_cast<double>(HashBytes(variable, seed_) % 5 + 2);
+      value = std::ldexp(value, static_cast<int>(HashBytes(variable, seed_) % 5 + 1));
     }
     return value;
   }
@@ -114,7 +116,7 @@ LemmaStatus LemmaBook::Status(const Lemma& lemma, const TermPool& pool,
   const bool computes = absl::StrContains(lemma.text, "+");
   for (auto& [letter, factor] : general.factors) {
     if (!computes) factor = {1, {std::string(1, letter)}};
-    absl::StrAppend(&key, " ", factor.constant);
+    absl::StrAppend(&key, " ", AttributeText(factor.constant));
   }
   for (auto& [letter, term] : general.tensors) {
     Shape shape;

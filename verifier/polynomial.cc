@@ -1,5 +1,6 @@
 #include "verifier/polynomial.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -16,12 +17,8 @@ constexpr size_t kMaxMonomials = 256;
 Polynomial Reciprocal(const Polynomial& b) {
   if (b.monomials.size() == 1 && b.monomials[0].factors.empty() && b.monomials[0].bounds.empty() &&
       b.monomials[0].guards.empty() && b.monomials[0].coefficient.variables.empty()) {
-    const double value = b.monomials[0].coefficient.constant;
-    // Only powers of two have exact reciprocals; the others stay as they are.
-    int exponent;
-    if (value != 0 && std::frexp(std::fabs(value), &exponent) == 0.5) {
-      return Constant({1 / value, {}});
-    }
+    const ExactNumber& value = b.monomials[0].coefficient.constant;
+    if (!value.IsZero()) return Constant({ExactNumber(1) / value, {}});
   }
   Factor factor;
   factor.kind = Factor::Kind::kReciprocal;
@@ -77,9 +74,16 @@ void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement) {
   for (Monomial& monomial : polynomial->monomials) SubstituteIn(&monomial, v, replacement);
 }
 
-Polynomial Constant(const NumberExpr& number) {
+Coefficient operator*(const Coefficient& a, const Coefficient& b) {
+  Coefficient product{a.constant * b.constant, a.variables};
+  product.variables.insert(product.variables.end(), b.variables.begin(), b.variables.end());
+  std::sort(product.variables.begin(), product.variables.end());
+  return product;
+}
+
+Polynomial Constant(Coefficient number) {
   Monomial monomial;
-  monomial.coefficient = number;
+  monomial.coefficient = std::move(number);
   return {{monomial}};
 }
 
@@ -97,8 +101,10 @@ Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments) {
   return Single(std::move(factor));
 }
 
-Polynomial Scaled(Polynomial a, double factor) {
-  for (Monomial& monomial : a.monomials) monomial.coefficient.constant *= factor;
+Polynomial Scaled(Polynomial a, int64_t factor) {
+  for (Monomial& monomial : a.monomials) {
+    monomial.coefficient.constant = monomial.coefficient.constant * factor;
+  }
   return a;
 }
 
@@ -285,9 +291,15 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
         stack.push_back(std::move(one));
         break;
       }
-      case ScalarOp::kConstant:
-        stack.push_back(Constant(NumberOf(instruction.constant)));
+      case ScalarOp::kConstant: {
+        if (!std::isfinite(instruction.constant)) {
+          return absl::UnimplementedError("a constant that is not finite");
+        }
+        NumberExpr number = NumberOf(instruction.constant);
+        stack.push_back(
+            Constant({ExactNumber::FromDouble(number.constant), std::move(number.variables)}));
         break;
+      }
       case ScalarOp::kAdd:
       case ScalarOp::kSub: {
         const Polynomial b = Scaled(pop(), instruction.op == ScalarOp::kSub ? -1 : 1);

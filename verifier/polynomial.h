@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "pcg/declaration.h"
+#include "pcg/exact_number.h"
 #include "pcg/extent.h"
 #include "verifier/term.h"
 
@@ -65,8 +66,16 @@ struct Factor {
   std::vector<Bound> bounds;
 };
 
+// A number times variables (the factors of Scales), exactly.
+struct Coefficient {
+  ExactNumber constant = 1;
+  std::vector<std::string> variables;  // sorted
+  friend bool operator==(const Coefficient&, const Coefficient&) = default;
+};
+Coefficient operator*(const Coefficient& a, const Coefficient& b);
+
 struct Monomial {
-  NumberExpr coefficient;
+  Coefficient coefficient;
   std::vector<Bound> bounds;
   std::vector<Guard> guards;
   std::vector<Factor> factors;
@@ -80,10 +89,10 @@ void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement);
 void SubstituteIn(Monomial* monomial, int v, const Affine& replacement);
 
 // The number; a factor; a function of polynomials.
-Polynomial Constant(const NumberExpr& number);
+Polynomial Constant(Coefficient number);
 Polynomial Single(Factor factor);
 Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments);
-Polynomial Scaled(Polynomial a, double factor);
+Polynomial Scaled(Polynomial a, int64_t factor);
 // A copy with fresh bound indices, from *next_bound on.
 Monomial Renamed(Monomial monomial, int* next_bound);
 

@@ -151,19 +151,20 @@ absl::StatusOr<SignedText> FactorText(const Factor& factor, const Ranges& ranges
 absl::StatusOr<std::string> PolynomialText(const Polynomial& polynomial, const Ranges& ranges,
                                            const IndexNames& names) {
   // Monomial without coefficient -> its coefficients by their variables.
-  std::map<std::string, std::map<std::vector<std::string>, double>> sum;
+  std::map<std::string, std::map<std::vector<std::string>, ExactNumber>> sum;
   for (const Monomial& given : polynomial.monomials) {
     Monomial monomial = given;
     Ranges inner = ranges;
     if (!DecideGuards(&monomial, &inner)) continue;
     ISOMER_ASSIGN_OR_RETURN(const SignedText text, MonomialText(monomial, inner, names));
-    sum[text.text][monomial.coefficient.variables] += monomial.coefficient.constant * text.sign;
+    ExactNumber& coefficient = sum[text.text][monomial.coefficient.variables];
+    coefficient = coefficient + monomial.coefficient.constant * text.sign;
   }
   std::string text;
   for (const auto& [monomial, coefficients] : sum) {
     for (const auto& [variables, constant] : coefficients) {
-      if (constant == 0) continue;
-      absl::StrAppend(&text, text.empty() ? "" : " + ", AttributeText(constant), "*",
+      if (constant.IsZero()) continue;
+      absl::StrAppend(&text, text.empty() ? "" : " + ", constant.ToString(), "*",
                       absl::StrJoin(variables, "*"), " ", monomial);
     }
   }
@@ -173,27 +174,27 @@ absl::StatusOr<std::string> PolynomialText(const Polynomial& polynomial, const R
 const Factor* OnlyMaximum(const Polynomial& polynomial, int* sign) {
   if (polynomial.monomials.size() != 1) return nullptr;
   const Monomial& only = polynomial.monomials[0];
-  const double coefficient = only.coefficient.constant;
+  const ExactNumber& coefficient = only.coefficient.constant;
   if (only.factors.size() != 1 || !only.bounds.empty() || !only.guards.empty() ||
       !only.coefficient.variables.empty() || (coefficient != 1 && coefficient != -1) ||
       only.factors[0].kind != Factor::Kind::kFunction ||
       only.factors[0].function != ScalarOp::kMax) {
     return nullptr;
   }
-  *sign = coefficient > 0 ? 1 : -1;
+  *sign = coefficient.Sign();
   return &only.factors[0];
 }
 
 std::optional<int64_t> OnlySmallInteger(const Polynomial& polynomial) {
   if (polynomial.monomials.empty()) return 0;
   const Monomial& only = polynomial.monomials[0];
-  const double value = only.coefficient.constant;
+  const std::optional<double> value = only.coefficient.constant.AsDouble();
   if (polynomial.monomials.size() > 1 || !only.factors.empty() || !only.bounds.empty() ||
-      !only.guards.empty() || !only.coefficient.variables.empty() || std::fabs(value) > 1e9 ||
-      std::trunc(value) != value) {
+      !only.guards.empty() || !only.coefficient.variables.empty() || !value.has_value() ||
+      std::fabs(*value) > 1e9 || std::trunc(*value) != *value) {
     return std::nullopt;
   }
-  return static_cast<int64_t>(value);
+  return static_cast<int64_t>(*value);
 }
 
 absl::StatusOr<LatticeTerm> LatticeTermOf(const Polynomial& polynomial, const Ranges& ranges,

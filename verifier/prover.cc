@@ -14,6 +14,7 @@
 #include "rules/domains.h"
 #include "verifier/algebra_proof.h"
 #include "verifier/family_proof.h"
+#include "verifier/representative_bindings.h"
 #include "verifier/rule_instance.h"
 #include "verifier/smt.h"
 #include "verifier/type_proof.h"
@@ -42,17 +43,25 @@ std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding
 
 // Assignments at which the source and its gradients are finite and the target's are not.
 std::optional<Counterexample> SearchUndefined(const Rule& rule) {
-  constexpr int kMostInstances = 4;
-  constexpr uint64_t kSeeds = 24;
-  const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
-  if (!instances.ok()) return std::nullopt;
-  for (size_t i = 0; i < instances->size() && i < kMostInstances; ++i) {
-    for (const Binding& binding : SmallBindings((*instances)[i], 1, i + 1)) {
-      for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-        absl::StatusOr<std::optional<Counterexample>> found = TryAtEdges(rule, binding, seed);
-        if (!found.ok()) break;
-        if (*found) return *std::move(found);
+  constexpr size_t kMostBindings = 8;
+  constexpr uint64_t kSeeds = 48;
+  std::vector<Binding> bindings;
+  if (const auto instances = InstancesOf(rule); instances.ok()) {
+    for (size_t i = 0; i < instances->size() && i < kMostBindings; ++i) {
+      for (Binding& binding : SmallBindings((*instances)[i], 1, i + 1)) {
+        bindings.push_back(std::move(binding));
       }
+    }
+  }
+  for (Binding& binding : RepresentativeBindings(rule)) {
+    if (bindings.size() == 2 * kMostBindings) break;
+    bindings.push_back(std::move(binding));
+  }
+  for (const Binding& binding : bindings) {
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      absl::StatusOr<std::optional<Counterexample>> found = TryAtEdges(rule, binding, seed);
+      if (!found.ok()) break;
+      if (*found) return *std::move(found);
     }
   }
   return std::nullopt;
@@ -120,16 +129,19 @@ class Prover::Impl {
 
   Judgement JudgeDirection(const Rule& rule) {
     Judgement judgement = JudgeEquality(rule);
-    if (judgement.record.verdict != ProofRecord::Verdict::kProved) return judgement;
-    absl::Status defined = TargetIsDefined(rule);
+    if (judgement.record.verdict == ProofRecord::Verdict::kRefuted) return judgement;
+    const absl::Status defined = TargetIsDefined(rule);
+    if (!defined.ok()) {
+      if (std::optional<Counterexample> found = SearchUndefined(rule)) {
+        return Refuted(*std::move(found));
+      }
+    }
+    absl::Status shown = defined;
     if (!HasCondition(rule, Condition::Kind::kByStructure)) {
-      defined.Update(CastsAreTheSame(rule.source, rule.target));
+      shown.Update(CastsAreTheSame(rule.source, rule.target));
     }
-    if (defined.ok()) return judgement;
-    if (std::optional<Counterexample> found = SearchUndefined(rule)) {
-      return Refuted(*std::move(found));
-    }
-    return Unknown(std::string(defined.message()));
+    if (shown.ok() || judgement.record.verdict == ProofRecord::Verdict::kUnknown) return judgement;
+    return Unknown(std::string(shown.message()));
   }
 
   // That the target is defined wherever the source is. Under the condition by_structure that is

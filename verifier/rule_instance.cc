@@ -1,6 +1,7 @@
 #include "verifier/rule_instance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "pcg/operator_facts.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
+#include "rules/declaration_facts.h"
 #include "verifier/instance_symmetry.h"
 #include "verifier/size_unification.h"
 
@@ -211,9 +213,30 @@ class Builder {
     }
     ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(call.symbol, operands));
     ISOMER_ASSIGN_OR_RETURN(call.declaration, Declare(op, operands));
+    ISOMER_RETURN_IF_ERROR(ExpectNoBranch(op, operands, *call.declaration));
     call.passes_partials = PassesPartials(op);
     call.outputs = call.declaration->outputs;
     return call;
+  }
+
+  // A number that is a variable is declared as a mark (MarkedNumber). What C++ makes of the mark it
+  // must make of every number, or the proof is of the marked case alone.
+  static absl::Status ExpectNoBranch(const Operator& op, const std::vector<Shape>& operands,
+                                     const Declaration& marked) {
+    for (const Attribute& attribute : op.attributes()) {
+      const double* number = std::get_if<double>(&attribute.value);
+      if (number == nullptr || NumberOf(*number).variables.empty()) continue;
+      for (double probe : {0.0, 1.0, -1.0, 0.5, 1e30, -1e30}) {
+        Operator other = op;
+        other.Set(attribute.name, probe);
+        const absl::StatusOr<Declaration> d = Declare(other, operands);
+        if (d.ok() && !SameButForConstants(marked, *d)) {
+          return absl::UnimplementedError(absl::StrCat(op.name(), ": its declaration depends on ",
+                                                       attribute.name, ", which is a variable"));
+        }
+      }
+    }
+    return absl::OkStatus();
   }
 
   // A list of constants that exchanges two axes.
@@ -239,6 +262,12 @@ class Builder {
       symbol->axes = {std::min(swap->a, swap->b), std::max(swap->a, swap->b)};
       if (symbol->axes[0] == symbol->axes[1]) return absl::UnimplementedError("no exchange");
     } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+      // Smaller constants are marks of variables.
+      constexpr double kSmallest = 1e-250;
+      if (number->constant != 0 && std::abs(number->constant) < kSmallest) {
+        return absl::UnimplementedError(
+            absl::StrCat(attribute.name, ": no constant is as small as ", number->constant));
+      }
       if (call->node->kind == OpKind::kScale) {
         symbol->factor = *number;
       } else {

@@ -48,7 +48,7 @@ const Factor* OnlyFactor(const Polynomial& polynomial) {
   if (polynomial.monomials.size() != 1) return nullptr;
   const Monomial& only = polynomial.monomials[0];
   return only.factors.size() == 1 && only.bounds.empty() && only.guards.empty() &&
-                 only.coefficient == NumberExpr()
+                 only.coefficient == Coefficient()
              ? &only.factors[0]
              : nullptr;
 }
@@ -190,11 +190,13 @@ class Simplifier {
       unit.monomials[0].coefficient.constant = 1;
       ISOMER_ASSIGN_OR_RETURN(std::string text, PolynomialText(unit, ranges, NamesOf(ranges)));
       auto [at, is_new] = sum.emplace(std::move(text), monomial);
-      if (!is_new) at->second.coefficient.constant += monomial.coefficient.constant;
+      if (is_new) continue;
+      ExactNumber& constant = at->second.coefficient.constant;
+      constant = constant + monomial.coefficient.constant;
     }
     Polynomial result;
     for (auto& [text, monomial] : sum) {
-      if (monomial.coefficient.constant != 0) result.monomials.push_back(std::move(monomial));
+      if (!monomial.coefficient.constant.IsZero()) result.monomials.push_back(std::move(monomial));
     }
     return result;
   }
@@ -203,19 +205,10 @@ class Simplifier {
     ISOMER_ASSIGN_OR_RETURN(const Polynomial b, Collected(given, ranges));
     const bool is_product = b.monomials.size() == 1 && b.monomials[0].bounds.empty() &&
                             b.monomials[0].guards.empty() &&
-                            b.monomials[0].coefficient.constant != 0;
+                            !b.monomials[0].coefficient.constant.IsZero();
     if (!is_product) return Single(FactorOf(Factor::Kind::kReciprocal, b));
     const Monomial& monomial = b.monomials[0];
-    // Powers of two have exact reciprocals; what is left of the number stays under its own.
-    int exponent = 0;
-    const double rest = std::frexp(std::fabs(monomial.coefficient.constant), &exponent);
-    const bool power = rest == 0.5;
-    const double sign = monomial.coefficient.constant < 0 ? -1 : 1;
-    Polynomial product = Constant({std::ldexp(sign, power ? 1 - exponent : -exponent), {}});
-    if (!power) {
-      product.monomials[0].factors.push_back(
-          FactorOf(Factor::Kind::kReciprocal, Constant({rest, {}})));
-    }
+    Polynomial product = Constant({ExactNumber(1) / monomial.coefficient.constant, {}});
     for (const std::string& variable : monomial.coefficient.variables) {
       product.monomials[0].factors.push_back(
           FactorOf(Factor::Kind::kReciprocal, Constant({1, {variable}})));
@@ -369,7 +362,7 @@ class Simplifier {
     ISOMER_ASSIGN_OR_RETURN(const LatticeTerm term, LatticeTermOf(whole, ranges, NamesOf(ranges)));
     ISOMER_ASSIGN_OR_RETURN(const LatticeForm form, LatticeFormOf(term));
     if (!form.only_atom) return whole;
-    if (form.integer) return Constant({static_cast<double>(*form.integer), {}});
+    if (form.integer) return Constant({*form.integer, {}});
     std::map<std::string, Polynomial> atoms;
     ISOMER_RETURN_IF_ERROR(CollectAtoms(whole, ranges, &atoms));
     return Scaled(atoms.at(form.text), form.sign);

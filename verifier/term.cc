@@ -39,14 +39,6 @@ bool HasSizesOrAxes(OpKind kind) {
 
 }  // namespace
 
-NumberExpr operator*(const NumberExpr& a, const NumberExpr& b) {
-  NumberExpr product = a;
-  product.constant *= b.constant;
-  product.variables.insert(product.variables.end(), b.variables.begin(), b.variables.end());
-  std::sort(product.variables.begin(), product.variables.end());
-  return product;
-}
-
 double MarkedNumber(const NumberExpr& number) {
   if (number.variables.empty()) return number.constant;
   MarkTable& table = Marks();

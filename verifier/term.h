@@ -19,8 +19,6 @@
 
 namespace isomer {
 
-NumberExpr operator*(const NumberExpr& a, const NumberExpr& b);
-
 // An operator as a function symbol: one output of one operator with its attributes.
 struct Symbol {
   OpKind kind = OpKind::kInput;

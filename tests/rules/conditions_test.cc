@@ -40,6 +40,20 @@ TEST(Conditions, EquationsOverTheRealsAreNotUsedOnIntegersThatAreRounded) {
   EXPECT_FALSE(Admits(rule, At(DataType::kInt32, 2, 0.5)));
 }
 
+// 1e-162 * 1e-162 is 0 in doubles, and a tenth of ten is not one: what would have to be rounded is
+// not what the rule says.
+TEST(Conditions, NumbersAreNotRounded) {
+  const Rule rule = ScaleTwice();
+  for (const auto& [f, g] : std::vector<std::pair<double, double>>{
+           {1e-162, 1e-162}, {0.1, 10}, {0.1, 0.1}, {1e200, 1e200}, {1.0 / 3, 3}}) {
+    const Binding binding = At(DataType::kFloat32, f, g);
+    EXPECT_FALSE(Admits(rule, binding)) << f << " * " << g;
+    EXPECT_FALSE(InstantiatePattern(rule.target, binding).ok()) << f << " * " << g;
+    EXPECT_EQ(Evaluate(NumberExpr{1, {"f", "g"}}, binding), std::nullopt);
+  }
+  EXPECT_EQ(Evaluate(NumberExpr{1, {"f", "g"}}, At(DataType::kFloat32, 0.125, -3)), -0.375);
+}
+
 TEST(Conditions, CastsRoundUnlessTheyOnlyRename) {
   const auto rounds = [](DataType from, DataType to) {
     return RoundsIntegers({OpKind::kCast, {{"to", static_cast<int64_t>(to)}}}, from, to);

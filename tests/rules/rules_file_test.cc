@@ -1,6 +1,7 @@
 // Rules files: what is written is read; what is damaged is refused in one line.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <random>
 
@@ -117,6 +118,34 @@ TEST(RulesFile, BinaryAndTextReadBackWhatWasWritten) {
       EXPECT_EQ(a.proof.lemmas, b.proof.lemmas);
     }
   }
+}
+
+// A rule that leaves out an attribute would be proved with its default and used with any value:
+// linear(x0, x1, x2) -> add(matmul(x0, x1), x2) is true of activation=0 alone.
+TEST(RulesFile, EveryAttributeIsNamed) {
+  Rule rule;
+  rule.num_inputs = 3;
+  rule.ranks = {{2, 2, 1}};
+  const auto in = [](int i) { return PatternRef::Input(i); };
+  rule.source = {{{OpKind::kLinear, {}, {in(0), in(1), in(2)}}}, {PatternRef::Node(0)}};
+  rule.target = {
+      {{OpKind::kMatMul, {}, {in(0), in(1)}}, {OpKind::kAdd, {}, {PatternRef::Node(0), in(2)}}},
+      {PatternRef::Node(1)}};
+  EXPECT_NE(std::string(ValidateRule(rule).message()).find("does not name its attribute"),
+            std::string::npos)
+      << ValidateRule(rule);
+  rule.source.nodes[0].attributes = {{"activation", IntExpr::Constant(0)}};
+  EXPECT_TRUE(ValidateRule(rule).ok()) << ValidateRule(rule);
+}
+
+TEST(RulesFile, NumbersAreFinite) {
+  Rule rule = RowsRule();
+  rule.variables.push_back({"f", VariableKind::kNumber});
+  rule.source.nodes.push_back(
+      {OpKind::kScale, {{"factor", NumberExpr{std::nan(""), {"f"}}}}, {PatternRef::Input(0)}});
+  EXPECT_NE(std::string(ValidateRule(rule).message()).find("attribute 'factor' is nan"),
+            std::string::npos)
+      << ValidateRule(rule);
 }
 
 TEST(RulesFile, FindsRulesAndInverses) {
