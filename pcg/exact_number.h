@@ -9,9 +9,9 @@
 #include <gmpxx.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/types/span.h"
 
@@ -19,42 +19,39 @@ namespace isomer {
 
 class ExactNumber {
  public:
-  ExactNumber() = default;                                          // 0
-  ExactNumber(int64_t value) : value_(static_cast<long>(value)) {}  // NOLINT: an integer is one
+  ExactNumber() = default;                           // 0
+  ExactNumber(int64_t value) : numerator_(value) {}  // NOLINT: an integer is one
+  ExactNumber(const ExactNumber& other);
+  ExactNumber& operator=(const ExactNumber& other);
+  ExactNumber(ExactNumber&&) = default;
+  ExactNumber& operator=(ExactNumber&&) = default;
   // The number that the double is. REQUIRES: finite.
   static ExactNumber FromDouble(double value);
 
-  int Sign() const { return sgn(value_); }
+  int Sign() const;
   bool IsZero() const { return Sign() == 0; }
   // The double that the number is, if it is one: 1/3 and 2^-1080 are none. Zero is +0.
   std::optional<double> AsDouble() const;
   // "-3", "1/3"
-  std::string ToString() const { return value_.get_str(); }
+  std::string ToString() const;
   // The same in every run.
   uint64_t Hash() const;
 
-  friend ExactNumber operator+(const ExactNumber& a, const ExactNumber& b) {
-    return ExactNumber(mpq_class(a.value_ + b.value_));
-  }
-  friend ExactNumber operator-(const ExactNumber& a, const ExactNumber& b) {
-    return ExactNumber(mpq_class(a.value_ - b.value_));
-  }
-  friend ExactNumber operator*(const ExactNumber& a, const ExactNumber& b) {
-    return ExactNumber(mpq_class(a.value_ * b.value_));
-  }
+  friend ExactNumber operator+(const ExactNumber& a, const ExactNumber& b);
+  friend ExactNumber operator-(const ExactNumber& a, const ExactNumber& b) { return a + b * -1; }
+  friend ExactNumber operator*(const ExactNumber& a, const ExactNumber& b);
   // REQUIRES: b is not zero.
-  friend ExactNumber operator/(const ExactNumber& a, const ExactNumber& b) {
-    return ExactNumber(mpq_class(a.value_ / b.value_));
-  }
-  friend ExactNumber operator-(const ExactNumber& a) { return ExactNumber(mpq_class(-a.value_)); }
-  friend bool operator==(const ExactNumber& a, const ExactNumber& b) {
-    return a.value_ == b.value_;
-  }
-  friend bool operator<(const ExactNumber& a, const ExactNumber& b) { return a.value_ < b.value_; }
+  friend ExactNumber operator/(const ExactNumber& a, const ExactNumber& b);
+  friend bool operator==(const ExactNumber& a, const ExactNumber& b);
 
  private:
-  explicit ExactNumber(mpq_class value) : value_(std::move(value)) {}
-  mpq_class value_;  // canonical
+  explicit ExactNumber(const mpq_class& value);
+  mpq_class Large() const;
+
+  // Nearly all numbers of proofs are 1, -1 and small fractions. In lowest terms, the denominator
+  // above zero; of a number that does not fit, large_ instead.
+  int64_t numerator_ = 0, denominator_ = 1;
+  std::unique_ptr<mpq_class> large_;
 };
 
 // The product, the quotient, if a double is exactly that; nothing is rounded. Operands that are not

@@ -15,6 +15,8 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "models/load.h"
+#include "models/loss.h"
 #include "pcg/plan.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/json.h"
@@ -27,21 +29,29 @@
 #include "verifier/gradient.h"
 #include "verifier/judge_rules.h"
 #include "verifier/lemmas/lemmas_command.h"
+#include "verifier/model_match.h"
 #include "verifier/mutation/command.h"
 #include "verifier/plan_checker.h"
+#include "verifier/plan_fields.h"
 #include "verifier/prover.h"
 
 ABSL_FLAG(int, jobs, 0, "processes that prove; 0: one for each processor");
 ABSL_FLAG(std::string, rules, "",
           "of a plan: the rules it was made with; of an audit: those to derive from; none: the "
           "shipped ones");
-ABSL_FLAG(bool, reprove, false, "of a plan: prove every rule it uses again");
+ABSL_FLAG(bool, reprove, false,
+          "of a plan: prove every rule it uses now, and ask no cache of earlier proofs");
+ABSL_FLAG(std::string, model, "",
+          "of a plan: the model that it is to be of, as isomer-optimize takes it; none: the model "
+          "inside of the plan is believed to be yours");
+ABSL_FLAG(int64_t, batch_size, 0, "of --model, as isomer-optimize has it");
+ABSL_FLAG(std::vector<std::string>, dim, {}, "of --model, as isomer-optimize has it");
 ABSL_FLAG(std::string, schedule, "classes",
           "of a plan: lower it and check what one device of each class of devices that do the same "
           "does (classes), what every device does (all), or nothing (none)");
 ABSL_FLAG(std::string, cache, "",
-          "of rules: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
-ABSL_FLAG(bool, no_cache, false, "of rules: prove every rule anew, and keep no verdicts");
+          "of rules and plans: where verdicts are kept; none: $XDG_CACHE_HOME/isomer/proofs");
+ABSL_FLAG(bool, no_cache, false, "of rules and plans: prove every rule anew, and keep no verdicts");
 ABSL_FLAG(bool, gradients, false, "of rules: prove besides that both sides have equal gradients");
 ABSL_FLAG(bool, exhaustive, false,
           "of lemmas: evaluate them at all small shapes, too, by other code than the proofs'");
@@ -237,20 +247,84 @@ Json SecondsSummary(const CertificateReport& report, double load) {
   return json;
 }
 
+// Ok if the model inside of the plan is that of --model, as isomer-optimize reads it.
+absl::Status ExpectModelOfFlag(const Plan& plan) {
+  const std::string spec = absl::GetFlag(FLAGS_model);
+  LoadOptions options;
+  options.batch_size = absl::GetFlag(FLAGS_batch_size);
+  options.dims = absl::GetFlag(FLAGS_dim);
+  if (spec.empty()) {
+    if (options.batch_size == 0 && options.dims.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("--batch_size and --dim are of --model");
+  }
+  ISOMER_ASSIGN_OR_RETURN(Model own, LoadAnyModel(spec, options));
+  if (plan.mode == "training") {
+    ISOMER_RETURN_IF_ERROR(AttachLoss(&own, "auto"));
+    // --loss_alone of isomer-optimize.
+    const bool alone = plan.model.graph.outputs().size() == 1;
+    if (alone) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&own));
+  }
+  const absl::Status same = ExpectSameModel(own, plan.model);
+  if (same.ok()) return same;
+  return absl::FailedPreconditionError(
+      absl::StrCat("model: not that of ", spec, ": ", std::string(same.message())));
+}
+
+std::string JoinedDeviations(const Plan& plan) { return absl::StrJoin(DeviationsOf(plan), "; "); }
+
+void PrintAccepted(const std::string& path, const Plan& plan, const ProverSource& proofs,
+                   int64_t scheduled_devices) {
+  std::printf(
+      "accepted %s: %d steps, %d nodes on %d devices (schedule of %d of them); %d rules "
+      "proved now, %d found in the cache of proofs\n",
+      path.c_str(), static_cast<int>(plan.steps.size()), plan.graph.num_nodes(),
+      static_cast<int>(plan.num_devices), static_cast<int>(scheduled_devices), proofs.proved_now(),
+      proofs.from_cache());
+  if (absl::GetFlag(FLAGS_model).empty()) {
+    std::printf(
+        "  equal to the model inside of the plan, '%s'; --model=FILE compares that with "
+        "your own\n",
+        plan.model.name.c_str());
+  } else {
+    std::printf("  equal to %s\n", absl::GetFlag(FLAGS_model).c_str());
+  }
+  const std::string deviations = JoinedDeviations(plan);
+  if (!deviations.empty()) {
+    std::printf("  its steps are not the model's: %s\n", deviations.c_str());
+  }
+}
+
 absl::StatusOr<int> VerifyPlan(const std::string& path) {
   const auto start = std::chrono::steady_clock::now();
   ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlag());
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
-  Prover prover;
-  ProverSource proofs(&prover);
+  std::unique_ptr<ProofCache> cache;
+  if (!absl::GetFlag(FLAGS_reprove)) {
+    ISOMER_ASSIGN_OR_RETURN(cache, CacheOfFlags());
+  }
+  ProverSource proofs(cache.get());
   CertificateReport report;
-  CertificateOptions options{.reprove = absl::GetFlag(FLAGS_reprove)};
+  CertificateOptions options;
   ISOMER_ASSIGN_OR_RETURN(options.schedule, ScheduleOfFlag());
-  const absl::Status verdict = CheckCertificate(plan, rules, &proofs, options, &report);
+  absl::Status verdict = ExpectModelOfFlag(plan);
+  if (verdict.code() != absl::StatusCode::kOk &&
+      verdict.code() != absl::StatusCode::kFailedPrecondition) {
+    return verdict;  // The user's model cannot be read.
+  }
+  if (verdict.ok()) verdict = CheckPlanFields(plan);
+  if (verdict.ok()) verdict = CheckCertificate(plan, rules, &proofs, options, &report);
+  if (cache != nullptr) {
+    const absl::Status saved = cache->Save();
+    if (!saved.ok() && !absl::GetFlag(FLAGS_cache).empty()) return saved;
+  }
   Json summary;
   summary["plan"] = path;
   summary["accepted"] = verdict.ok();
+  summary["model"] = absl::GetFlag(FLAGS_model);
+  summary["deviations"] = Json(DeviationsOf(plan));
+  summary["rules_proved_now"] = proofs.proved_now();
+  summary["rules_from_cache"] = proofs.from_cache();
   summary["steps"] = plan.steps.size();
   summary["reason"] = verdict.ok() ? Json() : Json(verdict.message());
   summary["devices"] = plan.num_devices;
@@ -259,9 +333,7 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   summary["peak_rss_bytes"] = PeakRssBytes();
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   if (verdict.ok()) {
-    std::printf("accepted %s: %d steps, %d nodes on %d devices (schedule of %d of them)\n",
-                path.c_str(), static_cast<int>(plan.steps.size()), plan.graph.num_nodes(),
-                static_cast<int>(plan.num_devices), static_cast<int>(report.scheduled_devices));
+    PrintAccepted(path, plan, proofs, report.scheduled_devices);
     return kExitDone;
   }
   std::printf("refused %s: %s\n", path.c_str(), std::string(verdict.message()).c_str());
@@ -332,11 +404,13 @@ int main(int argc, char** argv) {
       {.name = "isomer-verify",
        .purpose = "Proves the rules of a file, checks that a plan is equal to its model, or audits "
                   "the rules that TASO or Unity published.",
-       .usage = "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
-                "         plan FILE [--rules=FILE] [--reprove] [--schedule=classes|all|none] |\n"
-                "         lemmas [FILE] [--exhaustive] [--markdown=FILE] |\n"
-                "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE] |\n"
-                "         mutate [FILE] [--list_equal]",
+       .usage =
+           "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
+           "         plan FILE [--model=MODEL [--batch_size=N] [--dim NAME=N]] [--rules=FILE]\n"
+           "              [--reprove] [--schedule=classes|all|none] |\n"
+           "         lemmas [FILE] [--exhaustive] [--markdown=FILE] |\n"
+           "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE] |\n"
+           "         mutate [FILE] [--list_equal]",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
       argc, argv, isomer::Run);
 }

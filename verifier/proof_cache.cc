@@ -1,11 +1,13 @@
 #include "verifier/proof_cache.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/support/hash.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rule_proto.h"
@@ -17,6 +19,16 @@ namespace isomer {
 namespace {
 
 constexpr char kFileKind[] = "proofs";
+
+// Nobody but this user, and root, can have written the file, or put it into the folder in place of
+// another.
+bool IsOnlyOurs(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return false;
+  const bool owned = status.st_uid == geteuid() || status.st_uid == 0;
+  const bool sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
+  return owned && (sticky || (status.st_mode & (S_IWGRP | S_IWOTH)) == 0);
+}
 
 }  // namespace
 
@@ -33,7 +45,13 @@ std::string ProofCache::DefaultPath() {
 ProofCache::ProofCache(std::string path, std::string prover)
     : path_(std::move(path)), prover_(std::move(prover)) {
   std::error_code error;
-  if (!std::filesystem::exists(path_, error)) return;
+  if (path_.empty() || !std::filesystem::exists(path_, error)) return;
+  for (const std::filesystem::path& place :
+       {std::filesystem::path(path_), std::filesystem::absolute(path_, error).parent_path()}) {
+    if (IsOnlyOurs(place.string())) continue;
+    note_ = absl::StrCat("the cache of proofs is ignored: others may write ", place.string());
+    return;
+  }
   proto::ProofCache message;
   if (const absl::Status read = LoadProto(path_, kFileKind, &message); !read.ok()) {
     note_ = absl::StrCat("the cache of proofs is ignored: ", std::string(read.message()));
@@ -45,17 +63,16 @@ ProofCache::ProofCache(std::string path, std::string prover)
   }
   for (const proto::ProofCache::Entry& entry : message.entries()) {
     absl::StatusOr<ProofRecord> record = FromProto(entry.proof());
-    if (record.ok()) records_[{entry.key_high(), entry.key_low()}] = *std::move(record);
+    if (record.ok()) records_[entry.rule()] = *std::move(record);
   }
 }
 
-ProofCache::Key ProofCache::KeyOf(const Rule& rule) {
+std::string ProofCache::KeyOf(const Rule& rule) {
   proto::Rule message = ToProto(rule, /*with_text=*/false);
   message.clear_id();
   message.clear_origin();
   message.clear_proof();
-  const std::string bytes = message.SerializeAsString();  // It has no maps: equal for equal rules.
-  return {HashBytes(bytes, 1), HashBytes(bytes, 2)};
+  return message.SerializeAsString();  // It has no maps: equal for equal rules.
 }
 
 std::optional<ProofRecord> ProofCache::Find(const Rule& rule) const {
@@ -70,7 +87,7 @@ void ProofCache::Put(const Rule& rule, const ProofRecord& record) {
 }
 
 absl::Status ProofCache::Save() {
-  if (!changed_) return absl::OkStatus();
+  if (!changed_ || path_.empty()) return absl::OkStatus();
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
@@ -79,8 +96,7 @@ absl::Status ProofCache::Save() {
   message.set_prover(prover_);
   for (const auto& [key, record] : records_) {
     proto::ProofCache::Entry* entry = message.add_entries();
-    entry->set_key_high(key[0]);
-    entry->set_key_low(key[1]);
+    entry->set_rule(key);
     *entry->mutable_proof() = ToProto(record);
   }
   ISOMER_RETURN_IF_ERROR(SaveProto(path_, kFileKind, message));

@@ -3,16 +3,15 @@
 // A verdict is a function of what the rule says, of the declarations of its operators, of the
 // prover and of Z3: the prover's work is bounded by what it does, not by time. So a file of
 // verdicts says which prover they are of, by a digest of its code and of the declarations', and
-// keeps each under a digest of 128 bits of what its rule says. A prover that has changed in any way
-// starts anew.
+// keeps each with all that its rule says, since two rules of one digest can be made. A prover that
+// has changed in any way starts anew.
 //
 // A cache is trusted as much as the program that reads it: whoever can write the file can say that
-// a rule is proved. Certificates of plans are checked without it.
+// a rule is proved. So a file, or a folder, that others may write is ignored. An empty path: a
+// cache in memory.
 #ifndef ISOMER_VERIFIER_PROOF_CACHE_H_
 #define ISOMER_VERIFIER_PROOF_CACHE_H_
 
-#include <array>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,12 +43,11 @@ class ProofCache {
   const std::string& note() const { return note_; }
 
  private:
-  using Key = std::array<uint64_t, 2>;
-  static Key KeyOf(const Rule& rule);
+  static std::string KeyOf(const Rule& rule);
 
   const std::string path_, prover_;
   std::string note_;
-  std::map<Key, ProofRecord> records_;
+  std::map<std::string, ProofRecord> records_;
   bool changed_ = false;
 };
 

@@ -12,14 +12,14 @@ using testing::HasSubstr;
 // Says what it is told to, and counts the questions.
 class RecordedProofs : public ProofSource {
  public:
-  absl::Status Prove(const Rule&) override { return ++proofs, answer; }
+  absl::Status Prove(const Rule&) override { return ++proofs, proof; }
   absl::Status CheckPremises(const ConcreteSide& source, const ConcreteSide& target) override {
     ++premises;
     EXPECT_EQ(source.calls.size(), target.calls.size());
-    return answer;
+    return premise;
   }
   int proofs = 0, premises = 0;
-  absl::Status answer;
+  absl::Status proof, premise;
 };
 
 AttributePattern SameAttribute(const std::string& name) { return {name, AttributeVariable{name}}; }
@@ -128,23 +128,32 @@ output "b" = %7
   RecordedProofs proofs_;
 };
 
-TEST_F(CertificateTest, StandsAlone) {
-  EXPECT_EQ(Check(), absl::OkStatus());
-  EXPECT_EQ(proofs_.proofs, 0);
-}
-
 TEST_F(CertificateTest, AsksOnceForEqualPremises) {
   EXPECT_EQ(Check(), absl::OkStatus());
   EXPECT_EQ(proofs_.premises, 1);
 }
 
-TEST_F(CertificateTest, ProvesEachRuleAgainOnce) {
-  EXPECT_EQ(Check({.reprove = true}), absl::OkStatus());
+TEST_F(CertificateTest, AsksOnceForEachRule) {
+  EXPECT_EQ(Check(), absl::OkStatus());
   EXPECT_EQ(proofs_.proofs, 2);
 }
 
+TEST_F(CertificateTest, WhatAFileSaysOfItsProofsIsNotBelieved) {
+  ASSERT_EQ(rules_.rules[0].proof.verdict, ProofRecord::Verdict::kProved);
+  proofs_.proof = absl::FailedPreconditionError("refuted: x0 : f32[2,2]");
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("not proved: refuted: x0"));
+}
+
+TEST_F(CertificateTest, StepsNameNothingThatTheirRuleLacks) {
+  plan_.steps[0].numbers["f"] = 2;
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("the rule has no variable 'f'"));
+  plan_.steps[0].numbers.clear();
+  plan_.steps[0].variables["e"] = 2;
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("the rule has no variable 'e'"));
+}
+
 TEST_F(CertificateTest, PremiseThatDoesNotHoldIsRefusedByStep) {
-  proofs_.answer = absl::FailedPreconditionError("they differ");
+  proofs_.premise = absl::FailedPreconditionError("they differ");
   EXPECT_THAT(std::string(Check().message()), HasSubstr("step 0 (rule r"));
   EXPECT_THAT(std::string(Check().message()), HasSubstr("they differ"));
 }

@@ -23,6 +23,22 @@ TEST(ExactNumber, IsADoubleOnlyIfNothingIsRounded) {
   EXPECT_EQ((ExactNumber::FromDouble(kSmallest) / ExactNumber(2)).AsDouble(), std::nullopt);
 }
 
+TEST(ExactNumber, NumbersThatDoNotFitAWord) {
+  const ExactNumber large = int64_t{1} << 62, tiny = ExactNumber::FromDouble(0x1p-900);
+  EXPECT_EQ((large * large).ToString(), "21267647932558653966460912964485513216");
+  EXPECT_EQ(large * large / large, large);
+  EXPECT_EQ(large + large - large, large);
+  EXPECT_EQ((large + large).AsDouble(), 0x1p63);
+  EXPECT_EQ(tiny * tiny / tiny, tiny);
+  EXPECT_EQ((tiny - tiny * 2).Sign(), -1);
+  EXPECT_TRUE((tiny - tiny).IsZero());
+  const ExactNumber copy = large * large;
+  ExactNumber other = 3;
+  other = copy;
+  EXPECT_EQ(other, copy);
+  EXPECT_FALSE(other == large);
+}
+
 TEST(ExactNumber, ProductsAndQuotientsOfDoublesAreNotRounded) {
   struct Case {
     double a, b;

@@ -1,6 +1,6 @@
 // The certificate of a plan: that its graph computes what the model does, and that it can run.
 //
-// This library stands alone: it reads plans, rules and their proof records, and links neither the
+// This library stands alone: it reads plans and rules, and links neither the
 // optimizer, nor the generator, nor the matcher of rules/, nor the prover. What only a prover can
 // answer is asked through ProofSource. Trusted besides: what pcg/ says operators, types and
 // schedules mean.
@@ -16,7 +16,8 @@ namespace isomer {
 class ProofSource {
  public:
   virtual ~ProofSource() = default;
-  // Ok if the rule is proved, now. Called once for each rule of a plan if rules are proved again.
+  // Ok if the rule is proved: by this source, whatever the rules file says of its proofs. Called
+  // once for each rule of a plan.
   virtual absl::Status Prove(const Rule& rule) = 0;
   // Ok if the two sides, without parallel operators, have equal outputs. Called once for equal
   // sides.
@@ -31,7 +32,6 @@ enum class ScheduleCheck {
 };
 
 struct CertificateOptions {
-  bool reprove = false;
   ScheduleCheck schedule = ScheduleCheck::kAll;
 };
 
@@ -47,8 +47,8 @@ struct CertificateReport {
 
 // Ok if
 //   - the model's graph is valid and sequential, and the plan is as its maker sealed it;
-//   - every step's rule is in `rules`, is the rule that its id says, and has a proof (with
-//     `reprove`: is proved again, now), and the plan was made with these rules;
+//   - every step's rule is in `rules`, is the rule that its id says, and is proved, as `proofs`
+//     says, and the plan was made with these rules;
 //   - replayed step by step the derivation turns the model's graph into the plan's;
 //   - types are those that inference gives, and machine views put each task on a device of its own;
 //   - the lowered schedule passes CheckSchedule (pcg/schedule/check.h).

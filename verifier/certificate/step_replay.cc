@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -25,6 +26,7 @@ class StepReplay {
       : rule_(rule), step_(step), graph_(graph), equal_(equal), attributes_(step.attributes) {}
 
   absl::Status Run() {
+    ISOMER_RETURN_IF_ERROR(CheckNames());
     ISOMER_RETURN_IF_ERROR(CheckReferences());
     for (size_t n = 0; n < step_.nodes.size(); ++n) ISOMER_RETURN_IF_ERROR(CheckSourceNode(n));
     ISOMER_RETURN_IF_ERROR(CheckVariables());
@@ -114,6 +116,30 @@ class StepReplay {
     const int64_t* axis = std::get_if<int64_t>(&value);
     if (name != "axis" || axis == nullptr || *axis >= 0) return value;
     return *axis + rank;
+  }
+
+  // A step names what its rule has, and nothing else.
+  absl::Status CheckNames() const {
+    auto is_declared = [&](const std::string& name, std::initializer_list<VariableKind> kinds) {
+      return std::any_of(rule_.variables.begin(), rule_.variables.end(), [&](const auto& v) {
+        return v.name == name && std::find(kinds.begin(), kinds.end(), v.kind) != kinds.end();
+      });
+    };
+    auto unknown = [](const std::string& name) {
+      return No(absl::StrCat("the rule has no variable '", name, "' of this kind"));
+    };
+    for (const auto& [name, value] : step_.variables) {
+      if (!is_declared(name, {VariableKind::kAxis, VariableKind::kDegree, VariableKind::kSize})) {
+        return unknown(name);
+      }
+    }
+    for (const auto& [name, value] : step_.numbers) {
+      if (!is_declared(name, {VariableKind::kNumber})) return unknown(name);
+    }
+    for (const auto& [name, value] : step_.attributes) {
+      if (!is_declared(name, {VariableKind::kAttribute})) return unknown(name);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckVariables() const {

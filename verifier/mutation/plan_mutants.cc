@@ -236,13 +236,19 @@ class PlanChanges {
   std::vector<std::pair<std::string, Change>> found_;
 };
 
+// Of this process: every mutant of a plan asks of the same rules.
+ProverSource& Proofs() {
+  static auto* const proofs = new ProverSource;
+  return *proofs;
+}
+
 MutantVerdict JudgePlan(const Certified& base, const Change& change) {
   Plan plan = base.plan;
   change(&plan);
   if (plan.seal == SealOf(plan)) return Equal("nothing that a plan says was changed");
-  if (CheckPlan(plan, base.rules).ok()) return Missed("a broken seal is accepted");
+  if (CheckPlan(plan, base.rules, &Proofs()).ok()) return Missed("a broken seal is accepted");
   plan.seal = SealOf(plan);
-  const absl::Status verdict = CheckPlan(plan, base.rules);
+  const absl::Status verdict = CheckPlan(plan, base.rules, &Proofs());
   if (!verdict.ok()) {
     const std::string message(verdict.message());
     std::string by = message.substr(0, message.find_first_of(": "));
@@ -268,7 +274,8 @@ absl::StatusOr<std::vector<Mutant>> PlanMutants(const RuleSet& rules, uint64_t s
       const auto base =
           std::make_shared<Certified>(Derive(model, rules.rules, HashCombine(seed, draw)));
       // A placement may be one that the lowering does not take; then another derivation.
-      if (base->plan.steps.size() < 2 || !CheckPlan(base->plan, base->rules).ok()) continue;
+      if (base->plan.steps.size() < 2 || !CheckPlan(base->plan, base->rules, &Proofs()).ok())
+        continue;
       ++made;
       for (auto& [what, change] : PlanChanges(*base).Run()) {
         mutants.push_back(
