@@ -6,34 +6,46 @@
 
 namespace isomer {
 
-BoundedGraph::BoundedGraph(const Graph& graph, CostTables* tables)
+namespace {
+
+ComputeGraph OfLoss(const Graph& graph, const std::string& loss, ComputeGraph compute) {
+  DropGradientsWithoutLoss(graph, loss, &compute);
+  return compute;
+}
+
+}  // namespace
+
+BoundedGraph::BoundedGraph(const Graph& graph, const std::string& loss, CostTables* tables)
     : graph_(graph),
       tables_(*tables),
-      compute_(AnalyzeCompute(graph, tables->options().training)),
+      compute_(OfLoss(graph, loss, AnalyzeCompute(graph, tables->options().training))),
       sources_(FindGradientSources(graph, compute_)),
-      end_(FindEnd()) {
+      end_(FindEnd(loss)) {
   ChargeFirstUses(graph, &compute_);
 }
 
-// The call with the loss, or what is made of it, that most calls come before.
-int BoundedGraph::FindEnd() const {
+// In training the call that makes the loss; else that which most calls come before.
+int BoundedGraph::FindEnd(const std::string& loss) const {
+  if (tables_.options().training) {
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      const int maker = compute_.index[output.tensor.node.value];
+      if (output.name == loss && maker >= 0) return maker;
+    }
+  }
   const auto& nodes = compute_.nodes;
   std::vector<std::vector<bool>> before(nodes.size(), std::vector<bool>(nodes.size(), false));
-  std::vector<bool> has_loss(nodes.size(), !tables_.options().training);
   int end = 0;
   int64_t most = 0;
   for (size_t n = 0; n < nodes.size(); ++n) {
     before[n][n] = true;
-    if (IsLoss(graph_.node(nodes[n].id).op.kind())) has_loss[n] = true;
     for (const auto& operand : nodes[n].operands) {
       if (operand.producer < 0) continue;
-      if (has_loss[operand.producer]) has_loss[n] = true;
       for (size_t p = 0; p < n; ++p) {
         if (before[operand.producer][p]) before[n][p] = true;
       }
     }
     const int64_t count = std::count(before[n].begin(), before[n].end(), true);
-    if (!has_loss[n] || count < most) continue;
+    if (count < most) continue;
     most = count;
     end = static_cast<int>(n);
   }
@@ -53,7 +65,10 @@ absl::StatusOr<BoundedCalls> BoundedGraph::On(int64_t devices, bool halves) {
   result.end = end_;
   for (const Graph::NamedOutput& output : graph_.outputs()) {
     if (compute_.index[output.tensor.node.value] != end_) continue;
-    result.outputs.push_back(output.tensor.output);
+    // One tensor may have several names.
+    const int o = output.tensor.output;
+    if (std::find(result.outputs.begin(), result.outputs.end(), o) == result.outputs.end())
+      result.outputs.push_back(o);
   }
   for (size_t n = 0; n < compute_.nodes.size(); ++n) {
     const ComputeGraph::ComputeNode& node = compute_.nodes[n];

@@ -29,8 +29,8 @@ struct BoundedCalls {
 
 class BoundedGraph {
  public:
-  // Both outlive this.
-  BoundedGraph(const Graph& graph, CostTables* tables);
+  // Both outlive this. `loss`: the output that training is for.
+  BoundedGraph(const Graph& graph, const std::string& loss, CostTables* tables);
 
   const ComputeGraph& compute() const { return compute_; }
   // Sets the options of the tables: choices on the first `devices` devices, and with `halves` on
@@ -38,7 +38,7 @@ class BoundedGraph {
   absl::StatusOr<BoundedCalls> On(int64_t devices, bool halves);
 
  private:
-  int FindEnd() const;
+  int FindEnd(const std::string& loss) const;
 
   const Graph& graph_;
   CostTables& tables_;

@@ -71,6 +71,23 @@ ComputeGraph AnalyzeCompute(const Graph& graph, bool training,
   return result;
 }
 
+void DropGradientsWithoutLoss(const Graph& graph, const std::string& loss, ComputeGraph* compute) {
+  if (loss.empty()) return;
+  std::vector<bool> leads(graph.num_nodes(), false);
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    if (output.name == loss) leads[output.tensor.node.value] = true;
+  }
+  const std::vector<NodeId> order = graph.TopologicalOrder();
+  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+    if (!leads[id->value]) continue;
+    for (TensorRef input : graph.node(*id).inputs) leads[input.node.value] = true;
+  }
+  for (ComputeGraph::ComputeNode& node : compute->nodes) {
+    if (leads[node.id.value]) continue;
+    for (ComputeGraph::Operand& operand : node.operands) operand.gradient = false;
+  }
+}
+
 std::vector<bool> SeparateGradients(const Operator& op, const ComputeGraph::ComputeNode& node) {
   std::vector<bool> separate;
   bool some = false, others = false;

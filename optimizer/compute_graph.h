@@ -7,6 +7,7 @@
 #ifndef ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
 #define ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
 
+#include <string>
 #include <vector>
 
 #include "pcg/graph.h"
@@ -34,6 +35,10 @@ struct ComputeGraph {
 // `fed_needs_gradient`: inputs whose gradient is wanted (what crosses from an earlier piece).
 ComputeGraph AnalyzeCompute(const Graph& graph, bool training = true,
                             const std::vector<NodeId>& fed_needs_gradient = {});
+
+// Training for the output `loss`: what does not lead to it has no gradient. Costs that a search
+// compares may count more than is done; a bound must not. "": nothing is known of a loss.
+void DropGradientsWithoutLoss(const Graph& graph, const std::string& loss, ComputeGraph* compute);
 
 // Per operand of the call `op` that `node` is: its gradient may be a task of its own, behind that
 // of computed operands (pcg/schedule/split_gradients.h). Empty: there is none such.

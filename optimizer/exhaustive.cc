@@ -31,6 +31,7 @@ class AssignmentSearch {
     result_.best = start;
     ISOMER_RETURN_IF_ERROR(MakeGraph(start));
     compute_ = graph_->compute();
+    DropGradientsWithoutLoss(model_.graph, model_.loss, &compute_);
     result_.step_us = MicrosecondsOf(graph_->makespan());
     result_.bound_us = kImpossibleUs;
     result_.proved = true;
@@ -68,10 +69,12 @@ class AssignmentSearch {
     options.updates_together = false;
     tables_.set_options(options);
     ISOMER_RETURN_IF_ERROR(MakeGraph(start));
-    const BoundOptions of_step = {.devices = devices, .cuts = kCuts, .enough_us = result_.step_us};
+    const BoundOptions of_step = {
+        .loss = model_.loss, .devices = devices, .cuts = kCuts, .enough_us = result_.step_us};
     ISOMER_ASSIGN_OR_RETURN(const LowerBound bound, BoundStep(model_.graph, of_step, &tables_));
     tables_.set_options(options);
-    sums_ = std::make_unique<StepSums>(model_.graph, compute_, options_.operators, &tables_);
+    sums_ = std::make_unique<StepSums>(model_.graph, model_.loss, compute_, options_.operators,
+                                       &tables_);
     ISOMER_RETURN_IF_ERROR(sums_->FindCalls(devices));
     result_.assignments += sums_->CountAssignments();
     if (bound.step_us * (1 - kRounding) >= result_.step_us) return absl::OkStatus();

@@ -35,7 +35,10 @@ constexpr double kRounding = 1 - 1e-5;
 class StepBound {
  public:
   StepBound(const Graph& graph, const BoundOptions& options, CostTables* tables)
-      : options_(options), bounded_(graph, tables), compute_(bounded_.compute()), tables_(*tables) {
+      : options_(options),
+        bounded_(graph, options.loss, tables),
+        compute_(bounded_.compute()),
+        tables_(*tables) {
     splits_.push_back({Share::kWhole, Share::kLower, Share::kUpper});
   }
 

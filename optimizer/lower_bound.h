@@ -36,6 +36,7 @@
 #define ISOMER_OPTIMIZER_LOWER_BOUND_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "optimizer/cost_tables.h"
@@ -53,8 +54,9 @@ struct LowerBound {
 };
 
 struct BoundOptions {
-  int solutions = 6;    // of mappings, for a mixture
-  int64_t devices = 0;  // d, if it is given
+  std::string loss = {};  // the output that training is for
+  int solutions = 6;      // of mappings, for a mixture
+  int64_t devices = 0;    // d, if it is given
   // On more devices nothing that moves counts, which takes long to find: resources, and paths of
   // calls.
   int64_t most_devices = 32;

@@ -39,11 +39,13 @@ absl::StatusOr<LowerBound> LeastBound(const Graph& graph, const Rewritten* algeb
 }
 
 absl::StatusOr<std::optional<LowerBound>> ShareOfOneDevice(const Graph& graph,
+                                                           const std::string& loss,
                                                            const Rewritten* algebra,
                                                            CostTables* tables) {
   const CostModel& cost = tables->cost();
   if (!cost.uniform()) return std::nullopt;
-  ISOMER_ASSIGN_OR_RETURN(LowerBound one, LeastBound(graph, algebra, {.devices = 1}, tables));
+  ISOMER_ASSIGN_OR_RETURN(LowerBound one,
+                          LeastBound(graph, algebra, {.loss = loss, .devices = 1}, tables));
   one.devices = cost.machine().num_devices();
   one.step_us /= static_cast<double>(one.devices);
   one.resources_us = one.beside_us = one.step_us;
@@ -61,10 +63,11 @@ absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const 
   const Rewritten* const algebra = AlgebraOf(plan, rewritten);
   if (moments > 1 || !plan.update.methods.empty()) {
     tables->set_options(options);
-    return ShareOfOneDevice(graph, algebra, tables);
+    return ShareOfOneDevice(graph, plan.model.loss, algebra, tables);
   }
   options.update_method = plan.update.method;
   bound.enough_us = kEnough * plan.predicted_step_us;
+  bound.loss = plan.model.loss;
   const auto lies_behind = [](const MachineView& view) { return view.start > 0; };
   bound.beside = std::any_of(plan.views.begin(), plan.views.end(), lies_behind);
   tables->set_options(options);

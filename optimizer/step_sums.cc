@@ -19,13 +19,13 @@ constexpr int kSolutions = 8;
 
 }  // namespace
 
-StepSums::StepSums(const Graph& graph, const ComputeGraph& compute,
+StepSums::StepSums(const Graph& graph, const std::string& loss, const ComputeGraph& compute,
                    const std::map<NodeId, std::string>& operators, CostTables* tables)
     : compute_(compute),
       operators_(operators),
       tables_(*tables),
       edges_(tables),
-      bounded_(graph, tables) {}
+      bounded_(graph, loss, tables) {}
 
 void StepSums::Make(const std::vector<int>& to_beat, double enough_us) {
   const std::vector<bool> on_path = HeaviestPath();

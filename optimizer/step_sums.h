@@ -30,7 +30,8 @@ class StepSums {
  public:
   // `compute`: the calls of `graph`, in the order of prefixes. Nodes with one name among
   // `operators` are one operator, within which nothing moves. All outlive this.
-  StepSums(const Graph& graph, const ComputeGraph& compute,
+  // `loss`: the output that training is for.
+  StepSums(const Graph& graph, const std::string& loss, const ComputeGraph& compute,
            const std::map<NodeId, std::string>& operators, CostTables* tables);
   StepSums(const StepSums&) = delete;
 

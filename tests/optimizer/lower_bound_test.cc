@@ -32,7 +32,8 @@ class Bounding : public testing::TestWithParam<BoundScenario> {
   void ExpectBoundHolds(const MappedModel& mapped, const std::string& what) {
     const bool beside = std::any_of(mapped.choices.begin(), mapped.choices.end(),
                                     [](const auto& choice) { return choice.second.start > 0; });
-    const auto bound = BoundStep(mapped.graph, {.cuts = 2, .beside = beside}, &tables_);
+    const auto bound =
+        BoundStep(mapped.graph, {.loss = model_.loss, .cuts = 2, .beside = beside}, &tables_);
     ASSERT_TRUE(bound.ok()) << bound.status();
     EXPECT_GT(bound->beside_us, 0);
     EXPECT_LE(bound->beside_us, bound->step_us);
@@ -104,7 +105,7 @@ TEST_P(Bounding, NoPlanOfOtherUpdateMethodsIsFaster) {
 
 // Any choices of all calls, on all devices or some.
 TEST_P(Bounding, NoRandomPlanIsFaster) {
-  const auto bound = BoundStep(model_.graph, {.cuts = 10}, &tables_);
+  const auto bound = BoundStep(model_.graph, {.loss = model_.loss, .cuts = 10}, &tables_);
   ASSERT_TRUE(bound.ok()) << bound.status();
   std::mt19937_64 random(7);
   for (int64_t devices = cost_.machine().num_devices(); devices >= 1; devices /= 2) {
@@ -142,7 +143,7 @@ TEST(LowerBound, IsTightOnOneDevice) {
   ASSERT_TRUE(plan.ok());
   const auto simulation = PredictPlan(cost, &*plan);
   ASSERT_TRUE(simulation.ok());
-  const auto bound = BoundStep(model.graph, {}, &tables);
+  const auto bound = BoundStep(model.graph, {.loss = model.loss}, &tables);
   ASSERT_TRUE(bound.ok());
   EXPECT_GE(bound->step_us, 0.9 * simulation->step_us);
   EXPECT_EQ(bound->devices, 1);

@@ -28,7 +28,7 @@ class Relaxing : public testing::TestWithParam<BoundScenario> {
   // Every term of a random assignment, those of other assignments included, is below its step.
   void ExpectTermsHold(bool halves) {
     std::mt19937_64 random(halves ? 3 : 7);
-    BoundedGraph bounded(model_.graph, &tables_);
+    BoundedGraph bounded(model_.graph, model_.loss, &tables_);
     EdgeBounds edges(&tables_);
     for (int64_t devices = cost_.machine().num_devices(); devices >= 1; devices /= 2) {
       const auto calls = bounded.On(devices, halves);
@@ -94,7 +94,7 @@ TEST_P(Relaxing, NoTermIsAboveTheStepOfAnAssignmentOnHalves) { ExpectTermsHold(/
 // a few percent, since halos count twice where a path is looked for, but once in its term.
 TEST_P(Relaxing, AMixtureHasGreaterTermsThanItsAssignments) {
   std::mt19937_64 random(11);
-  BoundedGraph bounded(model_.graph, &tables_);
+  BoundedGraph bounded(model_.graph, model_.loss, &tables_);
   EdgeBounds edges(&tables_);
   const auto calls = bounded.On(cost_.machine().num_devices(), /*halves=*/false);
   ASSERT_TRUE(calls.ok()) << calls.status();
@@ -134,7 +134,7 @@ TEST(RelaxedStep, WaitsAndComputesWhereSkipsLeaveNoCuts) {
   const RuleIndex index(rules);
   const CostModel cost(TestMachine(1, 4));
   CostTables tables(index, cost, CostOptions{});
-  BoundedGraph bounded(model.graph, &tables);
+  BoundedGraph bounded(model.graph, model.loss, &tables);
   EdgeBounds edges(&tables);
   const auto calls = bounded.On(4, /*halves=*/false);
   ASSERT_TRUE(calls.ok()) << calls.status();
