@@ -10,11 +10,15 @@
 
 namespace isomer {
 
+absl::StatusOr<bool> IsPlanFile(const std::string& spec) {
+  if (absl::StartsWith(spec, "zoo:")) return false;
+  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
+  return DeclaredKind(contents) == "plan";
+}
+
 absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec, const PlanOptions& options) {
-  if (!absl::StartsWith(spec, "zoo:")) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
-    if (DeclaredKind(contents) == "plan") return LoadPlan(spec);
-  }
+  ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
+  if (is_plan) return LoadPlan(spec);
   Plan plan;
   ISOMER_ASSIGN_OR_RETURN(plan.model, LoadAnyModel(spec, options.load));
   plan.mode = options.mode;
@@ -23,6 +27,7 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec, const PlanOptions&
         absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
   }
   ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(options.precision));
+  ISOMER_ASSIGN_OR_RETURN(plan.update.optimizer, ParseOptimizer(options.optimizer));
   if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
   plan.graph = plan.model.graph;
   plan.views = SequentialViews(plan.graph);

@@ -14,7 +14,12 @@ struct PlanOptions {
   LoadOptions load;
   std::string mode = "training";      // or "inference"; --mode
   std::string precision = "float32";  // --precision
+  std::string optimizer = "sgd";      // --optimizer
 };
+
+// Whether `spec` is a plan file, which has a mode and the like of its own. Errors: it cannot be
+// read.
+absl::StatusOr<bool> IsPlanFile(const std::string& spec);
 
 // A plan file; or a MODEL, with a loss if it is to be trained, as a plan for one device, which has
 // no seal. Errors are one line that names the file or the option.

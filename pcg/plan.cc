@@ -342,6 +342,20 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   return plan;
 }
 
+std::vector<std::string> DeviationsOf(const Plan& plan) {
+  std::vector<std::string> deviations;
+  if (plan.update.steps_between_flushes > 1) {
+    deviations.push_back(
+        absl::StrCat("gradients are of weights that are one step old, but for the first step of "
+                     "every ",
+                     plan.update.steps_between_flushes, " (2BW)"));
+  }
+  if (plan.precision != DataType::kFloat32) {
+    deviations.push_back(absl::StrCat("it computes in ", PrecisionName(plan.precision)));
+  }
+  return deviations;
+}
+
 absl::Status SaveModel(const std::string& path, const Model& model) {
   proto::ModelProto message;
   ToProto(model, &message);

@@ -76,6 +76,12 @@ struct Plan {
 // into one that still runs but is not what was predicted.
 uint64_t SealOf(const Plan& plan);
 
+// In what a step of the plan is not the model's, though its graph is equal: lines for people. A
+// plan of the model's own precision without delayed weights has none.
+//   "weights are up to one version old, and change every 4 steps (2BW)"
+//   "it computes in bfloat16"
+std::vector<std::string> DeviationsOf(const Plan& plan);
+
 // Files: kinds "model" and "plan" (docs/file-formats.md); binary, or text when the path ends in
 // .txt or .textproto. Reading validates.
 absl::Status SaveModel(const std::string& path, const Model& model);

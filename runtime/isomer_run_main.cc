@@ -85,7 +85,27 @@ PlanOptions OptionsOfModel() {
   options.load.dims = absl::GetFlag(FLAGS_dim);
   options.mode = absl::GetFlag(FLAGS_mode);
   options.precision = absl::GetFlag(FLAGS_precision);
+  options.optimizer = absl::GetFlag(FLAGS_optimizer);
   return options;
+}
+
+// What does not apply is refused, before anything is read but the file's kind.
+absl::Status RefuseFlagsThatDoNotApply(const std::string& spec) {
+  ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
+  if (is_plan) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"mode", "precision", "optimizer", "batch_size", "dim"},
+                                       "is of a model; " + spec + " is a plan, which has its own"));
+  }
+  if (absl::GetFlag(FLAGS_data).empty()) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"data_scale", "test_split", "epochs"}, "needs --data"));
+  }
+  if (absl::GetFlag(FLAGS_trace).empty()) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"trace_steps"}, "needs --trace"));
+  }
+  if (!is_plan && absl::GetFlag(FLAGS_mode) == "inference") {
+    return RefuseFlags({"optimizer", "learning_rate"}, "is for --mode=training");
+  }
+  return absl::OkStatus();
 }
 
 // `processes`: null without --communicator=mpi.
@@ -110,9 +130,6 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   }
   if (absl::GetFlag(FLAGS_trace_steps) < 1) {
     return absl::InvalidArgumentError("--trace_steps must be positive");
-  }
-  if (absl::GetFlag(FLAGS_epochs) > 0 && absl::GetFlag(FLAGS_data).empty()) {
-    return absl::InvalidArgumentError("--epochs needs --data");
   }
   return absl::OkStatus();
 }
@@ -222,7 +239,12 @@ absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
   const bool writes = processes == nullptr || processes->rank() == 0;
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
+  ISOMER_RETURN_IF_ERROR(RefuseFlagsThatDoNotApply(spec));
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, OptionsOfModel()));
+  if (plan.mode == "inference") {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlags({"learning_rate"}, "is for training; the plan is for inference"));
+  }
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
   TrainTest rows;
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
@@ -283,6 +305,8 @@ absl::StatusOr<int> RunAsProcess(const std::string& spec) {
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (const std::string folder = absl::GetFlag(FLAGS_test_data); !folder.empty()) {
     if (arguments.size() > 1) return absl::InvalidArgumentError("one MODEL is expected");
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlagsBut({"test_data", "backend"}, "does not go with --test_data"));
     ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                             MakeBackend(absl::GetFlag(FLAGS_backend)));
     return RunTestData(arguments.empty() ? ModelBeside(folder) : arguments[0], folder,
@@ -291,7 +315,11 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) {
     return absl::InvalidArgumentError("one PLAN or MODEL is expected (see --help)");
   }
-  if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
+  if (absl::GetFlag(FLAGS_list_unsupported)) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"list_unsupported", "batch_size", "dim"},
+                                          "does not go with --list_unsupported"));
+    return ListUnsupported(arguments[0]);
+  }
   const std::string communicator = absl::GetFlag(FLAGS_communicator);
   if (communicator == "mpi") return RunAsProcess(arguments[0]);
   if (communicator == "threads") return RunSteps(arguments[0], nullptr);

@@ -49,6 +49,9 @@ absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
   absl::PrintF("check: %d outputs and %d gradients, largest relative error %.2g (%s): %s\n",
                comparison.outputs.size(), comparison.gradients.size(), comparison.max_rel_error,
                comparison.worst, agrees ? "agrees" : "DOES NOT AGREE");
+  for (const std::string& deviation : DeviationsOf(plan)) {
+    absl::PrintF("check: of the first step; the plan's steps are not the model's: %s\n", deviation);
+  }
   if (low) {
     absl::PrintF("check: %s against the float32 model, in the Euclidean norm, tolerance %g\n",
                  PrecisionName(plan.precision), tolerance);

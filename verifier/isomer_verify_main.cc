@@ -300,7 +300,9 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlag());
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
   std::unique_ptr<ProofCache> cache;
-  if (!absl::GetFlag(FLAGS_reprove)) {
+  if (absl::GetFlag(FLAGS_reprove)) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"cache"}, "and --reprove exclude each other"));
+  } else {
     ISOMER_ASSIGN_OR_RETURN(cache, CacheOfFlags());
   }
   ProverSource proofs(cache.get());
@@ -375,18 +377,31 @@ absl::StatusOr<int> Lemmas(const std::string& path) {
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments[0] == "lemmas" && arguments.size() <= 2) {
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  const std::string why = absl::StrCat("is not of '", command, "' (see --help)");
+  if (command == "lemmas" && arguments.size() <= 2) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"jobs", "exhaustive", "markdown"}, why));
     return Lemmas(arguments.size() == 2 ? arguments[1] : "");
   }
-  if (arguments.size() == 2 && arguments[0] == "rules") return VerifyRules(arguments[1]);
-  if (arguments.size() == 2 && arguments[0] == "plan") return VerifyPlan(arguments[1]);
-  if (arguments.size() == 2 && arguments[0] == "taso") {
-    return Audit(arguments[1], ForeignFormat::kTaso);
+  if (arguments.size() == 2 && command == "rules") {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlagsBut({"jobs", "cache", "no_cache", "gradients", "counterexample_dir"}, why));
+    return VerifyRules(arguments[1]);
   }
-  if (arguments.size() == 2 && arguments[0] == "unity") {
-    return Audit(arguments[1], ForeignFormat::kUnity);
+  if (arguments.size() == 2 && command == "plan") {
+    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(
+        {"model", "batch_size", "dim", "rules", "reprove", "schedule", "cache", "no_cache"}, why));
+    return VerifyPlan(arguments[1]);
   }
-  if (!arguments.empty() && arguments.size() <= 2 && arguments[0] == "mutate") {
+  if (arguments.size() == 2 && (command == "taso" || command == "unity")) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlagsBut({"jobs", "max_steps", "rules", "counterexample_dir"}, why));
+    return Audit(arguments[1], command == "taso" ? ForeignFormat::kTaso : ForeignFormat::kUnity);
+  }
+  if (command == "mutate" && arguments.size() <= 2) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"jobs", "rule_mutants", "mutants", "mutation_seed",
+                                           "list_equal", "mutation_table", "record_answers"},
+                                          why));
     return RunMutateCommand(arguments.size() == 2 ? arguments[1] : DataPath("rules/default.rules"),
                             Jobs());
   }

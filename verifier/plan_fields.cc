@@ -4,7 +4,6 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/precision.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -66,20 +65,6 @@ absl::Status CheckPlanFields(const Plan& plan) {
     return No(absl::StrCat("predicted_peak_bytes: ", plan.predicted_peak_bytes));
   }
   return CheckUpdate(plan);
-}
-
-std::vector<std::string> DeviationsOf(const Plan& plan) {
-  std::vector<std::string> deviations;
-  if (plan.update.steps_between_flushes > 1) {
-    deviations.push_back(
-        absl::StrCat("gradients are of weights that are one step old, but for the first step of "
-                     "every ",
-                     plan.update.steps_between_flushes, " (2BW)"));
-  }
-  if (plan.precision != DataType::kFloat32) {
-    deviations.push_back(absl::StrCat("it computes in ", PrecisionName(plan.precision)));
-  }
-  return deviations;
 }
 
 }  // namespace isomer

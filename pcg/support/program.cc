@@ -62,11 +62,17 @@ std::string OneLine(absl::string_view text) {
   return absl::StrJoin(lines, " ");
 }
 
+std::set<std::string>& GivenFlags() {
+  static auto* const flags = new std::set<std::string>;
+  return *flags;
+}
+
 }  // namespace
 
 // In place of absl::ParseCommandLine, which exits by itself with code 1: here that means "no".
 absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
+  GivenFlags().clear();
   std::set<absl::CommandLineFlag*> lists;  // that were given already
   for (int i = 1; i < argc; ++i) {
     absl::string_view argument = argv[i];
@@ -104,8 +110,26 @@ absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* 
       value = joined = absl::StrCat(flag->CurrentValue(), ",", value);
     }
     ISOMER_RETURN_IF_ERROR(SetFlag(flag, value));
+    GivenFlags().insert(std::string(flag->Name()));
   }
   return arguments;
+}
+
+bool WasGiven(absl::string_view flag) { return GivenFlags().count(std::string(flag)) > 0; }
+
+absl::Status RefuseFlags(std::initializer_list<absl::string_view> flags, absl::string_view why) {
+  for (absl::string_view flag : flags) {
+    if (WasGiven(flag)) return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RefuseFlagsBut(std::initializer_list<absl::string_view> flags, absl::string_view why) {
+  for (const std::string& flag : GivenFlags()) {
+    if (flag == "json" || std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
+  }
+  return absl::OkStatus();
 }
 
 std::string HelpText(const ProgramInfo& info) {

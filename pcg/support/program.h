@@ -17,6 +17,7 @@
 #ifndef ISOMER_PCG_SUPPORT_PROGRAM_H_
 #define ISOMER_PCG_SUPPORT_PROGRAM_H_
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,14 @@ struct ProgramInfo {
 // --flag=value, --flag value, --switch and --noswitch are understood; after "--" all is argument. A
 // flag that is a list may be given several times.
 absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* const* argv);
+
+// Whether the last command line that was parsed gave the flag a value.
+bool WasGiven(absl::string_view flag);
+// An error if one of these flags was given: "--epochs needs --data" for why = "needs --data". What
+// does not apply must not be ignored.
+absl::Status RefuseFlags(std::initializer_list<absl::string_view> flags, absl::string_view why);
+// The same of all flags but these, those of every program (--json) and --help.
+absl::Status RefuseFlagsBut(std::initializer_list<absl::string_view> flags, absl::string_view why);
 
 // The text of --help: purpose, usage, the program's flags with their defaults, the example.
 std::string HelpText(const ProgramInfo& info);
