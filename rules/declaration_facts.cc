@@ -37,6 +37,15 @@ bool SameAccess(const Access& a, const Access& b, int v) {
   return a.tensor == b.tensor && SameIndices(a.indices, b.indices, v) && a.outside == b.outside;
 }
 
+// A statement computes with a value of dim v, or looks one up.
+bool UsesCoordinateOf(const Declaration& d, int v) {
+  return std::any_of(d.statements.begin(), d.statements.end(), [&](const Statement& s) {
+    return s.select_dim == v || std::any_of(s.body.begin(), s.body.end(), [&](const auto& i) {
+             return i.op == ScalarOp::kIndex && i.dim == v;
+           });
+  });
+}
+
 }  // namespace
 
 bool SameButForConstants(const Declaration& a, const Declaration& b) {
@@ -47,6 +56,26 @@ bool SameButForConstants(const Declaration& a, const Declaration& b) {
     return d;
   };
   return SameDeclaration(without(a), without(b));
+}
+
+bool SameBodies(const Declaration& a, const Declaration& b) {
+  if (a.statements.size() != b.statements.size() || a.num_operands() != b.num_operands()) {
+    return false;
+  }
+  auto same = [&](const Instruction& i, const Instruction& j) {
+    if (i.op != j.op || i.constant != j.constant || i.dim != j.dim) return false;
+    if (i.access < 0 || j.access < 0) return i.access == j.access;
+    const Access &x = a.accesses[i.access], &y = b.accesses[j.access];
+    return x.tensor == y.tensor && x.outside == y.outside;
+  };
+  for (size_t s = 0; s < a.statements.size(); ++s) {
+    const Statement &x = a.statements[s], &y = b.statements[s];
+    if (x.output != y.output || x.reduction != y.reduction || x.select_dim != y.select_dim ||
+        !std::equal(x.body.begin(), x.body.end(), y.body.begin(), y.body.end(), same)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool SameButForSize(const Declaration& a, const Declaration& b, int v) {
@@ -104,7 +133,7 @@ bool SameButForMargins(const Declaration& a, const Declaration& b, int padded) {
     const std::vector<int>& summed = a.statements[0].reduced;
     wider.push_back(a.dims[v].size != b.dims[v].size);
     if (!wider[v]) continue;
-    if (b.dims[v].size != a.dims[v].size + Extent(2) ||
+    if (b.dims[v].size != a.dims[v].size + Extent(2) || UsesCoordinateOf(a, static_cast<int>(v)) ||
         std::find(summed.begin(), summed.end(), static_cast<int>(v)) == summed.end()) {
       return false;
     }
@@ -137,11 +166,7 @@ bool IsUniformIn(const Declaration& d, int v) {
       if (d.LeadOfOperandDim(o, i) == v && d.HasHalo(o, i)) return false;
     }
   }
-  return std::none_of(d.statements.begin(), d.statements.end(), [&](const Statement& s) {
-    return s.select_dim == v || std::any_of(s.body.begin(), s.body.end(), [&](const auto& i) {
-             return i.op == ScalarOp::kIndex && i.dim == v;
-           });
-  });
+  return !UsesCoordinateOf(d, v);
 }
 
 bool SameButForFactor(const Declaration& a, const Declaration& b, int operand, double factor) {
@@ -247,9 +272,38 @@ Label Negated(Label label) {
   return label == Label::kNegatedSmallest ? Label::kSmallest : Label::kOther;
 }
 
+// Of an index over a window: whatever the other dims are, some value of the reduced ones is inside.
+bool WindowMeets(const Declaration& d, const Statement& s, const Index& index, const Extent& size) {
+  if (index.divide != 1 || index.modulo != 0 || !index.offset.known() || !size.known())
+    return false;
+  int64_t widest = 0, furthest = 0;  // of the window; of where it begins
+  for (const auto& [dim, stride] : index.terms) {
+    if (!d.dims[dim].size.known() || stride < 1) return false;
+    const bool reduced = std::find(s.reduced.begin(), s.reduced.end(), dim) != s.reduced.end();
+    // Steps of more than one may pass over the tensor.
+    if (reduced && stride != 1) return false;
+    (reduced ? widest : furthest) += stride * (d.dims[dim].size.value() - 1);
+  }
+  return index.offset.value() + widest >= 0 && index.offset.value() + furthest <= size.value() - 1;
+}
+
+// Where loads are skipped outside of the tensor, each reduction still has one inside.
+bool NeverEmpty(const Declaration& d, const Statement& s) {
+  return std::all_of(s.body.begin(), s.body.end(), [&](const Instruction& i) {
+    if (i.op != ScalarOp::kLoad || d.accesses[i.access].outside != Outside::kSkip) return true;
+    const Access& access = d.accesses[i.access];
+    const Shape shape = access.tensor < d.num_operands()
+                            ? d.operands[access.tensor]
+                            : d.StatementShape(d.statements[access.tensor - d.num_operands()]);
+    for (size_t k = 0; k < access.indices.size(); ++k) {
+      if (!WindowMeets(d, s, access.indices[k], shape[k])) return false;
+    }
+    return true;
+  });
+}
+
 Label Reduced(Reduction reduction, Label label) {
   if (IsFree(label) || reduction == Reduction::kNone) return label;
-  // Where loads may be outside and skipped, every window has an element inside (DeclarePool).
   if (reduction == Reduction::kMax && label == Label::kElement) return Label::kLargest;
   if (reduction == Reduction::kMax && label == Label::kNegated) return Label::kNegatedSmallest;
   if (reduction == Reduction::kProduct && label == Label::kElement) return Label::kProduct;
@@ -314,7 +368,7 @@ Moves MovesElementsOf(const Declaration& d, const std::vector<bool>& subset) {
       // The one value selected; but which must not depend on the operands.
       if (!IsFree(labels[d.accesses[s.select].tensor])) label = Label::kOther;
     } else {
-      label = Reduced(s.reduction, label);
+      label = NeverEmpty(d, s) ? Reduced(s.reduction, label) : Label::kOther;
     }
     labels.push_back(label);
     if (s.output < 0) continue;

@@ -17,9 +17,14 @@ inline bool SameDeclaration(const Declaration& a, const Declaration& b) {
 // The declarations are the same but for the constants in their bodies.
 bool SameButForConstants(const Declaration& a, const Declaration& b);
 
+// What the declarations do at one place is the same: bodies, and which operands they load; not the
+// places and shapes. An operator may have another body at another shape.
+bool SameBodies(const Declaration& a, const Declaration& b);
+
 // The declarations are the same but for a sum dim r of each of `shifted`, which in `b` begins one
 // before and ends one after where it does in `a`; operand `padded` is indexed by them alone, and
-// every summand has it as a factor. If that operand holds zeros there, both make the same.
+// every summand has it as a factor. If that operand holds zeros there, both make the same. No
+// coordinate of such a dim is used, and none is looked up: these are other numbers in `b`.
 bool SameButForMargins(const Declaration& a, const Declaration& b, int padded);
 
 // Dim v is partitionable, has no halo, and no statement uses its coordinates.

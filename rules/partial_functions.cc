@@ -102,6 +102,11 @@ class Analysis {
       // A sum skips what a look-up does not select.
       const bool sums_none = s.reduction == Reduction::kSum && s.select_dim >= 0;
       if (sums_none) sign = Weaker(sign, Sign::kNonnegative);
+      // The largest of none is no number.
+      const bool may_skip = std::any_of(s.body.begin(), s.body.end(), [&](const Instruction& i) {
+        return i.op == ScalarOp::kLoad && d.accesses[i.access].outside == Outside::kSkip;
+      });
+      if (may_skip) sign = Sign::kUnknown;
       signs_.push_back(s.positive ? Sign::kPositive : sign);
     }
   }

@@ -114,7 +114,10 @@ class AffineTheorem {
       }
       if (IsPointwiseBySlices(a_.declarations[f_], channel_)) break;
     }
-    if (!IsPointwiseBySlices(b_.DeclarationOf(*inner), channel_)) return No("by other slices");
+    if (!IsPointwiseBySlices(b_.DeclarationOf(*inner), channel_) ||
+        !SameBodies(a_.declarations[f_], b_.DeclarationOf(*inner))) {
+      return No("by other slices");
+    }
     operand_axis_ = channel_;
     if (before != nullptr) {
       const std::vector<int64_t>&there = before->op.Ints("perm"), &back = after->op.Ints("perm");
@@ -140,7 +143,7 @@ class AffineTheorem {
     if (shift_->op != f.op || !IsZero(b_, shift_->inputs[0]) ||
         !std::equal(f.inputs.begin() + 1, f.inputs.end(), shift_->inputs.begin() + 1,
                     shift_->inputs.end()) ||
-        !IsPointwiseBySlices(d, channel_)) {
+        !IsPointwiseBySlices(d, channel_) || !SameBodies(a_.declarations[f_], d)) {
       return No("what is added is not the function of zeros");
     }
     const Shape &whole = a_.declarations[f_].outputs[0], &slices = d.outputs[0];

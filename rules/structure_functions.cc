@@ -52,6 +52,9 @@ class CommutesTheorem {
         }
       }
       if (!IsElementwise(in_.DeclarationOf(*f))) return No("the function is not elementwise");
+      if (f_ != nullptr && !SameBodies(in_.DeclarationOf(*f_), in_.DeclarationOf(*f))) {
+        return No("the function has another body at another shape");
+      }
       f_ = f;
     }
     return f_ == nullptr ? No("no function is applied") : absl::OkStatus();
@@ -71,6 +74,9 @@ class CommutesTheorem {
         }
       }
       if (!IsElementwise(out_.DeclarationOf(*f))) return No("the function is not elementwise");
+      if (!SameBodies(in_.DeclarationOf(*f_), out_.DeclarationOf(*f))) {
+        return No("the function has another body at another shape");
+      }
     }
     return absl::OkStatus();
   }

@@ -9,9 +9,50 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pcg/examples.h"
 
 namespace isomer {
 namespace {
+
+// Each element of the output is made of the elements at its place, operands broadcast as in NumPy:
+// read off the declaration of a call.
+bool TreatsDimsAlike(const Declaration& d) {
+  if (d.outputs.size() != 1) return false;
+  const size_t rank = d.outputs[0].size();
+  auto from_right = [&](const std::vector<Index>& indices) {
+    const size_t missing = rank - indices.size();
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const bool broadcast = indices[i] == Index();
+      if (!broadcast && indices[i] != Index(static_cast<int>(i + missing))) return false;
+    }
+    return true;
+  };
+  for (const Access& access : d.accesses) {
+    if (access.indices.size() > rank || !from_right(access.indices)) return false;
+  }
+  return std::all_of(d.statements.begin(), d.statements.end(), [&](const Statement& s) {
+    return s.reduction == Reduction::kNone && s.select_dim < 0 && s.indices.size() == rank &&
+           from_right(s.indices) &&
+           std::none_of(s.body.begin(), s.body.end(),
+                        [](const Instruction& i) { return i.op == ScalarOp::kIndex; });
+  });
+}
+
+bool TreatsDimsAlike(OpKind kind) {
+  static auto* const known = new std::map<OpKind, bool>;
+  const auto [at, is_new] = known->emplace(kind, false);
+  if (!is_new) return at->second;
+  const std::vector<ExampleCall> examples = ExamplesOf(kind);
+  return at->second = !examples.empty() &&
+                      std::all_of(examples.begin(), examples.end(), [](const ExampleCall& call) {
+                        std::vector<Shape> shapes;
+                        for (const TensorType& type : call.operands) {
+                          shapes.push_back(type.GlobalShape());
+                        }
+                        const absl::StatusOr<Declaration> d = Declare(call.op, shapes);
+                        return d.ok() && TreatsDimsAlike(*d);
+                      });
+}
 
 // The constant axes that a rule names. False: an operator tells dims apart by other means.
 class NamedAxes {
@@ -55,11 +96,9 @@ class NamedAxes {
       case OpKind::kReplicate:
       case OpKind::kReduce:
       case OpKind::kConcatPartials:
-      case OpKind::kWhere:
         break;
       default:
-        known_ &= (node.kind >= OpKind::kScale && node.kind <= OpKind::kCast) ||
-                  (node.kind >= OpKind::kAdd && node.kind <= OpKind::kLessEqual);
+        known_ &= TreatsDimsAlike(node.kind);
     }
     for (const AttributePattern& attribute : node.attributes) AddAttribute(attribute);
   }
