@@ -167,7 +167,10 @@ constexpr ProofRecord::Verdict kVerdicts[] = {
 // The worst that is said of a rule: false, open, or evaluated only. Nothing but a proof is done.
 constexpr int kExitUnknown = 3, kExitChecked = 4;
 int ExitOf(const std::map<ProofRecord::Verdict, int>& counts) {
-  auto any = [&](ProofRecord::Verdict verdict) { return counts.count(verdict) > 0; };
+  auto any = [&](ProofRecord::Verdict verdict) {
+    const auto found = counts.find(verdict);
+    return found != counts.end() && found->second > 0;
+  };
   if (any(ProofRecord::Verdict::kRefuted) || any(ProofRecord::Verdict::kCrashed)) return kExitNo;
   if (any(ProofRecord::Verdict::kUnknown) || any(ProofRecord::Verdict::kNone)) return kExitUnknown;
   return any(ProofRecord::Verdict::kChecked) ? kExitChecked : kExitDone;
