@@ -8,7 +8,7 @@
 #include "generator/trial.h"
 #include "pcg/declaration.h"
 #include "pcg/type_inference.h"
-#include "rules/declaration_facts.h"
+#include "rules/theorems/declaration_facts.h"
 
 namespace isomer {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "pcg/support/hash.h"
-#include "rules/declaration_facts.h"
 #include "rules/matcher.h"
+#include "rules/theorems/declaration_facts.h"
 
 namespace isomer {
 namespace {

@@ -158,7 +158,7 @@ struct Statement {
   int select = -1;
   // Every value is above zero, whatever the operands hold, for a reason that is not to be seen
   // here: a window has an element inside, a query sees a key. So what is divided by it is defined
-  // (rules/domains.h).
+  // (rules/theorems/domains.h).
   bool positive = false;
 };
 

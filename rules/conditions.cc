@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pcg/operator_facts.h"
-#include "rules/structure.h"
+#include "rules/theorems/structure.h"
 
 namespace isomer {
 namespace {

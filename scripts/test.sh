@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, fuzzes the readers for a minute, runs every test. Arguments go to
-# ctest, and then nothing is fuzzed: scripts/test.sh -R pcg
+# Installs what is missing, builds, fuzzes the readers and attacks the verifier for a minute each,
+# runs every test. Arguments go to ctest, and then nothing is fuzzed or attacked:
+# scripts/test.sh -R pcg
 # ISOMER_PRESET chooses another preset of CMakePresets.json (release is the default).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,5 +12,6 @@ cmake --preset "$preset"
 cmake --build --preset "$preset" --parallel "$(nproc)"
 if (($# == 0)); then
   scripts/fuzz.sh 60
+  [[ $preset != release ]] || scripts/attack.sh 60
 fi
 exec ctest --test-dir "build/$preset" --output-on-failure -j2 "$@"

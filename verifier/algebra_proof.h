@@ -13,11 +13,11 @@
 // linear in. For each structure, that of a representative call, types are proved for all degrees,
 // copies and partials, in exponents (type_proof.h).
 //
-// Values. By the structure of the declarations (rules/structure.h): the condition by_structure,
-// without which such a rule is not proved, admits just the calls at which a theorem shows the sides
-// equal. Both sides are evaluated, too, at representative calls, in doubles and in a prime field,
-// in which element functions are random functions; and at all sizes near them that the rule admits.
-// Without the condition the lemma says that the rule was evaluated only:
+// Values. By the structure of the declarations (rules/theorems/structure.h): the condition
+// by_structure, without which such a rule is not proved, admits just the calls at which a theorem
+// shows the sides equal. Both sides are evaluated, too, at representative calls, in doubles and in
+// a prime field, in which element functions are random functions; and at all sizes near them that
+// the rule admits. Without the condition the lemma says that the rule was evaluated only:
 // "checked:elements_of_conv2d_concat".
 #ifndef ISOMER_VERIFIER_ALGEBRA_PROOF_H_
 #define ISOMER_VERIFIER_ALGEBRA_PROOF_H_

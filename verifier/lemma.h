@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "verifier/term.h"
+#include "verifier/elements/term.h"
 
 namespace isomer {
 

@@ -10,9 +10,9 @@
 #include "pcg/support/check.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/elements/normal_form.h"
 #include "verifier/evaluation_bound.h"
 #include "verifier/lemma.h"
-#include "verifier/normal_form.h"
 
 namespace isomer {
 namespace {

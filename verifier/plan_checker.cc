@@ -1,41 +1,38 @@
 #include "verifier/plan_checker.h"
 
-#include <optional>
 #include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "pcg/support/status_macros.h"
-#include "rules/structure.h"
+#include "verifier/certificate/equal_sides.h"
 #include "verifier/certificate/step_replay.h"
 #include "verifier/plan_fields.h"
 
 namespace isomer {
 
-absl::Status ProverSource::Prove(const Rule& rule) {
-  std::optional<ProofRecord> record = own_.Find(rule);
-  if (!record.has_value() && cache_ != nullptr) {
-    record = cache_->Find(rule);
-    if (record.has_value()) ++from_cache_;
-  }
-  if (!record.has_value()) {
-    record = prover_.Prove(rule);
-    ++proved_now_;
-    if (cache_ != nullptr) cache_->Put(rule, *record);
-  }
-  own_.Put(rule, *record);
-  if (record->verdict == ProofRecord::Verdict::kProved) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(VerdictName(record->verdict), ": ", record->note));
-}
-
-absl::Status ProverSource::CheckPremises(const ConcreteSide& source, const ConcreteSide& target) {
-  std::set<std::string> lemmas;
-  return EqualByStructure(source, target, &lemmas);
-}
-
-absl::Status CheckPlan(const Plan& plan, const RuleSet& rules, ProofSource* proofs) {
+absl::Status CheckPlan(const Plan& plan, const RuleSet& rules) {
   ISOMER_RETURN_IF_ERROR(CheckPlanFields(plan));
-  return CheckCertificate(plan, rules, proofs, {});
+  return CheckCertificate(plan, rules, {});
+}
+
+absl::StatusOr<int> ProveRulesOf(const Plan& plan, const RuleSet& rules, Prover* prover) {
+  std::set<std::string> ids;
+  for (const DerivationStep& step : plan.steps) {
+    ids.emplace(absl::StripSuffix(step.rule, "^-1"));
+  }
+  for (const std::string& id : ids) {
+    const Rule* rule = rules.Find(id);
+    if (rule == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat("rule ", id, ": not in the rules file"));
+    }
+    const ProofRecord record = prover->Prove(*rule);
+    if (record.verdict == ProofRecord::Verdict::kProved) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("rule ", id, ": ", VerdictName(record.verdict), ": ", record.note));
+  }
+  return static_cast<int>(ids.size());
 }
 
 absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, Graph* graph) {
@@ -43,7 +40,7 @@ absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, Graph* gra
   ISOMER_RETURN_IF_ERROR(
       ReplayStep(rule, step, &replay, [](const ConcreteSide& source, const ConcreteSide& target) {
         std::set<std::string> lemmas;
-        return EqualByStructure(source, target, &lemmas);
+        return EqualSides(source, target, &lemmas).status();
       }));
   ISOMER_ASSIGN_OR_RETURN(*graph, replay.ToGraph());
   return absl::OkStatus();

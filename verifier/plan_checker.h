@@ -1,42 +1,24 @@
-// Checks a plan's certificate (certificate/certificate.h) with the prover at hand.
+// Checks all of a plan: its fields, its certificate (certificate/certificate.h), and, if asked, the
+// rules that it was made with.
 #ifndef ISOMER_VERIFIER_PLAN_CHECKER_H_
 #define ISOMER_VERIFIER_PLAN_CHECKER_H_
 
-#include <map>
-#include <string>
-
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "pcg/plan.h"
 #include "rules/rule.h"
 #include "verifier/certificate/certificate.h"
-#include "verifier/proof_cache.h"
 #include "verifier/prover.h"
 
 namespace isomer {
 
-// Answers the checker's questions: premises by structure.h, rules by a prover of its own, or by
-// what it proved before. Verdicts are found by all that a rule says, never by what a file says of
-// it.
-class ProverSource : public ProofSource {
- public:
-  // `cache`: verdicts of earlier runs of this prover; null: none. It must outlive the source, and
-  // is given the new ones.
-  explicit ProverSource(ProofCache* cache = nullptr) : cache_(cache) {}
-  absl::Status Prove(const Rule& rule) override;
-  absl::Status CheckPremises(const ConcreteSide& source, const ConcreteSide& target) override;
-
-  int proved_now() const { return proved_now_; }
-  int from_cache() const { return from_cache_; }
-
- private:
-  Prover prover_;
-  ProofCache* const cache_;
-  ProofCache own_{"", ""};  // of this source
-  int proved_now_ = 0, from_cache_ = 0;
-};
-
 // CheckPlanFields and CheckCertificate, the schedule of all devices included.
-absl::Status CheckPlan(const Plan& plan, const RuleSet& rules, ProofSource* proofs);
+absl::Status CheckPlan(const Plan& plan, const RuleSet& rules);
+
+// Proves every rule that the plan uses, for all sizes and attributes that it admits. No certificate
+// needs that: steps are decided by their own calls. Returns how many there are; the error names
+// the first that is not proved, and what else was found of it.
+absl::StatusOr<int> ProveRulesOf(const Plan& plan, const RuleSet& rules, Prover* prover);
 
 // One step alone, on a graph that need not be a model's.
 absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, Graph* graph);

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/support/status_macros.h"
-#include "rules/domains.h"
+#include "rules/theorems/domains.h"
 #include "verifier/algebra_proof.h"
 #include "verifier/family_proof.h"
 #include "verifier/representative_bindings.h"

@@ -6,7 +6,8 @@
 //           exponents of a prime, which is linear and which Z3 decides (verifier/type_proof.h);
 //   values: parallel operators are identities on meanings, so both sides are terms over declared
 //           operators; Z3 derives their equality from instances of lemmas (verifier/value_proof.h),
-//           and every lemma instance is proved from the declarations (verifier/normal_form.h).
+//           and every lemma instance is proved from the declarations
+//           (verifier/elements/normal_form.h).
 // A rule that fails is given to the reference evaluator to find a counterexample; a rule that is
 // proved is evaluated too, and a difference there aborts the program: one of the two has a bug.
 #ifndef ISOMER_VERIFIER_PROVER_H_

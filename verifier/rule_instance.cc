@@ -11,7 +11,7 @@
 #include "pcg/operator_facts.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
-#include "rules/declaration_facts.h"
+#include "rules/theorems/declaration_facts.h"
 #include "verifier/instance_symmetry.h"
 #include "verifier/size_unification.h"
 

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "pcg/declaration.h"
 #include "rules/rule.h"
-#include "verifier/term.h"
+#include "verifier/elements/term.h"
 
 namespace isomer {
 

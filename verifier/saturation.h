@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "verifier/elements/term.h"
 #include "verifier/lemma.h"
-#include "verifier/term.h"
 
 namespace isomer {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "pcg/extent.h"
+#include "verifier/elements/term.h"
 #include "verifier/saturation.h"
-#include "verifier/term.h"
 
 namespace isomer {
 

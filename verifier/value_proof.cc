@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
-#include "rules/structure.h"
+#include "rules/theorems/structure.h"
 #include "verifier/algebra_proof.h"
 
 namespace isomer {

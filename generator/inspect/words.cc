@@ -60,7 +60,7 @@ std::string ConditionInWords(const Condition& c, const Rule& rule) {
     case Condition::Kind::kSplitsDim:
       return SplitInWords(c, rule);
     case Condition::Kind::kByStructure:
-      return "the calls' declarations show it (rules/structure.h)";
+      return "the calls' declarations show it (rules/theorems/structure.h)";
   }
   return "?";
 }

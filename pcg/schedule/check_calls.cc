@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/buffer_meaning.h"
+#include "pcg/schedule/call_table.h"
 #include "pcg/schedule/check_host.h"
 #include "pcg/schedule/check_updates.h"
 #include "pcg/schedule/forward_buffers.h"
@@ -46,7 +47,7 @@ constexpr double kRounding = 1e-9;
 class CallChecker {
  public:
   CallChecker(const Graph& graph, const Schedule& schedule)
-      : graph_(graph), schedule_(schedule), meanings_(graph, schedule) {}
+      : graph_(graph), schedule_(schedule), meanings_(graph, schedule), calls_(graph.num_nodes()) {}
 
   absl::Status Run() {
     for (const auto* tensors : {&schedule_.parameters, &schedule_.inputs}) {
@@ -65,6 +66,15 @@ class CallChecker {
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
   // Holds a value of the forward pass.
   bool IsForward(BufferId id) const { return id != kNoBuffer && HoldsValue(buffer(id)); }
+  // A call that is spread over tasks: no leaf, and nothing that only moves.
+  bool IsCall(NodeId node) const {
+    const OpKind kind = graph_.node(node).op.kind();
+    return !IsLeaf(kind) && !IsParallel(kind);
+  }
+  // How it is spread, inferred here: what the lowering says of it is not read.
+  absl::Status KnowCall(NodeId node) {
+    return calls_.Contains(node) ? absl::OkStatus() : calls_.Add(graph_, node);
+  }
   // Done in the forward pass, and for the backward pass again.
   static bool IsRepeat(const Task& task) { return task.phase == Phase::kBackward; }
   // Whether `id` is forward buffer `original`, or stands for it.
@@ -200,10 +210,11 @@ class CallChecker {
 
   absl::Status CheckCompute(const Task& task) {
     const Node& node = graph_.node(task.node);
-    const std::optional<Sharding>& sharding = schedule_.shardings[task.node.value];
-    if (!sharding || task.shard < 0 || task.shard >= node.outputs[0].NumShards()) {
+    if (!IsCall(task.node) || task.shard < 0 || task.shard >= node.outputs[0].NumShards()) {
       return Error("is no task of its node");
     }
+    ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
+    const Sharding& sharding = calls_.ShardingOf(task.node);
     if (task.reads.size() != node.inputs.size() || task.writes.size() != node.outputs.size()) {
       return Error("has another number of operands or outputs than its node");
     }
@@ -212,13 +223,13 @@ class CallChecker {
       ISOMER_RETURN_IF_ERROR(CheckShard(task, output, t, task.shard));
     }
     const ShardCoordinates at = CoordinatesOfShard(node.outputs[0], task.shard);
-    const Sharding::Task call = sharding->TaskOfOutputShard(at.dims, at.partial);
+    const Sharding::Task call = sharding.TaskOfOutputShard(at.dims, at.partial);
     for (size_t o = 0; o < task.reads.size(); ++o) {
       const int operand = static_cast<int>(o);
       const BufferId id = task.reads[o];
-      if (!IsForward(id) || !Covers(buffer(id).box, sharding->OperandBox(call, operand)) ||
+      if (!IsForward(id) || !Covers(buffer(id).box, sharding.OperandBox(call, operand)) ||
           meanings_.Of(id) !=
-              meanings_.OfPartial(node.inputs[o], sharding->OperandPartial(call, operand))) {
+              meanings_.OfPartial(node.inputs[o], sharding.OperandPartial(call, operand))) {
         return Error(absl::StrCat("operand ", o, " is not what buffer ", id, " holds"));
       }
     }
@@ -263,21 +274,15 @@ class CallChecker {
     const auto at = computes_.find({task.node, task.shard});
     if (at == computes_.end()) return Error("is the gradient of no task");
     const Task& forward = schedule_.tasks[at->second];
-    const Node& node = graph_.node(task.node);
     const size_t operands = forward.reads.size(), outputs = forward.writes.size();
     if (task.reads.size() != operands + 2 * outputs || task.writes.size() != operands) {
       return Error("has other operands than the task that it reverses");
     }
-    auto [needs, is_new] = needs_.try_emplace(task.node);
-    if (is_new) {
-      std::vector<TensorType> types;
-      for (TensorRef input : node.inputs) types.push_back(graph_.type(input));
-      needs->second =
-          NeedsOfGradient(node.op, schedule_.shardings[task.node.value]->declaration, types);
-    }
+    ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
+    const GradientNeeds& needs = calls_.NeedsOf(task.node);
     for (size_t o = 0; o < operands; ++o) {
       const bool read = task.reads[o] != kNoBuffer;
-      if (read ? !Holds(task.reads[o], forward.reads[o]) : needs->second.operands[o]) {
+      if (read ? !Holds(task.reads[o], forward.reads[o]) : needs.operands[o]) {
         return Error(absl::StrCat("does not read operand ", o, " of the task that it reverses"));
       }
       const BufferId share = task.writes[o];
@@ -294,7 +299,7 @@ class CallChecker {
     const Task& first = schedule_.tasks[part->second];
     for (size_t t = 0; t < outputs; ++t) {
       const BufferId output = task.reads[operands + t];
-      if (output == kNoBuffer ? needs->second.outputs : !Holds(output, forward.writes[t])) {
+      if (output == kNoBuffer ? needs.outputs : !Holds(output, forward.writes[t])) {
         return Error(absl::StrCat("does not read output ", t, " of the task that it reverses"));
       }
       const BufferId gradient = task.reads[operands + outputs + t];
@@ -383,7 +388,7 @@ class CallChecker {
   absl::flat_hash_set<std::pair<int32_t, int32_t>> shares_;  // of compute tasks and operands
   // Of parts of the loss: what of the gradient is missing, and the last task that gives some.
   std::map<BufferMeanings::Atom, std::pair<double, int32_t>> seeds_;
-  absl::flat_hash_map<NodeId, GradientNeeds> needs_;
+  CallTable calls_;
 };
 
 }  // namespace

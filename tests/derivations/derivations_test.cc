@@ -109,8 +109,7 @@ void ExpectCertified(const Derivation& derivation, const Found& found) {
     plan.num_devices = std::max(plan.num_devices, type.NumShards());
   }
   plan.seal = SealOf(plan);
-  static auto* const proofs = new ProverSource;
-  const absl::Status checked = CheckPlan(plan, ShippedRules(), proofs);
+  const absl::Status checked = CheckPlan(plan, ShippedRules());
   EXPECT_TRUE(checked.ok()) << checked;
 }
 

@@ -42,10 +42,16 @@ expect refused optimizer/a.cc '#include <cuda_runtime.h>'
 expect refused pcg/pcg.proto 'import "rules/rules.proto";'
 expect accepted verifier/certificate/a.cc '#include "rules/rule.h"'
 expect accepted verifier/certificate/a.cc '#include "verifier/certificate/b.h"'
+expect accepted verifier/certificate/a.cc '#include "rules/theorems/structure.h"'
+expect accepted verifier/certificate/a.cc '#include "verifier/elements/normal_form.h"'
 expect refused verifier/certificate/a.cc '#include "rules/rewrite.h"'
+expect refused verifier/certificate/a.cc '#include "verifier/smt.h"'
+expect refused rules/theorems/a.cc '#include "rules/rewrite.h"'
+expect refused verifier/elements/a.cc '#include "verifier/smt.h"'
+expect accepted verifier/elements/a.cc '#include "rules/rule.h"'
 expect refused verifier/certificate/a.cc '#include "verifier/prover.h"'
 expect accepted verifier/exhaustive/a.cc '#include "verifier/exhaustive/elements.h"'
-expect refused verifier/exhaustive/a.cc '#include "verifier/polynomial.h"'
+expect refused verifier/exhaustive/a.cc '#include "verifier/elements/polynomial.h"'
 
 # A checker of more than 1,500 lines.
 rm -rf "${tree:?}"/*

@@ -1,6 +1,6 @@
 // Rules whose sides are equal where both are defined, and that evaluate a partial function where
 // their source does not, are not proved; nor are rules that the reals make true and numbers do not.
-#include "rules/domains.h"
+#include "rules/theorems/domains.h"
 
 #include <gtest/gtest.h>
 

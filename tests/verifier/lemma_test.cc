@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "verifier/normal_form.h"
+#include "verifier/elements/normal_form.h"
 
 namespace isomer {
 namespace {

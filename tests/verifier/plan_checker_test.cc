@@ -98,12 +98,6 @@ Plan RealPlan() {
   return plan;
 }
 
-// As CheckPlan, with what was proved before.
-absl::Status CheckPlan(const Plan& plan, const RuleSet& rules) {
-  static auto* const proofs = new ProverSource;
-  return CheckPlan(plan, rules, proofs);
-}
-
 void ExpectRefused(const Plan& plan, const std::string& change, const RuleSet& rules = Rules()) {
   const absl::Status verdict = CheckPlan(plan, rules);
   EXPECT_FALSE(verdict.ok()) << change;
@@ -132,9 +126,10 @@ TEST(PlanChecker, AcceptsARealPlan) {
   const Plan plan = RealPlan();
   EXPECT_EQ(plan.steps.size(), 4u);
   EXPECT_TRUE(CheckPlan(plan, Rules()).ok()) << CheckPlan(plan, Rules());
-  ProverSource proofs;
-  EXPECT_TRUE(CheckPlan(plan, Rules(), &proofs).ok());
-  EXPECT_EQ(proofs.proved_now(), 4);
+  Prover prover;
+  const absl::StatusOr<int> proved = ProveRulesOf(plan, Rules(), &prover);
+  ASSERT_TRUE(proved.ok()) << proved.status();
+  EXPECT_EQ(*proved, 4);
 }
 
 TEST(PlanChecker, AcceptsAPlanOfNoSteps) {
@@ -301,8 +296,11 @@ TEST(PlanChecker, RefusesAFalseRuleThatClaimsToBeProved) {
   plan.rules_digest = rules.Digest();
   plan.seal = SealOf(plan);
   const absl::Status verdict = CheckPlan(plan, rules);
-  EXPECT_NE(std::string(verdict.message()).find("not proved: refuted"), std::string::npos)
+  EXPECT_NE(std::string(verdict.message()).find("not shown that these calls"), std::string::npos)
       << verdict;
+  Prover prover;
+  const absl::Status proved = ProveRulesOf(plan, rules, &prover).status();
+  EXPECT_NE(std::string(proved.message()).find("refuted"), std::string::npos) << proved;
 }
 
 }  // namespace

@@ -64,8 +64,7 @@ class SideParser {
       const int64_t a = Integer();
       ISOMER_CHECK(Take(':'));
       node->attributes.push_back({"perm", SwapAxes{a, Integer()}});
-    } else if (name == "factor" || name == "scale" || name == "epsilon" || name == "min" ||
-               name == "max") {
+    } else if (IsNumber(name)) {
       NumberExpr number;
       do {
         const std::string word = Word();
@@ -90,6 +89,12 @@ class SideParser {
       const VariableKind kind = name == "axis" ? VariableKind::kAxis : VariableKind::kDegree;
       node->attributes.push_back({name, Expression(kind)});
     }
+  }
+
+  static bool IsNumber(const std::string& attribute) {
+    constexpr const char* kNumbers[] = {"factor", "scale", "epsilon", "min",  "max",
+                                        "alpha",  "beta",  "rate",    "value"};
+    return std::find(std::begin(kNumbers), std::end(kNumbers), attribute) != std::end(kNumbers);
   }
 
   IntExpr Expression(VariableKind kind) {

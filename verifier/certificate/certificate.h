@@ -1,28 +1,24 @@
 // The certificate of a plan: that its graph computes what the model does, and that it can run.
 //
-// This library stands alone: it reads plans and rules, and links neither the
-// optimizer, nor the generator, nor the matcher of rules/, nor the prover. What only a prover can
-// answer is asked through ProofSource. Trusted besides: what pcg/ says operators, types and
-// schedules mean.
+// This library stands alone: it reads plans and rules, and links neither the optimizer, nor the
+// generator, nor the matcher of rules/, nor the prover, nor a solver. Each step of the derivation
+// is decided by what its own calls say (equal_sides.h), so that a plan rests on no rule's proof.
+// Trusted besides: what pcg/ says operators, types and schedules mean, the theorems
+// (rules/theorems) and the normal forms (verifier/elements).
 #ifndef ISOMER_VERIFIER_CERTIFICATE_CERTIFICATE_H_
 #define ISOMER_VERIFIER_CERTIFICATE_CERTIFICATE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 
 #include "absl/status/status.h"
 #include "pcg/plan.h"
 #include "rules/rule.h"
+#include "verifier/certificate/equal_sides.h"
 
 namespace isomer {
-
-class ProofSource {
- public:
-  virtual ~ProofSource() = default;
-  // Ok if the rule is proved: by this source, whatever the rules file says of its proofs. Called
-  // once for each rule of a plan.
-  virtual absl::Status Prove(const Rule& rule) = 0;
-  // Ok if the two sides, without parallel operators, have equal outputs. Called once for equal
-  // sides.
-  virtual absl::Status CheckPremises(const ConcreteSide& source, const ConcreteSide& target) = 0;
-};
 
 // Which devices' programs are looked at, in the plan's lowered schedule.
 enum class ScheduleCheck {
@@ -39,21 +35,25 @@ struct CertificateOptions {
 struct CertificateReport {
   double seal = 0;    // the model, the seal and the rules' digest
   double types = 0;   // types and views of the plan's graph
-  double replay = 0;  // steps and their proofs
+  double replay = 0;  // steps, and that their sides are equal
   double lower = 0;   // to a schedule
   double schedule = 0;
   int64_t scheduled_devices = 0;
+  // By what each step was decided.
+  std::map<EqualBy, int64_t> steps;
+  std::set<std::string> lemmas;  // premises of theorems, by name
 };
 
 // Ok if
 //   - the model's graph is valid and sequential, and the plan is as its maker sealed it;
-//   - every step's rule is in `rules`, is the rule that its id says, and is proved, as `proofs`
-//     says, and the plan was made with these rules;
+//   - every step's rule is in `rules` and is the rule that its id says, the plan was made with
+//   these
+//     rules, and what the step puts in place of what is shown to be equal to it;
 //   - replayed step by step the derivation turns the model's graph into the plan's;
 //   - types are those that inference gives, and machine views put each task on a device of its own;
 //   - the lowered schedule passes CheckSchedule (pcg/schedule/check.h).
 // The error says in one line what is refused and why. `report` may be null.
-absl::Status CheckCertificate(const Plan& plan, const RuleSet& rules, ProofSource* proofs,
+absl::Status CheckCertificate(const Plan& plan, const RuleSet& rules,
                               const CertificateOptions& options,
                               CertificateReport* report = nullptr);
 

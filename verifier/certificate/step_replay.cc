@@ -22,7 +22,7 @@ absl::Status No(const std::string& why) { return absl::FailedPreconditionError(w
 
 class StepReplay {
  public:
-  StepReplay(const Rule& rule, const DerivationStep& step, ReplayGraph* graph, PremiseCheck equal)
+  StepReplay(const Rule& rule, const DerivationStep& step, ReplayGraph* graph, SideCheck equal)
       : rule_(rule), step_(step), graph_(graph), equal_(equal), attributes_(step.attributes) {}
 
   absl::Status Run() {
@@ -30,13 +30,9 @@ class StepReplay {
     ISOMER_RETURN_IF_ERROR(CheckReferences());
     for (size_t n = 0; n < step_.nodes.size(); ++n) ISOMER_RETURN_IF_ERROR(CheckSourceNode(n));
     ISOMER_RETURN_IF_ERROR(CheckVariables());
-    for (const Condition& condition : rule_.conditions) {
-      ISOMER_ASSIGN_OR_RETURN(const bool holds, Holds(condition));
-      if (!holds) return No(absl::StrCat("the condition ", condition.ToString(), " does not hold"));
-    }
     const NodeId first_new{graph_->num_nodes()};
     ISOMER_RETURN_IF_ERROR(AddTarget());
-    return CheckPremises(first_new);
+    return CheckEqual(first_new);
   }
 
  private:
@@ -56,15 +52,10 @@ class StepReplay {
     for (NodeId id : distinct) {
       if (!graph_->IsLive(id)) return No(absl::StrCat(graph_->Label(id), " was replaced before"));
     }
-    std::vector<int> ranks;
     for (TensorRef input : step_.inputs) {
       if (!graph_->Contains(input) || !graph_->IsLive(input.node)) {
         return No(absl::StrCat("there is no tensor %", input.node.value));
       }
-      ranks.push_back(graph_->type(input).rank());
-    }
-    if (std::find(rule_.ranks.begin(), rule_.ranks.end(), ranks) == rule_.ranks.end()) {
-      return No("the rule is not proved for inputs of these ranks");
     }
     return absl::OkStatus();
   }
@@ -254,86 +245,6 @@ class StepReplay {
     return at->second;
   }
 
-  absl::StatusOr<bool> Holds(const Condition& condition) const {
-    switch (condition.kind) {
-      case Condition::Kind::kEqual:
-      case Condition::Kind::kNotEqual:
-      case Condition::Kind::kAtMost: {
-        ISOMER_ASSIGN_OR_RETURN(const int64_t left, ValueOf(condition.left));
-        ISOMER_ASSIGN_OR_RETURN(const int64_t right, ValueOf(condition.right));
-        return condition.kind == Condition::Kind::kEqual      ? left == right
-               : condition.kind == Condition::Kind::kNotEqual ? left != right
-                                                              : left <= right;
-      }
-      case Condition::Kind::kDivides:
-      case Condition::Kind::kUnpartitioned: {
-        ISOMER_ASSIGN_OR_RETURN(const int64_t axis, ValueOf(condition.right));
-        ISOMER_ASSIGN_OR_RETURN(const Dim* dim, DimOf(condition.input, axis));
-        if (condition.kind == Condition::Kind::kUnpartitioned) return dim->degree == 1;
-        ISOMER_ASSIGN_OR_RETURN(const int64_t degree, ValueOf(condition.left));
-        return degree > 0 && dim->size % (dim->degree * degree) == 0;
-      }
-      case Condition::Kind::kSameType:
-        return graph_->type(step_.inputs[condition.input]) ==
-               graph_->type(step_.inputs[condition.input_b]);
-      case Condition::Kind::kNoPartials:
-        return graph_->type(step_.inputs[condition.input]).partials == 1;
-      case Condition::Kind::kSplitsDim:
-        return SplitsDim(condition);
-      case Condition::Kind::kByStructure:
-        return true;  // CheckPremises, when the target is there.
-    }
-    return false;
-  }
-
-  // Some partitionable iteration dim of the call leads exactly the named axes, and has room.
-  absl::StatusOr<bool> SplitsDim(const Condition& condition) const {
-    const PatternNode& pattern = rule_.source.nodes[condition.node];
-    const Node& node = graph_->node(step_.nodes[condition.node]);
-    std::vector<TensorType> types;
-    std::vector<Shape> shapes;
-    for (PatternRef ref : pattern.inputs) {
-      types.push_back(graph_->type(SourceTensor(ref)));
-      shapes.push_back(types.back().GlobalShape());
-    }
-    ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(node.op, shapes));
-    ISOMER_ASSIGN_OR_RETURN(const int64_t degree, ValueOf(condition.left));
-    for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
-      if (!d.IsPartitionable(v)) continue;
-      int64_t held = 1;
-      bool exact = true;
-      std::vector<int64_t> sizes = {d.dims[v].size.value()};  // that have to divide
-      for (int o = 0; o < d.num_operands(); ++o) {
-        const int rank = types[o].rank();
-        ISOMER_ASSIGN_OR_RETURN(const int named, NamedAxis(condition.operand_axes, o, rank));
-        for (int i = 0; i < rank; ++i) {
-          const bool led = d.LeadOfOperandDim(o, i) == v;
-          exact &= led == (i == named);
-          if (!led) continue;
-          held = types[o].dims[i].degree;
-          sizes.push_back(types[o].dims[i].size);
-        }
-      }
-      for (int t = 0; t < static_cast<int>(d.outputs.size()); ++t) {
-        const int rank = static_cast<int>(d.outputs[t].size());
-        ISOMER_ASSIGN_OR_RETURN(const int named, NamedAxis(condition.output_axes, t, rank));
-        for (int i = 0; i < rank; ++i) exact &= (d.LeadOfOutputDim(t, i) == v) == (i == named);
-      }
-      if (!exact) continue;
-      return degree > 0 && std::all_of(sizes.begin(), sizes.end(),
-                                       [&](int64_t size) { return size % (held * degree) == 0; });
-    }
-    return false;
-  }
-
-  // The axis named for tensor t, from the front; -1 if none is.
-  absl::StatusOr<int> NamedAxis(const std::vector<std::optional<IntExpr>>& axes, int t,
-                                int rank) const {
-    if (t >= static_cast<int>(axes.size()) || !axes[t].has_value()) return -1;
-    ISOMER_ASSIGN_OR_RETURN(const int64_t axis, ValueOf(*axes[t]));
-    return NormalizeAxis(axis, rank);
-  }
-
   absl::Status AddTarget() {
     const NodeId first_new{graph_->num_nodes()};
     auto tensor = [&](PatternRef ref) {
@@ -376,13 +287,12 @@ class StepReplay {
     return No(absl::StrCat(graph_->Label(id), " rounds integers"));
   }
 
-  // A rule of any attributes holds where its premises do: these calls are looked at.
-  absl::Status CheckPremises(NodeId first_new) const {
+  // What the rule says of where it holds is not asked: these calls are looked at.
+  absl::Status CheckEqual(NodeId first_new) const {
     for (NodeId id : step_.nodes) ISOMER_RETURN_IF_ERROR(CheckRounding(id));
     for (int n = 0; n < static_cast<int>(rule_.target.nodes.size()); ++n) {
       ISOMER_RETURN_IF_ERROR(CheckRounding(NodeId{first_new.value + n}));
     }
-    if (!HasCondition(rule_, Condition::Kind::kByStructure)) return absl::OkStatus();
     auto side_of = [&](const Pattern& pattern, auto node_of) {
       ConcreteSide side;
       side.outputs = pattern.outputs;
@@ -403,20 +313,20 @@ class StepReplay {
         side_of(rule_.target, [&](int n) { return NodeId{first_new.value + n}; });
     const absl::Status equal = equal_(source, target);
     if (equal.ok()) return equal;
-    return No(absl::StrCat("the rule does not hold of these calls: ", equal.message()));
+    return No(absl::StrCat("it is not shown that these calls compute the same: ", equal.message()));
   }
 
   const Rule& rule_;
   const DerivationStep& step_;
   ReplayGraph* graph_;
-  PremiseCheck equal_;
+  SideCheck equal_;
   std::map<std::string, AttributeValue> attributes_;
 };
 
 }  // namespace
 
 absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, ReplayGraph* graph,
-                        PremiseCheck equal) {
+                        SideCheck equal) {
   return StepReplay(rule, step, graph, equal).Run();
 }
 

@@ -1,7 +1,8 @@
-// Replays one step of a derivation, trusting neither the matcher nor the optimizer.
+// Replays one step of a derivation, trusting neither the matcher, nor the optimizer, nor the rule.
 //
-// This is a second reading of what a rule means on a graph (rules/rewrite.h has the first): a step
-// says where the source pattern lies, and everything it says is looked up in the graph.
+// A step says where a rule's source pattern lies, and the rule what is put in its place. Both are
+// looked up in the graph and built; whether they compute the same is asked of the calls that this
+// gives (equal_sides.h), so that a rule is a recipe, and a false one is refused where it is used.
 #ifndef ISOMER_VERIFIER_CERTIFICATE_STEP_REPLAY_H_
 #define ISOMER_VERIFIER_CERTIFICATE_STEP_REPLAY_H_
 
@@ -13,15 +14,14 @@
 
 namespace isomer {
 
-// Ok if the two sides meet the premise of a theorem that says they are equal (the condition
-// by_structure).
-using PremiseCheck =
+// Ok if the two sides have equal outputs.
+using SideCheck =
     absl::FunctionRef<absl::Status(const ConcreteSide& source, const ConcreteSide& target)>;
 
 // Adds the target's nodes to `graph` and redirects the uses of the source outputs. The error says
-// what of the rule does not hold in the graph; then the graph is of no further use.
+// what of the step does not hold in the graph; then the graph is of no further use.
 absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, ReplayGraph* graph,
-                        PremiseCheck equal);
+                        SideCheck equal);
 
 }  // namespace isomer
 

@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/support/hash.h"
+#include "verifier/elements/normal_form.h"
 #include "verifier/lemma.h"
 #include "verifier/mutation/mutants.h"
-#include "verifier/normal_form.h"
 
 namespace isomer {
 namespace {

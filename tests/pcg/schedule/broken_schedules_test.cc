@@ -188,6 +188,18 @@ TEST(BrokenSchedule, BytesAndTypesThatDoNotMatch) {
               RefusedFor("not of one data type"));
 }
 
+// How calls are spread is inferred by the checker, so that a lie about it is no matter.
+TEST(BrokenSchedule, WhatTheLoweringSaysOfCallsIsNotRead) {
+  for (const ParallelCase& c : ParallelCases()) {
+    EXPECT_EQ(Verdict(c.name,
+                      [](Schedule* schedule) {
+                        for (auto& sharding : schedule->shardings) sharding.reset();
+                      }),
+              "")
+        << c.name;
+  }
+}
+
 TEST(BrokenSchedule, BufferThatIsReusedEarly) {
   const Schedule schedule = Lowered(Case("DataParallelMlp"));
   const MemoryPlan plan = PlanMemory(schedule);

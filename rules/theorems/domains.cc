@@ -1,0 +1,302 @@
+#include "rules/theorems/domains.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/operator.h"
+#include "rules/theorems/declaration_facts.h"
+
+namespace isomer {
+namespace {
+
+using Domain = PartialFunction::Domain;
+using TermId = int;
+// What must lie in a domain: the domain, the operator where that says which, and tensors whose
+// elements at one place are meant together.
+using Claim = std::tuple<Domain, std::string, std::vector<TermId>>;
+
+// A tensor of either side; parallel operators are left out, and equal calls are one.
+struct Term {
+  const CallWithDomain* call = nullptr;  // null: an input
+  std::vector<TermId> operands;
+  int output = 0;
+};
+
+class Terms {
+ public:
+  // The calls' outputs, as far as they are used: [call] -> operands' terms.
+  std::vector<std::vector<TermId>> Add(absl::Span<const CallWithDomain> calls) {
+    std::vector<std::vector<TermId>> operands;
+    for (const CallWithDomain& call : calls) {
+      operands.emplace_back();
+      for (PatternRef ref : call.inputs) operands.back().push_back(At(calls, operands, ref));
+    }
+    return operands;
+  }
+  const Term& operator[](TermId id) const { return terms_[id]; }
+  TermId OutputOf(const CallWithDomain& call, const std::vector<TermId>& operands, int output) {
+    const auto [at, is_new] =
+        ids_.emplace(std::tuple(call.op, operands, output), static_cast<TermId>(terms_.size()));
+    if (is_new) {
+      terms_.push_back({&call, operands, output});
+    } else if (terms_[at->second].call->declaration == nullptr) {
+      terms_[at->second].call = &call;
+    }
+    return at->second;
+  }
+
+ private:
+  TermId At(absl::Span<const CallWithDomain> calls,
+            const std::vector<std::vector<TermId>>& operands, PatternRef ref) {
+    if (ref.node < 0) {
+      const auto [at, is_new] = inputs_.emplace(ref.index, static_cast<TermId>(terms_.size()));
+      if (is_new) terms_.push_back({});
+      return at->second;
+    }
+    const CallWithDomain& call = calls[ref.node];
+    const bool is_identity = IsParallel(call.kind) && call.inputs.size() == 1;
+    return is_identity ? operands[ref.node][0] : OutputOf(call, operands[ref.node], ref.index);
+  }
+
+  std::vector<Term> terms_;
+  std::map<int, TermId> inputs_;
+  std::map<std::tuple<std::string, std::vector<TermId>, int>, TermId> ids_;
+};
+
+// The operands whose elements a call moves, where it does nothing else.
+std::vector<int> MovedOperands(const CallWithDomain& call) {
+  std::vector<int> moved;
+  for (int o = 0; o < static_cast<int>(call.inputs.size()); ++o) {
+    const bool chooses = call.kind == OpKind::kWhere && o == 0;
+    if (!chooses && !IsIndexOperand(call.kind, o)) moved.push_back(o);
+  }
+  return moved;
+}
+
+class DomainCheck {
+ public:
+  DomainCheck(absl::Span<const CallWithDomain> source, absl::Span<const CallWithDomain> target)
+      : source_(source), target_(target) {}
+
+  absl::Status Run() {
+    const auto of_source = terms_.Add(source_), of_target = terms_.Add(target_);
+    std::set<std::pair<std::string, std::vector<TermId>>> applied;
+    for (size_t n = 0; n < source_.size(); ++n) {
+      applied.emplace(source_[n].op, of_source[n]);
+      if (source_[n].declaration == nullptr) continue;
+      for (const PartialFunction& f : PartialFunctionsOf(*source_[n].declaration)) {
+        if (f.of_all_elements) Learn(ClaimOf(source_[n], of_source[n], f));
+      }
+    }
+    LearnSplits();
+    for (size_t n = 0; n < target_.size(); ++n) {
+      const CallWithDomain& call = target_[n];
+      if (IsParallel(call.kind) || applied.count({call.op, of_target[n]}) > 0) continue;
+      if (call.declaration == nullptr) {
+        if (MayBePartial(call.kind)) return Undefined(call);
+        continue;
+      }
+      for (const PartialFunction& f : PartialFunctionsOf(*call.declaration)) {
+        if (f.domain == Domain::kUnclear || !Holds(ClaimOf(call, of_target[n], f))) {
+          return Undefined(call);
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Undefined(const CallWithDomain& call) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        OpName(call.kind), " may be undefined in the target where the source is defined"));
+  }
+
+  static Claim ClaimOf(const CallWithDomain& call, const std::vector<TermId>& operands,
+                       const PartialFunction& f) {
+    std::vector<TermId> terms;
+    for (int o : f.operands) terms.push_back(operands[o]);
+    return {f.domain, f.domain == Domain::kOfOperator ? call.op : "", std::move(terms)};
+  }
+
+  // One call in place of those that make the terms of a claim, if they are alike but for what they
+  // move; null if they are not, or a term is an input.
+  const CallWithDomain* CommonCall(const std::vector<TermId>& ids) const {
+    const Term& first = terms_[ids[0]];
+    if (first.call == nullptr || first.call->declaration == nullptr) return nullptr;
+    const std::vector<int> moved = MovedOperands(*first.call);
+    for (TermId id : ids) {
+      const Term& term = terms_[id];
+      if (term.call == nullptr || term.call->op != first.call->op || term.output != first.output ||
+          term.call->declaration == nullptr ||
+          !SameDeclaration(*term.call->declaration, *first.call->declaration)) {
+        return nullptr;
+      }
+      for (int o = 0; o < static_cast<int>(term.operands.size()); ++o) {
+        const bool is_moved = std::find(moved.begin(), moved.end(), o) != moved.end();
+        if (!is_moved && term.operands[o] != first.operands[o]) return nullptr;
+      }
+    }
+    return first.call;
+  }
+
+  // The same claim of what the common call moves.
+  Claim OfOperand(const Claim& claim, int operand) const {
+    Claim result = claim;
+    for (TermId& id : std::get<2>(result)) id = terms_[id].operands[operand];
+    return result;
+  }
+
+  static bool IsNonzeroFactor(const CallWithDomain& call) {
+    // Kept out: the marks that stand for variables, and what is so small that it may be one.
+    constexpr double kSmallest = 1e-200;
+    for (const Instruction& i : call.declaration->statements[0].body) {
+      if (i.op == ScalarOp::kConstant && !(std::abs(i.constant) >= kSmallest)) return false;
+    }
+    return true;
+  }
+
+  // The operands that are not zero where the call's value is not, and the other way round.
+  static std::vector<int> FactorsOf(const Term& term) {
+    switch (term.call->kind) {
+      case OpKind::kAdd:
+        return term.operands[0] == term.operands[1] ? std::vector<int>{0} : std::vector<int>{};
+      case OpKind::kMul:
+        return {0, 1};
+      case OpKind::kDiv:
+      case OpKind::kScale:
+      case OpKind::kReduceProd:
+        return {0};
+      default:
+        return {};
+    }
+  }
+
+  // The claim holds, since the source is defined; so do those that follow from it.
+  void Learn(const Claim& claim) {
+    if (!known_.insert(claim).second) return;
+    const auto& [domain, op, ids] = claim;
+    const CallWithDomain* call = CommonCall(ids);
+    if (call == nullptr) return;
+    // Each element of the operands is an element of the result.
+    const bool keeps_all =
+        (IsLayout(call->kind) && call->kind != OpKind::kSplit) || call->kind == OpKind::kExpand;
+    if (keeps_all) {
+      for (int o : MovedOperands(*call)) Learn(OfOperand(claim, o));
+    }
+    if (domain != Domain::kNonzero) return;
+    for (int o : FactorsOf(terms_[ids[0]])) Learn(OfOperand(claim, o));
+  }
+
+  // What holds of all outputs of a Split holds of its operand.
+  void LearnSplits() {
+    for (bool more = true; more;) {
+      const size_t before = known_.size();
+      const std::set<Claim> known = known_;
+      for (const Claim& claim : known) {
+        const std::vector<TermId>& ids = std::get<2>(claim);
+        const CallWithDomain* call = CommonCall(ids);
+        if (call == nullptr || call->kind != OpKind::kSplit) continue;
+        bool all = true;
+        for (int o = 0; o < static_cast<int>(call->declaration->outputs.size()); ++o) {
+          Claim of_output = claim;
+          for (TermId& id : std::get<2>(of_output)) {
+            id = terms_.OutputOf(*terms_[id].call, std::vector<TermId>(terms_[id].operands), o);
+          }
+          all &= known.count(of_output) > 0;
+        }
+        if (all) Learn(OfOperand(claim, 0));
+      }
+      more = known_.size() > before;
+    }
+  }
+
+  bool Holds(const Claim& claim) {
+    const auto& [domain, op, ids] = claim;
+    if (known_.count(claim) > 0) return true;
+    const bool implied = domain == Domain::kNonzero || domain == Domain::kNonnegative;
+    if (implied && known_.count({Domain::kPositive, op, ids}) > 0) return true;
+    if (ids.size() == 1 && domain != Domain::kOfOperator) {
+      const Sign sign = SignOf(ids[0]);
+      if (sign == Sign::kPositive) return true;
+      if (sign == Sign::kNonnegative && domain == Domain::kNonnegative) return true;
+    }
+    const CallWithDomain* call = CommonCall(ids);
+    if (call == nullptr) return false;
+    auto of_all = [&](const std::vector<int>& operands) {
+      return std::all_of(operands.begin(), operands.end(),
+                         [&](int o) { return Holds(OfOperand(claim, o)); });
+    };
+    const std::vector<int> moved = MovedOperands(*call);
+    std::vector<bool> subset(call->inputs.size(), false);
+    for (int o : moved) subset[o] = true;
+    const Moves moves = MovesElementsOf(*call->declaration, subset);
+    const bool is_element =
+        moves == Moves::kElements || IsLayout(call->kind) ||
+        (ids.size() == 1 && (moves == Moves::kLargest || moves == Moves::kSmallest));
+    if (is_element && of_all(moved)) return true;
+    if (domain != Domain::kNonzero) return false;
+    if (call->kind == OpKind::kReciprocal) return true;
+    if (call->kind == OpKind::kScale && !IsNonzeroFactor(*call)) return false;
+    const std::vector<int> factors = FactorsOf(terms_[ids[0]]);
+    return !factors.empty() && of_all(factors);
+  }
+
+  Sign SignOf(TermId id) {
+    const Term& term = terms_[id];
+    if (term.call == nullptr) return Sign::kUnknown;
+    if (term.call->declaration == nullptr) return Sign::kUnknown;
+    std::vector<Sign> operands;
+    for (TermId operand : term.operands) operands.push_back(SignOf(operand));
+    return SignOfOutput(*term.call->declaration, term.output, operands);
+  }
+
+  const absl::Span<const CallWithDomain> source_, target_;
+  Terms terms_;
+  std::set<Claim> known_;
+};
+
+std::vector<CallWithDomain> CallsOf(const Pattern& pattern) {
+  std::vector<CallWithDomain> calls;
+  for (const PatternNode& node : pattern.nodes) {
+    calls.push_back({node.kind, OperatorText(node), node.inputs});
+  }
+  return calls;
+}
+
+}  // namespace
+
+absl::Status DefinedWhereSourceIs(absl::Span<const CallWithDomain> source,
+                                  absl::Span<const CallWithDomain> target) {
+  return DomainCheck(source, target).Run();
+}
+
+absl::Status DefinedWhereSourceIs(const Pattern& source, const Pattern& target) {
+  return DefinedWhereSourceIs(CallsOf(source), CallsOf(target));
+}
+
+absl::Status CastsAreTheSame(absl::Span<const CallWithDomain> source,
+                             absl::Span<const CallWithDomain> target) {
+  Terms terms;
+  using Casts = std::set<std::pair<std::string, std::vector<TermId>>>;
+  Casts casts[2];
+  for (int side : {0, 1}) {
+    const absl::Span<const CallWithDomain> calls = side == 0 ? source : target;
+    const auto operands = terms.Add(calls);
+    for (size_t n = 0; n < operands.size(); ++n) {
+      if (calls[n].kind == OpKind::kCast) casts[side].emplace(calls[n].op, operands[n]);
+    }
+  }
+  if (casts[0] == casts[1]) return absl::OkStatus();
+  return absl::FailedPreconditionError("a cast may round: no theorem speaks of what is done to it");
+}
+
+absl::Status CastsAreTheSame(const Pattern& source, const Pattern& target) {
+  return CastsAreTheSame(CallsOf(source), CallsOf(target));
+}
+
+}  // namespace isomer

@@ -1,0 +1,473 @@
+#include "tests/unsound/hostile_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "generator/check_rules.h"
+#include "pcg/examples.h"
+#include "rules/conditions.h"
+#include "verifier/counterexample.h"
+#include "verifier/mutation/pattern_changes.h"
+#include "verifier/representative_bindings.h"
+#include "verifier/type_proof.h"
+
+namespace isomer {
+namespace {
+
+constexpr int kMostChanges = 3, kMostDepth = 3, kTries = 40;
+
+// A call of one output, or an input of the rule.
+struct DrawnTerm {
+  std::optional<OpKind> kind;  // none: an input
+  int input = 0;
+  std::vector<AttributePattern> attributes = {};
+  std::vector<DrawnTerm> operands = {};
+  friend bool operator==(const DrawnTerm&, const DrawnTerm&) = default;
+};
+
+DrawnTerm Call(OpKind kind, std::vector<DrawnTerm> operands,
+               std::vector<AttributePattern> attributes = {}) {
+  DrawnTerm term = {kind, 0, std::move(attributes), std::move(operands)};
+  std::sort(term.attributes.begin(), term.attributes.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return term;
+}
+
+AttributePattern Number(const char* name, double value) { return {name, NumberExpr{value, {}}}; }
+AttributePattern Integer(const char* name, int64_t value) {
+  return {name, IntExpr::Constant(value)};
+}
+AttributePattern Integers(const char* name, const std::vector<int64_t>& values) {
+  std::vector<IntExpr> list;
+  for (int64_t value : values) list.push_back(IntExpr::Constant(value));
+  return {name, list};
+}
+
+// Every call of the term, parents first.
+void Collect(DrawnTerm* term, std::vector<DrawnTerm*>* calls) {
+  if (!term->kind) return;
+  calls->push_back(term);
+  for (DrawnTerm& operand : term->operands) Collect(&operand, calls);
+}
+
+PatternRef AddTo(const DrawnTerm& term, Pattern* pattern) {
+  if (!term.kind) return PatternRef::Input(term.input);
+  PatternNode node = {*term.kind, term.attributes, {}};
+  for (const DrawnTerm& operand : term.operands) node.inputs.push_back(AddTo(operand, pattern));
+  const auto same = std::find(pattern->nodes.begin(), pattern->nodes.end(), node);
+  const int id = static_cast<int>(same - pattern->nodes.begin());
+  if (same == pattern->nodes.end()) pattern->nodes.push_back(std::move(node));
+  return PatternRef::Node(id);
+}
+
+// Draws terms over two or three inputs of one rank, and what may be thought to equal them.
+class Terms {
+ public:
+  explicit Terms(std::mt19937_64* random) : random_(*random) {}
+
+  int Below(size_t end) { return static_cast<int>(random_() % end); }
+  bool Chance(int of) { return Below(static_cast<size_t>(of)) == 0; }
+  template <typename T>
+  const T& Any(const std::vector<T>& values) {
+    return values[static_cast<size_t>(Below(values.size()))];
+  }
+
+  DrawnTerm Input() { return {std::nullopt, Below(3)}; }
+
+  DrawnTerm Draw(int depth) {
+    if (depth == 0 || Chance(6)) return Input();
+    switch (Below(10)) {
+      case 0:
+      case 1:
+      case 2:
+        return Call(Unary(), {Draw(depth - 1)});
+      case 3:
+      case 4:
+      case 5:
+        return Call(Binary(), {Draw(depth - 1), Draw(depth - 1)});
+      case 6:
+        return Call(OpKind::kWhere, {Condition(depth - 1), Draw(depth - 1), Draw(depth - 1)});
+      case 7:
+        return WithAttributes(Draw(depth - 1));
+      case 8:
+        return OfDims(Draw(depth - 1), Draw(depth - 1));
+      default:
+        return Parallel(Draw(depth - 1));
+    }
+  }
+
+  // What `term` becomes where something is done to it that often changes nothing.
+  std::string Change(DrawnTerm* term) {
+    std::vector<DrawnTerm*> calls;
+    Collect(term, &calls);
+    if (calls.empty() || Chance(4)) return Wrap(calls.empty() ? term : Any(calls));
+    DrawnTerm* const call = Any(calls);
+    const std::string name(OpName(*call->kind));
+    switch (Below(9)) {
+      case 0:
+        return Wrap(call);
+      case 1:
+        return Exchange(call);
+      case 2: {
+        DrawnTerm kept = call->operands[static_cast<size_t>(Below(call->operands.size()))];
+        *call = std::move(kept);
+        return name + " left out";
+      }
+      case 3:
+        if (call->operands.size() < 2) return Wrap(call);
+        std::swap(call->operands[0], call->operands.back());
+        return "operands of " + name + " exchanged";
+      case 4:
+        return Associate(call);
+      case 5:
+        return Distribute(call);
+      case 6:
+        return ChangeNumber(call);
+      case 7:
+        if (call->operands.size() != 2) return Exchange(call);
+        call->kind = Binary();
+        call->attributes.clear();
+        return absl::StrCat(OpName(*call->kind), " for ", name);
+      default:
+        call->operands[static_cast<size_t>(Below(call->operands.size()))] = Input();
+        return "an operand of " + name + " replaced";
+    }
+  }
+
+ private:
+  OpKind Unary() {
+    static const std::vector<OpKind> kinds = {
+        OpKind::kRelu, OpKind::kGelu,       OpKind::kTanh,       OpKind::kSigmoid, OpKind::kExp,
+        OpKind::kLog,  OpKind::kSwish,      OpKind::kSoftplus,   OpKind::kLog,     OpKind::kSqrt,
+        OpKind::kSqrt, OpKind::kReciprocal, OpKind::kReciprocal, OpKind::kErf,     OpKind::kSin,
+        OpKind::kAbs,  OpKind::kSign,       OpKind::kFloor};
+    return Any(kinds);
+  }
+  OpKind Binary() {
+    static const std::vector<OpKind> kinds = {OpKind::kAdd,     OpKind::kSub,     OpKind::kMul,
+                                              OpKind::kMul,     OpKind::kDiv,     OpKind::kDiv,
+                                              OpKind::kMaximum, OpKind::kMinimum, OpKind::kPow};
+    return Any(kinds);
+  }
+  DrawnTerm Condition(int depth) {
+    static const std::vector<OpKind> kinds = {OpKind::kLess, OpKind::kLessEqual, OpKind::kEqual};
+    const DrawnTerm compared = Call(Any(kinds), {Draw(depth), Draw(depth)});
+    return Chance(4) ? Call(OpKind::kNot, {compared}) : compared;
+  }
+  double AnyNumber() {
+    static const std::vector<double> numbers = {
+        0, 1, -1, 2, 0.5, 0.1, 10, 3, 1e-162, 1e162, 1e-300, 1e300, 1e36, 5e-324, 1 + 1e-15};
+    return Any(numbers);
+  }
+  DrawnTerm WithAttributes(DrawnTerm t) {
+    switch (Below(5)) {
+      case 0:
+        return Call(OpKind::kClip, {t}, {Number("min", Below(5) - 2), Number("max", Below(5) - 2)});
+      case 1:
+        return Call(OpKind::kLeakyRelu, {t}, {Number("alpha", AnyNumber())});
+      case 2:
+        return Call(OpKind::kCast, {t}, {Integer("to", Below(6))});
+      default:
+        return Call(OpKind::kScale, {t}, {Number("factor", AnyNumber())});
+    }
+  }
+  int64_t Axis() { return Chance(2) ? -1 : -2; }
+  DrawnTerm OfDims(DrawnTerm t, DrawnTerm u) {
+    static const std::vector<OpKind> reductions = {OpKind::kReduceSum, OpKind::kReduceMean,
+                                                   OpKind::kReduceMax, OpKind::kReduceMin,
+                                                   OpKind::kReduceProd};
+    switch (Below(8)) {
+      case 0:
+        return Call(OpKind::kMatMul, {t, u});
+      case 1:
+        return Call(OpKind::kTranspose, {t}, {{"perm", SwapAxes{-2, -1}}});
+      case 2:
+        return Call(Any(reductions), {t}, {Integers("axes", {Axis()}), Integer("keepdims", 1)});
+      case 3:
+        return Call(Chance(2) ? OpKind::kSoftmax : OpKind::kLogSoftmax, {t},
+                    {Integer("axis", Axis())});
+      case 4:
+        return Call(OpKind::kCumSum, {t},
+                    {Integer("axis", Axis()), Integer("exclusive", Below(2)),
+                     Integer("reverse", Below(2))});
+      case 5:
+        return Call(OpKind::kConcat, {t, u}, {Integer("axis", Axis())});
+      case 6:
+        return Call(OpKind::kSlice, {t},
+                    {Integers("starts", {0, Below(2)}), Integers("sizes", {2, 1}),
+                     Integers("steps", {1, 1})});
+      default:
+        return Call(OpKind::kTrilu, {t}, {Integer("upper", Below(2)), Integer("k", Below(3) - 1)});
+    }
+  }
+  DrawnTerm Parallel(DrawnTerm t) {
+    switch (Below(4)) {
+      case 0:
+        return Call(OpKind::kPartition, {t}, {Integer("axis", Axis()), Integer("degree", 2)});
+      case 1:
+        return Call(OpKind::kCombine, {t}, {Integer("axis", Axis()), Integer("degree", 2)});
+      case 2:
+        return Call(OpKind::kReplicate, {t}, {Integer("degree", 2)});
+      default:
+        return Call(OpKind::kReduce, {t}, {Integer("degree", 2)});
+    }
+  }
+  static DrawnTerm Scaled(DrawnTerm t, double factor) {
+    return Call(OpKind::kScale, {std::move(t)}, {Number("factor", factor)});
+  }
+
+  // t becomes what is t on paper.
+  std::string Wrap(DrawnTerm* term) {
+    const DrawnTerm t = *term;
+    const DrawnTerm u = Draw(1);
+    const DrawnTerm f = Call(Unary(), {u});
+    const double factor = AnyNumber();
+    DrawnTerm inner, outer;
+    switch (Below(22)) {
+      case 0:
+        *term = Scaled(t, 1);
+        return "1 t";
+      case 1:
+        *term = Scaled(Scaled(t, factor), 1 / factor);
+        return "a t / a";
+      case 2:
+        *term = Call(OpKind::kAdd, {t, Scaled(f, 0)});
+        return "t + 0 f(u)";
+      case 3:
+        *term = Call(OpKind::kAdd, {t, Call(OpKind::kSub, {f, f})});
+        return "t + (f(u) - f(u))";
+      case 4:
+        *term = Call(OpKind::kMul, {t, Call(OpKind::kDiv, {f, f})});
+        return "t f(u) / f(u)";
+      case 5:
+        *term = Call(OpKind::kSub, {Call(OpKind::kAdd, {t, u}), u});
+        return "t + u - u";
+      case 6:
+        *term = Call(OpKind::kDiv, {Call(OpKind::kMul, {t, u}), u});
+        return "t u / u";
+      case 7:
+        *term = Call(OpKind::kMaximum, {t, t});
+        return "max(t, t)";
+      case 8:
+        *term = Call(OpKind::kWhere, {Call(OpKind::kLess, {u, t}), t, t});
+        return "where(c, t, t)";
+      case 9:
+        *term = Call(OpKind::kExp, {Call(OpKind::kLog, {t})});
+        return "exp(log(t))";
+      case 10:
+        *term = Call(OpKind::kLog, {Call(OpKind::kExp, {t})});
+        return "log(exp(t))";
+      case 11:
+        *term = Call(OpKind::kSqrt, {Call(OpKind::kMul, {t, t})});
+        return "sqrt(t t)";
+      case 12:
+        *term = Call(OpKind::kMul, {Call(OpKind::kSqrt, {t}), Call(OpKind::kSqrt, {t})});
+        return "sqrt(t) sqrt(t)";
+      case 13:
+        *term = Call(OpKind::kReciprocal, {Call(OpKind::kReciprocal, {t})});
+        return "1 / (1 / t)";
+      case 14:
+        *term = Call(OpKind::kRelu, {t});
+        return "relu(t)";
+      case 15:
+        *term = Call(OpKind::kCast, {Call(OpKind::kCast, {t}, {Integer("to", Below(6))})},
+                     {Integer("to", 0)});
+        return "casts there and back";
+      case 16:
+        *term = Call(OpKind::kReduce, {Call(OpKind::kReplicate, {t}, {Integer("degree", 2)})},
+                     {Integer("degree", 2)});
+        return "the sum of copies";
+      case 17: {
+        const int64_t axis = Axis();
+        *term = Call(
+            OpKind::kCombine,
+            {Call(OpKind::kPartition, {t}, {Integer("axis", axis), Integer("degree", 2)})},
+            {Integer("axis", Chance(3) ? Axis() : axis), Integer("degree", Chance(4) ? 4 : 2)});
+        return "partitioned and combined";
+      }
+      case 18:
+        *term =
+            Call(OpKind::kTranspose, {Call(OpKind::kTranspose, {t}, {{"perm", SwapAxes{-2, -1}}})},
+                 {{"perm", SwapAxes{-2, -1}}});
+        return "transposed twice";
+      case 19:
+        *term = Call(OpKind::kDiv, {t, Call(OpKind::kPow, {u, Call(OpKind::kSub, {u, u})})});
+        return "t / u^0";
+      case 20:
+        *term =
+            Call(OpKind::kSub, {Call(OpKind::kRelu, {t}), Call(OpKind::kRelu, {Scaled(t, -1)})});
+        return "relu(t) - relu(-t)";
+      default:
+        *term = Call(OpKind::kClip, {t}, {Number("min", -1e300), Number("max", 1e300)});
+        return "clip of almost nothing";
+    }
+  }
+
+  // f(g(a, b)) becomes g(f(a), f(b)), or, where only some operands are wanted, g(f(a), b).
+  std::string Exchange(DrawnTerm* call) {
+    if (call->operands.size() != 1 || !call->operands[0].kind) return Wrap(call);
+    DrawnTerm g = call->operands[0];
+    const std::string what = absl::StrCat(OpName(*call->kind), " and ", OpName(*g.kind));
+    const bool first_only = Chance(3);
+    for (size_t i = 0; i < g.operands.size(); ++i) {
+      // The first of Where is its condition.
+      if (*g.kind == OpKind::kWhere && i == 0) continue;
+      if (first_only && i > (*g.kind == OpKind::kWhere ? 1u : 0u)) continue;
+      g.operands[i] = Call(*call->kind, {g.operands[i]}, call->attributes);
+    }
+    *call = std::move(g);
+    return what + " exchanged";
+  }
+
+  // (a o b) p c becomes a o (b p c).
+  std::string Associate(DrawnTerm* call) {
+    if (call->operands.size() != 2 || call->operands[0].operands.size() != 2) return Wrap(call);
+    const DrawnTerm inner = call->operands[0], c = call->operands[1];
+    *call = Call(*inner.kind,
+                 {inner.operands[0], Call(*call->kind, {inner.operands[1], c}, call->attributes)},
+                 inner.attributes);
+    return absl::StrCat("associated to the right: ", OpName(*inner.kind));
+  }
+
+  // (a o b) p c becomes (a p c) o (b p c).
+  std::string Distribute(DrawnTerm* call) {
+    if (call->operands.size() != 2 || call->operands[0].operands.size() != 2) return Wrap(call);
+    const DrawnTerm inner = call->operands[0], c = call->operands[1];
+    *call = Call(*inner.kind,
+                 {Call(*call->kind, {inner.operands[0], c}, call->attributes),
+                  Call(*call->kind, {inner.operands[1], c}, call->attributes)},
+                 inner.attributes);
+    return absl::StrCat("distributed over ", OpName(*inner.kind));
+  }
+
+  std::string ChangeNumber(DrawnTerm* call) {
+    for (AttributePattern& attribute : call->attributes) {
+      if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
+        number->constant = Chance(2) ? number->constant * (1 + 1e-15) : AnyNumber();
+        return attribute.name + " changed";
+      }
+      if (auto* integer = std::get_if<IntExpr>(&attribute.value)) {
+        integer->constant += Chance(2) ? 1 : -1;
+        return attribute.name + " changed";
+      }
+    }
+    return Wrap(call);
+  }
+
+  std::mt19937_64& random_;
+};
+
+Condition Of(Condition::Kind kind, int a, int b = -1) {
+  Condition condition;
+  condition.kind = kind;
+  condition.input = a;
+  condition.input_b = b;
+  return condition;
+}
+
+}  // namespace
+
+HostileRule HostileRules::Draw() {
+  for (;;) {
+    const bool changed = !rules_.empty() && random_() % 2 == 0;
+    std::optional<HostileRule> drawn = changed ? Changed() : Tempting();
+    if (drawn.has_value()) return *std::move(drawn);
+  }
+}
+
+std::optional<HostileRule> HostileRules::Changed() {
+  HostileRule drawn = {rules_[random_() % rules_.size()], ""};
+  drawn.how = drawn.rule.id;
+  const int changes = 1 + static_cast<int>(random_() % kMostChanges);
+  for (int change = 0; change < changes; ++change) {
+    std::vector<ChangedRule> next = ChangesOf(drawn.rule);
+    if (next.empty()) break;
+    ChangedRule& taken = next[random_() % next.size()];
+    absl::StrAppend(&drawn.how, "; ", taken.change);
+    drawn.rule = std::move(taken.rule);
+  }
+  return drawn;
+}
+
+std::optional<HostileRule> HostileRules::Tempting() {
+  Terms terms(&random_);
+  DrawnTerm source = terms.Draw(1 + terms.Below(kMostDepth)), target = source;
+  HostileRule drawn;
+  const int changes = 1 + terms.Below(kMostChanges);
+  for (int change = 0; change < changes; ++change) {
+    absl::StrAppend(&drawn.how, change == 0 ? "" : "; ", terms.Change(&target));
+  }
+  if (source == target) return std::nullopt;
+  if (terms.Chance(2)) std::swap(source, target);
+  Rule& rule = drawn.rule;
+  rule.source.outputs = {AddTo(source, &rule.source)};
+  rule.target.outputs = {AddTo(target, &rule.target)};
+  // Inputs in the order in which they are first named.
+  std::vector<int> number(3, -1);
+  for (Pattern* pattern : {&rule.source, &rule.target}) {
+    auto renumber = [&](PatternRef* ref) {
+      if (ref->node >= 0) return;
+      int& renumbered = number[static_cast<size_t>(ref->index)];
+      if (renumbered < 0) renumbered = rule.num_inputs++;
+      ref->index = renumbered;
+    };
+    for (PatternNode& node : pattern->nodes) {
+      for (PatternRef& ref : node.inputs) renumber(&ref);
+    }
+    for (PatternRef& ref : pattern->outputs) renumber(&ref);
+  }
+  rule.ranks = {std::vector<int>(static_cast<size_t>(rule.num_inputs), 2)};
+  const bool no_partials = terms.Chance(2), same_types = terms.Chance(2);
+  for (int x = 0; x < rule.num_inputs; ++x) {
+    if (no_partials) rule.conditions.push_back(Of(Condition::Kind::kNoPartials, x));
+    if (same_types && x > 0) rule.conditions.push_back(Of(Condition::Kind::kSameType, 0, x));
+  }
+  rule.origin = "attack";
+  SetId(&rule);
+  if (!ValidateRule(rule).ok()) return std::nullopt;
+  return drawn;
+}
+
+namespace {
+
+std::string SeenForward(const Rule& rule, int assignments, uint64_t seed) {
+  TypeOracle oracle;
+  ShardedCalls calls;
+  const RuleCheck check =
+      CheckRule(rule, {.instances = assignments, .seed = seed}, &oracle, &calls);
+  if (!check.failure.empty()) return check.failure;
+  std::vector<Binding> bindings;
+  if (const auto instances = InstancesOf(rule); instances.ok()) {
+    const size_t step = instances->size() / static_cast<size_t>(kTries) + 1;
+    for (size_t i = 0; i < instances->size(); i += step) {
+      for (Binding& binding : SmallBindings((*instances)[i], 3, seed + i)) {
+        bindings.push_back(std::move(binding));
+      }
+    }
+  } else {
+    bindings = RepresentativeBindings(rule);
+  }
+  constexpr uint64_t kEdges = 12;
+  for (size_t b = 0; b < bindings.size() && b < static_cast<size_t>(kTries); ++b) {
+    for (uint64_t edge = 0; edge < kEdges; ++edge) {
+      const auto found = TryAtEdges(rule, bindings[b], seed * kEdges + edge);
+      if (!found.ok()) break;
+      if (*found) return (*found)->Summary();
+    }
+    const absl::Status equal = ExpectEqualInField(rule, bindings[b], seed + b);
+    if (absl::IsInternal(equal)) return std::string(equal.message());
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string DifferenceSeen(const Rule& rule, int assignments, uint64_t seed) {
+  std::string seen = SeenForward(rule, assignments, seed);
+  if (!seen.empty() || !rule.reversible) return seen;
+  seen = SeenForward(Inverse(rule), assignments, seed);
+  return seen.empty() ? seen : "from target to source: " + seen;
+}
+
+}  // namespace isomer

@@ -1,0 +1,347 @@
+#include "verifier/elements/polynomial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Products of sums grow; rules never come near this.
+constexpr size_t kMaxMonomials = 256;
+
+// 1 / b.
+Polynomial Reciprocal(const Polynomial& b) {
+  if (b.monomials.size() == 1 && b.monomials[0].factors.empty() && b.monomials[0].bounds.empty() &&
+      b.monomials[0].guards.empty() && b.monomials[0].coefficient.variables.empty()) {
+    const ExactNumber& value = b.monomials[0].coefficient.constant;
+    if (!value.IsZero()) return Constant({ExactNumber(1) / value, {}});
+  }
+  Factor factor;
+  factor.kind = Factor::Kind::kReciprocal;
+  factor.arguments.push_back(b);
+  return Single(std::move(factor));
+}
+
+absl::StatusOr<Affine> AffineOf(const Index& index, const std::map<int, Affine>& dims) {
+  if (index.divide != 1 || index.modulo != 0) {
+    return absl::UnimplementedError("indices that divide have no polynomial");
+  }
+  Affine result;
+  result.offset = index.offset;
+  for (const auto& [dim, stride] : index.terms) result = result + dims.at(dim) * stride;
+  return result;
+}
+
+}  // namespace
+
+Affine operator+(Affine a, const Affine& b) {
+  a.offset += b.offset;
+  for (const auto& [v, coefficient] : b.terms) {
+    if ((a.terms[v] += coefficient) == 0) a.terms.erase(v);
+  }
+  return a;
+}
+
+Affine operator*(Affine a, int64_t factor) {
+  if (factor == 0) return Affine();
+  a.offset = a.offset * factor;
+  for (auto& [v, coefficient] : a.terms) coefficient *= factor;
+  return a;
+}
+
+Affine Substitute(const Affine& a, int v, const Affine& replacement) {
+  auto at = a.terms.find(v);
+  if (at == a.terms.end()) return a;
+  const int64_t coefficient = at->second;
+  Affine rest = a;
+  rest.terms.erase(v);
+  return rest + replacement * coefficient;
+}
+
+void SubstituteIn(Monomial* monomial, int v, const Affine& replacement) {
+  for (Guard& guard : monomial->guards) guard.value = Substitute(guard.value, v, replacement);
+  for (Factor& factor : monomial->factors) {
+    for (Affine& index : factor.indices) index = Substitute(index, v, replacement);
+    for (Polynomial& argument : factor.arguments) SubstituteIn(&argument, v, replacement);
+  }
+}
+
+void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement) {
+  for (Monomial& monomial : polynomial->monomials) SubstituteIn(&monomial, v, replacement);
+}
+
+Coefficient operator*(const Coefficient& a, const Coefficient& b) {
+  Coefficient product{a.constant * b.constant, a.variables};
+  product.variables.insert(product.variables.end(), b.variables.begin(), b.variables.end());
+  std::sort(product.variables.begin(), product.variables.end());
+  return product;
+}
+
+Polynomial Constant(Coefficient number) {
+  Monomial monomial;
+  monomial.coefficient = std::move(number);
+  return {{monomial}};
+}
+
+Polynomial Single(Factor factor) {
+  Monomial monomial;
+  monomial.factors.push_back(std::move(factor));
+  return {{monomial}};
+}
+
+Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments) {
+  Factor factor;
+  factor.kind = Factor::Kind::kFunction;
+  factor.function = op;
+  factor.arguments = std::move(arguments);
+  return Single(std::move(factor));
+}
+
+Polynomial Scaled(Polynomial a, int64_t factor) {
+  for (Monomial& monomial : a.monomials) {
+    monomial.coefficient.constant = monomial.coefficient.constant * factor;
+  }
+  return a;
+}
+
+Monomial Renamed(Monomial monomial, int* next_bound) {
+  auto rename = [&](std::vector<Bound>* bounds, auto* scope) {
+    for (Bound& bound : *bounds) {
+      const int fresh = (*next_bound)++;
+      SubstituteIn(scope, bound.index, Affine::Variable(fresh));
+      bound.index = fresh;
+    }
+  };
+  rename(&monomial.bounds, &monomial);
+  for (Factor& factor : monomial.factors) {
+    for (Polynomial& argument : factor.arguments) {
+      for (Monomial& inner : argument.monomials) inner = Renamed(std::move(inner), next_bound);
+      rename(&factor.bounds, &argument);
+    }
+  }
+  return monomial;
+}
+
+absl::StatusOr<Polynomial> ElementReader::Multiply(const Polynomial& a, const Polynomial& b) {
+  if (a.monomials.size() * b.monomials.size() > kMaxMonomials) {
+    return absl::ResourceExhaustedError("product of too many monomials");
+  }
+  Polynomial product;
+  for (const Monomial& left : a.monomials) {
+    for (const Monomial& right : b.monomials) {
+      Monomial m = Renamed(left, &next_bound_), r = Renamed(right, &next_bound_);
+      m.coefficient = m.coefficient * r.coefficient;
+      m.bounds.insert(m.bounds.end(), r.bounds.begin(), r.bounds.end());
+      m.guards.insert(m.guards.end(), r.guards.begin(), r.guards.end());
+      m.factors.insert(m.factors.end(), r.factors.begin(), r.factors.end());
+      product.monomials.push_back(std::move(m));
+    }
+  }
+  return product;
+}
+
+namespace {
+
+// The dims of a merged output index (group * 4 + channel) from an index that shows them apart:
+// terms that are multiples of 4, and an index that is known to be less than 4. False: it does not.
+bool Unmerge(const Index& index, const Affine& value, const std::map<int, int64_t>& sizes,
+             std::map<int, Affine>* dims) {
+  if (index.terms.empty()) return true;
+  if (index.terms.size() == 1) {
+    (*dims)[index.terms[0].first] = value;
+    return true;
+  }
+  if (index.terms.size() != 2 || index.terms[1].second != 1) return false;
+  const int64_t stride = index.terms[0].second;
+  Affine outer, inner;
+  for (const auto& [v, coefficient] : value.terms) {
+    const auto known = sizes.find(v);
+    if (known != sizes.end() && known->second <= stride && coefficient == 1 &&
+        inner.terms.empty()) {
+      inner.terms[v] = 1;
+    } else if (coefficient % stride == 0) {
+      outer.terms[v] = coefficient / stride;
+    } else {
+      return false;
+    }
+  }
+  if (value.offset != Extent(0) || inner.terms.empty()) return false;
+  (*dims)[index.terms[0].first] = outer;
+  (*dims)[index.terms[1].first] = inner;
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Affine>& indices) {
+  const Term& t = pool_[term];
+  if (t.symbol.kind == OpKind::kInput) {
+    Factor element;
+    element.kind = Factor::Kind::kElement;
+    element.variable = t.symbol.index;
+    element.indices = indices;
+    return Single(std::move(element));
+  }
+  if (t.symbol.kind == OpKind::kConcatPartials) {  // The meaning is the sum of all partials.
+    Polynomial sum;
+    for (TermId argument : t.arguments) {
+      ISOMER_ASSIGN_OR_RETURN(const Polynomial part, Read(argument, indices));
+      sum.monomials.insert(sum.monomials.end(), part.monomials.begin(), part.monomials.end());
+    }
+    return sum;
+  }
+  if (IsParallel(t.symbol.kind)) return Read(t.arguments[0], indices);
+  std::vector<Shape> shapes;
+  for (TermId argument : t.arguments) shapes.push_back(pool_[argument].shape);
+  ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(t.symbol, shapes));
+  ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
+  for (size_t s = 0; s < d.statements.size(); ++s) {
+    const Statement& statement = d.statements[s];
+    if (statement.output != t.symbol.index) continue;
+    std::map<int, Affine> dims;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (!Unmerge(statement.indices[i], indices[i], known_sizes_, &dims)) {
+        return absl::UnimplementedError("an output dim merges iteration dims");
+      }
+    }
+    return ReadStatement(d, static_cast<int>(s), t.arguments, std::move(dims));
+  }
+  return absl::InternalError(absl::StrCat(op.name(), " does not define output ", t.symbol.index));
+}
+
+namespace {
+
+// Makes `polynomial` zero where `access`, at these indices, is outside of its tensor.
+void GuardInside(const Declaration& d, const Access& access, const std::vector<Affine>& indices,
+                 Polynomial* polynomial) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    // An index that is a whole iteration dim of this size needs no guard.
+    const Index& index = access.indices[i];
+    const Extent& size = d.operands[access.tensor][i];
+    if (index.terms.size() == 1 && index.terms[0].second == 1 && index.offset == Extent(0) &&
+        d.dims[index.terms[0].first].size == size) {
+      continue;
+    }
+    for (Monomial& monomial : polynomial->monomials) monomial.guards.push_back({indices[i], size});
+  }
+}
+
+absl::StatusOr<std::vector<Affine>> AffinesOf(const Access& access,
+                                              const std::map<int, Affine>& dims) {
+  std::vector<Affine> indices;
+  for (const Index& index : access.indices) {
+    ISOMER_ASSIGN_OR_RETURN(Affine affine, AffineOf(index, dims));
+    indices.push_back(std::move(affine));
+  }
+  return indices;
+}
+
+}  // namespace
+
+absl::StatusOr<Polynomial> ElementReader::ReadAccess(const Declaration& d, const Access& access,
+                                                     const std::vector<TermId>& operands,
+                                                     const std::map<int, Affine>& dims) {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Affine> indices, AffinesOf(access, dims));
+  if (access.tensor >= d.num_operands()) {
+    const int statement = access.tensor - d.num_operands();
+    std::map<int, Affine> inner;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      inner[d.statements[statement].indices[i].terms[0].first] = indices[i];
+    }
+    return ReadStatement(d, statement, operands, std::move(inner));
+  }
+  if (access.outside == Outside::kSkip) return absl::UnimplementedError("a maximum with padding");
+  ISOMER_ASSIGN_OR_RETURN(Polynomial element, Read(operands[access.tensor], indices));
+  if (access.outside != Outside::kNever) GuardInside(d, access, indices, &element);
+  return element;
+}
+
+absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, int statement,
+                                                        const std::vector<TermId>& operands,
+                                                        std::map<int, Affine> dims) {
+  const Statement& s = d.statements[statement];
+  std::vector<Bound> bounds;
+  for (int dim : s.reduced) {
+    bounds.push_back({next_bound_, d.dims[dim].size});
+    dims[dim] = Affine::Variable(next_bound_++);
+  }
+  std::vector<Polynomial> stack;
+  auto pop = [&] {
+    Polynomial top = std::move(stack.back());
+    stack.pop_back();
+    return top;
+  };
+  for (const Instruction& instruction : s.body) {
+    switch (instruction.op) {
+      case ScalarOp::kLoad: {
+        ISOMER_ASSIGN_OR_RETURN(Polynomial element,
+                                ReadAccess(d, d.accesses[instruction.access], operands, dims));
+        stack.push_back(std::move(element));
+        break;
+      }
+      case ScalarOp::kInside: {
+        const Access& access = d.accesses[instruction.access];
+        ISOMER_ASSIGN_OR_RETURN(const std::vector<Affine> indices, AffinesOf(access, dims));
+        Polynomial one = Constant({1, {}});
+        GuardInside(d, access, indices, &one);
+        stack.push_back(std::move(one));
+        break;
+      }
+      case ScalarOp::kConstant: {
+        if (!std::isfinite(instruction.constant)) {
+          return absl::UnimplementedError("a constant that is not finite");
+        }
+        NumberExpr number = NumberOf(instruction.constant);
+        stack.push_back(
+            Constant({ExactNumber::FromDouble(number.constant), std::move(number.variables)}));
+        break;
+      }
+      case ScalarOp::kAdd:
+      case ScalarOp::kSub: {
+        const Polynomial b = Scaled(pop(), instruction.op == ScalarOp::kSub ? -1 : 1);
+        for (const Monomial& m : b.monomials) stack.back().monomials.push_back(m);
+        break;
+      }
+      case ScalarOp::kMul:
+      case ScalarOp::kDiv: {
+        const Polynomial b = instruction.op == ScalarOp::kDiv ? Reciprocal(pop()) : pop();
+        ISOMER_ASSIGN_OR_RETURN(stack.back(), Multiply(stack.back(), b));
+        break;
+      }
+      case ScalarOp::kIndex:
+        return absl::UnimplementedError("values of coordinates");
+      default: {
+        std::vector<Polynomial> arguments(Arity(instruction.op));
+        for (auto a = arguments.rbegin(); a != arguments.rend(); ++a) *a = pop();
+        stack.push_back(Function(instruction.op, std::move(arguments)));
+      }
+    }
+  }
+  Polynomial value = pop();
+  if (s.select >= 0) {
+    Factor selected;
+    selected.kind = Factor::Kind::kSelected;
+    ISOMER_ASSIGN_OR_RETURN(Polynomial choice, ReadAccess(d, d.accesses[s.select], operands, dims));
+    selected.indices.push_back(dims.at(s.select_dim));
+    selected.arguments.push_back(std::move(choice));
+    ISOMER_ASSIGN_OR_RETURN(value, Multiply(value, Single(std::move(selected))));
+  }
+  if (s.reduction == Reduction::kProduct) return absl::UnimplementedError("products");
+  if (s.reduction == Reduction::kMax) {
+    Factor maximum;
+    maximum.kind = Factor::Kind::kMaximum;
+    maximum.bounds = std::move(bounds);
+    maximum.arguments.push_back(std::move(value));
+    return Single(std::move(maximum));
+  }
+  for (Monomial& monomial : value.monomials) {
+    monomial.bounds.insert(monomial.bounds.end(), bounds.begin(), bounds.end());
+  }
+  return value;
+}
+
+}  // namespace isomer

@@ -1,0 +1,125 @@
+// What one element of a term is, as a polynomial in elements of its variables.
+//
+// An element is a sum of monomials; a monomial is a coefficient times factors, summed over bound
+// indices, where guards hold:
+//
+//     MatMul(X, Concat{-1}(Y, Z))[m,n]  =    sum_{k<K} X[m,k] * Y[k,n]      where 0 <= n < N
+//                                          + sum_{k<K} X[m,k] * Z[k,n-N]    where 0 <= n-N < N'
+//
+// Sizes are symbols, all at least 1. The polynomial is read off the operators' declarations;
+// exp, sqrt, ... are functions of which nothing is known; of max only the laws of a lattice.
+#ifndef ISOMER_VERIFIER_ELEMENTS_POLYNOMIAL_H_
+#define ISOMER_VERIFIER_ELEMENTS_POLYNOMIAL_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pcg/declaration.h"
+#include "pcg/exact_number.h"
+#include "pcg/extent.h"
+#include "verifier/elements/term.h"
+
+namespace isomer {
+
+// coefficient * index + .. + offset. Indices 0, 1, .. are those of the element asked for; bound
+// indices are larger numbers, each used once.
+struct Affine {
+  std::map<int, int64_t> terms;
+  Extent offset;
+  static Affine Variable(int v) { return {{{v, 1}}, 0}; }
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+Affine operator+(Affine a, const Affine& b);
+Affine operator*(Affine a, int64_t factor);
+// `a` with the index `v` replaced.
+Affine Substitute(const Affine& a, int v, const Affine& replacement);
+
+struct Bound {
+  int index;
+  Extent size;
+};
+
+// 0 <= value < size.
+struct Guard {
+  Affine value;
+  Extent size;
+};
+
+struct Polynomial;
+
+struct Factor {
+  enum class Kind {
+    kElement,     // of variable `variable`, at `indices`
+    kFunction,    // `function` of `arguments`
+    kReciprocal,  // 1 / arguments[0]
+    kMaximum,     // over `bounds` of arguments[0]
+    kSelected,    // 1 where indices[0] equals arguments[0], else 0
+  };
+  Kind kind = Kind::kElement;
+  int variable = -1;
+  std::vector<Affine> indices;
+  ScalarOp function = ScalarOp::kExp;
+  std::vector<Polynomial> arguments;
+  std::vector<Bound> bounds;
+};
+
+// A number times variables (the factors of Scales), exactly.
+struct Coefficient {
+  ExactNumber constant = 1;
+  std::vector<std::string> variables;  // sorted
+  friend bool operator==(const Coefficient&, const Coefficient&) = default;
+};
+Coefficient operator*(const Coefficient& a, const Coefficient& b);
+
+struct Monomial {
+  Coefficient coefficient;
+  std::vector<Bound> bounds;
+  std::vector<Guard> guards;
+  std::vector<Factor> factors;
+};
+
+struct Polynomial {
+  std::vector<Monomial> monomials;
+};
+
+void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement);
+void SubstituteIn(Monomial* monomial, int v, const Affine& replacement);
+
+// The number; a factor; a function of polynomials.
+Polynomial Constant(Coefficient number);
+Polynomial Single(Factor factor);
+Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments);
+Polynomial Scaled(Polynomial a, int64_t factor);
+// A copy with fresh bound indices, from *next_bound on.
+Monomial Renamed(Monomial monomial, int* next_bound);
+
+// Reads elements of the terms of a pool.
+class ElementReader {
+ public:
+  explicit ElementReader(const TermPool& pool) : pool_(pool) {}
+  // Says that the index `v` is one of 0 .. size - 1, so that v + size * w shows v and w apart.
+  void Know(int v, int64_t size) { known_sizes_[v] = size; }
+  // The element of `term` at `indices`. Errors: a declaration that divides indices (a Reshape
+  // between incommensurable shapes) or whose output cannot be read backwards.
+  absl::StatusOr<Polynomial> Read(TermId term, const std::vector<Affine>& indices);
+
+ private:
+  absl::StatusOr<Polynomial> ReadStatement(const Declaration& d, int statement,
+                                           const std::vector<TermId>& operands,
+                                           std::map<int, Affine> dims);
+  absl::StatusOr<Polynomial> ReadAccess(const Declaration& d, const Access& access,
+                                        const std::vector<TermId>& operands,
+                                        const std::map<int, Affine>& dims);
+  absl::StatusOr<Polynomial> Multiply(const Polynomial& a, const Polynomial& b);
+
+  const TermPool& pool_;
+  std::map<int, int64_t> known_sizes_;
+  int next_bound_ = 1000;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_ELEMENTS_POLYNOMIAL_H_

@@ -1,0 +1,383 @@
+#include "verifier/elements/simplify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+#include "verifier/elements/polynomial_text.h"
+
+namespace isomer {
+namespace {
+
+constexpr size_t kMaxMonomials = 256;
+constexpr int kFirstFresh = 1000000;  // above the indices that a reader of elements gives
+
+bool Mentions(const Polynomial& polynomial, int v);
+
+bool Mentions(const Affine& affine, int v) { return affine.terms.count(v) > 0; }
+
+bool Mentions(const Monomial& monomial, int v) {
+  return std::any_of(monomial.guards.begin(), monomial.guards.end(),
+                     [v](const Guard& guard) { return Mentions(guard.value, v); }) ||
+         std::any_of(monomial.factors.begin(), monomial.factors.end(), [v](const Factor& factor) {
+           return std::any_of(factor.indices.begin(), factor.indices.end(),
+                              [v](const Affine& index) { return Mentions(index, v); }) ||
+                  std::any_of(factor.arguments.begin(), factor.arguments.end(),
+                              [v](const Polynomial& a) { return Mentions(a, v); });
+         });
+}
+
+bool Mentions(const Polynomial& polynomial, int v) {
+  return std::any_of(polynomial.monomials.begin(), polynomial.monomials.end(),
+                     [v](const Monomial& monomial) { return Mentions(monomial, v); });
+}
+
+Factor FactorOf(Factor::Kind kind, Polynomial argument) {
+  Factor factor;
+  factor.kind = kind;
+  factor.arguments.push_back(std::move(argument));
+  return factor;
+}
+
+// The factor if the polynomial is one factor and nothing else.
+const Factor* OnlyFactor(const Polynomial& polynomial) {
+  if (polynomial.monomials.size() != 1) return nullptr;
+  const Monomial& only = polynomial.monomials[0];
+  return only.factors.size() == 1 && only.bounds.empty() && only.guards.empty() &&
+                 only.coefficient == Coefficient()
+             ? &only.factors[0]
+             : nullptr;
+}
+
+class Simplifier {
+ public:
+  Simplifier(const Ranges& free, Case* in_case) : free_(free), case_(in_case) {}
+
+  absl::StatusOr<Polynomial> Of(const Polynomial& polynomial, const Ranges& ranges) {
+    Polynomial result;
+    for (const Monomial& given : polynomial.monomials) {
+      Monomial monomial = given;
+      Ranges inner = ranges;
+      if (!DecideGuards(&monomial, &inner)) continue;
+      ISOMER_RETURN_IF_ERROR(MergeSelections(inner, &monomial));
+      ISOMER_ASSIGN_OR_RETURN(const std::optional<Polynomial> parts,
+                              SumOverPieces(monomial, ranges));
+      if (parts) {
+        result.monomials.insert(result.monomials.end(), parts->monomials.begin(),
+                                parts->monomials.end());
+        continue;
+      }
+      Polynomial product;
+      product.monomials.push_back(monomial);
+      product.monomials[0].factors.clear();
+      for (const Factor& factor : monomial.factors) {
+        ISOMER_ASSIGN_OR_RETURN(const Polynomial simple, Of(factor, inner));
+        ISOMER_ASSIGN_OR_RETURN(product, Times(product, simple));
+      }
+      result.monomials.insert(result.monomials.end(), product.monomials.begin(),
+                              product.monomials.end());
+    }
+    return result;
+  }
+
+ private:
+  // Two look-ups at one index are at one place: [v == i] * [w == i] is [v == i] where w is v.
+  static absl::Status MergeSelections(const Ranges& ranges, Monomial* monomial) {
+    std::map<std::string, Affine> places;  // by what is looked up
+    for (size_t f = 0; f < monomial->factors.size(); ++f) {
+      const Factor& factor = monomial->factors[f];
+      if (factor.kind != Factor::Kind::kSelected) continue;
+      ISOMER_ASSIGN_OR_RETURN(const std::string text,
+                              PolynomialText(factor.arguments[0], ranges, NamesOf(ranges)));
+      const auto [place, is_new] = places.emplace(text, factor.indices[0]);
+      if (is_new) continue;
+      const std::optional<size_t> here = BoundThatIs(factor.indices[0], *monomial);
+      const std::optional<size_t> there = BoundThatIs(place->second, *monomial);
+      if (place->second != factor.indices[0]) {
+        if (!here || !there || monomial->bounds[*here].size != monomial->bounds[*there].size) {
+          continue;
+        }
+        SubstituteIn(monomial, monomial->bounds[*here].index, place->second);
+        monomial->bounds.erase(monomial->bounds.begin() + static_cast<int64_t>(*here));
+      }
+      monomial->factors.erase(monomial->factors.begin() + static_cast<int64_t>(f--));
+    }
+    return absl::OkStatus();
+  }
+
+  // Which bound index of the monomial the affine expression is.
+  static std::optional<size_t> BoundThatIs(const Affine& affine, const Monomial& monomial) {
+    for (size_t b = 0; b < monomial.bounds.size(); ++b) {
+      if (affine == Affine::Variable(monomial.bounds[b].index)) return b;
+    }
+    return std::nullopt;
+  }
+
+  // A sum whose range guards inside of its factors cut, as the sum over the pieces.
+  absl::StatusOr<std::optional<Polynomial>> SumOverPieces(const Monomial& monomial,
+                                                          const Ranges& ranges) {
+    for (size_t b = 0; b < monomial.bounds.size(); ++b) {
+      std::set<Extent> cuts;
+      CollectCuts(Polynomial{{monomial}}, monomial.bounds[b].index, &cuts);
+      const auto pieces = Pieces(cuts, monomial.bounds[b].size);
+      if (!pieces.ok() || pieces->size() < 2) continue;
+      Polynomial sum;
+      for (const IndexRange& piece : *pieces) {
+        Monomial part = Renamed(monomial, &next_);
+        Affine shifted = Affine::Variable(part.bounds[b].index);
+        shifted.offset = piece.lower;
+        part.bounds[b].size = piece.upper - piece.lower;
+        SubstituteIn(&part, part.bounds[b].index, shifted);
+        sum.monomials.push_back(std::move(part));
+      }
+      ISOMER_ASSIGN_OR_RETURN(Polynomial simple, Of(sum, ranges));
+      return std::optional<Polynomial>(std::move(simple));
+    }
+    return std::optional<Polynomial>();
+  }
+
+  // Bound indices of `a` keep their names, so that factors to come still mean them.
+  absl::StatusOr<Polynomial> Times(const Polynomial& a, const Polynomial& b) {
+    if (a.monomials.size() * b.monomials.size() > kMaxMonomials) {
+      return absl::ResourceExhaustedError("product of too many monomials");
+    }
+    Polynomial product;
+    for (const Monomial& left : a.monomials) {
+      for (const Monomial& right : b.monomials) {
+        Monomial m = left, r = Renamed(right, &next_);
+        m.coefficient = m.coefficient * r.coefficient;
+        m.bounds.insert(m.bounds.end(), r.bounds.begin(), r.bounds.end());
+        m.guards.insert(m.guards.end(), r.guards.begin(), r.guards.end());
+        m.factors.insert(m.factors.end(), r.factors.begin(), r.factors.end());
+        product.monomials.push_back(std::move(m));
+      }
+    }
+    return product;
+  }
+
+  absl::StatusOr<Polynomial> Of(const Factor& given, const Ranges& ranges) {
+    if (given.kind == Factor::Kind::kMaximum) return Maximum(given, ranges);
+    Factor factor = given;
+    for (Polynomial& argument : factor.arguments) {
+      ISOMER_ASSIGN_OR_RETURN(argument, Of(argument, ranges));
+    }
+    if (factor.kind == Factor::Kind::kReciprocal) {
+      return Reciprocal(factor.arguments[0], ranges);
+    }
+    if (factor.kind == Factor::Kind::kFunction && factor.function == ScalarOp::kWhere) {
+      ISOMER_ASSIGN_OR_RETURN(const Polynomial choice, Choice(factor, ranges));
+      if (const Factor* only = OnlyFactor(choice);
+          only != nullptr && only->function == ScalarOp::kWhere) {
+        return Branch(factor, ranges);
+      }
+      return Of(choice, ranges);
+    }
+    if (factor.kind == Factor::Kind::kFunction && factor.function == ScalarOp::kMax) {
+      return Absorbed(factor, ranges);
+    }
+    return Single(std::move(factor));
+  }
+
+  // Equal monomials added up.
+  static absl::StatusOr<Polynomial> Collected(const Polynomial& polynomial, const Ranges& ranges) {
+    std::map<std::string, Monomial> sum;
+    for (const Monomial& monomial : polynomial.monomials) {
+      Polynomial unit{{monomial}};
+      unit.monomials[0].coefficient.constant = 1;
+      ISOMER_ASSIGN_OR_RETURN(std::string text, PolynomialText(unit, ranges, NamesOf(ranges)));
+      auto [at, is_new] = sum.emplace(std::move(text), monomial);
+      if (is_new) continue;
+      ExactNumber& constant = at->second.coefficient.constant;
+      constant = constant + monomial.coefficient.constant;
+    }
+    Polynomial result;
+    for (auto& [text, monomial] : sum) {
+      if (!monomial.coefficient.constant.IsZero()) result.monomials.push_back(std::move(monomial));
+    }
+    return result;
+  }
+
+  absl::StatusOr<Polynomial> Reciprocal(const Polynomial& given, const Ranges& ranges) {
+    ISOMER_ASSIGN_OR_RETURN(const Polynomial b, Collected(given, ranges));
+    const bool is_product = b.monomials.size() == 1 && b.monomials[0].bounds.empty() &&
+                            b.monomials[0].guards.empty() &&
+                            !b.monomials[0].coefficient.constant.IsZero();
+    if (!is_product) return Single(FactorOf(Factor::Kind::kReciprocal, b));
+    const Monomial& monomial = b.monomials[0];
+    Polynomial product = Constant({ExactNumber(1) / monomial.coefficient.constant, {}});
+    for (const std::string& variable : monomial.coefficient.variables) {
+      product.monomials[0].factors.push_back(
+          FactorOf(Factor::Kind::kReciprocal, Constant({1, {variable}})));
+    }
+    for (const Factor& factor : monomial.factors) {
+      if (factor.kind == Factor::Kind::kReciprocal) {
+        ISOMER_ASSIGN_OR_RETURN(product, Times(product, factor.arguments[0]));
+      } else {
+        const Factor one = FactorOf(Factor::Kind::kReciprocal, Single(factor));
+        ISOMER_ASSIGN_OR_RETURN(product, Times(product, Single(one)));
+      }
+    }
+    return product;
+  }
+
+  absl::StatusOr<Polynomial> Maximum(const Factor& given, const Ranges& ranges) {
+    Factor maximum = given;
+    Ranges inner = ranges;
+    for (const Bound& bound : maximum.bounds) inner[bound.index] = {0, bound.size};
+    ISOMER_ASSIGN_OR_RETURN(maximum.arguments[0], Of(maximum.arguments[0], inner));
+    std::erase_if(maximum.bounds, [&](const Bound& bound) {
+      if (bound.size == Extent(1)) SubstituteIn(&maximum.arguments[0], bound.index, Affine());
+      return !Mentions(maximum.arguments[0], bound.index);
+    });
+    if (maximum.bounds.empty()) return maximum.arguments[0];
+    for (size_t i = 0; i < maximum.bounds.size(); ++i) {
+      std::set<Extent> cuts;
+      CollectCuts(maximum.arguments[0], maximum.bounds[i].index, &cuts);
+      const auto pieces = Pieces(cuts, maximum.bounds[i].size);
+      // A maximum over nothing is no number: pieces must not be empty at any size.
+      const bool cut = pieces.ok() && pieces->size() > 1 &&
+                       std::all_of(pieces->begin(), pieces->end(), [](const IndexRange& piece) {
+                         return IsNonNegative(piece.upper - piece.lower - 1);
+                       });
+      if (cut) return OverPieces(maximum, i, *pieces, ranges);
+    }
+    const Factor* only = OnlyFactor(maximum.arguments[0]);
+    if (only != nullptr && only->kind == Factor::Kind::kMaximum) {
+      const Factor nested = *only;
+      maximum.bounds.insert(maximum.bounds.end(), nested.bounds.begin(), nested.bounds.end());
+      maximum.arguments = nested.arguments;
+    } else if (only != nullptr && only->kind == Factor::Kind::kFunction &&
+               only->function == ScalarOp::kMax) {
+      const Factor pointwise = *only;
+      std::vector<Polynomial> parts;
+      for (const Polynomial& argument : pointwise.arguments) {
+        maximum.arguments[0] = argument;
+        ISOMER_ASSIGN_OR_RETURN(Polynomial part, Maximum(Fresh(maximum), ranges));
+        parts.push_back(std::move(part));
+      }
+      return Of(Function(ScalarOp::kMax, std::move(parts)), ranges);
+    }
+    return Single(std::move(maximum));
+  }
+
+  Factor Fresh(const Factor& factor) {
+    return Renamed(Single(factor).monomials[0], &next_).factors[0];
+  }
+
+  // The maximum of the maxima over the pieces of bound i.
+  absl::StatusOr<Polynomial> OverPieces(const Factor& maximum, size_t i,
+                                        const std::vector<IndexRange>& pieces,
+                                        const Ranges& ranges) {
+    std::optional<Polynomial> all;
+    for (const IndexRange& piece : pieces) {
+      Factor part = Fresh(maximum);
+      Affine shifted = Affine::Variable(part.bounds[i].index);
+      shifted.offset = piece.lower;
+      part.bounds[i].size = piece.upper - piece.lower;
+      SubstituteIn(&part.arguments[0], part.bounds[i].index, shifted);
+      ISOMER_ASSIGN_OR_RETURN(Polynomial simple, Maximum(part, ranges));
+      all =
+          all ? Function(ScalarOp::kMax, {*std::move(all), std::move(simple)}) : std::move(simple);
+    }
+    return Of(*all, ranges);
+  }
+
+  static IndexNames NamesOf(const Ranges& ranges) {
+    IndexNames names;
+    for (const auto& [v, range] : ranges) names[v] = absl::StrCat("t", v);
+    return names;
+  }
+
+  // where(a < b, b, a) is max(a, b), where(a < b, a, b) min(a, b); and with integers l <= h,
+  // where(a < l, l, min(a, h)) is max(l, min(a, h)).
+  absl::StatusOr<Polynomial> Choice(const Factor& where, const Ranges& ranges) {
+    const Factor* less = OnlyFactor(where.arguments[0]);
+    if (less == nullptr || less->kind != Factor::Kind::kFunction ||
+        less->function != ScalarOp::kLess) {
+      return Single(where);
+    }
+    const IndexNames names = NamesOf(ranges);
+    auto text = [&](const Polynomial& p) { return PolynomialText(p, ranges, names); };
+    const Polynomial &a = less->arguments[0], &b = less->arguments[1];
+    const Polynomial &yes = where.arguments[1], &no = where.arguments[2];
+    auto minimum = [](const Polynomial& x, const Polynomial& y) {
+      return Scaled(Function(ScalarOp::kMax, {Scaled(x, -1), Scaled(y, -1)}), -1);
+    };
+    ISOMER_ASSIGN_OR_RETURN(const std::string a_text, text(a));
+    ISOMER_ASSIGN_OR_RETURN(const std::string b_text, text(b));
+    ISOMER_ASSIGN_OR_RETURN(const std::string yes_text, text(yes));
+    ISOMER_ASSIGN_OR_RETURN(const std::string no_text, text(no));
+    if (yes_text == b_text && no_text == a_text) return Function(ScalarOp::kMax, {a, b});
+    if (yes_text == a_text && no_text == b_text) return minimum(a, b);
+    int sign = 1;
+    const Factor* bounded = OnlyMaximum(no, &sign);
+    if (bounded == nullptr || sign > 0 || yes_text != b_text) return Single(where);
+    for (int i : {0, 1}) {
+      const Polynomial high = Scaled(bounded->arguments[i], -1);
+      const std::optional<int64_t> h = OnlySmallInteger(high), l = OnlySmallInteger(b);
+      ISOMER_ASSIGN_OR_RETURN(const std::string other, text(Scaled(bounded->arguments[1 - i], -1)));
+      if (h && l && *l <= *h && other == a_text) {
+        return Function(ScalarOp::kMax, {b, no});
+      }
+    }
+    return Single(where);
+  }
+
+  // The branch of a choice that is taken in this case.
+  absl::StatusOr<Polynomial> Branch(const Factor& where, const Ranges& ranges) {
+    const Polynomial& condition = where.arguments[0];
+    for (const auto& [v, range] : ranges) {
+      if (!free_.contains(v) && Mentions(condition, v)) return Single(where);
+    }
+    ISOMER_ASSIGN_OR_RETURN(const std::string text,
+                            PolynomialText(condition, free_, NamesOf(free_)));
+    const auto decided = case_->decided.find(text);
+    if (decided != case_->decided.end()) return where.arguments[decided->second ? 1 : 2];
+    if (!case_->open) case_->open = text;
+    return Single(where);
+  }
+
+  // The atoms of maxima and minima, by text; those with a minus by the text of their negation.
+  static absl::Status CollectAtoms(const Polynomial& polynomial, const Ranges& ranges,
+                                   std::map<std::string, Polynomial>* atoms) {
+    int sign = 1;
+    if (const Factor* maximum = OnlyMaximum(polynomial, &sign); maximum != nullptr) {
+      for (const Polynomial& argument : maximum->arguments) {
+        ISOMER_RETURN_IF_ERROR(CollectAtoms(argument, ranges, atoms));
+      }
+      return absl::OkStatus();
+    }
+    ISOMER_ASSIGN_OR_RETURN(const LatticeTerm atom,
+                            LatticeTermOf(polynomial, ranges, NamesOf(ranges)));
+    atoms->emplace(atom.atom, Scaled(polynomial, atom.sign));
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<Polynomial> Absorbed(const Factor& maximum, const Ranges& ranges) {
+    const Polynomial whole = Single(maximum);
+    ISOMER_ASSIGN_OR_RETURN(const LatticeTerm term, LatticeTermOf(whole, ranges, NamesOf(ranges)));
+    ISOMER_ASSIGN_OR_RETURN(const LatticeForm form, LatticeFormOf(term));
+    if (!form.only_atom) return whole;
+    if (form.integer) return Constant({*form.integer, {}});
+    std::map<std::string, Polynomial> atoms;
+    ISOMER_RETURN_IF_ERROR(CollectAtoms(whole, ranges, &atoms));
+    return Scaled(atoms.at(form.text), form.sign);
+  }
+
+  const Ranges& free_;
+  Case* const case_;
+  int next_ = kFirstFresh;
+};
+
+}  // namespace
+
+absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges,
+                                      Case* in_case) {
+  return Simplifier(ranges, in_case).Of(polynomial, ranges);
+}
+
+}  // namespace isomer

@@ -1,0 +1,38 @@
+// Rewrites inside polynomials that their texts do not see:
+//   - 1/(c*f*g) is 1/c * 1/f * 1/g and 1/(1/f) is f (1/0 stays what it is: 0 in a field, infinite
+//     in floats, and both sides agree on it);
+//   - a maximum over an index that nothing depends on is its argument; maxima of maxima are one,
+//     and max_i max(f, g) is max(max_i f, max_i g); a range cut by a guard is a maximum over each
+//     piece;
+//   - a sum whose range guards inside of functions cut is the sum over the pieces;
+//   - look-ups at one index are one look-up;
+//   - the choice of the larger of two is their maximum, of the smaller their minimum;
+//   - a maximum that one of its arguments absorbs is that argument;
+//   - any other choice is one of its branches, in a case in which its condition is decided.
+#ifndef ISOMER_VERIFIER_ELEMENTS_SIMPLIFY_H_
+#define ISOMER_VERIFIER_ELEMENTS_SIMPLIFY_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "verifier/elements/guards.h"
+#include "verifier/elements/polynomial.h"
+
+namespace isomer {
+
+// A case: which conditions of choices hold (are not 0). Only those that are of free indices alone
+// are known by their texts: others are many conditions, one for each element of a sum or maximum.
+struct Case {
+  std::map<std::string, bool> decided;
+  std::optional<std::string> open;  // the first condition met that is not
+};
+
+// `ranges` are those of the free indices.
+absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges,
+                                      Case* in_case);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_ELEMENTS_SIMPLIFY_H_
