@@ -78,7 +78,7 @@ END {
 size_limits=(
   '1500 verifier/certificate/*'
   '2300 rules/theorems/*'
-  '1900 verifier/elements/*'
+  '2000 verifier/elements/*'
   '2200 pcg/schedule/check* pcg/schedule/buffer_meaning* pcg/schedule/forward_buffers*'
 )
 for limit in "${size_limits[@]}"; do
