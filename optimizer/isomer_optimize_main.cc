@@ -249,6 +249,14 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
                                                      " is parallel already: ", type.ToString()));
     }
   }
+  bool has_weights = false;
+  for (int i = 0; i < model.graph.num_nodes(); ++i) {
+    has_weights |= model.graph.node(NodeId{i}).op.kind() == OpKind::kWeight;
+  }
+  if (training && !has_weights) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec, ": it has no weights to train; --mode=inference"));
+  }
   if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
   if (training && absl::GetFlag(FLAGS_loss_alone)) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));
   return model;

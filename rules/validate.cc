@@ -275,7 +275,7 @@ class RuleValidator {
     return expr.kind == IntExpr::Kind::kVariable && IsOfKind(expr.variable, VariableKind::kAxis);
   }
   bool IsDegree(const IntExpr& expr) const {
-    if (expr.kind == IntExpr::Kind::kConstant) return true;
+    if (expr.kind == IntExpr::Kind::kConstant) return expr.constant >= 1;
     if (expr.kind == IntExpr::Kind::kSizeOf) return false;
     return IsOfKind(expr.variable, VariableKind::kDegree) &&
            (expr.kind != IntExpr::Kind::kProduct || IsOfKind(expr.factor, VariableKind::kDegree));

@@ -17,6 +17,7 @@
 #include "verifier/evaluation_bound.h"
 #include "verifier/piece_check.h"
 #include "verifier/representative_bindings.h"
+#include "verifier/small_evaluation.h"
 #include "verifier/type_proof.h"
 
 namespace isomer {

@@ -27,10 +27,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "verifier/elements/term.h"
 #include "verifier/family_proof.h"
-#include "verifier/saturation.h"
 
 namespace isomer {
+
+struct Goal {
+  TermId left, right;
+};
 
 // Whether every goal's sides have the same elements for all sizes, by their normal forms alone;
 // they are seen to agree at small sizes too. The lemma that this proves is named after their

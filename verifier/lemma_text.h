@@ -6,9 +6,8 @@
 
 namespace isomer {
 
-// One line: the equation of a lemma of the table, or what a lemma about a declaration states, and
-// whether it is proved or only checked. Records of other versions may name lemmas that this one
-// does not have; the line says so.
+// One line: what the lemma states, and whether it is proved or only checked. Records of other
+// versions may name lemmas that this one does not have; the line says so.
 std::string LemmaText(const std::string& id);
 
 // What it states alone; "" if this version has no lemma of that id.

@@ -101,41 +101,6 @@ std::string SolverName() {
   return absl::StrCat("z3 ", major, ".", minor, ".", build);
 }
 
-EqualityAnswer DecideEquality(const TermPool& pool, const std::vector<LemmaInstance>& axioms,
-                              const Goal& goal) {
-  z3::context& context = Context();
-  z3::solver solver = FreshSolver(&context);
-  const z3::sort tensor = context.uninterpreted_sort("Tensor");
-  std::vector<z3::expr> terms;
-  for (TermId id = 0; id < pool.size(); ++id) {
-    const Term& term = pool[id];
-    z3::sort_vector domain(context);
-    z3::expr_vector arguments(context);
-    for (TermId argument : term.arguments) {
-      domain.push_back(tensor);
-      arguments.push_back(terms[argument]);
-    }
-    const std::string name = term.symbol.ToString();
-    terms.push_back(context.function(name.c_str(), domain, tensor)(arguments));
-  }
-  for (size_t i = 0; i < axioms.size(); ++i) {
-    const std::string name = absl::StrCat("axiom", i);
-    solver.add(terms[axioms[i].left] == terms[axioms[i].right], name.c_str());
-  }
-  solver.add(terms[goal.left] != terms[goal.right]);
-  EqualityAnswer answer;
-  const z3::check_result result = solver.check();
-  if (result == z3::sat) answer.verdict = SmtVerdict::kInvalid;
-  if (result != z3::unsat) return answer;
-  answer.verdict = SmtVerdict::kValid;
-  std::set<std::string> core;
-  for (const z3::expr& name : solver.unsat_core()) core.insert(name.decl().name().str());
-  for (size_t i = 0; i < axioms.size(); ++i) {
-    if (core.contains(absl::StrCat("axiom", i))) answer.used.push_back(static_cast<int>(i));
-  }
-  return answer;
-}
-
 ExponentAnswer DecideExponents(const std::vector<ExponentFact>& hypotheses,
                                const std::vector<ExponentFact>& conclusions) {
   z3::context& context = Context();

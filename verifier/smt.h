@@ -1,4 +1,4 @@
-// Z3 behind one wall: the two kinds of question that proofs come down to.
+// Z3 behind one wall: the question that proofs of types come down to.
 #ifndef ISOMER_VERIFIER_SMT_H_
 #define ISOMER_VERIFIER_SMT_H_
 
@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "pcg/extent.h"
-#include "verifier/elements/term.h"
-#include "verifier/saturation.h"
 
 namespace isomer {
 
@@ -17,14 +15,6 @@ namespace isomer {
 std::string SolverName();
 
 enum class SmtVerdict { kValid, kInvalid, kUnknown };
-
-// Equality with uninterpreted functions: do `axioms` imply that the goal's sides are equal?
-struct EqualityAnswer {
-  SmtVerdict verdict = SmtVerdict::kUnknown;
-  std::vector<int> used;  // indices into the axioms, if valid
-};
-EqualityAnswer DecideEquality(const TermPool& pool, const std::vector<LemmaInstance>& axioms,
-                              const Goal& goal);
 
 // Linear arithmetic over exponents, which are non-negative integer variables (the symbols of an
 // Extent).

@@ -7,9 +7,12 @@
 #include "pcg/support/status_macros.h"
 #include "rules/theorems/structure.h"
 #include "verifier/algebra_proof.h"
+#include "verifier/certificate/equal_sides.h"
 
 namespace isomer {
 namespace {
+
+constexpr char kPartialsMeanTheirSum[] = "partials_mean_their_sum";
 
 // The terms of a side's nodes: [node][output].
 using NodeTerms = std::vector<std::vector<TermId>>;
@@ -34,85 +37,53 @@ absl::StatusOr<NodeTerms> TermsOf(const std::vector<Call>& calls, const std::vec
   return terms;
 }
 
-void AddKinds(const TermPattern& pattern, std::set<OpKind>* kinds) {
-  if (pattern.letter == 0) kinds->insert(pattern.kind);
-  for (const TermPattern& argument : pattern.arguments) AddKinds(argument, kinds);
-}
-
-// Whether some lemma speaks of every operator of the term.
-bool LemmasMention(const TermPool& pool, TermId id) {
-  static const auto* const kinds = [] {
-    auto* known = new std::set<OpKind>{OpKind::kInput};
-    for (const Lemma& lemma : LemmaTable()) {
-      AddKinds(lemma.left, known);
-      AddKinds(lemma.right, known);
-    }
-    return known;
-  }();
-  const Term& term = pool[id];
-  return kinds->count(term.symbol.kind) > 0 &&
-         std::all_of(term.arguments.begin(), term.arguments.end(),
-                     [&](TermId argument) { return LemmasMention(pool, argument); });
-}
-
-// Proves the goals as lemmas of their own.
-bool ProveAsLemmas(const TermPool& pool, const std::vector<Goal>& goals, ValueProof* proof) {
-  std::string lemma;
-  const absl::StatusOr<bool> proved = ProveElements(pool, goals, &lemma);
-  if (!proved.ok() || !*proved) return false;
-  proof->verdict = SmtVerdict::kValid;
-  proof->lemmas.insert(lemma);
-  return true;
-}
-
-// Calls of a side without parallel operators.
-absl::StatusOr<ConcreteSide> CallsOfSide(const std::vector<Call>& calls, const Pattern& pattern) {
+absl::StatusOr<ConcreteSide> CallsOfSide(const std::vector<Call>& calls, const Pattern& pattern,
+                                         const RuleInstance& instance) {
   ConcreteSide side;
   for (const Call& call : calls) {
-    if (!call.declaration) return absl::FailedPreconditionError("a parallel operator");
-    const std::vector<Shape>& operands = call.declaration->operands;
-    ISOMER_ASSIGN_OR_RETURN(Operator op, OperatorOf(call.symbol, operands));
-    side.calls.push_back({std::move(op), call.node->inputs, operands});
+    std::vector<Shape> operands;
+    for (PatternRef ref : call.node->inputs) operands.push_back(instance.ShapeOf(calls, ref));
+    // Of a parallel operator nothing but its kind is asked.
+    Operator op(call.node->kind);
+    if (call.declaration) {
+      ISOMER_ASSIGN_OR_RETURN(op, OperatorOf(call.symbol, operands));
+    }
+    side.calls.push_back({std::move(op), call.node->inputs, std::move(operands)});
   }
   side.outputs = pattern.outputs;
   return side;
 }
 
-// By the structure of the declarations, which takes no time.
+// As one term, or by the structure of the declarations, which takes no time.
 bool FollowsFromStructure(const RuleInstance& instance, ValueProof* proof) {
-  const auto source = CallsOfSide(instance.source, instance.rule->source);
-  const auto target = CallsOfSide(instance.target, instance.rule->target);
+  const auto source = CallsOfSide(instance.source, instance.rule->source, instance);
+  const auto target = CallsOfSide(instance.target, instance.rule->target, instance);
   if (!source.ok() || !target.ok()) return false;
-  return EqualByStructure(*source, *target, &proof->lemmas).ok();
+  const ErasedSides sides = WithoutParallel(*source, *target);
+  return sides.same || EqualByStructure(sides.source, sides.target, &proof->lemmas).ok();
+}
+
+ValueProof ProveGoals(const RuleInstance& instance, const TermPool& pool,
+                      const std::vector<Goal>& goals) {
+  ValueProof proof;
+  if (FollowsFromStructure(instance, &proof)) {
+    proof.verdict = SmtVerdict::kValid;
+    return proof;
+  }
+  std::string lemma;
+  const absl::StatusOr<bool> equal = ProveElements(pool, goals, &lemma);
+  if (equal.ok() && *equal) {
+    proof.verdict = SmtVerdict::kValid;
+    proof.lemmas.insert(lemma);
+    return proof;
+  }
+  proof.why =
+      absl::StrCat("values: ", equal.ok() ? "no common normal form" : equal.status().message(),
+                   ": ", pool.ToString(goals[0].left), " = ", pool.ToString(goals[0].right));
+  return proof;
 }
 
 }  // namespace
-
-ValueProof ValueProver::ProveGoals(const std::vector<Goal>& goals, TermPool* pool) {
-  ValueProof proof;
-  const bool mentioned = std::all_of(goals.begin(), goals.end(), [&](const Goal& goal) {
-    return LemmasMention(*pool, goal.left) && LemmasMention(*pool, goal.right);
-  });
-  if (!mentioned && ProveAsLemmas(*pool, goals, &proof)) return proof;
-  const Saturation saturation = Saturate(goals, pool, &book_);
-  if (!saturation.reached) {
-    if (mentioned && ProveAsLemmas(*pool, goals, &proof)) return proof;
-    proof.why = absl::StrCat("values: not derived from the lemmas in ", saturation.rounds,
-                             " rounds: ", pool->ToString(goals[0].left), " = ",
-                             pool->ToString(goals[0].right));
-    return proof;
-  }
-  for (const Goal& goal : goals) {
-    const EqualityAnswer answer = DecideEquality(*pool, saturation.instances, goal);
-    if (answer.verdict != SmtVerdict::kValid) {
-      proof.why = "values: the solver does not confirm the lemmas that were found";
-      return proof;
-    }
-    for (int used : answer.used) proof.lemmas.insert(saturation.instances[used].lemma->id);
-  }
-  proof.verdict = SmtVerdict::kValid;
-  return proof;
-}
 
 ValueProof ValueProver::Prove(const RuleInstance& instance) {
   SymbolRenaming rename;
@@ -147,22 +118,17 @@ ValueProof ValueProver::Prove(const RuleInstance& instance) {
   }
   auto known = known_.find(key);
   if (known == known_.end()) {
-    ValueProof proof;
-    if (FollowsFromStructure(instance, &proof)) {
-      proof.verdict = SmtVerdict::kValid;
-    } else {
-      proof = ProveGoals(goals, &pool);
-    }
-    known = known_.emplace(key, std::move(proof)).first;
+    known = known_.emplace(key, ProveGoals(instance, pool, goals)).first;
   }
   ValueProof proof = known->second;
   if (proof.verdict != SmtVerdict::kValid) return proof;
   for (const std::vector<Call>* side : {&instance.source, &instance.target}) {
     for (const Call& call : *side) {
       if (!call.declaration) {
-        if (call.node->kind != OpKind::kConcatPartials) {
-          proof.lemmas.insert(absl::StrCat(std::string(OpName(call.node->kind)), "_is_identity"));
-        }
+        proof.lemmas.insert(
+            call.node->kind == OpKind::kConcatPartials
+                ? std::string(kPartialsMeanTheirSum)
+                : absl::StrCat(std::string(OpName(call.node->kind)), "_is_identity"));
         continue;
       }
       pieces_.Add(call, &proof.lemmas);

@@ -1,8 +1,10 @@
 // The values half of a rule's theorem: the outputs of both sides are equal.
 //
 // Meanings of parallel graphs are those of sequential ones, call by call (piece_lemmas.h), and
-// parallel operators are identities on meanings. So both sides of an instance are terms, whose
-// equality Z3 derives from instances of lemmas (saturation.h finds them).
+// parallel operators are identities on meanings. So both sides of an instance are terms, which are
+// equal if they are one term, if a theorem says so (rules/theorems/structure.h), or if their
+// elements have one normal form (elements/normal_form.h): the same three as in a certificate
+// (certificate/equal_sides.h), here with sizes that are symbols.
 #ifndef ISOMER_VERIFIER_VALUE_PROOF_H_
 #define ISOMER_VERIFIER_VALUE_PROOF_H_
 
@@ -10,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "verifier/lemma.h"
+#include "verifier/algebra_proof.h"
 #include "verifier/piece_lemmas.h"
 #include "verifier/rule_instance.h"
 #include "verifier/smt.h"
@@ -18,7 +20,7 @@
 namespace isomer {
 
 struct ValueProof {
-  // kInvalid never occurs: lemmas that do not suffice refute nothing.
+  // kInvalid never occurs: what is not proved is not refuted.
   SmtVerdict verdict = SmtVerdict::kUnknown;
   std::set<std::string> lemmas;  // those used, if valid
   std::string why;               // if not
@@ -30,9 +32,6 @@ class ValueProver {
   ValueProof Prove(const RuleInstance& instance);
 
  private:
-  ValueProof ProveGoals(const std::vector<Goal>& goals, TermPool* pool);
-
-  LemmaBook book_;
   PieceLemmas pieces_;
   std::map<std::string, ValueProof> known_;  // by the goals' text, with shapes
 };

@@ -7,9 +7,10 @@
 namespace isomer {
 namespace {
 
-TEST(LemmaText, OfTheTableIsItsEquation) {
-  EXPECT_EQ(LemmaText("scale_of_scale"),
-            "scale{f}(scale{g}(x)) = scale{fg}(x) (proved for all sizes)");
+TEST(LemmaText, OfDefinitions) {
+  EXPECT_EQ(LemmaText("partition_is_identity"), "partition(x) = x (proved for all sizes)");
+  EXPECT_EQ(LemmaText("partials_mean_their_sum"),
+            "concat_partials(x, y) = add(x, y) (proved for all sizes)");
 }
 
 TEST(LemmaText, OfDeclarations) {

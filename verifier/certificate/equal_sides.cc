@@ -236,12 +236,16 @@ const char* EqualByName(EqualBy by) {
   return "";
 }
 
-absl::StatusOr<EqualBy> EqualSides(const ConcreteSide& source, const ConcreteSide& target,
-                                   std::set<std::string>* lemmas) {
+ErasedSides WithoutParallel(const ConcreteSide& source, const ConcreteSide& target) {
   TermTable table;
   const std::vector<PatternRef> of_source = table.Add(source), of_target = table.Add(target);
-  if (of_source == of_target) return EqualBy::kSameTerm;
-  const ConcreteSide s = table.SideOf(of_source), t = table.SideOf(of_target);
+  return {table.SideOf(of_source), table.SideOf(of_target), of_source == of_target};
+}
+
+absl::StatusOr<EqualBy> EqualSides(const ConcreteSide& source, const ConcreteSide& target,
+                                   std::set<std::string>* lemmas) {
+  const auto& [s, t, same] = WithoutParallel(source, target);
+  if (same) return EqualBy::kSameTerm;
   const absl::Status by_theorem = EqualByStructure(s, t, lemmas);
   if (by_theorem.ok()) return EqualBy::kTheorem;
   const absl::Status by_normal_form = EqualByNormalForm(s, t);

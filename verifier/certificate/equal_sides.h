@@ -23,6 +23,13 @@ namespace isomer {
 enum class EqualBy { kSameTerm, kTheorem, kNormalForm };
 const char* EqualByName(EqualBy by);
 
+// Two sides without parallel operators, equal calls as one call, dead calls left out.
+struct ErasedSides {
+  ConcreteSide source, target;
+  bool same = false;  // they are one term
+};
+ErasedSides WithoutParallel(const ConcreteSide& source, const ConcreteSide& target);
+
 // By what the sides, over the same inputs, have equal outputs over the reals, and the target is
 // defined, with finite gradients, where the source is. Types are the caller's to compare. Theorems
 // name themselves in `lemmas`.

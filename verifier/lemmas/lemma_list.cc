@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
-#include "verifier/lemma.h"
 
 namespace isomer {
 
@@ -27,14 +26,7 @@ std::optional<OpKind> OperatorOfLemma(const std::string& id) {
 }
 
 LemmaKind KindOfLemma(const std::string& id) {
-  static const auto* const kIsParallel = [] {
-    auto* known = new std::map<std::string, bool>;
-    for (const Lemma& lemma : LemmaTable()) known->emplace(lemma.id, IsParallel(lemma.left.kind));
-    return known;
-  }();
-  if (const auto at = kIsParallel->find(id); at != kIsParallel->end()) {
-    return at->second ? LemmaKind::kDefinition : LemmaKind::kTable;
-  }
+  if (id == "partials_mean_their_sum") return LemmaKind::kDefinition;
   if (absl::StartsWith(id, "elements_of_")) return LemmaKind::kElements;
   const std::optional<OpKind> op = OperatorOfLemma(id);
   if (!op) return LemmaKind::kUnknown;
@@ -53,8 +45,6 @@ const char* LemmaKindName(LemmaKind kind) {
   switch (kind) {
     case LemmaKind::kDefinition:
       return "definition";
-    case LemmaKind::kTable:
-      return "equation";
     case LemmaKind::kPieces:
       return "pieces";
     case LemmaKind::kLinear:

@@ -14,7 +14,6 @@ namespace isomer {
 
 enum class LemmaKind {
   kDefinition,  // of a parallel operator: an identity on meanings
-  kTable,       // an equation of lemma_table.cc
   kPieces,      // a call may be spread over tasks
   kLinear,      // a call of a sum is the sum of the calls
   kStructure,   // moves elements, takes factors, skips zeros

@@ -14,9 +14,8 @@
 namespace isomer {
 namespace {
 
-constexpr LemmaKind kKinds[] = {LemmaKind::kDefinition, LemmaKind::kTable,     LemmaKind::kPieces,
-                                LemmaKind::kLinear,     LemmaKind::kStructure, LemmaKind::kElements,
-                                LemmaKind::kUnknown};
+constexpr LemmaKind kKinds[] = {LemmaKind::kDefinition, LemmaKind::kPieces,   LemmaKind::kLinear,
+                                LemmaKind::kStructure,  LemmaKind::kElements, LemmaKind::kUnknown};
 
 // One row of the page: lemmas of one statement.
 struct Row {
@@ -78,10 +77,6 @@ const char* AboutKind(LemmaKind kind) {
   switch (kind) {
     case LemmaKind::kDefinition:
       return "Parallel operators are identities on meanings: what they do, they do to types.";
-    case LemmaKind::kTable:
-      return "Equations between small terms. *Cases* are combinations of ranks (up to 4), axes and "
-             "broadcastings in which the equation is proved, for all sizes and factors, by normal "
-             "forms; counted up to 200. No other case is used.";
     case LemmaKind::kPieces:
       return "That a call may be spread over tasks. The theorem *pieces* is proved in "
              "[proof.md](proof.md) for every declaration that meets its premise; *cases* are the "
@@ -197,7 +192,7 @@ std::string LemmasPage(const std::vector<LemmaEntry>& lemmas, uint64_t digest) {
       "numbers are polynomials in the elements of the operands, exp, max and the like left "
       "uninterpreted, compares both sides of the lemma at small shapes: dims, ranks and degrees up "
       "to 4, kernels up to 3, all of them as far as a bound on the work goes (300,000 points of "
-      "iteration spaces per operator, 1,500 instances per equation, 12 per rule), and spread over "
+      "iteration spaces per operator, 12 instances per rule), and spread over "
       "all of them where it does not. Where two polynomials differ and 12 draws of numbers do not "
       "tell the sides apart, the instance agrees *by numbers*.\n\n");
   absl::StrAppend(&page, SummaryTable(lemmas));

@@ -19,9 +19,6 @@
 namespace isomer {
 namespace {
 
-// Of a lemma of the table, to be proved: more say nothing new.
-constexpr int kMostInstances = 200;
-
 std::vector<Declaration> CallsOf(OpKind kind) {
   constexpr int kMostSmallCalls = 400;
   std::vector<Declaration> calls;
@@ -68,16 +65,6 @@ LemmaProof ProofOfPremise(const LemmaEntry& lemma) {
     return {false, absl::StrCat("its premise holds at none of ", count.calls, " calls"), 0};
   return {true, lemma.kind == LemmaKind::kPieces ? "theorem pieces" : "theorem linear",
           count.holds};
-}
-
-LemmaProof ProofOfEquation(const std::string& id) {
-  for (const Lemma& lemma : LemmaTable()) {
-    if (lemma.id != id) continue;
-    const int64_t count = static_cast<int64_t>(ProvedInstances(lemma, kMostInstances).size());
-    if (count == 0) return {false, "no instance of it is proved", 0};
-    return {true, "normal forms", count};
-  }
-  return {false, "not in the table", 0};
 }
 
 std::string MethodOf(const std::string& id) {
@@ -146,7 +133,6 @@ absl::Status ProveLemmas(int jobs, std::vector<LemmaEntry>* lemmas) {
       case LemmaKind::kUnknown:
         lemma.proof = {false, "not a lemma of this version", 0};
         break;
-      case LemmaKind::kTable:
       case LemmaKind::kPieces:
       case LemmaKind::kLinear:
         here.push_back(&lemma);
@@ -161,9 +147,7 @@ absl::Status ProveLemmas(int jobs, std::vector<LemmaEntry>* lemmas) {
       jobs, here.size(),
       [&] {
         return [&](size_t item) {
-          const LemmaEntry& lemma = *here[item];
-          const LemmaProof proof =
-              lemma.kind == LemmaKind::kTable ? ProofOfEquation(lemma.id) : ProofOfPremise(lemma);
+          const LemmaProof proof = ProofOfPremise(*here[item]);
           return absl::StrCat(proof.proved ? "+" : "-", proof.cases, " ", proof.how);
         };
       },

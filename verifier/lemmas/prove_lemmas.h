@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "verifier/lemmas/general_instances.h"
 #include "verifier/lemmas/lemma_list.h"
 
 namespace isomer {
 
 // Sets `proof` of every lemma:
-//   equations    by normal forms, in all their instances at ranks up to 4 (ProvedInstances);
 //   pieces,      by the theorems of structure.h, the premise of which is decided at the example
 //   linearity    calls, the representative ones, and small calls of every rank;
 //   structure,   by proving every rule that uses the lemma again: its record must name the lemma.

@@ -10,13 +10,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "pcg/support/process_pool.h"
-#include "verifier/lemmas/general_instances.h"
 #include "verifier/lemmas/small_assignments.h"
 
 namespace isomer {
 namespace {
-
-constexpr int kMostGeneralInstances = 200;
 
 // Tallies as text, between processes: "id|instances|by_numbers" and the disagreements, by lines.
 std::string Packed(const Tallies& tallies) {
@@ -44,28 +41,9 @@ void Unpack(const std::string& text, Tallies* tallies) {
   }
 }
 
-Tally CompareInstances(const Lemma& lemma, int most) {
-  Tally tally;
-  const std::vector<GeneralInstance> instances = ProvedInstances(lemma, kMostGeneralInstances);
-  if (instances.empty()) return tally;
-  const int each = std::max(4, most / static_cast<int>(instances.size()));
-  for (const GeneralInstance& instance : instances) {
-    for (const EquationBinding& binding : SmallBindings(instance, each)) {
-      const absl::StatusOr<Comparison> comparison = CompareEquation(lemma.text, binding);
-      // A proof for all sizes says that both sides are well typed.
-      tally.Add(comparison.ok()
-                    ? *comparison
-                    : Comparison{Agreement::kNone, std::string(comparison.status().message())},
-                binding.ToString());
-    }
-  }
-  return tally;
-}
-
-// One piece of work: an operator, an equation or a rule.
+// One piece of work: an operator or a rule.
 struct Item {
   std::optional<OpKind> op;
-  std::string lemma;
   const Rule* rule = nullptr;
 };
 
@@ -76,12 +54,10 @@ std::vector<Item> ItemsOf(const std::vector<LemmaEntry>& lemmas) {
   for (const LemmaEntry& lemma : lemmas) {
     if (lemma.kind == LemmaKind::kPieces || lemma.kind == LemmaKind::kLinear) {
       const OpKind op = *OperatorOfLemma(lemma.id);
-      if (ops.insert(op).second) items.push_back({op, "", nullptr});
-    } else if (lemma.kind == LemmaKind::kTable) {
-      items.push_back({std::nullopt, lemma.id, nullptr});
+      if (ops.insert(op).second) items.push_back({op, nullptr});
     } else if (lemma.kind == LemmaKind::kStructure || lemma.kind == LemmaKind::kElements) {
       for (const Rule* rule : lemma.rules) {
-        if (rules.insert(rule).second) items.push_back({std::nullopt, "", rule});
+        if (rules.insert(rule).second) items.push_back({std::nullopt, rule});
       }
     }
   }
@@ -90,14 +66,7 @@ std::vector<Item> ItemsOf(const std::vector<LemmaEntry>& lemmas) {
 
 std::string Look(const Item& item, const OpinionOptions& options) {
   if (item.op) return Packed(CheckOperator(*item.op, options.points));
-  if (item.rule != nullptr) {
-    return Packed({{item.rule->id, CompareRule(*item.rule, options.rule_instances)}});
-  }
-  for (const Lemma& lemma : LemmaTable()) {
-    if (lemma.id != item.lemma) continue;
-    return Packed({{lemma.id, CompareInstances(lemma, options.equation_instances)}});
-  }
-  return "";
+  return Packed({{item.rule->id, CompareRule(*item.rule, options.rule_instances)}});
 }
 
 std::string TextOf(const Binding& binding) {

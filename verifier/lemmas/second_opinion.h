@@ -12,17 +12,15 @@ namespace isomer {
 
 struct OpinionOptions {
   int jobs = 1;
-  // Bounds on what is looked at, per operator (points of iteration spaces), per equation and per
-  // rule (instances). What they cut is spread over the whole.
+  // Bounds on what is looked at, per operator (points of iteration spaces) and per rule
+  // (instances). What they cut is spread over the whole.
   int64_t points = 300000;
-  int equation_instances = 1500;
   int rule_instances = 12;
 };
 
 // Sets `opinion` of every lemma but definitions: at all shapes of dims, ranks and degrees up to 4
 // and kernels up to 3, as far as the bounds go.
 //   pieces, linearity    CheckOperator
-//   equations            in every instance that is proved, at all sizes
 //   structure, elements  both sides of every rule that uses the lemma, at small assignments
 // Errors: a process could not be started or died.
 absl::Status AskSecondOpinion(const OpinionOptions& options, std::vector<LemmaEntry>* lemmas);

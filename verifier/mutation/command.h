@@ -8,7 +8,7 @@
 
 namespace isomer {
 
-// Mutates declarations, lemmas, the rules of the file, plans and schedules, prints the report, and
+// Mutates declarations, the rules of the file, plans and schedules, prints the report, and
 // returns the exit code: 1 if a mutant that changes a meaning is accepted.
 absl::StatusOr<int> RunMutateCommand(const std::string& rules_path, int jobs);
 

@@ -18,10 +18,6 @@ namespace isomer {
 // says it is.
 absl::StatusOr<std::vector<Mutant>> DeclarationMutants(uint64_t seed);
 
-// Of every lemma of the table: an operator, argument, axis, factor or output of one side. Refused
-// if no instance that evaluation contradicts is proved.
-std::vector<Mutant> LemmaMutants(uint64_t seed);
-
 // Of a sample of `rules` (pattern_changes.h). Refused by the prover; what it proves all the same is
 // evaluated at many assignments.
 std::vector<Mutant> RuleMutants(const std::vector<Rule>& rules, int count, uint64_t seed);

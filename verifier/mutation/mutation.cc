@@ -59,12 +59,10 @@ absl::StatusOr<std::vector<Mutant>> AllMutants(const RuleSet& rules,
   ISOMER_ASSIGN_OR_RETURN(std::vector<Mutant> declarations, DeclarationMutants(options.seed));
   ISOMER_ASSIGN_OR_RETURN(std::vector<Mutant> plans, PlanMutants(rules, options.seed));
   ISOMER_ASSIGN_OR_RETURN(std::vector<Mutant> schedules, ScheduleMutants(options.seed));
-  std::vector<Mutant> lemmas = LemmaMutants(options.seed);
-  for (std::vector<Mutant>* some : {&declarations, &lemmas, &plans, &schedules}) {
+  for (std::vector<Mutant>* some : {&declarations, &plans, &schedules}) {
     Thin(options.limit, some);
   }
   Append(std::move(declarations), &mutants);
-  Append(std::move(lemmas), &mutants);
   Append(RuleMutants(rules.rules, options.rule_mutants, options.seed), &mutants);
   Append(std::move(plans), &mutants);
   Append(std::move(schedules), &mutants);

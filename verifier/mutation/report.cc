@@ -64,8 +64,6 @@ const char* MutantKindName(MutantKind kind) {
   switch (kind) {
     case MutantKind::kDeclaration:
       return "declarations";
-    case MutantKind::kLemma:
-      return "lemmas";
     case MutantKind::kRule:
       return "rules";
     case MutantKind::kPlan:

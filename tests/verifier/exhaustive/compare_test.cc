@@ -4,7 +4,6 @@
 
 #include "verifier/exhaustive/call_space.h"
 #include "verifier/exhaustive/check_operator.h"
-#include "verifier/exhaustive/equation.h"
 
 namespace isomer {
 namespace {
@@ -64,43 +63,6 @@ TEST(Linear, IsToldFromWhatIsNot) {
   EXPECT_EQ(CompareLinear(Op("matmul"), Types({"f32[2,3]", "f32[3,2]"}), {true, true})->agreement,
             Agreement::kNone);
   EXPECT_EQ(CompareLinear(Op("relu"), Types({"f32[2]"}), {true})->agreement, Agreement::kNone);
-}
-
-TEST(Equations, AreReadAndCompared) {
-  EquationBinding binding;
-  binding.shapes = {{'x', {2, 3}}, {'y', {2, 1}}, {'z', {3, 2}}};
-  binding.axes = {{'a', -1}, {'u', -2}, {'v', -1}};
-  binding.sizes = {{'S', {3, 1}}};
-  binding.factors = {{'f', 2}, {'g', -0.5}};
-  for (const auto& [text, expected] : std::map<std::string, Agreement>{
-           {"split{a,S}(concat{a}(x,y)).0 = x", Agreement::kSymbolic},
-           {"split{a,S}(concat{a}(x,y)).1 = y", Agreement::kSymbolic},
-           {"transpose{uv}(concat{a}(x,y)) = concat{a^uv}(transpose{uv}(x),transpose{uv}(y))",
-            Agreement::kSymbolic},
-           {"scale{f}(scale{g}(x)) = scale{fg}(x)", Agreement::kSymbolic},
-           {"add(scale{f}(x),scale{g}(x)) = scale{f+g}(x)", Agreement::kSymbolic},
-           {"x => linear{1}(x,z) = relu(matmul(x,z))", Agreement::kSymbolic},
-           // True, but no polynomials tell.
-           {"add(maximum(x,y),minimum(x,y)) = add(x,y)", Agreement::kNumeric},
-           {"concat_partials(x,x) = scale{f}(x)", Agreement::kSymbolic},
-           // False.
-           {"relu(add(x,y)) = add(relu(x),relu(y))", Agreement::kNone},
-           {"sub(x,y) = sub(y,x)", Agreement::kNone},
-           {"linear{2}(x,z) = relu(matmul(x,z))", Agreement::kNone}}) {
-    const auto comparison = CompareEquation(text, binding);
-    ASSERT_TRUE(comparison.ok()) << text << ": " << comparison.status();
-    EXPECT_EQ(comparison->agreement, expected) << text;
-  }
-}
-
-TEST(Equations, ThatAreNoneAreErrors) {
-  EquationBinding binding;
-  binding.shapes = {{'x', {2, 3}}};
-  for (const char* text :
-       {"", "x", "relu(x = x", "relu(x)) = x", "relux(x) = x", "relu(y) = x", "scale{f}(x) = x",
-        "concat{a}(x,x) = x", "split{-1,S}(x).0 = x", "matmul(x,x) = x", "relu{1}(x) = x"}) {
-    EXPECT_FALSE(CompareEquation(text, binding).ok()) << text;
-  }
 }
 
 TEST(Graphs, OfLookUpsTakeTheSameIndices) {

@@ -1,18 +1,13 @@
-// Which instances of lemmas hold: proved by normal forms, checked by evaluation.
+#include "verifier/small_evaluation.h"
+
 #include <cmath>
-#include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
 #include "pcg/number.h"
-#include "pcg/support/check.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
-#include "verifier/elements/normal_form.h"
 #include "verifier/evaluation_bound.h"
-#include "verifier/lemma.h"
 
 namespace isomer {
 namespace {
@@ -102,48 +97,6 @@ absl::StatusOr<bool> EqualAtSmallSizes(const TermPool& pool, TermId a, TermId b,
   ISOMER_ASSIGN_OR_RETURN(const Array<PrimeField> left, evaluator.Evaluate(a));
   ISOMER_ASSIGN_OR_RETURN(const Array<PrimeField> right, evaluator.Evaluate(b));
   return left.shape == right.shape && left.data == right.data;
-}
-
-LemmaStatus LemmaBook::Status(const Lemma& lemma, const TermPool& pool,
-                              const LemmaBinding& binding) {
-  SymbolRenaming rename;
-  LemmaBinding general = binding;
-  TermPool own;
-  std::string key = lemma.id;
-  for (auto& [letter, axis] : general.axes)
-    absl::StrAppend(&key, " ", std::string(1, letter), axis);
-  // Factors are letters of their own, unless the lemma computes with their values.
-  const bool computes = absl::StrContains(lemma.text, "+");
-  for (auto& [letter, factor] : general.factors) {
-    if (!computes) factor = {1, {std::string(1, letter)}};
-    absl::StrAppend(&key, " ", AttributeText(factor.constant));
-  }
-  for (auto& [letter, term] : general.tensors) {
-    Shape shape;
-    for (const Extent& size : pool[term].shape) shape.push_back(rename(size));
-    absl::StrAppend(&key, " ", std::string(1, letter), "[");
-    for (const Extent& size : shape) absl::StrAppend(&key, size.ToString(), ",");
-    absl::StrAppend(&key, "]");
-    term = own.Variable(letter, shape);
-  }
-  for (auto& [letter, sizes] : general.sizes) {
-    for (Extent& size : sizes) size = rename(size);
-    absl::StrAppend(&key, " ", std::string(1, letter), AttributeText(sizes));
-  }
-  auto [at, is_new] = known_.emplace(key, LemmaStatus::kNotProved);
-  if (!is_new) return at->second;
-  const absl::StatusOr<TermId> left = Instantiate(lemma.left, general, &own);
-  if (!left.ok()) return at->second;
-  const absl::StatusOr<TermId> right = Instantiate(lemma.right, general, &own);
-  if (!right.ok()) return at->second;
-  const absl::StatusOr<bool> equal = ProvablyEqual(own, *left, *right);
-  if (!equal.ok() || !*equal) return at->second;
-  for (uint64_t seed : {1, 2}) {
-    const absl::StatusOr<bool> seen = EqualAtSmallSizes(own, *left, *right, seed);
-    // The two engines share nothing but the declarations.
-    ISOMER_CHECK(seen.ok() && *seen);
-  }
-  return at->second = LemmaStatus::kProved;
 }
 
 }  // namespace isomer
