@@ -70,19 +70,25 @@ Noise NoiseOfReads(const KernelCall& call, const Rounding& rounding) {
   return {.relative = NoiseOfSums(call), .stored = IsExact(kind) ? kFloat32 : low};
 }
 
-// The gradients that a loss gives back are stored like all others.
+// The gradients that a loss gives back are stored like all others. A model may have tensors of low
+// precision of its own, which over the reals are no others.
 Noise NoiseOfWrite(const KernelCall& call, int write, const Rounding& rounding) {
   const OpKind kind = call.op.kind();
   const DataType low = rounding.precision;
-  if (MovesElements(kind) || (OnlyCopies(call) && low == kFloat32)) return {.stored = low};
+  const DataType dtype = call.gradient ? call.dtypes[write] : call.output_dtypes[write];
+  if (MovesElements(kind) || (OnlyCopies(call) && low == kFloat32)) {
+    const bool rounds = kind == OpKind::kCast && IsFloat(dtype) && dtype != kFloat32;
+    return {.relative = rounds ? UnitRoundoff(dtype) : 0, .stored = low};
+  }
   const DataType stored = IsExact(kind) && !call.gradient ? kFloat32 : low;
+  const double unit = std::max(UnitRoundoff(stored), UnitRoundoff(dtype));
   const double parts =
       static_cast<double>(1 + (call.gradient ? rounding.gradient_parts : rounding.forward_parts));
   constexpr double kShareOfWorst = 0.25;
   const double plain = static_cast<double>(TermsOfPlainSum(call, write));
   const double biased = plain > 1 ? kShareOfWorst * plain * UnitRoundoff(kFloat32) : 0;
-  return {.relative = std::hypot(OnlyCopies(call) ? 0 : NoiseOfSums(call), biased,
-                                 UnitRoundoff(stored) * std::sqrt(parts)),
+  const double sums = OnlyCopies(call) ? 0 : NoiseOfSums(call);
+  return {.relative = std::hypot(sums, biased, unit * std::sqrt(parts)),
           .absolute = SmallestPositive(stored) / 2 * std::sqrt(parts),
           .stored = stored};
 }

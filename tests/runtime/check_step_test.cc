@@ -141,6 +141,7 @@ std::vector<Mistake> Mistakes() {
            .fault = {.factor = 0, .device = 0, .number = 2},
            .pipelined = true},
           {.name = "AThousandthTooLarge", .fault = {.factor = 1 + 1e-3}, .gross = false},
+          {.name = "ATenthTooSmall", .fault = {.factor = 0.9}},
           {.name = "AveragedTwice", .fault = {.factor = 1.0 / 8}},
           {.name = "BiasIsCountedPerShard",
            .fault = {.kind = OpKind::kAdd, .factor = 8},
@@ -193,6 +194,32 @@ TEST(CheckStep, AMissingShardOfADeepNetworkIsFoundInEveryPrecision) {
     EXPECT_TRUE(checked.in_float32.agrees()) << checked.in_float32.worst;
     EXPECT_TRUE(checked.in_precision.agrees()) << checked.in_precision.worst;
   }
+}
+
+// Casts to float16 are the identity for the reference evaluator, and rounding in every plan.
+TEST(CheckStep, AModelMayRoundByItself) {
+  Plan plan = ShardedPlan(DataType::kFloat32);
+  const std::string cast = absl::StrCat("{to=", static_cast<int>(DataType::kFloat16), "}");
+  plan.model.graph = Parsed(absl::StrCat(R"(
+%0 = input "x" : f32[64,16]
+%1 = cast(%0) )",
+                                         cast, R"( : f16[64,16]
+%2 = relu(%1) : f16[64,16]
+output "y" = %2
+)"));
+  plan.model.loss.clear();
+  plan.mode = "inference";
+  plan.graph = plan.model.graph;
+  plan.views = SequentialViews(plan.graph);
+  plan.num_devices = 1;
+  const auto backend = MakeCpuBackend();
+  const HostValues weights, inputs = RandomInputs(plan.model.graph, 5);
+  const auto checker = StepChecker::Make(plan, weights, inputs, backend.get());
+  ASSERT_TRUE(checker.ok()) << checker.status();
+  const auto check = CheckInFloat32(*checker, plan, weights, inputs, backend.get(), {});
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_GT(check->comparison.max_rel_error, 1e-5);
+  EXPECT_TRUE(check->comparison.agrees()) << check->comparison.of_worst.bound;
 }
 
 // Bounds are neither too narrow nor so wide that they say nothing: over many weights and inputs no
