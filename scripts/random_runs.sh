@@ -79,7 +79,7 @@ draw_plan() {
   pick search search search baseline
   if [[ $picked == search ]]; then
     pick hierarchical hierarchical hierarchical enumeration egraph algebra sequential mcmc exhaustive
-    [[ $picked == exhaustive && $precision != float32 ]] && picked=hierarchical
+    [[ $picked =~ ^(mcmc|exhaustive)$ && $precision != float32 ]] && picked=hierarchical
     options+=("--search=$picked")
     case $picked in
       mcmc | exhaustive) options+=(--budget=2000 --time_limit=5) ;;
@@ -88,11 +88,12 @@ draw_plan() {
     return
   fi
   pick data_parallel zero3 megatron expert pipeline pipeline
+  [[ $picked == zero3 && $mode == inference ]] && picked=data_parallel
   options+=("--plan=$picked")
   if [[ $picked == pipeline ]]; then
     pick 1 2 2 4 2x2 && options+=("--stages=$picked")
     pick 1 2 4 8 && options+=("--micro_batches=$picked")
-    pick 1 1 1 2 && [[ $picked != 1 ]] && options+=("--steps_between_flushes=$picked")
+    pick 1 1 1 2 && [[ $mode == training && $picked != 1 ]] && options+=("--steps_between_flushes=$picked")
   fi
 }
 
