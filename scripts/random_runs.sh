@@ -6,8 +6,9 @@
 #   scripts/random_runs.sh [COUNT] [SEED]      48 runs from seed 1; run I of a seed is always the same
 #   ONLY=I scripts/random_runs.sh 400 1        run I of those alone, with all that the programs say
 #
-# Needs a release build. Prints the three command lines of every run that differs, and a summary.
-# Exit code 1 if any differs, or if less than half have a plan.
+# Needs a release build (BIN=FOLDER: of other programs). Prints the three command lines of every run
+# that differs, why isomer-optimize refused what it refused, and a summary. LOG=FILE gets what the
+# checks say. Exit code 1 if any differs, or if less than half have a plan.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -120,7 +121,7 @@ for ((i = 0; i < count; ++i)); do
   fi
   if ((code == 2)); then
     refused=$((refused + 1))
-    [[ -n ${SHOW_REFUSED:-} ]] && { echo "run $i: refused: $(tail -1 "$folder/out")"; echo "$commands"; }
+    echo "$(grep -m1 error: "$folder/out" | sed 's/^error: //; s/[0-9]\+/N/g' | cut -c1-90), as run $i" >>"$folder/refused"
     continue
   fi
   if ((code == 0)); then
@@ -147,6 +148,8 @@ for ((i = 0; i < count; ++i)); do
   echo "$commands"
   grep -v '^$' "$folder/out" | tail -5 | sed 's/^/    /'
 done
+# Why, once for each reason: a mistake of isomer-optimize may be among them.
+[[ -f $folder/refused ]] && LC_ALL=C sort "$folder/refused" | awk -F', as run ' '!seen[$1]++ { print "refused: " $0 }'
 echo "$((agree + none + refused + differ)) runs: $agree agree, $none have no plan that fits," \
   "$refused are refused, $differ differ"
 ((differ == 0 && 2 * agree >= agree + none + refused + differ))
