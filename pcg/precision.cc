@@ -283,15 +283,19 @@ absl::StatusOr<DataType> ParsePrecision(absl::string_view name) {
 
 double LossScale(DataType precision) { return precision == DataType::kFloat16 ? 1024 : 1; }
 
-double CheckTolerance(DataType precision) {
+double UnitRoundoff(DataType precision) {
   switch (precision) {
     case DataType::kBFloat16:
-      return 0.15;
+      return 0x1p-8;
     case DataType::kFloat16:
-      return 0.05;
+      return 0x1p-11;
     default:
-      return 1e-4;
+      return 0x1p-24;
   }
+}
+
+double SmallestPositive(DataType precision) {
+  return precision == DataType::kFloat16 ? 0x1p-24 : 0;
 }
 
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,

@@ -36,12 +36,10 @@ absl::StatusOr<DataType> ParsePrecision(absl::string_view name);
 // lost: 1 for the others, which have the range of float32. The update divides by it.
 double LossScale(DataType precision);
 
-// The largest relative error of an output or a gradient that --check takes for rounding: 1e-4 of
-// float32 (of the largest element), 0.15 of bfloat16 and 0.05 of float16 (in the Euclidean norm:
-// compare.h). Rounding alone is 1e-2 and 1e-3 after a few layers; more comes from the elements for
-// which another maximum of a pool or another side of a ReLU is taken, some hundredths of the
-// gradients of a small convolutional network. A wrong computation is of order one.
-double CheckTolerance(DataType precision);
+// Half the distance of 1 to the next number: what rounding changes relatively, at most.
+double UnitRoundoff(DataType precision);
+// The smallest number above 0 of float16; of the others, whose range nothing leaves, 0.
+double SmallestPositive(DataType precision);
 
 // `graph` with the float32 of its compute nodes in `precision`. `loss` is the name of the output
 // that is trained on, or empty. Casts of what is recomputed are recomputed, too. In inference what

@@ -12,8 +12,13 @@
 namespace isomer {
 namespace {
 
-// Of float32, after sums of many terms that cancel.
-constexpr double kRoundingOfKernels = 1e-6;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double Norm(const Array<double>& array) {
+  double squares = 0;
+  for (double value : array.data) squares += value * value;
+  return std::sqrt(squares);
+}
 
 }  // namespace
 
@@ -62,9 +67,7 @@ absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& 
                           Job::Start(model.graph, std::move(schedule), backend));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
   ISOMER_RETURN_IF_ERROR(training ? job->TrainStep(inputs, 0) : job->Evaluate(inputs));
-  ISOMER_ASSIGN_OR_RETURN(StepValues step, ValuesOfStep(model, job.get(), training));
-  step.rounding = kRoundingOfKernels;
-  return step;
+  return ValuesOfStep(model, job.get(), training);
 }
 
 absl::StatusOr<StepValues> ValuesOfStep(const Model& model, Job* job, bool training,
@@ -79,59 +82,70 @@ absl::StatusOr<StepValues> ValuesOfStep(const Model& model, Job* job, bool train
   return step;
 }
 
+double Distance(const Array<double>& a, const Array<double>& b) {
+  if (a.shape != b.shape) return kInfinity;
+  double squares = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    squares += (a.data[i] - b.data[i]) * (a.data[i] - b.data[i]);
+  return std::isfinite(squares) ? std::sqrt(squares) : kInfinity;
+}
+
 namespace {
 
-double NormOf(const Array<double>& array, ErrorNorm norm) {
-  double largest = 0, squares = 0;
-  for (double value : array.data) {
-    largest = std::max(largest, std::abs(value));
-    squares += value * value;
-  }
-  return norm == ErrorNorm::kLargest ? largest : std::sqrt(squares);
+double BoundOf(const std::map<std::string, double>& bounds, const std::string& name) {
+  const auto found = bounds.find(name);
+  return found == bounds.end() ? 0 : found->second;
 }
 
-// NaN counts as infinitely wrong.
-double DifferenceNorm(const Array<double>& a, const Array<double>& b, ErrorNorm norm) {
-  if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
-  Array<double> difference = a;
-  for (int64_t i = 0; i < a.size(); ++i) {
-    difference.data[i] -= b.data[i];
-    if (std::isnan(difference.data[i])) return std::numeric_limits<double>::infinity();
-  }
-  return NormOf(difference, norm);
+// How near the error is to its bound: above 1 it is beyond it.
+double ShareOfBound(const Difference& difference) {
+  if (difference.error == 0) return 0;
+  return difference.error / difference.bound /
+         (difference.comparable() ? 1 : Difference::kFarBeyond);
 }
 
-std::map<std::string, double> Errors(const HostValues& expected, const HostValues& actual,
-                                     double rounding, const std::string& what, ErrorNorm norm,
-                                     Comparison* comparison) {
-  double largest_of_all = std::numeric_limits<double>::min();
-  for (const auto& [name, array] : expected) {
-    largest_of_all = std::max(largest_of_all, NormOf(array, norm));
-  }
-  std::map<std::string, double> errors;
+std::map<std::string, Difference> Differences(const HostValues& expected, const HostValues& actual,
+                                              const std::map<std::string, double>& bounds,
+                                              const std::string& what, Comparison* comparison) {
+  std::map<std::string, Difference> differences;
   for (const auto& [name, array] : expected) {
     const auto found = actual.find(name);
-    double scale = NormOf(array, norm);
-    if (scale <= rounding * largest_of_all) scale = largest_of_all;
-    const double error = found == actual.end() ? std::numeric_limits<double>::infinity()
-                                               : DifferenceNorm(array, found->second, norm) / scale;
-    errors[name] = error;
-    if (error > comparison->max_rel_error) {
-      comparison->max_rel_error = error;
-      comparison->worst = absl::StrCat(what, " ", name);
+    const Difference difference = {
+        .error = found == actual.end() ? kInfinity : Distance(array, found->second),
+        .norm = Norm(array),
+        .bound = BoundOf(bounds, name)};
+    differences[name] = difference;
+    const std::string title = absl::StrCat(what, " ", name);
+    if (!difference.comparable()) comparison->not_comparable.push_back(title);
+    if (difference.comparable() || !difference.agrees()) {
+      comparison->max_rel_error = std::max(comparison->max_rel_error, difference.relative_error());
+    }
+    if (comparison->worst.empty() ||
+        ShareOfBound(difference) > ShareOfBound(comparison->of_worst)) {
+      comparison->worst = title;
+      comparison->of_worst = difference;
     }
   }
-  return errors;
+  return differences;
 }
 
 }  // namespace
 
-Comparison Compare(const StepValues& expected, const StepValues& actual, ErrorNorm norm) {
+bool Comparison::agrees() const {
+  for (const auto* differences : {&outputs, &gradients}) {
+    for (const auto& [name, difference] : *differences) {
+      if (!difference.agrees()) return false;
+    }
+  }
+  return true;
+}
+
+Comparison Compare(const StepValues& expected, const StepValues& actual, const StepBounds& bounds) {
   Comparison comparison;
   comparison.outputs =
-      Errors(expected.outputs, actual.outputs, expected.rounding, "output", norm, &comparison);
-  comparison.gradients = Errors(expected.gradients, actual.gradients, expected.rounding,
-                                "gradient of", norm, &comparison);
+      Differences(expected.outputs, actual.outputs, bounds.outputs, "output", &comparison);
+  comparison.gradients = Differences(expected.gradients, actual.gradients, bounds.gradients,
+                                     "gradient of", &comparison);
   return comparison;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "pcg/plan.h"
@@ -13,11 +14,13 @@ namespace isomer {
 
 // Outputs and gradients of one step, by name.
 struct StepValues {
-  HostValues outputs;
-  HostValues gradients;  // of all weights; empty in inference
-  // What a tensor that is zero in theory may hold, relative to the largest value: the rounding of
-  // the arithmetic that made it.
-  double rounding = 1e-9;
+  HostValues outputs = {};
+  HostValues gradients = {};  // of all weights; empty in inference
+};
+
+// How far rounding may take them, by name, in the Euclidean norm (rounding_bounds.h).
+struct StepBounds {
+  std::map<std::string, double> outputs = {}, gradients = {};
 };
 
 // What the unoptimised model computes, by the reference evaluator in double.
@@ -32,23 +35,36 @@ absl::StatusOr<StepValues> SequentialStep(const Model& model, const HostValues& 
 absl::StatusOr<StepValues> ValuesOfStep(const Model& model, Job* job, bool training,
                                         int32_t number = 0);
 
-// How the error of a tensor is measured, relative to the same measure of the tensor.
-enum class ErrorNorm {
-  kLargest,    // the largest absolute difference: for float32
-  kEuclidean,  // the root of the sum of squares: for low precision, whose rounding makes a few
-               // elements jump (another maximum of a pooling window, another side of a ReLU)
+// Of a tensor, in the Euclidean norm: where rounding makes a few elements jump (another maximum of
+// a pooling window, another side of a ReLU), it says how many do, and how far.
+struct Difference {
+  double error = 0;  // of what was computed; infinite where that is not finite, or is missing
+  double norm = 0;   // of what was expected
+  double bound = 0;  // how large an error rounding may make
+
+  // Rounding alone may change all of it: gradients that are zero in theory, and what a precision is
+  // too coarse for.
+  bool comparable() const { return bound < norm || (bound == 0 && norm == 0); }
+  // What is not comparable is still wrong where it is far beyond its bound. Not at once, because
+  // draws of it may differ by orders: a normalisation of numbers that rounding makes equal.
+  bool agrees() const { return error <= (comparable() ? bound : kFarBeyond * bound); }
+  static constexpr double kFarBeyond = 10;
+  double relative_error() const { return error == 0 ? 0 : error / norm; }
 };
 
-// A tensor that is zero in theory (keys' biases do not change what attention gives) holds the
-// rounding of the reference: its difference counts relative to the largest value of all outputs, or
-// of all gradients.
 struct Comparison {
-  std::map<std::string, double> outputs, gradients;
-  double max_rel_error = 0;
-  std::string worst;  // "gradient of layer0/q"
+  std::map<std::string, Difference> outputs, gradients;
+
+  bool agrees() const;
+  double max_rel_error = 0;  // of what is comparable, or does not agree
+  std::string worst;         // "gradient of layer0/q": the error is nearest to its bound, or above
+  Difference of_worst;
+  std::vector<std::string> not_comparable;
 };
-Comparison Compare(const StepValues& expected, const StepValues& actual,
-                   ErrorNorm norm = ErrorNorm::kLargest);
+Comparison Compare(const StepValues& expected, const StepValues& actual, const StepBounds& bounds);
+
+// The Euclidean norm of a - b; infinite where a number is not finite, or the shapes differ.
+double Distance(const Array<double>& a, const Array<double>& b);
 
 }  // namespace isomer
 

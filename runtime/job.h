@@ -49,6 +49,7 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   const Schedule& schedule() const { return schedule_; }
+  const JobOptions& options() const { return options_; }
   const MemoryPlan& memory() const { return memory_; }
 
   // Sets the parameters and clears the optimizer's state.

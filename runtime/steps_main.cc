@@ -8,59 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "pcg/precision.h"
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/compare.h"
+#include "runtime/check_main.h"
 #include "runtime/statistics.h"
 
 namespace isomer {
-namespace {
-
-// --check takes the reference evaluator, in double, for steps of so many FLOPs (about half a
-// minute), else the backend's own kernels on one device.
-constexpr double kMostEvaluatorFlops = 2e9;
-
-// The first step again, on one device and without the optimiser's work.
-absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
-                                    const HostValues& inputs, Backend* backend, Job* job,
-                                    Json* summary) {
-  const bool training = plan.mode == "training";
-  double flops = 0;
-  for (const Task& task : job->schedule().tasks) flops += task.flops;
-  const bool evaluator = flops <= kMostEvaluatorFlops;
-  ISOMER_ASSIGN_OR_RETURN(const StepValues expected,
-                          evaluator
-                              ? ReferenceStep(plan.model, weights, inputs, training)
-                              : SequentialStep(plan.model, weights, inputs, training, backend));
-  ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfStep(plan.model, job, training));
-  const bool low = plan.precision != DataType::kFloat32;
-  const Comparison comparison =
-      Compare(expected, actual, low ? ErrorNorm::kEuclidean : ErrorNorm::kLargest);
-  const double tolerance = CheckTolerance(plan.precision);
-  const bool agrees = comparison.max_rel_error <= tolerance;
-  Json& check = (*summary)["check"];
-  check["max_rel_error"] = comparison.max_rel_error;
-  check["worst"] = comparison.worst;
-  check["tolerance"] = tolerance;
-  check["reference"] = evaluator ? "evaluator" : "backend";
-  for (const auto& [name, error] : comparison.outputs) check["outputs"][name] = error;
-  for (const auto& [name, error] : comparison.gradients) check["gradients"][name] = error;
-  absl::PrintF("check: %d outputs and %d gradients, largest relative error %.2g (%s): %s\n",
-               comparison.outputs.size(), comparison.gradients.size(), comparison.max_rel_error,
-               comparison.worst, agrees ? "agrees" : "DOES NOT AGREE");
-  for (const std::string& deviation : DeviationsOf(plan)) {
-    absl::PrintF("check: of the first step; the plan's steps are not the model's: %s\n", deviation);
-  }
-  if (low) {
-    absl::PrintF("check: %s against the float32 model, in the Euclidean norm, tolerance %g\n",
-                 PrecisionName(plan.precision), tolerance);
-  }
-  return agrees;
-}
-
-}  // namespace
-
 absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inputs) {
   const int64_t count = static_cast<int64_t>(inputs.size());
   const auto start = std::chrono::steady_clock::now();

@@ -153,7 +153,7 @@ TEST(RunInference, GivesNoLossAndNoUpdates) {
       RunBinary("isomer-run", {SourceFile("models/data/bert_tiny.onnx"), "--steps=2", "--check",
                                "--mode=inference", "--print_schedule"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("check: 1 outputs and 0 gradients"));
+  EXPECT_THAT(result.out, HasSubstr("check: 1 outputs and 0 gradients in float32"));
   EXPECT_THAT(result.out, testing::Not(HasSubstr("backward")));
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/compare.h"
 #include "runtime/job.h"
 #include "tests/pcg/random_operands.h"
+#include "tests/runtime/agreement.h"
 
 namespace isomer {
 
@@ -234,12 +235,12 @@ TEST_P(DegreesTest, EveryLegalAssignmentGivesTheUndividedResult) {
   const auto actual = ValuesOfStep(parallel, job->get(), training);
   ASSERT_TRUE(actual.ok()) << actual.status();
 
-  const Comparison comparison = Compare(expected, *actual);
-  EXPECT_LT(comparison.max_rel_error, 1e-5) << comparison.worst;
+  const Comparison comparison = Compare(expected, *actual, ShareOf(expected, 1e-5));
+  EXPECT_TRUE(comparison.agrees()) << comparison.worst << " " << comparison.of_worst.error;
   for (size_t t = 0; t < whole->outputs.size(); ++t) {
     if (IsFloat(whole->outputs[t].dtype)) continue;
     for (const std::string& label : labels) {
-      EXPECT_EQ(comparison.outputs.at(absl::StrCat("y", t, label)), 0) << label;
+      EXPECT_EQ(comparison.outputs.at(absl::StrCat("y", t, label)).error, 0) << label;
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "runtime/compare.h"
 #include "runtime/job.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
+#include "tests/runtime/agreement.h"
 
 namespace isomer {
 namespace {
@@ -50,8 +51,9 @@ class MixedPrecisionTest : public testing::TestWithParam<ParallelCase> {
     const auto expected = ReferenceStep(plan.model, *weights, inputs, true);
     const auto actual = ValuesOfStep(plan.model, job->get(), true);
     ASSERT_TRUE(expected.ok() && actual.ok());
-    const Comparison comparison = Compare(*expected, *actual, ErrorNorm::kEuclidean);
-    EXPECT_LT(comparison.max_rel_error, Tolerance(precision)) << comparison.worst;
+    const Comparison comparison =
+        Compare(*expected, *actual, ShareOf(*expected, Tolerance(precision)));
+    EXPECT_TRUE(comparison.agrees()) << comparison.worst << " " << comparison.of_worst.error;
     EXPECT_GT(comparison.max_rel_error, 1e-6) << "it is float32";
 
     for (int step = 0; step < 20; ++step) {

@@ -12,6 +12,7 @@
 #include "runtime/compare.h"
 #include "runtime/job.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
+#include "tests/runtime/agreement.h"
 
 namespace isomer {
 namespace {
@@ -239,9 +240,10 @@ TEST(Optimizers, TrainAModelAsInDouble) {
     }
     const auto parameters = (*job)->Parameters();
     ASSERT_TRUE(parameters.ok());
+    const StepValues expected{.outputs = w, .gradients = {}};
     const Comparison comparison =
-        Compare({.outputs = w, .gradients = {}}, {.outputs = *parameters, .gradients = {}});
-    EXPECT_LT(comparison.max_rel_error, 2e-4) << OptimizerName(optimizer) << comparison.worst;
+        Compare(expected, {.outputs = *parameters, .gradients = {}}, ShareOf(expected, 2e-4));
+    EXPECT_TRUE(comparison.agrees()) << OptimizerName(optimizer) << comparison.worst;
   }
 }
 

@@ -1,0 +1,128 @@
+#include "runtime/check_main.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/check_step.h"
+#include "runtime/rounding_bounds.h"
+
+namespace isomer {
+namespace {
+
+// How many tensors that differ, or cannot be compared, are named; --json has all.
+constexpr size_t kNamed = 8;
+
+void WriteDifferences(const std::map<std::string, Difference>& differences, Json* json) {
+  for (const auto& [name, difference] : differences) {
+    Json& tensor = (*json)[name];
+    tensor["error"] = difference.error;
+    tensor["tolerance"] = difference.bound;
+    tensor["norm"] = difference.norm;
+    tensor["comparable"] = difference.comparable();
+  }
+}
+
+void Write(const StepCheck& check, Json* json) {
+  const Comparison& comparison = check.comparison;
+  (*json)["agrees"] = comparison.agrees();
+  (*json)["max_rel_error"] = comparison.max_rel_error;
+  (*json)["worst"] = comparison.worst;
+  (*json)["rounding"] = check.rounding.ToString();
+  (*json)["not_comparable"] = comparison.not_comparable.size();
+  WriteDifferences(comparison.outputs, &(*json)["outputs"]);
+  WriteDifferences(comparison.gradients, &(*json)["gradients"]);
+}
+
+// The tensors of a comparison by their titles, "gradient of w1", outputs first.
+std::vector<std::pair<std::string, Difference>> Tensors(const Comparison& comparison) {
+  std::vector<std::pair<std::string, Difference>> tensors;
+  for (const auto& [name, difference] : comparison.outputs) {
+    tensors.push_back({absl::StrCat("output ", name), difference});
+  }
+  for (const auto& [name, difference] : comparison.gradients) {
+    tensors.push_back({absl::StrCat("gradient of ", name), difference});
+  }
+  return tensors;
+}
+
+void PrintTensors(const Comparison& comparison, absl::string_view precision) {
+  size_t differ = 0, vague = 0;
+  for (const auto& [title, tensor] : Tensors(comparison)) {
+    if (!tensor.agrees() && ++differ <= kNamed) {
+      absl::PrintF("check: %s differs by %.3g; its norm is %.3g, rounding may do %.2g\n", title,
+                   tensor.error, tensor.norm, tensor.bound);
+    }
+    if (!tensor.comparable() && tensor.agrees() && ++vague <= kNamed) {
+      absl::PrintF(
+          "check: %s is not comparable in %s: rounding alone may change it by %.2g, its "
+          "norm is %.2g\n",
+          title, precision, tensor.bound, tensor.norm);
+    }
+  }
+  if (differ > kNamed) absl::PrintF("check: %d tensors differ\n", differ);
+  if (vague > kNamed) absl::PrintF("check: %d tensors are not comparable\n", vague);
+}
+
+// How far a tensor may be from the model's, of those that are comparable, relative to their norms.
+double MedianBound(const Comparison& comparison) {
+  std::vector<double> bounds;
+  for (const auto& [title, tensor] : Tensors(comparison)) {
+    if (tensor.comparable() && tensor.norm > 0) bounds.push_back(tensor.bound / tensor.norm);
+  }
+  if (bounds.empty()) return 0;
+  std::nth_element(bounds.begin(), bounds.begin() + bounds.size() / 2, bounds.end());
+  return bounds[bounds.size() / 2];
+}
+
+void Print(const StepCheck& check) {
+  const Comparison& comparison = check.comparison;
+  const absl::string_view precision = PrecisionName(check.rounding.precision);
+  absl::PrintF("check: %d outputs and %d gradients in %s, largest relative error %.2g: %s\n",
+               comparison.outputs.size(), comparison.gradients.size(), precision,
+               comparison.max_rel_error, comparison.agrees() ? "agrees" : "DOES NOT AGREE");
+  const Difference& worst = comparison.of_worst;
+  absl::PrintF("check: nearest to its bound is the %s: error %.2g, bound %.2g, norm %.2g\n",
+               comparison.worst, worst.error, worst.bound, worst.norm);
+  absl::PrintF(
+      "check: bounds are %g times what rounding does to the model (%s) in %d draws, in "
+      "the median %.2g of the norm; %d tensors are not comparable\n",
+      kAmplitude * kMargin, check.rounding.ToString(), kRoundingDraws, MedianBound(comparison),
+      comparison.not_comparable.size());
+  PrintTensors(comparison, precision);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
+                                    const HostValues& inputs, Backend* backend, Job* job,
+                                    Json* summary) {
+  ISOMER_ASSIGN_OR_RETURN(const StepChecker checker,
+                          StepChecker::Make(plan, weights, inputs, backend));
+  Json& json = (*summary)["check"];
+  json["reference"] = checker.reference();
+  bool agrees = true;
+  if (plan.precision != DataType::kFloat32) {
+    ISOMER_ASSIGN_OR_RETURN(const StepCheck exact, CheckInFloat32(checker, plan, weights, inputs,
+                                                                  backend, job->options()));
+    Write(exact, &json["in_float32"]);
+    Print(exact);
+    agrees = exact.comparison.agrees();
+  }
+  ISOMER_ASSIGN_OR_RETURN(const StepValues actual,
+                          ValuesOfStep(plan.model, job, plan.mode == "training"));
+  ISOMER_ASSIGN_OR_RETURN(const StepCheck check,
+                          checker.Check(actual, RoundingOf(plan.precision, job->schedule())));
+  Write(check, &json);
+  Print(check);
+  for (const std::string& deviation : DeviationsOf(plan)) {
+    absl::PrintF("check: of the first step; the plan's steps are not the model's: %s\n", deviation);
+  }
+  return agrees && check.comparison.agrees();
+}
+
+}  // namespace isomer

@@ -1,0 +1,69 @@
+#include "runtime/check_step.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "pcg/support/status_macros.h"
+#include "runtime/rounding_bounds.h"
+
+namespace isomer {
+namespace {
+
+// The reference is the reference evaluator for steps of so many FLOPs (about half a minute), else
+// the backend's own kernels on one device.
+constexpr double kMostEvaluatorFlops = 2e9;
+
+absl::StatusOr<double> FlopsOf(const Plan& plan) {
+  ScheduleOptions options;
+  options.training = plan.mode == "training";
+  options.loss = plan.model.loss;
+  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule,
+                          LowerGraph(plan.model.graph, SequentialViews(plan.model.graph), options));
+  double flops = 0;
+  for (const Task& task : schedule.tasks) flops += task.flops;
+  return flops;
+}
+
+}  // namespace
+
+absl::StatusOr<StepChecker> StepChecker::Make(const Plan& plan, const HostValues& weights,
+                                              const HostValues& inputs, Backend* backend) {
+  StepChecker checker(plan, weights, inputs, backend);
+  const bool training = plan.mode == "training";
+  ISOMER_ASSIGN_OR_RETURN(const double flops, FlopsOf(plan));
+  checker.evaluator_ = flops <= kMostEvaluatorFlops;
+  ISOMER_ASSIGN_OR_RETURN(checker.expected_,
+                          checker.evaluator_
+                              ? ReferenceStep(plan.model, weights, inputs, training)
+                              : SequentialStep(plan.model, weights, inputs, training, backend));
+  return checker;
+}
+
+absl::StatusOr<StepCheck> StepChecker::Check(const StepValues& actual,
+                                             const Rounding& rounding) const {
+  ISOMER_ASSIGN_OR_RETURN(const StepBounds bounds,
+                          RoundingBounds(plan_.model, weights_, inputs_, plan_.mode == "training",
+                                         rounding, &backend_));
+  return StepCheck{.rounding = rounding, .comparison = Compare(expected_, actual, bounds)};
+}
+
+absl::StatusOr<StepCheck> CheckInFloat32(const StepChecker& checker, const Plan& plan,
+                                         const HostValues& weights, const HostValues& inputs,
+                                         Backend* backend, const JobOptions& options) {
+  Plan exact = plan;
+  exact.precision = DataType::kFloat32;
+  const bool training = plan.mode == "training";
+  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(exact, /*keep_gradients=*/true));
+  const Graph& graph = lowered.mapped.graph;
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
+                          Job::Start(graph, std::move(lowered.schedule), backend, options));
+  ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
+  // Of several steps between two flushes the first is looked at.
+  const std::vector<HostValues> steps(job->num_steps(), inputs);
+  ISOMER_RETURN_IF_ERROR(training ? job->TrainSteps(steps, 0) : job->Evaluate(inputs));
+  ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfStep(plan.model, job.get(), training));
+  return checker.Check(actual, RoundingOf(DataType::kFloat32, job->schedule()));
+}
+
+}  // namespace isomer

@@ -1,0 +1,59 @@
+// A step of a plan with that of the unoptimised model: isomer-run --check.
+//
+// A plan of low precision is checked twice. In float32, where rounding is small beside every
+// mistake; this shows that it computes the model. And in its own precision, where rounding may
+// change a gradient as much as a missing shard does; this shows that it does not do more.
+#ifndef ISOMER_RUNTIME_CHECK_STEP_H_
+#define ISOMER_RUNTIME_CHECK_STEP_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pcg/plan.h"
+#include "runtime/backend.h"
+#include "runtime/compare.h"
+#include "runtime/host_values.h"
+#include "runtime/job.h"
+#include "runtime/rounding.h"
+
+namespace isomer {
+
+struct StepCheck {
+  Rounding rounding;  // what the bounds are of
+  Comparison comparison;
+};
+
+// What the model computes in a step, and what a plan of it may differ by.
+class StepChecker {
+ public:
+  // By the reference evaluator, in double, or for large models by the backend. REQUIRES: all
+  // arguments outlive the checker.
+  static absl::StatusOr<StepChecker> Make(const Plan& plan, const HostValues& weights,
+                                          const HostValues& inputs, Backend* backend);
+
+  // Bounds are those of rounding_bounds.h.
+  absl::StatusOr<StepCheck> Check(const StepValues& actual, const Rounding& rounding) const;
+
+  const char* reference() const { return evaluator_ ? "evaluator" : "backend"; }
+
+ private:
+  StepChecker(const Plan& plan, const HostValues& weights, const HostValues& inputs,
+              Backend* backend)
+      : plan_(plan), weights_(weights), inputs_(inputs), backend_(*backend) {}
+
+  const Plan& plan_;
+  const HostValues& weights_;
+  const HostValues& inputs_;
+  Backend& backend_;
+  bool evaluator_ = false;
+  StepValues expected_;
+};
+
+// The first step of the plan on its devices, in float32. `options`: of the job that runs it.
+absl::StatusOr<StepCheck> CheckInFloat32(const StepChecker& checker, const Plan& plan,
+                                         const HostValues& weights, const HostValues& inputs,
+                                         Backend* backend, const JobOptions& options);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CHECK_STEP_H_
