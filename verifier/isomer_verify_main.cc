@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -283,6 +284,18 @@ std::string StepsText(const CertificateReport& report) {
   });
 }
 
+// Equal over the reals is equal of finite numbers: names the values of the model that are none, as
+// masks of -infinity that exporters write.
+std::string ValuesThatAreNotFinite(const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, values] : model.weights) {
+    const bool finite =
+        std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+    if (!finite) names.push_back(name);
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 void PrintAccepted(const std::string& path, const Plan& plan, const CertificateReport& report,
                    const std::optional<int>& rules_proved) {
   std::printf("accepted %s: %d nodes on %d devices (schedule of %d of them)\n", path.c_str(),
@@ -305,6 +318,9 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
   const std::string deviations = JoinedDeviations(plan);
   if (!deviations.empty()) {
     std::printf("  its steps are not the model's: %s\n", deviations.c_str());
+  }
+  if (const std::string names = ValuesThatAreNotFinite(plan.model); !names.empty()) {
+    std::printf("  what is proved is of finite numbers, and some of %s are not\n", names.c_str());
   }
 }
 

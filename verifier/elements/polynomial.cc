@@ -198,6 +198,14 @@ absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Af
   std::vector<Shape> shapes;
   for (TermId argument : t.arguments) shapes.push_back(pool_[argument].shape);
   ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(t.symbol, shapes));
+  if (op.kind() == OpKind::kCast) {
+    Factor cast;
+    cast.kind = Factor::Kind::kCast;
+    cast.variable = static_cast<int>(op.Int("to"));
+    ISOMER_ASSIGN_OR_RETURN(Polynomial argument, Read(t.arguments[0], indices));
+    cast.arguments.push_back(std::move(argument));
+    return Single(std::move(cast));
+  }
   ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
   for (size_t s = 0; s < d.statements.size(); ++s) {
     const Statement& statement = d.statements[s];

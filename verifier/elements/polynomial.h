@@ -57,6 +57,8 @@ struct Factor {
     kReciprocal,  // 1 / arguments[0]
     kMaximum,     // over `bounds` of arguments[0]
     kSelected,    // 1 where indices[0] equals arguments[0], else 0
+    kCast,        // what a cast to the data type `variable` makes of arguments[0]: of that nothing
+                  // is known, since it rounds
   };
   Kind kind = Kind::kElement;
   int variable = -1;

@@ -128,6 +128,11 @@ absl::StatusOr<SignedText> FactorText(const Factor& factor, const Ranges& ranges
                               PolynomialText(factor.arguments[0], ranges, names));
       return SignedText{absl::StrCat("[", at, "==", selected, "]"), 1};
     }
+    case Factor::Kind::kCast: {
+      ISOMER_ASSIGN_OR_RETURN(const std::string argument,
+                              PolynomialText(factor.arguments[0], ranges, names));
+      return SignedText{absl::StrCat("cast", factor.variable, "(", argument, ")"), 1};
+    }
     case Factor::Kind::kFunction:
       break;
   }
