@@ -101,6 +101,17 @@ std::vector<Forgery> ForgedRules() {
          c->rules.rules.push_back(other);
        },
        "its id is not that of what it says"},
+      {"rules", "a weight of the rule's own", "data",
+       UnderItsId(relu,
+                  [](Rule* r) {
+                    r->target.nodes.push_back({OpKind::kWeight, {}, {}});
+                  }),
+       "weight is no operator of rules"},
+      {"rules", "a call of nothing", "data",
+       UnderItsId(relu, [](Rule* r) { r->target.nodes[1].inputs.clear(); }), "relu"},
+      {"rules", "a call of what comes later", "data",
+       UnderItsId(relu, [](Rule* r) { r->target.nodes[0].inputs = {PatternRef::Node(2)}; }),
+       "target node 0"},
       {"rules", "not in the file", "data",
        [](PlanClaim* c) { c->rules.rules.erase(c->rules.rules.begin()); }, "not in the rules file"},
       {"rules", "an empty file", "data", [](PlanClaim* c) { c->rules.rules.clear(); },
