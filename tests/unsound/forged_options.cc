@@ -1,0 +1,106 @@
+// What a plan says of itself: how it trains, in which numbers, what it takes.
+#include <limits>
+
+#include "tests/unsound/false_plans.h"
+
+namespace isomer {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+PlanChange OfUpdate(std::function<void(UpdateOptions*)> change) {
+  return [=](PlanClaim* claim) { change(&claim->plan.update); };
+}
+PlanChange Method(const std::string& weight) {
+  return OfUpdate([=](UpdateOptions* u) { u->methods[weight] = UpdateMethod::kOwner; });
+}
+PlanChange BucketEnd(const std::string& weight) {
+  return OfUpdate([=](UpdateOptions* u) { u->bucket_ends = {weight}; });
+}
+PlanChange Flushes(int32_t steps) {
+  return OfUpdate([=](UpdateOptions* u) { u->steps_between_flushes = steps; });
+}
+PlanChange Of(std::function<void(Plan*)> change) {
+  return [=](PlanClaim* claim) { change(&claim->plan); };
+}
+
+}  // namespace
+
+std::vector<Forgery> ForgedOptions() {
+  using Update = UpdateOptions;
+  constexpr char kOfInference[] = "a plan for inference says how weights are updated";
+  return {
+      {"updates", "of a weight that there is not", "sharded", Method("middle"),
+       "no weight 'middle' to be updated"},
+      {"updates", "of a weight spelled otherwise", "sharded", Method("Up"), "no weight 'Up'"},
+      {"updates", "of an input", "sharded", Method("x"), "no weight 'x'"},
+      {"updates", "of a constant", "embedding", Method("kept"), "no weight 'kept'"},
+      {"updates", "of a call", "sharded", Method("up/product"), "no weight 'up/product'"},
+      {"updates", "of nothing", "sharded", Method(""), "no weight ''"},
+      {"updates", "a bucket behind an input", "data", BucketEnd("target"),
+       "no weight 'target' for a bucket"},
+      {"updates", "a bucket behind a constant", "embedding", BucketEnd("kept"),
+       "no weight 'kept' for a bucket"},
+      {"updates", "a bucket behind nothing", "data", BucketEnd(""), "no weight '' for a bucket"},
+      {"updates", "buckets of fewer bytes than none", "data",
+       OfUpdate([](Update* u) { u->bucket_bytes = -1; }), "buckets of -1 bytes"},
+      {"updates", "drained every third step", "two_versions", Flushes(3), "even"},
+      {"updates", "drained before the first step", "two_versions", Flushes(-2), "even"},
+      {"updates", "drained every fourth step where nothing flows", "data", Flushes(4),
+       "there is no pipeline"},
+      {"updates", "drained every second step where nothing flows", "tensor", Flushes(2),
+       "there is no pipeline"},
+      {"updates", "an optimizer that there is not", "data",
+       [](proto::PlanProto* p) { p->mutable_update()->set_optimizer("lion"); }, "lion"},
+      {"updates", "a method that there is not", "data",
+       [](proto::PlanProto* p) { p->mutable_update()->set_method("zero4"); }, "zero4"},
+      {"updates", "a method that there is not, of one weight", "data",
+       [](proto::PlanProto* p) { (*p->mutable_update()->mutable_methods())["up"] = "none"; },
+       "none"},
+      {"updates", "where nothing is trained: an optimizer", "inference",
+       OfUpdate([](Update* u) { u->optimizer = OptimizerKind::kAdam; }), kOfInference},
+      {"updates", "where nothing is trained: a method", "inference", Method("up"), kOfInference},
+      {"updates", "where nothing is trained: shards", "inference",
+       OfUpdate([](Update* u) { u->method = UpdateMethod::kShardedWeights; }), kOfInference},
+      {"updates", "where nothing is trained: versions", "inference", Flushes(4), kOfInference},
+      {"updates", "where nothing is trained: states", "inference",
+       OfUpdate([](Update* u) { u->states_on_host = true; }), kOfInference},
+      {"updates", "shards of everything", "data",
+       OfUpdate([](Update* u) { u->method = UpdateMethod::kShardedWeights; }), ""},
+      {"updates", "an owner of a table that two calls read", "tied", Method("table"), ""},
+      {"updates", "at once, one by one, states on the host", "data", OfUpdate([](Update* u) {
+         u->immediate = true;
+         u->bucket_bytes = 0;
+         u->states_on_host = true;
+       }),
+       ""},
+
+      {"options", "a mode that there is not", "data", Of([](Plan* p) { p->mode = "both"; }),
+       "mode 'both' is neither"},
+      {"options", "no mode", "data", Of([](Plan* p) { p->mode = ""; }), "mode '' is neither"},
+      {"options", "inference, with Adam", "data", Of([](Plan* p) { p->mode = "inference"; }),
+       kOfInference},
+      {"options", "a step that takes less than no time", "data",
+       Of([](Plan* p) { p->predicted_step_us = -1; }), "predicted_step_us: -1"},
+      {"options", "a step of no time that can be told", "data",
+       Of([](Plan* p) { p->predicted_step_us = kNan; }), "predicted_step_us: nan"},
+      {"options", "a step that never ends", "data",
+       Of([](Plan* p) { p->predicted_step_us = kInfinity; }), "predicted_step_us: inf"},
+      {"options", "less than no memory", "data", Of([](Plan* p) { p->predicted_peak_bytes = -1; }),
+       "predicted_peak_bytes: -1"},
+      {"options", "the other order of branches", "data",
+       Of([](Plan* p) { p->spread_branches = !p->spread_branches; }), ""},
+
+      {"low_precision", "in integers", "low",
+       [](proto::PlanProto* p) { p->set_precision("int64"); }, "precision 'int64'"},
+      {"low_precision", "in numbers that there are not", "low",
+       [](proto::PlanProto* p) { p->set_precision("float8"); }, "precision 'float8'"},
+      {"low_precision", "in numbers by another name", "low",
+       [](proto::PlanProto* p) { p->set_precision("bf16"); }, "precision 'bf16'"},
+      {"low_precision", "in float16", "low", Of([](Plan* p) { p->precision = DataType::kFloat16; }),
+       ""},
+  };
+}
+
+}  // namespace isomer
