@@ -109,7 +109,7 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
   if (source.outputs.size() != target.outputs.size()) return No("other numbers of outputs");
   ISOMER_ASSIGN_OR_RETURN(const Theorem* theorem, TheoremOf(s, t, lemmas));
   if (theorem->at_the_same_points) return absl::OkStatus();
-  return DefinedWhereSourceIs(CallsOf(s), CallsOf(t));
+  return DefinedWhereSourceIs({CallsOf(s), source.outputs}, {CallsOf(t), target.outputs});
 }
 
 }  // namespace isomer
