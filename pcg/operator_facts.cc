@@ -86,6 +86,7 @@ const std::map<OpKind, std::vector<absl::string_view>>& RoundingOperators() {
       {OpKind::kPow, {}},  // to a negative power
       {OpKind::kReduceMean, {}},
       {OpKind::kCast, {}},
+      {OpKind::kScatterElements, {}},  // which adds truth values
       {OpKind::kScale, {"factor"}},
       {OpKind::kPad, {"value"}},
       {OpKind::kClip, {"min", "max"}}};
@@ -101,6 +102,9 @@ bool RoundsIntegers(const Operator& op, DataType operand, DataType output) {
   if (found == RoundingOperators().end() || IsFloat(output)) return false;
   if (op.kind() == OpKind::kCast) {
     return output != operand && (IsFloat(operand) || output == DataType::kBool);
+  }
+  if (op.kind() == OpKind::kScatterElements) {  // True and true are true, not two.
+    return output == DataType::kBool && op.Find("reduction") != nullptr && op.Int("reduction") == 1;
   }
   return found->second.empty() ||
          !std::all_of(found->second.begin(), found->second.end(), [&](absl::string_view name) {

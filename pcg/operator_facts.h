@@ -39,8 +39,8 @@ bool HoldsValues(OpKind kind, int operand);
 
 // On operands of type `operand` the call makes integers or truth values that are not what its
 // declaration says over the reals, but that rounded (EvaluateGraph truncates them): quotients,
-// means, multiples by a fraction, casts. No equation over the reals may be used on it. Attributes
-// that `op` lacks are taken to be whole numbers.
+// means, multiples by a fraction, casts, sums of truth values. No equation over the reals may be
+// used on it. Attributes that `op` lacks are taken to be such that nothing is rounded.
 bool RoundsIntegers(const Operator& op, DataType operand, DataType output);
 // Whether calls of the kind may, with some attributes.
 bool MayRoundIntegers(OpKind kind);

@@ -77,7 +77,7 @@ END {
 # Patterns of files, and how many lines they may have together.
 size_limits=(
   '1500 verifier/certificate/*'
-  '2300 rules/theorems/*'
+  '2500 rules/theorems/*'
   '2000 verifier/elements/*'
   '2200 pcg/schedule/check* pcg/schedule/buffer_meaning* pcg/schedule/forward_buffers*'
 )

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/operator.h"
 #include "rules/theorems/declaration_facts.h"
+#include "rules/theorems/needed_operands.h"
 
 namespace isomer {
 namespace {
@@ -49,8 +50,7 @@ class Terms {
     }
     return at->second;
   }
-
- private:
+  // What `ref` is on the side of these calls, whose operands' terms Add gave.
   TermId At(absl::Span<const CallWithDomain> calls,
             const std::vector<std::vector<TermId>>& operands, PatternRef ref) {
     if (ref.node < 0) {
@@ -63,6 +63,7 @@ class Terms {
     return is_identity ? operands[ref.node][0] : OutputOf(call, operands[ref.node], ref.index);
   }
 
+ private:
   std::vector<Term> terms_;
   std::map<int, TermId> inputs_;
   std::map<std::tuple<std::string, std::vector<TermId>, int>, TermId> ids_;
@@ -78,31 +79,37 @@ std::vector<int> MovedOperands(const CallWithDomain& call) {
   return moved;
 }
 
+// A side over a table of terms.
+struct SideOfTerms {
+  SideOfTerms(const SideWithDomains& side, Terms* terms)
+      : calls(side.calls), operands(terms->Add(side.calls)) {
+    for (PatternRef ref : side.outputs) outputs.insert(terms->At(calls, operands, ref));
+  }
+  bool IsIdentity(size_t n) const { return IsParallel(calls[n].kind); }
+
+  absl::Span<const CallWithDomain> calls;
+  std::vector<std::vector<TermId>> operands;  // by call
+  std::set<TermId> outputs;
+};
+
 class DomainCheck {
  public:
-  DomainCheck(absl::Span<const CallWithDomain> source, absl::Span<const CallWithDomain> target)
-      : source_(source), target_(target) {}
+  DomainCheck(const SideWithDomains& source, const SideWithDomains& target)
+      : source_(source, &terms_), target_(target, &terms_) {}
 
   absl::Status Run() {
-    const auto of_source = terms_.Add(source_), of_target = terms_.Add(target_);
-    std::set<std::pair<std::string, std::vector<TermId>>> applied;
-    for (size_t n = 0; n < source_.size(); ++n) {
-      applied.emplace(source_[n].op, of_source[n]);
-      if (source_[n].declaration == nullptr) continue;
-      for (const PartialFunction& f : PartialFunctionsOf(*source_[n].declaration)) {
-        if (f.of_all_elements) Learn(ClaimOf(source_[n], of_source[n], f));
-      }
-    }
+    FindNeeded();
+    for (size_t n = 0; n < source_.calls.size(); ++n) LearnOfCall(n);
     LearnSplits();
-    for (size_t n = 0; n < target_.size(); ++n) {
-      const CallWithDomain& call = target_[n];
-      if (IsParallel(call.kind) || applied.count({call.op, of_target[n]}) > 0) continue;
+    for (size_t n = 0; n < target_.calls.size(); ++n) {
+      const CallWithDomain& call = target_.calls[n];
+      if (target_.IsIdentity(n) || IsAlikeInSource(n)) continue;
       if (call.declaration == nullptr) {
         if (MayBePartial(call.kind)) return Undefined(call);
         continue;
       }
       for (const PartialFunction& f : PartialFunctionsOf(*call.declaration)) {
-        if (f.domain == Domain::kUnclear || !Holds(ClaimOf(call, of_target[n], f))) {
+        if (f.domain == Domain::kUnclear || !Holds(ClaimOf(call, target_.operands[n], f))) {
           return Undefined(call);
         }
       }
@@ -111,6 +118,106 @@ class DomainCheck {
   }
 
  private:
+  // The terms that are numbers, with finite gradients, at every element, where the outputs are.
+  void FindNeeded() {
+    needed_ = source_.outputs;
+    for (size_t n = source_.calls.size(); n-- > 0;) {
+      const CallWithDomain& call = source_.calls[n];
+      const std::vector<TermId>& operands = source_.operands[n];
+      auto is_needed = [&](int output) {
+        return needed_.count(terms_.OutputOf(call, operands, output)) > 0;
+      };
+      if (source_.IsIdentity(n) && operands.size() == 1) continue;
+      const int outputs =
+          call.declaration == nullptr ? 1 : static_cast<int>(call.declaration->outputs.size());
+      if (call.kind == OpKind::kSplit) {
+        bool all = call.declaration != nullptr;
+        for (int o = 0; o < outputs; ++o) all &= is_needed(o);
+        if (all) needed_.insert(operands[0]);
+      } else if (source_.IsIdentity(n) || IsLayout(call.kind)) {
+        if (is_needed(0)) needed_.insert(operands.begin(), operands.end());
+      } else if (call.declaration != nullptr) {
+        for (int o = 0; o < outputs; ++o) {
+          if (!is_needed(o)) continue;
+          const std::vector<bool> of_call = NeededOperands(*call.declaration, o);
+          for (size_t i = 0; i < operands.size(); ++i) {
+            if (of_call[i]) needed_.insert(operands[i]);
+          }
+        }
+      }
+    }
+  }
+
+  void LearnOfCall(size_t n) {
+    const CallWithDomain& call = source_.calls[n];
+    if (source_.IsIdentity(n) || call.declaration == nullptr) return;
+    for (size_t o = 0; o < call.declaration->outputs.size(); ++o) {
+      const TermId term = terms_.OutputOf(call, source_.operands[n], static_cast<int>(o));
+      if (needed_.count(term) == 0) return;
+    }
+    for (const PartialFunction& f : PartialFunctionsOf(*call.declaration)) {
+      if (f.of_all_elements) Learn(ClaimOf(call, source_.operands[n], f));
+    }
+    LearnOfMoved(call, source_.operands[n]);
+  }
+
+  // What moves elements of f(x) has f applied to the elements of x that it moves, as where(c,
+  // log(x), log(y)) has log applied to where(c, x, y).
+  void LearnOfMoved(const CallWithDomain& call, const std::vector<TermId>& operands) {
+    const std::vector<int> moved = MovedOperands(call);
+    std::vector<bool> subset(operands.size(), false);
+    for (int o : moved) subset[o] = true;
+    if (moved.empty() || call.declaration->outputs.size() != 1 ||
+        MovesElementsOf(*call.declaration, subset) != Moves::kElements) {
+      return;
+    }
+    const CallWithDomain* const f = terms_[operands[moved[0]]].call;
+    for (int o : moved) {
+      const CallWithDomain* const other = terms_[operands[o]].call;
+      if (other == nullptr || other->declaration == nullptr || other->op != f->op ||
+          !IsElementwise(*other->declaration) ||
+          !SameBodies(*other->declaration, *f->declaration)) {
+        return;
+      }
+    }
+    for (const PartialFunction& partial : PartialFunctionsOf(*f->declaration)) {
+      Claim claim = {partial.domain, partial.domain == Domain::kOfOperator ? f->op : "", {}};
+      for (int i : partial.operands) {
+        std::vector<TermId> of_operand = operands;
+        for (int o : moved) of_operand[o] = terms_[operands[o]].operands[i];
+        std::get<2>(claim).push_back(terms_.OutputOf(call, of_operand, 0));
+      }
+      if (partial.domain != Domain::kUnclear) Learn(claim);
+    }
+  }
+
+  // The source has the same call, and needs what is used of it here; or all that uses it here is
+  // alike in the source, too, which then has or drops the same.
+  bool IsAlikeInSource(size_t n) {
+    const auto same = [&](size_t m) {
+      return source_.calls[m].op == target_.calls[n].op &&
+             source_.operands[m] == target_.operands[n];
+    };
+    bool is_applied = false;
+    for (size_t m = 0; m < source_.calls.size(); ++m) is_applied |= same(m);
+    if (!is_applied) return false;
+    const auto is_of_call = [&](TermId id) {
+      const Term& term = terms_[id];
+      return term.call != nullptr && term.call->op == target_.calls[n].op &&
+             term.operands == target_.operands[n];
+    };
+    for (TermId id : target_.outputs) {
+      if (is_of_call(id) && needed_.count(id) == 0) return false;
+    }
+    for (size_t user = 0; user < target_.calls.size(); ++user) {
+      if (target_.IsIdentity(user) && target_.operands[user].size() == 1) continue;
+      for (TermId id : target_.operands[user]) {
+        if (is_of_call(id) && needed_.count(id) == 0 && !IsAlikeInSource(user)) return false;
+      }
+    }
+    return true;
+  }
+
   static absl::Status Undefined(const CallWithDomain& call) {
     return absl::FailedPreconditionError(absl::StrCat(
         OpName(call.kind), " may be undefined in the target where the source is defined"));
@@ -220,10 +327,9 @@ class DomainCheck {
     if (known_.count(claim) > 0) return true;
     const bool implied = domain == Domain::kNonzero || domain == Domain::kNonnegative;
     if (implied && known_.count({Domain::kPositive, op, ids}) > 0) return true;
-    if (ids.size() == 1 && domain != Domain::kOfOperator) {
-      const Sign sign = SignOf(ids[0]);
-      if (sign == Sign::kPositive) return true;
-      if (sign == Sign::kNonnegative && domain == Domain::kNonnegative) return true;
+    // A root of what may be zero has no gradient there, though nothing is below zero.
+    if (ids.size() == 1 && domain != Domain::kOfOperator && SignOf(ids[0]) == Sign::kPositive) {
+      return true;
     }
     const CallWithDomain* call = CommonCall(ids);
     if (call == nullptr) return false;
@@ -255,8 +361,9 @@ class DomainCheck {
     return SignOfOutput(*term.call->declaration, term.output, operands);
   }
 
-  const absl::Span<const CallWithDomain> source_, target_;
   Terms terms_;
+  const SideOfTerms source_, target_;
+  std::set<TermId> needed_;
   std::set<Claim> known_;
 };
 
@@ -270,13 +377,12 @@ std::vector<CallWithDomain> CallsOf(const Pattern& pattern) {
 
 }  // namespace
 
-absl::Status DefinedWhereSourceIs(absl::Span<const CallWithDomain> source,
-                                  absl::Span<const CallWithDomain> target) {
+absl::Status DefinedWhereSourceIs(const SideWithDomains& source, const SideWithDomains& target) {
   return DomainCheck(source, target).Run();
 }
 
 absl::Status DefinedWhereSourceIs(const Pattern& source, const Pattern& target) {
-  return DefinedWhereSourceIs(CallsOf(source), CallsOf(target));
+  return DefinedWhereSourceIs({CallsOf(source), source.outputs}, {CallsOf(target), target.outputs});
 }
 
 absl::Status CastsAreTheSame(absl::Span<const CallWithDomain> source,

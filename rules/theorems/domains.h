@@ -10,7 +10,10 @@
 // them, but for that of sqrt, which is defined at 0 without a gradient, in the source as in the
 // target.)
 //
-// This is decided of calls, not of values: 0 * log(x) applies log, whatever it is multiplied by.
+// This is decided of calls, not of values: 0 * log(x) applies log, whatever it is multiplied by. Of
+// the source's calls only those count that it needs (needed_operands.h): where(c, log(x), y) is
+// finite where log(x) is not, and c does not choose it. What it may drop the target may have where
+// it is dropped alike.
 // docs/proof.md states what is shown and proves it.
 #ifndef ISOMER_RULES_THEOREMS_DOMAINS_H_
 #define ISOMER_RULES_THEOREMS_DOMAINS_H_
@@ -61,10 +64,14 @@ struct CallWithDomain {
   const Declaration* declaration = nullptr;
 };
 
+struct SideWithDomains {
+  std::vector<CallWithDomain> calls;
+  std::vector<PatternRef> outputs;
+};
+
 // Ok if the target is defined where the source is, and has finite gradients where the source has.
 // The error names the first call of the target of which that is not shown; it refutes nothing.
-absl::Status DefinedWhereSourceIs(absl::Span<const CallWithDomain> source,
-                                  absl::Span<const CallWithDomain> target);
+absl::Status DefinedWhereSourceIs(const SideWithDomains& source, const SideWithDomains& target);
 
 // The same by the patterns alone: every partial function of the target is applied in the source to
 // the same tensors, parallel operators left out.

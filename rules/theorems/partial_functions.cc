@@ -9,6 +9,7 @@
 #include "pcg/examples.h"
 #include "pcg/operator.h"
 #include "rules/theorems/domains.h"
+#include "rules/theorems/needed_operands.h"
 
 namespace isomer {
 namespace {
@@ -230,7 +231,7 @@ class Analysis {
           return found_.push_back({});
         }
         place = a;
-        f.of_all_elements &= ReadsAll(s, access);
+        f.of_all_elements &= AppliesToAll(s, access);
         if (std::find(f.operands.begin(), f.operands.end(), access.tensor) == f.operands.end()) {
           f.operands.push_back(access.tensor);
         }
@@ -241,23 +242,9 @@ class Analysis {
   }
 
   // The statement reads every element of the operand, and does not choose between what it makes.
-  bool ReadsAll(const Statement& s, const Access& access) const {
-    std::set<int> over(s.reduced.begin(), s.reduced.end()), seen;
-    for (const Index& index : s.indices) {
-      for (const auto& [dim, stride] : index.terms) over.insert(dim);
-    }
-    if (s.select_dim >= 0) over.erase(s.select_dim);
-    const Shape& shape = d_.operands[access.tensor];
-    for (size_t i = 0; i < shape.size(); ++i) {
-      const Index& index = access.indices[i];
-      if (index == Index() && shape[i] == Extent(1)) continue;
-      if (index.terms.size() != 1 || index != Index(index.terms[0].first)) return false;
-      const int dim = index.terms[0].first;
-      if (over.count(dim) == 0 || !seen.insert(dim).second || d_.dims[dim].size != shape[i]) {
-        return false;
-      }
-    }
-    return std::none_of(s.body.begin(), s.body.end(),
+  bool AppliesToAll(const Statement& s, const Access& access) const {
+    return ReadsAll(d_, s, access) &&
+           std::none_of(s.body.begin(), s.body.end(),
                         [](const Instruction& i) { return i.op == ScalarOp::kWhere; });
   }
 

@@ -26,13 +26,13 @@ absl::Span<const Theorem> Theorems() {
   constexpr size_t kAny = std::numeric_limits<size_t>::max();
   static constexpr Theorem kTheorems[] = {
       {"alike on pieces", "op(concat(x, y)) = concat(op(x), op(y)); over a sum dim, op(x) + op(y)",
-       true, 2, kAny, AlikeOnPieces},
-      {"linear, moves", "op(f(x), w) = f(op(x, w))", false, 1, 2, Commutes},
-      {"affine", "f(op(x, w), p) = op(x, f(w, p0)) + f(0, p)", false, 2, 2, FoldsAffine},
-      {"axes", "g(f(x, w)) = f(g(x), w)", false, 1, 1, ActsAlongOtherAxes},
-      {"slices", "op(mul(x, s), w) = mul(op(x, w), s)", false, 1, 1, ScalesSlices},
-      {"factor", "op(scale(x; f), w; c) = op(x, w; c f)", false, 1, 1, TakesFactor},
-      {"zeros", "op(x, w) = op(x, pad(w))", false, 1, 1, GrowsKernel},
+       true, true, 2, kAny, AlikeOnPieces},
+      {"linear, moves", "op(f(x), w) = f(op(x, w))", false, true, 1, 2, Commutes},
+      {"affine", "f(op(x, w), p) = op(x, f(w, p0)) + f(0, p)", false, false, 2, 2, FoldsAffine},
+      {"axes", "g(f(x, w)) = f(g(x), w)", false, false, 1, 1, ActsAlongOtherAxes},
+      {"slices", "op(mul(x, s), w) = mul(op(x, w), s)", false, false, 1, 1, ScalesSlices},
+      {"factor", "op(scale(x; f), w; c) = op(x, w; c f)", false, false, 1, 1, TakesFactor},
+      {"zeros", "op(x, w) = op(x, pad(w))", false, false, 1, 1, GrowsKernel},
   };
   return kTheorems;
 }
@@ -71,8 +71,13 @@ absl::StatusOr<const Theorem*> TheoremOf(const Side& s, const Side& t,
       const std::vector<int> others = many->CallsOf(one->kind(n));
       for (const Theorem& theorem : structure::Theorems()) {
         if (others.size() < theorem.fewest || others.size() > theorem.most) continue;
-        const absl::Status shown = theorem.decide(*one, n, *many, others, lemmas);
-        if (shown.ok()) return &theorem;
+        std::set<std::string> premises;
+        absl::Status shown = theorem.decide(*one, n, *many, others, &premises);
+        if (shown.ok() && !theorem.knows_casts) shown = CastsAreTheSame(CallsOf(s), CallsOf(t));
+        if (shown.ok()) {
+          lemmas->merge(premises);
+          return &theorem;
+        }
         absl::StrAppend(&why, "; ", OpName(one->kind(n)), ": ", std::string(shown.message()));
       }
     }
@@ -104,7 +109,7 @@ absl::Status EqualByStructure(const ConcreteSide& source, const ConcreteSide& ta
   if (source.outputs.size() != target.outputs.size()) return No("other numbers of outputs");
   ISOMER_ASSIGN_OR_RETURN(const Theorem* theorem, TheoremOf(s, t, lemmas));
   if (theorem->at_the_same_points) return absl::OkStatus();
-  return DefinedWhereSourceIs(CallsOf(s), CallsOf(t));
+  return DefinedWhereSourceIs({CallsOf(s), source.outputs}, {CallsOf(t), target.outputs});
 }
 
 }  // namespace isomer

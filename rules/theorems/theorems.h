@@ -51,6 +51,9 @@ struct Theorem {
   // Whether both sides evaluate the same bodies at the same points, so that one is defined where
   // the other is. Of the others that is asked besides (domains.h).
   bool at_the_same_points;
+  // Whether it says itself what may be done to a cast, which is no identity though its declaration
+  // is. To the others casts are to be the same on both sides (domains.h).
+  bool knows_casts;
   // How many calls of the kind of `call` the other side may have.
   size_t fewest, most;
   // Ok if the theorem shows the sides equal, of call `call` of `one` and the calls `others` of the

@@ -73,6 +73,17 @@ TEST(Conditions, QuotientsAndMeansOfIntegersRound) {
   EXPECT_FALSE(RoundsIntegers(Operator(OpKind::kAdd), DataType::kInt64, DataType::kInt64));
 }
 
+TEST(Conditions, SumsOfTruthValuesAreNotTheirOr) {
+  const auto rounds = [](int64_t reduction, DataType type) {
+    return RoundsIntegers(
+        {OpKind::kScatterElements, {{"axis", int64_t{0}}, {"reduction", reduction}}}, type, type);
+  };
+  EXPECT_TRUE(rounds(1, DataType::kBool));
+  EXPECT_FALSE(rounds(0, DataType::kBool));
+  EXPECT_FALSE(rounds(2, DataType::kBool));
+  EXPECT_FALSE(rounds(1, DataType::kInt64));
+}
+
 TEST(Conditions, RulesWithParallelOperatorsDoNotGoByStructure) {
   Rule rule = ScaleTwice();
   rule.conditions = {{.kind = Condition::Kind::kByStructure}};

@@ -190,16 +190,16 @@ absl::Status CanReplace(const ConcreteSide& source, const ConcreteSide& target) 
       declarations.push_back(std::move(d));
     }
   }
-  std::vector<CallWithDomain> calls[2];
+  SideWithDomains sides[2] = {{{}, source.outputs}, {{}, target.outputs}};
   size_t n = 0;
   for (const bool of_target : {false, true}) {
     for (const ConcreteCall& call : (of_target ? target : source).calls) {
-      calls[of_target ? 1 : 0].push_back(
+      sides[of_target ? 1 : 0].calls.push_back(
           {call.op.kind(), call.op.ToString(), call.inputs, &declarations[n++]});
     }
   }
-  ISOMER_RETURN_IF_ERROR(CastsAreTheSame(calls[0], calls[1]));
-  return DefinedWhereSourceIs(calls[0], calls[1]);
+  ISOMER_RETURN_IF_ERROR(CastsAreTheSame(sides[0].calls, sides[1].calls));
+  return DefinedWhereSourceIs(sides[0], sides[1]);
 }
 
 absl::Status EqualByNormalForm(const ConcreteSide& source, const ConcreteSide& target) {

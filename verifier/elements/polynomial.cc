@@ -223,13 +223,17 @@ absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Af
 
 namespace {
 
-// Makes `polynomial` zero where `access`, at these indices, is outside of its tensor.
+// Makes `polynomial` zero where `access`, at these indices, is outside of its tensor: an operand,
+// or what a statement defines.
 void GuardInside(const Declaration& d, const Access& access, const std::vector<Affine>& indices,
                  Polynomial* polynomial) {
+  const Shape shape = access.tensor < d.num_operands()
+                          ? d.operands[access.tensor]
+                          : d.StatementShape(d.statements[access.tensor - d.num_operands()]);
   for (size_t i = 0; i < indices.size(); ++i) {
     // An index that is a whole iteration dim of this size needs no guard.
     const Index& index = access.indices[i];
-    const Extent& size = d.operands[access.tensor][i];
+    const Extent& size = shape[i];
     if (index.terms.size() == 1 && index.terms[0].second == 1 && index.offset == Extent(0) &&
         d.dims[index.terms[0].first].size == size) {
       continue;
@@ -254,16 +258,15 @@ absl::StatusOr<Polynomial> ElementReader::ReadAccess(const Declaration& d, const
                                                      const std::vector<TermId>& operands,
                                                      const std::map<int, Affine>& dims) {
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Affine> indices, AffinesOf(access, dims));
-  if (access.tensor >= d.num_operands()) {
-    const int statement = access.tensor - d.num_operands();
-    std::map<int, Affine> inner;
-    for (size_t i = 0; i < indices.size(); ++i) {
-      inner[d.statements[statement].indices[i].terms[0].first] = indices[i];
-    }
-    return ReadStatement(d, statement, operands, std::move(inner));
-  }
   if (access.outside == Outside::kSkip) return absl::UnimplementedError("a maximum with padding");
-  ISOMER_ASSIGN_OR_RETURN(Polynomial element, Read(operands[access.tensor], indices));
+  const int statement = access.tensor - d.num_operands();
+  std::map<int, Affine> inner;
+  for (size_t i = 0; statement >= 0 && i < indices.size(); ++i) {
+    inner[d.statements[statement].indices[i].terms[0].first] = indices[i];
+  }
+  ISOMER_ASSIGN_OR_RETURN(Polynomial element,
+                          statement >= 0 ? ReadStatement(d, statement, operands, std::move(inner))
+                                         : Read(operands[access.tensor], indices));
   if (access.outside != Outside::kNever) GuardInside(d, access, indices, &element);
   return element;
 }
