@@ -333,6 +333,8 @@ class DomainCheck {
     }
     const CallWithDomain* call = CommonCall(ids);
     if (call == nullptr) return false;
+    // What is small is rounded to zero.
+    if (call->kind == OpKind::kCast && domain != Domain::kNonnegative) return false;
     auto of_all = [&](const std::vector<int>& operands) {
       return std::all_of(operands.begin(), operands.end(),
                          [&](int o) { return Holds(OfOperand(claim, o)); });
@@ -358,7 +360,9 @@ class DomainCheck {
     if (term.call->declaration == nullptr) return Sign::kUnknown;
     std::vector<Sign> operands;
     for (TermId operand : term.operands) operands.push_back(SignOf(operand));
-    return SignOfOutput(*term.call->declaration, term.output, operands);
+    const Sign sign = SignOfOutput(*term.call->declaration, term.output, operands);
+    const bool rounds = term.call->kind == OpKind::kCast && sign == Sign::kPositive;
+    return rounds ? Sign::kNonnegative : sign;
   }
 
   Terms terms_;
