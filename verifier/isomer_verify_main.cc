@@ -252,8 +252,14 @@ Json SecondsSummary(const CertificateReport& report, double load) {
   return json;
 }
 
+// What is said of an accepted plan besides.
+struct Findings {
+  std::optional<int> rules_proved;  // with --reprove
+  int outputs_left_out = 0;         // of --model's: the plan gives back the loss alone
+};
+
 // Ok if the model inside of the plan is that of --model, as isomer-optimize reads it.
-absl::Status ExpectModelOfFlag(const Plan& plan) {
+absl::Status ExpectModelOfFlag(const Plan& plan, Findings* findings) {
   const std::string spec = absl::GetFlag(FLAGS_model);
   LoadOptions options;
   options.batch_size = absl::GetFlag(FLAGS_batch_size);
@@ -267,6 +273,7 @@ absl::Status ExpectModelOfFlag(const Plan& plan) {
     ISOMER_RETURN_IF_ERROR(AttachLoss(&own, "auto"));
     // --loss_alone of isomer-optimize.
     const bool alone = plan.model.graph.outputs().size() == 1;
+    findings->outputs_left_out = alone ? static_cast<int>(own.graph.outputs().size()) - 1 : 0;
     if (alone) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&own));
   }
   const absl::Status same = ExpectSameModel(own, plan.model);
@@ -297,15 +304,15 @@ std::string ValuesThatAreNotFinite(const Model& model) {
 }
 
 void PrintAccepted(const std::string& path, const Plan& plan, const CertificateReport& report,
-                   const std::optional<int>& rules_proved) {
+                   const Findings& findings) {
   std::printf("accepted %s: %d nodes on %d devices (schedule of %d of them)\n", path.c_str(),
               plan.graph.num_nodes(), static_cast<int>(plan.num_devices),
               static_cast<int>(report.scheduled_devices));
   std::printf(
       "  %d steps%s%s\n", static_cast<int>(plan.steps.size()),
       report.steps.empty() ? "" : ", each shown equal on its own: ", StepsText(report).c_str());
-  if (rules_proved.has_value()) {
-    std::printf("  its %d rules are proved for all sizes\n", *rules_proved);
+  if (findings.rules_proved.has_value()) {
+    std::printf("  its %d rules are proved for all sizes\n", *findings.rules_proved);
   }
   if (absl::GetFlag(FLAGS_model).empty()) {
     std::printf(
@@ -314,6 +321,9 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
         plan.model.name.c_str());
   } else {
     std::printf("  equal to %s\n", absl::GetFlag(FLAGS_model).c_str());
+  }
+  if (findings.outputs_left_out > 0) {
+    std::printf("  but for %d outputs: it gives back the loss alone\n", findings.outputs_left_out);
   }
   const std::string deviations = JoinedDeviations(plan);
   if (!deviations.empty()) {
@@ -326,15 +336,15 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
 
 // All that is asked of a plan. An error that is no FailedPrecondition is of what was given besides.
 absl::Status JudgePlan(const Plan& plan, const RuleSet& rules, CertificateReport* report,
-                       std::optional<int>* rules_proved) {
+                       Findings* findings) {
   CertificateOptions options;
   ISOMER_ASSIGN_OR_RETURN(options.schedule, ScheduleOfFlag());
-  ISOMER_RETURN_IF_ERROR(ExpectModelOfFlag(plan));
+  ISOMER_RETURN_IF_ERROR(ExpectModelOfFlag(plan, findings));
   ISOMER_RETURN_IF_ERROR(CheckPlanFields(plan));
   ISOMER_RETURN_IF_ERROR(CheckCertificate(plan, rules, options, report));
   if (!absl::GetFlag(FLAGS_reprove)) return absl::OkStatus();
   Prover prover;
-  ISOMER_ASSIGN_OR_RETURN(*rules_proved, ProveRulesOf(plan, rules, &prover));
+  ISOMER_ASSIGN_OR_RETURN(findings->rules_proved, ProveRulesOf(plan, rules, &prover));
   return absl::OkStatus();
 }
 
@@ -344,15 +354,16 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlag());
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
   CertificateReport report;
-  std::optional<int> rules_proved;
-  const absl::Status verdict = JudgePlan(plan, rules, &report, &rules_proved);
+  Findings findings;
+  const absl::Status verdict = JudgePlan(plan, rules, &report, &findings);
   if (!verdict.ok() && !absl::IsFailedPrecondition(verdict)) return verdict;
   Json summary;
   summary["plan"] = path;
   summary["accepted"] = verdict.ok();
   summary["model"] = absl::GetFlag(FLAGS_model);
   summary["deviations"] = Json(DeviationsOf(plan));
-  if (rules_proved.has_value()) summary["rules_proved"] = *rules_proved;
+  if (findings.rules_proved.has_value()) summary["rules_proved"] = *findings.rules_proved;
+  summary["outputs_left_out"] = findings.outputs_left_out;
   summary["steps"] = plan.steps.size();
   for (const auto& [by, count] : report.steps) summary["steps_by"][EqualByName(by)] = count;
   summary["reason"] = verdict.ok() ? Json() : Json(verdict.message());
@@ -362,7 +373,7 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   summary["peak_rss_bytes"] = PeakRssBytes();
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   if (verdict.ok()) {
-    PrintAccepted(path, plan, report, rules_proved);
+    PrintAccepted(path, plan, report, findings);
     return kExitDone;
   }
   std::printf("refused %s: %s\n", path.c_str(), std::string(verdict.message()).c_str());
