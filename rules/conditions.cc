@@ -74,14 +74,31 @@ bool HoldsByStructure(const Rule& rule, const Binding& binding) {
   return source.ok() && target.ok() && EqualByStructure(*source, *target, &lemmas).ok();
 }
 
+// Or truth values, or whatever type it is told to make.
+bool MakesIntegersOfFloats(OpKind kind) {
+  switch (kind) {
+    case OpKind::kCast:
+    case OpKind::kArgMax:
+    case OpKind::kArgMin:
+    case OpKind::kTopK:
+    case OpKind::kEqual:
+    case OpKind::kLess:
+    case OpKind::kLessEqual:
+    case OpKind::kNot:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Whether a call of the side rounds integers. A side that does not type-check has no calls.
 bool Rounds(const Pattern& pattern, const Binding& binding) {
-  const bool any_cast =
+  const bool makes_integers =
       std::any_of(pattern.nodes.begin(), pattern.nodes.end(),
-                  [](const PatternNode& node) { return node.kind == OpKind::kCast; });
+                  [](const PatternNode& node) { return MakesIntegersOfFloats(node.kind); });
   const bool all_float = std::all_of(binding.inputs.begin(), binding.inputs.end(),
                                      [](const TensorType& type) { return IsFloat(type.dtype); });
-  if ((all_float && !any_cast) ||
+  if ((all_float && !makes_integers) ||
       std::none_of(pattern.nodes.begin(), pattern.nodes.end(),
                    [](const PatternNode& node) { return MayRoundIntegers(node.kind); })) {
     return false;

@@ -73,6 +73,28 @@ TEST(Conditions, QuotientsAndMeansOfIntegersRound) {
   EXPECT_FALSE(RoundsIntegers(Operator(OpKind::kAdd), DataType::kInt64, DataType::kInt64));
 }
 
+TEST(Conditions, IntegersThatAreMadeOfFloatsRound) {
+  Rule rule = ScaleTwice();
+  const Binding binding = At(DataType::kFloat32, 0.5, 2);
+  EXPECT_TRUE(Admits(rule, binding));
+  for (Pattern* side : {&rule.source, &rule.target}) {
+    for (PatternNode& node : side->nodes) {
+      for (PatternRef& input : node.inputs) {
+        input = input.node < 0 ? PatternRef::Node(0) : PatternRef::Node(input.node + 1);
+      }
+    }
+    side->nodes.insert(side->nodes.begin(), {OpKind::kArgMax,
+                                             {{"axis", IntExpr::Constant(-1)},
+                                              {"keepdims", IntExpr::Constant(1)},
+                                              {"last", IntExpr::Constant(0)}},
+                                             {PatternRef::Input(0)}});
+    side->outputs[0].node += 1;
+  }
+  SetId(&rule);
+  ASSERT_TRUE(ValidateRule(rule).ok()) << ValidateRule(rule);
+  EXPECT_FALSE(Admits(rule, binding));
+}
+
 TEST(Conditions, SumsOfTruthValuesAreNotTheirOr) {
   const auto rounds = [](int64_t reduction, DataType type) {
     return RoundsIntegers(
