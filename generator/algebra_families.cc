@@ -174,6 +174,7 @@ class FamilyFinder {
 
   // Elementwise operators that may be applied before the call or after it.
   void CommuteElementwise(const SampleCall& call) {
+    if (kind_ == OpKind::kCast) return;  // What it rounds, functions take elsewhere.
     // Two elementwise operators are few enough to be enumerated like any others.
     if (IsPointwise(call) && !Relabels(call) && call.operands.size() <= 2) return;
     // No sum is of function values what it is of the values, but a scaling's or a sum's.

@@ -97,7 +97,7 @@ bool Relabels(const SampleCall& call) {
   return d.has_value() &&
          std::all_of(d->statements.begin(), d->statements.end(), [](const auto& s) {
            return s.body.size() == 1 && s.body[0].op == ScalarOp::kLoad &&
-                  (s.reduction == Reduction::kNone || s.select_dim >= 0);
+                  (s.reduction == Reduction::kNone || s.reduced == std::vector<int>{s.select_dim});
          });
 }
 

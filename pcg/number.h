@@ -15,7 +15,8 @@ template <typename T>
 struct Number {
   static T FromDouble(double value) { return static_cast<T>(value); }
   static int64_t ToIndex(T value) { return static_cast<int64_t>(value); }
-  static T Max(T a, T b) { return a > b ? a : b; }
+  // What is not a number stays so, whichever it is, as in ONNX, NumPy and PyTorch.
+  static T Max(T a, T b) { return a > b || a != a ? a : b; }
   static bool Less(T a, T b) { return a < b; }
   static T Exp(T x) { return std::exp(x); }
   static T Log(T x) { return std::log(x); }

@@ -11,4 +11,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export ISOMER_ATTACK_SECONDS=${1:-60} ISOMER_ATTACK_SEED=${2:-1}
 export ISOMER_ATTACK_JOBS=${ISOMER_ATTACK_JOBS:-$(nproc)}
 echo "attack: for $ISOMER_ATTACK_SECONDS s, seed $ISOMER_ATTACK_SEED"
-exec build/release/tests/isomer_unsound_test --gtest_filter='Attack.*' --gtest_brief=1
+exec build/release/tests/isomer_unsound_test --gtest_filter='Attack.FindsNothing' --gtest_brief=1

@@ -154,6 +154,7 @@ class Prover::Impl {
     const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
     if (!instances.ok()) return by_patterns;
     for (const RuleInstance& instance : *instances) {
+      ISOMER_RETURN_IF_ERROR(instance.target_status);  // Else the target is cut short.
       ISOMER_RETURN_IF_ERROR(DefinedWhereSourceIs({CallsOf(instance.source), rule.source.outputs},
                                                   {CallsOf(instance.target), rule.target.outputs}));
     }

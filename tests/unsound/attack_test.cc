@@ -2,6 +2,7 @@
 // proved or accepted is run, and must be right.
 //
 // ISOMER_ATTACK_SECONDS=1800 ISOMER_ATTACK_SEED=1 ISOMER_ATTACK_JOBS=2; a second or two by default.
+// ISOMER_ATTACK_FROM=N repeats the draws from N, as a finding names them.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -81,6 +82,25 @@ Tally AttackWithRules(uint64_t seed, absl::Time end, Prover* prover) {
   return tally;
 }
 
+// One piece of work: rules, or plans.
+Tally AttackFrom(uint64_t seed, absl::Time end, Prover* prover, HostilePlans* plans) {
+  if (seed % 4 > 0) return AttackWithRules(seed, end, prover);
+  Tally tally;
+  plans->Attack(seed, &tally.counts, &tally.findings);
+  return tally;
+}
+
+// What ended a process, again in this one.
+TEST(Attack, FromOneSeed) {
+  const int64_t seed = FromEnvironment("ISOMER_ATTACK_FROM", 1);
+  Prover prover;
+  HostilePlans plans(ShippedRules());
+  const Tally tally =
+      AttackFrom(static_cast<uint64_t>(seed), absl::InfiniteFuture(), &prover, &plans);
+  EXPECT_TRUE(tally.findings.empty()) << absl::StrJoin(tally.findings, "\n\n");
+  EXPECT_FALSE(tally.counts.empty());
+}
+
 TEST(Attack, FindsNothing) {
   const int64_t seconds = FromEnvironment("ISOMER_ATTACK_SECONDS", 2);
   const uint64_t seed = static_cast<uint64_t>(FromEnvironment("ISOMER_ATTACK_SEED", 1));
@@ -95,10 +115,7 @@ TEST(Attack, FindsNothing) {
       auto plans = std::make_shared<HostilePlans>(ShippedRules());
       return [&, prover, plans](size_t item) -> std::string {
         if (absl::Now() >= end) return "";
-        if (item % 4 > 0) return AttackWithRules(seed_of(item), end, prover.get()).ToText();
-        Tally tally_of_plans;
-        plans->Attack(seed_of(item), &tally_of_plans.counts, &tally_of_plans.findings);
-        return tally_of_plans.ToText();
+        return AttackFrom(seed_of(item), end, prover.get(), plans.get()).ToText();
       };
     };
     const auto done = [&](size_t, const std::string& text) { tally.Add(text); };
