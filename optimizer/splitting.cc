@@ -203,13 +203,32 @@ std::vector<NodeId> Piece::FedWithGradient() const {
   return fed;
 }
 
+namespace {
+
+std::vector<bool> DependOnInputs(const Graph& graph) {
+  std::vector<bool> fed(graph.num_nodes(), false);
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    fed[id.value] = node.op.kind() == OpKind::kInput ||
+                    std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+                      return static_cast<bool>(fed[input.node.value]);
+                    });
+  }
+  return fed;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
                                               const Restrictions* restrictions,
                                               RuleMatcher* matcher) {
   const ComputeGraph compute = AnalyzeCompute(graph);
   const int n = static_cast<int>(compute.nodes.size());
   const std::vector<Lifetime> lifetimes = LifetimesOf(graph, compute);
-  const std::vector<Cut> cuts = FindCuts(graph, compute, lifetimes);
+  std::vector<Cut> cuts = FindCuts(graph, compute, lifetimes);
+  // What is made of weights alone may be made when they are loaded, and crosses nowhere then.
+  const std::vector<bool> fed = DependOnInputs(graph);
+  std::erase_if(cuts, [&](const Cut& cut) { return !fed[cut.tensor.node.value]; });
   std::vector<int> places;
   for (const Cut& cut : cuts) places.push_back(cut.after);
   const std::vector<double> spanning = matcher == nullptr

@@ -3,26 +3,19 @@
 // ISOMER_BOUND_GRAPHS=2000 ISOMER_BOUND_SEED=1 takes as many as are wanted.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <string>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "optimizer/exhaustive_search.h"
 #include "optimizer/lower_bound.h"
 #include "optimizer/simulator.h"
+#include "tests/from_environment.h"
 #include "tests/optimizer/example_rules.h"
 #include "tests/optimizer/test_machine.h"
 
 namespace isomer {
 namespace {
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  int64_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
 
 class RandomModel {
  public:

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 #include "tests/optimizer/example_models.h"
 
 namespace isomer {
@@ -39,6 +41,27 @@ TEST(Splitting, ASkipForbidsTheCutsBelowIt) {
     }
   }
   EXPECT_EQ(cuts, 6);  // five in the first block, one behind the second
+}
+
+// y = x (w1 .. w6), the products of weights first: in inference they are made when they are loaded.
+TEST(Splitting, NothingIsCutBehindWhatIsMadeOfWeightsAlone) {
+  Graph graph;
+  TensorRef product = graph.AddWeight("w0", SequentialType({8, 8}));
+  for (int i = 1; i <= 6; ++i) {
+    const TensorRef weight = graph.AddWeight(absl::StrCat("w", i), SequentialType({8, 8}));
+    product = graph.AddOp(OpKind::kMatMul, {product, weight}).value();
+  }
+  TensorRef y = graph.AddInput("x", SequentialType({8, 8}));
+  y = graph.AddOp(OpKind::kMatMul, {y, product}).value();
+  for (int i = 0; i < 6; ++i) y = graph.AddOp(OpKind::kRelu, {y}).value();
+  graph.AddOutput("y", y);
+  const auto pieces = SplitGraph(graph, 1);
+  ASSERT_TRUE(pieces.ok()) << pieces.status();
+  EXPECT_GT(pieces->size(), 1u);
+  for (const Piece& piece : *pieces) {
+    if (!piece.has_out) continue;
+    EXPECT_GE(piece.out.node.value, 13) << piece.graph.ToString();
+  }
 }
 
 }  // namespace

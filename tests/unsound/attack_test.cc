@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,18 +18,13 @@
 #include "absl/time/clock.h"
 #include "pcg/support/process_pool.h"
 #include "rules/rule.h"
+#include "tests/from_environment.h"
 #include "tests/unsound/hostile_plans.h"
 #include "tests/unsound/hostile_rules.h"
 #include "verifier/prover.h"
 
 namespace isomer {
 namespace {
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  int64_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
 
 // What became of the draws, by word, and what was found.
 struct Tally {

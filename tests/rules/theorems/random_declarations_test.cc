@@ -4,28 +4,21 @@
 // ISOMER_DECLARATIONS=100000 ISOMER_DECLARATIONS_SEED=1 draws as many as are wanted.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "pcg/evaluator.h"
 #include "pcg/number.h"
 #include "rules/theorems/declaration_facts.h"
+#include "tests/from_environment.h"
 
 namespace isomer {
 namespace {
 
 constexpr int64_t kRows = 2, kColumns = 4;
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  int64_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
 
 // y[i, j] or y[j, i], or a row of it, of x [rows, columns] and w, a matrix or a row, by way of an
 // intermediate or none.

@@ -90,8 +90,8 @@ TEST(Lemmas, ThatAreNotProvedFailTheRun) {
 }
 
 TEST(Lemmas, ThatAreProvedAndSeenToHoldPassIt) {
-  const RuleSet rules =
-      WithLemmas("add(x0, x1) -> add(x1, x0)", {"elements_of_add", "pieces_of_add_i0"});
+  const RuleSet rules = WithLemmas("sub(x0, x1) -> add(x0, scale(x1; factor=-1.0))",
+                                   {"elements_of_add_scale_sub", "pieces_of_add_i0"});
   std::vector<LemmaEntry> lemmas = LemmasOf(rules);
   ASSERT_TRUE(ProveLemmas(1, &lemmas).ok());
   OpinionOptions options;
