@@ -1,8 +1,10 @@
 #include "tests/unsound/hostile_rules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "generator/check_rules.h"
 #include "pcg/examples.h"
@@ -431,12 +433,31 @@ std::optional<HostileRule> HostileRules::Tempting() {
 
 namespace {
 
+// Numbers so far from 1 that doubles round away what stands beside them: (x + 1e162 y) - 1e162 y.
+bool HasWideNumbers(const Rule& rule) {
+  constexpr double kWide = 1e6;
+  for (const Pattern* side : {&rule.source, &rule.target}) {
+    for (const PatternNode& node : side->nodes) {
+      for (const AttributePattern& attribute : node.attributes) {
+        const auto* number = std::get_if<NumberExpr>(&attribute.value);
+        if (number == nullptr || number->constant == 0) continue;
+        const double size = std::abs(number->constant);
+        if (size > kWide || size < 1 / kWide) return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::string SeenForward(const Rule& rule, int assignments, uint64_t seed) {
   TypeOracle oracle;
   ShardedCalls calls;
   const RuleCheck check =
       CheckRule(rule, {.instances = assignments, .seed = seed}, &oracle, &calls);
-  if (!check.failure.empty()) return check.failure;
+  // Of such a rule the exact field decides, below.
+  const bool is_rounding =
+      absl::StartsWith(check.failure, "values differ by") && HasWideNumbers(rule);
+  if (!check.failure.empty() && !is_rounding) return check.failure;
   std::vector<Binding> bindings;
   if (const auto instances = InstancesOf(rule); instances.ok()) {
     const size_t step = instances->size() / static_cast<size_t>(kTries) + 1;
@@ -453,7 +474,9 @@ std::string SeenForward(const Rule& rule, int assignments, uint64_t seed) {
     for (uint64_t edge = 0; edge < kEdges; ++edge) {
       const auto found = TryAtEdges(rule, bindings[b], seed * kEdges + edge);
       if (!found.ok()) break;
-      if (*found) return (*found)->Summary();
+      const bool is_rounded =
+          *found && (*found)->kind == Counterexample::Kind::kValues && HasWideNumbers(rule);
+      if (*found && !is_rounded) return (*found)->Summary();
     }
     const absl::Status equal = ExpectEqualInField(rule, bindings[b], seed + b);
     if (absl::IsInternal(equal)) return std::string(equal.message());
