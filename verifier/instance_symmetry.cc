@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "pcg/examples.h"
 
 namespace isomer {
 namespace {
@@ -38,23 +37,33 @@ bool TreatsDimsAlike(const Declaration& d) {
   });
 }
 
-bool TreatsDimsAlike(OpKind kind) {
-  static auto* const known = new std::map<OpKind, bool>;
-  const auto [at, is_new] = known->emplace(kind, false);
-  if (!is_new) return at->second;
-  const std::vector<ExampleCall> examples = ExamplesOf(kind);
-  return at->second = !examples.empty() &&
-                      std::all_of(examples.begin(), examples.end(), [](const ExampleCall& call) {
-                        std::vector<Shape> shapes;
-                        for (const TensorType& type : call.operands) {
-                          shapes.push_back(type.GlobalShape());
-                        }
-                        const absl::StatusOr<Declaration> d = Declare(call.op, shapes);
-                        return d.ok() && TreatsDimsAlike(*d);
-                      });
+// How a call tells dims apart is known: by the axes that it names.
+bool NamesItsAxes(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatMul:
+    case OpKind::kReduceSum:
+    case OpKind::kReduceMean:
+    case OpKind::kTranspose:
+    case OpKind::kConcat:
+    case OpKind::kSplit:
+      return true;
+    default:
+      return IsParallel(kind);
+  }
 }
 
-// The constant axes that a rule names. False: an operator tells dims apart by other means.
+// All other calls do at one dim what they do at another.
+bool TreatsDimsAlikeIn(const RuleInstance& instance) {
+  if (!instance.target_status.ok()) return false;  // The target is cut short.
+  for (const std::vector<Call>* side : {&instance.source, &instance.target}) {
+    for (const Call& call : *side) {
+      if (!NamesItsAxes(call.node->kind) && !TreatsDimsAlike(*call.declaration)) return false;
+    }
+  }
+  return true;
+}
+
+// The constant axes that a rule names. Not known: an attribute may tell dims apart by other means.
 class NamedAxes {
  public:
   explicit NamedAxes(const Rule& rule) {
@@ -88,17 +97,8 @@ class NamedAxes {
       case OpKind::kReduceMean:
         known_ &= KeepsDims(node);
         break;
-      case OpKind::kTranspose:
-      case OpKind::kConcat:
-      case OpKind::kSplit:
-      case OpKind::kPartition:
-      case OpKind::kCombine:
-      case OpKind::kReplicate:
-      case OpKind::kReduce:
-      case OpKind::kConcatPartials:
-        break;
       default:
-        known_ &= TreatsDimsAlike(node.kind);
+        break;
     }
     for (const AttributePattern& attribute : node.attributes) AddAttribute(attribute);
   }
@@ -201,6 +201,7 @@ std::optional<std::string> WithoutOrderOfDims(const RuleInstance& instance,
 void DropSymmetric(const Rule& rule, std::vector<RuleInstance>* instances) {
   const NamedAxes axes(rule);
   if (!axes.known()) return;
+  if (!std::all_of(instances->begin(), instances->end(), TreatsDimsAlikeIn)) return;
   std::set<std::string> seen;
   std::erase_if(*instances, [&](const RuleInstance& instance) {
     const std::optional<std::string> text = WithoutOrderOfDims(instance, axes.constants());

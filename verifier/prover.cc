@@ -30,6 +30,21 @@ namespace {
   std::abort();
 }
 
+// The instances of a rule, made when they are asked for, and once: a rule of many ranks has
+// thousands.
+class Instances {
+ public:
+  explicit Instances(const Rule& rule) : rule_(rule) {}
+  const absl::StatusOr<std::vector<RuleInstance>>& Get() {
+    if (!made_) made_ = InstancesOf(rule_);
+    return *made_;
+  }
+
+ private:
+  const Rule& rule_;
+  std::optional<absl::StatusOr<std::vector<RuleInstance>>> made_;
+};
+
 std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding>& bindings) {
   for (const Binding& binding : bindings) {
     for (uint64_t seed : {1, 2}) {
@@ -42,11 +57,11 @@ std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding
 }
 
 // Assignments at which the source and its gradients are finite and the target's are not.
-std::optional<Counterexample> SearchUndefined(const Rule& rule) {
+std::optional<Counterexample> SearchUndefined(const Rule& rule, Instances* of_rule) {
   constexpr size_t kMostBindings = 8;
   constexpr uint64_t kSeeds = 48;
   std::vector<Binding> bindings;
-  if (const auto instances = InstancesOf(rule); instances.ok()) {
+  if (const auto& instances = of_rule->Get(); instances.ok()) {
     for (size_t i = 0; i < instances->size() && i < kMostBindings; ++i) {
       for (Binding& binding : SmallBindings((*instances)[i], 1, i + 1)) {
         bindings.push_back(std::move(binding));
@@ -128,11 +143,12 @@ class Prover::Impl {
   }
 
   Judgement JudgeDirection(const Rule& rule) {
-    Judgement judgement = JudgeEquality(rule);
+    Instances instances(rule);
+    Judgement judgement = JudgeEquality(rule, &instances);
     if (judgement.record.verdict == ProofRecord::Verdict::kRefuted) return judgement;
-    const absl::Status defined = TargetIsDefined(rule);
+    const absl::Status defined = TargetIsDefined(rule, &instances);
     if (!defined.ok()) {
-      if (std::optional<Counterexample> found = SearchUndefined(rule)) {
+      if (std::optional<Counterexample> found = SearchUndefined(rule, &instances)) {
         return Refuted(*std::move(found));
       }
     }
@@ -146,12 +162,12 @@ class Prover::Impl {
 
   // That the target is defined wherever the source is. Under the condition by_structure that is
   // asked of the calls at hand.
-  static absl::Status TargetIsDefined(const Rule& rule) {
+  static absl::Status TargetIsDefined(const Rule& rule, Instances* of_rule) {
     const absl::Status by_patterns = DefinedWhereSourceIs(rule.source, rule.target);
     if (by_patterns.ok() || HasCondition(rule, Condition::Kind::kByStructure)) {
       return absl::OkStatus();
     }
-    const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
+    const absl::StatusOr<std::vector<RuleInstance>>& instances = of_rule->Get();
     if (!instances.ok()) return by_patterns;
     for (const RuleInstance& instance : *instances) {
       ISOMER_RETURN_IF_ERROR(instance.target_status);  // Else the target is cut short.
@@ -170,7 +186,7 @@ class Prover::Impl {
     return calls;
   }
 
-  Judgement JudgeEquality(const Rule& rule) {
+  Judgement JudgeEquality(const Rule& rule, Instances* instances) {
     if (absl::Status valid = ValidateRule(rule); !valid.ok()) {
       return Unknown(std::string(valid.message()));
     }
@@ -179,7 +195,7 @@ class Prover::Impl {
     FamilyProof family;
     if (is_family) family = families_.Prove(rule);
     if (family.verdict == SmtVerdict::kUnknown) {
-      Judgement judgement = JudgeInstances(rule);
+      Judgement judgement = JudgeInstances(rule, instances->Get());
       if (judgement.record.verdict != ProofRecord::Verdict::kUnknown) return judgement;
       if (!is_family) family = HasParallel(rule) ? families_.Prove(rule) : ProveAlgebra(rule);
       if (family.verdict == SmtVerdict::kUnknown) {
@@ -195,8 +211,8 @@ class Prover::Impl {
     return judgement;
   }
 
-  Judgement JudgeInstances(const Rule& rule) {
-    const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(rule);
+  Judgement JudgeInstances(const Rule& rule,
+                           const absl::StatusOr<std::vector<RuleInstance>>& instances) {
     if (!instances.ok()) return Unknown(std::string(instances.status().message()));
     std::set<std::string> lemmas;
     std::string why;

@@ -55,6 +55,9 @@ class Builder {
       if (!SplitDimsExist(instance)) return absl::OkStatus();
       FinishTarget(&instance);
       if (absl::IsUnimplemented(instance.target_status)) return instance.target_status;
+      for (const std::vector<Call>* side : {&instance.source, &instance.target}) {
+        for (const Call& call : *side) ISOMER_RETURN_IF_ERROR(ExpectNoBranch(call));
+      }
       instances->push_back(std::move(instance));
       return absl::OkStatus();
     }
@@ -215,8 +218,12 @@ class Builder {
       return call;
     }
     ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(call.symbol, operands));
-    ISOMER_ASSIGN_OR_RETURN(call.declaration, Declare(op, operands));
-    ISOMER_RETURN_IF_ERROR(ExpectNoBranch(op, operands, *call.declaration));
+    absl::StatusOr<Declaration> declaration = Declare(op, operands);
+    if (!declaration.ok()) {
+      if (!ConflictOf(declaration.status())) ISOMER_RETURN_IF_ERROR(ExpectRefused(op, operands));
+      return declaration.status();
+    }
+    call.declaration = *std::move(declaration);
     call.passes_partials = PassesPartials(op);
     call.outputs = call.declaration->outputs;
     return call;
@@ -224,8 +231,22 @@ class Builder {
 
   // A number that is a variable is declared as a mark (MarkedNumber). What C++ makes of the mark it
   // must make of every number, or the proof is of the marked case alone.
-  static absl::Status ExpectNoBranch(const Operator& op, const std::vector<Shape>& operands,
-                                     const Declaration& marked) {
+  static absl::Status ExpectNoBranch(const Call& call) {
+    if (!call.declaration) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(call.symbol, call.declaration->operands));
+    return ForEachProbe(op, call.declaration->operands, [&](const Declaration& d) {
+      return SameButForConstants(*call.declaration, d);
+    });
+  }
+
+  // Nor may it refuse the mark and take a number: the case would count as never well typed.
+  static absl::Status ExpectRefused(const Operator& op, const std::vector<Shape>& operands) {
+    return ForEachProbe(op, operands, [](const Declaration&) { return false; });
+  }
+
+  // An error if some number in a variable's place has a declaration that is not `as_marked`.
+  static absl::Status ForEachProbe(const Operator& op, const std::vector<Shape>& operands,
+                                   const std::function<bool(const Declaration&)>& as_marked) {
     for (const Attribute& attribute : op.attributes()) {
       const double* number = std::get_if<double>(&attribute.value);
       if (number == nullptr || NumberOf(*number).variables.empty()) continue;
@@ -233,7 +254,7 @@ class Builder {
         Operator other = op;
         other.Set(attribute.name, probe);
         const absl::StatusOr<Declaration> d = Declare(other, operands);
-        if (d.ok() && !SameButForConstants(marked, *d)) {
+        if (d.ok() && !as_marked(*d)) {
           return absl::UnimplementedError(absl::StrCat(op.name(), ": its declaration depends on ",
                                                        attribute.name, ", which is a variable"));
         }
