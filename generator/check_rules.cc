@@ -140,6 +140,17 @@ bool AllFinite(const std::vector<Array<double>>& arrays) {
   return true;
 }
 
+// What such a comparison gives is finite, but over the reals no value.
+bool ComparesWhatIsNotFinite(const ShardedPattern& pattern, const ShardedValues<double>& values) {
+  for (size_t n = 0; n < pattern.calls.size(); ++n) {
+    if (!pattern.calls[n]->declaration.ComparesElements()) continue;
+    for (PatternRef operand : pattern.operands[n]) {
+      if (!AllFinite(values[operand].parts)) return true;
+    }
+  }
+  return false;
+}
+
 // Partials of one output have one gradient; copies have shares of it.
 std::vector<ShardedValue<double>> DrawSeeds(const ShardedPattern& pattern, Random* random) {
   std::vector<ShardedValue<double>> seeds;
@@ -196,7 +207,7 @@ absl::Status CompareDoubles(const Sides& sides, const Binding& binding, Random* 
     differences->has_value = source.ok();
     if (!source.ok()) continue;
     const std::vector<Array<double>> meanings = MeaningsOf(sides.source, *source);
-    differences->has_value = AllFinite(meanings);
+    differences->has_value = AllFinite(meanings) && !ComparesWhatIsNotFinite(sides.source, *source);
     if (!differences->has_value) continue;
     ISOMER_ASSIGN_OR_RETURN(const auto target, RunForward(sides.target, inputs));
     differences->forward = RelativeDifference(meanings, MeaningsOf(sides.target, target));

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/attention_reading.h"
 #include "models/onnx/graph.h"
 #include "models/onnx/import_nodes.h"
 #include "models/onnx/leaves.h"
@@ -69,6 +70,52 @@ std::set<std::string> RunningStatistics(const OnnxGraph& graph) {
   return names;
 }
 
+// The dynamo exporter of PyTorch calls the numbers of a formula "val_" and a number, and writes
+// them as initializers of one element; parameters are called by their place in the module.
+bool IsNumberOfExporter(const std::string& name, const OnnxTensor& tensor) {
+  if (tensor.size() != 1 || !absl::StartsWith(name, "val_")) return false;
+  return name.size() > 4 && name.find_first_not_of("0123456789", 4) == std::string::npos;
+}
+
+// Tables of angles: floats of the file from which nothing but a sine or a cosine is made, seen
+// through what moves elements.
+std::set<std::string> Angles(const OnnxGraph& graph) {
+  static const auto* const moves =
+      new std::set<std::string>{"Cast",  "Concat",  "Expand",    "Identity", "Reshape",
+                                "Slice", "Squeeze", "Transpose", "Unsqueeze"};
+  // From the end: tensors that are used for angles alone.
+  std::map<std::string, bool> only_angles;
+  for (const onnx::ValueInfoProto& output : graph.outputs) only_angles[output.name()] = false;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const OnnxNode& node = graph.nodes[n];
+    bool for_angles = node.domain.empty() && (node.op == "Sin" || node.op == "Cos");
+    if (node.domain.empty() && moves->contains(node.op)) {
+      const auto uses = only_angles.find(node.outputs[0]);
+      for_angles = uses != only_angles.end() && uses->second;
+    }
+    for (const auto* names : {&node.inputs, &node.captures}) {
+      for (const std::string& name : *names) {
+        const auto known = only_angles.emplace(name, for_angles).first;
+        known->second = known->second && for_angles;
+      }
+    }
+  }
+  std::set<std::string> angles;
+  for (const auto& [name, constant] : graph.constants) {
+    const auto uses = only_angles.find(name);
+    if (constant.is_float() && uses != only_angles.end() && uses->second) angles.insert(name);
+  }
+  return angles;
+}
+
+// Initializers that are no parameters.
+void MarkLiterals(OnnxGraph* graph) {
+  const std::set<std::string> angles = Angles(*graph);
+  for (auto& [name, constant] : graph->constants) {
+    constant.is_literal |= IsNumberOfExporter(name, constant) || angles.contains(name);
+  }
+}
+
 absl::Status AddOutputs(ImportState* state) {
   for (const onnx::ValueInfoProto& output : state->onnx.outputs) {
     ISOMER_ASSIGN_OR_RETURN(const TensorRef tensor, TensorNamed(output.name(), state));
@@ -111,6 +158,7 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
   if (assumed == nullptr) {
     if (absl::Status status = CheckOperators(state.onnx); !status.ok()) return InFile(name, status);
   }
+  MarkLiterals(&state.onnx);
   RecognizePatterns(&state.onnx);
   ISOMER_ASSIGN_OR_RETURN(state.leaves, ReadLeaves(state.onnx, options, assumed));
   state.untrained = RunningStatistics(state.onnx);
@@ -128,6 +176,9 @@ absl::StatusOr<Model> ParseOnnx(absl::string_view contents, const std::string& n
   ISOMER_ASSIGN_OR_RETURN(ImportState state, StateBeforeNodes(contents, name, options));
   if (absl::Status status = ImportNodes(&state); !status.ok()) return InFile(name, status);
   if (absl::Status status = AddOutputs(&state); !status.ok()) return InFile(name, status);
+  std::vector<std::string> read;
+  ReadAttention(&state.model, &read);
+  for (const std::string& note : read) state.notes.push_back(absl::StrCat(name, ": ", note));
   AddNotes(&state);
   if (options.notes != nullptr) {
     options.notes->insert(options.notes->end(), state.notes.begin(), state.notes.end());

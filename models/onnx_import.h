@@ -11,6 +11,14 @@
 // its branch. FLOAT, FLOAT16, BFLOAT16, INT64, INT32 and BOOL keep their type, DOUBLE is read as
 // FLOAT. Data may lie in other files of the model's folder.
 //
+// Numbers of formulas are initializers to the dynamo exporter of PyTorch ("val_7", of one element),
+// and so are tables of angles, from which only sines and cosines are made: neither is trained.
+// Masks that are computed from constants are computed once for what is the same along a dim.
+//
+// Attention that is spelled out with a mask, a guard against NaN, or keys between two reshapes
+// becomes one operator (models/onnx/attention_reading.h); the lowest number of a float type in a
+// mask means exclusion, which a note says.
+//
 // The importer undoes what exporters take apart: LayerNorm (ReduceMean, Sub, Pow, ReduceMean, Add,
 // Sqrt, Div, Mul, Add), Gelu (Div, Erf, Add, Mul, Mul), Swish (Sigmoid, Mul), Scale (Mul or Div by
 // a scalar). Biases of Conv and Gemm become an Add.

@@ -198,6 +198,9 @@ struct Declaration {
   // per operand.
   bool IsLinearIn(const std::vector<bool>& subset) const;
 
+  // True if a statement compares elements: what it makes of one that is not a number is a number.
+  bool ComparesElements() const;
+
   // The statements, one per line, as in the head comment.
   std::string ToString() const;
 };

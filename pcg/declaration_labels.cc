@@ -113,6 +113,17 @@ bool Sums(const Statement& s) {
 
 }  // namespace
 
+bool Declaration::ComparesElements() const {
+  return std::any_of(statements.begin(), statements.end(), [](const Statement& s) {
+    bool loads = false, compares = false;
+    for (const Instruction& i : s.body) {
+      loads |= i.op == ScalarOp::kLoad;
+      compares |= i.op == ScalarOp::kLess || i.op == ScalarOp::kEqual;
+    }
+    return s.select_dim >= 0 || (loads && compares);
+  });
+}
+
 bool Declaration::IsLinearIn(const std::vector<bool>& subset) const {
   std::vector<Label> labels;  // of operands, then of statements
   for (bool in : subset) labels.push_back(in ? Label::kLinear : Label::kFree);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -93,13 +94,6 @@ std::vector<Array<T>> MeaningsOfOutputs(const Graph& graph, const Values<T>& val
   return meanings;
 }
 
-template <typename T>
-absl::StatusOr<std::vector<Array<T>>> OutputMeanings(const Graph& graph,
-                                                     const InputValues& inputs) {
-  ISOMER_ASSIGN_OR_RETURN(const Values<T> values, EvaluateAll<T>(graph, inputs));
-  return MeaningsOfOutputs(graph, values);
-}
-
 // The first number of the array that is not finite, or "".
 std::string NotFinite(const Array<double>& array, const std::string& name) {
   for (int64_t i = 0; i < array.size(); ++i) {
@@ -109,9 +103,29 @@ std::string NotFinite(const Array<double>& array, const std::string& name) {
   return "";
 }
 
+// A comparison with what is not a number has an outcome in floating point, and over the reals no
+// value: then neither has the graph.
+bool ComparesWhatIsNotFinite(const Graph& graph, const Values<double>& values) {
+  for (int n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(n);
+    if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind())) continue;
+    std::vector<Shape> shapes;
+    for (TensorRef input : node.inputs) shapes.push_back(graph.type(input).GlobalShape());
+    const absl::StatusOr<Declaration> declaration = Declare(node.op, shapes);
+    if (!declaration.ok() || !declaration->ComparesElements()) continue;
+    for (TensorRef input : node.inputs) {
+      for (const Array<double>& meaning : Meaning(values[input.node.value][input.output])) {
+        if (!NotFinite(meaning, "").empty()) return true;
+      }
+    }
+  }
+  return false;
+}
+
 // What of the outputs, or of the gradients of their sum, is not finite; "" if all is.
 absl::StatusOr<std::string> NotFinite(const Graph& graph, const InputValues& inputs) {
   ISOMER_ASSIGN_OR_RETURN(const Values<double> values, EvaluateAll<double>(graph, inputs));
+  if (ComparesWhatIsNotFinite(graph, values)) return std::string("what is not finite is compared");
   std::vector<std::vector<Array<double>>> seeds;
   for (const Graph::NamedOutput& output : graph.outputs()) {
     seeds.emplace_back();
@@ -146,8 +160,13 @@ std::string NumberText(PrimeField value) { return absl::StrCat(value.raw(), " (m
 template <typename T>
 absl::StatusOr<std::string> ValueDifference(const Graph& source, const Graph& target,
                                             const InputValues& inputs) {
-  ISOMER_ASSIGN_OR_RETURN(const auto left, OutputMeanings<T>(source, inputs));
-  ISOMER_ASSIGN_OR_RETURN(const auto right, OutputMeanings<T>(target, inputs));
+  ISOMER_ASSIGN_OR_RETURN(const Values<T> source_values, EvaluateAll<T>(source, inputs));
+  if constexpr (std::is_same_v<T, double>) {
+    if (ComparesWhatIsNotFinite(source, source_values)) return std::string();
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Values<T> target_values, EvaluateAll<T>(target, inputs));
+  const std::vector<Array<T>> left = MeaningsOfOutputs(source, source_values);
+  const std::vector<Array<T>> right = MeaningsOfOutputs(target, target_values);
   for (size_t o = 0; o < left.size(); ++o) {
     for (int64_t i = 0; i < left[o].size(); ++i) {
       if (!Differ(left[o].data[i], right[o].data[i])) continue;

@@ -1,5 +1,6 @@
 // Arithmetic and elementary functions, and operators that do nothing to a value.
 #include <numbers>
+#include <optional>
 
 #include "models/onnx/formulas.h"
 #include "models/onnx/operators.h"
@@ -10,6 +11,15 @@ namespace {
 void ImportBinary(NodeImporter& node, OpKind kind) {
   const TensorRef a = node.Operand(0), b = node.Operand(1);
   node.Define(0, node.Call(kind, {a, b}));
+}
+
+// The result has the sizes `to`.
+bool BroadcastsTo(const Sizes& from, const Sizes& to) {
+  if (from.size() > to.size()) return false;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != 1 && from[i] != to[to.size() - from.size() + i]) return false;
+  }
+  return true;
 }
 
 bool IsFloatOperand(NodeImporter& node, TensorRef x) { return IsFloat(node.Type(x)); }
@@ -70,7 +80,16 @@ TensorRef Truncated(NodeImporter& node, TensorRef quotient) {
 
 }  // namespace
 
-void ImportAdd(NodeImporter& node) { ImportBinary(node, OpKind::kAdd); }
+// A constant 0, such as a mask that leaves nothing out, is no summand.
+void ImportAdd(NodeImporter& node) {
+  for (int side : {0, 1}) {
+    const std::optional<Sizes> zero = node.SizesIfEverywhere(side, 0);
+    if (!zero || node.SizesIfEverywhere(1 - side, 0)) continue;
+    const TensorRef x = node.Operand(1 - side);
+    if (node.ok() && BroadcastsTo(*zero, node.Sizes(x))) return DefineAs(node, 0, x);
+  }
+  ImportBinary(node, OpKind::kAdd);
+}
 void ImportSub(NodeImporter& node) { ImportBinary(node, OpKind::kSub); }
 
 // By a constant scalar: Scale.

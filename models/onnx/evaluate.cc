@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "pcg/evaluator.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr double kMostWork = 1 << 22;       // points of iteration spaces
 constexpr double kNoWork = 1 << 12;         // so few that they are not counted
 constexpr int64_t kMostElements = 1 << 18;  // of one tensor
+// Of one tensor that is kept without its repetitions: the causal mask of 4,096 tokens.
+constexpr int64_t kMostRepeated = 1 << 24;
 
 // A copy of the state in which the operands of `node` are all there is; nothing where one is not a
 // constant, or is one to be trained.
@@ -38,13 +41,18 @@ std::optional<ImportState> OperandsAlone(const OnnxNode& node, const ImportState
   return alone;
 }
 
+struct WorkLimit {
+  int64_t elements;  // of one tensor
+  double work;       // of one node
+};
+
 // Takes the work from `budget` where it suffices.
-bool IsLittleWork(const Graph& graph, double* budget) {
+bool IsLittleWork(const Graph& graph, const WorkLimit& limit, double* budget) {
   double work = 0;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
     for (const TensorType& type : node.outputs) {
-      if (type.NumElements() > kMostElements) return false;
+      if (type.NumElements() > limit.elements) return false;
     }
     if (IsLeaf(node.op.kind())) continue;
     std::vector<Shape> shapes;
@@ -58,7 +66,7 @@ bool IsLittleWork(const Graph& graph, double* budget) {
     work += points;
   }
   if (work <= kNoWork) return true;
-  if (work > std::min(kMostWork, *budget)) return false;
+  if (work > std::min(limit.work, *budget)) return false;
   *budget -= work;
   return true;
 }
@@ -102,16 +110,13 @@ std::optional<OnnxTensor> TensorOf(const Value<double>& value) {
   return tensor;
 }
 
-}  // namespace
-
-std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node,
-                                                            const OnnxOperator& op,
-                                                            ImportState* state) {
-  std::optional<ImportState> alone = OperandsAlone(node, *state);
-  if (!alone || alone->onnx.constants.empty()) return std::nullopt;
-  NodeImporter importer(node, &*alone);
+// The outputs of a node whose operands, constants, are all that `alone` holds.
+std::optional<std::vector<OnnxTensor>> OutputsOf(const OnnxNode& node, const OnnxOperator& op,
+                                                 const WorkLimit& limit, double* budget,
+                                                 ImportState* alone) {
+  NodeImporter importer(node, alone);
   op.import(importer);
-  if (!importer.Finish().ok() || !IsLittleWork(alone->model.graph, &state->work_budget)) {
+  if (!importer.Finish().ok() || !IsLittleWork(alone->model.graph, limit, budget)) {
     return std::nullopt;
   }
   std::vector<TensorRef> outputs;
@@ -137,6 +142,166 @@ std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node
     tensors[i] = *std::move(tensor);
   }
   return tensors;
+}
+
+// GatherND of constants without batch dims. As a call it would look at all of the table for each
+// element, which is too much work.
+std::optional<OnnxTensor> GatheredSlices(const OnnxNode& node, const ImportState& state) {
+  if (node.inputs.size() != 2 || node.outputs.size() != 1) return std::nullopt;
+  const auto batch_dims = node.attributes.find("batch_dims");
+  if (batch_dims != node.attributes.end() && batch_dims->second.i() != 0) return std::nullopt;
+  const auto table = state.onnx.constants.find(node.inputs[0]);
+  const auto indices = state.onnx.constants.find(node.inputs[1]);
+  if (table == state.onnx.constants.end() || indices == state.onnx.constants.end()) {
+    return std::nullopt;
+  }
+  const OnnxTensor &x = table->second, &at = indices->second;
+  if ((x.is_float() && !x.is_literal) || at.is_float() || at.dims.empty()) return std::nullopt;
+  const int64_t k = at.dims.back();
+  if (k < 1 || k > static_cast<int64_t>(x.dims.size())) return std::nullopt;
+  OnnxTensor result;
+  result.dtype = x.dtype;
+  result.is_literal = true;
+  result.dims.assign(at.dims.begin(), at.dims.end() - 1);
+  result.dims.insert(result.dims.end(), x.dims.begin() + k, x.dims.end());
+  const int64_t elements = NumElementsOf(result.dims);
+  if (elements < 0 || elements > kMostElements) return std::nullopt;
+  int64_t slice = 1;
+  for (size_t d = k; d < x.dims.size(); ++d) slice *= x.dims[d];
+  for (int64_t i = 0; i < at.size(); i += k) {
+    int64_t row = 0;
+    for (int64_t d = 0; d < k; ++d) {
+      const int64_t index = at.ints[i + d] < 0 ? at.ints[i + d] + x.dims[d] : at.ints[i + d];
+      if (index < 0 || index >= x.dims[d]) return std::nullopt;
+      row = row * x.dims[d] + index;
+    }
+    auto append = [&](const auto& from, auto* to) {
+      to->insert(to->end(), from.begin() + row * slice, from.begin() + (row + 1) * slice);
+    };
+    x.is_float() ? append(x.floats, &result.floats) : append(x.ints, &result.ints);
+  }
+  return result;
+}
+
+// Operators whose output's elements are made of those at their places, operands broadcast.
+bool IsElementByElement(const std::string& op) {
+  static const auto* const names = new std::set<std::string>{
+      "Abs",  "Add",         "And",   "Cast", "Div", "Equal", "Exp", "Greater", "GreaterOrEqual",
+      "Less", "LessOrEqual", "Max",   "Min",  "Mul", "Neg",   "Not", "Or",      "Pow",
+      "Sqrt", "Sub",         "Where", "Xor"};
+  return names->contains(op);
+}
+
+// What `name` is without its repetitions, if it is a constant that is not trained.
+std::optional<RepeatedTensor> RepeatedNamed(const std::string& name, const ImportState& state) {
+  const auto known = state.repeated.find(name);
+  if (known != state.repeated.end()) return known->second;
+  const auto found = state.onnx.constants.find(name);
+  if (found == state.onnx.constants.end()) return std::nullopt;
+  const OnnxTensor& tensor = found->second;
+  if ((tensor.is_float() && !tensor.is_literal) || tensor.size() > kMostRepeated) {
+    return std::nullopt;
+  }
+  return RepeatedTensor{OncePerDim(tensor), tensor.dims};
+}
+
+// The dims to which all of `operands` broadcast; nothing where they do not.
+std::optional<std::vector<int64_t>> BroadcastDims(
+    const std::vector<std::vector<int64_t>>& operands) {
+  std::vector<int64_t> result;
+  for (const std::vector<int64_t>& dims : operands) {
+    if (dims.size() > result.size()) result.insert(result.begin(), dims.size() - result.size(), 1);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      int64_t& size = result[result.size() - dims.size() + i];
+      if (size != dims[i] && size != 1 && dims[i] != 1) return std::nullopt;
+      if (size == 1) size = dims[i];
+    }
+  }
+  return result;
+}
+
+// Repeats `tensor` along the one axis of `axes`; false where there is none.
+bool WriteOut(const std::vector<int64_t>& axes, RepeatedTensor* tensor) {
+  const int rank = static_cast<int>(tensor->dims.size());
+  const absl::StatusOr<int> axis =
+      axes.size() == 1 ? NormalizeAxis(axes[0], rank) : absl::InvalidArgumentError("not one axis");
+  if (!axis.ok()) return false;
+  std::vector<int64_t> dims = tensor->once.dims;
+  dims[*axis] = tensor->dims[*axis];
+  if (NumElementsOf(dims) > kMostRepeated) return false;
+  tensor->once = Written({tensor->once, dims});
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node,
+                                                            const OnnxOperator& op,
+                                                            ImportState* state) {
+  if (node.op == "GatherND") {
+    if (std::optional<OnnxTensor> slices = GatheredSlices(node, *state)) {
+      return std::vector<OnnxTensor>{*std::move(slices)};
+    }
+  }
+  std::optional<ImportState> alone = OperandsAlone(node, *state);
+  if (!alone || alone->onnx.constants.empty()) return std::nullopt;
+  return OutputsOf(node, op, {kMostElements, kMostWork}, &state->work_budget, &*alone);
+}
+
+bool EvaluateRepeated(const OnnxNode& node, ImportState* state) {
+  // The second operand says along what.
+  const bool expands = node.op == "Expand" && node.inputs.size() == 2;
+  const bool sums = node.op == "CumSum" && node.inputs.size() == 2;
+  if (node.outputs.size() != 1 || (!expands && !sums && !IsElementByElement(node.op))) return false;
+  std::vector<RepeatedTensor> operands;
+  std::vector<std::vector<int64_t>> dims;
+  for (size_t i = 0; i < (expands || sums ? 1 : node.inputs.size()); ++i) {
+    std::optional<RepeatedTensor> operand = RepeatedNamed(node.inputs[i], *state);
+    if (!operand) return false;
+    dims.push_back(operand->dims);
+    operands.push_back(*std::move(operand));
+  }
+  if (expands || sums) {
+    const auto second = state->onnx.constants.find(node.inputs[1]);
+    if (second == state->onnx.constants.end() || second->second.is_float()) return false;
+    const std::vector<int64_t>& ints = second->second.ints;
+    if (expands) {
+      dims.push_back(ints);
+    } else if (!WriteOut(ints, &operands[0])) {
+      return false;
+    }
+  }
+  std::optional<std::vector<int64_t>> all = BroadcastDims(dims);
+  if (!all || std::any_of(all->begin(), all->end(), [](int64_t size) { return size < 1; })) {
+    return false;
+  }
+  const int64_t elements = NumElementsOf(*all);
+  const bool is_small = elements >= 0 && elements <= kMostElements;
+  if (is_small && !sums) return false;
+  RepeatedTensor result{.once = operands[0].once, .dims = *std::move(all)};
+  if (!expands) {
+    ImportState alone;
+    alone.onnx.opset = state->onnx.opset;
+    alone.onnx.opsets = state->onnx.opsets;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      alone.onnx.constants[node.inputs[i]] = std::move(operands[i].once);
+    }
+    if (sums) alone.onnx.constants[node.inputs[1]] = state->onnx.constants[node.inputs[1]];
+    std::optional<std::vector<OnnxTensor>> values =
+        OutputsOf(node, *FindOnnxOperator(node.op), {kMostRepeated, kMostRepeated * 4.0},
+                  &state->repeated_work_budget, &alone);
+    if (!values) return false;
+    result.once = OncePerDim(std::move((*values)[0]));
+  }
+  result.once.is_literal = true;
+  std::vector<int64_t>& once = result.once.dims;
+  once.insert(once.begin(), result.dims.size() - once.size(), 1);
+  if (is_small) {
+    state->onnx.constants[node.outputs[0]] = Written(result);
+  } else {
+    state->repeated[node.outputs[0]] = std::move(result);
+  }
+  return true;
 }
 
 }  // namespace isomer

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,13 +24,16 @@ struct ImportState {
   OnnxLeaves leaves;
   Model model;
   std::map<std::string, TensorRef> tensors;  // those that are in the graph
-  std::vector<bool> depends_on_data;         // per node of the graph
-  std::set<std::string> untrained;           // floats that are constants: running statistics
+  // Constants that are too large to be written out, and do not change along some of their dims.
+  std::map<std::string, RepeatedTensor> repeated;
+  std::vector<bool> depends_on_data;  // per node of the graph
+  std::set<std::string> untrained;    // floats that are constants: running statistics
   std::vector<std::string> notes;
   // What the import may yet compute by itself. A file of a few bytes can ask for any amount.
   int64_t fold_budget = int64_t{1} << 26;     // elements read and written by FoldNode
   int64_t literal_budget = int64_t{1} << 26;  // elements of tables in formulas
   double work_budget = 1 << 23;               // points of iteration spaces of constants
+  double repeated_work_budget = 1 << 28;      // the same, of those that are repeated
 };
 
 // The tensor of that name in the graph. A parameter enters it as a Weight at its first use, other
@@ -74,6 +78,8 @@ class NodeImporter {
   const OnnxTensor* Constant(int i) const;
   // The value of a constant with one element that has no more dims than `other`; null for others.
   const OnnxTensor* Scalar(int i, TensorRef other) const;
+  // The sizes of the operand if it is a constant, not trained, that is `value` everywhere.
+  std::optional<std::vector<int64_t>> SizesIfEverywhere(int i, double value) const;
   // Integers that the operand must hold as a constant; `absent` where it is left out.
   std::vector<int64_t> ConstantInts(int i, std::vector<int64_t> absent = {});
 

@@ -1,7 +1,9 @@
 #include "models/onnx/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -205,6 +207,56 @@ absl::StatusOr<OnnxTensor> ReadOnnxTensor(const TensorProto& proto, const std::s
   }
   ISOMER_RETURN_IF_ERROR(CheckSize(tensor));
   return tensor;
+}
+
+OnnxTensor OncePerDim(OnnxTensor tensor) {
+  auto squeeze = [&](auto* values) {
+    int64_t inner = 1;
+    for (size_t d = tensor.dims.size(); d-- > 0;) {
+      const int64_t size = tensor.dims[d];
+      const int64_t outer =
+          static_cast<int64_t>(values->size()) / std::max<int64_t>(inner * size, 1);
+      auto slice = [&](int64_t o, int64_t i) { return values->begin() + (o * size + i) * inner; };
+      bool same = size > 1;
+      for (int64_t o = 0; same && o < outer; ++o) {
+        // Each slice is the one before it.
+        same = std::equal(slice(o, 0), slice(o, size - 1), slice(o, 1));
+      }
+      if (!same) {
+        inner *= size;
+        continue;
+      }
+      for (int64_t o = 0; o < outer; ++o) {
+        std::copy(slice(o, 0), slice(o, 1), values->begin() + o * inner);
+      }
+      values->resize(outer * inner);
+      tensor.dims[d] = 1;
+    }
+  };
+  tensor.is_float() ? squeeze(&tensor.floats) : squeeze(&tensor.ints);
+  return tensor;
+}
+
+OnnxTensor Written(const RepeatedTensor& tensor) {
+  OnnxTensor all = tensor.once;
+  auto write = [&](auto* values) {
+    int64_t inner = 1;
+    for (size_t d = all.dims.size(); d-- > 0;) {
+      if (all.dims[d] != tensor.dims[d]) {
+        std::remove_pointer_t<decltype(values)> wider;
+        wider.reserve(values->size() * tensor.dims[d]);
+        for (auto from = values->begin(); from != values->end(); from += inner) {
+          for (int64_t i = 0; i < tensor.dims[d]; ++i)
+            wider.insert(wider.end(), from, from + inner);
+        }
+        *values = std::move(wider);
+        all.dims[d] = tensor.dims[d];
+      }
+      inner *= all.dims[d];
+    }
+  };
+  all.is_float() ? write(&all.floats) : write(&all.ints);
+  return all;
 }
 
 }  // namespace isomer

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "pcg/operator_facts.h"
+#include "tests/unsound/hostile_rules.h"
 #include "tests/verifier/rule_from_text.h"
 #include "verifier/certificate/equal_sides.h"
 
@@ -124,6 +125,14 @@ TEST(Adversary, SumsOfTruthValues) {
   ExpectRefused({{reduction("1"), "bool[3]p2 i64[3] bool[3]p2 bool[3]", {{"d", 2}}}}, "rounds");
   ExpectTaken({{reduction("1"), "f32[3]p2 i64[3] f32[3]p2 f32[3]", {{"d", 2}}},
                {reduction("0"), "bool[3]p2 i64[3] bool[3]p2 bool[3]", {{"d", 2}}}});
+}
+
+// sign(log(-1)) is 0 in floating point, as 0 is neither below what is not a number nor above it;
+// over the reals it is nothing, and a target may be anything there.
+TEST(Adversary, WhatComparesTheUndefinedIsUndefined) {
+  const Rule rule =
+      RuleFromText("sign(add(exp(x0), scale(sqrt(x0); factor=0.0))) -> sign(exp(x0))", {{2}});
+  EXPECT_EQ(DifferenceSeen(rule, 30, 1), "");
 }
 
 // The source is finite though it applies log to what is below zero: it drops that.

@@ -1,0 +1,32 @@
+// Attention that a file spells out: products, a mask, a softmax, and a guard against NaN.
+#ifndef ISOMER_MODELS_ONNX_ATTENTION_READING_H_
+#define ISOMER_MODELS_ONNX_ATTENTION_READING_H_
+
+#include <string>
+#include <vector>
+
+#include "pcg/plan.h"
+
+namespace isomer {
+
+// Turns every
+//
+//   matmul(softmax(scale(matmul(q, k')) + mask), v)      q [b,h,s,e], k' [b,h,e,t], v [b,h,t,f]
+//
+// into one attention, where each of scale and mask may be absent, q and k' may be scaled instead,
+// and k' is k with its last two dims exchanged, in one transpose or between two reshapes.
+//
+//   masks   A constant of 0 and of what excludes: minus infinity, or the lowest number of float32,
+//           float16 or bfloat16. Where it excludes just the keys behind each query it is causal;
+//           other masks are added. That a lowest number excludes, and is not the number that it
+//           is, is an assumption on what the file means: a note names it.
+//   guards  where(isnan(p), 0, p) of p = softmax(..) is p: over the reals nothing is NaN.
+//
+// What has none of these, a product scaled and its keys transposed, is left to the rules, which
+// prove what attention is. Constants that nothing uses afterwards go. REQUIRES: the types of the
+// model are sequential.
+void ReadAttention(Model* model, std::vector<std::string>* notes);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ONNX_ATTENTION_READING_H_
