@@ -1,7 +1,7 @@
 // Models from ONNX files.
 //
 // What comes out is a sequential Model: every tensor keeps its ONNX name (a node is called after
-// its output). Opsets 9 to 21 of the default domain ("" or "ai.onnx") are read, and of older ones
+// its output). Opsets 9 to 26 of the default domain ("" or "ai.onnx") are read, and of older ones
 // the operators that have not changed since; an operator whose meaning Isomer does not have, and
 // any of another domain, is refused, never approximated.
 //
@@ -10,6 +10,9 @@
 // from constants and from shapes is computed at import; an If whose condition does is replaced by
 // its branch. FLOAT, FLOAT16, BFLOAT16, INT64, INT32 and BOOL keep their type, DOUBLE is read as
 // FLOAT. Data may lie in other files of the model's folder.
+//
+// Functions of the file (models/onnx/functions.h) are replaced by their bodies, in the opset that each
+// imports.
 //
 // The importer undoes what exporters take apart: LayerNorm (ReduceMean, Sub, Pow, ReduceMean, Add,
 // Sqrt, Div, Mul, Add), Gelu (Div, Erf, Add, Mul, Mul), Swish (Sigmoid, Mul), Scale (Mul or Div by

@@ -100,8 +100,7 @@ absl::Status ImportIf(const OnnxNode& node, ImportState* state, std::vector<Refu
   if (branch == node.attributes.end() || !branch->second.has_g()) {
     return absl::InvalidArgumentError("it lacks a branch");
   }
-  ISOMER_ASSIGN_OR_RETURN(OnnxGraph graph, ReadOnnxSubgraph(state->onnx, branch->second.g(),
-                                                            absl::StrCat(node.outputs[0], "/")));
+  ISOMER_ASSIGN_OR_RETURN(OnnxGraph graph, ReadOnnxSubgraph(state->onnx, node, branch->second.g()));
   if (!graph.inputs.empty() || graph.outputs.size() != node.outputs.size()) {
     return absl::InvalidArgumentError("a branch has inputs, or not the outputs of the node");
   }
@@ -196,7 +195,7 @@ std::vector<size_t> DeadAncestors(const OnnxGraph& graph, const std::vector<bool
 }  // namespace
 
 bool IsKnownOperator(const OnnxGraph& graph, const OnnxNode& node) {
-  if (!node.domain.empty() || !MeansTheSameSince(graph.opset, node.op)) return false;
+  if (!node.domain.empty() || !MeansTheSameSince(graph.OpsetOf(node), node.op)) return false;
   return FindOnnxOperator(node.op) != nullptr || IsFoldable(node.op) || node.op == "Shape" ||
          node.op == "Size" || node.op == "If";
 }
@@ -206,6 +205,7 @@ std::string DomainName(const OnnxNode& node) {
 }
 
 std::string OpsetText(const OnnxGraph& graph, const OnnxNode& node) {
+  if (node.domain.empty() && node.opset != 0) return absl::StrCat(node.opset);
   const auto opset = graph.opsets.find(node.domain);
   return opset == graph.opsets.end() ? "that the file does not import"
                                      : absl::StrCat(opset->second);

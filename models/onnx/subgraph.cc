@@ -1,7 +1,9 @@
 #include "models/onnx/subgraph.h"
 
+#include <algorithm>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace isomer {
@@ -77,6 +79,35 @@ std::set<std::string> CapturesOf(const onnx::AttributeProto& attribute) {
   std::set<std::string> captures;
   AddCaptures(attribute, &captures);
   return captures;
+}
+
+void AddNames(const onnx::NodeProto& node, std::set<std::string>* names) {
+  names->insert(node.input().begin(), node.input().end());
+  names->insert(node.output().begin(), node.output().end());
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) names->merge(NamesIn(attribute.g()));
+    for (const onnx::GraphProto& inner : attribute.graphs()) names->merge(NamesIn(inner));
+  }
+}
+
+std::set<std::string> NamesIn(const onnx::GraphProto& graph) {
+  std::set<std::string> names = DefinedIn(graph);
+  for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
+  for (const onnx::NodeProto& node : graph.node()) AddNames(node, &names);
+  return names;
+}
+
+std::string UnusedPrefix(const std::string& prefix,
+                         std::initializer_list<const std::set<std::string>*> used) {
+  std::string unused = prefix;
+  auto is_used = [&](const std::set<std::string>* names) {
+    const auto from = names->lower_bound(unused);
+    return from != names->end() && absl::StartsWith(*from, unused);
+  };
+  for (int i = 1; std::any_of(used.begin(), used.end(), is_used); ++i) {
+    unused = absl::StrCat(prefix, i, "/");
+  }
+  return unused;
 }
 
 void RenameDefined(const std::string& prefix, const std::set<std::string>& taken,
