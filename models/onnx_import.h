@@ -11,8 +11,8 @@
 // its branch. FLOAT, FLOAT16, BFLOAT16, INT64, INT32 and BOOL keep their type, DOUBLE is read as
 // FLOAT. Data may lie in other files of the model's folder.
 //
-// Functions of the file (models/onnx/functions.h) are replaced by their bodies, in the opset that each
-// imports.
+// Functions of the file (models/onnx/functions.h) are replaced by their bodies, in the opset that
+// each imports.
 //
 // The importer undoes what exporters take apart: LayerNorm (ReduceMean, Sub, Pow, ReduceMean, Add,
 // Sqrt, Div, Mul, Add), Gelu (Div, Erf, Add, Mul, Mul), Swish (Sigmoid, Mul), Scale (Mul or Div by
