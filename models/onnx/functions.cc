@@ -29,6 +29,11 @@ absl::Status Error(const onnx::FunctionProto& function, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("function ", NameOf(function), ": ", parts...));
 }
 
+absl::Status TooLarge(const onnx::FunctionProto& function) {
+  return absl::UnimplementedError(
+      absl::StrCat("function ", NameOf(function), ": the bodies of all calls are too large"));
+}
+
 std::string LabelOf(const onnx::NodeProto& node) {
   const bool has_name = !node.name().empty() || node.output_size() == 0;
   return absl::StrCat(has_name ? "node " : "node of ",
@@ -260,6 +265,11 @@ absl::StatusOr<FunctionBody> OnnxFunctions::Expand(const onnx::NodeProto& call,
     return Error(proto, "the call has ", call.input_size(), " inputs and ", call.output_size(),
                  " outputs, the function ", proto.input_size(), " and ", proto.output_size());
   }
+  // Also what a call leaves out is looked at.
+  constexpr int64_t kBytesPerName = 512;
+  bytes_left_ -= kBytesPerName * (proto.input_size() + proto.output_size() +
+                                  static_cast<int64_t>(function.attributes.size()));
+  if (bytes_left_ < 0) return TooLarge(proto);
   Expansion expansion(prefix, &bytes_left_);
   std::map<std::string, std::string> actual;
   for (int i = 0; i < proto.input_size(); ++i) {
@@ -295,10 +305,7 @@ absl::StatusOr<FunctionBody> OnnxFunctions::Expand(const onnx::NodeProto& call,
   }
   for (const onnx::NodeProto& node : proto.node()) {
     body.nodes.push_back(expansion.Copy(node));
-    if (--nodes_left_ < 0 || expansion.is_too_large()) {
-      return absl::UnimplementedError(
-          absl::StrCat("function ", body.name, ": the bodies of all calls are too large"));
-    }
+    if (--nodes_left_ < 0 || expansion.is_too_large()) return TooLarge(proto);
     if (!expansion.status().ok()) {
       return Error(proto, LabelOf(node), ": ", expansion.status().message());
     }

@@ -13,6 +13,7 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 26;
+constexpr int kDeepest = 64;  // graphs in each other; those of functions add up
 constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
 class Reader {
@@ -29,6 +30,7 @@ class Reader {
     graph_.opset = outer.OpsetOf(node);
     graph_.opsets = outer.opsets;
     graph_.functions = outer.functions;
+    graph_.depth = outer.depth + 1;
     origin_.opset = node.opset;
   }
 
@@ -48,6 +50,7 @@ class Reader {
   }
 
   absl::StatusOr<OnnxGraph> ReadGraph(onnx::GraphProto* proto) {
+    if (graph_.depth > kDeepest) return Error("graphs more than ", kDeepest, " deep in each other");
     graph_.name = proto->name();
     used_names_ = NamesIn(*proto);
     ISOMER_RETURN_IF_ERROR(ReadLeaves(proto));
@@ -169,13 +172,12 @@ class Reader {
   // The body takes the place of the call.
   absl::Status ReadCall(const onnx::NodeProto& call, const std::string& label,
                         const Origin& origin) {
-    constexpr size_t kLongest = 256;
     const auto output = std::find_if(call.output().begin(), call.output().end(),
                                      [](const std::string& name) { return !name.empty(); });
-    const std::string prefix = output->size() > kLongest ? "function/" : absl::StrCat(*output, "/");
-    absl::StatusOr<FunctionBody> body = graph_.functions->Expand(
-        call, outer_ == nullptr ? UnusedPrefix(prefix, {&used_names_})
-                                : UnusedPrefix(prefix, {&used_names_, &outer_->names}));
+    const std::string prefix = outer_ == nullptr
+                                   ? UnusedPrefix(*output, {&used_names_})
+                                   : UnusedPrefix(*output, {&used_names_, &outer_->names});
+    absl::StatusOr<FunctionBody> body = graph_.functions->Expand(call, prefix);
     if (!body.ok()) {
       return absl::Status(body.status().code(),
                           absl::StrCat(graph_.file, ": ", label, ": ", body.status().message()));
@@ -305,8 +307,7 @@ absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::s
 absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, const OnnxNode& node,
                                            onnx::GraphProto proto) {
   const std::set<std::string> inner = NamesIn(proto);
-  RenameDefined(UnusedPrefix(absl::StrCat(node.outputs[0], "/"), {&outer.names, &inner}),
-                outer.names, &proto);
+  RenameDefined(UnusedPrefix(node.outputs[0], {&outer.names, &inner}), outer.names, &proto);
   return Reader(outer, node).ReadGraph(&proto);
 }
 

@@ -110,10 +110,12 @@ absl::Status ImportIf(const OnnxNode& node, ImportState* state, std::vector<Refu
   std::swap(state->onnx.nodes, graph.nodes);
   std::swap(state->onnx.producers, graph.producers);
   std::swap(state->onnx.outputs, graph.outputs);
+  std::swap(state->onnx.depth, graph.depth);
   const absl::Status status = ImportNodes(state, refused);
   std::swap(state->onnx.nodes, graph.nodes);
   std::swap(state->onnx.producers, graph.producers);
   std::swap(state->onnx.outputs, graph.outputs);
+  std::swap(state->onnx.depth, graph.depth);
   ISOMER_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const bool was_refused = refused != nullptr && !IsDefined(graph.outputs[i].name(), *state);

@@ -1,6 +1,7 @@
 #include "models/onnx/subgraph.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "absl/strings/match.h"
@@ -97,15 +98,22 @@ std::set<std::string> NamesIn(const onnx::GraphProto& graph) {
   return names;
 }
 
-std::string UnusedPrefix(const std::string& prefix,
+std::string UnusedPrefix(const std::string& name,
                          std::initializer_list<const std::set<std::string>*> used) {
+  constexpr size_t kLongest = 64;
+  constexpr int64_t kMostDoubled = int64_t{1} << 60;
+  const std::string prefix = name.size() > kLongest ? "inner/" : absl::StrCat(name, "/");
   std::string unused = prefix;
   auto is_used = [&](const std::set<std::string>* names) {
     const auto from = names->lower_bound(unused);
     return from != names->end() && absl::StartsWith(*from, unused);
   };
-  for (int i = 1; std::any_of(used.begin(), used.end(), is_used); ++i) {
-    unused = absl::StrCat(prefix, i, "/");
+  // From the number of names on, and doubled: a file cannot make many such searches long.
+  int64_t number = 1;
+  for (const std::set<std::string>* names : used) number += static_cast<int64_t>(names->size());
+  while (std::any_of(used.begin(), used.end(), is_used)) {
+    unused = absl::StrCat(prefix, number, "/");
+    number = number < kMostDoubled ? 2 * number : number + 1;
   }
   return unused;
 }

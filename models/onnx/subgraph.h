@@ -18,8 +18,9 @@ std::set<std::string> CapturesOf(const onnx::AttributeProto& attribute);
 void AddNames(const onnx::NodeProto& node, std::set<std::string>* names);
 std::set<std::string> NamesIn(const onnx::GraphProto& graph);
 
-// `prefix`, or that with a number behind it, so that none of the `used` names begins with it.
-std::string UnusedPrefix(const std::string& prefix,
+// `name` and a slash, and a number where that takes it, so that none of the `used` names begins
+// with it. It is short: in place of long names stands "inner".
+std::string UnusedPrefix(const std::string& name,
                          std::initializer_list<const std::set<std::string>*> used);
 
 // Puts `prefix` before every name that `graph` defines and that is among `taken`.

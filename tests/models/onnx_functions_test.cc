@@ -1,6 +1,8 @@
 // Functions that a file defines: what calls of them become, and files that misuse them.
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -266,6 +268,57 @@ TEST(OnnxFunctions, HugeExpansion) {
                                        R"(" output: "b" })"),
                       CallOf("F0")),
               HasSubstr("too large"));
+}
+
+// Calls that leave out almost all of a million inputs.
+TEST(OnnxFunctions, ManyInputsLeftOut) {
+  std::string function = R"(functions { name: "F" domain: "my" output: "b"
+    node { op_type: "Neg" input: "i0" output: "b" } )";
+  for (int i = 0; i < 100000; ++i) function += "input: 'i" + std::to_string(i) + "' ";
+  std::string nodes;
+  for (int i = 0; i < 2000; ++i) {
+    nodes += "node { domain: 'my' op_type: 'F' input: 'x' output: 'y" + std::to_string(i) + "' }";
+  }
+  EXPECT_THAT(ErrorOf(function + "}", nodes), HasSubstr("too large"));
+}
+
+// Ten branches inside of each other in each of ten functions that call each other there.
+TEST(OnnxFunctions, BranchesInsideOfBranches) {
+  std::string functions;
+  for (int i = 0; i < 10; ++i) {
+    std::string inside = i == 9 ? R"(node { op_type: "Neg" input: "a" output: "c" })"
+                                : R"(node { domain: "my" op_type: "F)" + std::to_string(i + 1) +
+                                      R"(" input: "a" output: "c" })";
+    for (int depth = 0; depth < 10; ++depth) {
+      inside = R"(node { op_type: "Constant" output: "i" attribute { name: "value_int" type: INT
+                         i: 1 } }
+        node { op_type: "If" input: "i" output: "c" attribute { name: "then_branch" type: GRAPH
+          g { )" +
+               inside + R"( output { name: "c" } } } })";
+    }
+    functions += R"(functions { name: "F)" + std::to_string(i) +
+                 R"(" domain: "my" input: "a" output: "c" )" + inside + " }";
+  }
+  EXPECT_THAT(ErrorOf(functions, CallOf("F0")), HasSubstr("more than 64 deep"));
+  EXPECT_EQ(Result(functions, CallOf("F5")), (Numbers{2, -3}));
+}
+
+// Changed bytes give a model or one line.
+TEST(OnnxFunctions, ChangedBytes) {
+  std::mt19937 generator(11);
+  const std::string bytes = File(Doubling(3, R"(node { op_type: "Neg" input: "a" output: "b" })") +
+                                     std::string(kMinus) + std::string(kSlope),
+                                 CallOf("F0"));
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::string changed = bytes;
+    for (int i = 0; i < 1 + trial % 3; ++i) {
+      changed[generator() % changed.size()] = static_cast<char>(generator());
+    }
+    const absl::StatusOr<Model> model = ParseOnnx(changed, "net.onnx");
+    if (!model.ok()) {
+      EXPECT_EQ(model.status().message().find('\n'), absl::string_view::npos) << model.status();
+    }
+  }
 }
 
 TEST(OnnxFunctions, DefinitionsThatAreWrong) {
