@@ -18,14 +18,15 @@ from onnx import TensorProto, helper, numpy_helper
 AGREE = """
     add_bcast and_bcast3v1d argmax_default_axis_example averagepool_2d_precomputed_pads
     basic_conv_with_padding batchnorm_epsilon cast_FLOAT_to_FLOAT16 clip_example
-    constantofshape_float_ones convtranspose_pads cumsum_1d_exclusive expand_dim_changed gather_0
+    compress_0 constantofshape_float_ones convtranspose_pads cumsum_1d_exclusive expand_dim_changed
+    gather_0
     gelu_default_1 gemm_default_vector_bias greater_equal_expanded instancenorm_epsilon
     layer_normalization_2d_axis1 lstm_defaults max_int32 onehot_with_axis
     reduce_sum_default_axes_keepdims_example reshape_negative_dim scatter_elements_with_axis
     slice_neg_steps softmax_axis_0 split_variable_parts_2d_opset18 squeeze tile_precomputed top_k
     transpose_all_permutations_0 where_example
 """.split()
-REFUSED = """add_uint8 compress_0 nonmaxsuppression_limit_output_size sequence_insert_at_back
+REFUSED = """add_uint8 nonmaxsuppression_limit_output_size sequence_insert_at_back
     string_concat slice_start_out_of_bounds""".split()
 
 

@@ -25,6 +25,14 @@ void ImportComparison(NodeImporter& node) {
 
 void ImportNot(NodeImporter& node) { node.Define(0, node.Call(OpKind::kNot, {node.Operand(0)})); }
 
+// In two's complement -1 - x.
+void ImportBitwiseNot(NodeImporter& node) {
+  const TensorRef x = node.Operand(0);
+  if (!node.Expect(IsInteger(node.Type(x)), "its input is not of integers")) return;
+  const TensorRef negative = Scaled(node, x, -1);
+  DefineAs(node, 0, Apply(node, OpKind::kSub, negative, Number(node, 1, x)));
+}
+
 void ImportWhere(NodeImporter& node) {
   const TensorRef condition = node.Operand(0), yes = node.Operand(1), no = node.Operand(2);
   node.Define(0, node.Call(OpKind::kWhere, {condition, yes, no}));

@@ -182,7 +182,11 @@ void ImportCast(NodeImporter& node) {
   const TensorRef x = node.Operand(0);
   node.attributes.Ignore("saturate");  // of 8-bit floats, which are not read
   node.attributes.Ignore("round_mode");
-  if (node.op() == "CastLike") return DefineAs(node, 0, Cast(node, x, node.Type(node.Operand(1))));
+  if (node.op() == "CastLike") {  // Of a constant not even the elements are needed.
+    const OnnxTensor* const like = node.Constant(1);
+    const DataType type = like != nullptr ? like->dtype : node.Type(node.Operand(1));
+    return DefineAs(node, 0, Cast(node, x, type));
+  }
   const absl::StatusOr<DataType> type =
       OnnxDataType(static_cast<int>(node.attributes.Int("to", 0)));
   if (!type.ok()) return node.Refuse(type.status().message());

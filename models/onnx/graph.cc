@@ -1,5 +1,6 @@
 #include "models/onnx/graph.h"
 
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -11,7 +12,8 @@
 namespace isomer {
 namespace {
 
-constexpr int64_t kOldestOpset = 1, kNewestOpset = 21;
+constexpr int64_t kOldestOpset = 1, kNewestOpset = 26;
+constexpr int kDeepest = 64;  // graphs in each other; those of functions add up
 constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
 class Reader {
@@ -21,11 +23,15 @@ class Reader {
     const size_t slash = file.find_last_of('/');
     graph_.folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
   }
-  explicit Reader(const OnnxGraph& outer) : outer_(&outer) {
+  // For a graph inside of `node`.
+  Reader(const OnnxGraph& outer, const OnnxNode& node) : outer_(&outer) {
     graph_.file = outer.file;
     graph_.folder = outer.folder;
-    graph_.opset = outer.opset;
+    graph_.opset = outer.OpsetOf(node);
     graph_.opsets = outer.opsets;
+    graph_.functions = outer.functions;
+    graph_.depth = outer.depth + 1;
+    origin_.opset = node.opset;
   }
 
   absl::StatusOr<OnnxGraph> Read(absl::string_view contents) {
@@ -39,19 +45,30 @@ class Reader {
       return Error("no ONNX model, or cut short: it has no graph or no opset");
     }
     ISOMER_RETURN_IF_ERROR(ReadOpsets(model));
+    ISOMER_RETURN_IF_ERROR(ReadFunctions(&model));
     return ReadGraph(model.mutable_graph());
   }
 
   absl::StatusOr<OnnxGraph> ReadGraph(onnx::GraphProto* proto) {
+    if (graph_.depth > kDeepest) return Error("graphs more than ", kDeepest, " deep in each other");
     graph_.name = proto->name();
+    used_names_ = NamesIn(*proto);
     ISOMER_RETURN_IF_ERROR(ReadLeaves(proto));
-    ISOMER_RETURN_IF_ERROR(ReadNodes(proto));
+    for (onnx::NodeProto& node : *proto->mutable_node()) {
+      ISOMER_RETURN_IF_ERROR(ReadNode(&node, origin_));
+    }
     ISOMER_RETURN_IF_ERROR(CheckReferences());
     ISOMER_RETURN_IF_ERROR(SortNodes());
     return std::move(graph_);
   }
 
  private:
+  // Where a node comes from.
+  struct Origin {
+    std::string function;  // what messages call the function; "" for the graph itself
+    int64_t opset = 0;     // of the default domain; 0: that of the file
+  };
+
   template <typename... Parts>
   absl::Status Error(const Parts&... parts) const {
     return absl::InvalidArgumentError(absl::StrCat(graph_.file, ": ", parts...));
@@ -66,6 +83,16 @@ class Reader {
     graph_.opset = found->second;
     if (graph_.opset >= kOldestOpset && graph_.opset <= kNewestOpset) return absl::OkStatus();
     return Error("opset ", graph_.opset, "; ", kOldestOpset, " to ", kNewestOpset, " are read");
+  }
+
+  absl::Status ReadFunctions(onnx::ModelProto* model) {
+    graph_.functions = std::make_shared<OnnxFunctions>();
+    for (onnx::FunctionProto& function : *model->mutable_functions()) {
+      const absl::Status status =
+          graph_.functions->Add(std::move(function), kOldestOpset, kNewestOpset);
+      if (!status.ok()) return Error(status.message());
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Define(const std::string& tensor, const std::string& by) {
@@ -102,35 +129,63 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadNodes(onnx::GraphProto* proto) {
-    for (onnx::NodeProto& node : *proto->mutable_node()) {
-      OnnxNode read;
-      read.op = node.op_type();
-      read.domain = node.domain() == "ai.onnx" ? "" : node.domain();
-      const std::string name = !node.name().empty() ? QuotedName(node.name())
-                               : node.output_size() == 0
-                                   ? std::string("without name or output")
-                                   : absl::StrCat("of ", QuotedName(node.output(0)));
-      read.label = absl::StrCat("node ", name, " (", QuotedName(read.op), ")");
-      read.inputs.assign(node.input().begin(), node.input().end());
-      read.outputs.assign(node.output().begin(), node.output().end());
-      for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-        const std::string key = attribute.name();
-        for (const std::string& name : CapturesOf(attribute)) read.captures.push_back(name);
-        read.attributes[key] = std::move(attribute);
-      }
-      int num_defined = 0;
-      for (const std::string& output : read.outputs) {
-        if (output.empty()) continue;
-        ISOMER_RETURN_IF_ERROR(Define(output, read.label));
-        ++num_defined;
-      }
-      if (num_defined == 0) return Error(read.label, ": it has no output");
-      if (read.op == "Constant" && read.domain.empty()) {
-        ISOMER_RETURN_IF_ERROR(ReadConstant(read));
-      } else {
-        graph_.nodes.push_back(std::move(read));
-      }
+  static std::string LabelOf(const onnx::NodeProto& node, const Origin& origin) {
+    const std::string name = !node.name().empty() ? QuotedName(node.name())
+                             : node.output_size() == 0
+                                 ? std::string("without name or output")
+                                 : absl::StrCat("of ", QuotedName(node.output(0)));
+    return absl::StrCat("node ", name, " (", QuotedName(node.op_type()), ")",
+                        origin.function.empty() ? "" : " of function ", origin.function);
+  }
+
+  absl::Status ReadNode(onnx::NodeProto* node, const Origin& origin) {
+    OnnxNode read;
+    read.op = node->op_type();
+    read.domain = node->domain() == "ai.onnx" ? "" : node->domain();
+    read.label = LabelOf(*node, origin);
+    read.opset = origin.opset;
+    const auto is_empty = [](const std::string& name) { return name.empty(); };
+    if (std::all_of(node->output().begin(), node->output().end(), is_empty)) {
+      return Error(read.label, ": it has no output");
+    }
+    for (const onnx::AttributeProto& attribute : node->attribute()) {
+      if (attribute.ref_attr_name().empty()) continue;
+      return Error(read.label, ": its attribute ", QuotedName(attribute.name()),
+                   " is that of a function, but the node is in none");
+    }
+    if (graph_.functions->Defines(*node)) return ReadCall(*node, read.label, origin);
+    read.inputs.assign(node->input().begin(), node->input().end());
+    read.outputs.assign(node->output().begin(), node->output().end());
+    for (onnx::AttributeProto& attribute : *node->mutable_attribute()) {
+      const std::string key = attribute.name();
+      for (const std::string& name : CapturesOf(attribute)) read.captures.push_back(name);
+      read.attributes[key] = std::move(attribute);
+    }
+    for (const std::string& output : read.outputs) {
+      if (!output.empty()) ISOMER_RETURN_IF_ERROR(Define(output, read.label));
+    }
+    if (read.op == "Constant" && read.domain.empty()) return ReadConstant(read);
+    graph_.nodes.push_back(std::move(read));
+    return absl::OkStatus();
+  }
+
+  // The body takes the place of the call.
+  absl::Status ReadCall(const onnx::NodeProto& call, const std::string& label,
+                        const Origin& origin) {
+    const auto output = std::find_if(call.output().begin(), call.output().end(),
+                                     [](const std::string& name) { return !name.empty(); });
+    const std::string prefix = outer_ == nullptr
+                                   ? UnusedPrefix(*output, {&used_names_})
+                                   : UnusedPrefix(*output, {&used_names_, &outer_->names});
+    absl::StatusOr<FunctionBody> body = graph_.functions->Expand(call, prefix);
+    if (!body.ok()) {
+      return absl::Status(body.status().code(),
+                          absl::StrCat(graph_.file, ": ", label, ": ", body.status().message()));
+    }
+    for (const onnx::NodeProto& node : body->nodes) AddNames(node, &used_names_);
+    const Origin inside = {body->name, body->opset != 0 ? body->opset : origin.opset};
+    for (onnx::NodeProto& node : body->nodes) {
+      ISOMER_RETURN_IF_ERROR(ReadNode(&node, inside));
     }
     return absl::OkStatus();
   }
@@ -233,7 +288,9 @@ class Reader {
   }
 
   OnnxGraph graph_;
+  std::set<std::string> used_names_;  // also those of graphs inside of this one
   const OnnxGraph* outer_ = nullptr;
+  Origin origin_;
 };
 
 }  // namespace
@@ -247,10 +304,11 @@ absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::s
   return Reader(file).Read(contents);
 }
 
-absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, onnx::GraphProto proto,
-                                           const std::string& prefix) {
-  RenameDefined(prefix, outer.names, &proto);
-  return Reader(outer).ReadGraph(&proto);
+absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, const OnnxNode& node,
+                                           onnx::GraphProto proto) {
+  const std::set<std::string> inner = NamesIn(proto);
+  RenameDefined(UnusedPrefix(node.outputs[0], {&outer.names, &inner}), outer.names, &proto);
+  return Reader(outer, node).ReadGraph(&proto);
 }
 
 }  // namespace isomer

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "models/onnx.pb.h"
+#include "models/onnx/functions.h"
 #include "models/onnx/tensor.h"
 
 namespace isomer {
@@ -18,6 +20,7 @@ struct OnnxNode {
   std::string op;      // "Conv"; a pattern that was recognised: "LayerNormalization", "Gelu"
   std::string domain;  // "" for the default one
   std::string label;   // for messages: "node 'conv1' (Conv)"
+  int64_t opset = 0;   // of the default domain, where a function has its own; 0: that of the graph
   std::vector<std::string> inputs, outputs;  // "" where left out
   std::vector<std::string> captures;         // what its subgraphs take from around it
   std::map<std::string, onnx::AttributeProto> attributes;
@@ -33,6 +36,8 @@ struct OnnxGraph {
   std::string name;
   int64_t opset = 0;                      // of the default domain
   std::map<std::string, int64_t> opsets;  // of all domains
+  // Those that the file defines. Calls of them are not among `nodes`, but may be in subgraphs.
+  std::shared_ptr<OnnxFunctions> functions;
   std::vector<OnnxNode> nodes;
   // Initializers, and the values of Constant nodes (which are no longer among `nodes`).
   std::map<std::string, OnnxTensor> constants;
@@ -43,17 +48,20 @@ struct OnnxGraph {
   const OnnxNode* Producer(const std::string& tensor) const;
   std::map<std::string, int> producers;  // index into `nodes`
   std::set<std::string> names;           // of all tensors
+  int depth = 0;                         // of graphs that this one is an attribute in
   bool has_double = false;               // inputs or initializers that were DOUBLE
+
+  int64_t OpsetOf(const OnnxNode& node) const { return node.opset != 0 ? node.opset : opset; }
 };
 
 // Errors are one line that begins with `file`: no ONNX file, an opset that is not read, a name
 // defined twice, an input that nothing defines, a cycle.
 absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file);
 
-// A graph that is an attribute of a node of `outer`, such as a branch of If. A tensor that it
-// defines under a name that `outer` has too is renamed: `prefix` is put before it.
-absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, onnx::GraphProto proto,
-                                           const std::string& prefix);
+// A graph that is an attribute of `node` in `outer`, such as a branch of If. A tensor that it
+// defines under a name that `outer` has too is renamed.
+absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, const OnnxNode& node,
+                                           onnx::GraphProto proto);
 
 }  // namespace isomer
 

@@ -102,8 +102,7 @@ absl::Status ImportIf(const OnnxNode& node, ImportState* state, std::vector<Refu
   if (branch == node.attributes.end() || !branch->second.has_g()) {
     return absl::InvalidArgumentError("it lacks a branch");
   }
-  ISOMER_ASSIGN_OR_RETURN(OnnxGraph graph, ReadOnnxSubgraph(state->onnx, branch->second.g(),
-                                                            absl::StrCat(node.outputs[0], "/")));
+  ISOMER_ASSIGN_OR_RETURN(OnnxGraph graph, ReadOnnxSubgraph(state->onnx, node, branch->second.g()));
   if (!graph.inputs.empty() || graph.outputs.size() != node.outputs.size()) {
     return absl::InvalidArgumentError("a branch has inputs, or not the outputs of the node");
   }
@@ -113,10 +112,12 @@ absl::Status ImportIf(const OnnxNode& node, ImportState* state, std::vector<Refu
   std::swap(state->onnx.nodes, graph.nodes);
   std::swap(state->onnx.producers, graph.producers);
   std::swap(state->onnx.outputs, graph.outputs);
+  std::swap(state->onnx.depth, graph.depth);
   const absl::Status status = ImportNodes(state, refused);
   std::swap(state->onnx.nodes, graph.nodes);
   std::swap(state->onnx.producers, graph.producers);
   std::swap(state->onnx.outputs, graph.outputs);
+  std::swap(state->onnx.depth, graph.depth);
   ISOMER_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const bool was_refused = refused != nullptr && !IsDefined(graph.outputs[i].name(), *state);
@@ -199,7 +200,7 @@ std::vector<size_t> DeadAncestors(const OnnxGraph& graph, const std::vector<bool
 }  // namespace
 
 bool IsKnownOperator(const OnnxGraph& graph, const OnnxNode& node) {
-  if (!node.domain.empty() || !MeansTheSameSince(graph.opset, node.op)) return false;
+  if (!node.domain.empty() || !MeansTheSameSince(graph.OpsetOf(node), node.op)) return false;
   return FindOnnxOperator(node.op) != nullptr || IsFoldable(node.op) || node.op == "Shape" ||
          node.op == "Size" || node.op == "If";
 }
@@ -209,6 +210,7 @@ std::string DomainName(const OnnxNode& node) {
 }
 
 std::string OpsetText(const OnnxGraph& graph, const OnnxNode& node) {
+  if (node.domain.empty() && node.opset != 0) return absl::StrCat(node.opset);
   const auto opset = graph.opsets.find(node.domain);
   return opset == graph.opsets.end() ? "that the file does not import"
                                      : absl::StrCat(opset->second);

@@ -279,6 +279,71 @@ void ImportScatterNd(NodeImporter& node) {
   DefineAs(node, 0, Reshaped(node, result, sizes));
 }
 
+// Compress(x, condition): the elements along the axis, or of all of x in one row, for which the
+// condition, a constant, holds. It may be shorter than they are.
+void ImportCompress(NodeImporter& node) {
+  TensorRef x = node.Operand(0);
+  const OnnxTensor* const condition = node.Constant(1);
+  if (condition == nullptr) return node.Refuse("the condition is no constant");
+  if (!node.ok()) return;
+  if (!node.attributes.Has("axis")) x = Reshaped(node, x, {NumElementsOf(node.Sizes(x))});
+  const int axis = node.Axis(node.attributes.Int("axis", 0), node.Rank(x));
+  if (!node.ok()) return;
+  Sizes kept;
+  for (int64_t i = 0; i < condition->size(); ++i) {
+    if (condition->Number(i) != 0) kept.push_back(i);
+  }
+  const bool is_inside = condition->dims.size() == 1 && condition->size() <= node.Sizes(x)[axis];
+  if (!node.Expect(is_inside, "the condition is no list, or longer than dim ", axis)) return;
+  if (kept.empty()) return node.Refuse("the condition keeps nothing");
+  const int64_t count = static_cast<int64_t>(kept.size());
+  const TensorRef indices = IntLiteral(node, {count}, std::move(kept));
+  DefineAs(node, 0,
+           node.Call({OpKind::kGather, {{"axis", int64_t{axis}}}}, {x, indices}, "/gather"));
+}
+
+// TensorScatter(cache, update, begins): rows begins[b], begins[b] + 1, .. of sample b along the
+// axis are those of the update; in circular mode they go on at 0 after the last.
+void ImportTensorScatter(NodeImporter& node) {
+  const TensorRef cache = node.Operand(0), update = node.Operand(1);
+  const int axis = node.Axis(node.attributes.Int("axis", -2), node.Rank(cache));
+  const std::string mode = node.attributes.String("mode", "linear");
+  if (!node.Expect(mode == "linear" || mode == "circular", "mode is ", QuotedName(mode)) ||
+      !node.Expect(axis > 0, "the axis is that of the batch")) {
+    return;
+  }
+  const Sizes sizes = node.Sizes(update);
+  Sizes most = node.Sizes(cache), per_row(sizes.size(), 1), per_sample = per_row;
+  if (!node.Expect(sizes.size() == most.size() && sizes[axis] <= most[axis],
+                   "the update does not fit into the cache")) {
+    return;
+  }
+  const int64_t length = std::exchange(most[axis], sizes[axis]);
+  if (!node.Expect(sizes == most, "the update and the cache differ in another dim than ", axis)) {
+    return;
+  }
+  per_row[axis] = sizes[axis], per_sample[0] = sizes[0];
+  if (!FitsLiteral(node, per_row)) return;
+  const DataType type = node.HasInput(2) ? node.Type(node.Operand(2)) : DataType::kInt64;
+  TensorRef row = IntLiteral(node, per_row, AllAxes(static_cast<int>(sizes[axis])), type);
+  if (node.HasInput(2)) {
+    const TensorRef begins = node.Operand(2);
+    if (!node.Expect(node.Sizes(begins) == Sizes{sizes[0]},
+                     "input 2 has not one index for each of ", sizes[0], " samples")) {
+      return;
+    }
+    row = Apply(node, OpKind::kAdd, row, Reshaped(node, begins, per_sample));
+  }
+  if (mode == "circular" && node.ok()) {
+    const TensorRef rounds = Apply(node, OpKind::kDiv, row, static_cast<double>(length));
+    const TensorRef skipped = Apply(node, OpKind::kMul, rounds, static_cast<double>(length));
+    row = Apply(node, OpKind::kSub, row, skipped);
+  }
+  const Operator scatter = {OpKind::kScatterElements,
+                            {{"axis", int64_t{axis}}, {"reduction", int64_t{0}}}};
+  node.Define(0, node.Call(scatter, {cache, Expanded(node, row, sizes), update}));
+}
+
 // OneHot(indices, depth, [off, on]): indices below 0 count from the end, others outside of the
 // range are nowhere hot.
 void ImportOneHot(NodeImporter& node) {

@@ -51,7 +51,7 @@ class NodeImporter {
   OnnxAttributes attributes;
 
   const std::string& op() const { return node_.op; }
-  int64_t opset() const { return state_->onnx.opset; }
+  int64_t opset() const { return state_->onnx.OpsetOf(node_); }
   int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
   int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
   bool HasInput(int i) const { return i < num_inputs() && !node_.inputs[i].empty(); }

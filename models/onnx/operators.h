@@ -43,6 +43,7 @@ void ImportClip(NodeImporter& node);
 // comparison.cc
 void ImportComparison(NodeImporter& node);  // also And, Or, Xor
 void ImportNot(NodeImporter& node);
+void ImportBitwiseNot(NodeImporter& node);
 void ImportWhere(NodeImporter& node);
 void ImportIsNaN(NodeImporter& node);
 void ImportIsInf(NodeImporter& node);
@@ -71,6 +72,8 @@ void ImportGatherElements(NodeImporter& node);
 void ImportScatterElements(NodeImporter& node);  // also Scatter
 void ImportGatherNd(NodeImporter& node);
 void ImportScatterNd(NodeImporter& node);
+void ImportTensorScatter(NodeImporter& node);
+void ImportCompress(NodeImporter& node);
 void ImportOneHot(NodeImporter& node);
 void ImportReverseSequence(NodeImporter& node);
 

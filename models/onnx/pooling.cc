@@ -13,8 +13,7 @@ namespace {
 
 enum class Pooling { kMax, kAverage, kAverageWithPadding };
 
-// A pool over `image`, with what its window needs at the end beyond the padding of the file. Where
-// padding counts, so does that: as the standard's own tests have it.
+// A pool over `image`, with what its window needs at the end beyond the padding of the file.
 struct Pool {
   Pooling kind;
   Window window;
@@ -130,6 +129,24 @@ TensorRef AddPool(NodeImporter& node, const Pool& pool, TensorRef x) {
   return node.Call(std::move(op), {x}, "/pool");
 }
 
+// Padding that counts is a part of the image, what the window reaches beyond it is not.
+TensorRef AddAveragePoolWithPadding(NodeImporter& node, Pool pool, TensorRef x) {
+  const bool has_excess = std::any_of(pool.excess.begin(), pool.excess.end(),
+                                      [](int64_t excess) { return excess > 0; });
+  if (!node.ok() || !has_excess) return AddPool(node, pool, x);
+  const int rank = pool.window.rank();
+  Sizes padding(2 * (rank + 2), 0);
+  for (int i = 0; i < rank; ++i) {
+    int64_t& begin = pool.window.padding[i];
+    int64_t& end = pool.window.padding[rank + i];
+    pool.image[i] += begin + end;
+    padding[2 + i] = std::exchange(begin, 0);
+    padding[rank + 4 + i] = std::exchange(end, 0);
+  }
+  pool.kind = Pooling::kAverage;
+  return AddPool(node, pool, Padded(node, x, std::move(padding), 0));
+}
+
 }  // namespace
 
 void ImportPool(NodeImporter& node) {
@@ -142,7 +159,9 @@ void ImportPool(NodeImporter& node) {
                              : counts_padding ? Pooling::kAverageWithPadding
                                               : Pooling::kAverage,
                              x);
-  DefineAs(node, 0, AddPool(node, pool, x));
+  DefineAs(node, 0,
+           pool.kind == Pooling::kAverageWithPadding ? AddAveragePoolWithPadding(node, pool, x)
+                                                     : AddPool(node, pool, x));
 }
 
 // (sum over the window of |x|^p)^(1/p)

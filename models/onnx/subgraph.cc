@@ -1,7 +1,10 @@
 #include "models/onnx/subgraph.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace isomer {
@@ -77,6 +80,42 @@ std::set<std::string> CapturesOf(const onnx::AttributeProto& attribute) {
   std::set<std::string> captures;
   AddCaptures(attribute, &captures);
   return captures;
+}
+
+void AddNames(const onnx::NodeProto& node, std::set<std::string>* names) {
+  names->insert(node.input().begin(), node.input().end());
+  names->insert(node.output().begin(), node.output().end());
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) names->merge(NamesIn(attribute.g()));
+    for (const onnx::GraphProto& inner : attribute.graphs()) names->merge(NamesIn(inner));
+  }
+}
+
+std::set<std::string> NamesIn(const onnx::GraphProto& graph) {
+  std::set<std::string> names = DefinedIn(graph);
+  for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
+  for (const onnx::NodeProto& node : graph.node()) AddNames(node, &names);
+  return names;
+}
+
+std::string UnusedPrefix(const std::string& name,
+                         std::initializer_list<const std::set<std::string>*> used) {
+  constexpr size_t kLongest = 64;
+  constexpr int64_t kMostDoubled = int64_t{1} << 60;
+  const std::string prefix = name.size() > kLongest ? "inner/" : absl::StrCat(name, "/");
+  std::string unused = prefix;
+  auto is_used = [&](const std::set<std::string>* names) {
+    const auto from = names->lower_bound(unused);
+    return from != names->end() && absl::StartsWith(*from, unused);
+  };
+  // From the number of names on, and doubled: a file cannot make many such searches long.
+  int64_t number = 1;
+  for (const std::set<std::string>* names : used) number += static_cast<int64_t>(names->size());
+  while (std::any_of(used.begin(), used.end(), is_used)) {
+    unused = absl::StrCat(prefix, number, "/");
+    number = number < kMostDoubled ? 2 * number : number + 1;
+  }
+  return unused;
 }
 
 void RenameDefined(const std::string& prefix, const std::set<std::string>& taken,

@@ -1,167 +1,218 @@
-// What exporters make of attention: masks that are computed, numbers as initializers, keys that are
-// turned between two reshapes, guards against NaN.
+// Attention and what belongs to it in opsets 23 and 24, against the formula on small numbers.
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "models/onnx/tensor.h"
-#include "models/onnx_import.h"
-#include "pcg/evaluator.h"
-#include "tests/models/onnx_file.h"
+#include "gtest/gtest.h"
+#include "tests/models/onnx_node.h"
 
 namespace isomer {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
+using Numbers = std::vector<double>;
 
-constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr double kUnseen = -std::numeric_limits<double>::infinity();
 
-// softmax(q k' + mask) v of one batch element and one head, as the dynamo exporter of PyTorch
-// writes it.
-struct Exported {
-  int64_t queries = 3, keys = 3;
-  float fill = kLowest;
-  bool guard = true;
-  int64_t ahead = 0;  // keys behind its own that a query sees
-  std::string Bytes() const {
-    std::vector<int64_t> rows, columns;
-    for (int64_t s = 0; s < queries; ++s) rows.push_back(s + keys - queries + ahead);
-    for (int64_t t = 0; t < keys; ++t) columns.push_back(t);
-    OnnxFile file;
-    file.Input("q", {2, 1, queries, 2}).Input("k", {2, 1, keys, 2}).Input("v", {2, 1, keys, 2});
-    file.Ints("rows", {1, 1, queries, 1}, rows).Ints("columns", {1, 1, 1, keys}, columns);
-    file.Floats("val_0", {}, {0.5f}).Floats("val_1", {}, {0.0f}).Floats("val_2", {}, {fill});
-    file.Ints("flat", {3}, {-1, keys, 2}).Ints("apart", {4}, {2, 1, 2, keys});
-    file.Ints("all", {4}, {2, 1, queries, keys});
-    file.Node("LessOrEqual", {"columns", "rows"}, {"seen"});
-    file.Node("Expand", {"seen", "all"}, {"seen_by_all"});
-    file.Node("Where", {"seen_by_all", "val_1", "val_2"}, {"mask"});
-    file.Node("Mul", {"q", "val_0"}, {"scaled_q"});
-    file.Node("Reshape", {"k", "flat"}, {"k3"});
-    file.Node("Transpose", {"k3"}, {"k3t"}).With("perm", std::vector<int64_t>{0, 2, 1});
-    file.Node("Reshape", {"k3t", "apart"}, {"kt"});
-    file.Node("Mul", {"kt", "val_0"}, {"scaled_kt"});
-    file.Node("MatMul", {"scaled_q", "scaled_kt"}, {"scores"});
-    file.Node("Add", {"scores", "mask"}, {"masked"});
-    file.Node("Softmax", {"masked"}, {"p"}).With("axis", int64_t{-1});
-    file.Node("IsNaN", {"p"}, {"nan"});
-    file.Node("Where", {"nan", "val_1", "p"}, {"guarded"});
-    file.Node("MatMul", {guard ? "guarded" : "p", "v"}, {"y"});
-    file.Output("y", {2, 1, queries, 2});
-    return file.Bytes();
-  }
-};
-
-struct Imported {
-  Model model;
-  std::vector<std::string> calls, notes;
-};
-
-Imported Import(const std::string& bytes) {
-  Imported result;
-  const absl::StatusOr<Model> model = ParseOnnx(bytes, "net.onnx", {.notes = &result.notes});
-  EXPECT_TRUE(model.ok()) << model.status();
-  if (!model.ok()) return result;
-  result.model = *model;
-  for (int id = 0; id < model->graph.num_nodes(); ++id) {
-    const Operator& op = model->graph.node(id).op;
-    if (op.kind() != OpKind::kInput) result.calls.push_back(op.ToString());
-  }
-  return result;
-}
-
-TEST(OnnxAttention, CausalMaskIsRead) {
-  for (const Exported& exported :
-       {Exported{}, Exported{.guard = false}, Exported{.queries = 2, .keys = 5},
-        Exported{.fill = -std::numeric_limits<float>::infinity()},
-        // 640,000 elements a batch element: known by what does not repeat.
-        Exported{.queries = 800, .keys = 800}}) {
-    const Imported imported = Import(exported.Bytes());
-    EXPECT_THAT(imported.calls, ElementsAre("attention(causal=1,scale=0.25)"));
-    EXPECT_THAT(imported.notes, ElementsAre(HasSubstr("assumption: the lowest number")));
-    EXPECT_TRUE(imported.model.weights.empty());
-  }
-}
-
-// Against the definition, in loops.
-TEST(OnnxAttention, ComputesWhatTheFileSays) {
-  const Imported imported = Import(Exported{}.Bytes());
-  const Graph& graph = imported.model.graph;
-  std::map<NodeId, Value<double>> leaves;
-  std::map<std::string, std::vector<double>> inputs;
-  for (int id = 0; id < graph.num_nodes(); ++id) {
-    const Node& node = graph.node(id);
-    if (!IsLeaf(node.op.kind())) continue;
-    Array<double> array(node.outputs[0].Sizes());
-    for (int64_t i = 0; i < array.size(); ++i) {
-      array.data[i] = std::sin(static_cast<double>(1 + i + 5 * id));
+// One head of one feature: y[s] = sum_t softmax_t(scores[s,t]) v[t].
+Numbers Attended(const std::vector<Numbers>& scores, const Numbers& v) {
+  Numbers y;
+  for (const Numbers& row : scores) {
+    double sum = 0, weighted = 0;
+    for (size_t t = 0; t < v.size(); ++t) {
+      sum += std::exp(row[t]);
+      weighted += std::exp(row[t]) * v[t];
     }
-    inputs[node.name] = array.data;
-    leaves[NodeId{id}] = {node.outputs[0], {array}};
+    y.push_back(weighted / sum);
   }
-  const auto values = EvaluateGraph(graph, leaves);
-  ASSERT_TRUE(values.ok()) << values.status();
-  const TensorRef y = graph.outputs()[0].tensor;
-  const std::vector<double>& actual = (*values)[y.node.value][y.output].part(0, 0).data;
-  const std::vector<double>&q = inputs["q"], &k = inputs["k"], &v = inputs["v"];
-  for (int b = 0; b < 2; ++b) {
-    for (int s = 0; s < 3; ++s) {
-      double sum = 0, of[2] = {0, 0};
-      for (int t = 0; t <= s; ++t) {
-        const int at = (b * 3 + s) * 2, from = (b * 3 + t) * 2;
-        const double power = std::exp(0.25 * (q[at] * k[from] + q[at + 1] * k[from + 1]));
-        sum += power;
-        for (int f = 0; f < 2; ++f) of[f] += power * v[from + f];
-      }
-      for (int f = 0; f < 2; ++f) EXPECT_NEAR(actual[(b * 3 + s) * 2 + f], of[f] / sum, 1e-9);
+  return y;
+}
+
+const Numbers kQ = {1, -2}, kK = {0.5, 1, -1}, kV = {1, 10, 100};
+
+// q k^T of kQ and kK.
+std::vector<Numbers> Products() {
+  std::vector<Numbers> products;
+  for (double q : kQ) {
+    products.emplace_back();
+    for (double k : kK) products.back().push_back(q * k);
+  }
+  return products;
+}
+
+OnnxNodeRun TwoQueriesOfThreeKeys(int64_t opset = 24) {
+  OnnxNodeRun node("Attention", opset);
+  node.X({1, 1, 2, 1}, kQ).X({1, 1, 3, 1}, kK).X({1, 1, 3, 1}, kV);
+  return node;
+}
+
+std::string ErrorOf(OnnxNodeRun node, int num_outputs = 1) {
+  const auto model = node.Import(num_outputs);
+  EXPECT_FALSE(model.ok());
+  return std::string(model.status().message());
+}
+
+TEST(OnnxAttention, Softcap) {
+  std::vector<Numbers> scores = Products();
+  for (Numbers& row : scores) {
+    for (double& score : row) score = 0.5 * std::tanh(score / 0.5);
+  }
+  ExpectValues(TwoQueriesOfThreeKeys().WithFloat("softcap", 0.5).Run()[0], {1, 1, 2, 1},
+               Attended(scores, kV));
+}
+
+TEST(OnnxAttention, ScoresBeforeAndAfterTheSoftmax) {
+  std::vector<Array<double>> values = TwoQueriesOfThreeKeys().Run(4);
+  ExpectValues(values[0], {1, 1, 2, 1}, Attended(Products(), kV));
+  ExpectValues(values[1], {1, 1, 3, 1}, kK);
+  ExpectValues(values[3], {1, 1, 2, 3}, {0.5, 1, -1, -1, -2, 2});
+  values = TwoQueriesOfThreeKeys().With("qk_matmul_output_mode", 3).Run(4);
+  const double e[] = {std::exp(0.5), std::exp(1), std::exp(-1)};
+  const double sum = e[0] + e[1] + e[2];
+  EXPECT_NEAR(values[3].data[0], e[0] / sum, 1e-6);
+  EXPECT_NEAR(values[3].data[2], e[2] / sum, 1e-6);
+}
+
+// Two key heads for four query heads: each serves two that are beside each other.
+TEST(OnnxAttention, KeyHeadsServeGroupsOfQueryHeads) {
+  for (float softcap : {0.0f, 1e6f}) {  // By the operator, and by its formula.
+    OnnxNodeRun node("Attention", 23);
+    node.X({1, 4, 1, 1}, {0, 0, 0, 0}).X({1, 2, 1, 1}, {1, 1}).X({1, 2, 1, 1}, {5, 7});
+    ExpectValues(node.WithFloat("softcap", softcap).Run()[0], {1, 4, 1, 1}, {5, 5, 7, 7});
+  }
+}
+
+// Query s sees the keys up to past + s, whatever the number of new keys.
+TEST(OnnxAttention, CausalBehindThePast) {
+  for (int new_keys : {1, 2, 3}) {
+    const int past = 3 - new_keys;
+    std::vector<Numbers> scores = Products();
+    for (int s = 0; s < 2; ++s) {
+      for (int t = past + s + 1; t < 3; ++t) scores[s][t] = kUnseen;
     }
+    OnnxNodeRun node("Attention", 23);
+    node.X({1, 1, 2, 1}, kQ)
+        .X({1, 1, new_keys, 1}, Numbers(kK.begin() + past, kK.end()))
+        .X({1, 1, new_keys, 1}, Numbers(kV.begin() + past, kV.end()))
+        .Absent();
+    if (past > 0) {
+      node.X({1, 1, past, 1}, Numbers(kK.begin(), kK.begin() + past))
+          .X({1, 1, past, 1}, Numbers(kV.begin(), kV.begin() + past));
+    }
+    const std::vector<Array<double>> values = node.With("is_causal", 1).Run(3);
+    ExpectValues(values[0], {1, 1, 2, 1}, Attended(scores, kV), std::to_string(new_keys));
+    ExpectValues(values[2], {1, 1, 3, 1}, kV);
   }
 }
 
-// What is no exclusion, or not the causal one, is added as the file says.
-TEST(OnnxAttention, OtherMasksAreAdded) {
-  for (const Exported& exported : {Exported{.fill = -1e4f}, Exported{.ahead = 1}}) {
-    const Imported imported = Import(exported.Bytes());
-    EXPECT_THAT(imported.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
-    EXPECT_EQ(imported.notes.size(), exported.fill == kLowest ? 1 : 0);
-  }
-  // A mask that leaves nothing out is none.
-  const Imported open = Import(Exported{.ahead = 3}.Bytes());
-  EXPECT_THAT(open.calls, ElementsAre("attention(causal=0,scale=0.25)"));
+// Of bools and of numbers; one of fewer keys hides the rest.
+TEST(OnnxAttention, Masks) {
+  std::vector<Numbers> scores = Products();
+  scores[0][2] = scores[1][2] = scores[1][0] = kUnseen;
+  const Numbers expected = Attended(scores, kV);
+  ExpectValues(TwoQueriesOfThreeKeys().X({2, 2}, {1, 1, 0, 1}, onnx::TensorProto::BOOL).Run()[0],
+               {1, 1, 2, 1}, expected);
+  ExpectValues(
+      TwoQueriesOfThreeKeys().X({2, 3}, {1, 1, 0, 0, 1, 0}, onnx::TensorProto::BOOL).Run()[0],
+      {1, 1, 2, 1}, expected);
+  scores = Products();
+  scores[0][2] = scores[1][2] = kUnseen;
+  scores[0][0] += 3, scores[1][1] -= 2;
+  ExpectValues(TwoQueriesOfThreeKeys().X({1, 2, 2}, {3, 0, 0, -2}).Run()[0], {1, 1, 2, 1},
+               Attended(scores, kV));
 }
 
-TEST(OnnxAttention, NumbersOfFormulasAndAnglesAreNotTrained) {
-  OnnxFile file;
-  file.Input("x", {2, 3}).Floats("val_7", {}, {0.5f}).Floats("scale", {1}, {0.5f});
-  file.Floats("angles", {1, 3}, {1, 2, 3}).Floats("net.weight", {3}, {1, 2, 3});
-  file.Node("Cos", {"angles"}, {"cos"}).Node("Mul", {"x", "val_7"}, {"half"});
-  file.Node("Mul", {"half", "cos"}, {"turned"}).Node("Mul", {"turned", "scale"}, {"scaled"});
-  file.Node("Mul", {"scaled", "net.weight"}, {"y"}).Output("y", {2, 3});
-  const Imported imported = Import(file.Bytes());
-  std::vector<std::string> trained;
-  for (int id = 0; id < imported.model.graph.num_nodes(); ++id) {
-    const Node& node = imported.model.graph.node(id);
-    if (node.op.kind() == OpKind::kWeight) trained.push_back(node.name);
-  }
-  EXPECT_THAT(trained, testing::UnorderedElementsAre("scale", "net.weight"));
+TEST(OnnxAttention, PaddedKeys) {
+  std::vector<Numbers> scores = Products();
+  scores[0][2] = scores[1][2] = kUnseen;
+  auto padded = [] {
+    OnnxNodeRun node = TwoQueriesOfThreeKeys();
+    node.Absent().Absent().Absent().X({1}, {2}, onnx::TensorProto::INT64);
+    return node;
+  };
+  ExpectValues(padded().Run()[0], {1, 1, 2, 1}, Attended(scores, kV));
+  scores[0][1] = kUnseen;
+  ExpectValues(padded().With("is_causal", 1).Run()[0], {1, 1, 2, 1}, Attended(scores, kV));
 }
 
-TEST(RepeatedTensor, IsWrittenOnceAndWhole) {
-  OnnxTensor tensor;
-  tensor.dtype = DataType::kInt64;
-  tensor.dims = {2, 2, 3, 2};
-  for (int i = 0; i < 2; ++i) {
-    for (int64_t value : {1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3}) tensor.ints.push_back(value);
+TEST(OnnxAttention, WhatIsRefused) {
+  const auto texts_differ = HasSubstr("texts of the standard differ");
+  EXPECT_THAT(ErrorOf(TwoQueriesOfThreeKeys().WithFloat("softcap", 2).With("is_causal", 1)),
+              texts_differ);
+  EXPECT_THAT(
+      ErrorOf(TwoQueriesOfThreeKeys().With("is_causal", 1).With("qk_matmul_output_mode", 1), 4),
+      texts_differ);
+  EXPECT_THAT(ErrorOf(TwoQueriesOfThreeKeys().With("qk_matmul_output_mode", 4)),
+              HasSubstr("qk_matmul_output_mode is 4"));
+  EXPECT_THAT(ErrorOf(TwoQueriesOfThreeKeys().Absent().X({1, 1, 1, 1}, {1})),
+              HasSubstr("past_key without past_value"));
+  EXPECT_THAT(ErrorOf(TwoQueriesOfThreeKeys().Absent().Absent().Absent().X(
+                  {2}, {2, 2}, onnx::TensorProto::INT64)),
+              HasSubstr("each of 1 samples"));
+  EXPECT_THAT(ErrorOf(TwoQueriesOfThreeKeys().X({}, {0})), HasSubstr("the mask has 0 dims"));
+}
+
+TEST(OnnxTensorScatter, RowsOfEachSample) {
+  const Numbers cache = {0, 0, 0, 0, 0, 0}, update = {1, 2, 3, 4};
+  auto scatter = [&] {
+    OnnxNodeRun node("TensorScatter", 24);
+    node.X({2, 3, 1}, cache).X({2, 2, 1}, update);
+    return node;
+  };
+  ExpectValues(scatter().Run()[0], {2, 3, 1}, {1, 2, 0, 3, 4, 0});
+  ExpectValues(scatter().X({2}, {1, 0}, onnx::TensorProto::INT64).Run()[0], {2, 3, 1},
+               {0, 1, 2, 3, 4, 0});
+  ExpectValues(scatter()
+                   .X({2}, {2, 1}, onnx::TensorProto::INT64)
+                   .With("mode", std::string("circular"))
+                   .Run()[0],
+               {2, 3, 1}, {2, 0, 1, 0, 3, 4});
+  EXPECT_THAT(ErrorOf(scatter().With("mode", std::string("ring"))), HasSubstr("mode is 'ring'"));
+  EXPECT_THAT(ErrorOf(scatter().With("axis", 0)), HasSubstr("the axis is that of the batch"));
+  EXPECT_THAT(ErrorOf(scatter().With("axis", 2)), HasSubstr("differ in another dim than 2"));
+}
+
+// What the last window reaches past the padding is no element of it.
+TEST(OnnxAveragePool, ExcessDoesNotCount) {
+  for (int64_t opset : {11, 22}) {
+    OnnxNodeRun node("AveragePool", opset);
+    node.X({1, 1, 6}, {1, 1, 1, 1, 1, 1})
+        .With("kernel_shape", std::vector<int64_t>{3})
+        .With("strides", std::vector<int64_t>{3})
+        .With("pads", std::vector<int64_t>{1, 0})
+        .With("count_include_pad", 1)
+        .With("ceil_mode", 1);
+    ExpectValues(node.Run()[0], {1, 1, 3}, {2.0 / 3, 1, 1});
   }
-  const OnnxTensor once = OncePerDim(tensor);
-  EXPECT_THAT(once.dims, ElementsAre(1, 1, 3, 1));
-  EXPECT_THAT(once.ints, ElementsAre(1, 2, 3));
-  EXPECT_EQ(Written({once, tensor.dims}).ints, tensor.ints);
-  tensor.ints[23] = 4;
-  EXPECT_EQ(OncePerDim(tensor).ints, tensor.ints);
+  OnnxNodeRun dilated("AveragePool", 22);
+  dilated.X({1, 1, 6}, {1, 2, 3, 4, 5, 6})
+      .With("kernel_shape", std::vector<int64_t>{3})
+      .With("strides", std::vector<int64_t>{2})
+      .With("dilations", std::vector<int64_t>{2})
+      .With("count_include_pad", 1)
+      .With("ceil_mode", 1);
+  ExpectValues(dilated.Run()[0], {1, 1, 2}, {3, 4});
+}
+
+TEST(OnnxCompress, ByAConstant) {
+  const Numbers x = {1, 2, 3, 4, 5, 6};
+  OnnxNodeRun rows("Compress", 11);
+  rows.X({3, 2}, x).Ints({3}, {0, 1, 1}).With("axis", 0);
+  ExpectValues(rows.Run()[0], {2, 2}, {3, 4, 5, 6});
+  OnnxNodeRun all("Compress", 11);
+  ExpectValues(all.X({3, 2}, x).Ints({4}, {1, 0, 0, 1}).Run()[0], {2}, {1, 4});
+  OnnxNodeRun none("Compress", 11);
+  EXPECT_THAT(ErrorOf(none.X({3, 2}, x).Ints({2}, {0, 0})), HasSubstr("keeps nothing"));
+  OnnxNodeRun longer("Compress", 11);
+  EXPECT_THAT(ErrorOf(longer.X({3, 2}, x).Ints({4}, {1, 0, 0, 1}).With("axis", 0)),
+              HasSubstr("longer than dim 0"));
+}
+
+TEST(OnnxBitwiseNot, IsMinusOneMinusX) {
+  OnnxNodeRun node("BitwiseNot", 18);
+  ExpectValues(node.X({3}, {0, 5, -1}, onnx::TensorProto::INT32).Run()[0], {3}, {-1, -6, 0});
 }
 
 }  // namespace

@@ -1,0 +1,168 @@
+// What exporters make of attention: masks that are computed, numbers as initializers, keys that are
+// turned between two reshapes, guards against NaN.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "models/onnx/tensor.h"
+#include "models/onnx_import.h"
+#include "pcg/evaluator.h"
+#include "tests/models/onnx_file.h"
+
+namespace isomer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+
+// softmax(q k' + mask) v of one batch element and one head, as the dynamo exporter of PyTorch
+// writes it.
+struct Exported {
+  int64_t queries = 3, keys = 3;
+  float fill = kLowest;
+  bool guard = true;
+  int64_t ahead = 0;  // keys behind its own that a query sees
+  std::string Bytes() const {
+    std::vector<int64_t> rows, columns;
+    for (int64_t s = 0; s < queries; ++s) rows.push_back(s + keys - queries + ahead);
+    for (int64_t t = 0; t < keys; ++t) columns.push_back(t);
+    OnnxFile file;
+    file.Input("q", {2, 1, queries, 2}).Input("k", {2, 1, keys, 2}).Input("v", {2, 1, keys, 2});
+    file.Ints("rows", {1, 1, queries, 1}, rows).Ints("columns", {1, 1, 1, keys}, columns);
+    file.Floats("val_0", {}, {0.5f}).Floats("val_1", {}, {0.0f}).Floats("val_2", {}, {fill});
+    file.Ints("flat", {3}, {-1, keys, 2}).Ints("apart", {4}, {2, 1, 2, keys});
+    file.Ints("all", {4}, {2, 1, queries, keys});
+    file.Node("LessOrEqual", {"columns", "rows"}, {"seen"});
+    file.Node("Expand", {"seen", "all"}, {"seen_by_all"});
+    file.Node("Where", {"seen_by_all", "val_1", "val_2"}, {"mask"});
+    file.Node("Mul", {"q", "val_0"}, {"scaled_q"});
+    file.Node("Reshape", {"k", "flat"}, {"k3"});
+    file.Node("Transpose", {"k3"}, {"k3t"}).With("perm", std::vector<int64_t>{0, 2, 1});
+    file.Node("Reshape", {"k3t", "apart"}, {"kt"});
+    file.Node("Mul", {"kt", "val_0"}, {"scaled_kt"});
+    file.Node("MatMul", {"scaled_q", "scaled_kt"}, {"scores"});
+    file.Node("Add", {"scores", "mask"}, {"masked"});
+    file.Node("Softmax", {"masked"}, {"p"}).With("axis", int64_t{-1});
+    file.Node("IsNaN", {"p"}, {"nan"});
+    file.Node("Where", {"nan", "val_1", "p"}, {"guarded"});
+    file.Node("MatMul", {guard ? "guarded" : "p", "v"}, {"y"});
+    file.Output("y", {2, 1, queries, 2});
+    return file.Bytes();
+  }
+};
+
+struct Imported {
+  Model model;
+  std::vector<std::string> calls, notes;
+};
+
+Imported Import(const std::string& bytes) {
+  Imported result;
+  const absl::StatusOr<Model> model = ParseOnnx(bytes, "net.onnx", {.notes = &result.notes});
+  EXPECT_TRUE(model.ok()) << model.status();
+  if (!model.ok()) return result;
+  result.model = *model;
+  for (int id = 0; id < model->graph.num_nodes(); ++id) {
+    const Operator& op = model->graph.node(id).op;
+    if (op.kind() != OpKind::kInput) result.calls.push_back(op.ToString());
+  }
+  return result;
+}
+
+TEST(OnnxAttentionReading, CausalMaskIsRead) {
+  for (const Exported& exported :
+       {Exported{}, Exported{.guard = false}, Exported{.queries = 2, .keys = 5},
+        Exported{.fill = -std::numeric_limits<float>::infinity()},
+        // 640,000 elements a batch element: known by what does not repeat.
+        Exported{.queries = 800, .keys = 800}}) {
+    const Imported imported = Import(exported.Bytes());
+    EXPECT_THAT(imported.calls, ElementsAre("attention(causal=1,scale=0.25)"));
+    EXPECT_THAT(imported.notes, ElementsAre(HasSubstr("assumption: the lowest number")));
+    EXPECT_TRUE(imported.model.weights.empty());
+  }
+}
+
+// Against the definition, in loops.
+TEST(OnnxAttentionReading, ComputesWhatTheFileSays) {
+  const Imported imported = Import(Exported{}.Bytes());
+  const Graph& graph = imported.model.graph;
+  std::map<NodeId, Value<double>> leaves;
+  std::map<std::string, std::vector<double>> inputs;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    if (!IsLeaf(node.op.kind())) continue;
+    Array<double> array(node.outputs[0].Sizes());
+    for (int64_t i = 0; i < array.size(); ++i) {
+      array.data[i] = std::sin(static_cast<double>(1 + i + 5 * id));
+    }
+    inputs[node.name] = array.data;
+    leaves[NodeId{id}] = {node.outputs[0], {array}};
+  }
+  const auto values = EvaluateGraph(graph, leaves);
+  ASSERT_TRUE(values.ok()) << values.status();
+  const TensorRef y = graph.outputs()[0].tensor;
+  const std::vector<double>& actual = (*values)[y.node.value][y.output].part(0, 0).data;
+  const std::vector<double>&q = inputs["q"], &k = inputs["k"], &v = inputs["v"];
+  for (int b = 0; b < 2; ++b) {
+    for (int s = 0; s < 3; ++s) {
+      double sum = 0, of[2] = {0, 0};
+      for (int t = 0; t <= s; ++t) {
+        const int at = (b * 3 + s) * 2, from = (b * 3 + t) * 2;
+        const double power = std::exp(0.25 * (q[at] * k[from] + q[at + 1] * k[from + 1]));
+        sum += power;
+        for (int f = 0; f < 2; ++f) of[f] += power * v[from + f];
+      }
+      for (int f = 0; f < 2; ++f) EXPECT_NEAR(actual[(b * 3 + s) * 2 + f], of[f] / sum, 1e-9);
+    }
+  }
+}
+
+// What is no exclusion, or not the causal one, is added as the file says.
+TEST(OnnxAttentionReading, OtherMasksAreAdded) {
+  for (const Exported& exported : {Exported{.fill = -1e4f}, Exported{.ahead = 1}}) {
+    const Imported imported = Import(exported.Bytes());
+    EXPECT_THAT(imported.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
+    EXPECT_EQ(imported.notes.size(), exported.fill == kLowest ? 1 : 0);
+  }
+  // A mask that leaves nothing out is none.
+  const Imported open = Import(Exported{.ahead = 3}.Bytes());
+  EXPECT_THAT(open.calls, ElementsAre("attention(causal=0,scale=0.25)"));
+}
+
+TEST(OnnxAttentionReading, NumbersOfFormulasAndAnglesAreNotTrained) {
+  OnnxFile file;
+  file.Input("x", {2, 3}).Floats("val_7", {}, {0.5f}).Floats("scale", {1}, {0.5f});
+  file.Floats("angles", {1, 3}, {1, 2, 3}).Floats("net.weight", {3}, {1, 2, 3});
+  file.Node("Cos", {"angles"}, {"cos"}).Node("Mul", {"x", "val_7"}, {"half"});
+  file.Node("Mul", {"half", "cos"}, {"turned"}).Node("Mul", {"turned", "scale"}, {"scaled"});
+  file.Node("Mul", {"scaled", "net.weight"}, {"y"}).Output("y", {2, 3});
+  const Imported imported = Import(file.Bytes());
+  std::vector<std::string> trained;
+  for (int id = 0; id < imported.model.graph.num_nodes(); ++id) {
+    const Node& node = imported.model.graph.node(id);
+    if (node.op.kind() == OpKind::kWeight) trained.push_back(node.name);
+  }
+  EXPECT_THAT(trained, testing::UnorderedElementsAre("scale", "net.weight"));
+}
+
+TEST(RepeatedTensor, IsWrittenOnceAndWhole) {
+  OnnxTensor tensor;
+  tensor.dtype = DataType::kInt64;
+  tensor.dims = {2, 2, 3, 2};
+  for (int i = 0; i < 2; ++i) {
+    for (int64_t value : {1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3}) tensor.ints.push_back(value);
+  }
+  const OnnxTensor once = OncePerDim(tensor);
+  EXPECT_THAT(once.dims, ElementsAre(1, 1, 3, 1));
+  EXPECT_THAT(once.ints, ElementsAre(1, 2, 3));
+  EXPECT_EQ(Written({once, tensor.dims}).ints, tensor.ints);
+  tensor.ints[23] = 4;
+  EXPECT_EQ(OncePerDim(tensor).ints, tensor.ints);
+}
+
+}  // namespace
+}  // namespace isomer
