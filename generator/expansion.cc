@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,8 @@
 #include "generator/family_trial.h"
 #include "generator/sample_calls.h"
 #include "generator/spread.h"
+#include "pcg/examples.h"
+#include "rules/calls_of_ranks.h"
 #include "rules/match.h"
 
 namespace isomer {
@@ -20,20 +24,22 @@ struct Family {
   Spread spread;
   CallPattern call;
   std::vector<FamilyCall> calls;
-  std::vector<std::vector<int>> ranks;
+  std::set<std::vector<int>> ranks;
   bool fails_somewhere = false;
 };
 using Families = std::map<std::string, Family>;
+
+std::vector<int> RanksOf(const SampleCall& call) {
+  std::vector<int> ranks;
+  for (const TensorType& type : call.operands) ranks.push_back(type.rank());
+  return ranks;
+}
 
 void Add(const SampleCall& sample, const Spread& spread, bool pinned, Family* family) {
   CallPattern call = PatternOfCall(sample, pinned);
   FamilyCall added{spread, call.binding};
   BindForm(spread, &added.binding);
-  std::vector<int> ranks;
-  for (const TensorType& type : sample.operands) ranks.push_back(type.rank());
-  if (std::find(family->ranks.begin(), family->ranks.end(), ranks) == family->ranks.end()) {
-    family->ranks.push_back(ranks);
-  }
+  family->ranks.insert(RanksOf(sample));
   if (family->calls.empty()) {
     family->spread = spread;
     family->call = std::move(call);
@@ -54,7 +60,7 @@ void Order(SampleCall* call, Spread* spread) {
 class Gatherer {
  public:
   Gatherer(OpKind kind, TypeOracle* oracle, Statistics* statistics)
-      : oracle_(oracle), statistics_(statistics) {
+      : kind_(kind), oracle_(oracle), statistics_(statistics) {
     for (const SampleCall& call : SampleCalls(kind)) {
       samples_.push_back({call, FindSpreads(call, oracle_, statistics_), 0});
       if (const auto* types = oracle_->Infer(call.op, call.operands)) {
@@ -81,6 +87,7 @@ class Gatherer {
         families[key].fails_somewhere = pinned && !HasWherePinned(sample, spread);
       }
     }
+    AddRanks(&families);
     return families;
   }
 
@@ -90,6 +97,44 @@ class Gatherer {
     std::vector<Spread> spreads;
     size_t outputs = 0;
   };
+
+  // What has a family's form has its rules: at ranks that no sample has they are stated, too, and
+  // not tried. The proof is of all of them.
+  void AddRanks(Families* families) const {
+    std::vector<RankedCall> seeds;
+    std::vector<Spread> others;
+    for (const Sample& sample : samples_) {
+      seeds.push_back({sample.call.op, sample.call.operands});
+      for (const Spread& spread : sample.spreads) {
+        const bool known = std::any_of(others.begin(), others.end(), [&](const Spread& other) {
+          return other.operands == spread.operands;
+        });
+        if (!known && !spread.Has(Share::Kind::kPieces)) others.push_back(spread);
+      }
+    }
+    for (ExampleCall& example : ExamplesOf(kind_)) {
+      seeds.push_back({std::move(example.op), std::move(example.operands)});
+    }
+    for (const RankedCall& ranked : CallsOfRanks(seeds)) {
+      const SampleCall call{ranked.op, ranked.operands};
+      const auto* types = oracle_->Infer(call.op, call.operands);
+      if (types == nullptr) continue;
+      const size_t outputs = types->size();
+      for (Spread& spread : SpreadsAlongDims(call, others, oracle_)) {
+        SampleCall ordered = call;
+        Order(&ordered, &spread);
+        const std::string key = absl::StrCat(spread.Form(), ":", outputs);
+        const std::string pinned_key = absl::StrCat(key, ":", PinnedText(call));
+        if (auto family = families->find(key); family != families->end()) {
+          family->second.ranks.insert(RanksOf(ordered));
+        } else if (family = families->find(pinned_key); family != families->end()) {
+          family->second.ranks.insert(RanksOf(ordered));
+        } else if (spread.Has(Share::Kind::kPieces)) {
+          Add(ordered, spread, false, &(*families)[key]);
+        }
+      }
+    }
+  }
 
   static std::string PinnedText(const SampleCall& call) {
     std::string text;
@@ -123,6 +168,7 @@ class Gatherer {
     return a.call.operands.size() == b.call.operands.size() && a.outputs == b.outputs;
   }
 
+  const OpKind kind_;
   TypeOracle* const oracle_;
   Statistics* const statistics_;
   std::vector<Sample> samples_;
@@ -139,8 +185,7 @@ Condition NoPartials(int input) {
 std::optional<Rule> Tried(Rule rule, const Family& family, TypeOracle* oracle, Random* random) {
   const std::vector<Condition> conditions = rule.conditions;
   const bool reduces = family.spread.Has(Share::Kind::kPartials);
-  rule.ranks = family.ranks;
-  std::sort(rule.ranks.begin(), rule.ranks.end());
+  rule.ranks.assign(family.ranks.begin(), family.ranks.end());
   for (const bool of_all : {false, true}) {
     rule.conditions = conditions;
     for (int o = 0; o < rule.num_inputs; ++o) {

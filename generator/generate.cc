@@ -17,6 +17,7 @@
 #include "pcg/support/hash.h"
 #include "pcg/support/in_order.h"
 #include "pcg/support/progress.h"
+#include "rules/calls_of_ranks.h"
 
 namespace isomer {
 namespace {
@@ -37,6 +38,29 @@ const std::vector<FamilyForm>& FamilyForms() {
   return *forms;
 }
 
+bool HasParallelOperatorsAlone(const Rule& rule) {
+  for (const Pattern* side : {&rule.source, &rule.target}) {
+    if (!std::all_of(side->nodes.begin(), side->nodes.end(),
+                     [](const PatternNode& node) { return IsParallel(node.kind); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Chains of parallel operators are found at ranks up to 4. They move and undo what sharding rules
+// put on tensors, so that they are stated at the ranks of these, too; the proof is of all.
+void AddRanksOfSharding(Rule* rule) {
+  constexpr int kFoundAt = 4;
+  if (!HasParallelOperatorsAlone(*rule)) return;
+  const std::vector<int> highest(rule->num_inputs, kFoundAt);
+  if (std::find(rule->ranks.begin(), rule->ranks.end(), highest) == rule->ranks.end()) return;
+  for (int rank = kFoundAt + 1; rank <= kMostShardedRank; ++rank) {
+    rule->ranks.emplace_back(rule->num_inputs, rank);
+  }
+  SetId(rule);
+}
+
 class Pipeline {
  public:
   Pipeline(const GenerateOptions& options, Statistics* statistics)
@@ -54,7 +78,9 @@ class Pipeline {
       const SettleRun run{options_.seed, options_.jobs, options_.composition_steps, &keys_, memo_};
       SettleCandidates(candidates, run, &accepted_, statistics_, [&] { Advance(progress); });
     });
-    return accepted_.rules();
+    std::vector<GeneralRule> rules = accepted_.rules();
+    for (GeneralRule& general : rules) AddRanksOfSharding(&general.rule);
+    return rules;
   }
 
  private:

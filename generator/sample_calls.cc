@@ -146,6 +146,13 @@ std::vector<SampleCall> Reshapes() {
           reshape({4, 6}, {4, 1, 6})};
 }
 
+std::vector<SampleCall> Expands() {
+  auto expand = [](Ints from, Ints to) {
+    return SampleCall{Operator(OpKind::kExpand, {{"shape", to}}), {Float(std::move(from))}};
+  };
+  return {expand({4, 1}, {2, 4, 6}), expand({6}, {4, 6})};
+}
+
 std::vector<SampleCall> Concats() {
   std::vector<SampleCall> calls;
   for (size_t parts : {2, 3, 4}) {
@@ -257,6 +264,8 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
       return Transposes();
     case OpKind::kReshape:
       return Reshapes();
+    case OpKind::kExpand:
+      return Expands();
     case OpKind::kConcat:
       return Concats();
     case OpKind::kSplit:

@@ -1,7 +1,10 @@
 #include "generator/spread.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+
+#include "rules/rule.h"
 
 namespace isomer {
 namespace {
@@ -28,6 +31,21 @@ class Search {
 
   std::vector<Spread> Run() {
     if (!outputs_.empty()) Choose({});
+    return std::move(found_);
+  }
+
+  std::vector<Spread> RunAlongDims(const std::vector<Spread>& others) {
+    for (const SplittableDim& dim : SplittableDims(call_.op, call_.operands)) {
+      if (dim.size % kDegree != 0) continue;
+      std::vector<Share> shares;
+      for (const std::optional<int64_t>& axis : dim.operand_axes) {
+        shares.push_back(axis ? Share{Share::Kind::kPieces, *axis} : Share{Share::Kind::kCopies});
+      }
+      Match(std::move(shares));
+    }
+    for (const Spread& other : others) {
+      if (other.operands.size() == call_.operands.size()) Match(other.operands);
+    }
     return std::move(found_);
   }
 
@@ -73,6 +91,12 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<Spread> SpreadsAlongDims(const SampleCall& call, const std::vector<Spread>& others,
+                                     TypeOracle* oracle) {
+  Statistics statistics;  // Nothing is enumerated.
+  return Search(call, oracle, &statistics).RunAlongDims(others);
+}
 
 bool Spread::Has(Share::Kind kind) const {
   return std::any_of(operands.begin(), operands.end(),

@@ -38,6 +38,11 @@ TensorType Shared(TensorType type, const Share& share, int64_t degree);
 
 std::vector<Spread> FindSpreads(const SampleCall& call, TypeOracle* oracle, Statistics* statistics);
 
+// Those spreads of a call that follow its dims, by a degree of 2, without a search: each dim that
+// can be split, and those of `others` (which have no axes) that type-check at this call.
+std::vector<Spread> SpreadsAlongDims(const SampleCall& call, const std::vector<Spread>& others,
+                                     TypeOracle* oracle);
+
 }  // namespace isomer
 
 #endif  // ISOMER_GENERATOR_SPREAD_H_

@@ -11,7 +11,6 @@
 // its branch. FLOAT, FLOAT16, BFLOAT16, INT64, INT32 and BOOL keep their type, DOUBLE is read as
 // FLOAT. Data may lie in other files of the model's folder.
 //
-<<<<<<< HEAD
 // Numbers of formulas are initializers to the dynamo exporter of PyTorch ("val_7", of one element),
 // and so are tables of angles, from which only sines and cosines are made: neither is trained.
 // Masks that are computed from constants are computed once for what is the same along a dim.
@@ -19,10 +18,9 @@
 // Attention that is spelled out with a mask, a guard against NaN, or keys between two reshapes
 // becomes one operator (models/onnx/attention_reading.h); the lowest number of a float type in a
 // mask means exclusion, which a note says.
-=======
+//
 // Functions of the file (models/onnx/functions.h) are replaced by their bodies, in the opset that
 // each imports.
->>>>>>> 44111796162ff7c61cb06a268d23ecb94d175adc
 //
 // The importer undoes what exporters take apart: LayerNorm (ReduceMean, Sub, Pow, ReduceMean, Add,
 // Sqrt, Div, Mul, Add), Gelu (Div, Erf, Add, Mul, Mul), Swish (Sigmoid, Mul), Scale (Mul or Div by

@@ -4,10 +4,12 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/operator_facts.h"
+#include "verifier/instance_symmetry.h"
 #include "verifier/rule_instance.h"
 #include "verifier/sample_calls.h"
 #include "verifier/type_form.h"
@@ -72,7 +74,7 @@ bool BindCall(const PatternNode& node, const RepresentativeCall& call, Binding* 
 }
 
 // An instance at small sizes, not parallel.
-Binding SmallBase(const RuleInstance& instance) {
+Binding SmallBase(const Rule& rule, const RuleInstance& instance) {
   auto small = [](const Extent& size) {
     int64_t value = size.constant();
     for (const auto& [symbol, coefficient] : size.terms()) {
@@ -81,7 +83,7 @@ Binding SmallBase(const RuleInstance& instance) {
     return value;
   };
   Binding base;
-  const std::vector<DataType> types = DataTypesTaken(*instance.rule);
+  const std::vector<DataType> types = DataTypesTaken(rule);
   for (const Shape& shape : instance.inputs) {
     std::vector<int64_t> sizes;
     for (const Extent& size : shape) sizes.push_back(small(size));
@@ -89,48 +91,167 @@ Binding SmallBase(const RuleInstance& instance) {
   }
   for (const auto& [name, axis] : instance.axes) base.variables[name] = axis;
   for (const auto& [name, size] : instance.sizes) base.variables[name] = small(size);
-  for (const RuleVariable& variable : instance.rule->variables) {
+  for (const RuleVariable& variable : rule.variables) {
     if (variable.kind == VariableKind::kNumber) base.numbers[variable.name] = 3;
   }
   return base;
 }
 
+// Ranks up to which calls are looked at one by one, and tried.
+constexpr int kMostTriedRank = 4;
+
+int HighestOf(const std::vector<int>& ranks) {
+  return ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
+}
+
+std::string WithRanks(const std::string& text, const std::vector<int>& ranks) {
+  return absl::StrCat(text, ";", absl::StrJoin(ranks, ","));
+}
+
+// Calls visit(shapes) for operands of these ranks that broadcast as in NumPy: at each place,
+// counted from the end, any of the operands that have it have a size there, and the others 1. Of
+// calls that differ in the order of places alone, one. Until it returns false.
+bool ForEachBroadcast(const std::vector<int>& ranks,
+                      const std::function<bool(const std::vector<Shape>&)>& visit) {
+  std::vector<Shape> shapes;
+  for (const int rank : ranks) shapes.emplace_back(rank, Extent(1));
+  const auto present = [&](int place) {
+    uint64_t operands = 0;
+    for (size_t o = 0; o < ranks.size(); ++o) {
+      if (ranks[o] > place) operands |= uint64_t{1} << o;
+    }
+    return operands;
+  };
+  const int places = HighestOf(ranks);
+  const std::function<bool(int, uint64_t)> choose = [&](int place, uint64_t least) {
+    if (place == places) return visit(shapes);
+    const uint64_t all = present(place);
+    if (place > 0 && all != present(place - 1)) least = 1;
+    for (uint64_t sized = least; sized <= all; ++sized) {
+      if ((sized & ~all) != 0) continue;
+      for (size_t o = 0; o < ranks.size(); ++o) {
+        if (ranks[o] <= place) continue;
+        shapes[o][ranks[o] - 1 - place] = sized >> o & 1 ? Extent::Symbol(place) : Extent(1);
+      }
+      if (!choose(place + 1, sized)) return false;
+    }
+    return true;
+  };
+  return choose(0, 1);
+}
+
+// The facts of an operator without attributes whose calls treat their dims alike, at these ranks.
+// Nullopt: some call does not.
+std::optional<CallFacts> FactsOfBroadcasts(const Operator& op, const std::vector<int>& ranks) {
+  CallFacts facts;
+  const bool alike = ForEachBroadcast(ranks, [&](const std::vector<Shape>& shapes) {
+    const absl::StatusOr<Declaration> declaration = Declare(op, shapes);
+    if (!declaration.ok() || !TreatsDimsAlike(*declaration)) return false;
+    facts.Add(*declaration, PassesPartials(op));
+    return true;
+  });
+  return alike ? std::optional(facts) : std::nullopt;
+}
+
 }  // namespace
 
-bool FamilyCallBook::AllCalls(const Rule& bare, PieceLemmas* pieces, FamilyCalls* calls) {
-  const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(bare);
-  if (!instances.ok() || instances->empty()) return false;
+// Low ranks first: if every case of sizes there treats its dims alike, there are sizes and ones at
+// the places of higher ranks, too; else all cases are looked at there.
+bool FamilyCallBook::AllCalls(const Rule& bare, FamilyCalls* calls) {
+  const PatternNode& node = bare.source.nodes[0];
+  bool alike = node.attributes.empty() && node.inputs.size() > 1, any_low = false;
+  const auto add = [&](const CallsAtRanks& at) {
+    calls->facts.Merge(at.calls.facts);
+    calls->lemmas.insert(at.calls.lemmas.begin(), at.calls.lemmas.end());
+    calls->bases.insert(calls->bases.end(), at.calls.bases.begin(), at.calls.bases.end());
+    return at.calls.all;
+  };
+  for (const std::vector<int>& ranks : bare.ranks) {
+    if (HighestOf(ranks) > kMostTriedRank) continue;
+    const CallsAtRanks& at = CallsAt(bare, ranks, false);
+    if (!add(at)) return false;
+    alike = alike && at.alike;
+    any_low = any_low || !at.calls.bases.empty();
+  }
+  alike = alike && any_low;
+  for (const std::vector<int>& ranks : bare.ranks) {
+    if (HighestOf(ranks) > kMostTriedRank && !add(CallsAt(bare, ranks, alike))) return false;
+  }
+  return !calls->bases.empty();
+}
+
+const FamilyCallBook::CallsAtRanks& FamilyCallBook::CallsAt(const Rule& bare,
+                                                            const std::vector<int>& ranks,
+                                                            bool alike) {
+  const auto [found, is_new] =
+      at_ranks_.try_emplace(WithRanks(bare.ToString(), ranks), CallsAtRanks());
+  CallsAtRanks& at = found->second;
+  if (!is_new) return at;
+  FamilyCalls& calls = at.calls;
+  const bool is_high = HighestOf(ranks) > kMostTriedRank;
+  const OpKind kind = bare.source.nodes[0].kind;
+  if (is_high) calls.lemmas.insert(absl::StrCat("pieces_of_", OpName(kind)));
+  if (alike) {
+    const std::optional<CallFacts> facts = FactsOfBroadcasts(Operator(kind), ranks);
+    calls.all = facts.has_value();
+    if (facts) calls.facts = *facts;
+    return at;
+  }
+  Rule at_these = bare;
+  at_these.ranks = {ranks};
+  const absl::StatusOr<std::vector<RuleInstance>> instances = InstancesOf(at_these);
+  calls.all = instances.ok();
+  if (!instances.ok()) return at;
   for (const RuleInstance& instance : *instances) {
     const Call& call = instance.source[0];
-    pieces->Add(call, &calls->lemmas);
-    calls->facts.Add(*call.declaration, call.passes_partials);
-    calls->bases.push_back(SmallBase(instance));
+    calls.facts.Add(*call.declaration, call.passes_partials);
+    at.alike = at.alike && TreatsDimsAlike(*call.declaration);
+    if (is_high) continue;
+    pieces_.Add(call, &calls.lemmas);
+    calls.bases.push_back(SmallBase(bare, instance));
   }
-  return true;
+  return at;
+}
+
+// Representative calls, and for what is known of calls those of other ranks that are made of them.
+void FamilyCallBook::RepresentativesOf(const Rule& bare, FamilyCalls* calls) {
+  const PatternNode& node = bare.source.nodes[0];
+  const auto [known, is_new] = representatives_.try_emplace(node.kind, std::vector<RankedCall>());
+  std::vector<RankedCall>& ranked = known->second;
+  const std::vector<RepresentativeCall> samples = RepresentativeCalls(node.kind);
+  if (is_new) {
+    for (const RepresentativeCall& sample : samples) ranked.push_back({sample.op, sample.operands});
+    ranked = CallsOfRanks(ranked);
+  }
+  const auto add = [&](const RepresentativeCall& sample, Binding* base) {
+    if (!BindCall(node, sample, base)) return false;
+    std::vector<Shape> shapes;
+    for (const TensorType& operand : sample.operands) shapes.push_back(operand.GlobalShape());
+    const absl::StatusOr<Declaration> declaration = Declare(sample.op, shapes);
+    if (declaration.ok()) calls->facts.Add(*declaration, PassesPartials(sample.op));
+    return declaration.ok();
+  };
+  for (const RepresentativeCall& sample : samples) {
+    Binding base;
+    if (add(sample, &base)) calls->bases.push_back(std::move(base));
+  }
+  for (const RankedCall& call : ranked) {
+    Binding base;
+    add({call.op, call.operands}, &base);
+  }
 }
 
 const FamilyCalls& FamilyCallBook::CallsOf(const Rule& rule, const PatternNode& call) {
   const Rule bare = BareRule(rule, call);
   std::string key = bare.ToString();
-  for (const std::vector<int>& ranks : bare.ranks) {
-    absl::StrAppend(&key, ";", absl::StrJoin(ranks, ","));
-  }
+  for (const std::vector<int>& ranks : bare.ranks) key = WithRanks(key, ranks);
   auto [at, is_new] = known_.emplace(std::move(key), FamilyCalls());
   FamilyCalls& calls = at->second;
   if (!is_new) return calls;
-  calls.all = AllCalls(bare, &pieces_, &calls);
+  calls.all = AllCalls(bare, &calls);
   if (calls.all) return calls;
   calls = FamilyCalls();
-  for (const RepresentativeCall& sample : RepresentativeCalls(call.kind)) {
-    Binding base;
-    if (!BindCall(bare.source.nodes[0], sample, &base)) continue;
-    std::vector<Shape> shapes;
-    for (const TensorType& operand : sample.operands) shapes.push_back(operand.GlobalShape());
-    const absl::StatusOr<Declaration> declaration = Declare(sample.op, shapes);
-    if (!declaration.ok()) continue;
-    calls.facts.Add(*declaration, PassesPartials(sample.op));
-    calls.bases.push_back(std::move(base));
-  }
+  RepresentativesOf(bare, &calls);
   return calls;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rules/calls_of_ranks.h"
 #include "verifier/family.h"
 #include "verifier/family_types.h"
 #include "verifier/piece_lemmas.h"
@@ -14,12 +15,15 @@
 namespace isomer {
 
 // Calls that a pattern node stands for.
+//
+// A family is stated at ranks up to 6 (kMostShardedRank), and calls that broadcast three operands
+// of rank 6 are a hundred thousand. So `bases`, which are tried, are of ranks up to 4, and `facts`,
+// which the proof is made of, of all of the rule's ranks.
 struct FamilyCalls {
-  // True if `bases` cover every call at the rule's ranks, whatever the sizes, and the lemmas on
-  // pieces and on linearity of each are proved. Else they are representative calls
-  // (sample_calls.h).
+  // True if `facts` are those of every call at the rule's ranks, whatever the sizes. Else they are
+  // those of representative calls (sample_calls.h), at every rank.
   bool all = false;
-  std::set<std::string> lemmas;  // if `all`
+  std::set<std::string> lemmas;  // if `all`, of those that are looked at one by one
   CallFacts facts;
   // Inputs that are not parallel, and the variables in the call's attributes, bound.
   std::vector<Binding> bases;
@@ -31,8 +35,17 @@ class FamilyCallBook {
   const FamilyCalls& CallsOf(const Rule& rule, const PatternNode& call);
 
  private:
-  static bool AllCalls(const Rule& bare, PieceLemmas* pieces, FamilyCalls* calls);
+  // All calls at one rank vector; not `all`: their sizes or attributes must be known.
+  struct CallsAtRanks {
+    FamilyCalls calls;
+    bool alike = true;  // each treats its dims alike
+  };
+  bool AllCalls(const Rule& bare, FamilyCalls* calls);
+  const CallsAtRanks& CallsAt(const Rule& bare, const std::vector<int>& ranks, bool alike);
+  void RepresentativesOf(const Rule& bare, FamilyCalls* calls);
   std::map<std::string, FamilyCalls> known_;
+  std::map<std::string, CallsAtRanks> at_ranks_;
+  std::map<OpKind, std::vector<RankedCall>> representatives_;  // at every rank
   PieceLemmas pieces_;
 };
 

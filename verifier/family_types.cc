@@ -275,6 +275,25 @@ void CallFacts::Add(const Declaration& d, bool passes_partials) {
   }
 }
 
+void CallFacts::Merge(const CallFacts& other) {
+  if (other.operands == 0) return;
+  if (operands == 0) {
+    *this = other;
+    return;
+  }
+  for (int o = 0; o < operands; ++o) {
+    takes_partials[o] = takes_partials[o] || other.takes_partials[o];
+    always_takes_partials[o] = always_takes_partials[o] && other.always_takes_partials[o];
+    led_by_all[o] = led_by_all[o] && other.led_by_all[o];
+  }
+  sum_dims = std::max(sum_dims, other.sum_dims);
+  for (const auto& sets : other.linear_sets) {
+    if (std::find(linear_sets.begin(), linear_sets.end(), sets) == linear_sets.end()) {
+      linear_sets.push_back(sets);
+    }
+  }
+}
+
 bool CallFacts::AreLinearIn(const std::vector<bool>& set) const {
   return std::all_of(linear_sets.begin(), linear_sets.end(), [&](const auto& sets) {
     bool has = false, smaller = false;

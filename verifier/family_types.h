@@ -31,6 +31,8 @@ struct CallFacts {
 
   // `passes_partials`: PassesPartials of the call.
   void Add(const Declaration& d, bool passes_partials);
+  // Of those of `other`, too.
+  void Merge(const CallFacts& other);
   // Every call is linear in `set`, and in no smaller set that is not empty.
   bool AreLinearIn(const std::vector<bool>& set) const;
 };

@@ -11,10 +11,7 @@
 #include "absl/strings/str_join.h"
 
 namespace isomer {
-namespace {
 
-// Each element of the output is made of the elements at its place, operands broadcast as in NumPy:
-// read off the declaration of a call.
 bool TreatsDimsAlike(const Declaration& d) {
   if (d.outputs.size() != 1) return false;
   const size_t rank = d.outputs[0].size();
@@ -36,6 +33,8 @@ bool TreatsDimsAlike(const Declaration& d) {
                         [](const Instruction& i) { return i.op == ScalarOp::kIndex; });
   });
 }
+
+namespace {
 
 // How a call tells dims apart is known: by the axes that it names.
 bool NamesItsAxes(OpKind kind) {

@@ -4,9 +4,14 @@
 
 #include <vector>
 
+#include "pcg/declaration.h"
 #include "verifier/rule_instance.h"
 
 namespace isomer {
+
+// Each element of the output is made of the elements at its place, operands broadcast as in NumPy:
+// read off the declaration of a call.
+bool TreatsDimsAlike(const Declaration& d);
 
 // Leaves one of each set of instances that an order of the dims makes the same.
 //

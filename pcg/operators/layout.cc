@@ -34,8 +34,8 @@ absl::StatusOr<Declaration> DeclareTranspose(const Operator& op, absl::Span<cons
 // Row-major order is kept. The iteration dims are the coarsest dims of which both shapes are
 // merges: [8,64] -> [8,4,16] iterates over (8,4,16). Where a dim of one side is made of several
 // iteration dims, its pieces are pieces of the outermost of them: that one is parallel if it is
-// outermost on both sides, the others stay whole. Shapes with no such dims ([4,6] -> [6,4]) use
-// division, and stay whole.
+// outermost on both sides, the others stay whole. Runs of dims with no such dims ([4,6] -> [6,4])
+// use division, and stay whole.
 absl::StatusOr<Declaration> DeclareReshape(const Operator& op, absl::Span<const Shape> shapes) {
   std::vector<int64_t> in, out = op.Ints("shape");
   int64_t in_elements = 1, out_elements = 1;
@@ -92,23 +92,21 @@ absl::StatusOr<Declaration> DeclareReshape(const Operator& op, absl::Span<const 
     int64_t above = i_product;
     for (int64_t stride : strides) refinable &= above % stride == 0, above = stride;
     if (!refinable) {
-      // The output must be affine in the iteration dims, so it is iterated directly.
-      DeclarationBuilder fallback(shapes);
-      const std::vector<Extent> sizes(out.begin(), out.end());
-      const std::vector<int> dims = fallback.Dims("i", DimKind::kWhole, sizes);
+      // The output must be affine in the iteration dims, so that it is iterated directly.
       Index linear;
-      int64_t stride = out_elements;
-      for (size_t s = 0; s < out.size(); ++s) linear = linear + Index(dims[s]) * (stride /= out[s]);
-      std::vector<Index> divided;
-      stride = out_elements;
-      for (int64_t size : in) {
-        Index index = linear;
-        index.divide = stride /= size;
-        index.modulo = size;
-        divided.push_back(index);
+      int64_t stride = i_product;
+      for (size_t s = o_begin; s < o; ++s) {
+        const int dim = d.Whole(absl::StrCat("i", s), out[s]);
+        out_index[s] = dim;
+        linear = linear + Index(dim) * (stride /= out[s]);
       }
-      fallback.Output(std::vector<Index>(dims.begin(), dims.end()), fallback.In(0, divided));
-      return fallback.Build();
+      stride = i_product;
+      for (size_t s = i_begin; s < i; ++s) {
+        in_index[s] = linear;
+        in_index[s].divide = stride /= in[s];
+        in_index[s].modulo = in[s];
+      }
+      continue;
     }
     // One iteration dim between neighbouring boundaries.
     above = i_product;

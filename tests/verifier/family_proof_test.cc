@@ -213,6 +213,41 @@ TEST(Families, BroadcastOperandsCountAsShared) {
                 {{2, 2}});
 }
 
+// What is known of calls is known of all that broadcast at the rule's ranks, whatever these are.
+TEST(Families, OfHighRanksAreProvedOfEveryBroadcast) {
+  const Case copies = {
+      "maximum(replicate(x0; degree=d), replicate(x1; degree=d)) -> "
+      "replicate(maximum(x0, x1); degree=d)",
+      ""};
+  Prover prover;
+  // A scalar has no dim that the other operand lacks.
+  const Rule of_scalars = RuleOf(copies, {{0, 1}, {0, 5}, {0, 6}});
+  EXPECT_EQ(prover.Prove(of_scalars).verdict, ProofRecord::Verdict::kProved);
+  for (const std::vector<int>& ranks : std::vector<std::vector<int>>{{2, 2}, {5, 5}, {2, 6}}) {
+    const Rule rule = RuleOf(copies, {{0, 1}, {0, 5}, ranks});
+    EXPECT_NE(prover.Prove(rule).verdict, ProofRecord::Verdict::kProved) << ranks[0];
+  }
+  const Case one_led = {
+      "where(x0, x1, x2) -> combine(where(replicate(x0; degree=d), "
+      "partition(x1; axis=i, degree=d), replicate(x2; degree=d)); "
+      "axis=j, degree=d)",
+      "d: -,i,- > j"};
+  Case forgotten = one_led;
+  forgotten.text.replace(forgotten.text.find("replicate(x2; degree=d)"), 23, "x2");
+  const std::vector<std::vector<int>> ranks = {{2, 2, 2}, {0, 6, 2}, {5, 6, 4}, {6, 6, 6}};
+  const ProofRecord record = prover.Prove(RuleOf(one_led, ranks));
+  EXPECT_EQ(record.verdict, ProofRecord::Verdict::kProved) << record.note;
+  EXPECT_EQ(std::count(record.lemmas.begin(), record.lemmas.end(), "pieces_of_where"), 1);
+  EXPECT_EQ(prover.Prove(RuleOf(forgotten, ranks)).verdict, ProofRecord::Verdict::kRefuted);
+}
+
+// The degree of a dim that is repeated would be one that the operand's type does not tell.
+TEST(Families, OfRepeatedDimsOfAnExpandAreRefuted) {
+  ExpectRefuted(
+      {{"partition(expand(x0); axis=j, degree=d) -> expand(replicate(x0; degree=d))", ""}},
+      {{2}, {5}}, {"shape"});
+}
+
 TEST(Families, ConditionOfAnotherNodeIsNotTakenForTheCalls) {
   Rule rule = RuleOf(With("matmul", kForms)[0], kMatMulRanks);
   rule.conditions[0].node = 0;  // the Combine

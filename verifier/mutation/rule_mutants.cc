@@ -114,7 +114,9 @@ std::vector<Mutant> RuleMutants(const std::vector<Rule>& rules, int count, uint6
     int taken = 0;
     for (ChangedRule& change : changes) {
       if (taken == kMutantsOfARule || static_cast<int>(mutants.size()) == count) break;
+      // Two changes may come to the same, but for how it is written down.
       if (!seen.insert(change.rule.id).second) continue;
+      if (!seen.insert(change.rule.ToString()).second) continue;
       ++taken;
       mutants.push_back({MutantKind::kRule, absl::StrCat(rule->id, ": ", change.rule.ToString()),
                          change.change, [changed = std::move(change.rule)](Prover* prover) {
