@@ -142,6 +142,8 @@ std::vector<Case> Cases() {
       {"MergeInnerDim", reshape({2, 3, 20}), {"f32[2,3,4,5:5]"}, "", "cannot be partitioned"},
       {"FlattenBatch", reshape({6, 20}), {"f32[2:2,3,4,5]"}, "f32[6:2,20]", ""},
       {"IncommensurableReshape", reshape({6, 4}), {"f32[4:2,6]"}, "", "cannot be partitioned"},
+      {"BesideIncommensurable", reshape({2, 6, 4}), {"f32[2:2,4,6]"}, "f32[2:2,6,4]", ""},
+      {"WithinIncommensurable", reshape({2, 6, 4}), {"f32[2,4:2,6]"}, "", "cannot be partitioned"},
   };
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -244,6 +245,24 @@ TEST_P(DegreesTest, EveryLegalAssignmentGivesTheUndividedResult) {
     }
   }
 }
+
+// Shapes whose runs of dims have something or nothing in common, at the ranks of exported networks.
+std::vector<ExampleCall> Reshapes() {
+  const std::vector<std::pair<const char*, std::vector<std::vector<int64_t>>>> shapes = {
+      {"RelativePositions", {{2, 4, 2, 3}, {2, 4, 3, 2}}},
+      {"QueriesKeysAndValues", {{2, 4, 18}, {2, 4, 3, 2, 3}}},
+      {"HeadsToSamples", {{4, 2, 12}, {4, 8, 3}}},
+      {"Windows", {{2, 4, 4, 2}, {2, 2, 2, 2, 2, 2}}},
+      {"OnesAnywhere", {{1, 2, 1, 4, 6, 1}, {2, 1, 4, 1, 6}}}};
+  std::vector<ExampleCall> calls;
+  for (const auto& [name, from_to] : shapes) {
+    calls.push_back(
+        {name, Operator(OpKind::kReshape, {{"shape", from_to[1]}}), {SequentialType(from_to[0])}});
+  }
+  return calls;
+}
+INSTANTIATE_TEST_SUITE_P(Reshapes, DegreesTest, testing::ValuesIn(Reshapes()),
+                         [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Operators, DegreesTest, testing::ValuesIn(Examples()),
                          [](const auto& info) { return info.param.name; });
