@@ -1,5 +1,6 @@
 #include "models/onnx/attention_reading.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -104,19 +105,13 @@ class Reader {
     }
     if (const Node* back = Of(OpKind::kReshape, x)) {
       const Node* const transpose = Of(OpKind::kTranspose, back->inputs[0]);
-      const bool turns =
-          transpose != nullptr && transpose->op.Ints("perm") == std::vector<int64_t>{0, 2, 1};
-      const Node* const apart = turns ? Of(OpKind::kReshape, transpose->inputs[0]) : nullptr;
-      if (apart != nullptr && graph().type(transpose->inputs[0]).Sizes() ==
-                                  std::vector<int64_t>{sizes[0] * sizes[1], sizes[3], sizes[2]}) {
-        const TensorRef from = apart->inputs[0];
+      if (transpose != nullptr && transpose->op.Ints("perm") == std::vector<int64_t>{0, 2, 1} &&
+          graph().type(transpose->inputs[0]).Sizes() ==
+              std::vector<int64_t>{sizes[0] * sizes[1], sizes[3], sizes[2]}) {
+        const Node* const apart = Of(OpKind::kReshape, transpose->inputs[0]);
+        const TensorRef from = apart == nullptr ? transpose->inputs[0] : apart->inputs[0];
         if (graph().type(from).Sizes() == turned) return from;
         return Call({OpKind::kReshape, {{"shape", turned}}}, {from}, name + "/keys");
-      }
-      if (turns && graph().type(transpose->inputs[0]).Sizes() ==
-                       std::vector<int64_t>{sizes[0] * sizes[1], sizes[3], sizes[2]}) {
-        return Call({OpKind::kReshape, {{"shape", turned}}}, {transpose->inputs[0]},
-                    name + "/keys");
       }
     }
     return Call({OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}}, {x},
@@ -187,6 +182,15 @@ class Reader {
     return {x, std::nullopt};
   }
 
+  // Some key may have minus infinity from the mask, and with it all keys of a query.
+  bool MayExcludeAll(const Masked& masked) {
+    if (!masked.mask) return false;
+    const std::optional<Known> known = ConstantOf(*masked.mask);
+    if (!known) return true;
+    return std::any_of(known->values->begin(), known->values->end(),
+                       [](float v) { return !std::isfinite(v); });
+  }
+
   bool IsProduct(TensorRef x) {
     double factor = 1;
     return Of(OpKind::kMatMul, WithoutScale(x, &factor)) != nullptr;
@@ -207,10 +211,11 @@ class Reader {
     if (dot == nullptr || graph().type(scores).Sizes() != weights) return;
     const TensorRef q = WithoutScale(dot->inputs[0], &scale);
     const TensorRef turned = WithoutScale(dot->inputs[1], &scale), v = product.inputs[1];
+    const bool is_guarded = softmax != &graph().node(product.inputs[0].node);
     const bool is_plain = !masked.mask && !masked.causal && q == dot->inputs[0] &&
                           turned == dot->inputs[1] && Of(OpKind::kReshape, turned) == nullptr &&
-                          softmax == &graph().node(product.inputs[0].node);
-    if (is_plain) return;
+                          !is_guarded;
+    if (is_plain || (is_guarded && MayExcludeAll(masked))) return;
     for (TensorRef x : {turned, v}) {
       const std::vector<int64_t> of = graph().type(x).Sizes();
       if (of.size() != 4 || of[0] != sizes[0] || of[1] != sizes[1]) return;

@@ -20,7 +20,10 @@ namespace isomer {
 //           float16 or bfloat16. Where it excludes just the keys behind each query it is causal;
 //           other masks are added. That a lowest number excludes, and is not the number that it
 //           is, is an assumption on what the file means: a note names it.
-//   guards  where(isnan(p), 0, p) of p = softmax(..) is p: over the reals nothing is NaN.
+//   guards  where(isnan(p), 0, p) of p = softmax(..) is p, where every query keeps a finite score.
+//   A
+//           mask that is computed from data, or adds infinities, may leave a query none: such a
+//           guard makes 0 of what would be NaN, and stays.
 //
 // What has none of these, a product scaled and its keys transposed, is left to the rules, which
 // prove what attention is. Constants that nothing uses afterwards go. REQUIRES: the types of the

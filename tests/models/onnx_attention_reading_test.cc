@@ -133,6 +133,16 @@ TEST(OnnxAttentionReading, OtherMasksAreAdded) {
   EXPECT_THAT(open.calls, ElementsAre("attention(causal=0,scale=0.25)"));
 }
 
+// Queries that see no key: the guard makes 0 of what would be NaN.
+TEST(OnnxAttentionReading, GuardOfWhatMayBeNaNStays) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Imported none = Import(Exported{.fill = -kInfinity, .ahead = -1}.Bytes());
+  EXPECT_THAT(none.calls, testing::Contains(HasSubstr("softmax")));
+  EXPECT_THAT(none.calls, testing::Not(testing::Contains(HasSubstr("attention"))));
+  const Imported lowest = Import(Exported{.ahead = -1}.Bytes());
+  EXPECT_THAT(lowest.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
+}
+
 TEST(OnnxAttentionReading, NumbersOfFormulasAndAnglesAreNotTrained) {
   OnnxFile file;
   file.Input("x", {2, 3}).Floats("val_7", {}, {0.5f}).Floats("scale", {1}, {0.5f});
