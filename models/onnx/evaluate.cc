@@ -228,7 +228,8 @@ bool WriteOut(const std::vector<int64_t>& axes, RepeatedTensor* tensor) {
   if (!axis.ok()) return false;
   std::vector<int64_t> dims = tensor->once.dims;
   dims[*axis] = tensor->dims[*axis];
-  if (NumElementsOf(dims) > kMostRepeated) return false;
+  const int64_t elements = NumElementsOf(dims);
+  if (elements < 0 || elements > kMostRepeated) return false;
   tensor->once = Written({tensor->once, dims});
   return true;
 }
@@ -276,8 +277,8 @@ bool EvaluateRepeated(const OnnxNode& node, ImportState* state) {
     return false;
   }
   const int64_t elements = NumElementsOf(*all);
-  const bool is_small = elements >= 0 && elements <= kMostElements;
-  if (is_small && !sums) return false;
+  const bool is_small = elements <= kMostElements;
+  if (elements < 0 || (is_small && !sums)) return false;
   RepeatedTensor result{.once = operands[0].once, .dims = *std::move(all)};
   if (!expands) {
     ImportState alone;

@@ -159,6 +159,19 @@ TEST(OnnxAttentionReading, NumbersOfFormulasAndAnglesAreNotTrained) {
   EXPECT_THAT(trained, testing::UnorderedElementsAre("scale", "net.weight"));
 }
 
+// A file of a few bytes may repeat a constant without end; it is not written out.
+TEST(OnnxAttentionReading, RepetitionsWithoutEndAreNotWrittenOut) {
+  OnnxFile file;
+  file.Input("x", {1}).Ints("ones", {int64_t{2}, 1}, {1, 2});
+  file.Ints("shape", {2}, {2, int64_t{1} << 47}).Ints("axis", {}, {1});
+  file.Node("Expand", {"ones", "shape"}, {"wide"}).Node("CumSum", {"wide", "axis"}, {"sums"});
+  file.Node("Cast", {"sums"}, {"floats"}).With("to", int64_t{onnx::TensorProto::FLOAT});
+  file.Node("Add", {"x", "floats"}, {"y"}).Output("y", {2, int64_t{1} << 47});
+  const absl::StatusOr<Model> model = ParseOnnx(file.Bytes(), "net.onnx");
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const auto& [name, values] : model->weights) EXPECT_LE(values.size(), 2u) << name;
+}
+
 TEST(RepeatedTensor, IsWrittenOnceAndWhole) {
   OnnxTensor tensor;
   tensor.dtype = DataType::kInt64;
