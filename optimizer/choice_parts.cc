@@ -147,8 +147,8 @@ std::vector<GradientSources> FindGradientSources(const Graph& graph, const Compu
     sources[n].summed.assign(node.operands.size(), false);
     for (size_t o = 0; o < node.operands.size() && reached[n]; ++o) {
       const ComputeGraph::Operand& operand = node.operands[o];
-      if (operand.producer >= 0) reached[operand.producer] = true;
       if (!operand.gradient) continue;
+      if (operand.producer >= 0) reached[operand.producer] = true;
       sources[n].summed[o] = !first.insert(graph.node(node.id).inputs[o]).second;
     }
   }

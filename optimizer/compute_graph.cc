@@ -80,7 +80,10 @@ void DropGradientsWithoutLoss(const Graph& graph, const std::string& loss, Compu
   const std::vector<NodeId> order = graph.TopologicalOrder();
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
     if (!leads[id->value]) continue;
-    for (TensorRef input : graph.node(*id).inputs) leads[input.node.value] = true;
+    // Gradients pass floats alone: what a comparison or a look-up decides has none.
+    for (TensorRef input : graph.node(*id).inputs) {
+      if (IsFloat(graph.type(input).dtype)) leads[input.node.value] = true;
+    }
   }
   for (ComputeGraph::ComputeNode& node : compute->nodes) {
     if (leads[node.id.value]) continue;

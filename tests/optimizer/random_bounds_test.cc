@@ -1,5 +1,6 @@
 // The lower bound against the optimum that A* finds, on random small graphs: chains and branches,
-// weights that are shared, outputs that the loss does not use, training and inference.
+// weights that are shared, halves that nobody reads, comparisons, outputs that the loss does not
+// use, training and inference.
 // ISOMER_BOUND_GRAPHS=2000 ISOMER_BOUND_SEED=1 takes as many as are wanted.
 #include <gtest/gtest.h>
 
@@ -59,7 +60,7 @@ class RandomModel {
   void AddCall() {
     Graph& graph = model_.graph;
     const TensorRef x = Any();
-    switch (Below(5)) {
+    switch (Below(8)) {
       case 0:
         tensors_.push_back(*graph.AddOp(OpKind::kExp, {x}));
         return;
@@ -69,6 +70,23 @@ class RandomModel {
       case 2:
         tensors_.push_back(*graph.AddOp(OpKind::kAdd, {x, Any()}));
         return;
+      case 3: {
+        // What a comparison reads gets no gradient from it.
+        TensorRef choose = *graph.AddOp(OpKind::kEqual, {x, Any()});
+        if (Below(2) == 0) choose = *graph.AddOp(OpKind::kNot, {choose});
+        tensors_.push_back(*graph.AddOp(OpKind::kWhere, {choose, x, Any()}));
+        return;
+      }
+      case 4: {
+        // A half may be read by nobody.
+        const Operator split(
+            OpKind::kSplit,
+            {{"axis", int64_t{1}}, {"sizes", std::vector<Extent>{columns_ / 2, columns_ / 2}}});
+        const NodeId halves = *graph.Add(split, {x});
+        tensors_.push_back(*graph.AddOp({OpKind::kConcat, {{"axis", int64_t{1}}}},
+                                        {{halves, 1}, {halves, Below(2)}}));
+        return;
+      }
       default:
         break;
     }
