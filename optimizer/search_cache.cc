@@ -47,7 +47,15 @@ SearchCache::SearchCache(std::string folder, uint64_t context)
     std::vector<Steps>& candidates = pieces_[piece.key()];
     for (const proto::SearchCache::Candidate& candidate : piece.candidates()) {
       Steps& steps = candidates.emplace_back();
-      for (const auto& step : candidate.steps()) steps.push_back(FromProto(step));
+      for (const auto& step : candidate.steps()) {
+        absl::StatusOr<DerivationStep> parsed = FromProto(step);
+        if (!parsed.ok()) {
+          note_ = absl::StrCat("the cache of searches is ignored: ", parsed.status().message());
+          pieces_.clear();
+          return;
+        }
+        steps.push_back(*std::move(parsed));
+      }
     }
   }
 }

@@ -2,13 +2,15 @@
 #ifndef ISOMER_PCG_DERIVATION_PROTO_H_
 #define ISOMER_PCG_DERIVATION_PROTO_H_
 
+#include "absl/status/statusor.h"
 #include "pcg/pcg.pb.h"
 #include "pcg/plan.h"
 
 namespace isomer {
 
 void ToProto(const DerivationStep& step, proto::DerivationStepProto* message);
-DerivationStep FromProto(const proto::DerivationStepProto& message);
+// An error: a call's operator is unknown.
+absl::StatusOr<DerivationStep> FromProto(const proto::DerivationStepProto& message);
 
 }  // namespace isomer
 

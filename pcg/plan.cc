@@ -74,12 +74,24 @@ absl::StatusOr<TensorType> FromProto(const proto::TensorTypeProto& message) {
   return type;
 }
 
+// Of a node or a call.
+template <typename Message>
+absl::StatusOr<Operator> OperatorFromProto(const Message& message) {
+  ISOMER_ASSIGN_OR_RETURN(const OpKind kind, ParseOpKind(message.op()));
+  Operator op(kind);
+  for (const auto& attribute : message.attributes()) op.Set(attribute.name(), FromProto(attribute));
+  return op;
+}
+
+template <typename Message>
+void ToProto(const Operator& op, Message* message) {
+  message->set_op(std::string(op.name()));
+  for (const Attribute& attribute : op.attributes()) ToProto(attribute, message->add_attributes());
+}
+
 absl::StatusOr<Node> FromProto(const proto::NodeProto& message) {
   Node node;
-  ISOMER_ASSIGN_OR_RETURN(const OpKind kind, ParseOpKind(message.op()));
-  node.op = Operator(kind);
-  for (const auto& attribute : message.attributes())
-    node.op.Set(attribute.name(), FromProto(attribute));
+  ISOMER_ASSIGN_OR_RETURN(node.op, OperatorFromProto(message));
   for (const auto& input : message.inputs()) node.inputs.push_back(FromProto(input));
   for (const auto& output : message.outputs()) {
     ISOMER_ASSIGN_OR_RETURN(TensorType type, FromProto(output));
@@ -103,9 +115,19 @@ void ToProto(const DerivationStep& step, proto::DerivationStepProto* message) {
   message->mutable_numbers()->insert(step.numbers.begin(), step.numbers.end());
   for (const auto& [name, value] : step.attributes)
     ToProto(Attribute{name, value}, message->add_attributes());
+  for (const AddedCall& call : step.calls) {
+    proto::CallProto* out = message->add_calls();
+    ToProto(call.op, out);
+    for (TensorRef input : call.inputs) ToProto(input, out->add_inputs());
+  }
+  for (const auto& [from, to] : step.replaced) {
+    proto::ReplacementProto* out = message->add_replaced();
+    ToProto(from, out->mutable_from());
+    ToProto(to, out->mutable_to());
+  }
 }
 
-DerivationStep FromProto(const proto::DerivationStepProto& message) {
+absl::StatusOr<DerivationStep> FromProto(const proto::DerivationStepProto& message) {
   DerivationStep step;
   step.rule = message.rule();
   for (int32_t id : message.nodes()) step.nodes.push_back({id});
@@ -114,6 +136,14 @@ DerivationStep FromProto(const proto::DerivationStepProto& message) {
   step.numbers.insert(message.numbers().begin(), message.numbers().end());
   for (const auto& attribute : message.attributes())
     step.attributes[attribute.name()] = FromProto(attribute);
+  for (const auto& call : message.calls()) {
+    ISOMER_ASSIGN_OR_RETURN(Operator op, OperatorFromProto(call));
+    step.calls.push_back({std::move(op), {}});
+    for (const auto& ref : call.inputs()) step.calls.back().inputs.push_back(FromProto(ref));
+  }
+  for (const auto& replaced : message.replaced()) {
+    step.replaced.push_back({FromProto(replaced.from()), FromProto(replaced.to())});
+  }
   return step;
 }
 
@@ -121,9 +151,7 @@ void ToProto(const Graph& graph, proto::GraphProto* message) {
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
     proto::NodeProto* out = message->add_nodes();
-    out->set_op(std::string(node.op.name()));
-    for (const Attribute& attribute : node.op.attributes())
-      ToProto(attribute, out->add_attributes());
+    ToProto(node.op, out);
     for (TensorRef input : node.inputs) ToProto(input, out->add_inputs());
     for (const TensorType& type : node.outputs) ToProto(type, out->add_outputs());
     out->set_name(node.name);
@@ -309,7 +337,10 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
     return absl::InvalidArgumentError(absl::StrCat("a plan for ", plan.num_devices, " devices"));
   }
   plan.rules_digest = message.rules_digest();
-  for (const auto& step : message.steps()) plan.steps.push_back(FromProto(step));
+  for (const auto& step : message.steps()) {
+    ISOMER_ASSIGN_OR_RETURN(DerivationStep parsed, FromProto(step));
+    plan.steps.push_back(std::move(parsed));
+  }
   ISOMER_ASSIGN_OR_RETURN(plan.graph, FromProto(message.graph()));
   for (const auto& view : message.views()) {
     plan.views.push_back({.start = view.start(),

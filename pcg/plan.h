@@ -26,16 +26,33 @@ struct Model {
   std::string loss;
 };
 
+// A call that a step adds, and a tensor whose uses become uses of another.
+struct AddedCall {
+  Operator op;
+  std::vector<TensorRef> inputs;
+  friend bool operator==(const AddedCall&, const AddedCall&) = default;
+};
+struct Replacement {
+  TensorRef from, to;
+  friend bool operator==(const Replacement&, const Replacement&) = default;
+};
+
 // One rewrite: the rule, and where its source pattern lies in the graph so far. Applying it adds
 // the target's nodes in pattern order (ids follow the graph's last), then redirects the uses of
 // each source output. Steps refer to ids of the growing, uncanonicalised graph.
+//
+// A step without a rule says itself what it puts in the place of `nodes`: `calls`, and what they
+// replace. Nothing is proved of such a step but at its place, by whoever checks the plan.
 struct DerivationStep {
-  std::string rule;                          // id
+  std::string rule;                          // id; "": `calls` and `replaced` say what is done
   std::vector<NodeId> nodes;                 // per source pattern node
   std::vector<TensorRef> inputs;             // per rule input
   std::map<std::string, int64_t> variables;  // attribute variables (axes, degrees, sizes)
   std::map<std::string, double> numbers;     // attribute variables that are numbers (factors)
   std::map<std::string, AttributeValue> attributes;  // opaque attribute variables (a shape)
+  // Of a step without a rule, which has nothing else than `nodes` and these.
+  std::vector<AddedCall> calls = {};
+  std::vector<Replacement> replaced = {};
   friend bool operator==(const DerivationStep&, const DerivationStep&) = default;
 };
 

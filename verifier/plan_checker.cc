@@ -20,7 +20,7 @@ absl::Status CheckPlan(const Plan& plan, const RuleSet& rules) {
 absl::StatusOr<int> ProveRulesOf(const Plan& plan, const RuleSet& rules, Prover* prover) {
   std::set<std::string> ids;
   for (const DerivationStep& step : plan.steps) {
-    ids.emplace(absl::StripSuffix(step.rule, "^-1"));
+    if (!step.rule.empty()) ids.emplace(absl::StripSuffix(step.rule, "^-1"));
   }
   for (const std::string& id : ids) {
     const Rule* rule = rules.Find(id);

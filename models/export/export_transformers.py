@@ -1,82 +1,213 @@
 #!/usr/bin/env python3
-"""Exports networks of Hugging Face and PyTorch, with what they compute, as ONNX test cases.
+"""Exports networks of Hugging Face, torchvision and PyTorch as ONNX files that people have.
 
-    python3 models/export/export_transformers.py FOLDER
+    python3 models/export/export_transformers.py FOLDER [--wide] [NETWORK...]
+
+Real structure at small sizes, by both exporters, where both export the network. Each file is
+FOLDER/NETWORK_EXPORTER/model.onnx with input_N.pb and output_0.pb, which is PyTorch's own:
+
     for case in FOLDER/*/; do isomer-run --test_data=$case; done
 
-Needs torch, transformers, onnx and onnxscript. Small weights, real structure; both exporters, where
-both export the network. Each case is FOLDER/NETWORK_EXPORTER with model.onnx, input_0.pb and
-output_0.pb, which is PyTorch's own.
+--wide exports for planning instead: two layers of the widths of published networks, without
+expected outputs. bench/exports.sh plans them beside the zoo's.
+
+Needs torch, torchvision, transformers, onnx and onnxscript.
 """
+import argparse
+import dataclasses
 import pathlib
-import sys
+import shutil
 
 import torch
+import torchvision
 import transformers
 from onnx import numpy_helper
 
-SEQUENCE = 8
-VOCABULARY = 64
+
+@dataclasses.dataclass
+class Sizes:
+    """Of one layer of a network of tokens, and of images."""
+    batch: int
+    tokens: int
+    vocabulary: int
+    width: int
+    heads: int
+    key_heads: int
+    hidden: int
+    image: int
+    patch: int
+    classes: int
+    layers: int = 2
+
+
+SMALL = Sizes(batch=2, tokens=8, vocabulary=64, width=32, heads=4, key_heads=2, hidden=48,
+              image=32, patch=8, classes=10)
+WIDE = Sizes(batch=16, tokens=1024, vocabulary=8192, width=1024, heads=16, key_heads=4,
+             hidden=4096, image=224, patch=16, classes=1000)
 
 
 class FirstOutput(torch.nn.Module):
-    """The first output alone, without a cache of keys."""
+    """The first output alone."""
 
     def __init__(self, network, **options):
         super().__init__()
         self.network = network
         self.options = options
 
+    def forward(self, *inputs):
+        output = self.network(*inputs, **self.options)
+        return output if torch.is_tensor(output) else output[0]
+
+
+class Translation(torch.nn.Module):
+    """An encoder and a decoder of T5."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, tokens, target):
+        return self.network(input_ids=tokens, decoder_input_ids=target, use_cache=False)[0]
+
+
+class Recommendation(torch.nn.Module):
+    """DLRM: tables looked up, dense features by layers, their pairwise products, layers."""
+
+    def __init__(self, rows, width, tables, dense, hidden):
+        super().__init__()
+        self.tables = torch.nn.ModuleList(
+            torch.nn.Embedding(rows, width) for _ in range(tables))
+        self.bottom = torch.nn.Sequential(torch.nn.Linear(dense, hidden), torch.nn.ReLU(),
+                                          torch.nn.Linear(hidden, width), torch.nn.ReLU())
+        pairs = tables * (tables + 1) // 2
+        self.top = torch.nn.Sequential(torch.nn.Linear(width + pairs, hidden), torch.nn.ReLU(),
+                                       torch.nn.Linear(hidden, 1), torch.nn.Sigmoid())
+        self.register_buffer("upper", torch.triu_indices(tables + 1, tables + 1, 1),
+                             persistent=False)
+
+    def forward(self, dense, sparse):
+        x = self.bottom(dense)
+        # EmbeddingBag becomes a loop over sequences, in both exporters.
+        rows = [x] + [table(sparse[:, i]).sum(1) for i, table in enumerate(self.tables)]
+        features = torch.stack(rows, dim=1)
+        products = torch.bmm(features, features.transpose(1, 2))
+        return self.top(torch.cat([x, products[:, self.upper[0], self.upper[1]]], dim=1))
+
+
+class LastStep(torch.nn.Module):
+    """Classes of a sequence by an LSTM."""
+
+    def __init__(self, vocabulary, width, layers, classes):
+        super().__init__()
+        self.table = torch.nn.Embedding(vocabulary, width)
+        self.lstm = torch.nn.LSTM(width, width, layers, batch_first=True)
+        self.classify = torch.nn.Linear(width, classes)
+
     def forward(self, tokens):
-        return self.network(tokens, **self.options)[0]
+        return self.classify(self.lstm(self.table(tokens))[0][:, -1])
 
 
-def networks():
-    """Names, modules and inputs."""
-    tokens = torch.randint(0, VOCABULARY, (2, SEQUENCE))
-    yield "llama", FirstOutput(transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64)),
-        use_cache=False), tokens
-    yield "gpt2", FirstOutput(transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=16)),
-        use_cache=False), tokens
-    yield "bert", FirstOutput(transformers.BertModel(transformers.BertConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=48, max_position_embeddings=16))), tokens
-    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
-    yield "encoder", torch.nn.TransformerEncoder(
-        layer, 2, enable_nested_tensor=False), torch.randn(2, SEQUENCE, 32)
+def networks(s):
+    """Per name: how the module is made, and the example inputs."""
+    hugging_face = transformers
+    tokens = lambda: (torch.randint(0, s.vocabulary, (s.batch, s.tokens)),)
+    images = lambda: (torch.randn(s.batch, 3, s.image, s.image),)
+    decoder = dict(vocab_size=s.vocabulary, hidden_size=s.width, intermediate_size=s.hidden,
+                   num_hidden_layers=s.layers, num_attention_heads=s.heads,
+                   num_key_value_heads=s.key_heads, max_position_embeddings=s.tokens)
+    head = dict(head_dim=s.width // s.heads)
+    causal = lambda network: FirstOutput(network, use_cache=False)
+    return {
+        "llama": (lambda: causal(hugging_face.LlamaForCausalLM(
+            hugging_face.LlamaConfig(**decoder))), tokens),
+        "qwen3": (lambda: causal(hugging_face.Qwen3ForCausalLM(
+            hugging_face.Qwen3Config(**decoder, **head))), tokens),
+        "gemma2": (lambda: causal(hugging_face.Gemma2ForCausalLM(
+            hugging_face.Gemma2Config(**decoder, **head, query_pre_attn_scalar=s.width // s.heads,
+                                      sliding_window=s.tokens // 2))), tokens),
+        "mixtral": (lambda: causal(hugging_face.MixtralForCausalLM(
+            # No exporter knows the grouped product, nor loops over the experts that were chosen.
+            hugging_face.MixtralConfig(**decoder, num_local_experts=4,
+                                       experts_implementation="batched_mm"))), tokens),
+        "gpt2": (lambda: causal(hugging_face.GPT2LMHeadModel(hugging_face.GPT2Config(
+            vocab_size=s.vocabulary, n_embd=s.width, n_layer=s.layers, n_head=s.heads,
+            n_positions=s.tokens))), tokens),
+        "bert": (lambda: FirstOutput(hugging_face.BertModel(hugging_face.BertConfig(
+            vocab_size=s.vocabulary, hidden_size=s.width, num_hidden_layers=s.layers,
+            num_attention_heads=s.heads, intermediate_size=s.hidden,
+            max_position_embeddings=s.tokens))), tokens),
+        "distilbert": (lambda: FirstOutput(hugging_face.DistilBertModel(
+            hugging_face.DistilBertConfig(
+                vocab_size=s.vocabulary, dim=s.width, n_layers=s.layers, n_heads=s.heads,
+                hidden_dim=s.hidden, max_position_embeddings=s.tokens))), tokens),
+        "t5": (lambda: Translation(hugging_face.T5ForConditionalGeneration(hugging_face.T5Config(
+            vocab_size=s.vocabulary, d_model=s.width, d_kv=s.width // s.heads, d_ff=s.hidden,
+            num_layers=s.layers, num_decoder_layers=s.layers, num_heads=s.heads,
+            attn_implementation="eager"))),  # The other takes views that cannot be decomposed.
+               lambda: tokens() + tokens()),
+        "vit_hf": (lambda: FirstOutput(hugging_face.ViTForImageClassification(
+            hugging_face.ViTConfig(hidden_size=s.width, num_hidden_layers=s.layers,
+                                   num_attention_heads=s.heads, intermediate_size=s.hidden,
+                                   image_size=s.image, patch_size=s.patch,
+                                   num_labels=s.classes))), images),
+        "vit": (lambda: torchvision.models.VisionTransformer(
+            s.image, s.patch, s.layers, s.heads, s.width, s.hidden, num_classes=s.classes), images),
+        "resnet50": (lambda: torchvision.models.resnet50(num_classes=s.classes), images),
+        "convnext": (lambda: torchvision.models.ConvNeXt(
+            [torchvision.models.convnext.CNBlockConfig(s.width // 4, s.width // 2, s.layers),
+             torchvision.models.convnext.CNBlockConfig(s.width // 2, None, s.layers)],
+            num_classes=s.classes), images),
+        "swin": (lambda: torchvision.models.SwinTransformer(
+            [4, 4], s.width // 8, [s.layers, s.layers], [s.heads // 4, s.heads // 2],
+            [s.image // 8 // 4] * 2, num_classes=s.classes), images),
+        "encoder": (lambda: torch.nn.TransformerEncoder(
+            torch.nn.TransformerEncoderLayer(s.width, s.heads, s.hidden, batch_first=True),
+            s.layers, enable_nested_tensor=False),
+                    lambda: (torch.randn(s.batch, s.tokens, s.width),)),
+        "dlrm": (lambda: Recommendation(s.vocabulary, s.width // 8, 6, 16, s.width),
+                 lambda: (torch.randn(s.batch * 16, 16),
+                          torch.randint(0, s.vocabulary, (s.batch * 16, 6, 4)))),
+        "lstm": (lambda: LastStep(s.vocabulary, s.width, s.layers, s.classes),
+                 lambda: (torch.randint(0, s.vocabulary, (s.batch, min(s.tokens, 32))),)),
+    }
 
 
-def export(folder, module, example, dynamo):
+def export(folder, module, examples, dynamo, with_outputs):
     """Writes one case; the exporter's own error where it cannot export the network."""
     folder.mkdir(parents=True, exist_ok=True)
+    names = [f"input_{i}" for i in range(len(examples))]
     options = {"dynamo": True, "external_data": False} if dynamo else {
         "dynamo": False, "opset_version": 17}
-    torch.onnx.export(module, (example,), str(folder / "model.onnx"), input_names=["input"],
+    torch.onnx.export(module, examples, str(folder / "model.onnx"), input_names=names,
                       output_names=["output"], **options)
-    for name, kind, value in (("input_0", "input", example),
-                              ("output_0", "output", module(example).detach())):
-        tensor = numpy_helper.from_array(value.numpy(), kind)
+    if not with_outputs:
+        return
+    for name, value in [*zip(names, examples), ("output_0", module(*examples).detach())]:
+        tensor = numpy_helper.from_array(value.numpy(), name)
         (folder / f"{name}.pb").write_bytes(tensor.SerializeToString())
 
 
 def main():
-    torch.manual_seed(0)
-    root = pathlib.Path(sys.argv[1])
-    for name, module, example in networks():
-        module.eval()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("networks", nargs="*", help="all, unless named")
+    parser.add_argument("--wide", action="store_true")
+    arguments = parser.parse_intermixed_args()
+    known = networks(WIDE if arguments.wide else SMALL)
+    for name in arguments.networks or known:
+        if name not in known:
+            parser.error(f"no network {name}; there are {', '.join(known)}")
+        make, inputs = known[name]
+        torch.manual_seed(0)
+        module, examples = make().eval(), inputs()
         for exporter in ("dynamo", "legacy"):
-            folder = root / f"{name}_{exporter}"
+            folder = arguments.folder / f"{name}_{exporter}"
             try:
-                export(folder, module, example, exporter == "dynamo")
-                print(f"{folder}: exported")
+                export(folder, module, examples, exporter == "dynamo", not arguments.wide)
+                print(f"{folder}: exported", flush=True)
             except Exception as error:  # pylint: disable=broad-except
-                for path in folder.iterdir():
-                    path.unlink()
-                folder.rmdir()
-                print(f"{folder}: not exported: {str(error).splitlines()[0]}")
+                shutil.rmtree(folder)
+                print(f"{folder}: not exported: {str(error).splitlines()[0]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -76,7 +77,15 @@ Folded FoldSqrt(const OnnxTensor& x) {
   return result;
 }
 
+// Infinities become the ends of the range, as on the computers where exporters run: of buckets of
+// distances, log(0) is cast before another is selected.
 absl::StatusOr<int64_t> AsInteger(double value, DataType to) {
+  if (std::isinf(value)) {
+    const bool is_short = to == DataType::kInt32;
+    if (value < 0)
+      return is_short ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int64_t>::min();
+    return is_short ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max();
+  }
   const double end = to == DataType::kInt32 ? 0x1p31 : 0x1p63;
   if (value > -end - 1 && value < end && value >= -0x1p63) return static_cast<int64_t>(value);
   return NoValue("a constant does not fit an integer");

@@ -175,6 +175,99 @@ TEST_F(CertificateTest, MissingStepNamesTheNode) {
   EXPECT_THAT(std::string(Check().message()), HasSubstr("graph: %"));
 }
 
+// The first step, as one that names no rule: relu before transpose, said outright.
+class StatedStepTest : public CertificateTest {
+ protected:
+  StatedStepTest() {
+    DerivationStep& step = plan_.steps[0];
+    step = {};
+    step.nodes = {{2}, {4}};
+    step.calls = {
+        {Operator(OpKind::kRelu), {{{0}, 0}}},
+        {Operator(OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}}), {{{6}, 0}}}};
+    step.replaced = {{{{4}, 0}, {{7}, 0}}};
+  }
+  DerivationStep& stated() { return plan_.steps[0]; }
+  void ExpectRefused(const std::string& why) {
+    EXPECT_THAT(std::string(Check().message()),
+                AllOf(HasSubstr("step 0 (no rule): "), HasSubstr(why)));
+  }
+};
+
+TEST_F(StatedStepTest, IsDecidedByItsCalls) {
+  EXPECT_EQ(Check(), absl::OkStatus());
+  EXPECT_EQ(report_.steps[EqualBy::kTheorem], 2);
+}
+
+TEST_F(StatedStepTest, OtherCallsAreRefused) {
+  stated().calls[0].op = Operator(OpKind::kGelu);
+  ExpectRefused("not shown that these calls compute the same");
+}
+
+TEST_F(StatedStepTest, AnInputInPlaceOfACallIsRefused) {
+  stated().nodes = {{2}, {3}, {4}};
+  stated().replaced = {{{{4}, 0}, {{7}, 0}}, {{{3}, 0}, {{7}, 0}}};
+  ExpectRefused("not shown that these calls compute the same");
+}
+
+TEST_F(StatedStepTest, AnotherTypeIsRefused) {
+  stated().replaced[0].to = {{6}, 0};
+  ExpectRefused("is f32[8,4] and becomes f32[4,8]");
+}
+
+TEST_F(StatedStepTest, WhatItReplacesMustBeAmongItsNodes) {
+  stated().replaced[0].from = {{5}, 0};
+  ExpectRefused("%5 is not among the calls that it replaces");
+  stated().replaced[0].from = {{4}, 1};
+  ExpectRefused("%4 is not among the calls that it replaces");
+}
+
+TEST_F(StatedStepTest, ReplacingTwiceIsRefused) {
+  stated().replaced.push_back(stated().replaced[0]);
+  ExpectRefused("is replaced twice");
+}
+
+TEST_F(StatedStepTest, ReplacingNothingIsRefused) {
+  stated().replaced.clear();
+  ExpectRefused("it replaces nothing");
+}
+
+TEST_F(StatedStepTest, LeavesAndAbsentNodesAreRefused) {
+  stated().nodes[0] = {0};
+  ExpectRefused("%0 input 'x' is no call");
+  stated().nodes[0] = {60};
+  ExpectRefused("there is no node %60");
+  stated().nodes[0] = {-1};
+  ExpectRefused("there is no node %-1");
+  stated().nodes[0] = {4};
+  ExpectRefused("%4 is matched twice");
+}
+
+TEST_F(StatedStepTest, WhatItTakesMustStay) {
+  stated().calls[1].inputs = {{{4}, 0}};
+  ExpectRefused("it takes %4 relu, which it replaces");
+  stated().calls[1].inputs = {{{8}, 0}};
+  ExpectRefused("there is no tensor %8");
+}
+
+TEST_F(StatedStepTest, AtNodesThatAreGoneIsRefused) {
+  plan_.steps.insert(plan_.steps.begin() + 1, plan_.steps[0]);
+  plan_.steps[1].calls[1].inputs = {{{8}, 0}};
+  plan_.steps[1].replaced[0].to = {{9}, 0};
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("step 1 (no rule): "));
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("was replaced before"));
+}
+
+TEST_F(StatedStepTest, CallsBesideARuleAreRefused) {
+  stated().rule = rules_.rules[0].id;
+  EXPECT_THAT(std::string(Check().message()), HasSubstr("it has a rule and states calls"));
+}
+
+TEST_F(StatedStepTest, VariablesWithoutARuleAreRefused) {
+  stated().variables["d"] = 2;
+  ExpectRefused("it has inputs or variables, but no rule");
+}
+
 TEST_F(CertificateTest, ScheduleIsLookedAtUnlessItIsNotWanted) {
   plan_.mode = "training";  // Without a loss there is nothing to train.
   EXPECT_THAT(std::string(Check().message()), HasSubstr("schedule: "));

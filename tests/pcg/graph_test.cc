@@ -199,6 +199,12 @@ TEST(PlanFile, RoundTripsWithDerivationAndViews) {
                         .variables = {{"d", 2}},
                         .numbers = {{"f", 0.1}},
                         .attributes = {{"shape", Ints{2, 3}}}});
+  DerivationStep stated;
+  stated.nodes = {{2}, {3}};
+  stated.calls = {{Operator(OpKind::kScale, {{"factor", 0.1}}), {{{1}, 0}}},
+                  {Operator(OpKind::kTranspose, {{"perm", Ints{1, 0}}}), {{{5}, 0}}}};
+  stated.replaced = {{{{3}, 0}, {{6}, 0}}};
+  plan.steps.push_back(stated);
   plan.graph = SmallGraph().Canonical();
   for (int id = 0; id < plan.graph.num_nodes(); ++id) {
     const TensorType& type = plan.graph.node(id).outputs[0];

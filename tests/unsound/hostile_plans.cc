@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <random>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
 #include "pcg/number.h"
 #include "pcg/support/hash.h"
+#include "verifier/certificate/replay_graph.h"
+#include "verifier/certificate/stated_step.h"
 #include "verifier/model_match.h"
 #include "verifier/mutation/example_graphs.h"
 #include "verifier/mutation/pattern_changes.h"
@@ -147,9 +152,12 @@ class Forger {
   Forger(Certified* made, std::mt19937_64* random) : made_(*made), random_(*random) {}
 
   std::string Change() {
-    switch (random_() % 6) {
+    switch (random_() % 8) {
       case 0:
         return ChangeNumber();
+      case 4:
+      case 5:
+        return StateStep();
       case 1:
         return ChangeAttribute(&made_.plan.graph, "the plan's graph");
       case 2:
@@ -187,6 +195,99 @@ class Forger {
     if (!changed.has_value()) return "";
     *graph = *std::move(changed);
     return absl::StrCat("an attribute of %", id, " in ", where);
+  }
+
+  // The only step names no rule, and puts calls in the place of some that are nearly the same; the
+  // graph is what that makes of the model. Mostly a lie.
+  std::string StateStep() {
+    const Graph& model = made_.plan.model.graph;
+    DerivationStep step;
+    for (int tries = 0; tries < 20 && step.nodes.empty(); ++tries) {
+      const NodeId root{static_cast<int>(random_() % static_cast<uint64_t>(model.num_nodes()))};
+      if (!IsLeaf(model.node(root).op.kind())) step = CopyOf(root);
+    }
+    if (step.nodes.empty()) return "";
+    const std::string what = ChangeCall(&step);
+    ReplayGraph graph(model);
+    const auto believed = [](const ConcreteSide&, const ConcreteSide&) { return absl::OkStatus(); };
+    if (!ReplayStatedStep(step, &graph, believed).ok()) return "";
+    absl::StatusOr<Graph> stated = graph.ToGraph();
+    if (!stated.ok()) return "";
+    made_.plan.graph = stated->Canonical();
+    made_.plan.steps = {std::move(step)};
+    made_.plan.recomputed.clear();
+    made_.plan.views.clear();
+    for (int id = 0; id < made_.plan.graph.num_nodes(); ++id) {
+      made_.plan.views.push_back(RowMajorView(made_.plan.graph.node(id).outputs[0]));
+    }
+    return "a step without a rule: " + what;
+  }
+
+  // A step that puts the call, with some of those that it takes, in their own place.
+  DerivationStep CopyOf(NodeId root) {
+    const Graph& model = made_.plan.model.graph;
+    std::set<NodeId> taken = {root};
+    for (int more = static_cast<int>(random_() % 3); more > 0; --more) {
+      for (NodeId id : std::set<NodeId>(taken)) {
+        for (TensorRef input : model.node(id).inputs) {
+          if (!IsLeaf(model.node(input.node).op.kind()) && random_() % 2 == 0) {
+            taken.insert(input.node);
+          }
+        }
+      }
+    }
+    DerivationStep step;
+    std::map<NodeId, NodeId> copies;
+    for (NodeId id : model.TopologicalOrder()) {
+      if (!taken.contains(id)) continue;
+      std::vector<TensorRef> inputs = model.node(id).inputs;
+      for (TensorRef& input : inputs) {
+        if (copies.contains(input.node)) input.node = copies.at(input.node);
+      }
+      copies[id] = NodeId{model.num_nodes() + static_cast<int>(step.calls.size())};
+      step.nodes.push_back(id);
+      step.calls.push_back({model.node(id).op, std::move(inputs)});
+    }
+    step.replaced = {{{root, 0}, {copies.at(root), 0}}};
+    return step;
+  }
+
+  std::string ChangeCall(DerivationStep* step) {
+    static const std::vector<OpKind> kAlike[] = {
+        {OpKind::kExp, OpKind::kLog, OpKind::kSqrt, OpKind::kRelu, OpKind::kReciprocal,
+         OpKind::kAbs, OpKind::kTanh, OpKind::kSigmoid, OpKind::kSwish},
+        {OpKind::kAdd, OpKind::kSub, OpKind::kMul, OpKind::kDiv, OpKind::kMaximum,
+         OpKind::kMinimum}};
+    AddedCall& call = step->calls[random_() % step->calls.size()];
+    switch (random_() % 5) {
+      case 0:
+        if (call.inputs.size() > 1) std::swap(call.inputs[0], call.inputs[1]);
+        return "operands exchanged";
+      case 1:
+        // What it computes is left out.
+        step->replaced[0].to =
+            step->calls.back().inputs[random_() % step->calls.back().inputs.size()];
+        return "the last call left out";
+      case 2:
+        call.inputs[random_() % call.inputs.size()] = step->calls[0].inputs[0];
+        return "another operand";
+      default:
+        break;
+    }
+    for (const auto& kinds : kAlike) {
+      if (std::find(kinds.begin(), kinds.end(), call.op.kind()) == kinds.end()) continue;
+      call.op = Operator(kinds[random_() % kinds.size()]);
+      return "another operator";
+    }
+    for (const Attribute& attribute : std::vector<Attribute>(call.op.attributes())) {
+      if (const auto* number = std::get_if<double>(&attribute.value)) {
+        const std::vector<double> numbers = Numbers(*number);
+        call.op.Set(attribute.name, numbers[random_() % numbers.size()]);
+      } else if (const auto* integer = std::get_if<int64_t>(&attribute.value)) {
+        call.op.Set(attribute.name, *integer - 1);
+      }
+    }
+    return "other attributes";
   }
 
   // A rule of the file says something else, under its own id or a new one, and that it is proved.

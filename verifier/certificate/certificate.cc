@@ -14,6 +14,7 @@
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/certificate/stated_step.h"
 #include "verifier/certificate/step_replay.h"
 
 namespace isomer {
@@ -150,6 +151,15 @@ class CertificateCheck {
     };
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const DerivationStep& step = plan_.steps[s];
+      if (step.rule.empty()) {
+        if (absl::Status replayed = ReplayStatedStep(step, &graph, equal); !replayed.ok()) {
+          return Refuse(absl::StrCat("step ", s, " (no rule)"), replayed.message());
+        }
+        continue;
+      }
+      if (!step.calls.empty() || !step.replaced.empty()) {
+        return Refuse(absl::StrCat("step ", s), "it has a rule and states calls");
+      }
       ISOMER_ASSIGN_OR_RETURN(const Rule* rule, RuleOf(step.rule));
       if (absl::Status replayed = ReplayStep(*rule, step, &graph, equal); !replayed.ok()) {
         return Refuse(absl::StrCat("step ", s, " (rule ", step.rule, ")"), replayed.message());

@@ -1,10 +1,12 @@
 #include "verifier/certificate/replay_graph.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 
@@ -34,6 +36,30 @@ std::string ReplayGraph::Label(NodeId id) const {
   const Node& n = node(id);
   return absl::StrCat("%", id.value, " ", n.op.name(),
                       n.name.empty() ? "" : absl::StrCat(" '", n.name, "'"));
+}
+
+absl::Status ReplayGraph::CheckReplaceable(const std::vector<NodeId>& nodes) const {
+  std::set<NodeId> distinct;
+  for (NodeId id : nodes) {
+    if (id.value < 0 || id.value >= num_nodes()) {
+      return absl::FailedPreconditionError(absl::StrCat("there is no node %", id.value));
+    }
+    if (!distinct.insert(id).second) {
+      return absl::FailedPreconditionError(absl::StrCat("%", id.value, " is matched twice"));
+    }
+    if (!IsLive(id)) {
+      return absl::FailedPreconditionError(absl::StrCat(Label(id), " was replaced before"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplayGraph::CheckNoRounding(NodeId id) const {
+  const Node& n = node(id);
+  if (n.inputs.empty() || !RoundsIntegers(n.op, type(n.inputs[0]).dtype, n.outputs[0].dtype)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(Label(id), " rounds integers"));
 }
 
 void ReplayGraph::DropIfUnused(int32_t id) {

@@ -31,6 +31,12 @@ class ReplayGraph {
   // always live.
   bool IsLive(NodeId id) const { return live_[id.value]; }
 
+  // Ok if `nodes` are there, each once, and live: a step at nodes that nothing needs would change
+  // nothing and prove nothing.
+  absl::Status CheckReplaceable(const std::vector<NodeId>& nodes) const;
+  // Ok unless the call rounds integers: steps are equations over the reals.
+  absl::Status CheckNoRounding(NodeId id) const;
+
   // Adds a call, its types inferred (once for equal calls).
   absl::Status Add(Operator op, std::vector<TensorRef> inputs);
   // Every use of `from`, but by nodes from `first_new` on, becomes a use of `to`.

@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,17 +40,7 @@ class StepReplay {
         static_cast<int>(step_.inputs.size()) != rule_.num_inputs) {
       return No("other numbers of nodes or inputs than the rule's");
     }
-    std::set<NodeId> distinct;
-    for (NodeId id : step_.nodes) {
-      if (id.value < 0 || id.value >= graph_->num_nodes()) {
-        return No(absl::StrCat("there is no node %", id.value));
-      }
-      if (!distinct.insert(id).second) return No(absl::StrCat("%", id.value, " is matched twice"));
-    }
-    // A step at nodes that nothing needs would change nothing and prove nothing.
-    for (NodeId id : distinct) {
-      if (!graph_->IsLive(id)) return No(absl::StrCat(graph_->Label(id), " was replaced before"));
-    }
+    ISOMER_RETURN_IF_ERROR(graph_->CheckReplaceable(step_.nodes));
     for (TensorRef input : step_.inputs) {
       if (!graph_->Contains(input) || !graph_->IsLive(input.node)) {
         return No(absl::StrCat("there is no tensor %", input.node.value));
@@ -278,20 +267,11 @@ class StepReplay {
     return absl::OkStatus();
   }
 
-  // Rules are equations over the reals.
-  absl::Status CheckRounding(NodeId id) const {
-    const Node& node = graph_->node(id);
-    if (!RoundsIntegers(node.op, graph_->type(node.inputs[0]).dtype, graph_->type({id, 0}).dtype)) {
-      return absl::OkStatus();
-    }
-    return No(absl::StrCat(graph_->Label(id), " rounds integers"));
-  }
-
   // What the rule says of where it holds is not asked: these calls are looked at.
   absl::Status CheckEqual(NodeId first_new) const {
-    for (NodeId id : step_.nodes) ISOMER_RETURN_IF_ERROR(CheckRounding(id));
+    for (NodeId id : step_.nodes) ISOMER_RETURN_IF_ERROR(graph_->CheckNoRounding(id));
     for (int n = 0; n < static_cast<int>(rule_.target.nodes.size()); ++n) {
-      ISOMER_RETURN_IF_ERROR(CheckRounding(NodeId{first_new.value + n}));
+      ISOMER_RETURN_IF_ERROR(graph_->CheckNoRounding(NodeId{first_new.value + n}));
     }
     auto side_of = [&](const Pattern& pattern, auto node_of) {
       ConcreteSide side;
@@ -313,7 +293,7 @@ class StepReplay {
         side_of(rule_.target, [&](int n) { return NodeId{first_new.value + n}; });
     const absl::Status equal = equal_(source, target);
     if (equal.ok()) return equal;
-    return No(absl::StrCat("it is not shown that these calls compute the same: ", equal.message()));
+    return NotShownEqual(equal);
   }
 
   const Rule& rule_;
@@ -324,6 +304,10 @@ class StepReplay {
 };
 
 }  // namespace
+
+absl::Status NotShownEqual(const absl::Status& why) {
+  return No(absl::StrCat("it is not shown that these calls compute the same: ", why.message()));
+}
 
 absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, ReplayGraph* graph,
                         SideCheck equal) {

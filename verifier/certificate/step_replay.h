@@ -18,6 +18,9 @@ namespace isomer {
 using SideCheck =
     absl::FunctionRef<absl::Status(const ConcreteSide& source, const ConcreteSide& target)>;
 
+// The error of a step whose sides were not found equal.
+absl::Status NotShownEqual(const absl::Status& why);
+
 // Adds the target's nodes to `graph` and redirects the uses of the source outputs. The error says
 // what of the step does not hold in the graph; then the graph is of no further use.
 absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, ReplayGraph* graph,
