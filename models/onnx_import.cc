@@ -12,6 +12,7 @@
 #include "models/onnx/leaves.h"
 #include "models/onnx/node_importer.h"
 #include "models/onnx/patterns.h"
+#include "models/onnx/provenance.h"
 #include "pcg/support/file.h"
 #include "pcg/support/status_macros.h"
 
@@ -70,52 +71,6 @@ std::set<std::string> RunningStatistics(const OnnxGraph& graph) {
   return names;
 }
 
-// The dynamo exporter of PyTorch calls the numbers of a formula "val_" and a number, and writes
-// them as initializers of one element; parameters are called by their place in the module.
-bool IsNumberOfExporter(const std::string& name, const OnnxTensor& tensor) {
-  if (tensor.size() != 1 || !absl::StartsWith(name, "val_")) return false;
-  return name.size() > 4 && name.find_first_not_of("0123456789", 4) == std::string::npos;
-}
-
-// Tables of angles: floats of the file from which nothing but a sine or a cosine is made, seen
-// through what moves elements.
-std::set<std::string> Angles(const OnnxGraph& graph) {
-  static const auto* const moves =
-      new std::set<std::string>{"Cast",  "Concat",  "Expand",    "Identity", "Reshape",
-                                "Slice", "Squeeze", "Transpose", "Unsqueeze"};
-  // From the end: tensors that are used for angles alone.
-  std::map<std::string, bool> only_angles;
-  for (const onnx::ValueInfoProto& output : graph.outputs) only_angles[output.name()] = false;
-  for (size_t n = graph.nodes.size(); n-- > 0;) {
-    const OnnxNode& node = graph.nodes[n];
-    bool for_angles = node.domain.empty() && (node.op == "Sin" || node.op == "Cos");
-    if (node.domain.empty() && moves->contains(node.op)) {
-      const auto uses = only_angles.find(node.outputs[0]);
-      for_angles = uses != only_angles.end() && uses->second;
-    }
-    for (const auto* names : {&node.inputs, &node.captures}) {
-      for (const std::string& name : *names) {
-        const auto known = only_angles.emplace(name, for_angles).first;
-        known->second = known->second && for_angles;
-      }
-    }
-  }
-  std::set<std::string> angles;
-  for (const auto& [name, constant] : graph.constants) {
-    const auto uses = only_angles.find(name);
-    if (constant.is_float() && uses != only_angles.end() && uses->second) angles.insert(name);
-  }
-  return angles;
-}
-
-// Initializers that are no parameters.
-void MarkLiterals(OnnxGraph* graph) {
-  const std::set<std::string> angles = Angles(*graph);
-  for (auto& [name, constant] : graph->constants) {
-    constant.is_literal |= IsNumberOfExporter(name, constant) || angles.contains(name);
-  }
-}
-
 absl::Status AddOutputs(ImportState* state) {
   for (const onnx::ValueInfoProto& output : state->onnx.outputs) {
     ISOMER_ASSIGN_OR_RETURN(const TensorRef tensor, TensorNamed(output.name(), state));
@@ -158,7 +113,11 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
   if (assumed == nullptr) {
     if (absl::Status status = CheckOperators(state.onnx); !status.ok()) return InFile(name, status);
   }
-  MarkLiterals(&state.onnx);
+  std::vector<std::string> notes;
+  MarkLiterals(&state.onnx, &notes);
+  RestoreRepeatedParameters(&state.onnx);
+  SeparateMergedParameters(&state.onnx, &notes);
+  for (const std::string& note : notes) state.notes.push_back(absl::StrCat(name, ": ", note));
   RecognizePatterns(&state.onnx);
   ISOMER_ASSIGN_OR_RETURN(state.leaves, ReadLeaves(state.onnx, options, assumed));
   state.untrained = RunningStatistics(state.onnx);

@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/exclusion.h"
 
 namespace isomer {
 namespace {
-
-// The lowest numbers of float32, bfloat16 and float16, by which exporters of PyTorch exclude.
-bool Excludes(double value) {
-  constexpr double kLowest[] = {-0x1.fffffep127, -0x1.fep127, -65504};
-  return value == -std::numeric_limits<double>::infinity() || value == kLowest[0] ||
-         value == kLowest[1] || value == kLowest[2];
-}
 
 class Reader {
  public:
@@ -24,6 +17,9 @@ class Reader {
 
   void Read() {
     const int nodes = graph().num_nodes();
+    for (int id = 0; id < nodes; ++id) {
+      if (graph().node(id).op.kind() == OpKind::kConstant) ReadHalves(NodeId{id});
+    }
     for (int id = 0; id < nodes; ++id) {
       if (graph().node(id).op.kind() == OpKind::kMatMul) ReadProduct(NodeId{id});
     }
@@ -118,6 +114,40 @@ class Reader {
                 name + "/keys");
   }
 
+  // A table [1,..,t,e] of two equal halves, as those of angles are, becomes one half, put beside
+  // itself where products repeat it over the other dims.
+  void ReadHalves(NodeId id) {
+    const Node table = graph().node(id);
+    const std::vector<int64_t> sizes = table.outputs[0].Sizes();
+    const auto values = model_.weights.find(table.name);
+    if (sizes.size() < 2 || sizes.back() % 2 != 0 || values == model_.weights.end()) return;
+    const int64_t rows = sizes[sizes.size() - 2], columns = sizes.back() / 2;
+    if (rows < 2 || rows * columns * 2 != static_cast<int64_t>(values->second.size())) return;
+    std::vector<float> half;
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto begin = values->second.begin() + row * columns * 2;
+      if (!std::equal(begin, begin + columns, begin + columns)) return;
+      half.insert(half.end(), begin, begin + columns);
+    }
+    const std::string name = table.name + "/half";
+    for (int other = 0; other < graph().num_nodes(); ++other) {
+      const Node& user = graph().node(other);
+      if (user.name == name) return;
+      for (size_t o = 0; o < user.inputs.size(); ++o) {
+        if (user.inputs[o].node != id) continue;
+        if (user.op.kind() != OpKind::kMul || graph().type(user.inputs[1 - o]) != user.outputs[0]) {
+          return;
+        }
+      }
+    }
+    TensorType type = table.outputs[0];
+    type.dims = {{rows, 1}, {columns, 1}};
+    const TensorRef once = graph().AddConstant(name, type);
+    model_.weights[name] = std::move(half);
+    graph().ReplaceUses({id, 0}, Call({OpKind::kConcat, {{"axis", int64_t{1}}}}, {once, once},
+                                      table.name + "/halves"));
+  }
+
   // Scores and what is added to them.
   struct Masked {
     TensorRef scores;
@@ -148,7 +178,7 @@ class Reader {
       const std::optional<Known> condition = ConstantOf(where->inputs[0]);
       for (int seen : {1, 2}) {
         const std::optional<Known> fill = ConstantOf(where->inputs[3 - seen]);
-        if (!condition || !fill || fill->values->size() != 1 || !Excludes((*fill->values)[0])) {
+        if (!condition || !fill || fill->values->size() != 1 || !ExcludesKeys((*fill->values)[0])) {
           continue;
         }
         auto sees = [&](float v) -> std::optional<bool> { return (v != 0) == (seen == 1); };
@@ -167,11 +197,11 @@ class Reader {
       if (!known) return masked;
       auto sees = [](float v) -> std::optional<bool> {
         if (v == 0) return true;
-        return Excludes(v) ? std::optional<bool>(false) : std::nullopt;
+        return ExcludesKeys(v) ? std::optional<bool>(false) : std::nullopt;
       };
       bool open = true;
       for (float v : *known->values) {
-        masked.excludes |= Excludes(v);
+        masked.excludes |= ExcludesKeys(v);
         open &= v == 0;
       }
       if (open) return {scores, std::nullopt};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 
@@ -77,15 +76,12 @@ Folded FoldSqrt(const OnnxTensor& x) {
   return result;
 }
 
-// Infinities become the ends of the range, as on the computers where exporters run: of buckets of
-// distances, log(0) is cast before another is selected.
+// ONNX leaves open what an infinity is cast to, as log(0) is before another bucket of distances is
+// selected; runtimes give an end of the range. Here it is that of the integers that are counted in
+// float32, as the graph may go on with it.
 absl::StatusOr<int64_t> AsInteger(double value, DataType to) {
-  if (std::isinf(value)) {
-    const bool is_short = to == DataType::kInt32;
-    if (value < 0)
-      return is_short ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int64_t>::min();
-    return is_short ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max();
-  }
+  constexpr int64_t kFarthest = int64_t{1} << 24;
+  if (std::isinf(value)) return value < 0 ? -kFarthest : kFarthest;
   const double end = to == DataType::kInt32 ? 0x1p31 : 0x1p63;
   if (value > -end - 1 && value < end && value >= -0x1p63) return static_cast<int64_t>(value);
   return NoValue("a constant does not fit an integer");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/provenance.h"
 #include "models/onnx/subgraph.h"
 #include "pcg/support/status_macros.h"
 
@@ -115,6 +116,12 @@ class Reader {
       initializer.Clear();
       initializer.set_name(name);
     }
+    for (const onnx::ValueInfoProto& value : proto->value_info()) {
+      if (!graph_.constants.contains(value.name())) continue;
+      OnnxProvenance provenance = ProvenanceOf(value);
+      if (provenance.kind.empty() && provenance.folded_from.empty()) continue;
+      graph_.provenance[value.name()] = std::move(provenance);
+    }
     for (onnx::ValueInfoProto& input : *proto->mutable_input()) {
       if (graph_.constants.count(input.name()) > 0) continue;
       ISOMER_RETURN_IF_ERROR(
@@ -143,6 +150,7 @@ class Reader {
     read.op = node->op_type();
     read.domain = node->domain() == "ai.onnx" ? "" : node->domain();
     read.label = LabelOf(*node, origin);
+    read.module = ModuleOf(*node);
     read.opset = origin.opset;
     const auto is_empty = [](const std::string& name) { return name.empty(); };
     if (std::all_of(node->output().begin(), node->output().end(), is_empty)) {

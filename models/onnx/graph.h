@@ -16,10 +16,17 @@
 
 namespace isomer {
 
+// What an exporter says of an initializer (provenance.h).
+struct OnnxProvenance {
+  std::string kind;                      // "PARAMETER", "BUFFER"
+  std::vector<std::string> folded_from;  // names that it was computed from
+};
+
 struct OnnxNode {
   std::string op;      // "Conv"; a pattern that was recognised: "LayerNormalization", "Gelu"
   std::string domain;  // "" for the default one
   std::string label;   // for messages: "node 'conv1' (Conv)"
+  std::string module;  // that it is in, as provenance.h has it
   int64_t opset = 0;   // of the default domain, where a function has its own; 0: that of the graph
   std::vector<std::string> inputs, outputs;  // "" where left out
   std::vector<std::string> captures;         // what its subgraphs take from around it
@@ -41,7 +48,8 @@ struct OnnxGraph {
   std::vector<OnnxNode> nodes;
   // Initializers, and the values of Constant nodes (which are no longer among `nodes`).
   std::map<std::string, OnnxTensor> constants;
-  std::vector<onnx::ValueInfoProto> inputs;  // without those that have an initializer
+  std::map<std::string, OnnxProvenance> provenance;  // of constants, where the file says some
+  std::vector<onnx::ValueInfoProto> inputs;          // without those that have an initializer
   std::vector<onnx::ValueInfoProto> outputs;
 
   // The node that defines a tensor; null for inputs and constants.

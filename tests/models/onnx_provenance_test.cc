@@ -1,0 +1,176 @@
+// What exporters of PyTorch say of initializers beside their values.
+#include "models/onnx/provenance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/onnx_import.h"
+#include "tests/models/onnx_file.h"
+
+namespace isomer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+// A file of the dynamo exporter: y = x * every initializer.
+class Exported {
+ public:
+  Exported() { file_.Input("x", {2, 4}); }
+
+  // Says of a value what it was, or what it was computed from.
+  void Says(const std::string& name, const std::string& kind,
+            const std::vector<std::string>& folded_from) {
+    onnx::ValueInfoProto* value = file_.model().mutable_graph()->add_value_info();
+    value->set_name(name);
+    auto add = [&](const std::string& key, const std::string& text) {
+      onnx::StringStringEntryProto* entry = value->add_metadata_props();
+      entry->set_key(key);
+      entry->set_value(text);
+    };
+    if (!kind.empty()) add("pkg.torch.export.graph_signature.InputSpec.kind", kind);
+    if (folded_from.empty()) return;
+    add("pkg.onnxscript.optimizer.folded_from",
+        absl::StrCat("['", absl::StrJoin(folded_from, "', '"), "']"));
+  }
+  Exported& Tensor(const std::string& name, const std::vector<int64_t>& dims,
+                   const std::vector<float>& values, const std::string& kind,
+                   const std::vector<std::string>& folded_from = {}) {
+    file_.Floats(name, dims, values);
+    Says(name, kind, folded_from);
+    return Use(name, "");
+  }
+  // x * name, in a module.
+  Exported& Use(const std::string& name, const std::string& module) {
+    const std::string next = absl::StrCat("product", ++products_);
+    file_.Node("Mul", {last_, name}, {next});
+    if (!module.empty()) {
+      auto* nodes = file_.model().mutable_graph()->mutable_node();
+      onnx::StringStringEntryProto* entry = nodes->Mutable(nodes->size() - 1)->add_metadata_props();
+      entry->set_key("pkg.torch.onnx.name_scopes");
+      entry->set_value(absl::StrCat("['', '", module, "', 'mul']"));
+    }
+    last_ = next;
+    return *this;
+  }
+  OnnxFile& file() { return file_; }
+
+  // Names of the leaves of a kind; `notes` gets what the user is told.
+  std::vector<std::string> Leaves(OpKind kind) {
+    file_.Node("Identity", {last_}, {"y"}).Output("y", {2, 4});
+    notes_.clear();
+    const absl::StatusOr<Model> model = ParseOnnx(file_.Bytes(), "net.onnx", {.notes = &notes_});
+    EXPECT_TRUE(model.ok()) << model.status();
+    std::vector<std::string> names;
+    for (int id = 0; model.ok() && id < model->graph.num_nodes(); ++id) {
+      const Node& node = model->graph.node(id);
+      if (node.op.kind() != kind) continue;
+      names.push_back(node.name);
+      sizes_[node.name] = node.outputs[0].Sizes();
+    }
+    return names;
+  }
+  std::vector<std::string> Trained() { return Leaves(OpKind::kWeight); }
+  const std::vector<std::string>& notes() const { return notes_; }
+  const std::vector<int64_t>& sizes(const std::string& name) { return sizes_[name]; }
+
+ private:
+  OnnxFile file_;
+  std::string last_ = "x";
+  int products_ = 0;
+  std::vector<std::string> notes_;
+  std::map<std::string, std::vector<int64_t>> sizes_;
+};
+
+TEST(OnnxProvenance, ParametersAreTrainedAndBuffersAreNot) {
+  Exported exported;
+  exported.Tensor("net.weight", {4}, {1, 2, 3, 4}, "PARAMETER");
+  exported.Tensor("net.positions", {4}, {1, 2, 3, 5}, "BUFFER");
+  exported.Tensor("lifted", {4}, {1, 2, 3, 6}, "CONSTANT_TENSOR");
+  exported.Tensor("net.unsaid", {4}, {1, 2, 3, 7}, "");
+  EXPECT_THAT(exported.Trained(), UnorderedElementsAre("net.weight", "net.unsaid"));
+  EXPECT_THAT(exported.notes(), IsEmpty());
+}
+
+TEST(OnnxProvenance, WhatIsFoldedIsTrainedIfAParameterIsInIt) {
+  Exported exported;
+  exported.Tensor("val_1", {4}, {1, 2, 3, 4}, "", {"net.linear.weight"});
+  exported.Tensor("val_2", {4}, {1, 2, 3, 5}, "", {"arange", "unsqueeze_3", "val_7"});
+  exported.Tensor("val_3", {4}, {1, 2, 3, 6}, "", {"val_8", "val_9"});
+  exported.Tensor("unsqueeze_14", {4}, {1, 0, 1, 0}, "", {"cos", "net.rotary.inv_freq"});
+  exported.Tensor("where", {4}, {0, -0x1.fffffep127f, 0, 0}, "", {"net.causal", "slice_2"});
+  EXPECT_THAT(exported.Trained(), ElementsAre("val_1"));
+  EXPECT_THAT(exported.notes(), IsEmpty());
+}
+
+// The table itself is not in the file any more.
+TEST(OnnxProvenance, ANoteNamesWhatIsTrainedInPlaceOfAParameter) {
+  Exported exported;
+  exported.Tensor("embedding_1", {1, 4}, {1, 2, 3, 4}, "", {"arange", "net.wpe.weight", "val_3"});
+  EXPECT_THAT(exported.Trained(), ElementsAre("embedding_1"));
+  ASSERT_THAT(exported.notes(), SizeIs(1));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("'embedding_1' for net.wpe.weight"));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("optimize=False"));
+}
+
+// A class token that was repeated for the example's samples is one parameter.
+TEST(OnnxProvenance, RepetitionsForABatchAreUndone) {
+  Exported exported;
+  exported.Tensor("expand", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 4}, "", {"class_token", "val_1"});
+  EXPECT_THAT(exported.Trained(), ElementsAre("class_token"));
+  EXPECT_THAT(exported.sizes("class_token"), ElementsAre(1, 4));
+  Exported differs;
+  differs.Tensor("expand", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 5}, "", {"class_token", "val_1"});
+  EXPECT_THAT(differs.Trained(), ElementsAre("expand"));
+}
+
+TEST(OnnxProvenance, MergedParametersOfSeveralModulesAreApart) {
+  Exported exported;
+  exported.file().Floats("net.norm1.weight", {4}, {1, 1, 1, 1});
+  exported.Says("net.norm1.weight", "PARAMETER", {});
+  exported.Use("net.norm1.weight", "net.norm1").Use("net.norm1.weight", "net.norm2");
+  exported.Use("net.norm1.weight", "net.norm2");  // A module that is called twice has one.
+  EXPECT_THAT(exported.Trained(), UnorderedElementsAre("net.norm1.weight", "net.norm2.weight"));
+  ASSERT_THAT(exported.notes(), SizeIs(1));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("'net.norm1.weight' of 2 modules"));
+}
+
+// Values that differ are equal by no accident: embedding and logits share a table.
+TEST(OnnxProvenance, TiedParametersStayTied) {
+  Exported exported;
+  exported.file().Floats("net.table", {4}, {1, 2, 1, 1});
+  exported.Use("net.table", "net.embed").Use("net.table", "net.logits");
+  EXPECT_THAT(exported.Trained(), ElementsAre("net.table"));
+  EXPECT_THAT(exported.notes(), IsEmpty());
+  Exported nowhere;
+  nowhere.file().Floats("net.norm1.weight", {4}, {1, 1, 1, 1});
+  nowhere.Use("net.norm1.weight", "net.norm1").Use("net.norm1.weight", "");
+  EXPECT_THAT(nowhere.Trained(), ElementsAre("net.norm1.weight"));
+}
+
+TEST(OnnxProvenance, ModulesAreReadFromBothExporters) {
+  onnx::NodeProto legacy;
+  legacy.set_name("/encoder/layers.0/norm/Mul");
+  EXPECT_EQ(ModuleOf(legacy), "encoder.layers.0.norm");
+  legacy.set_name("node_mul");
+  EXPECT_EQ(ModuleOf(legacy), "");
+  onnx::NodeProto dynamo;
+  onnx::StringStringEntryProto* entry = dynamo.add_metadata_props();
+  entry->set_key("pkg.torch.onnx.name_scopes");
+  entry->set_value("['', 'net', 'net.norm', 'mul_3']");
+  EXPECT_EQ(ModuleOf(dynamo), "net.norm");
+  entry->set_value("no list");
+  EXPECT_EQ(ModuleOf(dynamo), "");
+}
+
+}  // namespace
+}  // namespace isomer
