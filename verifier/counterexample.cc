@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pcg/comparisons.h"
 #include "pcg/evaluator.h"
 #include "pcg/number.h"
 #include "pcg/plan.h"
@@ -103,29 +104,13 @@ std::string NotFinite(const Array<double>& array, const std::string& name) {
   return "";
 }
 
-// A comparison with what is not a number has an outcome in floating point, and over the reals no
-// value: then neither has the graph.
-bool ComparesWhatIsNotFinite(const Graph& graph, const Values<double>& values) {
-  for (int n = 0; n < graph.num_nodes(); ++n) {
-    const Node& node = graph.node(n);
-    if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind())) continue;
-    std::vector<Shape> shapes;
-    for (TensorRef input : node.inputs) shapes.push_back(graph.type(input).GlobalShape());
-    const absl::StatusOr<Declaration> declaration = Declare(node.op, shapes);
-    if (!declaration.ok() || !declaration->ComparesElements()) continue;
-    for (TensorRef input : node.inputs) {
-      for (const Array<double>& meaning : Meaning(values[input.node.value][input.output])) {
-        if (!NotFinite(meaning, "").empty()) return true;
-      }
-    }
-  }
-  return false;
-}
-
-// What of the outputs, or of the gradients of their sum, is not finite; "" if all is.
-absl::StatusOr<std::string> NotFinite(const Graph& graph, const InputValues& inputs) {
+// What of the outputs, or of the gradients of their sum, is not finite; "" if all is, and `unclear`
+// where rounding decides what is computed.
+absl::StatusOr<std::string> NotFinite(const Graph& graph, const InputValues& inputs,
+                                      const std::string& unclear) {
   ISOMER_ASSIGN_OR_RETURN(const Values<double> values, EvaluateAll<double>(graph, inputs));
   if (ComparesWhatIsNotFinite(graph, values)) return std::string("what is not finite is compared");
+  if (RoundingMayDecide(graph, values)) return unclear;
   std::vector<std::vector<Array<double>>> seeds;
   for (const Graph::NamedOutput& output : graph.outputs()) {
     seeds.emplace_back();
@@ -162,9 +147,15 @@ absl::StatusOr<std::string> ValueDifference(const Graph& source, const Graph& ta
                                             const InputValues& inputs) {
   ISOMER_ASSIGN_OR_RETURN(const Values<T> source_values, EvaluateAll<T>(source, inputs));
   if constexpr (std::is_same_v<T, double>) {
-    if (ComparesWhatIsNotFinite(source, source_values)) return std::string();
+    if (ComparesWhatIsNotFinite(source, source_values) ||
+        RoundingMayDecide(source, source_values)) {
+      return std::string();
+    }
   }
   ISOMER_ASSIGN_OR_RETURN(const Values<T> target_values, EvaluateAll<T>(target, inputs));
+  if constexpr (std::is_same_v<T, double>) {
+    if (RoundingMayDecide(target, target_values)) return std::string();
+  }
   const std::vector<Array<T>> left = MeaningsOfOutputs(source, source_values);
   const std::vector<Array<T>> right = MeaningsOfOutputs(target, target_values);
   for (size_t o = 0; o < left.size(); ++o) {
@@ -216,9 +207,9 @@ absl::StatusOr<std::optional<Counterexample>> TryUndefined(const Rule& rule, con
   std::optional<Counterexample> difference;
   ISOMER_ASSIGN_OR_RETURN(const Sides sides, TypeSides(rule, binding, &difference));
   if (difference) return difference;
-  ISOMER_ASSIGN_OR_RETURN(const std::string source, NotFinite(sides.source, inputs));
+  ISOMER_ASSIGN_OR_RETURN(const std::string source, NotFinite(sides.source, inputs, "unclear"));
   if (!source.empty()) return std::optional<Counterexample>();
-  ISOMER_ASSIGN_OR_RETURN(const std::string target, NotFinite(sides.target, inputs));
+  ISOMER_ASSIGN_OR_RETURN(const std::string target, NotFinite(sides.target, inputs, ""));
   if (target.empty()) return std::optional<Counterexample>();
   Counterexample found;
   found.kind = Counterexample::Kind::kUndefined;

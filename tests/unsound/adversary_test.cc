@@ -135,6 +135,17 @@ TEST(Adversary, WhatComparesTheUndefinedIsUndefined) {
   EXPECT_EQ(DifferenceSeen(rule, 30, 1), "");
 }
 
+// (2 + sqrt(2)) - sqrt(2) is below 2 in floating point, and over the reals it is not.
+TEST(Adversary, RoundingDoesNotDecideAComparison) {
+  const Rule rule = RuleFromText(
+      "where(less(sub(add(maximum(x0, x1), sqrt(x0)), sqrt(x0)), x2), scale(x2; factor=10.0), "
+      "exp(x1)) -> where(less(maximum(x0, x1), x2), scale(x2; factor=10.0), exp(x1))",
+      {{2, 2, 2}});
+  for (uint64_t seed = 1; seed <= 40; ++seed) EXPECT_EQ(DifferenceSeen(rule, 5, seed), "") << seed;
+  const Rule is_false = RuleFromText("less(add(x0, x1), x2) -> less(x0, x2)", {{2, 2, 2}});
+  EXPECT_NE(DifferenceSeen(is_false, 5, 1), "");
+}
+
 // The source is finite though it applies log to what is below zero: it drops that.
 TEST(Adversary, WhatTheSourceDropsItDoesNotDefine) {
   const std::string types = "bool[2,3] f32[2,3] f32[2,3]", guarded = "where(x0, log(x1), x2)";
