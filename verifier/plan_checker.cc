@@ -37,10 +37,11 @@ absl::StatusOr<int> ProveRulesOf(const Plan& plan, const RuleSet& rules, Prover*
 
 absl::Status ReplayStep(const Rule& rule, const DerivationStep& step, Graph* graph) {
   ReplayGraph replay(*graph);
-  ISOMER_RETURN_IF_ERROR(
-      ReplayStep(rule, step, &replay, [](const ConcreteSide& source, const ConcreteSide& target) {
+  ISOMER_RETURN_IF_ERROR(ReplayStep(
+      rule, step, &replay,
+      [](const ConcreteSide& source, const ConcreteSide& target, const InputNumbers& numbers) {
         std::set<std::string> lemmas;
-        return EqualSides(source, target, &lemmas).status();
+        return EqualSides(source, target, &lemmas, numbers).status();
       }));
   ISOMER_ASSIGN_OR_RETURN(*graph, replay.ToGraph());
   return absl::OkStatus();

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace isomer {
 namespace {
 
@@ -266,6 +268,76 @@ TEST_F(StatedStepTest, CallsBesideARuleAreRefused) {
 TEST_F(StatedStepTest, VariablesWithoutARuleAreRefused) {
   stated().variables["d"] = 2;
   ExpectRefused("it has inputs or variables, but no rule");
+}
+
+// A product with a constant, as a scale by the number that all of its elements are.
+class ConstantNumberTest : public testing::Test {
+ protected:
+  ConstantNumberTest() {
+    plan_.model.graph = Parsed(R"(
+%0 = input "x" : f32[2,3]
+%1 = constant "c" : f32[3]
+%2 = mul(%0, %1) : f32[2,3]
+output "y" = %2
+)");
+    plan_.model.weights["c"] = {0.5, 0.5, 0.5};
+    plan_.mode = "inference";
+    plan_.rules_digest = rules_.Digest();
+    DerivationStep step;
+    step.nodes = {{2}};
+    step.calls = {{Operator(OpKind::kScale, {{"factor", 0.5}}), {{{0}, 0}}}};
+    step.replaced = {{{{2}, 0}, {{3}, 0}}};
+    plan_.steps = {step};
+    plan_.graph = Parsed(R"(
+%0 = input "x" : f32[2,3]
+%1 = constant "c" : f32[3]
+%2 = scale(%0) {factor=0.5} : f32[2,3]
+output "y" = %2
+)");
+    for (int id = 0; id < plan_.graph.num_nodes(); ++id) {
+      plan_.views.push_back(RowMajorView(plan_.graph.node(id).outputs[0]));
+    }
+  }
+
+  absl::Status Check() {
+    plan_.seal = SealOf(plan_);
+    return CheckCertificate(plan_, rules_, {});
+  }
+  void ExpectRefused() {
+    EXPECT_THAT(std::string(Check().message()), HasSubstr("not shown that these calls"));
+  }
+
+  RuleSet rules_;
+  Plan plan_;
+};
+
+TEST_F(ConstantNumberTest, IsRead) { EXPECT_EQ(Check(), absl::OkStatus()); }
+
+TEST_F(ConstantNumberTest, OfAnotherNumberIsRefused) {
+  plan_.model.weights["c"] = {0.25, 0.25, 0.25};
+  ExpectRefused();
+}
+
+TEST_F(ConstantNumberTest, OfSeveralNumbersIsRefused) {
+  plan_.model.weights["c"] = {0.5, 0.5, 0.25};
+  ExpectRefused();
+}
+
+TEST_F(ConstantNumberTest, OfNoValueIsRefused) {
+  plan_.model.weights.clear();
+  ExpectRefused();
+  plan_.model.weights["c"] = {std::nanf(""), std::nanf(""), std::nanf("")};
+  ExpectRefused();
+}
+
+// What is trained has no value.
+TEST_F(ConstantNumberTest, OfAWeightIsRefused) {
+  for (Graph* graph : {&plan_.model.graph, &plan_.graph}) {
+    std::string text = graph->ToString();
+    text.replace(text.find("constant"), 8, "weight");
+    *graph = Parsed(text);
+  }
+  ExpectRefused();
 }
 
 TEST_F(CertificateTest, ScheduleIsLookedAtUnlessItIsNotWanted) {

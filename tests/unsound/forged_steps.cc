@@ -60,7 +60,18 @@ std::vector<Forgery> ForgedSteps() {
       {"steps", "with an input from far away", "data",
        OfStep(2, [](Step* s) { s->inputs[0].node.value = 1 << 30; }), "there is no tensor"},
       {"steps", "by no rule", "data", OfStep(2, [](Step* s) { s->rule = ""; }),
-       "rule : not in the rules file"},
+       "it has inputs or variables, but no rule"},
+      {"steps", "by no rule, with calls of its own", "data",
+       OfStep(2,
+              [](Step* s) {
+                const TensorRef input = s->inputs[0];
+                const NodeId node = s->nodes[0];
+                *s = {};
+                s->nodes = {node};
+                s->calls = {{Operator(OpKind::kRelu), {input}}};
+                s->replaced = {{{node, 0}, input}};
+              }),
+       "step 2 (no rule)"},
       {"steps", "by a rule backwards that holds one way", "data",
        OfStep(2, [](Step* s) { s->rule += "^-1"; }), "not in the rules file"},
       {"steps", "by a rule backwards twice", "data",

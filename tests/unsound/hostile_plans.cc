@@ -209,7 +209,9 @@ class Forger {
     if (step.nodes.empty()) return "";
     const std::string what = ChangeCall(&step);
     ReplayGraph graph(model);
-    const auto believed = [](const ConcreteSide&, const ConcreteSide&) { return absl::OkStatus(); };
+    const auto believed = [](const ConcreteSide&, const ConcreteSide&, const InputNumbers&) {
+      return absl::OkStatus();
+    };
     if (!ReplayStatedStep(step, &graph, believed).ok()) return "";
     absl::StatusOr<Graph> stated = graph.ToGraph();
     if (!stated.ok()) return "";

@@ -45,7 +45,9 @@ absl::Status FollowSteps(PlanClaim* claim) {
   Plan& plan = claim->plan;
   claim->rules.BuildIndex();
   ReplayGraph replay(plan.model.graph);
-  const auto believe = [](const ConcreteSide&, const ConcreteSide&) { return absl::OkStatus(); };
+  const auto believe = [](const ConcreteSide&, const ConcreteSide&, const InputNumbers&) {
+    return absl::OkStatus();
+  };
   for (const DerivationStep& step : plan.steps) {
     const Rule* rule = claim->rules.Find(step.rule);
     if (rule == nullptr) return absl::NotFoundError(absl::StrCat("no rule ", step.rule));

@@ -132,20 +132,23 @@ class CertificateCheck {
 
   // Steps of repeated layers have equal sides.
   absl::StatusOr<EqualBy> Decide(const ConcreteSide& source, const ConcreteSide& target,
-                                 std::set<std::string>* lemmas) {
+                                 const InputNumbers& numbers, std::set<std::string>* lemmas) {
     std::vector<Decision>& decisions = decided_[HashCombine(HashOf(source), HashOf(target))];
     for (const Decision& known : decisions) {
-      if (known.source == source && known.target == target) return known.by;
+      if (known.source == source && known.target == target && known.numbers == numbers) {
+        return known.by;
+      }
     }
-    ISOMER_ASSIGN_OR_RETURN(const EqualBy by, EqualSides(source, target, lemmas));
-    decisions.push_back({source, target, by});
+    ISOMER_ASSIGN_OR_RETURN(const EqualBy by, EqualSides(source, target, lemmas, numbers));
+    decisions.push_back({source, target, numbers, by});
     return by;
   }
 
   absl::Status Replay(CertificateReport* report) {
-    ReplayGraph graph(plan_.model.graph);
-    const auto equal = [&](const ConcreteSide& source, const ConcreteSide& target) -> absl::Status {
-      ISOMER_ASSIGN_OR_RETURN(const EqualBy by, Decide(source, target, &report->lemmas));
+    ReplayGraph graph(plan_.model);
+    const auto equal = [&](const ConcreteSide& source, const ConcreteSide& target,
+                           const InputNumbers& numbers) -> absl::Status {
+      ISOMER_ASSIGN_OR_RETURN(const EqualBy by, Decide(source, target, numbers, &report->lemmas));
       ++report->steps[by];
       return absl::OkStatus();
     };
@@ -170,6 +173,7 @@ class CertificateCheck {
 
   struct Decision {
     ConcreteSide source, target;
+    InputNumbers numbers;
     EqualBy by;
   };
 

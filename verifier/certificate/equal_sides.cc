@@ -202,7 +202,8 @@ absl::Status CanReplace(const ConcreteSide& source, const ConcreteSide& target) 
   return DefinedWhereSourceIs(sides[0], sides[1]);
 }
 
-absl::Status EqualByNormalForm(const ConcreteSide& source, const ConcreteSide& target) {
+absl::Status EqualByNormalForm(const ConcreteSide& source, const ConcreteSide& target,
+                               const InputNumbers& numbers) {
   TermPool pool;
   std::map<int, TermId> inputs;
   // The side with calls first: the other may be an input.
@@ -213,7 +214,7 @@ absl::Status EqualByNormalForm(const ConcreteSide& source, const ConcreteSide& t
                           TermsOf(swapped ? source : target, &pool, &inputs));
   for (size_t o = 0; o < left.size(); ++o) {
     if (left[o] == right[o]) continue;
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, ProvablyEqual(pool, left[o], right[o]));
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, ProvablyEqual(pool, left[o], right[o], numbers));
     if (!equal) {
       return absl::FailedPreconditionError(absl::StrCat(
           "no common normal form: ", pool.ToString(left[o]), " and ", pool.ToString(right[o])));
@@ -243,12 +244,12 @@ ErasedSides WithoutParallel(const ConcreteSide& source, const ConcreteSide& targ
 }
 
 absl::StatusOr<EqualBy> EqualSides(const ConcreteSide& source, const ConcreteSide& target,
-                                   std::set<std::string>* lemmas) {
+                                   std::set<std::string>* lemmas, const InputNumbers& numbers) {
   const auto& [s, t, same] = WithoutParallel(source, target);
   if (same) return EqualBy::kSameTerm;
   const absl::Status by_theorem = EqualByStructure(s, t, lemmas);
   if (by_theorem.ok()) return EqualBy::kTheorem;
-  const absl::Status by_normal_form = EqualByNormalForm(s, t);
+  const absl::Status by_normal_form = EqualByNormalForm(s, t, numbers);
   if (!by_normal_form.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(by_theorem.message(), "; ", by_normal_form.message()));

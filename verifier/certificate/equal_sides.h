@@ -11,6 +11,7 @@
 #ifndef ISOMER_VERIFIER_CERTIFICATE_EQUAL_SIDES_H_
 #define ISOMER_VERIFIER_CERTIFICATE_EQUAL_SIDES_H_
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -19,6 +20,9 @@
 #include "rules/rule.h"
 
 namespace isomer {
+
+// By number of the input.
+using InputNumbers = std::map<int, double>;
 
 enum class EqualBy { kSameTerm, kTheorem, kNormalForm };
 const char* EqualByName(EqualBy by);
@@ -33,9 +37,10 @@ ErasedSides WithoutParallel(const ConcreteSide& source, const ConcreteSide& targ
 // By what the sides, over the same inputs, have equal outputs over the reals, and the target is
 // defined, with finite gradients, where the source is. Types are the caller's to compare. Theorems
 // name themselves in `lemmas`.
+// `numbers`: the inputs that are constants, all of whose elements are a number.
 // The error says that nothing here decides it; it refutes nothing.
 absl::StatusOr<EqualBy> EqualSides(const ConcreteSide& source, const ConcreteSide& target,
-                                   std::set<std::string>* lemmas);
+                                   std::set<std::string>* lemmas, const InputNumbers& numbers = {});
 
 }  // namespace isomer
 

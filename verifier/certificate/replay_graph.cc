@@ -6,6 +6,7 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/constant_number.h"
 #include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
@@ -25,6 +26,13 @@ ReplayGraph::ReplayGraph(const Graph& graph) : outputs_(graph.outputs()) {
   }
   for (const Graph::NamedOutput& output : outputs_) ++uses_[output.tensor.node.value];
   for (int32_t id = num_nodes() - 1; id >= 0; --id) DropIfUnused(id);
+}
+
+ReplayGraph::ReplayGraph(const Model& model) : ReplayGraph(model.graph) { model_ = &model; }
+
+std::optional<double> ReplayGraph::NumberOf(TensorRef ref) const {
+  if (model_ == nullptr) return std::nullopt;
+  return NumberOfConstant(*model_, node(ref.node));
 }
 
 bool ReplayGraph::Contains(TensorRef ref) const {

@@ -7,6 +7,7 @@
 #define ISOMER_VERIFIER_CERTIFICATE_REPLAY_GRAPH_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,18 +15,23 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "pcg/graph.h"
+#include "pcg/plan.h"
 
 namespace isomer {
 
 class ReplayGraph {
  public:
-  // REQUIRES: `graph` is valid.
+  // REQUIRES: the graph is valid.
   explicit ReplayGraph(const Graph& graph);
+  // Also knows the values of the model's constants.
+  explicit ReplayGraph(const Model& model);
 
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
   const Node& node(NodeId id) const { return nodes_[id.value]; }
   const TensorType& type(TensorRef ref) const { return nodes_[ref.node.value].outputs[ref.output]; }
   bool Contains(TensorRef ref) const;
+  // Of a constant all of whose elements are one finite number; of other tensors none.
+  std::optional<double> NumberOf(TensorRef ref) const;
   std::string Label(NodeId id) const;
   // False once nothing uses the node any more: no output of the graph and no live node. Leaves are
   // always live.
@@ -56,6 +62,7 @@ class ReplayGraph {
   void DropIfUnused(int32_t id);
 
   std::vector<Node> nodes_;
+  const Model* model_ = nullptr;  // that has the values of constants
   std::vector<Graph::NamedOutput> outputs_;
   std::vector<bool> live_;
   std::vector<int32_t> uses_;                // per node: by outputs and by live nodes

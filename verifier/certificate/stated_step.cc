@@ -1,6 +1,7 @@
 #include "verifier/certificate/stated_step.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,14 +29,18 @@ class StatedReplay {
     for (NodeId id : step_.nodes) ISOMER_RETURN_IF_ERROR(AddToSource(id));
     for (const AddedCall& call : step_.calls) ISOMER_RETURN_IF_ERROR(AddToTarget(call));
     ISOMER_RETURN_IF_ERROR(Replace());
-    return equal(source_, target_);
+    return equal(source_, target_, numbers_);
   }
 
  private:
   // The reference of a tensor that both sides take from outside.
   PatternRef Outside(TensorRef tensor) {
-    const int number = static_cast<int>(outside_.size());
-    return PatternRef::Input(outside_.try_emplace(tensor, number).first->second);
+    const auto [at, is_new] = outside_.try_emplace(tensor, static_cast<int>(outside_.size()));
+    if (!is_new) return PatternRef::Input(at->second);
+    if (const std::optional<double> number = graph_.NumberOf(tensor); number.has_value()) {
+      numbers_[at->second] = *number;
+    }
+    return PatternRef::Input(at->second);
   }
 
   ConcreteCall CallOf(NodeId id, std::vector<PatternRef> inputs) const {
@@ -119,17 +124,20 @@ class StatedReplay {
   const NodeId first_new_;
   std::map<NodeId, int> place_;       // of the nodes that are replaced, in the source
   std::map<TensorRef, int> outside_;  // by number of the input
+  InputNumbers numbers_;
   ConcreteSide source_, target_;
 };
 
 }  // namespace
 
 absl::Status ReplayStatedStep(const DerivationStep& step, ReplayGraph* graph, SideCheck equal) {
-  return StatedReplay(step, graph).Run([&](const ConcreteSide& source, const ConcreteSide& target) {
-    const absl::Status shown = equal(source, target);
-    if (shown.ok()) return shown;
-    return NotShownEqual(shown);
-  });
+  return StatedReplay(step, graph)
+      .Run(
+          [&](const ConcreteSide& source, const ConcreteSide& target, const InputNumbers& numbers) {
+            const absl::Status shown = equal(source, target, numbers);
+            if (shown.ok()) return shown;
+            return NotShownEqual(shown);
+          });
 }
 
 }  // namespace isomer

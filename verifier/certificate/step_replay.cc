@@ -291,7 +291,7 @@ class StepReplay {
     const ConcreteSide source = side_of(rule_.source, [&](int n) { return step_.nodes[n]; });
     const ConcreteSide target =
         side_of(rule_.target, [&](int n) { return NodeId{first_new.value + n}; });
-    const absl::Status equal = equal_(source, target);
+    const absl::Status equal = equal_(source, target, {});
     if (equal.ok()) return equal;
     return NotShownEqual(equal);
   }

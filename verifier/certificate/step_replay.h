@@ -10,13 +10,14 @@
 #include "absl/status/status.h"
 #include "pcg/plan.h"
 #include "rules/rule.h"
+#include "verifier/certificate/equal_sides.h"
 #include "verifier/certificate/replay_graph.h"
 
 namespace isomer {
 
-// Ok if the two sides have equal outputs.
-using SideCheck =
-    absl::FunctionRef<absl::Status(const ConcreteSide& source, const ConcreteSide& target)>;
+// Ok if the two sides have equal outputs. `numbers`: inputs that are constants of one number.
+using SideCheck = absl::FunctionRef<absl::Status(
+    const ConcreteSide& source, const ConcreteSide& target, const InputNumbers& numbers)>;
 
 // The error of a step whose sides were not found equal.
 absl::Status NotShownEqual(const absl::Status& why);

@@ -86,10 +86,16 @@ bool DecideGuards(Monomial* monomial, Ranges* ranges) {
 void CollectCuts(const Polynomial& polynomial, int v, std::set<Extent>* cuts) {
   for (const Monomial& monomial : polynomial.monomials) {
     for (const Guard& guard : monomial.guards) {
-      if (guard.value.terms.size() != 1 || guard.value.terms.begin()->first != v) continue;
-      if (guard.value.terms.begin()->second != 1) continue;
-      cuts->insert(guard.value.offset * -1);
-      cuts->insert(guard.size - guard.value.offset);
+      const auto term = guard.value.terms.find(v);
+      if (term == guard.value.terms.end() || term->second < 1) continue;
+      if (term->second == 1 && guard.value.terms.size() > 1) continue;
+      for (const Extent& cut : {guard.value.offset * -1, guard.size - guard.value.offset}) {
+        if (term->second == 1) {
+          cuts->insert(cut);
+        } else if (cut.known() && cut.value() % term->second == 0) {
+          cuts->insert(cut.value() / term->second);  // Of stride * v + i, with i below the stride.
+        }
+      }
     }
     for (const Factor& factor : monomial.factors) {
       for (const Polynomial& argument : factor.arguments) CollectCuts(argument, v, cuts);

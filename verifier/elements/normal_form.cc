@@ -68,13 +68,15 @@ absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Range
   return PolynomialText(simple, ranges, names);
 }
 
-absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b) {
+absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
+                                   const std::map<int, double>& numbers) {
   if (pool[a].shape != pool[b].shape) return false;
   Shape shape = pool[a].shape;  // of the indices
   std::map<int, int64_t> merged;
   CollectMergedDims(pool, a, shape, &merged);
   CollectMergedDims(pool, b, shape, &merged);
   ElementReader reader(pool);
+  for (const auto& [variable, number] : numbers) reader.KnowValue(variable, number);
   std::vector<Affine> element;
   for (int i = 0; i < static_cast<int>(pool[a].shape.size()); ++i) {
     element.push_back(Affine::Variable(i));

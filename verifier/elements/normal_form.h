@@ -12,6 +12,8 @@
 #ifndef ISOMER_VERIFIER_ELEMENTS_NORMAL_FORM_H_
 #define ISOMER_VERIFIER_ELEMENTS_NORMAL_FORM_H_
 
+#include <map>
+
 #include "absl/status/statusor.h"
 #include "verifier/elements/guards.h"
 #include "verifier/elements/polynomial.h"
@@ -22,7 +24,9 @@ namespace isomer {
 
 // True if the terms have the same shape and, for all sizes >= 1 that the symbols stand for, the
 // same elements. False: no proof. Errors: a term that has no polynomial.
-absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b);
+// `numbers`: variables all of whose elements are a number, by index.
+absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
+                                   const std::map<int, double>& numbers = {});
 
 // The normal form of `polynomial` with its free indices in `ranges`, in a case.
 absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Ranges& ranges,

@@ -180,6 +180,9 @@ bool Unmerge(const Index& index, const Affine& value, const std::map<int, int64_
 absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Affine>& indices) {
   const Term& t = pool_[term];
   if (t.symbol.kind == OpKind::kInput) {
+    if (const auto known = known_values_.find(t.symbol.index); known != known_values_.end()) {
+      return Constant({ExactNumber::FromDouble(known->second), {}});
+    }
     Factor element;
     element.kind = Factor::Kind::kElement;
     element.variable = t.symbol.index;
@@ -250,6 +253,19 @@ absl::StatusOr<std::vector<Affine>> AffinesOf(const Access& access,
     indices.push_back(std::move(affine));
   }
   return indices;
+}
+
+// The value of an index: of each of its parts, as an element of a tensor of which nothing is known.
+absl::StatusOr<Polynomial> Coordinate(const Affine& index) {
+  if (!index.offset.known()) return absl::UnimplementedError("a coordinate shifted by a symbol");
+  Polynomial sum = Constant({index.offset.value(), {}});
+  for (const auto& [v, coefficient] : index.terms) {
+    Factor part;
+    part.variable = kCoordinates;
+    part.indices = {Affine::Variable(v)};
+    sum.monomials.push_back(Scaled(Single(std::move(part)), coefficient).monomials[0]);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -323,8 +339,11 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
         ISOMER_ASSIGN_OR_RETURN(stack.back(), Multiply(stack.back(), b));
         break;
       }
-      case ScalarOp::kIndex:
-        return absl::UnimplementedError("values of coordinates");
+      case ScalarOp::kIndex: {
+        ISOMER_ASSIGN_OR_RETURN(Polynomial coordinate, Coordinate(dims.at(instruction.dim)));
+        stack.push_back(std::move(coordinate));
+        break;
+      }
       default: {
         std::vector<Polynomial> arguments(Arity(instruction.op));
         for (auto a = arguments.rbegin(); a != arguments.rend(); ++a) *a = pop();

@@ -50,9 +50,13 @@ struct Guard {
 
 struct Polynomial;
 
+// The variable whose elements are their own indices.
+inline constexpr int kCoordinates = -2;
+
 struct Factor {
   enum class Kind {
-    kElement,     // of variable `variable`, at `indices`
+    kElement,     // of variable `variable`, at `indices`; or of kCoordinates, of whose
+                  // elements no more is known than of others but where an index is one number
     kFunction,    // `function` of `arguments`
     kReciprocal,  // 1 / arguments[0]
     kMaximum,     // over `bounds` of arguments[0]
@@ -104,6 +108,8 @@ class ElementReader {
   explicit ElementReader(const TermPool& pool) : pool_(pool) {}
   // Says that the index `v` is one of 0 .. size - 1, so that v + size * w shows v and w apart.
   void Know(int v, int64_t size) { known_sizes_[v] = size; }
+  // Says that all elements of a variable are this number.
+  void KnowValue(int variable, double value) { known_values_[variable] = value; }
   // The element of `term` at `indices`. Errors: a declaration that divides indices (a Reshape
   // between incommensurable shapes) or whose output cannot be read backwards.
   absl::StatusOr<Polynomial> Read(TermId term, const std::vector<Affine>& indices);
@@ -119,6 +125,7 @@ class ElementReader {
 
   const TermPool& pool_;
   std::map<int, int64_t> known_sizes_;
+  std::map<int, double> known_values_;
   int next_bound_ = 1000;
 };
 

@@ -161,6 +161,10 @@ class Simplifier {
 
   absl::StatusOr<Polynomial> Of(const Factor& given, const Ranges& ranges) {
     if (given.kind == Factor::Kind::kMaximum) return Maximum(given, ranges);
+    if (given.kind == Factor::Kind::kElement && given.variable == kCoordinates &&
+        given.indices[0].terms.empty() && given.indices[0].offset.known()) {
+      return Constant({given.indices[0].offset.value(), {}});
+    }
     Factor factor = given;
     for (Polynomial& argument : factor.arguments) {
       ISOMER_ASSIGN_OR_RETURN(argument, Of(argument, ranges));

@@ -1,0 +1,173 @@
+// Definitions as exported networks write them, against the operators that they define.
+#include "verifier/certificate/equal_sides.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace isomer {
+namespace {
+
+// The graph as a side over its leaves, in order.
+ConcreteSide SideOf(const std::string& text) {
+  const absl::StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status() << text;
+  ConcreteSide side;
+  std::map<NodeId, PatternRef> places;
+  int inputs = 0;
+  for (int id = 0; id < graph->num_nodes(); ++id) {
+    const Node& node = graph->node(NodeId{id});
+    if (IsLeaf(node.op.kind())) {
+      places[NodeId{id}] = PatternRef::Input(inputs++);
+      continue;
+    }
+    ConcreteCall call{node.op, {}, {}};
+    for (TensorRef input : node.inputs) {
+      const PatternRef made = places.at(input.node);
+      call.inputs.push_back(made.node < 0 ? made : PatternRef::Node(made.node, input.output));
+      call.operands.push_back(graph->type(input).GlobalShape());
+    }
+    places[NodeId{id}] = PatternRef::Node(static_cast<int>(side.calls.size()));
+    side.calls.push_back(std::move(call));
+  }
+  for (const Graph::NamedOutput& output : graph->outputs()) {
+    side.outputs.push_back(places.at(output.tensor.node));
+  }
+  return side;
+}
+
+absl::Status Equal(const std::string& source, const std::string& target,
+                   const InputNumbers& numbers = {}) {
+  std::set<std::string> lemmas;
+  return EqualSides(SideOf(source), SideOf(target), &lemmas, numbers).status();
+}
+
+constexpr char kRmsNorm[] = R"(
+%0 = input "x" : f32[2,8,16]
+%1 = input "w" : f32[16]
+%2 = input "e" : f32[]
+%3 = rms_norm(%0, %1) {epsilon=0.5} : f32[2,8,16]
+output "y" = %3
+)";
+constexpr char kRmsNormAsExported[] = R"(
+%0 = input "x" : f32[2,8,16]
+%1 = input "w" : f32[16]
+%2 = input "e" : f32[]
+%3 = mul(%0, %0) : f32[2,8,16]
+%4 = reduce_mean(%3) {axes=[2], keepdims=1} : f32[2,8,1]
+%5 = add(%4, %2) : f32[2,8,1]
+%6 = sqrt(%5) : f32[2,8,1]
+%7 = reciprocal(%6) : f32[2,8,1]
+%8 = mul(%0, %7) : f32[2,8,16]
+%9 = mul(%1, %8) : f32[2,8,16]
+output "y" = %9
+)";
+
+TEST(EqualSides, RmsNorm) {
+  EXPECT_EQ(Equal(kRmsNormAsExported, kRmsNorm, {{2, 0.5}}), absl::OkStatus());
+  EXPECT_FALSE(Equal(kRmsNormAsExported, kRmsNorm, {{2, 0.25}}).ok());
+  EXPECT_FALSE(Equal(kRmsNormAsExported, kRmsNorm).ok());
+}
+
+// `first` and `second` halves of the last dim change places, the first with `sign`.
+std::string RotaryAsExported(const std::string& sign, const std::string& cos_halves,
+                             const std::string& first, const std::string& second) {
+  return R"(
+%0 = input "x" : f32[2,4,8,16]
+%1 = input "cos" : f32[8,8]
+%2 = input "sin" : f32[8,8]
+%3 = concat()" +
+         cos_halves + R"() {axis=1} : f32[8,16]
+%4 = concat(%2, %2) {axis=1} : f32[8,16]
+%5 = mul(%0, %3) : f32[2,4,8,16]
+%6 = split(%0) {axis=3, sizes=[8,8]} : f32[2,4,8,8], f32[2,4,8,8]
+%7 = scale(%6.)" +
+         first + ") {factor=" + sign + R"(} : f32[2,4,8,8]
+%8 = concat(%7, %6.)" +
+         second + R"() {axis=3} : f32[2,4,8,16]
+%9 = mul(%8, %4) : f32[2,4,8,16]
+%10 = add(%5, %9) : f32[2,4,8,16]
+output "y" = %10
+)";
+}
+constexpr char kRotary[] = R"(
+%0 = input "x" : f32[2,4,8,16]
+%1 = input "cos" : f32[8,8]
+%2 = input "sin" : f32[8,8]
+%3 = rotary(%0, %1, %2) {interleaved=0} : f32[2,4,8,16]
+output "y" = %3
+)";
+
+TEST(EqualSides, Rotary) {
+  EXPECT_EQ(Equal(RotaryAsExported("-1", "%1, %1", "1", "0"), kRotary), absl::OkStatus());
+  EXPECT_FALSE(Equal(RotaryAsExported("1", "%1, %1", "1", "0"), kRotary).ok());
+  EXPECT_FALSE(Equal(RotaryAsExported("-1", "%1, %1", "0", "1"), kRotary).ok());
+  EXPECT_FALSE(Equal(RotaryAsExported("-1", "%1, %2", "1", "0"), kRotary).ok());
+  std::string interleaved = kRotary;
+  interleaved.replace(interleaved.find("=0}"), 3, "=1}");
+  EXPECT_FALSE(Equal(RotaryAsExported("-1", "%1, %1", "1", "0"), interleaved).ok());
+}
+
+// `expanded`: the sizes that keys are repeated in, and `causal` of the target.
+std::string SharedKeys(const std::string& reshaped, const std::string& expanded,
+                       const std::string& causal) {
+  return R"(
+%0 = input "q" : f32[2,4,8,16]
+%1 = input "k" : f32[2,2,8,16]
+%2 = input "v" : f32[2,2,8,16]
+%3 = reshape(%1) {shape=)" +
+         reshaped + "} : f32" + reshaped + R"(
+%4 = expand(%3) {shape=)" +
+         expanded + "} : f32" + expanded + R"(
+%5 = reshape(%4) {shape=[2,4,8,16]} : f32[2,4,8,16]
+%6 = reshape(%2) {shape=)" +
+         reshaped + "} : f32" + reshaped + R"(
+%7 = expand(%6) {shape=)" +
+         expanded + "} : f32" + expanded + R"(
+%8 = reshape(%7) {shape=[2,4,8,16]} : f32[2,4,8,16]
+%9 = attention(%0, %5, %8) {causal=)" +
+         causal + R"(, scale=0.25} : f32[2,4,8,16]
+output "y" = %9
+)";
+}
+
+TEST(EqualSides, RepeatedKeyHeads) {
+  constexpr char kShared[] = R"(
+%0 = input "q" : f32[2,4,8,16]
+%1 = input "k" : f32[2,2,8,16]
+%2 = input "v" : f32[2,2,8,16]
+%3 = attention(%0, %1, %2) {causal=1, scale=0.25} : f32[2,4,8,16]
+output "y" = %3
+)";
+  const std::string apart = "[2,2,1,8,16]", repeated = "[2,2,2,8,16]";
+  EXPECT_EQ(Equal(SharedKeys(apart, repeated, "1"), kShared), absl::OkStatus());
+  EXPECT_FALSE(Equal(SharedKeys(apart, repeated, "0"), kShared).ok());
+  // All heads, twice, instead of each of them.
+  EXPECT_FALSE(Equal(SharedKeys("[2,1,2,8,16]", repeated, "1"), kShared).ok());
+}
+
+// What is known of coordinates: that they are numbers, where there is one.
+TEST(EqualSides, CoordinatesOfOtherPlacesDiffer) {
+  const auto last = [](const std::string& call) {
+    return R"(
+%0 = input "q" : f32[1,2,4,8]
+%1 = input "k" : f32[1,2,4,8]
+%2 = input "v" : f32[1,2,4,8]
+%3 = slice(%2) {starts=[0,0,)" +
+           call + R"(,0], sizes=[1,2,2,8], steps=[1,1,1,1]} : f32[1,2,2,8]
+%4 = slice(%1) {starts=[0,0,)" +
+           call + R"(,0], sizes=[1,2,2,8], steps=[1,1,1,1]} : f32[1,2,2,8]
+%5 = slice(%0) {starts=[0,0,)" +
+           call + R"(,0], sizes=[1,2,2,8], steps=[1,1,1,1]} : f32[1,2,2,8]
+%6 = attention(%5, %4, %3) {causal=1, scale=1} : f32[1,2,2,8]
+output "y" = %6
+)";
+  };
+  EXPECT_FALSE(Equal(last("0"), last("1")).ok());
+  EXPECT_EQ(Equal(last("1"), last("1")), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace isomer
