@@ -132,6 +132,18 @@ bool MatchesGlob(absl::string_view glob, absl::string_view text) {
   return g == glob.size();
 }
 
+bool AreAbout(const Constraints& constraints, absl::string_view name) {
+  const auto is_meant = [&](const auto& constraint) { return MatchesGlob(constraint.name, name); };
+  return std::any_of(constraints.tensors.begin(), constraints.tensors.end(), is_meant) ||
+         std::any_of(constraints.nodes.begin(), constraints.nodes.end(), is_meant) ||
+         std::any_of(constraints.colocations.begin(), constraints.colocations.end(),
+                     [&](const Constraints::Colocation& colocation) {
+                       return std::any_of(
+                           colocation.names.begin(), colocation.names.end(),
+                           [&](const std::string& glob) { return MatchesGlob(glob, name); });
+                     });
+}
+
 std::string NearestName(absl::string_view name, const std::vector<std::string>& known) {
   std::string nearest;
   size_t least = SIZE_MAX;

@@ -50,6 +50,9 @@ absl::StatusOr<Constraints> ParseConstraints(absl::string_view contents, const s
 // '*' stands for any characters, '?' for one.
 bool MatchesGlob(absl::string_view glob, absl::string_view text);
 
+// Whether a constraint is about `name`.
+bool AreAbout(const Constraints& constraints, absl::string_view name);
+
 // Of `known`, the name with the fewest characters to change; "" if there is none.
 std::string NearestName(absl::string_view name, const std::vector<std::string>& known);
 

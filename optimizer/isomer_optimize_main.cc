@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/certificate/equal_sides.h"
 
 ABSL_FLAG(std::string, machine, "",
           "a machine file or a preset; a name that is neither lists them");
@@ -362,7 +364,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError(
         "--machine and --out (or --export_onnx) are needed (see --help)");
   }
-  ISOMER_ASSIGN_OR_RETURN(const OptimizeOptions options, OptionsOfFlags());
+  ISOMER_ASSIGN_OR_RETURN(OptimizeOptions options, OptionsOfFlags());
   ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
@@ -378,6 +380,11 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   const CostModel cost(std::move(machine), profile_path.empty() ? nullptr : &profile);
   const RuleIndex index(rules);
   EndSearchesOnInterrupt();
+  options.equal = [](const ConcreteSide& source, const ConcreteSide& target,
+                     const InputNumbers& numbers) {
+    std::set<std::string> lemmas;
+    return EqualSides(source, target, &lemmas, numbers).ok();
+  };
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
   if (const std::string& note = result.searches.cache_note; !note.empty()) {
     std::fprintf(stderr, "%s\n", note.c_str());

@@ -398,8 +398,14 @@ class Optimizer {
 
 absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
                                         const CostModel& cost, const OptimizeOptions& options) {
+  const CanonicalModel canonical = Canonicalize(model, options.equal, [&](const std::string& name) {
+    return AreAbout(options.constraints, name);
+  });
   PredictionMemo predictions;
-  return Optimizer(model, rules, cost, options, &predictions).Run();
+  ISOMER_ASSIGN_OR_RETURN(OptimizeResult result,
+                          Optimizer(canonical.model, rules, cost, options, &predictions).Run());
+  result.plan = OverOriginal(std::move(result.plan), model, canonical);
+  return result;
 }
 
 }  // namespace isomer

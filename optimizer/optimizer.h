@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/baselines.h"
+#include "optimizer/canonical_form.h"
 #include "optimizer/constraints.h"
 #include "optimizer/contest.h"
 #include "optimizer/lower_bound.h"
@@ -45,6 +46,9 @@ struct OptimizeOptions {
   BoundOptions bound;
   // A user's. The plan keeps them; a baseline that does not is reported, and no plan.
   Constraints constraints;
+  // What shows that calls are an operator (canonical_form.h), which is what the plan's certificate
+  // will be asked; none: the model's calls are taken as they are.
+  AreEqual equal;
 };
 
 struct OptimizeResult {

@@ -199,8 +199,18 @@ std::string BoundText(const OptimizeResult& result) {
 std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
   std::map<std::string, RuleUse> uses;
   for (const DerivationStep& step : plan.steps) {
-    RuleUse& use = uses[step.rule];
+    // A step without a rule is known by what it states.
+    const std::string stated =
+        step.rule.empty() && !step.calls.empty() ? step.calls.back().op.ToString() : "";
+    RuleUse& use = uses[absl::StrCat(step.rule, stated)];
     if (++use.times > 1) continue;
+    if (step.rule.empty()) {
+      use = {.id = "-",
+             .kind = "definition",
+             .text = absl::StrCat(step.nodes.size(), " calls that are ", stated),
+             .times = use.times};
+      continue;
+    }
     use.id = step.rule;
     if (const Rule* rule = rules.Find(step.rule); rule != nullptr) {
       use.kind = RuleKind(*rule);

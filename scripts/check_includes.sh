@@ -10,8 +10,8 @@
 # What a certificate rests on stays small: see the sizes below. The second opinion on lemmas,
 # verifier/exhaustive/, includes nothing of rules/ and verifier/ but itself.
 #
-# A program's main (*_main.cc) may use models besides its module, and isomer-generate's the verifier. Z3 stays behind the wall of
-# verifier/; oneDNN, MPI and CUDA stay in runtime/. Usage: scripts/check_includes.sh [TREE]
+# A program's main (*_main.cc) may use models besides its module, and isomer-generate's and
+# isomer-optimize's the verifier. Z3 stays behind the wall of verifier/; oneDNN, MPI and CUDA stay in runtime/. Usage: scripts/check_includes.sh [TREE]
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
@@ -48,7 +48,7 @@ function refuse(why) {
 
   if (included ~ /(^|\/)\.\.?\//) refuse("write paths from the repository root")
   if (from in may && index(modules, " " to " ") && included ~ /\// &&
-      !index(may[from], " " to " ") && !(main && (to == "models" || (from == "generator" && to == "verifier"))))
+      !index(may[from], " " to " ") && !(main && (to == "models" || ((from == "generator" || from == "optimizer") && to == "verifier"))))
     refuse(from " may include only" may[from])
   # What each part that others trust may include of rules/ and verifier/.
   of_parts = to == "rules" || to == "verifier"

@@ -1,0 +1,389 @@
+#include "optimizer/canonical_form.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/constant_number.h"
+#include "pcg/type_inference.h"
+
+namespace isomer {
+namespace {
+
+// Calls that are looked at as one operator at most, and those before the last in which they are
+// looked for: at each step further from it there are calls that lead to the tensor itself.
+constexpr size_t kMostCalls = 16, kMostBehind = 64;
+// Tensors that such calls take, at most, besides numbers.
+constexpr size_t kMostOperands = 3;
+
+// An operator of which operand 0 is a tensor of the output's type, and what calls that are it have
+// among them.
+struct Definition {
+  OpKind kind;
+  std::vector<OpKind> parts;
+};
+
+const std::vector<Definition>& Definitions() {
+  static const auto* const definitions =
+      new std::vector<Definition>{{OpKind::kLayerNorm, {OpKind::kReduceMean, OpKind::kSqrt}},
+                                  {OpKind::kRmsNorm, {OpKind::kReduceMean, OpKind::kSqrt}},
+                                  {OpKind::kRotary, {OpKind::kConcat, OpKind::kMul, OpKind::kAdd}},
+                                  {OpKind::kSwish, {OpKind::kSigmoid}},
+                                  {OpKind::kSoftmax, {OpKind::kExp, OpKind::kReduceSum}}};
+  return *definitions;
+}
+
+// Some calls, of the first of the tensors that they take.
+struct Region {
+  std::vector<NodeId> nodes;  // in topological order; the last makes the output
+  std::vector<TensorRef> inputs;
+  std::vector<NodeId> constant;  // of the nodes, those of constants alone
+};
+
+class Canonicalizer {
+ public:
+  Canonicalizer(const Model& model, const AreEqual& equal,
+                const std::function<bool(const std::string&)>& keeps)
+      : model_(model), graph_(model.graph), equal_(equal), keeps_(keeps), users_(graph_.Users()) {
+    is_output_.assign(graph_.num_nodes(), false);
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      is_output_[output.tensor.node.value] = true;
+    }
+  }
+
+  // Later calls first, which have earlier ones in them. Ids are those of the model's graph.
+  std::vector<DerivationStep> Run() {
+    const std::vector<NodeId> order = graph_.TopologicalOrder();
+    place_.assign(graph_.num_nodes(), 0);
+    for (size_t i = 0; i < order.size(); ++i) place_[order[i].value] = static_cast<int>(i);
+    for (auto root = order.rbegin(); root != order.rend(); ++root) {
+      const Node& node = graph_.node(*root);
+      if (IsLeaf(node.op.kind()) || node.outputs.size() != 1 || taken_.contains(*root)) continue;
+      for (const Region& region : RegionsOf(*root)) {
+        if (StateDefinition(region)) break;
+      }
+      if (node.op.kind() == OpKind::kAttention) StateSharedKeys(*root);
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  // All that end in `root`, the largest first.
+  std::vector<Region> RegionsOf(NodeId root) const {
+    std::vector<NodeId> behind = {root};
+    for (size_t n = 0; n < behind.size(); ++n) {
+      for (TensorRef input : graph_.node(behind[n]).inputs) {
+        const bool is_known = std::find(behind.begin(), behind.end(), input.node) != behind.end();
+        if (is_known || IsLeaf(graph_.node(input.node).op.kind())) continue;
+        if (behind.size() < kMostBehind) behind.push_back(input.node);
+      }
+    }
+    std::sort(behind.begin(), behind.end(),
+              [&](NodeId a, NodeId b) { return place_[a.value] < place_[b.value]; });
+    std::set<TensorRef> candidates;
+    for (NodeId id : behind) {
+      for (TensorRef input : graph_.node(id).inputs) {
+        if (graph_.type(input) == graph_.type({root, 0})) candidates.insert(input);
+      }
+    }
+    std::vector<Region> regions;
+    for (TensorRef x : candidates) {
+      std::optional<Region> region = RegionBetween(x, behind);
+      if (region.has_value()) regions.push_back(*std::move(region));
+    }
+    std::stable_sort(regions.begin(), regions.end(), [](const Region& a, const Region& b) {
+      return a.nodes.size() > b.nodes.size();
+    });
+    return regions;
+  }
+
+  // Those of the calls that depend on `x`, if they are more than one and nobody else uses what they
+  // make on the way to the last.
+  std::optional<Region> RegionBetween(TensorRef x, const std::vector<NodeId>& calls) const {
+    Region region;
+    region.inputs = {x};
+    std::set<NodeId> inside;
+    for (NodeId id : calls) {
+      const std::vector<TensorRef>& inputs = graph_.node(id).inputs;
+      if (std::any_of(inputs.begin(), inputs.end(),
+                      [&](TensorRef input) { return input == x || inside.contains(input.node); })) {
+        inside.insert(id);
+        region.nodes.push_back(id);
+      }
+    }
+    if (region.nodes.size() < 2 || region.nodes.size() > kMostCalls ||
+        region.nodes.back() != calls.back())
+      return std::nullopt;
+    for (NodeId id : region.nodes) {
+      if (taken_.contains(id)) return std::nullopt;
+      for (TensorRef input : graph_.node(id).inputs) {
+        if (inside.contains(input.node)) continue;
+        if (IsOfConstants(input.node)) {
+          AddTo(&region.constant, input.node);
+          for (TensorRef constant : graph_.node(input.node).inputs) {
+            AddTo(&region.inputs, constant);
+          }
+        } else {
+          AddTo(&region.inputs, input);
+        }
+      }
+      if (id == region.nodes.back()) continue;
+      if (is_output_[id.value] || keeps_(graph_.node(id).name)) return std::nullopt;
+      for (const Graph::Use& use : users_[id.value]) {
+        if (!inside.contains(use.user)) return std::nullopt;
+      }
+    }
+    region.nodes.insert(region.nodes.begin(), region.constant.begin(), region.constant.end());
+    return region;
+  }
+
+  template <typename T>
+  static void AddTo(std::vector<T>* distinct, T element) {
+    if (std::find(distinct->begin(), distinct->end(), element) == distinct->end()) {
+      distinct->push_back(element);
+    }
+  }
+
+  // A call that arranges constants, such as a table of angles of which both halves are one.
+  bool IsOfConstants(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return IsLayout(node.op.kind()) &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+             return graph_.node(input.node).op.kind() == OpKind::kConstant;
+           });
+  }
+
+  bool StateDefinition(const Region& region) {
+    for (const Definition& definition : Definitions()) {
+      const bool has_parts =
+          std::all_of(definition.parts.begin(), definition.parts.end(), [&](OpKind part) {
+            return std::any_of(region.nodes.begin(), region.nodes.end(),
+                               [&](NodeId id) { return graph_.node(id).op.kind() == part; });
+          });
+      if (has_parts && StateAs(definition.kind, region)) return true;
+    }
+    return false;
+  }
+
+  bool StateAs(OpKind kind, const Region& region) {
+    std::map<int, double> numbers;
+    std::vector<TensorRef> others;
+    for (size_t i = 1; i < region.inputs.size(); ++i) {
+      const std::optional<double> number =
+          NumberOfConstant(model_, graph_.node(region.inputs[i].node));
+      if (number.has_value()) {
+        numbers[static_cast<int>(i)] = *number;
+      } else {
+        others.push_back(region.inputs[i]);
+      }
+    }
+    const size_t operands = static_cast<size_t>(MinOperands(kind));
+    if (others.size() + 1 != operands || operands > kMostOperands) return false;
+    std::sort(others.begin(), others.end());
+    do {
+      std::vector<TensorRef> inputs = {region.inputs[0]};
+      inputs.insert(inputs.end(), others.begin(), others.end());
+      for (const Operator& op : OperatorsOf(kind, region, numbers)) {
+        if (!IsEqual(region, op, inputs, numbers)) continue;
+        State(region, op, std::move(inputs));
+        return true;
+      }
+    } while (std::next_permutation(others.begin(), others.end()));
+    return false;
+  }
+
+  // With the numbers that the calls have, and the axes that they work along.
+  std::vector<Operator> OperatorsOf(OpKind kind, const Region& region,
+                                    const std::map<int, double>& numbers) const {
+    if (kind == OpKind::kSwish) return {Operator(kind)};
+    if (kind == OpKind::kRotary) {
+      return {{kind, {{"interleaved", int64_t{0}}}}, {kind, {{"interleaved", int64_t{1}}}}};
+    }
+    std::vector<Operator> operators;
+    if (kind == OpKind::kSoftmax) {
+      for (NodeId id : region.nodes) {
+        const Operator& op = graph_.node(id).op;
+        if (op.kind() != OpKind::kReduceSum || op.Ints("axes").size() != 1) continue;
+        operators.push_back({kind, {{"axis", op.Ints("axes")[0]}}});
+      }
+      return operators;
+    }
+    for (const auto& [input, number] : numbers) {
+      if (number > 0) operators.push_back({kind, {{"epsilon", number}}});
+    }
+    return operators;
+  }
+
+  bool IsEqual(const Region& region, const Operator& op, const std::vector<TensorRef>& inputs,
+               const std::map<int, double>& numbers) {
+    std::vector<TensorType> types;
+    for (TensorRef input : inputs) types.push_back(graph_.type(input));
+    Operator whole = op;
+    const TensorRef output{region.nodes.back(), 0};
+    if (!NormalizeAttributes(&whole).ok()) return false;
+    const auto inferred = InferTypes(whole, types);
+    if (!inferred.ok() || (*inferred)[0] != graph_.type(output)) return false;
+    ConcreteSide source, target;
+    std::map<NodeId, int> made;
+    const auto reference = [&](TensorRef tensor) {
+      const auto at = made.find(tensor.node);
+      if (at != made.end()) return PatternRef::Node(at->second, tensor.output);
+      const auto input = std::find(region.inputs.begin(), region.inputs.end(), tensor);
+      return PatternRef::Input(static_cast<int>(input - region.inputs.begin()));
+    };
+    const auto add = [&](const Operator& call, const std::vector<TensorRef>& of,
+                         ConcreteSide* side) {
+      ConcreteCall added{call, {}, {}};
+      for (TensorRef input : of) {
+        added.inputs.push_back(reference(input));
+        added.operands.push_back(graph_.type(input).GlobalShape());
+      }
+      side->calls.push_back(std::move(added));
+    };
+    add(whole, inputs, &target);
+    target.outputs = {PatternRef::Node(0)};
+    for (NodeId id : region.nodes) {
+      add(graph_.node(id).op, graph_.node(id).inputs, &source);
+      made[id] = static_cast<int>(source.calls.size()) - 1;
+    }
+    source.outputs = {reference(output)};
+    // Layers are alike.
+    const auto [known, is_new] =
+        known_.try_emplace(absl::StrCat(TextOf(source), " = ", TextOf(target), " with ",
+                                        absl::StrJoin(numbers, ",", absl::PairFormatter("="))),
+                           false);
+    if (is_new) known->second = equal_(source, target, numbers);
+    return known->second;
+  }
+
+  // Keys and values that are repeated for the query heads that share them need not be: attention
+  // does that itself.
+  void StateSharedKeys(NodeId attention) {
+    const Node& node = graph_.node(attention);
+    Region region;
+    std::vector<TensorRef> inputs = node.inputs;
+    for (int o : {1, 2}) {
+      bool is_repeated = false;
+      do {
+        const NodeId from = inputs[o].node;
+        const OpKind kind = graph_.node(from).op.kind();
+        if (kind != OpKind::kReshape && kind != OpKind::kExpand) return;
+        is_repeated |= kind == OpKind::kExpand;
+        AddTo(&region.nodes, from);
+        inputs[o] = graph_.node(from).inputs[0];
+      } while (!is_repeated || graph_.type(inputs[o]).rank() != 4);
+    }
+    region.nodes.push_back(attention);
+    std::sort(region.nodes.begin(), region.nodes.end(),
+              [&](NodeId a, NodeId b) { return place_[a.value] < place_[b.value]; });
+    for (TensorRef input : inputs) AddTo(&region.inputs, input);
+    for (NodeId id : region.nodes) {
+      if (taken_.contains(id) || (id != attention && keeps_(graph_.node(id).name))) return;
+    }
+    if (IsEqual(region, node.op, inputs, {})) State(region, node.op, std::move(inputs));
+  }
+
+  static std::string TextOf(const ConcreteSide& side) {
+    std::string text;
+    for (const ConcreteCall& call : side.calls) {
+      absl::StrAppend(&text, call.op.ToString(), "(");
+      for (size_t i = 0; i < call.inputs.size(); ++i) {
+        absl::StrAppend(&text, call.inputs[i].node, ".", call.inputs[i].index, "[");
+        for (const Extent& size : call.operands[i]) absl::StrAppend(&text, size.ToString(), ",");
+        absl::StrAppend(&text, "]");
+      }
+      absl::StrAppend(&text, ")");
+    }
+    return text;
+  }
+
+  void State(const Region& region, const Operator& op, std::vector<TensorRef> inputs) {
+    DerivationStep step;
+    step.nodes = region.nodes;
+    step.calls = {{op, std::move(inputs)}};
+    const NodeId added{graph_.num_nodes() + static_cast<int>(steps_.size())};
+    step.replaced = {{{region.nodes.back(), 0}, {added, 0}}};
+    for (NodeId id : region.nodes) {
+      const bool is_shared =
+          std::find(region.constant.begin(), region.constant.end(), id) != region.constant.end();
+      if (!is_shared) taken_.insert(id);
+    }
+    steps_.push_back(std::move(step));
+  }
+
+  const Model& model_;
+  const Graph& graph_;
+  const AreEqual& equal_;
+  const std::function<bool(const std::string&)>& keeps_;
+  const std::vector<std::vector<Graph::Use>> users_;
+  std::vector<bool> is_output_;
+  std::vector<int> place_;  // in the topological order
+  std::set<NodeId> taken_;  // that a step replaces
+  std::vector<DerivationStep> steps_;
+  std::map<std::string, bool> known_;
+};
+
+// Calls that no output needs are left out. `ids`: per node that is kept, its id before.
+Graph WithoutDead(const Graph& graph, std::vector<NodeId>* ids) {
+  std::vector<Node> nodes;
+  std::vector<NodeId> places(graph.num_nodes());
+  *ids = graph.TopologicalOrder();
+  for (NodeId id : *ids) {
+    places[id.value] = NodeId{static_cast<int>(nodes.size())};
+    nodes.push_back(graph.node(id));
+    for (TensorRef& input : nodes.back().inputs) input.node = places[input.node.value];
+  }
+  std::vector<Graph::NamedOutput> outputs = graph.outputs();
+  for (Graph::NamedOutput& output : outputs) {
+    output.tensor.node = places[output.tensor.node.value];
+  }
+  return GraphFromParts(std::move(nodes), std::move(outputs)).value();
+}
+
+}  // namespace
+
+CanonicalModel Canonicalize(const Model& model, const AreEqual& equal,
+                            const std::function<bool(const std::string& name)>& keeps) {
+  CanonicalModel canonical;
+  if (equal != nullptr) canonical.steps = Canonicalizer(model, equal, keeps).Run();
+  canonical.model = {model.name, model.graph, {}, model.loss};
+  Graph& graph = canonical.model.graph;
+  for (const DerivationStep& step : canonical.steps) {
+    const auto& [from, to] = step.replaced[0];
+    const AddedCall& call = step.calls[0];
+    const TensorRef added = graph.AddOp(call.op, call.inputs, graph.node(from.node).name).value();
+    graph.ReplaceUses(from, added);
+  }
+  canonical.num_ids = graph.num_nodes();
+  graph = WithoutDead(graph, &canonical.ids);
+  return canonical;
+}
+
+Plan OverOriginal(Plan plan, const Model& original, const CanonicalModel& canonical) {
+  const int kept = static_cast<int>(canonical.ids.size());
+  const auto move = [&](NodeId* id) {
+    *id =
+        id->value < kept ? canonical.ids[id->value] : NodeId{id->value - kept + canonical.num_ids};
+  };
+  std::vector<DerivationStep> steps = canonical.steps;
+  for (DerivationStep& step : plan.steps) {
+    for (NodeId& id : step.nodes) move(&id);
+    for (TensorRef& input : step.inputs) move(&input.node);
+    for (AddedCall& call : step.calls) {
+      for (TensorRef& input : call.inputs) move(&input.node);
+    }
+    for (auto& [from, to] : step.replaced) {
+      move(&from.node);
+      move(&to.node);
+    }
+    steps.push_back(std::move(step));
+  }
+  plan.steps = std::move(steps);
+  plan.model = original;
+  return plan;
+}
+
+}  // namespace isomer

@@ -1,0 +1,209 @@
+// What exporters spell out is planned as the operator that it is, and the plan says why it may be.
+#include "optimizer/canonical_form.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "optimizer/machine.h"
+#include "optimizer/optimizer.h"
+#include "pcg/support/data_path.h"
+#include "verifier/certificate/equal_sides.h"
+#include "verifier/plan_checker.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+bool ShownEqual(const ConcreteSide& source, const ConcreteSide& target,
+                const InputNumbers& numbers) {
+  std::set<std::string> lemmas;
+  return EqualSides(source, target, &lemmas, numbers).ok();
+}
+
+bool KeepsNothing(const std::string&) { return false; }
+
+std::map<std::string, int> CallsOf(const Graph& graph) {
+  std::map<std::string, int> calls;
+  for (NodeId id : graph.TopologicalOrder()) ++calls[std::string(graph.node(id).op.name())];
+  return calls;
+}
+
+Model ModelOf(const std::string& text) {
+  absl::StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  Model model{"net", *std::move(graph), {}, "loss"};
+  model.weights["e"] = {0.5f};
+  return model;
+}
+
+// A norm and a product, as Llama is exported. The weight is on the left.
+constexpr char kNorm[] = R"(
+%0 = input "x" : f32[8,64,32]
+%1 = weight "g" : f32[32]
+%2 = constant "e" : f32[]
+%3 = weight "w" : f32[32,32]
+%4 = input "target" : f32[8,64,32]
+%5 = relu(%0) : f32[8,64,32]
+%6 = mul(%5, %5) : f32[8,64,32]  # net/square
+%7 = reduce_mean(%6) {axes=[2], keepdims=1} : f32[8,64,1]
+%8 = add(%7, %2) : f32[8,64,1]
+%9 = sqrt(%8) : f32[8,64,1]
+%10 = reciprocal(%9) : f32[8,64,1]
+%11 = mul(%5, %10) : f32[8,64,32]
+%12 = mul(%1, %11) : f32[8,64,32]  # net/norm
+%13 = matmul(%12, %3) : f32[8,64,32]
+%14 = mse(%13, %4) : f32[]
+output "loss" = %14
+)";
+
+TEST(CanonicalForm, CallsThatAreAnOperatorBecomeIt) {
+  const Model model = ModelOf(kNorm);
+  const CanonicalModel canonical = Canonicalize(model, ShownEqual, KeepsNothing);
+  ASSERT_EQ(canonical.steps.size(), 1u);
+  EXPECT_EQ(canonical.steps[0].nodes.size(), 7u);
+  const std::map<std::string, int> calls = CallsOf(canonical.model.graph);
+  EXPECT_EQ(calls.count("sqrt"), 0u);
+  EXPECT_EQ(calls.at("rms_norm"), 1);
+  for (int id = 0; id < canonical.model.graph.num_nodes(); ++id) {
+    const Node& node = canonical.model.graph.node(id);
+    if (node.op.kind() != OpKind::kRmsNorm) continue;
+    EXPECT_EQ(node.name, "net/norm");
+    EXPECT_EQ(node.op.Number("epsilon"), 0.5);
+  }
+}
+
+TEST(CanonicalForm, OtherWaysToWriteItAreTheSame) {
+  const std::string text = kNorm;
+  for (const auto& [from, to] : std::map<std::string, std::string>{
+           {"add(%7, %2)", "add(%2, %7)"}, {"mul(%1, %11)", "mul(%11, %1)"}}) {
+    const Model model = ModelOf(absl::StrReplaceAll(text, {{from, to}}));
+    EXPECT_EQ(Canonicalize(model, ShownEqual, KeepsNothing).steps.size(), 1u) << to;
+  }
+}
+
+TEST(CanonicalForm, WhatIsNoDefinitionStays) {
+  const std::string text = kNorm;
+  for (const auto& [from, to] :
+       std::map<std::string, std::string>{{"reduce_mean(%6) {axes=[2], keepdims=1} : f32[8,64,1]",
+                                           "reduce_mean(%6) {axes=[1], keepdims=1} : f32[8,1,32]"},
+                                          {"mul(%5, %5)", "mul(%5, %0)"},
+                                          {"constant \"e\"", "input \"e\""}}) {
+    std::string changed = absl::StrReplaceAll(text, {{from, to}});
+    if (to.find("axes=[1]") != std::string::npos) {
+      changed = absl::StrReplaceAll(changed, {{"f32[8,64,1]", "f32[8,1,32]"}});
+    }
+    const Model model = ModelOf(changed);
+    EXPECT_TRUE(Canonicalize(model, ShownEqual, KeepsNothing).steps.empty()) << to;
+  }
+  // Of an epsilon that the model does not have, nothing is known.
+  Model model = ModelOf(text);
+  model.weights.clear();
+  EXPECT_TRUE(Canonicalize(model, ShownEqual, KeepsNothing).steps.empty());
+}
+
+TEST(CanonicalForm, WhatOthersUseStays) {
+  const Model model = ModelOf(
+      absl::StrReplaceAll(kNorm, {{"output \"loss\"", "output \"scale\" = %10\noutput \"loss\""}}));
+  EXPECT_TRUE(Canonicalize(model, ShownEqual, KeepsNothing).steps.empty());
+}
+
+TEST(CanonicalForm, NamesThatAUserGivesStay) {
+  const Model model = ModelOf(kNorm);
+  const auto keep = [](const std::string& kept) {
+    return [kept](const std::string& name) { return name == kept; };
+  };
+  EXPECT_TRUE(Canonicalize(model, ShownEqual, keep("net/square")).steps.empty());
+  EXPECT_EQ(Canonicalize(model, ShownEqual, keep("net/norm")).steps.size(), 1u);
+}
+
+TEST(CanonicalForm, NothingIsStatedThatIsNotShown) {
+  const Model model = ModelOf(kNorm);
+  const auto never = [](const ConcreteSide&, const ConcreteSide&, const InputNumbers&) {
+    return false;
+  };
+  EXPECT_TRUE(Canonicalize(model, never, KeepsNothing).steps.empty());
+  EXPECT_TRUE(Canonicalize(model, nullptr, KeepsNothing).steps.empty());
+}
+
+// Rotated queries and keys, of which two queries share one; both by one table of angles.
+constexpr char kAttention[] = R"(
+%0 = input "q" : f32[8,4,16,8]
+%1 = input "k" : f32[8,2,16,8]
+%2 = input "v" : f32[8,2,16,8]
+%3 = constant "cos" : f32[16,4]
+%4 = constant "sin" : f32[16,4]
+%5 = weight "w" : f32[8,8]
+%6 = input "target" : f32[8,4,16,8]
+%7 = concat(%3, %3) {axis=1} : f32[16,8]
+%8 = concat(%4, %4) {axis=1} : f32[16,8]
+%9 = mul(%0, %7) : f32[8,4,16,8]
+%10 = split(%0) {axis=3, sizes=[4,4]} : f32[8,4,16,4], f32[8,4,16,4]
+%11 = scale(%10.1) {factor=-1} : f32[8,4,16,4]
+%12 = concat(%11, %10.0) {axis=3} : f32[8,4,16,8]
+%13 = mul(%12, %8) : f32[8,4,16,8]
+%14 = add(%9, %13) : f32[8,4,16,8]
+%15 = mul(%1, %7) : f32[8,2,16,8]
+%16 = split(%1) {axis=3, sizes=[4,4]} : f32[8,2,16,4], f32[8,2,16,4]
+%17 = scale(%16.1) {factor=-1} : f32[8,2,16,4]
+%18 = concat(%17, %16.0) {axis=3} : f32[8,2,16,8]
+%19 = mul(%18, %8) : f32[8,2,16,8]
+%20 = add(%15, %19) : f32[8,2,16,8]
+%21 = reshape(%20) {shape=[8,2,1,16,8]} : f32[8,2,1,16,8]
+%22 = expand(%21) {shape=[8,2,2,16,8]} : f32[8,2,2,16,8]
+%23 = reshape(%22) {shape=[8,4,16,8]} : f32[8,4,16,8]
+%24 = reshape(%2) {shape=[8,2,1,16,8]} : f32[8,2,1,16,8]
+%25 = expand(%24) {shape=[8,2,2,16,8]} : f32[8,2,2,16,8]
+%26 = reshape(%25) {shape=[8,4,16,8]} : f32[8,4,16,8]
+%27 = attention(%14, %23, %26) {causal=1, scale=0.5} : f32[8,4,16,8]
+%28 = matmul(%27, %5) : f32[8,4,16,8]
+%29 = mse(%28, %6) : f32[]
+output "loss" = %29
+)";
+
+TEST(CanonicalForm, RotatedKeysThatQueriesShare) {
+  const CanonicalModel canonical = Canonicalize(ModelOf(kAttention), ShownEqual, KeepsNothing);
+  EXPECT_EQ(canonical.steps.size(), 3u);
+  const std::map<std::string, int> calls = CallsOf(canonical.model.graph);
+  EXPECT_EQ(calls.at("rotary"), 2);
+  EXPECT_EQ(calls.at("attention"), 1);
+  for (const char* gone : {"expand", "reshape", "concat", "mul"}) EXPECT_EQ(calls.count(gone), 0u);
+}
+
+// The steps of a search, which knows the canonical model alone, lead from the original.
+TEST(CanonicalForm, PlansAreOfTheOriginalModel) {
+  const RuleSet rules = LoadRules(DataPath("rules/default.rules")).value();
+  const RuleIndex index(rules);
+  const CostModel cost(LoadMachine("dgx_h100", 1, 2).value());
+  for (const char* text : {kNorm, kAttention}) {
+    const Model model = ModelOf(text);
+    OptimizeOptions options;
+    options.equal = ShownEqual;
+    options.search.budget = 20;
+    options.search.cache = false;
+    auto result = Optimize(model, index, cost, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    Plan& plan = result->plan;
+    EXPECT_EQ(plan.model.graph.ToString(), model.graph.ToString());
+    EXPECT_EQ(plan.model.weights, model.weights);
+    EXPECT_TRUE(plan.steps[0].rule.empty());
+    plan.seal = SealOf(plan);
+    EXPECT_EQ(CheckPlan(plan, rules), absl::OkStatus());
+    const std::map<std::string, int> calls = CallsOf(plan.graph);
+    EXPECT_EQ(calls.count("rms_norm") + calls.count("rotary"), 1u);
+    // And a plan that says otherwise is not accepted.
+    plan.steps[0].calls[0].op = Operator(OpKind::kRelu);
+    plan.steps[0].calls[0].inputs.resize(1);
+    plan.seal = SealOf(plan);
+    EXPECT_THAT(std::string(CheckPlan(plan, rules).message()), HasSubstr("step 0 (no rule)"));
+  }
+}
+
+}  // namespace
+}  // namespace isomer
