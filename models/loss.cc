@@ -1,10 +1,12 @@
 #include "models/loss.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -29,23 +31,42 @@ absl::Status CannotAttach(const Model& model, absl::string_view kind, absl::stri
 
 }  // namespace
 
-absl::Status AttachLoss(Model* model, absl::string_view kind) {
+absl::Status AttachLoss(Model* model, absl::string_view kind, absl::string_view of) {
   const bool is_auto = kind == "auto";
   if (!model->loss.empty()) {
     if (is_auto) return absl::OkStatus();
     return CannotAttach(*model, kind, absl::StrCat("it has the loss '", model->loss, "'"));
   }
   if (model->graph.outputs().empty()) return CannotAttach(*model, kind, "it has no output");
-  const Graph::NamedOutput output = model->graph.outputs()[0];
+  const std::vector<Graph::NamedOutput>& outputs = model->graph.outputs();
+  const auto found = of.empty() ? outputs.begin()
+                                : std::find_if(outputs.begin(), outputs.end(),
+                                               [&](const auto& known) { return known.name == of; });
+  if (found == outputs.end()) {
+    return CannotAttach(
+        *model, kind,
+        absl::StrCat("it has no output '", of, "'; there are ",
+                     absl::StrJoin(outputs, ", ", [](std::string* out, const auto& known) {
+                       absl::StrAppend(out, "'", known.name, "'");
+                     })));
+  }
+  const Graph::NamedOutput output = *found;
   const TensorType& type = model->graph.type(output.tensor);
   if (is_auto) kind = type.rank() == 2 && output.name == "logits" ? "cross_entropy" : "mse";
-  if (kind != "cross_entropy" && kind != "mse") {
-    return CannotAttach(*model, kind, "the losses are cross_entropy, mse and auto");
+  if (kind != "cross_entropy" && kind != "mse" && kind != "none") {
+    return CannotAttach(*model, kind, "the losses are cross_entropy, mse, none and auto");
   }
+  const std::string place = of.empty() ? "its first output" : "its output";
   const bool is_cross_entropy = kind == "cross_entropy";
-  if (type.dtype != DataType::kFloat32 || (is_cross_entropy && type.rank() < 2)) {
+  const bool is_scalar = type.rank() == 0;
+  if (type.dtype != DataType::kFloat32 || (is_cross_entropy && type.rank() < 2) ||
+      (kind == "none" && !is_scalar)) {
     return CannotAttach(*model, kind,
-                        absl::StrCat("its first output '", output.name, "' is ", type.ToString()));
+                        absl::StrCat(place, " '", output.name, "' is ", type.ToString()));
+  }
+  if (kind == "none") {
+    model->loss = output.name;
+    return absl::OkStatus();
   }
   std::vector<int64_t> sizes = type.Sizes();
   if (is_cross_entropy) sizes.pop_back();
@@ -64,6 +85,46 @@ absl::Status AttachLoss(Model* model, absl::string_view kind) {
   model->graph.AddOutput(kLossName, loss);
   model->loss = kLossName;
   return absl::OkStatus();
+}
+
+namespace {
+
+// The call whose output the loss is; null if there is no such output.
+const Node* NodeOfLoss(const Model& model) {
+  const std::vector<Graph::NamedOutput>& outputs = model.graph.outputs();
+  const auto loss = std::find_if(outputs.begin(), outputs.end(),
+                                 [&](const auto& output) { return output.name == model.loss; });
+  return loss == outputs.end() ? nullptr : &model.graph.node(loss->tensor.node);
+}
+
+}  // namespace
+
+std::string KindOfLoss(const Model& trained) {
+  const Node* const loss = NodeOfLoss(trained);
+  if (trained.loss != kLossName || loss == nullptr) return "none";
+  switch (loss->op.kind()) {
+    case OpKind::kCrossEntropy:
+      return "cross_entropy";
+    case OpKind::kMeanSquaredError:
+      return "mse";
+    default:
+      return "none";
+  }
+}
+
+std::string LossText(const Model& model) {
+  const std::string kind = KindOfLoss(model);
+  if (kind == "none") return absl::StrCat("its output '", model.loss, "'");
+  const Node& loss = *NodeOfLoss(model);
+  const auto name = [&](TensorRef tensor) {
+    for (const Graph::NamedOutput& output : model.graph.outputs()) {
+      if (output.tensor == tensor) return output.name;
+    }
+    return model.graph.node(tensor.node).name;
+  };
+  return absl::StrCat(kind, " of '", name(loss.inputs[0]), "' ",
+                      model.graph.type(loss.inputs[0]).ToString(), " and '", name(loss.inputs[1]),
+                      "'");
 }
 
 absl::Status KeepLossAlone(Model* model) {

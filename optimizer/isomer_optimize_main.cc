@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -49,6 +50,10 @@ ABSL_FLAG(
     bool, loss_alone, false,
     "in training, a step gives back its loss and no other output (the logits of a large batch "
     "fit on no device)");
+ABSL_FLAG(std::string, loss, "auto",
+          "in training: cross_entropy (of logits and labels), mse, none (the output is a loss), or "
+          "auto, which prints what it takes");
+ABSL_FLAG(std::string, loss_output, "", "the output that --loss is of; the default is the first");
 ABSL_FLAG(std::string, precision, "float32",
           "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
 ABSL_FLAG(std::string, optimizer, "sgd", "of weights, in training: sgd, momentum or adam");
@@ -259,7 +264,16 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
     return absl::InvalidArgumentError(
         absl::StrCat(spec, ": it has no weights to train; --mode=inference"));
   }
-  if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, "auto"));
+  const std::string loss = absl::GetFlag(FLAGS_loss), of = absl::GetFlag(FLAGS_loss_output);
+  if (!training && (loss != "auto" || !of.empty())) {
+    return absl::InvalidArgumentError("--loss and --loss_output are for --mode=training");
+  }
+  const bool is_guess = loss == "auto" && model.loss.empty() && !absl::StartsWith(spec, "zoo:");
+  if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, loss, of));
+  if (training && is_guess) {
+    std::fprintf(stderr, "note: %s: the loss is %s (--loss, --loss_output)\n", spec.c_str(),
+                 LossText(model).c_str());
+  }
   if (training && absl::GetFlag(FLAGS_loss_alone)) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));
   return model;
 }

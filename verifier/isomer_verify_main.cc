@@ -256,7 +256,22 @@ Json SecondsSummary(const CertificateReport& report, double load) {
 struct Findings {
   std::optional<int> rules_proved;  // with --reprove
   int outputs_left_out = 0;         // of --model's: the plan gives back the loss alone
+  std::string loss;                 // of --model, in training
 };
+
+// Ok if the model inside of the plan is `own`, in training with the plan's loss of the output `of`.
+absl::Status ExpectTrainedModel(Model own, const std::string& of, const Plan& plan,
+                                Findings* findings) {
+  if (plan.mode == "training") {
+    if (own.loss.empty()) ISOMER_RETURN_IF_ERROR(AttachLoss(&own, KindOfLoss(plan.model), of));
+    findings->loss = LossText(own);
+    // --loss_alone of isomer-optimize.
+    const bool alone = plan.model.graph.outputs().size() == 1;
+    findings->outputs_left_out = alone ? static_cast<int>(own.graph.outputs().size()) - 1 : 0;
+    if (alone) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&own));
+  }
+  return ExpectSameModel(own, plan.model);
+}
 
 // Ok if the model inside of the plan is that of --model, as isomer-optimize reads it.
 absl::Status ExpectModelOfFlag(const Plan& plan, Findings* findings) {
@@ -268,16 +283,19 @@ absl::Status ExpectModelOfFlag(const Plan& plan, Findings* findings) {
     if (options.batch_size == 0 && options.dims.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError("--batch_size and --dim are of --model");
   }
-  ISOMER_ASSIGN_OR_RETURN(Model own, LoadAnyModel(spec, options));
-  if (plan.mode == "training") {
-    ISOMER_RETURN_IF_ERROR(AttachLoss(&own, "auto"));
-    // --loss_alone of isomer-optimize.
-    const bool alone = plan.model.graph.outputs().size() == 1;
-    findings->outputs_left_out = alone ? static_cast<int>(own.graph.outputs().size()) - 1 : 0;
-    if (alone) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&own));
+  ISOMER_ASSIGN_OR_RETURN(const Model own, LoadAnyModel(spec, options));
+  absl::Status same;
+  if (plan.mode == "training" && own.loss.empty()) {
+    // Of whichever output.
+    for (const Graph::NamedOutput& output : own.graph.outputs()) {
+      const absl::Status is_this = ExpectTrainedModel(own, output.name, plan, findings);
+      if (is_this.ok()) return is_this;
+      if (same.ok()) same = is_this;
+    }
+  } else {
+    same = ExpectTrainedModel(own, "", plan, findings);
+    if (same.ok()) return same;
   }
-  const absl::Status same = ExpectSameModel(own, plan.model);
-  if (same.ok()) return same;
   return absl::FailedPreconditionError(
       absl::StrCat("model: not that of ", spec, ": ", std::string(same.message())));
 }
@@ -325,6 +343,7 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
   if (findings.outputs_left_out > 0) {
     std::printf("  but for %d outputs: it gives back the loss alone\n", findings.outputs_left_out);
   }
+  if (!findings.loss.empty()) std::printf("  its loss is %s\n", findings.loss.c_str());
   const std::string deviations = JoinedDeviations(plan);
   if (!deviations.empty()) {
     std::printf("  its steps are not the model's: %s\n", deviations.c_str());
@@ -364,6 +383,7 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   summary["deviations"] = Json(DeviationsOf(plan));
   if (findings.rules_proved.has_value()) summary["rules_proved"] = *findings.rules_proved;
   summary["outputs_left_out"] = findings.outputs_left_out;
+  summary["loss"] = findings.loss;
   summary["steps"] = plan.steps.size();
   for (const auto& [by, count] : report.steps) summary["steps_by"][EqualByName(by)] = count;
   summary["reason"] = verdict.ok() ? Json() : Json(verdict.message());

@@ -132,8 +132,9 @@ TEST(AttachLoss, AutoTellsLogitsFromTheRest) {
 
 TEST(AttachLoss, RefusesWhatDoesNotFit) {
   Model model = LoadAnyModel(kMlp).value();
-  EXPECT_EQ(AttachLoss(&model, "hinge").message(),
-            "model 'mlp': cannot add the loss hinge: the losses are cross_entropy, mse and auto");
+  EXPECT_EQ(
+      AttachLoss(&model, "hinge").message(),
+      "model 'mlp': cannot add the loss hinge: the losses are cross_entropy, mse, none and auto");
   ASSERT_TRUE(AttachLoss(&model, "mse").ok());
   EXPECT_TRUE(AttachLoss(&model, "auto").ok());
   EXPECT_EQ(AttachLoss(&model, "mse").message(),
@@ -144,6 +145,47 @@ TEST(AttachLoss, RefusesWhatDoesNotFit) {
   taken.graph.AddOutput("y", taken.graph.AddInput("target", SequentialType({2, 2})));
   EXPECT_EQ(AttachLoss(&taken, "mse").message(),
             "model 'taken': cannot add the loss mse: the name 'target' is taken");
+}
+
+// Logits of each token, which auto would compare with a target, and a scalar.
+Model TwoOutputs() {
+  Model model;
+  model.name = "two";
+  Graph& graph = model.graph;
+  const TensorRef x = graph.AddInput("x", SequentialType({2, 3, 4}));
+  graph.AddOutput("hidden", graph.AddOp(OpKind::kExp, {x}).value());
+  graph.AddOutput("scores", graph.AddOp(OpKind::kRelu, {x}).value());
+  const TensorRef z = graph.AddInput("z", SequentialType({}));
+  graph.AddOutput("own", graph.AddOp(OpKind::kExp, {z}).value());
+  return model;
+}
+
+TEST(AttachLoss, OfTheOutputThatIsNamed) {
+  Model model = TwoOutputs();
+  ASSERT_TRUE(AttachLoss(&model, "cross_entropy", "scores").ok());
+  EXPECT_THAT(model.graph.ToString(), HasSubstr("input \"labels\" : i64[2,3]"));
+  EXPECT_EQ(LossText(model), "cross_entropy of 'scores' f32[2,3,4] and 'labels'");
+  EXPECT_EQ(KindOfLoss(model), "cross_entropy");
+
+  Model guessed = TwoOutputs();
+  ASSERT_TRUE(AttachLoss(&guessed, "auto").ok());
+  EXPECT_EQ(LossText(guessed), "mse of 'hidden' f32[2,3,4] and 'target'");
+  EXPECT_EQ(KindOfLoss(guessed), "mse");
+
+  Model own = TwoOutputs();
+  ASSERT_TRUE(AttachLoss(&own, "none", "own").ok());
+  EXPECT_EQ(own.loss, "own");
+  EXPECT_EQ(own.graph.outputs().size(), 3u);
+  EXPECT_EQ(LossText(own), "its output 'own'");
+  EXPECT_EQ(KindOfLoss(own), "none");
+
+  Model refused = TwoOutputs();
+  EXPECT_EQ(AttachLoss(&refused, "none", "scores").message(),
+            "model 'two': cannot add the loss none: its output 'scores' is f32[2,3,4]");
+  EXPECT_EQ(AttachLoss(&refused, "mse", "score").message(),
+            "model 'two': cannot add the loss mse: it has no output 'score'; there are 'hidden', "
+            "'scores', 'own'");
+  EXPECT_TRUE(refused.loss.empty());
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+// What a plan trains by is what the user says, and what the verdict says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class LossFlags : public testing::Test {
+ protected:
+  ProgramResult Optimize(const std::vector<std::string>& flags) const {
+    std::vector<std::string> arguments = {
+        model_,       "--machine=dgx_h100", "--nodes=1",     "--devices_per_node=2",
+        "--budget=1", "--cache=false",      "--out=" + plan_};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunBinary("isomer-optimize", arguments);
+  }
+  ProgramResult Verify() const {
+    return RunBinary("isomer-verify", {"plan", plan_, "--model=" + model_});
+  }
+
+  const std::string model_ = SourceFile("models/data/digits_cnn.onnx");
+  const std::string plan_ = ScratchFile("loss.plan");
+};
+
+TEST_F(LossFlags, TheGuessIsPrintedAndVerified) {
+  const ProgramResult optimized = Optimize({});
+  EXPECT_EQ(optimized.exit_code, 0) << optimized.err;
+  EXPECT_THAT(optimized.err,
+              HasSubstr("note: " + model_ + ": the loss is cross_entropy of 'logits'"));
+  const ProgramResult verified = Verify();
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("its loss is cross_entropy of 'logits'"));
+}
+
+TEST_F(LossFlags, TheUsersIsTakenAndVerified) {
+  const ProgramResult optimized = Optimize({"--loss=mse", "--loss_output=logits"});
+  EXPECT_EQ(optimized.exit_code, 0) << optimized.err;
+  EXPECT_THAT(optimized.err, Not(HasSubstr("the loss is")));
+  const ProgramResult verified = Verify();
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("its loss is mse of 'logits'"));
+}
+
+TEST_F(LossFlags, WhatDoesNotFitIsRefused) {
+  const ProgramResult absent = Optimize({"--loss_output=scores"});
+  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_THAT(absent.err, HasSubstr("it has no output 'scores'; there are 'logits'"));
+  EXPECT_EQ(Optimize({"--loss=hinge"}).exit_code, 2);
+  EXPECT_EQ(Optimize({"--loss=none"}).exit_code, 2);
+  const ProgramResult inference = Optimize({"--mode=inference", "--loss=mse"});
+  EXPECT_EQ(inference.exit_code, 2);
+  EXPECT_THAT(inference.err, HasSubstr("--loss and --loss_output are for --mode=training"));
+}
+
+}  // namespace
+}  // namespace isomer
