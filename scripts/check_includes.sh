@@ -11,7 +11,8 @@
 # verifier/exhaustive/, includes nothing of rules/ and verifier/ but itself.
 #
 # A program's main (*_main.cc) may use models besides its module, and isomer-generate's and
-# isomer-optimize's the verifier. Z3 stays behind the wall of verifier/; oneDNN, MPI and CUDA stay in runtime/. Usage: scripts/check_includes.sh [TREE]
+# isomer-optimize's the verifier. Z3 stays behind the wall of verifier/; oneDNN, MPI and CUDA stay
+# in runtime/. Usage: scripts/check_includes.sh [TREE]
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 

@@ -109,7 +109,6 @@ class LastStep(torch.nn.Module):
 
 def networks(s):
     """Per name: how the module is made, and the example inputs."""
-    hugging_face = transformers
     tokens = lambda: (torch.randint(0, s.vocabulary, (s.batch, s.tokens)),)
     images = lambda: (torch.randn(s.batch, 3, s.image, s.image),)
     decoder = dict(vocab_size=s.vocabulary, hidden_size=s.width, intermediate_size=s.hidden,
@@ -118,35 +117,35 @@ def networks(s):
     head = dict(head_dim=s.width // s.heads)
     causal = lambda network: FirstOutput(network, use_cache=False)
     return {
-        "llama": (lambda: causal(hugging_face.LlamaForCausalLM(
-            hugging_face.LlamaConfig(**decoder))), tokens),
-        "qwen3": (lambda: causal(hugging_face.Qwen3ForCausalLM(
-            hugging_face.Qwen3Config(**decoder, **head))), tokens),
-        "gemma2": (lambda: causal(hugging_face.Gemma2ForCausalLM(
-            hugging_face.Gemma2Config(**decoder, **head, query_pre_attn_scalar=s.width // s.heads,
+        "llama": (lambda: causal(transformers.LlamaForCausalLM(
+            transformers.LlamaConfig(**decoder))), tokens),
+        "qwen3": (lambda: causal(transformers.Qwen3ForCausalLM(
+            transformers.Qwen3Config(**decoder, **head))), tokens),
+        "gemma2": (lambda: causal(transformers.Gemma2ForCausalLM(
+            transformers.Gemma2Config(**decoder, **head, query_pre_attn_scalar=s.width // s.heads,
                                       sliding_window=s.tokens // 2))), tokens),
-        "mixtral": (lambda: causal(hugging_face.MixtralForCausalLM(
+        "mixtral": (lambda: causal(transformers.MixtralForCausalLM(
             # No exporter knows the grouped product, nor loops over the experts that were chosen.
-            hugging_face.MixtralConfig(**decoder, num_local_experts=4,
+            transformers.MixtralConfig(**decoder, num_local_experts=4,
                                        experts_implementation="batched_mm"))), tokens),
-        "gpt2": (lambda: causal(hugging_face.GPT2LMHeadModel(hugging_face.GPT2Config(
+        "gpt2": (lambda: causal(transformers.GPT2LMHeadModel(transformers.GPT2Config(
             vocab_size=s.vocabulary, n_embd=s.width, n_layer=s.layers, n_head=s.heads,
             n_positions=s.tokens))), tokens),
-        "bert": (lambda: FirstOutput(hugging_face.BertModel(hugging_face.BertConfig(
+        "bert": (lambda: FirstOutput(transformers.BertModel(transformers.BertConfig(
             vocab_size=s.vocabulary, hidden_size=s.width, num_hidden_layers=s.layers,
             num_attention_heads=s.heads, intermediate_size=s.hidden,
             max_position_embeddings=s.tokens))), tokens),
-        "distilbert": (lambda: FirstOutput(hugging_face.DistilBertModel(
-            hugging_face.DistilBertConfig(
+        "distilbert": (lambda: FirstOutput(transformers.DistilBertModel(
+            transformers.DistilBertConfig(
                 vocab_size=s.vocabulary, dim=s.width, n_layers=s.layers, n_heads=s.heads,
                 hidden_dim=s.hidden, max_position_embeddings=s.tokens))), tokens),
-        "t5": (lambda: Translation(hugging_face.T5ForConditionalGeneration(hugging_face.T5Config(
+        "t5": (lambda: Translation(transformers.T5ForConditionalGeneration(transformers.T5Config(
             vocab_size=s.vocabulary, d_model=s.width, d_kv=s.width // s.heads, d_ff=s.hidden,
             num_layers=s.layers, num_decoder_layers=s.layers, num_heads=s.heads,
             attn_implementation="eager"))),  # The other takes views that cannot be decomposed.
                lambda: tokens() + tokens()),
-        "vit_hf": (lambda: FirstOutput(hugging_face.ViTForImageClassification(
-            hugging_face.ViTConfig(hidden_size=s.width, num_hidden_layers=s.layers,
+        "vit_hf": (lambda: FirstOutput(transformers.ViTForImageClassification(
+            transformers.ViTConfig(hidden_size=s.width, num_hidden_layers=s.layers,
                                    num_attention_heads=s.heads, intermediate_size=s.hidden,
                                    image_size=s.image, patch_size=s.patch,
                                    num_labels=s.classes))), images),

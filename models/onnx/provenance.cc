@@ -50,7 +50,7 @@ bool IsOfExporter(absl::string_view name) { return name != "val" && StemOf(name)
 
 bool MakesTensors(absl::string_view stem) {
   for (const char* maker : {"arange", "zeros", "ones", "full", "empty", "eye", "linspace",
-                            "scalar_tensor", "lift_fresh", "tril_indices", "triu_indices"}) {
+                            "lift_fresh", "tril_indices", "triu_indices"}) {
     if (stem == maker) return true;
   }
   return absl::StartsWith(stem, "new_") || absl::EndsWith(stem, "_like") ||
