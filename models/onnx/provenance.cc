@@ -146,8 +146,11 @@ std::string SomeOf(const std::vector<std::string>& lines) {
 }  // namespace
 
 OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value) {
+  std::vector<std::string> folded_from =
+      PythonStrings(ValueOf(value.metadata_props(), "pkg.onnxscript.optimizer.folded_from"));
+  std::erase(folded_from, "");  // Of a text that is damaged.
   return {ValueOf(value.metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind"),
-          PythonStrings(ValueOf(value.metadata_props(), "pkg.onnxscript.optimizer.folded_from"))};
+          std::move(folded_from)};
 }
 
 std::string ModuleOf(const onnx::NodeProto& node) {

@@ -133,6 +133,13 @@ TEST(OnnxProvenance, RepetitionsForABatchAreUndone) {
   EXPECT_THAT(differs.Trained(), ElementsAre("expand"));
 }
 
+// Metadata is anybody's text; a file is not refused for it.
+TEST(OnnxProvenance, EmptyNamesAreNoOrigins) {
+  Exported exported;
+  exported.Tensor("expand", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 4}, "", {""});
+  EXPECT_THAT(exported.Trained(), ElementsAre("expand"));
+}
+
 TEST(OnnxProvenance, MergedParametersOfSeveralModulesAreApart) {
   Exported exported;
   exported.file().Floats("net.norm1.weight", {4}, {1, 1, 1, 1});
