@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -52,8 +53,7 @@ ABSL_FLAG(
     "fit on no device)");
 ABSL_FLAG(std::string, loss, "auto",
           "in training: cross_entropy (of logits and labels), mse, none (the output is a loss), or "
-          "auto, which prints what it takes");
-ABSL_FLAG(std::string, loss_output, "", "the output that --loss is of; the default is the first");
+          "auto, which prints what it takes; of the first output, or KIND:OUTPUT");
 ABSL_FLAG(std::string, precision, "float32",
           "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
 ABSL_FLAG(std::string, optimizer, "sgd", "of weights, in training: sgd, momentum or adam");
@@ -264,14 +264,16 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
     return absl::InvalidArgumentError(
         absl::StrCat(spec, ": it has no weights to train; --mode=inference"));
   }
-  const std::string loss = absl::GetFlag(FLAGS_loss), of = absl::GetFlag(FLAGS_loss_output);
-  if (!training && (loss != "auto" || !of.empty())) {
-    return absl::InvalidArgumentError("--loss and --loss_output are for --mode=training");
+  const std::string flag = absl::GetFlag(FLAGS_loss);
+  if (!training && flag != "auto") {
+    return absl::InvalidArgumentError("--loss is for --mode=training");
   }
+  const auto [loss, of] =
+      std::pair<std::string, std::string>(absl::StrSplit(flag, absl::MaxSplits(':', 1)));
   const bool is_guess = loss == "auto" && model.loss.empty() && !absl::StartsWith(spec, "zoo:");
   if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, loss, of));
   if (training && is_guess) {
-    std::fprintf(stderr, "note: %s: the loss is %s (--loss, --loss_output)\n", spec.c_str(),
+    std::fprintf(stderr, "note: %s: the loss is %s (--loss)\n", spec.c_str(),
                  LossText(model).c_str());
   }
   if (training && absl::GetFlag(FLAGS_loss_alone)) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));

@@ -38,7 +38,7 @@ TEST_F(LossFlags, TheGuessIsPrintedAndVerified) {
 }
 
 TEST_F(LossFlags, TheUsersIsTakenAndVerified) {
-  const ProgramResult optimized = Optimize({"--loss=mse", "--loss_output=logits"});
+  const ProgramResult optimized = Optimize({"--loss=mse:logits"});
   EXPECT_EQ(optimized.exit_code, 0) << optimized.err;
   EXPECT_THAT(optimized.err, Not(HasSubstr("the loss is")));
   const ProgramResult verified = Verify();
@@ -47,14 +47,14 @@ TEST_F(LossFlags, TheUsersIsTakenAndVerified) {
 }
 
 TEST_F(LossFlags, WhatDoesNotFitIsRefused) {
-  const ProgramResult absent = Optimize({"--loss_output=scores"});
+  const ProgramResult absent = Optimize({"--loss=auto:scores"});
   EXPECT_EQ(absent.exit_code, 2);
   EXPECT_THAT(absent.err, HasSubstr("it has no output 'scores'; there are 'logits'"));
   EXPECT_EQ(Optimize({"--loss=hinge"}).exit_code, 2);
   EXPECT_EQ(Optimize({"--loss=none"}).exit_code, 2);
   const ProgramResult inference = Optimize({"--mode=inference", "--loss=mse"});
   EXPECT_EQ(inference.exit_code, 2);
-  EXPECT_THAT(inference.err, HasSubstr("--loss and --loss_output are for --mode=training"));
+  EXPECT_THAT(inference.err, HasSubstr("--loss is for --mode=training"));
 }
 
 }  // namespace
