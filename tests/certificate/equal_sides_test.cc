@@ -33,7 +33,9 @@ ConcreteSide SideOf(const std::string& text) {
     side.calls.push_back(std::move(call));
   }
   for (const Graph::NamedOutput& output : graph->outputs()) {
-    side.outputs.push_back(places.at(output.tensor.node));
+    const PatternRef made = places.at(output.tensor.node);
+    side.outputs.push_back(made.node < 0 ? made
+                                         : PatternRef::Node(made.node, output.tensor.output));
   }
   return side;
 }
@@ -167,6 +169,86 @@ output "y" = %6
   };
   EXPECT_FALSE(Equal(last("0"), last("1")).ok());
   EXPECT_EQ(Equal(last("1"), last("1")), absl::OkStatus());
+}
+
+// nn.MultiheadAttention: `part` of queries, keys and values, packed in the product's last dim, for
+// 2 samples of 6 positions and 4 heads of 3 features.
+std::string PackedAsExported(const std::string& part) {
+  return R"(
+%0 = input "x" : f32[2,6,12]
+%1 = input "w" : f32[12,36]
+%2 = input "b" : f32[36]
+%3 = transpose(%0) {perm=[1,0,2]} : f32[6,2,12]
+%4 = matmul(%3, %1) : f32[6,2,36]
+%5 = add(%4, %2) : f32[6,2,36]
+%6 = reshape(%5) {shape=[1,6,2,3,12]} : f32[1,6,2,3,12]
+%7 = transpose(%6) {perm=[3,1,2,0,4]} : f32[3,6,2,1,12]
+%8 = split(%7) {axis=0, sizes=[1,1,1]} : f32[1,6,2,1,12], f32[1,6,2,1,12], f32[1,6,2,1,12]
+%9 = reshape(%8.)" +
+         part + R"() {shape=[6,8,3]} : f32[6,8,3]
+%10 = transpose(%9) {perm=[1,0,2]} : f32[8,6,3]
+%11 = reshape(%10) {shape=[2,4,6,3]} : f32[2,4,6,3]
+output "y" = %11
+)";
+}
+
+std::string Packed(const std::string& part, const std::string& perm) {
+  return R"(
+%0 = input "x" : f32[2,6,12]
+%1 = input "w" : f32[12,36]
+%2 = input "b" : f32[36]
+%3 = matmul(%0, %1) : f32[2,6,36]
+%4 = add(%3, %2) : f32[2,6,36]
+%5 = split(%4) {axis=2, sizes=[12,12,12]} : f32[2,6,12], f32[2,6,12], f32[2,6,12]
+%6 = reshape(%5.)" +
+         part + ") {shape=" +
+         (perm == "[0,2,1,3]" ? "[2,6,4,3]} : f32[2,6,4,3]" : "[2,6,3,4]} : f32[2,6,3,4]") + R"(
+%7 = transpose(%6) {perm=)" +
+         perm + R"(} : f32[2,4,6,3]
+output "y" = %7
+)";
+}
+
+TEST(EqualSides, PackedQueriesKeysAndValues) {
+  for (const std::string part : {"0", "1", "2"}) {
+    EXPECT_EQ(Equal(PackedAsExported(part), Packed(part, "[0,2,1,3]")), absl::OkStatus()) << part;
+    EXPECT_FALSE(Equal(PackedAsExported(part), Packed(part, "[0,3,1,2]")).ok()) << part;
+  }
+  EXPECT_FALSE(Equal(PackedAsExported("1"), Packed("2", "[0,2,1,3]")).ok());
+}
+
+// What attention gives, [samples, heads, positions, features], to a product over (head, feature)
+// for each (position, sample), or (sample, position).
+std::string ProductOfHeads(const std::string& perm, const std::string& merged,
+                           const std::string& rows, const std::string& after) {
+  return R"(
+%0 = input "a" : f32[2,4,6,3]
+%1 = input "w" : f32[12,5]
+%2 = transpose(%0) {perm=)" +
+         perm + "} : f32[" + merged + R"(]
+%3 = reshape(%2) {shape=[)" +
+         rows + R"(,12]} : f32[)" + rows + R"(,12]
+%4 = matmul(%3, %1) : f32[)" +
+         rows + ",5]\n" + after;
+}
+
+TEST(EqualSides, ProductOfMergedHeads) {
+  const std::string exported = ProductOfHeads("[2,0,1,3]", "6,2,4,3", "12",
+                                              R"(%5 = reshape(%4) {shape=[6,2,5]} : f32[6,2,5]
+%6 = transpose(%5) {perm=[1,0,2]} : f32[2,6,5]
+output "y" = %6
+)");
+  const std::string straight = ProductOfHeads("[0,2,1,3]", "2,6,4,3", "2,6", "output \"y\" = %4\n");
+  EXPECT_EQ(Equal(exported, straight), absl::OkStatus());
+  EXPECT_EQ(Equal(straight, exported), absl::OkStatus());
+  // Rows that are not put back, and features before heads.
+  EXPECT_FALSE(Equal(ProductOfHeads("[2,0,1,3]", "6,2,4,3", "12",
+                                    "%5 = reshape(%4) {shape=[2,6,5]} : f32[2,6,5]\n"
+                                    "output \"y\" = %5\n"),
+                     straight)
+                   .ok());
+  EXPECT_FALSE(
+      Equal(exported, ProductOfHeads("[0,2,3,1]", "2,6,3,4", "2,6", "output \"y\" = %4\n")).ok());
 }
 
 }  // namespace

@@ -31,30 +31,35 @@ absl::StatusOr<bool> EqualIn(const Ranges& region, const Polynomial& left, const
   return true;
 }
 
-// The dims of `shape` that some call in the term makes of an outer and an inner iteration dim
-// (groups x channels): the size of the inner.
-void CollectMergedDims(const TermPool& pool, TermId id, const Shape& shape,
-                       std::map<int, int64_t>* merged) {
-  const Term& term = pool[id];
-  for (TermId argument : term.arguments) CollectMergedDims(pool, argument, shape, merged);
-  if (term.symbol.kind == OpKind::kInput || IsParallel(term.symbol.kind) ||
-      term.shape.size() != shape.size()) {
-    return;
-  }
-  std::vector<Shape> operands;
-  for (TermId argument : term.arguments) operands.push_back(pool[argument].shape);
-  const absl::StatusOr<Operator> op = OperatorOf(term.symbol, operands);
-  if (!op.ok()) return;
-  const absl::StatusOr<Declaration> d = Declare(*op, operands);
-  if (!d.ok()) return;
-  for (const Statement& s : d->statements) {
-    if (s.output != term.symbol.index) continue;
-    for (size_t i = 0; i < s.indices.size(); ++i) {
-      const auto& terms = s.indices[i].terms;
-      if (terms.size() == 2 && term.shape[i] == shape[i] && shape[i].known()) {
-        merged->emplace(static_cast<int>(i), terms[0].second);
-      }
+// The terms' elements at one index, whose variables have the sizes `free`.
+struct Elements {
+  std::vector<Bound> free;
+  Polynomial left, right;
+};
+
+// Cuts what must be cut for that.
+absl::StatusOr<Elements> ReadBoth(const TermPool& pool, TermId a, TermId b,
+                                  const std::map<int, double>& numbers) {
+  DimCuts cuts;
+  while (true) {
+    ElementReader reader(pool, cuts);
+    for (const auto& [variable, number] : numbers) reader.KnowValue(variable, number);
+    Elements elements;
+    std::vector<Affine> element;
+    int next = 0;
+    for (const Extent& size : pool[a].shape) {
+      element.push_back(reader.IndexOf(size, &next, &elements.free));
     }
+    auto left = reader.Read(a, element);
+    auto right = left.ok() ? reader.Read(b, element) : left.status();
+    if (right.ok()) {
+      elements.left = *std::move(left);
+      elements.right = *std::move(right);
+      return elements;
+    }
+    // A size that is cut is none of an index, so that this ends.
+    if (!reader.wanted_cut().has_value()) return right.status();
+    cuts.insert(*reader.wanted_cut());
   }
 }
 
@@ -71,27 +76,9 @@ absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Range
 absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
                                    const std::map<int, double>& numbers) {
   if (pool[a].shape != pool[b].shape) return false;
-  Shape shape = pool[a].shape;  // of the indices
-  std::map<int, int64_t> merged;
-  CollectMergedDims(pool, a, shape, &merged);
-  CollectMergedDims(pool, b, shape, &merged);
-  ElementReader reader(pool);
-  for (const auto& [variable, number] : numbers) reader.KnowValue(variable, number);
-  std::vector<Affine> element;
-  for (int i = 0; i < static_cast<int>(pool[a].shape.size()); ++i) {
-    element.push_back(Affine::Variable(i));
-    const auto inner = merged.find(i);
-    if (inner == merged.end()) continue;
-    // (outer, inner): dim i counts the outer, and another index the inner.
-    const int v = static_cast<int>(shape.size());
-    element[i] = Affine::Variable(i) * inner->second + Affine::Variable(v);
-    reader.Know(v, inner->second);
-    shape.push_back(inner->second);
-    shape[i] = shape[i].value() / inner->second;
-  }
-  const int rank = static_cast<int>(shape.size());
-  ISOMER_ASSIGN_OR_RETURN(const Polynomial left, reader.Read(a, element));
-  ISOMER_ASSIGN_OR_RETURN(const Polynomial right, reader.Read(b, element));
+  ISOMER_ASSIGN_OR_RETURN(const Elements elements, ReadBoth(pool, a, b, numbers));
+  const auto& [free, left, right] = elements;
+  const int rank = static_cast<int>(free.size());
   std::vector<std::set<Extent>> cuts(rank);
   for (int i = 0; i < rank; ++i) {
     CollectCuts(left, i, &cuts[i]);
@@ -99,7 +86,7 @@ absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
   }
   std::vector<Ranges> regions = {{}};
   for (int i = 0; i < rank; ++i) {
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<IndexRange> pieces, Pieces(cuts[i], shape[i]));
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<IndexRange> pieces, Pieces(cuts[i], free[i].size));
     std::vector<Ranges> refined;
     for (const Ranges& region : regions) {
       for (const IndexRange& piece : pieces) {

@@ -26,16 +26,6 @@ Polynomial Reciprocal(const Polynomial& b) {
   return Single(std::move(factor));
 }
 
-absl::StatusOr<Affine> AffineOf(const Index& index, const std::map<int, Affine>& dims) {
-  if (index.divide != 1 || index.modulo != 0) {
-    return absl::UnimplementedError("indices that divide have no polynomial");
-  }
-  Affine result;
-  result.offset = index.offset;
-  for (const auto& [dim, stride] : index.terms) result = result + dims.at(dim) * stride;
-  return result;
-}
-
 }  // namespace
 
 Affine operator+(Affine a, const Affine& b) {
@@ -144,38 +134,100 @@ absl::StatusOr<Polynomial> ElementReader::Multiply(const Polynomial& a, const Po
   return product;
 }
 
-namespace {
-
-// The dims of a merged output index (group * 4 + channel) from an index that shows them apart:
-// terms that are multiples of 4, and an index that is known to be less than 4. False: it does not.
-bool Unmerge(const Index& index, const Affine& value, const std::map<int, int64_t>& sizes,
-             std::map<int, Affine>* dims) {
-  if (index.terms.empty()) return true;
-  if (index.terms.size() == 1) {
-    (*dims)[index.terms[0].first] = value;
-    return true;
-  }
-  if (index.terms.size() != 2 || index.terms[1].second != 1) return false;
-  const int64_t stride = index.terms[0].second;
-  Affine outer, inner;
-  for (const auto& [v, coefficient] : value.terms) {
-    const auto known = sizes.find(v);
-    if (known != sizes.end() && known->second <= stride && coefficient == 1 &&
-        inner.terms.empty()) {
-      inner.terms[v] = 1;
-    } else if (coefficient % stride == 0) {
-      outer.terms[v] = coefficient / stride;
-    } else {
-      return false;
+Affine ElementReader::IndexOf(const Extent& size, int* next, std::vector<Bound>* bounds) {
+  if (size.known()) {
+    if (const auto cut = cuts_.find(size.value()); cut != cuts_.end()) {
+      const int64_t inner = cut->second;
+      const Affine outer = IndexOf(size.value() / inner, next, bounds) * inner;
+      return outer + IndexOf(inner, next, bounds);
     }
+    sizes_[*next] = size.value();
   }
-  if (value.offset != Extent(0) || inner.terms.empty()) return false;
-  (*dims)[index.terms[0].first] = outer;
-  (*dims)[index.terms[1].first] = inner;
-  return true;
+  bounds->push_back({*next, size});
+  return Affine::Variable((*next)++);
 }
 
-}  // namespace
+// What is not a multiple of the stride must be seen to be less than it, for any value of the
+// variables. A variable that runs past the stride wants to be cut there.
+absl::StatusOr<std::pair<Affine, Affine>> ElementReader::Divided(const Affine& value,
+                                                                 int64_t stride) {
+  const auto unknown = absl::UnimplementedError("an output dim merges iteration dims");
+  if (stride == 1) return std::pair(value, Affine());
+  if (!value.offset.known()) return unknown;
+  Affine quotient, rest;
+  int64_t most = ((value.offset.value() % stride) + stride) % stride;
+  rest.offset = most;
+  quotient.offset = (value.offset.value() - most) / stride;
+  for (const auto& [v, coefficient] : value.terms) {
+    if (coefficient % stride == 0) {
+      quotient.terms[v] = coefficient / stride;
+      continue;
+    }
+    const auto size = sizes_.find(v);
+    if (size == sizes_.end() || coefficient < 0) return unknown;
+    if (coefficient * size->second > stride) {
+      const int64_t inner = stride / coefficient;
+      if (stride % coefficient == 0 && size->second % inner == 0) {
+        wanted_cut_ = {size->second, inner};
+      }
+      return unknown;
+    }
+    rest.terms[v] = coefficient;
+    most += coefficient * (size->second - 1);
+  }
+  if (most >= stride) return unknown;
+  return std::pair(quotient, rest);
+}
+
+absl::Status ElementReader::Unmerge(const Declaration& d, const Index& index, Affine value,
+                                    std::map<int, Affine>* dims) {
+  if (index.offset != Extent(0)) return absl::UnimplementedError("an output that is shifted");
+  std::vector<std::pair<int, int64_t>> terms = index.terms;
+  std::sort(terms.begin(), terms.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (size_t t = 0; t < terms.size(); ++t) {
+    const auto& [dim, stride] = terms[t];
+    const bool is_last = t + 1 == terms.size();
+    if (is_last ? stride != 1
+                : d.dims[terms[t + 1].first].size * terms[t + 1].second != Extent(stride)) {
+      return absl::UnimplementedError("an output that has gaps");
+    }
+    ISOMER_ASSIGN_OR_RETURN(auto parts, Divided(value, stride));
+    (*dims)[dim] = std::move(parts.first);
+    value = std::move(parts.second);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Affine> ElementReader::AffineOf(const Index& index,
+                                               const std::map<int, Affine>& dims) {
+  Affine result;
+  result.offset = index.offset;
+  for (const auto& [dim, stride] : index.terms) result = result + dims.at(dim) * stride;
+  if (index.divide == 1 && index.modulo == 0) return result;
+  const bool may_be_negative = !result.offset.known() || result.offset.value() < 0 ||
+                               std::any_of(result.terms.begin(), result.terms.end(),
+                                           [](const auto& t) { return t.second < 0; });
+  if (index.exact || may_be_negative) {
+    return absl::UnimplementedError("an index that is divided where it may be outside");
+  }
+  if (index.modulo != 0) {
+    ISOMER_ASSIGN_OR_RETURN(auto parts, Divided(result, index.divide * index.modulo));
+    result = std::move(parts.second);
+  }
+  ISOMER_ASSIGN_OR_RETURN(auto parts, Divided(result, index.divide));
+  return std::move(parts.first);
+}
+
+absl::StatusOr<std::vector<Affine>> ElementReader::AffinesOf(const Access& access,
+                                                             const std::map<int, Affine>& dims) {
+  std::vector<Affine> indices;
+  for (const Index& index : access.indices) {
+    ISOMER_ASSIGN_OR_RETURN(Affine affine, AffineOf(index, dims));
+    indices.push_back(std::move(affine));
+  }
+  return indices;
+}
 
 absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Affine>& indices) {
   const Term& t = pool_[term];
@@ -215,9 +267,7 @@ absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Af
     if (statement.output != t.symbol.index) continue;
     std::map<int, Affine> dims;
     for (size_t i = 0; i < indices.size(); ++i) {
-      if (!Unmerge(statement.indices[i], indices[i], known_sizes_, &dims)) {
-        return absl::UnimplementedError("an output dim merges iteration dims");
-      }
+      ISOMER_RETURN_IF_ERROR(Unmerge(d, statement.indices[i], indices[i], &dims));
     }
     return ReadStatement(d, static_cast<int>(s), t.arguments, std::move(dims));
   }
@@ -243,16 +293,6 @@ void GuardInside(const Declaration& d, const Access& access, const std::vector<A
     }
     for (Monomial& monomial : polynomial->monomials) monomial.guards.push_back({indices[i], size});
   }
-}
-
-absl::StatusOr<std::vector<Affine>> AffinesOf(const Access& access,
-                                              const std::map<int, Affine>& dims) {
-  std::vector<Affine> indices;
-  for (const Index& index : access.indices) {
-    ISOMER_ASSIGN_OR_RETURN(Affine affine, AffineOf(index, dims));
-    indices.push_back(std::move(affine));
-  }
-  return indices;
 }
 
 // The value of an index: of each of its parts, as an element of a tensor of which nothing is known.
@@ -293,8 +333,7 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
   const Statement& s = d.statements[statement];
   std::vector<Bound> bounds;
   for (int dim : s.reduced) {
-    bounds.push_back({next_bound_, d.dims[dim].size});
-    dims[dim] = Affine::Variable(next_bound_++);
+    dims[dim] = IndexOf(d.dims[dim].size, &next_bound_, &bounds);
   }
   std::vector<Polynomial> stack;
   auto pop = [&] {

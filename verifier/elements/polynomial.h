@@ -13,7 +13,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -102,17 +104,24 @@ Polynomial Scaled(Polynomial a, int64_t factor);
 // A copy with fresh bound indices, from *next_bound on.
 Monomial Renamed(Monomial monomial, int* next_bound);
 
-// Reads elements of the terms of a pool.
+// Index dims to be read as two: of a size, the size of the inner one. Each of the two is cut again
+// by what is said of its own size.
+using DimCuts = std::map<int64_t, int64_t>;
+
+// Reads elements of the terms of a pool. All indices of one size, free or bound, are cut alike, so
+// that what one term merges and another does not reads the same in both.
 class ElementReader {
  public:
-  explicit ElementReader(const TermPool& pool) : pool_(pool) {}
-  // Says that the index `v` is one of 0 .. size - 1, so that v + size * w shows v and w apart.
-  void Know(int v, int64_t size) { known_sizes_[v] = size; }
+  ElementReader(const TermPool& pool, DimCuts cuts) : pool_(pool), cuts_(std::move(cuts)) {}
+  // An index of 0 .. size - 1, in variables that are added to `bounds`, numbered from *next on.
+  Affine IndexOf(const Extent& size, int* next, std::vector<Bound>* bounds);
   // Says that all elements of a variable are this number.
   void KnowValue(int variable, double value) { known_values_[variable] = value; }
-  // The element of `term` at `indices`. Errors: a declaration that divides indices (a Reshape
-  // between incommensurable shapes) or whose output cannot be read backwards.
+  // The element of `term` at `indices`. Errors: a declaration whose output cannot be read
+  // backwards, or that divides indices (a Reshape between incommensurable shapes).
   absl::StatusOr<Polynomial> Read(TermId term, const std::vector<Affine>& indices);
+  // After an error: the cut without which an index does not show the dims that it merges.
+  const std::optional<std::pair<int64_t, int64_t>>& wanted_cut() const { return wanted_cut_; }
 
  private:
   absl::StatusOr<Polynomial> ReadStatement(const Declaration& d, int statement,
@@ -122,9 +131,19 @@ class ElementReader {
                                         const std::vector<TermId>& operands,
                                         const std::map<int, Affine>& dims);
   absl::StatusOr<Polynomial> Multiply(const Polynomial& a, const Polynomial& b);
+  absl::StatusOr<Affine> AffineOf(const Index& index, const std::map<int, Affine>& dims);
+  absl::StatusOr<std::vector<Affine>> AffinesOf(const Access& access,
+                                                const std::map<int, Affine>& dims);
+  // value / stride and value % stride.
+  absl::StatusOr<std::pair<Affine, Affine>> Divided(const Affine& value, int64_t stride);
+  // The dims of which an output index is made, where it is `value`.
+  absl::Status Unmerge(const Declaration& d, const Index& index, Affine value,
+                       std::map<int, Affine>* dims);
 
   const TermPool& pool_;
-  std::map<int, int64_t> known_sizes_;
+  const DimCuts cuts_;
+  std::optional<std::pair<int64_t, int64_t>> wanted_cut_;
+  std::map<int, int64_t> sizes_;  // of index variables, if known
   std::map<int, double> known_values_;
   int next_bound_ = 1000;
 };
