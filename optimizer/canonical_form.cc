@@ -5,10 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "optimizer/layout_form.h"
 #include "pcg/constant_number.h"
-#include "pcg/type_inference.h"
 
 namespace isomer {
 namespace {
@@ -43,31 +41,35 @@ struct Region {
   std::vector<NodeId> constant;  // of the nodes, those of constants alone
 };
 
-class Canonicalizer {
+class DefinitionFinder {
  public:
-  Canonicalizer(const Model& model, const AreEqual& equal,
-                const std::function<bool(const std::string&)>& keeps)
-      : model_(model), graph_(model.graph), equal_(equal), keeps_(keeps), users_(graph_.Users()) {
+  DefinitionFinder(const Model& model, const std::function<bool(const std::string&)>& keeps,
+                   StatedRewriter* rewriter)
+      : model_(model),
+        graph_(rewriter->graph()),
+        keeps_(keeps),
+        users_(graph_.Users()),
+        rewriter_(*rewriter) {
     is_output_.assign(graph_.num_nodes(), false);
     for (const Graph::NamedOutput& output : graph_.outputs()) {
       is_output_[output.tensor.node.value] = true;
     }
   }
 
-  // Later calls first, which have earlier ones in them. Ids are those of the model's graph.
-  std::vector<DerivationStep> Run() {
+  // Later calls first, which have earlier ones in them.
+  void Run() {
     const std::vector<NodeId> order = graph_.TopologicalOrder();
     place_.assign(graph_.num_nodes(), 0);
     for (size_t i = 0; i < order.size(); ++i) place_[order[i].value] = static_cast<int>(i);
     for (auto root = order.rbegin(); root != order.rend(); ++root) {
-      const Node& node = graph_.node(*root);
-      if (IsLeaf(node.op.kind()) || node.outputs.size() != 1 || taken_.contains(*root)) continue;
+      const OpKind kind = graph_.node(*root).op.kind();
+      const bool is_one = graph_.node(*root).outputs.size() == 1;
+      if (IsLeaf(kind) || !is_one || taken_.contains(*root)) continue;
       for (const Region& region : RegionsOf(*root)) {
         if (StateDefinition(region)) break;
       }
-      if (node.op.kind() == OpKind::kAttention) StateSharedKeys(*root);
+      if (kind == OpKind::kAttention) StateSharedKeys(*root);
     }
-    return std::move(steps_);
   }
 
  private:
@@ -187,9 +189,7 @@ class Canonicalizer {
       std::vector<TensorRef> inputs = {region.inputs[0]};
       inputs.insert(inputs.end(), others.begin(), others.end());
       for (const Operator& op : OperatorsOf(kind, region, numbers)) {
-        if (!IsEqual(region, op, inputs, numbers)) continue;
-        State(region, op, std::move(inputs));
-        return true;
+        if (State(region, op, inputs)) return true;
       }
     } while (std::next_permutation(others.begin(), others.end()));
     return false;
@@ -217,48 +217,6 @@ class Canonicalizer {
     return operators;
   }
 
-  bool IsEqual(const Region& region, const Operator& op, const std::vector<TensorRef>& inputs,
-               const std::map<int, double>& numbers) {
-    std::vector<TensorType> types;
-    for (TensorRef input : inputs) types.push_back(graph_.type(input));
-    Operator whole = op;
-    const TensorRef output{region.nodes.back(), 0};
-    if (!NormalizeAttributes(&whole).ok()) return false;
-    const auto inferred = InferTypes(whole, types);
-    if (!inferred.ok() || (*inferred)[0] != graph_.type(output)) return false;
-    ConcreteSide source, target;
-    std::map<NodeId, int> made;
-    const auto reference = [&](TensorRef tensor) {
-      const auto at = made.find(tensor.node);
-      if (at != made.end()) return PatternRef::Node(at->second, tensor.output);
-      const auto input = std::find(region.inputs.begin(), region.inputs.end(), tensor);
-      return PatternRef::Input(static_cast<int>(input - region.inputs.begin()));
-    };
-    const auto add = [&](const Operator& call, const std::vector<TensorRef>& of,
-                         ConcreteSide* side) {
-      ConcreteCall added{call, {}, {}};
-      for (TensorRef input : of) {
-        added.inputs.push_back(reference(input));
-        added.operands.push_back(graph_.type(input).GlobalShape());
-      }
-      side->calls.push_back(std::move(added));
-    };
-    add(whole, inputs, &target);
-    target.outputs = {PatternRef::Node(0)};
-    for (NodeId id : region.nodes) {
-      add(graph_.node(id).op, graph_.node(id).inputs, &source);
-      made[id] = static_cast<int>(source.calls.size()) - 1;
-    }
-    source.outputs = {reference(output)};
-    // Layers are alike.
-    const auto [known, is_new] =
-        known_.try_emplace(absl::StrCat(TextOf(source), " = ", TextOf(target), " with ",
-                                        absl::StrJoin(numbers, ",", absl::PairFormatter("="))),
-                           false);
-    if (is_new) known->second = equal_(source, target, numbers);
-    return known->second;
-  }
-
   // Keys and values that are repeated for the query heads that share them need not be: attention
   // does that itself.
   void StateSharedKeys(NodeId attention) {
@@ -283,47 +241,33 @@ class Canonicalizer {
     for (NodeId id : region.nodes) {
       if (taken_.contains(id) || (id != attention && keeps_(graph_.node(id).name))) return;
     }
-    if (IsEqual(region, node.op, inputs, {})) State(region, node.op, std::move(inputs));
+    State(region, node.op, inputs);
   }
 
-  static std::string TextOf(const ConcreteSide& side) {
-    std::string text;
-    for (const ConcreteCall& call : side.calls) {
-      absl::StrAppend(&text, call.op.ToString(), "(");
-      for (size_t i = 0; i < call.inputs.size(); ++i) {
-        absl::StrAppend(&text, call.inputs[i].node, ".", call.inputs[i].index, "[");
-        for (const Extent& size : call.operands[i]) absl::StrAppend(&text, size.ToString(), ",");
-        absl::StrAppend(&text, "]");
-      }
-      absl::StrAppend(&text, ")");
-    }
-    return text;
-  }
-
-  void State(const Region& region, const Operator& op, std::vector<TensorRef> inputs) {
+  // Whether it is `op` of `inputs`, and now is that.
+  bool State(const Region& region, const Operator& op, const std::vector<TensorRef>& inputs) {
     DerivationStep step;
     step.nodes = region.nodes;
-    step.calls = {{op, std::move(inputs)}};
-    const NodeId added{graph_.num_nodes() + static_cast<int>(steps_.size())};
-    step.replaced = {{{region.nodes.back(), 0}, {added, 0}}};
+    step.calls = {{op, inputs}};
+    const NodeId last = region.nodes.back();
+    step.replaced = {{{last, 0}, {rewriter_.next_id(), 0}}};
+    if (!rewriter_.Try(std::move(step), {graph_.node(last).name})) return false;
     for (NodeId id : region.nodes) {
       const bool is_shared =
           std::find(region.constant.begin(), region.constant.end(), id) != region.constant.end();
       if (!is_shared) taken_.insert(id);
     }
-    steps_.push_back(std::move(step));
+    return true;
   }
 
   const Model& model_;
   const Graph& graph_;
-  const AreEqual& equal_;
   const std::function<bool(const std::string&)>& keeps_;
   const std::vector<std::vector<Graph::Use>> users_;
+  StatedRewriter& rewriter_;
   std::vector<bool> is_output_;
   std::vector<int> place_;  // in the topological order
   std::set<NodeId> taken_;  // that a step replaces
-  std::vector<DerivationStep> steps_;
-  std::map<std::string, bool> known_;
 };
 
 // Calls that no output needs are left out. `ids`: per node that is kept, its id before.
@@ -348,14 +292,14 @@ Graph WithoutDead(const Graph& graph, std::vector<NodeId>* ids) {
 CanonicalModel Canonicalize(const Model& model, const AreEqual& equal,
                             const std::function<bool(const std::string& name)>& keeps) {
   CanonicalModel canonical;
-  if (equal != nullptr) canonical.steps = Canonicalizer(model, equal, keeps).Run();
   canonical.model = {model.name, model.graph, {}, model.loss};
   Graph& graph = canonical.model.graph;
-  for (const DerivationStep& step : canonical.steps) {
-    const auto& [from, to] = step.replaced[0];
-    const AddedCall& call = step.calls[0];
-    const TensorRef added = graph.AddOp(call.op, call.inputs, graph.node(from.node).name).value();
-    graph.ReplaceUses(from, added);
+  if (equal != nullptr) {
+    StatedRewriter rewriter(model, model.graph, equal);
+    DefinitionFinder(model, keeps, &rewriter).Run();
+    PutLayoutsTogether(keeps, &rewriter);
+    graph = rewriter.graph();
+    canonical.steps = rewriter.TakeSteps();
   }
   canonical.num_ids = graph.num_nodes();
   graph = WithoutDead(graph, &canonical.ids);

@@ -11,18 +11,13 @@
 #define ISOMER_OPTIMIZER_CANONICAL_FORM_H_
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "optimizer/stated_rewrite.h"
 #include "pcg/plan.h"
-#include "rules/rule.h"
 
 namespace isomer {
-
-// Whether the sides have equal outputs. `numbers`: inputs that are constants of one number.
-using AreEqual = std::function<bool(const ConcreteSide& source, const ConcreteSide& target,
-                                    const std::map<int, double>& numbers)>;
 
 // A model, and how it comes from another.
 struct CanonicalModel {

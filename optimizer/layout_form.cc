@@ -1,0 +1,214 @@
+#include "optimizer/layout_form.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "optimizer/places.h"
+
+namespace isomer {
+namespace {
+
+using Keeps = std::function<bool(const std::string&)>;
+
+// A tensor, as a map of one that no call of layout made.
+struct Laid {
+  TensorRef base;
+  Places places;
+};
+
+class LayoutPass {
+ public:
+  LayoutPass(const Keeps& keeps, StatedRewriter* rewriter)
+      : keeps_(keeps), rewriter_(*rewriter), graph_(rewriter->graph()) {}
+
+  // Calls that deal with each row alike deal with rows as these were before a chain.
+  void MoveRows() {
+    for (NodeId id : graph_.TopologicalOrder()) {
+      if (!MayBeChain(id)) MoveRowsOf(id);
+      NoteLaid(id);
+    }
+  }
+
+  void ShortenChains() {
+    const std::vector<NodeId> order = graph_.TopologicalOrder();
+    std::set<TensorRef> used;
+    for (NodeId id : order) {
+      NoteLaid(id);
+      used.insert(graph_.node(id).inputs.begin(), graph_.node(id).inputs.end());
+    }
+    std::set<TensorRef> ends;
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      used.insert(output.tensor);
+      ends.insert(output.tensor);
+    }
+    for (NodeId id : order) {
+      bool begins = false;
+      for (int o = 0; o < static_cast<int>(graph_.node(id).outputs.size()); ++o) {
+        begins |= used.contains({id, o}) && !IsInChain({id, o});
+      }
+      if (begins) ends.insert(graph_.node(id).inputs.begin(), graph_.node(id).inputs.end());
+    }
+    std::map<TensorRef, std::vector<TensorRef>> by_base;
+    for (TensorRef end : ends) {
+      if (IsInChain(end)) by_base[LaidOf(end).base].push_back(end);
+    }
+    for (const auto& [base, tensors] : by_base) Shorten(base, tensors);
+  }
+
+  int NumCalls() const {
+    const std::vector<NodeId> live = graph_.TopologicalOrder();
+    return static_cast<int>(std::count_if(
+        live.begin(), live.end(), [&](NodeId id) { return IsLayout(graph_.node(id).op.kind()); }));
+  }
+
+ private:
+  bool MayBeChain(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return IsLayout(node.op.kind()) && node.op.kind() != OpKind::kConcat && !keeps_(node.name);
+  }
+  bool IsInChain(TensorRef tensor) const { return LaidOf(tensor).base != tensor; }
+  const Laid& LaidOf(TensorRef tensor) const { return laid_.at(tensor); }
+
+  // After the calls before it.
+  void NoteLaid(NodeId id) {
+    const Node& node = graph_.node(id);
+    for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
+      Laid laid{{id, o}, Places::Of(SizesOf({id, o}))};
+      if (MayBeChain(id)) {
+        const auto& [base, places] = LaidOf(node.inputs[0]);
+        std::optional<Places> after = PlacesAfter(node.op, o, places);
+        if (after.has_value()) laid = {base, *std::move(after)};
+      }
+      laid_.insert_or_assign({id, o}, std::move(laid));
+    }
+  }
+
+  std::vector<int64_t> SizesOf(TensorRef tensor) const {
+    std::vector<int64_t> sizes;
+    for (const Extent& size : graph_.type(tensor).GlobalShape()) sizes.push_back(size.value());
+    return sizes;
+  }
+
+  // Adds the calls between `base` and `tensor`, each after what it takes.
+  void AddChain(TensorRef tensor, TensorRef base, std::vector<NodeId>* calls) const {
+    std::vector<NodeId> chain;
+    while (tensor != base && std::find(calls->begin(), calls->end(), tensor.node) == calls->end()) {
+      chain.push_back(tensor.node);
+      tensor = graph_.node(tensor.node).inputs[0];
+    }
+    calls->insert(calls->end(), chain.rbegin(), chain.rend());
+  }
+
+  // Calls of a step that are being put together; equal ones are one.
+  struct Target {
+    NodeId first;
+    std::vector<AddedCall> calls;
+    std::vector<std::string> names;
+
+    TensorRef Add(const Operator& op, std::vector<TensorRef> inputs, const std::string& name) {
+      AddedCall call{op, std::move(inputs)};
+      const size_t at = std::find(calls.begin(), calls.end(), call) - calls.begin();
+      if (at == calls.size()) {
+        calls.push_back(std::move(call));
+        names.push_back(name);
+      }
+      return {NodeId{first.value + static_cast<int>(at)}, 0};
+    }
+    TensorRef Add(const std::vector<LayoutCall>& chain, TensorRef of, const std::string& name) {
+      for (const LayoutCall& call : chain) {
+        of = Add(call.op, {of}, name);
+        of.output = call.output;
+      }
+      return of;
+    }
+  };
+
+  bool Try(std::vector<NodeId> nodes, Target target, std::vector<Replacement> replaced) {
+    DerivationStep step;
+    step.nodes = std::move(nodes);
+    step.calls = std::move(target.calls);
+    step.replaced = std::move(replaced);
+    if (!rewriter_.Try(std::move(step), target.names)) return false;
+    for (NodeId id = target.first; id < rewriter_.next_id(); ++id.value) NoteLaid(id);
+    return true;
+  }
+
+  // Operands besides that of the rows say the same to each of them.
+  bool SaysTheSameToRows(const Node& node, size_t rows) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (i == rows) continue;
+      const std::vector<int64_t> sizes = SizesOf(node.inputs[i]);
+      if (sizes.size() <= 2) continue;
+      if (std::any_of(sizes.begin(), sizes.end() - 1, [](int64_t size) { return size != 1; })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void MoveRowsOf(NodeId id) {
+    const Node node = graph_.node(id);
+    if (IsLeaf(node.op.kind()) || node.outputs.size() != 1 || keeps_(node.name)) return;
+    const std::vector<int64_t> sizes = SizesOf({id, 0});
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto& [base, places] = LaidOf(node.inputs[i]);
+      if (!IsInChain(node.inputs[i]) || sizes.empty()) continue;
+      const std::vector<int64_t> operand = places.Sizes();
+      if (operand.size() != sizes.size() ||
+          !std::equal(operand.begin(), operand.end() - 1, sizes.begin()) ||
+          !SaysTheSameToRows(node, i)) {
+        continue;
+      }
+      RowsApart apart = WithRowsInOrder(places);
+      if (apart.rest.IsIdentity()) continue;
+      Target target{rewriter_.next_id(), {}, {}};
+      std::vector<TensorRef> inputs = node.inputs;
+      inputs[i] = target.Add(CallsOf(apart.rows), base, node.name);
+      const TensorRef made = target.Add(node.op, std::move(inputs), node.name);
+      apart.rest.base.back() = sizes.back();
+      apart.rest.dims.back() = Places::Of(apart.rest.base).dims.back();
+      const TensorRef to = target.Add(CallsOf(apart.rest), made, node.name);
+      std::vector<NodeId> nodes;
+      AddChain(node.inputs[i], base, &nodes);
+      nodes.push_back(id);
+      if (Try(std::move(nodes), std::move(target), {{{id, 0}, to}})) return;
+    }
+  }
+
+  void Shorten(TensorRef base, const std::vector<TensorRef>& tensors) {
+    std::vector<NodeId> nodes;
+    Target target{rewriter_.next_id(), {}, {}};
+    std::vector<Replacement> replaced;
+    for (TensorRef tensor : tensors) {
+      AddChain(tensor, base, &nodes);
+      const TensorRef to =
+          target.Add(CallsOf(LaidOf(tensor).places), base, graph_.node(tensor.node).name);
+      replaced.push_back({tensor, to});
+    }
+    if (target.calls.size() < nodes.size())
+      Try(std::move(nodes), std::move(target), std::move(replaced));
+  }
+
+  const Keeps& keeps_;
+  StatedRewriter& rewriter_;
+  const Graph& graph_;
+  std::map<TensorRef, Laid> laid_;
+};
+
+}  // namespace
+
+void PutLayoutsTogether(const Keeps& keeps, StatedRewriter* rewriter) {
+  StatedRewriter moved = *rewriter;
+  LayoutPass(keeps, &moved).MoveRows();
+  LayoutPass(keeps, &moved).ShortenChains();
+  LayoutPass(keeps, rewriter).ShortenChains();
+  if (LayoutPass(keeps, &moved).NumCalls() < LayoutPass(keeps, rewriter).NumCalls()) {
+    *rewriter = std::move(moved);
+  }
+}
+
+}  // namespace isomer
