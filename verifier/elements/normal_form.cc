@@ -40,15 +40,16 @@ struct Elements {
 // Cuts what must be cut for that.
 absl::StatusOr<Elements> ReadBoth(const TermPool& pool, TermId a, TermId b,
                                   const std::map<int, double>& numbers) {
-  DimCuts cuts;
+  IndexCuts cuts;
   while (true) {
     ElementReader reader(pool, cuts);
     for (const auto& [variable, number] : numbers) reader.KnowValue(variable, number);
     Elements elements;
     std::vector<Affine> element;
     int next = 0;
-    for (const Extent& size : pool[a].shape) {
-      element.push_back(reader.IndexOf(size, &next, &elements.free));
+    for (size_t d = 0; d < pool[a].shape.size(); ++d) {
+      element.push_back(
+          reader.IndexOf(static_cast<int>(d), pool[a].shape[d], &next, &elements.free));
     }
     auto left = reader.Read(a, element);
     auto right = left.ok() ? reader.Read(b, element) : left.status();
@@ -57,7 +58,7 @@ absl::StatusOr<Elements> ReadBoth(const TermPool& pool, TermId a, TermId b,
       elements.right = *std::move(right);
       return elements;
     }
-    // A size that is cut is none of an index, so that this ends.
+    // No variable is of a piece that is cut, so that this ends.
     if (!reader.wanted_cut().has_value()) return right.status();
     cuts.insert(*reader.wanted_cut());
   }

@@ -134,14 +134,15 @@ absl::StatusOr<Polynomial> ElementReader::Multiply(const Polynomial& a, const Po
   return product;
 }
 
-Affine ElementReader::IndexOf(const Extent& size, int* next, std::vector<Bound>* bounds) {
+Affine ElementReader::IndexOf(int dim, const Extent& size, int* next, std::vector<Bound>* bounds) {
   if (size.known()) {
-    if (const auto cut = cuts_.find(size.value()); cut != cuts_.end()) {
+    const IndexPiece piece{dim, size.value()};
+    if (const auto cut = cuts_.find(piece); cut != cuts_.end()) {
       const int64_t inner = cut->second;
-      const Affine outer = IndexOf(size.value() / inner, next, bounds) * inner;
-      return outer + IndexOf(inner, next, bounds);
+      const Affine outer = IndexOf(dim, piece.size / inner, next, bounds) * inner;
+      return outer + IndexOf(dim, inner, next, bounds);
     }
-    sizes_[*next] = size.value();
+    pieces_[*next] = piece;
   }
   bounds->push_back({*next, size});
   return Affine::Variable((*next)++);
@@ -163,17 +164,16 @@ absl::StatusOr<std::pair<Affine, Affine>> ElementReader::Divided(const Affine& v
       quotient.terms[v] = coefficient / stride;
       continue;
     }
-    const auto size = sizes_.find(v);
-    if (size == sizes_.end() || coefficient < 0) return unknown;
-    if (coefficient * size->second > stride) {
+    const auto piece = pieces_.find(v);
+    if (piece == pieces_.end() || coefficient < 0) return unknown;
+    const int64_t size = piece->second.size;
+    if (coefficient * size > stride) {
       const int64_t inner = stride / coefficient;
-      if (stride % coefficient == 0 && size->second % inner == 0) {
-        wanted_cut_ = {size->second, inner};
-      }
+      if (stride % coefficient == 0 && size % inner == 0) wanted_cut_ = {piece->second, inner};
       return unknown;
     }
     rest.terms[v] = coefficient;
-    most += coefficient * (size->second - 1);
+    most += coefficient * (size - 1);
   }
   if (most >= stride) return unknown;
   return std::pair(quotient, rest);
@@ -333,7 +333,7 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
   const Statement& s = d.statements[statement];
   std::vector<Bound> bounds;
   for (int dim : s.reduced) {
-    dims[dim] = IndexOf(d.dims[dim].size, &next_bound_, &bounds);
+    dims[dim] = IndexOf(kBoundIndex, d.dims[dim].size, &next_bound_, &bounds);
   }
   std::vector<Polynomial> stack;
   auto pop = [&] {

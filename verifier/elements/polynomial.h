@@ -104,24 +104,31 @@ Polynomial Scaled(Polynomial a, int64_t factor);
 // A copy with fresh bound indices, from *next_bound on.
 Monomial Renamed(Monomial monomial, int* next_bound);
 
-// Index dims to be read as two: of a size, the size of the inner one. Each of the two is cut again
-// by what is said of its own size.
-using DimCuts = std::map<int64_t, int64_t>;
+// Which index is cut: a free one, by dim of the element asked for, or all that are bound; and the
+// size of what is cut of it.
+struct IndexPiece {
+  int dim;  // kBoundIndex: of sums
+  int64_t size;
+  friend auto operator<=>(const IndexPiece&, const IndexPiece&) = default;
+};
+inline constexpr int kBoundIndex = -1;
+// Pieces to be read as two: the size of the inner one. Both may be cut again.
+using IndexCuts = std::map<IndexPiece, int64_t>;
 
-// Reads elements of the terms of a pool. All indices of one size, free or bound, are cut alike, so
-// that what one term merges and another does not reads the same in both.
+// Reads elements of the terms of a pool. Indices of sums of one size are cut alike, so that what
+// one term merges and another does not reads the same in both.
 class ElementReader {
  public:
-  ElementReader(const TermPool& pool, DimCuts cuts) : pool_(pool), cuts_(std::move(cuts)) {}
+  ElementReader(const TermPool& pool, IndexCuts cuts) : pool_(pool), cuts_(std::move(cuts)) {}
   // An index of 0 .. size - 1, in variables that are added to `bounds`, numbered from *next on.
-  Affine IndexOf(const Extent& size, int* next, std::vector<Bound>* bounds);
+  Affine IndexOf(int dim, const Extent& size, int* next, std::vector<Bound>* bounds);
   // Says that all elements of a variable are this number.
   void KnowValue(int variable, double value) { known_values_[variable] = value; }
   // The element of `term` at `indices`. Errors: a declaration whose output cannot be read
   // backwards, or that divides indices (a Reshape between incommensurable shapes).
   absl::StatusOr<Polynomial> Read(TermId term, const std::vector<Affine>& indices);
   // After an error: the cut without which an index does not show the dims that it merges.
-  const std::optional<std::pair<int64_t, int64_t>>& wanted_cut() const { return wanted_cut_; }
+  const std::optional<std::pair<IndexPiece, int64_t>>& wanted_cut() const { return wanted_cut_; }
 
  private:
   absl::StatusOr<Polynomial> ReadStatement(const Declaration& d, int statement,
@@ -141,9 +148,9 @@ class ElementReader {
                        std::map<int, Affine>* dims);
 
   const TermPool& pool_;
-  const DimCuts cuts_;
-  std::optional<std::pair<int64_t, int64_t>> wanted_cut_;
-  std::map<int, int64_t> sizes_;  // of index variables, if known
+  const IndexCuts cuts_;
+  std::optional<std::pair<IndexPiece, int64_t>> wanted_cut_;
+  std::map<int, IndexPiece> pieces_;  // by index variable, if its size is known
   std::map<int, double> known_values_;
   int next_bound_ = 1000;
 };
