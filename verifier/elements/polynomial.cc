@@ -152,7 +152,7 @@ Affine ElementReader::IndexOf(int dim, const Extent& size, int* next, std::vecto
 // variables. A variable that runs past the stride wants to be cut there.
 absl::StatusOr<std::pair<Affine, Affine>> ElementReader::Divided(const Affine& value,
                                                                  int64_t stride) {
-  const auto unknown = absl::UnimplementedError("an output dim merges iteration dims");
+  const auto unknown = absl::UnimplementedError("indices whose quotient is not known");
   if (stride == 1) return std::pair(value, Affine());
   if (!value.offset.known()) return unknown;
   Affine quotient, rest;
