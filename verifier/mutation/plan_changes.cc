@@ -108,11 +108,11 @@ class PlanChanges {
 
   std::vector<PlanChange> Run() {
     for (size_t s = 0; s < plan_.steps.size(); ++s) ChangeStep(s);
-    for (int id = 0; id < plan_.graph.num_nodes(); ++id) {
-      ChangeNode(id);
-      ChangeView(static_cast<size_t>(id));
-    }
-    Keep("one view less", [](Plan* plan) { plan->views.pop_back(); });
+    for (int id = 0; id < plan_.graph.num_nodes(); ++id) ChangeNode(id);
+    // Of a plan that was changed before, there may be more or fewer views than nodes.
+    const size_t views = std::min(plan_.views.size(), static_cast<size_t>(plan_.graph.num_nodes()));
+    for (size_t id = 0; id < views; ++id) ChangeView(id);
+    if (!plan_.views.empty()) Keep("one view less", [](Plan* plan) { plan->views.pop_back(); });
     Keep("one device less", [](Plan* plan) { plan->num_devices -= 1; });
     Keep("other rules", [](Plan* plan) { plan->rules_digest += 1; });
     Keep("no steps", [](Plan* plan) { plan->steps.clear(); });
@@ -202,7 +202,9 @@ class PlanChanges {
         absl::StrCat("view of ", plan_.graph.Label({static_cast<int>(id)}), ": ");
     Keep(where + "starts at the next device", [id](Plan* plan) { plan->views[id].start += 1; });
     Keep(where + "starts outside", [id](Plan* plan) { plan->views[id].start = plan->num_devices; });
-    Keep(where + "one stride less", [id](Plan* plan) { plan->views[id].strides.pop_back(); });
+    if (!plan_.views[id].strides.empty()) {
+      Keep(where + "one stride less", [id](Plan* plan) { plan->views[id].strides.pop_back(); });
+    }
     const TensorType& type = plan_.graph.node(static_cast<int>(id)).outputs[0];
     for (size_t axis = 0; axis < plan_.views[id].strides.size(); ++axis) {
       const bool walks = axis < type.dims.size()    ? type.dims[axis].degree > 1

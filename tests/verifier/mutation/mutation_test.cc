@@ -13,6 +13,7 @@
 #include "verifier/mutation/known_answers.h"
 #include "verifier/mutation/mutants.h"
 #include "verifier/mutation/pattern_changes.h"
+#include "verifier/mutation/plan_changes.h"
 
 namespace isomer {
 namespace {
@@ -48,6 +49,34 @@ TEST(Mutation, SampleOfEveryKindIsCaughtOrEqual) {
   EXPECT_EQ(caught.size(), static_cast<size_t>(kMutantKinds));
   for (const auto& [kind, count] : caught) EXPECT_GT(count, 10) << MutantKindName(kind);
   EXPECT_TRUE(NothingIsMissed(*verdicts));
+}
+
+// An attacker changes what was changed before: a plan that has lost a view, all its steps, ..
+TEST(PlanChanges, OfAChangedPlanCanBeMade) {
+  const absl::StatusOr<Graph> graph = ParseGraph(R"(
+%0 = input "x" : f32[4,4]
+%1 = weight "w" : f32[4,4]
+%2 = matmul(%0, %1) : f32[4,4]
+%3 = relu(%2) : f32[4,4]
+output "y" = %3
+)");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<const Rule*> rules;
+  for (const Rule& rule : ShippedRules().rules) rules.push_back(&rule);
+  const Certified base = DeriveCertified({"net", *graph, {}, ""}, rules, 1);
+  int made = 0;
+  for (const PlanChange& first : ChangesOf(base)) {
+    if (first.what.find("by rule") != std::string::npos) continue;
+    Certified changed = base;
+    first.change(&changed.plan);
+    for (const PlanChange& second : ChangesOf(changed)) {
+      if (second.what.find("by rule") != std::string::npos) continue;
+      Plan plan = changed.plan;
+      second.change(&plan);
+      ++made;
+    }
+  }
+  EXPECT_GT(made, 100);
 }
 
 TEST(Mutation, SameSeedGivesTheSameMutants) {
