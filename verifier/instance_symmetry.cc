@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "verifier/symbol_renaming.h"
 
 namespace isomer {
 

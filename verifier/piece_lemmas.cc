@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/elements/normal_form.h"
+#include "verifier/symbol_renaming.h"
 #include "verifier/type_form.h"
 
 namespace isomer {

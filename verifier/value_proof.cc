@@ -8,6 +8,7 @@
 #include "rules/theorems/structure.h"
 #include "verifier/algebra_proof.h"
 #include "verifier/certificate/equal_sides.h"
+#include "verifier/symbol_renaming.h"
 
 namespace isomer {
 namespace {

@@ -191,6 +191,19 @@ void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
       SomeOf(computed)));
 }
 
+namespace {
+
+void FindProducers(OnnxGraph* graph) {
+  graph->producers.clear();
+  for (size_t n = 0; n < graph->nodes.size(); ++n) {
+    for (const std::string& output : graph->nodes[n].outputs) {
+      if (!output.empty()) graph->producers[output] = static_cast<int>(n);
+    }
+  }
+}
+
+}  // namespace
+
 void RestoreRepeatedParameters(OnnxGraph* graph) {
   std::vector<OnnxNode> expands;
   std::vector<std::string> names;
@@ -229,15 +242,44 @@ void RestoreRepeatedParameters(OnnxGraph* graph) {
   }
   if (expands.empty()) return;
   graph->nodes.insert(graph->nodes.begin(), expands.begin(), expands.end());
-  graph->producers.clear();
-  for (size_t n = 0; n < graph->nodes.size(); ++n) {
-    for (const std::string& output : graph->nodes[n].outputs) {
-      if (!output.empty()) graph->producers[output] = static_cast<int>(n);
-    }
-  }
+  FindProducers(graph);
 }
 
+namespace {
+
+// The legacy exporter leaves an Identity_N, outside of any module, with the name of each parameter
+// that it merged into another. Gives these back; by name of the other, how many they were.
+std::map<std::string, int> SeparateMergedNames(OnnxGraph* graph) {
+  std::map<std::string, int> merged;
+  const auto is_output = [&](const std::string& name) {
+    return std::any_of(graph->outputs.begin(), graph->outputs.end(),
+                       [&](const auto& output) { return output.name() == name; });
+  };
+  std::erase_if(graph->nodes, [&](const OnnxNode& node) {
+    if (node.op != "Identity" || !absl::StrContains(node.label, "'Identity_") ||
+        is_output(node.outputs[0])) {
+      return false;
+    }
+    const auto constant = graph->constants.find(node.inputs[0]);
+    if (constant == graph->constants.end() || !IsTrained(constant->second) ||
+        !AllEqual(constant->second)) {
+      return false;
+    }
+    graph->constants[node.outputs[0]] = OnnxTensor(constant->second);
+    ++merged[constant->first];
+    return true;
+  });
+  if (!merged.empty()) FindProducers(graph);
+  return merged;
+}
+
+}  // namespace
+
 void SeparateMergedParameters(OnnxGraph* graph, std::vector<std::string>* notes) {
+  std::vector<std::string> merged;
+  for (const auto& [name, others] : SeparateMergedNames(graph)) {
+    merged.push_back(absl::StrCat(QuotedName(name), " of ", others + 1, " names"));
+  }
   std::map<std::string, std::map<std::string, std::vector<OnnxNode*>>> users;  // by name, module
   for (OnnxNode& node : graph->nodes) {
     for (const std::string& input : node.inputs) {
@@ -248,7 +290,6 @@ void SeparateMergedParameters(OnnxGraph* graph, std::vector<std::string>* notes)
       }
     }
   }
-  std::vector<std::string> merged;
   for (auto& [name, of_modules] : users) {
     if (of_modules.size() < 2 || of_modules.contains("")) continue;
     merged.push_back(absl::StrCat(QuotedName(name), " of ", of_modules.size(), " modules"));
@@ -268,7 +309,7 @@ void SeparateMergedParameters(OnnxGraph* graph, std::vector<std::string>* notes)
   }
   if (merged.empty()) return;
   notes->push_back(absl::StrCat(
-      "parameters of several modules have equal initial values, and the exporter made them one; "
+      "parameters of several modules had equal initial values, and the exporter made them one; "
       "they are trained apart, as in PyTorch: ",
       SomeOf(merged)));
 }

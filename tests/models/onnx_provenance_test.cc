@@ -151,6 +151,18 @@ TEST(OnnxProvenance, MergedParametersOfSeveralModulesAreApart) {
   EXPECT_THAT(exported.notes()[0], HasSubstr("'net.norm1.weight' of 2 modules"));
 }
 
+// The legacy exporter says which they were: by an Identity for each.
+TEST(OnnxProvenance, MergedParametersWithNamesOfTheirOwnAreApart) {
+  Exported exported;
+  exported.file().Floats("conv.bias", {4}, {0, 0, 0, 0}).Floats("table", {4}, {1, 2, 1, 1});
+  exported.file().Node("Identity", {"conv.bias"}, {"net.linear.bias"}, "Identity_7");
+  exported.file().Node("Identity", {"table"}, {"net.logits"}, "Identity_8");
+  exported.Use("conv.bias", "").Use("net.linear.bias", "").Use("table", "").Use("net.logits", "");
+  EXPECT_THAT(exported.Trained(), UnorderedElementsAre("conv.bias", "net.linear.bias", "table"));
+  ASSERT_THAT(exported.notes(), SizeIs(1));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("'conv.bias' of 2 names"));
+}
+
 // Values that differ are equal by no accident: embedding and logits share a table.
 TEST(OnnxProvenance, TiedParametersStayTied) {
   Exported exported;

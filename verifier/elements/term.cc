@@ -103,21 +103,6 @@ absl::StatusOr<Operator> OperatorOf(const Symbol& symbol, absl::Span<const Shape
   return op;
 }
 
-Extent SymbolRenaming::operator()(const Extent& extent) {
-  Extent renamed = extent.constant();
-  for (const auto& [symbol, coefficient] : extent.terms()) {
-    const int id = ids_.emplace(symbol, static_cast<int>(ids_.size())).first->second;
-    renamed += Extent::Symbol(id) * coefficient;
-  }
-  return renamed;
-}
-
-Shape SymbolRenaming::operator()(const Shape& shape) {
-  Shape renamed;
-  for (const Extent& size : shape) renamed.push_back((*this)(size));
-  return renamed;
-}
-
 absl::StatusOr<Shape> ShapeOf(const Symbol& symbol, absl::Span<const Shape> operands) {
   if (IsParallel(symbol.kind)) return operands[0];
   ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(symbol, operands));

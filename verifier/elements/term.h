@@ -67,16 +67,6 @@ double MarkedNumber(const NumberExpr& number);
 // The expression a constant stands for; an unmarked one for itself.
 NumberExpr NumberOf(double constant);
 
-// Numbers size symbols in order of appearance, so that terms that differ in names alone are one.
-class SymbolRenaming {
- public:
-  Extent operator()(const Extent& extent);
-  Shape operator()(const Shape& shape);
-
- private:
-  std::map<int, int> ids_;
-};
-
 // The shape of one output of a symbol. Parallel operators keep the shape of operand 0.
 absl::StatusOr<Shape> ShapeOf(const Symbol& symbol, absl::Span<const Shape> operands);
 
