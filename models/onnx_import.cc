@@ -117,6 +117,7 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
   MarkLiterals(&state.onnx, &notes);
   RestoreRepeatedParameters(&state.onnx);
   SeparateMergedParameters(&state.onnx, &notes);
+  RestoreDroppedBiases(&state.onnx, &notes);
   for (const std::string& note : notes) state.notes.push_back(absl::StrCat(name, ": ", note));
   RecognizePatterns(&state.onnx);
   ISOMER_ASSIGN_OR_RETURN(state.leaves, ReadLeaves(state.onnx, options, assumed));

@@ -151,6 +151,7 @@ class Reader {
     read.domain = node->domain() == "ai.onnx" ? "" : node->domain();
     read.label = LabelOf(*node, origin);
     read.module = ModuleOf(*node);
+    read.lost = LossOf(*node);
     read.opset = origin.opset;
     const auto is_empty = [](const std::string& name) { return name.empty(); };
     if (std::all_of(node->output().begin(), node->output().end(), is_empty)) {

@@ -22,11 +22,17 @@ struct OnnxProvenance {
   std::vector<std::string> folded_from;  // names that it was computed from
 };
 
+// What a node had in the network, and lost to an exporter's optimizer.
+struct OnnxLoss {
+  bool bias = false, batch_norm = false;
+};
+
 struct OnnxNode {
   std::string op;      // "Conv"; a pattern that was recognised: "LayerNormalization", "Gelu"
   std::string domain;  // "" for the default one
   std::string label;   // for messages: "node 'conv1' (Conv)"
   std::string module;  // that it is in, as provenance.h has it
+  OnnxLoss lost;       // likewise
   int64_t opset = 0;   // of the default domain, where a function has its own; 0: that of the graph
   std::vector<std::string> inputs, outputs;  // "" where left out
   std::vector<std::string> captures;         // what its subgraphs take from around it

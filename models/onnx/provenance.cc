@@ -165,6 +165,21 @@ std::string ModuleOf(const onnx::NodeProto& node) {
   return absl::StrJoin(parts, ".");
 }
 
+OnnxLoss LossOf(const onnx::NodeProto& node) {
+  const std::string rules = ValueOf(node.metadata_props(), "pkg.onnxscript.rewriter.rule_name");
+  OnnxLoss lost;
+  lost.batch_norm = absl::StrContains(rules, "FuseBatchNorm");
+  if (!absl::StrContains(rules, "RemoveOptionalBias")) return lost;
+  // "%linear : [num_users=1] = call_function[target=..](args = (%x, %p_fc_weight, %p_fc_bias), ..":
+  // a parameter, and no literal that was no bias.
+  const std::vector<std::string> words = absl::StrSplit(
+      ValueOf(node.metadata_props(), "pkg.torch.onnx.fx_node"), absl::ByAnyChar(" ,()"));
+  lost.bias = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return absl::StartsWith(word, "%p_") && absl::EndsWith(word, "bias");
+  });
+  return lost;
+}
+
 void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
   const std::set<std::string> angles = Angles(*graph);
   std::vector<std::string> computed;
@@ -312,6 +327,65 @@ void SeparateMergedParameters(OnnxGraph* graph, std::vector<std::string>* notes)
       "parameters of several modules had equal initial values, and the exporter made them one; "
       "they are trained apart, as in PyTorch: ",
       SomeOf(merged)));
+}
+
+namespace {
+
+// Output channels of a product with the weight `dims`; 0 for another operator.
+int64_t ChannelsOf(const OnnxNode& node, const std::vector<int64_t>& dims) {
+  const auto attribute = [&](const char* name, int64_t otherwise) {
+    const auto found = node.attributes.find(name);
+    return found == node.attributes.end() ? otherwise : found->second.i();
+  };
+  if (dims.size() < 2) return 0;
+  if (node.op == "Conv") return dims[0];
+  if (node.op == "ConvTranspose") return dims[1] * attribute("group", 1);
+  if (node.op == "Gemm") return attribute("transB", 0) != 0 ? dims[0] : dims[1];
+  return 0;
+}
+
+}  // namespace
+
+void RestoreDroppedBiases(OnnxGraph* graph, std::vector<std::string>* notes) {
+  std::map<std::string, std::string> bias_of;  // by weight: a module that is called twice has one
+  std::vector<std::string> restored, folded;
+  for (OnnxNode& node : graph->nodes) {
+    if (node.inputs.size() < 2) continue;
+    const std::string& weight = node.inputs[1];
+    if (node.lost.batch_norm) folded.push_back(QuotedName(weight));
+    if (!node.lost.bias || (node.inputs.size() > 2 && !node.inputs[2].empty())) continue;
+    const auto constant = graph->constants.find(weight);
+    if (constant == graph->constants.end() || !IsTrained(constant->second)) continue;
+    const int64_t channels = ChannelsOf(node, constant->second.dims);
+    if (channels == 0) continue;
+    const auto [bias, is_new] = bias_of.try_emplace(weight);
+    if (is_new) {
+      const bool is_called_so = absl::EndsWith(weight, ".weight");
+      bias->second = Unused(
+          absl::StrCat(is_called_so ? absl::StripSuffix(weight, ".weight") : node.module, ".bias"),
+          graph);
+      OnnxTensor zeros;
+      zeros.dtype = constant->second.dtype;
+      zeros.dims = {channels};
+      zeros.floats.assign(static_cast<size_t>(channels), 0.0f);
+      graph->constants[bias->second] = std::move(zeros);
+      restored.push_back(QuotedName(bias->second));
+    }
+    node.inputs.resize(2);
+    node.inputs.push_back(bias->second);
+  }
+  if (!restored.empty()) {
+    notes->push_back(absl::StrCat(
+        "the exporter left out ", restored.size(), restored.size() == 1 ? " bias" : " biases",
+        " of zeros, which are there again, and trained as in PyTorch: ", SomeOf(restored)));
+  }
+  if (!folded.empty()) {
+    notes->push_back(absl::StrCat(
+        "the exporter folded ", folded.size(), folded.size() == 1 ? " BatchNorm" : " BatchNorms",
+        " into weights, which are trained without (export the model in training mode to train "
+        "them): ",
+        SomeOf(folded)));
+  }
 }
 
 }  // namespace isomer

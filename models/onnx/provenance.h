@@ -22,6 +22,9 @@ OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value);
 // The module that a node is in: "model.layers.0.input_layernorm"; "" where the file does not say.
 std::string ModuleOf(const onnx::NodeProto& node);
 
+// What the optimizer of the dynamo exporter took from it: a bias that was zero, a BatchNorm.
+OnnxLoss LossOf(const onnx::NodeProto& node);
+
 // Initializers that no network has as parameters become literals. `notes` gets a line on those
 // that are trained though the exporter computed them.
 void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes);
@@ -33,6 +36,10 @@ void RestoreRepeatedParameters(OnnxGraph* graph);
 // Parameters of several modules that the exporter made one, as their initial values were equal,
 // are apart again. A note says so.
 void SeparateMergedParameters(OnnxGraph* graph, std::vector<std::string>* notes);
+
+// Biases that the exporter left out, as they were zero, are there again, and trained as in PyTorch.
+// A note says so, and what BatchNorms are not.
+void RestoreDroppedBiases(OnnxGraph* graph, std::vector<std::string>* notes);
 
 }  // namespace isomer
 

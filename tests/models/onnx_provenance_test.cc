@@ -163,6 +163,65 @@ TEST(OnnxProvenance, MergedParametersWithNamesOfTheirOwnAreApart) {
   EXPECT_THAT(exported.notes()[0], HasSubstr("'conv.bias' of 2 names"));
 }
 
+// A product that the dynamo exporter's optimizer changed by `rules`; it took `arguments` before.
+void Rewritten(const std::string& rules, const std::string& arguments, OnnxFile* file) {
+  auto* nodes = file->model().mutable_graph()->mutable_node();
+  for (const auto& [key, value] : std::map<std::string, std::string>{
+           {"pkg.onnxscript.rewriter.rule_name", rules},
+           {"pkg.torch.onnx.fx_node",
+            absl::StrCat("%linear : [num_users=1] = call_function[target=torch.ops.aten.linear."
+                         "default](args = (%x, ",
+                         arguments, "), kwargs = {})")}}) {
+    onnx::StringStringEntryProto* entry = nodes->Mutable(nodes->size() - 1)->add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+}
+
+TEST(OnnxProvenance, BiasesThatTheExporterDroppedAreThere) {
+  for (const bool has_bias : {true, false}) {
+    OnnxFile file;
+    file.Input("x", {2, 4})
+        .Output("y", {2, 4})
+        .Floats("net.fc.weight", {4, 4}, std::vector<float>(16, 0.5f));
+    file.Node("Gemm", {"x", "net.fc.weight"}, {"h"}).With("transB", int64_t{1});
+    Rewritten("RemoveOptionalBiasFromGemm",
+              has_bias ? "%p_net_fc_weight, %p_net_fc_bias" : "%p_net_fc_weight", &file);
+    // Called again: it has the same bias.
+    file.Node("Gemm", {"h", "net.fc.weight"}, {"y"}).With("transB", int64_t{1});
+    Rewritten("RemoveOptionalBiasFromGemm",
+              has_bias ? "%p_net_fc_weight, %p_net_fc_bias" : "%p_net_fc_weight", &file);
+    std::vector<std::string> notes;
+    const absl::StatusOr<Model> model = ParseOnnx(file.Bytes(), "net.onnx", {.notes = &notes});
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(model->weights.contains("net.fc.bias"), has_bias);
+    if (!has_bias) {
+      EXPECT_THAT(notes, IsEmpty());
+      continue;
+    }
+    EXPECT_THAT(model->weights.at("net.fc.bias"), ElementsAre(0, 0, 0, 0));
+    ASSERT_THAT(notes, SizeIs(1));
+    EXPECT_THAT(notes[0], HasSubstr("left out 1 bias of zeros"));
+    EXPECT_THAT(notes[0], HasSubstr("'net.fc.bias'"));
+  }
+}
+
+TEST(OnnxProvenance, ANoteSaysThatBatchNormsAreFolded) {
+  OnnxFile file;
+  file.Input("x", {1, 2, 4, 4})
+      .Output("y", {1, 3, 4, 4})
+      .Floats("conv.weight", {3, 2, 1, 1}, {1, 2, 3, 4, 5, 6});
+  file.Node("Conv", {"x", "conv.weight"}, {"y"});
+  Rewritten("FuseBatchNormIntoConv, RemoveOptionalBiasFromConv",
+            "%p_bn_weight, %p_bn_bias, %b_bn_running_mean, %b_bn_running_var, 0.1, 1e-05", &file);
+  std::vector<std::string> notes;
+  const absl::StatusOr<Model> model = ParseOnnx(file.Bytes(), "net.onnx", {.notes = &notes});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->weights.at("conv.bias").size(), 3u);
+  ASSERT_THAT(notes, SizeIs(2));
+  EXPECT_THAT(notes[1], HasSubstr("folded 1 BatchNorm into weights"));
+}
+
 // Values that differ are equal by no accident: embedding and logits share a table.
 TEST(OnnxProvenance, TiedParametersStayTied) {
   Exported exported;
