@@ -263,8 +263,9 @@ void RestoreRepeatedParameters(OnnxGraph* graph) {
 namespace {
 
 // The legacy exporter leaves an Identity_N, outside of any module, with the name of each parameter
-// that it merged into another. Gives these back; by name of the other, how many they were.
-std::map<std::string, int> SeparateMergedNames(OnnxGraph* graph) {
+// that it merged into another. Gives those back that are one number; by name of the other, how many
+// they were. Others may be tied, as tables are, and stay so: `tied` gets them.
+std::map<std::string, int> SeparateMergedNames(OnnxGraph* graph, std::vector<std::string>* tied) {
   std::map<std::string, int> merged;
   const auto is_output = [&](const std::string& name) {
     return std::any_of(graph->outputs.begin(), graph->outputs.end(),
@@ -276,8 +277,10 @@ std::map<std::string, int> SeparateMergedNames(OnnxGraph* graph) {
       return false;
     }
     const auto constant = graph->constants.find(node.inputs[0]);
-    if (constant == graph->constants.end() || !IsTrained(constant->second) ||
-        !AllEqual(constant->second)) {
+    if (constant == graph->constants.end() || !IsTrained(constant->second)) return false;
+    if (!AllEqual(constant->second)) {
+      tied->push_back(
+          absl::StrCat(QuotedName(node.outputs[0]), " (", QuotedName(constant->first), ")"));
       return false;
     }
     graph->constants[node.outputs[0]] = OnnxTensor(constant->second);
@@ -292,8 +295,16 @@ std::map<std::string, int> SeparateMergedNames(OnnxGraph* graph) {
 
 void SeparateMergedParameters(OnnxGraph* graph, std::vector<std::string>* notes) {
   std::vector<std::string> merged;
-  for (const auto& [name, others] : SeparateMergedNames(graph)) {
+  std::vector<std::string> tied;
+  for (const auto& [name, others] : SeparateMergedNames(graph, &tied)) {
     merged.push_back(absl::StrCat(QuotedName(name), " of ", others + 1, " names"));
+  }
+  if (!tied.empty()) {
+    notes->push_back(absl::StrCat(
+        "the exporter made one of ", tied.size(), tied.size() == 1 ? " parameter" : " parameters",
+        " and others of the same values, which are trained as one (if they are none in PyTorch, "
+        "export with training=torch.onnx.TrainingMode.TRAINING): ",
+        SomeOf(tied)));
   }
   std::map<std::string, std::map<std::string, std::vector<OnnxNode*>>> users;  // by name, module
   for (OnnxNode& node : graph->nodes) {

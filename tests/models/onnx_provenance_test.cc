@@ -159,8 +159,10 @@ TEST(OnnxProvenance, MergedParametersWithNamesOfTheirOwnAreApart) {
   exported.file().Node("Identity", {"table"}, {"net.logits"}, "Identity_8");
   exported.Use("conv.bias", "").Use("net.linear.bias", "").Use("table", "").Use("net.logits", "");
   EXPECT_THAT(exported.Trained(), UnorderedElementsAre("conv.bias", "net.linear.bias", "table"));
-  ASSERT_THAT(exported.notes(), SizeIs(1));
-  EXPECT_THAT(exported.notes()[0], HasSubstr("'conv.bias' of 2 names"));
+  ASSERT_THAT(exported.notes(), SizeIs(2));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("trained as one"));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("'net.logits' ('table')"));
+  EXPECT_THAT(exported.notes()[1], HasSubstr("'conv.bias' of 2 names"));
 }
 
 // A product that the dynamo exporter's optimizer changed by `rules`; it took `arguments` before.
