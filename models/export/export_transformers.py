@@ -159,9 +159,9 @@ def networks(s):
         "swin": (lambda: torchvision.models.SwinTransformer(
             [4, 4], s.width // 8, [s.layers, s.layers], [s.heads // 4, s.heads // 2],
             [s.image // 8 // 4] * 2, num_classes=s.classes), images),
-        "encoder": (lambda: torch.nn.TransformerEncoder(
+        "encoder": (lambda: initialized(torch.nn.TransformerEncoder(
             torch.nn.TransformerEncoderLayer(s.width, s.heads, s.hidden, batch_first=True),
-            s.layers, enable_nested_tensor=False),
+            s.layers, enable_nested_tensor=False)),
                     lambda: (torch.randn(s.batch, s.tokens, s.width),)),
         "dlrm": (lambda: Recommendation(s.vocabulary, s.width // 8, 6, 16, s.width),
                  lambda: (torch.randn(s.batch * 16, 16),
@@ -169,6 +169,15 @@ def networks(s):
         "lstm": (lambda: LastStep(s.vocabulary, s.width, s.layers, s.classes),
                  lambda: (torch.randint(0, s.vocabulary, (s.batch, min(s.tokens, 32))),)),
     }
+
+
+def initialized(module):
+    """As nn.Transformer does it. The layers of an encoder are copies of one, values and all, of
+    which the legacy exporter makes one layer."""
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.xavier_uniform_(parameter)
+    return module
 
 
 def export(folder, module, examples, dynamo, with_outputs):
