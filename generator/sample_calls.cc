@@ -226,6 +226,8 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
     case OpKind::kCeil:
     case OpKind::kRound:
       return Unary(Operator(kind));
+    case OpKind::kGeluTanh:
+      return Unary(Operator(kind, {{"slope", 0.75}, {"cubic", 0.125}}));
     case OpKind::kHardSigmoid:
       return Unary(Operator(kind, {{"alpha", 0.75}, {"beta", 0.5}}));
     case OpKind::kLeakyRelu:

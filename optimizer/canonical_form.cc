@@ -7,6 +7,7 @@
 
 #include "optimizer/layout_form.h"
 #include "pcg/constant_number.h"
+#include "pcg/operator_facts.h"
 
 namespace isomer {
 namespace {
@@ -29,6 +30,7 @@ const std::vector<Definition>& Definitions() {
       new std::vector<Definition>{{OpKind::kLayerNorm, {OpKind::kReduceMean, OpKind::kSqrt}},
                                   {OpKind::kRmsNorm, {OpKind::kReduceMean, OpKind::kSqrt}},
                                   {OpKind::kRotary, {OpKind::kConcat, OpKind::kMul, OpKind::kAdd}},
+                                  {OpKind::kGeluTanh, {OpKind::kTanh, OpKind::kAdd}},
                                   {OpKind::kSwish, {OpKind::kSigmoid}},
                                   {OpKind::kSoftmax, {OpKind::kExp, OpKind::kReduceSum}}};
   return *definitions;
@@ -68,7 +70,7 @@ class DefinitionFinder {
       for (const Region& region : RegionsOf(*root)) {
         if (StateDefinition(region)) break;
       }
-      if (kind == OpKind::kAttention) StateSharedKeys(*root);
+      if (IsAttention(kind)) StateSharedKeys(*root);
     }
   }
 
@@ -195,6 +197,19 @@ class DefinitionFinder {
     return false;
   }
 
+  static constexpr size_t kMostNumbers = 6;
+
+  // That the calls take, or scale by; none where these are too many to try.
+  std::set<double> NumbersOf(const Region& region, const std::map<int, double>& numbers) const {
+    std::set<double> known;
+    for (const auto& [input, number] : numbers) known.insert(number);
+    for (NodeId id : region.nodes) {
+      const Operator& op = graph_.node(id).op;
+      if (op.kind() == OpKind::kScale) known.insert(op.Number("factor"));
+    }
+    return known.size() > kMostNumbers ? std::set<double>() : known;
+  }
+
   // With the numbers that the calls have, and the axes that they work along.
   std::vector<Operator> OperatorsOf(OpKind kind, const Region& region,
                                     const std::map<int, double>& numbers) const {
@@ -203,6 +218,15 @@ class DefinitionFinder {
       return {{kind, {{"interleaved", int64_t{0}}}}, {kind, {{"interleaved", int64_t{1}}}}};
     }
     std::vector<Operator> operators;
+    if (kind == OpKind::kGeluTanh) {
+      // Which of the numbers is which, the proof knows.
+      const std::set<double> known = NumbersOf(region, numbers);
+      for (double slope : known) {
+        for (double cubic : known)
+          operators.push_back({kind, {{"slope", slope}, {"cubic", cubic}}});
+      }
+      return operators;
+    }
     if (kind == OpKind::kSoftmax) {
       for (NodeId id : region.nodes) {
         const Operator& op = graph_.node(id).op;

@@ -216,7 +216,7 @@ absl::StatusOr<MappedModel> MapConvolutions(const Graph& graph, CostTables* tabl
 std::optional<ExpertKind> ExpertKindOf(const Graph& graph) {
   const Survey survey(graph);
   if (survey.Has(OpKind::kTop2Gating)) return ExpertKind::kMixture;
-  if (survey.Has(OpKind::kAttention)) return std::nullopt;
+  if ((survey.Has(OpKind::kAttention) || survey.Has(OpKind::kCappedAttention))) return std::nullopt;
   if (survey.MostlyTables()) return ExpertKind::kTables;
   if (survey.SharesProducts() && survey.Has(OpKind::kLstmCell)) return ExpertKind::kRecurrent;
   if (survey.Has(OpKind::kConv2d)) return ExpertKind::kConvolution;

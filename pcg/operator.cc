@@ -34,8 +34,8 @@ const Spec& SpecOf(OpKind kind) {
 // The type an attribute has wherever it occurs, as an index into AttributeValue.
 size_t AttributeTypeIndex(absl::string_view name) {
   if (name == "sizes") return 3;
-  for (absl::string_view number :
-       {"factor", "epsilon", "alpha", "beta", "min", "max", "rate", "value", "scale"}) {
+  for (absl::string_view number : {"factor", "epsilon", "alpha", "beta", "min", "max", "rate",
+                                   "value", "scale", "cap", "slope", "cubic"}) {
     if (name == number) return 1;
   }
   for (absl::string_view list : {"stride", "padding", "dilation", "output_padding", "kernel",

@@ -50,6 +50,7 @@ namespace isomer {
   V(Scale, "scale", 1, 1, "factor", Unary)                                                     \
   V(Relu, "relu", 1, 1, "", Unary)                                                             \
   V(Gelu, "gelu", 1, 1, "", Unary)                                                             \
+  V(GeluTanh, "gelu_tanh", 1, 1, "slope cubic", Unary)                                         \
   V(Tanh, "tanh", 1, 1, "", Unary)                                                             \
   V(Sigmoid, "sigmoid", 1, 1, "", Unary)                                                       \
   V(Exp, "exp", 1, 1, "", Unary)                                                               \
@@ -115,6 +116,7 @@ namespace isomer {
   V(OneHot, "one_hot", 1, 1, "depth axis=-1", OneHot)                                          \
   /* Attention, recurrent cells, mixture of experts. */                                        \
   V(Attention, "attention", 3, 4, "scale causal=0", Attention)                                 \
+  V(CappedAttention, "capped_attention", 3, 4, "scale cap causal=0", Attention)                \
   V(Rotary, "rotary", 3, 3, "interleaved=0", Rotary)                                           \
   V(LstmCell, "lstm_cell", 2, 2, "", LstmCell)                                                 \
   V(GruCell, "gru_cell", 3, 3, "", GruCell)                                                    \

@@ -12,7 +12,7 @@ namespace {
 
 // Operand 1 is a weight in common use.
 bool HasWeight(OpKind kind) {
-  return (IsContraction(kind) && kind != OpKind::kAttention) || IsLookUp(kind);
+  return (IsContraction(kind) && !IsAttention(kind)) || IsLookUp(kind);
 }
 
 }  // namespace
@@ -26,10 +26,15 @@ bool IsContraction(OpKind kind) {
     case OpKind::kConv3d:
     case OpKind::kConvTranspose:
     case OpKind::kAttention:
+    case OpKind::kCappedAttention:
       return true;
     default:
       return false;
   }
+}
+
+bool IsAttention(OpKind kind) {
+  return kind == OpKind::kAttention || kind == OpKind::kCappedAttention;
 }
 
 bool IsPlacement(OpKind kind) {

@@ -27,6 +27,8 @@ absl::string_view SoapClassName(SoapClass soap);
 
 // Sums of products of many elements: where a network's arithmetic is. Attention is two of them.
 bool IsContraction(OpKind kind);
+// Scaled dot-product attention, capped or not.
+bool IsAttention(OpKind kind);
 // Inference makes calls of the kind once, when weights are loaded, where all operands are stored:
 // what is not random and costs the host about as much as reading its operands.
 bool IsPreparation(OpKind kind);

@@ -98,7 +98,7 @@ Work ForwardWork(const Operator& op, const Sharding& sharding,
 }
 
 bool GradientsAreProducts(const Operator& op) {
-  return IsContraction(op.kind()) && op.kind() != OpKind::kAttention && !MakesProductAgain(op);
+  return IsContraction(op.kind()) && !IsAttention(op.kind()) && !MakesProductAgain(op);
 }
 
 Work GradientWork(const Operator& op, const Sharding& sharding,

@@ -10,16 +10,6 @@
 namespace isomer {
 namespace {
 
-// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-TensorRef TanhGelu(NodeImporter& node, TensorRef x) {
-  const TensorRef square = Apply(node, OpKind::kMul, x, x);
-  const TensorRef cube = Scaled(node, Apply(node, OpKind::kMul, square, x), 0.044715);
-  const TensorRef inner =
-      Scaled(node, Apply(node, OpKind::kAdd, x, cube), std::sqrt(2 / std::numbers::pi));
-  const TensorRef gate = Apply(node, OpKind::kAdd, Apply(node, OpKind::kTanh, inner), 1);
-  return Apply(node, OpKind::kMul, Scaled(node, x, 0.5), gate);
-}
-
 // max(0, x) + min(0, alpha (exp(x / alpha) - 1))
 TensorRef Celu(NodeImporter& node, TensorRef x, double alpha) {
   const Operator elu = {OpKind::kElu, {{"alpha", 1.0}}};
@@ -43,7 +33,9 @@ void ImportGelu(NodeImporter& node) {
   const std::string approximate = node.attributes.String("approximate", "none");
   if (approximate == "none") return node.Define(0, node.Call(OpKind::kGelu, {x}));
   if (!node.Expect(approximate == "tanh", "approximate is ", QuotedName(approximate))) return;
-  DefineAs(node, 0, TanhGelu(node, x));
+  const Operator gelu = {OpKind::kGeluTanh,
+                         {{"slope", std::sqrt(2 / std::numbers::pi)}, {"cubic", 0.044715}}};
+  node.Define(0, node.Call(gelu, {x}));
 }
 
 // x * Sigmoid(alpha x)

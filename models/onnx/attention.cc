@@ -101,7 +101,7 @@ TensorRef ForQueryHeads(NodeImporter& node, TensorRef x, int64_t heads) {
   return Reshaped(node, repeated, {s[0], heads, s[2], s[3]});
 }
 
-// The operator has all of it but the cap.
+// The operators of attention have all of it.
 TensorRef AddAttention(NodeImporter& node, AttentionCall call) {
   if (!node.ok()) return {};
   // The operator's causal mask ends at the lower right; the standard's begins at the upper left,
@@ -117,8 +117,14 @@ TensorRef AddAttention(NodeImporter& node, AttentionCall call) {
     }
   }
   const bool is_causal = call.is_causal && is_aligned;
-  const Operator attention = {OpKind::kAttention,
-                              {{"scale", call.scale}, {"causal", int64_t{is_causal}}}};
+  Operator attention = {OpKind::kAttention,
+                        {{"scale", call.scale}, {"causal", int64_t{is_causal}}}};
+  if (call.softcap > 0) {
+    attention = {OpKind::kCappedAttention,
+                 {{"scale", call.scale / call.softcap},
+                  {"cap", call.softcap},
+                  {"causal", int64_t{is_causal}}}};
+  }
   return node.Call(attention, std::move(operands), "/attention");
 }
 
@@ -192,7 +198,7 @@ void ImportAttention(NodeImporter& node) {
                        ": texts of the standard differ in which stage that is");
   }
   TensorRef y;
-  if (call.softcap > 0 || has_scores) {
+  if (has_scores) {
     const Scores scores = AddScores(node, call);
     if (!node.ok()) return;
     const TensorRef v = ForQueryHeads(node, call.v, node.Sizes(call.q)[1]);

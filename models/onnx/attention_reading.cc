@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/exclusion.h"
+#include "pcg/operator_facts.h"
 
 namespace isomer {
 namespace {
@@ -32,6 +33,9 @@ class Reader {
   }
 
  private:
+  // Calls that are looked at, behind scores and their masks.
+  static constexpr size_t kMostTerms = 64;
+
   Graph& graph() { return model_.graph; }
 
   // The node of that kind whose output 0 `x` is.
@@ -151,7 +155,7 @@ class Reader {
   // Scores and what is added to them.
   struct Masked {
     TensorRef scores;
-    std::optional<TensorRef> mask;
+    std::vector<TensorRef> masks;
     bool causal = false, excludes = false;
   };
 
@@ -173,57 +177,109 @@ class Reader {
     return true;
   }
 
+  // Takes what is added to scores, or put in their place, off `x`, one after the other.
   Masked MaskOf(TensorRef x, int64_t queries, int64_t keys) {
-    if (const Node* where = Of(OpKind::kWhere, x)) {
-      const std::optional<Known> condition = ConstantOf(where->inputs[0]);
-      for (int seen : {1, 2}) {
-        const std::optional<Known> fill = ConstantOf(where->inputs[3 - seen]);
-        if (!condition || !fill || fill->values->size() != 1 || !ExcludesKeys((*fill->values)[0])) {
-          continue;
-        }
-        auto sees = [&](float v) -> std::optional<bool> { return (v != 0) == (seen == 1); };
-        if (!IsCausal(*condition, queries, keys, sees)) continue;
-        return {where->inputs[seen], std::nullopt, true, true};
-      }
-      return {x, std::nullopt};
-    }
-    const Node* const add = Of(OpKind::kAdd, x);
-    if (add == nullptr) return {x, std::nullopt};
-    for (int side : {1, 0}) {
-      const TensorRef scores = add->inputs[1 - side];
-      if (!IsProduct(scores)) continue;
-      Masked masked = {scores, add->inputs[side]};
-      const std::optional<Known> known = ConstantOf(add->inputs[side]);
-      if (!known) return masked;
-      auto sees = [](float v) -> std::optional<bool> {
-        if (v == 0) return true;
-        return ExcludesKeys(v) ? std::optional<bool>(false) : std::nullopt;
-      };
-      bool open = true;
-      for (float v : *known->values) {
-        masked.excludes |= ExcludesKeys(v);
-        open &= v == 0;
-      }
-      if (open) return {scores, std::nullopt};
-      if (IsCausal(*known, queries, keys, sees)) return {scores, std::nullopt, true, true};
-      masked.mask = known->once;  // attention repeats it.
-      return masked;
-    }
-    return {x, std::nullopt};
+    Masked masked = {x, {}};
+    while (TakeCausalWhere(queries, keys, &masked) || TakeAdded(queries, keys, &masked)) continue;
+    return masked;
   }
 
-  // Some key may have minus infinity from the mask, and with it all keys of a query.
+  bool TakeCausalWhere(int64_t queries, int64_t keys, Masked* masked) {
+    const Node* const where = Of(OpKind::kWhere, masked->scores);
+    const std::optional<Known> condition =
+        where == nullptr ? std::nullopt : ConstantOf(where->inputs[0]);
+    if (!condition) return false;
+    for (int seen : {1, 2}) {
+      const std::optional<Known> fill = ConstantOf(where->inputs[3 - seen]);
+      if (!fill || fill->values->size() != 1 || !ExcludesKeys((*fill->values)[0])) continue;
+      auto sees = [&](float v) -> std::optional<bool> { return (v != 0) == (seen == 1); };
+      if (!IsCausal(*condition, queries, keys, sees)) continue;
+      masked->scores = where->inputs[seen];
+      masked->causal = masked->excludes = true;
+      return true;
+    }
+    return false;
+  }
+
+  bool TakeAdded(int64_t queries, int64_t keys, Masked* masked) {
+    const Node* const add = Of(OpKind::kAdd, masked->scores);
+    if (add == nullptr) return false;
+    const int side = HasProduct(add->inputs[0]) ? 1 : 0;
+    if (!HasProduct(add->inputs[1 - side])) return false;
+    masked->scores = add->inputs[1 - side];
+    const std::optional<Known> known = ConstantOf(add->inputs[side]);
+    if (!known) {
+      masked->masks.push_back(add->inputs[side]);
+      return true;
+    }
+    auto sees = [](float v) -> std::optional<bool> {
+      if (v == 0) return true;
+      return ExcludesKeys(v) ? std::optional<bool>(false) : std::nullopt;
+    };
+    for (float v : *known->values) masked->excludes |= ExcludesKeys(v);
+    if (IsCausal(*known, queries, keys, sees)) {
+      masked->causal = true;
+    } else if (!IsConstant(add->inputs[side], 0)) {
+      masked->masks.push_back(known->once);  // attention repeats it.
+    }
+    return true;
+  }
+
+  // Some key may have minus infinity from a mask, and with it all keys of a query.
   bool MayExcludeAll(const Masked& masked) {
-    if (!masked.mask) return false;
-    const std::optional<Known> known = ConstantOf(*masked.mask);
-    if (!known) return true;
-    return std::any_of(known->values->begin(), known->values->end(),
-                       [](float v) { return !std::isfinite(v); });
+    return !std::all_of(masked.masks.begin(), masked.masks.end(),
+                        [&](TensorRef mask) { return IsFinite(mask); });
   }
 
-  bool IsProduct(TensorRef x) {
+  // Made of trained weights and finite constants, by what adds, scales and selects: a table of
+  // biases by distance is.
+  bool IsFinite(TensorRef x) {
+    std::vector<TensorRef> terms = {x};
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (i == kMostTerms) return false;
+      const Node& node = graph().node(terms[i].node);
+      const OpKind kind = node.op.kind();
+      if (!IsFloat(graph().type(terms[i]).dtype) || kind == OpKind::kWeight) continue;
+      if (kind == OpKind::kConstant) {
+        const std::optional<Known> known = ConstantOf(terms[i]);
+        if (!known || !std::all_of(known->values->begin(), known->values->end(),
+                                   [](float v) { return std::isfinite(v); })) {
+          return false;
+        }
+      } else if (IsLayout(kind) || IsLookUp(kind) || kind == OpKind::kScale ||
+                 kind == OpKind::kAdd || kind == OpKind::kMul || kind == OpKind::kExpand) {
+        terms.insert(terms.end(), node.inputs.begin(), node.inputs.end());
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // x of scale(tanh(x); cap), else the tensor itself.
+  TensorRef WithoutCap(TensorRef x, std::optional<double>* cap) {
     double factor = 1;
-    return Of(OpKind::kMatMul, WithoutScale(x, &factor)) != nullptr;
+    const Node* const tanh = Of(OpKind::kTanh, WithoutScale(x, &factor));
+    if (tanh == nullptr) return x;
+    *cap = factor;
+    return tanh->inputs[0];
+  }
+
+  // Whether it is a product, scaled, capped, something added to it, or masked.
+  bool HasProduct(TensorRef x) {
+    std::vector<TensorRef> terms = {x};
+    for (size_t i = 0; i < std::min(terms.size(), kMostTerms); ++i) {
+      std::optional<double> cap;
+      double factor = 1;
+      const TensorRef scores = WithoutScale(WithoutCap(terms[i], &cap), &factor);
+      if (Of(OpKind::kMatMul, scores) != nullptr) return true;
+      const Node& node = graph().node(terms[i].node);
+      if (node.op.kind() != OpKind::kAdd && node.op.kind() != OpKind::kWhere) continue;
+      for (TensorRef input : node.inputs) {
+        if (std::find(terms.begin(), terms.end(), input) == terms.end()) terms.push_back(input);
+      }
+    }
+    return false;
   }
 
   void ReadProduct(NodeId id) {
@@ -235,14 +291,15 @@ class Reader {
     const int64_t axis = softmax->op.Int("axis");
     if (weights.size() != 4 || (axis != -1 && axis != 3)) return;
     const Masked masked = MaskOf(softmax->inputs[0], weights[2], weights[3]);
+    std::optional<double> cap;
     double scale = 1;
-    const TensorRef scores = WithoutScale(masked.scores, &scale);
+    const TensorRef scores = WithoutScale(WithoutCap(masked.scores, &cap), &scale);
     const Node* const dot = Of(OpKind::kMatMul, scores);
     if (dot == nullptr || graph().type(scores).Sizes() != weights) return;
     const TensorRef q = WithoutScale(dot->inputs[0], &scale);
     const TensorRef turned = WithoutScale(dot->inputs[1], &scale), v = product.inputs[1];
     const bool is_guarded = softmax != &graph().node(product.inputs[0].node);
-    const bool is_plain = !masked.mask && !masked.causal && q == dot->inputs[0] &&
+    const bool is_plain = masked.masks.empty() && !masked.causal && !cap && q == dot->inputs[0] &&
                           turned == dot->inputs[1] && Of(OpKind::kReshape, turned) == nullptr &&
                           !is_guarded;
     if (is_plain || (is_guarded && MayExcludeAll(masked))) return;
@@ -252,10 +309,19 @@ class Reader {
     }
     if (graph().type(q).Sizes().size() != 4) return;
     std::vector<TensorRef> operands = {q, KeysOf(turned, product.name), v};
-    if (masked.mask) operands.push_back(*masked.mask);
+    for (size_t m = 0; m < masked.masks.size(); ++m) {
+      // Those nearer to the scores first.
+      const TensorRef mask = masked.masks[masked.masks.size() - 1 - m];
+      operands.resize(4, mask);
+      if (m > 0) operands[3] = Call(OpKind::kAdd, {operands[3], mask}, product.name + "/masks");
+    }
+    Operator op = {OpKind::kAttention, {{"scale", scale}, {"causal", int64_t{masked.causal}}}};
+    if (cap) {
+      op = {OpKind::kCappedAttention,
+            {{"scale", scale}, {"cap", *cap}, {"causal", int64_t{masked.causal}}}};
+    }
     const absl::StatusOr<TensorRef> attention =
-        graph().AddOp({OpKind::kAttention, {{"scale", scale}, {"causal", int64_t{masked.causal}}}},
-                      std::move(operands), product.name);
+        graph().AddOp(std::move(op), std::move(operands), product.name);
     if (!attention.ok() || graph().type(*attention) != product.outputs[0]) return;
     graph().ReplaceUses({id, 0}, *attention);
     ++found_;

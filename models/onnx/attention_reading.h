@@ -14,15 +14,15 @@ namespace isomer {
 //   matmul(softmax(scale(matmul(q, k')) + mask), v)      q [b,h,s,e], k' [b,h,e,t], v [b,h,t,f]
 //
 // into one attention, where each of scale and mask may be absent, q and k' may be scaled instead,
-// and k' is k with its last two dims exchanged, in one transpose or between two reshapes.
+// and k' is k with its last two dims exchanged, in one transpose or between two reshapes. Scores
+// that are capped, scale(tanh(scale(matmul(q, k'))); cap) + mask, become a capped_attention.
 //
 //   masks   A constant of 0 and of what excludes: minus infinity, or the lowest number of float32,
 //           float16 or bfloat16. Where it excludes just the keys behind each query it is causal;
 //           other masks are added. That a lowest number excludes, and is not the number that it
 //           is, is an assumption on what the file means: a note names it.
 //   guards  where(isnan(p), 0, p) of p = softmax(..) is p, where every query keeps a finite score.
-//   A
-//           mask that is computed from data, or adds infinities, may leave a query none: such a
+//           A mask that is computed from data, or adds infinities, may leave a query none: such a
 //           guard makes 0 of what would be NaN, and stays.
 //
 // What has none of these, a product scaled and its keys transposed, is left to the rules, which

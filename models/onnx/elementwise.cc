@@ -145,6 +145,10 @@ void ImportPow(NodeImporter& node) {
     const double exponent = constant->Number(0);
     if (exponent == 1) return node.Define(0, x);
     if (exponent == 2) return node.Define(0, node.Call(OpKind::kMul, {x, x}));
+    if (exponent == 3) {
+      return node.Define(0,
+                         node.Call(OpKind::kMul, {node.Call(OpKind::kMul, {x, x}, "/square"), x}));
+    }
     if (exponent == 0.5 && IsFloatOperand(node, x)) {
       return node.Define(0, node.Call(OpKind::kSqrt, {x}));
     }

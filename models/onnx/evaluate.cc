@@ -185,10 +185,43 @@ std::optional<OnnxTensor> GatheredSlices(const OnnxNode& node, const ImportState
 
 // Operators whose output's elements are made of those at their places, operands broadcast.
 bool IsElementByElement(const std::string& op) {
-  static const auto* const names = new std::set<std::string>{
-      "Abs",  "Add",         "And",   "Cast", "Div", "Equal", "Exp", "Greater", "GreaterOrEqual",
-      "Less", "LessOrEqual", "Max",   "Min",  "Mul", "Neg",   "Not", "Or",      "Pow",
-      "Sqrt", "Sub",         "Where", "Xor"};
+  static const auto* const names = new std::set<std::string>{"Abs",
+                                                             "Add",
+                                                             "And",
+                                                             "Cast",
+                                                             "Ceil",
+                                                             "Cos",
+                                                             "Div",
+                                                             "Equal",
+                                                             "Erf",
+                                                             "Exp",
+                                                             "Floor",
+                                                             "Greater",
+                                                             "GreaterOrEqual",
+                                                             "IsInf",
+                                                             "IsNaN",
+                                                             "Less",
+                                                             "LessOrEqual",
+                                                             "Log",
+                                                             "Max",
+                                                             "Min",
+                                                             "Mod",
+                                                             "Mul",
+                                                             "Neg",
+                                                             "Not",
+                                                             "Or",
+                                                             "Pow",
+                                                             "Reciprocal",
+                                                             "Relu",
+                                                             "Round",
+                                                             "Sigmoid",
+                                                             "Sign",
+                                                             "Sin",
+                                                             "Sqrt",
+                                                             "Sub",
+                                                             "Tanh",
+                                                             "Where",
+                                                             "Xor"};
   return names->contains(op);
 }
 

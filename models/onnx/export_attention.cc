@@ -49,6 +49,10 @@ void ExportAttention(NodeExporter& node) {
   key = node.Add("Transpose", {key}, {{"perm", swap}});
   std::string scores = node.Add("MatMul", {query, key});
   scores = node.Add("Mul", {scores, node.Number(node.op().Number("scale"), dtype)});
+  if (node.op().kind() == OpKind::kCappedAttention) {
+    const std::string curved = node.Add("Tanh", {scores});
+    scores = node.Add("Mul", {curved, node.Number(node.op().Number("cap"), dtype)});
+  }
   if (group > 1) scores = node.Reshaped(scores, {q[0], q[1], q[2], k[2]});
   if (node.num_inputs() > 3) scores = node.Add("Add", {scores, node.In(3)});
   if (node.op().Int("causal") != 0) {

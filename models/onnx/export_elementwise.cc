@@ -111,6 +111,17 @@ void ExportGelu(NodeExporter& node) {
   node.Result("Identity", {GeluOf(node, node.In(0), node.InType(0).dtype)});
 }
 
+// x Sigmoid(2 slope (x + cubic x^3))
+void ExportGeluTanh(NodeExporter& node) {
+  const std::string& x = node.In(0);
+  const auto number = [&](double value) { return node.Number(value, node.InType(0).dtype); };
+  const std::string cube = node.Add("Mul", {node.Add("Mul", {x, x}), x});
+  const std::string curved = node.Add("Mul", {cube, number(node.op().Number("cubic"))});
+  const std::string inner = node.Add("Add", {x, curved});
+  const std::string scaled = node.Add("Mul", {inner, number(2 * node.op().Number("slope"))});
+  node.Result("Mul", {x, node.Add("Sigmoid", {scaled})});
+}
+
 void ExportSwish(NodeExporter& node) { node.Result("Identity", {SwishOf(node, node.In(0))}); }
 
 void ExportElementwiseWithNumbers(NodeExporter& node) {

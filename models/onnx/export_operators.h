@@ -16,6 +16,7 @@ void ExportSimple(NodeExporter& node);   // an ONNX node without attributes
 void ExportMaximum(NodeExporter& node);  // and minimum
 void ExportScale(NodeExporter& node);
 void ExportGelu(NodeExporter& node);
+void ExportGeluTanh(NodeExporter& node);
 void ExportSwish(NodeExporter& node);
 void ExportElementwiseWithNumbers(NodeExporter& node);  // HardSigmoid, LeakyRelu, Elu
 void ExportClip(NodeExporter& node);

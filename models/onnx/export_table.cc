@@ -55,6 +55,8 @@ OnnxExporter FindOnnxExporter(OpKind kind) {
       return ExportScale;
     case OpKind::kGelu:
       return ExportGelu;
+    case OpKind::kGeluTanh:
+      return ExportGeluTanh;
     case OpKind::kSwish:
       return ExportSwish;
     case OpKind::kHardSigmoid:
@@ -138,6 +140,7 @@ OnnxExporter FindOnnxExporter(OpKind kind) {
     case OpKind::kOneHot:
       return ExportOneHot;
     case OpKind::kAttention:
+    case OpKind::kCappedAttention:
       return ExportAttention;
     case OpKind::kRotary:
       return ExportRotary;

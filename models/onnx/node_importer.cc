@@ -58,6 +58,7 @@ absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* stat
                             StoredValues(name, /*is_weight=*/false, &repeated->second.once));
     const TensorRef leaf =
         state->model.graph.AddConstant(name, SequentialType(once.dims, once.dtype));
+    if (once.dims == repeated->second.dims) return state->tensors[name] = leaf;
     const Operator expand = {OpKind::kExpand, {{"shape", repeated->second.dims}}};
     ISOMER_ASSIGN_OR_RETURN(
         state->tensors[name],

@@ -52,6 +52,7 @@ absl::StatusOr<Expr> LoadMask(const Operator& op, absl::Span<const Shape> shapes
 }  // namespace
 
 // Z[b,g,u,s,t] = scale * sum_e Q[b,(g,u),s,e] * K[b,g,t,e] + mask[b,(g,u),s,t]
+//                or, capped, cap * tanh(scale * sum_e ..) + mask
 // M[b,g,u,s]   = max_t Z;  P[b,g,u,s,t] = exp(Z - M);  S[b,g,u,s] = sum_t P
 // Y[b,(g,u),s,f] = sum_t P * V[b,g,t,f] / S
 //
@@ -89,6 +90,9 @@ absl::StatusOr<Declaration> DeclareAttention(const Operator& op, absl::Span<cons
   const Expr dot =
       d.Let("D", point, Reduction::kSum, {e}, d.In(0, {b, head, s, e}) * d.In(1, {b, g, t, e}));
   Expr score = dot * op.Number("scale");
+  if (op.kind() == OpKind::kCappedAttention) {
+    score = Apply(ScalarOp::kTanh, score) * op.Number("cap");
+  }
   if (shapes.size() == 4) {
     ISOMER_ASSIGN_OR_RETURN(const Expr mask, LoadMask(op, shapes, {b, head, s, t}, &d));
     score = score + mask;

@@ -118,6 +118,10 @@ Expr UnaryBody(const Operator& op, const Expr& x) {
       return Max(x, 0.0);
     case OpKind::kGelu:  // The exact form, with erf.
       return x * 0.5 * (Expr(1.0) + Apply(ScalarOp::kErf, x / Sqrt(2.0)));
+    case OpKind::kGeluTanh: {  // With slope sqrt(2/pi) and cubic 0.044715, close to Gelu.
+      const Expr inner = (x + x * x * x * op.Number("cubic")) * op.Number("slope");
+      return x * 0.5 * (Expr(1.0) + Apply(ScalarOp::kTanh, inner));
+    }
     case OpKind::kTanh:
       return Apply(ScalarOp::kTanh, x);
     case OpKind::kSigmoid:

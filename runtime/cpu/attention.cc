@@ -6,6 +6,9 @@
 //
 //   P = softmax(scale Q K^T + mask);  Y = P V
 //   dV = P^T dY;  dP = dY V^T;  dS = P (dP - rowsum(dP P));  dQ = scale dS K;  dK = scale dS^T Q
+//
+// If capped, softmax(cap T + mask) of T = tanh(scale Q K^T): dmask is dS, and dS cap (1 - T^2)
+// takes its place in dQ and dK.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,8 +27,8 @@ constexpr int64_t kBlock = 64;  // queries
 
 struct AttentionShape {
   int64_t batch, heads, key_heads, queries, keys, e, f;
-  float scale;
-  bool causal, has_mask;
+  float scale, cap = 0;
+  bool causal, has_mask, is_capped;
   int64_t first_visible;             // the first query of the task sees the keys up to this one
   std::vector<int64_t> mask;         // strides of the mask along batch, heads, queries, keys
   std::array<int64_t, 4> volumes{};  // of the operands
@@ -36,6 +39,8 @@ struct AttentionShape {
     key_heads = k.shape[1], keys = k.shape[2], f = v.shape[3];
     scale = static_cast<float>(call.op.Number("scale"));
     causal = call.op.Int("causal") == 1;
+    is_capped = call.op.kind() == OpKind::kCappedAttention;
+    if (is_capped) cap = static_cast<float>(call.op.Number("cap"));
     has_mask = call.operands.size() == 4;
     first_visible = q.origin[2] + keys - call.declaration.operands[0][2].value();
     if (has_mask) mask = BroadcastStrides(call.operands[3].shape, 4);
@@ -76,13 +81,18 @@ void Softmax(float* row, int64_t visible, int64_t size) {
   std::fill(row + visible, row + size, 0.0f);
 }
 
-// P of a block, [rows, keys].
+// P of a block, [rows, keys]. `tanh`, unless null: gets T of a capped one.
 absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block& block, Reads reads,
-                           float* p) {
+                           float* p, float* tanh) {
   ISOMER_RETURN_IF_ERROR(Gemm(false, true, block.rows, a.keys, a.e, a.scale,
                               Floats(reads[0]) + block.q, Floats(reads[1]) + block.k, 0, p));
   for (int64_t r = 0; r < block.rows; ++r) {
     float* row = p + r * a.keys;
+    if (a.is_capped) {
+      for (int64_t t = 0; t < a.keys; ++t) row[t] = std::tanh(row[t]);
+      if (tanh != nullptr) std::copy_n(row, a.keys, tanh + r * a.keys);
+      for (int64_t t = 0; t < a.keys; ++t) row[t] *= a.cap;
+    }
     if (a.has_mask) {
       const float* mask = Floats(reads[3]) + block.mask + r * a.mask[2];
       for (int64_t t = 0; t < a.keys; ++t) row[t] += mask[t * a.mask[3]];
@@ -112,9 +122,10 @@ absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writ
     if (d[o] != nullptr) std::fill_n(d[o], a.volumes[o], 0.0f);
   }
   std::vector<float> p(kBlock * a.keys), ds(kBlock * a.keys);
+  std::vector<float> tanh(a.is_capped ? kBlock * a.keys : 0);
   return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
     const int64_t rows = block.rows;
-    ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data()));
+    ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data(), tanh.data()));
     if (d[2] != nullptr) {
       ISOMER_RETURN_IF_ERROR(
           Gemm(true, false, a.keys, a.f, rows, 1, p.data(), dy + block.y, 1, d[2] + block.v));
@@ -122,6 +133,12 @@ absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writ
     ISOMER_RETURN_IF_ERROR(
         Gemm(false, true, rows, a.keys, a.f, 1, dy + block.y, v + block.v, 0, ds.data()));
     ScoreGradient(p.data(), rows, a.keys, ds.data());
+    for (int64_t i = 0; d[3] != nullptr && i < rows * a.keys; ++i) {
+      d[3][block.mask + i / a.keys * a.mask[2] + i % a.keys * a.mask[3]] += ds[i];
+    }
+    for (int64_t i = 0; a.is_capped && i < rows * a.keys; ++i) {
+      ds[i] *= a.cap * (1 - tanh[i] * tanh[i]);
+    }
     if (d[0] != nullptr) {
       ISOMER_RETURN_IF_ERROR(Gemm(false, false, rows, a.e, a.keys, a.scale, ds.data(), k + block.k,
                                   1, d[0] + block.q));
@@ -129,9 +146,6 @@ absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writ
     if (d[1] != nullptr) {
       ISOMER_RETURN_IF_ERROR(
           Gemm(true, false, a.keys, a.e, rows, a.scale, ds.data(), q + block.q, 1, d[1] + block.k));
-    }
-    for (int64_t i = 0; d[3] != nullptr && i < rows * a.keys; ++i) {
-      d[3][block.mask + i / a.keys * a.mask[2] + i % a.keys * a.mask[3]] += ds[i];
     }
     return absl::OkStatus();
   });
@@ -147,7 +161,7 @@ KernelFunction AttentionKernel(const KernelCall& call) {
   return [a](Reads reads, Writes writes) {
     std::vector<float> p(kBlock * a.keys);
     return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
-      ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data()));
+      ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data(), nullptr));
       return Gemm(false, false, block.rows, a.f, a.keys, 1, p.data(), Floats(reads[2]) + block.v, 0,
                   Floats(writes[0]) + block.y);
     });

@@ -99,6 +99,7 @@ KernelFunction ElementwiseKernel(const KernelCall& call) {
     case OpKind::kScale:
     case OpKind::kRelu:
     case OpKind::kGelu:
+    case OpKind::kGeluTanh:
     case OpKind::kTanh:
     case OpKind::kSigmoid:
     case OpKind::kExp:

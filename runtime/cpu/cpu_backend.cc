@@ -144,6 +144,7 @@ KernelFunction Float32Kernel(const KernelCall& call) {
     case OpKind::kScatterElements:
       return ScatterElementsKernel(call);
     case OpKind::kAttention:
+    case OpKind::kCappedAttention:
       return AttentionKernel(call);
     case OpKind::kRotary:
       return RotaryKernel(call);

@@ -87,6 +87,20 @@ KernelFunction ActivationKernel(const KernelCall& call) {
             const float density = kInvSqrtTwoPi * std::exp(-0.5f * x * x);
             return g * (0.5f * (1 + std::erf(x * kSqrtHalf)) + x * density);
           });
+    case OpKind::kGeluTanh: {
+      // (1 + tanh(z)) / 2 is Logistic(2 z).
+      const double slope = 2 * call.op.Number("slope"), cubic = call.op.Number("cubic");
+      return Unary(
+          call,
+          [=](auto x) {
+            using Number = decltype(x);
+            return x * Logistic(Number(slope) * (x + Number(cubic) * x * x * x));
+          },
+          [a = static_cast<float>(slope), b = static_cast<float>(cubic)](float x, float g) {
+            const float s = Logistic(a * (x + b * x * x * x));
+            return g * (s + x * s * (1 - s) * a * (1 + 3 * b * x * x));
+          });
+    }
     case OpKind::kSwish:
       return Unary(
           call, [](auto x) { return x * Logistic(x); },

@@ -88,6 +88,40 @@ TEST(CanonicalForm, OtherWaysToWriteItAreTheSame) {
   }
 }
 
+// The curve of which GELU has two forms, as GPT-2 and the dynamo exporter write it.
+constexpr char kGeluTanh[] = R"(
+%0 = input "x" : f32[8,64,32]
+%1 = constant "e" : f32[]
+%2 = input "target" : f32[8,64,32]
+%3 = relu(%0) : f32[8,64,32]
+%4 = mul(%3, %3) : f32[8,64,32]
+%5 = mul(%4, %3) : f32[8,64,32]
+%6 = scale(%5) {factor=0.044715} : f32[8,64,32]
+%7 = add(%3, %6) : f32[8,64,32]
+%8 = scale(%7) {factor=0.7978845608028654} : f32[8,64,32]
+%9 = tanh(%8) : f32[8,64,32]
+%10 = add(%9, %1) : f32[8,64,32]
+%11 = scale(%3) {factor=0.5} : f32[8,64,32]
+%12 = mul(%11, %10) : f32[8,64,32]
+%13 = mse(%12, %2) : f32[]
+output "loss" = %13
+)";
+
+TEST(CanonicalForm, GeluByTanhIsOneCall) {
+  Model model = ModelOf(kGeluTanh);
+  model.weights["e"] = {1};
+  const CanonicalModel canonical = Canonicalize(model, ShownEqual, KeepsNothing);
+  ASSERT_EQ(canonical.steps.size(), 1u);
+  ASSERT_EQ(canonical.steps[0].calls.size(), 1u);
+  const Operator& gelu = canonical.steps[0].calls[0].op;
+  EXPECT_EQ(gelu.kind(), OpKind::kGeluTanh);
+  EXPECT_EQ(gelu.Number("slope"), 0.7978845608028654);
+  EXPECT_EQ(gelu.Number("cubic"), 0.044715);
+  // With another number it is another function.
+  model.weights["e"] = {0.5f};
+  EXPECT_TRUE(Canonicalize(model, ShownEqual, KeepsNothing).steps.empty());
+}
+
 TEST(CanonicalForm, WhatIsNoDefinitionStays) {
   const std::string text = kNorm;
   for (const auto& [from, to] :

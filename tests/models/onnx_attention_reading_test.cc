@@ -25,7 +25,9 @@ struct Exported {
   int64_t queries = 3, keys = 3;
   float fill = kLowest;
   bool guard = true;
-  int64_t ahead = 0;  // keys behind its own that a query sees
+  int64_t ahead = 0;    // keys behind its own that a query sees
+  bool capped = false;  // to 2, by tanh
+  bool biased = false;  // by a table, before the mask
   std::string Bytes() const {
     std::vector<int64_t> rows, columns;
     for (int64_t s = 0; s < queries; ++s) rows.push_back(s + keys - queries + ahead);
@@ -45,7 +47,18 @@ struct Exported {
     file.Node("Reshape", {"k3t", "apart"}, {"kt"});
     file.Node("Mul", {"kt", "val_0"}, {"scaled_kt"});
     file.Node("MatMul", {"scaled_q", "scaled_kt"}, {"scores"});
-    file.Node("Add", {"scores", "mask"}, {"masked"});
+    std::string scores = "scores";
+    if (capped) {
+      file.Floats("val_3", {}, {0.5f}).Floats("val_4", {}, {2.0f});
+      file.Node("Mul", {scores, "val_3"}, {"small"}).Node("Tanh", {"small"}, {"curved"});
+      file.Node("Mul", {"curved", "val_4"}, {scores = "capped"});
+    }
+    if (biased) {
+      file.Floats("bias", {1, 1, queries, keys}, std::vector<float>(queries * keys, 0.5f));
+      file.Node("Add", {"bias", scores}, {"biased"});
+      scores = "biased";
+    }
+    file.Node("Add", {scores, "mask"}, {"masked"});
     file.Node("Softmax", {"masked"}, {"p"}).With("axis", int64_t{-1});
     file.Node("IsNaN", {"p"}, {"nan"});
     file.Node("Where", {"nan", "val_1", "p"}, {"guarded"});
@@ -84,6 +97,16 @@ TEST(OnnxAttentionReading, CausalMaskIsRead) {
     EXPECT_THAT(imported.notes, ElementsAre(HasSubstr("assumption: the lowest number")));
     EXPECT_TRUE(imported.model.weights.empty());
   }
+}
+
+TEST(OnnxAttentionReading, CapsAndBiasesArePartOfIt) {
+  EXPECT_THAT(Import(Exported{.capped = true}.Bytes()).calls,
+              ElementsAre("capped_attention(cap=2.0,causal=1,scale=0.125)"));
+  EXPECT_THAT(Import(Exported{.biased = true}.Bytes()).calls,
+              ElementsAre("weight", "attention(causal=1,scale=0.25)"));
+  EXPECT_THAT(
+      Import(Exported{.ahead = 1, .capped = true, .biased = true}.Bytes()).calls,
+      ElementsAre("weight", "constant", "add", "capped_attention(cap=2.0,causal=0,scale=0.125)"));
 }
 
 // Against the definition, in loops.

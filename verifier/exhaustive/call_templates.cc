@@ -251,6 +251,9 @@ std::vector<std::string> CallTemplates(OpKind kind) {
               "attention(scale=0.5,causal=K) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [s,t]",
               "attention(scale=0.5) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [b,Gh,s,t]",
               "attention(scale=0.5) [b,h,s,e] [b,h,t,e] [b,h,t,f] [b,1,1,t]"};
+    case OpKind::kCappedAttention:
+      return {"capped_attention(scale=0.5,cap=1.5,causal=K) [b,h,s,e] [b,h,t,e] [b,h,t,f]",
+              "capped_attention(scale=0.5,cap=1.5) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [s,t]"};
     case OpKind::kRotary:
       return {"rotary(interleaved=K) [*,m,2e] [m,e] [m,e]"};
     case OpKind::kLstmCell:
@@ -272,6 +275,8 @@ std::vector<std::string> CallTemplates(OpKind kind) {
   switch (kind) {
     case OpKind::kScale:
       return {"scale(factor=0.75) [*]", "scale(factor=0.75) [S,T,D,E,G,u,v]"};
+    case OpKind::kGeluTanh:
+      return {"gelu_tanh(slope=0.75,cubic=0.125) [*]"};
     case OpKind::kHardSigmoid:
       return {"hard_sigmoid(alpha=0.75,beta=0.5) [*]"};
     case OpKind::kLeakyRelu:
