@@ -344,12 +344,14 @@ absl::StatusOr<Machine> MachineOfFlags() {
 // that the model's own products are, recomputation not counted (Chowdhery et al. 2022, appendix B,
 // with the rate that is reached instead of the one that is advertised).
 double ShareOfRate(const Plan& plan, const Machine& machine) {
+  const double flops = StatisticsOf(plan.model.graph).product_flops;
+  if (flops == 0) return 0;
   double rate = 0;
   for (int64_t device = 0; device < machine.num_devices(); ++device) {
     rate += machine.kind(device).FlopsPerUs(plan.precision);
   }
   const int passes = plan.mode == "training" ? 3 : 1;
-  return passes * StatisticsOf(plan.model.graph).product_flops / (rate * plan.predicted_step_us);
+  return passes * flops / (rate * plan.predicted_step_us);
 }
 
 absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {

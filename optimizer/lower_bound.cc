@@ -52,6 +52,9 @@ class StepBound {
  private:
   absl::StatusOr<LowerBound> OverDevices() {
     LowerBound least;
+    least.by = "resources";
+    // What gives its inputs back takes no time.
+    if (compute_.nodes.empty()) return least;
     least.step_us = least.beside_us = kImpossibleUs;
     for (int64_t devices : Divisors()) {
       ISOMER_ASSIGN_OR_RETURN(calls_, bounded_.On(devices, /*halves=*/false));

@@ -67,7 +67,10 @@ struct OptimizeResult {
   double seconds = 0;
 
   // By how much of its step the plan could be faster at most. REQUIRES: a bound.
-  double Gap() const { return 1 - bound->step_us / plan.predicted_step_us; }
+  double Gap() const {
+    const double step_us = plan.predicted_step_us;
+    return bound->step_us == step_us ? 0 : 1 - bound->step_us / step_us;
+  }
 };
 
 // REQUIRES: the model's types are sequential; for training, it has a loss.

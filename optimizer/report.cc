@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/expansion.h"
 #include "optimizer/explanation.h"
 #include "optimizer/report_json.h"
 #include "pcg/support/status_macros.h"
@@ -87,9 +89,31 @@ std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedul
   return us;
 }
 
-absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostModel& cost) {
+// What is computed from data: the rest is as the devices need it.
+std::vector<bool> OfData(const Graph& graph) {
+  std::vector<bool> of_data(graph.num_nodes(), false);
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    of_data[id.value] = node.op.kind() == OpKind::kInput ||
+                        std::any_of(node.inputs.begin(), node.inputs.end(),
+                                    [&](TensorRef input) { return of_data[input.node.value]; });
+  }
+  return of_data;
+}
+
+bool IsWhole(const Node& node) {
+  return std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& type) {
+    return type.partials == 1 && std::all_of(type.dims.begin(), type.dims.end(),
+                                             [](const Dim& dim) { return dim.degree == 1; });
+  });
+}
+
+absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostModel& cost,
+                                      const RuleIndex& rules) {
   const Graph& graph = lowered.mapped.graph;
   const std::vector<double> node_us = ComputeUsPerNode(graph, lowered.schedule, cost);
+  const std::vector<bool> of_data = OfData(graph);
+  const int64_t devices = cost.machine().num_devices();
   std::vector<Row> rows;
   std::map<std::pair<std::string, std::string>, size_t> places;
   for (NodeId id : graph.TopologicalOrder()) {
@@ -97,6 +121,14 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostMode
     // What runs at load time has no compute task.
     if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || node_us[id.value] == 0) continue;
     ISOMER_ASSIGN_OR_RETURN(std::string split, SplitText(lowered.mapped, id, cost.machine()));
+    if (devices > 1 && of_data[id.value] && IsWhole(node)) {
+      std::vector<TensorType> operands;
+      for (TensorRef input : node.inputs) {
+        operands.push_back(SequentialType(graph.type(input).Sizes(), graph.type(input).dtype));
+      }
+      ISOMER_ASSIGN_OR_RETURN(const std::string why, WhyWhole(node.op, operands, devices, rules));
+      absl::StrAppend(&split, ", ", why);
+    }
     const std::string what =
         absl::StrCat(FoldedName(node.name), node.name.empty() ? "" : " ", node.op.name());
     const auto [it, added] = places.try_emplace({what, split}, rows.size());
@@ -176,7 +208,7 @@ std::string PredictionLine(const std::string& name, const Prediction& p, bool fi
   if (p == kNotSimulated) {
     return absl::StrFormat("  %-22s not simulated: too few of its devices are alike\n", name);
   }
-  const double saves = 100 * (1 - plan_us / p.step_us);
+  const double saves = plan_us == p.step_us ? 0 : 100 * (1 - plan_us / p.step_us);
   return absl::StrFormat(
       "  %-22s %12.1f us a step  %10s per device  %s\n", name, p.step_us, BytesText(p.peak_bytes),
       result.fits && !fits ? "(does not fit)"
@@ -207,7 +239,8 @@ std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
     if (step.rule.empty()) {
       use = {.id = "-",
              .kind = "definition",
-             .text = absl::StrCat(step.nodes.size(), " calls that are ", stated),
+             .text = absl::StrCat(step.nodes.size(), " calls that are ",
+                                  stated.empty() ? "what they are given" : stated),
              .times = use.times};
       continue;
     }
@@ -222,6 +255,24 @@ std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const RuleUse& a, const RuleUse& b) { return a.times > b.times; });
   return sorted;
+}
+
+absl::StatusOr<std::string> WhyWhole(const Operator& op, absl::Span<const TensorType> operands,
+                                     int64_t devices, const RuleIndex& rules) {
+  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, operands));
+  const Declaration& d = sharding.declaration;
+  const Expansions expansions = FindExpansions(rules, op, operands);
+  if (expansions.splits.empty()) return "because no rule splits it";
+  std::vector<std::string> possible;
+  for (const Expansion& split : expansions.splits) {
+    if (std::gcd(d.dims[split.dim].size.value(), devices) == 1) continue;
+    possible.push_back(DimText(op, d, split.dim));
+  }
+  if (possible.empty()) {
+    return absl::StrCat("because none of its sizes has a divisor in common with ", devices,
+                        " devices");
+  }
+  return absl::StrCat("though ", absl::StrJoin(possible, " or "), " could be split");
 }
 
 absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
@@ -272,7 +323,8 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
                                        const Explanation& explanation, const RuleSet& rules,
                                        const CostModel& cost) {
   const Plan& plan = result.plan;
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, cost));
+  const RuleIndex index(rules);
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, cost, index));
   std::string text =
       absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
                       cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/rule_index.h"
 #include "pcg/support/json.h"
 
 namespace isomer {
@@ -27,6 +29,12 @@ int64_t RecomputedOperators(const Plan& plan);
 // How one call is spread: "batch over 2 nodes, columns over 4 devices of a node", "whole, on device
 // 0". The first dim of an output is called its batch.
 absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine);
+
+// What there is to say of a call on tensors of these types (sequential) that is whole on so many
+// devices: "because no rule splits it", "because none of its sizes has a divisor in common with 8
+// devices", "though batch or dim 2 could be split". Errors: the call does not type-check.
+absl::StatusOr<std::string> WhyWhole(const Operator& op, absl::Span<const TensorType> operands,
+                                     int64_t devices, const RuleIndex& rules);
 
 struct Report {
   // The table and the summary below it. Repeated layers are one row: digits in names that differ

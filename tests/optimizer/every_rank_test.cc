@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "optimizer/expansion.h"
+#include "optimizer/report.h"
 #include "pcg/examples.h"
 #include "pcg/support/data_path.h"
 #include "pcg/type_inference.h"
@@ -194,6 +195,22 @@ INSTANTIATE_TEST_SUITE_P(
         SplitCase{"reduce_max(axes=[1,-1],keepdims=0) f32[2,3,2,4,8,4]", {0, 1, 2, 3}},
         SplitCase{"matmul f32[2,3,2,4,6,8] f32[8,4]", {0, 1, 2, 3, 4, 5}},
         SplitCase{"matmul f32[2,3,2,6,8] f32[3,2,8,4]", {0, 1, 2, 3, 4}}));
+
+TEST(WhyWhole, SaysWhatStandsInTheWay) {
+  const auto why = [](const char* text, int64_t devices) {
+    const RankedCall call = Parse(text);
+    const auto said = WhyWhole(call.op, call.operands, devices, ShippedRules());
+    EXPECT_TRUE(said.ok()) << said.status();
+    return said.value_or("");
+  };
+  EXPECT_EQ(why("cumsum(axis=0,exclusive=0,reverse=0) f32[8]", 8), "because no rule splits it");
+  EXPECT_EQ(why("relu f32[3,5]", 8),
+            "because none of its sizes has a divisor in common with 8 devices");
+  EXPECT_EQ(why("relu f32[4,5]", 8), "though batch could be split");
+  EXPECT_EQ(why("matmul f32[4,8] f32[8,16]", 2),
+            "though rows or columns or contraction could be "
+            "split");
+}
 
 }  // namespace
 }  // namespace isomer

@@ -149,5 +149,19 @@ TEST(LowerBound, IsTightOnOneDevice) {
   EXPECT_EQ(bound->devices, 1);
 }
 
+// What an export of the identity becomes.
+TEST(LowerBound, OfAModelWithoutCallsIsZero) {
+  Model model;
+  model.graph.AddOutput("y", model.graph.AddInput("x", SequentialType({4, 4})));
+  const RuleSet rules;
+  const RuleIndex index(rules);
+  const CostModel cost(TestMachine(2, 2));
+  CostTables tables(index, cost, CostOptions{});
+  const auto bound = BoundStep(model.graph, {}, &tables);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->step_us, 0);
+  EXPECT_EQ(bound->beside_us, 0);
+}
+
 }  // namespace
 }  // namespace isomer
