@@ -21,10 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kRelativeTolerance = 1e-3, kAbsoluteTolerance = 1e-7;
 constexpr int64_t kMostExact = int64_t{1} << 53;
 
-absl::StatusOr<OnnxTensor> ReadTensorFile(const std::string& path) {
+// `name`: receives that of the tensor, unless null.
+absl::StatusOr<OnnxTensor> ReadTensorFile(const std::string& path, std::string* name = nullptr) {
   ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
   onnx::TensorProto proto;
   if (!proto.ParseFromString(contents)) {
@@ -36,6 +36,7 @@ absl::StatusOr<OnnxTensor> ReadTensorFile(const std::string& path) {
     return absl::Status(tensor.status().code(),
                         absl::StrCat(path, ": ", tensor.status().message()));
   }
+  if (name != nullptr) *name = proto.name();
   for (int64_t value : tensor->ints) {
     if (value >= -kMostExact && value <= kMostExact) continue;
     return absl::UnimplementedError(
@@ -59,16 +60,24 @@ absl::StatusOr<std::vector<OnnxTensor>> ReadNumbered(const std::string& folder,
   }
 }
 
+absl::StatusOr<std::map<std::string, OnnxTensor>> ReadGradients(const std::string& folder) {
+  std::map<std::string, OnnxTensor> gradients;
+  for (int i = 0;; ++i) {
+    const std::string path = absl::StrCat(folder, "/gradient_", i, ".pb");
+    if (!Exists(path)) return gradients;
+    std::string name;
+    ISOMER_ASSIGN_OR_RETURN(OnnxTensor gradient, ReadTensorFile(path, &name));
+    if (!gradients.emplace(name, std::move(gradient)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": a second gradient of ", QuotedName(name)));
+    }
+  }
+}
+
 absl::Status CheckCount(const OnnxTestSet& set, size_t given, size_t wanted, const char* what) {
   if (given == wanted) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(set.folder, ": it has ", given, " ", what, "s, and the model ", wanted));
-}
-
-Array<double> ArrayOf(const OnnxTensor& tensor) {
-  Array<double> array(tensor.dims);
-  for (int64_t i = 0; i < tensor.size(); ++i) array.data[i] = tensor.Number(i);
-  return array;
 }
 
 bool IsConstant(BoundInputs constants, size_t i, const OnnxTensor& value) {
@@ -104,6 +113,40 @@ std::string IndexText(int64_t position, const std::vector<int64_t>& dims) {
 
 }  // namespace
 
+Array<double> ArrayOf(const OnnxTensor& tensor) {
+  Array<double> array(tensor.dims);
+  for (int64_t i = 0; i < tensor.size(); ++i) array.data[i] = tensor.Number(i);
+  return array;
+}
+
+absl::StatusOr<std::map<std::string, Array<double>>> InputsFrom(const OnnxTestSet& set,
+                                                                const Graph& graph) {
+  std::vector<const OnnxTensor*> given;
+  for (const OnnxTensor& input : set.inputs) given.push_back(&input);
+  for (const OnnxTensor& target : set.targets) given.push_back(&target);
+  std::map<std::string, Array<double>> inputs;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op.kind() != OpKind::kInput) continue;
+    const size_t i = inputs.size();
+    if (i < given.size()) {
+      const TensorType type = SequentialType(given[i]->dims, given[i]->dtype);
+      if (type != node.outputs[0]) {
+        return absl::InvalidArgumentError(absl::StrCat(set.folder, ": it has ", type.ToString(),
+                                                       " for input ", QuotedName(node.name), ", ",
+                                                       node.outputs[0].ToString()));
+      }
+      inputs[node.name] = ArrayOf(*given[i]);
+    } else {
+      inputs[node.name] = {};
+    }
+  }
+  if (given.size() == inputs.size()) return inputs;
+  return absl::InvalidArgumentError(absl::StrCat(set.folder, ": it has ", set.inputs.size(),
+                                                 " inputs and ", set.targets.size(),
+                                                 " targets, and the model takes ", inputs.size()));
+}
+
 absl::Status CheckTensorTypes(absl::string_view contents, const std::string& name) {
   ISOMER_ASSIGN_OR_RETURN(const OnnxGraph graph, ReadOnnxGraph(contents, name));
   for (const auto* infos : {&graph.inputs, &graph.outputs}) {
@@ -135,6 +178,8 @@ absl::StatusOr<std::vector<OnnxTestSet>> ReadOnnxTestSets(const std::string& fol
     OnnxTestSet set;
     ISOMER_ASSIGN_OR_RETURN(set.inputs, ReadNumbered(path, "input"));
     ISOMER_ASSIGN_OR_RETURN(set.outputs, ReadNumbered(path, "output"));
+    ISOMER_ASSIGN_OR_RETURN(set.targets, ReadNumbered(path, "target"));
+    ISOMER_ASSIGN_OR_RETURN(set.gradients, ReadGradients(path));
     for (const OnnxTensor& output : set.outputs) {
       if (output.size() > 0) continue;
       return absl::UnimplementedError(
@@ -155,7 +200,8 @@ absl::StatusOr<BoundModel> BindOnnxModel(absl::string_view contents, const std::
   ISOMER_ASSIGN_OR_RETURN(const OnnxGraph graph, ReadOnnxGraph(contents, name));
   ISOMER_RETURN_IF_ERROR(CheckCount(set, set.inputs.size(), graph.inputs.size(), "input"));
   ISOMER_RETURN_IF_ERROR(CheckCount(set, set.outputs.size(), graph.outputs.size(), "output"));
-  BoundModel bound;
+  BoundModel bound = {.model = {}, .inputs = {}, .set = set};
+  bound.set.inputs.clear();
   ImportOptions options;
   std::map<std::string, OnnxTensor> values;
   for (size_t i = 0; i < set.inputs.size(); ++i) {
@@ -165,6 +211,7 @@ absl::StatusOr<BoundModel> BindOnnxModel(absl::string_view contents, const std::
       values[input] = set.inputs[i];
     } else {
       bound.inputs[input] = ArrayOf(set.inputs[i]);
+      bound.set.inputs.push_back(set.inputs[i]);
     }
   }
   options.input_values = &values;

@@ -48,22 +48,30 @@ absl::StatusOr<StepCheck> StepChecker::Check(const StepValues& actual,
   return StepCheck{.rounding = rounding, .comparison = Compare(expected_, actual, bounds)};
 }
 
+absl::StatusOr<PlanStep> FirstStep(const Plan& plan, const HostValues& weights,
+                                   const HostValues& inputs, Backend* backend,
+                                   const JobOptions& options) {
+  const bool training = plan.mode == "training";
+  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(plan, /*keep_gradients=*/training));
+  const Graph& graph = lowered.mapped.graph;
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
+                          Job::Start(graph, std::move(lowered.schedule), backend, options));
+  ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
+  const std::vector<HostValues> steps(job->num_steps(), inputs);
+  ISOMER_RETURN_IF_ERROR(training ? job->TrainSteps(steps, 0) : job->Evaluate(inputs));
+  PlanStep step;
+  ISOMER_ASSIGN_OR_RETURN(step.values, ValuesOfStep(plan.model, job.get(), training));
+  step.rounding = RoundingOf(plan.precision, job->schedule());
+  return step;
+}
+
 absl::StatusOr<StepCheck> CheckInFloat32(const StepChecker& checker, const Plan& plan,
                                          const HostValues& weights, const HostValues& inputs,
                                          Backend* backend, const JobOptions& options) {
   Plan exact = plan;
   exact.precision = DataType::kFloat32;
-  const bool training = plan.mode == "training";
-  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(exact, /*keep_gradients=*/true));
-  const Graph& graph = lowered.mapped.graph;
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
-                          Job::Start(graph, std::move(lowered.schedule), backend, options));
-  ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
-  // Of several steps between two flushes the first is looked at.
-  const std::vector<HostValues> steps(job->num_steps(), inputs);
-  ISOMER_RETURN_IF_ERROR(training ? job->TrainSteps(steps, 0) : job->Evaluate(inputs));
-  ISOMER_ASSIGN_OR_RETURN(const StepValues actual, ValuesOfStep(plan.model, job.get(), training));
-  return checker.Check(actual, RoundingOf(DataType::kFloat32, job->schedule()));
+  ISOMER_ASSIGN_OR_RETURN(const PlanStep step, FirstStep(exact, weights, inputs, backend, options));
+  return checker.Check(step.values, step.rounding);
 }
 
 }  // namespace isomer

@@ -49,7 +49,18 @@ class StepChecker {
   StepValues expected_;
 };
 
-// The first step of the plan on its devices, in float32. `options`: of the job that runs it.
+// The first step of the plan on its devices.
+struct PlanStep {
+  StepValues values;
+  Rounding rounding;
+};
+
+// `options`: of the job that runs it. Of several steps between two flushes the first is looked at.
+absl::StatusOr<PlanStep> FirstStep(const Plan& plan, const HostValues& weights,
+                                   const HostValues& inputs, Backend* backend,
+                                   const JobOptions& options);
+
+// That step, in float32.
 absl::StatusOr<StepCheck> CheckInFloat32(const StepChecker& checker, const Plan& plan,
                                          const HostValues& weights, const HostValues& inputs,
                                          Backend* backend, const JobOptions& options);

@@ -47,10 +47,12 @@ ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
 ABSL_FLAG(bool, list_unsupported, false,
           "list what of an .onnx file is not supported, and run nothing; exit 1 if there is any");
-ABSL_FLAG(std::string, test_data, "",
-          "folder of an ONNX test case (input_0.pb, output_0.pb, .., or test_data_set_* of such): "
-          "run it and compare; exit 1 if an output differs, 2 if something is refused. The MODEL "
-          "may be left out where model.onnx lies there or beside it");
+ABSL_FLAG(
+    std::string, test_data, "",
+    "folder of an ONNX test case (input_0.pb, output_0.pb, .., or test_data_set_* of such; of "
+    "a training step target_0.pb and gradient_0.pb, ..): run the PLAN or the .onnx MODEL on "
+    "it and compare; exit 1 if anything differs, 2 if something is refused. The MODEL may be "
+    "left out where model.onnx lies there or beside it");
 ABSL_FLAG(int64_t, steps, 0, "steps to run; 0: 10, or what --epochs says");
 ABSL_FLAG(int64_t, epochs, 0, "passes over the training rows of --data");
 ABSL_FLAG(double, learning_rate, 0.1, "of the optimizer");
@@ -193,7 +195,7 @@ absl::Status SaveTrainedModel(const Model& model, bool writes, Job* job) {
   Model trained = model;
   ISOMER_ASSIGN_OR_RETURN(const HostValues parameters, job->Parameters());
   for (const auto& [name, value] : parameters) {
-    trained.weights[name].assign(value.data.begin(), value.data.end());
+    trained.weights[name] = std::vector<float>(value.data.begin(), value.data.end());
   }
   return writes ? SaveModel(path, trained) : absl::OkStatus();
 }
@@ -304,7 +306,7 @@ absl::StatusOr<int> RunAsProcess(const std::string& spec) {
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (const std::string folder = absl::GetFlag(FLAGS_test_data); !folder.empty()) {
-    if (arguments.size() > 1) return absl::InvalidArgumentError("one MODEL is expected");
+    if (arguments.size() > 1) return absl::InvalidArgumentError("one PLAN or MODEL is expected");
     ISOMER_RETURN_IF_ERROR(
         RefuseFlagsBut({"test_data", "backend"}, "does not go with --test_data"));
     ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,

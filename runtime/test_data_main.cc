@@ -2,50 +2,149 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "models/load_plan.h"
+#include "models/loss.h"
 #include "models/onnx_test_data.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/check_step.h"
 #include "runtime/compare.h"
 #include "runtime/host_values.h"
+#include "runtime/rounding_bounds.h"
 
 namespace isomer {
 namespace {
 
+constexpr char kDiffers[] = "DIFFERS: ";
+
 // The first difference, or "".
-absl::StatusOr<std::string> RunSet(const std::string& contents, const std::string& path,
-                                   const OnnxTestSet& set, BoundInputs constants,
-                                   Backend* backend) {
-  ISOMER_ASSIGN_OR_RETURN(const BoundModel bound, BindOnnxModel(contents, path, set, constants));
-  const Graph& graph = bound.model.graph;
+std::string DifferenceOf(const OnnxTestSet& set, const Model& model, const HostValues& outputs) {
+  for (size_t i = 0; i < model.graph.outputs().size(); ++i) {
+    const Graph::NamedOutput& output = model.graph.outputs()[i];
+    const std::string difference =
+        DifferenceFrom(set.outputs[i], outputs.at(output.name), model.graph.type(output.tensor));
+    if (!difference.empty()) return absl::StrCat("output '", output.name, "': ", difference);
+  }
+  return "";
+}
+
+// What the set has of a step of the model, which may have lost its outputs to --loss_alone.
+absl::StatusOr<StepValues> ExpectedOf(const OnnxTestSet& set, const Model& model, bool training) {
+  StepValues expected;
+  size_t outputs = 0;
+  for (const Graph::NamedOutput& output : model.graph.outputs()) {
+    if (output.name == model.loss) continue;
+    if (outputs < set.outputs.size()) {
+      expected.outputs[output.name] = ArrayOf(set.outputs[outputs]);
+    }
+    ++outputs;
+  }
+  if (outputs != 0 && outputs != set.outputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(set.folder, ": it has ", set.outputs.size(),
+                                                   " outputs, and the model ", outputs));
+  }
+  if (!training) return expected;
+  std::set<std::string> weights;
+  for (int id = 0; id < model.graph.num_nodes(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (node.op.kind() == OpKind::kWeight) weights.insert(node.name);
+  }
+  for (const auto& [name, gradient] : set.gradients) {
+    if (!weights.contains(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(set.folder, ": it has a gradient of '", name,
+                                                     "', which is no weight of the model"));
+    }
+    expected.gradients[name] = ArrayOf(gradient);
+  }
+  return expected;
+}
+
+// In the Euclidean norm, within the share that outputs may be off by one by one, and what rounding
+// does: to low precision, and to what is nothing else, as the gradient of a key's bias.
+Comparison CompareWithin(const StepValues& expected, const StepValues& step, StepBounds bounds) {
+  StepValues actual;
+  for (auto of : {&StepValues::outputs, &StepValues::gradients}) {
+    auto& bounds_of = of == &StepValues::outputs ? bounds.outputs : bounds.gradients;
+    for (const auto& [name, array] : expected.*of) {
+      const auto found = (step.*of).find(name);
+      if (found != (step.*of).end()) (actual.*of)[name] = found->second;
+      bounds_of[name] += kRelativeTolerance * Distance(array, Array<double>(array.shape));
+    }
+  }
+  return Compare(expected, actual, bounds);
+}
+
+// What agrees; or kDiffers, and what is furthest off.
+absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& set,
+                                         Backend* backend) {
+  const bool training = plan.mode == "training";
+  OnnxTestSet own = set;
+  if (!training) own.targets.clear();
+  ISOMER_ASSIGN_OR_RETURN(const HostValues inputs, InputsFrom(own, plan.model.graph));
+  ISOMER_ASSIGN_OR_RETURN(const StepValues expected, ExpectedOf(set, plan.model, training));
+  ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(plan.model, /*seed=*/1));
+  const JobOptions options = {.pin = plan.num_devices > 1};
+  ISOMER_ASSIGN_OR_RETURN(const PlanStep step, FirstStep(plan, weights, inputs, backend, options));
+  ISOMER_ASSIGN_OR_RETURN(
+      const StepBounds bounds,
+      RoundingBounds(plan.model, weights, inputs, training, step.rounding, backend));
+  const Comparison comparison = CompareWithin(expected, step.values, bounds);
+  const Difference& worst = comparison.of_worst;
+  if (!comparison.agrees()) {
+    return absl::StrFormat("%s%s: off by %.3g of %.3g, where %.2g is allowed", kDiffers,
+                           comparison.worst, worst.error, worst.norm, worst.bound);
+  }
+  return absl::StrFormat("%d outputs and %d gradients agree within %.2g", expected.outputs.size(),
+                         expected.gradients.size(), comparison.max_rel_error);
+}
+
+// The outputs of the model as it is, in inference.
+absl::StatusOr<std::string> RunBound(const BoundModel& bound, Backend* backend) {
   ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(bound.model, /*seed=*/1));
   ISOMER_ASSIGN_OR_RETURN(
       const StepValues values,
       SequentialStep(bound.model, weights, bound.inputs, /*training=*/false, backend));
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const Graph::NamedOutput& output = graph.outputs()[i];
-    const std::string difference =
-        DifferenceFrom(set.outputs[i], values.outputs.at(output.name), graph.type(output.tensor));
-    if (!difference.empty()) return absl::StrCat("output '", output.name, "': ", difference);
-  }
-  return std::string();
+  const std::string difference = DifferenceOf(bound.set, bound.model, values.outputs);
+  if (!difference.empty()) return absl::StrCat(kDiffers, difference);
+  return absl::StrCat(bound.set.outputs.size(), " outputs agree");
 }
 
-// Inputs are data where that can be, and constants where an operator needs their values.
-absl::StatusOr<std::string> RunSet(const std::string& contents, const std::string& path,
-                                   const OnnxTestSet& set, Backend* backend) {
-  absl::StatusOr<std::string> difference;
+// A step of training with the loss that the model gets by default.
+absl::StatusOr<std::string> TrainBound(const BoundModel& bound, Backend* backend) {
+  Plan plan;
+  plan.model = bound.model;
+  ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
+  plan.graph = plan.model.graph;
+  plan.views = SequentialViews(plan.graph);
+  return RunPlanOnSet(plan, bound.set, backend);
+}
+
+absl::StatusOr<std::string> RunModelOnSet(const std::string& contents, const std::string& path,
+                                          const OnnxTestSet& set, Backend* backend) {
+  absl::StatusOr<BoundModel> bound;
+  absl::StatusOr<std::string> verdict;
+  // Inputs are data where that can be, and constants where an operator needs their values.
   for (BoundInputs constants : kAllBoundInputs) {
-    difference = RunSet(contents, path, set, constants, backend);
-    if (difference.ok()) break;
+    bound = BindOnnxModel(contents, path, set, constants);
+    verdict = bound.ok() ? RunBound(*bound, backend) : bound.status();
+    if (verdict.ok()) break;
   }
-  return difference;
+  if (!verdict.ok() || set.gradients.empty() || absl::StartsWith(*verdict, kDiffers)) {
+    return verdict;
+  }
+  return TrainBound(*bound, backend);
 }
 
 }  // namespace
@@ -56,20 +155,29 @@ std::string ModelBeside(const std::string& folder) {
   return std::filesystem::exists(inside, error) ? inside : absl::StrCat(folder, "/../model.onnx");
 }
 
-absl::StatusOr<int> RunTestData(const std::string& path, const std::string& folder,
+absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder,
                                 Backend* backend) {
-  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
-  ISOMER_RETURN_IF_ERROR(CheckTensorTypes(contents, path));
+  ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
+  Plan plan;
+  std::string contents;
+  if (is_plan) {
+    ISOMER_ASSIGN_OR_RETURN(plan, LoadPlan(spec));
+  } else {
+    ISOMER_ASSIGN_OR_RETURN(contents, ReadFile(spec));
+    ISOMER_RETURN_IF_ERROR(CheckTensorTypes(contents, spec));
+  }
   ISOMER_ASSIGN_OR_RETURN(const std::vector<OnnxTestSet> sets, ReadOnnxTestSets(folder));
   Json summary;
   bool agrees = true;
   for (const OnnxTestSet& set : sets) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string difference, RunSet(contents, path, set, backend));
-    agrees = agrees && difference.empty();
-    summary["test_data"][set.folder] = difference.empty() ? std::string("agrees") : difference;
-    absl::PrintF("%s: %s\n", set.folder,
-                 difference.empty() ? absl::StrCat(set.outputs.size(), " outputs agree")
-                                    : absl::StrCat("DIFFERS: ", difference));
+    ISOMER_ASSIGN_OR_RETURN(
+        const std::string verdict,
+        is_plan ? RunPlanOnSet(plan, set, backend) : RunModelOnSet(contents, spec, set, backend));
+    absl::string_view difference = verdict;
+    const bool differs = absl::ConsumePrefix(&difference, kDiffers);
+    agrees = agrees && !differs;
+    summary["test_data"][set.folder] = differs ? std::string(difference) : std::string("agrees");
+    absl::PrintF("%s: %s\n", set.folder, verdict);
   }
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   return agrees ? kExitDone : kExitNo;

@@ -4,20 +4,26 @@
     python3 models/export/export_transformers.py FOLDER [--wide] [NETWORK...]
 
 Real structure at small sizes, by both exporters, where both export the network. Each file is
-FOLDER/NETWORK_EXPORTER/model.onnx with input_N.pb and output_0.pb, which is PyTorch's own:
+FOLDER/NETWORK_EXPORTER/model.onnx with input_N.pb, output_0.pb, which is PyTorch's own, target_0.pb
+and a gradient_N.pb for each parameter that the file still has: those of the mean square of
+output_0 - target_0, by PyTorch's autograd in float64. scripts/check_exports.sh compares them all.
 
-    for case in FOLDER/*/; do isomer-run --test_data=$case; done
+Parameters are not as modules initialise them, but as training leaves them: no two are equal, no
+bias is zero.
 
 --wide exports for planning instead: two layers of the widths of published networks, without
-expected outputs. bench/exports.sh plans them beside the zoo's.
+anything expected and with parameters as they are initialised, of which exporters make one where
+they are equal. bench/exports.sh plans them beside the zoo's.
 
 Needs torch, torchvision, transformers, onnx and onnxscript.
 """
 import argparse
+import copy
 import dataclasses
 import pathlib
 import shutil
 
+import onnx
 import torch
 import torchvision
 import transformers
@@ -180,8 +186,60 @@ def initialized(module):
     return module
 
 
+def trained(module):
+    """With parameters that are all different, near those of the start."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return module
+
+
+def write_tensor(path, name, value):
+    path.write_bytes(numpy_helper.from_array(value.detach().float().numpy() if
+                                             value.is_floating_point() else value.numpy(),
+                                             name).SerializeToString())
+
+
+def write_outputs(folder, module, examples):
+    """The output for the examples, and the gradients of its mean squared error to a target."""
+    output = module(*examples).detach()
+    target = torch.randn_like(output)
+    for name, value in [*((f"input_{i}", value) for i, value in enumerate(examples)),
+                        ("output_0", output), ("target_0", target)]:
+        write_tensor(folder / f"{name}.pb", name, value)
+    exact = copy.deepcopy(module).double()
+    for part in exact.modules():
+        if isinstance(part, torch.nn.Embedding):
+            part.padding_idx = None  # Which ONNX does not have.
+    inputs = [value.double() if value.is_floating_point() else value for value in examples]
+    (exact(*inputs) - target).square().mean().backward()
+    stored = [(tensor.name, torch.from_numpy(numpy_helper.to_array(tensor).copy()))
+              for tensor in onnx.load(folder / "model.onnx").graph.initializer]
+    number, missing = 0, []
+    for (name, parameter), twin in zip(module.named_parameters(), exact.parameters()):
+        found = matching(stored, parameter.detach())
+        if found is None or twin.grad is None:
+            missing.append(name)
+            continue
+        write_tensor(folder / f"gradient_{number}.pb", found[0], found[1](twin.grad))
+        number += 1
+    return number, missing
+
+
+def matching(stored, parameter):
+    """The stored tensor that is the parameter, turned maybe: its name, and how to turn another."""
+    for turn in (lambda x: x, lambda x: x.transpose(-1, -2) if x.dim() > 1 else x):
+        turned = turn(parameter)
+        same = [name for name, value in stored
+                if value.shape == turned.shape and torch.equal(value, turned)]
+        if len(same) == 1:
+            return same[0], lambda x: turn(x).contiguous()
+    return None
+
+
 def export(folder, module, examples, dynamo, with_outputs):
-    """Writes one case; the exporter's own error where it cannot export the network."""
+    """Writes one case and returns what there is to say of it; the exporter's own error where it
+    cannot export the network."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"input_{i}" for i in range(len(examples))]
     options = {"dynamo": True, "external_data": False} if dynamo else {
@@ -189,10 +247,10 @@ def export(folder, module, examples, dynamo, with_outputs):
     torch.onnx.export(module, examples, str(folder / "model.onnx"), input_names=names,
                       output_names=["output"], **options)
     if not with_outputs:
-        return
-    for name, value in [*zip(names, examples), ("output_0", module(*examples).detach())]:
-        tensor = numpy_helper.from_array(value.numpy(), name)
-        (folder / f"{name}.pb").write_bytes(tensor.SerializeToString())
+        return ""
+    gradients, missing = write_outputs(folder, module, examples)
+    text = f" with {gradients} gradients"
+    return text + (f", without {len(missing)}: {', '.join(missing[:3])}" if missing else "")
 
 
 def main():
@@ -208,11 +266,13 @@ def main():
         make, inputs = known[name]
         torch.manual_seed(0)
         module, examples = make().eval(), inputs()
+        if not arguments.wide:
+            module = trained(module)
         for exporter in ("dynamo", "legacy"):
             folder = arguments.folder / f"{name}_{exporter}"
             try:
-                export(folder, module, examples, exporter == "dynamo", not arguments.wide)
-                print(f"{folder}: exported", flush=True)
+                said = export(folder, module, examples, exporter == "dynamo", not arguments.wide)
+                print(f"{folder}: exported{said}", flush=True)
             except Exception as error:  # pylint: disable=broad-except
                 shutil.rmtree(folder)
                 print(f"{folder}: not exported: {str(error).splitlines()[0]}", flush=True)
