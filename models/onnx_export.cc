@@ -94,7 +94,7 @@ class GraphExporter {
       tensor->set_name(node.name);
     }
     for (const Dim& dim : type.dims) tensor->add_dims(dim.size);
-    SetElements(type.dtype, value->second, tensor);
+    SetElements(type.dtype, value->second.ToVector(), tensor);
     return absl::OkStatus();
   }
 

@@ -88,6 +88,13 @@ void AddNotes(ImportState* state) {
     state->notes.push_back(absl::StrCat(state->onnx.file, ": the batch is ", leaves.batch,
                                         " instead of the ", leaves.replaced_batch, " of the file"));
   }
+  if (!state->batch_fixed_by.empty() && leaves.replaced_batch == 0) {
+    state->notes.push_back(absl::StrCat(
+        state->onnx.file, ": its batch is ", leaves.batch, ", dim 0 of input ",
+        QuotedName(leaves.data[0].name), ", and stays so, as ", state->batch_fixed_by,
+        ", states it; for another, export it with that batch, or with a name for that dim "
+        "(dynamic_shapes, dynamic_axes)"));
+  }
   if (state->onnx.has_double) {
     state->notes.push_back(
         absl::StrCat(state->onnx.file, ": it has DOUBLE tensors, which are read as FLOAT"));
@@ -114,6 +121,7 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
     if (absl::Status status = CheckOperators(state.onnx); !status.ok()) return InFile(name, status);
   }
   std::vector<std::string> notes;
+  RestoreTiedParameters(&state.onnx, &notes);
   MarkLiterals(&state.onnx, &notes);
   RestoreRepeatedParameters(&state.onnx);
   SeparateMergedParameters(&state.onnx, &notes);
@@ -136,9 +144,10 @@ absl::StatusOr<Model> ParseOnnx(absl::string_view contents, const std::string& n
   ISOMER_ASSIGN_OR_RETURN(ImportState state, StateBeforeNodes(contents, name, options));
   if (absl::Status status = ImportNodes(&state); !status.ok()) return InFile(name, status);
   if (absl::Status status = AddOutputs(&state); !status.ok()) return InFile(name, status);
-  std::vector<std::string> read;
-  ReadAttention(&state.model, &read);
-  for (const std::string& note : read) state.notes.push_back(absl::StrCat(name, ": ", note));
+  ReadAttention(&state.model);
+  for (const std::string& assumption : state.model.assumptions) {
+    state.notes.push_back(absl::StrCat(name, ": assumption: ", assumption));
+  }
   AddNotes(&state);
   if (options.notes != nullptr) {
     options.notes->insert(options.notes->end(), state.notes.begin(), state.notes.end());

@@ -67,6 +67,7 @@ class DefinitionFinder {
       const OpKind kind = graph_.node(*root).op.kind();
       const bool is_one = graph_.node(*root).outputs.size() == 1;
       if (IsLeaf(kind) || !is_one || taken_.contains(*root)) continue;
+      if (kind == OpKind::kMatMul && StateAttention(*root)) continue;
       for (const Region& region : RegionsOf(*root)) {
         if (StateDefinition(region)) break;
       }
@@ -239,6 +240,81 @@ class DefinitionFinder {
       if (number > 0) operators.push_back({kind, {{"epsilon", number}}});
     }
     return operators;
+  }
+
+  // The call that makes `x`, if it is of that kind and may be part of an operator that ends in
+  // another.
+  const Node* InnerCall(OpKind kind, TensorRef x) const {
+    const Node& node = graph_.node(x.node);
+    const bool is_inner = node.op.kind() == kind && users_[x.node.value].size() == 1 &&
+                          !is_output_[x.node.value] && !keeps_(node.name) &&
+                          !taken_.contains(x.node);
+    return is_inner ? &node : nullptr;
+  }
+
+  // x, of which `x` is a multiple, into whose factor it goes.
+  TensorRef WithoutScales(TensorRef x, double* factor, std::vector<NodeId>* calls) const {
+    while (const Node* scale = InnerCall(OpKind::kScale, x)) {
+      *factor *= scale->op.Number("factor");
+      calls->push_back(x.node);
+      x = scale->inputs[0];
+    }
+    return x;
+  }
+
+  // matmul(softmax(scale(matmul(q, k')) + mask), v), of which q and k' may be scaled instead, the
+  // scores capped by tanh, and nothing added.
+  bool StateAttention(NodeId root) {
+    const Node& last = graph_.node(root);
+    Region region;
+    region.nodes = {root};
+    const Node* const softmax = InnerCall(OpKind::kSoftmax, last.inputs[0]);
+    const int rank = graph_.type({root, 0}).rank();
+    if (softmax == nullptr || rank != 4 ||
+        (softmax->op.Int("axis") != -1 && softmax->op.Int("axis") != rank - 1)) {
+      return false;
+    }
+    region.nodes.push_back(last.inputs[0].node);
+    std::vector<TensorRef> scores = {softmax->inputs[0]};
+    const Node* const add = InnerCall(OpKind::kAdd, scores[0]);
+    if (add != nullptr) {
+      region.nodes.push_back(scores[0].node);
+      scores = add->inputs;
+    }
+    for (size_t s = 0; s < scores.size(); ++s) {
+      Region whole = region;
+      double factor = 1, scale = 1;
+      Operator op(OpKind::kAttention, {{"causal", int64_t{0}}});
+      TensorRef x = WithoutScales(scores[s], &factor, &whole.nodes);
+      if (const Node* tanh = InnerCall(OpKind::kTanh, x)) {
+        op = Operator(OpKind::kCappedAttention, {{"causal", int64_t{0}}, {"cap", factor}});
+        whole.nodes.push_back(x.node);
+        factor = 1;
+        x = WithoutScales(tanh->inputs[0], &factor, &whole.nodes);
+      }
+      scale *= factor;
+      const Node* const product = InnerCall(OpKind::kMatMul, x);
+      if (product == nullptr || graph_.type(x).rank() != 4) continue;
+      whole.nodes.push_back(x.node);
+      const TensorRef q = WithoutScales(product->inputs[0], &scale, &whole.nodes);
+      const TensorRef k = WithoutScales(product->inputs[1], &scale, &whole.nodes);
+      op.Set("scale", scale);
+      if (graph_.type(q).rank() != 4 || graph_.type(k).rank() != 4) continue;
+      const NodeId turned = rewriter_.next_id();
+      std::vector<TensorRef> inputs = {q, {turned, 0}, last.inputs[1]};
+      if (add != nullptr) inputs.push_back(scores[1 - s]);
+      std::sort(whole.nodes.begin(), whole.nodes.end(),
+                [&](NodeId a, NodeId b) { return place_[a.value] < place_[b.value]; });
+      DerivationStep step;
+      step.nodes = whole.nodes;
+      step.calls = {{{OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}}, {k}},
+                    {op, inputs}};
+      step.replaced = {{{root, 0}, {NodeId{turned.value + 1}, 0}}};
+      if (!rewriter_.Try(std::move(step), {last.name + "/keys", last.name})) continue;
+      taken_.insert(whole.nodes.begin(), whole.nodes.end());
+      return true;
+    }
+    return false;
   }
 
   // Keys and values that are repeated for the query heads that share them need not be: attention

@@ -6,7 +6,8 @@
 // take, may be an operator, it is stated as a step (DerivationStep without a rule) if the two are
 // shown to be equal: by whoever the caller asks, which is what the certificate will ask, too. Calls
 // are looked for by what must be among them, not by a pattern: x * x or x^2, the weight on either
-// side, an epsilon in any constant are one to the proof.
+// side, an epsilon in any constant are one to the proof. Attention alone has several tensors from
+// which it could be looked for, and is read from its end.
 #ifndef ISOMER_OPTIMIZER_CANONICAL_FORM_H_
 #define ISOMER_OPTIMIZER_CANONICAL_FORM_H_
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/derivation_proto.h"
@@ -179,39 +180,89 @@ absl::StatusOr<Graph> FromProto(const proto::GraphProto& message) {
   return GraphFromParts(std::move(nodes), std::move(outputs));
 }
 
+namespace {
+
+void ToProto(const FileRange& range, proto::FileRangeProto* message) {
+  message->set_path(range.path);
+  message->set_file_bytes(range.file_bytes);
+  message->set_offset(range.offset);
+  message->set_dtype(std::string(DataTypeName(range.dtype)));
+  message->set_elements(range.elements);
+}
+
+absl::StatusOr<StoredValues> FromProto(const proto::FileRangeProto& message) {
+  FileRange range = {.path = message.path(),
+                     .file_bytes = message.file_bytes(),
+                     .offset = message.offset(),
+                     .elements = message.elements()};
+  ISOMER_ASSIGN_OR_RETURN(range.dtype, ParseDataType(message.dtype()));
+  return StoredValues::InFile(std::move(range));
+}
+
+absl::StatusOr<StoredValues> ValuesOf(const proto::WeightProto& weight, const Node& node) {
+  if (!weight.has_file()) {
+    return StoredValues(std::vector<float>(weight.values().begin(), weight.values().end()));
+  }
+  // What a constant is, rewrites may rest on.
+  if (node.op.kind() != OpKind::kWeight || weight.values_size() > 0) {
+    return absl::InvalidArgumentError("only values of what is trained may lie in a file");
+  }
+  return FromProto(weight.file());
+}
+
+}  // namespace
+
 void ToProto(const Model& model, proto::ModelProto* message) {
   message->set_name(model.name);
   ToProto(model.graph, message->mutable_graph());
   for (const auto& [name, values] : model.weights) {
     proto::WeightProto* weight = message->add_weights();
     weight->set_name(name);
-    weight->mutable_values()->Add(values.begin(), values.end());
+    if (values.file() != nullptr) {
+      ToProto(*values.file(), weight->mutable_file());
+    } else {
+      weight->mutable_values()->Add(values.begin(), values.end());
+    }
   }
   message->set_loss(model.loss);
+  for (const std::string& assumption : model.assumptions) message->add_assumptions(assumption);
 }
 
 absl::StatusOr<Model> FromProto(const proto::ModelProto& message) {
   Model model;
   model.name = message.name();
   model.loss = message.loss();
+  for (const std::string& assumption : message.assumptions()) {
+    // They are shown to people, who are not to take them for anything else.
+    if (assumption.empty() || !std::all_of(assumption.begin(), assumption.end(),
+                                           [](char c) { return absl::ascii_isprint(c); })) {
+      return absl::InvalidArgumentError("an assumption of the model is no line of printable text");
+    }
+    model.assumptions.push_back(assumption);
+  }
   ISOMER_ASSIGN_OR_RETURN(model.graph, FromProto(message.graph()));
-  std::map<std::string, int64_t> elements;
+  std::map<std::string, const Node*> stored;
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);
-    if (IsStored(node.op.kind())) elements[node.name] = node.outputs[0].NumElements();
+    if (IsStored(node.op.kind())) stored[node.name] = &node;
   }
   for (const auto& weight : message.weights()) {
-    auto found = elements.find(weight.name());
-    if (found == elements.end()) {
+    const auto found = stored.find(weight.name());
+    if (found == stored.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("values for weight '", weight.name(), "', which the graph does not have"));
     }
-    if (found->second != weight.values_size()) {
-      return absl::InvalidArgumentError(absl::StrCat("weight '", weight.name(), "' has ",
-                                                     weight.values_size(), " values, not ",
-                                                     found->second));
+    absl::StatusOr<StoredValues> values = ValuesOf(weight, *found->second);
+    if (!values.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weight '", weight.name(), "': ", values.status().message()));
     }
-    model.weights[weight.name()].assign(weight.values().begin(), weight.values().end());
+    const int64_t elements = found->second->outputs[0].NumElements();
+    if (elements != static_cast<int64_t>(values->size())) {
+      return absl::InvalidArgumentError(absl::StrCat("weight '", weight.name(), "' has ",
+                                                     values->size(), " values, not ", elements));
+    }
+    model.weights[weight.name()] = *std::move(values);
   }
   bool has_loss = model.loss.empty();
   for (const Graph::NamedOutput& output : model.graph.outputs()) {

@@ -13,17 +13,21 @@
 #include "absl/types/span.h"
 #include "pcg/graph.h"
 #include "pcg/machine_view.h"
+#include "pcg/stored_values.h"
 #include "pcg/weight_update.h"
 
 namespace isomer {
 
-// A graph with the initial values of its weights (float32, row-major; absent: drawn from a seed).
+// A graph with the initial values of its weights (absent: drawn from a seed).
 struct Model {
   std::string name;
   Graph graph;
-  std::map<std::string, std::vector<float>> weights;
+  std::map<std::string, StoredValues> weights;
   // The output that training minimises, a scalar; empty: the model has no loss (inference).
   std::string loss;
+  // What the file that it was read from was taken to mean, where it may be read otherwise. Each is
+  // one line of printable ASCII.
+  std::vector<std::string> assumptions = {};
 };
 
 // A call that a step adds, and a tensor whose uses become uses of another.

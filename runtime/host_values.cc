@@ -136,6 +136,7 @@ absl::StatusOr<HostValues> InitialWeights(const Model& model, uint64_t seed) {
                                                        array.data.size(), " elements"));
       }
       array.data.assign(given->second.begin(), given->second.end());
+      given->second.LetGo();
     } else {
       const Role role = RoleOf(model.graph, users, NodeId{id});
       const double deviation = Deviation(role, array.shape);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/load.h"
@@ -310,11 +311,13 @@ std::string StepsText(const CertificateReport& report) {
 }
 
 // Equal over the reals is equal of finite numbers: names the values of the model that are none, as
-// masks of -infinity that exporters write.
+// masks of -infinity that exporters write. Those of a file are where training begins, and no part
+// of what is equal.
 std::string ValuesThatAreNotFinite(const Model& model) {
   std::vector<std::string> names;
   for (const auto& [name, values] : model.weights) {
     const bool finite =
+        values.file() != nullptr ||
         std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
     if (!finite) names.push_back(name);
   }
@@ -336,9 +339,12 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
     std::printf(
         "  equal to the model inside of the plan, '%s'; --model=FILE compares that with "
         "your own\n",
-        plan.model.name.c_str());
+        absl::CHexEscape(plan.model.name).c_str());
   } else {
     std::printf("  equal to %s\n", absl::GetFlag(FLAGS_model).c_str());
+  }
+  for (const std::string& assumption : plan.model.assumptions) {
+    std::printf("  assuming that %s\n", assumption.c_str());
   }
   if (findings.outputs_left_out > 0) {
     std::printf("  but for %d outputs: it gives back the loss alone\n", findings.outputs_left_out);
@@ -384,6 +390,9 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   if (findings.rules_proved.has_value()) summary["rules_proved"] = *findings.rules_proved;
   summary["outputs_left_out"] = findings.outputs_left_out;
   summary["loss"] = findings.loss;
+  for (const std::string& assumption : plan.model.assumptions) {
+    summary["assumptions"].Append(assumption);
+  }
   summary["steps"] = plan.steps.size();
   for (const auto& [by, count] : report.steps) summary["steps_by"][EqualByName(by)] = count;
   summary["reason"] = verdict.ok() ? Json() : Json(verdict.message());

@@ -1,10 +1,12 @@
 #include "verifier/model_match.h"
 
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -32,18 +34,22 @@ absl::Status ExpectSameNode(const Graph& own, const Graph& of_plan, NodeId id) {
 }
 
 // Bit by bit, so that NaN is NaN.
-absl::Status ExpectSameValues(const std::string& name, const std::vector<float>& own,
-                              const std::vector<float>& of_plan) {
+absl::Status ExpectSameValues(const std::string& name, const StoredValues& own,
+                              const StoredValues& of_plan) {
   if (own.size() != of_plan.size()) {
     return Differs(absl::StrCat("the number of values of ", name), absl::StrCat(own.size()),
                    absl::StrCat(of_plan.size()));
   }
   for (size_t i = 0; i < own.size(); ++i) {
-    if (std::memcmp(&own[i], &of_plan[i], sizeof(float)) == 0) continue;
+    if (std::bit_cast<uint32_t>(own[i]) == std::bit_cast<uint32_t>(of_plan[i])) continue;
     return Differs(absl::StrCat("value ", i, " of ", name), absl::StrCat(own[i]),
                    absl::StrCat(of_plan[i]));
   }
   return absl::OkStatus();
+}
+
+std::string Listed(const std::vector<std::string>& lines) {
+  return lines.empty() ? "nothing" : absl::StrCat("'", absl::StrJoin(lines, "', '"), "'");
 }
 
 }  // namespace
@@ -74,12 +80,17 @@ absl::Status ExpectSameModel(const Model& own, const Model& of_plan) {
     return Differs("the loss", absl::StrCat("'", own.loss, "'"),
                    absl::StrCat("'", of_plan.loss, "'"));
   }
+  if (own.assumptions != of_plan.assumptions) {
+    return Differs("what is assumed", Listed(own.assumptions), Listed(of_plan.assumptions));
+  }
   for (const auto& [name, values] : own.weights) {
     const auto at = of_plan.weights.find(name);
     if (at == of_plan.weights.end()) {
       return absl::FailedPreconditionError(
           absl::StrCat("the values of ", name, " are not in the plan's model"));
     }
+    const FileRange* const file = values.file();
+    if (file != nullptr && at->second.file() != nullptr && *file == *at->second.file()) continue;
     ISOMER_RETURN_IF_ERROR(ExpectSameValues(name, values, at->second));
   }
   for (const auto& [name, values] : of_plan.weights) {

@@ -14,7 +14,7 @@ namespace {
 
 class Reader {
  public:
-  Reader(Model* model, std::vector<std::string>* notes) : model_(*model), notes_(*notes) {}
+  explicit Reader(Model* model) : model_(*model) {}
 
   void Read() {
     const int nodes = graph().num_nodes();
@@ -25,11 +25,11 @@ class Reader {
       if (graph().node(id).op.kind() == OpKind::kMatMul) ReadProduct(NodeId{id});
     }
     if (graph().num_nodes() > nodes) DropDead();
-    if (excluding_ == 0) return;
-    notes_.push_back(absl::StrCat(
-        "assumption: the lowest number of a float type, added to scores or put in their place, "
-        "excludes these keys (",
-        excluding_, " of ", found_, " attentions)"));
+    if (assuming_ == 0) return;
+    model_.assumptions.push_back(
+        absl::StrCat("numbers of ", kHighestExclusion,
+                     " and less, added to scores or put in their place, exclude these keys (",
+                     assuming_, " of ", found_, " attentions)"));
   }
 
  private:
@@ -47,7 +47,7 @@ class Reader {
   // A constant's values and sizes, read through what repeats it.
   struct Known {
     TensorRef once;
-    const std::vector<float>* values;
+    const StoredValues* values;
     std::vector<int64_t> sizes;
   };
   std::optional<Known> ConstantOf(TensorRef x) {
@@ -156,7 +156,7 @@ class Reader {
   struct Masked {
     TensorRef scores;
     std::vector<TensorRef> masks;
-    bool causal = false, excludes = false;
+    bool causal = false, assumes = false;
   };
 
   // That a constant [..,s,t] lets query i see the keys up to i + t - s, and no others.
@@ -195,7 +195,8 @@ class Reader {
       auto sees = [&](float v) -> std::optional<bool> { return (v != 0) == (seen == 1); };
       if (!IsCausal(*condition, queries, keys, sees)) continue;
       masked->scores = where->inputs[seen];
-      masked->causal = masked->excludes = true;
+      masked->causal = true;
+      masked->assumes |= IsFiniteExclusion((*fill->values)[0]);
       return true;
     }
     return false;
@@ -216,7 +217,7 @@ class Reader {
       if (v == 0) return true;
       return ExcludesKeys(v) ? std::optional<bool>(false) : std::nullopt;
     };
-    for (float v : *known->values) masked->excludes |= ExcludesKeys(v);
+    for (float v : *known->values) masked->assumes |= IsFiniteExclusion(v);
     if (IsCausal(*known, queries, keys, sees)) {
       masked->causal = true;
     } else if (!IsConstant(add->inputs[side], 0)) {
@@ -325,7 +326,7 @@ class Reader {
     if (!attention.ok() || graph().type(*attention) != product.outputs[0]) return;
     graph().ReplaceUses({id, 0}, *attention);
     ++found_;
-    excluding_ += masked.excludes;
+    assuming_ += masked.assumes;
   }
 
   // Calls that no output needs, and constants that nothing uses.
@@ -365,12 +366,11 @@ class Reader {
   }
 
   Model& model_;
-  std::vector<std::string>& notes_;
-  int found_ = 0, excluding_ = 0;
+  int found_ = 0, assuming_ = 0;
 };
 
 }  // namespace
 
-void ReadAttention(Model* model, std::vector<std::string>* notes) { Reader(model, notes).Read(); }
+void ReadAttention(Model* model) { Reader(model).Read(); }
 
 }  // namespace isomer

@@ -2,9 +2,6 @@
 #ifndef ISOMER_MODELS_ONNX_ATTENTION_READING_H_
 #define ISOMER_MODELS_ONNX_ATTENTION_READING_H_
 
-#include <string>
-#include <vector>
-
 #include "pcg/plan.h"
 
 namespace isomer {
@@ -17,10 +14,10 @@ namespace isomer {
 // and k' is k with its last two dims exchanged, in one transpose or between two reshapes. Scores
 // that are capped, scale(tanh(scale(matmul(q, k'))); cap) + mask, become a capped_attention.
 //
-//   masks   A constant of 0 and of what excludes: minus infinity, or the lowest number of float32,
-//           float16 or bfloat16. Where it excludes just the keys behind each query it is causal;
-//           other masks are added. That a lowest number excludes, and is not the number that it
-//           is, is an assumption on what the file means: a note names it.
+//   masks   A constant of 0 and of what excludes (exclusion.h). Where it excludes just the keys
+//           behind each query it is causal; other masks are added. That a finite number excludes,
+//           and is not the number that it is, is an assumption on what the file means, which the
+//           model names.
 //   guards  where(isnan(p), 0, p) of p = softmax(..) is p, where every query keeps a finite score.
 //           A mask that is computed from data, or adds infinities, may leave a query none: such a
 //           guard makes 0 of what would be NaN, and stays.
@@ -28,7 +25,7 @@ namespace isomer {
 // What has none of these, a product scaled and its keys transposed, is left to the rules, which
 // prove what attention is. Constants that nothing uses afterwards go. REQUIRES: the types of the
 // model are sequential.
-void ReadAttention(Model* model, std::vector<std::string>* notes);
+void ReadAttention(Model* model);
 
 }  // namespace isomer
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "models/onnx/fold.h"
 #include "pcg/evaluator.h"
 #include "pcg/support/half.h"
 
@@ -98,15 +99,17 @@ std::optional<OnnxTensor> TensorOf(const Value<double>& value) {
   tensor.dtype = value.type.dtype;
   tensor.dims = value.type.Sizes();
   tensor.is_literal = true;
+  std::vector<float> floats;
   for (double number : value.part(0, 0).data) {
     if (tensor.is_float()) {
-      tensor.floats.push_back(Rounded(number, tensor.dtype));
+      floats.push_back(Rounded(number, tensor.dtype));
     } else if (std::abs(number) <= 0x1p53) {
       tensor.ints.push_back(static_cast<int64_t>(number));
     } else {
       return std::nullopt;
     }
   }
+  tensor.floats = std::move(floats);
   return tensor;
 }
 
@@ -144,42 +147,95 @@ std::optional<std::vector<OnnxTensor>> OutputsOf(const OnnxNode& node, const Onn
   return tensors;
 }
 
+// Slices of a table that a list of indices [.., k] of its first k dims names.
+struct Slices {
+  int64_t size = 1;           // elements of each
+  std::vector<int64_t> rows;  // where they are, in slices
+};
+std::optional<Slices> SlicesAt(const OnnxTensor& table, const OnnxTensor& at) {
+  if (at.is_float() || at.dims.empty()) return std::nullopt;
+  const int64_t k = at.dims.back();
+  if (k < 1 || k > static_cast<int64_t>(table.dims.size())) return std::nullopt;
+  Slices slices;
+  for (size_t d = k; d < table.dims.size(); ++d) slices.size *= table.dims[d];
+  for (int64_t i = 0; i < at.size(); i += k) {
+    int64_t row = 0;
+    for (int64_t d = 0; d < k; ++d) {
+      const int64_t size = table.dims[d];
+      const int64_t index = at.ints[i + d] < 0 ? at.ints[i + d] + size : at.ints[i + d];
+      if (index < 0 || index >= size) return std::nullopt;
+      row = row * size + index;
+    }
+    slices.rows.push_back(row);
+  }
+  return slices;
+}
+
+// A constant that is not trained; null for anything else.
+const OnnxTensor* UntrainedConstant(const OnnxNode& node, size_t input, const ImportState& state) {
+  const auto found = state.onnx.constants.find(node.inputs[input]);
+  if (found == state.onnx.constants.end()) return nullptr;
+  const OnnxTensor& tensor = found->second;
+  return tensor.is_float() && !tensor.is_literal ? nullptr : &tensor;
+}
+
 // GatherND of constants without batch dims. As a call it would look at all of the table for each
 // element, which is too much work.
 std::optional<OnnxTensor> GatheredSlices(const OnnxNode& node, const ImportState& state) {
   if (node.inputs.size() != 2 || node.outputs.size() != 1) return std::nullopt;
   const auto batch_dims = node.attributes.find("batch_dims");
   if (batch_dims != node.attributes.end() && batch_dims->second.i() != 0) return std::nullopt;
-  const auto table = state.onnx.constants.find(node.inputs[0]);
-  const auto indices = state.onnx.constants.find(node.inputs[1]);
-  if (table == state.onnx.constants.end() || indices == state.onnx.constants.end()) {
-    return std::nullopt;
-  }
-  const OnnxTensor &x = table->second, &at = indices->second;
-  if ((x.is_float() && !x.is_literal) || at.is_float() || at.dims.empty()) return std::nullopt;
-  const int64_t k = at.dims.back();
-  if (k < 1 || k > static_cast<int64_t>(x.dims.size())) return std::nullopt;
+  const OnnxTensor *const x = UntrainedConstant(node, 0, state), *const at = UntrainedConstant(
+                                                                     node, 1, state);
+  if (x == nullptr || at == nullptr) return std::nullopt;
+  const std::optional<Slices> slices = SlicesAt(*x, *at);
+  if (!slices) return std::nullopt;
   OnnxTensor result;
-  result.dtype = x.dtype;
+  result.dtype = x->dtype;
   result.is_literal = true;
-  result.dims.assign(at.dims.begin(), at.dims.end() - 1);
-  result.dims.insert(result.dims.end(), x.dims.begin() + k, x.dims.end());
+  result.dims.assign(at->dims.begin(), at->dims.end() - 1);
+  result.dims.insert(result.dims.end(), x->dims.begin() + at->dims.back(), x->dims.end());
   const int64_t elements = NumElementsOf(result.dims);
   if (elements < 0 || elements > kMostElements) return std::nullopt;
-  int64_t slice = 1;
-  for (size_t d = k; d < x.dims.size(); ++d) slice *= x.dims[d];
-  for (int64_t i = 0; i < at.size(); i += k) {
-    int64_t row = 0;
-    for (int64_t d = 0; d < k; ++d) {
-      const int64_t index = at.ints[i + d] < 0 ? at.ints[i + d] + x.dims[d] : at.ints[i + d];
-      if (index < 0 || index >= x.dims[d]) return std::nullopt;
-      row = row * x.dims[d] + index;
-    }
+  std::vector<float> floats;
+  for (int64_t row : slices->rows) {
     auto append = [&](const auto& from, auto* to) {
-      to->insert(to->end(), from.begin() + row * slice, from.begin() + (row + 1) * slice);
+      const auto begin = from.begin() + row * slices->size;
+      to->insert(to->end(), begin, begin + slices->size);
     };
-    x.is_float() ? append(x.floats, &result.floats) : append(x.ints, &result.ints);
+    x->is_float() ? append(x->floats, &floats) : append(x->ints, &result.ints);
   }
+  result.floats = std::move(floats);
+  return result;
+}
+
+// ScatterND of constants that replaces slices, for the same reason.
+std::optional<OnnxTensor> ScatteredSlices(const OnnxNode& node, const ImportState& state) {
+  if (node.inputs.size() != 3 || node.outputs.size() != 1) return std::nullopt;
+  const auto reduction = node.attributes.find("reduction");
+  if (reduction != node.attributes.end() && reduction->second.s() != "none") return std::nullopt;
+  const OnnxTensor *const x = UntrainedConstant(node, 0, state),
+                          *const at = UntrainedConstant(node, 1, state),
+                          *const updates = UntrainedConstant(node, 2, state);
+  if (x == nullptr || at == nullptr || updates == nullptr || x->dtype != updates->dtype ||
+      x->size() > kMostElements) {
+    return std::nullopt;
+  }
+  const std::optional<Slices> slices = SlicesAt(*x, *at);
+  if (!slices || updates->size() != static_cast<int64_t>(slices->rows.size()) * slices->size) {
+    return std::nullopt;
+  }
+  OnnxTensor result = *x;
+  std::vector<float> floats = x->floats.ToVector();
+  for (size_t i = 0; i < slices->rows.size(); ++i) {
+    auto replace = [&](const auto& from, auto* to) {
+      const auto begin = from.begin() + static_cast<int64_t>(i) * slices->size;
+      std::copy(begin, begin + slices->size, to->begin() + slices->rows[i] * slices->size);
+    };
+    x->is_float() ? replace(updates->floats, &floats) : replace(updates->ints, &result.ints);
+  }
+  if (x->is_float()) result.floats = std::move(floats);
+  result.is_literal = true;
   return result;
 }
 
@@ -272,10 +328,10 @@ bool WriteOut(const std::vector<int64_t>& axes, RepeatedTensor* tensor) {
 std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node,
                                                             const OnnxOperator& op,
                                                             ImportState* state) {
-  if (node.op == "GatherND") {
-    if (std::optional<OnnxTensor> slices = GatheredSlices(node, *state)) {
-      return std::vector<OnnxTensor>{*std::move(slices)};
-    }
+  if (node.op == "GatherND" || node.op == "ScatterND") {
+    std::optional<OnnxTensor> slices =
+        node.op == "GatherND" ? GatheredSlices(node, *state) : ScatteredSlices(node, *state);
+    if (slices) return std::vector<OnnxTensor>{*std::move(slices)};
   }
   std::optional<ImportState> alone = OperandsAlone(node, *state);
   if (!alone || alone->onnx.constants.empty()) return std::nullopt;
@@ -310,10 +366,18 @@ bool EvaluateRepeated(const OnnxNode& node, ImportState* state) {
     return false;
   }
   const int64_t elements = NumElementsOf(*all);
-  const bool is_small = elements <= kMostElements;
-  if (elements < 0 || (is_small && !sums)) return false;
+  // What EvaluateConstantNode takes.
+  const bool is_little = elements <= kMostElements / static_cast<int64_t>(node.inputs.size());
+  if (elements < 0 || (is_little && !sums)) return false;
   RepeatedTensor result{.once = operands[0].once, .dims = *std::move(all)};
-  if (!expands) {
+  if (node.op == "Cast") {
+    // Of infinities, too, which a graph would not cast.
+    result.once.is_literal = true;
+    int64_t budget = 2 * kMostRepeated;
+    const auto folded = FoldNode(node, {{&result.once}}, &budget);
+    if (!folded.ok() || !folded->has_value()) return false;
+    result.once = **folded;
+  } else if (!expands) {
     ImportState alone;
     alone.onnx.opset = state->onnx.opset;
     alone.onnx.opsets = state->onnx.opsets;
@@ -330,7 +394,7 @@ bool EvaluateRepeated(const OnnxNode& node, ImportState* state) {
   result.once.is_literal = true;
   std::vector<int64_t>& once = result.once.dims;
   once.insert(once.begin(), result.dims.size() - once.size(), 1);
-  if (is_small) {
+  if (elements <= kMostElements) {
     state->onnx.constants[node.outputs[0]] = Written(result);
   } else {
     state->repeated[node.outputs[0]] = std::move(result);

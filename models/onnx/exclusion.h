@@ -2,15 +2,18 @@
 #ifndef ISOMER_MODELS_ONNX_EXCLUSION_H_
 #define ISOMER_MODELS_ONNX_EXCLUSION_H_
 
-#include <limits>
+#include <cmath>
 
 namespace isomer {
 
-// Minus infinity, and the lowest numbers of float32, bfloat16 and float16.
-inline bool ExcludesKeys(double value) {
-  return value == -std::numeric_limits<double>::infinity() || value == -0x1.fffffep127 ||
-         value == -0x1.fep127 || value == -65504;
-}
+// Masks are written with minus infinity, the lowest number of a float type, -1e9 or -1e4. A score
+// with one of these beside it is 0 in a softmax of float32, unless the other scores of its query
+// are lower by 9,896: exp(-104) is the least that float32 has.
+inline constexpr double kHighestExclusion = -1e4;
+inline bool ExcludesKeys(double value) { return value <= kHighestExclusion; }
+
+// Over the reals it does not, so that a network that is read so rests on an assumption.
+inline bool IsFiniteExclusion(double value) { return ExcludesKeys(value) && std::isfinite(value); }
 
 }  // namespace isomer
 

@@ -63,8 +63,8 @@ absl::StatusOr<fs::path> PathInside(const std::string& folder, const std::string
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadExternalData(const onnx::TensorProto& proto,
-                                             const std::string& folder) {
+absl::StatusOr<ExternalData> LocateExternalData(const onnx::TensorProto& proto,
+                                                const std::string& folder) {
   ISOMER_ASSIGN_OR_RETURN(Place place, PlaceOf(proto));
   ISOMER_ASSIGN_OR_RETURN(const fs::path path, PathInside(folder, place.location));
   std::error_code error;
@@ -79,12 +79,16 @@ absl::StatusOr<std::string> ReadExternalData(const onnx::TensorProto& proto,
                                                    ", which has ", size, " bytes, not ",
                                                    place.length, " from ", place.offset, " on"));
   }
-  std::string bytes(place.length, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(place.offset);
-  if (!file.read(bytes.data(), place.length)) {
+  return ExternalData{path.string(), size, place.offset, place.length};
+}
+
+absl::StatusOr<std::string> ReadExternalData(const ExternalData& data) {
+  std::string bytes(data.length, '\0');
+  std::ifstream file(data.path, std::ios::binary);
+  file.seekg(data.offset);
+  if (!file.read(bytes.data(), data.length)) {
     return absl::DataLossError(
-        absl::StrCat("its data lies in ", QuotedName(place.location), ", which cannot be read"));
+        absl::StrCat("its data lies in ", QuotedName(data.path), ", which cannot be read"));
   }
   return bytes;
 }

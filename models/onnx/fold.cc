@@ -53,26 +53,34 @@ Folded FoldBinary(char op, const OnnxTensor& a, const OnnxTensor& b) {
     return std::nullopt;
   }
   if (a.dims != b.dims && !scalar_a && !scalar_b) return std::nullopt;
-  OnnxTensor result = a.dims == b.dims || scalar_b ? a : b;
-  for (int64_t i = 0; i < result.size(); ++i) {
+  const OnnxTensor& like = a.dims == b.dims || scalar_b ? a : b;
+  OnnxTensor result;
+  result.dtype = like.dtype;
+  result.dims = like.dims;
+  std::vector<float> floats;
+  for (int64_t i = 0; i < like.size(); ++i) {
     const int64_t at_a = a.size() == 1 ? 0 : i, at_b = b.size() == 1 ? 0 : i;
     if (IsInteger(a.dtype)) {
-      ISOMER_ASSIGN_OR_RETURN(result.ints[i], IntegerResult(op, a.ints[at_a], b.ints[at_b]));
+      ISOMER_ASSIGN_OR_RETURN(result.ints.emplace_back(),
+                              IntegerResult(op, a.ints[at_a], b.ints[at_b]));
       if (a.dtype == DataType::kInt32 && result.ints[i] != static_cast<int32_t>(result.ints[i])) {
         return NoValue("arithmetic of constants leaves the range of int32");
       }
     } else {
       const float x = a.floats[at_a], y = b.floats[at_b];
-      result.floats[i] = op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
+      floats.push_back(op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y);
     }
   }
+  result.floats = std::move(floats);
   return result;
 }
 
 Folded FoldSqrt(const OnnxTensor& x) {
   if (x.dtype != DataType::kFloat32) return std::nullopt;
   OnnxTensor result = x;
-  for (float& value : result.floats) value = std::sqrt(value);
+  std::vector<float> roots;
+  for (float value : x.floats) roots.push_back(std::sqrt(value));
+  result.floats = std::move(roots);
   return result;
 }
 
@@ -95,10 +103,11 @@ Folded FoldCast(const OnnxTensor& x, int64_t to) {
   OnnxTensor result;
   result.dims = x.dims;
   result.dtype = *dtype;
+  std::vector<float> floats;
   for (int64_t i = 0; i < x.size(); ++i) {
     const double value = x.Number(i);
     if (result.is_float()) {
-      result.floats.push_back(static_cast<float>(value));
+      floats.push_back(static_cast<float>(value));
     } else if (*dtype == DataType::kBool) {
       result.ints.push_back(value != 0);
     } else if (!x.is_float()) {
@@ -108,6 +117,7 @@ Folded FoldCast(const OnnxTensor& x, int64_t to) {
       ISOMER_ASSIGN_OR_RETURN(result.ints.emplace_back(), AsInteger(value, *dtype));
     }
   }
+  result.floats = std::move(floats);
   return result;
 }
 
@@ -193,8 +203,8 @@ Folded FoldConstantOfShape(const OnnxTensor& shape, const OnnxTensor& value) {
   OnnxTensor result = value;
   result.dims = shape.ints;
   result.ints.assign(value.ints.empty() ? 0 : elements, value.ints.empty() ? 0 : value.ints[0]);
-  result.floats.assign(value.floats.empty() ? 0 : elements,
-                       value.floats.empty() ? 0 : value.floats[0]);
+  result.floats = std::vector<float>(value.floats.empty() ? 0 : elements,
+                                     value.floats.empty() ? 0 : value.floats[0]);
   return result;
 }
 
@@ -210,14 +220,16 @@ Folded FoldRange(Operands operands) {
   if (!std::isfinite(count) || count > kMostElements) return NoValue("a range of impossible size");
   OnnxTensor result;
   result.dtype = dtype;
+  std::vector<float> floats;
   for (int64_t i = 0; i < static_cast<int64_t>(std::max(0.0, count)); ++i) {
     const double value = start + static_cast<double>(i) * delta;
     if (result.is_float()) {
-      result.floats.push_back(static_cast<float>(value));
+      floats.push_back(static_cast<float>(value));
     } else {
       ISOMER_ASSIGN_OR_RETURN(result.ints.emplace_back(), AsInteger(value, dtype));
     }
   }
+  result.floats = std::move(floats);
   result.dims = {result.size()};
   return result;
 }

@@ -46,7 +46,7 @@ TensorRef IntLiteral(NodeImporter& node, Sizes dims, std::vector<int64_t> values
   tensor.dtype = dtype;
   tensor.dims = std::move(dims);
   if (tensor.is_float()) {
-    tensor.floats.assign(values.begin(), values.end());
+    tensor.floats = std::vector<float>(values.begin(), values.end());
   } else {
     tensor.ints = std::move(values);
   }

@@ -212,7 +212,7 @@ class Reader {
     } else if (key == "value_float") {
       tensor.floats = {attribute.f()};
     } else if (key == "value_floats") {
-      tensor.floats.assign(attribute.floats().begin(), attribute.floats().end());
+      tensor.floats = std::vector<float>(attribute.floats().begin(), attribute.floats().end());
       tensor.dims = {tensor.size()};
     } else if (key == "value_int") {
       tensor.dtype = DataType::kInt64;

@@ -24,21 +24,22 @@ void UpdateDependsOnData(ImportState* state) {
   }
 }
 
-// What the model keeps of a tensor: floats. Large ones are moved out of it where they are weights,
-// of which only scalars are asked for as constants later on.
-absl::StatusOr<std::vector<float>> StoredValues(const std::string& name, bool is_weight,
-                                                OnnxTensor* tensor) {
-  if (tensor->is_float()) {
-    return is_weight && tensor->size() > 1 ? std::move(tensor->floats) : tensor->floats;
+// What the model keeps of a tensor: floats. Of constants, not where they lie: rewrites may rest on
+// what they are.
+absl::StatusOr<StoredValues> ModelValues(const std::string& name, bool is_weight,
+                                         const OnnxTensor& tensor) {
+  if (tensor.is_float()) {
+    if (is_weight || tensor.floats.file() == nullptr) return tensor.floats;
+    return tensor.floats.ToVector();
   }
   std::vector<float> values;
-  values.reserve(tensor->ints.size());
+  values.reserve(tensor.ints.size());
   constexpr int64_t kExact = int64_t{1} << 24;
-  for (int64_t value : tensor->ints) {
+  for (int64_t value : tensor.ints) {
     values.push_back(static_cast<float>(value));
-    const bool fits =
-        (value >= -kExact && value <= kExact) ||
-        (std::abs(values.back()) < 0x1p63f && static_cast<int64_t>(values.back()) == value);
+    const float held = values.back();
+    const bool fits = (value >= -kExact && value <= kExact) ||
+                      (held >= -0x1p63f && held < 0x1p63f && static_cast<int64_t>(held) == value);
     if (fits) continue;
     return absl::UnimplementedError(
         absl::StrCat("the constant ", QuotedName(name), " holds ", value,
@@ -55,7 +56,7 @@ absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* stat
   if (const auto repeated = state->repeated.find(name); repeated != state->repeated.end()) {
     const OnnxTensor& once = repeated->second.once;
     ISOMER_ASSIGN_OR_RETURN(state->model.weights[name],
-                            StoredValues(name, /*is_weight=*/false, &repeated->second.once));
+                            ModelValues(name, /*is_weight=*/false, repeated->second.once));
     const TensorRef leaf =
         state->model.graph.AddConstant(name, SequentialType(once.dims, once.dtype));
     if (once.dims == repeated->second.dims) return state->tensors[name] = leaf;
@@ -74,14 +75,14 @@ absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* stat
     if (constant == state->onnx.constants.end()) {
       return absl::InternalError(absl::StrCat("tensor ", QuotedName(name), " was not imported"));
     }
-    OnnxTensor& tensor = constant->second;
+    const OnnxTensor& tensor = constant->second;
     type = SequentialType(tensor.dims, tensor.dtype);
     if (absl::Status status = ValidateTensorType(type); !status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the value of ", QuotedName(name), ": ", status.message()));
     }
     is_trained = is_trained && tensor.is_float() && !tensor.is_literal;
-    ISOMER_ASSIGN_OR_RETURN(state->model.weights[name], StoredValues(name, is_trained, &tensor));
+    ISOMER_ASSIGN_OR_RETURN(state->model.weights[name], ModelValues(name, is_trained, tensor));
   }
   const TensorRef leaf = is_trained ? state->model.graph.AddWeight(name, std::move(type))
                                     : state->model.graph.AddConstant(name, std::move(type));
@@ -184,6 +185,13 @@ TensorRef NodeImporter::ReshapeAsStated(TensorRef x, const std::vector<int64_t>&
          ", so the batch ", state_->leaves.replaced_batch, " of the file cannot become ",
          state_->leaves.batch, "; export the model with that batch, or with a symbolic one");
     return {};
+  }
+  const OnnxLeaves& leaves = state_->leaves;
+  if (fixes_dim_0 && leaves.batch_symbol.empty() && leaves.batch > 1 &&
+      stated[0] % leaves.batch == 0 && state_->depends_on_data[x.node.value] &&
+      state_->batch_fixed_by.empty()) {
+    state_->batch_fixed_by =
+        absl::StrCat(node_.label, ", shape [", absl::StrJoin(stated, ","), "]");
   }
   absl::StatusOr<std::vector<int64_t>> shape = ReshapedDims(Sizes(x), stated, allow_zero);
   if (!shape.ok()) {

@@ -29,6 +29,7 @@ struct ImportState {
   std::vector<bool> depends_on_data;  // per node of the graph
   std::set<std::string> untrained;    // floats that are constants: running statistics
   std::vector<std::string> notes;
+  std::string batch_fixed_by;  // the first node that states the batch that the file fixes
   // What the import may yet compute by itself. A file of a few bytes can ask for any amount.
   int64_t fold_budget = int64_t{1} << 26;     // elements read and written by FoldNode
   int64_t literal_budget = int64_t{1} << 26;  // elements of tables in formulas

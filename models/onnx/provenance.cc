@@ -49,7 +49,7 @@ absl::string_view StemOf(absl::string_view name) {
 bool IsOfExporter(absl::string_view name) { return name != "val" && StemOf(name) == "val"; }
 
 bool MakesTensors(absl::string_view stem) {
-  for (const char* maker : {"arange", "zeros", "ones", "full", "empty", "eye", "linspace",
+  for (const char* maker : {"arange", "zeros", "ones", "full", "empty", "eye", "fill", "linspace",
                             "lift_fresh", "tril_indices", "triu_indices"}) {
     if (stem == maker) return true;
   }
@@ -78,8 +78,10 @@ bool IsOfAngles(const std::vector<std::string>& folded_from) {
 }
 
 bool IsMask(const OnnxTensor& tensor) {
-  return std::any_of(tensor.floats.begin(), tensor.floats.end(),
-                     [](float value) { return ExcludesKeys(value); });
+  const bool is_mask = std::any_of(tensor.floats.begin(), tensor.floats.end(),
+                                   [](float value) { return ExcludesKeys(value); });
+  tensor.floats.LetGo();
+  return is_mask;
 }
 
 // That the exporter computed it from nothing that is trained.
@@ -143,6 +145,15 @@ std::string SomeOf(const std::vector<std::string>& lines) {
   return absl::StrCat(absl::StrJoin(some, ", "), lines.size() > kMost ? ", .." : "");
 }
 
+void FindProducers(OnnxGraph* graph) {
+  graph->producers.clear();
+  for (size_t n = 0; n < graph->nodes.size(); ++n) {
+    for (const std::string& output : graph->nodes[n].outputs) {
+      if (!output.empty()) graph->producers[output] = static_cast<int>(n);
+    }
+  }
+}
+
 }  // namespace
 
 OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value) {
@@ -180,6 +191,84 @@ OnnxLoss LossOf(const onnx::NodeProto& node) {
   return lost;
 }
 
+namespace {
+
+// Matrices of the file that the exporter gave names, as it computed them: "val_7",
+// "onnx::MatMul_311".
+bool IsComputedMatrix(const std::string& name, const OnnxTensor& tensor) {
+  return (IsOfExporter(name) || absl::StartsWith(name, "onnx::")) && IsTrained(tensor) &&
+         tensor.dims.size() == 2 && !AllEqual(tensor);
+}
+
+// That `turned` is `matrix` with rows and columns exchanged, tile by tile.
+bool IsTransposeOf(const OnnxTensor& turned, const OnnxTensor& matrix) {
+  if (matrix.dims.size() != 2 || turned.dtype != matrix.dtype ||
+      turned.dims != std::vector<int64_t>{matrix.dims[1], matrix.dims[0]}) {
+    return false;
+  }
+  constexpr int64_t kTile = 64;
+  const int64_t rows = matrix.dims[0], columns = matrix.dims[1];
+  for (int64_t top = 0; top < rows; top += kTile) {
+    for (int64_t left = 0; left < columns; left += kTile) {
+      for (int64_t r = top; r < std::min(top + kTile, rows); ++r) {
+        for (int64_t c = left; c < std::min(left + kTile, columns); ++c) {
+          if (matrix.floats[r * columns + c] != turned.floats[c * rows + r]) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// The parameters that `name` may be the transpose of: those that it was computed from, where the
+// file says; else all that have names.
+std::vector<std::string> OriginsOf(const std::string& name, const OnnxGraph& graph) {
+  const auto known = graph.provenance.find(name);
+  if (known != graph.provenance.end() && !known->second.folded_from.empty()) {
+    return ModuleTensorsOf(known->second.folded_from);
+  }
+  std::vector<std::string> origins;
+  for (const auto& [other, tensor] : graph.constants) {
+    if (IsTrained(tensor) && !IsOfExporter(other) && !absl::StartsWith(other, "onnx::")) {
+      origins.push_back(other);
+    }
+  }
+  return origins;
+}
+
+}  // namespace
+
+void RestoreTiedParameters(OnnxGraph* graph, std::vector<std::string>* notes) {
+  std::vector<OnnxNode> transposes;
+  std::vector<std::string> tied;
+  for (const auto& [name, tensor] : graph->constants) {
+    if (!IsComputedMatrix(name, tensor)) continue;
+    for (const std::string& origin : OriginsOf(name, *graph)) {
+      const auto matrix = graph->constants.find(origin);
+      if (matrix == graph->constants.end() || !IsTransposeOf(tensor, matrix->second)) continue;
+      // A symmetric one may as well be a parameter of its own that begins as the same.
+      if (IsTransposeOf(tensor, tensor)) continue;
+      OnnxNode transpose;
+      transpose.op = "Transpose";
+      transpose.label = absl::StrCat("node of ", QuotedName(name), " ('Transpose')");
+      transpose.inputs = {origin};
+      transpose.outputs = {name};
+      transposes.push_back(std::move(transpose));
+      tied.push_back(QuotedName(origin));
+      break;
+    }
+  }
+  if (transposes.empty()) return;
+  for (const OnnxNode& transpose : transposes) graph->constants.erase(transpose.outputs[0]);
+  graph->nodes.insert(graph->nodes.begin(), transposes.begin(), transposes.end());
+  FindProducers(graph);
+  notes->push_back(absl::StrCat("the exporter wrote ", tied.size(),
+                                tied.size() == 1 ? " parameter" : " parameters",
+                                " twice, once transposed, of modules that share it; it is one, as "
+                                "in PyTorch: ",
+                                SomeOf(tied)));
+}
+
 void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
   const std::set<std::string> angles = Angles(*graph);
   std::vector<std::string> computed;
@@ -206,19 +295,6 @@ void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
       SomeOf(computed)));
 }
 
-namespace {
-
-void FindProducers(OnnxGraph* graph) {
-  graph->producers.clear();
-  for (size_t n = 0; n < graph->nodes.size(); ++n) {
-    for (const std::string& output : graph->nodes[n].outputs) {
-      if (!output.empty()) graph->producers[output] = static_cast<int>(n);
-    }
-  }
-}
-
-}  // namespace
-
 void RestoreRepeatedParameters(OnnxGraph* graph) {
   std::vector<OnnxNode> expands;
   std::vector<std::string> names;
@@ -230,10 +306,9 @@ void RestoreRepeatedParameters(OnnxGraph* graph) {
   }
   for (const std::string& name : names) {
     OnnxTensor& tensor = graph->constants[name];
-    const size_t slice = tensor.floats.size() / static_cast<size_t>(tensor.dims[0]);
+    const int64_t slice = tensor.size() / tensor.dims[0];
     // The same as one slice further.
-    if (!std::equal(tensor.floats.begin() + static_cast<int64_t>(slice), tensor.floats.end(),
-                    tensor.floats.begin())) {
+    if (!std::equal(tensor.floats.begin() + slice, tensor.floats.end(), tensor.floats.begin())) {
       continue;
     }
     const std::vector<std::string> origins = ModuleTensorsOf(graph->provenance[name].folded_from);
@@ -249,7 +324,7 @@ void RestoreRepeatedParameters(OnnxGraph* graph) {
                      Unused(name + "/sizes", graph)};
     expand.outputs = {name};
     tensor.dims[0] = 1;
-    tensor.floats.resize(slice);
+    tensor.floats = std::vector<float>(tensor.floats.begin(), tensor.floats.begin() + slice);
     graph->constants[expand.inputs[0]] = std::move(tensor);
     graph->constants[expand.inputs[1]] = std::move(sizes);
     graph->constants.erase(name);
@@ -378,7 +453,7 @@ void RestoreDroppedBiases(OnnxGraph* graph, std::vector<std::string>* notes) {
       OnnxTensor zeros;
       zeros.dtype = constant->second.dtype;
       zeros.dims = {channels};
-      zeros.floats.assign(static_cast<size_t>(channels), 0.0f);
+      zeros.floats = std::vector<float>(static_cast<size_t>(channels), 0.0f);
       graph->constants[bias->second] = std::move(zeros);
       restored.push_back(QuotedName(bias->second));
     }

@@ -25,6 +25,10 @@ std::string ModuleOf(const onnx::NodeProto& node);
 // What the optimizer of the dynamo exporter took from it: a bias that was zero, a BatchNorm.
 OnnxLoss LossOf(const onnx::NodeProto& node);
 
+// A parameter that two modules share and the exporter turned for one of them (a table of tokens
+// that is the last layer's matrix, too) is one again, behind a Transpose. A note says so.
+void RestoreTiedParameters(OnnxGraph* graph, std::vector<std::string>* notes);
+
 // Initializers that no network has as parameters become literals. `notes` gets a line on those
 // that are trained though the exporter computed them.
 void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes);

@@ -24,6 +24,9 @@ std::string TypeText(int data_type) {
   return absl::StrCat("element type ", name);
 }
 
+// External data of as many elements is left in its file; less is kept, and goes where a plan goes.
+constexpr int64_t kManyElements = 1 << 16;
+
 // Elements as they lie in raw_data: little-endian, as is every machine that Isomer runs on.
 template <typename Stored, typename To>
 absl::Status AppendRaw(absl::string_view raw, std::vector<To>* out) {
@@ -64,14 +67,22 @@ absl::StatusOr<std::vector<float>> Narrowed(const std::vector<double>& values) {
   return narrowed;
 }
 
+template <typename Stored>
+absl::Status ReadFloats(absl::string_view raw, OnnxTensor* tensor) {
+  std::vector<float> values;
+  ISOMER_RETURN_IF_ERROR(AppendRaw<Stored>(raw, &values));
+  tensor->floats = std::move(values);
+  return absl::OkStatus();
+}
+
 absl::Status ReadRaw(int data_type, absl::string_view raw, OnnxTensor* tensor) {
   switch (data_type) {
     case TensorProto::FLOAT:
-      return AppendRaw<float>(raw, &tensor->floats);
+      return ReadFloats<float>(raw, tensor);
     case TensorProto::FLOAT16:
-      return AppendRaw<Float16>(raw, &tensor->floats);
+      return ReadFloats<Float16>(raw, tensor);
     case TensorProto::BFLOAT16:
-      return AppendRaw<BFloat16>(raw, &tensor->floats);
+      return ReadFloats<BFloat16>(raw, tensor);
     case TensorProto::DOUBLE: {
       std::vector<double> values;
       ISOMER_RETURN_IF_ERROR(AppendRaw<double>(raw, &values));
@@ -90,7 +101,7 @@ absl::Status ReadRaw(int data_type, absl::string_view raw, OnnxTensor* tensor) {
 absl::Status ReadFields(const TensorProto& proto, OnnxTensor* tensor) {
   switch (proto.data_type()) {
     case TensorProto::FLOAT:
-      tensor->floats.assign(proto.float_data().begin(), proto.float_data().end());
+      tensor->floats = std::vector<float>(proto.float_data().begin(), proto.float_data().end());
       return absl::OkStatus();
     case TensorProto::FLOAT16:
       tensor->floats = FromBits<Float16>(proto.int32_data());
@@ -195,8 +206,17 @@ absl::StatusOr<OnnxTensor> ReadOnnxTensor(const TensorProto& proto, const std::s
     if (folder == nullptr) {
       return absl::UnimplementedError("its data lies in another file, which here is not read");
     }
-    ISOMER_ASSIGN_OR_RETURN(const std::string raw, ReadExternalData(proto, *folder));
-    ISOMER_RETURN_IF_ERROR(ReadRaw(proto.data_type(), raw, &tensor));
+    ISOMER_ASSIGN_OR_RETURN(const ExternalData data, LocateExternalData(proto, *folder));
+    const int64_t width = BytesPerElement(tensor.dtype);
+    if (tensor.is_float() && proto.data_type() != TensorProto::DOUBLE &&
+        data.length >= kManyElements * width && data.length % width == 0) {
+      ISOMER_ASSIGN_OR_RETURN(tensor.floats,
+                              StoredValues::InFile({data.path, data.file_bytes, data.offset,
+                                                    tensor.dtype, data.length / width}));
+    } else {
+      ISOMER_ASSIGN_OR_RETURN(const std::string raw, ReadExternalData(data));
+      ISOMER_RETURN_IF_ERROR(ReadRaw(proto.data_type(), raw, &tensor));
+    }
   } else if (proto.has_raw_data()) {
     ISOMER_RETURN_IF_ERROR(ReadRaw(proto.data_type(), proto.raw_data(), &tensor));
   } else {
@@ -233,7 +253,13 @@ OnnxTensor OncePerDim(OnnxTensor tensor) {
       tensor.dims[d] = 1;
     }
   };
-  tensor.is_float() ? squeeze(&tensor.floats) : squeeze(&tensor.ints);
+  if (tensor.is_float()) {
+    std::vector<float> floats = tensor.floats.ToVector();
+    squeeze(&floats);
+    tensor.floats = std::move(floats);
+  } else {
+    squeeze(&tensor.ints);
+  }
   return tensor;
 }
 
@@ -255,7 +281,13 @@ OnnxTensor Written(const RepeatedTensor& tensor) {
       inner *= all.dims[d];
     }
   };
-  all.is_float() ? write(&all.floats) : write(&all.ints);
+  if (all.is_float()) {
+    std::vector<float> floats = all.floats.ToVector();
+    write(&floats);
+    all.floats = std::move(floats);
+  } else {
+    write(&all.ints);
+  }
   return all;
 }
 

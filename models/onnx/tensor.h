@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "models/onnx.pb.h"
+#include "pcg/stored_values.h"
 #include "pcg/tensor_type.h"
 
 namespace isomer {
@@ -16,7 +17,7 @@ namespace isomer {
 struct OnnxTensor {
   DataType dtype = DataType::kFloat32;
   std::vector<int64_t> dims;
-  std::vector<float> floats;  // where IsFloat(dtype)
+  StoredValues floats;        // where IsFloat(dtype)
   std::vector<int64_t> ints;  // of the other types; bool: 0 or 1
   // A literal of a Constant node (or computed from such) rather than a parameter of the network.
   bool is_literal = false;
@@ -42,6 +43,7 @@ OnnxTensor Written(const RepeatedTensor& tensor);
 // `folder` is where external data lies, as models/onnx/external_data.h has it; null: it is refused.
 // Errors say what is wrong with the tensor and do not name it: "dims [64,64] have 4096 elements,
 // but the data has 12".
+// Many floats of external data stay in their file.
 absl::StatusOr<OnnxTensor> ReadOnnxTensor(const onnx::TensorProto& proto,
                                           const std::string* folder = nullptr);
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "optimizer/machine.h"
 #include "optimizer/optimizer.h"
+#include "pcg/operator_facts.h"
 #include "pcg/support/data_path.h"
 #include "verifier/certificate/equal_sides.h"
 #include "verifier/plan_checker.h"
@@ -164,6 +165,94 @@ TEST(CanonicalForm, NothingIsStatedThatIsNotShown) {
   };
   EXPECT_TRUE(Canonicalize(model, never, KeepsNothing).steps.empty());
   EXPECT_TRUE(Canonicalize(model, nullptr, KeepsNothing).steps.empty());
+}
+
+// Attention from its products; keys are turned as exporters turn them. %9 is the scores.
+constexpr char kAttentionProducts[] = R"(
+%0 = input "q" : f32[8,4,16,8]
+%1 = input "k" : f32[8,4,32,8]
+%2 = input "v" : f32[8,4,32,8]
+%3 = input "mask" : f32[8,1,16,32]
+%4 = input "target" : f32[8,4,16,8]
+%5 = transpose(%1) {perm=[0,1,3,2]} : f32[8,4,8,32]
+%6 = matmul(%0, %5) : f32[8,4,16,32]
+%7 = scale(%6) {factor=0.25} : f32[8,4,16,32]
+%8 = tanh(%7) : f32[8,4,16,32]
+%9 = scale(%8) {factor=4} : f32[8,4,16,32]
+%10 = add(%9, %3) : f32[8,4,16,32]
+%11 = softmax(%10) {axis=3} : f32[8,4,16,32]
+%12 = matmul(%11, %2) : f32[8,4,16,8]
+%13 = mse(%12, %4) : f32[]
+output "loss" = %13
+)";
+
+const Node* AttentionOf(const Graph& graph) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (IsAttention(graph.node(id).op.kind())) return &graph.node(id);
+  }
+  return nullptr;
+}
+
+TEST(CanonicalForm, AttentionFromItsProductsIsOneCall) {
+  struct Form {
+    const char *add, *softmax;
+    OpKind kind;
+    double scale;
+    size_t inputs;
+  };
+  for (const Form& form : {Form{"add(%9, %3)", "softmax(%10)", OpKind::kCappedAttention, 0.25, 4},
+                           Form{"add(%3, %9)", "softmax(%10)", OpKind::kCappedAttention, 0.25, 4},
+                           Form{"add(%9, %3)", "softmax(%9)", OpKind::kCappedAttention, 0.25, 3},
+                           Form{"add(%7, %3)", "softmax(%10)", OpKind::kAttention, 0.25, 4},
+                           Form{"add(%6, %3)", "softmax(%10)", OpKind::kAttention, 1, 4},
+                           Form{"add(%9, %3)", "softmax(%6)", OpKind::kAttention, 1, 3}}) {
+    SCOPED_TRACE(absl::StrCat(form.add, " ", form.softmax));
+    const Model model = ModelOf(absl::StrReplaceAll(
+        kAttentionProducts, {{"add(%9, %3)", form.add}, {"softmax(%10)", form.softmax}}));
+    const CanonicalModel canonical = Canonicalize(model, ShownEqual, KeepsNothing);
+    // Keys that were turned and are turned back are those that there were.
+    EXPECT_EQ(canonical.steps.size(), 2u);
+    const Node* const call = AttentionOf(canonical.model.graph);
+    ASSERT_NE(call, nullptr);
+    EXPECT_EQ(call->op.kind(), form.kind);
+    EXPECT_EQ(call->op.Number("scale"), form.scale);
+    EXPECT_EQ(call->op.Int("causal"), 0);
+    EXPECT_EQ(call->inputs.size(), form.inputs);
+    EXPECT_EQ(canonical.model.graph.node(call->inputs[1].node).op.kind(), OpKind::kInput);
+    if (form.kind == OpKind::kCappedAttention) {
+      EXPECT_EQ(call->op.Number("cap"), 4);
+    }
+  }
+}
+
+TEST(CanonicalForm, AttentionOfScaledQueriesAndKeysScalesItself) {
+  const CanonicalModel canonical = Canonicalize(ModelOf(R"(
+%0 = input "q" : f32[8,4,16,8]
+%1 = input "k" : f32[8,4,8,32]
+%2 = input "v" : f32[8,4,32,8]
+%3 = input "target" : f32[8,4,16,8]
+%4 = scale(%0) {factor=0.5} : f32[8,4,16,8]
+%5 = scale(%1) {factor=0.125} : f32[8,4,8,32]
+%6 = matmul(%4, %5) : f32[8,4,16,32]
+%7 = softmax(%6) {axis=-1} : f32[8,4,16,32]
+%8 = matmul(%7, %2) : f32[8,4,16,8]
+%9 = mse(%8, %3) : f32[]
+output "loss" = %9
+)"),
+                                                ShownEqual, KeepsNothing);
+  ASSERT_EQ(canonical.steps.size(), 1u);
+  const Node* const call = AttentionOf(canonical.model.graph);
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call->op.Number("scale"), 0.0625);
+}
+
+TEST(CanonicalForm, WhatIsNoAttentionStays) {
+  const std::string text = kAttentionProducts;
+  for (const auto& [from, to] : std::map<std::string, std::string>{
+           {"{axis=3}", "{axis=2}"}, {"output \"loss\"", "output \"p\" = %11\noutput \"loss\""}}) {
+    const Model model = ModelOf(absl::StrReplaceAll(text, {{from, to}}));
+    EXPECT_TRUE(Canonicalize(model, ShownEqual, KeepsNothing).steps.empty()) << to;
+  }
 }
 
 // Rotated queries and keys, of which two queries share one; both by one table of angles.

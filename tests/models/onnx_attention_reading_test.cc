@@ -89,12 +89,19 @@ Imported Import(const std::string& bytes) {
 TEST(OnnxAttentionReading, CausalMaskIsRead) {
   for (const Exported& exported :
        {Exported{}, Exported{.guard = false}, Exported{.queries = 2, .keys = 5},
+        Exported{.fill = -1e4f}, Exported{.fill = -1e9f},
         Exported{.fill = -std::numeric_limits<float>::infinity()},
         // 640,000 elements a batch element: known by what does not repeat.
         Exported{.queries = 800, .keys = 800}}) {
     const Imported imported = Import(exported.Bytes());
     EXPECT_THAT(imported.calls, ElementsAre("attention(causal=1,scale=0.25)"));
-    EXPECT_THAT(imported.notes, ElementsAre(HasSubstr("assumption: the lowest number")));
+    // Over the reals only minus infinity excludes.
+    const bool assumes = std::isfinite(exported.fill);
+    EXPECT_THAT(imported.model.assumptions, testing::SizeIs(assumes ? 1 : 0));
+    if (assumes) {
+      EXPECT_THAT(imported.notes,
+                  testing::Contains(HasSubstr("assumption: numbers of -10000 and less")));
+    }
     EXPECT_TRUE(imported.model.weights.empty());
   }
 }
@@ -146,10 +153,10 @@ TEST(OnnxAttentionReading, ComputesWhatTheFileSays) {
 
 // What is no exclusion, or not the causal one, is added as the file says.
 TEST(OnnxAttentionReading, OtherMasksAreAdded) {
-  for (const Exported& exported : {Exported{.fill = -1e4f}, Exported{.ahead = 1}}) {
+  for (const Exported& exported : {Exported{.fill = -9999}, Exported{.ahead = 1}}) {
     const Imported imported = Import(exported.Bytes());
     EXPECT_THAT(imported.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
-    EXPECT_EQ(imported.notes.size(), exported.fill == kLowest ? 1 : 0);
+    EXPECT_EQ(imported.model.assumptions.size(), exported.fill == kLowest ? 1 : 0);
   }
   // A mask that leaves nothing out is none.
   const Imported open = Import(Exported{.ahead = 3}.Bytes());
@@ -193,6 +200,29 @@ TEST(OnnxAttentionReading, RepetitionsWithoutEndAreNotWrittenOut) {
   const absl::StatusOr<Model> model = ParseOnnx(file.Bytes(), "net.onnx");
   ASSERT_TRUE(model.ok()) << model.status();
   for (const auto& [name, values] : model->weights) EXPECT_LE(values.size(), 2u) << name;
+}
+
+// T5 puts distances into buckets by their logarithms, also of a distance of 0, which it does not
+// use.
+TEST(OnnxAttentionReading, BucketsByLogarithmsAreFolded) {
+  OnnxFile file;
+  constexpr int64_t kMany = 1 << 16;
+  file.Input("x", {kMany, 3}).Ints("few", {1, 3}, {0, 1, 3}).Ints("all", {2}, {kMany, 3});
+  file.Ints("one", {}, {1});
+  file.Node("Expand", {"few", "all"}, {"near"});
+  file.Node("Cast", {"near"}, {"floats"}).With("to", int64_t{onnx::TensorProto::FLOAT});
+  file.Node("Log", {"floats"}, {"logs"});
+  file.Node("Cast", {"logs"}, {"far"}).With("to", int64_t{onnx::TensorProto::INT64});
+  file.Node("Less", {"near", "one"}, {"is_near"});
+  file.Node("Where", {"is_near", "near", "far"}, {"buckets"});
+  file.Node("Cast", {"buckets"}, {"sum"}).With("to", int64_t{onnx::TensorProto::FLOAT});
+  file.Node("Add", {"x", "sum"}, {"y"}).Output("y", {kMany, 3});
+  const Imported imported = Import(file.Bytes());
+  EXPECT_THAT(imported.calls, ElementsAre("constant", "add"));
+  ASSERT_EQ(imported.model.weights.size(), 1u);
+  EXPECT_THAT(imported.model.weights.begin()->second.ToVector(),
+              testing::Each(testing::AnyOf(0, 1)));
+  EXPECT_EQ(imported.model.weights.begin()->second[2], 1);
 }
 
 TEST(RepeatedTensor, IsWrittenOnceAndWhole) {

@@ -59,7 +59,7 @@ std::vector<double> Result(const std::string& functions, const std::string& node
     if (node.op.kind() == OpKind::kInput) {
       array.data = {-2, 3};
     } else {
-      const std::vector<float>& values = model->weights.at(node.name);
+      const StoredValues& values = model->weights.at(node.name);
       array.data.assign(values.begin(), values.end());
     }
     leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};

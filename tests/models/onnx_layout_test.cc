@@ -109,6 +109,25 @@ TEST(OnnxScatterNd, ReplacesAndAdds) {
   ExpectValues(run("add"), {3, 2}, {30, 41, 2, 3, 14, 25});
 }
 
+// As Swin's masks of shifted windows are made: a call would look at the whole table for each
+// element.
+TEST(OnnxScatterNd, ConstantsAreScatteredAtImport) {
+  constexpr int64_t kRows = 1 << 16;
+  const auto scattered = [](const std::vector<int64_t>& rows) {
+    OnnxNodeRun scatter("ScatterND", 16);
+    scatter.Ints({kRows, 2}, std::vector<int64_t>(2 * kRows, 7));
+    return scatter.Ints({2, 1}, rows).Ints({2, 2}, {1, 2, 3, 4}).Import();
+  };
+  const absl::StatusOr<Model> model = scattered({2, -1});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(model->graph.num_nodes(), 1);
+  const StoredValues& values = model->weights.at(model->graph.node(NodeId{0}).name);
+  for (const auto& [at, value] : std::map<size_t, float>{
+           {3, 7}, {4, 1}, {5, 2}, {6, 7}, {2 * kRows - 2, 3}, {2 * kRows - 1, 4}}) {
+    EXPECT_EQ(values[at], value) << at;
+  }
+}
+
 TEST(OnnxOneHot, NegativeAndOutsideIndices) {
   OnnxNodeRun run("OneHot");
   run.X({3}, {1, -1, 7}, kInt64).Ints({}, {3}).Floats({2}, {2, 5});

@@ -95,7 +95,7 @@ class OnnxNodeRun {
       if (const auto given = inputs_.find(node.name); given != inputs_.end()) {
         array = given->second;
       } else if (node.op.kind() != OpKind::kInput) {
-        const std::vector<float>& values = model->weights.at(node.name);
+        const StoredValues& values = model->weights.at(node.name);
         array.data.assign(values.begin(), values.end());
       }
       leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};

@@ -62,6 +62,12 @@ class Exported {
     last_ = next;
     return *this;
   }
+  // x * the maximum of name, which has any shape.
+  Exported& UseMaximum(const std::string& name) {
+    const std::string maximum = absl::StrCat("maximum", products_);
+    file_.Node("ReduceMax", {name}, {maximum}).With("keepdims", int64_t{0});
+    return Use(maximum, "");
+  }
   OnnxFile& file() { return file_; }
 
   // Names of the leaves of a kind; `notes` gets what the user is told.
@@ -106,6 +112,8 @@ TEST(OnnxProvenance, WhatIsFoldedIsTrainedIfAParameterIsInIt) {
   exported.Tensor("val_1", {4}, {1, 2, 3, 4}, "", {"net.linear.weight"});
   exported.Tensor("val_2", {4}, {1, 2, 3, 5}, "", {"arange", "unsqueeze_3", "val_7"});
   exported.Tensor("val_3", {4}, {1, 2, 3, 6}, "", {"val_8", "val_9"});
+  exported.Tensor("val_4", {4}, {0, 0, 0, 3}, "",
+                  {"fill", "shape", "slice_2", "val_41", "value_0"});
   exported.Tensor("unsqueeze_14", {4}, {1, 0, 1, 0}, "", {"cos", "net.rotary.inv_freq"});
   exported.Tensor("where", {4}, {0, -0x1.fffffep127f, 0, 0}, "", {"net.causal", "slice_2"});
   EXPECT_THAT(exported.Trained(), ElementsAre("val_1"));
@@ -138,6 +146,50 @@ TEST(OnnxProvenance, EmptyNamesAreNoOrigins) {
   Exported exported;
   exported.Tensor("expand", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 4}, "", {""});
   EXPECT_THAT(exported.Trained(), ElementsAre("expand"));
+}
+
+// A table of tokens that is the last layer's matrix, which the exporter turned.
+TEST(OnnxProvenance, TiedParametersAreOne) {
+  const std::vector<float> table = {1, 2, 3, 4, 5, 6, 7, 8}, turned = {1, 5, 2, 6, 3, 7, 4, 8};
+  for (const bool legacy : {false, true}) {
+    Exported exported;
+    exported.file().Floats("net.table.weight", {2, 4}, table);
+    const std::string name = legacy ? "onnx::MatMul_31" : "val_1";
+    exported.file().Floats(name, {4, 2}, turned);
+    if (!legacy) exported.Says(name, "", {"net.table.weight", "t_3"});
+    exported.UseMaximum("net.table.weight").UseMaximum(name);
+    EXPECT_THAT(exported.Trained(), ElementsAre("net.table.weight"));
+    ASSERT_THAT(exported.notes(), SizeIs(1));
+    EXPECT_THAT(exported.notes()[0], HasSubstr("share it; it is one, as in PyTorch: 'net.table"));
+  }
+}
+
+TEST(OnnxProvenance, OthersAreNotTied) {
+  struct Other {
+    const char* name;
+    std::vector<int64_t> dims;
+    std::vector<float> matrix, other;
+  };
+  for (const Other& tensors :
+       {Other{"val_1", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 5, 2, 6, 3, 7, 4, 9}},
+        Other{"net.other", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 5, 2, 6, 3, 7, 4, 8}},
+        Other{"val_1", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 5, 2, 6, 3, 7, 4, 8}},
+        Other{"val_1", {4, 2}, std::vector<float>(8, 0), std::vector<float>(8, 0)}}) {
+    Exported exported;
+    exported.file().Floats("net.table.weight", {2, 4}, tensors.matrix);
+    exported.file().Floats(tensors.name, tensors.dims, tensors.other);
+    exported.UseMaximum("net.table.weight").UseMaximum(tensors.name);
+    EXPECT_THAT(exported.Trained(), UnorderedElementsAre("net.table.weight", tensors.name));
+  }
+  Exported symmetric;
+  symmetric.file().Floats("net.gate", {2, 2}, {1, 0, 0, 1}).Floats("val_2", {2, 2}, {1, 0, 0, 1});
+  symmetric.UseMaximum("net.gate").UseMaximum("val_2");
+  EXPECT_THAT(symmetric.Trained(), UnorderedElementsAre("net.gate", "val_2"));
+  Exported from_another;
+  from_another.file().Floats("net.gate", {1, 2}, {1, 2}).Floats("val_2", {2, 1}, {1, 2});
+  from_another.Says("val_2", "", {"net.up"});
+  from_another.UseMaximum("net.gate").UseMaximum("val_2");
+  EXPECT_THAT(from_another.Trained(), UnorderedElementsAre("net.gate", "val_2"));
 }
 
 TEST(OnnxProvenance, MergedParametersOfSeveralModulesAreApart) {

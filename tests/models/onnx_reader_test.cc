@@ -90,11 +90,12 @@ class ExternalData : public testing::Test {
   }
   ~ExternalData() override { std::filesystem::remove_all(folder_); }
 
-  // y = x + w, w of two elements at the place.
+  // y = x + w, w of `elements` at the place.
   absl::StatusOr<Model> Read(const std::string& location, const std::string& offset = "0",
-                             const std::string& length = "8") {
+                             const std::string& length = "8", int64_t elements = 2) {
     OnnxFile file;
-    file.Input("x", {2}).Floats("w", {2}, {}).Node("Add", {"x", "w"}, {"y"}).Output("y", {2});
+    file.Input("x", {elements}).Floats("w", {elements}, {});
+    file.Node("Add", {"x", "w"}, {"y"}).Output("y", {elements});
     TensorProto* const w = file.model().mutable_graph()->mutable_initializer(0);
     w->set_data_location(TensorProto::EXTERNAL);
     for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", location},
@@ -114,6 +115,28 @@ TEST_F(ExternalData, IsReadFromItsPlace) {
   const auto model = Read("w.bin", "4");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_THAT(model->weights.at("w"), ElementsAre(1, 2));
+}
+
+// A plan of few weights goes where its file goes; many are not copied into it.
+TEST_F(ExternalData, OfManyElementsIsLeftThere) {
+  constexpr int64_t kElements = 1 << 16;
+  std::vector<float> values(kElements + 1);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  std::ofstream(folder_ + "/model/large.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(values.data()), 4 * (kElements + 1));
+  const auto model = Read("large.bin", "4", absl::StrCat(4 * kElements), kElements);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const StoredValues& w = model->weights.at("w");
+  ASSERT_NE(w.file(), nullptr);
+  EXPECT_EQ(w.file()->path, std::filesystem::canonical(folder_) / "model/large.bin");
+  EXPECT_EQ(w, StoredValues(std::vector<float>(values.begin() + 1, values.end())));
+  const auto few = Read("large.bin", "4", "8");
+  ASSERT_TRUE(few.ok()) << few.status();
+  EXPECT_EQ(few->weights.at("w").file(), nullptr);
+  EXPECT_THAT(
+      std::string(
+          Read("large.bin", "4", absl::StrCat(4 * kElements), kElements - 1).status().message()),
+      HasSubstr("the data has 65536"));
 }
 
 TEST_F(ExternalData, BehindTheEndOfTheFile) {

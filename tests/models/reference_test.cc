@@ -59,7 +59,7 @@ std::map<NodeId, Value<double>> Leaves(const Model& model,
     if (node.op.kind() == OpKind::kInput) {
       leaves[NodeId{id}] = ValueOf(node.outputs[0], inputs.at(node.name));
     } else if (node.op.kind() == OpKind::kWeight) {
-      const std::vector<float>& weight = model.weights.at(node.name);
+      const StoredValues& weight = model.weights.at(node.name);
       leaves[NodeId{id}] = ValueOf(node.outputs[0], {weight.begin(), weight.end()});
     }
   }
@@ -190,10 +190,11 @@ TEST_F(DigitsReference, LossAfterStepsOfGradientDescent) {
     for (const auto& [id, parts] : *gradients) {
       const Node& node = model_.graph.node(id);
       if (node.op.kind() != OpKind::kWeight) continue;
-      std::vector<float>& weight = model_.weights.at(node.name);
+      std::vector<float> weight = model_.weights.at(node.name).ToVector();
       for (size_t i = 0; i < weight.size(); ++i) {
         weight[i] -= static_cast<float>(losses[0] * parts[0].data[i]);
       }
+      model_.weights[node.name] = std::move(weight);
     }
     values = Evaluate();
     ASSERT_TRUE(values.ok()) << values.status();

@@ -71,7 +71,7 @@ std::map<NodeId, Value<double>> Leaves(const Model& model, const Network& networ
     if (node.op.kind() == OpKind::kInput) {
       array = network.inputs.at(node.name);
     } else {
-      const std::vector<float>& values = model.weights.at(node.name);
+      const StoredValues& values = model.weights.at(node.name);
       array.data.assign(values.begin(), values.end());
     }
     leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};

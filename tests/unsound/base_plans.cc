@@ -51,10 +51,11 @@ class ModelBuilder {
  private:
   Graph& graph() { return model_.graph; }
   void GiveValues(TensorRef tensor) {
-    std::vector<float>& values = model_.weights[graph().node(tensor.node).name];
+    std::vector<float> values;
     for (int64_t i = 0; i < graph().type(tensor).NumElements(); ++i) {
       values.push_back(0.125f * static_cast<float>(i % 7 - 3));
     }
+    model_.weights[graph().node(tensor.node).name] = std::move(values);
   }
 
   Model model_;

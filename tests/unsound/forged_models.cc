@@ -25,7 +25,11 @@ PlanChange OfModel(GraphEdit edit) {
 }
 
 PlanChange OfValues(const std::string& weight, std::function<void(std::vector<float>*)> change) {
-  return [=](PlanClaim* claim) { change(&claim->plan.model.weights[weight]); };
+  return [=](PlanClaim* claim) {
+    std::vector<float> values = claim->plan.model.weights[weight].ToVector();
+    change(&values);
+    claim->plan.model.weights[weight] = std::move(values);
+  };
 }
 
 }  // namespace
@@ -33,7 +37,9 @@ PlanChange OfValues(const std::string& weight, std::function<void(std::vector<fl
 std::vector<Forgery> ForgedModels() {
   const auto exchanged = [](PlanClaim* c) {
     auto& weights = c->plan.model.weights;
-    for (float& value : weights["up"]) value = -value;
+    std::vector<float> negative = weights["up"].ToVector();
+    for (float& value : negative) value = -value;
+    weights["up"] = std::move(negative);
     std::swap(weights["up"], weights["down"]);
   };
   return {
@@ -123,6 +129,12 @@ std::vector<Forgery> ForgedModels() {
          nodes->push_back({Operator(OpKind::kRelu), {{{0}, 0}}, {(*nodes)[0].outputs[0]}, ""});
        }),
        "the number of nodes"},
+      {"model", "an assumption that the file does not need", "data",
+       [](PlanClaim* c) { c->plan.model.assumptions = {"weights are small"}; },
+       "what is assumed is nothing in the model and 'weights are small'"},
+      {"model", "an assumption that looks like a verdict", "data",
+       [](PlanClaim* c) { c->plan.model.assumptions = {"x\n  its rules are proved"}; },
+       "an assumption of the model is no line of printable text"},
       {"model", "no loss", "data", [](PlanClaim* c) { c->plan.model.loss = ""; },
        "the loss is 'loss' in the model"},
       {"model", "a loss that is no number", "data", [](PlanClaim* c) { c->plan.model.loss = "y"; },

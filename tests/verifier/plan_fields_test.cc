@@ -93,8 +93,13 @@ TEST(ModelMatch, NamesTheFirstDifference) {
     graph.AddOutput("loss", *graph.AddOp(loss, {y, t}));
     model->graph = graph;
   };
-  expect("value 3 of w", [](Model* m) { m->weights["w"][3] = 0.25f; });
-  expect("the number of values of w", [](Model* m) { m->weights["w"].pop_back(); });
+  expect("value 3 of w", [](Model* m) {
+    std::vector<float> values(16, 0.5f);
+    values[3] = 0.25f;
+    m->weights["w"] = values;
+  });
+  expect("the number of values of w",
+         [](Model* m) { m->weights["w"] = std::vector<float>(15, 0.5f); });
   expect("values of w are not in", [](Model* m) { m->weights.clear(); });
   expect("has values of u", [](Model* m) { m->weights["u"] = {1}; });
   expect("the loss is 'loss'", [](Model* m) { m->loss = ""; });
