@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/onnx/attention_reading.h"
+#include "models/onnx/equal_nodes.h"
 #include "models/onnx/graph.h"
 #include "models/onnx/import_nodes.h"
 #include "models/onnx/leaves.h"
@@ -126,6 +127,7 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
   RestoreRepeatedParameters(&state.onnx);
   SeparateMergedParameters(&state.onnx, &notes);
   RestoreDroppedBiases(&state.onnx, &notes);
+  MergeEqualNodes(&state.onnx);
   for (const std::string& note : notes) state.notes.push_back(absl::StrCat(name, ": ", note));
   RecognizePatterns(&state.onnx);
   ISOMER_ASSIGN_OR_RETURN(state.leaves, ReadLeaves(state.onnx, options, assumed));

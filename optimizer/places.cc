@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "pcg/nested_parts.h"
+
 namespace isomer {
 namespace {
 
@@ -178,9 +180,12 @@ std::vector<LayoutCall> CallsOf(const Places& places) {
       if (atom.dim == d) taken *= atom.size;
     }
     if (taken == cut.base[d]) continue;
-    const std::vector<Extent> sizes(cut.base[d] / taken, taken);
-    calls.push_back({{OpKind::kSplit, {{"axis", static_cast<int64_t>(d)}, {"sizes", sizes}}},
-                     static_cast<int>(cut.first[d] / taken)});
+    const std::vector<int64_t> parts(cut.base[d] / taken, taken);
+    for (const SplitOnTheWay& split : WayToPart(parts, cut.first[d] / taken)) {
+      const std::vector<Extent> sizes(split.sizes.begin(), split.sizes.end());
+      calls.push_back(
+          {{OpKind::kSplit, {{"axis", static_cast<int64_t>(d)}, {"sizes", sizes}}}, split.output});
+    }
     now[d] = taken;
   }
   std::vector<Atom> order;

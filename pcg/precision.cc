@@ -60,6 +60,10 @@ class PrecisionRewrite {
         training_(training),
         users_(graph.Users()) {
     recomputed_.insert(recomputed.begin(), recomputed.end());
+    for (int id = 0; id < graph.num_nodes(); ++id) {
+      for (TensorRef input : graph.node(NodeId{id}).inputs) ++uses_[input];
+    }
+    for (const Graph::NamedOutput& output : graph.outputs()) ++uses_[output.tensor];
   }
 
   absl::StatusOr<MappedGraph> Run();
@@ -94,6 +98,7 @@ class PrecisionRewrite {
   const DataType low_;
   const bool training_;
   const std::vector<std::vector<Graph::Use>> users_;
+  std::map<TensorRef, int> uses_;          // by calls and outputs
   std::vector<bool> leads_to_loss_alone_;  // by node
   std::map<TensorRef, Tensor> tensors_;    // by tensor of the old graph
   std::map<std::pair<TensorRef, DataType>, TensorRef> casts_;
@@ -132,7 +137,7 @@ bool PrecisionRewrite::ArrangesOnHost(const Node& node) const {
     const Tensor& tensor = Now(input);
     if (!tensor.from_host) return false;
     if (IsPlacement(kind)) return true;
-    return training_ ? users_[input.node.value].size() == 1 : tensor.stored;
+    return training_ ? uses_.at(input) == 1 : tensor.stored;
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
-#include "models/nested_parts.h"
+#include "pcg/nested_parts.h"
 
 namespace isomer {
 namespace {

@@ -304,6 +304,15 @@ class Reader {
 
 }  // namespace
 
+void OnnxGraph::IndexProducers() {
+  producers.clear();
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (const std::string& output : nodes[n].outputs) {
+      if (!output.empty()) producers[output] = static_cast<int>(n);
+    }
+  }
+}
+
 const OnnxNode* OnnxGraph::Producer(const std::string& tensor) const {
   const auto found = producers.find(tensor);
   return found == producers.end() ? nullptr : &nodes[found->second];

@@ -61,9 +61,11 @@ struct OnnxGraph {
   // The node that defines a tensor; null for inputs and constants.
   const OnnxNode* Producer(const std::string& tensor) const;
   std::map<std::string, int> producers;  // index into `nodes`
-  std::set<std::string> names;           // of all tensors
-  int depth = 0;                         // of graphs that this one is an attribute in
-  bool has_double = false;               // inputs or initializers that were DOUBLE
+  // After a change of `nodes`.
+  void IndexProducers();
+  std::set<std::string> names;  // of all tensors
+  int depth = 0;                // of graphs that this one is an attribute in
+  bool has_double = false;      // inputs or initializers that were DOUBLE
 
   int64_t OpsetOf(const OnnxNode& node) const { return node.opset != 0 ? node.opset : opset; }
 };

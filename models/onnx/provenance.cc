@@ -145,15 +145,6 @@ std::string SomeOf(const std::vector<std::string>& lines) {
   return absl::StrCat(absl::StrJoin(some, ", "), lines.size() > kMost ? ", .." : "");
 }
 
-void FindProducers(OnnxGraph* graph) {
-  graph->producers.clear();
-  for (size_t n = 0; n < graph->nodes.size(); ++n) {
-    for (const std::string& output : graph->nodes[n].outputs) {
-      if (!output.empty()) graph->producers[output] = static_cast<int>(n);
-    }
-  }
-}
-
 }  // namespace
 
 OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value) {
@@ -261,7 +252,7 @@ void RestoreTiedParameters(OnnxGraph* graph, std::vector<std::string>* notes) {
   if (transposes.empty()) return;
   for (const OnnxNode& transpose : transposes) graph->constants.erase(transpose.outputs[0]);
   graph->nodes.insert(graph->nodes.begin(), transposes.begin(), transposes.end());
-  FindProducers(graph);
+  graph->IndexProducers();
   notes->push_back(absl::StrCat("the exporter wrote ", tied.size(),
                                 tied.size() == 1 ? " parameter" : " parameters",
                                 " twice, once transposed, of modules that share it; it is one, as "
@@ -332,7 +323,7 @@ void RestoreRepeatedParameters(OnnxGraph* graph) {
   }
   if (expands.empty()) return;
   graph->nodes.insert(graph->nodes.begin(), expands.begin(), expands.end());
-  FindProducers(graph);
+  graph->IndexProducers();
 }
 
 namespace {
@@ -362,7 +353,7 @@ std::map<std::string, int> SeparateMergedNames(OnnxGraph* graph, std::vector<std
     ++merged[constant->first];
     return true;
   });
-  if (!merged.empty()) FindProducers(graph);
+  if (!merged.empty()) graph->IndexProducers();
   return merged;
 }
 

@@ -3,6 +3,9 @@
 // The projections of all steps are one product before the first step. Each step is then a product
 // with the hidden state and a cell: LstmCell and GruCell with the default activations, otherwise
 // the formulas of the standard. Gates in ONNX are ordered i, o, f, c (LSTM) and z, r, h (GRU).
+//
+// Weights have a matrix per gate, so that products can be split along the hidden dim, as the cells
+// can: in one matrix of all gates a part of the columns would be of some gates alone.
 #include <algorithm>
 #include <utility>
 
@@ -22,9 +25,9 @@ struct Activation {
 struct Direction {
   bool is_reverse = false;
   std::vector<Activation> activations;
-  TensorRef input_weight;   // [input, gates * hidden]
-  TensorRef hidden_weight;  // [hidden, gates * hidden]
-  TensorRef input_bias;     // [gates * hidden]; node -1 without biases
+  TensorRef input_weight;   // [gates, input, hidden]
+  TensorRef hidden_weight;  // [gates, hidden, hidden]
+  TensorRef input_bias;     // [gates, 1, hidden]; node -1 without biases
   TensorRef hidden_bias;
   TensorRef peephole;  // LSTM: [3 * hidden] in order i, o, f; node -1 without
   TensorRef h, c;      // [batch, hidden], the state
@@ -47,7 +50,7 @@ class Recurrent {
   void ReadAttributes();
   Direction ReadDirection(int64_t d);
   TensorRef PartOf(int input, int64_t d);
-  TensorRef Reordered(TensorRef weight, int axis, const std::vector<int>& order);
+  TensorRef Reordered(TensorRef weight, const std::vector<int>& order);
   void ReadBiases(int64_t d, Direction* direction);
   TensorRef InitialState(int input, int64_t d);
   bool HasDefaultCell(const Direction& direction) const;
@@ -57,7 +60,11 @@ class Recurrent {
     return bias.node.value < 0 ? x : Apply(node_, OpKind::kAdd, x, bias);
   }
   TensorRef Gated(TensorRef a, TensorRef b) { return Apply(node_, OpKind::kMul, a, b); }
-  // The state after one step whose projected input (with bias) is `x`.
+  // Rows [rows, n] times a weight [gates, n, hidden]: [gates, rows, hidden].
+  TensorRef OfAllGates(TensorRef rows, TensorRef weight);
+  // One gate of [gates, rows, hidden], without that dim.
+  std::vector<TensorRef> GatesOf(TensorRef all);
+  // The state after one step whose projected input (with bias) is `x` [gates, batch, hidden].
   void Step(TensorRef x, Direction* direction);
   void LstmStep(TensorRef x, Direction* direction);
   void GruStep(TensorRef x, Direction* direction);
@@ -163,13 +170,28 @@ TensorRef Recurrent::PartOf(int input, int64_t d) {
   return Reshaped(node_, row, std::move(sizes));
 }
 
-// The gates, dim `axis` [gates * hidden], in another order.
-TensorRef Recurrent::Reordered(TensorRef weight, int axis, const std::vector<int>& order) {
+// The gates, dim 0, in another order.
+TensorRef Recurrent::Reordered(TensorRef weight, const std::vector<int>& order) {
   if (!node_.ok()) return {};
-  const std::vector<TensorRef> parts = SplitInto(node_, weight, axis, Sizes(gates_, hidden_));
+  const std::vector<TensorRef> parts = SplitInto(node_, weight, 0, Sizes(gates_, 1));
   std::vector<TensorRef> moved;
   for (int gate : order) moved.push_back(parts[gate]);
-  return Concatenated(node_, std::move(moved), axis);
+  return Concatenated(node_, std::move(moved), 0);
+}
+
+TensorRef Recurrent::OfAllGates(TensorRef rows, TensorRef weight) {
+  if (!node_.ok()) return {};
+  const Sizes sizes = node_.Sizes(rows);
+  // Of equal rank: a product that rules split.
+  return Product(node_, Reshaped(node_, rows, {1, sizes[0], sizes[1]}), weight);
+}
+
+std::vector<TensorRef> Recurrent::GatesOf(TensorRef all) {
+  if (!node_.ok()) return std::vector<TensorRef>(gates_);
+  const Sizes sizes = node_.Sizes(all);
+  std::vector<TensorRef> gates = SplitInto(node_, all, 0, Sizes(gates_, 1));
+  for (TensorRef& gate : gates) gate = Reshaped(node_, gate, {sizes[1], sizes[2]});
+  return gates;
 }
 
 TensorRef Recurrent::InitialState(int input, int64_t d) {
@@ -208,16 +230,29 @@ Direction Recurrent::ReadDirection(int64_t d) {
   ReadBiases(d, &direction);
   direction.h = InitialState(5, d);
   if (is_lstm_) direction.c = InitialState(6, d);
+  const std::vector<TensorRef*> weights = {&direction.input_weight, &direction.hidden_weight,
+                                           &direction.input_bias, &direction.hidden_bias};
+  for (TensorRef* weight : weights) {
+    if (weight->node.value < 0 || !node_.ok()) continue;
+    const Sizes sizes = node_.Sizes(*weight);
+    *weight =
+        Reshaped(node_, *weight,
+                 sizes.size() == 2 ? Sizes{gates_, hidden_, sizes[1]} : Sizes{gates_, 1, hidden_});
+  }
   if (node_.ok() && HasDefaultCell(direction)) {  // i, f, c, o and r, z, h
     const std::vector<int> order =
         is_lstm_ ? std::vector<int>{0, 2, 3, 1} : std::vector<int>{1, 0, 2};
-    for (TensorRef* weight : {&direction.input_weight, &direction.hidden_weight,
-                              &direction.input_bias, &direction.hidden_bias}) {
-      if (weight->node.value >= 0) *weight = Reordered(*weight, 0, order);
+    for (TensorRef* weight : weights) {
+      if (weight->node.value >= 0) *weight = Reordered(*weight, order);
     }
   }
-  direction.input_weight = Transposed(node_, direction.input_weight, {1, 0});
-  direction.hidden_weight = Transposed(node_, direction.hidden_weight, {1, 0});
+  if (is_lstm_ && direction.input_bias.node.value >= 0) {
+    // Both are added to all gates, and one of them need not be in every step.
+    direction.input_bias = Biased(direction.input_bias, direction.hidden_bias);
+    direction.hidden_bias = {};
+  }
+  direction.input_weight = Transposed(node_, direction.input_weight, {0, 2, 1});
+  direction.hidden_weight = Transposed(node_, direction.hidden_weight, {0, 2, 1});
   return direction;
 }
 
@@ -250,16 +285,15 @@ TensorRef Recurrent::Activate(const Activation& activation, TensorRef x) {
 
 void Recurrent::LstmStep(TensorRef x, Direction* direction) {
   const TensorRef gates =
-      Biased(Apply(node_, OpKind::kAdd, x, Product(node_, direction->h, direction->hidden_weight)),
-             direction->hidden_bias);
+      Apply(node_, OpKind::kAdd, x, OfAllGates(direction->h, direction->hidden_weight));
   if (HasDefaultCell(*direction)) {
-    const TensorRef apart = Reshaped(node_, gates, {batch_, 4, hidden_});
-    const TensorRef cell = node_.Call(OpKind::kLstmCell, {apart, direction->c}, "/cell");
+    const TensorRef rows = Transposed(node_, gates, {1, 0, 2});
+    const TensorRef cell = node_.Call(OpKind::kLstmCell, {rows, direction->c}, "/cell");
     direction->h = cell;
     direction->c = {cell.node, 1};
     return;
   }
-  std::vector<TensorRef> g = SplitInto(node_, gates, 1, Sizes(4, hidden_));
+  const std::vector<TensorRef> g = GatesOf(gates);
   std::vector<TensorRef> p(3);
   if (direction->peephole.node.value >= 0) {
     p = SplitInto(node_, direction->peephole, 0, Sizes(3, hidden_));
@@ -284,21 +318,16 @@ void Recurrent::LstmStep(TensorRef x, Direction* direction) {
 void Recurrent::GruStep(TensorRef x, Direction* direction) {
   if (HasDefaultCell(*direction)) {
     const TensorRef y =
-        Biased(Product(node_, direction->h, direction->hidden_weight), direction->hidden_bias);
-    const Sizes apart = {batch_, 3, hidden_};
-    direction->h =
-        node_.Call(OpKind::kGruCell,
-                   {Reshaped(node_, x, apart), Reshaped(node_, y, apart), direction->h}, "/cell");
+        Biased(OfAllGates(direction->h, direction->hidden_weight), direction->hidden_bias);
+    direction->h = node_.Call(
+        OpKind::kGruCell,
+        {Transposed(node_, x, {1, 0, 2}), Transposed(node_, y, {1, 0, 2}), direction->h}, "/cell");
     return;
   }
   const std::vector<Activation>& f = direction->activations;
-  const std::vector<TensorRef> in = SplitInto(node_, x, 1, Sizes(3, hidden_));
-  const std::vector<TensorRef> weight =
-      SplitInto(node_, direction->hidden_weight, 1, Sizes(3, hidden_));
+  const std::vector<TensorRef> in = GatesOf(x), weight = GatesOf(direction->hidden_weight);
   std::vector<TensorRef> bias(3);
-  if (direction->hidden_bias.node.value >= 0) {
-    bias = SplitInto(node_, direction->hidden_bias, 0, Sizes(3, hidden_));
-  }
+  if (direction->hidden_bias.node.value >= 0) bias = GatesOf(direction->hidden_bias);
   auto of_state = [&](TensorRef state, int gate) {
     return Biased(Product(node_, state, weight[gate]), bias[gate]);
   };
@@ -317,8 +346,9 @@ void Recurrent::Step(TensorRef x, Direction* direction) {
   if (is_lstm_) return LstmStep(x, direction);
   if (is_gru_) return GruStep(x, direction);
   const TensorRef recurrent =
-      Biased(Product(node_, direction->h, direction->hidden_weight), direction->hidden_bias);
-  direction->h = Activate(direction->activations[0], Apply(node_, OpKind::kAdd, x, recurrent));
+      Biased(OfAllGates(direction->h, direction->hidden_weight), direction->hidden_bias);
+  const TensorRef gate = Apply(node_, OpKind::kAdd, x, recurrent);
+  direction->h = Activate(direction->activations[0], GatesOf(gate)[0]);
 }
 
 TensorRef Recurrent::IsInside(int64_t t) {
@@ -331,14 +361,16 @@ TensorRef Recurrent::IsInside(int64_t t) {
 // A sequence that is shorter keeps its state outside, and its output there is 0. Backwards it
 // begins where it ends, for until then it keeps the initial state.
 void Recurrent::Run(int64_t d, Direction* direction) {
+  const int64_t features = node_.Sizes(x_)[2];
+  const TensorRef rows = Reshaped(node_, x_, {steps_ * batch_, features});
   const TensorRef projected =
-      Biased(Product(node_, x_, direction->input_weight), direction->input_bias);
-  const std::vector<TensorRef> inputs = SplitInto(node_, projected, 0, Sizes(steps_, 1));
+      Biased(OfAllGates(rows, direction->input_weight), direction->input_bias);
+  const std::vector<TensorRef> inputs = SplitInto(node_, projected, 1, Sizes(steps_, batch_));
   outputs_[d].resize(steps_);
   for (int64_t step = 0; step < steps_ && node_.ok(); ++step) {
     const int64_t t = direction->is_reverse ? steps_ - 1 - step : step;
     const TensorRef h = direction->h, c = direction->c;
-    Step(Reshaped(node_, inputs[t], {batch_, gates_ * hidden_}), direction);
+    Step(inputs[t], direction);
     outputs_[d][t] = direction->h;
     if (lengths_.node.value < 0 || !node_.ok()) continue;
     const TensorRef inside = IsInside(t);

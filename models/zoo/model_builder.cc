@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/einsum.h"
-#include "models/nested_parts.h"
+#include "pcg/nested_parts.h"
 
 namespace isomer {
 

@@ -21,6 +21,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/places.h"
 #include "pcg/evaluator.h"
+#include "pcg/nested_parts.h"
 #include "pcg/support/data_path.h"
 #include "verifier/certificate/equal_sides.h"
 #include "verifier/plan_checker.h"
@@ -165,6 +166,45 @@ TEST(Places, AnyChainIsFewCallsThatAreShownEqual) {
   }
   EXPECT_GT(mapped, 2000);
   EXPECT_GT(shorter, 1000);
+}
+
+// Rules split a Split of two to four parts.
+TEST(Places, OneOfManyPartsIsReachedBySplitsOfFew) {
+  for (const auto& [parts, levels] :
+       std::map<int64_t, size_t>{{4, 1}, {5, 2}, {6, 2}, {16, 2}, {17, 3}, {40, 3}, {64, 3}}) {
+    const std::vector<int64_t> base = {2, 3 * parts};
+    for (int64_t part = 0; part < parts; ++part) {
+      LayoutCall split{
+          {OpKind::kSplit, {{"axis", int64_t{1}}, {"sizes", std::vector<Extent>(parts, 3)}}},
+          static_cast<int>(part)};
+      const auto places = PlacesAfter(split.op, split.output, Places::Of(base));
+      ASSERT_TRUE(places.has_value());
+      const std::vector<LayoutCall> calls = CallsOf(*places);
+      EXPECT_LE(calls.size(), levels) << part << " of " << parts;
+      for (const LayoutCall& call : calls) {
+        EXPECT_LE(call.op.Extents("sizes").size(), kMostParts);
+      }
+      EXPECT_EQ(ElementsOf(ChainOf(base, calls).graph), ElementsOf(ChainOf(base, {split}).graph))
+          << part << " of " << parts;
+    }
+  }
+}
+
+// In branches that are as long, where they can be.
+TEST(NestedParts, GroupsAreOfAsManyParts) {
+  for (const auto& [parts, groups] :
+       std::map<size_t, std::vector<size_t>>{{3, {1, 1, 1}},
+                                             {5, {4, 1}},
+                                             {6, {3, 3}},
+                                             {9, {3, 3, 3}},
+                                             {32, {16, 16}},
+                                             {40, {10, 10, 10, 10}}}) {
+    std::vector<size_t> sizes;
+    for (const auto& group : GroupsOfParts(std::vector<int64_t>(parts, 1))) {
+      sizes.push_back(group.size());
+    }
+    EXPECT_EQ(sizes, groups) << parts;
+  }
 }
 
 // Two random chains of one shape are shown equal only if they are.

@@ -4,7 +4,9 @@
 
 #include <map>
 #include <set>
+#include <string>
 
+#include "absl/strings/str_replace.h"
 #include "pcg/schedule/schedule.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
@@ -96,6 +98,28 @@ output "loss" = %6
   EXPECT_EQ(TypesOf(graph, OpKind::kMul), Types{kBF16});
   EXPECT_EQ(TypesOf(graph, OpKind::kScale), (Types{kF32, kF32}));
   EXPECT_EQ(TypesOf(graph, OpKind::kReduceMean), Types{kF32});
+}
+
+// Gates in another order, as ONNX has them: the host puts them so, in float32, and one cast
+// follows.
+TEST(Precision, PartsOfAWeightThatAreUsedOnceAreArrangedBeforeTheyAreCast) {
+  const std::string text = R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w" : f32[6,4]
+%2 = split(%1) {axis=0, sizes=[2,2,2]} : f32[2,4], f32[2,4], f32[2,4]
+%3 = concat(%2.0, %2.2, %2.1) {axis=0} : f32[6,4]
+%4 = transpose(%3) {perm=[1,0]} : f32[4,6]
+%5 = matmul(%0, %4) : f32[8,6]
+output "y" = %5
+)";
+  const Graph graph = InBFloat16(text, "").graph;
+  EXPECT_EQ(TypesOf(graph, OpKind::kConcat), Types{kF32});
+  EXPECT_EQ(TypesOf(graph, OpKind::kTranspose), Types{kF32});
+  EXPECT_EQ(TypesOf(graph, OpKind::kCast), (Types{kBF16, kBF16, kF32}));
+  // A part that is used twice is stored for itself.
+  const Graph twice =
+      InBFloat16(absl::StrReplaceAll(text, {{"%2.2, %2.1", "%2.2, %2.2"}}), "").graph;
+  EXPECT_EQ(TypesOf(twice, OpKind::kConcat), Types{kBF16});
 }
 
 TEST(Precision, NamesAreReadBack) {
