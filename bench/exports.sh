@@ -21,7 +21,6 @@ declare -A zoo=(
   [bert]="zoo:bert_large?layers=2&hidden=1024&heads=16&seq=1024&batch=16"
   [distilbert]="zoo:bert_large?layers=2&hidden=1024&heads=16&seq=1024&batch=16"
   [encoder]="zoo:bert_large?layers=2&hidden=1024&heads=16&seq=1024&batch=16"
-  [resnet50]="zoo:resnext50?groups=1&group_width=64&batch=16"
   [lstm]="zoo:rnntc?layers=2&steps=32&hidden=1024&embedding=1024&vocabulary=8192&classes=1000&batch=16"
   [vit]="zoo:vit?layers=2&hidden=1024&heads=16&intermediate=4096&batch=16"
   [vit_hf]="zoo:vit?layers=2&hidden=1024&heads=16&intermediate=4096&batch=16"

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/full_precision.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -33,6 +34,7 @@ absl::Status CannotAttach(const Model& model, absl::string_view kind, absl::stri
 
 absl::Status AttachLoss(Model* model, absl::string_view kind, absl::string_view of) {
   const bool is_auto = kind == "auto";
+  if (StatedPrecision(*model) != DataType::kFloat32) ISOMER_RETURN_IF_ERROR(StateFloat32(model));
   if (!model->loss.empty()) {
     if (is_auto) return absl::OkStatus();
     return CannotAttach(*model, kind, absl::StrCat("it has the loss '", model->loss, "'"));

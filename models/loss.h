@@ -19,6 +19,8 @@ namespace isomer {
 //   none           none                             the output itself, a scalar
 //   auto           cross_entropy for an output [N, C] that is called logits, else mse
 //
+// What a model states in low precision becomes float32 (full_precision.h).
+//
 // A model that has a loss is left as it is by `auto`, and refused by the others, as are models
 // without a fitting output and models with a leaf or output of the name that would be added.
 // REQUIRES: the types of the model are sequential.

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "models/full_precision.h"
 #include "models/load.h"
 #include "models/loss.h"
 #include "models/onnx_export.h"
@@ -271,7 +272,15 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
   const auto [loss, of] =
       std::pair<std::string, std::string>(absl::StrSplit(flag, absl::MaxSplits(':', 1)));
   const bool is_guess = loss == "auto" && model.loss.empty() && !absl::StartsWith(spec, "zoo:");
+  const DataType stated = StatedPrecision(model);
   if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, loss, of));
+  if (training && stated != DataType::kFloat32) {
+    const std::string name(PrecisionName(stated));
+    std::fprintf(stderr,
+                 "note: %s: it is in %s, of which training keeps float32; --precision=%s computes "
+                 "in it\n",
+                 spec.c_str(), name.c_str(), name.c_str());
+  }
   if (training && is_guess) {
     std::fprintf(stderr, "note: %s: the loss is %s (--loss)\n", spec.c_str(),
                  LossText(model).c_str());

@@ -264,7 +264,8 @@ struct Findings {
 absl::Status ExpectTrainedModel(Model own, const std::string& of, const Plan& plan,
                                 Findings* findings) {
   if (plan.mode == "training") {
-    if (own.loss.empty()) ISOMER_RETURN_IF_ERROR(AttachLoss(&own, KindOfLoss(plan.model), of));
+    const std::string kind = own.loss.empty() ? KindOfLoss(plan.model) : "auto";
+    ISOMER_RETURN_IF_ERROR(AttachLoss(&own, kind, of));
     findings->loss = LossText(own);
     // --loss_alone of isomer-optimize.
     const bool alone = plan.model.graph.outputs().size() == 1;

@@ -217,9 +217,9 @@ class Reader {
       if (v == 0) return true;
       return ExcludesKeys(v) ? std::optional<bool>(false) : std::nullopt;
     };
-    for (float v : *known->values) masked->assumes |= IsFiniteExclusion(v);
     if (IsCausal(*known, queries, keys, sees)) {
       masked->causal = true;
+      for (float v : *known->values) masked->assumes |= IsFiniteExclusion(v);
     } else if (!IsConstant(add->inputs[side], 0)) {
       masked->masks.push_back(known->once);  // attention repeats it.
     }

@@ -15,9 +15,9 @@ namespace isomer {
 // that are capped, scale(tanh(scale(matmul(q, k'))); cap) + mask, become a capped_attention.
 //
 //   masks   A constant of 0 and of what excludes (exclusion.h). Where it excludes just the keys
-//           behind each query it is causal; other masks are added. That a finite number excludes,
-//           and is not the number that it is, is an assumption on what the file means, which the
-//           model names.
+//           behind each query it is causal; other masks are added as they are. That a finite number
+//           excludes, and is not the number that it is, is an assumption on what the file means,
+//           which the model names.
 //   guards  where(isnan(p), 0, p) of p = softmax(..) is p, where every query keeps a finite score.
 //           A mask that is computed from data, or adds infinities, may leave a query none: such a
 //           guard makes 0 of what would be NaN, and stays.
