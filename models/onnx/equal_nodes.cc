@@ -72,45 +72,32 @@ class Merger {
     }
   }
 
+  // After its operands are those to use instead.
   bool IsRepeated(OnnxNode* node) {
     bool is_untrained = true;
     for (std::string& input : node->inputs) {
       is_untrained = is_untrained && (input.empty() || untrained_.contains(input));
+      const auto found = instead_.find(input);
+      if (found != instead_.end()) input = found->second;
     }
-    if (!is_untrained || !IsFunction(*node)) {
-      // An operand that goes is that of another node now.
-      for (std::string& input : node->inputs) Replace(&input, gone_);
-      return false;
-    }
-    for (std::string& input : node->inputs) Replace(&input, instead_);
+    if (!is_untrained || !IsFunction(*node)) return false;
     untrained_.insert(node->outputs.begin(), node->outputs.end());
     const auto [first, is_new] = known_.try_emplace(KeyOf(*node), node->outputs);
     if (is_new) return false;
-    for (const std::string& output : node->outputs) {
-      if (kept_.contains(output)) return false;
-    }
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       const std::string& output = node->outputs[i];
-      if (output.empty()) continue;
-      if (first->second[i].empty()) return false;
+      if (kept_.contains(output) || (!output.empty() && first->second[i].empty())) return false;
     }
     for (size_t i = 0; i < node->outputs.size(); ++i) {
-      if (node->outputs[i].empty()) continue;
-      instead_[node->outputs[i]] = gone_[node->outputs[i]] = first->second[i];
+      if (!node->outputs[i].empty()) instead_[node->outputs[i]] = first->second[i];
     }
     return true;
   }
 
-  static void Replace(std::string* name, const std::map<std::string, std::string>& instead) {
-    const auto found = instead.find(*name);
-    if (found != instead.end()) *name = found->second;
-  }
-
   OnnxGraph& graph_;
-  std::set<std::string> kept_;       // names of what others see
-  std::set<std::string> untrained_;  // constants, and what is computed from them
-  // By name, the one to use instead: literals and outputs; `gone_`: outputs of nodes that went.
-  std::map<std::string, std::string> instead_, gone_;
+  std::set<std::string> kept_;                  // names of what others see
+  std::set<std::string> untrained_;             // constants, and what is computed from them
+  std::map<std::string, std::string> instead_;  // by name, the one to use: literals and outputs
   std::map<std::string, std::vector<std::string>> known_;  // outputs by key
 };
 

@@ -9,9 +9,9 @@
 
 namespace isomer {
 
-// Of nodes that depend on no data and on nothing that is trained: each that repeats an earlier one,
-// with equal literals for operands maybe, goes, and its users take the earlier one's outputs. Names
-// of the graph's outputs, and those that subgraphs use, stay.
+// Uses of small literals become uses of one of those that are equal. Of nodes that depend on no
+// data and on nothing that is trained, each that repeats an earlier one goes, and its users take
+// the earlier one's outputs. Names of the graph's outputs, and those that subgraphs use, stay.
 void MergeEqualNodes(OnnxGraph* graph);
 
 }  // namespace isomer
