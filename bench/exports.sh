@@ -24,6 +24,13 @@ declare -A zoo=(
   [lstm]="zoo:rnntc?layers=2&steps=32&hidden=1024&embedding=1024&vocabulary=8192&classes=1000&batch=16"
   [vit]="zoo:vit?layers=2&hidden=1024&heads=16&intermediate=4096&batch=16"
   [vit_hf]="zoo:vit?layers=2&hidden=1024&heads=16&intermediate=4096&batch=16"
+  [gemma2]="zoo:gemma2?layers=2&hidden=1024&heads=16&key_heads=4&head_size=64&intermediate=4096&window=512&vocabulary=8192&seq=1024&batch=16"
+  [mixtral]="zoo:mixtral?layers=2&hidden=1024&heads=16&key_heads=4&intermediate=4096&experts=4&vocabulary=8192&seq=1024&batch=16&dropless=1"
+  [t5]="zoo:t5?layers=2&hidden=1024&heads=16&head_size=64&intermediate=4096&vocabulary=8192&seq=1024&batch=16"
+  [swin]="zoo:swin?stages=2&layers1=2&layers2=2&width=128&heads=4&batch=16"
+  [convnext]="zoo:convnext?stages=2&blocks1=2&blocks2=2&width=256&batch=16"
+  [dlrm]="zoo:dlrm?pairs=1&tables=6&rows=8192&features=128&bag=4&dense=16&bottom_layers=1&bottom_hidden=1024&top_layers=1&top_hidden=1024&batch=256"
+  [resnet50]="zoo:resnet101?blocks3=6&training=0&batch=16"
 )
 
 # plan MODEL: "STEP_US SECONDS MIB"

@@ -276,6 +276,10 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
       return {{Operator(kind), {Float({6, 8}), IndexType({4})}},
               {Operator(kind), {Float({6, 8}), IndexType({4, 2})}},
               {Operator(kind), {Float({6, 8}), IndexType({4, 2, 2})}}};
+    case OpKind::kGatherMatMul:
+      return {{Operator(kind), {Float({4, 6}), Float({4, 6, 8}), IndexType({4})}},
+              {Operator(kind), {Float({4, 2, 6}), Float({4, 6, 8}), IndexType({4, 2})}},
+              {Operator(kind), {Float({4, 2, 2, 6}), Float({4, 6, 8}), IndexType({4, 2, 2})}}};
     case OpKind::kCrossEntropy:
       return {{Operator(kind), {Float({4, 6}), IndexType({4})}},
               {Operator(kind), {Float({2, 4, 6}), IndexType({2, 4})}}};

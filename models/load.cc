@@ -7,7 +7,7 @@
 #include "absl/strings/strip.h"
 #include "models/onnx_import.h"
 #include "models/zoo/zoo.h"
-#include "pcg/support/file.h"
+#include "pcg/support/mapped_file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 
@@ -85,12 +85,14 @@ absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& o
     return absl::InvalidArgumentError(
         absl::StrCat("--batch_size is ", options.batch_size, "; it must be positive"));
   }
-  ISOMER_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(options));
+  ISOMER_ASSIGN_OR_RETURN(ImportOptions import_options, ImportOptionsOf(options));
   if (absl::StartsWith(spec, "zoo:")) {
     ISOMER_RETURN_IF_ERROR(NoDims(spec, options));
     return BuildZooModel(absl::StripPrefix(spec, "zoo:"), options.batch_size);
   }
-  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
+  ISOMER_ASSIGN_OR_RETURN(const FileContents file, OpenFile(spec, options.most_read_bytes));
+  const absl::string_view contents = file.bytes();
+  import_options.leave_data = file.is_mapped();
   const bool is_own_file = !DeclaredKind(contents).empty();
   if (is_own_file || LooksLikeGraphText(contents)) {
     ISOMER_RETURN_IF_ERROR(NoDims(spec, options));
@@ -106,7 +108,8 @@ absl::StatusOr<std::vector<std::string>> ListUnsupportedOf(const std::string& sp
                                                            const LoadOptions& options) {
   ISOMER_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(options));
   if (absl::StartsWith(spec, "zoo:")) return std::vector<std::string>();
-  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(spec));
+  ISOMER_ASSIGN_OR_RETURN(const FileContents file, OpenFile(spec, options.most_read_bytes));
+  const absl::string_view contents = file.bytes();
   if (!DeclaredKind(contents).empty() || LooksLikeGraphText(contents)) {
     return std::vector<std::string>();
   }

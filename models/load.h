@@ -15,6 +15,9 @@ struct LoadOptions {
   std::vector<std::string> dims = {};  // "name=N": sizes of symbolic dims of an .onnx file; --dim
   // Lines that the user should see although nothing is wrong; null: dropped.
   std::vector<std::string>* notes = nullptr;
+  // Weights of a larger .onnx file stay in it, so that a search needs no memory for them, nor a
+  // plan a copy. Of a smaller one a plan has all, and may go elsewhere alone.
+  int64_t most_read_bytes = int64_t{8} << 20;
 };
 
 // The MODEL of the command lines:

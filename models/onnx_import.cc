@@ -113,7 +113,7 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
                                              const ImportOptions& options,
                                              std::vector<std::string>* assumed = nullptr) {
   ImportState state;
-  ISOMER_ASSIGN_OR_RETURN(state.onnx, ReadOnnxGraph(contents, name));
+  ISOMER_ASSIGN_OR_RETURN(state.onnx, ReadOnnxGraph(contents, name, options.leave_data));
   if (absl::Status status = BindInputs(options, &state.onnx); !status.ok()) {
     return InFile(name, status);
   }

@@ -58,6 +58,8 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims = {};  // sizes of symbolic dims by name; --dim name=N
   // Lines that the user should see although nothing is wrong; null: dropped.
   std::vector<std::string>* notes = nullptr;
+  // The contents are those of the file `name`, where the data of large weights stays.
+  bool leave_data = false;
   // For inputs whose values are known beforehand: shapes, which fix every dim that the file leaves
   // open, and values of those that are to be constants (which then are no inputs any more).
   std::map<std::string, std::vector<int64_t>> input_shapes = {};

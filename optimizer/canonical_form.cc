@@ -67,7 +67,7 @@ class DefinitionFinder {
       const OpKind kind = graph_.node(*root).op.kind();
       const bool is_one = graph_.node(*root).outputs.size() == 1;
       if (IsLeaf(kind) || !is_one || taken_.contains(*root)) continue;
-      if (kind == OpKind::kMatMul && StateAttention(*root)) continue;
+      if (kind == OpKind::kMatMul && (StateAttention(*root) || StateGatherMatMul(*root))) continue;
       for (const Region& region : RegionsOf(*root)) {
         if (StateDefinition(region)) break;
       }
@@ -312,6 +312,48 @@ class DefinitionFinder {
       step.replaced = {{{root, 0}, {NodeId{turned.value + 1}, 0}}};
       if (!rewriter_.Try(std::move(step), {last.name + "/keys", last.name})) continue;
       taken_.insert(whole.nodes.begin(), whole.nodes.end());
+      return true;
+    }
+    return false;
+  }
+
+  // A product of each row with the matrix that it looks up, which is copied for it: by that index
+  // alone. The row is a column on the right, or a row on the left.
+  bool StateGatherMatMul(NodeId root) {
+    const Node& product = graph_.node(root);
+    for (const int matrix : {0, 1}) {
+      const Node* const gather = InnerCall(OpKind::kGather, product.inputs[matrix]);
+      if (gather == nullptr) continue;
+      const TensorRef x = product.inputs[1 - matrix], table = gather->inputs[0],
+                      indices = gather->inputs[1];
+      std::vector<int64_t> row = graph_.type(indices).Sizes(), one = graph_.type(x).Sizes();
+      const int rank = graph_.type(table).rank(), i = static_cast<int>(row.size());
+      const int64_t axis = gather->op.Int("axis");
+      if (rank != 3 || (axis != 0 && axis != -rank)) continue;
+      row.push_back(one[one.size() - 2 + matrix]);
+      const bool is_row = static_cast<int>(one.size()) == i + 2 && one[i + 1 - matrix] == 1 &&
+                          std::equal(row.begin(), row.end() - 1, one.begin());
+      if (!is_row) continue;
+      DerivationStep step;
+      step.nodes = {product.inputs[matrix].node, root};
+      const auto call = [&](int n) { return TensorRef{NodeId{rewriter_.next_id().value + n}, 0}; };
+      step.calls = {{{OpKind::kReshape, {{"shape", row}}}, {x}}};
+      TensorRef matrices = table;
+      if (matrix == 0) {
+        matrices = call(static_cast<int>(step.calls.size()));
+        step.calls.push_back(
+            {{OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 2, 1}}}}, {table}});
+      }
+      step.calls.push_back({Operator(OpKind::kGatherMatMul), {call(0), matrices, indices}});
+      step.calls.push_back({{OpKind::kReshape, {{"shape", graph_.type({root, 0}).Sizes()}}},
+                            {call(static_cast<int>(step.calls.size()) - 1)}});
+      step.replaced = {{{root, 0}, call(static_cast<int>(step.calls.size()) - 1)}};
+      std::vector<std::string> names = {product.name + "/rows", product.name + "/of_rows",
+                                        product.name};
+      if (matrix == 0) names.insert(names.begin() + 1, product.name + "/matrices");
+      const std::vector<NodeId> nodes = step.nodes;
+      if (!rewriter_.Try(std::move(step), names)) continue;
+      taken_.insert(nodes.begin(), nodes.end());
       return true;
     }
     return false;

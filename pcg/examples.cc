@@ -179,6 +179,8 @@ constexpr Row kRows[] = {
     {"Gather", "gather(axis=1) f32[2,4,6] i64[2,4]"},
     {"GatherOne", "gather(axis=0) f32[4,6] i64[]"},
     {"GatherInts", "gather(axis=-1) i64[2,4] i64[6]"},
+    {"GatherMatMul", "gather_matmul f32[4,6] f32[4,6,8] i64[4]"},
+    {"GatherMatMulMany", "gather_matmul f32[2,4,6] f32[4,6,2] i64[2,4]"},
     {"GatherElements", "gather_elements(axis=1) f32[2,4,6] i64[2,2,6]"},
     {"GatherElementsFewer", "gather_elements(axis=-1) f32[4,6] i64[2,4]"},
     {"ScatterElements", "scatter_elements(axis=0) f32[4,6] i64[6,6] f32[6,6]"},

@@ -222,6 +222,8 @@ bool IsIndexOperand(OpKind kind, int operand) {
     case OpKind::kTop2Gating:
     case OpKind::kCrossEntropy:
       return operand == 1;
+    case OpKind::kGatherMatMul:
+      return operand == 2;
     case OpKind::kOneHot:
       return operand == 0;
     default:

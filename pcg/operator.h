@@ -112,6 +112,7 @@ namespace isomer {
   V(EmbeddingBag, "embedding_bag", 2, 2, "mean=0", EmbeddingBag)                               \
   V(Gather, "gather", 2, 2, "axis", Gather)                                                    \
   V(GatherElements, "gather_elements", 2, 2, "axis", GatherElements)                           \
+  V(GatherMatMul, "gather_matmul", 3, 3, "", GatherMatMul)                                     \
   V(ScatterElements, "scatter_elements", 3, 3, "axis reduction=0", ScatterElements)            \
   V(OneHot, "one_hot", 1, 1, "depth axis=-1", OneHot)                                          \
   /* Attention, recurrent cells, mixture of experts. */                                        \

@@ -27,6 +27,7 @@ bool IsContraction(OpKind kind) {
     case OpKind::kConvTranspose:
     case OpKind::kAttention:
     case OpKind::kCappedAttention:
+    case OpKind::kGatherMatMul:
       return true;
     default:
       return false;

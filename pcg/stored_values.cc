@@ -1,64 +1,19 @@
 #include "pcg/stored_values.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <tuple>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/half.h"
+#include "pcg/support/mapped_file.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-struct Mapping {
-  std::shared_ptr<const char> bytes;
-  int64_t size = 0;
-};
-
-// A file by what it is, whatever has its name later on.
-using Identity = std::tuple<dev_t, ino_t, off_t, time_t, long>;  // NOLINT: as stat has it
-
-absl::StatusOr<Mapping> MapFile(const std::string& path) {
-  static std::mutex mutex;
-  static auto* const known = new std::map<Identity, std::weak_ptr<const char>>;
-  const auto error = [&](const char* what) {
-    return absl::NotFoundError(absl::StrCat(path, what, std::strerror(errno)));
-  };
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return error(": ");
-  const absl::Cleanup closes = [file] { close(file); };
-  struct stat status = {};
-  if (fstat(file, &status) != 0) return error(": ");
-  if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": no regular file"));
-  }
-  const size_t size = static_cast<size_t>(status.st_size);
-  if (size == 0) return Mapping();
-  // One mapping of each file, while anybody has values in it.
-  const std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<const char>& one = (*known)[{status.st_dev, status.st_ino, status.st_size,
-                                             status.st_mtim.tv_sec, status.st_mtim.tv_nsec}];
-  Mapping mapping = {one.lock(), status.st_size};
-  if (mapping.bytes != nullptr) return mapping;
-  void* const begin = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, file, 0);
-  if (begin == MAP_FAILED) return error(": cannot be mapped: ");
-  mapping.bytes =
-      std::shared_ptr<const char>(static_cast<const char*>(begin),
-                                  [size](const char* at) { munmap(const_cast<char*>(at), size); });
-  one = mapping.bytes;
-  return mapping;
-}
 
 template <typename Stored>
 float ElementAt(const char* data, size_t i) {
@@ -81,7 +36,7 @@ absl::StatusOr<StoredValues> StoredValues::InFile(FileRange range) {
   if (!IsFloat(range.dtype) || range.offset < 0 || range.elements < 0) {
     return absl::InvalidArgumentError(absl::StrCat(range.path, ": no range of floats"));
   }
-  ISOMER_ASSIGN_OR_RETURN(const Mapping mapping, MapFile(range.path));
+  ISOMER_ASSIGN_OR_RETURN(const MappedFile mapping, MapFile(range.path));
   if (mapping.size != range.file_bytes) {
     return absl::FailedPreconditionError(absl::StrCat(range.path, " has ", mapping.size,
                                                       " bytes; the file that is meant has ",

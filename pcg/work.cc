@@ -23,7 +23,9 @@ std::vector<bool> IteratedDims(const Declaration& d, const Statement& statement)
 }
 
 int ArithmeticInstructions(const Statement& statement) {
-  int count = statement.reduction == Reduction::kNone || statement.select_dim >= 0 ? 0 : 1;
+  const bool sums = std::any_of(statement.reduced.begin(), statement.reduced.end(),
+                                [&](int dim) { return dim != statement.select_dim; });
+  int count = sums ? 1 : 0;
   for (const Instruction& instruction : statement.body) {
     count += Arity(instruction.op) > 0;
   }

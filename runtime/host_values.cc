@@ -49,6 +49,8 @@ int64_t IndexLimit(const Graph& graph, const Node& user) {
       const int64_t axis = user.op.Int("axis");
       return dims[axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis].size;
     }
+    case OpKind::kGatherMatMul:
+      return graph.type(user.inputs[1]).dims[0].size;
     case OpKind::kOneHot:
       return user.op.Int("depth");
     case OpKind::kCrossEntropy:

@@ -41,8 +41,12 @@ std::vector<TensorType> TypesOf(const KernelCall& call) {
   return types;
 }
 
-// Of a table: its rows. Other indices (classes, positions) are zero, which is always there.
+// Of a table: its rows; of matrices, how many. Other indices (classes, positions) are zero, which
+// is always there.
 int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
+  if (operand == 2 && kernel.op.kind() == OpKind::kGatherMatMul) {
+    return kernel.operands[1].dims[0].size;
+  }
   if (operand != 1 || !IsLookUp(kernel.op.kind()) || kernel.op.kind() == OpKind::kGather) return 0;
   return kernel.operands[0].rank() == 0 ? 0 : kernel.operands[0].dims[0].size;
 }

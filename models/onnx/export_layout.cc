@@ -64,6 +64,14 @@ void ExportEmbedding(NodeExporter& node) {
   node.Result("Gather", {node.In(0), node.In(1)}, {{"axis", int64_t{0}}});
 }
 
+// The matrix of each row, and a product for each.
+void ExportGatherMatMul(NodeExporter& node) {
+  const std::string of_rows = node.Add("Gather", {node.In(1), node.In(2)}, {{"axis", int64_t{0}}});
+  const std::string rows = node.Add("Unsqueeze", {node.In(0), node.Ints({-2})});
+  const std::string product = node.Add("MatMul", {rows, of_rows});
+  node.Result("Squeeze", {product, node.Ints({-2})});
+}
+
 void ExportEmbeddingBag(NodeExporter& node) {
   const std::string rows = node.Add("Gather", {node.In(0), node.In(1)}, {{"axis", int64_t{0}}});
   const OnnxAttribute drops = {"keepdims", int64_t{0}};

@@ -59,6 +59,7 @@ void ExportPad(NodeExporter& node);
 void ExportExpand(NodeExporter& node);
 void ExportTrilu(NodeExporter& node);
 void ExportEmbedding(NodeExporter& node);
+void ExportGatherMatMul(NodeExporter& node);
 void ExportEmbeddingBag(NodeExporter& node);
 void ExportGather(NodeExporter& node);  // and gather_elements
 void ExportScatterElements(NodeExporter& node);

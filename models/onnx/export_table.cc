@@ -130,6 +130,8 @@ OnnxExporter FindOnnxExporter(OpKind kind) {
       return ExportTrilu;
     case OpKind::kEmbedding:
       return ExportEmbedding;
+    case OpKind::kGatherMatMul:
+      return ExportGatherMatMul;
     case OpKind::kEmbeddingBag:
       return ExportEmbeddingBag;
     case OpKind::kGather:

@@ -1,11 +1,13 @@
 #include "models/onnx/graph.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <queue>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/data_in_file.h"
 #include "models/onnx/provenance.h"
 #include "models/onnx/subgraph.h"
 #include "pcg/support/status_macros.h"
@@ -35,10 +37,16 @@ class Reader {
     origin_.opset = node.opset;
   }
 
-  absl::StatusOr<OnnxGraph> Read(absl::string_view contents) {
+  absl::StatusOr<OnnxGraph> Read(absl::string_view contents, bool leave_data) {
     onnx::ModelProto model;
     if (contents.empty()) return Error("empty file");
     if (contents.size() > kMostBytes) return Error("above 2 GB, the limit of ONNX files");
+    OnnxWithoutData without;
+    if (leave_data) {
+      without = LeaveDataInFile(contents, std::filesystem::canonical(graph_.file).string());
+      contents = without.model;
+      in_file_ = std::move(without.data);
+    }
     if (!model.ParseFromArray(contents.data(), static_cast<int>(contents.size()))) {
       return Error("no ONNX model, or damaged or cut short");
     }
@@ -105,10 +113,13 @@ class Reader {
   // Initializers may have large data, which is let go of as it is read.
   absl::Status ReadLeaves(onnx::GraphProto* proto) {
     if (proto->sparse_initializer_size() > 0) return Error("sparse initializers are not read");
+    int place = 0;
     for (onnx::TensorProto& initializer : *proto->mutable_initializer()) {
+      const auto in_file = in_file_.find(place++);
       const std::string label = absl::StrCat("initializer ", QuotedName(initializer.name()));
       ISOMER_RETURN_IF_ERROR(Define(initializer.name(), label));
-      absl::StatusOr<OnnxTensor> tensor = ReadOnnxTensor(initializer, &graph_.folder);
+      absl::StatusOr<OnnxTensor> tensor = ReadOnnxTensor(
+          initializer, &graph_.folder, in_file == in_file_.end() ? nullptr : &in_file->second);
       if (!tensor.ok()) return Error(label, ": ", tensor.status().message());
       graph_.constants[initializer.name()] = *std::move(tensor);
       const std::string name = initializer.name();
@@ -297,7 +308,8 @@ class Reader {
   }
 
   OnnxGraph graph_;
-  std::set<std::string> used_names_;  // also those of graphs inside of this one
+  std::map<int, ExternalData> in_file_;  // data of initializers that the message is without
+  std::set<std::string> used_names_;     // also those of graphs inside of this one
   const OnnxGraph* outer_ = nullptr;
   Origin origin_;
 };
@@ -318,8 +330,9 @@ const OnnxNode* OnnxGraph::Producer(const std::string& tensor) const {
   return found == producers.end() ? nullptr : &nodes[found->second];
 }
 
-absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file) {
-  return Reader(file).Read(contents);
+absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file,
+                                        bool leave_data) {
+  return Reader(file).Read(contents, leave_data);
 }
 
 absl::StatusOr<OnnxGraph> ReadOnnxSubgraph(const OnnxGraph& outer, const OnnxNode& node,

@@ -72,7 +72,9 @@ struct OnnxGraph {
 
 // Errors are one line that begins with `file`: no ONNX file, an opset that is not read, a name
 // defined twice, an input that nothing defines, a cycle.
-absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file);
+// `leave_data`: the contents are those of the file, where the data of large initializers stays.
+absl::StatusOr<OnnxGraph> ReadOnnxGraph(absl::string_view contents, const std::string& file,
+                                        bool leave_data = false);
 
 // A graph that is an attribute of `node` in `outer`, such as a branch of If. A tensor that it
 // defines under a name that `outer` has too is renamed.

@@ -61,6 +61,10 @@ TensorRef LinearIndices(NodeImporter& node, int input, const Sizes& dims) {
   const OnnxTensor* const constant = node.Constant(input);
   if (constant == nullptr) {
     const TensorRef indices = node.Operand(input);
+    if (k == 1) {
+      const Sizes sizes = node.Sizes(indices);
+      return Reshaped(node, indices, Sizes(sizes.begin(), sizes.end() - 1));
+    }
     const TensorRef weights = IntLiteral(node, {k}, strides, node.Type(indices));
     return Reduced(node, OpKind::kReduceSum, Apply(node, OpKind::kMul, indices, weights),
                    {node.Rank(indices) - 1}, /*keepdims=*/false);

@@ -8,7 +8,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "models/onnx/external_data.h"
 #include "pcg/support/half.h"
 #include "pcg/support/status_macros.h"
 
@@ -96,6 +95,19 @@ absl::Status ReadRaw(int data_type, absl::string_view raw, OnnxTensor* tensor) {
     default:
       return AppendRaw<uint8_t>(raw, &tensor->ints);
   }
+}
+
+absl::Status ReadFromFile(int data_type, const ExternalData& data, OnnxTensor* tensor) {
+  const int64_t width = BytesPerElement(tensor->dtype);
+  if (tensor->is_float() && data_type != TensorProto::DOUBLE &&
+      data.length >= kManyElements * width && data.length % width == 0) {
+    ISOMER_ASSIGN_OR_RETURN(tensor->floats,
+                            StoredValues::InFile({data.path, data.file_bytes, data.offset,
+                                                  tensor->dtype, data.length / width}));
+    return absl::OkStatus();
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::string raw, ReadExternalData(data));
+  return ReadRaw(data_type, raw, tensor);
 }
 
 absl::Status ReadFields(const TensorProto& proto, OnnxTensor* tensor) {
@@ -197,26 +209,20 @@ std::string QuotedName(absl::string_view name) {
                       name.size() > kShown ? "..." : "", "'");
 }
 
-absl::StatusOr<OnnxTensor> ReadOnnxTensor(const TensorProto& proto, const std::string* folder) {
+absl::StatusOr<OnnxTensor> ReadOnnxTensor(const TensorProto& proto, const std::string* folder,
+                                          const ExternalData* in_file) {
   OnnxTensor tensor;
   ISOMER_ASSIGN_OR_RETURN(tensor.dtype, OnnxDataType(proto.data_type()));
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   if (proto.has_segment()) return absl::UnimplementedError("it is stored in segments");
-  if (proto.data_location() == TensorProto::EXTERNAL) {
+  if (in_file != nullptr) {
+    ISOMER_RETURN_IF_ERROR(ReadFromFile(proto.data_type(), *in_file, &tensor));
+  } else if (proto.data_location() == TensorProto::EXTERNAL) {
     if (folder == nullptr) {
       return absl::UnimplementedError("its data lies in another file, which here is not read");
     }
     ISOMER_ASSIGN_OR_RETURN(const ExternalData data, LocateExternalData(proto, *folder));
-    const int64_t width = BytesPerElement(tensor.dtype);
-    if (tensor.is_float() && proto.data_type() != TensorProto::DOUBLE &&
-        data.length >= kManyElements * width && data.length % width == 0) {
-      ISOMER_ASSIGN_OR_RETURN(tensor.floats,
-                              StoredValues::InFile({data.path, data.file_bytes, data.offset,
-                                                    tensor.dtype, data.length / width}));
-    } else {
-      ISOMER_ASSIGN_OR_RETURN(const std::string raw, ReadExternalData(data));
-      ISOMER_RETURN_IF_ERROR(ReadRaw(proto.data_type(), raw, &tensor));
-    }
+    ISOMER_RETURN_IF_ERROR(ReadFromFile(proto.data_type(), data, &tensor));
   } else if (proto.has_raw_data()) {
     ISOMER_RETURN_IF_ERROR(ReadRaw(proto.data_type(), proto.raw_data(), &tensor));
   } else {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "models/onnx.pb.h"
+#include "models/onnx/external_data.h"
 #include "pcg/stored_values.h"
 #include "pcg/tensor_type.h"
 
@@ -43,9 +44,11 @@ OnnxTensor Written(const RepeatedTensor& tensor);
 // `folder` is where external data lies, as models/onnx/external_data.h has it; null: it is refused.
 // Errors say what is wrong with the tensor and do not name it: "dims [64,64] have 4096 elements,
 // but the data has 12".
-// Many floats of external data stay in their file.
+// Many floats of data in a file stay there.
+// `in_file`: where its data lies, if the message is without.
 absl::StatusOr<OnnxTensor> ReadOnnxTensor(const onnx::TensorProto& proto,
-                                          const std::string* folder = nullptr);
+                                          const std::string* folder = nullptr,
+                                          const ExternalData* in_file = nullptr);
 
 // The type that stands for TensorProto.DataType `data_type`; the error names any that has none.
 absl::StatusOr<DataType> OnnxDataType(int data_type);

@@ -15,6 +15,7 @@ absl::StatusOr<Model> Build(const ZooArguments& arguments) {
   std::vector<TensorRef> parts = {DenseLayers(b, dense, bottom, "bottom")};
   for (TensorRef table : EmbeddingTables(b, arguments)) parts.push_back(table);
   const std::vector<int64_t> top(arguments.at("top_layers") - 1, arguments.at("top_hidden"));
+  if (arguments.at("pairs") == 1) parts = {PairsOfFeatures(b, parts, "pairs")};
   TensorRef x = ProductOfFeatures(b, std::move(parts), arguments.at("top_hidden"),
                                   arguments.at("apart") == 1, "interaction", "top/layer0");
   x = DenseLayers(b, b.Relu(x, "top/layer0"), top, "top", 1);
@@ -34,6 +35,7 @@ ZooModel Dlrm() {
                      {.name = "bag", .value = 1},
                      ZooSwitch("look_ups", false),
                      ZooSwitch("apart", false),
+                     ZooSwitch("pairs", false),
                      {.name = "dense", .value = 64},
                      ZooCount("bottom_layers", 2),
                      {.name = "bottom_hidden", .value = 512},
@@ -45,7 +47,8 @@ ZooModel Dlrm() {
       .source =
           "Naumov et al., 2019; Unity, table 1; sizes of FlexFlow's examples/cpp/DLRM/"
           "run_summit.sh (8 tables, 64-512-512-64, 576-1024-1024-1024-1)",
-      .notes = "no biases, and no pairwise dot products, as in FlexFlow's code"};
+      .notes =
+          "no biases, and no pairwise dot products, as in FlexFlow's code; `pairs=1` has them"};
 }
 
 }  // namespace isomer

@@ -46,6 +46,41 @@ TensorRef ExpertLayers::Layer(TensorRef x, const std::string& name) {
   return b_.Einsum("GSEC,EGCM->GSM", {gating[0], y}, name + "/combine");
 }
 
+TensorRef ExpertLayers::DroplessLayer(TensorRef x, const std::string& name) {
+  constexpr int64_t kChosen = 2;
+  const int64_t groups = b_.Size(x, 0), tokens = b_.Size(x, 1), hidden = b_.Size(x, 2);
+  const Operator softmax(OpKind::kSoftmax, {{"axis", int64_t{-1}}});
+  const TensorRef gates =
+      b_.Call(softmax, {b_.Product(x, sizes_.experts, name + "/gate")}, name + "/gates");
+  const std::vector<TensorRef> chosen =
+      b_.CallAll({OpKind::kTopK, {{"k", kChosen}, {"axis", int64_t{2}}, {"largest", int64_t{1}}}},
+                 {gates}, 2, name + "/chosen");
+  const auto sum = [&](TensorRef of, int64_t keepdims, const std::string& as) {
+    return b_.Call(
+        {OpKind::kReduceSum, {{"axes", std::vector<int64_t>{2}}, {"keepdims", keepdims}}}, {of},
+        as);
+  };
+  TensorRef weights = b_.Call(OpKind::kDiv, {chosen[0], sum(chosen[0], 1, name + "/chosen/sum")},
+                              name + "/weights");
+  weights = b_.Reshape(weights, {groups, tokens, kChosen, 1}, name + "/weights/columns");
+  TensorRef rows = b_.Reshape(x, {groups, tokens, 1, hidden}, name + "/row");
+  rows =
+      b_.Call({OpKind::kExpand, {{"shape", std::vector<int64_t>{groups, tokens, kChosen, hidden}}}},
+              {rows}, name + "/rows");
+  const auto product = [&](TensorRef of, int64_t outputs, const std::string& as) {
+    const TensorRef weight = b_.Weight(as + ".weight", {sizes_.experts, b_.Size(of, -1), outputs});
+    return b_.Call(OpKind::kGatherMatMul, {of, weight, chosen[1]}, as);
+  };
+  const TensorRef gate =
+      b_.Call(OpKind::kSwish, {product(rows, sizes_.intermediate, name + "/experts/gate")},
+              name + "/swish");
+  TensorRef y =
+      b_.Call(OpKind::kMul, {gate, product(rows, sizes_.intermediate, name + "/experts/up")},
+              name + "/gated");
+  y = product(y, hidden, name + "/experts/down");
+  return sum(b_.Call(OpKind::kMul, {y, weights}, name + "/weighted"), 0, name);
+}
+
 void ExpertLayers::AddLoss(TensorRef logits, int64_t batch, double weight) {
   const int64_t rows = b_.Size(logits, 0);
   const TensorRef labels =

@@ -29,6 +29,9 @@ class ExpertLayers {
 
   // x [batch, sequence, hidden] to the same.
   TensorRef Layer(TensorRef x, const std::string& name);
+  // The same, but no expert has a capacity: each row goes through the two matrices that it looks
+  // up, and none is dropped. There is no auxiliary loss. Gated layers only.
+  TensorRef DroplessLayer(TensorRef x, const std::string& name);
 
   // With `weight` > 0, adds the output `loss`: the mean cross-entropy of `logits` [batch *
   // sequence, vocabulary] and a new input `labels` [batch, sequence], plus `weight` times the mean

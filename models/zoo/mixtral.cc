@@ -11,6 +11,7 @@ absl::StatusOr<Model> Build(const ZooArguments& arguments) {
   constexpr double kAuxiliaryWeight = 0.02;
   ModelBuilder b;
   const int64_t hidden = arguments.at("hidden"), seq = arguments.at("seq");
+  const bool dropless = arguments.at("dropless") == 1;
   const int64_t vocabulary = arguments.at("vocabulary"), batch = arguments.at("batch");
   AttentionSizes sizes = HeadsOf(b, hidden, arguments.at("heads"));
   sizes.key_heads = arguments.at("key_heads");
@@ -31,11 +32,15 @@ absl::StatusOr<Model> Build(const ZooArguments& arguments) {
     y = Attention(b, y, y, sizes, name + "/attention", &rotation);
     x = b.Add(x, y, name + "/attention/residual");
     y = RmsNorm(b, x, name + "/moe/norm");
-    x = b.Add(x, experts.Layer(y, name + "/moe"), name + "/moe/residual");
+    y = dropless ? experts.DroplessLayer(y, name + "/moe") : experts.Layer(y, name + "/moe");
+    x = b.Add(x, y, name + "/moe/residual");
   }
   const TensorRef logits = UntiedLogits(b, RmsNorm(b, x, "norm"), vocabulary);
   b.Output("logits", logits);
-  if (arguments.at("aux") == 1) experts.AddLoss(logits, batch, kAuxiliaryWeight);
+  if (dropless && arguments.at("aux") == 1) {
+    b.Fail(absl::InvalidArgumentError("aux=1 is of capacities, which dropless=1 has not"));
+  }
+  if (arguments.at("aux") == 1 && b.ok()) experts.AddLoss(logits, batch, kAuxiliaryWeight);
   return b.Build();
 }
 
@@ -55,6 +60,7 @@ ZooModel Mixtral() {
                      {.name = "capacity_percent", .value = 125, .largest = 1000000},
                      {.name = "vocabulary", .value = 32000},
                      {.name = "seq", .value = 4096},
+                     ZooSwitch("dropless", false),
                      ZooSwitch("aux", false),
                      {.name = "batch", .value = 16}},
       .build = Build,
@@ -65,8 +71,8 @@ ZooModel Mixtral() {
       .published_parameters = 46702792704,
       .notes =
           "GShard's gating without its random choice: an expert takes 1.25 times its even share "
-          "of a sequence, and drops what exceeds it (Mixtral drops nothing, which is "
-          "`capacity_percent=400`); `aux=1` adds the auxiliary loss"};
+          "of a sequence, and drops what exceeds it; Mixtral drops nothing, which is `dropless=1`, "
+          "a product of each row with the matrix of its expert; `aux=1` adds the auxiliary loss"};
 }
 
 }  // namespace isomer

@@ -26,8 +26,8 @@ TensorRef ModelBuilder::Weight(std::string name, std::vector<int64_t> sizes) {
 }
 
 TensorRef ModelBuilder::Constant(std::string name, std::vector<int64_t> sizes,
-                                 std::vector<float> values) {
-  const TensorRef constant = Leaf(OpKind::kConstant, name, SequentialType(std::move(sizes)));
+                                 std::vector<float> values, DataType dtype) {
+  const TensorRef constant = Leaf(OpKind::kConstant, name, SequentialType(std::move(sizes), dtype));
   if (status_.ok() && !values.empty()) model_.weights[name] = std::move(values);
   return constant;
 }

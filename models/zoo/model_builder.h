@@ -25,7 +25,8 @@ class ModelBuilder {
   TensorRef Weight(std::string name, std::vector<int64_t> sizes);
   // What is stored with the model but not trained. Without `values` they are made at run time, like
   // those of weights: for statistics that a trained network would bring.
-  TensorRef Constant(std::string name, std::vector<int64_t> sizes, std::vector<float> values = {});
+  TensorRef Constant(std::string name, std::vector<int64_t> sizes, std::vector<float> values = {},
+                     DataType dtype = DataType::kFloat32);
 
   TensorRef Call(Operator op, std::vector<TensorRef> operands, std::string name);
   // For operators of several outputs; `num_outputs` refs.

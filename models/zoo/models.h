@@ -45,6 +45,10 @@ ZooModel Llama405B();
 ZooModel Mixtral();
 ZooModel Vit();
 ZooModel Unet();
+ZooModel Gemma2();
+ZooModel T5();
+ZooModel Swin();
+ZooModel ConvNext();
 
 }  // namespace isomer
 

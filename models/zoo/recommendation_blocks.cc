@@ -36,6 +36,25 @@ std::vector<TensorRef> EmbeddingTables(ModelBuilder& b, const ZooArguments& argu
   return results;
 }
 
+TensorRef PairsOfFeatures(ModelBuilder& b, const std::vector<TensorRef>& parts,
+                          const std::string& name) {
+  const int64_t count = static_cast<int64_t>(parts.size()), batch = b.Size(parts[0], 0),
+                width = b.Size(parts[0], 1);
+  const TensorRef rows =
+      b.Reshape(b.Concat(parts, 1, name + "/parts"), {batch, count, width}, name + "/rows");
+  TensorRef products = b.Call(
+      OpKind::kMatMul, {rows, b.Transpose(rows, {0, 2, 1}, name + "/columns")}, name + "/products");
+  products = b.Reshape(products, {batch, count * count}, name + "/all");
+  std::vector<float> above;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = i + 1; j < count; ++j) above.push_back(static_cast<float>(i * count + j));
+  }
+  const int64_t pairs = static_cast<int64_t>(above.size());
+  const TensorRef places = b.Constant(name + "/above", {pairs}, std::move(above), DataType::kInt64);
+  products = b.Call({OpKind::kGather, {{"axis", int64_t{1}}}}, {products, places}, name + "/pairs");
+  return b.Concat({parts[0], products}, 1, name);
+}
+
 TensorRef ProductOfFeatures(ModelBuilder& b, std::vector<TensorRef> parts, int64_t width,
                             bool apart, const std::string& concat, const std::string& name) {
   if (!apart) return b.Product(b.Concat(std::move(parts), 1, concat), width, name);

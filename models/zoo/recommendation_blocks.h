@@ -19,6 +19,10 @@ TensorRef DenseLayers(ModelBuilder& b, TensorRef x, const std::vector<int64_t>& 
 // a sum is an Embedding and a ReduceSum instead of an EmbeddingBag.
 std::vector<TensorRef> EmbeddingTables(ModelBuilder& b, const ZooArguments& arguments);
 
+// The first part, and beside it the inner products of every two parts (Naumov et al., 2019).
+TensorRef PairsOfFeatures(ModelBuilder& b, const std::vector<TensorRef>& parts,
+                          const std::string& name);
+
 // The first product of what tables and other layers give, side by side. With `apart` each is
 // multiplied by a weight of its own and the results are added, as Unity rewrites it (OSDI'22,
 // figure 16b).

@@ -19,12 +19,6 @@ TensorRef SplitHeads(ModelBuilder& b, TensorRef x, int64_t heads, int64_t size,
   return b.Transpose(x, {0, 2, 1, 3}, name + "/heads");
 }
 
-TensorRef MergeHeads(ModelBuilder& b, TensorRef x, const std::string& name) {
-  const int64_t width = b.Size(x, 1) * b.Size(x, 3);
-  x = b.Transpose(x, {0, 2, 1, 3}, name + "/rows");
-  return b.Reshape(x, {b.Size(x, 0), b.Size(x, 1), width}, name + "/merged");
-}
-
 TensorRef Rows(ModelBuilder& b, TensorRef x) {
   return b.Reshape(x, {b.Size(x, 0) * b.Size(x, 1), b.Size(x, 2)}, "logits/rows");
 }
@@ -91,13 +85,22 @@ AttentionSizes HeadsOf(ModelBuilder& b, int64_t hidden, int64_t heads) {
   return {.heads = heads, .head_size = hidden / heads, .key_heads = heads};
 }
 
+TensorRef ProjectedHeads(ModelBuilder& b, TensorRef x, int64_t heads, int64_t head_size,
+                         bool biases, const std::string& name) {
+  return SplitHeads(b, Projection(b, x, heads * head_size, biases, name), heads, head_size, name);
+}
+
+TensorRef MergeHeads(ModelBuilder& b, TensorRef x, const std::string& name) {
+  const int64_t width = b.Size(x, 1) * b.Size(x, 3);
+  x = b.Transpose(x, {0, 2, 1, 3}, name + "/rows");
+  return b.Reshape(x, {b.Size(x, 0), b.Size(x, 1), width}, name + "/merged");
+}
+
 TensorRef Attention(ModelBuilder& b, TensorRef x, TensorRef memory, const AttentionSizes& sizes,
-                    const std::string& name, const Rotation* rotation) {
+                    const std::string& name, const Rotation* rotation, const TensorRef* mask) {
   auto heads = [&](TensorRef from, int64_t count, const std::string& of, bool rotates) {
-    const TensorRef flat =
-        Projection(b, from, count * sizes.head_size, sizes.biases, absl::StrCat(name, "/", of));
     const TensorRef split =
-        SplitHeads(b, flat, count, sizes.head_size, absl::StrCat(name, "/", of));
+        ProjectedHeads(b, from, count, sizes.head_size, sizes.biases, absl::StrCat(name, "/", of));
     if (!rotates || rotation == nullptr) return split;
     return b.Call(OpKind::kRotary, {split, rotation->cos, rotation->sin},
                   absl::StrCat(name, "/", of, "/rotated"));
@@ -105,10 +108,17 @@ TensorRef Attention(ModelBuilder& b, TensorRef x, TensorRef memory, const Attent
   const TensorRef q = heads(x, sizes.heads, "query", true);
   const TensorRef k = heads(memory, sizes.key_heads, "key", true);
   const TensorRef v = heads(memory, sizes.key_heads, "value", false);
-  const double scale = 1 / std::sqrt(static_cast<double>(sizes.head_size));
-  const TensorRef context =
-      b.Call({OpKind::kAttention, {{"scale", scale}, {"causal", int64_t{sizes.causal}}}}, {q, k, v},
-             name + "/context");
+  Operator attention(OpKind::kAttention, {{"causal", int64_t{sizes.causal}}});
+  double scale =
+      sizes.scale == 0 ? 1 / std::sqrt(static_cast<double>(sizes.head_size)) : sizes.scale;
+  if (sizes.cap != 0) {
+    attention = {OpKind::kCappedAttention, {{"causal", int64_t{sizes.causal}}, {"cap", sizes.cap}}};
+    scale /= sizes.cap;
+  }
+  attention.Set("scale", scale);
+  std::vector<TensorRef> operands = {q, k, v};
+  if (mask != nullptr) operands.push_back(*mask);
+  const TensorRef context = b.Call(attention, std::move(operands), name + "/context");
   return Projection(b, MergeHeads(b, context, name + "/context"), b.Size(x, -1), sizes.biases,
                     name + "/output");
 }
@@ -121,12 +131,16 @@ TensorRef FeedForward(ModelBuilder& b, TensorRef x, int64_t intermediate, OpKind
 }
 
 TensorRef GatedFeedForward(ModelBuilder& b, TensorRef x, int64_t intermediate,
-                           const std::string& name) {
-  const TensorRef gate =
-      b.Call(OpKind::kSwish, {b.Product(x, intermediate, name + "/gate")}, name + "/swish");
+                           const std::string& name, const Operator& activation) {
+  const TensorRef gate = b.Call(activation, {b.Product(x, intermediate, name + "/gate")},
+                                absl::StrCat(name, "/", activation.name()));
   const TensorRef up = b.Product(x, intermediate, name + "/up");
   return b.Product(b.Call(OpKind::kMul, {gate, up}, name + "/gated"), b.Size(x, -1),
                    name + "/down");
+}
+
+Operator GeluByTanh() {
+  return {OpKind::kGeluTanh, {{"slope", std::sqrt(2 / std::acos(-1.0))}, {"cubic", 0.044715}}};
 }
 
 TensorRef PreNormLayer(ModelBuilder& b, TensorRef x, const AttentionSizes& sizes,

@@ -37,21 +37,31 @@ struct AttentionSizes {
   int64_t key_heads;
   bool biases = true;
   bool causal = false;
+  double scale = 0;  // of scores; 0: 1 / sqrt(head_size)
+  double cap = 0;    // scores are cap * tanh(score / cap); 0: as they are
 };
 // The sizes with equal numbers of heads that divide `hidden`, which is checked.
 AttentionSizes HeadsOf(ModelBuilder& b, int64_t hidden, int64_t heads);
 
 // Queries from `x`, keys and values from `memory`, each a projection of its own so that heads can
-// be partitioned; then the projection to the hidden size of x.
+// be partitioned; then the projection to the hidden size of x. `mask` is added to the scores
+// [batch, heads, queries, keys].
 TensorRef Attention(ModelBuilder& b, TensorRef x, TensorRef memory, const AttentionSizes& sizes,
-                    const std::string& name, const Rotation* rotation = nullptr);
+                    const std::string& name, const Rotation* rotation = nullptr,
+                    const TensorRef* mask = nullptr);
+// A projection of x as heads [batch, heads, sequence, head_size], and those as rows again.
+TensorRef ProjectedHeads(ModelBuilder& b, TensorRef x, int64_t heads, int64_t head_size,
+                         bool biases, const std::string& name);
+TensorRef MergeHeads(ModelBuilder& b, TensorRef x, const std::string& name);
 
 // outputs(activation(x W)), with biases.
 TensorRef FeedForward(ModelBuilder& b, TensorRef x, int64_t intermediate, OpKind activation,
                       const std::string& name);
-// down(swish(x gate) * (x up)), without biases (Shazeer, 2020).
+// down(activation(x gate) * (x up)), without biases (Shazeer, 2020).
 TensorRef GatedFeedForward(ModelBuilder& b, TensorRef x, int64_t intermediate,
-                           const std::string& name);
+                           const std::string& name, const Operator& activation = OpKind::kSwish);
+// GELU by tanh.
+Operator GeluByTanh();
 
 // A layer of queries, keys and feed-forward with norms before each, as in GPT-2 and ViT.
 TensorRef PreNormLayer(ModelBuilder& b, TensorRef x, const AttentionSizes& sizes,

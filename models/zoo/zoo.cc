@@ -65,7 +65,8 @@ const std::vector<ZooModel>& ListModels() {
       Resnext50(),  InceptionV3(), BertLarge(), Dlrm(),    Xdl(),       CandleUno(), Mlp(),  //
       AlexNet(),    Resnet101(),   Rnntc(),     Rnnlm(),   Nmt(),       LeNet(),             //
       SqueezeNet(), Vgg19(),       NasnetA(),   Nasrnn(),  GshardMoe(), Gpt(),       Gpt175B(),
-      Llama(),      Llama70B(),    Llama405B(), Mixtral(), Vit(),       Unet(),
+      Llama(),      Llama70B(),    Llama405B(), Mixtral(), Vit(),       Unet(),      Gemma2(),
+      T5(),         Swin(),        ConvNext(),
   };
   return *models;
 }

@@ -62,6 +62,29 @@ absl::StatusOr<Declaration> DeclareGather(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
+// Y[i..,n] = sum_{e,k} [e == I[i..]] X[i..,k] W[e,k,n]: each row by the matrix that its index
+// (operand 2) names, as the experts of a mixture that drops no token.
+absl::StatusOr<Declaration> DeclareGatherMatMul(const Operator& op,
+                                                absl::Span<const Shape> shapes) {
+  const Shape &x = shapes[0], &w = shapes[1], &indices = shapes[2];
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 3));
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, static_cast<int>(indices.size()) + 1));
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (x[i] != indices[i]) return Mismatch(op, absl::StrCat("i", i), 0, x[i], 2, indices[i]);
+  }
+  if (x.back() != w[1]) return Mismatch(op, "k", 0, x.back(), 1, w[1]);
+  DeclarationBuilder d(shapes);
+  const std::vector<int> i = d.Dims("i", DimKind::kParallel, indices);
+  const int n = d.Parallel("n", w[2]), e = d.Sum("e", w[0]), k = d.Sum("k", w[1]);
+  const std::vector<Index> row(i.begin(), i.end());
+  std::vector<Index> in = row, out = row;
+  in.push_back(k);
+  out.push_back(n);
+  d.OutputSum(out, {e, k}, d.In(0, in) * d.In(1, {e, k, n}));
+  d.Select(e, 2, row);
+  return d.Build();
+}
+
 namespace {
 
 // An error unless the indices (operand 1) have the rank of operand 0 and, but for `axis`, no larger

@@ -41,6 +41,7 @@ absl::StatusOr<Declaration> DeclarePad(const Operator& op, absl::Span<const Shap
 absl::StatusOr<Declaration> DeclareExpand(const Operator& op, absl::Span<const Shape> shapes);
 absl::StatusOr<Declaration> DeclareTrilu(const Operator& op, absl::Span<const Shape> shapes);
 absl::StatusOr<Declaration> DeclareEmbedding(const Operator& op, absl::Span<const Shape> shapes);
+absl::StatusOr<Declaration> DeclareGatherMatMul(const Operator& op, absl::Span<const Shape> shapes);
 absl::StatusOr<Declaration> DeclareEmbeddingBag(const Operator& op, absl::Span<const Shape> shapes);
 absl::StatusOr<Declaration> DeclareGather(const Operator& op, absl::Span<const Shape> shapes);
 absl::StatusOr<Declaration> DeclareGatherElements(const Operator& op,

@@ -139,6 +139,8 @@ KernelFunction Float32Kernel(const KernelCall& call) {
       return GatherKernel(call);
     case OpKind::kEmbeddingBag:
       return EmbeddingBagKernel(call);
+    case OpKind::kGatherMatMul:
+      return GatherMatMulKernel(call);
     case OpKind::kGatherElements:
       return GatherElementsKernel(call);
     case OpKind::kScatterElements:

@@ -54,6 +54,7 @@ KernelFunction IndexMapKernel(const KernelCall& call);  // Slice, Pad, Expand
 KernelFunction TriluKernel(const KernelCall& call);
 KernelFunction GatherKernel(const KernelCall& call);  // Gather, Embedding
 KernelFunction EmbeddingBagKernel(const KernelCall& call);
+KernelFunction GatherMatMulKernel(const KernelCall& call);
 KernelFunction GatherElementsKernel(const KernelCall& call);
 KernelFunction ScatterElementsKernel(const KernelCall& call);
 KernelFunction OneHotKernel(const KernelCall& call);

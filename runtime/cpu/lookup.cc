@@ -4,55 +4,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/cpu/index_range.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/lines.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/elements.h"
 
 namespace isomer {
-namespace {
-
-// The indices along a dim of the logical tensor, of which a task has the part [first, first + size)
-struct IndexRange {
-  std::string op;
-  DataType dtype;
-  int64_t count, first, size, whole;
-
-  IndexRange(const KernelCall& call, int axis)
-      : op(call.op.name()),
-        dtype(call.dtypes[1]),
-        count(call.operands[1].Volume()),
-        first(call.operands[0].origin[axis]),
-        size(call.operands[0].shape[axis]),
-        whole(call.declaration.operands[0][axis].value()) {}
-
-  // Indices within the task's part; -1 for those of other parts.
-  absl::StatusOr<std::vector<int64_t>> Read(const void* data) const {
-    std::vector<int64_t> indices(count);
-    if (dtype == DataType::kInt32) {
-      std::copy_n(static_cast<const int32_t*>(data), count, indices.begin());
-    } else {
-      std::copy_n(Indices(data), count, indices.begin());
-    }
-    for (int64_t& index : indices) {
-      if (index < 0 || index >= whole) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(op, ": index ", index, " is not in [0, ", whole, ")"));
-      }
-      index = index >= first && index < first + size ? index - first : -1;
-    }
-    return indices;
-  }
-};
-
-}  // namespace
 
 // Y[i..,j..,k..] = X[i..,I[j..],k..]; a task with a part of the dim that is looked up gives zeros
 // for the other indices. Embedding looks up dim 0.
 KernelFunction GatherKernel(const KernelCall& call) {
   const size_t rank = call.operands[0].shape.size();
   const int axis = call.op.kind() == OpKind::kEmbedding ? 0 : AxisOf(call, rank);
-  const IndexRange range(call, axis);
+  const IndexRange range(call, 0, axis, 1);
   const AxisSplit split = SplitAtAxis(call.operands[0], axis);
   if (call.gradient) {
     return [=](Reads reads, Writes writes) -> absl::Status {
@@ -91,7 +56,7 @@ KernelFunction GatherKernel(const KernelCall& call) {
 
 // Y[b,h] = sum_l W[I[b,l],h], or the mean over all l, of which a task may have a part.
 KernelFunction EmbeddingBagKernel(const KernelCall& call) {
-  const IndexRange range(call, 0);
+  const IndexRange range(call, 0, 0, 1);
   const int64_t rows = call.operands[0].shape[0], width = call.operands[0].shape[1];
   const int64_t bags = call.operands[1].shape[0], bag = call.operands[1].shape[1];
   const bool mean = call.op.Int("mean") == 1;
@@ -145,7 +110,7 @@ struct ElementLoop {
 
 KernelFunction GatherElementsKernel(const KernelCall& call) {
   const int axis = AxisOf(call, call.operands[0].shape.size());
-  const IndexRange range(call, axis);
+  const IndexRange range(call, 0, axis, 1);
   const ElementLoop loop(call, axis, call.operands[0]);
   if (call.gradient) {
     return [=, volume = call.operands[0].Volume()](Reads reads, Writes writes) -> absl::Status {
@@ -223,7 +188,7 @@ KernelFunction ScatterElementsGradient(const KernelCall& call, const IndexRange&
 // A task has a part of the output, and ignores what is not for it.
 KernelFunction ScatterElementsKernel(const KernelCall& call) {
   const int axis = AxisOf(call, call.operands[0].shape.size());
-  const IndexRange range(call, axis);
+  const IndexRange range(call, 0, axis, 1);
   const ElementLoop loop(call, axis, call.operands[0]);
   const int64_t reduction = call.op.Int("reduction");
   if (call.gradient) {

@@ -299,6 +299,35 @@ TEST(CanonicalForm, RotatedKeysThatQueriesShare) {
   for (const char* gone : {"expand", "reshape", "concat", "mul"}) EXPECT_EQ(calls.count(gone), 0u);
 }
 
+// Rows of tokens, each by the matrix of the expert that it is for: as transformers exports a
+// mixture.
+constexpr char kExperts[] = R"(
+%0 = input "x" : f32[16,8]
+%1 = input "experts" : i64[16]
+%2 = weight "up" : f32[4,32,8]
+%3 = weight "down" : f32[4,32,8]
+%4 = input "target" : f32[16,8]
+%5 = gather(%2, %1) {axis=0} : f32[16,32,8]
+%6 = reshape(%0) {shape=[16,8,1]} : f32[16,8,1]
+%7 = matmul(%5, %6) : f32[16,32,1]
+%8 = reshape(%7) {shape=[16,32]} : f32[16,32]
+%9 = swish(%8) : f32[16,32]
+%10 = gather(%3, %1) {axis=0} : f32[16,32,8]
+%11 = reshape(%9) {shape=[16,1,32]} : f32[16,1,32]
+%12 = matmul(%11, %10) : f32[16,1,8]
+%13 = reshape(%12) {shape=[16,8]} : f32[16,8]
+%14 = mse(%13, %4) : f32[]
+output "loss" = %14
+)";
+
+TEST(CanonicalForm, RowsByTheMatricesThatTheyLookUp) {
+  const CanonicalModel canonical = Canonicalize(ModelOf(kExperts), ShownEqual, KeepsNothing);
+  const std::map<std::string, int> calls = CallsOf(canonical.model.graph);
+  EXPECT_EQ(calls.at("gather_matmul"), 2);
+  EXPECT_EQ(calls.at("transpose"), 1);  // of the first weight
+  for (const char* gone : {"gather", "matmul", "reshape"}) EXPECT_EQ(calls.count(gone), 0u) << gone;
+}
+
 // The steps of a search, which knows the canonical model alone, lead from the original.
 TEST(CanonicalForm, PlansAreOfTheOriginalModel) {
   const RuleSet rules = LoadRules(DataPath("rules/default.rules")).value();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/load.h"
 #include "models/onnx/tensor.h"
 #include "models/onnx_import.h"
 #include "tests/models/onnx_file.h"
@@ -137,6 +138,47 @@ TEST_F(ExternalData, OfManyElementsIsLeftThere) {
       std::string(
           Read("large.bin", "4", absl::StrCat(4 * kElements), kElements - 1).status().message()),
       HasSubstr("the data has 65536"));
+}
+
+// Of a large file the data of large weights stays in the file itself, through links, too.
+TEST_F(ExternalData, OfLargeFilesIsLeftInThem) {
+  constexpr int64_t kElements = 1 << 16;
+  OnnxFile file;
+  file.Input("x", {kElements}).Floats("few", {2}, {1, 2}).Floats("w", {kElements}, {});
+  file.Node("Add", {"x", "w"}, {"y"}).Output("y", {kElements});
+  std::vector<float> values(kElements);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  file.model().mutable_graph()->mutable_initializer(1)->set_raw_data(values.data(), 4 * kElements);
+  const std::string path = folder_ + "/model/net.onnx", link = folder_ + "/link.onnx";
+  std::ofstream(path, std::ios::binary) << file.Bytes();
+  std::filesystem::create_symlink(path, link);
+  const Model read = LoadAnyModel(path).value();
+  EXPECT_EQ(read.weights.at("w").file(), nullptr);
+  for (const std::string& name : {path, link}) {
+    const auto model = LoadAnyModel(name, {.most_read_bytes = 4 * kElements});
+    ASSERT_TRUE(model.ok()) << model.status();
+    const StoredValues& w = model->weights.at("w");
+    ASSERT_NE(w.file(), nullptr);
+    EXPECT_EQ(w.file()->path, std::filesystem::canonical(path));
+    EXPECT_EQ(model->weights, read.weights);
+    EXPECT_EQ(model->graph.ToString(), read.graph.ToString());
+  }
+}
+
+// What is cut short, or has a length behind its end, is said to be.
+TEST_F(ExternalData, OfLargeFilesThatAreDamaged) {
+  constexpr int64_t kElements = 1 << 16;
+  OnnxFile file;
+  file.Input("x", {kElements}).Floats("w", {kElements}, {});
+  file.Node("Add", {"x", "w"}, {"y"}).Output("y", {kElements});
+  const std::string raw(4 * kElements, '\1');
+  file.model().mutable_graph()->mutable_initializer(0)->set_raw_data(raw);
+  const std::string bytes = file.Bytes(), path = folder_ + "/model/net.onnx";
+  for (size_t size : {bytes.size() - 1, bytes.size() / 2, size_t{20}}) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, size);
+    EXPECT_THAT(std::string(LoadAnyModel(path, {.most_read_bytes = 0}).status().message()),
+                testing::StartsWith(path + ": no ONNX model"));
+  }
 }
 
 TEST_F(ExternalData, BehindTheEndOfTheFile) {

@@ -235,6 +235,8 @@ std::vector<std::string> CallTemplates(OpKind kind) {
       return {"gather(axis=A) [*] i64[j]", "gather(axis=A) [*] i64[]",
               "gather(axis=A) [t,u,v] i64[j,k]", "gather(axis=A) [u,v] i64[j,k,p]",
               "gather(axis=-1) [v] i64[j,k,p,q]"};
+    case OpKind::kGatherMatMul:
+      return {"gather_matmul [*,k] [n,k,h] i64[*]"};
     case OpKind::kGatherElements:
       return {"gather_elements(axis=-1) [*,m] i64[*,n]", "gather_elements(axis=0) [m,u] i64[n,u]",
               "gather_elements(axis=-1) [u,m] i64[k,n]",

@@ -54,6 +54,22 @@ TEST(ScatterElements, ByHand) {
       ElementsAre(10, 5, 6, 21, 30, 31));
 }
 
+// The middle row by the first matrix, the others by the second.
+TEST(GatherMatMul, ByHand) {
+  const Tensor x = Filled({3, 2}, {1, 2, 3, 4, 5, 6});
+  const Tensor matrices = Filled({2, 2, 2}, {1, 0, 0, 1, 0, 10, 100, 0});
+  EXPECT_THAT(OutputOf("gather_matmul", {x, matrices, Filled({3}, {1, 0, 1})}).data,
+              ElementsAre(200, 10, 3, 4, 600, 50));
+}
+
+TEST(GatherMatMul, IsSplitByRowsColumnsMatricesAndTerms) {
+  const Declaration d = *DeclareText("gather_matmul", {{4, 8, 6}, {2, 6, 10}, {4, 8}});
+  EXPECT_THAT(PartitionableDims(d), ElementsAre("i0", "i1", "n", "e", "k"));
+  EXPECT_TRUE(d.IsLinearIn({true, false, false}));
+  EXPECT_TRUE(d.IsLinearIn({false, true, false}));
+  EXPECT_FALSE(d.IsLinearIn({true, true, false}));
+}
+
 TEST(LookUp, TablesAreSplitByRowsAndColumns) {
   EXPECT_THAT(PartitionableDims(*DeclareText("embedding_bag", {{4, 6}, {2, 8}})),
               ElementsAre("b", "h", "l", "v"));
@@ -88,6 +104,13 @@ TEST(LookUp, RefusesShapesThatDoNotFit) {
               HasSubstr("i0 is 2 in operand 1 and 3 in operand 2"));
   EXPECT_THAT(ErrorOf("scatter_elements(axis=0,reduction=5)", {{4}, {2}, {2}}),
               HasSubstr("reduction 5"));
+  EXPECT_THAT(ErrorOf("gather_matmul", {{4, 6}, {6, 8}, {4}}), HasSubstr("operand 1 has rank 2"));
+  EXPECT_THAT(ErrorOf("gather_matmul", {{4, 6}, {2, 6, 8}, {2, 4}}),
+              HasSubstr("operand 0 has rank 2, not 3"));
+  EXPECT_THAT(ErrorOf("gather_matmul", {{4, 6}, {2, 6, 8}, {2}}),
+              HasSubstr("i0 is 4 in operand 0 and 2 in operand 2"));
+  EXPECT_THAT(ErrorOf("gather_matmul", {{4, 6}, {2, 5, 8}, {4}}),
+              HasSubstr("k is 6 in operand 0 and 5 in operand 1"));
   EXPECT_THAT(ErrorOf("one_hot(depth=0)", {{4}}), HasSubstr("depth 0"));
   EXPECT_THAT(ErrorOf("one_hot(depth=2,axis=2)", {{4}}), HasSubstr("axis 2"));
 }

@@ -1,0 +1,106 @@
+#include "models/onnx/data_in_file.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "models/onnx.pb.h"
+
+namespace isomer {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+using google::protobuf::io::StringOutputStream;
+
+// Data of as many bytes are left in the file.
+constexpr int kManyBytes = 1 << 18;
+
+constexpr uint32_t TagOf(int field) {
+  return WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+}
+
+class Rewriter {
+ public:
+  Rewriter(absl::string_view contents, const std::string& path)
+      : contents_(contents), path_(path) {}
+
+  std::optional<OnnxWithoutData> Run() {
+    std::optional<std::string> model =
+        Message(contents_, onnx::ModelProto::kGraphFieldNumber,
+                [this](absl::string_view graph) { return Graph(graph); });
+    if (!model.has_value()) return std::nullopt;
+    result_.model = *std::move(model);
+    return std::move(result_);
+  }
+
+ private:
+  // The message with its fields `field` as `rewrite` has them; none if it cannot be read.
+  template <typename Rewrite>
+  static std::optional<std::string> Message(absl::string_view message, int field,
+                                            const Rewrite& rewrite) {
+    std::string result;
+    StringOutputStream strings(&result);
+    CodedOutputStream out(&strings);
+    ArrayInputStream bytes(message.data(), static_cast<int>(message.size()));
+    CodedInputStream in(&bytes);
+    in.SetTotalBytesLimit(INT32_MAX);
+    while (const uint32_t tag = in.ReadTag()) {
+      if (tag != TagOf(field)) {
+        if (!WireFormatLite::SkipField(&in, tag, &out)) return std::nullopt;
+        continue;
+      }
+      uint32_t size = 0;
+      if (!in.ReadVarint32(&size)) return std::nullopt;
+      const size_t begin = static_cast<size_t>(in.CurrentPosition());
+      if (size > message.size() - begin) return std::nullopt;
+      const std::optional<std::string> inner = rewrite(message.substr(begin, size));
+      if (!inner.has_value() || !in.Skip(static_cast<int>(size))) return std::nullopt;
+      out.WriteTag(tag);
+      out.WriteVarint32(static_cast<uint32_t>(inner->size()));
+      out.WriteString(*inner);
+    }
+    if (!in.ConsumedEntireMessage()) return std::nullopt;
+    out.Trim();
+    return result;
+  }
+
+  std::optional<std::string> Graph(absl::string_view graph) {
+    return Message(graph, onnx::GraphProto::kInitializerFieldNumber,
+                   [this](absl::string_view tensor) { return Tensor(tensor); });
+  }
+
+  // Of a tensor that has its data twice, the last counts.
+  std::optional<std::string> Tensor(absl::string_view tensor) {
+    const int place = num_initializers_++;
+    std::optional<absl::string_view> raw;
+    std::optional<std::string> without =
+        Message(tensor, onnx::TensorProto::kRawDataFieldNumber, [&](absl::string_view data) {
+          raw = data;
+          return std::optional<std::string>("");
+        });
+    if (!raw.has_value() || raw->size() < kManyBytes) return std::string(tensor);
+    result_.data[place] = {path_, static_cast<int64_t>(contents_.size()),
+                           raw->data() - contents_.data(), static_cast<int64_t>(raw->size())};
+    return without;
+  }
+
+  const absl::string_view contents_;
+  const std::string& path_;
+  int num_initializers_ = 0;
+  OnnxWithoutData result_;
+};
+
+}  // namespace
+
+OnnxWithoutData LeaveDataInFile(absl::string_view contents, const std::string& path) {
+  std::optional<OnnxWithoutData> result = Rewriter(contents, path).Run();
+  return result.has_value() ? *std::move(result) : OnnxWithoutData{std::string(contents), {}};
+}
+
+}  // namespace isomer

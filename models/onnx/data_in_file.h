@@ -1,0 +1,23 @@
+#ifndef ISOMER_MODELS_ONNX_DATA_IN_FILE_H_
+#define ISOMER_MODELS_ONNX_DATA_IN_FILE_H_
+
+#include <map>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "models/onnx/external_data.h"
+
+namespace isomer {
+
+// A model's file but for the data of its large initializers, which stay where they lie in it.
+struct OnnxWithoutData {
+  std::string model;                 // a serialized ModelProto
+  std::map<int, ExternalData> data;  // by place among the initializers of the graph
+};
+
+// `contents` are those of the file `path`. What is no model, or cut short, is kept as it is.
+OnnxWithoutData LeaveDataInFile(absl::string_view contents, const std::string& path);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ONNX_DATA_IN_FILE_H_
