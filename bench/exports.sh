@@ -16,7 +16,7 @@ trap 'rm -rf "$out"' EXIT
 # The sizes that the exporter's script has.
 declare -A zoo=(
   [llama]="zoo:llama?layers=2&hidden=1024&heads=16&key_heads=4&intermediate=4096&vocabulary=8192&seq=1024&batch=16"
-  [qwen3]="zoo:llama?layers=2&hidden=1024&heads=16&key_heads=4&intermediate=4096&vocabulary=8192&seq=1024&batch=16"
+  [qwen3]="zoo:llama?norms=1&layers=2&hidden=1024&heads=16&key_heads=4&intermediate=4096&vocabulary=8192&seq=1024&batch=16"
   [gpt2]="zoo:gpt?layers=2&hidden=1024&heads=16&vocabulary=8192&seq=1024&batch=16"
   [bert]="zoo:bert_large?layers=2&hidden=1024&heads=16&seq=1024&batch=16"
   [distilbert]="zoo:bert_large?layers=2&hidden=1024&heads=16&seq=1024&batch=16"

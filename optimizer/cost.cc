@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
+
+#include "pcg/operator_facts.h"
 
 namespace isomer {
 
@@ -39,6 +42,13 @@ TaskTime CostModel::Slowest(int64_t device, DataType dtype, TimeOf time_of) cons
     if (time.us > slowest.us) slowest = time;
   }
   return slowest;
+}
+
+bool CostModel::IsView(const Operator& op, absl::Span<const TensorType> operands) {
+  if (operands.size() != 1) return false;
+  std::vector<int64_t> sizes;
+  for (const Dim& dim : operands[0].dims) sizes.push_back(dim.size / dim.degree);
+  return KeepsOrder(op, sizes);
 }
 
 double CostModel::ComputeUs(double flops, int64_t bytes, DataType dtype, int64_t device) const {

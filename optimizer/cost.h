@@ -40,11 +40,14 @@ class CostModel {
   TaskTime CallTime(const Operator& op, absl::Span<const TensorType> operands,
                     const std::vector<bool>& wanted, const Work& work,
                     int64_t device = kSlowest) const;
+  // The same for a search: nothing, where its result may lie where its operand does
+  // (pcg/schedule/views.h), which it may wherever that is not stored.
   double CallUs(const Operator& op, absl::Span<const TensorType> operands,
                 const std::vector<bool>& wanted, const Work& work,
                 int64_t device = kSlowest) const {
-    return CallTime(op, operands, wanted, work, device).us;
+    return IsView(op, operands) ? 0 : CallTime(op, operands, wanted, work, device).us;
   }
+  static bool IsView(const Operator& op, absl::Span<const TensorType> operands);
   // A task of kind fill, accumulate, local or update, of Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device = kSlowest) const;
   // SGD on a stored tensor: reads parameter and gradient, writes the parameter.

@@ -118,7 +118,7 @@ absl::StatusOr<MoveFragment> ChainFragment(const CostModel& cost, const Placemen
 absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operator& op,
                                             absl::Span<const Placement> operands,
                                             const MachineView& output_view,
-                                            const std::vector<bool>& wanted) {
+                                            const std::vector<bool>& wanted, bool stored) {
   std::vector<TensorType> types;
   std::vector<MachineView> views;
   for (const Placement& operand : operands) {
@@ -139,12 +139,15 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
     if (task.kind != TaskKind::kCompute) continue;
     const int32_t device = task.devices[0];
     fragment.devices.push_back(device);
-    fragment.forward.push_back(PicosecondsOf(TimeOfTask(cost, graph, builder.schedule(), task).us));
+    const bool is_view = !stored && CostModel::IsView(op, types);
+    fragment.forward.push_back(
+        is_view ? 0 : PicosecondsOf(TimeOfTask(cost, graph, builder.schedule(), task).us));
     if (!training) continue;
     auto [it, added] = gradient.try_emplace(cost.machine().kind_index(device));
     if (added) {
-      it->second = PicosecondsOf(
-          cost.CallTime(op, types, wanted, GradientWork(op, sharding, types, wanted), device).us);
+      const Work work = GradientWork(op, sharding, types, wanted);
+      if (!is_view)
+        it->second = PicosecondsOf(cost.CallTime(op, types, wanted, work, device).us);
     }
     fragment.gradient.push_back(it->second);
   }

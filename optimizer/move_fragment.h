@@ -61,11 +61,11 @@ struct CallFragment {
   std::vector<MoveFragment> arrivals;
 };
 // `operands`: where they are; their types are those of the choice. `wanted`: operands whose
-// gradient is computed; none: there is no gradient task.
+// gradient is computed; none: there is no gradient task. `stored`: operand 0 is a stored tensor.
 absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operator& op,
                                             absl::Span<const Placement> operands,
                                             const MachineView& output_view,
-                                            const std::vector<bool>& wanted);
+                                            const std::vector<bool>& wanted, bool stored);
 
 }  // namespace isomer
 

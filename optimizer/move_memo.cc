@@ -63,14 +63,15 @@ absl::StatusOr<const MoveFragment*> MoveMemo::Chain(int from, int to, bool train
 absl::StatusOr<const CallFragment*> MoveMemo::Call(const Operator& op,
                                                    const std::vector<int>& operands,
                                                    const MachineView& output_view,
-                                                   const std::vector<bool>& wanted) {
+                                                   const std::vector<bool>& wanted,
+                                                   bool stored) {
   std::unique_ptr<CallFragment>& slot =
-      calls_[{op.ToString(), operands, output_view.ToString(), wanted}];
+      calls_[{op.ToString(), operands, output_view.ToString(), wanted, stored}];
   if (slot == nullptr) {
     std::vector<Placement> placements;
     for (int operand : operands) placements.push_back(place(operand).placement);
     ISOMER_ASSIGN_OR_RETURN(CallFragment call,
-                            FragmentOfCall(cost_, op, placements, output_view, wanted));
+                            FragmentOfCall(cost_, op, placements, output_view, wanted, stored));
     slot = std::make_unique<CallFragment>(std::move(call));
   }
   return slot.get();

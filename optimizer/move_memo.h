@@ -45,16 +45,16 @@ class MoveMemo {
   const Place& place(int id) const { return *places_[id]; }
   const std::vector<MoveTask>& SynchronisationOf(int place);
   absl::StatusOr<const MoveFragment*> Chain(int from, int to, bool training);
-  // `operands`: places.
+  // `operands`: places; `stored`: the first is of a stored tensor.
   absl::StatusOr<const CallFragment*> Call(const Operator& op, const std::vector<int>& operands,
                                            const MachineView& output_view,
-                                           const std::vector<bool>& wanted);
+                                           const std::vector<bool>& wanted, bool stored);
   // Of the places where a stored value is read, the one where it is kept.
   int HomeAmong(const std::vector<int>& places);
 
  private:
-  // Operator, operands, view of the output, wanted gradients.
-  using CallKey = std::tuple<std::string, std::vector<int>, std::string, std::vector<bool>>;
+  // Operator, operands, view of the output, wanted gradients, whether operand 0 is stored.
+  using CallKey = std::tuple<std::string, std::vector<int>, std::string, std::vector<bool>, bool>;
 
   const CostModel& cost_;
   std::map<std::string, int> place_ids_, type_ids_;

@@ -10,6 +10,7 @@
 #include "optimizer/simulator.h"
 #include "optimizer/task_time.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/views.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -225,11 +226,13 @@ absl::StatusOr<std::vector<NodeResults>> ResultsOfNodes(const CostModel& cost, c
   };
   std::vector<Sum> sums(graph.num_nodes());
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
+  const std::vector<BufferId> holders = HoldersOf(schedule);
   for (size_t i = 0; i < schedule.buffers.size(); ++i) {
     const Buffer& buffer = schedule.buffers[i];
     const bool made =
         buffer.role == BufferRole::kActivation || buffer.role == BufferRole::kReceived;
-    if (!made || buffer.moment > 0 || ranges[i].first > ranges[i].last) continue;
+    const bool is_held = holders[i] != static_cast<BufferId>(i);  // by another's memory
+    if (!made || is_held || buffer.moment > 0 || ranges[i].first > ranges[i].last) continue;
     if (schedule.tasks[ranges[i].first].phase != Phase::kForward) continue;
     Sum& sum = sums[buffer.tensor.node.value];
     sum.bytes += buffer.bytes();

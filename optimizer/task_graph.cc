@@ -106,12 +106,14 @@ absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice,
   std::vector<bool> wanted, weights;
   for (const auto& operand : node.operands) wanted.push_back(training_ && operand.gradient);
   if (training_) weights = SeparateGradients(op, node);
-  std::unique_ptr<NodeClass>& slot = classes_[{space, wanted, weights}];
+  const bool stored = !node.operands.empty() && node.operands[0].stored;
+  std::unique_ptr<NodeClass>& slot = classes_[{space, wanted, weights, stored}];
   if (slot == nullptr) {
     slot = std::make_unique<NodeClass>();
     slot->space = space;
     slot->wanted = wanted;
     slot->weights = weights;
+    slot->stored = stored;
     slot->infos.resize(space->choices.size());
   }
   nodes_[n].node_class = slot.get();
@@ -204,7 +206,7 @@ absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
   }
   ISOMER_ASSIGN_OR_RETURN(
       made->call, moves_.Call(node_class.space->op, made->operands, made->choice->outputs[0].view,
-                              node_class.wanted));
+                              node_class.wanted, node_class.stored));
   if (!node_class.weights.empty()) {
     std::vector<bool> data = node_class.wanted;
     for (size_t o = 0; o < data.size(); ++o) data[o] = data[o] && !node_class.weights[o];
@@ -224,7 +226,7 @@ absl::StatusOr<const MoveFragment*> TaskGraph::ArrivalAt(Use use, int place) {
   operands[use.operand] = place;
   ISOMER_ASSIGN_OR_RETURN(const CallFragment* call,
                           moves_.Call(node_class.space->op, operands, info->choice->outputs[0].view,
-                                      node_class.wanted));
+                                      node_class.wanted, node_class.stored));
   return &call->arrivals[use.operand];
 }
 

@@ -101,6 +101,7 @@ class TaskGraph {
     std::vector<bool> wanted;
     // Operands whose gradients may be a task of their own (split_gradients.h); or none.
     std::vector<bool> weights;
+    bool stored = false;  // operand 0 is a stored tensor
     std::vector<std::unique_ptr<ShardingChoice>> own_choices;  // behind those of the tables
     std::vector<std::unique_ptr<ChoiceInfo>> infos;            // per choice, once it was asked for
   };
@@ -237,7 +238,7 @@ class TaskGraph {
   std::vector<int32_t> late_output_;
   BlockTimeline timeline_{0, 0};
 
-  using ClassKey = std::tuple<const ChoiceSpace*, std::vector<bool>, std::vector<bool>>;
+  using ClassKey = std::tuple<const ChoiceSpace*, std::vector<bool>, std::vector<bool>, bool>;
   std::map<ClassKey, std::unique_ptr<NodeClass>> classes_;
 
   // What Rollback puts back: before each SetChoice, the choice and what is derived from it.

@@ -142,7 +142,7 @@ int64_t SendersInTurn(const Machine& machine, const Schedule& schedule, int32_t 
 
 TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
                     const Task& task) {
-  if (task.phase == Phase::kLoad) return {};  // Before the first step.
+  if (task.phase == Phase::kLoad || task.is_view) return {};  // Before the first step; nothing.
   switch (task.kind) {
     case TaskKind::kLoad:
     case TaskKind::kFeed:
@@ -211,6 +211,7 @@ TaskTime TaskTimes::CollectiveTime(const Task& task) {
 }
 
 TaskTime TaskTimes::Of(const Task& task) {
+  if (task.is_view) return {};
   const bool in_step = task.phase != Phase::kLoad;
   if (in_step && (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient)) {
     return CallTime(task);

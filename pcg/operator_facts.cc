@@ -38,6 +38,18 @@ bool IsAttention(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kCappedAttention;
 }
 
+bool KeepsOrder(const Operator& op, absl::Span<const int64_t> sizes) {
+  if (op.kind() == OpKind::kReshape) return true;
+  if (op.kind() != OpKind::kTranspose) return false;
+  int64_t last = -1;
+  for (int64_t dim : op.Ints("perm")) {
+    if (sizes[dim] == 1) continue;
+    if (dim < last) return false;
+    last = dim;
+  }
+  return true;
+}
+
 bool IsPlacement(OpKind kind) {
   return kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
 }

@@ -32,6 +32,9 @@ bool IsAttention(OpKind kind);
 // Inference makes calls of the kind once, when weights are loaded, where all operands are stored:
 // what is not random and costs the host about as much as reading its operands.
 bool IsPreparation(OpKind kind);
+// Results are the operand's elements in the order that they have there, of an operand of these sizes
+// on its device: a Reshape, or a Transpose that moves dims of size 1 alone.
+bool KeepsOrder(const Operator& op, absl::Span<const int64_t> sizes);
 // Where elements are, not what they are: Partition, Combine, Replicate.
 bool IsPlacement(OpKind kind);
 // Operand 0 is a table whose rows operand 1 selects.

@@ -58,6 +58,7 @@ absl::Status Executor::MakeKernels() {
   for (int32_t t : schedule_.programs[device_]) {
     const TaskKind kind = schedule_.tasks[t].kind;
     if (kind != TaskKind::kCompute && kind != TaskKind::kComputeGradient) continue;
+    if (schedule_.tasks[t].is_view) continue;
     ISOMER_RETURN_IF_ERROR(MakeKernel(t));
   }
   return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0);  // The optimizer's state is zero.
@@ -115,7 +116,7 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
       return absl::OkStatus();  // The host's part.
     case TaskKind::kCompute:
     case TaskKind::kComputeGradient:
-      return RunKernel(t);
+      return task.is_view ? absl::OkStatus() : RunKernel(t);
     case TaskKind::kFill:
       FillElements(task.value, elements(task.writes[0]), buffer(task.writes[0]).dtype,
                    data(task.writes[0]));

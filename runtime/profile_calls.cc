@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pcg/profile.h"
+#include "pcg/schedule/views.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 
@@ -29,29 +30,31 @@ void ForEachCut(size_t first, int dims_left, int64_t devices, std::vector<int64_
 class ReuseDistances {
  public:
   ReuseDistances(const Schedule& schedule, int64_t cache_bytes)
-      : schedule_(schedule), cache_bytes_(cache_bytes) {}
+      : schedule_(schedule), holders_(HoldersOf(schedule)), cache_bytes_(cache_bytes) {}
 
   // Per buffer that the task reads, whether the caches have it.
   std::vector<bool> IsWarm(const Task& task) const {
     std::vector<bool> warm;
     for (BufferId id : task.reads) {
-      const auto last = last_.find(id);
+      const auto last = id == kNoBuffer ? last_.end() : last_.find(holders_[id]);
       warm.push_back(last != last_.end() && touched_ - last->second <= cache_bytes_);
     }
     return warm;
   }
   void Touch(const Task& task, int32_t device) {
+    if (task.is_view) return;
     for (const auto* list : {&task.reads, &task.writes}) {
       for (BufferId id : *list) {
         if (id == kNoBuffer || schedule_.buffers[id].device != device) continue;
         touched_ += schedule_.buffers[id].bytes();
-        last_[id] = touched_;
+        last_[holders_[id]] = touched_;
       }
     }
   }
 
  private:
   const Schedule& schedule_;
+  const std::vector<BufferId> holders_;
   const int64_t cache_bytes_;
   int64_t touched_ = 0;
   std::map<BufferId, int64_t> last_;
@@ -83,7 +86,7 @@ void AddKernelsOf(const Graph& graph, const Schedule& schedule, int64_t cache_by
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
     const bool gradient = task.kind == TaskKind::kComputeGradient;
-    if (task.kind != TaskKind::kCompute && !gradient) continue;
+    if ((task.kind != TaskKind::kCompute && !gradient) || task.is_view) continue;
     ProfiledKernel kernel;
     kernel.op = graph.node(task.node).op;
     for (TensorRef input : graph.node(task.node).inputs) {

@@ -14,6 +14,7 @@ std::vector<ZooParameter> LlamaParameters(const LlamaSizes& sizes) {
           {.name = "intermediate", .value = sizes.intermediate},
           {.name = "vocabulary", .value = 128256},
           {.name = "seq", .value = 8192},
+          ZooSwitch("norms", false),
           {.name = "batch", .value = 16}};
 }
 
@@ -26,6 +27,7 @@ absl::StatusOr<Model> BuildLlama(const ZooArguments& arguments) {
   sizes.key_heads = arguments.at("key_heads");
   sizes.biases = false;
   sizes.causal = true;
+  sizes.norms = arguments.at("norms") == 1;
   const TensorRef ids = TokenIds(b, "input_ids", arguments.at("batch"), seq);
   TensorRef x = EmbeddedTokens(b, b.Weight("tokens.weight", {vocabulary, hidden}), ids, "tokens");
   const Rotation rotation = RotationTables(b, seq, sizes.head_size, kTheta);
@@ -53,7 +55,9 @@ ZooModel Llama() {
               "batch=16",
           .source = "Grattafiori et al., 2024 (Llama 3), table 3",
           .published_parameters = 8030261248,
-          .notes = "the rotation is that of 8192 tokens, without scaling for longer sequences"};
+          .notes =
+              "the rotation is that of 8192 tokens, without scaling for longer sequences; `norms=1` "
+              "has an RMSNorm of each query and key, as Qwen3"};
 }
 
 }  // namespace isomer

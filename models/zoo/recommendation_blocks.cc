@@ -5,10 +5,12 @@
 namespace isomer {
 
 TensorRef DenseLayers(ModelBuilder& b, TensorRef x, const std::vector<int64_t>& widths,
-                      const std::string& name, int first) {
+                      const std::string& name, int first, bool biases) {
   for (size_t layer = 0; layer < widths.size(); ++layer) {
     const std::string layer_name = absl::StrCat(name, "/layer", first + layer);
-    x = b.Relu(b.Product(x, widths[layer], layer_name), layer_name);
+    const int64_t width = widths[layer];
+    x = biases ? b.Dense(x, width, layer_name) : b.Product(x, width, layer_name);
+    x = b.Relu(x, layer_name);
   }
   return x;
 }

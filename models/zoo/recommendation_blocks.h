@@ -10,9 +10,9 @@
 
 namespace isomer {
 
-// For each width a product with a weight, without bias, and Relu. Their names count from `first`.
+// For each width a product with a weight and Relu. Their names count from `first`.
 TensorRef DenseLayers(ModelBuilder& b, TensorRef x, const std::vector<int64_t>& widths,
-                      const std::string& name, int first = 0);
+                      const std::string& name, int first = 0, bool biases = false);
 
 // What `tables` tables of `rows` x `features` say about the inputs table0_ids, .. of `batch` rows:
 // one index a row, or the sum over `bag` of them. [batch, features] each. With `look_ups` such

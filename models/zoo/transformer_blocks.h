@@ -37,8 +37,9 @@ struct AttentionSizes {
   int64_t key_heads;
   bool biases = true;
   bool causal = false;
-  double scale = 0;  // of scores; 0: 1 / sqrt(head_size)
-  double cap = 0;    // scores are cap * tanh(score / cap); 0: as they are
+  bool norms = false;  // an RMSNorm of each query and key, as Qwen3 has it
+  double scale = 0;    // of scores; 0: 1 / sqrt(head_size)
+  double cap = 0;      // scores are cap * tanh(score / cap); 0: as they are
 };
 // The sizes with equal numbers of heads that divide `hidden`, which is checked.
 AttentionSizes HeadsOf(ModelBuilder& b, int64_t hidden, int64_t heads);

@@ -83,7 +83,8 @@ absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const Machi
 absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const MachineView> views,
                                       const ScheduleOptions& options, bool interleave,
                                       CallTable* calls = nullptr);
-absl::Status FinishSchedule(Schedule* schedule);
+// `graph`: that of the nodes of its tasks.
+absl::Status FinishSchedule(const Graph& graph, Schedule* schedule);
 
 // Which tensors the host sets, and the forward tasks.
 absl::Status LowerForward(ScheduleBuilder* builder, bool interleave);

@@ -12,6 +12,7 @@
 #include "pcg/schedule/check_steps.h"
 #include "pcg/schedule/check_updates.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/views.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -309,12 +310,14 @@ absl::Status Checker::CheckWaits() const {
 
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, schedule).Run());
+  ISOMER_RETURN_IF_ERROR(CheckViews(graph, schedule));
   return CheckMemory(schedule, PlanMemory(schedule));
 }
 
 absl::Status CheckSteps(const Graph& graph, const Schedule& one, const Schedule& all) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, all).RunSteps());
   ISOMER_RETURN_IF_ERROR(CheckRepetition(graph, one, all));
+  ISOMER_RETURN_IF_ERROR(CheckViews(graph, all));
   return CheckMemory(all, PlanMemory(all));
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/packing.h"
+#include "pcg/schedule/views.h"
 
 namespace isomer {
 namespace {
@@ -24,6 +25,7 @@ bool IsFree(const Live& live, int64_t offset, int64_t bytes) {
 
 absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
+  const std::vector<BufferId> holders = HoldersOf(schedule);
   std::vector<Live> on_device(schedule.programs.size()), on_host(on_device);
   const auto live_beside = [&](const Buffer& buffer) -> Live& {
     return (IsOnHost(schedule, buffer) ? on_host : on_device)[buffer.device];
@@ -31,6 +33,11 @@ absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
   std::vector<std::vector<BufferId>> births(schedule.tasks.size()), deaths(births);
   for (size_t id = 0; id < ranges.size(); ++id) {
     if (ranges[id].last < ranges[id].first) continue;
+    if (holders[id] != static_cast<BufferId>(id)) {
+      if (plan.offsets[id] == plan.offsets[holders[id]]) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "schedule: buffer ", id, " does not lie where buffer ", holders[id], " does"));
+    }
     births[ranges[id].first].push_back(static_cast<BufferId>(id));
     deaths[ranges[id].last].push_back(static_cast<BufferId>(id));
   }

@@ -344,7 +344,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
                           &schedule)) {
     return std::nullopt;
   }
-  ISOMER_RETURN_IF_ERROR(FinishSchedule(&schedule));
+  ISOMER_RETURN_IF_ERROR(FinishSchedule(lowered.mapped.graph, &schedule));
   return lowered;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "pcg/schedule/packing.h"
+#include "pcg/schedule/views.h"
 
 namespace isomer {
 
@@ -84,6 +85,16 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
     }
     for (BufferId id : row) ranges[id] = all;
   }
+  const std::vector<BufferId> holders = HoldersOf(schedule);
+  const auto is_touched = [&](size_t id) { return ranges[id].last >= ranges[id].first; };
+  for (size_t id = 0; id < ranges.size(); ++id) {
+    LiveRange& all = ranges[holders[id]];
+    if (!is_touched(id)) continue;
+    all = {std::min(all.first, ranges[id].first), std::max(all.last, ranges[id].last)};
+  }
+  for (size_t id = 0; id < ranges.size(); ++id) {
+    if (is_touched(id)) ranges[id] = ranges[holders[id]];
+  }
   return ranges;
 }
 
@@ -132,10 +143,12 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
 std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
   const std::vector<MemoryCategory> categories = CategoriesOf(schedule);
+  const std::vector<BufferId> holders = HoldersOf(schedule);
   // The buffers on devices that are touched, by that time.
   const auto by = [&](int32_t LiveRange::*time) {
     const auto counts = [&](size_t id) {
-      return ranges[id].last >= ranges[id].first && !IsOnHost(schedule, schedule.buffers[id]);
+      return ranges[id].last >= ranges[id].first && holders[id] == static_cast<BufferId>(id) &&
+             !IsOnHost(schedule, schedule.buffers[id]);
     };
     std::vector<int32_t> place(schedule.tasks.size() + 1, 0);
     for (size_t id = 0; id < ranges.size(); ++id) place[ranges[id].*time + 1] += counts(id);

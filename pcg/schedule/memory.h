@@ -31,7 +31,8 @@ std::vector<std::vector<BufferId>> RowsOf(const Schedule& schedule);
 // From the first byte of a row to its last, what lies between buffers included.
 int64_t BytesOfRow(const Schedule& schedule, absl::Span<const BufferId> row);
 
-// First and last task that touches each buffer, or one in its row, by index in Schedule::tasks.
+// First and last task that touches each buffer, or one in its row or with its bytes (views.h), by
+// index in Schedule::tasks.
 // Parameters and states: from the first task to the last; inputs from the first. Buffers nobody
 // touches: [0, -1].
 struct LiveRange {

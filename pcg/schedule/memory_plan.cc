@@ -8,6 +8,7 @@
 
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/packing.h"
+#include "pcg/schedule/views.h"
 
 namespace isomer {
 namespace {
@@ -29,6 +30,7 @@ struct Layout {
 std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule) {
   std::vector<std::vector<Item>> items(schedule.programs.size());
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
+  const std::vector<BufferId> holders = HoldersOf(schedule);
   std::vector<bool> placed(ranges.size(), false);
   const auto add = [&](std::vector<BufferId> row) {
     for (BufferId id : row) placed[id] = true;
@@ -38,7 +40,8 @@ std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule) {
   for (std::vector<BufferId>& row : RowsOf(schedule)) add(std::move(row));
   for (size_t id = 0; id < ranges.size(); ++id) {
     const bool is_touched = ranges[id].last >= ranges[id].first;
-    if (placed[id] || !is_touched || IsOnHost(schedule, schedule.buffers[id])) continue;
+    const bool is_held = holders[id] != static_cast<BufferId>(id);
+    if (placed[id] || !is_touched || is_held || IsOnHost(schedule, schedule.buffers[id])) continue;
     add({static_cast<BufferId>(id)});
   }
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
@@ -253,6 +256,8 @@ MemoryPlan PlanMemory(const Schedule& schedule) {
       }
     }
   }
+  const std::vector<BufferId> holders = HoldersOf(schedule);
+  for (size_t id = 0; id < holders.size(); ++id) plan.offsets[id] = plan.offsets[holders[id]];
   return plan;
 }
 

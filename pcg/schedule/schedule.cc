@@ -9,6 +9,7 @@
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/pipeline.h"
 #include "pcg/schedule/update.h"
+#include "pcg/schedule/views.h"
 #include "pcg/schedule/weight_versions.h"
 #include "pcg/support/status_macros.h"
 
@@ -224,11 +225,12 @@ absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const Machi
   return std::move(builder.schedule());
 }
 
-absl::Status FinishSchedule(Schedule* schedule) {
+absl::Status FinishSchedule(const Graph& graph, Schedule* schedule) {
   ISOMER_RETURN_IF_ERROR(RepeatSteps(schedule));
   AddDependencies(schedule);
   ISOMER_RETURN_IF_ERROR(OrderMicroBatches(schedule));
   AddPrograms(schedule);
+  MarkViews(graph, schedule);
   return absl::OkStatus();
 }
 
@@ -240,7 +242,7 @@ absl::StatusOr<Schedule> LowerInOrder(const Graph& graph, absl::Span<const Machi
   for (int id = 0; id < graph.num_nodes(); ++id) {
     if (calls.Contains({id})) schedule.shardings[id] = calls.ShardingOf({id});
   }
-  ISOMER_RETURN_IF_ERROR(FinishSchedule(&schedule));
+  ISOMER_RETURN_IF_ERROR(FinishSchedule(graph, &schedule));
   return schedule;
 }
 
@@ -314,6 +316,7 @@ std::string Schedule::ToString(const Graph& graph) const {
     if (task.moment != kNoMoment) absl::StrAppend(&text, " ", task.moment);
     if (num_steps() > 1) absl::StrAppend(&text, " of step ", task.step);
     absl::StrAppend(&text, " on ", absl::StrJoin(task.devices, ","), ": ", TaskKindName(task.kind));
+    if (task.is_view) absl::StrAppend(&text, " view");
     if (task.kind == TaskKind::kFill) absl::StrAppend(&text, " ", task.value);
     absl::StrAppend(&text, " ", graph.Label(task.node));
     if (task.segments > 1) absl::StrAppend(&text, " x", task.segments);

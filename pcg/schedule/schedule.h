@@ -167,6 +167,9 @@ struct Task {
   // is the sum of what it receives, zero elsewhere.
   SmallList<std::pair<int32_t, int32_t>, 2> transfers = {};
   double value = 0;  // kFill
+  // Compute, compute_gradient: nothing is done, for what is written lies where what is read does
+  // (views.h).
+  bool is_view = false;
   double flops = 0;
   int32_t whole = -1;  // in Schedule::wholes, if it is less than all devices' task
   // Of one device: compute: bytes of everything read and written. all_reduce: of the buffer;

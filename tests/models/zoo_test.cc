@@ -115,8 +115,9 @@ TEST(ZooParameters, CountedByHand) {
       {"nasrnn?shared=1", 512 + 16 * 512 * 512},
       {"vit?layers=24&hidden=1024&heads=16&intermediate=4096", 304326632},  // torchvision, ViT-L/16
       // Of the 120 pairs of 16 parts and the bottom's 64 features.
-      {"dlrm?pairs=1&tables=15", 15 * 1000000LL * 64 + 64 * 512 + 512 * 512 + 512 * 64 +
-                                     (64 + 120) * 1024 + 2 * 1024 * 1024 + 1024},
+      {"dlrm?pairs=1&tables=15", 15 * 1000000LL * 64 + (64 + 1) * 512 + (512 + 1) * 512 +
+                                     (512 + 1) * 64 + (64 + 120 + 1) * 1024 +
+                                     2 * (1024 + 1) * 1024 + 1024 + 1},
       {"mixtral?dropless=1", 46702792704},
       {"gpt_175b", (2 * 50257 + 2048 + 2) * 12288LL + 96 * (12 * 12288LL * 12288 + 13 * 12288LL)},
       // 18 mixtures with their gates, 18 dense layers, 36 attentions and 18 to the encoder, norms.

@@ -1,0 +1,168 @@
+#include "pcg/schedule/views.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
+#include "pcg/schedule/memory.h"
+
+namespace isomer {
+namespace {
+
+// What a view would read and write.
+struct Ends {
+  BufferId from = kNoBuffer, to = kNoBuffer;
+};
+
+class Eligibility {
+ public:
+  Eligibility(const Graph& graph, const Schedule& schedule)
+      : graph_(graph), schedule_(schedule), in_row_(schedule.buffers.size(), false) {
+    for (const Schedule::HostTensor& parameter : schedule.parameters) {
+      stored_.insert(parameter.tensor);
+    }
+    for (const std::vector<BufferId>& row : RowsOf(schedule)) {
+      for (BufferId id : row) in_row_[id] = true;
+    }
+  }
+
+  // Of a task that may be a view as far as it is concerned; else none.
+  Ends EndsOf(const Task& task) const {
+    const bool gradient = task.kind == TaskKind::kComputeGradient;
+    if ((!gradient && task.kind != TaskKind::kCompute) || task.writes.size() != 1 ||
+        task.reads.empty() || task.writes[0] == kNoBuffer) {
+      return {};
+    }
+    const Ends ends = {gradient ? task.reads[task.reads.size() - 1] : task.reads[0],
+                       task.writes[0]};
+    if (ends.from == kNoBuffer || in_row_[ends.from] || in_row_[ends.to]) return {};
+    const Buffer &from = schedule_.buffers[ends.from], &to = schedule_.buffers[ends.to];
+    // The operand, whose gradient has its box.
+    const Buffer& operand = gradient ? to : from;
+    if (from.device != to.device || from.dtype != to.dtype || from.bytes() != to.bytes() ||
+        IsKept(from) || IsKept(to) || !KeepsOrder(graph_.node(task.node).op, operand.box.shape)) {
+      return {};
+    }
+    return ends;
+  }
+
+ private:
+  bool IsKept(const Buffer& buffer) const {
+    const bool is_role = buffer.role == BufferRole::kInput ||
+                         buffer.role == BufferRole::kActivation ||
+                         buffer.role == BufferRole::kReceived ||
+                         buffer.role == BufferRole::kGradient;
+    return !is_role || stored_.contains(buffer.tensor);
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  std::set<TensorRef> stored_;
+  std::vector<bool> in_row_;
+};
+
+BufferId HolderOf(std::vector<BufferId>* holders, BufferId id) {
+  while ((*holders)[id] != id) id = (*holders)[id] = (*holders)[(*holders)[id]];
+  return id;
+}
+
+std::vector<BufferId> EachItsOwn(const Schedule& schedule) {
+  std::vector<BufferId> holders(schedule.buffers.size());
+  std::iota(holders.begin(), holders.end(), 0);
+  return holders;
+}
+
+}  // namespace
+
+void MarkViews(const Graph& graph, Schedule* schedule) {
+  const Eligibility eligibility(graph, *schedule);
+  constexpr int32_t kNever = -1;
+  // The first task that writes a buffer, and the last that writes and reads it; of those that are
+  // joined, those of the holder are those of all, but that views write nothing.
+  std::vector<int32_t> made(schedule->buffers.size(), kNever), written = made, read = made;
+  std::vector<Ends> ends(schedule->tasks.size());
+  for (int32_t t = 0; t < static_cast<int32_t>(schedule->tasks.size()); ++t) {
+    const Task& task = schedule->tasks[t];
+    ends[t] = eligibility.EndsOf(task);
+    for (BufferId id : task.reads) {
+      if (id != kNoBuffer) read[id] = t;
+    }
+    for (BufferId id : task.writes) {
+      if (id == kNoBuffer) continue;
+      if (made[id] == kNever) made[id] = t;
+      written[id] = t;
+    }
+  }
+  std::vector<BufferId> holders = EachItsOwn(*schedule);
+  for (int32_t t = 0; t < static_cast<int32_t>(schedule->tasks.size()); ++t) {
+    const auto [from, to] = ends[t];
+    if (from == kNoBuffer) continue;
+    const BufferId holder = HolderOf(&holders, from);
+    const bool changes_later = written[to] > t;
+    if (made[to] != t || written[holder] >= t || (changes_later && read[holder] > t)) continue;
+    schedule->tasks[t].is_view = true;
+    holders[to] = holder;
+    if (changes_later) written[holder] = written[to];
+    read[holder] = std::max(read[holder], read[to]);
+  }
+}
+
+std::vector<BufferId> HoldersOf(const Schedule& schedule) {
+  std::vector<BufferId> holders = EachItsOwn(schedule);
+  for (const Task& task : schedule.tasks) {
+    if (!task.is_view || task.writes.empty() || task.reads.empty()) continue;
+    const BufferId from = task.kind == TaskKind::kComputeGradient
+                              ? task.reads[task.reads.size() - 1]
+                              : task.reads[0];
+    if (from != kNoBuffer && task.writes[0] != kNoBuffer) holders[task.writes[0]] = holders[from];
+  }
+  return holders;
+}
+
+absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
+  const Eligibility eligibility(graph, schedule);
+  const std::vector<BufferId> holders = HoldersOf(schedule);
+  std::vector<bool> shares(schedule.buffers.size(), false);
+  for (size_t id = 0; id < holders.size(); ++id) {
+    if (holders[id] != static_cast<BufferId>(id)) shares[id] = shares[holders[id]] = true;
+  }
+  // Per holder, the buffers that are what its bytes are.
+  std::vector<std::set<BufferId>> present(schedule.buffers.size());
+  for (size_t id = 0; id < holders.size(); ++id) {
+    if (shares[id] && schedule.buffers[id].role == BufferRole::kInput) {
+      present[holders[id]].insert(static_cast<BufferId>(id));
+    }
+  }
+  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
+    const auto error = [&](const std::string& what) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("schedule: task ", t, " (", TaskKindName(task.kind), " ",
+                       graph.Label(task.node), "): ", what));
+    };
+    const auto is_present = [&](BufferId id) {
+      return id == kNoBuffer || !shares[id] || present[holders[id]].contains(id);
+    };
+    for (BufferId id : task.reads) {
+      if (!is_present(id)) return error(absl::StrCat("reads buffer ", id, ", which is overwritten"));
+    }
+    if (task.is_view) {
+      const Ends ends = eligibility.EndsOf(task);
+      if (ends.from == kNoBuffer) return error("is no view of what it reads");
+      present[holders[ends.from]].insert(ends.to);
+      continue;
+    }
+    for (BufferId id : task.writes) {
+      if (id == kNoBuffer || !shares[id]) continue;
+      if (task.kind == TaskKind::kAccumulate && !is_present(id)) {
+        return error(absl::StrCat("adds to buffer ", id, ", which is overwritten"));
+      }
+      present[holders[id]] = {id};
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace isomer
