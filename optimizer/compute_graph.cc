@@ -8,12 +8,15 @@
 namespace isomer {
 namespace {
 
-// Nodes whose outputs are stored tensors: weights and what arranges them.
-std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& order, bool training) {
+// Per node whose outputs the host has: leaves and what it makes of them, as the lowering does
+// (pcg/schedule/forward.cc).
+std::vector<HostLeaves> NodesOnHost(const Graph& graph, const std::vector<NodeId>& order,
+                                    bool training) {
   const auto users = graph.Users();
-  std::vector<bool> loaded(graph.num_nodes(), false), is_output(graph.num_nodes(), false);
+  std::vector<HostLeaves> on_host(graph.num_nodes(), HostLeaves::kOther);
+  std::vector<bool> is_output(graph.num_nodes(), false);
   for (const auto& output : graph.outputs()) is_output[output.tensor.node.value] = true;
-  auto used_once = [&](TensorRef tensor) {
+  const auto used_once = [&](TensorRef tensor) {
     int uses = 0;
     for (const Graph::Use& use : users[tensor.node.value]) {
       uses += graph.node(use.user).inputs[use.operand] == tensor;
@@ -22,15 +25,22 @@ std::vector<bool> LoadedNodes(const Graph& graph, const std::vector<NodeId>& ord
   };
   for (NodeId id : order) {
     const Node& node = graph.node(id);
-    if (IsStored(node.op.kind())) {
-      loaded[id.value] = true;
-    } else if (training ? IsLayout(node.op.kind()) : IsPreparation(node.op.kind())) {
-      loaded[id.value] = std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-        return loaded[input.node.value] && (!training || used_once(input));
-      });
+    if (IsLeaf(node.op.kind())) {
+      on_host[id.value] = LeavesOf(node.op.kind());
+      continue;
+    }
+    HostLeaves leaves = on_host[node.inputs[0].node.value];
+    bool integers = true, once = true;
+    for (TensorRef input : node.inputs) {
+      leaves = Together(leaves, on_host[input.node.value], training);
+      integers &= !IsFloat(graph.type(input).dtype);
+      once &= used_once(input);
+    }
+    if (IsMadeOnHost(node.op.kind(), leaves, integers, once, training)) {
+      on_host[id.value] = leaves;
     }
   }
-  return loaded;
+  return on_host;
 }
 
 }  // namespace
@@ -39,7 +49,11 @@ ComputeGraph AnalyzeCompute(const Graph& graph, bool training,
                             const std::vector<NodeId>& fed_needs_gradient) {
   ComputeGraph result;
   const std::vector<NodeId> order = graph.TopologicalOrder();
-  const std::vector<bool> loaded = LoadedNodes(graph, order, training);
+  const std::vector<HostLeaves> on_host = NodesOnHost(graph, order, training);
+  const auto is_on_host = [&](NodeId id) { return on_host[id.value] != HostLeaves::kOther; };
+  const auto is_loaded = [&](NodeId id) {
+    return is_on_host(id) && on_host[id.value] != HostLeaves::kInputs;
+  };
   result.index.assign(graph.num_nodes(), -1);
   result.depends_on_weight.assign(graph.num_nodes(), false);
   for (NodeId id : fed_needs_gradient) result.depends_on_weight[id.value] = true;
@@ -47,18 +61,18 @@ ComputeGraph AnalyzeCompute(const Graph& graph, bool training,
     const Node& node = graph.node(id);
     if (node.op.kind() == OpKind::kWeight) result.depends_on_weight[id.value] = true;
     for (TensorRef input : node.inputs) {
-      if (loaded[id.value] && result.depends_on_weight[input.node.value]) {
+      if (is_loaded(id) && result.depends_on_weight[input.node.value]) {
         result.depends_on_weight[id.value] = true;
       }
     }
-    if (loaded[id.value] || IsLeaf(node.op.kind())) continue;
+    if (is_on_host(id)) continue;
     ComputeGraph::ComputeNode compute;
     compute.id = id;
     for (TensorRef input : node.inputs) {
       ComputeGraph::Operand operand;
       operand.producer = result.index[input.node.value];
       operand.output = input.output;
-      operand.stored = loaded[input.node.value];
+      operand.stored = is_loaded(input.node);
       operand.gradient =
           result.depends_on_weight[input.node.value] && IsFloat(graph.type(input).dtype);
       if (operand.gradient) result.depends_on_weight[id.value] = true;

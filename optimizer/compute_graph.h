@@ -2,8 +2,8 @@
 //
 // Weights, and operators that only arrange weights (Transpose, Reshape, Concat, Split whose
 // ancestors are weights, each used once), are loaded: what comes out of them is stored on the
-// devices as the operand types of its users ask. Inputs are fed. Neither moves data in a step. In
-// inference, so is whatever cheap operators make of weights (IsPreparation), however often used.
+// devices as the operand types of its users ask. Inputs are fed, arranged where they are indices;
+// and what depends on constants alone is made once (IsMadeOnHost). Neither moves data in a step.
 #ifndef ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
 #define ISOMER_OPTIMIZER_COMPUTE_GRAPH_H_
 

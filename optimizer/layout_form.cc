@@ -28,7 +28,7 @@ class LayoutPass {
   // Calls that deal with each row alike deal with rows as these were before a chain.
   void MoveRows() {
     for (NodeId id : graph_.TopologicalOrder()) {
-      if (!MayBeChain(id)) MoveRowsOf(id);
+      if (!MayBeChain(id) && !MoveGather(id)) MoveRowsOf(id);
       NoteLaid(id);
     }
   }
@@ -148,6 +148,44 @@ class LayoutPass {
       }
     }
     return true;
+  }
+
+  // A look-up along a dim takes its tensor with dims in the order that they had: x[:, i, j] is
+  // written with the dims that are looked up in front.
+  bool MoveGather(NodeId id) {
+    const Node node = graph_.node(id);
+    if (node.op.kind() != OpKind::kGather || keeps_(node.name) || !IsInChain(node.inputs[0]) ||
+        graph_.type(node.inputs[1]).rank() != 1) {
+      return false;
+    }
+    const auto& [base, places] = LaidOf(node.inputs[0]);
+    const int rank = static_cast<int>(places.dims.size());
+    std::vector<int64_t> order;  // of the operand's dims, by their places in the base
+    for (int i = 0; i < rank; ++i) {
+      if (places.dims[i].empty()) return false;
+      order.push_back(i);
+    }
+    std::sort(order.begin(), order.end(), [&places = places](int64_t a, int64_t b) {
+      const Atom &first = places.dims[a][0], &second = places.dims[b][0];
+      return std::pair(first.dim, -first.stride) < std::pair(second.dim, -second.stride);
+    });
+    if (std::is_sorted(order.begin(), order.end())) return false;
+    Places ordered = places;
+    std::vector<int64_t> back(rank);
+    for (int i = 0; i < rank; ++i) {
+      ordered.dims[i] = places.dims[order[i]];
+      back[order[i]] = i;
+    }
+    const int64_t axis = node.op.Int("axis"), at = axis < 0 ? axis + rank : axis;
+    Target target{rewriter_.next_id(), {}, {}};
+    const TensorRef x = target.Add(CallsOf(ordered), base, node.name);
+    const TensorRef made =
+        target.Add({OpKind::kGather, {{"axis", back[at]}}}, {x, node.inputs[1]}, node.name);
+    const TensorRef to = target.Add({OpKind::kTranspose, {{"perm", back}}}, {made}, node.name);
+    std::vector<NodeId> nodes;
+    AddChain(node.inputs[0], base, &nodes);
+    nodes.push_back(id);
+    return Try(std::move(nodes), std::move(target), {{{id, 0}, to}});
   }
 
   void MoveRowsOf(NodeId id) {

@@ -130,6 +130,7 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, types));
   ScheduleOptions options;
   options.num_devices = cost.machine().num_devices();
+  options.arranges_inputs = false;
   ScheduleBuilder builder(graph, views, options);
   ISOMER_RETURN_IF_ERROR(LowerForward(&builder, /*interleave=*/false));
   CallFragment fragment;
@@ -146,8 +147,7 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
     auto [it, added] = gradient.try_emplace(cost.machine().kind_index(device));
     if (added) {
       const Work work = GradientWork(op, sharding, types, wanted);
-      if (!is_view)
-        it->second = PicosecondsOf(cost.CallTime(op, types, wanted, work, device).us);
+      if (!is_view) it->second = PicosecondsOf(cost.CallTime(op, types, wanted, work, device).us);
     }
     fragment.gradient.push_back(it->second);
   }

@@ -63,8 +63,7 @@ absl::StatusOr<const MoveFragment*> MoveMemo::Chain(int from, int to, bool train
 absl::StatusOr<const CallFragment*> MoveMemo::Call(const Operator& op,
                                                    const std::vector<int>& operands,
                                                    const MachineView& output_view,
-                                                   const std::vector<bool>& wanted,
-                                                   bool stored) {
+                                                   const std::vector<bool>& wanted, bool stored) {
   std::unique_ptr<CallFragment>& slot =
       calls_[{op.ToString(), operands, output_view.ToString(), wanted, stored}];
   if (slot == nullptr) {

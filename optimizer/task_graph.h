@@ -101,7 +101,7 @@ class TaskGraph {
     std::vector<bool> wanted;
     // Operands whose gradients may be a task of their own (split_gradients.h); or none.
     std::vector<bool> weights;
-    bool stored = false;  // operand 0 is a stored tensor
+    bool stored = false;                                       // operand 0 is a stored tensor
     std::vector<std::unique_ptr<ShardingChoice>> own_choices;  // behind those of the tables
     std::vector<std::unique_ptr<ChoiceInfo>> infos;            // per choice, once it was asked for
   };

@@ -69,6 +69,41 @@ bool IsPreparation(OpKind kind) {
   }
 }
 
+HostLeaves LeavesOf(OpKind leaf) {
+  switch (leaf) {
+    case OpKind::kInput:
+      return HostLeaves::kInputs;
+    case OpKind::kWeight:
+      return HostLeaves::kWeights;
+    case OpKind::kConstant:
+      return HostLeaves::kConstants;
+    default:
+      return HostLeaves::kOther;
+  }
+}
+
+HostLeaves Together(HostLeaves a, HostLeaves b, bool training) {
+  if (a == b) return a;
+  const auto is_stored = [](HostLeaves leaves) {
+    return leaves == HostLeaves::kWeights || leaves == HostLeaves::kConstants;
+  };
+  return !training && is_stored(a) && is_stored(b) ? HostLeaves::kWeights : HostLeaves::kOther;
+}
+
+bool IsMadeOnHost(OpKind kind, HostLeaves leaves, bool of_integers, bool used_once, bool training) {
+  switch (leaves) {
+    case HostLeaves::kInputs:
+      return IsLayout(kind) && of_integers;
+    case HostLeaves::kConstants:
+      return IsPreparation(kind);
+    case HostLeaves::kWeights:
+      return training ? IsLayout(kind) && used_once : IsPreparation(kind);
+    case HostLeaves::kOther:
+      return false;
+  }
+  return false;
+}
+
 bool IsLookUp(OpKind kind) {
   return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
 }

@@ -29,11 +29,20 @@ absl::string_view SoapClassName(SoapClass soap);
 bool IsContraction(OpKind kind);
 // Scaled dot-product attention, capped or not.
 bool IsAttention(OpKind kind);
-// Inference makes calls of the kind once, when weights are loaded, where all operands are stored:
-// what is not random and costs the host about as much as reading its operands.
+// What is not random and costs the host about as much as reading its operands.
 bool IsPreparation(OpKind kind);
-// Results are the operand's elements in the order that they have there, of an operand of these sizes
-// on its device: a Reshape, or a Transpose that moves dims of size 1 alone.
+// The leaves that the host has what a call takes from. kOther: none, or leaves that are not alike.
+enum class HostLeaves { kOther, kInputs, kWeights, kConstants };
+HostLeaves LeavesOf(OpKind leaf);
+// Of the operands of a call; in inference weights and constants are alike.
+HostLeaves Together(HostLeaves a, HostLeaves b, bool training);
+// Whether the host makes the results of a call of tensors that it has, parallel operators apart:
+// what depends on no data once, when a plan is loaded, in training from weights just what arranges
+// them (their updates arrange alike), where nothing else uses them; and of what is fed, indices are
+// arranged, where `of_integers`.
+bool IsMadeOnHost(OpKind kind, HostLeaves leaves, bool of_integers, bool used_once, bool training);
+// Results are the operand's elements in the order that they have there, of an operand of these
+// sizes on its device: a Reshape, or a Transpose that moves dims of size 1 alone.
 bool KeepsOrder(const Operator& op, absl::Span<const int64_t> sizes);
 // Where elements are, not what they are: Partition, Combine, Replicate.
 bool IsPlacement(OpKind kind);

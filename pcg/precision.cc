@@ -72,15 +72,15 @@ class PrecisionRewrite {
   // What became of a tensor.
   struct Tensor {
     TensorRef ref;
-    bool from_host = false;  // comes from the host as it is: a leaf, or what arranges leaves there
-    bool stored = false;     // no input is among those leaves
-    bool exact = false;      // computed in float32 for the sake of the loss
-    bool counted = false;    // made from integers and constants alone
+    // Comes from the host as it is: a leaf, or what arranges leaves there.
+    HostLeaves on_host = HostLeaves::kOther;
+    bool exact = false;    // computed in float32 for the sake of the loss
+    bool counted = false;  // made from integers and constants alone
     MachineView view;
   };
 
   void FindNodesOfTheLoss();
-  bool ArrangesOnHost(const Node& node) const;
+  HostLeaves ArrangedOnHost(const Node& node) const;
   bool IsExact(const Node& node, NodeId id) const;
   bool IsCounted(const Node& node) const;
   absl::Status RewriteNode(NodeId id);
@@ -128,17 +128,18 @@ void PrecisionRewrite::FindNodesOfTheLoss() {
   }
 }
 
-// As the lowering finds it (pcg/schedule/forward.cc): parallel operators on leaves, and layouts of
-// weights that nothing else uses; in inference, all that can be prepared from weights.
-bool PrecisionRewrite::ArrangesOnHost(const Node& node) const {
-  const OpKind kind = node.op.kind();
-  if (!IsPlacement(kind) && !(training_ ? IsLayout(kind) : IsPreparation(kind))) return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-    const Tensor& tensor = Now(input);
-    if (!tensor.from_host) return false;
-    if (IsPlacement(kind)) return true;
-    return training_ ? uses_.at(input) == 1 : tensor.stored;
-  });
+// As the lowering finds it (pcg/schedule/forward.cc).
+HostLeaves PrecisionRewrite::ArrangedOnHost(const Node& node) const {
+  HostLeaves leaves = Now(node.inputs[0]).on_host;
+  bool integers = true, once = true;
+  for (TensorRef input : node.inputs) {
+    leaves = Together(leaves, Now(input).on_host, training_);
+    integers &= !IsFloat(graph_.type(input).dtype);
+    once &= uses_.at(input) == 1;
+  }
+  const bool is_made = IsPlacement(node.op.kind()) ||
+                       IsMadeOnHost(node.op.kind(), leaves, integers, once, training_);
+  return is_made ? leaves : HostLeaves::kOther;
 }
 
 bool PrecisionRewrite::IsExact(const Node& node, NodeId id) const {
@@ -188,15 +189,14 @@ absl::StatusOr<TensorRef> PrecisionRewrite::As(DataType wanted, const Tensor& te
 absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   const Node& node = graph_.node(id);
   const OpKind kind = node.op.kind();
-  const bool on_host = ArrangesOnHost(node), counted = IsCounted(node);
+  const HostLeaves arranged = ArrangedOnHost(node);
+  const bool on_host = arranged != HostLeaves::kOther, counted = IsCounted(node);
   const bool exact = !on_host && !counted && IsExact(node, id);
   const bool low = !on_host && !counted && !exact;
-  bool stored = on_host;
   std::vector<TensorRef> inputs;
   for (TensorRef input : node.inputs) {
     const Tensor& tensor = Now(input);
-    stored &= tensor.stored;
-    const bool is_table = IsLookUp(kind) && inputs.empty() && tensor.from_host;
+    const bool is_table = IsLookUp(kind) && inputs.empty() && tensor.on_host != HostLeaves::kOther;
     // Tensors that the model has in other types stay as they are.
     const bool converts = (low || exact) && !is_table && IsFloat32(input);
     ISOMER_ASSIGN_OR_RETURN(inputs.emplace_back(), converts
@@ -212,8 +212,7 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   if (recomputed_.contains(id)) now_recomputed_.insert(added);
   for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
     Tensor result{.ref = {added, t},
-                  .from_host = on_host,
-                  .stored = stored,
+                  .on_host = arranged,
                   .exact = exact,
                   .counted = counted,
                   .view = ViewOfOutput(views_[id.value], node.outputs[0], node.outputs[t])};
@@ -247,8 +246,7 @@ absl::StatusOr<MappedGraph> PrecisionRewrite::Run() {
     result_.views.resize(leaf.node.value + 1);
     result_.views[leaf.node.value] = views_[id.value];
     tensors_[{id, 0}] = {.ref = leaf,
-                         .from_host = true,
-                         .stored = IsStored(node.op.kind()),
+                         .on_host = LeavesOf(node.op.kind()),
                          .exact = false,
                          .counted = node.op.kind() == OpKind::kConstant,
                          .view = views_[id.value]};

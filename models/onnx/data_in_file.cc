@@ -18,17 +18,14 @@ using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 using google::protobuf::io::StringOutputStream;
 
-// Data of as many bytes are left in the file.
-constexpr int kManyBytes = 1 << 18;
-
 constexpr uint32_t TagOf(int field) {
   return WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 }
 
 class Rewriter {
  public:
-  Rewriter(absl::string_view contents, const std::string& path)
-      : contents_(contents), path_(path) {}
+  Rewriter(absl::string_view contents, const std::string& path, size_t many_bytes)
+      : contents_(contents), path_(path), many_bytes_(many_bytes) {}
 
   std::optional<OnnxWithoutData> Run() {
     std::optional<std::string> model =
@@ -84,7 +81,7 @@ class Rewriter {
           raw = data;
           return std::optional<std::string>("");
         });
-    if (!raw.has_value() || raw->size() < kManyBytes) return std::string(tensor);
+    if (!raw.has_value() || raw->size() < many_bytes_) return std::string(tensor);
     result_.data[place] = {path_, static_cast<int64_t>(contents_.size()),
                            raw->data() - contents_.data(), static_cast<int64_t>(raw->size())};
     return without;
@@ -92,14 +89,16 @@ class Rewriter {
 
   const absl::string_view contents_;
   const std::string& path_;
+  const size_t many_bytes_;
   int num_initializers_ = 0;
   OnnxWithoutData result_;
 };
 
 }  // namespace
 
-OnnxWithoutData LeaveDataInFile(absl::string_view contents, const std::string& path) {
-  std::optional<OnnxWithoutData> result = Rewriter(contents, path).Run();
+OnnxWithoutData LeaveDataInFile(absl::string_view contents, const std::string& path,
+                                size_t many_bytes) {
+  std::optional<OnnxWithoutData> result = Rewriter(contents, path, many_bytes).Run();
   return result.has_value() ? *std::move(result) : OnnxWithoutData{std::string(contents), {}};
 }
 

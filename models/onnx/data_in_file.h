@@ -1,6 +1,7 @@
 #ifndef ISOMER_MODELS_ONNX_DATA_IN_FILE_H_
 #define ISOMER_MODELS_ONNX_DATA_IN_FILE_H_
 
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -15,8 +16,11 @@ struct OnnxWithoutData {
   std::map<int, ExternalData> data;  // by place among the initializers of the graph
 };
 
-// `contents` are those of the file `path`. What is no model, or cut short, is kept as it is.
-OnnxWithoutData LeaveDataInFile(absl::string_view contents, const std::string& path);
+// `contents` are those of the file `path`. What is no model, or cut short, is kept as it is. Data
+// of `many_bytes` and more are left.
+inline constexpr size_t kManyBytes = size_t{1} << 18;
+OnnxWithoutData LeaveDataInFile(absl::string_view contents, const std::string& path,
+                                size_t many_bytes = kManyBytes);
 
 }  // namespace isomer
 

@@ -45,19 +45,20 @@ absl::StatusOr<Model> BuildLlama(const ZooArguments& arguments) {
 }
 
 ZooModel Llama() {
-  return {.name = "llama",
-          .description = "Llama 3, by default 8B: logits of each next token",
-          .parameters = LlamaParameters(
-              {.layers = 32, .hidden = 4096, .heads = 32, .key_heads = 8, .intermediate = 14336}),
-          .build = BuildLlama,
-          .small =
-              "layers=1&hidden=32&heads=16&key_heads=8&intermediate=32&vocabulary=64&seq=8&"
-              "batch=16",
-          .source = "Grattafiori et al., 2024 (Llama 3), table 3",
-          .published_parameters = 8030261248,
-          .notes =
-              "the rotation is that of 8192 tokens, without scaling for longer sequences; `norms=1` "
-              "has an RMSNorm of each query and key, as Qwen3"};
+  return {
+      .name = "llama",
+      .description = "Llama 3, by default 8B: logits of each next token",
+      .parameters = LlamaParameters(
+          {.layers = 32, .hidden = 4096, .heads = 32, .key_heads = 8, .intermediate = 14336}),
+      .build = BuildLlama,
+      .small =
+          "layers=1&hidden=32&heads=16&key_heads=8&intermediate=32&vocabulary=64&seq=8&"
+          "batch=16",
+      .source = "Grattafiori et al., 2024 (Llama 3), table 3",
+      .published_parameters = 8030261248,
+      .notes =
+          "the rotation is that of 8192 tokens, without scaling for longer sequences; `norms=1` "
+          "has an RMSNorm of each query and key, as Qwen3"};
 }
 
 }  // namespace isomer

@@ -99,8 +99,8 @@ TensorRef MergeHeads(ModelBuilder& b, TensorRef x, const std::string& name) {
 TensorRef Attention(ModelBuilder& b, TensorRef x, TensorRef memory, const AttentionSizes& sizes,
                     const std::string& name, const Rotation* rotation, const TensorRef* mask) {
   auto heads = [&](TensorRef from, int64_t count, const std::string& of, bool rotates) {
-    TensorRef split = ProjectedHeads(b, from, count, sizes.head_size, sizes.biases,
-                                     absl::StrCat(name, "/", of));
+    TensorRef split =
+        ProjectedHeads(b, from, count, sizes.head_size, sizes.biases, absl::StrCat(name, "/", of));
     if (rotates && sizes.norms) split = RmsNorm(b, split, absl::StrCat(name, "/", of, "/norm"));
     if (!rotates || rotation == nullptr) return split;
     return b.Call(OpKind::kRotary, {split, rotation->cos, rotation->sin},

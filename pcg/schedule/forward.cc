@@ -41,7 +41,7 @@ class ForwardLowering {
     return found == uses_.end() ? 0 : found->second;
   }
   void FindHostOperators();
-  bool IsHostOperator(NodeId id, bool weights) const;
+  bool IsHostOperator(NodeId id, HostLeaves leaves) const;
   bool IsHostTensor(TensorRef tensor) const { return on_host_[tensor.node.value]; }
   Schedule::HostTensor HostTensorOf(TensorRef tensor) const;
   absl::StatusOr<bool> StoreInParts(Schedule::HostTensor* host);
@@ -93,39 +93,39 @@ void ForwardLowering::CountUses() {
   for (const Graph::NamedOutput& output : graph_.outputs()) ++uses_[output.tensor];
 }
 
-bool ForwardLowering::IsHostOperator(NodeId id, bool weights) const {
+bool ForwardLowering::IsHostOperator(NodeId id, HostLeaves leaves) const {
   const Node& node = graph_.node(id);
-  const OpKind kind = node.op.kind();
   const bool training = builder_.options().training;
-  if (!IsPlacement(kind) && !(weights && (training ? IsLayout(kind) : IsPreparation(kind))))
-    return false;
-  // What is trained must be updated in one place.
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-    return IsHostTensor(input) &&
-           (!weights || !training || (UsesOf(input) == 1 && !homes_.IsHome(input)) ||
-            homes_.LeadsHome(id));
-  });
+  bool integers = true, once = true;
+  for (TensorRef input : node.inputs) {
+    if (!IsHostTensor(input)) return false;
+    integers &= !IsFloat(graph_.type(input).dtype);
+    // What is trained must be updated in one place.
+    once &= (UsesOf(input) == 1 && !homes_.IsHome(input)) || homes_.LeadsHome(id);
+  }
+  const bool stored = leaves == HostLeaves::kWeights || leaves == HostLeaves::kConstants;
+  if (IsPlacement(node.op.kind())) return !stored || !training || once;
+  if (leaves == HostLeaves::kInputs && !builder_.options().arranges_inputs) return false;
+  return IsMadeOnHost(node.op.kind(), leaves, integers, once, training);
 }
 
 void ForwardLowering::FindHostOperators() {
   on_host_.assign(graph_.num_nodes(), false);
-  // The kind of the leaves that a node on the host is made from, where it is one.
-  std::vector<OpKind> leaves(graph_.num_nodes(), OpKind::kInput);
+  std::vector<HostLeaves> leaves(graph_.num_nodes(), HostLeaves::kOther);
   for (NodeId id : order_) {
     const Node& node = graph_.node(id);
+    HostLeaves& of = leaves[id.value];
     if (IsLeaf(node.op.kind())) {
       on_host_[id.value] = true;
-      leaves[id.value] = node.op.kind();
+      of = LeavesOf(node.op.kind());
       continue;
     }
-    const OpKind leaf = leaves[node.inputs[0].node.value];
-    const bool stored =
-        IsStored(leaf) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-          const OpKind other = leaves[input.node.value];
-          return other == leaf || (!builder_.options().training && IsStored(other));
-        });
-    on_host_[id.value] = IsHostOperator(id, stored);
-    if (stored && on_host_[id.value]) leaves[id.value] = leaf;
+    of = leaves[node.inputs[0].node.value];
+    for (TensorRef input : node.inputs) {
+      of = Together(of, leaves[input.node.value], builder_.options().training);
+    }
+    on_host_[id.value] = IsHostOperator(id, of);
+    if (!on_host_[id.value]) of = HostLeaves::kOther;
   }
 }
 

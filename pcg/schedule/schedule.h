@@ -50,8 +50,9 @@
 // operators all of whose ancestors are weights, each used once) run on the host at load time. What
 // comes out of them is a stored tensor: kept on the devices, updated in place. Optimizers are
 // elementwise, so training the arranged parameters is training the original ones. Likewise each
-// device is fed its own part of a partitioned input. Inference prepares more there: whatever cheap
-// operators make of stored tensors alone (IsPreparation), however often it is used.
+// device is fed its own part of a partitioned input, and integers that are fed (indices) as their
+// users want them arranged. What cheap operators make of constants alone (IsPreparation), such as
+// masks, is made there once, however often it is used; in inference, of weights, too.
 //
 // Updates. Copies of a parameter's shard are kept equal in several ways (pcg/weight_update.h). Each
 // device has its share of the gradient; what it takes to the update, and what comes back:
@@ -195,6 +196,8 @@ struct ScheduleOptions {
   UpdateOptions update = {.bucket_bytes = 0};  // Plans have buckets (LowerPlan).
   PipelineOrder order = PipelineOrder::kOneForwardOneBackward;
   bool spread_branches = false;  // execution_order.h; of plans
+  // The host feeds indices as they are wanted. Not of a call alone, whose operands others make.
+  bool arranges_inputs = true;
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
   // Nodes whose results training does not keep for the backward pass; ascending.

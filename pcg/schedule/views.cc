@@ -50,10 +50,9 @@ class Eligibility {
 
  private:
   bool IsKept(const Buffer& buffer) const {
-    const bool is_role = buffer.role == BufferRole::kInput ||
-                         buffer.role == BufferRole::kActivation ||
-                         buffer.role == BufferRole::kReceived ||
-                         buffer.role == BufferRole::kGradient;
+    const bool is_role =
+        buffer.role == BufferRole::kInput || buffer.role == BufferRole::kActivation ||
+        buffer.role == BufferRole::kReceived || buffer.role == BufferRole::kGradient;
     return !is_role || stored_.contains(buffer.tensor);
   }
 
@@ -113,9 +112,8 @@ std::vector<BufferId> HoldersOf(const Schedule& schedule) {
   std::vector<BufferId> holders = EachItsOwn(schedule);
   for (const Task& task : schedule.tasks) {
     if (!task.is_view || task.writes.empty() || task.reads.empty()) continue;
-    const BufferId from = task.kind == TaskKind::kComputeGradient
-                              ? task.reads[task.reads.size() - 1]
-                              : task.reads[0];
+    const BufferId from =
+        task.kind == TaskKind::kComputeGradient ? task.reads[task.reads.size() - 1] : task.reads[0];
     if (from != kNoBuffer && task.writes[0] != kNoBuffer) holders[task.writes[0]] = holders[from];
   }
   return holders;
@@ -138,15 +136,16 @@ absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
     const auto error = [&](const std::string& what) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("schedule: task ", t, " (", TaskKindName(task.kind), " ",
-                       graph.Label(task.node), "): ", what));
+      return absl::FailedPreconditionError(absl::StrCat("schedule: task ", t, " (",
+                                                        TaskKindName(task.kind), " ",
+                                                        graph.Label(task.node), "): ", what));
     };
     const auto is_present = [&](BufferId id) {
       return id == kNoBuffer || !shares[id] || present[holders[id]].contains(id);
     };
     for (BufferId id : task.reads) {
-      if (!is_present(id)) return error(absl::StrCat("reads buffer ", id, ", which is overwritten"));
+      if (!is_present(id))
+        return error(absl::StrCat("reads buffer ", id, ", which is overwritten"));
     }
     if (task.is_view) {
       const Ends ends = eligibility.EndsOf(task);

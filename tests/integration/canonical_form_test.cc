@@ -328,6 +328,30 @@ TEST(CanonicalForm, RowsByTheMatricesThatTheyLookUp) {
   for (const char* gone : {"gather", "matmul", "reshape"}) EXPECT_EQ(calls.count(gone), 0u) << gone;
 }
 
+// Pairs of features, x[:, i, j] as both exporters write it: the dims that are looked up in front.
+constexpr char kPairs[] = R"(
+%0 = input "x" : f32[16,4,4]
+%1 = constant "pairs" : i64[6]
+%2 = weight "w" : f32[6,8]
+%3 = input "target" : f32[16,8]
+%4 = relu(%0) : f32[16,4,4]
+%5 = transpose(%4) {perm=[1,2,0]} : f32[4,4,16]
+%6 = reshape(%5) {shape=[16,16]} : f32[16,16]
+%7 = gather(%6, %1) {axis=0} : f32[6,16]
+%8 = transpose(%7) {perm=[1,0]} : f32[16,6]
+%9 = matmul(%8, %2) : f32[16,8]
+%10 = mse(%9, %3) : f32[]
+output "loss" = %10
+)";
+
+TEST(CanonicalForm, LookUpsAlongDimsWhereTheyAre) {
+  const CanonicalModel canonical = Canonicalize(ModelOf(kPairs), ShownEqual, KeepsNothing);
+  const std::map<std::string, int> calls = CallsOf(canonical.model.graph);
+  EXPECT_EQ(calls.count("transpose"), 0u);
+  EXPECT_EQ(calls.at("gather"), 1);
+  EXPECT_EQ(calls.at("reshape"), 1);
+}
+
 // The steps of a search, which knows the canonical model alone, lead from the original.
 TEST(CanonicalForm, PlansAreOfTheOriginalModel) {
   const RuleSet rules = LoadRules(DataPath("rules/default.rules")).value();

@@ -117,4 +117,37 @@ Model Convolutions(int64_t batch, int64_t side) {
   return model;
 }
 
+Model Arrangements() {
+  Model model;
+  model.graph = ParseGraph(R"(
+%0 = input "x" : f32[16,8]
+%1 = input "ids" : i64[16,2]
+%2 = weight "table" : f32[8,8]
+%3 = weight "w" : f32[8,16]
+%4 = constant "mask" : f32[1,16]
+%5 = weight "other" : f32[16,16]
+%6 = input "target" : f32[16,16]
+%7 = reshape(%1) {shape=[32]} : i64[32]
+%8 = embedding(%2, %7) : f32[32,8]
+%9 = reshape(%8) {shape=[16,16]} : f32[16,16]
+%10 = matmul(%0, %3) : f32[16,16]
+%11 = reshape(%10) {shape=[16,2,8]} : f32[16,2,8]
+%12 = tanh(%11) : f32[16,2,8]
+%13 = reshape(%12) {shape=[16,16]} : f32[16,16]
+%14 = add(%13, %9) : f32[16,16]
+%15 = scale(%4) {factor=2} : f32[1,16]
+%16 = add(%14, %15) : f32[16,16]
+%17 = argmax(%16) {axis=1} : i64[16,1]
+%18 = reshape(%17) {shape=[16]} : i64[16]
+%19 = embedding(%5, %18) : f32[16,16]
+%20 = add(%16, %19) : f32[16,16]
+%21 = mul(%20, %10) : f32[16,16]
+%22 = mse(%21, %6) : f32[]
+output "loss" = %22
+)")
+                    .value();
+  model.loss = "loss";
+  return model;
+}
+
 }  // namespace isomer

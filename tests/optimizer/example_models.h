@@ -22,6 +22,8 @@ Model Recurrent(int steps, int64_t batch, int64_t hidden);
 
 // A convolution, then two of its result, their sum, and an mse: halos that two calls need.
 Model Convolutions(int64_t batch, int64_t side);
+// Views of what is computed, indices that are fed and that are computed, what depends on constants.
+Model Arrangements();
 
 }  // namespace isomer
 

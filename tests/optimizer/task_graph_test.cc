@@ -36,7 +36,8 @@ std::vector<Case> Cases() {
           {"ThreeProducts", ThreeProducts(16, 16), 2, 2},
           {"TwoBranches", TwoBranches(2, 16, 16), 1, 4},
           {"RecurrentSharedWeights", Recurrent(4, 8, 16), 2, 2},
-          {"ConvolutionsWithHalos", Convolutions(8, 16), 2, 2}};
+          {"ConvolutionsWithHalos", Convolutions(8, 16), 2, 2},
+          {"Arrangements", Arrangements(), 1, 4}};
 }
 
 class TaskGraphs : public testing::TestWithParam<Case> {

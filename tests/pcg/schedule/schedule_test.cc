@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
+#include "pcg/operator_facts.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/memory.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
@@ -244,6 +247,48 @@ TEST(Lowering, ArrangedWeightsAreStoredAsTheyAreUsed) {
   ASSERT_EQ(schedule.parameters.size(), 1u);
   EXPECT_EQ(schedule.parameters[0].leaves.size(), 2u);
   EXPECT_EQ(schedule.parameters[0].tensor.node, NodeId{5});
+}
+
+// Indices are fed as their users want them; what depends on constants alone is made once, however
+// often it is used.
+TEST(Lowering, WhatTheHostHasIsMadeThere) {
+  const Graph graph = Parsed(R"(
+%0 = input "ids" : i64[4,2,3]
+%1 = weight "table" : f32[8,16]
+%2 = constant "positions" : f32[1,16]
+%3 = input "target" : f32[12,16]
+%4 = split(%0) {axis=1, sizes=[1,1]} : i64[4,1,3], i64[4,1,3]
+%5 = reshape(%4.1) {shape=[12]} : i64[12]
+%6 = embedding(%1, %5) : f32[12,16]
+%7 = expand(%2) {shape=[12,16]} : f32[12,16]
+%8 = add(%6, %7) : f32[12,16]
+%9 = relu(%8) : f32[12,16]
+%10 = mul(%9, %7) : f32[12,16]
+%11 = mse(%10, %3) : f32[]
+output "loss" = %11
+)");
+  const absl::StatusOr<Schedule> schedule =
+      LowerGraph(graph, SequentialViews(graph), TrainingOptions(1));
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
+  std::set<std::string> computed;
+  for (const Task& task : schedule->tasks) {
+    if (task.kind != TaskKind::kCompute) continue;
+    computed.insert(std::string(graph.node(task.node).op.name()));
+  }
+  EXPECT_EQ(computed, (std::set<std::string>{"embedding", "add", "relu", "mul", "mse"}));
+  ASSERT_EQ(schedule->inputs.size(), 2u);
+  EXPECT_EQ(schedule->inputs[1].tensor.node, NodeId{5});
+  ASSERT_EQ(schedule->parameters.size(), 2u);
+  EXPECT_FALSE(schedule->parameters[1].trainable);
+  EXPECT_EQ(schedule->parameters[1].operators, std::vector<NodeId>{NodeId{7}});
+  // Of floats nothing is arranged: that may be much, in every step.
+  EXPECT_FALSE(IsMadeOnHost(OpKind::kReshape, HostLeaves::kInputs, false, true, true));
+  // Nor is what is random, or made of what is fed and what is not.
+  EXPECT_FALSE(IsMadeOnHost(OpKind::kDropout, HostLeaves::kConstants, true, true, true));
+  EXPECT_EQ(Together(HostLeaves::kInputs, HostLeaves::kConstants, true), HostLeaves::kOther);
+  EXPECT_EQ(Together(HostLeaves::kWeights, HostLeaves::kConstants, true), HostLeaves::kOther);
+  EXPECT_EQ(Together(HostLeaves::kWeights, HostLeaves::kConstants, false), HostLeaves::kWeights);
 }
 
 // Nothing of a weight that all devices have moves to those who read it otherwise.

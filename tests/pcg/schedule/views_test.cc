@@ -52,9 +52,9 @@ TEST(Views, ChainsAreOnePieceOfMemory) {
   const Graph graph = Parsed(kChain);
   const Schedule schedule = LoweredOn(graph, 1);
   EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus());
-  EXPECT_EQ(ViewTasks(graph, schedule),
-            (std::vector<std::string>{"reshape", "transpose", "transpose backward",
-                                      "reshape backward"}));
+  EXPECT_EQ(
+      ViewTasks(graph, schedule),
+      (std::vector<std::string>{"reshape", "transpose", "transpose backward", "reshape backward"}));
   const std::vector<BufferId> holders = HoldersOf(schedule);
   const MemoryPlan memory = PlanMemory(schedule);
   const auto buffer = [&](int node) { return schedule.shards.at({NodeId{node}, 0})[0]; };
@@ -154,7 +154,8 @@ TEST(Views, FalseOnesAreRefused) {
   EXPECT_THAT(std::string(CheckViews(graph, late).message()), HasSubstr("is overwritten"));
   MemoryPlan memory = PlanMemory(schedule);
   memory.offsets[schedule.shards.at({NodeId{4}, 0})[0]] += kAlignment;
-  EXPECT_THAT(std::string(CheckMemory(schedule, memory).message()), HasSubstr("does not lie where"));
+  EXPECT_THAT(std::string(CheckMemory(schedule, memory).message()),
+              HasSubstr("does not lie where"));
 }
 
 TEST(Views, DimsOfOneElementMayMove) {
