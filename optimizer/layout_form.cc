@@ -18,7 +18,18 @@ using Keeps = std::function<bool(const std::string&)>;
 struct Laid {
   TensorRef base;
   Places places;
+  std::vector<NodeId> calls;  // between the two
 };
+
+// `outer`, which is of a tensor that is `inner`, as a map of what that is of.
+std::optional<Places> Composed(const Places& inner, const Places& outer) {
+  std::optional<Places> places = inner;
+  for (const LayoutCall& call : CallsOf(outer)) {
+    places = PlacesAfter(call.op, call.output, *places);
+    if (!places.has_value()) return std::nullopt;
+  }
+  return places;
+}
 
 class LayoutPass {
  public:
@@ -77,14 +88,101 @@ class LayoutPass {
   void NoteLaid(NodeId id) {
     const Node& node = graph_.node(id);
     for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
-      Laid laid{{id, o}, Places::Of(SizesOf({id, o}))};
+      Laid laid{{id, o}, Places::Of(SizesOf({id, o})), {}};
       if (MayBeChain(id)) {
-        const auto& [base, places] = LaidOf(node.inputs[0]);
-        std::optional<Places> after = PlacesAfter(node.op, o, places);
-        if (after.has_value()) laid = {base, *std::move(after)};
+        const Laid& before = LaidOf(node.inputs[0]);
+        std::optional<Places> after = PlacesAfter(node.op, o, before.places);
+        if (after.has_value()) {
+          laid = {before.base, *std::move(after), before.calls};
+          laid.calls.push_back(id);
+          LookIntoConcat(&laid);
+        }
+      } else if (node.op.kind() == OpKind::kConcat && !keeps_(node.name)) {
+        JoinParts(id, &laid);
       }
       laid_.insert_or_assign({id, o}, std::move(laid));
     }
+  }
+
+  // What lies in one part of a Concat is of that part.
+  void LookIntoConcat(Laid* laid) const {
+    const Node& concat = graph_.node(laid->base.node);
+    if (concat.op.kind() != OpKind::kConcat || keeps_(concat.name)) return;
+    const int axis = AxisOf(concat.op, laid->places.base.size());
+    int64_t first = laid->places.first[axis], last = first;
+    for (const std::vector<Atom>& dim : laid->places.dims) {
+      for (const Atom& atom : dim) {
+        if (atom.dim == axis) last += (atom.size - 1) * atom.stride;
+      }
+    }
+    for (TensorRef part : concat.inputs) {
+      const std::vector<int64_t> sizes = SizesOf(part);
+      if (last < sizes[axis]) {
+        if (first < 0) return;
+        Places of_part = laid->places;
+        of_part.base = sizes;
+        of_part.first[axis] = first;
+        const Laid& inner = LaidOf(part);
+        std::optional<Places> composed = Composed(inner.places, of_part);
+        if (!composed.has_value()) return;
+        std::vector<NodeId> calls = inner.calls;
+        calls.push_back(laid->base.node);
+        calls.insert(calls.end(), laid->calls.begin(), laid->calls.end());
+        *laid = {inner.base, *std::move(composed), std::move(calls)};
+        return;
+      }
+      first -= sizes[axis];
+      last -= sizes[axis];
+    }
+  }
+
+  // Parts of one tensor that are put together in their order are one part of it.
+  void JoinParts(NodeId id, Laid* laid) const {
+    const Node& concat = graph_.node(id);
+    const Laid& head = LaidOf(concat.inputs[0]);
+    if (concat.inputs.size() < 2) return;
+    const int axis = AxisOf(concat.op, head.places.dims.size());
+    Places joined = head.places;
+    int64_t total = 0, stride = 0;
+    int along = -1;  // the dim of the base
+    std::vector<NodeId> calls;
+    for (TensorRef input : concat.inputs) {
+      const Laid& part = LaidOf(input);
+      if (!IsInChain(input) || part.base != head.base) return;
+      const int64_t size = part.places.Sizes()[axis];
+      for (size_t d = 0; d < joined.base.size(); ++d) {
+        const int64_t moved = part.places.first[d] - head.places.first[d];
+        if (moved == 0) continue;
+        if (along < 0) {
+          along = static_cast<int>(d);
+          stride = moved / total;
+        }
+        if (static_cast<int>(d) != along || total == 0 || moved != stride * total) return;
+      }
+      if (total > 0 && along < 0) return;
+      Places rest = part.places;
+      const std::vector<Atom> own = rest.dims[axis];
+      rest.dims[axis] = head.places.dims[axis];
+      rest.first = head.places.first;
+      if (!(rest == head.places)) return;
+      if (own.size() > 1 || (own.size() == 1 && along >= 0 && own[0].dim != along)) return;
+      total += size;
+      for (NodeId call : part.calls) {
+        if (std::find(calls.begin(), calls.end(), call) == calls.end()) calls.push_back(call);
+      }
+    }
+    for (TensorRef input : concat.inputs) {
+      const std::vector<Atom>& own = LaidOf(input).places.dims[axis];
+      if (!own.empty() && (own[0].dim != along || own[0].stride != stride)) return;
+    }
+    joined.dims[axis] = {{along, stride, total}};
+    calls.push_back(id);
+    *laid = {head.base, std::move(joined), std::move(calls)};
+  }
+
+  static int AxisOf(const Operator& op, size_t rank) {
+    const int64_t axis = op.Int("axis");
+    return static_cast<int>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
   }
 
   std::vector<int64_t> SizesOf(TensorRef tensor) const {
@@ -93,14 +191,11 @@ class LayoutPass {
     return sizes;
   }
 
-  // Adds the calls between `base` and `tensor`, each after what it takes.
-  void AddChain(TensorRef tensor, TensorRef base, std::vector<NodeId>* calls) const {
-    std::vector<NodeId> chain;
-    while (tensor != base && std::find(calls->begin(), calls->end(), tensor.node) == calls->end()) {
-      chain.push_back(tensor.node);
-      tensor = graph_.node(tensor.node).inputs[0];
+  // Adds the calls between a tensor and its base.
+  void AddChain(TensorRef tensor, std::vector<NodeId>* calls) const {
+    for (NodeId call : LaidOf(tensor).calls) {
+      if (std::find(calls->begin(), calls->end(), call) == calls->end()) calls->push_back(call);
     }
-    calls->insert(calls->end(), chain.rbegin(), chain.rend());
   }
 
   // Calls of a step that are being put together; equal ones are one.
@@ -128,6 +223,12 @@ class LayoutPass {
   };
 
   bool Try(std::vector<NodeId> nodes, Target target, std::vector<Replacement> replaced) {
+    // Each after what it takes.
+    const std::vector<NodeId> order = graph_.TopologicalOrder();
+    std::vector<int> place(graph_.num_nodes(), 0);
+    for (size_t i = 0; i < order.size(); ++i) place[order[i].value] = static_cast<int>(i);
+    std::sort(nodes.begin(), nodes.end(),
+              [&](NodeId a, NodeId b) { return place[a.value] < place[b.value]; });
     DerivationStep step;
     step.nodes = std::move(nodes);
     step.calls = std::move(target.calls);
@@ -158,7 +259,7 @@ class LayoutPass {
         graph_.type(node.inputs[1]).rank() != 1) {
       return false;
     }
-    const auto& [base, places] = LaidOf(node.inputs[0]);
+    const auto& [base, places, calls] = LaidOf(node.inputs[0]);
     const int rank = static_cast<int>(places.dims.size());
     std::vector<int64_t> order;  // of the operand's dims, by their places in the base
     for (int i = 0; i < rank; ++i) {
@@ -183,7 +284,7 @@ class LayoutPass {
         target.Add({OpKind::kGather, {{"axis", back[at]}}}, {x, node.inputs[1]}, node.name);
     const TensorRef to = target.Add({OpKind::kTranspose, {{"perm", back}}}, {made}, node.name);
     std::vector<NodeId> nodes;
-    AddChain(node.inputs[0], base, &nodes);
+    AddChain(node.inputs[0], &nodes);
     nodes.push_back(id);
     return Try(std::move(nodes), std::move(target), {{{id, 0}, to}});
   }
@@ -193,7 +294,7 @@ class LayoutPass {
     if (IsLeaf(node.op.kind()) || node.outputs.size() != 1 || keeps_(node.name)) return;
     const std::vector<int64_t> sizes = SizesOf({id, 0});
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const auto& [base, places] = LaidOf(node.inputs[i]);
+      const auto& [base, places, calls] = LaidOf(node.inputs[i]);
       if (!IsInChain(node.inputs[i]) || sizes.empty()) continue;
       const std::vector<int64_t> operand = places.Sizes();
       if (operand.size() != sizes.size() ||
@@ -211,7 +312,7 @@ class LayoutPass {
       apart.rest.dims.back() = Places::Of(apart.rest.base).dims.back();
       const TensorRef to = target.Add(CallsOf(apart.rest), made, node.name);
       std::vector<NodeId> nodes;
-      AddChain(node.inputs[i], base, &nodes);
+      AddChain(node.inputs[i], &nodes);
       nodes.push_back(id);
       if (Try(std::move(nodes), std::move(target), {{{id, 0}, to}})) return;
     }
@@ -222,7 +323,7 @@ class LayoutPass {
     Target target{rewriter_.next_id(), {}, {}};
     std::vector<Replacement> replaced;
     for (TensorRef tensor : tensors) {
-      AddChain(tensor, base, &nodes);
+      AddChain(tensor, &nodes);
       const TensorRef to =
           target.Add(CallsOf(LaidOf(tensor).places), base, graph_.node(tensor.node).name);
       replaced.push_back({tensor, to});

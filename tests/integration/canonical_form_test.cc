@@ -352,6 +352,32 @@ TEST(CanonicalForm, LookUpsAlongDimsWhereTheyAre) {
   EXPECT_EQ(calls.at("reshape"), 1);
 }
 
+// The gates of a recurrent layer, put in the exporter's order and back; and the rows of one of two
+// tensors that were put together.
+constexpr char kParts[] = R"(
+%0 = input "x" : f32[16,8]
+%1 = weight "gates" : f32[32,8]
+%2 = input "target" : f32[4,16,8]
+%3 = split(%1) {axis=0, sizes=[8,8,8,8]} : f32[8,8], f32[8,8], f32[8,8], f32[8,8]
+%4 = concat(%3, %3.3, %3.1, %3.2) {axis=0} : f32[32,8]
+%5 = reshape(%4) {shape=[4,8,8]} : f32[4,8,8]
+%6 = split(%5) {axis=0, sizes=[1,1,1,1]} : f32[1,8,8], f32[1,8,8], f32[1,8,8], f32[1,8,8]
+%7 = concat(%6, %6.2, %6.3, %6.1) {axis=0} : f32[4,8,8]
+%8 = relu(%0) : f32[16,8]
+%9 = concat(%8, %0) {axis=0} : f32[32,8]
+%10 = split(%9) {axis=0, sizes=[16,16]} : f32[16,8], f32[16,8]
+%11 = matmul(%10, %7) : f32[4,16,8]
+%12 = mse(%11, %2) : f32[]
+output "loss" = %12
+)";
+
+TEST(CanonicalForm, PartsThatAreTakenApartAndPutTogether) {
+  const CanonicalModel canonical = Canonicalize(ModelOf(kParts), ShownEqual, KeepsNothing);
+  const std::map<std::string, int> calls = CallsOf(canonical.model.graph);
+  for (const char* gone : {"split", "concat"}) EXPECT_EQ(calls.count(gone), 0u) << gone;
+  EXPECT_EQ(calls.at("reshape"), 1);  // of the gates
+}
+
 // The steps of a search, which knows the canonical model alone, lead from the original.
 TEST(CanonicalForm, PlansAreOfTheOriginalModel) {
   const RuleSet rules = LoadRules(DataPath("rules/default.rules")).value();
