@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/operator_facts.h"
 #include "pcg/schedule/memory.h"
@@ -126,8 +127,8 @@ absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
   for (size_t id = 0; id < holders.size(); ++id) {
     if (holders[id] != static_cast<BufferId>(id)) shares[id] = shares[holders[id]] = true;
   }
-  // Per holder, the buffers that are what its bytes are.
-  std::vector<std::set<BufferId>> present(schedule.buffers.size());
+  // Per holder whose bytes others share, the buffers that are what its bytes are.
+  absl::flat_hash_map<BufferId, std::set<BufferId>> present;
   for (size_t id = 0; id < holders.size(); ++id) {
     if (shares[id] && schedule.buffers[id].role == BufferRole::kInput) {
       present[holders[id]].insert(static_cast<BufferId>(id));
