@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -37,33 +38,33 @@ class Rewriter {
   }
 
  private:
-  // The message with its fields `field` as `rewrite` has them; none if it cannot be read.
+  // The message with its fields `field` as `rewrite` has them, and all else byte for byte, so that
+  // what is no message stays none; none if its fields cannot be told apart.
   template <typename Rewrite>
   static std::optional<std::string> Message(absl::string_view message, int field,
                                             const Rewrite& rewrite) {
     std::string result;
-    StringOutputStream strings(&result);
-    CodedOutputStream out(&strings);
     ArrayInputStream bytes(message.data(), static_cast<int>(message.size()));
     CodedInputStream in(&bytes);
     in.SetTotalBytesLimit(INT32_MAX);
-    while (const uint32_t tag = in.ReadTag()) {
+    const auto place = [&] { return static_cast<size_t>(in.CurrentPosition()); };
+    for (size_t begin = 0; begin < message.size(); begin = place()) {
+      const uint32_t tag = in.ReadTag();
       if (tag != TagOf(field)) {
-        if (!WireFormatLite::SkipField(&in, tag, &out)) return std::nullopt;
+        if (tag == 0 || !WireFormatLite::SkipField(&in, tag)) return std::nullopt;
+        absl::StrAppend(&result, message.substr(begin, place() - begin));
         continue;
       }
+      absl::StrAppend(&result, message.substr(begin, place() - begin));
       uint32_t size = 0;
-      if (!in.ReadVarint32(&size)) return std::nullopt;
-      const size_t begin = static_cast<size_t>(in.CurrentPosition());
-      if (size > message.size() - begin) return std::nullopt;
-      const std::optional<std::string> inner = rewrite(message.substr(begin, size));
+      if (!in.ReadVarint32(&size) || size > message.size() - place()) return std::nullopt;
+      const std::optional<std::string> inner = rewrite(message.substr(place(), size));
       if (!inner.has_value() || !in.Skip(static_cast<int>(size))) return std::nullopt;
-      out.WriteTag(tag);
+      StringOutputStream strings(&result);
+      CodedOutputStream out(&strings);
       out.WriteVarint32(static_cast<uint32_t>(inner->size()));
       out.WriteString(*inner);
     }
-    if (!in.ConsumedEntireMessage()) return std::nullopt;
-    out.Trim();
     return result;
   }
 
