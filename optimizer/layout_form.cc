@@ -181,8 +181,7 @@ class LayoutPass {
   }
 
   static int AxisOf(const Operator& op, size_t rank) {
-    const int64_t axis = op.Int("axis");
-    return static_cast<int>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+    return NormalizeAxis(op.Int("axis"), static_cast<int>(rank)).value();
   }
 
   std::vector<int64_t> SizesOf(TensorRef tensor) const {
@@ -277,7 +276,7 @@ class LayoutPass {
       ordered.dims[i] = places.dims[order[i]];
       back[order[i]] = i;
     }
-    const int64_t axis = node.op.Int("axis"), at = axis < 0 ? axis + rank : axis;
+    const int at = AxisOf(node.op, rank);
     Target target{rewriter_.next_id(), {}, {}};
     const TensorRef x = target.Add(CallsOf(ordered), base, node.name);
     const TensorRef made =

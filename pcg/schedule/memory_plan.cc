@@ -26,11 +26,11 @@ struct Layout {
   int64_t bytes = 0;
 };
 
-// The items of every device.
-std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule) {
+// The items of every device. `holders`: HoldersOf(schedule).
+std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule,
+                                       const std::vector<BufferId>& holders) {
   std::vector<std::vector<Item>> items(schedule.programs.size());
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
-  const std::vector<BufferId> holders = HoldersOf(schedule);
   std::vector<bool> placed(ranges.size(), false);
   const auto add = [&](std::vector<BufferId> row) {
     for (BufferId id : row) placed[id] = true;
@@ -240,8 +240,9 @@ MemoryPlan PlanMemory(const Schedule& schedule) {
     plan.offsets[id] = plan.host_bytes[buffer.device];
     plan.host_bytes[buffer.device] += Aligned(buffer.bytes());
   }
+  const std::vector<BufferId> holders = HoldersOf(schedule);
   absl::flat_hash_map<Lives, Layout> layouts;
-  for (const std::vector<Item>& items : ItemsOf(schedule)) {
+  for (const std::vector<Item>& items : ItemsOf(schedule, holders)) {
     const auto [known, added] = layouts.try_emplace(LivesOf(items));
     if (added) known->second = BestLayout(items);
     const Layout& layout = known->second;
@@ -256,7 +257,6 @@ MemoryPlan PlanMemory(const Schedule& schedule) {
       }
     }
   }
-  const std::vector<BufferId> holders = HoldersOf(schedule);
   for (size_t id = 0; id < holders.size(); ++id) plan.offsets[id] = plan.offsets[holders[id]];
   return plan;
 }

@@ -17,6 +17,13 @@ struct Ends {
   BufferId from = kNoBuffer, to = kNoBuffer;
 };
 
+// What a call of one operand is a view of, if it is one: the operand, or the gradient of the
+// result.
+BufferId ReadByView(const Task& task) {
+  if (task.reads.empty()) return kNoBuffer;
+  return task.reads[task.kind == TaskKind::kComputeGradient ? task.reads.size() - 1 : 0];
+}
+
 class Eligibility {
  public:
   Eligibility(const Graph& graph, const Schedule& schedule)
@@ -33,11 +40,10 @@ class Eligibility {
   Ends EndsOf(const Task& task) const {
     const bool gradient = task.kind == TaskKind::kComputeGradient;
     if ((!gradient && task.kind != TaskKind::kCompute) || task.writes.size() != 1 ||
-        task.reads.empty() || task.writes[0] == kNoBuffer) {
+        task.writes[0] == kNoBuffer) {
       return {};
     }
-    const Ends ends = {gradient ? task.reads[task.reads.size() - 1] : task.reads[0],
-                       task.writes[0]};
+    const Ends ends = {ReadByView(task), task.writes[0]};
     if (ends.from == kNoBuffer || in_row_[ends.from] || in_row_[ends.to]) return {};
     const Buffer &from = schedule_.buffers[ends.from], &to = schedule_.buffers[ends.to];
     // The operand, whose gradient has its box.
@@ -112,9 +118,8 @@ void MarkViews(const Graph& graph, Schedule* schedule) {
 std::vector<BufferId> HoldersOf(const Schedule& schedule) {
   std::vector<BufferId> holders = EachItsOwn(schedule);
   for (const Task& task : schedule.tasks) {
-    if (!task.is_view || task.writes.empty() || task.reads.empty()) continue;
-    const BufferId from =
-        task.kind == TaskKind::kComputeGradient ? task.reads[task.reads.size() - 1] : task.reads[0];
+    if (!task.is_view || task.writes.empty()) continue;
+    const BufferId from = ReadByView(task);
     if (from != kNoBuffer && task.writes[0] != kNoBuffer) holders[task.writes[0]] = holders[from];
   }
   return holders;
