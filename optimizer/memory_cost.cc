@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "optimizer/workspace.h"
-#include "pcg/schedule/memory.h"
 
 namespace isomer {
 namespace {
@@ -60,8 +59,9 @@ class Workspaces {
 }  // namespace
 
 std::vector<int64_t> BytesPerDevice(const Profile* profile, const Graph& graph,
-                                    const Schedule& schedule, bool cores) {
-  std::vector<int64_t> bytes = PlanMemory(schedule).arena_bytes;
+                                    const Schedule& schedule, const MemoryPlan& memory,
+                                    bool cores) {
+  std::vector<int64_t> bytes = memory.arena_bytes;
   if (profile == nullptr && !cores) return bytes;
   std::vector<int64_t> workspace(bytes.size(), 0);
   Workspaces workspaces(profile, graph, cores);

@@ -6,6 +6,7 @@
 
 #include "pcg/graph.h"
 #include "pcg/profile.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -14,7 +15,8 @@ namespace isomer {
 // largest workspace of its kernels. Workspaces are those that the profile (may be null) has
 // measured, else those of workspace.h for devices that are `cores`.
 std::vector<int64_t> BytesPerDevice(const Profile* profile, const Graph& graph,
-                                    const Schedule& schedule, bool cores = false);
+                                    const Schedule& schedule, const MemoryPlan& memory,
+                                    bool cores = false);
 
 }  // namespace isomer
 

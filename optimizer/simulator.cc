@@ -7,6 +7,7 @@
 #include "optimizer/workspace.h"
 #include "pcg/schedule/class_schedule.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/program.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -42,10 +43,31 @@ void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& t
   queues->insert(queues->end(), links.begin(), links.end());
 }
 
-Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule) {
+namespace {
+
+// Per task, the tasks that its devices wait for because of the bytes that both touch.
+std::vector<std::vector<int32_t>> WaitsOf(const Schedule& schedule, const MemoryPlan& memory,
+                                          int32_t num_queues) {
+  std::vector<std::vector<int32_t>> waits(schedule.tasks.size());
+  for (size_t d = 0; d < schedule.programs.size(); ++d) {
+    const std::vector<Command> commands =
+        CompileProgramOf(schedule, memory, num_queues, static_cast<int32_t>(d));
+    for (const Command& command : commands) {
+      for (int32_t other : command.waits) waits[command.task].push_back(commands[other].task);
+    }
+  }
+  return waits;
+}
+
+}  // namespace
+
+Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+                    const MemoryPlan* memory) {
   Simulation simulation;
+  std::vector<std::vector<int32_t>> waits;
+  if (memory != nullptr) waits = WaitsOf(schedule, *memory, NumQueuesOfDevice(cost.machine()));
   std::vector<double> compute_us(schedule.programs.size(), 0), communication_us = compute_us;
-  std::vector<int32_t> queues;
+  std::vector<int32_t> queues, deps;
   simulation.devices = schedule.num_represented();
   simulation.tasks = TaskList(LinkQueue(cost.machine(), 0));
   TaskTimes times(cost, graph, schedule);
@@ -60,9 +82,14 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
     for (int32_t device : task.devices) {
       (IsCommunication(task.kind) ? communication_us : compute_us)[device] += time.us;
     }
-    AppendQueues(cost, schedule, task, &queues);
-    simulation.tasks.Add(PicosecondsOf(time.us), queues, task.deps,
-                         PicosecondsOf(time.beyond_links_us));
+    const bool runs = waits.empty() || !task.is_view;
+    if (runs) AppendQueues(cost, schedule, task, &queues);
+    deps.assign(task.deps.begin(), task.deps.end());
+    if (!waits.empty()) {
+      const std::vector<int32_t>& of_task = waits[simulation.tasks.size()];
+      deps.insert(deps.end(), of_task.begin(), of_task.end());
+    }
+    simulation.tasks.Add(PicosecondsOf(time.us), queues, deps, PicosecondsOf(time.beyond_links_us));
   }
   simulation.timeline = RunTimeline(simulation.tasks);
   const int32_t steps = schedule.num_steps();
@@ -122,9 +149,10 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
 namespace {
 
 Simulation SimulateLowered(const CostModel& cost, const LoweredPlan& lowered, Plan* plan) {
-  Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule);
-  const std::vector<int64_t> bytes = BytesPerDevice(cost.profile(), lowered.mapped.graph,
-                                                    lowered.schedule, RunsOnCores(cost.machine()));
+  const MemoryPlan memory = PlanMemory(lowered.schedule, NumQueuesOfDevice(cost.machine()));
+  Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory);
+  const std::vector<int64_t> bytes = BytesPerDevice(
+      cost.profile(), lowered.mapped.graph, lowered.schedule, memory, RunsOnCores(cost.machine()));
   simulation.peak_bytes = *std::max_element(bytes.begin(), bytes.end());
   // What kernels' workspaces, and the gaps of the arena, add.
   simulation.memory.categories[static_cast<int>(MemoryCategory::kWorkspace)] +=

@@ -31,6 +31,7 @@ namespace isomer {
 
 // Queues: a device has one for compute and one for communication; one for both where the machine
 // has one stream a device.
+inline int32_t NumQueuesOfDevice(const Machine& machine) { return machine.one_stream ? 1 : 2; }
 inline int32_t ComputeQueue(int32_t device) { return 2 * device; }
 inline int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
 // And every link has one.
@@ -61,7 +62,11 @@ struct Simulation {
   std::map<TimeOrigin, Origins> origins;
 };
 
-Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule);
+// `memory`: what devices run is then their program (pcg/schedule/program.h): tasks wait for those
+// whose bytes they take, too, and views take no place in a queue. Without it, as searches see plans
+// before these have a memory plan, buffers of different tensors never share bytes.
+Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+                    const MemoryPlan* memory = nullptr);
 
 // A schedule that Simulate can do with: of all devices up to `most_devices`, of more that of one
 // device of each class where devices and links are regular. Owners of weights own more among few

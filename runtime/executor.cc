@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +27,8 @@ double Now() {
 }  // namespace
 
 Executor::Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory,
-                   int32_t device, Backend* backend, Communicator* communicator)
+                   int32_t device, Backend* backend, Communicator* communicator,
+                   const Execution& execution)
     : graph_(graph),
       schedule_(schedule),
       memory_(memory),
@@ -34,24 +36,52 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, const MemoryPla
       backend_(*backend),
       communicator_(*communicator),
       arena_(nullptr, [](char*) {}),
-      host_arena_(nullptr, [](char*) {}) {}
+      host_arena_(nullptr, [](char*) {}),
+      program_(CompileProgramOf(schedule, memory, execution.num_queues(), device)),
+      execution_(execution) {}
 
-template <typename Work>
-absl::Status Executor::Measured(Work work) {
+absl::Status Executor::Measured(const std::function<absl::Status()>& work) {
   ResetPeakAllocations();
   const int64_t before = ThreadAllocations().live;
   ISOMER_RETURN_IF_ERROR(work());
   const Allocations after = ThreadAllocations();
-  passing_bytes_ = std::max(passing_bytes_, after.peak - std::max(before, after.live));
-  kernel_bytes_ += after.live - before;
+  std::lock_guard lock(mutex_);
+  HeapUse& use = heap_[std::this_thread::get_id()];
+  use.passing = std::max(use.passing, after.peak - std::max(before, after.live));
+  use.kept += after.live - before;
   return absl::OkStatus();
+}
+
+int64_t Executor::peak_bytes() const {
+  int64_t bytes = memory_.arena_bytes[device_];
+  for (const auto& [thread, use] : heap_) bytes += use.passing;
+  return bytes;
+}
+
+int64_t Executor::kernel_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [thread, use] : heap_) bytes += use.kept;
+  return bytes;
+}
+
+std::vector<TaskTime> Executor::times() const {
+  std::vector<TaskTime> times;
+  for (const std::vector<TaskTime>& of_queue : times_) {
+    times.insert(times.end(), of_queue.begin(), of_queue.end());
+  }
+  return times;
 }
 
 absl::Status Executor::Prepare(int32_t num_devices) {
   backend_.EnterDevice(device_, num_devices);
   ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory_.arena_bytes[device_]));
   ISOMER_ASSIGN_OR_RETURN(host_arena_, backend_.AllocateOnHost(memory_.host_bytes[device_]));
-  return Measured([this] { return MakeKernels(); });
+  queues_ = MakeQueueRunner(program_, execution_, device_);
+  if (execution_.kind == ExecutionKind::kAdversarial) {
+    watch_ = std::make_unique<MemoryWatch>(schedule_, memory_, program_, device_, arena_.get());
+  }
+  ISOMER_RETURN_IF_ERROR(Measured([this] { return MakeKernels(); }));
+  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0);  // The optimizer's state is zero.
 }
 
 absl::Status Executor::MakeKernels() {
@@ -61,7 +91,7 @@ absl::Status Executor::MakeKernels() {
     if (schedule_.tasks[t].is_view) continue;
     ISOMER_RETURN_IF_ERROR(MakeKernel(t));
   }
-  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0);  // The optimizer's state is zero.
+  return absl::OkStatus();
 }
 
 absl::Status Executor::MakeKernel(int32_t t) {
@@ -81,30 +111,51 @@ absl::Status Executor::MakeKernel(int32_t t) {
 }
 
 absl::Status Executor::Run(Phase first, Phase last, double learning_rate) {
-  return Measured([&] { return RunTasks(first, last, learning_rate, 0); });
+  return RunTasks(first, last, learning_rate, 0);
 }
 
 absl::Status Executor::RunForward(int32_t step) {
-  return Measured([&] { return RunTasks(Phase::kForward, Phase::kForward, 0, step); });
+  return RunTasks(Phase::kForward, Phase::kForward, 0, step);
 }
 
 absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step) {
-  for (int32_t t : schedule_.programs[device_]) {
-    const Task& task = schedule_.tasks[t];
-    if (task.phase < first || task.phase > last || task.step < from_step) continue;
-    const double start = trace_ ? Now() : 0;
-    absl::Status status = RunTask(t, learning_rate);
-    if (trace_) times_.push_back({t, start, Now()});
-    if (status.ok()) continue;
-    // A communication reports the error of the rank that failed first.
-    if (IsCommunication(task.kind)) return status;
-    return absl::Status(
-        status.code(),
-        absl::StrCat("device ", device_, ": ", graph_.Label(task.node), ": ", status.message()));
+  QueueWork work = {
+      .selects =
+          [&](int32_t place) {
+            const Task& task = schedule_.tasks[program_[place].task];
+            return task.phase >= first && task.phase <= last && task.step >= from_step;
+          },
+      .run = [&](int32_t place) { return RunCommand(place, learning_rate); },
+      .on_thread = [&](const std::function<absl::Status()>& all) { return Measured(all); },
+      .abort = [&](const absl::Status& status) { communicator_.Abort(status); },
+  };
+  if (watch_ != nullptr) {
+    watch_->Begin(work.selects);
+    work.before = [&](int32_t place, const QueueClock& over) {
+      return Named(watch_->Before(place, over), program_[place].task);
+    };
+    work.after = [&](int32_t place) { watch_->After(place); };
   }
+  ISOMER_RETURN_IF_ERROR(queues_->Run(work));
   if (last >= Phase::kUpdate && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
   if (first == Phase::kLoad) steps_ = 0;
   return absl::OkStatus();
+}
+
+absl::Status Executor::Named(const absl::Status& status, int32_t t) const {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat("device ", device_, ": ", graph_.Label(schedule_.tasks[t].node),
+                                   ": ", status.message()));
+}
+
+absl::Status Executor::RunCommand(int32_t place, double learning_rate) {
+  const auto& [task, queue] = std::tie(program_[place].task, program_[place].queue);
+  const double start = trace_ ? Now() : 0;
+  const absl::Status status = RunTask(task, learning_rate);
+  if (trace_) times_[queue].push_back({task, queue, start, Now()});
+  // A communication reports the error of the rank that failed first.
+  return IsCommunication(schedule_.tasks[task].kind) ? status : Named(status, task);
 }
 
 absl::Status Executor::RunTask(int32_t t, double learning_rate) {
@@ -113,10 +164,10 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
     case TaskKind::kLoad:
     case TaskKind::kFeed:
     case TaskKind::kUnload:
-      return absl::OkStatus();  // The host's part.
+      break;  // The host's.
     case TaskKind::kCompute:
     case TaskKind::kComputeGradient:
-      return task.is_view ? absl::OkStatus() : RunKernel(t);
+      return RunKernel(t);
     case TaskKind::kFill:
       FillElements(task.value, elements(task.writes[0]), buffer(task.writes[0]).dtype,
                    data(task.writes[0]));
@@ -129,6 +180,8 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
       RunUpdate(task, learning_rate);
       return absl::OkStatus();
     case TaskKind::kLocal:
+      RunLocalMoves(task);
+      return absl::OkStatus();
     case TaskKind::kSendReceive:
       return RunTransfers(t);
     case TaskKind::kAllReduce:
@@ -139,7 +192,7 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
     case TaskKind::kBroadcast:
       return RunCollective(t);
   }
-  return absl::InternalError("unknown task");
+  return absl::InternalError(absl::StrCat("a program with a ", TaskKindName(task.kind)));
 }
 
 // Gradients are those of the loss times the seed.
@@ -295,20 +348,28 @@ void Executor::UnpackPieces(const Task& task) {
 }
 
 // A buffer that receives is the sum of what arrives, in the order of the transfers.
+void Executor::RunLocalMoves(const Task& task) {
+  std::map<BufferId, std::vector<Piece>> arrivals;
+  for (const auto& [read, write] : task.transfers) {
+    const BufferId from = task.reads[read], to = task.writes[write];
+    const Box region = Intersection(buffer(from).box, buffer(to).box);
+    arrivals[to].push_back({region, buffer(from).box, data(from)});
+  }
+  for (BufferId id : task.writes) {
+    SumPieces(arrivals[id], buffer(id).box, buffer(id).dtype, data(id));
+  }
+}
+
 absl::Status Executor::RunTransfers(int32_t t) {
   const Task& task = schedule_.tasks[t];
   std::map<BufferId, std::vector<Piece>> arrivals;
-  if (task.kind == TaskKind::kSendReceive) UseScratch(t);
+  UseScratch(t);
   int64_t packed_bytes = 0, received_bytes = 0;
-  auto region_of = [&](const std::pair<int32_t, int32_t>& transfer) {
-    return Intersection(buffer(task.reads[transfer.first]).box,
-                        buffer(task.writes[transfer.second]).box);
-  };
   sends_.clear();
   receives_.clear();
-  for (const auto& transfer : task.transfers) {
-    const BufferId from = task.reads[transfer.first], to = task.writes[transfer.second];
-    const Box region = region_of(transfer);
+  for (const auto& [read, write] : task.transfers) {
+    const BufferId from = task.reads[read], to = task.writes[write];
+    const Box region = Intersection(buffer(from).box, buffer(to).box);
     const int64_t element = BytesPerElement(buffer(from).dtype);
     const int64_t bytes = region.Volume() * element;
     const bool mine = buffer(from).device == device_;
@@ -326,9 +387,7 @@ absl::Status Executor::RunTransfers(int32_t t) {
       received_bytes += bytes;
     }
   }
-  if (task.kind == TaskKind::kSendReceive) {
-    ISOMER_RETURN_IF_ERROR(communicator_.SendReceive(task.devices, sends_, receives_));
-  }
+  ISOMER_RETURN_IF_ERROR(communicator_.SendReceive(task.devices, sends_, receives_));
   for (BufferId id : task.writes) {
     if (buffer(id).device != device_) continue;
     SumPieces(arrivals[id], buffer(id).box, buffer(id).dtype, data(id));

@@ -1,34 +1,42 @@
 #ifndef ISOMER_RUNTIME_EXECUTOR_H_
 #define ISOMER_RUNTIME_EXECUTOR_H_
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "pcg/graph.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/packing.h"
+#include "pcg/schedule/program.h"
 #include "pcg/schedule/schedule.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
+#include "runtime/memory_watch.h"
+#include "runtime/queue_runner.h"
 
 namespace isomer {
 
-// When a task ran, in microseconds of the steady clock.
+// When a task ran, in microseconds of the steady clock, and on which queue.
 struct TaskTime {
-  int32_t task;
+  int32_t task, queue;
   double start_us, end_us;
 };
 
-// Runs the program of one device: the tasks of the schedule that it takes part in, in order.
+// Runs the program of one device (pcg/schedule/program.h): the tasks of the schedule that it takes
+// part in. Whatever the execution, results are the same to the bit.
 // REQUIRES: all arguments of the constructor outlive it.
 class Executor {
  public:
   Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory, int32_t device,
-           Backend* backend, Communicator* communicator);
+           Backend* backend, Communicator* communicator, const Execution& execution = {});
 
   // Allocates the arena, makes the kernels and clears the optimizer's state. To be called, like
   // Run, from the device's thread.
@@ -48,24 +56,28 @@ class Executor {
 
   // The most memory that the device has needed so far: the arena, and what kernels and messages
   // took beside it for as long as they ran (runtime/allocation_count.h).
-  int64_t peak_bytes() const { return memory_.arena_bytes[device_] + passing_bytes_; }
+  int64_t peak_bytes() const;
   // What the kernels themselves keep: code, descriptions. Kernels of a library may share some.
-  int64_t kernel_bytes() const { return kernel_bytes_; }
+  int64_t kernel_bytes() const;
 
-  // Times of the tasks of the runs since tracing was switched on.
+  // Times of the tasks of the runs since tracing was switched on, queue by queue.
   void set_trace(bool trace) { trace_ = trace; }
-  const std::vector<TaskTime>& times() const { return times_; }
+  std::vector<TaskTime> times() const;
 
  private:
   absl::Status MakeKernels();
+  // Of the tasks of the phases [first, last] those of the steps from `from_step` on.
   absl::Status RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step);
-  // Runs `work`, and notes what it keeps of the heap and what it takes in between.
-  template <typename Work>
-  absl::Status Measured(Work work);
+  // Runs `work` in this thread, and notes what it keeps of the heap and what it takes in between.
+  absl::Status Measured(const std::function<absl::Status()>& work);
+  absl::Status RunCommand(int32_t place, double learning_rate);
+  // The error, with the device and the node of the task.
+  absl::Status Named(const absl::Status& status, int32_t t) const;
   absl::Status RunTask(int32_t t, double learning_rate);
   absl::Status RunKernel(int32_t t);
   absl::Status RunCollective(int32_t t);
   absl::Status RunRooted(const Task& task);
+  void RunLocalMoves(const Task& task);
   absl::Status RunTransfers(int32_t t);
   void RunUpdate(const Task& task, double learning_rate);
   absl::Status MakeKernel(int32_t t);
@@ -91,16 +103,25 @@ class Executor {
 
   Backend::Memory arena_;
   Backend::Memory host_arena_;  // of what lies in the host's memory (IsOnHost)
+  const std::vector<Command> program_;
+  const Execution execution_;
+  std::unique_ptr<QueueRunner> queues_;
+  std::unique_ptr<MemoryWatch> watch_;                  // adversarial
   std::map<int32_t, std::unique_ptr<Kernel>> kernels_;  // by task
-  // Packed pieces of the communication that runs. They and sends_ are read by others until it is
-  // over, failed or not.
+  // Of the communication queue. Packed pieces of the communication that runs. They and sends_ are
+  // read by others until it is over, failed or not.
   char *packed_ = nullptr, *received_ = nullptr;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
-  int64_t kernel_bytes_ = 0, passing_bytes_ = 0;
+  // By thread of the device: what it keeps of the heap, and took beside it.
+  struct HeapUse {
+    int64_t kept = 0, passing = 0;
+  };
+  std::mutex mutex_;  // guards heap_
+  std::map<std::thread::id, HeapUse> heap_;
   int64_t steps_ = 0;  // that ended since the parameters were loaded
   bool trace_ = false;
-  std::vector<TaskTime> times_;
+  std::array<std::vector<TaskTime>, kMostQueues> times_;  // by queue
 };
 
 }  // namespace isomer

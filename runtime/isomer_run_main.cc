@@ -22,11 +22,13 @@
 #include "models/loss.h"
 #include "pcg/plan.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/program.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/check_executions.h"
 #include "runtime/feeder.h"
 #include "runtime/job.h"
 #include "runtime/mpi_communicator.h"
@@ -36,6 +38,12 @@
 ABSL_FLAG(std::string, backend, "cpu", "cpu");
 ABSL_FLAG(std::string, communicator, "threads",
           "threads: one thread per virtual device; mpi: one process each, started by mpirun");
+ABSL_FLAG(
+    std::string, execution, "inline",
+    "how a device runs its queues of computation and of communication: inline, one task after "
+    "the other; threaded, a thread each, side by side; adversarial, in an order drawn from "
+    "--execution_seed, over memory that is watched (slow; finds races)");
+ABSL_FLAG(uint64_t, execution_seed, 1, "of --execution=adversarial");
 ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, where there are as many");
 ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: just those");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
@@ -68,10 +76,16 @@ ABSL_FLAG(
     "compare outputs and all gradients of the first step with the unoptimised model on one "
     "device; exit 1 if one differs by more than the rounding of the plan's precision and sums may "
     "do, which draws of random rounding in the model tell (docs/running.md)");
+ABSL_FLAG(int64_t, check_executions, 0,
+          "N: run the first step twice with each --execution, adversarial with seeds 1 to N, and "
+          "compare outputs, gradients and parameters to the bit; exit 1 if any differs");
 ABSL_FLAG(bool, print_outputs, false,
           "print every output of the last step: its name, type and first values");
 ABSL_FLAG(uint64_t, seed, 1, "of initial weights that the model lacks, and of random inputs");
 ABSL_FLAG(bool, print_schedule, false, "print every task of the schedule first");
+ABSL_FLAG(bool, print_program, false,
+          "print first what each device runs: commands by queue, with the bytes that they read "
+          "and write and what they wait for");
 ABSL_FLAG(std::string, trace, "", "write a Chrome trace of the last steps to this file");
 ABSL_FLAG(int64_t, trace_steps, 1, "how many of the last steps --trace shows");
 ABSL_FLAG(std::string, out, "", "write the model with the trained weights to this file");
@@ -110,6 +124,20 @@ absl::Status RefuseFlagsThatDoNotApply(const std::string& spec) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Execution> ExecutionFromFlags(const MpiCommunicator* processes) {
+  Execution execution = {.seed = absl::GetFlag(FLAGS_execution_seed)};
+  ISOMER_ASSIGN_OR_RETURN(execution.kind, ParseExecutionKind(absl::GetFlag(FLAGS_execution)));
+  if (execution.kind != ExecutionKind::kAdversarial) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"execution_seed"}, "is for --execution=adversarial"));
+  }
+  if (execution.kind == ExecutionKind::kThreaded && processes != nullptr &&
+      !processes->serves_other_threads()) {
+    return absl::FailedPreconditionError(
+        "--execution=threaded: this MPI serves one thread of a process (MPI_THREAD_FUNNELED)");
+  }
+  return execution;
+}
+
 // `processes`: null without --communicator=mpi.
 absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   const int64_t devices = absl::GetFlag(FLAGS_devices);
@@ -129,6 +157,12 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   }
   if (absl::GetFlag(FLAGS_steps) < 0 || absl::GetFlag(FLAGS_epochs) < 0) {
     return absl::InvalidArgumentError("--steps and --epochs must not be negative");
+  }
+  if (absl::GetFlag(FLAGS_check_executions) < 0) {
+    return absl::InvalidArgumentError("--check_executions must not be negative");
+  }
+  if (processes != nullptr) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"check_executions"}, "is for --communicator=threads"));
   }
   if (absl::GetFlag(FLAGS_trace_steps) < 1) {
     return absl::InvalidArgumentError("--trace_steps must be positive");
@@ -237,7 +271,7 @@ int64_t MostResidentBytes() {
 
 // `processes`: null, or the communicator of the processes that all do this; rank 0 writes the
 // files.
-absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
+absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes) {
   const bool writes = processes == nullptr || processes->rank() == 0;
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
@@ -248,17 +282,26 @@ absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
         RefuseFlags({"learning_rate"}, "is for training; the plan is for inference"));
   }
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
+  ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
   TrainTest rows;
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
-  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(plan, absl::GetFlag(FLAGS_check)));
+  const int64_t seeds = absl::GetFlag(FLAGS_check_executions);
+  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
+                          LowerPlan(plan, absl::GetFlag(FLAGS_check) || seeds > 0));
   const Graph& graph = lowered.mapped.graph;
   if (absl::GetFlag(FLAGS_print_schedule)) {
     std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
+  }
+  if (absl::GetFlag(FLAGS_print_program)) {
+    const Program program =
+        CompileProgram(lowered.schedule, PlanMemory(lowered.schedule), execution.num_queues());
+    std::fputs(program.ToString(graph, lowered.schedule).c_str(), stdout);
   }
   Json summary;
   summary["model"] = plan.model.name;
   summary["backend"] = std::string(backend->name());
   summary["communicator"] = absl::GetFlag(FLAGS_communicator);
+  summary["execution"] = ExecutionKindName(execution.kind);
   summary["devices"] = plan.num_devices;
   summary["mode"] = plan.mode;
   summary["precision"] = std::string(PrecisionName(plan.precision));
@@ -267,9 +310,26 @@ absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
   summary["metrics"] = Json::EmptyObject();
   ISOMER_ASSIGN_OR_RETURN(const HostValues weights,
                           InitialWeights(plan.model, absl::GetFlag(FLAGS_seed)));
+  bool executions_agree = true;
+  if (seeds > 0) {
+    ISOMER_ASSIGN_OR_RETURN(
+        const ExecutionsCheck check,
+        CheckExecutions(graph, lowered.schedule, weights, feeder.Batch(0),
+                        absl::GetFlag(FLAGS_learning_rate), seeds, backend.get()));
+    executions_agree = check.difference.empty();
+    absl::PrintF("executions: %s\n",
+                 executions_agree ? absl::StrCat("inline, threaded and ", check.seeds,
+                                                 " adversarial runs: ", check.tensors,
+                                                 " tensors are equal to the bit")
+                                  : absl::StrCat(check.difference, " DIFFERS from the inline run"));
+    summary["executions"]["seeds"] = check.seeds;
+    summary["executions"]["tensors"] = check.tensors;
+    summary["executions"]["difference"] = check.difference;
+  }
   const int64_t resident_before = ResidentBytes();
   // One device goes where there is room: side by side, such runs would all keep to the first core.
   const JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
+                              .execution = execution,
                               .communicator = processes};
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
                           Job::Start(graph, std::move(lowered.schedule), backend.get(), options));
@@ -287,7 +347,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, Communicator* processes) {
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(absl::GetFlag(FLAGS_trace), runner.trace()));
   }
   if (writes) ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
-  return runner.agrees() ? kExitDone : kExitNo;
+  return runner.agrees() && executions_agree ? kExitDone : kExitNo;
 }
 
 // Every process does the same; rank 0 alone speaks. All end together, with the first error of any.

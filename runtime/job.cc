@@ -1,13 +1,10 @@
 #include "runtime/job.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,61 +16,10 @@
 
 namespace isomer {
 
-// A thread that runs one piece of work at a time.
-class Job::Worker {
- public:
-  Worker() : thread_([this] { Loop(); }) {}
-  ~Worker() {
-    {
-      std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-
-  void Begin(std::function<absl::Status()> work) {
-    {
-      std::lock_guard lock(mutex_);
-      work_ = std::move(work);
-    }
-    changed_.notify_all();
-  }
-
-  absl::Status Wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return work_ == nullptr; });
-    return status_;
-  }
-
- private:
-  void Loop() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return stopping_ || work_ != nullptr; });
-      if (work_ == nullptr) return;
-      const std::function<absl::Status()> work = work_;
-      lock.unlock();
-      absl::Status status = work();
-      lock.lock();
-      status_ = std::move(status);
-      work_ = nullptr;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;  // guards what follows but the thread
-  std::condition_variable changed_;
-  std::function<absl::Status()> work_;  // null: idle
-  absl::Status status_;
-  bool stopping_ = false;
-  std::thread thread_;
-};
-
 Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
     : graph_(graph),
       schedule_(std::move(schedule)),
-      memory_(PlanMemory(schedule_)),
+      memory_(PlanMemory(schedule_, options.execution.num_queues())),
       options_(options),
       all_devices_(schedule_.programs.size()),
       communicators_(all_devices_.size()),
@@ -96,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
     }
     job->communicators_[options.communicator->rank()] = options.communicator;
   } else {
-    job->threads_ = MakeThreadCommunicators(num_devices, options.timeout);
+    job->threads_ =
+        MakeThreadCommunicators(num_devices, options.timeout, options.execution.num_queues());
     for (int32_t d = 0; d < num_devices; ++d) {
       job->communicators_[d] = job->threads_[d].get();
       job->workers_.push_back(std::make_unique<Worker>());
@@ -105,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   for (int32_t d = 0; d < num_devices; ++d) {
     if (job->communicators_[d] == nullptr) continue;
     job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, job->memory_, d, backend,
-                                                    job->communicators_[d]);
+                                                    job->communicators_[d], options.execution);
   }
   ISOMER_RETURN_IF_ERROR(job->OnAllDevices([&](int32_t device) {
     const Communicator& communicator = *job->communicators_[device];
@@ -359,16 +306,18 @@ void Job::StartTrace() {
 
 absl::StatusOr<std::string> Job::ChromeTrace() {
   ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
-                            return BytesOf<TaskTime>(executors_[device]->times());
+                            const std::vector<TaskTime> times = executors_[device]->times();
+                            return BytesOf<TaskTime>(times);
                           }));
   std::vector<std::vector<TaskTime>> times;
   double origin_us = std::numeric_limits<double>::infinity();
   for (const std::string& bytes : all) {
     times.push_back(ValuesOf<TaskTime>(bytes));
-    if (!times.back().empty()) origin_us = std::min(origin_us, times.back()[0].start_us);
+    for (const TaskTime& time : times.back()) origin_us = std::min(origin_us, time.start_us);
   }
   Json trace;
   Json& events = trace["traceEvents"] = Json::EmptyArray();
+  const int64_t queues = options_.execution.num_queues();
   for (size_t d = 0; d < times.size(); ++d) {
     for (const TaskTime& time : times[d]) {
       const Task& task = schedule_.tasks[time.task];
@@ -379,7 +328,7 @@ absl::StatusOr<std::string> Job::ChromeTrace() {
       event["ts"] = time.start_us - origin_us;
       event["dur"] = time.end_us - time.start_us;
       event["pid"] = 0;
-      event["tid"] = static_cast<int64_t>(d);
+      event["tid"] = static_cast<int64_t>(d) * queues + time.queue;
       event["args"]["task"] = time.task;
       event["args"]["bytes"] = task.bytes;
       event["args"]["flops"] = task.flops;

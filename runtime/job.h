@@ -16,6 +16,8 @@
 #include "runtime/communicator.h"
 #include "runtime/executor.h"
 #include "runtime/host_values.h"
+#include "runtime/queue_runner.h"
+#include "runtime/worker.h"
 
 namespace isomer {
 
@@ -24,6 +26,7 @@ struct JobOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   // Each device keeps to a core of its own, if there are as many (runtime/pinning.h).
   bool pin = false;
+  Execution execution = {};
   // Null: all devices are threads of this process. Otherwise this process is the device of the
   // communicator's rank, and others like it are the rest; it outlives the job.
   Communicator* communicator = nullptr;
@@ -86,13 +89,11 @@ class Job {
   absl::StatusOr<std::vector<MemoryUse>> UsedMemory();
 
   void StartTrace();
-  // A Chrome trace (chrome://tracing, Perfetto) of the steps since StartTrace. Processes on
-  // different computers have different clocks.
+  // A Chrome trace (chrome://tracing, Perfetto) of the steps since StartTrace, a line for each
+  // queue of each device. Processes on different computers have different clocks.
   absl::StatusOr<std::string> ChromeTrace();
 
  private:
-  class Worker;
-
   Job(const Graph& graph, Schedule schedule, const JobOptions& options);
   // Starts the work on all devices at one time, and takes the time that it takes.
   absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work);

@@ -23,7 +23,10 @@ constexpr int64_t kDirectBytes = int64_t{8} << 10;
 
 class MpiProcess : public MpiCommunicator {
  public:
-  explicit MpiProcess(const MpiOptions& options) : messages_(options) {}
+  MpiProcess(const MpiOptions& options, bool serves_other_threads)
+      : serves_other_threads_(serves_other_threads), messages_(options) {}
+
+  bool serves_other_threads() const override { return serves_other_threads_; }
 
   int32_t rank() const override { return messages_.rank(); }
   int32_t num_ranks() const override { return messages_.num_ranks(); }
@@ -212,6 +215,7 @@ class MpiProcess : public MpiCommunicator {
     return at - group.begin();
   }
 
+  const bool serves_other_threads_;
   MpiMessages messages_;
   std::vector<char> arrived_, sum_;
 };
@@ -230,8 +234,8 @@ absl::StatusOr<std::unique_ptr<MpiCommunicator>> MakeMpiCommunicator(MpiOptions 
   MPI_Initialized(&initialised);
   if (initialised != 0) return absl::FailedPreconditionError("MPI runs already in this process");
   int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-  return std::make_unique<MpiProcess>(options);
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  return std::make_unique<MpiProcess>(options, provided >= MPI_THREAD_SERIALIZED);
 }
 
 }  // namespace isomer

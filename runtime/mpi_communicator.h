@@ -23,9 +23,11 @@ struct MpiOptions {
   int64_t max_message_bytes = int64_t{1} << 30;
 };
 
-// To be used from one thread. The destructor ends MPI for the process.
+// To be used from one thread at a time (Abort: from any). The destructor ends MPI for the process.
 class MpiCommunicator : public Communicator {
  public:
+  // Whether it may be used from another thread than that which made it.
+  virtual bool serves_other_threads() const = 0;
   // The last call of every rank, with what became of its part. Meets the others; returns the first
   // error of any. Until the destructor no process ends, so a rank that has something to say about
   // the error can.

@@ -73,6 +73,21 @@ MpiMessages::~MpiMessages() {
 absl::Status MpiMessages::Exchange(const char* call, absl::Span<const int32_t> group,
                                    absl::Span<const Send> sends,
                                    absl::Span<const Receive> receives) {
+  {
+    std::lock_guard lock(mutex_);
+    in_exchange_ = true;
+  }
+  absl::Status status = ExchangeNow(call, group, sends, receives);
+  std::lock_guard lock(mutex_);
+  in_exchange_ = false;
+  if (!wants_abort_) return status;
+  AbortNow(abort_);
+  return error_;
+}
+
+absl::Status MpiMessages::ExchangeNow(const char* call, absl::Span<const int32_t> group,
+                                      absl::Span<const Send> sends,
+                                      absl::Span<const Receive> receives) {
   ISOMER_RETURN_IF_ERROR(CheckForAbort());
   const int tag = TagOf(call, group, largest_tag_);
   std::vector<MPI_Request> requests;
@@ -100,6 +115,13 @@ absl::Status MpiMessages::Exchange(const char* call, absl::Span<const int32_t> g
 }
 
 void MpiMessages::Abort(const absl::Status& status) {
+  std::lock_guard lock(mutex_);
+  if (!in_exchange_) return AbortNow(status);
+  if (!wants_abort_) abort_ = status;
+  wants_abort_ = true;
+}
+
+void MpiMessages::AbortNow(const absl::Status& status) {
   if (!error_.ok() || status.ok()) return;
   error_ = status;
   last_words_ = absl::StrCat(static_cast<int>(status.code()), " ",
@@ -115,7 +137,7 @@ void MpiMessages::Abort(const absl::Status& status) {
 
 absl::Status MpiMessages::Finish(const absl::Status& status) {
   finished_ = true;
-  Abort(status);
+  AbortNow(status);
   ISOMER_RETURN_IF_ERROR(CheckForAbort());
   // Not a barrier of MPI's: a collective that has begun cannot be given up.
   char word = 0;
@@ -196,12 +218,16 @@ absl::Status MpiMessages::Failed(std::vector<MPI_Request>* requests, const absl:
     MPI_Cancel(&(*requests)[r]);
     MPI_Request_free(&(*requests)[r]);
   }
-  Abort(status);
+  AbortNow(status);
   return error_;
 }
 
 // The job's error, if there is one by now.
 absl::Status MpiMessages::CheckForAbort() {
+  if (wants_abort_) {
+    std::lock_guard lock(mutex_);
+    AbortNow(abort_);
+  }
   if (!error_.ok()) return error_;
   int there = 0;
   MPI_Status status;

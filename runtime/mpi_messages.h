@@ -5,7 +5,9 @@
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +36,8 @@ class MpiMessages {
   // at the other ends, else they do not meet.
   absl::Status Exchange(const char* call, absl::Span<const int32_t> group,
                         absl::Span<const Send> sends, absl::Span<const Receive> receives);
-  // The first error stays that of this rank, and is sent to the others.
+  // The first error stays that of this rank, and is sent to the others. From any thread: while
+  // another is in an exchange, that one sends it, for MPI serves one thread at a time.
   void Abort(const absl::Status& status);
   // See MpiCommunicator.
   absl::Status Finish(const absl::Status& status);
@@ -42,6 +45,9 @@ class MpiMessages {
  private:
   using Expected = std::pair<int32_t, int64_t>;  // from whom, how many bytes
 
+  absl::Status ExchangeNow(const char* call, absl::Span<const int32_t> group,
+                           absl::Span<const Send> sends, absl::Span<const Receive> receives);
+  void AbortNow(const absl::Status& status);
   absl::Status Wait(const char* call, absl::Span<const Expected> expected,
                     std::vector<MPI_Request>* requests);
   absl::Status CheckForAbort();
@@ -55,7 +61,11 @@ class MpiMessages {
   const MpiOptions options_;
   MPI_Comm data_, errors_;
   int rank_ = 0, num_ranks_ = 1, local_rank_ = 0, num_local_ranks_ = 1;
-  int largest_tag_ = 32767;  // what the standard promises
+  int largest_tag_ = 32767;   // what the standard promises
+  std::mutex mutex_;          // guards the next two
+  bool in_exchange_ = false;  // a thread is
+  absl::Status abort_;        // what another asked for meanwhile
+  std::atomic<bool> wants_abort_ = false;
   absl::Status error_;
   std::string last_words_;  // the message that Abort sends
   bool finished_ = false;

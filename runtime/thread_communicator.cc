@@ -45,9 +45,10 @@ struct Meeting {
 
 class Hub {
  public:
-  Hub(int32_t num_ranks, std::chrono::milliseconds timeout)
+  Hub(int32_t num_ranks, std::chrono::milliseconds timeout, int32_t threads_per_rank)
       : timeout_(timeout),
-        spins_(num_ranks <= static_cast<int32_t>(std::thread::hardware_concurrency())),
+        spins_(num_ranks * threads_per_rank <=
+               static_cast<int32_t>(std::thread::hardware_concurrency())),
         calls_(num_ranks) {}
 
   int32_t num_ranks() const { return static_cast<int32_t>(calls_.size()); }
@@ -302,8 +303,8 @@ class ThreadCommunicator : public Communicator {
 }  // namespace
 
 std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
-    int32_t num_ranks, std::chrono::milliseconds timeout) {
-  auto hub = std::make_shared<Hub>(num_ranks, timeout);
+    int32_t num_ranks, std::chrono::milliseconds timeout, int32_t threads_per_rank) {
+  auto hub = std::make_shared<Hub>(num_ranks, timeout, threads_per_rank);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int32_t r = 0; r < num_ranks; ++r) {
     communicators.push_back(std::make_unique<ThreadCommunicator>(r, hub));

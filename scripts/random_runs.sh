@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # Draws models, machines and ways to plan by seed, and takes each through the three programs:
 # isomer-optimize, isomer-verify plan, isomer-run --check. Whatever isomer-optimize plans must be
-# verified and agree with the model.
+# verified, agree with the model, and give the same bits however its queues run.
 #
 #   scripts/random_runs.sh [COUNT] [SEED]      48 runs from seed 1; run I of a seed is always the same
 #   ONLY=I scripts/random_runs.sh 400 1        run I of those alone, with all that the programs say
 #
 # Needs a release build (BIN=FOLDER: of other programs). Prints the three command lines of every run
 # that differs, why isomer-optimize refused what it refused, and a summary. LOG=FILE gets what the
-# checks say. Exit code 1 if any differs, or if less than half have a plan.
+# checks say. SEEDS=N: adversarial runs of each, 2 by default. Exit code 1 if any differs, or if less than half have a plan.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 count=${1:-48}
 seed=${2:-1}
 bin=${BIN:-build/release/bin}
+seeds=${SEEDS:-2}
 seconds=120  # that each program may take
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -131,10 +132,10 @@ for ((i = 0; i < count; ++i)); do
   fi
   if ((code == 0)); then
     step="isomer-run --check"
-    run "$bin/isomer-run" "$plan" --check --steps=2
+    run "$bin/isomer-run" "$plan" --check "--check_executions=$seeds" --steps=2
     # A pipeline that is drained less often takes several steps at once.
     if ((code == 2)) && grep -q 'a multiple is expected' "$folder/out"; then
-      run "$bin/isomer-run" "$plan" --check --steps=4
+      run "$bin/isomer-run" "$plan" --check "--check_executions=$seeds" --steps=4
     fi
     commands+=$'\n'"  ${command# }"
   fi

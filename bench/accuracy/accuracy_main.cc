@@ -210,8 +210,10 @@ class Accuracy {
     ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("laptop_cpu", 0, plan.devices));
     const CostModel cost(std::move(machine), &profile);
     const Graph& graph = plan.lowered.mapped.graph;
-    Simulation simulation = Simulate(cost, graph, plan.lowered.schedule);
-    const std::vector<int64_t> bytes = BytesPerDevice(&profile, graph, plan.lowered.schedule);
+    const MemoryPlan memory = PlanMemory(plan.lowered.schedule);
+    Simulation simulation = Simulate(cost, graph, plan.lowered.schedule, &memory);
+    const std::vector<int64_t> bytes =
+        BytesPerDevice(&profile, graph, plan.lowered.schedule, memory);
     simulation.peak_bytes = *std::max_element(bytes.begin(), bytes.end());
     return simulation;
   }

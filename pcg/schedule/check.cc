@@ -12,6 +12,7 @@
 #include "pcg/schedule/check_steps.h"
 #include "pcg/schedule/check_updates.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/program.h"
 #include "pcg/schedule/views.h"
 #include "pcg/support/status_macros.h"
 
@@ -306,19 +307,30 @@ absl::Status Checker::CheckWaits() const {
   return absl::OkStatus();
 }
 
+// The memory plan and the program that are made of a schedule, for one queue and for two.
+absl::Status CheckWhatRuns(const Schedule& schedule) {
+  for (int32_t queues : {1, 2}) {
+    const MemoryPlan memory = PlanMemory(schedule, queues);
+    ISOMER_RETURN_IF_ERROR(CheckMemory(schedule, memory));
+    const Program program = CompileProgram(schedule, memory, queues);
+    ISOMER_RETURN_IF_ERROR(CheckProgram(schedule, memory, program));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, schedule).Run());
   ISOMER_RETURN_IF_ERROR(CheckViews(graph, schedule));
-  return CheckMemory(schedule, PlanMemory(schedule));
+  return CheckWhatRuns(schedule);
 }
 
 absl::Status CheckSteps(const Graph& graph, const Schedule& one, const Schedule& all) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, all).RunSteps());
   ISOMER_RETURN_IF_ERROR(CheckRepetition(graph, one, all));
   ISOMER_RETURN_IF_ERROR(CheckViews(graph, all));
-  return CheckMemory(all, PlanMemory(all));
+  return CheckWhatRuns(all);
 }
 
 absl::Status CheckLowered(const Plan& plan, const LoweredPlan& lowered) {

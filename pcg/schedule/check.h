@@ -29,7 +29,8 @@ namespace isomer {
 //   - tasks compute, move and differentiate what the graph says (check_calls.h);
 //   - calls that are said to move nothing do, and what lies in one place is not written over before
 //     it was read (CheckViews);
-//   - what lives at one time does not overlap in the memory plan (CheckMemory).
+//   - what lives at one time does not overlap in the memory plan (CheckMemory);
+//   - queues that run beside each other do not touch what others use (CheckProgram).
 // The error names the device, its instruction and the task. REQUIRES: it is of one step.
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule);
 

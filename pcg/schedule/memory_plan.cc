@@ -8,6 +8,7 @@
 
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/packing.h"
+#include "pcg/schedule/queue_lives.h"
 #include "pcg/schedule/views.h"
 
 namespace isomer {
@@ -17,7 +18,8 @@ namespace {
 struct Item {
   LiveRange live;
   int64_t bytes;
-  std::vector<BufferId> buffers = {};  // in a row; none: the scratch space of task live.first
+  std::vector<BufferId> buffers = {};  // in a row; none: the scratch space of `task`
+  int32_t task = -1;
 };
 
 // Offsets of items, and the end of the last.
@@ -49,10 +51,44 @@ std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule,
     const std::vector<PackBytes> scratch = PackBytesOf(schedule, schedule.tasks[t]);
     for (size_t m = 0; m < scratch.size(); ++m) {
       if (scratch[m].total() == 0) continue;
-      items[schedule.tasks[t].devices[m]].push_back({{task, task}, Aligned(scratch[m].total())});
+      items[schedule.tasks[t].devices[m]].push_back(
+          {{task, task}, Aligned(scratch[m].total()), {}, task});
     }
   }
   return items;
+}
+
+// Has what communications use live for as long as they may run beside computations. `first_of`:
+// of each buffer, the first of its row, or of those that are in its place.
+void WidenForQueues(const Schedule& schedule, const std::vector<BufferId>& first_of,
+                    std::vector<std::vector<Item>>* items) {
+  for (size_t d = 0; d < items->size(); ++d) {
+    absl::flat_hash_map<BufferId, Item*> of_buffer;
+    absl::flat_hash_map<int32_t, Item*> of_task;
+    for (Item& item : (*items)[d]) {
+      if (item.buffers.empty()) {
+        of_task[item.task] = &item;
+      } else {
+        of_buffer[item.buffers[0]] = &item;
+      }
+    }
+    for (const auto& [t, live] : CommunicationLives(schedule, static_cast<int32_t>(d))) {
+      const auto widen = [&, t = t, live = live](Item* item) {
+        if (item->live.first == t) item->live.first = std::min(t, live.first);
+        item->live.last = std::max(item->live.last, live.last);
+      };
+      if (const auto scratch = of_task.find(t); scratch != of_task.end()) widen(scratch->second);
+      for (const BufferList* list : {&schedule.tasks[t].reads, &schedule.tasks[t].writes}) {
+        for (BufferId id : *list) {
+          if (id == kNoBuffer) continue;
+          // Others are of another device, or on the host.
+          if (const auto item = of_buffer.find(first_of[id]); item != of_buffer.end()) {
+            widen(item->second);
+          }
+        }
+      }
+    }
+  }
 }
 
 // Lays items in the order given, each at the lowest place where it overlaps nothing that lives at
@@ -229,7 +265,7 @@ Lives LivesOf(const std::vector<Item>& items) {
 
 }  // namespace
 
-MemoryPlan PlanMemory(const Schedule& schedule) {
+MemoryPlan PlanMemory(const Schedule& schedule, int32_t num_queues) {
   MemoryPlan plan;
   plan.offsets.assign(schedule.buffers.size(), 0);
   plan.host_bytes.assign(schedule.programs.size(), 0);
@@ -241,8 +277,16 @@ MemoryPlan PlanMemory(const Schedule& schedule) {
     plan.host_bytes[buffer.device] += Aligned(buffer.bytes());
   }
   const std::vector<BufferId> holders = HoldersOf(schedule);
+  std::vector<std::vector<Item>> all = ItemsOf(schedule, holders);
+  if (num_queues > 1) {
+    std::vector<BufferId> first_of = holders;
+    for (const std::vector<BufferId>& row : RowsOf(schedule)) {
+      for (BufferId id : row) first_of[id] = row[0];
+    }
+    WidenForQueues(schedule, first_of, &all);
+  }
   absl::flat_hash_map<Lives, Layout> layouts;
-  for (const std::vector<Item>& items : ItemsOf(schedule, holders)) {
+  for (const std::vector<Item>& items : all) {
     const auto [known, added] = layouts.try_emplace(LivesOf(items));
     if (added) known->second = BestLayout(items);
     const Layout& layout = known->second;
@@ -250,7 +294,7 @@ MemoryPlan PlanMemory(const Schedule& schedule) {
     plan.scratch.emplace_back();
     for (size_t i = 0; i < items.size(); ++i) {
       int64_t offset = layout.offsets[i];
-      if (items[i].buffers.empty()) plan.scratch.back()[items[i].live.first] = offset;
+      if (items[i].buffers.empty()) plan.scratch.back()[items[i].task] = offset;
       for (BufferId id : items[i].buffers) {
         plan.offsets[id] = offset;
         offset += Aligned(schedule.buffers[id].bytes());

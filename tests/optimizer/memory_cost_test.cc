@@ -22,7 +22,7 @@ TEST(BytesPerDevice, AddsTheLargestMeasuredWorkspaceToTheArena) {
   const auto schedule = LowerGraph(graph, SequentialViews(graph), {.training = false, .loss = ""});
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   const std::vector<int64_t> arena = PlanMemory(*schedule).arena_bytes;
-  EXPECT_EQ(BytesPerDevice(nullptr, graph, *schedule), arena);
+  EXPECT_EQ(BytesPerDevice(nullptr, graph, *schedule, PlanMemory(*schedule)), arena);
 
   Profile profile;
   const std::vector<TensorType> operands = {type, type};
@@ -30,7 +30,8 @@ TEST(BytesPerDevice, AddsTheLargestMeasuredWorkspaceToTheArena) {
   profile.kernels[KernelKey(OpKind::kRelu, {operands.data(), 1}, {})].workspace_bytes = 10;
   // Of a gradient, which inference does not run.
   profile.kernels[KernelKey(OpKind::kMatMul, operands, {true, true})].workspace_bytes = 5000;
-  EXPECT_EQ(BytesPerDevice(&profile, graph, *schedule), std::vector<int64_t>{arena[0] + 1000});
+  EXPECT_EQ(BytesPerDevice(&profile, graph, *schedule, PlanMemory(*schedule)),
+            std::vector<int64_t>{arena[0] + 1000});
 }
 
 // LeNet's convolutions, as profiled: 12.9 MB forward, 12.9 MB and 4.98 MB for the gradients.

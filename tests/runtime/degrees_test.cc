@@ -15,8 +15,10 @@
 #include "pcg/operator_facts.h"
 #include "pcg/parallel_operator.h"
 #include "pcg/type_inference.h"
+#include "runtime/check_executions.h"
 #include "runtime/compare.h"
 #include "runtime/job.h"
+#include "tests/from_environment.h"
 #include "tests/pcg/random_operands.h"
 #include "tests/runtime/agreement.h"
 
@@ -228,6 +230,12 @@ TEST_P(DegreesTest, EveryLegalAssignmentGivesTheUndividedResult) {
                               .loss = parallel.loss,
                               .keep_gradients = training});
   ASSERT_TRUE(schedule.ok()) << schedule.status();
+  // ISOMER_EXECUTION_SEEDS: adversarial runs of each call.
+  const int64_t seeds = FromEnvironment("ISOMER_EXECUTION_SEEDS", 1);
+  const auto executions =
+      CheckExecutions(parallel.graph, *schedule, all_weights, all_inputs, 0, seeds, backend.get());
+  ASSERT_TRUE(executions.ok()) << executions.status();
+  EXPECT_EQ(executions->difference, "");
   auto job = Job::Start(parallel.graph, *std::move(schedule), backend.get());
   ASSERT_TRUE(job.ok()) << job.status();
   ASSERT_EQ((*job)->SetParameters(all_weights), absl::OkStatus());

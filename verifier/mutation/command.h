@@ -8,8 +8,8 @@
 
 namespace isomer {
 
-// Mutates declarations, the rules of the file, plans and schedules, prints the report, and
-// returns the exit code: 1 if a mutant that changes a meaning is accepted.
+// Mutates declarations, the rules of the file, plans, schedules and programs, prints the report,
+// and returns the exit code: 1 if a mutant that changes a meaning is accepted.
 absl::StatusOr<int> RunMutateCommand(const std::string& rules_path, int jobs);
 
 }  // namespace isomer

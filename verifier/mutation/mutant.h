@@ -1,8 +1,8 @@
 // Mutants: small changes of what is true, and what becomes of them.
 //
-// A verifier is trusted as far as it refuses what is false. Mutants of declarations, rules, plans
-// and schedules are given to whoever must refuse them; an engine of another kind, mostly the
-// reference evaluator, says which of them change a meaning.
+// A verifier is trusted as far as it refuses what is false. Mutants of declarations, rules, plans,
+// schedules and programs are given to whoever must refuse them; an engine of another kind, mostly
+// the reference evaluator, says which of them change a meaning.
 #ifndef ISOMER_VERIFIER_MUTATION_MUTANT_H_
 #define ISOMER_VERIFIER_MUTATION_MUTANT_H_
 
@@ -15,8 +15,8 @@
 
 namespace isomer {
 
-enum class MutantKind { kDeclaration, kRule, kPlan, kSchedule };
-inline constexpr int kMutantKinds = 4;
+enum class MutantKind { kDeclaration, kRule, kPlan, kSchedule, kProgram };
+inline constexpr int kMutantKinds = 5;
 const char* MutantKindName(MutantKind kind);
 
 struct MutantVerdict {

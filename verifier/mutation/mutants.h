@@ -32,6 +32,10 @@ absl::StatusOr<std::vector<Mutant>> PlanMutants(const RuleSet& rules, uint64_t s
 // a task reads, writes or computes, a gradient or its update. Refused by CheckSchedule.
 absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed);
 
+// Of what the devices of such schedules run: a wait, a signal, bytes that are touched, the order of
+// two commands, where a buffer lies. Refused by CheckMemory or CheckProgram.
+absl::StatusOr<std::vector<Mutant>> ProgramMutants(uint64_t seed);
+
 }  // namespace isomer
 
 #endif  // ISOMER_VERIFIER_MUTATION_MUTANTS_H_

@@ -59,13 +59,15 @@ absl::StatusOr<std::vector<Mutant>> AllMutants(const RuleSet& rules,
   ISOMER_ASSIGN_OR_RETURN(std::vector<Mutant> declarations, DeclarationMutants(options.seed));
   ISOMER_ASSIGN_OR_RETURN(std::vector<Mutant> plans, PlanMutants(rules, options.seed));
   ISOMER_ASSIGN_OR_RETURN(std::vector<Mutant> schedules, ScheduleMutants(options.seed));
-  for (std::vector<Mutant>* some : {&declarations, &plans, &schedules}) {
+  ISOMER_ASSIGN_OR_RETURN(std::vector<Mutant> programs, ProgramMutants(options.seed));
+  for (std::vector<Mutant>* some : {&declarations, &plans, &schedules, &programs}) {
     Thin(options.limit, some);
   }
   Append(std::move(declarations), &mutants);
   Append(RuleMutants(rules.rules, options.rule_mutants, options.seed), &mutants);
   Append(std::move(plans), &mutants);
   Append(std::move(schedules), &mutants);
+  Append(std::move(programs), &mutants);
   return mutants;
 }
 

@@ -69,9 +69,11 @@ const char* MutantKindName(MutantKind kind) {
     case MutantKind::kPlan:
       return "plans";
     case MutantKind::kSchedule:
+      return "schedules";
+    case MutantKind::kProgram:
       break;
   }
-  return "schedules";
+  return "programs";
 }
 
 bool NothingIsMissed(const std::vector<MutantVerdict>& verdicts) {

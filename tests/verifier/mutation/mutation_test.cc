@@ -170,6 +170,24 @@ TEST(MutationOfClassicBugs, OfSchedulesAreAmongTheMutants) {
   }
 }
 
+TEST(MutationOfPrograms, NothingIsMissedAndEveryKindIsTried) {
+  const absl::StatusOr<std::vector<Mutant>> mutants = ProgramMutants(1);
+  ASSERT_TRUE(mutants.ok()) << mutants.status();
+  Prover prover;
+  for (const std::string kind : {"wait for", "deleted", "for the one before it", "signal",
+                                 "moved up by its size", "left out", "exchanged", "moved down"}) {
+    int caught = 0;
+    for (const Mutant& mutant : *mutants) {
+      if (mutant.change.find(kind) == std::string::npos) continue;
+      const MutantVerdict verdict = mutant.judge(&prover);
+      EXPECT_NE(verdict.outcome, Outcome::kMissed)
+          << mutant.subject << ": " << mutant.change << ": " << verdict.reason;
+      caught += verdict.outcome == Outcome::kCaught;
+    }
+    EXPECT_GT(caught, 0) << kind;
+  }
+}
+
 TEST(Mutation, TrueRulesAreNotCaught) {
   Prover prover;
   for (const Rule& rule : TrueRules()) {

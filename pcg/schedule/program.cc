@@ -1,0 +1,158 @@
+#include "pcg/schedule/program.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/byte_uses.h"
+#include "pcg/schedule/packing.h"
+
+namespace isomer {
+namespace {
+
+bool IsOfHost(TaskKind kind) {
+  return kind == TaskKind::kLoad || kind == TaskKind::kFeed || kind == TaskKind::kUnload;
+}
+
+// Whether its buffers are summed or sent as one, from the first byte to the last.
+bool TravelsAsRow(TaskKind kind) {
+  return kind == TaskKind::kAllReduce || kind == TaskKind::kReduce || kind == TaskKind::kBroadcast;
+}
+
+// The commands of one device.
+class Compiler {
+ public:
+  Compiler(const Schedule& schedule, const MemoryPlan& memory, int32_t num_queues, int32_t device)
+      : schedule_(schedule), memory_(memory), num_queues_(num_queues), device_(device) {}
+
+  std::vector<Command> Run() {
+    for (int32_t t : schedule_.programs[device_]) {
+      const Task& task = schedule_.tasks[t];
+      if (!IsOfHost(task.kind) && !task.is_view) Add(t);
+    }
+    for (size_t i = 0; i < commands_.size(); ++i) {
+      for (int32_t other : commands_[i].waits) commands_[other].signals = true;
+    }
+    return std::move(commands_);
+  }
+
+ private:
+  void Add(int32_t t) {
+    const int32_t place = static_cast<int32_t>(commands_.size());
+    Command command = {.task = t};
+    command.queue = num_queues_ > 1 && IsCommunication(schedule_.tasks[t].kind)
+                        ? kCommunicationQueue
+                        : kComputeQueue;
+    command.bytes = AccessesOf(schedule_, memory_, t, device_);
+    const int32_t queue = command.queue;
+    QueueClock after = kNothingOver;
+    for (const ByteRange& range : command.bytes.reads) {
+      uses_[range.on_host].Read(range.begin, range.end, queue, place, &after);
+    }
+    for (const ByteRange& range : command.bytes.writes) {
+      uses_[range.on_host].Write(range.begin, range.end, queue, place, &after);
+    }
+    // Where its queue stands, and what it knows of others.
+    QueueClock known = newest_[queue];
+    for (int32_t other = 0; other < num_queues_; ++other) {
+      if (other == queue || after[other] <= known[other]) continue;
+      command.waits.push_back(after[other]);
+      Advance(&known, clocks_[after[other]]);
+    }
+    std::sort(command.waits.begin(), command.waits.end());
+    known[queue] = place;
+    clocks_.push_back(known);
+    newest_[queue] = known;
+    commands_.push_back(std::move(command));
+  }
+
+  const Schedule& schedule_;
+  const MemoryPlan& memory_;
+  const int32_t num_queues_, device_;
+  std::vector<Command> commands_;
+  std::vector<QueueClock> clocks_;  // per command: what is over when it is
+  std::array<QueueClock, kMostQueues> newest_ = {kNothingOver,
+                                                 kNothingOver};  // per queue: of its last one
+  std::array<ByteUses, 2> uses_;                                 // of the device, and on the host
+};
+
+}  // namespace
+
+Accesses AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t t, int32_t device) {
+  Accesses accesses;
+  const Task& task = schedule.tasks[t];
+  if (task.is_view) return accesses;
+  const bool in_a_row = TravelsAsRow(task.kind);
+  const auto add = [&](const BufferList& ids, SmallList<ByteRange, 3>* ranges) {
+    bool begun = false;  // a row
+    for (BufferId id : ids) {
+      if (id == kNoBuffer || schedule.buffers[id].device != device) continue;
+      const Buffer& buffer = schedule.buffers[id];
+      const int64_t begin = memory.offsets[id], end = begin + buffer.bytes();
+      if (begin == end) continue;
+      if (in_a_row && begun) {
+        ranges->back().end = std::max(ranges->back().end, end);
+      } else {
+        ranges->push_back({begin, end, IsOnHost(schedule, buffer)});
+      }
+      begun = true;
+    }
+  };
+  add(task.reads, &accesses.reads);
+  add(task.writes, &accesses.writes);
+  if (!IsCommunication(task.kind)) return accesses;
+  const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
+  for (size_t m = 0; m < scratch.size(); ++m) {
+    if (task.devices[m] != device || scratch[m].total() == 0) continue;
+    const int64_t begin = memory.ScratchOffset(t, device);
+    accesses.writes.push_back({begin, begin + scratch[m].total(), false});
+  }
+  return accesses;
+}
+
+std::vector<Command> CompileProgramOf(const Schedule& schedule, const MemoryPlan& memory,
+                                      int32_t num_queues, int32_t device) {
+  return Compiler(schedule, memory, num_queues, device).Run();
+}
+
+Program CompileProgram(const Schedule& schedule, const MemoryPlan& memory, int32_t num_queues) {
+  Program program;
+  program.num_queues = num_queues;
+  for (size_t d = 0; d < schedule.programs.size(); ++d) {
+    program.devices.push_back(
+        CompileProgramOf(schedule, memory, num_queues, static_cast<int32_t>(d)));
+  }
+  return program;
+}
+
+std::string Program::ToString(const Graph& graph, const Schedule& schedule) const {
+  std::string text;
+  const auto append = [&text](const char* word, const SmallList<ByteRange, 3>& ranges) {
+    if (ranges.empty()) return;
+    absl::StrAppend(&text, " ", word);
+    for (const ByteRange& range : ranges) {
+      absl::StrAppend(&text, " ", range.on_host ? "host:" : "", range.begin, "+",
+                      range.end - range.begin);
+    }
+  };
+  for (size_t d = 0; d < devices.size(); ++d) {
+    absl::StrAppend(&text, "device ", d, "\n");
+    for (size_t i = 0; i < devices[d].size(); ++i) {
+      const Command& command = devices[d][i];
+      const Task& task = schedule.tasks[command.task];
+      absl::StrAppend(&text, "  ", i,
+                      num_queues == 1                  ? ""
+                      : command.queue == kComputeQueue ? " compute"
+                                                       : " communication",
+                      ": task ", command.task, " ", TaskKindName(task.kind), " ",
+                      graph.Label(task.node));
+      append("reads", command.bytes.reads);
+      append("writes", command.bytes.writes);
+      for (int32_t other : command.waits) absl::StrAppend(&text, " waits for ", other);
+      absl::StrAppend(&text, command.signals ? " signals\n" : "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace isomer

@@ -1,0 +1,96 @@
+// What every device runs: the tasks of a schedule as flat commands on queues, with the bytes
+// that each touches and the commands that it waits for.
+//
+// A queue runs its commands one after the other, in their order; the queues of a device run
+// beside each other. What orders two commands of two queues is a wait, and nothing else: not
+// their order in the schedule, by which the memory plan gives the bytes of one buffer to the next.
+// So waits follow from bytes, whoever's buffers they hold: a command comes after all that came
+// before it in the schedule and wrote what it reads, or touched what it writes. Of these waits all
+// are left out that follow from others: a queue that has waited for a command knows that all
+// before it on its queue, and all that they waited for, are done (vector clocks; Fidge, 1988;
+// Mattern, 1989).
+//
+//   queue          commands
+//   compute        compute, compute_gradient, fill, accumulate, local, update
+//   communication  all_reduce .. send_receive: on each of its devices one command. They are in
+//                  the schedule's order everywhere, so that every device meets them in one order.
+//
+// What the host does (load, feed, unload) comes before all commands or after them, and a step
+// begins when the last is over. Calls that are views (views.h) are no commands: who reads what
+// they write waits for who wrote what they read, for it has the same bytes.
+#ifndef ISOMER_PCG_SCHEDULE_PROGRAM_H_
+#define ISOMER_PCG_SCHEDULE_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "pcg/graph.h"
+#include "pcg/schedule/memory.h"
+#include "pcg/schedule/schedule.h"
+#include "pcg/support/small_list.h"
+
+namespace isomer {
+
+// [begin, end) of the arena of a device, or of its arena in the host's memory (IsOnHost).
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+  bool on_host = false;
+  friend auto operator<=>(const ByteRange&, const ByteRange&) = default;
+};
+inline bool Overlap(const ByteRange& a, const ByteRange& b) {
+  return a.on_host == b.on_host && a.begin < b.end && b.begin < a.end;
+}
+
+// The bytes that a task touches on a device.
+struct Accesses {
+  SmallList<ByteRange, 3> reads, writes;  // what is written may be read before
+};
+// Of a task of the schedule on one of its devices: buffers; rows of buffers that are summed or sent
+// as one, with what lies between them (memory.h); scratch space. None for views.
+Accesses AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t task,
+                    int32_t device);
+
+struct Command {
+  int32_t task;       // in Schedule::tasks
+  int32_t queue = 0;  // of the device
+  // Others wait for it.
+  bool signals = false;
+  // Commands of other queues, by place in the device's list; ascending.
+  SmallList<int32_t, 1> waits = {};
+  Accesses bytes = {};
+};
+
+inline constexpr int32_t kComputeQueue = 0, kCommunicationQueue = 1;
+
+struct Program {
+  // 1: one queue for both, and no waits. 2: as above.
+  int32_t num_queues = 2;
+  // Per device, in the order of the schedule.
+  std::vector<std::vector<Command>> devices;
+
+  // A line for each command, by device.
+  std::string ToString(const Graph& graph, const Schedule& schedule) const;
+};
+
+// REQUIRES: 1 or 2 queues; CheckMemory(schedule, memory) is ok.
+std::vector<Command> CompileProgramOf(const Schedule& schedule, const MemoryPlan& memory,
+                                      int32_t num_queues, int32_t device);
+Program CompileProgram(const Schedule& schedule, const MemoryPlan& memory, int32_t num_queues);
+
+// Ok if the program, whatever its queues do side by side, does what the schedule's lists do one
+// task after the other:
+//   - the commands of a device are its tasks but for the host's and views, each once, and say
+//     which bytes these touch;
+//   - of two commands of a device that touch a byte, one of them writing it, the one that the
+//     schedule has first is over before the other begins;
+//   - all end: no two devices meet their communications in unlike orders, no waits go in a circle.
+// Trusts nobody who made the program: ranges are compared pair by pair, wherever two commands
+// may run at one time. The error names the device and both tasks.
+absl::Status CheckProgram(const Schedule& schedule, const MemoryPlan& memory,
+                          const Program& program);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_PROGRAM_H_

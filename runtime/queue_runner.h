@@ -1,0 +1,60 @@
+// How a device runs the queues of its program (pcg/schedule/program.h).
+#ifndef ISOMER_RUNTIME_QUEUE_RUNNER_H_
+#define ISOMER_RUNTIME_QUEUE_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "pcg/schedule/byte_uses.h"
+#include "pcg/schedule/program.h"
+
+namespace isomer {
+
+enum class ExecutionKind {
+  kInline,       // one queue, one command after the other
+  kThreaded,     // a thread for each queue: communication overlaps computation
+  kAdversarial,  // queues in an order drawn from a seed, over memory that is watched
+};
+struct Execution {
+  ExecutionKind kind = ExecutionKind::kInline;
+  uint64_t seed = 1;  // adversarial
+  int32_t num_queues() const { return kind == ExecutionKind::kInline ? 1 : 2; }
+};
+// "inline", "threaded", "adversarial". The error names what there is.
+absl::StatusOr<ExecutionKind> ParseExecutionKind(absl::string_view name);
+const char* ExecutionKindName(ExecutionKind kind);
+
+// What is done with the commands of a program, by their place in it.
+struct QueueWork {
+  // Commands that are left out count as done.
+  std::function<bool(int32_t place)> selects;
+  std::function<absl::Status(int32_t place)> run;
+  // Around all that a thread does.
+  std::function<absl::Status(const std::function<absl::Status()>& all)> on_thread;
+  // After an error: wakes a queue that waits for other devices.
+  std::function<void(const absl::Status&)> abort;
+  // Adversarial: before and after each command. `over`: what is known to be over.
+  std::function<absl::Status(int32_t place, const QueueClock& over)> before = nullptr;
+  std::function<void(int32_t place)> after = nullptr;
+};
+
+class QueueRunner {
+ public:
+  virtual ~QueueRunner() = default;
+  // Until all commands are over; the first error.
+  virtual absl::Status Run(const QueueWork& work) = 0;
+};
+
+// REQUIRES: `program`, of execution.num_queues(), outlives it; to be made in the device's thread,
+// whose core its other threads then keep to, too.
+std::unique_ptr<QueueRunner> MakeQueueRunner(const std::vector<Command>& program,
+                                             const Execution& execution, int32_t device);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_QUEUE_RUNNER_H_

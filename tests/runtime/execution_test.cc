@@ -1,0 +1,229 @@
+// However the queues of a device run, a step gives the same bits; and what a program forgets to
+// wait for is seen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/check_executions.h"
+#include "runtime/job.h"
+#include "runtime/memory_watch.h"
+#include "tests/from_environment.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
+#include "tests/runtime/faulty_backend.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+// ISOMER_EXECUTION_SEEDS: adversarial runs of each case.
+int64_t Seeds() { return FromEnvironment("ISOMER_EXECUTION_SEEDS", 5); }
+
+class ExecutionTest : public testing::TestWithParam<ParallelCase> {};
+
+TEST_P(ExecutionTest, AllGiveTheSameBits) {
+  const ParallelCase& c = GetParam();
+  Model model;
+  model.graph = Parsed(c.sequential);
+  const Graph parallel = Parsed(c.parallel);
+  const auto backend = MakeCpuBackend();
+  const auto weights = InitialWeights(model, 3);
+  ASSERT_TRUE(weights.ok());
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+    ScheduleOptions options = TrainingOptions(c.num_devices);
+    options.update = {.optimizer = OptimizerKind::kAdam, .method = method};
+    const auto schedule = LowerGraph(parallel, ViewsOf(parallel, c.strides), options);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    const auto check = CheckExecutions(parallel, *schedule, *weights, RandomInputs(model.graph, 5),
+                                       0.1, Seeds(), backend.get());
+    ASSERT_TRUE(check.ok()) << check.status();
+    EXPECT_EQ(check->difference, "");
+    EXPECT_EQ(check->seeds, Seeds());
+    EXPECT_GT(check->tensors, static_cast<int64_t>(weights->size()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, ExecutionTest, testing::ValuesIn(ParallelCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// What a run of the program on `execution` does, by command, with nothing computed.
+absl::Status RunEmpty(const Schedule& schedule, const MemoryPlan& memory,
+                      const std::vector<Command>& program, int32_t device, uint64_t seed) {
+  std::vector<char> arena(memory.arena_bytes[device]);
+  MemoryWatch watch(schedule, memory, program, device, arena.data());
+  const QueueWork work = {
+      .selects = [](int32_t) { return true; },
+      .run = [](int32_t) { return absl::OkStatus(); },
+      .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
+      .abort = [](const absl::Status&) {},
+      .before = [&](int32_t place, const QueueClock& over) { return watch.Before(place, over); },
+      .after = [&](int32_t place) { watch.After(place); },
+  };
+  watch.Begin(work.selects);
+  return MakeQueueRunner(program, {ExecutionKind::kAdversarial, seed}, device)->Run(work);
+}
+
+TEST(MemoryWatch, SeesEveryWaitThatIsMissing) {
+  int waits = 0;
+  for (const ParallelCase& c : ParallelCases()) {
+    const Schedule schedule = Lowered(c);
+    const MemoryPlan memory = PlanMemory(schedule);
+    for (int32_t device = 0; device < c.num_devices; ++device) {
+      std::vector<Command> program = CompileProgramOf(schedule, memory, 2, device);
+      EXPECT_EQ(RunEmpty(schedule, memory, program, device, 1), absl::OkStatus());
+      for (Command& command : program) {
+        const auto kept = command.waits;
+        if (kept.empty()) continue;
+        command.waits.clear();
+        ++waits;
+        // Whatever the order in which they then run.
+        for (uint64_t seed : {1, 2, 3}) {
+          EXPECT_THAT(std::string(RunEmpty(schedule, memory, program, device, seed).message()),
+                      HasSubstr("without waiting"))
+              << c.name << " device " << device << " task " << command.task;
+        }
+        command.waits = kept;
+      }
+    }
+  }
+  EXPECT_GT(waits, 50);
+}
+
+TEST(MemoryWatch, DeadBytesAreNaN) {
+  const ParallelCase c = ParallelCases()[0];
+  const Schedule schedule = Lowered(c);
+  const MemoryPlan memory = PlanMemory(schedule);
+  const std::vector<Command> program = CompileProgramOf(schedule, memory, 2, 0);
+  std::vector<char> arena(memory.arena_bytes[0], 0);
+  MemoryWatch watch(schedule, memory, program, 0, arena.data());
+  for (char byte : arena) EXPECT_EQ(byte, '\xFF');
+  std::fill(arena.begin(), arena.end(), 0);
+  watch.Begin([](int32_t) { return true; });
+  for (size_t i = 0; i < program.size(); ++i) {
+    for (const ByteRange& range : program[i].bytes.writes) {
+      std::fill(arena.begin() + range.begin, arena.begin() + range.end, 0);
+    }
+    watch.After(static_cast<int32_t>(i));
+  }
+  // What is left of a step: parameters, states and what is unloaded.
+  std::vector<bool> kept(arena.size(), false);
+  const auto keep = [&](BufferId id) {
+    const Buffer& buffer = schedule.buffers[id];
+    if (buffer.device != 0) return;
+    std::fill_n(kept.begin() + memory.offsets[id], buffer.bytes(), true);
+  };
+  for (size_t id = 0; id < schedule.buffers.size(); ++id) {
+    const BufferRole role = schedule.buffers[id].role;
+    if (role == BufferRole::kParameter || role == BufferRole::kState)
+      keep(static_cast<BufferId>(id));
+  }
+  for (const Task& task : schedule.tasks) {
+    if (task.kind != TaskKind::kUnload) continue;
+    for (BufferId id : task.reads) keep(id);
+  }
+  int64_t dead = 0;
+  for (size_t at = 0; at < arena.size(); ++at) {
+    if (kept[at]) {
+      EXPECT_EQ(arena[at], 0) << at;
+    }
+    dead += arena[at] == '\xFF';
+  }
+  EXPECT_GT(dead, 0);
+}
+
+// Two queues: places 0, 2 compute, 1, 3 communicate; 2 waits for 1 and 3 for 2.
+std::vector<Command> FourCommands() {
+  std::vector<Command> program(4);
+  for (int32_t i = 0; i < 4; ++i) {
+    program[i].task = i;
+    program[i].queue = i % 2;
+  }
+  program[2].waits = {1};
+  program[3].waits = {2};
+  program[1].signals = program[2].signals = true;
+  return program;
+}
+
+TEST(QueueRunner, WaitsAreKept) {
+  const std::vector<Command> program = FourCommands();
+  for (ExecutionKind kind : {ExecutionKind::kThreaded, ExecutionKind::kAdversarial}) {
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      std::atomic<int> clock = 0;
+      std::array<int, 4> end = {};
+      const auto runner = MakeQueueRunner(program, {kind, seed}, 0);
+      for (int round = 0; round < 3; ++round) {
+        ASSERT_EQ(runner->Run({
+                      .selects = [](int32_t) { return true; },
+                      .run =
+                          [&](int32_t place) {
+                            end[place] = ++clock;
+                            return absl::OkStatus();
+                          },
+                      .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
+                      .abort = [](const absl::Status&) {},
+                      .before = [](int32_t, const QueueClock&) { return absl::OkStatus(); },
+                      .after = [](int32_t) {},
+                  }),
+                  absl::OkStatus());
+        EXPECT_LT(end[0], end[2]);
+        EXPECT_LT(end[1], end[2]);
+        EXPECT_LT(end[2], end[3]);
+      }
+    }
+  }
+}
+
+TEST(QueueRunner, QueuesRunAtOneTime) {
+  // Each waits until the other has begun.
+  std::vector<Command> program(2);
+  program[1].task = program[1].queue = 1;
+  std::atomic<int> begun = 0;
+  const QueueWork work = {
+      .selects = [](int32_t) { return true; },
+      .run =
+          [&](int32_t) {
+            ++begun;
+            while (begun < 2) std::this_thread::yield();
+            return absl::OkStatus();
+          },
+      .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
+      .abort = [](const absl::Status&) {},
+  };
+  EXPECT_EQ(MakeQueueRunner(program, {ExecutionKind::kThreaded}, 0)->Run(work), absl::OkStatus());
+}
+
+TEST(QueueRunner, AnErrorEndsBothQueues) {
+  const std::vector<Command> program = FourCommands();
+  for (ExecutionKind kind :
+       {ExecutionKind::kInline, ExecutionKind::kThreaded, ExecutionKind::kAdversarial}) {
+    for (int32_t failing = 0; failing < 4; ++failing) {
+      std::atomic<bool> aborted = false;
+      const absl::Status status =
+          MakeQueueRunner(program, {kind}, 0)
+              ->Run({
+                  .selects = [](int32_t) { return true; },
+                  .run =
+                      [&](int32_t place) {
+                        return place == failing ? absl::InternalError("broken") : absl::OkStatus();
+                      },
+                  .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
+                  .abort = [&](const absl::Status&) { aborted = true; },
+                  .before = [](int32_t, const QueueClock&) { return absl::OkStatus(); },
+                  .after = [](int32_t) {},
+              });
+      EXPECT_EQ(status.message(), "broken") << ExecutionKindName(kind) << " " << failing;
+      EXPECT_EQ(aborted, kind == ExecutionKind::kThreaded);
+    }
+  }
+}
+
+TEST(QueueRunner, NamesWhatThereIs) {
+  EXPECT_EQ(*ParseExecutionKind("threaded"), ExecutionKind::kThreaded);
+  EXPECT_THAT(std::string(ParseExecutionKind("fast").status().message()),
+              HasSubstr("inline, threaded and adversarial"));
+}
+
+}  // namespace
+}  // namespace isomer

@@ -1,0 +1,158 @@
+// Mutants of what devices run: waits, bytes, orders, and the memory plan beneath them.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/check.h"
+#include "pcg/schedule/example_graphs.h"
+#include "pcg/schedule/program.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+#include "verifier/mutation/mutants.h"
+#include "verifier/mutation/program_run.h"
+
+namespace isomer {
+namespace {
+
+struct Runnable {
+  Schedule schedule;
+  MemoryPlan memory;
+  Program program;
+};
+using Change = std::function<void(Runnable*)>;
+using Changes = std::vector<std::pair<std::string, Change>>;
+
+void ChangesOfCommand(const Runnable& base, size_t d, int32_t place, Changes* changes) {
+  const std::vector<Command>& list = base.program.devices[d];
+  const Command& command = list[place];
+  const auto keep = [&](const std::string& what, std::function<void(Command*)> change) {
+    changes->emplace_back(absl::StrCat("device ", d, ", command ", place, ": ", what),
+                          [d, place, change = std::move(change)](Runnable* mutant) {
+                            change(&mutant->program.devices[d][place]);
+                          });
+  };
+  for (size_t w = 0; w < command.waits.size(); ++w) {
+    keep(absl::StrCat("wait for ", command.waits[w], " deleted"), [w](Command* mutant) {
+      mutant->waits.erase(mutant->waits.begin() + static_cast<int64_t>(w));
+    });
+    keep(absl::StrCat("wait for ", command.waits[w], " for the one before it"),
+         [w](Command* mutant) { --mutant->waits[w]; });
+  }
+  if (command.signals) keep("its signal deleted", [](Command* mutant) { mutant->signals = false; });
+  for (bool reads : {true, false}) {
+    const auto& ranges = reads ? command.bytes.reads : command.bytes.writes;
+    const auto at = [reads](Command* mutant) -> SmallList<ByteRange, 3>& {
+      return reads ? mutant->bytes.reads : mutant->bytes.writes;
+    };
+    const char* verb = reads ? "reads " : "writes ";
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      keep(absl::StrCat(verb, ranges[i].begin, " moved up by its size"), [at, i](Command* mutant) {
+        ByteRange& range = at(mutant)[i];
+        const int64_t bytes = range.end - range.begin;
+        range = {range.begin + bytes, range.end + bytes, range.on_host};
+      });
+      keep(absl::StrCat(verb, ranges[i].begin, " left out"), [at, i](Command* mutant) {
+        at(mutant).erase(at(mutant).begin() + static_cast<int64_t>(i));
+      });
+    }
+  }
+  if (place + 1 == static_cast<int32_t>(list.size())) return;
+  // Waits go on naming the commands that they named.
+  changes->emplace_back(
+      absl::StrCat("device ", d, ": commands ", place, " and ", place + 1, " exchanged"),
+      [d, place](Runnable* mutant) {
+        std::vector<Command>& of = mutant->program.devices[d];
+        std::swap(of[place], of[place + 1]);
+        for (Command& command : of) {
+          for (int32_t& other : command.waits) {
+            if (other == place) {
+              other = place + 1;
+            } else if (other == place + 1) {
+              other = place;
+            }
+          }
+        }
+      });
+}
+
+// A buffer elsewhere, and a program that goes by it.
+void ChangesOfMemory(const Runnable& base, Changes* changes) {
+  const auto keep = [&](BufferId id, const char* where, int64_t by) {
+    if (by == 0 || base.memory.offsets[id] + by < 0) return;
+    changes->emplace_back(
+        absl::StrCat("buffer ", id, " moved ", where), [id, by](Runnable* mutant) {
+          mutant->memory.offsets[id] += by;
+          mutant->program =
+              CompileProgram(mutant->schedule, mutant->memory, mutant->program.num_queues);
+        });
+  };
+  for (size_t id = 0; id < base.schedule.buffers.size(); ++id) {
+    const int64_t size = Aligned(base.schedule.buffers[id].bytes());
+    keep(static_cast<BufferId>(id), "down by its size", -size);
+    keep(static_cast<BufferId>(id), "up by its size", size);
+  }
+}
+
+MutantVerdict JudgeProgram(const Runnable& base, const Change& change) {
+  Runnable mutant = base;
+  change(&mutant);
+  if (const absl::Status verdict = CheckMemory(mutant.schedule, mutant.memory); !verdict.ok()) {
+    return Caught("CheckMemory");
+  }
+  if (!CheckProgram(mutant.schedule, mutant.memory, mutant.program).ok()) {
+    return Caught("CheckProgram");
+  }
+  constexpr uint64_t kOrders = 20;
+  const auto expected = RunProgramOnNames(base.schedule, base.memory, base.program, 0);
+  if (!expected.ok()) return Missed("the program itself cannot be run");
+  for (uint64_t seed = 0; seed < kOrders; ++seed) {
+    const auto found = RunProgramOnNames(mutant.schedule, mutant.memory, mutant.program, seed);
+    if (!found.ok()) return Missed("accepted, but cannot be run");
+    if (*found != *expected) {
+      return Missed("accepted, but something reads what another wrote",
+                    absl::StrCat("order ", seed));
+    }
+  }
+  return Equal("every task reads what it read, in all orders that were drawn");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Mutant>> ProgramMutants(uint64_t seed) {
+  constexpr size_t kMutantsOfAProgram = 120;
+  std::vector<Mutant> mutants;
+  for (const ExampleGraph& example : ExampleGraphs()) {
+    ISOMER_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(example.parallel));
+    ScheduleOptions options;
+    options.num_devices = example.num_devices;
+    options.loss = "loss";
+    options.update = {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded};
+    const auto base = std::make_shared<Runnable>();
+    ISOMER_ASSIGN_OR_RETURN(base->schedule,
+                            LowerGraph(graph, ViewsOf(graph, example.strides), options));
+    base->memory = PlanMemory(base->schedule);
+    base->program = CompileProgram(base->schedule, base->memory, /*num_queues=*/2);
+    ISOMER_RETURN_IF_ERROR(CheckSchedule(graph, base->schedule));
+    Changes changes;
+    for (size_t d = 0; d < base->program.devices.size(); ++d) {
+      for (size_t place = 0; place < base->program.devices[d].size(); ++place) {
+        ChangesOfCommand(*base, d, static_cast<int32_t>(place), &changes);
+      }
+    }
+    ChangesOfMemory(*base, &changes);
+    std::sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
+      return HashBytes(a.first, seed) < HashBytes(b.first, seed);
+    });
+    if (changes.size() > kMutantsOfAProgram) changes.resize(kMutantsOfAProgram);
+    for (auto& [what, change] : changes) {
+      mutants.push_back(
+          {MutantKind::kProgram, example.name, what,
+           [base, change = std::move(change)](Prover*) { return JudgeProgram(*base, change); }});
+    }
+  }
+  return mutants;
+}
+
+}  // namespace isomer
