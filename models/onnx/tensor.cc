@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/data_in_file.h"
 #include "pcg/support/half.h"
 #include "pcg/support/status_macros.h"
 
@@ -22,9 +23,6 @@ std::string TypeText(int data_type) {
                                : absl::StrCat(data_type);
   return absl::StrCat("element type ", name);
 }
-
-// External data of as many elements is left in its file; less is kept, and goes where a plan goes.
-constexpr int64_t kManyElements = 1 << 16;
 
 // Elements as they lie in raw_data: little-endian, as is every machine that Isomer runs on.
 template <typename Stored, typename To>
@@ -100,7 +98,7 @@ absl::Status ReadRaw(int data_type, absl::string_view raw, OnnxTensor* tensor) {
 absl::Status ReadFromFile(int data_type, const ExternalData& data, OnnxTensor* tensor) {
   const int64_t width = BytesPerElement(tensor->dtype);
   if (tensor->is_float() && data_type != TensorProto::DOUBLE &&
-      data.length >= kManyElements * width && data.length % width == 0) {
+      data.length >= static_cast<int64_t>(kManyBytes) && data.length % width == 0) {
     ISOMER_ASSIGN_OR_RETURN(tensor->floats,
                             StoredValues::InFile({data.path, data.file_bytes, data.offset,
                                                   tensor->dtype, data.length / width}));

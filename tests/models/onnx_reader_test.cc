@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/load.h"
+#include "models/onnx/data_in_file.h"
 #include "models/onnx/tensor.h"
 #include "models/onnx_import.h"
 #include "tests/models/onnx_file.h"
@@ -162,6 +163,28 @@ TEST_F(ExternalData, OfLargeFilesIsLeftInThem) {
     EXPECT_EQ(w.file()->path, std::filesystem::canonical(path));
     EXPECT_EQ(model->weights, read.weights);
     EXPECT_EQ(model->graph.ToString(), read.graph.ToString());
+  }
+}
+
+// By bytes, whatever the precision: what is left in the file stays there.
+TEST_F(ExternalData, OfHalvesIsLeftInLargeFilesAsWell) {
+  for (const bool many : {false, true}) {
+    const int64_t elements = static_cast<int64_t>(kManyBytes) / 2 - (many ? 0 : 1);
+    OnnxFile file;
+    file.Input("x", {elements}, TensorProto::FLOAT16).Floats("w", {elements}, {});
+    file.Node("Add", {"x", "w"}, {"y"}).Output("y", {elements}, TensorProto::FLOAT16);
+    TensorProto* const w = file.model().mutable_graph()->mutable_initializer(0);
+    w->set_data_type(TensorProto::FLOAT16);
+    std::string raw(2 * elements, '\0');
+    for (int64_t i = 1; i < 2 * elements; i += 2) raw[i] = '\x3c';  // 1
+    w->set_raw_data(raw);
+    const std::string path = folder_ + "/model/net.onnx";
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << file.Bytes();
+    const auto model = LoadAnyModel(path, {.most_read_bytes = 1000});
+    ASSERT_TRUE(model.ok()) << model.status();
+    const StoredValues& values = model->weights.at("w");
+    EXPECT_EQ(values.file() != nullptr, many);
+    EXPECT_EQ(*values.begin(), 1);
   }
 }
 
