@@ -8,7 +8,7 @@ build=${1:-build/release}
 shift || true
 models=("$@")
 if [ ${#models[@]} -eq 0 ]; then
-  models=(lenet digits_cnn encoder mlp alexnet squeezenet candle_uno dlrm xdl rnnlm nmt nasrnn vit)
+  models=(lenet digits_cnn encoder mlp alexnet squeezenet candle_uno dlrm xdl rnnlm nmt nasrnn vit "gpt?layers=2")
 fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -16,8 +16,8 @@ struct OnnxWithoutData {
   std::map<int, ExternalData> data;  // by place among the initializers of the graph
 };
 
-// Data of a tensor of as many bytes are left in the file that has them, in external data, too; fewer
-// are kept, and go where a plan goes.
+// Data of a tensor of as many bytes are left in the file that has them, in external data, too;
+// fewer are kept, and go where a plan goes.
 inline constexpr size_t kManyBytes = size_t{1} << 18;
 
 // `contents` are those of the file `path`. What is no model, or cut short, is kept as it is. Data
