@@ -5,7 +5,8 @@
 //   - Inputs, weights and constants stay float32 where they are fed and stored; so does what
 //     arranges them on the host. The master weights are therefore float32. A cast follows each on
 //     the devices that have it, and its gradient is a cast back: gradients of weights arrive, are
-//     summed over copies, and update in float32.
+//     summed over micro-batches and copies, and update in float32. Shares of several calls of one
+//     micro-batch, such as the time steps of a recurrent network, are summed before the cast.
 //   - Look-ups read float32 tables and cast the rows they find.
 //   - Losses, LogSoftmax, and the reductions that lead to nothing but the loss run in float32, and
 //     so does the arithmetic on their results until the next contraction.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pcg/support/check.h"
+
 namespace isomer {
 
 template <typename Number>
@@ -33,7 +35,16 @@ void FillElements(double value, int64_t count, DataType dtype, void* to) {
   });
 }
 
-void AddElements(DataType dtype, const void* from, int64_t count, void* to) {
+void AddElements(DataType from_dtype, const void* from, int64_t count, DataType dtype, void* to) {
+  if (from_dtype != dtype) {
+    ISOMER_CHECK(dtype == DataType::kFloat32 && IsFloat(from_dtype));
+    WithElementType(from_dtype, [&](auto element) {
+      const auto* x = static_cast<const decltype(element)*>(from);
+      auto* y = static_cast<float*>(to);
+      for (int64_t i = 0; i < count; ++i) y[i] += static_cast<float>(x[i]);
+    });
+    return;
+  }
   WithElementType(dtype, [&](auto element) {
     using Element = decltype(element);
     using Sum = SumOf<Element>;

@@ -73,8 +73,8 @@ template <typename Number>
 void StoreElements(const Number* from, int64_t count, DataType dtype, void* to);
 void FillElements(double value, int64_t count, DataType dtype, void* to);
 
-// to[i] += from[i], rounded once (of Bool: or).
-void AddElements(DataType dtype, const void* from, int64_t count, void* to);
+// to[i] += from[i], rounded once (of Bool: or). Of floats, `from` may be of less precision.
+void AddElements(DataType from_dtype, const void* from, int64_t count, DataType dtype, void* to);
 // to[i] = the sum over `terms`, in their order, rounded once. `to` may be one of them.
 void SumElements(DataType dtype, absl::Span<const void* const> terms, int64_t count, void* to);
 

@@ -173,8 +173,8 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
                    data(task.writes[0]));
       return absl::OkStatus();
     case TaskKind::kAccumulate:
-      AddElements(buffer(task.writes[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
-                  data(task.writes[0]));
+      AddElements(buffer(task.reads[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
+                  buffer(task.writes[0]).dtype, data(task.writes[0]));
       return absl::OkStatus();
     case TaskKind::kUpdate:
       RunUpdate(task, learning_rate);

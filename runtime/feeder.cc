@@ -53,12 +53,13 @@ absl::StatusOr<Feeder> Feeder::OverRows(const Graph& graph, uint64_t seed,
 }
 
 HostValues Feeder::Batch(int64_t step) const {
-  if (!has_rows()) return RandomInputs(*graph_, seed_ + static_cast<uint64_t>(step));
-  return RowsFrom(train_, step % batches_per_epoch() * batch_);
+  // What is not from a row, such as the seed of a dropout's mask, is another in each step.
+  HostValues inputs = RandomInputs(*graph_, seed_ + static_cast<uint64_t>(step));
+  if (!has_rows()) return inputs;
+  return RowsFrom(train_, step % batches_per_epoch() * batch_, std::move(inputs));
 }
 
-HostValues Feeder::RowsFrom(const LabelledRows& rows, int64_t first) const {
-  HostValues inputs = RandomInputs(*graph_, seed_);
+HostValues Feeder::RowsFrom(const LabelledRows& rows, int64_t first, HostValues inputs) const {
   Array<double> features(features_shape_), labels(labels_shape_);
   for (int64_t b = 0; b < batch_; ++b) {
     const int64_t row = (first + b) % rows.size();
@@ -75,7 +76,7 @@ absl::StatusOr<double> Feeder::TestAccuracy(Job* job) const {
   const std::string& name = graph_->outputs()[0].name;
   int64_t right = 0;
   for (int64_t first = 0; first < test_.size(); first += batch_) {
-    ISOMER_RETURN_IF_ERROR(job->Evaluate(RowsFrom(test_, first)));
+    ISOMER_RETURN_IF_ERROR(job->Evaluate(RowsFrom(test_, first, RandomInputs(*graph_, seed_))));
     ISOMER_ASSIGN_OR_RETURN(const Array<double> logits, job->Output(name));
     if (logits.shape.size() != 2 || logits.shape[0] != batch_) {
       return absl::InvalidArgumentError(

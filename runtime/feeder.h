@@ -48,8 +48,8 @@ class Feeder {
 
  private:
   absl::Status FindInputs(const std::string& source);
-  // `batch_` rows from `first` on; after the last comes the first again.
-  HostValues RowsFrom(const LabelledRows& rows, int64_t first) const;
+  // `inputs` with `batch_` rows from `first` on; after the last comes the first again.
+  HostValues RowsFrom(const LabelledRows& rows, int64_t first, HostValues inputs) const;
 
   const Graph* graph_;
   uint64_t seed_;

@@ -33,6 +33,7 @@ class BackwardLowering {
         late_outputs_(builder, recomputation_),
         num_forward_tasks_(builder->schedule().tasks.size()) {
     FindWanted();
+    FindCasts();
     for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
       if (parameter.update != UpdateMethod::kShardedGradients) continue;
       by_moment_.insert(parameter.stored.begin(), parameter.stored.end());
@@ -58,6 +59,13 @@ class BackwardLowering {
   void ReverseWeightsBefore(const Task& task, bool exchanges_follow);
   // Adds a share to the gradient of `buffer`.
   void Contribute(BufferId buffer, BufferId share, NodeId node);
+  // Adds it to a sum.
+  void Accumulate(BufferId share, BufferId sum, NodeId node);
+  void FindCasts();
+  // Whether what is in lower precision what a cast made, for all micro-batches, has a micro-batch's
+  // share of its gradient. Sums of many are then of what was cast, in its precision.
+  bool IsSummedBehindCast(BufferId buffer, BufferId share) const;
+  void ContributeBehindCast(BufferId buffer, BufferId share);
   // The gradient of a buffer nobody contributed to: zeros.
   BufferId GradientOrZero(BufferId buffer, NodeId node);
   void Fill(BufferId buffer, double value, NodeId node);
@@ -75,6 +83,10 @@ class BackwardLowering {
   const size_t num_forward_tasks_;
   std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
   std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
+  // By forward buffer: the task that made it of another of higher precision; where micro-batches
+  // are.
+  std::vector<int32_t> cast_of_;
+  static constexpr int32_t kNone = -1;
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
   std::set<BufferId> by_moment_;
   std::map<std::pair<BufferId, int32_t>, BufferId> moment_gradient_;
@@ -161,18 +173,63 @@ BufferId& BackwardLowering::GradientOf(BufferId buffer, int32_t moment) {
   return moment_gradient_.try_emplace({buffer, moment}, kNoBuffer).first->second;
 }
 
+void BackwardLowering::FindCasts() {
+  const Schedule& schedule = builder_.schedule();
+  cast_of_.assign(schedule.buffers.size(), kNone);
+  if (schedule.num_moments == 1) return;
+  for (size_t t = 0; t < num_forward_tasks_; ++t) {
+    const Task& task = schedule.tasks[t];
+    if (task.kind != TaskKind::kCompute || task.moment != kNoMoment ||
+        builder_.graph().node(task.node).op.kind() != OpKind::kCast) {
+      continue;
+    }
+    const Buffer &from = builder_.buffer(task.reads[0]), &to = builder_.buffer(task.writes[0]);
+    if (IsFloat(to.dtype) && BytesPerElement(to.dtype) < BytesPerElement(from.dtype)) {
+      cast_of_[task.writes[0]] = static_cast<int32_t>(t);
+    }
+  }
+}
+
+bool BackwardLowering::IsSummedBehindCast(BufferId buffer, BufferId share) const {
+  return cast_of_[buffer] != kNone && builder_.buffer(share).moment != kNoMoment &&
+         wanted_[builder_.schedule().tasks[cast_of_[buffer]].reads[0]];
+}
+
+void BackwardLowering::ContributeBehindCast(BufferId buffer, BufferId share) {
+  const Task cast = builder_.schedule().tasks[cast_of_[buffer]];  // A copy: tasks are added below.
+  const BufferId from = cast.reads[0];
+  const int32_t moment = builder_.buffer(share).moment;
+  if (const BufferId sum = GradientOf(from, moment); sum != kNoBuffer) {
+    return Accumulate(share, sum, cast.node);
+  }
+  const BufferId first = builder_.AddGradientBuffer(from, moment);
+  Task& gradient = builder_.AddTask(TaskKind::kComputeGradient, Phase::kBackward, cast.node,
+                                    cast.devices[0], {kNoBuffer, kNoBuffer, share}, {first});
+  gradient.shard = cast.shard;
+  gradient.moment = moment;
+  const Work& work = builder_.calls().GradientWorkOf(cast.node, {true});
+  gradient.flops = work.flops;
+  gradient.bytes = work.bytes;
+  GradientOf(from, moment) = first;
+}
+
 void BackwardLowering::Contribute(BufferId buffer, BufferId share, NodeId node) {
+  if (IsSummedBehindCast(buffer, share)) return ContributeBehindCast(buffer, share);
   BufferId& gradient = GradientOf(buffer, builder_.buffer(share).moment);
   if (gradient == kNoBuffer) {
     gradient = share;
     return;
   }
+  Accumulate(share, gradient, node);
+}
+
+void BackwardLowering::Accumulate(BufferId share, BufferId sum, NodeId node) {
   Task& task = builder_.AddTask(TaskKind::kAccumulate, Phase::kBackward, node,
-                                builder_.buffer(share).device, {share}, {gradient});
+                                builder_.buffer(share).device, {share}, {sum});
   task.moment = builder_.buffer(share).moment;
-  builder_.ShareBuffer(gradient, task.moment);
+  builder_.ShareBuffer(sum, task.moment);
   task.flops = static_cast<double>(builder_.buffer(share).box.Volume());
-  task.bytes = 3 * builder_.buffer(share).bytes();
+  task.bytes = builder_.buffer(share).bytes() + 2 * builder_.buffer(sum).bytes();
 }
 
 BufferId BackwardLowering::GradientOrZero(BufferId buffer, NodeId node) {

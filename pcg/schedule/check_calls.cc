@@ -160,11 +160,7 @@ class CallChecker {
       case TaskKind::kFill:
         return CheckFill(task);
       case TaskKind::kAccumulate:
-        if (!IsGradient(task.reads[0]) || !IsGradient(task.writes[0]) ||
-            forward_of_[task.reads[0]] != forward_of_[task.writes[0]]) {
-          return Error("adds up gradients of different buffers");
-        }
-        return Use(task.reads[0]);
+        return CheckAccumulate(task);
       case TaskKind::kUpdate:
       case TaskKind::kUnload:
         return absl::OkStatus();
@@ -270,6 +266,22 @@ class CallChecker {
     return Error(absl::StrCat("uses gradient buffer ", id, " a second time"));
   }
 
+  // Of one buffer; or to that of what was cast, that of what it became.
+  absl::Status CheckAccumulate(const Task& task) {
+    const BufferId share = task.reads[0], sum = task.writes[0];
+    if (!IsGradient(share) || !IsGradient(sum)) return Error("adds up what are no gradients");
+    if (forward_of_[share] == forward_of_[sum]) return Use(share);
+    const Buffer& made = buffer(forward_of_[share]);
+    const auto at = computes_.find({made.tensor.node, made.shard});
+    if (at == computes_.end() || graph_.node(made.tensor.node).op.kind() != OpKind::kCast ||
+        schedule_.tasks[at->second].writes[0] != forward_of_[share] ||
+        schedule_.tasks[at->second].reads[0] != forward_of_[sum]) {
+      return Error("adds up gradients of different buffers");
+    }
+    shares_.insert({at->second, 0});
+    return Use(share);
+  }
+
   absl::Status CheckGradient(const Task& task) {
     const auto at = computes_.find({task.node, task.shard});
     if (at == computes_.end()) return Error("is the gradient of no task");
@@ -280,6 +292,8 @@ class CallChecker {
     }
     ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
     const GradientNeeds& needs = calls_.NeedsOf(task.node);
+    // A cast may be reversed for each share of the gradient: what is linear is so for their sum.
+    const bool by_shares = graph_.node(task.node).op.kind() == OpKind::kCast;
     for (size_t o = 0; o < operands; ++o) {
       const bool read = task.reads[o] != kNoBuffer;
       if (read ? !Holds(task.reads[o], forward.reads[o]) : needs.operands[o]) {
@@ -290,9 +304,16 @@ class CallChecker {
       if (!IsGradient(share) || forward_of_[share] != forward.reads[o]) {
         return Error(absl::StrCat("does not write the gradient of operand ", o));
       }
-      if (!shares_.insert({at->second, static_cast<int32_t>(o)}).second) {
-        return Error("is a gradient that is there already");
+      const bool is_new = shares_.insert({at->second, static_cast<int32_t>(o)}).second;
+      if (!is_new && !by_shares) return Error("is a gradient that is there already");
+    }
+    if (by_shares) {
+      const BufferId gradient = task.reads[2];
+      if (!IsGradient(gradient) || forward_of_[gradient] != forward.writes[0]) {
+        return Error("does not read the gradient of output 0");
       }
+      if (task.writes[0] == kNoBuffer) return Error("makes nothing of the gradient that it reads");
+      return Use(gradient);
     }
     // Of two tasks for the gradients of two operands, both read those of the outputs.
     const auto [part, is_first] = reversed_by_.try_emplace(at->second, task_);

@@ -42,9 +42,9 @@ absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
   return absl::OkStatus();
 }
 
-absl::Status CheckProgram(const Graph& graph, const Schedule& schedule,
-                          const PipelineStages& stages, int32_t device,
-                          const std::vector<PipelineSlot>& slots) {
+absl::Status CheckPipelineOrder(const Graph& graph, const Schedule& schedule,
+                                const PipelineStages& stages, int32_t device,
+                                const std::vector<PipelineSlot>& slots) {
   // Slots with calls of the device: it may have none that are differentiated, or none at all.
   std::vector<PipelineSlot> expected;
   std::set<std::tuple<Phase, int32_t, int32_t>> present;
@@ -85,8 +85,8 @@ absl::Status CheckMicroBatches(const Graph& graph, const Schedule& schedule) {
                                  schedule.num_moments, stages.num_chunks));
   }
   for (size_t d = 0; d < schedule.programs.size(); ++d) {
-    ISOMER_RETURN_IF_ERROR(
-        CheckProgram(graph, schedule, stages, static_cast<int32_t>(d), slots[stages.stage[d]]));
+    ISOMER_RETURN_IF_ERROR(CheckPipelineOrder(graph, schedule, stages, static_cast<int32_t>(d),
+                                              slots[stages.stage[d]]));
   }
   return absl::OkStatus();
 }

@@ -18,9 +18,10 @@ uint64_t PlaceOf(const Buffer& b) {
                      static_cast<uint64_t>(b.partial_step));
 }
 
+// And of one data type: a gradient is of that of its tensor.
 bool IsAtOnePlace(const Buffer& a, const Buffer& b) {
   return a.tensor == b.tensor && a.shard == b.shard && a.device == b.device && a.box == b.box &&
-         a.partials == b.partials && a.partial_step == b.partial_step;
+         a.partials == b.partials && a.partial_step == b.partial_step && a.dtype == b.dtype;
 }
 
 }  // namespace

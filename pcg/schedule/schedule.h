@@ -42,9 +42,9 @@
 // Micro-batches. Views with moments (pcg/machine_view.h) give a device several tasks of a node, one
 // after the other. Tasks and buffers know which micro-batch they are of; copies at several moments
 // of a device are one buffer, so that the micro-batches' shares of a weight's gradient are summed
-// where they are made, and only sums are synchronised. A transfer is of the micro-batch that
-// receives it; what mixes micro-batches (the last sum of the loss) is of none. pipeline.h puts them
-// in order.
+// where they are made, in float32, and only sums are synchronised. A transfer is of the micro-batch
+// that receives it; what mixes micro-batches (the last sum of the loss) is of none. pipeline.h puts
+// them in order.
 //
 // Parameters. Operators that only arrange weights (Transpose, Reshape, Concat, Split and parallel
 // operators all of whose ancestors are weights, each used once) run on the host at load time. What
@@ -131,7 +131,7 @@ enum class TaskKind {
   kComputeGradient,  // reads: operands, outputs, gradients of outputs; writes: gradients of
                      // operands
   kFill,             // writes[0] = value
-  kAccumulate,       // writes[0] += reads[0]
+  kAccumulate,       // writes[0] += reads[0], which may be of lower precision
   kLocal,            // transfers on one device
   kAllReduce,        // reads[m], writes[m] belong to devices[m]; so do those of the next three
   kReduceScatter,

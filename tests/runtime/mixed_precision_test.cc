@@ -1,11 +1,16 @@
 // Hand-written parallel graphs in bfloat16 and float16 train like the float32 model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "pcg/precision.h"
 #include "pcg/schedule/check.h"
+#include "pcg/support/half.h"
+#include "runtime/check_executions.h"
 #include "runtime/compare.h"
 #include "runtime/job.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
+#include "tests/pcg/schedule/pipeline_graphs.h"
 #include "tests/runtime/agreement.h"
 
 namespace isomer {
@@ -82,6 +87,96 @@ class MixedPrecisionTest : public testing::TestWithParam<ParallelCase> {
 
 TEST_P(MixedPrecisionTest, BFloat16TrainsLikeFloat32) { Check(DataType::kBFloat16); }
 TEST_P(MixedPrecisionTest, Float16TrainsLikeFloat32) { Check(DataType::kFloat16); }
+
+// A plan of a perceptron in micro-batches on one device.
+Plan MicroBatchPlan(const StagedMlp& pipeline, DataType precision) {
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  Plan plan;
+  plan.model = graphs.model;
+  plan.graph = graphs.mapped.graph;
+  plan.views = graphs.mapped.views;
+  plan.num_devices = pipeline.devices();
+  plan.precision = precision;
+  return plan;
+}
+
+HostValues GradientsOf(const Plan& plan, const HostValues& weights, const HostValues& inputs) {
+  absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_EQ(CheckSchedule(lowered->mapped.graph, lowered->schedule), absl::OkStatus());
+  const auto backend = MakeCpuBackend();
+  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend.get());
+  EXPECT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ((*job)->SetParameters(weights), absl::OkStatus());
+  EXPECT_EQ((*job)->TrainStep(inputs, 0.1), absl::OkStatus());
+  return (*job)->Gradients().value();
+}
+
+// The gradients of micro-batches come in low precision, and are added up in float32.
+TEST(MicroBatches, TheirGradientsAreSummedInFloat32) {
+  constexpr int64_t kMicroBatches = 64, kWidth = 8;
+  const StagedMlp all = {.layers = 2,
+                         .stages = 1,
+                         .micro_batches = kMicroBatches,
+                         .batch = kMicroBatches,
+                         .width = kWidth};
+  const StagedMlp one = {.layers = 2, .stages = 1, .micro_batches = 1, .batch = 1, .width = kWidth};
+  for (DataType precision : {DataType::kBFloat16, DataType::kFloat16}) {
+    const Plan plan = MicroBatchPlan(all, precision), single = MicroBatchPlan(one, precision);
+    const HostValues weights = InitialWeights(plan.model, 3).value();
+    const HostValues inputs = RandomInputs(plan.model.graph, 5);
+    const HostValues actual = GradientsOf(plan, weights, inputs);
+    // Those of each micro-batch by itself; the loss is the mean over all, a power of two of them.
+    HostValues sums, low_sums;
+    for (int64_t m = 0; m < kMicroBatches; ++m) {
+      HostValues row;
+      for (const auto& [name, value] : inputs) {
+        Array<double>& of_row = row[name] = Array<double>({1, kWidth});
+        std::copy_n(value.data.begin() + m * kWidth, kWidth, of_row.data.begin());
+      }
+      for (const auto& [name, gradient] : GradientsOf(single, weights, row)) {
+        Array<double>& sum = sums.try_emplace(name, gradient.shape, 0.0).first->second;
+        Array<double>& low = low_sums.try_emplace(name, gradient.shape, 0.0).first->second;
+        for (int64_t i = 0; i < gradient.size(); ++i) {
+          const double share = gradient.data[i] / kMicroBatches;
+          sum.data[i] += share;
+          low.data[i] = precision == DataType::kBFloat16
+                            ? static_cast<double>(BFloat16(static_cast<float>(low.data[i] + share)))
+                            : static_cast<double>(Float16(static_cast<float>(low.data[i] + share)));
+        }
+      }
+    }
+    ASSERT_EQ(sums.size(), 2u);
+    for (const auto& [name, sum] : sums) {
+      const double norm = Distance(sum, Array<double>(sum.shape, 0.0));
+      EXPECT_LT(Distance(actual.at(name), sum), 1e-5 * norm) << name;
+      // What it would be in low precision.
+      EXPECT_GT(Distance(low_sums.at(name), sum), 5e-4 * norm) << name;
+    }
+  }
+}
+
+// However queues run, and wherever weights are.
+TEST(MicroBatches, OfLowPrecisionAreTheSameInEveryExecution) {
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedGradients,
+        UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
+    Plan plan =
+        MicroBatchPlan({.layers = 4, .stages = 2, .data = 2, .micro_batches = 4, .shortcut = true},
+                       DataType::kBFloat16);
+    plan.update.method = method;
+    plan.update.optimizer = OptimizerKind::kAdam;
+    const auto lowered = LowerPlan(plan, /*keep_gradients=*/true);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    ASSERT_EQ(CheckSchedule(lowered->mapped.graph, lowered->schedule), absl::OkStatus());
+    const auto backend = MakeCpuBackend();
+    const auto check = CheckExecutions(lowered->mapped.graph, lowered->schedule,
+                                       InitialWeights(plan.model, 3).value(),
+                                       RandomInputs(plan.model.graph, 5), 0.1, 5, backend.get());
+    ASSERT_TRUE(check.ok()) << check.status();
+    EXPECT_EQ(check->difference, "") << UpdateMethodName(method);
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(AllGraphs, MixedPrecisionTest, testing::ValuesIn(ParallelCases()),
                          [](const auto& info) { return info.param.name; });
