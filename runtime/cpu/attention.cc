@@ -12,13 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided.h"
+#include "runtime/cpu/vector_math.h"
 
 namespace isomer {
 namespace {
@@ -74,10 +74,10 @@ struct AttentionShape {
 };
 
 void Softmax(float* row, int64_t visible, int64_t size) {
-  float max = -std::numeric_limits<float>::infinity(), sum = 0;
-  for (int64_t t = 0; t < visible; ++t) max = std::max(max, row[t]);
-  for (int64_t t = 0; t < visible; ++t) sum += row[t] = std::exp(row[t] - max);
-  for (int64_t t = 0; t < visible; ++t) row[t] /= sum;
+  if (visible > 0) {
+    const float sum = ExpAndSum(row, MaxOf(row, visible), visible, row);
+    for (int64_t t = 0; t < visible; ++t) row[t] /= sum;
+  }
   std::fill(row + visible, row + size, 0.0f);
 }
 
@@ -89,7 +89,7 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
   for (int64_t r = 0; r < block.rows; ++r) {
     float* row = p + r * a.keys;
     if (a.is_capped) {
-      for (int64_t t = 0; t < a.keys; ++t) row[t] = std::tanh(row[t]);
+      for (int64_t t = 0; t < a.keys; ++t) row[t] = Tanh(row[t]);
       if (tanh != nullptr) std::copy_n(row, a.keys, tanh + r * a.keys);
       for (int64_t t = 0; t < a.keys; ++t) row[t] *= a.cap;
     }

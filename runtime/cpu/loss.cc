@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/vector_math.h"
 
 namespace isomer {
 namespace {
@@ -39,15 +40,15 @@ KernelFunction CrossEntropyKernel(const KernelCall& call) {
       if (labels[n] < 0 || labels[n] >= classes) {
         return OutOfRange("cross_entropy", labels[n], classes);
       }
-      const float max = *std::max_element(x, x + classes);
-      float sum = 0;
-      for (int64_t j = 0; j < classes; ++j) sum += std::exp(x[j] - max);
-      loss += std::log(sum) + max - x[labels[n]];
-      if (!gradient) continue;
-      float* dx = Floats(writes[0]) + n * classes;
-      for (int64_t j = 0; j < classes; ++j) {
-        dx[j] = g * (std::exp(x[j] - max) / sum - (j == labels[n] ? 1.0f : 0.0f));
+      const float max = MaxOf(x, classes);
+      if (!gradient) {
+        loss += std::log(SumOfExp(x, max, classes)) + max - x[labels[n]];
+        continue;
       }
+      float* dx = Floats(writes[0]) + n * classes;
+      const float factor = g / ExpAndSum(x, max, classes, dx);
+      for (int64_t j = 0; j < classes; ++j) dx[j] *= factor;
+      dx[labels[n]] -= g;
     }
     if (!gradient) *Floats(writes[0]) = static_cast<float>(loss * scale);
     return absl::OkStatus();

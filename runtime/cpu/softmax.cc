@@ -4,14 +4,20 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/lines.h"
+#include "runtime/cpu/vector_math.h"
 
 namespace isomer {
 namespace {
 
 void SoftmaxLine(const float* x, float* y, int64_t size, int64_t stride) {
+  if (stride == 1) {
+    const float sum = ExpAndSum(x, MaxOf(x, size), size, y);
+    for (int64_t j = 0; j < size; ++j) y[j] /= sum;
+    return;
+  }
   float max = x[0], sum = 0;
   for (int64_t j = 1; j < size; ++j) max = std::max(max, x[j * stride]);
-  for (int64_t j = 0; j < size; ++j) sum += y[j * stride] = std::exp(x[j * stride] - max);
+  for (int64_t j = 0; j < size; ++j) sum += y[j * stride] = Exp(x[j * stride] - max);
   for (int64_t j = 0; j < size; ++j) y[j * stride] /= sum;
 }
 
@@ -26,9 +32,13 @@ void SoftmaxGradientLine(const float* y, const float* g, float* dx, int64_t size
 
 // log sum_j exp(x_j)
 float LogSumExp(const float* x, int64_t size, int64_t stride) {
+  if (stride == 1) {
+    const float max = MaxOf(x, size);
+    return max + std::log(SumOfExp(x, max, size));
+  }
   float max = x[0], sum = 0;
   for (int64_t j = 1; j < size; ++j) max = std::max(max, x[j * stride]);
-  for (int64_t j = 0; j < size; ++j) sum += std::exp(x[j * stride] - max);
+  for (int64_t j = 0; j < size; ++j) sum += Exp(x[j * stride] - max);
   return max + std::log(sum);
 }
 
@@ -68,7 +78,7 @@ KernelFunction LogSoftmaxKernel(const KernelCall& call) {
       const float* g = Floats(reads[2]) + at;
       float sum = 0;
       for (int64_t j = 0; j < end; j += split.inner) sum += g[j];
-      for (int64_t j = 0; j < end; j += split.inner) to[j] = g[j] - std::exp(x[j] - l) * sum;
+      for (int64_t j = 0; j < end; j += split.inner) to[j] = g[j] - Exp(x[j] - l) * sum;
     });
     return absl::OkStatus();
   };

@@ -10,18 +10,13 @@
 #include "pcg/number.h"
 #include "runtime/cpu/elementwise.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/vector_math.h"
 
 namespace isomer {
 namespace {
 
-constexpr float kSqrtHalf = 0.70710678118654752f;      // 1/sqrt(2)
 constexpr float kInvSqrtTwoPi = 0.39894228040143268f;  // 1/sqrt(2 pi)
 constexpr float kTwoOverSqrtPi = static_cast<float>(2 * std::numbers::inv_sqrtpi);
-
-template <typename T>
-T Logistic(T x) {  // By tanh, which does not overflow.
-  return T(0.5) * (std::tanh(T(0.5) * x) + 1);
-}
 
 template <typename T>
 T Clamped(T x, double low, double high) {
@@ -82,10 +77,10 @@ KernelFunction ActivationKernel(const KernelCall& call) {
           [](float y, float g) { return y > 0 ? g : 0.0f; }, true);
     case OpKind::kGelu:
       return Unary(
-          call, [](auto x) { return x * (1 + std::erf(x * decltype(x)(kSqrtHalf))) / 2; },
+          call, [](auto x) { return x * NormalCdf(x); },
           [](float x, float g) {
-            const float density = kInvSqrtTwoPi * std::exp(-0.5f * x * x);
-            return g * (0.5f * (1 + std::erf(x * kSqrtHalf)) + x * density);
+            const float density = kInvSqrtTwoPi * Exp(-0.5f * x * x);
+            return g * (NormalCdf(x) + x * density);
           });
     case OpKind::kGeluTanh: {
       // (1 + tanh(z)) / 2 is Logistic(2 z).
@@ -163,15 +158,15 @@ KernelFunction UnaryKernel(const KernelCall& call) {
     }
     case OpKind::kTanh:
       return Unary(
-          call, [](auto x) { return std::tanh(x); },
-          [](float y, float g) { return g * (1 - y * y); }, true);
+          call, [](auto x) { return Tanh(x); }, [](float y, float g) { return g * (1 - y * y); },
+          true);
     case OpKind::kSigmoid:
       return Unary(
           call, [](auto x) { return Logistic(x); },
           [](float y, float g) { return g * y * (1 - y); }, true);
     case OpKind::kExp:
       return Unary(
-          call, [](auto x) { return std::exp(x); }, [](float y, float g) { return g * y; }, true);
+          call, [](auto x) { return Exp(x); }, [](float y, float g) { return g * y; }, true);
     case OpKind::kLog:
       return Unary(
           call, [](auto x) { return std::log(x); }, [](float x, float g) { return g / x; });

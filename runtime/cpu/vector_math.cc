@@ -1,0 +1,49 @@
+#include "runtime/cpu/vector_math.h"
+
+namespace isomer {
+namespace {
+
+// Sums and maxima are made in so many lines, and these at the end: additions of floats may not be
+// exchanged, so that a compiler would make one line of them.
+constexpr int64_t kLines = 32;
+
+}  // namespace
+
+ISOMER_VECTORISED float MaxOf(const float* x, int64_t n) {
+  float lines[kLines];
+  std::fill_n(lines, kLines, x[0]);
+  int64_t j = 0;
+  for (; j + kLines <= n; j += kLines) {
+    for (int64_t i = 0; i < kLines; ++i) lines[i] = std::max(lines[i], x[j + i]);
+  }
+  for (; j < n; ++j) lines[0] = std::max(lines[0], x[j]);
+  float max = lines[0];
+  for (int64_t i = 1; i < kLines; ++i) max = std::max(max, lines[i]);
+  return max;
+}
+
+ISOMER_VECTORISED float SumOfExp(const float* x, float shift, int64_t n) {
+  float lines[kLines] = {};
+  int64_t j = 0;
+  for (; j + kLines <= n; j += kLines) {
+    for (int64_t i = 0; i < kLines; ++i) lines[i] += Exp(x[j + i] - shift);
+  }
+  for (; j < n; ++j) lines[0] += Exp(x[j] - shift);
+  float sum = 0;
+  for (int64_t i = 0; i < kLines; ++i) sum += lines[i];
+  return sum;
+}
+
+ISOMER_VECTORISED float ExpAndSum(const float* x, float shift, int64_t n, float* y) {
+  float lines[kLines] = {};
+  int64_t j = 0;
+  for (; j + kLines <= n; j += kLines) {
+    for (int64_t i = 0; i < kLines; ++i) lines[i] += y[j + i] = Exp(x[j + i] - shift);
+  }
+  for (; j < n; ++j) lines[0] += y[j] = Exp(x[j] - shift);
+  float sum = 0;
+  for (int64_t i = 0; i < kLines; ++i) sum += lines[i];
+  return sum;
+}
+
+}  // namespace isomer
