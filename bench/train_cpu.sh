@@ -30,7 +30,7 @@ isomer() { # NETWORK CORES
   local plan=$out/$1.$2
   [[ -e $plan ]] || "$bin/isomer-optimize" "${zoo[$1]}" --machine=laptop_cpu --nodes=1 \
     "--devices_per_node=$2" --loss_alone "--out=$plan" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
-  "$bin/isomer-run" "$plan" --steps=11 "--json=$out/json" >/dev/null
+  "$bin/isomer-run" "$plan" --steps=11 "--json=$out/json" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
   "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["step_us"]["median"] / 1e3)' "$out/json"
 }
 

@@ -11,6 +11,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided.h"
+#include "runtime/cpu/vector_math.h"
 #include "runtime/elements.h"
 
 namespace isomer {
@@ -93,12 +94,15 @@ template <size_t N, typename F>
 KernelFunction ElementwiseGradient(const KernelCall& call, F shares) {
   std::vector<int64_t> volumes;
   for (const Box& box : call.operands) volumes.push_back(box.Volume());
-  return [loop = BroadcastLoop<N>(call), dtypes = call.dtypes, volumes, shares](Reads reads,
-                                                                                Writes writes) {
+  return [loop = BroadcastLoop<N>(call), dtypes = call.dtypes, volumes,
+          whole = call.outputs[0].Volume(), shares](Reads reads, Writes writes) {
     constexpr int64_t kBlock = 256;
-    float scratch[N][kBlock] = {};
+    float scratch[N][kBlock] = {}, share[N][kBlock];
     for (size_t o = 0; o < N; ++o) {
-      if (writes[o] != nullptr) std::fill_n(Floats(writes[o]), volumes[o], 0.0f);
+      // What is not broadcast has one share of each element.
+      if (writes[o] != nullptr && volumes[o] != whole) {
+        std::fill_n(Floats(writes[o]), volumes[o], 0.0f);
+      }
     }
     loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
       for (int64_t begin = 0; begin < run; begin += kBlock) {
@@ -111,13 +115,21 @@ KernelFunction ElementwiseGradient(const KernelCall& call, F shares) {
                                                stride[o], count, scratch[o]);
         }
         for (int64_t i = 0; i < count; ++i) {
-          const std::array<float, N> share = [&]<size_t... O>(std::index_sequence<O...>) {
+          const std::array<float, N> of_element = [&]<size_t... O>(std::index_sequence<O...>) {
             return shares(x[O][i]..., g[i]);
           }
           (std::make_index_sequence<N>());
-          for (size_t o = 0; o < N; ++o) {
-            if (writes[o] == nullptr) continue;
-            Floats(writes[o])[at[o] + (begin + i) * stride[o]] += share[o];
+          for (size_t o = 0; o < N; ++o) share[o][i] = of_element[o];
+        }
+        for (size_t o = 0; o < N; ++o) {
+          if (writes[o] == nullptr) continue;
+          float* to = Floats(writes[o]) + at[o] + begin * stride[o];
+          if (volumes[o] == whole) {
+            std::copy_n(share[o], count, to);
+          } else if (stride[o] == 0) {
+            *to += static_cast<float>(LineSum(share[o], count));
+          } else {
+            for (int64_t i = 0; i < count; ++i) to[i * stride[o]] += share[o][i];
           }
         }
       }

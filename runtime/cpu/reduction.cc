@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided.h"
+#include "runtime/cpu/vector_math.h"
 
 namespace isomer {
 namespace {
@@ -41,14 +42,29 @@ KernelFunction SumKernel(const ReductionShape& s, double scale, bool gradient) {
     return [s, scale = static_cast<float>(scale)](Reads reads, Writes writes) {
       const float* g = Floats(reads[2]);
       float* dx = Floats(writes[0]);
-      s.ForEach([&](int64_t from, int64_t to) { dx[from] = scale * g[to]; });
+      s.loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
+        if (stride[0] == 1 && stride[1] == 0) {
+          std::fill_n(dx + at[0], run, scale * g[at[1]]);
+          return;
+        }
+        for (int64_t i = 0; i < run; ++i) {
+          dx[at[0] + i * stride[0]] = scale * g[at[1] + i * stride[1]];
+        }
+      });
       return absl::OkStatus();
     };
   }
   return [s, scale](Reads reads, Writes writes) {
     const float* x = Floats(reads[0]);
     std::vector<double> sums(s.volume, 0);
-    s.ForEach([&](int64_t from, int64_t to) { sums[to] += x[from]; });
+    // Sums along a run are made in several lines: in one, each addition waits for the one before.
+    s.loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
+      if (stride[0] == 1 && stride[1] == 0) {
+        sums[at[1]] += LineSum(x + at[0], run);
+        return;
+      }
+      for (int64_t i = 0; i < run; ++i) sums[at[1] + i * stride[1]] += x[at[0] + i * stride[0]];
+    });
     for (int64_t i = 0; i < s.volume; ++i) {
       Floats(writes[0])[i] = static_cast<float>(scale * sums[i]);
     }

@@ -22,6 +22,19 @@ ISOMER_VECTORISED float MaxOf(const float* x, int64_t n) {
   return max;
 }
 
+ISOMER_VECTORISED double LineSum(const float* x, int64_t n) {
+  double lines[kLines] = {};
+  int64_t j = 0;
+  for (; j + kLines <= n; j += kLines) {
+    for (int64_t i = 0; i < kLines; ++i) lines[i] += x[j + i];
+  }
+  double sum = 0;
+  for (; j < n; ++j) sum += x[j];
+  if (n < kLines) return sum;
+  for (int64_t i = 0; i < kLines; ++i) sum += lines[i];
+  return sum;
+}
+
 ISOMER_VECTORISED float SumOfExp(const float* x, float shift, int64_t n) {
   float lines[kLines] = {};
   int64_t j = 0;

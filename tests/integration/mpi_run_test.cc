@@ -76,6 +76,22 @@ TEST_F(MpiRun, GivesTheNumbersOfTheThreads) {
   }
 }
 
+TEST_F(MpiRun, GivesTheSameModelHoweverQueuesRun) {
+  const std::string plan = Plan(2, "megatron");
+  for (const std::string execution : {"inline", "threaded", "adversarial"}) {
+    const ProgramResult result = RunUnderMpirun(
+        2, "isomer-run",
+        Training(plan, execution, {"--communicator=mpi", "--execution=" + execution}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(*ReadFile(ScratchFile(execution + ".model")), *ReadFile(ScratchFile("inline.model")))
+        << execution;
+  }
+  const ProgramResult refused = RunUnderMpirun(
+      2, "isomer-run", Training(plan, "mpi", {"--communicator=mpi", "--check_executions=2"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--check_executions is for --communicator=threads"));
+}
+
 TEST_F(MpiRun, PlanForAnotherNumberOfDevicesIsOneLine) {
   const ProgramResult result = RunUnderMpirun(
       3, "isomer-run", Training(Plan(2, "data_parallel"), "mpi", {"--communicator=mpi"}));

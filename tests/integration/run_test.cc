@@ -167,6 +167,39 @@ TEST(RunTrace, WritesOneEventPerTask) {
   EXPECT_THAT(trace, HasSubstr("\"ph\": \"X\""));
 }
 
+// A plan of two devices, so that there is something to overlap.
+TEST(RunExecution, GivesTheSameModelHoweverQueuesRun) {
+  const std::string plan = ScratchFile("two.plan");
+  const ProgramResult made = RunBinary(
+      "isomer-optimize", {SourceFile("models/data/digits_cnn.onnx"), "--machine=laptop_cpu",
+                          "--devices_per_node=2", "--plan=data_parallel", "--out=" + plan});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  std::string expected;
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--execution=inline"},
+        {"--execution=threaded"},
+        {"--execution=adversarial", "--execution_seed=7"}}) {
+    std::vector<std::string> arguments = {plan, "--steps=3", "--out=" + ScratchFile("ran.model"),
+                                          "--json=" + ScratchFile("ran.json")};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const ProgramResult result = RunBinary("isomer-run", arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const std::string trained = *ReadFile(ScratchFile("ran.model"));
+    if (expected.empty()) expected = trained;
+    EXPECT_EQ(trained, expected) << flags[0];
+    EXPECT_THAT(*ReadFile(ScratchFile("ran.json")),
+                HasSubstr(absl::StrCat("\"execution\": \"", flags[0].substr(12), "\"")));
+  }
+  const ProgramResult checked = RunBinary(
+      "isomer-run",
+      {plan, "--steps=1", "--check_executions=3", "--print_program", "--execution=threaded"});
+  ASSERT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_THAT(checked.out, HasSubstr("inline, threaded and 3 adversarial runs"));
+  EXPECT_THAT(checked.out, HasSubstr("are equal to the bit"));
+  EXPECT_THAT(checked.out, HasSubstr("device 1\n  0 compute: task "));
+  EXPECT_THAT(checked.out, HasSubstr("waits for"));
+}
+
 struct BadFlag {
   const char* name;
   std::vector<std::string> flags;
@@ -192,6 +225,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadFlag{"NoSuchSplit", {"--test_split=half"}, "every_fifth is expected"},
                     BadFlag{"NoSuchMode", {"--mode=sleeping"}, "training or inference"},
                     BadFlag{"NegativeSteps", {"--steps=-1"}, "must not be negative"},
+                    BadFlag{"NoSuchExecution", {"--execution=fast"}, "threaded and adversarial"},
+                    BadFlag{"SeedOfNothing", {"--execution_seed=2"}, "is for --execution=adv"},
+                    BadFlag{"NegativeChecks", {"--check_executions=-1"}, "must not be negative"},
                     BadFlag{"NoData", {"--data=nowhere.csv"}, "nowhere.csv"},
                     BadFlag{"TooFewRows", {"--test_split=tail:1797"}, "fewer than one batch"}),
     [](const auto& info) { return info.param.name; });

@@ -48,6 +48,34 @@ TEST_P(ExecutionTest, AllGiveTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Examples, ExecutionTest, testing::ValuesIn(ParallelCases()),
                          [](const auto& info) { return info.param.name; });
 
+// A kernel fails on one device, while others, and its own communication, wait for it.
+TEST(Execution, AnErrorOfAKernelEndsAllDevices) {
+  for (const ParallelCase& c : ParallelCases()) {
+    if (c.name != "EmbeddingByVocabulary" && c.name != "TiedEmbedding") continue;
+    Model model;
+    model.graph = Parsed(c.sequential);
+    HostValues inputs = RandomInputs(model.graph, 5);
+    for (int id = 0; id < model.graph.num_nodes(); ++id) {
+      const Node& node = model.graph.node(NodeId{id});
+      if (node.op.kind() != OpKind::kInput || IsFloat(node.outputs[0].dtype)) continue;
+      for (double& index : inputs[node.name].data) index = 1e6;
+    }
+    const Graph parallel = Parsed(c.parallel);
+    const auto backend = MakeCpuBackend();
+    for (ExecutionKind kind :
+         {ExecutionKind::kInline, ExecutionKind::kThreaded, ExecutionKind::kAdversarial}) {
+      auto job = Job::Start(parallel, Lowered(c), backend.get(), {.execution = {kind}});
+      ASSERT_TRUE(job.ok()) << job.status();
+      ASSERT_EQ((*job)->SetParameters(InitialWeights(model, 3).value()), absl::OkStatus());
+      const std::string message((*job)->TrainStep(inputs, 0.1).message());
+      EXPECT_THAT(message, HasSubstr("is not in [0, ")) << c.name << " " << ExecutionKindName(kind);
+      EXPECT_THAT(message, testing::StartsWith("device ")) << ExecutionKindName(kind);
+      // It is final.
+      EXPECT_EQ(std::string((*job)->TrainStep(inputs, 0.1).message()), message);
+    }
+  }
+}
+
 // What a run of the program on `execution` does, by command, with nothing computed.
 absl::Status RunEmpty(const Schedule& schedule, const MemoryPlan& memory,
                       const std::vector<Command>& program, int32_t device, uint64_t seed) {

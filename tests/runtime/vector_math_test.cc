@@ -72,6 +72,9 @@ TEST(VectorMath, LinesOfEveryLength) {
     const float max = MaxOf(x.data(), n);
     EXPECT_EQ(max, *std::max_element(x.begin(), x.end()));
     double sum = 0;
+    for (float value : x) sum += value;
+    EXPECT_NEAR(LineSum(x.data(), n), sum, 1e-12 * n);
+    sum = 0;
     for (float value : x) sum += std::exp(static_cast<double>(value) - max);
     EXPECT_NEAR(SumOfExp(x.data(), max, n), sum, 1e-6 * sum);
     EXPECT_NEAR(ExpAndSum(x.data(), max, n, y.data()), sum, 1e-6 * sum);
