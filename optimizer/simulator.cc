@@ -49,9 +49,10 @@ namespace {
 std::vector<std::vector<int32_t>> WaitsOf(const Schedule& schedule, const MemoryPlan& memory,
                                           int32_t num_queues) {
   std::vector<std::vector<int32_t>> waits(schedule.tasks.size());
+  AccessTable accesses(schedule, memory);
   for (size_t d = 0; d < schedule.programs.size(); ++d) {
     const std::vector<Command> commands =
-        CompileProgramOf(schedule, memory, num_queues, static_cast<int32_t>(d));
+        CompileProgramOf(schedule, &accesses, num_queues, static_cast<int32_t>(d));
     for (const Command& command : commands) {
       for (int32_t other : command.waits) waits[command.task].push_back(commands[other].task);
     }

@@ -22,7 +22,7 @@ bool Conflict(const Accesses& a, const Accesses& b) {
 class ProgramChecker {
  public:
   ProgramChecker(const Schedule& schedule, const MemoryPlan& memory, const Program& program)
-      : schedule_(schedule), memory_(memory), program_(program) {}
+      : schedule_(schedule), accesses_(schedule, memory), program_(program) {}
 
   absl::Status Run() {
     if (program_.devices.size() != schedule_.programs.size()) {
@@ -96,7 +96,7 @@ class ProgramChecker {
       const int32_t place = list.place[t];
       if (place < 0) return Error(d, absl::StrCat("task ", t, " is left out"));
       list.rank[place] = rank++;
-      const Accesses bytes = AccessesOf(schedule_, memory_, t, static_cast<int32_t>(d));
+      const Accesses bytes = accesses_.Of(t, static_cast<int32_t>(d));
       if (bytes.reads != At(d, place).bytes.reads || bytes.writes != At(d, place).bytes.writes) {
         return Error(d, Label(d, place) + " touches other bytes than it says");
       }
@@ -228,7 +228,7 @@ class ProgramChecker {
   }
 
   const Schedule& schedule_;
-  const MemoryPlan& memory_;
+  AccessTable accesses_;
   const Program& program_;
   std::vector<DeviceList> lists_;
 };

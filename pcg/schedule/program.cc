@@ -22,8 +22,8 @@ bool TravelsAsRow(TaskKind kind) {
 // The commands of one device.
 class Compiler {
  public:
-  Compiler(const Schedule& schedule, const MemoryPlan& memory, int32_t num_queues, int32_t device)
-      : schedule_(schedule), memory_(memory), num_queues_(num_queues), device_(device) {}
+  Compiler(const Schedule& schedule, AccessTable* accesses, int32_t num_queues, int32_t device)
+      : schedule_(schedule), accesses_(*accesses), num_queues_(num_queues), device_(device) {}
 
   std::vector<Command> Run() {
     for (int32_t t : schedule_.programs[device_]) {
@@ -43,7 +43,7 @@ class Compiler {
     command.queue = num_queues_ > 1 && IsCommunication(schedule_.tasks[t].kind)
                         ? kCommunicationQueue
                         : kComputeQueue;
-    command.bytes = AccessesOf(schedule_, memory_, t, device_);
+    command.bytes = accesses_.Of(t, device_);
     const int32_t queue = command.queue;
     QueueClock after = kNothingOver;
     for (const ByteRange& range : command.bytes.reads) {
@@ -67,7 +67,7 @@ class Compiler {
   }
 
   const Schedule& schedule_;
-  const MemoryPlan& memory_;
+  AccessTable& accesses_;
   const int32_t num_queues_, device_;
   std::vector<Command> commands_;
   std::vector<QueueClock> clocks_;  // per command: what is over when it is
@@ -78,49 +78,65 @@ class Compiler {
 
 }  // namespace
 
-Accesses AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t t, int32_t device) {
-  Accesses accesses;
+std::vector<Accesses> AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t t) {
   const Task& task = schedule.tasks[t];
+  std::vector<Accesses> accesses(task.devices.size());
   if (task.is_view) return accesses;
   const bool in_a_row = TravelsAsRow(task.kind);
-  const auto add = [&](const BufferList& ids, SmallList<ByteRange, 3>* ranges) {
-    bool begun = false;  // a row
+  const auto place_of = [&](int32_t device) -> size_t {
+    return std::lower_bound(task.devices.begin(), task.devices.end(), device) -
+           task.devices.begin();
+  };
+  const auto add = [&](const BufferList& ids, SmallList<ByteRange, 3> Accesses::*list) {
+    size_t last = accesses.size();  // whose row it is
     for (BufferId id : ids) {
-      if (id == kNoBuffer || schedule.buffers[id].device != device) continue;
+      if (id == kNoBuffer) continue;
       const Buffer& buffer = schedule.buffers[id];
       const int64_t begin = memory.offsets[id], end = begin + buffer.bytes();
-      if (begin == end) continue;
-      if (in_a_row && begun) {
-        ranges->back().end = std::max(ranges->back().end, end);
+      const size_t place = place_of(buffer.device);
+      if (begin == end || place == accesses.size() || task.devices[place] != buffer.device)
+        continue;
+      SmallList<ByteRange, 3>& ranges = accesses[place].*list;
+      if (in_a_row && place == last) {
+        ranges.back().end = std::max(ranges.back().end, end);
       } else {
-        ranges->push_back({begin, end, IsOnHost(schedule, buffer)});
+        ranges.push_back({begin, end, IsOnHost(schedule, buffer)});
       }
-      begun = true;
+      last = place;
     }
   };
-  add(task.reads, &accesses.reads);
-  add(task.writes, &accesses.writes);
+  add(task.reads, &Accesses::reads);
+  add(task.writes, &Accesses::writes);
   if (!IsCommunication(task.kind)) return accesses;
   const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
   for (size_t m = 0; m < scratch.size(); ++m) {
-    if (task.devices[m] != device || scratch[m].total() == 0) continue;
-    const int64_t begin = memory.ScratchOffset(t, device);
-    accesses.writes.push_back({begin, begin + scratch[m].total(), false});
+    if (scratch[m].total() == 0) continue;
+    const int64_t begin = memory.ScratchOffset(t, task.devices[m]);
+    accesses[m].writes.push_back({begin, begin + scratch[m].total(), false});
   }
   return accesses;
 }
 
-std::vector<Command> CompileProgramOf(const Schedule& schedule, const MemoryPlan& memory,
+Accesses AccessTable::Of(int32_t t, int32_t device) {
+  const auto& devices = schedule_.tasks[t].devices;
+  if (devices.size() == 1) return std::move(AccessesOf(schedule_, memory_, t)[0]);
+  std::vector<Accesses>& all = of_communications_[t];
+  if (all.empty()) all = AccessesOf(schedule_, memory_, t);
+  return all[std::lower_bound(devices.begin(), devices.end(), device) - devices.begin()];
+}
+
+std::vector<Command> CompileProgramOf(const Schedule& schedule, AccessTable* accesses,
                                       int32_t num_queues, int32_t device) {
-  return Compiler(schedule, memory, num_queues, device).Run();
+  return Compiler(schedule, accesses, num_queues, device).Run();
 }
 
 Program CompileProgram(const Schedule& schedule, const MemoryPlan& memory, int32_t num_queues) {
   Program program;
   program.num_queues = num_queues;
+  AccessTable accesses(schedule, memory);
   for (size_t d = 0; d < schedule.programs.size(); ++d) {
     program.devices.push_back(
-        CompileProgramOf(schedule, memory, num_queues, static_cast<int32_t>(d)));
+        CompileProgramOf(schedule, &accesses, num_queues, static_cast<int32_t>(d)));
   }
   return program;
 }

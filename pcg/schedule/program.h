@@ -47,10 +47,24 @@ inline bool Overlap(const ByteRange& a, const ByteRange& b) {
 struct Accesses {
   SmallList<ByteRange, 3> reads, writes;  // what is written may be read before
 };
-// Of a task of the schedule on one of its devices: buffers; rows of buffers that are summed or sent
-// as one, with what lies between them (memory.h); scratch space. None for views.
-Accesses AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t task,
-                    int32_t device);
+// Of a task of the schedule on its devices, in their order: buffers; rows of buffers that are
+// summed or sent as one, with what lies between them (memory.h); scratch space. None for views.
+std::vector<Accesses> AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t task);
+
+// The same, device by device: what a communication touches is found for all of its devices at once.
+class AccessTable {
+ public:
+  // Both must outlive this.
+  AccessTable(const Schedule& schedule, const MemoryPlan& memory)
+      : schedule_(schedule), memory_(memory), of_communications_(schedule.tasks.size()) {}
+  // REQUIRES: the device is one of the task's.
+  Accesses Of(int32_t task, int32_t device);
+
+ private:
+  const Schedule& schedule_;
+  const MemoryPlan& memory_;
+  std::vector<std::vector<Accesses>> of_communications_;  // empty: not known
+};
 
 struct Command {
   int32_t task;       // in Schedule::tasks
@@ -75,9 +89,15 @@ struct Program {
 };
 
 // REQUIRES: 1 or 2 queues; CheckMemory(schedule, memory) is ok.
-std::vector<Command> CompileProgramOf(const Schedule& schedule, const MemoryPlan& memory,
-                                      int32_t num_queues, int32_t device);
 Program CompileProgram(const Schedule& schedule, const MemoryPlan& memory, int32_t num_queues);
+// Of one device, with what is known of its tasks from other devices.
+std::vector<Command> CompileProgramOf(const Schedule& schedule, AccessTable* accesses,
+                                      int32_t num_queues, int32_t device);
+inline std::vector<Command> CompileProgramOf(const Schedule& schedule, const MemoryPlan& memory,
+                                             int32_t num_queues, int32_t device) {
+  AccessTable accesses(schedule, memory);
+  return CompileProgramOf(schedule, &accesses, num_queues, device);
+}
 
 // Ok if the program, whatever its queues do side by side, does what the schedule's lists do one
 // task after the other:
