@@ -11,17 +11,10 @@
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
-namespace {
-
-bool IsHostTask(TaskKind kind) {
-  return kind == TaskKind::kLoad || kind == TaskKind::kFeed || kind == TaskKind::kUnload;
-}
-
-}  // namespace
 
 void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& task,
                   std::vector<int32_t>* queues) {
-  if (IsHostTask(task.kind)) return;
+  if (IsOfHost(task.kind)) return;
   if (!IsCommunication(task.kind)) {
     queues->push_back(ComputeQueue(task.devices[0]));
     return;

@@ -90,9 +90,7 @@ class ProgramChecker {
     int32_t rank = 0;
     for (int32_t t : schedule_.programs[d]) {
       const Task& task = schedule_.tasks[t];
-      const bool of_host = task.kind == TaskKind::kLoad || task.kind == TaskKind::kFeed ||
-                           task.kind == TaskKind::kUnload;
-      if (of_host || task.is_view) continue;
+      if (IsOfHost(task.kind) || task.is_view) continue;
       const int32_t place = list.place[t];
       if (place < 0) return Error(d, absl::StrCat("task ", t, " is left out"));
       list.rank[place] = rank++;

@@ -10,10 +10,6 @@
 namespace isomer {
 namespace {
 
-bool IsOfHost(TaskKind kind) {
-  return kind == TaskKind::kLoad || kind == TaskKind::kFeed || kind == TaskKind::kUnload;
-}
-
 // Whether its buffers are summed or sent as one, from the first byte to the last.
 bool TravelsAsRow(TaskKind kind) {
   return kind == TaskKind::kAllReduce || kind == TaskKind::kReduce || kind == TaskKind::kBroadcast;

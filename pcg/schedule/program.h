@@ -33,6 +33,11 @@
 
 namespace isomer {
 
+// What the host does: no command.
+inline bool IsOfHost(TaskKind kind) {
+  return kind == TaskKind::kLoad || kind == TaskKind::kFeed || kind == TaskKind::kUnload;
+}
+
 // [begin, end) of the arena of a device, or of its arena in the host's memory (IsOnHost).
 struct ByteRange {
   int64_t begin = 0, end = 0;
