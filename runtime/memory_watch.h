@@ -35,7 +35,7 @@ class MemoryWatch {
   struct Group {
     int64_t begin = 0, end = 0;
     bool stays = false;
-    int32_t uses = 0, left = 0;
+    int32_t left = 0;  // uses to come in this run
   };
 
   const Schedule& schedule_;

@@ -6,8 +6,8 @@
 // communication is over for sure when the first computation begins that waits for it because of
 // what it computes. Until then what it uses lives. Likewise what it receives into, or packs, lives
 // from the time it may begin: behind the last computation that it waits for, but not before the
-// communication that goes before it, so that weights that are gathered are gathered one ahead, and
-// not all at the start of the step.
+// kMostAhead-th communication before it, so that weights are not all gathered at the start of the
+// step.
 #ifndef ISOMER_PCG_SCHEDULE_QUEUE_LIVES_H_
 #define ISOMER_PCG_SCHEDULE_QUEUE_LIVES_H_
 
