@@ -24,14 +24,26 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
   const CostModel& cost = tables.cost();
   const CostOptions& options = tables.options();
   const DeviceGroup group = {weight.view.start, weight.view.strides.end()[-2], weight.type.copies};
-  int64_t bytes = weight.type.LocalBytes();
+  const WeightBytes each = BytesOfWeight(options, weight.type.dtype);
+  const int64_t numbers = weight.type.LocalElements();
+  const auto bytes_of = [&](Collective kind) {
+    const bool sums = kind != Collective::kAllGather && kind != Collective::kBroadcast;
+    return numbers * (sums ? each.reduced : each.stored);
+  };
   const auto rate_us = [&](Collective kind) {
-    const int64_t most = std::max(bytes, all_weights_bytes);
+    const int64_t bytes = bytes_of(kind), most = std::max(bytes, all_weights_bytes);
     const double together_us = cost.CollectiveUs(kind, most, group);
     return std::min(together_us * static_cast<double>(bytes) / static_cast<double>(most),
                     cost.CollectiveUs(kind, bytes, group));
   };
-  const auto whole_us = [&](Collective kind) { return cost.CollectiveUs(kind, bytes, group); };
+  const auto whole_us = [&](Collective kind) {
+    return cost.CollectiveUs(kind, bytes_of(kind), group);
+  };
+  // A weight that others compute with in float32 is stored in it, and has no master.
+  int64_t bytes =
+      std::min(numbers * each.update,
+               numbers * BytesOfWeight(weight.type.dtype, options.optimizer, false).update) /
+      3;
   double last_us = 0;
   switch (options.update_method) {
     case UpdateMethod::kAllReduce:
@@ -53,8 +65,6 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
       parts->sync_us += rate_us(Collective::kReduce) + rate_us(Collective::kBroadcast);
       return;
   }
-  const int64_t passes = 3 + 2 * NumStates(options.optimizer);
-  bytes = bytes * passes / 3;
   double alone_us = kImpossibleUs, shared_us = kImpossibleUs;
   for (int64_t device : Kinds(cost, choice)) {
     alone_us = std::min(alone_us, cost.UpdateUs(bytes, device));

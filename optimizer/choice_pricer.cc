@@ -49,6 +49,11 @@ int StageOf(UpdateMethod method, const ShardingChoice& choice) {
 
 }  // namespace
 
+WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype) {
+  return BytesOfWeight(ComputedIn(options.precision, dtype), options.optimizer,
+                       options.low_precision_sums);
+}
+
 ChoicePricer::ChoicePricer(const CostModel& cost, const CostOptions& options,
                            const ChoiceSpace& space, const ComputeGraph::ComputeNode& node)
     : cost_(cost), options_(options), space_(space), node_(node), sharding_(space.sharding) {
@@ -82,8 +87,11 @@ void ChoicePricer::SetSharding(const ShardingChoice& choice) {
 double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& choice,
                               double* sync_us) const {
   const DeviceGroup group = CopyGroup(weight);
-  int64_t bytes = weight.type.LocalBytes();
+  const WeightBytes each = BytesOfWeight(options_, weight.type.dtype);
+  int64_t numbers = weight.type.LocalElements();
   auto add = [&](Collective kind, int64_t times) {
+    const bool sums = kind != Collective::kAllGather && kind != Collective::kBroadcast;
+    const int64_t bytes = numbers * (sums ? each.reduced : each.stored);
     *sync_us += static_cast<double>(times) * cost_.CollectiveUs(kind, bytes, group);
   };
   switch (options_.update_method) {
@@ -93,26 +101,25 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
     case UpdateMethod::kSharded:
       add(Collective::kReduceScatter, 1);
       add(Collective::kAllGather, 1);
-      bytes /= group.count;
+      numbers /= group.count;
       break;
     case UpdateMethod::kShardedGradients:
       add(Collective::kReduceScatter, choice.moments);
       add(Collective::kAllGather, 1);
-      bytes /= group.count;
+      numbers /= group.count;
       break;
     case UpdateMethod::kShardedWeights:
       add(Collective::kReduceScatter, choice.moments);
       add(Collective::kAllGather, 2 * choice.moments);
-      bytes /= group.count;
+      numbers /= group.count;
       break;
     case UpdateMethod::kOwner:
       add(Collective::kReduce, 1);
       add(Collective::kBroadcast, 1);
       break;
   }
-  // States are read and written beside the three passes of SGD.
-  const int64_t passes = 3 + 2 * NumStates(options_.optimizer);
-  bytes = bytes * passes / 3;
+  // As large a gradient as SGD takes three of.
+  const int64_t bytes = numbers * each.update / 3;
   return SlowestUs(cost_, choice, [&](int64_t device) {
     return options_.updates_together ? cost_.SharedUpdateUs(bytes, device)
                                      : cost_.UpdateUs(bytes, device);
@@ -154,14 +161,16 @@ int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNod
   int64_t bytes = 0;
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     if (!node.operands[o].stored) continue;
-    const int64_t local = choice.operands[o].type.LocalBytes();
+    const TensorType& type = choice.operands[o].type;
+    const WeightBytes each = BytesOfWeight(options, type.dtype);
+    const int64_t local = type.LocalElements();
     const bool trains = options.training && node.operands[o].gradient;
     const int64_t part = local / CopyGroup(choice.operands[o]).count;
     auto held = [&](int stage) {
       return trains && stage <= StageOf(options.update_method, choice) ? part : local;
     };
-    bytes += held(3);
-    if (trains) bytes += held(2) + NumStates(options.optimizer) * held(1);
+    bytes += each.stored * held(3);
+    if (trains) bytes += each.gradient * held(2) + each.trained * held(1);
   }
   for (const Placement& output : choice.outputs) {
     TensorType type = output.type;

@@ -47,6 +47,8 @@ class ChoicePricer {
 inline DataType ComputedIn(DataType precision, DataType dtype) {
   return dtype == DataType::kFloat32 ? precision : dtype;
 }
+// Of a number of a weight that the graph has in `dtype`, if all its users compute in `precision`.
+WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype);
 
 }  // namespace isomer
 

@@ -36,7 +36,7 @@ std::vector<HostLeaves> NodesOnHost(const Graph& graph, const std::vector<NodeId
       integers &= !IsFloat(graph.type(input).dtype);
       once &= used_once(input);
     }
-    if (IsMadeOnHost(node.op.kind(), leaves, integers, once, training)) {
+    if (IsMadeOnHost(node.op, leaves, integers, once, training)) {
       on_host[id.value] = leaves;
     }
   }

@@ -22,8 +22,8 @@ namespace isomer {
 
 struct CostOptions {
   bool training = true;
-  // What is float32 in the graph is taken to be computed and sent in this type; stored tensors and
-  // their gradients stay float32 (pcg/precision.h).
+  // What is float32 in the graph is taken to be computed, stored and sent in this type, but for
+  // gradients of weights, as `low_precision_sums` of UpdateOptions says (pcg/precision.h).
   DataType precision = DataType::kFloat32;
   OptimizerKind optimizer = OptimizerKind::kSgd;
   // The choices are for so many devices (0: all) from this one on.
@@ -34,6 +34,7 @@ struct CostOptions {
   int64_t moments = 1;
   // How the copies of weights are kept equal.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
+  bool low_precision_sums = false;
   // In buckets, so that an update has no launch of its own (UpdateOptions::bucket_bytes).
   bool updates_together = true;
   int max_axes = 3;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/baselines.h"
 #include "optimizer/batch_dims.h"
+#include "optimizer/choice_pricer.h"
 #include "optimizer/segments.h"
 #include "pcg/support/status_macros.h"
 
@@ -27,36 +28,37 @@ struct StageLoad {
 // Of a forward and a backward pass, what each takes.
 constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
 
-// Weights with their gradients and states, and their copies in a lower precision, and of the
+// Weights with their gradients, masters and states, and of the
 // all-reduce of their gradients the time that keeping copies equal takes.
 void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& call,
                 StageLoad* load) {
-  const int64_t w = call.weight_bytes, part = w / call.copies;
-  const int64_t low = cost.precision == DataType::kFloat32 ? 0 : w / 2;
-  const int64_t states = NumStates(cost.optimizer);
+  const WeightBytes each = BytesOfWeight(cost, DataType::kFloat32);
+  const int64_t stored = call.weights * each.stored, gradient = call.weights * each.gradient;
+  const int64_t trained = call.weights * each.trained;
   const auto n = static_cast<double>(grid.micro_batches);
   double moves = 1;  // all-reduces: a scatter and a gather
   int64_t bytes = 0;
   switch (grid.update) {
     case UpdateMethod::kAllReduce:
     case UpdateMethod::kOwner:
-      bytes = w + low + w + states * w;
+      bytes = stored + gradient + trained;
       break;
     case UpdateMethod::kSharded:
-      bytes = w + low + (grid.micro_batches == 1 ? part : w) + states * part;
+      bytes =
+          stored + gradient / (grid.micro_batches == 1 ? call.copies : 1) + trained / call.copies;
       break;
     case UpdateMethod::kShardedGradients:
-      bytes = w + low + part + states * part;
+      bytes = stored + (gradient + trained) / call.copies;
       moves = (n + 1) / 2;
       break;
     case UpdateMethod::kShardedWeights:
-      bytes = part + low / call.copies + part + states * part;
+      bytes = (stored + gradient + trained) / call.copies;
       moves = 1.5 * n;
       break;
   }
   if (grid.steps_between_flushes > 1) {
     const bool parts = grid.update == UpdateMethod::kShardedWeights;
-    bytes += parts ? part + low / call.copies : w + low;
+    bytes += parts ? stored / call.copies : stored;
   }
   load->stored_bytes += call.fixed_bytes + bytes;
   load->synchronisation_us += moves * call.synchronisation_us;

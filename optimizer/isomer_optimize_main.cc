@@ -55,8 +55,13 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, loss, "auto",
           "in training: cross_entropy (of logits and labels), mse, none (the output is a loss), or "
           "auto, which prints what it takes; of the first output, or KIND:OUTPUT");
-ABSL_FLAG(std::string, precision, "float32",
-          "what the plan computes in: float32, bfloat16 or float16; weights stay float32");
+ABSL_FLAG(
+    std::string, precision, "float32",
+    "what the plan computes in: float32, bfloat16 or float16; what is trained, the masters of "
+    "weights, stays float32");
+ABSL_FLAG(std::string, gradient_precision, "float32",
+          "in what gradients of weights are summed over devices: float32, or what --precision says "
+          "(half the bytes)");
 ABSL_FLAG(std::string, optimizer, "sgd", "of weights, in training: sgd, momentum or adam");
 ABSL_FLAG(std::string, update, "auto",
           "how copies of weights are kept equal: all_reduce, sharded (ZeRO 1), "
@@ -129,6 +134,22 @@ absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
                    "exhaustive"));
 }
 
+absl::Status SetGradientPrecision(OptimizeOptions* options) {
+  const auto precision = ParsePrecision(absl::GetFlag(FLAGS_gradient_precision));
+  if (!precision.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gradient_precision: ", precision.status().message()));
+  }
+  if (!options->training) return RefuseFlags({"gradient_precision"}, "is for --mode=training");
+  if (*precision != DataType::kFloat32 && *precision != options->precision) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--gradient_precision=", PrecisionName(*precision),
+        ": float32 is expected, or that of --precision, ", PrecisionName(options->precision)));
+  }
+  options->update.low_precision_sums = *precision != DataType::kFloat32;
+  return absl::OkStatus();
+}
+
 // --stages: "4", or "4x2" with chunks.
 absl::StatusOr<PipelineOptions> PipelineOfFlags() {
   PipelineOptions pipeline{.micro_batches = absl::GetFlag(FLAGS_micro_batches)};
@@ -168,6 +189,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
   }
   options.precision = *precision;
+  ISOMER_RETURN_IF_ERROR(SetGradientPrecision(&options));
   if ((options.strategy == Strategy::kMcmc || options.strategy == Strategy::kExhaustive) &&
       options.precision != DataType::kFloat32) {
     return absl::InvalidArgumentError(

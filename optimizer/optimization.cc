@@ -18,6 +18,7 @@ CostOptions CostOptionsOf(const OptimizeOptions& options) {
                    .precision = options.precision,
                    .optimizer = options.update.optimizer};
   cost.num_devices = options.devices;
+  cost.low_precision_sums = options.update.low_precision_sums;
   cost.updates_together = options.update.bucket_bytes > 0;
   return cost;
 }

@@ -92,6 +92,8 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   json["bucket_ends"] = static_cast<int64_t>(plan.update.bucket_ends.size());
   json["spread_branches"] = plan.spread_branches;
   json["states_on_host"] = plan.update.states_on_host;
+  json["gradient_precision"] = std::string(
+      PrecisionName(plan.update.low_precision_sums ? plan.precision : DataType::kFloat32));
   json["recomputed_operators"] = RecomputedOperators(plan);
   json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();

@@ -117,6 +117,7 @@ uint64_t DigestOfCosts(const CostTables& tables) {
   add(options.first_device);
   add(options.moments);
   add(options.update_method);
+  add(options.low_precision_sums);
   add(options.max_choices);
   add(options.max_axes);
   add(options.halves);

@@ -75,12 +75,11 @@ class Estimator {
     for (size_t o = 0; o < choice.operands.size(); ++o) {
       if (!node.operands[o].stored) continue;
       const Placement& stored = choice.operands[o];
-      const int64_t bytes = stored.type.LocalBytes();
       if (!tables_.options().training || !node.operands[o].gradient) {
-        estimate.fixed_bytes += bytes;
+        estimate.fixed_bytes += stored.type.LocalBytes();
         continue;
       }
-      estimate.weight_bytes += bytes;
+      estimate.weights += stored.type.LocalElements();
       const size_t axis = stored.type.dims.size();
       estimate.copies = stored.type.copies / stored.view.MomentsOfAxis(axis);
     }

@@ -22,7 +22,7 @@ namespace isomer {
 struct CallEstimate {
   double us = 0;  // forward and backward, of all micro-batches, with what moves its operands
   double synchronisation_us = 0;  // of its weights' gradients, and their update
-  int64_t weight_bytes = 0;       // trained, as stored
+  int64_t weights = 0;            // trained, in numbers
   int64_t fixed_bytes = 0;        // stored, not trained
   int64_t copies = 1;             // devices that hold the same shard of its weights
   int64_t kept_bytes = 0;         // for the backward pass, of one micro-batch

@@ -7,20 +7,23 @@
 namespace isomer {
 namespace {
 
-// Of a weight's shard of `bytes` on each of `copies` devices.
-int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, int64_t bytes,
-                     int64_t copies) {
+// Of a weight's shard of so many numbers on each of `copies` devices. One that is stored in float32
+// because some of its users compute in it has a copy in low precision for the others.
+int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, DataType stored,
+                     int64_t numbers, int64_t copies) {
   const auto named = update.methods.find(weight);
   const UpdateMethod method = named == update.methods.end() ? update.method : named->second;
-  const int64_t states = update.states_on_host ? 0 : NumStates(update.optimizer);
+  const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.low_precision_sums);
+  const int64_t bytes = numbers * each.stored;
+  const int64_t trained = update.states_on_host ? 0 : numbers * each.trained;
   switch (method) {
     case UpdateMethod::kAllReduce:
-      return bytes * (1 + states);
+      return bytes + trained;
     case UpdateMethod::kSharded:
     case UpdateMethod::kShardedGradients:
-      return bytes + bytes / copies * states;
+      return bytes + trained / copies;
     case UpdateMethod::kShardedWeights:
-      return bytes / copies * (1 + states);
+      return bytes / copies + trained / copies;
     case UpdateMethod::kOwner:
       return bytes;
   }
@@ -44,8 +47,9 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
     const TensorType& type = graph.node({stored}).outputs[0];
     const MachineView& view = plan.views[stored];
     const int64_t copies = type.copies / view.MomentsOfAxis(type.dims.size());
-    on_device[view.start] += BytesOfShard(update, graph.node({id}).name, type.LocalBytes(),
-                                          std::max<int64_t>(copies, 1));
+    const DataType dtype = type.dtype == DataType::kFloat32 ? plan.precision : type.dtype;
+    on_device[view.start] += BytesOfShard(update, graph.node({id}).name, dtype,
+                                          type.LocalElements(), std::max<int64_t>(copies, 1));
   }
   int64_t most = 0;
   for (const auto& [device, bytes] : on_device) most = std::max(most, bytes);

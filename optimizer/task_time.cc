@@ -159,6 +159,8 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
     case TaskKind::kAccumulate:
     case TaskKind::kLocal:
       return cost.ElementwiseTime(task.kind, task.bytes, task.devices[0]);
+    case TaskKind::kConvert:  // A copy, but for its types.
+      return cost.ElementwiseTime(TaskKind::kLocal, task.bytes, task.devices[0]);
     case TaskKind::kUpdate:
       return UpdateTime(cost, schedule, task);
     case TaskKind::kAllReduce:

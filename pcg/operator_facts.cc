@@ -69,6 +69,10 @@ bool IsPreparation(OpKind kind) {
   }
 }
 
+bool IsFloatCast(const Operator& op) {
+  return op.kind() == OpKind::kCast && IsFloat(static_cast<DataType>(op.Int("to")));
+}
+
 HostLeaves LeavesOf(OpKind leaf) {
   switch (leaf) {
     case OpKind::kInput:
@@ -90,14 +94,16 @@ HostLeaves Together(HostLeaves a, HostLeaves b, bool training) {
   return !training && is_stored(a) && is_stored(b) ? HostLeaves::kWeights : HostLeaves::kOther;
 }
 
-bool IsMadeOnHost(OpKind kind, HostLeaves leaves, bool of_integers, bool used_once, bool training) {
+bool IsMadeOnHost(const Operator& op, HostLeaves leaves, bool of_integers, bool used_once,
+                  bool training) {
+  const OpKind kind = op.kind();
   switch (leaves) {
     case HostLeaves::kInputs:
       return IsLayout(kind) && of_integers;
     case HostLeaves::kConstants:
       return IsPreparation(kind);
     case HostLeaves::kWeights:
-      return training ? IsLayout(kind) && used_once : IsPreparation(kind);
+      return training ? used_once && (IsLayout(kind) || IsFloatCast(op)) : IsPreparation(kind);
     case HostLeaves::kOther:
       return false;
   }

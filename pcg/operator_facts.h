@@ -31,6 +31,8 @@ bool IsContraction(OpKind kind);
 bool IsAttention(OpKind kind);
 // What is not random and costs the host about as much as reading its operands.
 bool IsPreparation(OpKind kind);
+// A cast to a float type.
+bool IsFloatCast(const Operator& op);
 // The leaves that the host has what a call takes from. kOther: none, or leaves that are not alike.
 enum class HostLeaves { kOther, kInputs, kWeights, kConstants };
 HostLeaves LeavesOf(OpKind leaf);
@@ -38,9 +40,11 @@ HostLeaves LeavesOf(OpKind leaf);
 HostLeaves Together(HostLeaves a, HostLeaves b, bool training);
 // Whether the host makes the results of a call of tensors that it has, parallel operators apart:
 // what depends on no data once, when a plan is loaded, in training from weights just what arranges
-// them (their updates arrange alike), where nothing else uses them; and of what is fed, indices are
+// them (their updates arrange alike) or casts them to another float type, where nothing else uses
+// them; and of what is fed, indices are
 // arranged, where `of_integers`.
-bool IsMadeOnHost(OpKind kind, HostLeaves leaves, bool of_integers, bool used_once, bool training);
+bool IsMadeOnHost(const Operator& op, HostLeaves leaves, bool of_integers, bool used_once,
+                  bool training);
 // Results are the operand's elements in the order that they have there, of an operand of these
 // sizes on its device: a Reshape, or a Transpose that moves dims of size 1 alone.
 bool KeepsOrder(const Operator& op, absl::Span<const int64_t> sizes);

@@ -293,6 +293,7 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
   if (update.eager_sums) message->set_eager_sums(true);
   if (update.immediate) message->set_immediate(true);
   if (update.states_on_host) message->set_states_on_host(true);
+  if (update.low_precision_sums) message->set_low_precision_sums(true);
   if (update.steps_between_flushes != 1) {
     message->set_steps_between_flushes(update.steps_between_flushes);
   }
@@ -318,6 +319,7 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
   update.eager_sums = message.eager_sums();
   update.immediate = message.immediate();
   update.states_on_host = message.states_on_host();
+  update.low_precision_sums = message.low_precision_sums();
   if (message.steps_between_flushes() != 0) {
     update.steps_between_flushes = message.steps_between_flushes();
   }
@@ -433,7 +435,9 @@ std::vector<std::string> DeviationsOf(const Plan& plan) {
                      plan.update.steps_between_flushes, " (2BW)"));
   }
   if (plan.precision != DataType::kFloat32) {
-    deviations.push_back(absl::StrCat("it computes in ", PrecisionName(plan.precision)));
+    deviations.push_back(absl::StrCat(
+        "it computes in ", PrecisionName(plan.precision),
+        plan.update.low_precision_sums ? ", and sums gradients over devices in it" : ""));
   }
   return deviations;
 }

@@ -66,12 +66,15 @@ class PrecisionRewrite {
     for (const Graph::NamedOutput& output : graph.outputs()) ++uses_[output.tensor];
   }
 
-  absl::StatusOr<MappedGraph> Run();
+  // The weights that can be stored low: Run has seen no use of them in float32.
+  std::set<NodeId> LowWeights();
+  absl::StatusOr<MappedGraph> Run(const std::set<NodeId>& low_weights);
 
  private:
   // What became of a tensor.
   struct Tensor {
     TensorRef ref;
+    std::set<NodeId> weights = {};  // of the old graph, if it is nothing but an arrangement of them
     // Comes from the host as it is: a leaf, or what arranges leaves there.
     HostLeaves on_host = HostLeaves::kOther;
     bool exact = false;    // computed in float32 for the sake of the loss
@@ -85,6 +88,7 @@ class PrecisionRewrite {
   bool IsCounted(const Node& node) const;
   absl::Status RewriteNode(NodeId id);
   absl::StatusOr<TensorRef> As(DataType wanted, const Tensor& tensor);
+  absl::Status AddLeaf(NodeId id, bool low);
   absl::StatusOr<TensorRef> AddCast(DataType dtype, TensorRef from, const MachineView& view);
   absl::StatusOr<NodeId> AddNode(Operator op, std::vector<TensorRef> inputs,
                                  const std::string& name, const MachineView& view);
@@ -102,6 +106,10 @@ class PrecisionRewrite {
   std::vector<bool> leads_to_loss_alone_;  // by node
   std::map<TensorRef, Tensor> tensors_;    // by tensor of the old graph
   std::map<std::pair<TensorRef, DataType>, TensorRef> casts_;
+  // Of weights of the old graph: those used in float32, and those that are of one type because the
+  // host arranges them together.
+  std::set<NodeId> used_whole_;
+  std::set<std::set<NodeId>> together_;
   std::set<NodeId> recomputed_;      // of the old graph
   std::set<NodeId> now_recomputed_;  // of the new one
   MappedGraph result_;
@@ -137,8 +145,8 @@ HostLeaves PrecisionRewrite::ArrangedOnHost(const Node& node) const {
     integers &= !IsFloat(graph_.type(input).dtype);
     once &= uses_.at(input) == 1;
   }
-  const bool is_made = IsPlacement(node.op.kind()) ||
-                       IsMadeOnHost(node.op.kind(), leaves, integers, once, training_);
+  const bool is_made =
+      IsPlacement(node.op.kind()) || IsMadeOnHost(node.op, leaves, integers, once, training_);
   return is_made ? leaves : HostLeaves::kOther;
 }
 
@@ -197,6 +205,7 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   for (TensorRef input : node.inputs) {
     const Tensor& tensor = Now(input);
     const bool is_table = IsLookUp(kind) && inputs.empty() && tensor.on_host != HostLeaves::kOther;
+    if (!low && !on_host) used_whole_.insert(tensor.weights.begin(), tensor.weights.end());
     // Tensors that the model has in other types stay as they are.
     const bool converts = (low || exact) && !is_table && IsFloat32(input);
     ISOMER_ASSIGN_OR_RETURN(inputs.emplace_back(), converts
@@ -219,40 +228,84 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
     if (low && IsFloat32({id, t})) {
       ISOMER_ASSIGN_OR_RETURN(result.ref, As(low_, result));  // What a look-up found.
     }
+    for (TensorRef input : node.inputs) {
+      if (!on_host) break;
+      const std::set<NodeId>& weights = Now(input).weights;
+      result.weights.insert(weights.begin(), weights.end());
+    }
+    if (result.weights.size() > 1) together_.insert(result.weights);
     tensors_[{id, t}] = std::move(result);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<MappedGraph> PrecisionRewrite::Run() {
+absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
+  const Node& node = graph_.node(id);
+  const OpKind kind = node.op.kind();
+  TensorRef leaf;
+  switch (kind) {
+    case OpKind::kInput:
+      leaf = result_.graph.AddInput(node.name, node.outputs[0]);
+      break;
+    case OpKind::kWeight:
+      leaf = result_.graph.AddWeight(node.name, node.outputs[0]);
+      break;
+    default:
+      leaf = result_.graph.AddConstant(node.name, node.outputs[0]);
+  }
+  result_.views.resize(leaf.node.value + 1);
+  result_.views[leaf.node.value] = views_[id.value];
+  Tensor tensor{.ref = leaf,
+                .on_host = LeavesOf(kind),
+                .exact = false,
+                .counted = kind == OpKind::kConstant,
+                .view = views_[id.value]};
+  if (kind == OpKind::kWeight) tensor.weights = {id};
+  if (low) {
+    ISOMER_ASSIGN_OR_RETURN(tensor.ref, As(low_, tensor));
+  }
+  tensors_[{id, 0}] = std::move(tensor);
+  return absl::OkStatus();
+}
+
+std::set<NodeId> PrecisionRewrite::LowWeights() {
+  std::set<NodeId> low;
+  if (!training_) return low;
+  const auto is_used_whole = [this](NodeId id) { return used_whole_.contains(id); };
+  for (size_t before = 0; before != used_whole_.size();) {
+    before = used_whole_.size();
+    for (const std::set<NodeId>& weights : together_) {
+      if (std::none_of(weights.begin(), weights.end(), is_used_whole)) continue;
+      used_whole_.insert(weights.begin(), weights.end());
+    }
+  }
+  // Not by the loss alone: what it does not depend on is not trained.
+  std::vector<bool> leads_to_loss(graph_.num_nodes(), false);
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    if (output.name == loss_) leads_to_loss[output.tensor.node.value] = true;
+  }
+  const std::vector<NodeId> order = graph_.TopologicalOrder();
+  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+    const Node& node = graph_.node(*id);
+    if (!leads_to_loss[id->value]) continue;
+    for (TensorRef input : node.inputs) leads_to_loss[input.node.value] = true;
+    if (node.op.kind() == OpKind::kWeight && IsFloat32({*id, 0}) && !is_used_whole(*id)) {
+      low.insert(*id);
+    }
+  }
+  return low;
+}
+
+absl::StatusOr<MappedGraph> PrecisionRewrite::Run(const std::set<NodeId>& low_weights) {
   FindNodesOfTheLoss();
   for (NodeId id : graph_.TopologicalOrder()) {
-    const Node& node = graph_.node(id);
-    if (!IsLeaf(node.op.kind())) {
-      ISOMER_RETURN_IF_ERROR(RewriteNode(id));
-      continue;
-    }
-    TensorRef leaf;
-    switch (node.op.kind()) {
-      case OpKind::kInput:
-        leaf = result_.graph.AddInput(node.name, node.outputs[0]);
-        break;
-      case OpKind::kWeight:
-        leaf = result_.graph.AddWeight(node.name, node.outputs[0]);
-        break;
-      default:
-        leaf = result_.graph.AddConstant(node.name, node.outputs[0]);
-    }
-    result_.views.resize(leaf.node.value + 1);
-    result_.views[leaf.node.value] = views_[id.value];
-    tensors_[{id, 0}] = {.ref = leaf,
-                         .on_host = LeavesOf(node.op.kind()),
-                         .exact = false,
-                         .counted = node.op.kind() == OpKind::kConstant,
-                         .view = views_[id.value]};
+    const bool is_leaf = IsLeaf(graph_.node(id).op.kind());
+    ISOMER_RETURN_IF_ERROR(is_leaf ? AddLeaf(id, low_weights.contains(id)) : RewriteNode(id));
   }
   for (const Graph::NamedOutput& output : graph_.outputs()) {
     TensorRef tensor = Now(output.tensor).ref;
+    const std::set<NodeId>& weights = Now(output.tensor).weights;
+    used_whole_.insert(weights.begin(), weights.end());
     if (IsFloat32(output.tensor)) {
       ISOMER_ASSIGN_OR_RETURN(tensor, As(DataType::kFloat32, Now(output.tensor)));
     }
@@ -307,7 +360,12 @@ absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const 
   if (precision == DataType::kFloat32) {
     return MappedGraph{graph, {views.begin(), views.end()}, {recomputed.begin(), recomputed.end()}};
   }
-  return PrecisionRewrite(graph, views, loss, precision, recomputed, training).Run();
+  // Where weights are used is known when all else is.
+  PrecisionRewrite first(graph, views, loss, precision, recomputed, training);
+  ISOMER_ASSIGN_OR_RETURN(MappedGraph mapped, first.Run({}));
+  const std::set<NodeId> low_weights = first.LowWeights();
+  if (low_weights.empty()) return mapped;
+  return PrecisionRewrite(graph, views, loss, precision, recomputed, training).Run(low_weights);
 }
 
 }  // namespace isomer

@@ -2,12 +2,14 @@
 //
 // A plan is derived in float32; the lowering applies the precision to its mapped graph, for the
 // runtime and the simulator alike:
-//   - Inputs, weights and constants stay float32 where they are fed and stored; so does what
-//     arranges them on the host. The master weights are therefore float32. A cast follows each on
-//     the devices that have it, and its gradient is a cast back: gradients of weights arrive, are
-//     summed over micro-batches and copies, and update in float32. Shares of several calls of one
-//     micro-batch, such as the time steps of a recurrent network, are summed before the cast.
-//   - Look-ups read float32 tables and cast the rows they find.
+//   - A weight all of whose users compute low is cast where it comes from the host, before anything
+//     arranges it: what devices store is low. Its float32 master is trained where the lowering
+//     keeps the optimizer's states, and its gradients are summed in float32
+//     (pcg/schedule/schedule.h).
+//   - Inputs, constants and other weights stay float32 where they are fed and stored; so does what
+//     arranges them on the host. A cast follows on the devices that have them. So it is with
+//     weights that the loss does not depend on, which have no masters, and outputs of the graph.
+//   - Look-ups read tables as they are stored; of a float32 one they cast the rows they find.
 //   - Losses, LogSoftmax, and the reductions that lead to nothing but the loss run in float32, and
 //     so does the arithmetic on their results until the next contraction.
 //   - What is made from integers and constants alone (positions, masks) is float32 until something

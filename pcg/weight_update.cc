@@ -18,6 +18,22 @@ int NumStates(OptimizerKind kind) {
   return 0;
 }
 
+bool HasMaster(DataType dtype) {
+  return dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
+}
+
+WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums) {
+  constexpr int64_t kFull = sizeof(float);
+  const int64_t element = BytesPerElement(stored);
+  const bool has_master = HasMaster(stored);
+  WeightBytes bytes{
+      .stored = element, .gradient = kFull, .reduced = low_precision_sums ? element : kFull};
+  bytes.trained = (NumStates(optimizer) + (has_master ? 1 : 0)) * kFull;
+  // The gradient is read, the weight written; what is trained is read and written.
+  bytes.update = bytes.reduced + element + 2 * bytes.trained + (has_master ? 0 : element);
+  return bytes;
+}
+
 double UpdateFlops(OptimizerKind kind) {
   switch (kind) {
     case OptimizerKind::kSgd:

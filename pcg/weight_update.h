@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "pcg/tensor_type.h"
 
 namespace isomer {
 
@@ -21,8 +22,9 @@ namespace isomer {
 //              w -= a (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 //
 // with b1 = 0.9, b2 = 0.999, eps = 1e-8 (Kingma and Ba, "Adam", 2015). States v and m start at zero
-// and are float32. All are elementwise, so training weights that are arranged in another way, or in
-// parts on several devices, is training the original ones.
+// and are float32; so is w, the master of a weight that is kept in lower precision, beside them.
+// All are elementwise, so training weights that are arranged in another way, or in parts on several
+// devices, is training the original ones.
 enum class OptimizerKind { kSgd, kMomentum, kAdam };
 
 inline constexpr double kMomentumFactor = 0.9;
@@ -32,6 +34,20 @@ inline constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-
 int NumStates(OptimizerKind kind);
 // Arithmetic for every number of a weight.
 double UpdateFlops(OptimizerKind kind);
+
+// Whether a weight that is stored in `dtype` is trained as a float32 master.
+bool HasMaster(DataType dtype);
+
+// What training takes for every number of a weight, in bytes. docs/memory.md has what becomes of it
+// with each method.
+struct WeightBytes {
+  int64_t stored = 0;    // what calls read
+  int64_t gradient = 0;  // where it is summed over micro-batches
+  int64_t reduced = 0;   // of the gradient, what is summed over devices
+  int64_t trained = 0;   // the master, if there is one, and the optimizer's states
+  int64_t update = 0;    // read and written by an update
+};
+WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums);
 
 // How the copies of a weight on several devices are kept equal. All give the same weights. What is
 // held once, in parts, is as in Rajbhandari et al., "ZeRO" (2020): the optimizer's state (stage 1),
@@ -73,8 +89,11 @@ struct UpdateOptions {
   // Weights are updated as soon as their gradients are summed, which then make room for others.
   // Micro-batches, whose gradients are complete at the end, are updated there all the same.
   bool immediate = false;
-  // The optimizer's states lie in the host's memory; updates read and write them there (Ren et al.,
-  // "ZeRO-Offload", 2021, has them, and the updates, on the host).
+  // Gradients of weights in low precision are summed over devices in that precision, and not in
+  // float32: half the bytes, and a rounding for each sum.
+  bool low_precision_sums = false;
+  // The optimizer's states and masters lie in the host's memory; updates read and write them there
+  // (Ren et al., "ZeRO-Offload", 2021, has them, and the updates, on the host).
   bool states_on_host = false;
   // After so many steps a pipeline is drained; an even number, or 1. More than 1 is PipeDream-2BW
   // (Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", 2021, section 3.1), for

@@ -56,6 +56,18 @@ void AddElements(DataType from_dtype, const void* from, int64_t count, DataType 
   });
 }
 
+void ConvertElements(DataType from_dtype, const void* from, int64_t count, DataType dtype,
+                     void* to) {
+  WithFloatType(from_dtype, [&](auto from_element) {
+    WithFloatType(dtype, [&](auto element) {
+      using Element = decltype(element);
+      const auto* x = static_cast<const decltype(from_element)*>(from);
+      auto* y = static_cast<Element*>(to);
+      for (int64_t i = 0; i < count; ++i) y[i] = ToElement<Element>(static_cast<float>(x[i]));
+    });
+  });
+}
+
 void SumElements(DataType dtype, absl::Span<const void* const> terms, int64_t count, void* to) {
   WithElementType(dtype, [&](auto element) {
     using Element = decltype(element);

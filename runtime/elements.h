@@ -41,6 +41,19 @@ auto WithElementType(DataType dtype, Function f) {
   return f(Bool());
 }
 
+// Likewise of a float type.
+template <typename Function>
+auto WithFloatType(DataType dtype, Function f) {
+  switch (dtype) {
+    case DataType::kBFloat16:
+      return f(BFloat16());
+    case DataType::kFloat16:
+      return f(Float16());
+    default:
+      return f(float());
+  }
+}
+
 // What sums of elements are held in before they are rounded.
 template <typename Element>
 using SumOf =
@@ -75,6 +88,9 @@ void FillElements(double value, int64_t count, DataType dtype, void* to);
 
 // to[i] += from[i], rounded once (of Bool: or). Of floats, `from` may be of less precision.
 void AddElements(DataType from_dtype, const void* from, int64_t count, DataType dtype, void* to);
+// to[i] = from[i], rounded. Of floats.
+void ConvertElements(DataType from_dtype, const void* from, int64_t count, DataType dtype,
+                     void* to);
 // to[i] = the sum over `terms`, in their order, rounded once. `to` may be one of them.
 void SumElements(DataType dtype, absl::Span<const void* const> terms, int64_t count, void* to);
 

@@ -176,6 +176,10 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
       AddElements(buffer(task.reads[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
                   buffer(task.writes[0]).dtype, data(task.writes[0]));
       return absl::OkStatus();
+    case TaskKind::kConvert:
+      ConvertElements(buffer(task.reads[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
+                      buffer(task.writes[0]).dtype, data(task.writes[0]));
+      return absl::OkStatus();
     case TaskKind::kUpdate:
       RunUpdate(task, learning_rate);
       return absl::OkStatus();
@@ -204,22 +208,29 @@ void Executor::RunUpdate(const Task& task, double learning_rate) {
   const size_t segments = task.segments;
   std::vector<float*> states;
   for (size_t s = 0; s < segments; ++s) {
-    const BufferId updated = task.writes[s];
-    const Buffer &part = buffer(updated), &stored = buffer(task.reads[s]);
-    const int64_t element = BytesPerElement(part.dtype);
-    const int64_t offset = LineOffset(part.box, stored.box);
-    const void* weights = data(updated);
-    if (offset >= 0) {
-      weights = static_cast<const char*>(data(task.reads[s])) + offset * element;
-    } else {
-      CopyRegion(part.box, stored.box, data(task.reads[s]), part.box, data(updated), element);
-    }
+    const BufferId part = task.writes[s], trained = task.reads[s];
+    const Buffer& gradient = buffer(task.reads[segments + s]);
     states.clear();
     for (size_t i = s + segments; i < task.writes.size(); i += segments) {
       states.push_back(static_cast<float*>(data(task.writes[i])));
     }
-    UpdateWeights(step, part.dtype, data(task.reads[segments + s]), elements(updated), weights,
-                  data(updated), states);
+    LowWeights low;
+    auto* updated = static_cast<float*>(data(part));
+    const auto* weights = static_cast<const float*>(data(trained));
+    if (HasMaster(buffer(part).dtype)) {
+      low = {buffer(part).dtype, data(part)};
+      updated = states.back();
+      states.pop_back();
+    } else if (const int64_t offset = LineOffset(buffer(part).box, buffer(trained).box);
+               offset >= 0) {
+      weights += offset;
+    } else {
+      CopyRegion(buffer(part).box, buffer(trained).box, weights, buffer(part).box, updated,
+                 sizeof(float));
+      weights = updated;
+    }
+    UpdateWeights(step, {gradient.dtype, data(task.reads[segments + s])}, elements(part), weights,
+                  updated, states, low);
   }
 }
 

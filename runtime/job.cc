@@ -94,8 +94,11 @@ absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
   for (const Schedule::HostTensor& tensor : tensors) {
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
     const std::vector<BufferId>& shards = schedule_.shards.at(tensor.tensor);
-    for (BufferId of_one : tensor.stored.empty() ? shards : tensor.stored) {
+    std::vector<BufferId> set = tensor.stored.empty() ? shards : tensor.stored;
+    set.insert(set.end(), tensor.trained.begin(), tensor.trained.end());
+    for (BufferId of_one : set) {
       const BufferId id = schedule_.InStep(of_one, step);
+      if (id == kNoBuffer) continue;
       const Buffer& buffer = schedule_.buffers[id];
       if (!IsHere(buffer.device)) continue;
       CopyToBuffer(value, buffer.box, buffer.dtype, executors_[buffer.device]->data(id));
@@ -249,7 +252,7 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
     ISOMER_ASSIGN_OR_RETURN(
         const Array<double> value,
         SumOf(tensor.tensor, InStep(gradients ? schedule_.DistinctGradients(tensor)
-                                              : schedule_.DistinctStored(tensor),
+                                              : schedule_.DistinctTrained(tensor),
                                     step)));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
     const double scale = gradients ? 1 / schedule_.options.seed : 1;

@@ -40,7 +40,7 @@ MemoryWatch::MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
     Group& of = groups_[group(static_cast<BufferId>(id))];
     of.begin = std::min(of.begin, memory.offsets[id]);
     of.end = std::max(of.end, memory.offsets[id] + buffer.bytes());
-    of.stays |= buffer.role == BufferRole::kParameter || buffer.role == BufferRole::kState;
+    of.stays |= LivesThroughout(buffer.role);
   }
   for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];

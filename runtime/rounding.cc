@@ -20,6 +20,9 @@ class PartCounter {
       case TaskKind::kAccumulate:
         parts_[task.writes[0]] += parts_[task.reads[0]];
         break;
+      case TaskKind::kConvert:
+        SetAll(task, parts_[task.reads[0]]);
+        break;
       case TaskKind::kAllReduce:
       case TaskKind::kReduceScatter:
       case TaskKind::kReduce:

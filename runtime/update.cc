@@ -10,26 +10,34 @@ namespace {
 // One pass over the weights, their gradient and the states: f(weight, gradient, number) is what a
 // weight becomes. What is written where is read, is written after it.
 template <typename Function>
-void ForEachWeight(DataType dtype, const void* gradient, int64_t count, const void* weights,
-                   void* updated, Function f) {
-  WithElementType(dtype, [&](auto element) {
-    using Element = decltype(element);
-    const auto* g = static_cast<const Element*>(gradient);
-    const auto* w = static_cast<const Element*>(weights);
-    auto* to = static_cast<Element*>(updated);
+void ForEachWeight(const Gradient& gradient, int64_t count, const float* weights, float* updated,
+                   const LowWeights& low, Function f) {
+  WithFloatType(gradient.dtype, [&](auto element) {
+    const auto* g = static_cast<const decltype(element)*>(gradient.data);
+    if (low.data == nullptr) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) {
-      to[i] = ToElement<Element>(f(static_cast<float>(w[i]), static_cast<float>(g[i]), i));
+      for (int64_t i = 0; i < count; ++i) updated[i] = f(weights[i], static_cast<float>(g[i]), i);
+      return;
     }
+    WithFloatType(low.dtype, [&](auto low_element) {
+      using Low = decltype(low_element);
+      auto* rounded = static_cast<Low*>(low.data);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) {
+        updated[i] = f(weights[i], static_cast<float>(g[i]), i);
+        rounded[i] = ToElement<Low>(updated[i]);
+      }
+    });
   });
 }
 
 }  // namespace
 
-void UpdateWeights(const UpdateStep& step, DataType dtype, const void* gradient, int64_t count,
-                   const void* weights, void* updated, absl::Span<float* const> states) {
+void UpdateWeights(const UpdateStep& step, const Gradient& gradient, int64_t count,
+                   const float* weights, float* updated, absl::Span<float* const> states,
+                   const LowWeights& low) {
   const float scale = static_cast<float>(step.gradient_scale);
-  const auto update = [&](auto f) { ForEachWeight(dtype, gradient, count, weights, updated, f); };
+  const auto update = [&](auto f) { ForEachWeight(gradient, count, weights, updated, low, f); };
   switch (step.optimizer) {
     case OptimizerKind::kSgd: {
       const float factor = static_cast<float>(-step.learning_rate * step.gradient_scale);

@@ -17,11 +17,22 @@ struct UpdateStep {
   double gradient_scale = 1;  // what a gradient is multiplied with first
 };
 
-// `updated` := what the step makes of `count` weights, in float32, rounded once to `dtype`, which
-// `gradient` is of, too. REQUIRES: IsFloat(dtype); NumStates(optimizer) states of `count` numbers;
-// `updated` is `weights`, or they do not overlap.
-void UpdateWeights(const UpdateStep& step, DataType dtype, const void* gradient, int64_t count,
-                   const void* weights, void* updated, absl::Span<float* const> states);
+struct Gradient {
+  DataType dtype;  // a float type
+  const void* data;
+};
+
+// The copy of weights in low precision that devices compute with.
+struct LowWeights {
+  DataType dtype = DataType::kBFloat16;
+  void* data = nullptr;  // null: there is none
+};
+
+// `updated` := what the step makes of `count` weights, and `low` that, rounded. REQUIRES:
+// NumStates(optimizer) states of `count` numbers; `updated` is `weights`, or they do not overlap.
+void UpdateWeights(const UpdateStep& step, const Gradient& gradient, int64_t count,
+                   const float* weights, float* updated, absl::Span<float* const> states,
+                   const LowWeights& low = {});
 
 }  // namespace isomer
 

@@ -33,7 +33,6 @@ class BackwardLowering {
         late_outputs_(builder, recomputation_),
         num_forward_tasks_(builder->schedule().tasks.size()) {
     FindWanted();
-    FindCasts();
     for (const Schedule::HostTensor& parameter : builder->schedule().parameters) {
       if (parameter.update != UpdateMethod::kShardedGradients) continue;
       by_moment_.insert(parameter.stored.begin(), parameter.stored.end());
@@ -59,15 +58,18 @@ class BackwardLowering {
   void ReverseWeightsBefore(const Task& task, bool exchanges_follow);
   // Adds a share to the gradient of `buffer`.
   void Contribute(BufferId buffer, BufferId share, NodeId node);
-  // Adds it to a sum.
-  void Accumulate(BufferId share, BufferId sum, NodeId node);
-  void FindCasts();
-  // Whether what is in lower precision what a cast made, for all micro-batches, has a micro-batch's
-  // share of its gradient. Sums of many are then of what was cast, in its precision.
-  bool IsSummedBehindCast(BufferId buffer, BufferId share) const;
-  void ContributeBehindCast(BufferId buffer, BufferId share);
-  // The gradient of a buffer nobody contributed to: zeros.
-  BufferId GradientOrZero(BufferId buffer, NodeId node);
+  // The share of the gradient of `buffer` is the first of its sum, with others to follow at once or
+  // from other micro-batches: in float32 where the buffer is made from parameters alone.
+  BufferId FirstOfSum(BufferId buffer, BufferId share, NodeId node);
+  // Whether a cast is reversed that lowered the precision of something with such a sum: then that
+  // is the gradient of what was cast, but for its name.
+  bool ReverseCastOfSum(const Task& task);
+  // The gradient of a buffer in `dtype`; zeros if nobody contributed to it.
+  BufferId GradientIn(DataType dtype, BufferId buffer, NodeId node);
+  BufferId GradientIn(DataType dtype, BufferId* gradient, BufferId buffer, int32_t moment,
+                      NodeId node);
+  // In what the gradients of what the task moves are moved back.
+  DataType MovedBackIn(const Task& task) const;
   void Fill(BufferId buffer, double value, NodeId node);
   // Where the gradient of a buffer is summed, of all micro-batches or of one.
   BufferId& GradientOf(BufferId buffer, int32_t moment);
@@ -81,12 +83,9 @@ class BackwardLowering {
   Recomputation recomputation_;
   LateOutputs late_outputs_;
   const size_t num_forward_tasks_;
-  std::vector<bool> wanted_;        // by forward buffer: it depends on a parameter
-  std::vector<BufferId> gradient_;  // by forward buffer, kNoBuffer while nothing is known
-  // By forward buffer: the task that made it of another of higher precision; where micro-batches
-  // are.
-  std::vector<int32_t> cast_of_;
-  static constexpr int32_t kNone = -1;
+  std::vector<bool> wanted_;         // by forward buffer: it depends on a parameter
+  std::vector<bool> of_parameters_;  // by forward buffer: on nothing else
+  std::vector<BufferId> gradient_;   // by forward buffer, kNoBuffer while nothing is known
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
   std::set<BufferId> by_moment_;
   std::map<std::pair<BufferId, int32_t>, BufferId> moment_gradient_;
@@ -107,6 +106,7 @@ class BackwardLowering {
 void BackwardLowering::FindWanted() {
   const Schedule& schedule = builder_.schedule();
   wanted_.assign(schedule.buffers.size(), false);
+  of_parameters_.assign(schedule.buffers.size(), false);
   gradient_.assign(schedule.buffers.size(), kNoBuffer);
   std::set<TensorRef> constants;
   for (const Schedule::HostTensor& parameter : schedule.parameters) {
@@ -115,9 +115,14 @@ void BackwardLowering::FindWanted() {
   for (const Task& task : schedule.tasks) {
     bool wanted = task.kind == TaskKind::kLoad &&
                   !constants.contains(schedule.buffers[task.writes[0]].tensor);
-    for (BufferId id : task.reads) wanted |= wanted_[id];
+    bool of_parameters = wanted || !task.reads.empty();
+    for (BufferId id : task.reads) {
+      wanted |= wanted_[id];
+      of_parameters &= of_parameters_[id];
+    }
     for (BufferId id : task.writes) {
       wanted_[id] = wanted_[id] || (wanted && IsFloat(schedule.buffers[id].dtype));
+      of_parameters_[id] = of_parameters;
     }
   }
 }
@@ -173,75 +178,74 @@ BufferId& BackwardLowering::GradientOf(BufferId buffer, int32_t moment) {
   return moment_gradient_.try_emplace({buffer, moment}, kNoBuffer).first->second;
 }
 
-void BackwardLowering::FindCasts() {
-  const Schedule& schedule = builder_.schedule();
-  cast_of_.assign(schedule.buffers.size(), kNone);
-  if (schedule.num_moments == 1) return;
-  for (size_t t = 0; t < num_forward_tasks_; ++t) {
-    const Task& task = schedule.tasks[t];
-    if (task.kind != TaskKind::kCompute || task.moment != kNoMoment ||
-        builder_.graph().node(task.node).op.kind() != OpKind::kCast) {
-      continue;
-    }
-    const Buffer &from = builder_.buffer(task.reads[0]), &to = builder_.buffer(task.writes[0]);
-    if (IsFloat(to.dtype) && BytesPerElement(to.dtype) < BytesPerElement(from.dtype)) {
-      cast_of_[task.writes[0]] = static_cast<int32_t>(t);
-    }
-  }
-}
-
-bool BackwardLowering::IsSummedBehindCast(BufferId buffer, BufferId share) const {
-  return cast_of_[buffer] != kNone && builder_.buffer(share).moment != kNoMoment &&
-         wanted_[builder_.schedule().tasks[cast_of_[buffer]].reads[0]];
-}
-
-void BackwardLowering::ContributeBehindCast(BufferId buffer, BufferId share) {
-  const Task cast = builder_.schedule().tasks[cast_of_[buffer]];  // A copy: tasks are added below.
-  const BufferId from = cast.reads[0];
-  const int32_t moment = builder_.buffer(share).moment;
-  if (const BufferId sum = GradientOf(from, moment); sum != kNoBuffer) {
-    return Accumulate(share, sum, cast.node);
-  }
-  const BufferId first = builder_.AddGradientBuffer(from, moment);
-  Task& gradient = builder_.AddTask(TaskKind::kComputeGradient, Phase::kBackward, cast.node,
-                                    cast.devices[0], {kNoBuffer, kNoBuffer, share}, {first});
-  gradient.shard = cast.shard;
-  gradient.moment = moment;
-  const Work& work = builder_.calls().GradientWorkOf(cast.node, {true});
-  gradient.flops = work.flops;
-  gradient.bytes = work.bytes;
-  GradientOf(from, moment) = first;
+BufferId BackwardLowering::FirstOfSum(BufferId buffer, BufferId share, NodeId node) {
+  return of_parameters_[buffer] ? builder_.Converted(share, DataType::kFloat32, node) : share;
 }
 
 void BackwardLowering::Contribute(BufferId buffer, BufferId share, NodeId node) {
-  if (IsSummedBehindCast(buffer, share)) return ContributeBehindCast(buffer, share);
-  BufferId& gradient = GradientOf(buffer, builder_.buffer(share).moment);
-  if (gradient == kNoBuffer) {
-    gradient = share;
+  const int32_t moment = builder_.buffer(share).moment;
+  BufferId& sum = GradientOf(buffer, moment);
+  if (sum == kNoBuffer) {
+    const bool others_follow = moment != builder_.buffer(buffer).moment &&
+                               builder_.schedule().num_moments > 1 && !by_moment_.contains(buffer);
+    sum = others_follow ? FirstOfSum(buffer, share, node) : share;
     return;
   }
-  Accumulate(share, gradient, node);
-}
-
-void BackwardLowering::Accumulate(BufferId share, BufferId sum, NodeId node) {
+  sum = FirstOfSum(buffer, sum, node);
   Task& task = builder_.AddTask(TaskKind::kAccumulate, Phase::kBackward, node,
                                 builder_.buffer(share).device, {share}, {sum});
-  task.moment = builder_.buffer(share).moment;
-  builder_.ShareBuffer(sum, task.moment);
+  task.moment = moment;
+  builder_.ShareBuffer(sum, moment);
   task.flops = static_cast<double>(builder_.buffer(share).box.Volume());
   task.bytes = builder_.buffer(share).bytes() + 2 * builder_.buffer(sum).bytes();
 }
 
-BufferId BackwardLowering::GradientOrZero(BufferId buffer, NodeId node) {
-  if (gradient_[buffer] == kNoBuffer) {
-    gradient_[buffer] = builder_.AddGradientBuffer(buffer);
-    Fill(gradient_[buffer], 0, node);
+BufferId BackwardLowering::GradientIn(DataType dtype, BufferId* gradient, BufferId buffer,
+                                      int32_t moment, NodeId node) {
+  if (*gradient == kNoBuffer) {
+    *gradient = builder_.AddGradientBuffer(buffer, moment);
+    builder_.schedule().buffers[*gradient].dtype = dtype;
+    Fill(*gradient, 0, node);
   }
-  return gradient_[buffer];
+  return *gradient = builder_.Converted(*gradient, dtype, node);
+}
+
+BufferId BackwardLowering::GradientIn(DataType dtype, BufferId buffer, NodeId node) {
+  return GradientIn(dtype, &gradient_[buffer], buffer, kNoMoment, node);
+}
+
+DataType BackwardLowering::MovedBackIn(const Task& task) const {
+  const DataType dtype = builder_.buffer(task.reads[0]).dtype;
+  const bool of_parameters = std::all_of(task.reads.begin(), task.reads.end(),
+                                         [this](BufferId id) { return of_parameters_[id]; });
+  if (!of_parameters) return dtype;
+  if (IsCommunication(task.kind)) return builder_.ReducedIn(dtype);
+  const bool has_sums = std::any_of(task.writes.begin(), task.writes.end(), [&](BufferId id) {
+    return gradient_[id] != kNoBuffer && builder_.buffer(gradient_[id]).dtype != dtype;
+  });
+  return has_sums ? DataType::kFloat32 : dtype;
+}
+
+bool BackwardLowering::ReverseCastOfSum(const Task& task) {
+  if (builder_.graph().node(task.node).op.kind() != OpKind::kCast) return false;
+  const BufferId from = task.reads[0], sum = gradient_[task.writes[0]];
+  if (sum == kNoBuffer || !wanted_[from] ||
+      builder_.buffer(sum).dtype == builder_.buffer(task.writes[0]).dtype ||
+      builder_.buffer(sum).dtype != builder_.buffer(from).dtype) {
+    return false;
+  }
+  const BufferId share = builder_.AddGradientBuffer(from, task.moment);
+  Task& named = builder_.AddTask(TaskKind::kConvert, Phase::kBackward, task.node, task.devices[0],
+                                 {sum}, {share});
+  named.moment = task.moment;
+  named.bytes = 2 * builder_.buffer(sum).bytes();
+  Contribute(from, share, task.node);
+  return true;
 }
 
 template <typename Of>
 void BackwardLowering::ReverseCompute(const Task& task, Of of) {
+  if (ReverseCastOfSum(task)) return;
   std::vector<bool> wanted;
   for (BufferId operand : task.reads) wanted.push_back(wanted_[operand] && of(operand));
   const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
@@ -259,7 +263,9 @@ void BackwardLowering::ReverseCompute(const Task& task, Of of) {
   for (BufferId output : task.writes) {
     reads.push_back(needs.outputs ? recomputation_.Available(output) : kNoBuffer);
   }
-  for (BufferId output : task.writes) reads.push_back(GradientOrZero(output, task.node));
+  for (BufferId output : task.writes) {
+    reads.push_back(GradientIn(builder_.buffer(output).dtype, output, task.node));
+  }
   Task& gradient = builder_.AddTask(TaskKind::kComputeGradient, Phase::kBackward, task.node,
                                     task.devices[0], std::move(reads), writes);
   gradient.shard = task.shard;
@@ -277,6 +283,7 @@ void BackwardLowering::ReverseMove(const Task& task) {
   const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
                                    [&](BufferId id) { return gradient_[id] != kNoBuffer; });
   if (!reached) return;
+  const DataType dtype = MovedBackIn(task);
   std::map<BufferId, BufferId> shares;  // in order of buffers
   std::vector<Transfer> backward;
   for (const Transfer& t : TransfersOf(task)) {
@@ -284,8 +291,9 @@ void BackwardLowering::ReverseMove(const Task& task) {
     if (!wanted_[t.from] || (!collective && gradient_[t.to] == kNoBuffer)) continue;
     if (!shares.contains(t.from)) {
       shares[t.from] = builder_.AddGradientBuffer(t.from, task.moment);
+      builder_.schedule().buffers[shares[t.from]].dtype = dtype;
     }
-    backward.push_back({GradientOrZero(t.to, task.node), shares[t.from]});
+    backward.push_back({GradientIn(dtype, t.to, task.node), shares[t.from]});
   }
   builder_.AddTransfers(backward, Phase::kBackward, task.node);
   exchanges_ |= !pending_.empty() && IsCommunication(task.kind) && !backward.empty();
@@ -303,15 +311,17 @@ void BackwardLowering::Synchronise(size_t p, int32_t moment) {
     const bool reached = std::any_of(piece.begin(), piece.end(), [&](BufferId id) {
       return GradientOf(id, moment) != kNoBuffer;
     });
+    // Parts have been summed, and what has no copies need not be.
+    const bool is_summed = parameter.update != UpdateMethod::kShardedWeights &&
+                           std::set<BufferId>(piece.begin(), piece.end()).size() > 1;
     std::vector<BufferId> gradients;
     for (BufferId copy : piece) {
       if (!reached) break;
       BufferId& gradient = GradientOf(copy, moment);
-      if (gradient == kNoBuffer) {
-        gradient = builder_.AddGradientBuffer(copy, moment);
-        Fill(gradient, 0, node);
-      }
-      gradients.push_back(gradient);
+      const DataType dtype = is_summed ? builder_.ReducedIn(builder_.buffer(copy).dtype)
+                             : gradient == kNoBuffer ? builder_.buffer(copy).dtype
+                                                     : builder_.buffer(gradient).dtype;
+      gradients.push_back(GradientIn(dtype, &gradient, copy, moment, node));
     }
     updates_.GradientIsReady(p, first, std::move(gradients), moment);
   }

@@ -57,6 +57,21 @@ BufferId ScheduleBuilder::AddGradientBuffer(BufferId like, int32_t moment) {
   return AddBuffer(std::move(gradient));
 }
 
+DataType ScheduleBuilder::ReducedIn(DataType dtype) const {
+  return options().update.low_precision_sums ? dtype : DataType::kFloat32;
+}
+
+BufferId ScheduleBuilder::Converted(BufferId id, DataType dtype, NodeId node) {
+  if (buffer(id).dtype == dtype) return id;
+  Buffer converted = buffer(id);
+  converted.dtype = dtype;
+  const BufferId to = AddBuffer(std::move(converted));
+  Task& task = AddTask(TaskKind::kConvert, Phase::kBackward, node, buffer(id).device, {id}, {to});
+  task.moment = buffer(id).moment;
+  task.bytes = buffer(id).bytes() + buffer(to).bytes();
+  return to;
+}
+
 void ScheduleBuilder::ShareBuffer(BufferId id, int32_t moment) {
   Buffer& shared = schedule_.buffers[id];
   if (shared.moment != moment) shared.moment = kNoMoment;

@@ -49,6 +49,10 @@ class ScheduleBuilder {
   // A buffer like `like` for a share of its gradient, of the same micro-batch if it is of one, else
   // of `moment`.
   BufferId AddGradientBuffer(BufferId like, int32_t moment = kNoMoment);
+  // In what gradients of a weight in `dtype` are summed over devices.
+  DataType ReducedIn(DataType dtype) const;
+  // The gradient `id` in `dtype`: itself, or what a new task converts it to.
+  BufferId Converted(BufferId id, DataType dtype, NodeId node);
   // Another micro-batch has the buffer, too.
   void ShareBuffer(BufferId id, int32_t moment);
   // A task of one device.

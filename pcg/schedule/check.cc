@@ -219,6 +219,7 @@ bool Checker::ChangesInPlace(const Task& task, BufferId id) const {
     case TaskKind::kAccumulate:
       return true;
     case TaskKind::kUpdate:
+      return LivesThroughout(schedule_.buffers[id].role);
     case TaskKind::kAllReduce:
     case TaskKind::kReduce:
       return absl::c_linear_search(task.reads, id);
@@ -250,11 +251,11 @@ absl::Status Checker::Execute(int32_t t) {
     if (id == kNoBuffer) continue;
     const bool in_place = ChangesInPlace(task, id);
     const bool parameter = schedule_.buffers[id].role == BufferRole::kParameter;
-    const bool state = schedule_.buffers[id].role == BufferRole::kState;
+    const bool kept = LivesThroughout(schedule_.buffers[id].role);
     if (in_place && !written_[id]) {
       return Error(t, absl::StrCat("changes buffer ", id, " before it is written"));
     }
-    if (in_place && read_[id] && !parameter && !state) {
+    if (in_place && read_[id] && !kept) {
       return Error(t, absl::StrCat("changes buffer ", id, " after it was read"));
     }
     if (!in_place && written_[id]) {

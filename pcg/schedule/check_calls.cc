@@ -85,6 +85,12 @@ class CallChecker {
     return id != kNoBuffer && buffer(id).role == BufferRole::kGradient;
   }
 
+  // The gradient of a forward buffer, in its data type: what calls make and read.
+  bool IsGradientIn(BufferId id, BufferId forward) const {
+    return IsGradient(id) && forward_of_[id] == forward &&
+           buffer(id).dtype == buffer(forward).dtype;
+  }
+
   absl::Status Error(absl::string_view what) const { return ErrorAt(task_, what); }
   absl::Status ErrorAt(int32_t t, absl::string_view what) const {
     return TaskError(graph_, schedule_, t, what);
@@ -161,6 +167,8 @@ class CallChecker {
         return CheckFill(task);
       case TaskKind::kAccumulate:
         return CheckAccumulate(task);
+      case TaskKind::kConvert:
+        return CheckConvert(task);
       case TaskKind::kUpdate:
       case TaskKind::kUnload:
         return absl::OkStatus();
@@ -175,13 +183,17 @@ class CallChecker {
     if (task.writes.size() != 1) return Error("writes too little");
     const Buffer& b = buffer(task.writes[0]);
     const auto host = hosts_.find(b.tensor);
-    if (host == hosts_.end() || !IsForward(task.writes[0])) {
+    const bool is_master = b.role == BufferRole::kMaster && task.kind == TaskKind::kLoad;
+    if (host == hosts_.end() || !(is_master || IsForward(task.writes[0]))) {
       return Error("writes a buffer for something else");
     }
     const TensorType& type = graph_.type(b.tensor);
-    const std::vector<BufferId>& homes =
-        host->second->stored.empty() ? schedule_.shards.at(b.tensor) : host->second->stored;
-    if (homes[b.shard] != task.writes[0] || b.dtype != type.dtype ||
+    const std::vector<BufferId>& homes = is_master ? host->second->trained
+                                         : host->second->stored.empty()
+                                             ? schedule_.shards.at(b.tensor)
+                                             : host->second->stored;
+    if (homes[b.shard] != task.writes[0] ||
+        b.dtype != (is_master ? DataType::kFloat32 : type.dtype) ||
         !Covers(ShardBox(type, CoordinatesOfShard(type, b.shard).dims), b.box)) {
       return Error("writes a buffer that is not its shard's");
     }
@@ -266,20 +278,36 @@ class CallChecker {
     return Error(absl::StrCat("uses gradient buffer ", id, " a second time"));
   }
 
-  // Of one buffer; or to that of what was cast, that of what it became.
   absl::Status CheckAccumulate(const Task& task) {
     const BufferId share = task.reads[0], sum = task.writes[0];
     if (!IsGradient(share) || !IsGradient(sum)) return Error("adds up what are no gradients");
-    if (forward_of_[share] == forward_of_[sum]) return Use(share);
-    const Buffer& made = buffer(forward_of_[share]);
+    if (forward_of_[share] != forward_of_[sum])
+      return Error("adds up gradients of different buffers");
+    if (BytesPerElement(buffer(share).dtype) > BytesPerElement(buffer(sum).dtype)) {
+      return Error("adds to a gradient in lower precision");
+    }
+    return Use(share);
+  }
+
+  // Of one buffer to another type; or that of what a cast made, which is in the type of what was
+  // cast, to that of what was cast.
+  absl::Status CheckConvert(const Task& task) {
+    if (task.reads.size() != 1 || task.writes.size() != 1 || !IsGradient(task.reads[0]) ||
+        !IsGradient(task.writes[0])) {
+      return Error("converts what is no gradient");
+    }
+    const BufferId from = task.reads[0], to = task.writes[0];
+    if (forward_of_[from] == forward_of_[to]) return Use(from);
+    const Buffer& made = buffer(forward_of_[from]);
     const auto at = computes_.find({made.tensor.node, made.shard});
     if (at == computes_.end() || graph_.node(made.tensor.node).op.kind() != OpKind::kCast ||
-        schedule_.tasks[at->second].writes[0] != forward_of_[share] ||
-        schedule_.tasks[at->second].reads[0] != forward_of_[sum]) {
-      return Error("adds up gradients of different buffers");
+        schedule_.tasks[at->second].writes[0] != forward_of_[from] ||
+        schedule_.tasks[at->second].reads[0] != forward_of_[to]) {
+      return Error("converts a gradient to that of another buffer");
     }
-    shares_.insert({at->second, 0});
-    return Use(share);
+    if (!shares_.insert({at->second, 0}).second)
+      return Error("is a gradient that is there already");
+    return Use(from);
   }
 
   absl::Status CheckGradient(const Task& task) {
@@ -292,8 +320,6 @@ class CallChecker {
     }
     ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
     const GradientNeeds& needs = calls_.NeedsOf(task.node);
-    // A cast may be reversed for each share of the gradient: what is linear is so for their sum.
-    const bool by_shares = graph_.node(task.node).op.kind() == OpKind::kCast;
     for (size_t o = 0; o < operands; ++o) {
       const bool read = task.reads[o] != kNoBuffer;
       if (read ? !Holds(task.reads[o], forward.reads[o]) : needs.operands[o]) {
@@ -301,19 +327,12 @@ class CallChecker {
       }
       const BufferId share = task.writes[o];
       if (share == kNoBuffer) continue;
-      if (!IsGradient(share) || forward_of_[share] != forward.reads[o]) {
+      if (!IsGradientIn(share, forward.reads[o])) {
         return Error(absl::StrCat("does not write the gradient of operand ", o));
       }
-      const bool is_new = shares_.insert({at->second, static_cast<int32_t>(o)}).second;
-      if (!is_new && !by_shares) return Error("is a gradient that is there already");
-    }
-    if (by_shares) {
-      const BufferId gradient = task.reads[2];
-      if (!IsGradient(gradient) || forward_of_[gradient] != forward.writes[0]) {
-        return Error("does not read the gradient of output 0");
+      if (!shares_.insert({at->second, static_cast<int32_t>(o)}).second) {
+        return Error("is a gradient that is there already");
       }
-      if (task.writes[0] == kNoBuffer) return Error("makes nothing of the gradient that it reads");
-      return Use(gradient);
     }
     // Of two tasks for the gradients of two operands, both read those of the outputs.
     const auto [part, is_first] = reversed_by_.try_emplace(at->second, task_);
@@ -324,7 +343,7 @@ class CallChecker {
         return Error(absl::StrCat("does not read output ", t, " of the task that it reverses"));
       }
       const BufferId gradient = task.reads[operands + outputs + t];
-      if (!IsGradient(gradient) || forward_of_[gradient] != forward.writes[t]) {
+      if (!IsGradientIn(gradient, forward.writes[t])) {
         return Error(absl::StrCat("does not read the gradient of output ", t));
       }
       if (is_first) {

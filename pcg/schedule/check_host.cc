@@ -70,7 +70,7 @@ absl::Status CheckUnloads(const Graph& graph, const Schedule& schedule) {
   };
   for (const Schedule::HostTensor& parameter : schedule.parameters) {
     if (schedule.options.keep_gradients) expect(schedule.DistinctGradients(parameter));
-    if (schedule.options.training) expect(schedule.DistinctStored(parameter));
+    if (schedule.options.training) expect(schedule.DistinctTrained(parameter));
   }
   for (const Task& task : schedule.tasks) {
     if (task.kind != TaskKind::kUnload) continue;

@@ -34,10 +34,16 @@ class OperandCheck {
 absl::Status OperandCheck::CheckBoxes(int32_t t) const {
   const Task& task = schedule_.tasks[t];
   const bool update = task.kind == TaskKind::kUpdate;
-  if (task.kind != TaskKind::kAccumulate && !update) return absl::OkStatus();
+  if (task.kind != TaskKind::kAccumulate && task.kind != TaskKind::kConvert && !update) {
+    return absl::OkStatus();
+  }
   const size_t segments = std::max(task.segments, 1), weights = update ? segments : 0;
   bool fits = task.segments > 0 && !task.writes.empty() && task.writes.size() % segments == 0 &&
-              task.reads.size() == task.writes.size() + weights;
+              task.reads.size() % segments == 0 && !task.reads.empty();
+  // An update with masters writes them beside the weights.
+  const size_t masters =
+      fits && update && HasMaster(schedule_.buffers[task.writes[0]].dtype) ? segments : 0;
+  fits = fits && task.reads.size() == task.writes.size() + weights - masters;
   for (size_t i = 0; fits && i < task.reads.size(); ++i) {
     const Box& box = schedule_.buffers[task.reads[i]].box;
     const Box& part = schedule_.buffers[task.writes[i % segments]].box;
@@ -48,7 +54,7 @@ absl::Status OperandCheck::CheckBoxes(int32_t t) const {
 
 absl::Status OperandCheck::CheckCollective(int32_t t) const {
   const Task& task = schedule_.tasks[t];
-  if (!IsCommunication(task.kind)) {
+  if (!IsCommunication(task.kind) && task.kind != TaskKind::kLocal) {
     const bool may = task.kind == TaskKind::kUpdate;
     return task.segments == 1 || may ? absl::OkStatus() : Error(t, "has segments");
   }
@@ -60,7 +66,7 @@ absl::Status OperandCheck::CheckCollective(int32_t t) const {
       }
     }
   }
-  if (task.kind == TaskKind::kSendReceive) {
+  if (task.kind == TaskKind::kSendReceive || task.kind == TaskKind::kLocal) {
     return task.segments == 1 ? absl::OkStatus() : Error(t, "has segments");
   }
   // Which members bring buffers, and which receive.

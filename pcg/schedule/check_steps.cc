@@ -73,8 +73,11 @@ class RepetitionCheck {
                       options.keep_gradients, schedule.shards);
     };
     const auto same = [](const Schedule::HostTensor& a, const Schedule::HostTensor& b) {
-      return std::tie(a.tensor, a.leaves, a.operators, a.stored, a.gradients, a.trainable) ==
-             std::tie(b.tensor, b.leaves, b.operators, b.stored, b.gradients, b.trainable);
+      const auto all = [](const Schedule::HostTensor& t) {
+        return std::tie(t.tensor, t.leaves, t.operators, t.stored, t.trained, t.gradients,
+                        t.trainable);
+      };
+      return all(a) == all(b);
     };
     const bool fits = update == one_.options.update && rest(all_) == rest(one_) &&
                       all_.num_moments == steps_ * one_.num_moments &&
@@ -108,7 +111,7 @@ class RepetitionCheck {
       for (size_t id = 0; id < one_.buffers.size(); ++id) {
         const BufferRole role = one_.buffers[id].role;
         const bool weight = role == BufferRole::kParameter;
-        const bool stays = weight || role == BufferRole::kState;
+        const bool stays = LivesThroughout(role);
         const int32_t first = !stays ? step : weight && updated[id] ? step % 2 : 0;
         const BufferId found = all_.in_step[step][id];
         if (found < 0 || found >= static_cast<BufferId>(all_.buffers.size()) ||

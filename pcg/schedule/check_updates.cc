@@ -32,6 +32,7 @@ bool IsOfUpdate(const Schedule& schedule, const Task& task) {
     case TaskKind::kFill:
       return has(task.writes, BufferRole::kState);
     case TaskKind::kAccumulate:
+    case TaskKind::kConvert:
       return has(task.writes, BufferRole::kGradientShard);
     default:
       return false;
@@ -55,9 +56,7 @@ class UpdateChecker {
       const std::vector<BufferId>& shards = parameter.stored;
       const size_t copies = graph_.type(parameter.tensor).copies;
       if (parameter.gradients.size() != shards.size()) {
-        return absl::FailedPreconditionError(absl::StrCat("schedule: parameter ",
-                                                          graph_.Label(parameter.tensor.node),
-                                                          " has not as many gradients as shards"));
+        return ErrorOf(parameter, "has not as many gradients as shards");
       }
       for (size_t first = 0; first < shards.size(); first += copies) {
         std::vector<size_t> order(copies);
@@ -70,9 +69,7 @@ class UpdateChecker {
           // Copies at several moments of a device are one buffer, with one gradient.
           if (!piece.copies.empty() && piece.copies.back() == shards[s]) {
             if (piece.gradients.back() == parameter.gradients[s]) continue;
-            return absl::FailedPreconditionError(
-                absl::StrCat("schedule: buffer ", shards[s], " of parameter ",
-                             graph_.Label(parameter.tensor.node), " has two gradients"));
+            return ErrorOf(parameter, absl::StrCat("has two gradients of buffer ", shards[s]));
           }
           piece.copies.push_back(shards[s]);
           piece.gradients.push_back(parameter.gradients[s]);
@@ -97,6 +94,10 @@ class UpdateChecker {
   absl::Status Error(int32_t t, absl::string_view what) const {
     return TaskError(graph_, schedule_, t, what);
   }
+  absl::Status ErrorOf(const Schedule::HostTensor& parameter, absl::string_view what) const {
+    return absl::FailedPreconditionError(
+        absl::StrCat("schedule: parameter ", graph_.Label(parameter.tensor.node), " ", what));
+  }
 
   // Which tasks change what, and that nothing else touches what belongs to updates.
   absl::Status Index();
@@ -115,6 +116,11 @@ class UpdateChecker {
   absl::Status CheckUpdate(int32_t t, BufferId updated, BufferId parameter,
                            BufferId gradient) const;
   absl::Status CheckSum(int32_t update, BufferId gradient, Piece* piece) const;
+  // Whether it is of the same part of a gradient.
+  bool StandsFor(BufferId a, BufferId b) const {
+    return buffer(a).role == buffer(b).role && buffer(a).tensor == buffer(b).tensor &&
+           buffer(a).shard == buffer(b).shard && buffer(a).box == buffer(b).box;
+  }
   absl::Status FindSums(BufferId gradient, std::vector<std::pair<int32_t, BufferId>>* sums) const;
   absl::Status CheckShares(int32_t update, std::pair<int32_t, size_t> sum, Piece* piece) const;
   // The one task that changes a parameter after it was loaded; -1: none.
@@ -135,6 +141,8 @@ class UpdateChecker {
   const std::vector<int32_t>& position_;
   // By buffer: tasks that write it, in order of position_; of parameters without the load.
   std::vector<std::vector<int32_t>> changes_;
+  // By buffer of a parameter: where its device has the weights that are trained.
+  std::vector<BufferId> trained_;
 };
 
 absl::Status UpdateChecker::CheckTouch(int32_t t, BufferId id, bool writes) const {
@@ -148,7 +156,8 @@ absl::Status UpdateChecker::CheckTouch(int32_t t, BufferId id, bool writes) cons
       return Error(t, absl::StrCat("changes parameter buffer ", id));
     case BufferRole::kGradientShard:
       if (kind == TaskKind::kReduceScatter || kind == TaskKind::kUnload ||
-          kind == TaskKind::kAccumulate || (kind == TaskKind::kUpdate && !writes)) {
+          kind == TaskKind::kAccumulate || kind == TaskKind::kConvert ||
+          (kind == TaskKind::kUpdate && !writes)) {
         return absl::OkStatus();
       }
       return Error(t, absl::StrCat("uses buffer ", id, ", a part of a parameter's gradient"));
@@ -163,12 +172,31 @@ absl::Status UpdateChecker::CheckTouch(int32_t t, BufferId id, bool writes) cons
         return absl::OkStatus();
       }
       return Error(t, absl::StrCat("uses buffer ", id, ", a state of the optimizer"));
+    case BufferRole::kMaster:
+      if (kind == TaskKind::kUpdate || (kind == TaskKind::kLoad && writes) ||
+          (kind == TaskKind::kUnload && !writes)) {
+        return absl::OkStatus();
+      }
+      return Error(t, absl::StrCat("uses buffer ", id, ", a master of a parameter"));
     default:
       return absl::OkStatus();
   }
 }
 
 absl::Status UpdateChecker::Index() {
+  trained_.assign(schedule_.buffers.size(), kNoBuffer);
+  for (const Schedule::HostTensor& parameter : schedule_.parameters) {
+    if (parameter.trained.size() != parameter.stored.size()) {
+      return ErrorOf(parameter, "is not trained in as many shards as it has");
+    }
+    for (size_t s = 0; s < parameter.stored.size(); ++s) {
+      const BufferId stored = parameter.stored[s], trained = parameter.trained[s];
+      if (trained_[stored] != kNoBuffer && trained_[stored] != trained) {
+        return ErrorOf(parameter, absl::StrCat("is trained in two places for buffer ", stored));
+      }
+      trained_[stored] = trained;
+    }
+  }
   changes_.resize(schedule_.buffers.size());
   std::vector<int32_t> order(schedule_.tasks.size());
   for (size_t t = 0; t < order.size(); ++t) order[position_[t]] = static_cast<int32_t>(t);
@@ -202,12 +230,13 @@ absl::Status UpdateChecker::CheckPiece(Piece* piece) const {
   for (size_t m = 0; m < piece->copies.size(); ++m) {
     const BufferId copy = piece->copies[m], gradient = piece->gradients[m];
     const int32_t change = ChangeOf(copy);
-    if (!reached && change < 0) continue;
+    if (!reached && change < 0) {
+      if (trained_[copy] == copy) continue;
+      return ErrorOf(*piece->parameter, "has a master but no gradient");
+    }
     if (!reached) return Error(change, "changes a parameter that has no gradient");
     if (change < 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("schedule: shard ", buffer(copy).shard, " of parameter ",
-                       graph_.Label(buffer(copy).tensor.node), " is never updated"));
+      return ErrorOf(*piece->parameter, absl::StrCat("never updates shard ", buffer(copy).shard));
     }
     if (task(change).kind == TaskKind::kAllGather) {
       ISOMER_RETURN_IF_ERROR(CheckGather(change, m, piece));
@@ -247,8 +276,11 @@ absl::Status UpdateChecker::CheckGather(int32_t gather, size_t m, Piece* piece) 
 absl::Status UpdateChecker::CheckBroadcast(int32_t broadcast, size_t m, const Piece& piece) const {
   const auto owner = absl::c_find_if(piece.gradients, [](BufferId id) { return id != kNoBuffer; }) -
                      piece.gradients.begin();
-  const BufferId owned = piece.copies[owner];
+  const BufferId owned = piece.copies[owner], copy = piece.copies[m];
   const int32_t update = ChangeOf(owned);
+  if (trained_[copy] != (HasMaster(buffer(copy).dtype) ? kNoBuffer : copy)) {
+    return Error(broadcast, absl::StrCat("leaves buffer ", copy, " with another master"));
+  }
   if (piece.parameter->update != UpdateMethod::kOwner || update < 0 ||
       task(update).kind != TaskKind::kUpdate || position_[broadcast] < position_[update] ||
       ReadsOf(broadcast, SegmentOf(broadcast, piece.copies[m])) != std::vector<BufferId>{owned}) {
@@ -267,11 +299,21 @@ absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId updated, BufferId pa
   const size_t segment = SegmentOf(t, updated);
   const std::vector<BufferId> reads = ReadsOf(t, segment);
   const std::vector<BufferId> writes = OfSegment(task(t), task(t).writes, segment);
+  const bool has_master = HasMaster(buffer(updated).dtype);
   if (task(t).kind != TaskKind::kUpdate || reads.size() != 2 + states ||
-      writes.size() != 1 + states || writes[0] != updated) {
+      writes.size() != 1 + states + has_master || writes[0] != updated) {
     return Error(t, "is no update by the optimizer");
   }
-  if (reads[0] != parameter || reads[1] != gradient ||
+  const BufferId trained = trained_[parameter];
+  if (trained == kNoBuffer || (has_master ? writes.back() : parameter) != trained) {
+    return Error(t, "does not change what is trained of its parameter");
+  }
+  if (has_master &&
+      (buffer(trained).role != BufferRole::kMaster || buffer(trained).dtype != DataType::kFloat32 ||
+       buffer(trained).box != buffer(updated).box || changes_[trained].size() != 1)) {
+    return Error(t, "has no master of its own");
+  }
+  if (reads[0] != trained || reads[1] != gradient ||
       buffer(gradient).tensor != buffer(parameter).tensor ||
       buffer(gradient).shard != buffer(parameter).shard) {
     return Error(t, "does not update with the gradient of its parameter");
@@ -279,10 +321,16 @@ absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId updated, BufferId pa
   for (size_t i = 0; i < states; ++i) {
     const BufferId state = writes[1 + i];
     if (reads[2 + i] != state || buffer(state).role != BufferRole::kState ||
-        buffer(state).box != buffer(updated).box || changes_[state].size() != 2 ||
-        absl::c_count(writes, state) != 1) {
+        buffer(state).box != buffer(updated).box || buffer(state).dtype != DataType::kFloat32 ||
+        changes_[state].size() != 2 || absl::c_count(writes, state) != 1) {
       return Error(t, absl::StrCat("has no state ", i, " of its own"));
     }
+  }
+  const bool is_sum = absl::c_any_of(changes_[gradient], [this](int32_t change) {
+    return task(change).kind == TaskKind::kAccumulate;
+  });
+  if (is_sum && buffer(gradient).dtype != DataType::kFloat32) {
+    return Error(t, "updates with a sum that is not in float32");
   }
   if (changes_[gradient].empty() || position_[changes_[gradient].back()] > position_[t]) {
     return Error(t, "updates before the gradient is complete");
@@ -320,14 +368,20 @@ absl::Status UpdateChecker::CheckSum(int32_t update, BufferId gradient, Piece* p
 // are added to it, with what they made.
 absl::Status UpdateChecker::FindSums(BufferId gradient,
                                      std::vector<std::pair<int32_t, BufferId>>* sums) const {
-  *sums = {{changes_[gradient][0], gradient}};
-  std::set<BufferId> added;
+  // The first may be in another type than their sum.
+  const Task& first = task(changes_[gradient][0]);
+  const BufferId scattered = first.kind == TaskKind::kConvert ? first.reads[0] : gradient;
+  if (scattered != gradient &&
+      (!StandsFor(scattered, gradient) || changes_[scattered].size() != 1)) {
+    return Error(changes_[gradient][0], "converts what is not the first part of its sum");
+  }
+  *sums = {{changes_[scattered][0], scattered}};
+  std::set<BufferId> added = {scattered};
   for (size_t i = 1; i < changes_[gradient].size(); ++i) {
     const int32_t t = changes_[gradient][i];
     const BufferId part = task(t).reads[0];
     if (task(t).kind != TaskKind::kAccumulate || part == gradient || !added.insert(part).second ||
-        buffer(part).tensor != buffer(gradient).tensor ||
-        buffer(part).shard != buffer(gradient).shard || changes_[part].size() != 1) {
+        !StandsFor(part, gradient) || changes_[part].size() != 1) {
       return Error(t, "adds to a part of a gradient what is not another micro-batch's");
     }
     sums->emplace_back(changes_[part][0], part);

@@ -21,7 +21,9 @@ bool IsOfUpdate(const Schedule& schedule, const Task& task);
 //     copies, once;
 //   - or, of a method that updates elsewhere, by the one gather or broadcast of what was updated
 //     so;
-// and every update has its own states, as many as its optimizer needs, that were filled with zeros.
+// and every update has its own states, as many as its optimizer needs, that were filled with zeros;
+// and where the parameter is in low precision, its own float32 master, and a gradient that, if it
+// is a sum of several shares, is summed in float32.
 absl::Status CheckUpdates(const Graph& graph, const Schedule& schedule,
                           const std::vector<int32_t>& position);
 

@@ -204,6 +204,7 @@ class TaskPatcher {
       case TaskKind::kFeed:
       case TaskKind::kFill:
       case TaskKind::kAccumulate:
+      case TaskKind::kConvert:
       case TaskKind::kUnload: {
         // In proportion to what is written.
         const BufferId id = task->writes.empty() ? task->reads[0] : task->writes[0];

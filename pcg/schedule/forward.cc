@@ -106,7 +106,7 @@ bool ForwardLowering::IsHostOperator(NodeId id, HostLeaves leaves) const {
   const bool stored = leaves == HostLeaves::kWeights || leaves == HostLeaves::kConstants;
   if (IsPlacement(node.op.kind())) return !stored || !training || once;
   if (leaves == HostLeaves::kInputs && !builder_.options().arranges_inputs) return false;
-  return IsMadeOnHost(node.op.kind(), leaves, integers, once, training);
+  return IsMadeOnHost(node.op, leaves, integers, once, training);
 }
 
 void ForwardLowering::FindHostOperators() {
@@ -161,6 +161,7 @@ absl::StatusOr<bool> ForwardLowering::StoreInParts(Schedule::HostTensor* host) {
   ISOMER_ASSIGN_OR_RETURN(const bool in_parts, parts_.Store(users, host));
   if (!in_parts) return false;
   host->gradients.assign(host->stored.size(), kNoBuffer);
+  host->trained = host->stored;
   builder_.schedule().parameters.push_back(std::move(*host));
   return true;
 }
@@ -197,7 +198,7 @@ absl::Status ForwardLowering::AddHostTensor(TensorRef tensor) {
                      static_cast<int32_t>(devices[s]), {}, {shards.back()});
   }
   host.gradients.assign(is_parameter ? shards.size() : 0, kNoBuffer);
-  if (is_parameter) host.stored = shards;
+  if (is_parameter) host.stored = host.trained = shards;
   builder_.schedule().shards[tensor] = std::move(shards);
   (is_parameter ? builder_.schedule().parameters : builder_.schedule().inputs)
       .push_back(std::move(host));

@@ -18,10 +18,13 @@ uint64_t PlaceOf(const Buffer& b) {
                      static_cast<uint64_t>(b.partial_step));
 }
 
-// And of one data type: a gradient is of that of its tensor.
-bool IsAtOnePlace(const Buffer& a, const Buffer& b) {
-  return a.tensor == b.tensor && a.shard == b.shard && a.device == b.device && a.box == b.box &&
-         a.partials == b.partials && a.partial_step == b.partial_step && a.dtype == b.dtype;
+// A gradient is of the data type of its tensor, or a sum in float32.
+bool StandsFor(const Buffer& b, const Buffer& forward) {
+  const bool may_be_sum = b.role == BufferRole::kGradient && HasMaster(forward.dtype);
+  return b.tensor == forward.tensor && b.shard == forward.shard && b.device == forward.device &&
+         b.box == forward.box && b.partials == forward.partials &&
+         b.partial_step == forward.partial_step &&
+         (b.dtype == forward.dtype || (may_be_sum && b.dtype == DataType::kFloat32));
 }
 
 }  // namespace
@@ -60,7 +63,7 @@ absl::StatusOr<std::vector<BufferId>> FindForwardBuffers(const Graph& graph,
     const Buffer& b = schedule.buffers[id];
     if (b.role != BufferRole::kGradient && !repeats[id]) continue;
     const auto at = forward.find(PlaceOf(b));
-    if (at == forward.end() || !IsAtOnePlace(schedule.buffers[at->second], b)) {
+    if (at == forward.end() || !StandsFor(b, schedule.buffers[at->second])) {
       return absl::FailedPreconditionError(
           repeats[id]
               ? absl::StrCat("schedule: buffer ", id, " is filled again for no buffer")

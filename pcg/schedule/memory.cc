@@ -72,7 +72,7 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
   }
   for (size_t id = 0; id < ranges.size(); ++id) {
     const BufferRole role = schedule.buffers[id].role;
-    if (role == BufferRole::kParameter || role == BufferRole::kState) {
+    if (LivesThroughout(role)) {
       ranges[id] = {0, num_tasks - 1};
     } else if (role == BufferRole::kInput && seen[id]) {
       ranges[id].first = 0;
@@ -131,6 +131,7 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
         categories.push_back(MemoryCategory::kGradients);
         break;
       case BufferRole::kState:
+      case BufferRole::kMaster:
         categories.push_back(MemoryCategory::kOptimizerState);
         break;
     }

@@ -69,7 +69,9 @@ int64_t PeakBytes(const Schedule& schedule);
 
 // Whether a buffer lies in the host's memory, and takes none of its device.
 inline bool IsOnHost(const Schedule& schedule, const Buffer& buffer) {
-  return buffer.role == BufferRole::kState && schedule.options.update.states_on_host;
+  const bool is_of_optimizer =
+      buffer.role == BufferRole::kState || buffer.role == BufferRole::kMaster;
+  return is_of_optimizer && schedule.options.update.states_on_host;
 }
 
 // A static arena per device: every buffer has an offset, and so has the scratch space of every

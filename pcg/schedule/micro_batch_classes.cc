@@ -29,7 +29,7 @@ class Repetition {
     RepeatBuffers();
     RepeatTasks();
     for (Schedule::HostTensor& parameter : schedule_.parameters) {
-      for (std::vector<BufferId>* list : {&parameter.stored, &parameter.gradients}) {
+      for (auto* list : {&parameter.stored, &parameter.trained, &parameter.gradients}) {
         for (BufferId& id : *list) id = Renamed(id, 0);
       }
     }

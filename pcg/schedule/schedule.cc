@@ -45,6 +45,8 @@ const char* TaskKindName(TaskKind kind) {
       return "fill";
     case TaskKind::kAccumulate:
       return "accumulate";
+    case TaskKind::kConvert:
+      return "convert";
     case TaskKind::kLocal:
       return "local";
     case TaskKind::kAllReduce:
@@ -98,7 +100,7 @@ void LowerUnload(ScheduleBuilder* builder) {
       for (BufferId id : schedule.DistinctGradients(parameter)) unload(parameter.tensor, id);
     }
     if (!schedule.options.training) continue;
-    for (BufferId id : schedule.DistinctStored(parameter)) unload(parameter.tensor, id);
+    for (BufferId id : schedule.DistinctTrained(parameter)) unload(parameter.tensor, id);
   }
 }
 
@@ -158,6 +160,8 @@ const char* RolePrefix(BufferRole role) {
       return "new ";
     case BufferRole::kState:
       return "state ";
+    case BufferRole::kMaster:
+      return "master ";
     default:
       return "";
   }

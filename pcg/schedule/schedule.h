@@ -7,9 +7,10 @@
 // it takes part in, in that order, so matching collectives are met in the same order everywhere.
 //
 //   phase     tasks
-//   load      load (parameter shards, from the host), fill (the optimizer's state, with zeros)
+//   load      load (parameter shards and masters, from the host), fill (the optimizer's state, with
+//             zeros)
 //   forward   feed (input shards, from the host), compute, moves of data
-//   backward  fill (the loss's gradient), compute_gradient, accumulate, moves of gradients
+//   backward  fill (the loss's gradient), compute_gradient, accumulate, convert, moves of gradients
 //   update    update (by the optimizer, in place), moves of parameters
 //   unload    unload (outputs, parameters, and gradients if asked for, to the host)
 //
@@ -42,7 +43,7 @@
 // Micro-batches. Views with moments (pcg/machine_view.h) give a device several tasks of a node, one
 // after the other. Tasks and buffers know which micro-batch they are of; copies at several moments
 // of a device are one buffer, so that the micro-batches' shares of a weight's gradient are summed
-// where they are made, in float32, and only sums are synchronised. A transfer is of the micro-batch
+// where they are made, and only sums are synchronised. A transfer is of the micro-batch
 // that receives it; what mixes micro-batches (the last sum of the loss) is of none. pipeline.h puts
 // them in order.
 //
@@ -63,6 +64,13 @@
 // Sharded weights are parts all the time (weight_parts.h): an all_gather goes before their use.
 //
 // Without flushes in between (weight_versions.h) a schedule is of several steps.
+//
+// Low precision. A parameter in bfloat16 or float16 (precision.h casts weights so, on the host) has
+// a float32 master wherever it is updated, whole or a part, beside the optimizer's states: updates
+// read the master and write both, so that what is gathered or broadcast is of low precision. What
+// depends on parameters alone has gradients that are summed in float32, over calls and
+// micro-batches; over devices, too, unless UpdateOptions says otherwise. convert tasks bring a
+// share to the type that its sum has.
 //
 // Parts are slices along the largest dim that the number of copies divides; where there is none,
 // the method is all_reduce. Gradients that become ready one after the other on the same devices are
@@ -107,6 +115,7 @@ enum class BufferRole {
   kGradientShard,   // the part of a parameter's gradient that its device updates with
   kParameterShard,  // that part of the parameter, updated, until it is gathered
   kState,           // of the optimizer, for a parameter or a part; lives from load to unload
+  kMaster,          // float32, of a parameter in low precision, or a part; likewise
 };
 
 struct Buffer {
@@ -122,6 +131,12 @@ struct Buffer {
   int64_t bytes() const { return box.Volume() * BytesPerElement(dtype); }
 };
 
+// It lives from load to unload.
+inline bool LivesThroughout(BufferRole role) {
+  return role == BufferRole::kParameter || role == BufferRole::kState ||
+         role == BufferRole::kMaster;
+}
+
 enum class Phase { kLoad, kForward, kBackward, kUpdate, kUnload };
 
 enum class TaskKind {
@@ -132,6 +147,7 @@ enum class TaskKind {
                      // operands
   kFill,             // writes[0] = value
   kAccumulate,       // writes[0] += reads[0], which may be of lower precision
+  kConvert,          // writes[0] = reads[0], in another precision
   kLocal,            // transfers on one device
   kAllReduce,        // reads[m], writes[m] belong to devices[m]; so do those of the next three
   kReduceScatter,
@@ -140,7 +156,8 @@ enum class TaskKind {
   kReduce,       // writes[0] belongs to the root, and may be what the root reads
   kBroadcast,    // reads[0] belongs to the root, writes to the other devices, in their order
   kSendReceive,  // transfers between devices
-  kUpdate,       // reads: parameter, gradient, states; writes: parameter or a part of it, states
+  kUpdate,       // reads: parameter or master, gradient, states; writes: parameter or a part of it,
+                 // states, master
   kUnload,
 };
 
@@ -159,8 +176,9 @@ struct Task {
   SmallList<int32_t, 4> devices = {};  // one, or the group of a communication, ascending
   // Collectives: how many buffers each member brings; they travel as one, side by side. Buffer i of
   // member m is reads[m * segments + i], likewise of writes; the root's lists hold just its own.
-  // Updates: how many weights are updated. Operand o of weight i is reads[o * segments + i] (the
-  // weight, its gradient, its states), likewise of writes (the weight or a part of it, its states).
+  // Updates: how many weights are updated, all with masters or none. Operand o of weight i is
+  // reads[o * segments + i] (the weight or its master, its gradient, its states), likewise of
+  // writes (the weight or a part of it, its states, its master).
   int32_t segments = 1;
   // A compute_gradient has kNoBuffer for values it does not need and gradients nobody wants.
   BufferList reads = {}, writes = {};
@@ -235,6 +253,9 @@ struct Schedule {
     // Parameters: per shard, the buffer in which its device stores it: the shard's, or one with a
     // part of it (sharded weights). Micro-batches, and so copies on one device, have one.
     std::vector<BufferId> stored = {};
+    // Parameters: per shard, where its device has the weights that are trained: what it stores; or
+    // the master of that or of a part, or kNoBuffer (owner: another device).
+    std::vector<BufferId> trained = {};
     // Training, parameters: per shard, the gradient that its device updates with: whole, a part
     // (sharded), or kNoBuffer (owner: another device; or the loss does not depend on it).
     std::vector<BufferId> gradients = {};
@@ -245,8 +266,8 @@ struct Schedule {
   // Of buffers of one tensor without partials, those that hold every element once.
   std::vector<BufferId> Distinct(const std::vector<BufferId>& ids) const;
   // Of a parameter and of its gradients: what is unloaded.
-  std::vector<BufferId> DistinctStored(const HostTensor& parameter) const {
-    return Distinct(parameter.stored);
+  std::vector<BufferId> DistinctTrained(const HostTensor& parameter) const {
+    return Distinct(parameter.trained);
   }
   std::vector<BufferId> DistinctGradients(const HostTensor& parameter) const {
     return Distinct(parameter.gradients);

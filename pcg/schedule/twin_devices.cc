@@ -140,6 +140,7 @@ class TwinFilter {
     }
     for (Schedule::HostTensor& parameter : schedule_.parameters) {
       rename(&parameter.stored);
+      rename(&parameter.trained);
       rename(&parameter.gradients);
     }
   }

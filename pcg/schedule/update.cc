@@ -41,10 +41,12 @@ void SetUpdateWork(const Schedule& schedule, Task* task) {
   for (int32_t i = 0; i < task->segments; ++i) {
     const Buffer& part = schedule.buffers[task->writes[i]];
     const int64_t volume = part.box.Volume();
-    const int64_t state_bytes = volume * BytesPerElement(DataType::kFloat32);
     task->flops += UpdateFlops(optimizer) * static_cast<double>(volume);
-    // The part is read and written, the gradient read, the states read and written.
-    task->bytes += 3 * part.bytes() + 2 * NumStates(optimizer) * state_bytes;
+    for (const BufferList* list : {&task->reads, &task->writes}) {
+      for (size_t at = i; at < list->size(); at += task->segments) {
+        task->bytes += volume * BytesPerElement(schedule.buffers[(*list)[at]].dtype);
+      }
+    }
   }
 }
 
@@ -123,6 +125,18 @@ void UpdateLowering::SetGradient(const Piece& piece, size_t member, BufferId gra
   for (size_t shard : piece.shards[member]) parameter.gradients[shard] = gradient;
 }
 
+void UpdateLowering::SetTrained(const Piece& piece, size_t member, BufferId master) {
+  Schedule::HostTensor& parameter = builder_.schedule().parameters[piece.parameter];
+  for (size_t m = 0; m < piece.shards.size(); ++m) {
+    for (size_t shard : piece.shards[m]) {
+      BufferId& trained = parameter.trained[shard];
+      if (m == member) trained = master;
+      // It may have a master of its own.
+      if (m != member && trained == parameter.stored[shard]) trained = kNoBuffer;
+    }
+  }
+}
+
 UpdateLowering::Key UpdateLowering::KeyOf(const Piece& piece, int32_t moment) const {
   std::vector<int32_t> devices;
   for (BufferId copy : piece.copies) devices.push_back(builder_.buffer(copy).device);
@@ -141,8 +155,8 @@ void UpdateLowering::GradientIsReady(size_t parameter, size_t first,
   const bool reached = !piece.gradients.empty();
   const std::vector<int64_t>& shrink = builder_.options().shrink;
   const NodeId node = parameters[parameter].tensor.node;
-  const int64_t bytes =
-      builder_.buffer(piece.copies[0]).bytes() / (shrink.empty() ? 1 : shrink[node.value]);
+  const int64_t bytes = builder_.buffer((reached ? piece.gradients : piece.copies)[0]).bytes() /
+                        (shrink.empty() ? 1 : shrink[node.value]);
   if (piece.copies.size() == 1) {
     if (!reached) return;
     Bucket alone;
@@ -270,6 +284,12 @@ void UpdateLowering::AccumulateParts(Bucket* bucket) {
     const auto [sums, is_first] =
         parts_.try_emplace({piece.parameter, piece.shards[0][0]}, piece.gradients);
     if (is_first) {
+      for (size_t m = 0; m < piece.gradients.size(); ++m) {
+        const NodeId node = builder_.buffer(piece.gradients[m]).tensor.node;
+        piece.gradients[m] = builder_.Converted(piece.gradients[m], DataType::kFloat32, node);
+        SetGradient(piece, m, piece.gradients[m]);
+      }
+      sums->second = piece.gradients;
       first.push_back(std::move(piece));
       continue;
     }
@@ -280,7 +300,7 @@ void UpdateLowering::AccumulateParts(Bucket* bucket) {
                                     builder_.buffer(part).tensor.node, builder_.buffer(part).device,
                                     {part}, {sum});
       task.flops = static_cast<double>(builder_.buffer(part).box.Volume());
-      task.bytes = 3 * builder_.buffer(part).bytes();
+      task.bytes = builder_.buffer(part).bytes() + 2 * builder_.buffer(sum).bytes();
     }
   }
   bucket->pieces = std::move(first);
@@ -291,7 +311,9 @@ Task& UpdateLowering::AddCollective(TaskKind kind, Phase phase, const Bucket& bu
   const TensorRef first = builder_.schedule().parameters[bucket.pieces[0].parameter].tensor;
   Task task{.kind = kind, .phase = phase, .node = first.node, .devices = bucket.devices};
   task.segments = static_cast<int32_t>(bucket.pieces.size());
-  for (const Piece& piece : bucket.pieces) task.bytes += builder_.buffer(piece.copies[0]).bytes();
+  for (size_t i = 0; i < bucket.pieces.size(); ++i) {
+    task.bytes += builder_.buffer((kind == TaskKind::kAllGather ? writes : reads)[i]).bytes();
+  }
   task.reads = std::move(reads);
   task.writes = std::move(writes);
   builder_.schedule().tasks.push_back(std::move(task));
@@ -314,10 +336,11 @@ void UpdateLowering::LowerUpdates() {
 
 void UpdateLowering::JoinUnsynchronised() {
   std::vector<Bucket> buckets;
-  std::map<int32_t, size_t> of_device;
+  std::map<std::pair<int32_t, DataType>, size_t> of_device;
   std::erase_if(closed_, [&](Bucket& bucket) {
     if (bucket.devices.size() > 1) return false;
-    const auto [at, added] = of_device.try_emplace(bucket.devices[0], buckets.size());
+    const DataType dtype = builder_.buffer(bucket.pieces[0].copies[0]).dtype;
+    const auto [at, added] = of_device.try_emplace({bucket.devices[0], dtype}, buckets.size());
     if (added) {
       buckets.push_back(std::move(bucket));
     } else {
@@ -348,31 +371,31 @@ void UpdateLowering::LowerBucket(const Bucket& bucket) {
 }
 
 std::vector<BufferId> UpdateLowering::AddUpdate(const Bucket& bucket, size_t member) {
-  const int states = NumStates(builder_.options().update.optimizer);
-  std::vector<BufferId> reads, updated;
-  for (const Piece& piece : bucket.pieces) reads.push_back(piece.copies[member]);
+  std::vector<BufferId> updated, trained, gradients;
   for (const Piece& piece : bucket.pieces) {
-    const BufferId parameter = piece.copies[member], gradient = piece.gradients[member];
-    reads.push_back(gradient);
+    const BufferId parameter = piece.copies[member];
+    gradients.push_back(piece.gradients[member]);
     Buffer part = builder_.buffer(parameter);
-    const bool whole = part.box == builder_.buffer(gradient).box;
+    const bool whole = part.box == builder_.buffer(gradients.back()).box;
     part.role = BufferRole::kParameterShard;
     part.moment = kNoMoment;
-    part.box = builder_.buffer(gradient).box;
+    part.box = builder_.buffer(gradients.back()).box;
     updated.push_back(whole ? parameter : builder_.AddBuffer(std::move(part)));
+    trained.push_back(parameter);
+    if (!HasMaster(builder_.buffer(parameter).dtype)) continue;
+    trained.back() = AddKept(BufferRole::kMaster, updated.back());
+    SetTrained(piece, member, trained.back());
   }
-  std::vector<BufferId> writes = updated;
-  for (int i = 0; i < states; ++i) {
+  std::vector<BufferId> reads = trained, writes = updated;
+  reads.insert(reads.end(), gradients.begin(), gradients.end());
+  for (int i = 0; i < NumStates(builder_.options().update.optimizer); ++i) {
     for (BufferId id : updated) {
-      Buffer state = builder_.buffer(id);
-      state.role = BufferRole::kState;
-      state.dtype = DataType::kFloat32;
-      state.moment = kNoMoment;
-      writes.push_back(builder_.AddBuffer(std::move(state)));
+      writes.push_back(AddKept(BufferRole::kState, id));
       reads.push_back(writes.back());
-      builder_.AddTask(TaskKind::kFill, Phase::kLoad, builder_.buffer(id).tensor.node,
-                       builder_.buffer(id).device, {}, {writes.back()});
     }
+  }
+  if (HasMaster(builder_.buffer(updated[0]).dtype)) {
+    writes.insert(writes.end(), trained.begin(), trained.end());
   }
   Task& task =
       builder_.AddTask(TaskKind::kUpdate, Phase::kUpdate, builder_.buffer(updated[0]).tensor.node,
@@ -380,6 +403,18 @@ std::vector<BufferId> UpdateLowering::AddUpdate(const Bucket& bucket, size_t mem
   task.segments = static_cast<int32_t>(updated.size());
   SetUpdateWork(builder_.schedule(), &task);
   return updated;
+}
+
+BufferId UpdateLowering::AddKept(BufferRole role, BufferId updated) {
+  Buffer buffer = builder_.buffer(updated);
+  buffer.role = role;
+  buffer.dtype = DataType::kFloat32;
+  buffer.moment = kNoMoment;
+  const BufferId kept = builder_.AddBuffer(std::move(buffer));
+  builder_.AddTask(role == BufferRole::kMaster ? TaskKind::kLoad : TaskKind::kFill, Phase::kLoad,
+                   builder_.buffer(updated).tensor.node, builder_.buffer(updated).device, {},
+                   {kept});
+  return kept;
 }
 
 }  // namespace isomer

@@ -54,6 +54,7 @@ class UpdateLowering {
 
   UpdateMethod MethodOf(size_t parameter);
   void SetGradient(const Piece& piece, size_t member, BufferId gradient);
+  void SetTrained(const Piece& piece, size_t member, BufferId master);
   Piece PieceAt(size_t parameter, size_t first, const std::vector<BufferId>& gradients) const;
   // Whether there are micro-batches, each of which has its own share of the gradient.
   bool IsReadByMicroBatches(const Schedule::HostTensor& parameter);
@@ -73,6 +74,8 @@ class UpdateLowering {
   // Updates a member's copies, or the parts of them that its gradients are of: in place, or into
   // buffers for the parts. Returns what is updated.
   std::vector<BufferId> AddUpdate(const Bucket& bucket, size_t member);
+  // A float32 buffer for what is kept of what is updated, and the task that sets it at first.
+  BufferId AddKept(BufferRole role, BufferId updated);
   Task& AddCollective(TaskKind kind, Phase phase, const Bucket& bucket, std::vector<BufferId> reads,
                       std::vector<BufferId> writes);
 

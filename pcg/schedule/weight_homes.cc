@@ -69,13 +69,22 @@ absl::Status WeightHomes::FindHomeOf(TensorRef weight, absl::Span<const Graph::U
   return absl::OkStatus();
 }
 
+OpKind WeightHomes::LeafOf(NodeId id) const {
+  const Graph& graph = builder_.graph();
+  while (IsFloatCast(graph.node(id).op)) {
+    id = graph.node(id).inputs[0].node;
+    if (users_[id.value].size() > 1) break;
+  }
+  return graph.node(id).op.kind();
+}
+
 absl::Status WeightHomes::Find() {
   const Graph& graph = builder_.graph();
   if (!builder_.options().training) return absl::OkStatus();
   users_ = graph.Users();
   for (NodeId id : order_) {
     const TensorRef weight{id, 0};
-    if (!IsStored(graph.node(id).op.kind()) || users_[id.value].size() < 2) continue;
+    if (!IsStored(LeafOf(id)) || users_[id.value].size() < 2) continue;
     const bool is_output =
         std::any_of(graph.outputs().begin(), graph.outputs().end(),
                     [&](const Graph::NamedOutput& output) { return output.tensor == weight; });

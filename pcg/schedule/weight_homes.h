@@ -45,6 +45,8 @@ class WeightHomes {
   bool LeadsHome(NodeId id) const { return on_the_way_.contains(id); }
 
  private:
+  // Of a leaf, or of what is made of one by casts that nothing else reads; else the node's kind.
+  OpKind LeafOf(NodeId id) const;
   absl::Status FindHomeOf(TensorRef weight, absl::Span<const Graph::Use> readers);
 
   ScheduleBuilder& builder_;

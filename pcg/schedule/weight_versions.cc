@@ -83,7 +83,7 @@ class Repetition {
     for (int32_t step = 0; step < steps_; ++step) {
       for (size_t id = 0; id < num_buffers_; ++id) {
         const BufferRole role = schedule_.buffers[id].role;
-        const bool stays = role == BufferRole::kState || role == BufferRole::kParameter;
+        const bool stays = LivesThroughout(role);
         const int32_t first = !stays ? step : versioned[id] ? step % 2 : 0;
         schedule_.in_step[step].push_back(first < step ? schedule_.in_step[first][id]
                                           : step == 0  ? static_cast<BufferId>(id)
@@ -99,8 +99,9 @@ class Repetition {
     return static_cast<BufferId>(schedule_.buffers.size()) - 1;
   }
 
-  bool IsParameter(BufferId id) const {
-    return schedule_.buffers[id].role == BufferRole::kParameter;
+  bool IsTrained(BufferId id) const {
+    const BufferRole role = schedule_.buffers[id].role;
+    return role == BufferRole::kParameter || role == BufferRole::kMaster;
   }
 
   void AddTask(const Task& one, int32_t step) {
@@ -109,7 +110,7 @@ class Repetition {
         (step > 1 || schedule_.InStep(one.writes[0], step) == one.writes[0])) {
       return;
     }
-    if (one.kind == TaskKind::kUnload && IsParameter(one.reads[0]) && step + 1 < steps_) return;
+    if (one.kind == TaskKind::kUnload && IsTrained(one.reads[0]) && step + 1 < steps_) return;
     Task task = one;
     task.step = step;
     if (task.moment != kNoMoment) task.moment += step * schedule_.num_moments;

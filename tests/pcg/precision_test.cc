@@ -50,7 +50,7 @@ TEST(Precision, ComputesLowAndKeepsWeightsLossAndOutputs) {
   for (const auto& output : graph.outputs()) EXPECT_EQ(graph.type(output.tensor).dtype, kF32);
 }
 
-TEST(Precision, UpdatesAndSynchronisationAreInFloat32) {
+TEST(Precision, WhatIsTrainedAndSummedIsInFloat32AndWhatDevicesComputeWithIsLow) {
   for (const ParallelCase& c : ParallelCases()) {
     SCOPED_TRACE(c.name);
     Plan plan;
@@ -63,12 +63,20 @@ TEST(Precision, UpdatesAndSynchronisationAreInFloat32) {
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     for (const Task& task : lowered->schedule.tasks) {
       if (task.kind != TaskKind::kUpdate) continue;
-      for (BufferId id : task.reads) EXPECT_EQ(lowered->schedule.buffers[id].dtype, kF32);
+      EXPECT_EQ(lowered->schedule.buffers[task.reads[0]].role, BufferRole::kMaster);
+      EXPECT_EQ(lowered->schedule.buffers[task.writes[0]].dtype, kBF16);
+    }
+    for (const Task& task : lowered->schedule.tasks) {
+      if (task.kind != TaskKind::kAllReduce || task.reads != task.writes) continue;
+      EXPECT_EQ(lowered->schedule.buffers[task.reads[0]].dtype, kF32);
+    }
+    for (const auto& parameter : lowered->schedule.parameters) {
+      EXPECT_EQ(lowered->mapped.graph.type(parameter.tensor).dtype, kBF16);
     }
   }
 }
 
-TEST(Precision, LookUpsReadFloat32TablesAndCastTheRows) {
+TEST(Precision, LookUpsInFloat32TablesCastTheRows) {
   const Graph graph = InBFloat16(R"(
 %0 = input "i" : i64[8]
 %1 = weight "table" : f32[100,4]
@@ -120,6 +128,66 @@ output "y" = %5
   const Graph twice =
       InBFloat16(absl::StrReplaceAll(text, {{"%2.2, %2.1", "%2.2, %2.2"}}), "").graph;
   EXPECT_EQ(TypesOf(twice, OpKind::kConcat), Types{kBF16});
+}
+
+// What the weight is stored in, in training.
+DataType StoredIn(const std::string& text) {
+  const Graph graph = InBFloat16(text).graph;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (graph.node({id}).op.kind() != OpKind::kCast) continue;
+    const TensorRef input = graph.node({id}).inputs[0];
+    if (graph.node(input.node).name == "w") return graph.type({{id}, 0}).dtype;
+  }
+  return kF32;
+}
+
+// Casts stand right behind such weights, before what places and arranges them.
+TEST(Precision, WeightsAreStoredLowIfAllTheirUsersComputeLow) {
+  const std::string tied = R"(
+%0 = input "i" : i64[8]
+%1 = weight "w" : f32[8,4]
+%2 = embedding(%1, %0) : f32[8,4]
+%3 = transpose(%1) {perm=[1,0]} : f32[4,8]
+%4 = matmul(%2, %3) : f32[8,8]
+%5 = cross_entropy(%4, %0) : f32[]
+output "loss" = %5
+)";
+  const Graph graph = InBFloat16(tied).graph;
+  EXPECT_EQ(TypesOf(graph, OpKind::kEmbedding), Types{kBF16});
+  EXPECT_EQ(TypesOf(graph, OpKind::kTranspose), Types{kBF16});
+  EXPECT_EQ(TypesOf(graph, OpKind::kCast), (Types{kBF16, kF32}));
+  EXPECT_EQ(StoredIn(tied), kBF16);
+  // A loss on the weight itself, an output that is the weight, a weight without a loss.
+  const auto with = [&](const std::string& from, const std::string& to) {
+    return absl::StrReplaceAll(tied, {{from, to}});
+  };
+  EXPECT_EQ(TypesOf(InBFloat16(with("output \"loss\"", "output \"w\" = %1\noutput \"loss\"")).graph,
+                    OpKind::kEmbedding),
+            Types{kF32});
+  EXPECT_EQ(TypesOf(InBFloat16(with("\"loss\"", "\"y\"")).graph, OpKind::kEmbedding), Types{kF32});
+  const std::string penalty =
+      with("output \"loss\" = %5", R"(%6 = reduce_sum(%1) {axes=[0,1], keepdims=0} : f32[]
+%7 = add(%5, %6) : f32[]
+output "loss" = %7)");
+  const Graph penalised = InBFloat16(penalty).graph;
+  EXPECT_EQ(TypesOf(penalised, OpKind::kEmbedding), Types{kF32});
+}
+
+// The host puts two weights side by side, of which one is used in float32, too.
+TEST(Precision, WeightsThatAreArrangedTogetherAreOfOneType) {
+  const Graph graph = InBFloat16(R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "v" : f32[2,4]
+%2 = weight "w" : f32[2,4]
+%3 = replicate(%1) {degree=1} : f32[2,4]
+%4 = concat(%3, %2) {axis=0} : f32[4,4]
+%5 = matmul(%0, %4) : f32[8,4]
+%6 = reduce_sum(%5) {axes=[0,1], keepdims=0} : f32[]
+output "v" = %1
+output "loss" = %6
+)")
+                          .graph;
+  EXPECT_EQ(TypesOf(graph, OpKind::kConcat), Types{kF32});
 }
 
 TEST(Precision, NamesAreReadBack) {

@@ -156,6 +156,71 @@ TEST(MicroBatches, TheirGradientsAreSummedInFloat32) {
   }
 }
 
+// Steps that are far below the precision of a weight add up in its master, on one device and in
+// parts on several.
+TEST(Masters, AddUpWhatTheWeightsWouldLose) {
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedGradients,
+        UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
+    SCOPED_TRACE(UpdateMethodName(method));
+    Plan plan = MicroBatchPlan({.layers = 2, .stages = 1, .data = 2, .micro_batches = 2},
+                               DataType::kBFloat16);
+    plan.update.method = method;
+    const absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const auto backend = MakeCpuBackend();
+    const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend.get());
+    ASSERT_TRUE(job.ok()) << job.status();
+    const HostValues weights = InitialWeights(plan.model, 3).value();
+    ASSERT_EQ((*job)->SetParameters(weights), absl::OkStatus());
+    // Not rounded: what was never trained, and what is, are the numbers that were given.
+    const HostValues before = (*job)->Parameters().value();
+    for (const auto& [name, value] : weights) EXPECT_EQ(before.at(name).data, value.data) << name;
+    const HostValues inputs = RandomInputs(plan.model.graph, 5);
+    constexpr double kRate = 1e-4;
+    const auto steps = [&](int count) {
+      for (int step = 0; step < count; ++step) {
+        EXPECT_EQ((*job)->TrainStep(inputs, kRate), absl::OkStatus());
+      }
+      return (*job)->Parameters().value();
+    };
+    const HostValues one = steps(1), many = steps(19);
+    for (const auto& [name, value] : weights) {
+      // As far as twenty steps of the first's length, about; none moves a weight by itself.
+      const double first = Distance(one.at(name), value), all = Distance(many.at(name), value);
+      const double norm = Distance(value, Array<double>(value.shape, 0.0));
+      EXPECT_LT(first, 0x1p-9 * norm) << name;
+      EXPECT_NEAR(all, 20 * first, 2 * first) << name;
+    }
+  }
+}
+
+// Gradients that are summed over devices in bfloat16: the same for each method, and rounded.
+TEST(Masters, SumsOverDevicesMayBeInLowPrecision) {
+  HostValues expected, exact;
+  for (UpdateMethod method : {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
+                              UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
+    SCOPED_TRACE(UpdateMethodName(method));
+    for (const bool low : {true, false}) {
+      Plan plan = MicroBatchPlan({.layers = 2, .stages = 1, .data = 4, .micro_batches = 1},
+                                 DataType::kBFloat16);
+      plan.update.method = method;
+      plan.update.low_precision_sums = low;
+      const HostValues gradients = GradientsOf(plan, InitialWeights(plan.model, 3).value(),
+                                               RandomInputs(plan.model.graph, 5));
+      HostValues& first = low ? expected : exact;
+      if (first.empty()) first = gradients;
+      for (const auto& [name, value] : gradients) EXPECT_EQ(value.data, first.at(name).data);
+    }
+  }
+  for (const auto& [name, value] : expected) {
+    const double norm = Distance(value, Array<double>(value.shape, 0.0));
+    const double rounding = Distance(value, exact.at(name));
+    EXPECT_GT(rounding, 0x1p-12 * norm) << name;
+    EXPECT_LT(rounding, 0x1p-8 * norm) << name;
+  }
+}
+
 // However queues run, and wherever weights are.
 TEST(MicroBatches, OfLowPrecisionAreTheSameInEveryExecution) {
   for (UpdateMethod method :

@@ -52,7 +52,7 @@ TEST(UpdateWeights, AgreesWithDoubleOverSteps) {
         for (int i = 0; i < kSize; ++i) g[i] = static_cast<float>(std::sin(t + i) / scale);
         UpdateWeights(
             {.optimizer = optimizer, .number = t, .learning_rate = 0.05, .gradient_scale = scale},
-            DataType::kFloat32, g.data(), kSize, w.data(), w.data(), {m.data(), v.data()});
+            {DataType::kFloat32, g.data()}, kSize, w.data(), w.data(), {m.data(), v.data()});
       }
       const std::vector<double> expected = Reference(optimizer, 0.05, kSize);
       for (int i = 0; i < kSize; ++i) {

@@ -93,8 +93,7 @@ class NameRun {
     }
     for (size_t id = 0; id < schedule.buffers.size(); ++id) {
       const BufferRole role = schedule.buffers[id].role;
-      if (role == BufferRole::kParameter || role == BufferRole::kState ||
-          role == BufferRole::kInput) {
+      if (LivesThroughout(role) || role == BufferRole::kInput) {
         MemoryOf(schedule.buffers[id]).Write(RangeOf(static_cast<BufferId>(id)), HashMix(id + 1));
       }
     }

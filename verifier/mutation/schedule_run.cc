@@ -254,6 +254,10 @@ class Run {
       AddShared(state, &updated);
       ISOMER_RETURN_IF_ERROR(Write(task.writes[at], std::move(state)));
     }
+    // Of low precision the master becomes the same.
+    if (task.writes.size() == task.reads.size()) {
+      ISOMER_RETURN_IF_ERROR(Write(task.writes[task.writes.size() - segments + segment], updated));
+    }
     return Write(task.writes[segment], std::move(updated));
   }
 
@@ -282,6 +286,10 @@ class Run {
         AddShared(share, &sum);
         values_[task.writes[0]] = std::move(sum);
         return absl::OkStatus();
+      }
+      case TaskKind::kConvert: {
+        ISOMER_ASSIGN_OR_RETURN(FieldArray value, Read(task.reads.back()));
+        return Write(task.writes[0], std::move(value));
       }
       case TaskKind::kUpdate:
         return Update(task);

@@ -283,9 +283,9 @@ output "loss" = %11
   EXPECT_FALSE(schedule->parameters[1].trainable);
   EXPECT_EQ(schedule->parameters[1].operators, std::vector<NodeId>{NodeId{7}});
   // Of floats nothing is arranged: that may be much, in every step.
-  EXPECT_FALSE(IsMadeOnHost(OpKind::kReshape, HostLeaves::kInputs, false, true, true));
+  EXPECT_FALSE(IsMadeOnHost(Operator(OpKind::kReshape), HostLeaves::kInputs, false, true, true));
   // Nor is what is random, or made of what is fed and what is not.
-  EXPECT_FALSE(IsMadeOnHost(OpKind::kDropout, HostLeaves::kConstants, true, true, true));
+  EXPECT_FALSE(IsMadeOnHost(Operator(OpKind::kDropout), HostLeaves::kConstants, true, true, true));
   EXPECT_EQ(Together(HostLeaves::kInputs, HostLeaves::kConstants, true), HostLeaves::kOther);
   EXPECT_EQ(Together(HostLeaves::kWeights, HostLeaves::kConstants, true), HostLeaves::kOther);
   EXPECT_EQ(Together(HostLeaves::kWeights, HostLeaves::kConstants, false), HostLeaves::kWeights);

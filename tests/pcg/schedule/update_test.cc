@@ -11,6 +11,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/weight_parts.h"
@@ -355,7 +356,8 @@ TEST(Update, PlansKeepTheirOptions) {
                  .methods = {{"w1", UpdateMethod::kSharded}},
                  .bucket_bytes = 0,
                  .bucket_ends = {"w2", "b"},
-                 .eager_sums = true};
+                 .eager_sums = true,
+                 .low_precision_sums = true};
   EXPECT_NE(SealOf(plan), seal);
   const std::string path = absl::StrCat(testing::TempDir(), "/update_", getpid(), ".plan");
   ASSERT_EQ(SavePlan(path, plan), absl::OkStatus());
@@ -371,7 +373,11 @@ TEST(Update, PlansKeepTheirOptions) {
 struct Variant {
   const char* name;
   UpdateOptions update;
+  const char* type = "f32";
 };
+std::string InType(absl::string_view graph, absl::string_view type) {
+  return absl::StrReplaceAll(graph, {{"f32", type}});
+}
 std::vector<Variant> Variants() {
   return {
       {"sharded", {.method = UpdateMethod::kSharded, .bucket_bytes = 0}},
@@ -383,6 +389,16 @@ std::vector<Variant> Variants() {
        {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kShardedWeights}},
       {"owner buckets, momentum",
        {.optimizer = OptimizerKind::kMomentum, .method = UpdateMethod::kOwner}},
+      {"masters", {.bucket_bytes = 0}, "bf16"},
+      {"sharded masters, low sums",
+       {.optimizer = OptimizerKind::kMomentum,
+        .method = UpdateMethod::kSharded,
+        .low_precision_sums = true},
+       "bf16"},
+      {"masters of sharded weights, adam",
+       {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kShardedWeights},
+       "f16"},
+      {"masters of owners", {.method = UpdateMethod::kOwner}, "bf16"},
   };
 }
 
@@ -391,8 +407,8 @@ void ForEachVariant(const std::function<void(const Graph&, const Schedule&)>& ch
   std::vector<ParallelCase> cases = ParallelCases();
   cases.push_back({{"ThreeWeights", "", kThreeWeights, 4, {}}, {}});
   for (const ParallelCase& c : cases) {
-    const Graph graph = Parsed(c.parallel);
     for (const Variant& variant : Variants()) {
+      const Graph graph = Parsed(InType(c.parallel, variant.type));
       SCOPED_TRACE(absl::StrCat(c.name, ", ", variant.name));
       check(graph, LoweredWith(graph, variant.update, c.num_devices, c.strides));
     }
@@ -434,15 +450,20 @@ TEST(UpdateVariants, CheckerRefusesAnyDroppedWait) {
 
 // Each operand and result of each task of an update replaced by any other buffer.
 TEST(UpdateVariants, CheckerRefusesAnyOtherBuffer) {
-  const Graph graph = Parsed(kThreeWeights);
   for (const Variant& variant : Variants()) {
+    const Graph graph = Parsed(InType(kThreeWeights, variant.type));
     const Schedule original = LoweredWith(graph, variant.update);
     Schedule mutant = original;
     const BufferId count = static_cast<BufferId>(original.buffers.size());
     for (size_t t = 0; t < original.tasks.size(); ++t) {
       const Task& task = original.tasks[t];
       const bool collective = IsCommunication(task.kind) && task.kind != TaskKind::kSendReceive;
-      if (task.kind != TaskKind::kUpdate && !collective) continue;
+      const bool master = task.kind == TaskKind::kLoad &&
+                          original.buffers[task.writes[0]].role == BufferRole::kMaster;
+      if (task.kind != TaskKind::kUpdate && task.kind != TaskKind::kConvert && !collective &&
+          !master) {
+        continue;
+      }
       for (bool reads : {true, false}) {
         const std::vector<BufferId>& list = reads ? task.reads : task.writes;
         for (size_t i = 0; i < list.size(); ++i) {
@@ -460,8 +481,9 @@ TEST(UpdateVariants, CheckerRefusesAnyOtherBuffer) {
   }
 }
 
-std::string Verdict(const UpdateOptions& update, const std::function<void(Schedule*)>& change) {
-  const Graph graph = Parsed(kThreeWeights);
+std::string Verdict(const UpdateOptions& update, const std::function<void(Schedule*)>& change,
+                    absl::string_view type = "f32") {
+  const Graph graph = Parsed(InType(kThreeWeights, type));
   Schedule schedule = LoweredWith(graph, update);
   change(&schedule);
   return std::string(CheckSchedule(graph, schedule).message());
@@ -514,6 +536,101 @@ TEST(BrokenUpdate, StateThatTwoUpdatesShare) {
                         }
                       }),
               HasSubstr("buffer"));
+}
+
+// Low precision: what is trained is the master, and sums are in float32.
+TEST(BrokenUpdate, OfAMaster) {
+  const UpdateOptions update = {.optimizer = OptimizerKind::kMomentum, .bucket_bytes = 0};
+  const auto verdict = [&](const std::function<void(Schedule*)>& change) {
+    return Verdict(update, change, "bf16");
+  };
+  EXPECT_THAT(verdict([](Schedule*) {}), "");
+  // The weight itself is trained, rounded in every step.
+  EXPECT_THAT(verdict([](Schedule* s) {
+                Task* task = First(s, TaskKind::kUpdate);
+                task->reads[0] = task->writes[0];
+              }),
+              HasSubstr("does not update"));
+  EXPECT_THAT(verdict([](Schedule* s) {
+                Task* task = First(s, TaskKind::kUpdate);
+                s->parameters[0].trained = s->parameters[0].stored;
+                task->reads[0] = task->writes[0];
+              }),
+              HasSubstr("trained"));
+  // Its master is not written, or is in its own precision.
+  EXPECT_THAT(verdict([](Schedule* s) {
+                Task* task = First(s, TaskKind::kUpdate);
+                task->writes = {task->writes[0], task->writes[1]};
+              }),
+              HasSubstr("boxes"));
+  EXPECT_THAT(verdict([](Schedule* s) {
+                Task* task = First(s, TaskKind::kUpdate);
+                s->buffers[task->reads[0]].dtype = DataType::kBFloat16;
+              }),
+              HasSubstr("no master of its own"));
+  EXPECT_THAT(verdict([](Schedule* s) {
+                std::swap(First(s, TaskKind::kUpdate)->writes[1],
+                          First(s, TaskKind::kUpdate)->writes[2]);
+              }),
+              HasSubstr("does not change what is trained"));
+  // Rounded weights are what is saved.
+  EXPECT_THAT(verdict([](Schedule* s) {
+                for (Task& task : s->tasks) {
+                  if (task.kind != TaskKind::kUnload) continue;
+                  for (const auto& parameter : s->parameters) {
+                    for (size_t i = 0; i < parameter.trained.size(); ++i) {
+                      if (task.reads[0] == parameter.trained[i]) {
+                        task.reads[0] = parameter.stored[i];
+                      }
+                    }
+                  }
+                }
+              }),
+              HasSubstr("unloaded"));
+}
+
+// A weight that three calls of one step read.
+TEST(Update, SharesOfSeveralCallsAreSummedInFloat32) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : bf16[4,4]
+%1 = weight "w" : bf16[4,4]
+%2 = input "labels" : i64[4]
+%3 = matmul(%0, %1) : bf16[4,4]
+%4 = matmul(%3, %1) : bf16[4,4]
+%5 = matmul(%4, %1) : bf16[4,4]
+%6 = cross_entropy(%5, %2) : bf16[]
+output "loss" = %6
+)");
+  const Schedule original = LoweredWith(graph, {}, 1);
+  EXPECT_EQ(CheckSchedule(graph, original), absl::OkStatus());
+  EXPECT_EQ(TasksOf(original, TaskKind::kConvert).size(), 1u);
+  const std::vector<const Task*> sums = TasksOf(original, TaskKind::kAccumulate);
+  ASSERT_EQ(sums.size(), 2u);
+  for (const Task* task : sums) {
+    EXPECT_EQ(original.buffers[task->reads[0]].dtype, DataType::kBFloat16);
+    EXPECT_EQ(original.buffers[task->writes[0]].dtype, DataType::kFloat32);
+  }
+  // In bfloat16 they are refused, with or without the conversion.
+  Schedule low = original;
+  low.buffers[sums[0]->writes[0]].dtype = DataType::kBFloat16;
+  EXPECT_THAT(CheckSchedule(graph, low).message(), HasSubstr("not in float32"));
+}
+
+// One call's share is summed over devices in float32, or as it is.
+TEST(Update, OneShareIsConvertedForItsSumAlone) {
+  const Graph graph = Parsed(InType(kThreeWeights, "bf16"));
+  const auto conversions = [&](const UpdateOptions& update, int64_t devices) {
+    return TasksOf(LoweredWith(graph, update, devices), TaskKind::kConvert).size();
+  };
+  EXPECT_EQ(conversions({}, 4), 3u * 4);
+  EXPECT_EQ(conversions({.method = UpdateMethod::kShardedWeights}, 4), 3u * 4);
+  EXPECT_EQ(conversions({.low_precision_sums = true}, 4), 0u);
+  const Schedule schedule = LoweredWith(graph, {.method = UpdateMethod::kSharded});
+  const auto dtype_of = [&](TaskKind kind) {
+    return schedule.buffers[TasksOf(schedule, kind)[0]->reads[0]].dtype;
+  };
+  EXPECT_EQ(dtype_of(TaskKind::kReduceScatter), DataType::kFloat32);
+  EXPECT_EQ(dtype_of(TaskKind::kAllGather), DataType::kBFloat16);
 }
 
 TEST(BrokenUpdate, StateThatIsNotZeroAtFirst) {
