@@ -214,8 +214,17 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--plan=", options.plan, ": there are ", absl::StrJoin(plans, ", ")));
   }
-  if (options.plan == kZero3 && !options.training) {
-    return absl::InvalidArgumentError("--plan=zero3 is for --mode=training");
+  if (options.plan == kZero3) {
+    if (!options.training) {
+      return absl::InvalidArgumentError("--plan=zero3 is for --mode=training");
+    }
+    if (options.choose_update_method) options.update.method = UpdateMethod::kShardedWeights;
+    options.choose_update_method = false;
+    if (options.update.method != UpdateMethod::kShardedWeights) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--plan=zero3 is --update=sharded_weights, not ",
+                       UpdateMethodName(options.update.method)));
+    }
   }
   ISOMER_ASSIGN_OR_RETURN(options.pipeline, PipelineOfFlags());
   options.steps_between_flushes = absl::GetFlag(FLAGS_steps_between_flushes);

@@ -28,6 +28,15 @@ template void LoadElements(DataType, const void*, int64_t, double*);
 template void StoreElements(const float*, int64_t, DataType, void*);
 template void StoreElements(const double*, int64_t, DataType, void*);
 
+void RoundElements(DataType dtype, double* numbers, int64_t count) {
+  WithElementType(dtype, [&](auto element) {
+    using Element = decltype(element);
+    for (int64_t i = 0; i < count; ++i) {
+      numbers[i] = static_cast<double>(ToElement<Element>(numbers[i]));
+    }
+  });
+}
+
 void FillElements(double value, int64_t count, DataType dtype, void* to) {
   WithElementType(dtype, [&](auto element) {
     using Element = decltype(element);

@@ -84,6 +84,8 @@ template <typename Number>
 void LoadElements(DataType dtype, const void* from, int64_t count, Number* to);
 template <typename Number>
 void StoreElements(const Number* from, int64_t count, DataType dtype, void* to);
+// To numbers of `dtype`, as a buffer would hold them.
+void RoundElements(DataType dtype, double* numbers, int64_t count);
 void FillElements(double value, int64_t count, DataType dtype, void* to);
 
 // to[i] += from[i], rounded once (of Bool: or). Of floats, `from` may be of less precision.

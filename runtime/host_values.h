@@ -16,9 +16,7 @@ namespace isomer {
 // By name of the leaf.
 using HostValues = std::map<std::string, Array<double>>;
 
-// The weights of the model; those it has no values for are drawn from the seed: 1 for what scales
-// a normalisation and for variances, small normal numbers for the rest (matrices and kernels with
-// a deviation of 1/sqrt(fan in)).
+// The initial weights and constants of the model (runtime/leaf_values.h), whole.
 absl::StatusOr<HostValues> InitialWeights(const Model& model, uint64_t seed);
 // Random inputs: normal numbers; indices within the table or the classes that use them; zeros and
 // ones for truth values and the targets of a binary cross-entropy.

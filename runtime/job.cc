@@ -5,11 +5,14 @@
 #include <exception>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/arrangement.h"
 #include "runtime/moves.h"
 #include "runtime/pinning.h"
 #include "runtime/thread_communicator.h"
@@ -94,11 +97,8 @@ absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
   for (const Schedule::HostTensor& tensor : tensors) {
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
     const std::vector<BufferId>& shards = schedule_.shards.at(tensor.tensor);
-    std::vector<BufferId> set = tensor.stored.empty() ? shards : tensor.stored;
-    set.insert(set.end(), tensor.trained.begin(), tensor.trained.end());
-    for (BufferId of_one : set) {
+    for (BufferId of_one : shards) {
       const BufferId id = schedule_.InStep(of_one, step);
-      if (id == kNoBuffer) continue;
       const Buffer& buffer = schedule_.buffers[id];
       if (!IsHere(buffer.device)) continue;
       CopyToBuffer(value, buffer.box, buffer.dtype, executors_[buffer.device]->data(id));
@@ -107,12 +107,63 @@ absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
   return absl::OkStatus();
 }
 
-absl::Status Job::SetParameters(const HostValues& weights) {
-  ISOMER_RETURN_IF_ERROR(status_);
+absl::Status Job::ForEachSet(const Schedule::HostTensor& parameter, int32_t device,
+                             const std::function<absl::Status(const Buffer&, void* data)>& f) {
+  std::set<BufferId> done;
   // Both versions, if there are two.
   for (int32_t step = 0; step < std::min(num_steps(), 2); ++step) {
-    ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.parameters, weights, step));
+    for (const auto* list : {&parameter.stored, &parameter.trained}) {
+      for (BufferId of_one : *list) {
+        const BufferId id = schedule_.InStep(of_one, step);
+        if (id == kNoBuffer || !done.insert(id).second) continue;
+        const Buffer& buffer = schedule_.buffers[id];
+        const bool is_asked_for = device < 0 ? IsHere(buffer.device) : buffer.device == device;
+        if (!is_asked_for) continue;
+        ISOMER_RETURN_IF_ERROR(f(buffer, executors_[buffer.device]->data(id)));
+      }
+    }
   }
+  return absl::OkStatus();
+}
+
+absl::Status Job::SetParameters(const HostValues& weights) {
+  return SetParameters(HeldLeafValues(weights));
+}
+
+absl::Status Job::SetParameters(const LeafValues& leaves) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  std::vector<std::optional<std::vector<LeafView>>> views;
+  for (const Schedule::HostTensor& parameter : schedule_.parameters) {
+    views.push_back(LeafViewsOf(graph_, parameter));
+    if (views.back().has_value()) continue;
+    // More than an arrangement: made whole, one after the other.
+    HostValues whole;
+    for (NodeId id : parameter.leaves) {
+      ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph_, id));
+      Array<double> values(graph_.node(id).outputs[0].Sizes());
+      leaf->Read(0, 1, values.size(), values.data.data());
+      whole.emplace(graph_.node(id).name, std::move(values));
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, parameter, whole));
+    ISOMER_RETURN_IF_ERROR(ForEachSet(parameter, -1, [&](const Buffer& buffer, void* data) {
+      CopyToBuffer(value, buffer.box, buffer.dtype, data);
+      return absl::OkStatus();
+    }));
+  }
+  ISOMER_RETURN_IF_ERROR(OnAllDevices([&](int32_t device) -> absl::Status {
+    for (size_t p = 0; p < views.size(); ++p) {
+      if (!views[p].has_value()) continue;
+      ISOMER_RETURN_IF_ERROR(
+          ForEachSet(schedule_.parameters[p], device, [&](const Buffer& buffer, void* data) {
+            return ReadBox(graph_, *views[p], leaves, buffer.box, buffer.dtype, data);
+          }));
+      for (NodeId id : schedule_.parameters[p].leaves) {
+        ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph_, id));
+        leaf->LetGo();
+      }
+    }
+    return absl::OkStatus();
+  }));
   return OnAllDevices(
       [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad, 0); });
 }

@@ -16,6 +16,7 @@
 #include "runtime/communicator.h"
 #include "runtime/executor.h"
 #include "runtime/host_values.h"
+#include "runtime/leaf_values.h"
 #include "runtime/queue_runner.h"
 #include "runtime/worker.h"
 
@@ -55,7 +56,8 @@ class Job {
   const JobOptions& options() const { return options_; }
   const MemoryPlan& memory() const { return memory_; }
 
-  // Sets the parameters and clears the optimizer's state.
+  // Sets the parameters and clears the optimizer's state. Each device reads its own shards.
+  absl::Status SetParameters(const LeafValues& leaves);
   absl::Status SetParameters(const HostValues& weights);
   // Forward, backward, update, of each step of the schedule: one, or as many as there are between
   // two flushes (pcg/schedule/weight_versions.h). REQUIRES: inputs of so many.
@@ -102,6 +104,10 @@ class Job {
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
   absl::Status SetTensors(const std::vector<Schedule::HostTensor>& tensors,
                           const HostValues& leaves, int32_t step);
+  // Of a parameter, where its devices have it: in one step, or in all. Calls f(buffer, its data)
+  // for those of `device`, or of all that are here (-1).
+  absl::Status ForEachSet(const Schedule::HostTensor& parameter, int32_t device,
+                          const std::function<absl::Status(const Buffer&, void* data)>& f);
   absl::Status RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work);
   absl::StatusOr<Array<double>> Collect(TensorRef tensor, std::vector<BufferId> shards);
   // The buffers, parts of the tensor or of its gradient, added up.

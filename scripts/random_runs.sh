@@ -68,6 +68,7 @@ draw() {
   if [[ $mode == training ]]; then
     pick sgd momentum adam && options+=("--optimizer=$picked")
     pick auto auto all_reduce sharded sharded_gradients sharded_weights owner && options+=("--update=$picked")
+    [[ $precision != float32 ]] && pick float32 "$precision" && options+=("--gradient_precision=$picked")
     pick -1 -1 0 1000 && options+=("--bucket_bytes=$picked")
     pick no no no yes && [[ $picked == yes ]] && options+=(--loss_alone)
   fi
@@ -90,7 +91,8 @@ draw_plan() {
     return
   fi
   pick data_parallel zero3 megatron expert pipeline pipeline
-  [[ $picked == zero3 && $mode == inference ]] && picked=data_parallel
+  # What the update drawn before contradicts is refused, as it should be; but not here.
+  [[ $picked == zero3 && ($mode == inference || ${options[*]} != *--update=@(auto|sharded_weights)*) ]] && picked=data_parallel
   options+=("--plan=$picked")
   if [[ $picked == pipeline ]]; then
     pick 1 2 2 4 2x2 && options+=("--stages=$picked")
