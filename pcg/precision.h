@@ -36,7 +36,8 @@ absl::string_view PrecisionName(DataType precision);
 absl::StatusOr<DataType> ParsePrecision(absl::string_view name);
 
 // The gradient of the loss that training starts from, so that small gradients of float16 are not
-// lost: 1 for the others, which have the range of float32. The update divides by it.
+// lost: 1 for the others, which have the range of float32. The update divides by it. isomer-run
+// finds a larger one where it can (runtime/loss_scale.h).
 double LossScale(DataType precision);
 
 // Half the distance of 1 to the next number: what rounding changes relatively, at most.

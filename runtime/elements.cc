@@ -28,6 +28,26 @@ template void LoadElements(DataType, const void*, int64_t, double*);
 template void StoreElements(const float*, int64_t, DataType, void*);
 template void StoreElements(const double*, int64_t, DataType, void*);
 
+bool AreFinite(DataType dtype, const void* data, int64_t count) {
+  // Their exponents are all ones.
+  const auto are = [&](auto bits, auto exponent) {
+    const auto* x = static_cast<const decltype(bits)*>(data);
+    decltype(bits) found = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      found |= static_cast<decltype(bits)>((x[i] & exponent) == exponent);
+    }
+    return found == 0;
+  };
+  switch (dtype) {
+    case DataType::kBFloat16:
+      return are(uint16_t(), uint16_t{0x7f80});
+    case DataType::kFloat16:
+      return are(uint16_t(), uint16_t{0x7c00});
+    default:
+      return are(uint32_t(), uint32_t{0x7f800000});
+  }
+}
+
 void RoundElements(DataType dtype, double* numbers, int64_t count) {
   WithElementType(dtype, [&](auto element) {
     using Element = decltype(element);

@@ -84,6 +84,8 @@ template <typename Number>
 void LoadElements(DataType dtype, const void* from, int64_t count, Number* to);
 template <typename Number>
 void StoreElements(const Number* from, int64_t count, DataType dtype, void* to);
+// Of floats: no infinity and no NaN.
+bool AreFinite(DataType dtype, const void* data, int64_t count);
 // To numbers of `dtype`, as a buffer would hold them.
 void RoundElements(DataType dtype, double* numbers, int64_t count);
 void FillElements(double value, int64_t count, DataType dtype, void* to);

@@ -142,6 +142,21 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> Executor::GradientsAreFinite(const std::vector<int32_t>& devices) {
+  char here = 1;
+  for (int32_t t : schedule_.programs[device_]) {
+    const Task& task = schedule_.tasks[t];
+    if (task.kind != TaskKind::kUpdate) continue;
+    for (int32_t s = 0; s < task.segments; ++s) {
+      const BufferId gradient = task.reads[task.segments + s];
+      here = here && AreFinite(buffer(gradient).dtype, data(gradient), elements(gradient));
+    }
+  }
+  std::string all(devices.size(), 0);
+  ISOMER_RETURN_IF_ERROR(communicator_.AllGather(devices, &here, all.data(), 1));
+  return all.find('\0') == all.npos;
+}
+
 absl::Status Executor::Named(const absl::Status& status, int32_t t) const {
   if (status.ok()) return status;
   return absl::Status(status.code(),
@@ -169,8 +184,8 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
     case TaskKind::kComputeGradient:
       return RunKernel(t);
     case TaskKind::kFill:
-      FillElements(task.value, elements(task.writes[0]), buffer(task.writes[0]).dtype,
-                   data(task.writes[0]));
+      FillElements(task.value * loss_factor_, elements(task.writes[0]),
+                   buffer(task.writes[0]).dtype, data(task.writes[0]));
       return absl::OkStatus();
     case TaskKind::kAccumulate:
       AddElements(buffer(task.reads[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
@@ -199,12 +214,12 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
   return absl::InternalError(absl::StrCat("a program with a ", TaskKindName(task.kind)));
 }
 
-// Gradients are those of the loss times the seed.
+// Gradients are those of the loss times the seed and the factor.
 void Executor::RunUpdate(const Task& task, double learning_rate) {
   const UpdateStep step{.optimizer = schedule_.options.update.optimizer,
                         .number = steps_ + task.step + 1,
                         .learning_rate = learning_rate,
-                        .gradient_scale = 1 / schedule_.options.seed};
+                        .gradient_scale = 1 / (schedule_.options.seed * loss_factor_)};
   const size_t segments = task.segments;
   std::vector<float*> states;
   for (size_t s = 0; s < segments; ++s) {

@@ -38,6 +38,8 @@ class Executor {
   Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory, int32_t device,
            Backend* backend, Communicator* communicator, const Execution& execution = {});
 
+  int32_t device() const { return device_; }
+
   // Allocates the arena, makes the kernels and clears the optimizer's state. To be called, like
   // Run, from the device's thread.
   absl::Status Prepare(int32_t num_devices);
@@ -47,6 +49,12 @@ class Executor {
   absl::Status Run(Phase first, Phase last, double learning_rate);
   // The forward tasks from `step` on, of those between two flushes.
   absl::Status RunForward(int32_t step);
+
+  // The gradient of the loss is that many times what the schedule says, from the next step on.
+  void set_loss_factor(double factor) { loss_factor_ = factor; }
+  // Whether all gradients with which devices are about to update are finite, on all of `devices`:
+  // behind the backward pass, with the update to follow. The same on each.
+  absl::StatusOr<bool> GradientsAreFinite(const std::vector<int32_t>& devices);
 
   // The memory of a buffer of this device.
   void* data(BufferId id) {
@@ -119,6 +127,7 @@ class Executor {
   };
   std::mutex mutex_;  // guards heap_
   std::map<std::thread::id, HeapUse> heap_;
+  double loss_factor_ = 1;
   int64_t steps_ = 0;  // that ended since the parameters were loaded
   bool trace_ = false;
   std::array<std::vector<TaskTime>, kMostQueues> times_;  // by queue

@@ -64,6 +64,9 @@ ABSL_FLAG(
 ABSL_FLAG(int64_t, steps, 0, "steps to run; 0: 10, or what --epochs says");
 ABSL_FLAG(int64_t, epochs, 0, "passes over the training rows of --data");
 ABSL_FLAG(double, learning_rate, 0.1, "of the optimizer");
+ABSL_FLAG(std::string, loss_scale, "auto",
+          "of training in float16: auto, as large as gradients stay finite (steps in which they do "
+          "not are skipped); or N, always");
 ABSL_FLAG(std::string, data, "",
           "CSV rows of features and a label, for the model's first float input and its labels; "
           "none: random inputs from the seed");
@@ -136,6 +139,32 @@ absl::StatusOr<Execution> ExecutionFromFlags(const MpiCommunicator* processes) {
         "--execution=threaded: this MPI serves one thread of a process (MPI_THREAD_FUNNELED)");
   }
   return execution;
+}
+
+// Of a plan in float16. --check compares the first step, which may not be skipped.
+absl::Status SetLossScale(const Plan& plan, const Schedule& schedule, JobOptions* options) {
+  const std::string scale = absl::GetFlag(FLAGS_loss_scale);
+  const bool is_scaled = plan.mode == "training" && plan.precision == DataType::kFloat16;
+  if (!is_scaled) return RefuseFlags({"loss_scale"}, "is for training in float16");
+  if (scale != "auto") {
+    if (!absl::SimpleAtod(scale, &options->loss_scale) || !(options->loss_scale > 0) ||
+        std::isinf(options->loss_scale)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--loss_scale=", scale, ": auto is expected, or a positive number"));
+    }
+    return absl::OkStatus();
+  }
+  if (absl::GetFlag(FLAGS_check)) return absl::OkStatus();
+  options->finds_loss_scale = CanSkipUpdates(schedule);
+  if (options->finds_loss_scale) {
+    options->loss_scale = DynamicLossScale::kFirst;
+  } else {
+    std::fprintf(stderr,
+                 "note: the loss scale stays %g, as the plan updates weights before all gradients "
+                 "are known\n",
+                 schedule.options.seed);
+  }
+  return absl::OkStatus();
 }
 
 // `processes`: null without --communicator=mpi.
@@ -331,9 +360,10 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
   }
   const int64_t resident_before = ResidentBytes();
   // One device goes where there is room: side by side, such runs would all keep to the first core.
-  const JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
-                              .execution = execution,
-                              .communicator = processes};
+  JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
+                        .execution = execution,
+                        .communicator = processes};
+  ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, &options));
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
                           Job::Start(graph, std::move(lowered.schedule), backend.get(), options));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));

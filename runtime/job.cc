@@ -19,6 +19,19 @@
 
 namespace isomer {
 
+bool CanSkipUpdates(const Schedule& schedule) {
+  if (schedule.num_steps() > 1) return false;
+  for (const std::vector<int32_t>& program : schedule.programs) {
+    bool updates = false;
+    for (int32_t t : program) {
+      const Phase phase = schedule.tasks[t].phase;
+      if (updates && phase < Phase::kUpdate) return false;
+      updates |= phase == Phase::kUpdate;
+    }
+  }
+  return true;
+}
+
 Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
     : graph_(graph),
       schedule_(std::move(schedule)),
@@ -27,7 +40,9 @@ Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
       all_devices_(schedule_.programs.size()),
       communicators_(all_devices_.size()),
       executors_(all_devices_.size()),
-      device_us_(all_devices_.size()) {
+      device_us_(all_devices_.size()),
+      finite_(all_devices_.size(), true),
+      loss_scale_(options.loss_scale == 0 ? schedule_.options.seed : options.loss_scale) {
   std::iota(all_devices_.begin(), all_devices_.end(), 0);
 }
 
@@ -177,9 +192,26 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learnin
   for (int32_t step = 0; step < num_steps(); ++step) {
     ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs[step], step));
   }
-  return OnAllTogether([&](Executor* executor) {
-    return executor->Run(Phase::kForward, Phase::kUpdate, learning_rate);
-  });
+  scale_of_step_ = loss_scale_.value();
+  const double factor = scale_of_step_ / schedule_.options.seed;
+  if (!options_.finds_loss_scale) {
+    return OnAllTogether([&](Executor* executor) {
+      executor->set_loss_factor(factor);
+      return executor->Run(Phase::kForward, Phase::kUpdate, learning_rate);
+    });
+  }
+  ISOMER_RETURN_IF_ERROR(OnAllTogether([&](Executor* executor) -> absl::Status {
+    executor->set_loss_factor(factor);
+    ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, learning_rate));
+    ISOMER_ASSIGN_OR_RETURN(const bool finite, executor->GradientsAreFinite(all_devices_));
+    finite_[executor->device()] = finite;
+    if (!finite) return absl::OkStatus();
+    return executor->Run(Phase::kUpdate, Phase::kUpdate, learning_rate);
+  }));
+  const auto here = std::find_if(all_devices_.begin(), all_devices_.end(),
+                                 [this](int32_t device) { return IsHere(device); });
+  loss_scale_.StepWas(finite_[*here]);
+  return absl::OkStatus();
 }
 
 absl::Status Job::Evaluate(const HostValues& inputs) {
@@ -306,7 +338,7 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
                                               : schedule_.DistinctTrained(tensor),
                                     step)));
     ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
-    const double scale = gradients ? 1 / schedule_.options.seed : 1;
+    const double scale = gradients ? 1 / scale_of_step_ : 1;
     for (const auto& [name, part] : parts) {
       // Several arrangements of one weight hold parts of it, or shares of its gradient.
       Array<double>& leaf = leaves.at(name);

@@ -17,6 +17,7 @@
 #include "runtime/executor.h"
 #include "runtime/host_values.h"
 #include "runtime/leaf_values.h"
+#include "runtime/loss_scale.h"
 #include "runtime/queue_runner.h"
 #include "runtime/worker.h"
 
@@ -28,10 +29,17 @@ struct JobOptions {
   // Each device keeps to a core of its own, if there are as many (runtime/pinning.h).
   bool pin = false;
   Execution execution = {};
+  // Training in float16: by what the loss is multiplied at first; 0: by the schedule's seed,
+  // always. With `finds_loss_scale` it changes (runtime/loss_scale.h). REQUIRES: CanSkipUpdates.
+  double loss_scale = 0;
+  bool finds_loss_scale = false;
   // Null: all devices are threads of this process. Otherwise this process is the device of the
   // communicator's rank, and others like it are the rest; it outlives the job.
   Communicator* communicator = nullptr;
 };
+
+// Whether all of a step's gradients are there before the first update.
+bool CanSkipUpdates(const Schedule& schedule);
 
 // Runs a schedule on virtual devices: one thread each, with the in-process communicator, or one
 // process each. Processes make the same calls with the same arguments, and all get the results.
@@ -65,6 +73,9 @@ class Job {
   absl::Status TrainStep(const HostValues& inputs, double learning_rate) {
     return TrainSteps({&inputs, 1}, learning_rate);
   }
+  // By what the loss is multiplied now, and how many steps were skipped, as gradients were not
+  // finite.
+  const DynamicLossScale& loss_scale() const { return loss_scale_; }
   // Forward alone, with the newest weights; the schedule's last step.
   absl::Status Evaluate(const HostValues& inputs);
 
@@ -133,6 +144,9 @@ class Job {
   // what they use goes.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<double> device_us_;  // of the last steps
+  std::vector<char> finite_;       // by device: gradients of the last step
+  DynamicLossScale loss_scale_;
+  double scale_of_step_ = 1;  // by which the gradients are too large that there are now
   absl::Status status_;
 };
 

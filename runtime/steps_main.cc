@@ -119,6 +119,13 @@ absl::Status StepRunner::Summarise(Json* summary) {
                spread.median);
   if (!losses_.empty()) absl::PrintF("; loss %.6g -> %.6g", losses_.front(), losses_.back());
   absl::PrintF("\n");
+  if (job_.options().finds_loss_scale) {
+    const DynamicLossScale& scale = job_.loss_scale();
+    (*summary)["loss_scale"] = scale.value();
+    (*summary)["skipped_steps"] = scale.skipped();
+    absl::PrintF("loss scale %g; %d steps were skipped, as a gradient was not finite\n",
+                 scale.value(), scale.skipped());
+  }
   return absl::OkStatus();
 }
 

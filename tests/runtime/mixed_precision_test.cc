@@ -8,6 +8,7 @@
 #include "pcg/support/half.h"
 #include "runtime/check_executions.h"
 #include "runtime/compare.h"
+#include "runtime/elements.h"
 #include "runtime/job.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
@@ -218,6 +219,100 @@ TEST(Masters, SumsOverDevicesMayBeInLowPrecision) {
     const double rounding = Distance(value, exact.at(name));
     EXPECT_GT(rounding, 0x1p-12 * norm) << name;
     EXPECT_LT(rounding, 0x1p-8 * norm) << name;
+  }
+}
+
+TEST(LossScale, HalvesAtOnceAndGrowsSlowly) {
+  DynamicLossScale scale(1024);
+  scale.StepWas(false);
+  EXPECT_EQ(scale.value(), 512);
+  EXPECT_EQ(scale.skipped(), 1);
+  for (int64_t step = 1; step < DynamicLossScale::kStepsToGrow; ++step) scale.StepWas(true);
+  EXPECT_EQ(scale.value(), 512);
+  scale.StepWas(true);
+  EXPECT_EQ(scale.value(), 1024);
+  // Not in a row.
+  for (int64_t step = 1; step < DynamicLossScale::kStepsToGrow; ++step) scale.StepWas(true);
+  scale.StepWas(false);
+  scale.StepWas(true);
+  EXPECT_EQ(scale.value(), 512);
+  for (int step = 0; step < 100; ++step) scale.StepWas(false);
+  EXPECT_EQ(scale.value(), DynamicLossScale::kLeast);
+}
+
+// Too large a scale changes nothing but itself, on any device, whoever updates; then training is
+// what it is with a scale that fits.
+TEST(LossScale, StepsThatOverflowAreSkippedOnAllDevices) {
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedGradients,
+        UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
+    SCOPED_TRACE(UpdateMethodName(method));
+    Plan plan = MicroBatchPlan({.layers = 4, .stages = 2, .data = 2, .micro_batches = 2},
+                               DataType::kFloat16);
+    plan.update = {.optimizer = OptimizerKind::kAdam, .method = method};
+    const absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    ASSERT_TRUE(CanSkipUpdates(lowered->schedule));
+    const auto backend = MakeCpuBackend();
+    const HostValues weights = InitialWeights(plan.model, 3).value();
+    const HostValues inputs = RandomInputs(plan.model.graph, 5);
+    const auto start = [&](const JobOptions& options) {
+      auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend.get(), options);
+      EXPECT_TRUE(job.ok()) << job.status();
+      EXPECT_EQ((*job)->SetParameters(weights), absl::OkStatus());
+      return *std::move(job);
+    };
+    const auto job = start({.execution = {.kind = ExecutionKind::kThreaded},
+                            .loss_scale = 0x1p24,
+                            .finds_loss_scale = true});
+    int64_t steps = 0, skipped = 0;
+    for (; steps - skipped < 3 && steps < 60; ++steps) {
+      const HostValues before = job->Parameters().value();
+      ASSERT_EQ(job->TrainStep(inputs, 0.01), absl::OkStatus());
+      const bool is_skipped = job->loss_scale().skipped() > skipped;
+      const HostValues after = job->Parameters().value();
+      for (const auto& [name, value] : after) {
+        EXPECT_EQ(value.data == before.at(name).data, is_skipped) << name << " step " << steps;
+      }
+      skipped = job->loss_scale().skipped();
+    }
+    EXPECT_GT(skipped, 0);
+    EXPECT_EQ(steps, skipped + 3);
+    const auto fixed = start({.loss_scale = job->loss_scale().value()});
+    for (int step = 0; step < 3; ++step) {
+      ASSERT_EQ(fixed->TrainStep(inputs, 0.01), absl::OkStatus());
+    }
+    const HostValues expected = fixed->Parameters().value(), found = job->Parameters().value();
+    for (const auto& [name, value] : expected) EXPECT_EQ(found.at(name).data, value.data) << name;
+    const HostValues gradients = fixed->Gradients().value(), last = job->Gradients().value();
+    for (const auto& [name, value] : last) EXPECT_EQ(gradients.at(name).data, value.data) << name;
+  }
+}
+
+TEST(LossScale, IsFixedWhereUpdatesDoNotWait) {
+  Plan plan = MicroBatchPlan({.layers = 2, .stages = 1, .micro_batches = 1}, DataType::kFloat16);
+  EXPECT_TRUE(CanSkipUpdates(LowerPlan(plan)->schedule));
+  plan.update.immediate = true;
+  EXPECT_FALSE(CanSkipUpdates(LowerPlan(plan)->schedule));
+  plan = MicroBatchPlan({.layers = 4, .stages = 2, .micro_batches = 4}, DataType::kFloat16);
+  plan.update.steps_between_flushes = 2;
+  EXPECT_FALSE(CanSkipUpdates(LowerPlan(plan)->schedule));
+}
+
+TEST(Elements, AreFiniteOrNot) {
+  for (float value : {1.0f, 65504.0f, 0.0f, -1e-7f}) {
+    for (DataType dtype : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+      std::vector<double> numbers(33, value);
+      std::vector<float> buffer(33);
+      StoreElements(numbers.data(), 33, dtype, buffer.data());
+      EXPECT_TRUE(AreFinite(dtype, buffer.data(), 33));
+      for (double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+        numbers[32] = bad;
+        StoreElements(numbers.data(), 33, dtype, buffer.data());
+        EXPECT_FALSE(AreFinite(dtype, buffer.data(), 33));
+        EXPECT_TRUE(AreFinite(dtype, buffer.data(), 32));
+      }
+    }
   }
 }
 
