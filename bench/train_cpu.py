@@ -27,17 +27,18 @@ class Perceptron(nn.Module):
         return functional.cross_entropy(self.layers(features), labels)
 
 
-class Encoder(nn.Module):
+class MaskedLanguage(nn.Module):
     def __init__(self):
         super().__init__()
         import transformers
         config = transformers.BertConfig(
             num_hidden_layers=12, hidden_size=768, num_attention_heads=12, intermediate_size=3072,
             hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-        self.network = transformers.BertModel(config, add_pooling_layer=False)
+        self.network = transformers.BertForMaskedLM(config)
 
-    def forward(self, tokens, target):
-        return functional.mse_loss(self.network(tokens).last_hidden_state, target)
+    def forward(self, tokens, labels):
+        logits = self.network(tokens).logits
+        return functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
 class Decoder(nn.Module):
@@ -96,7 +97,8 @@ class Convolutional(nn.Module):
 
 NETWORKS = {
     "mlp": (Perceptron, lambda: (torch.randn(64, 2048), torch.randint(2048, (64,)))),
-    "bert_base": (Encoder, lambda: (torch.randint(30522, (2, 128)), torch.randn(2, 128, 768))),
+    "bert_base": (MaskedLanguage,
+                  lambda: (torch.randint(30522, (2, 128)), torch.randint(30522, (2, 128)))),
     "gpt": (Decoder, lambda: (torch.randint(50257, (2, 128)), torch.randint(50257, (2, 128)))),
     "lstm": (Recurrent, lambda: (torch.randint(10000, (35, 20)), torch.randint(10000, (35, 20)))),
     "dlrm": (Recommendation, lambda: (torch.randn(512, 64), torch.randint(100000, (512, 8)),

@@ -19,7 +19,7 @@ trap 'rm -rf "$out"' EXIT
 
 declare -A zoo=(
   [mlp]="zoo:mlp?layers=4&inputs=2048&hidden=2048&classes=2048&batch=64"
-  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=2"
+  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=2&language=1"
   [gpt]="zoo:gpt?layers=12&seq=128&batch=2"
   [lstm]="zoo:rnnlm?steps=35&hidden=650&embedding=650&vocabulary=10000&batch=20"
   [dlrm]="zoo:dlrm?rows=100000&batch=512"

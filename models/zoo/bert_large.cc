@@ -19,8 +19,8 @@ ZooModel BertLarge() {
           .published_parameters = 335141888,
           .published_for = "segments=2&pooler=1",
           .notes =
-              "no dropout and no mask; by default no segment embedding and no pooler; the count "
-              "is that of Hugging Face's bert-large-uncased"};
+              "no dropout and no mask; by default no segment embedding, no pooler and no logits of "
+              "masked words (language=1); the count is that of Hugging Face's bert-large-uncased"};
 }
 
 }  // namespace isomer

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/zoo/model_builder.h"
 #include "models/zoo/models.h"
+#include "models/zoo/transformer_blocks.h"
 
 namespace isomer {
 namespace {
@@ -26,6 +27,7 @@ class EncoderBuilder {
         segments_(arguments.at("segments")),
         sequence_(arguments.at("seq")),
         pooler_(arguments.at("pooler") == 1),
+        language_(arguments.at("language") == 1),
         batch_(arguments.at("batch")) {}
 
   absl::StatusOr<Model> Build() {
@@ -33,9 +35,12 @@ class EncoderBuilder {
       b_.Fail(absl::InvalidArgumentError(
           absl::StrCat("hidden=", hidden_, " does not divide into heads=", heads_)));
     }
+    if (language_ && vocabulary_ == 0) {
+      b_.Fail(absl::InvalidArgumentError("language=1 needs a vocabulary"));
+    }
     TensorRef x = Embedding();
     for (int64_t layer = 0; layer < layers_; ++layer) x = Layer(x, absl::StrCat("layer", layer));
-    b_.Output("encoded", x);
+    b_.Output(language_ ? "logits" : "encoded", language_ ? Logits(x) : x);
     if (pooler_) b_.Output("pooled", Pool(x));
     return b_.Build();
   }
@@ -51,8 +56,8 @@ class EncoderBuilder {
   TensorRef Embedding() {
     if (vocabulary_ == 0) return b_.Input("embedded", {batch_, sequence_, hidden_});
     const TensorRef ids = b_.Input("input_ids", {batch_, sequence_}, DataType::kInt64);
-    const TensorRef table = b_.Weight("embedding/tokens.weight", {vocabulary_, hidden_});
-    const TensorRef tokens = b_.Call(OpKind::kEmbedding, {table, ids}, "embedding/tokens");
+    table_ = b_.Weight("embedding/tokens.weight", {vocabulary_, hidden_});
+    const TensorRef tokens = b_.Call(OpKind::kEmbedding, {table_, ids}, "embedding/tokens");
     const TensorRef positions = b_.Weight("embedding/positions.weight", {1, sequence_, hidden_});
     TensorRef sum = b_.Add(tokens, positions, "embedding/sum");
     if (segments_ > 0) {
@@ -62,6 +67,15 @@ class EncoderBuilder {
                    "embedding/segmented");
     }
     return Norm(sum, "embedding/norm");
+  }
+
+  // Of the word at each place [batch * sequence, vocabulary]: a layer, and products with the rows of
+  // the embedding table.
+  TensorRef Logits(TensorRef x) {
+    x = b_.Linear(x, hidden_, hidden_, "language/transform");
+    x = Norm(b_.Call(OpKind::kGelu, {x}, "language/gelu"), "language/norm");
+    return b_.Add(TiedLogits(b_, x, table_), b_.Weight("language/bias", {vocabulary_}),
+                  "logits/biased");
   }
 
   // A dense layer on the first token.
@@ -117,9 +131,10 @@ class EncoderBuilder {
   }
 
   const int64_t layers_, hidden_, heads_, intermediate_, vocabulary_, segments_, sequence_;
-  const bool pooler_;
+  const bool pooler_, language_;
   const int64_t batch_;
   ModelBuilder b_;
+  TensorRef table_;
 };
 
 }  // namespace
@@ -133,6 +148,7 @@ std::vector<ZooParameter> EncoderParameters(const EncoderSizes& sizes) {
           {.name = "segments", .value = 0, .smallest = 0},
           {.name = "seq", .value = sizes.sequence},
           ZooSwitch("pooler", false),
+          ZooSwitch("language", false),
           {.name = "batch", .value = sizes.batch}};
 }
 

@@ -119,6 +119,9 @@ TEST(ZooParameters, CountedByHand) {
                                      (512 + 1) * 64 + (64 + 120 + 1) * 1024 +
                                      2 * (1024 + 1) * 1024 + 1024 + 1},
       {"mixtral?dropless=1", 46702792704},
+      // Hugging Face's BertForMaskedLM.
+      {"bert_large?layers=12&hidden=768&heads=12&intermediate=3072&segments=2&language=1",
+       109514298},
       {"gpt_175b", (2 * 50257 + 2048 + 2) * 12288LL + 96 * (12 * 12288LL * 12288 + 13 * 12288LL)},
       // 18 mixtures with their gates, 18 dense layers, 36 attentions and 18 to the encoder, norms.
       {"gshard_moe", 18 * 2048 * (2 * 8192LL + 1) * 1024 + 18 * (2 * 8192LL * 1024 + 8192 + 1024) +
