@@ -5,7 +5,8 @@
 #     bench/train_cpu.sh [ROUNDS [NETWORK..]]      2 rounds of all by default
 #
 # PYTHON: one that has torch, torchvision and transformers. Two cores are two devices for Isomer, by
-# the plan that it finds. The last line is the geometric mean of PyTorch's best over Isomer's.
+# the plan that it finds. The last lines are the geometric mean of PyTorch's best over Isomer's, and
+# how much of a step devices spend outside of kernels and collectives, by a trace.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 rounds=${1:-2}
@@ -32,6 +33,24 @@ isomer() { # NETWORK CORES
     "--devices_per_node=$2" --loss_alone "--out=$plan" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
   "$bin/isomer-run" "$plan" --steps=11 "--json=$out/json" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
   "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["step_us"]["median"] / 1e3)' "$out/json"
+}
+
+# Between the first and the last task of three steps, but for what lies between steps.
+outside() { # NETWORK CORES
+  "$bin/isomer-run" "$out/$1.$2" --steps=6 --trace_steps=3 "--trace=$out/trace" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
+  "$python" - "$out/trace" "$1 on $2" <<'PY'
+import json, sys
+queues = {}
+for event in json.load(open(sys.argv[1]))["traceEvents"]:
+    queues.setdefault(event["tid"], []).append((event["ts"], event["dur"]))
+worst = 0
+for events in queues.values():
+    events.sort()
+    gaps = sorted(b[0] - a[0] - a[1] for a, b in zip(events, events[1:]))
+    busy, idle = sum(us for _, us in events), sum(gaps[:-2])  # the two largest: between three steps
+    worst = max(worst, idle / (busy + idle))
+print(f"outside of kernels and collectives, {sys.argv[2]}: {100 * worst:.2f} % of a step")
+PY
 }
 
 for ((round = 0; round < rounds; ++round)); do
@@ -63,3 +82,6 @@ for (network, cores), by in times.items():
           f"{cell('compile')} | {ratios[-1]:.2f} |")
 print(f"\ngeometric mean {math.exp(statistics.mean(map(math.log, ratios))):.2f}")
 PY
+for network in "${networks[@]}"; do
+  [[ $network == bert_base ]] && for cores in 1 2; do outside "$network" "$cores"; done
+done

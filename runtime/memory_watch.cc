@@ -67,7 +67,7 @@ MemoryWatch::MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
 }
 
 void MemoryWatch::Begin(const std::function<bool(int32_t place)>& selects) {
-  for (ByteUses& uses : uses_) uses.Clear();
+  uses_.Clear();
   for (Group& group : groups_) group.left = 0;
   for (size_t place = 0; place < program_.size(); ++place) {
     if (!selects(static_cast<int32_t>(place))) continue;
@@ -77,13 +77,7 @@ void MemoryWatch::Begin(const std::function<bool(int32_t place)>& selects) {
 
 absl::Status MemoryWatch::Before(int32_t place, const QueueClock& over) {
   const Command& command = program_[place];
-  QueueClock after = kNothingOver;
-  for (const ByteRange& range : command.bytes.reads) {
-    uses_[range.on_host].Read(range.begin, range.end, command.queue, place, &after);
-  }
-  for (const ByteRange& range : command.bytes.writes) {
-    uses_[range.on_host].Write(range.begin, range.end, command.queue, place, &after);
-  }
+  const QueueClock after = uses_.Add(command.bytes, command.queue, place);
   for (int32_t q = 0; q < kMostQueues; ++q) {
     if (q == command.queue || after[q] <= over[q]) continue;
     const int32_t other = program_[after[q]].task;

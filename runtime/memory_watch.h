@@ -4,13 +4,12 @@
 #ifndef ISOMER_RUNTIME_MEMORY_WATCH_H_
 #define ISOMER_RUNTIME_MEMORY_WATCH_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "pcg/schedule/byte_uses.h"
+#include "pcg/schedule/access_uses.h"
 #include "pcg/schedule/program.h"
 
 namespace isomer {
@@ -44,7 +43,7 @@ class MemoryWatch {
   std::vector<Group> groups_;
   std::vector<std::vector<int32_t>> touched_;    // per command: groups
   std::vector<std::vector<ByteRange>> scratch_;  // per command
-  std::array<ByteUses, 2> uses_;                 // of the device, and on the host
+  AccessUses uses_;
 };
 
 }  // namespace isomer

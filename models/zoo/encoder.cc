@@ -69,8 +69,8 @@ class EncoderBuilder {
     return Norm(sum, "embedding/norm");
   }
 
-  // Of the word at each place [batch * sequence, vocabulary]: a layer, and products with the rows of
-  // the embedding table.
+  // Of the word at each place [batch * sequence, vocabulary]: a layer, and products with the rows
+  // of the embedding table.
   TensorRef Logits(TensorRef x) {
     x = b_.Linear(x, hidden_, hidden_, "language/transform");
     x = Norm(b_.Call(OpKind::kGelu, {x}, "language/gelu"), "language/norm");

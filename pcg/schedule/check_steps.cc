@@ -132,7 +132,9 @@ class RepetitionCheck {
       return step == 0 || (step == 1 && all_.in_step[1][loaded] != all_.in_step[0][loaded]);
     }
     if (task.kind != TaskKind::kUnload) return true;
-    return step + 1 == steps_ || one_.buffers[task.reads[0]].role != BufferRole::kParameter;
+    const BufferRole role = one_.buffers[task.reads[0]].role;
+    const bool is_trained = role == BufferRole::kParameter || role == BufferRole::kMaster;
+    return step + 1 == steps_ || !is_trained;
   }
 
   // Where each task is if steps come one after the other.

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/schedule/byte_uses.h"
+#include "pcg/schedule/access_uses.h"
 #include "pcg/schedule/packing.h"
 
 namespace isomer {
@@ -41,13 +41,7 @@ class Compiler {
                         : kComputeQueue;
     command.bytes = accesses_.Of(t, device_);
     const int32_t queue = command.queue;
-    QueueClock after = kNothingOver;
-    for (const ByteRange& range : command.bytes.reads) {
-      uses_[range.on_host].Read(range.begin, range.end, queue, place, &after);
-    }
-    for (const ByteRange& range : command.bytes.writes) {
-      uses_[range.on_host].Write(range.begin, range.end, queue, place, &after);
-    }
+    const QueueClock after = uses_.Add(command.bytes, queue, place);
     // Where its queue stands, and what it knows of others.
     QueueClock known = newest_[queue];
     for (int32_t other = 0; other < num_queues_; ++other) {
@@ -69,7 +63,7 @@ class Compiler {
   std::vector<QueueClock> clocks_;  // per command: what is over when it is
   std::array<QueueClock, kMostQueues> newest_ = {kNothingOver,
                                                  kNothingOver};  // per queue: of its last one
-  std::array<ByteUses, 2> uses_;                                 // of the device, and on the host
+  AccessUses uses_;
 };
 
 }  // namespace

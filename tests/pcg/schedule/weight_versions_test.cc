@@ -82,6 +82,46 @@ INSTANTIATE_TEST_SUITE_P(
              "_" + OptimizerName(std::get<2>(info.param));
     });
 
+// In low precision there are two versions of weights, and one of masters.
+TEST(WeightVersionsTest, HaveOneMasterInLowPrecision) {
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedGradients,
+        UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
+    SCOPED_TRACE(UpdateMethodName(method));
+    PipelineGraphs graphs = MakePipeline({.data = 2, .micro_batches = 4});
+    Plan plan;
+    plan.model = graphs.model;
+    plan.graph = graphs.mapped.graph;
+    plan.views = graphs.mapped.views;
+    plan.num_devices = 4;
+    plan.precision = DataType::kBFloat16;
+    plan.update = {.optimizer = OptimizerKind::kAdam, .method = method};
+    const auto one = LowerPlan(plan);
+    plan.update.steps_between_flushes = 4;
+    const auto all = LowerPlan(plan);
+    ASSERT_TRUE(one.ok() && all.ok()) << all.status();
+    EXPECT_EQ(CheckSteps(one->mapped.graph, one->schedule, all->schedule), absl::OkStatus());
+    std::set<BufferId> stored, trained;
+    for (int32_t step = 0; step < 4; ++step) {
+      for (const auto& parameter : all->schedule.parameters) {
+        for (BufferId id : parameter.stored) stored.insert(all->schedule.InStep(id, step));
+        for (BufferId id : parameter.trained) {
+          if (id != kNoBuffer) trained.insert(all->schedule.InStep(id, step));
+        }
+      }
+    }
+    std::set<BufferId> stored_once, trained_once;
+    for (const auto& parameter : one->schedule.parameters) {
+      stored_once.insert(parameter.stored.begin(), parameter.stored.end());
+      for (BufferId id : parameter.trained) {
+        if (id != kNoBuffer) trained_once.insert(id);
+      }
+    }
+    EXPECT_EQ(stored.size(), 2 * stored_once.size());
+    EXPECT_EQ(trained.size(), trained_once.size());
+  }
+}
+
 // Of stage 0: what it does between its first backward and its last forward, without a break.
 TEST(WeightVersionsTest, StagesGoOnWithTheNextStep) {
   const StagedMlp pipeline{.stages = 4, .micro_batches = 4};
