@@ -152,7 +152,9 @@ class Fitting {
     const bool has_way = std::all_of(kinds.begin(), kinds.end(), [](const DeviceKind& kind) {
       return kind.host_bytes_per_us > 0;
     });
-    if (!options_.training || !has_way || NumStates(fastest.update.optimizer) == 0) {
+    const WeightBytes each =
+        BytesOfWeight(fastest.precision, fastest.update.optimizer, /*low_precision_sums=*/false);
+    if (!options_.training || !has_way || each.trained == 0) {
       return absl::OkStatus();
     }
     Plan smallest = contest_.best().plan;

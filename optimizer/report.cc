@@ -195,7 +195,8 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
     absl::StrAppend(&text, ", as soon as their gradients are summed");
   }
   if (update.low_precision_sums) absl::StrAppend(&text, "; gradients are summed in low precision");
-  if (update.states_on_host) absl::StrAppend(&text, "; its states are kept on the host");
+  if (update.states_on_host)
+    absl::StrAppend(&text, "; its states (and masters) are kept on the host");
   if (schedule.options.spread_branches) {
     absl::StrAppend(&text, "\n  short branches are computed between the exchanges of long ones");
   }

@@ -7,8 +7,7 @@
 namespace isomer {
 namespace {
 
-// Of a weight's shard of so many numbers on each of `copies` devices. One that is stored in float32
-// because some of its users compute in it has a copy in low precision for the others.
+// Of a weight's shard of so many numbers on each of `copies` devices.
 int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, DataType stored,
                      int64_t numbers, int64_t copies) {
   const auto named = update.methods.find(weight);
@@ -48,8 +47,12 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
     const MachineView& view = plan.views[stored];
     const int64_t copies = type.copies / view.MomentsOfAxis(type.dims.size());
     const DataType dtype = type.dtype == DataType::kFloat32 ? plan.precision : type.dtype;
-    on_device[view.start] += BytesOfShard(update, graph.node({id}).name, dtype,
-                                          type.LocalElements(), std::max<int64_t>(copies, 1));
+    // Stored low if all of its users compute low, else in its own type.
+    const auto bytes_in = [&](DataType stored) {
+      return BytesOfShard(update, graph.node({id}).name, stored, type.LocalElements(),
+                          std::max<int64_t>(copies, 1));
+    };
+    on_device[view.start] += std::min(bytes_in(dtype), bytes_in(type.dtype));
   }
   int64_t most = 0;
   for (const auto& [device, bytes] : on_device) most = std::max(most, bytes);

@@ -81,7 +81,8 @@ class UpdateChoice {
     } else {
       KeepPromising(&ways, kMostPromising);
     }
-    if (moments == 1) {
+    // In float16 a step must be able to be skipped when its gradients are known.
+    if (moments == 1 && contender.plan.precision != DataType::kFloat16) {
       std::vector<Way> at_other_times = ways;
       for (Way& way : at_other_times) way.update.immediate = !way.update.immediate;
       ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times));

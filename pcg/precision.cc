@@ -270,7 +270,7 @@ absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
 
 std::set<NodeId> PrecisionRewrite::LowWeights() {
   std::set<NodeId> low;
-  if (!training_) return low;
+  if (!training_ || loss_.empty()) return low;
   const auto is_used_whole = [this](NodeId id) { return used_whole_.contains(id); };
   for (size_t before = 0; before != used_whole_.size();) {
     before = used_whole_.size();
@@ -279,19 +279,9 @@ std::set<NodeId> PrecisionRewrite::LowWeights() {
       used_whole_.insert(weights.begin(), weights.end());
     }
   }
-  // Not by the loss alone: what it does not depend on is not trained.
-  std::vector<bool> leads_to_loss(graph_.num_nodes(), false);
-  for (const Graph::NamedOutput& output : graph_.outputs()) {
-    if (output.name == loss_) leads_to_loss[output.tensor.node.value] = true;
-  }
-  const std::vector<NodeId> order = graph_.TopologicalOrder();
-  for (auto id = order.rbegin(); id != order.rend(); ++id) {
-    const Node& node = graph_.node(*id);
-    if (!leads_to_loss[id->value]) continue;
-    for (TensorRef input : node.inputs) leads_to_loss[input.node.value] = true;
-    if (node.op.kind() == OpKind::kWeight && IsFloat32({*id, 0}) && !is_used_whole(*id)) {
-      low.insert(*id);
-    }
+  for (int id = 0; id < graph_.num_nodes(); ++id) {
+    const bool is_weight = graph_.node({id}).op.kind() == OpKind::kWeight;
+    if (is_weight && IsFloat32({{id}, 0}) && !is_used_whole({id})) low.insert({id});
   }
   return low;
 }

@@ -5,10 +5,10 @@
 //   - A weight all of whose users compute low is cast where it comes from the host, before anything
 //     arranges it: what devices store is low. Its float32 master is trained where the lowering
 //     keeps the optimizer's states, and its gradients are summed in float32
-//     (pcg/schedule/schedule.h).
+//     (pcg/schedule/schedule.h). One that the loss has no gradient of has no master.
 //   - Inputs, constants and other weights stay float32 where they are fed and stored; so does what
 //     arranges them on the host. A cast follows on the devices that have them. So it is with
-//     weights that the loss does not depend on, which have no masters, and outputs of the graph.
+//     weights that are outputs of the graph.
 //   - Look-ups read tables as they are stored; of a float32 one they cast the rows they find.
 //   - Losses, LogSoftmax, and the reductions that lead to nothing but the loss run in float32, and
 //     so does the arithmetic on their results until the next contraction.

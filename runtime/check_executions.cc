@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/job.h"
 
 namespace isomer {
 namespace {
@@ -18,10 +17,10 @@ using Tensors = std::map<std::string, Array<double>>;
 
 absl::StatusOr<Tensors> RunTwice(const Graph& graph, const Schedule& schedule,
                                  const HostValues& weights, const HostValues& inputs,
-                                 double learning_rate, const Execution& execution,
+                                 double learning_rate, const JobOptions& options,
                                  Backend* backend) {
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
-                          Job::Start(graph, schedule, backend, {.execution = execution}));
+                          Job::Start(graph, schedule, backend, options));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
   const bool training = schedule.options.training;
   const std::vector<HostValues> of_steps(schedule.num_steps(), inputs);
@@ -38,6 +37,7 @@ absl::StatusOr<Tensors> RunTwice(const Graph& graph, const Schedule& schedule,
     }
   }
   if (!training) return tensors;
+  tensors["loss scale"] = Array<double>({1}, job->loss_scale().value());
   ISOMER_ASSIGN_OR_RETURN(HostValues parameters, job->Parameters());
   add("parameter ", std::move(parameters));
   if (schedule.options.keep_gradients) {
@@ -57,9 +57,13 @@ bool AreEqual(const Array<double>& a, const Array<double>& b) {
 absl::StatusOr<ExecutionsCheck> CheckExecutions(const Graph& graph, const Schedule& schedule,
                                                 const HostValues& weights, const HostValues& inputs,
                                                 double learning_rate, int64_t seeds,
-                                                Backend* backend) {
+                                                Backend* backend, const JobOptions& options) {
   const auto run = [&](const Execution& execution) {
-    return RunTwice(graph, schedule, weights, inputs, learning_rate, execution, backend);
+    JobOptions of_run = options;
+    of_run.execution = execution;
+    of_run.pin = false;
+    of_run.communicator = nullptr;
+    return RunTwice(graph, schedule, weights, inputs, learning_rate, of_run, backend);
   };
   ISOMER_ASSIGN_OR_RETURN(const Tensors expected, run({ExecutionKind::kInline}));
   ExecutionsCheck check;

@@ -11,6 +11,7 @@
 #include "pcg/schedule/schedule.h"
 #include "runtime/backend.h"
 #include "runtime/host_values.h"
+#include "runtime/job.h"
 
 namespace isomer {
 
@@ -23,12 +24,13 @@ struct ExecutionsCheck {
 
 // Runs the schedule inline, threaded, and adversarially with seeds 1 to `seeds`, on virtual devices
 // of this process: steps with these inputs, twice, so that what a step leaves behind meets the
-// next. Compares outputs, trained parameters and, where they are kept, gradients, to the bit.
-// Errors: of a run, with the execution's name.
+// next. Compares outputs, trained parameters and, where they are kept, gradients, to the bit; and
+// where it is found, the loss scale. Of `options` all counts but the execution and where devices
+// are. Errors: of a run, with the execution's name.
 absl::StatusOr<ExecutionsCheck> CheckExecutions(const Graph& graph, const Schedule& schedule,
                                                 const HostValues& weights, const HostValues& inputs,
                                                 double learning_rate, int64_t seeds,
-                                                Backend* backend);
+                                                Backend* backend, const JobOptions& options = {});
 
 }  // namespace isomer
 

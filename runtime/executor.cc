@@ -81,7 +81,8 @@ absl::Status Executor::Prepare(int32_t num_devices) {
     watch_ = std::make_unique<MemoryWatch>(schedule_, memory_, program_, device_, arena_.get());
   }
   ISOMER_RETURN_IF_ERROR(Measured([this] { return MakeKernels(); }));
-  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0);  // The optimizer's state is zero.
+  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0,
+                  Phase::kLoad);  // The optimizer's state is zero.
 }
 
 absl::Status Executor::MakeKernels() {
@@ -110,27 +111,28 @@ absl::Status Executor::MakeKernel(int32_t t) {
   return absl::OkStatus();
 }
 
-absl::Status Executor::Run(Phase first, Phase last, double learning_rate) {
-  return RunTasks(first, last, learning_rate, 0);
+absl::Status Executor::Run(Phase first, Phase last, double learning_rate, Phase then) {
+  return RunTasks(first, last, learning_rate, 0, then);
 }
 
 absl::Status Executor::RunForward(int32_t step) {
-  return RunTasks(Phase::kForward, Phase::kForward, 0, step);
+  return RunTasks(Phase::kForward, Phase::kForward, 0, step, Phase::kForward);
 }
 
-absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step) {
+absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step,
+                                Phase then) {
+  const auto is_of = [&](int32_t place, Phase to) {
+    const Task& task = schedule_.tasks[program_[place].task];
+    return task.phase >= first && task.phase <= to && task.step >= from_step;
+  };
   QueueWork work = {
-      .selects =
-          [&](int32_t place) {
-            const Task& task = schedule_.tasks[program_[place].task];
-            return task.phase >= first && task.phase <= last && task.step >= from_step;
-          },
+      .selects = [&](int32_t place) { return is_of(place, last); },
       .run = [&](int32_t place) { return RunCommand(place, learning_rate); },
       .on_thread = [&](const std::function<absl::Status()>& all) { return Measured(all); },
       .abort = [&](const absl::Status& status) { communicator_.Abort(status); },
   };
   if (watch_ != nullptr) {
-    watch_->Begin(work.selects);
+    watch_->Begin([&](int32_t place) { return is_of(place, then); });
     work.before = [&](int32_t place, const QueueClock& over) {
       return Named(watch_->Before(place, over), program_[place].task);
     };

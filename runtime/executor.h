@@ -45,8 +45,12 @@ class Executor {
   absl::Status Prepare(int32_t num_devices);
 
   // Runs the tasks of the phases [first, last]. The host has set the parameters, and the inputs.
-  // The error names the device and the node.
-  absl::Status Run(Phase first, Phase last, double learning_rate);
+  // Those up to `then` are to be run next, so what they read is kept. The error names the device
+  // and the node.
+  absl::Status Run(Phase first, Phase last, double learning_rate, Phase then);
+  absl::Status Run(Phase first, Phase last, double learning_rate) {
+    return Run(first, last, learning_rate, last);
+  }
   // The forward tasks from `step` on, of those between two flushes.
   absl::Status RunForward(int32_t step);
 
@@ -75,7 +79,8 @@ class Executor {
  private:
   absl::Status MakeKernels();
   // Of the tasks of the phases [first, last] those of the steps from `from_step` on.
-  absl::Status RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step);
+  absl::Status RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step,
+                        Phase then);
   // Runs `work` in this thread, and notes what it keeps of the heap and what it takes in between.
   absl::Status Measured(const std::function<absl::Status()>& work);
   absl::Status RunCommand(int32_t place, double learning_rate);

@@ -142,15 +142,17 @@ absl::StatusOr<Execution> ExecutionFromFlags(const MpiCommunicator* processes) {
 }
 
 // Of a plan in float16. --check compares the first step, which may not be skipped.
-absl::Status SetLossScale(const Plan& plan, const Schedule& schedule, JobOptions* options) {
+absl::Status SetLossScale(const Plan& plan, const Schedule& schedule, bool speaks,
+                          JobOptions* options) {
   const std::string scale = absl::GetFlag(FLAGS_loss_scale);
   const bool is_scaled = plan.mode == "training" && plan.precision == DataType::kFloat16;
   if (!is_scaled) return RefuseFlags({"loss_scale"}, "is for training in float16");
   if (scale != "auto") {
-    if (!absl::SimpleAtod(scale, &options->loss_scale) || !(options->loss_scale > 0) ||
-        std::isinf(options->loss_scale)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--loss_scale=", scale, ": auto is expected, or a positive number"));
+    if (!absl::SimpleAtod(scale, &options->loss_scale) ||
+        !(options->loss_scale >= DynamicLossScale::kLeast) ||
+        !(options->loss_scale <= DynamicLossScale::kLargest)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--loss_scale=", scale, ": auto is expected, or a number from 2^-24 to 2^24"));
     }
     return absl::OkStatus();
   }
@@ -158,7 +160,7 @@ absl::Status SetLossScale(const Plan& plan, const Schedule& schedule, JobOptions
   options->finds_loss_scale = CanSkipUpdates(schedule);
   if (options->finds_loss_scale) {
     options->loss_scale = DynamicLossScale::kFirst;
-  } else {
+  } else if (speaks) {
     std::fprintf(stderr,
                  "note: the loss scale stays %g, as the plan updates weights before all gradients "
                  "are known\n",
@@ -252,13 +254,23 @@ absl::Status PrintOutputs(const Graph& graph, Job* job) {
   return absl::OkStatus();
 }
 
-absl::Status SaveTrainedModel(const Model& model, bool writes, Job* job) {
+absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, bool writes,
+                              Job* job) {
   const std::string path = absl::GetFlag(FLAGS_out);
   if (path.empty()) return absl::OkStatus();
   Model trained = model;
   ISOMER_ASSIGN_OR_RETURN(const HostValues parameters, job->Parameters());
   for (const auto& [name, value] : parameters) {
     trained.weights[name] = std::vector<float>(value.data.begin(), value.data.end());
+  }
+  // What was not trained is what it was.
+  for (int id = 0; id < model.graph.num_nodes(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (node.op.kind() != OpKind::kWeight || trained.weights.contains(node.name)) continue;
+    ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, initial.Find(model.graph, {id}));
+    std::vector<double> values(node.outputs[0].NumElements());
+    leaf->Read(0, 1, static_cast<int64_t>(values.size()), values.data());
+    trained.weights[node.name] = std::vector<float>(values.begin(), values.end());
   }
   return writes ? SaveModel(path, trained) : absl::OkStatus();
 }
@@ -318,6 +330,11 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
   ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
                           LowerPlan(plan, absl::GetFlag(FLAGS_check) || seeds > 0));
   const Graph& graph = lowered.mapped.graph;
+  // One device goes where there is room: side by side, such runs would all keep to the first core.
+  JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
+                        .execution = execution,
+                        .communicator = processes};
+  ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
   if (absl::GetFlag(FLAGS_print_schedule)) {
     std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
   }
@@ -347,7 +364,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
     ISOMER_ASSIGN_OR_RETURN(
         const ExecutionsCheck check,
         CheckExecutions(graph, lowered.schedule, weights, feeder.Batch(0),
-                        absl::GetFlag(FLAGS_learning_rate), seeds, backend.get()));
+                        absl::GetFlag(FLAGS_learning_rate), seeds, backend.get(), options));
     executions_agree = check.difference.empty();
     absl::PrintF("executions: %s\n",
                  executions_agree ? absl::StrCat("inline, threaded and ", check.seeds,
@@ -359,11 +376,6 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
     summary["executions"]["difference"] = check.difference;
   }
   const int64_t resident_before = ResidentBytes();
-  // One device goes where there is room: side by side, such runs would all keep to the first core.
-  JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
-                        .execution = execution,
-                        .communicator = processes};
-  ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, &options));
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
                           Job::Start(graph, std::move(lowered.schedule), backend.get(), options));
   ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
@@ -375,7 +387,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
   }
-  ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, writes, job.get()));
+  ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, initial, writes, job.get()));
   if (writes && !runner.trace().empty()) {
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(absl::GetFlag(FLAGS_trace), runner.trace()));
   }

@@ -202,7 +202,8 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learnin
   }
   ISOMER_RETURN_IF_ERROR(OnAllTogether([&](Executor* executor) -> absl::Status {
     executor->set_loss_factor(factor);
-    ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, learning_rate));
+    ISOMER_RETURN_IF_ERROR(
+        executor->Run(Phase::kForward, Phase::kBackward, learning_rate, Phase::kUpdate));
     ISOMER_ASSIGN_OR_RETURN(const bool finite, executor->GradientsAreFinite(all_devices_));
     finite_[executor->device()] = finite;
     if (!finite) return absl::OkStatus();
@@ -332,6 +333,12 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
   }
   for (const Schedule::HostTensor& tensor : schedule_.parameters) {
     if (!tensor.trainable) continue;
+    const bool is_rounded = HasMaster(graph_.type(tensor.tensor).dtype) &&
+                            !HasMaster(graph_.node(tensor.leaves[0]).outputs[0].dtype);
+    if (!gradients && is_rounded && schedule_.DistinctGradients(tensor).empty()) {
+      for (NodeId leaf : tensor.leaves) leaves.erase(graph_.node(leaf).name);
+      continue;
+    }
     ISOMER_ASSIGN_OR_RETURN(
         const Array<double> value,
         SumOf(tensor.tensor, InStep(gradients ? schedule_.DistinctGradients(tensor)

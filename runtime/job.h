@@ -85,7 +85,8 @@ class Job {
   absl::StatusOr<Array<double>> Output(absl::string_view name) {
     return Output(name, num_steps() - 1);
   }
-  // The original parameters, and the gradients of a step, likewise (REQUIRES: keep_gradients; zero
+  // The original parameters, but for those that training does not change and devices have in lower
+  // precision than the model; and the gradients of a step, likewise (REQUIRES: keep_gradients; zero
   // for parameters on which the loss does not depend).
   absl::StatusOr<HostValues> Parameters() { return CollectLeaves(false, num_steps() - 1); }
   absl::StatusOr<HostValues> Gradients(int32_t step) { return CollectLeaves(true, step); }

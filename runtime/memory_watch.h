@@ -20,7 +20,7 @@ class MemoryWatch {
   MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
               const std::vector<Command>& program, int32_t device, char* arena);
 
-  // A run of the commands that are selected begins.
+  // A run of the commands that are selected begins, or of some of them, with the others to follow.
   void Begin(const std::function<bool(int32_t place)>& selects);
   // Command `place` begins, which knows of others that they are over. The error names the task
   // that used a byte without being among them.

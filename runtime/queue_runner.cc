@@ -149,9 +149,12 @@ class AdversarialRunner : public QueueRunner {
     while (true) {
       std::array<bool, kMostQueues> ready = {};
       bool any = false, left = false;
-      for (int32_t q = 0; q < kMostQueues; ++q) {
+      for (int32_t q = 0; q < kMostQueues; ++q) {  // What is not to run counts as over.
         const std::vector<int32_t>& places = queues_.places[q];
         while (next[q] < places.size() && !work.selects(places[next[q]])) ++next[q];
+      }
+      for (int32_t q = 0; q < kMostQueues; ++q) {
+        const std::vector<int32_t>& places = queues_.places[q];
         if (next[q] == places.size()) continue;
         left = true;
         const Command& head = program_[places[next[q]]];

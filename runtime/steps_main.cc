@@ -29,8 +29,12 @@ absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inp
     ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss, step));
     losses_.push_back(loss.data[0]);
     if (std::isfinite(losses_.back())) continue;
-    return absl::OutOfRangeError(absl::StrCat("the loss of step ", first + step + 1,
-                                              " is not finite; try a lower --learning_rate"));
+    // Where steps that overflow are skipped, the scale is not to blame.
+    const bool may_overflow = plan_.mode == "training" && plan_.precision == DataType::kFloat16 &&
+                              !job_.options().finds_loss_scale;
+    return absl::OutOfRangeError(
+        absl::StrCat("the loss of step ", first + step + 1, " is not finite; try a lower ",
+                     may_overflow ? "--loss_scale or " : "", "--learning_rate"));
   }
   return absl::OkStatus();
 }

@@ -84,7 +84,7 @@ class BackwardLowering {
   LateOutputs late_outputs_;
   const size_t num_forward_tasks_;
   std::vector<bool> wanted_;         // by forward buffer: it depends on a parameter
-  std::vector<bool> of_parameters_;  // by forward buffer: on nothing else
+  std::vector<bool> of_parameters_;  // by forward buffer: on nothing else, but for constants
   std::vector<BufferId> gradient_;   // by forward buffer, kNoBuffer while nothing is known
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
   std::set<BufferId> by_moment_;
@@ -115,7 +115,7 @@ void BackwardLowering::FindWanted() {
   for (const Task& task : schedule.tasks) {
     bool wanted = task.kind == TaskKind::kLoad &&
                   !constants.contains(schedule.buffers[task.writes[0]].tensor);
-    bool of_parameters = wanted || !task.reads.empty();
+    bool of_parameters = task.kind == TaskKind::kLoad || !task.reads.empty();
     for (BufferId id : task.reads) {
       wanted |= wanted_[id];
       of_parameters &= of_parameters_[id];

@@ -125,11 +125,19 @@ class CallChecker {
     ISOMER_ASSIGN_OR_RETURN(forward_of_, FindForwardBuffers(graph_, schedule_));
     const BufferId count = static_cast<BufferId>(schedule_.buffers.size());
     has_gradient_.assign(count, false);
+    of_loads_.assign(count, false);
     for (BufferId id = 0; id < count; ++id) {
       if (IsGradient(id)) has_gradient_[forward_of_[id]] = true;
     }
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
+      const auto is_of_loads = [&](BufferId id) { return id != kNoBuffer && of_loads_[id]; };
+      const bool loads = task.reads.empty()
+                             ? task.kind == TaskKind::kLoad
+                             : std::all_of(task.reads.begin(), task.reads.end(), is_of_loads);
+      for (BufferId id : task.writes) {
+        if (id != kNoBuffer && task.phase <= Phase::kForward) of_loads_[id] = loads;
+      }
       if (task.kind == TaskKind::kCompute && !IsRepeat(task)) {
         computes_[{task.node, task.shard}] = static_cast<int32_t>(t);
       }
@@ -286,6 +294,9 @@ class CallChecker {
     if (BytesPerElement(buffer(share).dtype) > BytesPerElement(buffer(sum).dtype)) {
       return Error("adds to a gradient in lower precision");
     }
+    if (of_loads_[forward_of_[sum]] && HasMaster(buffer(sum).dtype)) {
+      return Error("adds up gradients of what depends on parameters alone, and not in float32");
+    }
     return Use(share);
   }
 
@@ -420,6 +431,7 @@ class CallChecker {
   // Of gradient buffers, and of those that the backward pass fills again: what they stand for.
   std::vector<BufferId> forward_of_;
   std::vector<bool> has_gradient_;  // of forward buffers
+  std::vector<bool> of_loads_;      // likewise: depends on parameters and constants alone
   std::vector<int> readers_;        // of gradient buffers; all moves of one are one
   absl::flat_hash_set<BufferId> moved_;
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> computes_;

@@ -326,11 +326,10 @@ absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId updated, BufferId pa
       return Error(t, absl::StrCat("has no state ", i, " of its own"));
     }
   }
-  const bool is_sum = absl::c_any_of(changes_[gradient], [this](int32_t change) {
-    return task(change).kind == TaskKind::kAccumulate;
-  });
-  if (is_sum && buffer(gradient).dtype != DataType::kFloat32) {
-    return Error(t, "updates with a sum that is not in float32");
+  const bool is_of_parts =
+      buffer(gradient).role == BufferRole::kGradientShard && changes_[gradient].size() > 1;
+  if (is_of_parts && buffer(gradient).dtype != DataType::kFloat32) {
+    return Error(t, "updates with a sum of parts that is not in float32");
   }
   if (changes_[gradient].empty() || position_[changes_[gradient].back()] > position_[t]) {
     return Error(t, "updates before the gradient is complete");

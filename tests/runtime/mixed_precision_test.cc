@@ -196,6 +196,38 @@ TEST(Masters, AddUpWhatTheWeightsWouldLose) {
   }
 }
 
+// A bias of a comparison has no gradient and no master: what devices have of it is rounded, and not
+// what was trained.
+TEST(Masters, WhatHasNoGradientIsNotRoundedForOthers) {
+  Plan plan;
+  plan.graph = plan.model.graph = Parsed(R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w" : f32[4,4]
+%2 = weight "b" : f32[4]
+%3 = matmul(%0, %1) : f32[8,4]
+%4 = less(%2, %3) : bool[8,4]
+%5 = cast(%4) {to=0} : f32[8,4]
+%6 = mul(%3, %5) : f32[8,4]
+%7 = reduce_sum(%6) {axes=[0,1], keepdims=0} : f32[]
+output "loss" = %7
+)");
+  plan.views = ViewsOf(plan.graph);
+  plan.num_devices = 1;
+  plan.model.loss = "loss";
+  plan.precision = DataType::kBFloat16;
+  const auto lowered = LowerPlan(plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_EQ(CheckSchedule(lowered->mapped.graph, lowered->schedule), absl::OkStatus());
+  const auto backend = MakeCpuBackend();
+  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend.get());
+  ASSERT_TRUE(job.ok()) << job.status();
+  const HostValues weights = InitialWeights(plan.model, 3).value();
+  ASSERT_EQ((*job)->SetParameters(weights), absl::OkStatus());
+  const HostValues parameters = (*job)->Parameters().value();
+  EXPECT_EQ(parameters.at("w").data, weights.at("w").data);
+  EXPECT_FALSE(parameters.contains("b"));
+}
+
 // Gradients that are summed over devices in bfloat16: the same for each method, and rounded.
 TEST(Masters, SumsOverDevicesMayBeInLowPrecision) {
   HostValues expected, exact;
@@ -265,6 +297,11 @@ TEST(LossScale, StepsThatOverflowAreSkippedOnAllDevices) {
     const auto job = start({.execution = {.kind = ExecutionKind::kThreaded},
                             .loss_scale = 0x1p24,
                             .finds_loss_scale = true});
+    const auto executions =
+        CheckExecutions(lowered->mapped.graph, lowered->schedule, weights, inputs, 0.01, 4,
+                        backend.get(), {.loss_scale = 0x1p17, .finds_loss_scale = true});
+    ASSERT_TRUE(executions.ok()) << executions.status();
+    EXPECT_EQ(executions->difference, "");
     int64_t steps = 0, skipped = 0;
     for (; steps - skipped < 3 && steps < 60; ++steps) {
       const HostValues before = job->Parameters().value();

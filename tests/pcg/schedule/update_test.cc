@@ -616,6 +616,29 @@ output "loss" = %6
   EXPECT_THAT(CheckSchedule(graph, low).message(), HasSubstr("not in float32"));
 }
 
+// So they are of what is made of a weight and a constant.
+TEST(Update, SharesOfWhatIsMadeOfWeightsAreSummedInFloat32) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : bf16[4,4]
+%1 = weight "w" : bf16[4,4]
+%2 = constant "mask" : bf16[4,4]
+%3 = input "labels" : i64[4]
+%4 = mul(%1, %2) : bf16[4,4]
+%5 = matmul(%0, %4) : bf16[4,4]
+%6 = matmul(%5, %4) : bf16[4,4]
+%7 = cross_entropy(%6, %3) : bf16[]
+output "loss" = %7
+)");
+  const Schedule original = LoweredWith(graph, {}, 1);
+  EXPECT_EQ(CheckSchedule(graph, original), absl::OkStatus());
+  const std::vector<const Task*> sums = TasksOf(original, TaskKind::kAccumulate);
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(original.buffers[sums[0]->writes[0]].dtype, DataType::kFloat32);
+  Schedule low = original;
+  low.buffers[sums[0]->writes[0]].dtype = DataType::kBFloat16;
+  EXPECT_THAT(CheckSchedule(graph, low).message(), HasSubstr("not in float32"));
+}
+
 // One call's share is summed over devices in float32, or as it is.
 TEST(Update, OneShareIsConvertedForItsSumAlone) {
   const Graph graph = Parsed(InType(kThreeWeights, "bf16"));
