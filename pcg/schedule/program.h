@@ -11,7 +11,7 @@
 // Mattern, 1989).
 //
 //   queue          commands
-//   compute        compute, compute_gradient, fill, accumulate, local, update
+//   compute        compute, compute_gradient, fill, accumulate, convert, local, update
 //   communication  all_reduce .. send_receive: on each of its devices one command. They are in
 //                  the schedule's order everywhere, so that every device meets them in one order.
 //

@@ -47,13 +47,14 @@
 // that receives it; what mixes micro-batches (the last sum of the loss) is of none. pipeline.h puts
 // them in order.
 //
-// Parameters. Operators that only arrange weights (Transpose, Reshape, Concat, Split and parallel
-// operators all of whose ancestors are weights, each used once) run on the host at load time. What
-// comes out of them is a stored tensor: kept on the devices, updated in place. Optimizers are
-// elementwise, so training the arranged parameters is training the original ones. Likewise each
-// device is fed its own part of a partitioned input, and integers that are fed (indices) as their
-// users want them arranged. What cheap operators make of constants alone (IsPreparation), such as
-// masks, is made there once, however often it is used; in inference, of weights, too.
+// Parameters. Operators that only arrange weights (Transpose, Reshape, Concat, Split, casts to a
+// float type and parallel operators all of whose ancestors are weights, each used once) run on the
+// host at load time. What comes out of them is a stored tensor: kept on the devices, updated in
+// place. Optimizers are elementwise, so training the arranged parameters is training the original
+// ones. Likewise each device is fed its own part of a partitioned input, and integers that are fed
+// (indices) as their users want them arranged. What cheap operators make of constants alone
+// (IsPreparation), such as masks, is made there once, however often it is used; in inference, of
+// weights, too.
 //
 // Updates. Copies of a parameter's shard are kept equal in several ways (pcg/weight_update.h). Each
 // device has its share of the gradient; what it takes to the update, and what comes back:
