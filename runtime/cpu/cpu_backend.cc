@@ -197,7 +197,9 @@ bool HasReferenceGradient(const KernelCall& call) {
 
 class CpuBackend : public Backend {
  public:
-  explicit CpuBackend(bool reference) : reference_(reference) {}
+  // What malloc keeps is of the process: set here, not by the devices' threads. Where another
+  // allocator stands before glibc's, that would be initialised by several of them at a time.
+  explicit CpuBackend(bool reference) : reference_(reference) { KeepFreedMemory(); }
 
   absl::string_view name() const override { return "cpu"; }
 
@@ -213,7 +215,6 @@ class CpuBackend : public Backend {
     const auto set_threads =
         reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
     if (set_threads != nullptr) set_threads(1);
-    KeepFreedMemory();
   }
 
   absl::StatusOr<Memory> Allocate(int64_t bytes) override {
