@@ -26,18 +26,15 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
   const DeviceGroup group = {weight.view.start, weight.view.strides.end()[-2], weight.type.copies};
   const WeightBytes each = BytesOfWeight(options, weight.type.dtype);
   const int64_t numbers = weight.type.LocalElements();
-  const auto bytes_of = [&](Collective kind) {
-    const bool sums = kind != Collective::kAllGather && kind != Collective::kBroadcast;
-    return numbers * (sums ? each.reduced : each.stored);
-  };
   const auto rate_us = [&](Collective kind) {
-    const int64_t bytes = bytes_of(kind), most = std::max(bytes, all_weights_bytes);
+    const int64_t bytes = numbers * SentBytes(each, kind),
+                  most = std::max(bytes, all_weights_bytes);
     const double together_us = cost.CollectiveUs(kind, most, group);
     return std::min(together_us * static_cast<double>(bytes) / static_cast<double>(most),
                     cost.CollectiveUs(kind, bytes, group));
   };
   const auto whole_us = [&](Collective kind) {
-    return cost.CollectiveUs(kind, bytes_of(kind), group);
+    return cost.CollectiveUs(kind, numbers * SentBytes(each, kind), group);
   };
   // A weight that others compute with in float32 is stored in it, and has no master.
   int64_t bytes =

@@ -90,8 +90,7 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
   const WeightBytes each = BytesOfWeight(options_, weight.type.dtype);
   int64_t numbers = weight.type.LocalElements();
   auto add = [&](Collective kind, int64_t times) {
-    const bool sums = kind != Collective::kAllGather && kind != Collective::kBroadcast;
-    const int64_t bytes = numbers * (sums ? each.reduced : each.stored);
+    const int64_t bytes = numbers * SentBytes(each, kind);
     *sync_us += static_cast<double>(times) * cost_.CollectiveUs(kind, bytes, group);
   };
   switch (options_.update_method) {

@@ -107,12 +107,10 @@ absl::Status Job::OnAllDevices(const std::function<absl::Status(int32_t device)>
   return status_;
 }
 
-absl::Status Job::SetTensors(const std::vector<Schedule::HostTensor>& tensors,
-                             const HostValues& leaves, int32_t step) {
-  for (const Schedule::HostTensor& tensor : tensors) {
+absl::Status Job::SetInputs(const HostValues& leaves, int32_t step) {
+  for (const Schedule::HostTensor& tensor : schedule_.inputs) {
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
-    const std::vector<BufferId>& shards = schedule_.shards.at(tensor.tensor);
-    for (BufferId of_one : shards) {
+    for (BufferId of_one : schedule_.shards.at(tensor.tensor)) {
       const BufferId id = schedule_.InStep(of_one, step);
       const Buffer& buffer = schedule_.buffers[id];
       if (!IsHere(buffer.device)) continue;
@@ -190,7 +188,7 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learnin
                                                    num_steps(), " of the schedule"));
   }
   for (int32_t step = 0; step < num_steps(); ++step) {
-    ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs[step], step));
+    ISOMER_RETURN_IF_ERROR(SetInputs(inputs[step], step));
   }
   scale_of_step_ = loss_scale_.value();
   const double factor = scale_of_step_ / schedule_.options.seed;
@@ -218,7 +216,7 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learnin
 absl::Status Job::Evaluate(const HostValues& inputs) {
   ISOMER_RETURN_IF_ERROR(status_);
   const int32_t step = num_steps() - 1;
-  ISOMER_RETURN_IF_ERROR(SetTensors(schedule_.inputs, inputs, step));
+  ISOMER_RETURN_IF_ERROR(SetInputs(inputs, step));
   return OnAllTogether([&](Executor* executor) { return executor->RunForward(step); });
 }
 

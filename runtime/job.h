@@ -114,8 +114,7 @@ class Job {
   bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
   // Runs `work` for every device of this process, in its thread; the first error, if any.
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
-  absl::Status SetTensors(const std::vector<Schedule::HostTensor>& tensors,
-                          const HostValues& leaves, int32_t step);
+  absl::Status SetInputs(const HostValues& leaves, int32_t step);
   // Of a parameter, where its devices have it: in one step, or in all. Calls f(buffer, its data)
   // for those of `device`, or of all that are here (-1).
   absl::Status ForEachSet(const Schedule::HostTensor& parameter, int32_t device,

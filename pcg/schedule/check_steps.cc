@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check_calls.h"
+#include "pcg/schedule/weight_versions.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -132,9 +133,7 @@ class RepetitionCheck {
       return step == 0 || (step == 1 && all_.in_step[1][loaded] != all_.in_step[0][loaded]);
     }
     if (task.kind != TaskKind::kUnload) return true;
-    const BufferRole role = one_.buffers[task.reads[0]].role;
-    const bool is_trained = role == BufferRole::kParameter || role == BufferRole::kMaster;
-    return step + 1 == steps_ || !is_trained;
+    return step + 1 == steps_ || !HoldsTrained(one_.buffers[task.reads[0]].role);
   }
 
   // Where each task is if steps come one after the other.

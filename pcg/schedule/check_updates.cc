@@ -49,8 +49,8 @@ class UpdateChecker {
       : graph_(graph), schedule_(schedule), position_(position) {}
 
   absl::Status Run() {
-    ISOMER_RETURN_IF_ERROR(Index());
     ISOMER_RETURN_IF_ERROR(CheckStored(graph_, schedule_));
+    ISOMER_RETURN_IF_ERROR(Index());
     if (!schedule_.options.training) return absl::OkStatus();
     for (const Schedule::HostTensor& parameter : schedule_.parameters) {
       const std::vector<BufferId>& shards = parameter.stored;

@@ -99,10 +99,7 @@ class Repetition {
     return static_cast<BufferId>(schedule_.buffers.size()) - 1;
   }
 
-  bool IsTrained(BufferId id) const {
-    const BufferRole role = schedule_.buffers[id].role;
-    return role == BufferRole::kParameter || role == BufferRole::kMaster;
-  }
+  bool IsTrained(BufferId id) const { return HoldsTrained(schedule_.buffers[id].role); }
 
   void AddTask(const Task& one, int32_t step) {
     // Both versions are loaded, states filled once; of weights the last version is unloaded.

@@ -26,6 +26,11 @@
 
 namespace isomer {
 
+// What training makes, and unloads behind the last step: weights, or their masters.
+inline bool HoldsTrained(BufferRole role) {
+  return role == BufferRole::kParameter || role == BufferRole::kMaster;
+}
+
 // Makes a schedule of one step, as LowerToTasks leaves it, one of as many as its options say.
 // InvalidArgument: there is no pipeline that more would fill, or its stages work on more
 // micro-batches at a time than a step has, for which two versions are not enough.
