@@ -5,12 +5,18 @@
 namespace isomer {
 
 std::string KernelCall::Key() const {
+  const auto name = [](Layout layout) {
+    return layout == Layout::kChannelsLast ? "channels_last" : "";
+  };
   std::string key = op.ToString();
   for (size_t o = 0; o < operands.size(); ++o) {
-    absl::StrAppend(&key, " ", DataTypeName(dtypes[o]), operands[o].ToString());
+    absl::StrAppend(&key, " ", DataTypeName(dtypes[o]), operands[o].ToString(),
+                    name(layouts.OfOperand(o)));
   }
   absl::StrAppend(&key, " ->");
-  for (const Box& box : outputs) absl::StrAppend(&key, " ", box.ToString());
+  for (size_t t = 0; t < outputs.size(); ++t) {
+    absl::StrAppend(&key, " ", outputs[t].ToString(), name(layouts.OfOutput(t)));
+  }
   if (gradient) {
     absl::StrAppend(&key, " gradient");
     for (bool w : wanted) absl::StrAppend(&key, w ? "+" : "-");

@@ -13,6 +13,7 @@
 #include "pcg/evaluator.h"
 #include "pcg/operator.h"
 #include "pcg/schedule/box.h"
+#include "pcg/schedule/layout.h"
 #include "pcg/type_inference.h"
 
 namespace isomer {
@@ -26,10 +27,12 @@ struct KernelCall {
   std::vector<DataType> dtypes;  // of the operands
   std::vector<Box> outputs;      // boxes of the logical outputs that it defines
   std::vector<DataType> output_dtypes;
+  // Boxes are of the logical tensors, whatever the layouts of their buffers.
+  CallLayouts layouts;
   bool gradient = false;
   std::vector<bool> wanted;  // gradient: which operands' gradients
 
-  // Equal keys, equal kernels: operator, data types, boxes, gradient.
+  // Equal keys, equal kernels: operator, data types, boxes, layouts, gradient.
   std::string Key() const;
 };
 
@@ -41,8 +44,8 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
 // A call made ready to run. Buffers are those of the schedule's task: forward reads operands and
 // writes outputs; gradient reads operands, outputs, gradients of outputs (null where
 // NeedsOfGradient does not ask for a value) and writes gradients of operands (null where not
-// wanted). Written buffers are overwritten. Row-major, of the call's data types; a gradient is of
-// the type of what it is the gradient of.
+// wanted). Written buffers are overwritten. Of the call's data types and layouts; a gradient is of
+// the type and the layout of what it is the gradient of.
 class Kernel {
  public:
   virtual ~Kernel() = default;

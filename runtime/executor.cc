@@ -105,9 +105,10 @@ absl::Status Executor::MakeKernel(int32_t t) {
   for (BufferId id : task.writes) {
     if (gradient) wanted.push_back(id != kNoBuffer);
   }
-  ISOMER_ASSIGN_OR_RETURN(kernels_[t], backend_.MakeKernel(MakeKernelCall(
-                                           node.op, *schedule_.shardings[task.node.value], operands,
-                                           task.shard, gradient, std::move(wanted))));
+  KernelCall call = MakeKernelCall(node.op, *schedule_.shardings[task.node.value], operands,
+                                   task.shard, gradient, std::move(wanted));
+  call.layouts = LayoutsOf(graph_, schedule_, task);
+  ISOMER_ASSIGN_OR_RETURN(kernels_[t], backend_.MakeKernel(call));
   return absl::OkStatus();
 }
 
@@ -356,9 +357,9 @@ void Executor::PackPieces(const Task& task) {
   const absl::Span<const BufferId> read = Mine(task.reads);
   for (size_t i = 0; i < task.writes.size(); ++i) {
     const BufferId from = read[i % task.segments];
-    const Box region = Intersection(buffer(from).box, buffer(task.writes[i]).box);
+    const Box region = Intersection(box(from), box(task.writes[i]));
     const int64_t element = BytesPerElement(buffer(from).dtype);
-    CopyRegion(region, buffer(from).box, data(from), region, to, element);
+    CopyRegion(region, box(from), data(from), region, to, element);
     to += region.Volume() * element;
   }
 }
@@ -368,9 +369,9 @@ void Executor::UnpackPieces(const Task& task) {
   const absl::Span<const BufferId> written = Mine(task.writes);
   for (size_t i = 0; i < task.reads.size(); ++i) {
     const BufferId to = written[i % task.segments];
-    const Box region = Intersection(buffer(task.reads[i]).box, buffer(to).box);
+    const Box region = Intersection(box(task.reads[i]), box(to));
     const int64_t element = BytesPerElement(buffer(to).dtype);
-    CopyRegion(region, region, from, buffer(to).box, data(to), element);
+    CopyRegion(region, region, from, box(to), data(to), element);
     from += region.Volume() * element;
   }
 }
@@ -380,11 +381,11 @@ void Executor::RunLocalMoves(const Task& task) {
   std::map<BufferId, std::vector<Piece>> arrivals;
   for (const auto& [read, write] : task.transfers) {
     const BufferId from = task.reads[read], to = task.writes[write];
-    const Box region = Intersection(buffer(from).box, buffer(to).box);
-    arrivals[to].push_back({region, buffer(from).box, data(from)});
+    const Box region = Intersection(box(from), box(to));
+    arrivals[to].push_back({region, box(from), data(from)});
   }
   for (BufferId id : task.writes) {
-    SumPieces(arrivals[id], buffer(id).box, buffer(id).dtype, data(id));
+    SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id));
   }
 }
 
@@ -397,15 +398,15 @@ absl::Status Executor::RunTransfers(int32_t t) {
   receives_.clear();
   for (const auto& [read, write] : task.transfers) {
     const BufferId from = task.reads[read], to = task.writes[write];
-    const Box region = Intersection(buffer(from).box, buffer(to).box);
+    const Box region = Intersection(box(from), box(to));
     const int64_t element = BytesPerElement(buffer(from).dtype);
     const int64_t bytes = region.Volume() * element;
     const bool mine = buffer(from).device == device_;
     if (mine && buffer(to).device == device_) {
-      arrivals[to].push_back({region, buffer(from).box, data(from)});
+      arrivals[to].push_back({region, box(from), data(from)});
     } else if (mine) {
       char* piece = packed_ + packed_bytes;
-      CopyRegion(region, buffer(from).box, data(from), region, piece, element);
+      CopyRegion(region, box(from), data(from), region, piece, element);
       sends_.push_back({buffer(to).device, piece, bytes});
       packed_bytes += bytes;
     } else if (buffer(to).device == device_) {
@@ -418,7 +419,7 @@ absl::Status Executor::RunTransfers(int32_t t) {
   ISOMER_RETURN_IF_ERROR(communicator_.SendReceive(task.devices, sends_, receives_));
   for (BufferId id : task.writes) {
     if (buffer(id).device != device_) continue;
-    SumPieces(arrivals[id], buffer(id).box, buffer(id).dtype, data(id));
+    SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id));
   }
   return absl::OkStatus();
 }

@@ -106,6 +106,8 @@ class Executor {
 
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
   int64_t elements(BufferId id) const { return buffer(id).box.Volume(); }
+  // As it lies: both ends of a move have one layout.
+  Box box(BufferId id) const { return buffer(id).in_memory(); }
 
   const Graph& graph_;
   const Schedule& schedule_;

@@ -123,8 +123,10 @@ void FillSlot(const Slot& slot, bool positive, char* data) {
 
 absl::StatusOr<KernelCall> CallOf(const ProfiledKernel& kernel) {
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(kernel.op, kernel.operands));
-  return MakeKernelCall(kernel.op, sharding, kernel.operands, 0, !kernel.wanted.empty(),
-                        kernel.wanted);
+  KernelCall call = MakeKernelCall(kernel.op, sharding, kernel.operands, 0, !kernel.wanted.empty(),
+                                   kernel.wanted);
+  call.layouts = kernel.layouts;
+  return call;
 }
 
 int64_t BytesOfSlots(const std::vector<Slot>& slots) {

@@ -99,6 +99,7 @@ void AddKernelsOf(const Graph& graph, const Schedule& schedule, int64_t cache_by
     std::vector<int>& vote = votes[key];
     vote.resize(warm[t].size());
     for (size_t i = 0; i < vote.size(); ++i) vote[i] += warm[t][i] ? 1 : -1;
+    kernel.layouts = LayoutsOf(graph, schedule, task);
     kernels->try_emplace(key, std::move(kernel));
   }
   for (const auto& [key, vote] : votes) {
@@ -121,8 +122,9 @@ absl::Status AddShardsOf(int64_t num_devices, ProfiledKernels* kernels) {
       // Otherwise the dims cannot be cut so.
       if (!operands.ok() || !InferSharding(kernel.op, *operands).ok()) continue;
       std::string shard = KernelKey(kernel.op, *operands, kernel.wanted);
-      kernels->try_emplace(std::move(shard), ProfiledKernel{kernel.op, *std::move(operands),
-                                                            kernel.wanted, kernel.warm});
+      kernels->try_emplace(std::move(shard),
+                           ProfiledKernel{kernel.op, *std::move(operands), kernel.wanted,
+                                          kernel.warm, kernel.layouts});
     }
   }
   return absl::OkStatus();

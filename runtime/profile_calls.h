@@ -22,6 +22,8 @@ struct ProfiledKernel {
   std::vector<bool> wanted = {};
   // Per buffer that the task reads (Task::reads), whether it finds it in the nearest caches.
   std::vector<bool> warm = {};
+  // Of a task of it.
+  CallLayouts layouts = {};
 };
 using ProfiledKernels = std::map<std::string, ProfiledKernel>;  // by KernelKey
 

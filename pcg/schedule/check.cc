@@ -321,6 +321,7 @@ absl::Status CheckWhatRuns(const Schedule& schedule) {
 
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, schedule).Run());
+  ISOMER_RETURN_IF_ERROR(CheckLayouts(graph, schedule));
   ISOMER_RETURN_IF_ERROR(CheckViews(graph, schedule));
   return CheckWhatRuns(schedule);
 }
@@ -328,6 +329,7 @@ absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
 absl::Status CheckSteps(const Graph& graph, const Schedule& one, const Schedule& all) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, all).RunSteps());
   ISOMER_RETURN_IF_ERROR(CheckRepetition(graph, one, all));
+  ISOMER_RETURN_IF_ERROR(CheckLayouts(graph, all));
   ISOMER_RETURN_IF_ERROR(CheckViews(graph, all));
   return CheckWhatRuns(all);
 }

@@ -27,6 +27,8 @@ namespace isomer {
 //   - shards that are one buffer are copies; every device works through micro-batches in pipeline
 //     order (check_micro_batches.h);
 //   - tasks compute, move and differentiate what the graph says (check_calls.h);
+//   - what is moved or summed has one layout, and what the host reads or writes is row-major
+//     (CheckLayouts);
 //   - calls that are said to move nothing do, and what lies in one place is not written over before
 //     it was read (CheckViews);
 //   - what lives at one time does not overlap in the memory plan (CheckMemory);

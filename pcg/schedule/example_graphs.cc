@@ -323,6 +323,43 @@ output "loss" = %9
 )",
        2,
        {}},
+      {"ChannelsThenSamples",
+       R"(
+%0 = input "x" : f32[2,2,3,3]
+%1 = weight "v" : f32[4,2,3,3]
+%2 = weight "w" : f32[4,4,1,1]
+%3 = input "target" : f32[2,4]
+%4 = conv2d(%0, %1) {stride=[1,1], padding=[1,1,1,1], dilation=[1,1]} : f32[2,4,3,3]
+%5 = relu(%4) : f32[2,4,3,3]
+%6 = conv2d(%5, %2) {stride=[1,1], padding=[0,0,0,0], dilation=[1,1]} : f32[2,4,3,3]
+%7 = reduce_mean(%6) {axes=[2,3], keepdims=0} : f32[2,4]
+%8 = mse(%7, %3) : f32[]
+output "y" = %7
+output "loss" = %8
+)",
+       R"(
+%0 = input "x" : f32[2,2,3,3]
+%1 = weight "v" : f32[4,2,3,3]
+%2 = weight "w" : f32[4,4,1,1]
+%3 = input "target" : f32[2,4]
+%4 = replicate(%0) {degree=2} : f32[2,2,3,3] c2
+%5 = partition(%1) {axis=0, degree=2} : f32[4:2,2,3,3]
+%6 = conv2d(%4, %5) {stride=[1,1], padding=[1,1,1,1], dilation=[1,1]} : f32[2,4:2,3,3]
+%7 = relu(%6) : f32[2,4:2,3,3]
+%8 = combine(%7) {axis=1, degree=2} : f32[2,4,3,3]
+%9 = partition(%8) {axis=0, degree=2} : f32[2:2,4,3,3]
+%10 = replicate(%2) {degree=2} : f32[4,4,1,1] c2
+%11 = conv2d(%9, %10) {stride=[1,1], padding=[0,0,0,0], dilation=[1,1]} : f32[2:2,4,3,3]
+%12 = reduce_mean(%11) {axes=[2,3], keepdims=0} : f32[2:2,4]
+%13 = partition(%3) {axis=0, degree=2} : f32[2:2,4]
+%14 = mse(%12, %13) : f32[] p2
+%15 = reduce(%14) {degree=2} : f32[]
+%16 = combine(%12) {axis=0, degree=2} : f32[2,4]
+output "y" = %16
+output "loss" = %15
+)",
+       2,
+       {}},
   };
   return *graphs;
 }

@@ -23,7 +23,7 @@ struct Item {
 };
 
 // Offsets of items, and the end of the last.
-struct Layout {
+struct Placement {
   std::vector<int64_t> offsets;
   int64_t bytes = 0;
 };
@@ -93,14 +93,14 @@ void WidenForQueues(const Schedule& schedule, const std::vector<BufferId>& first
 
 // Lays items in the order given, each at the lowest place where it overlaps nothing that lives at
 // one time with it. The first `throughout` meet all others, so that they lie side by side below.
-Layout LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& order,
-                  size_t throughout) {
-  Layout layout{std::vector<int64_t>(items.size(), 0)};
+Placement LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& order,
+                     size_t throughout) {
+  Placement placement{std::vector<int64_t>(items.size(), 0)};
   for (size_t i = 0; i < throughout; ++i) {
-    layout.offsets[order[i]] = layout.bytes;
-    layout.bytes += items[order[i]].bytes;
+    placement.offsets[order[i]] = placement.bytes;
+    placement.bytes += items[order[i]].bytes;
   }
-  const int64_t base = layout.bytes;
+  const int64_t base = placement.bytes;
   std::vector<size_t> placed;  // above the base, by offset
   for (size_t i : absl::MakeConstSpan(order).subspan(throughout)) {
     const Item& item = items[i];
@@ -109,17 +109,18 @@ Layout LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& ord
       const bool meet =
           items[other].live.first <= item.live.last && item.live.first <= items[other].live.last;
       if (!meet) continue;
-      if (layout.offsets[other] >= offset + item.bytes) break;
-      offset = std::max(offset, layout.offsets[other] + items[other].bytes);
+      if (placement.offsets[other] >= offset + item.bytes) break;
+      offset = std::max(offset, placement.offsets[other] + items[other].bytes);
     }
-    layout.offsets[i] = offset;
-    layout.bytes = std::max(layout.bytes, offset + item.bytes);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), i,
-                         [&](size_t a, size_t b) { return layout.offsets[a] < layout.offsets[b]; }),
-        i);
+    placement.offsets[i] = offset;
+    placement.bytes = std::max(placement.bytes, offset + item.bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
+                                   [&](size_t a, size_t b) {
+                                     return placement.offsets[a] < placement.offsets[b];
+                                   }),
+                  i);
   }
-  return layout;
+  return placement;
 }
 
 // The free parts of an arena that grows at its end.
@@ -181,8 +182,8 @@ class Arena {
 };
 
 // Lays items as they come to life, each into the smallest free part that holds it.
-Layout LayByTime(const std::vector<Item>& items) {
-  Layout layout{std::vector<int64_t>(items.size(), 0)};
+Placement LayByTime(const std::vector<Item>& items) {
+  Placement placement{std::vector<int64_t>(items.size(), 0)};
   std::vector<size_t> births(items.size());
   std::iota(births.begin(), births.end(), 0);
   std::vector<size_t> deaths = births;
@@ -194,19 +195,19 @@ Layout LayByTime(const std::vector<Item>& items) {
   size_t dead = 0;
   for (size_t i : births) {
     for (; items[deaths[dead]].live.last < items[i].live.first; ++dead) {
-      arena.Free(layout.offsets[deaths[dead]], items[deaths[dead]].bytes);
+      arena.Free(placement.offsets[deaths[dead]], items[deaths[dead]].bytes);
     }
-    layout.offsets[i] = arena.Allocate(items[i].bytes);
+    placement.offsets[i] = arena.Allocate(items[i].bytes);
   }
-  layout.bytes = arena.end();
-  return layout;
+  placement.bytes = arena.end();
+  return placement;
 }
 
 // What laying in order of sizes takes grows with the square of items, and beyond these only best
 // fit in order of time is tried.
 constexpr size_t kMostInOrder = 4096;
 
-// The most bytes that live at one time: no layout has less.
+// The most bytes that live at one time: no placement has less.
 int64_t LeastBytes(const std::vector<Item>& items) {
   std::vector<std::pair<int64_t, int64_t>> changes;  // deaths of a time come after its births
   for (const Item& item : items) {
@@ -219,8 +220,8 @@ int64_t LeastBytes(const std::vector<Item>& items) {
   return most;
 }
 
-Layout BestLayout(const std::vector<Item>& items) {
-  Layout by_time = LayByTime(items);
+Placement BestPlacement(const std::vector<Item>& items) {
+  Placement by_time = LayByTime(items);
   if (by_time.bytes == LeastBytes(items)) return by_time;
   std::vector<size_t> by_size(items.size());
   std::iota(by_size.begin(), by_size.end(), 0);
@@ -237,11 +238,11 @@ Layout BestLayout(const std::vector<Item>& items) {
     return std::pair(throughout(items[a]), items[a].bytes) >
            std::pair(throughout(items[b]), items[b].bytes);
   });
-  Layout in_order = LayInOrder(items, by_size, count);
+  Placement in_order = LayInOrder(items, by_size, count);
   return in_order.bytes < by_time.bytes ? in_order : by_time;
 }
 
-// What a layout depends on: sizes, and which items live at one time. Times become places in the
+// What a placement depends on: sizes, and which items live at one time. Times become places in the
 // order of all times that occur, so that devices that do the same are alike.
 using Lives = std::vector<std::tuple<int32_t, int32_t, int64_t>>;
 
@@ -285,15 +286,15 @@ MemoryPlan PlanMemory(const Schedule& schedule, int32_t num_queues) {
     }
     WidenForQueues(schedule, first_of, &all);
   }
-  absl::flat_hash_map<Lives, Layout> layouts;
+  absl::flat_hash_map<Lives, Placement> placements;
   for (const std::vector<Item>& items : all) {
-    const auto [known, added] = layouts.try_emplace(LivesOf(items));
-    if (added) known->second = BestLayout(items);
-    const Layout& layout = known->second;
-    plan.arena_bytes.push_back(layout.bytes);
+    const auto [known, added] = placements.try_emplace(LivesOf(items));
+    if (added) known->second = BestPlacement(items);
+    const Placement& placement = known->second;
+    plan.arena_bytes.push_back(placement.bytes);
     plan.scratch.emplace_back();
     for (size_t i = 0; i < items.size(); ++i) {
-      int64_t offset = layout.offsets[i];
+      int64_t offset = placement.offsets[i];
       if (items[i].buffers.empty()) plan.scratch.back()[items[i].task] = offset;
       for (BufferId id : items[i].buffers) {
         plan.offsets[id] = offset;

@@ -11,7 +11,7 @@ bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* p
   while (dim + 1 < whole.shape.size() && whole.shape[dim] == 1) ++dim;
   int64_t at = whole.origin.empty() ? 0 : whole.origin[dim];
   for (int64_t m = 0; m < count; ++m) {
-    const Box& piece = schedule.buffers[pieces[m]].box;
+    const Box piece = schedule.buffers[pieces[m]].in_memory();
     if (gaps && !piece.shape.empty()) at = std::max(at, piece.origin[dim]);
     for (size_t i = 0; i < whole.shape.size(); ++i) {
       if (i == dim ? piece.origin[i] != at
@@ -40,11 +40,11 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
     case TaskKind::kBroadcast:
       return all(0, 0);
     case TaskKind::kReduceScatter:
-      return all(lie(schedule.buffers[task.reads[0]].box, task.writes) ? 0 : task.bytes,
+      return all(lie(schedule.buffers[task.reads[0]].in_memory(), task.writes) ? 0 : task.bytes,
                  bucket ? task.bytes / members : 0);
     case TaskKind::kAllGather:
       return all(bucket ? task.bytes / members : 0,
-                 lie(schedule.buffers[task.writes[0]].box, task.reads) ? 0 : task.bytes);
+                 lie(schedule.buffers[task.writes[0]].in_memory(), task.reads) ? 0 : task.bytes);
     case TaskKind::kAllToAll:
       return all(task.bytes, task.bytes);
     case TaskKind::kSendReceive: {

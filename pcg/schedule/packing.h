@@ -21,7 +21,8 @@ struct PackBytes {
 std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task);
 
 // Whether the buffers `pieces` hold, one after the other, what lies one after the other in a buffer
-// that holds `whole`. With `gaps`, pieces between them may be missing.
+// that holds `whole`, the box as it lies (Buffer::in_memory). With `gaps`, pieces between them may
+// be missing.
 bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* pieces,
                    int64_t count, bool gaps = false);
 

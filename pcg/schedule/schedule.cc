@@ -175,7 +175,8 @@ std::string BufferText(const Schedule& schedule, BufferId id) {
   if (buffer.tensor.output != 0) absl::StrAppend(&text, ".", buffer.tensor.output);
   std::string sum = buffer.partials == 1 ? "" : absl::StrCat("+", buffer.partials - 1);
   if (buffer.partial_step > 1) absl::StrAppend(&sum, "x", buffer.partial_step);
-  return absl::StrCat(text, "#", buffer.shard, sum, "@", buffer.device, buffer.box.ToString());
+  return absl::StrCat(text, "#", buffer.shard, sum, "@", buffer.device, buffer.box.ToString(),
+                      buffer.layout == Layout::kChannelsLast ? "channels_last" : "");
 }
 
 absl::StatusOr<int32_t> CountMoments(const Graph& graph, absl::Span<const MachineView> views,
@@ -234,6 +235,7 @@ absl::Status FinishSchedule(const Graph& graph, Schedule* schedule) {
   AddDependencies(schedule);
   ISOMER_RETURN_IF_ERROR(OrderMicroBatches(schedule));
   AddPrograms(schedule);
+  ChooseLayouts(graph, schedule);
   MarkViews(graph, schedule);
   return absl::OkStatus();
 }

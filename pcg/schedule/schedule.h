@@ -93,6 +93,7 @@
 #include "pcg/plan.h"
 #include "pcg/precision.h"
 #include "pcg/schedule/box.h"
+#include "pcg/schedule/layout.h"
 #include "pcg/support/small_list.h"
 #include "pcg/type_inference.h"
 #include "pcg/weight_update.h"
@@ -129,7 +130,10 @@ struct Buffer {
   int32_t moment = kNoMoment;  // the micro-batch
   // It holds the sum of so many partials, from the shard's on every `partial_step`-th.
   int32_t partials = 1, partial_step = 1;
+  Layout layout = Layout::kRowMajor;
   int64_t bytes() const { return box.Volume() * BytesPerElement(dtype); }
+  // The box, its dims as they lie, the outermost first.
+  Box in_memory() const { return InMemory(box, layout); }
 };
 
 // It lives from load to unload.

@@ -48,6 +48,7 @@ class Eligibility {
     const Buffer &from = schedule_.buffers[ends.from], &to = schedule_.buffers[ends.to];
     // The operand, whose gradient has its box.
     const Buffer& operand = gradient ? to : from;
+    if (from.layout != Layout::kRowMajor || to.layout != Layout::kRowMajor) return {};
     if (from.device != to.device || from.dtype != to.dtype || from.bytes() != to.bytes() ||
         IsKept(from) || IsKept(to) || !KeepsOrder(graph_.node(task.node).op, operand.box.shape)) {
       return {};

@@ -11,8 +11,10 @@ namespace {
 // of the operand's box: window i of O over a dim of size H is [floor(i H / O), ceil((i + 1) H /
 // O)).
 struct AdaptivePoolShape {
-  explicit AdaptivePoolShape(const KernelCall& call)
-      : planes(call.operands[0].shape[0] * call.operands[0].shape[1]) {
+  explicit AdaptivePoolShape(const KernelCall& call) : planes(call.operands[0].shape[0]) {
+    const int64_t channels = call.operands[0].shape[1];
+    const bool last = call.layouts.OfOperand(0) == Layout::kChannelsLast;
+    (last ? lanes : planes) *= channels;
     const Box &x = call.operands[0], &y = call.outputs[0];
     const int spatial = static_cast<int>(x.shape.size()) - 2;
     for (int i = 0; i < 3; ++i) {
@@ -31,8 +33,8 @@ struct AdaptivePoolShape {
     }
   }
 
-  // Calls f(output offset, operand offset, 1 / elements of the window) for every element of every
-  // window.
+  // Calls f(output offset, operand offset, 1 / elements of the window), in units of lanes, for
+  // every element of every window.
   template <typename Function>
   void ForEach(Function f) const {
     int64_t out = 0;
@@ -53,7 +55,7 @@ struct AdaptivePoolShape {
     }
   }
 
-  int64_t planes;
+  int64_t planes, lanes = 1;  // elements that lie side by side and are of one place
   std::array<int64_t, 3> in = {1, 1, 1};
   std::array<std::vector<std::pair<int64_t, int64_t>>, 3> windows;
 };
@@ -68,7 +70,9 @@ KernelFunction AdaptivePoolKernel(const KernelCall& call) {
     float* to = Floats(writes[0]);
     std::fill_n(to, written, 0.0f);
     s.ForEach([&](int64_t out, int64_t in, float weight) {
-      to[gradient ? in : out] += weight * from[gradient ? out : in];
+      float* sum = to + (gradient ? in : out) * s.lanes;
+      const float* x = from + (gradient ? out : in) * s.lanes;
+      for (int64_t lane = 0; lane < s.lanes; ++lane) sum[lane] += weight * x[lane];
     });
     return absl::OkStatus();
   };

@@ -1,5 +1,6 @@
-// Convolutions of one to three spatial dims by oneDNN, operands reordered to the layouts it
-// prefers.
+// Convolutions of one to three spatial dims by oneDNN. Images whose channels are innermost are
+// taken as they lie (and points convolved by products of matrices); row-major ones, and weights,
+// are reordered to the layouts that it prefers.
 //
 // A task that has a piece of the image reads a box of it: oneDNN is given the part of that box
 // which the windows touch, and as padding what of them lies outside of the image.
@@ -10,7 +11,12 @@
 #include <new>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "dnnl.hpp"
+#include "pcg/support/status_macros.h"
+#include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
 
 namespace isomer {
@@ -29,8 +35,11 @@ memory::desc Describe(const memory::dims& dims, tag format) {
   return memory::desc(dims, memory::data_type::f32, format);
 }
 
-// Row-major layouts by spatial rank.
-tag ImageTag(size_t spatial) {
+// By spatial rank.
+tag ImageTag(size_t spatial, Layout layout) {
+  if (layout == Layout::kChannelsLast) {
+    return spatial == 1 ? tag::nwc : spatial == 2 ? tag::nhwc : tag::ndhwc;
+  }
   return spatial == 1 ? tag::ncw : spatial == 2 ? tag::nchw : tag::ncdhw;
 }
 tag KernelTag(size_t spatial, bool groups) {
@@ -55,7 +64,10 @@ struct ConvShape {
     stride = op.Ints("stride");
     dilation = op.Ints("dilation");
     const size_t spatial = stride.size();
-    image_tag = ImageTag(spatial);
+    x_tag = ImageTag(spatial, call.layouts.OfOperand(0));
+    y_tag = ImageTag(spatial, call.layouts.OfOutput(0));
+    x_is_last = call.layouts.OfOperand(0) == Layout::kChannelsLast;
+    y_is_last = call.layouts.OfOutput(0) == Layout::kChannelsLast;
     kernel_tag = KernelTag(spatial, groups > 1);
     skipped.assign(2 + spatial, 0);
     for (size_t i = 0; i < spatial; ++i) {
@@ -65,7 +77,10 @@ struct ConvShape {
       const int64_t end =
           first + (y[2 + i] - 1) * stride[i] + dilation[i] * (kernel[2 + i] - 1) + 1;
       const int64_t begin_in_box = std::max<int64_t>(first, 0);
-      const int64_t end_in_box = std::min(end, box[2 + i]);
+      // What a stride leaves over at the end is padding less than none: oneDNN takes the image
+      // whole, and has its fast kernels for that.
+      const bool is_left_over = end > begin_in_box && box[2 + i] - end < stride[i];
+      const int64_t end_in_box = is_left_over ? box[2 + i] : std::min(end, box[2 + i]);
       skipped[2 + i] = begin_in_box;
       x[2 + i] = end_in_box - begin_in_box;
       reads_nothing |= x[2 + i] <= 0;
@@ -75,33 +90,64 @@ struct ConvShape {
     }
   }
 
+  // Every place of the result is made of the one place of the image that lies where it does.
+  bool IsOfPoints() const {
+    const absl::Span<const int64_t> kernel = absl::MakeConstSpan(w).last(stride.size());
+    return x_is_last && y_is_last && x == box && x[1] == w[w.size() - stride.size() - 1] &&
+           absl::c_all_of(kernel, [](int64_t size) { return size == 1; }) &&
+           absl::c_all_of(stride, [](int64_t step) { return step == 1; }) &&
+           absl::MakeConstSpan(x).subspan(2) == absl::MakeConstSpan(y).subspan(2);
+  }
+
   // The box, of which the windows touch this part.
   memory::desc Image() const {
-    const memory::desc whole = Describe(box, image_tag);
+    const memory::desc whole = Describe(box, x_tag);
     return x == box ? whole : whole.submemory_desc(x, skipped);
   }
 
+  dnnl::convolution_forward::primitive_desc Forward(tag of_x, tag of_y) const {
+    return {
+        {dnnl::prop_kind::forward_training, algorithm::convolution_direct, Describe(x, of_x),
+         Describe(w, tag::any), Describe(y, of_y), stride, dilation, padding_begin, padding_end},
+        Engine()};
+  }
+
+  // Images whose channels are innermost are taken as they are, and together with others that are
+  // made so, unless oneDNN has nothing but plain loops for that.
+  template <typename Make>
+  auto InGoodLayouts(Make make) const {
+    if (x_is_last || y_is_last) {
+      const tag last = ImageTag(stride.size(), Layout::kChannelsLast);
+      auto made = make(last, last);
+      constexpr absl::string_view kPlainLoops = "ref";
+      if (!absl::StartsWith(made.impl_info_str(), kPlainLoops)) return made;
+    }
+    return make(tag::any, tag::any);
+  }
+
   dnnl::convolution_forward::primitive_desc Forward() const {
-    return {{dnnl::prop_kind::forward_training, algorithm::convolution_direct,
-             Describe(x, tag::any), Describe(w, tag::any), Describe(y, tag::any), stride, dilation,
-             padding_begin, padding_end},
-            Engine()};
+    return InGoodLayouts([this](tag of_x, tag of_y) { return Forward(of_x, of_y); });
   }
   dnnl::convolution_backward_data::primitive_desc BackwardData() const {
-    return {{algorithm::convolution_direct, Describe(x, tag::any), Describe(w, tag::any),
-             Describe(y, tag::any), stride, dilation, padding_begin, padding_end},
-            Engine(),
-            Forward()};
+    return InGoodLayouts([this](tag of_x, tag of_y) {
+      return dnnl::convolution_backward_data::primitive_desc(
+          {algorithm::convolution_direct, Describe(x, of_x), Describe(w, tag::any),
+           Describe(y, of_y), stride, dilation, padding_begin, padding_end},
+          Engine(), Forward(of_x, of_y));
+    });
   }
   dnnl::convolution_backward_weights::primitive_desc BackwardWeights() const {
-    return {{algorithm::convolution_direct, Describe(x, tag::any), Describe(w, tag::any),
-             Describe(y, tag::any), stride, dilation, padding_begin, padding_end},
-            Engine(),
-            Forward()};
+    return InGoodLayouts([this](tag of_x, tag of_y) {
+      return dnnl::convolution_backward_weights::primitive_desc(
+          {algorithm::convolution_direct, Describe(x, of_x), Describe(w, tag::any),
+           Describe(y, of_y), stride, dilation, padding_begin, padding_end},
+          Engine(), Forward(of_x, of_y));
+    });
   }
 
   memory::dims box, x, w, y, stride, dilation, padding_begin, padding_end, skipped;
-  tag image_tag, kernel_tag;
+  tag x_tag, y_tag, kernel_tag;
+  bool x_is_last, y_is_last;
   bool reads_nothing = false;  // padding alone
 };
 
@@ -197,12 +243,36 @@ KernelFunction Failing(absl::Status status) {
   return [status](Reads, Writes) { return status; };
 }
 
+// With channels innermost, a convolution whose kernel is a point is a product of matrices: y = x
+// w^T with a row for every place of the image.
+KernelFunction PointConvolution(const KernelCall& call) {
+  const int64_t in = call.operands[1].shape[1], out = call.operands[1].shape[0];
+  const int64_t places = call.outputs[0].Volume() / out;
+  if (!call.gradient) {
+    return [=](Reads reads, Writes writes) {
+      return Gemm(false, true, places, out, in, 1, Floats(reads[0]), Floats(reads[1]), 0,
+                  Floats(writes[0]));
+    };
+  }
+  return [=](Reads reads, Writes writes) -> absl::Status {
+    const float* g = Floats(reads[3]);
+    if (writes[0] != nullptr) {
+      ISOMER_RETURN_IF_ERROR(
+          Gemm(false, false, places, in, out, 1, g, Floats(reads[1]), 0, Floats(writes[0])));
+    }
+    if (writes[1] == nullptr) return absl::OkStatus();
+    return Gemm(true, false, out, in, places, 1, g, Floats(reads[0]), 0, Floats(writes[1]));
+  };
+}
+
 }  // namespace
 
 KernelFunction Conv2dKernel(const KernelCall& call) {
   const ConvShape s(call);
-  if (s.reads_nothing) return ReferenceKernel(call);
-  const memory::desc x = s.Image(), w = Describe(s.w, s.kernel_tag), y = Describe(s.y, s.image_tag);
+  if (s.IsOfPoints()) return PointConvolution(call);
+  const bool has_kernel_turned = call.layouts.OfOperand(1) != Layout::kRowMajor;
+  if (s.reads_nothing || has_kernel_turned) return ReferenceKernel(call);
+  const memory::desc x = s.Image(), w = Describe(s.w, s.kernel_tag), y = Describe(s.y, s.y_tag);
   std::shared_ptr<Primitive> forward, data, weights;
   const absl::Status made = Guarded([&] {
     if (!call.gradient) {

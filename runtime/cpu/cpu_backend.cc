@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "pcg/operator_facts.h"
 #include "pcg/work.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/memory_order.h"
 #include "runtime/cpu/widen.h"
 
 namespace isomer {
@@ -176,6 +178,10 @@ bool IsOfFloats(const KernelCall& call) {
 
 // The kernel of a call: its own, or that of float32 on converted copies. Null: none.
 KernelFunction KernelOf(const KernelCall& call) {
+  if (!call.layouts.AreRowMajor() && !LooksAtLayouts(call.op.kind())) {
+    const std::optional<KernelCall> turned = InMemoryOrder(call);
+    return turned ? KernelOf(*turned) : nullptr;
+  }
   if (KernelFunction kernel = AnyTypeKernel(call); kernel != nullptr) return kernel;
   if (call.op.kind() == OpKind::kOneHot) return OneHotKernel(call);
   if (!IsOfFloats(call)) return nullptr;
@@ -233,9 +239,9 @@ class CpuBackend : public Backend {
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
-    const bool reference = reference_ && !(call.gradient && !HasReferenceGradient(call));
-    KernelFunction function = reference ? nullptr : KernelOf(call);
-    if (function == nullptr) function = ReferenceKernel(call);
+    const bool needs_outputs = call.gradient && !HasReferenceGradient(call);
+    KernelFunction function = reference_ && !needs_outputs ? nullptr : KernelOf(call);
+    if (function == nullptr && !needs_outputs) function = ReferenceKernel(call);
     if (function == nullptr) {
       return absl::InternalError(absl::StrCat("no kernel computes ", call.op.ToString()));
     }

@@ -47,6 +47,23 @@ StridedLoop<N + 1> BroadcastLoop(const KernelCall& call) {
   return StridedLoop<N + 1>(sizes, std::move(strides));
 }
 
+// y_i = f(x0_i, x1_i, ..), of numbers side by side. y may be one of the others.
+template <typename Number, typename F, typename... X>
+ISOMER_VECTORISED void Apply(F f, int64_t count, Number* y, const X*... x) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) y[i] = f(x[i]...);
+}
+// y0_i, y1_i, .. = f(x0_i, x1_i, ..)
+template <size_t N, typename F, typename... X>
+ISOMER_VECTORISED void ApplyEach(F f, int64_t count, const std::array<float*, N>& y,
+                                 const X*... x) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    const std::array<float, N> values = f(x[i]...);
+    for (size_t o = 0; o < N; ++o) y[o][i] = values[o];
+  }
+}
+
 // Y = f(X0, X1, ..), computed in Number.
 template <typename Number, size_t N, typename F>
 KernelFunction ForwardIn(const KernelCall& call, F f) {
@@ -66,9 +83,7 @@ KernelFunction ForwardIn(const KernelCall& call, F f) {
         // The output is whole and in order, so its runs have stride 1.
         const int64_t target = at[N] + begin;
         Number* y = direct ? static_cast<Number*>(writes[0]) + target : scratch[N];
-        [&]<size_t... O>(std::index_sequence<O...>) {
-          for (int64_t i = 0; i < count; ++i) y[i] = f(x[O][i]...);
-        }
+        [&]<size_t... O>(std::index_sequence<O...>) { Apply(f, count, y, x[O]...); }
         (std::make_index_sequence<N>());
         if (direct) continue;
         StoreElements(y, count, to, static_cast<char*>(writes[0]) + target * BytesPerElement(to));
@@ -98,11 +113,10 @@ KernelFunction ElementwiseGradient(const KernelCall& call, F shares) {
           whole = call.outputs[0].Volume(), shares](Reads reads, Writes writes) {
     constexpr int64_t kBlock = 256;
     float scratch[N][kBlock] = {}, share[N][kBlock];
+    // What is not broadcast has one share of each element.
+    std::array<std::vector<double>, N> sums;
     for (size_t o = 0; o < N; ++o) {
-      // What is not broadcast has one share of each element.
-      if (writes[o] != nullptr && volumes[o] != whole) {
-        std::fill_n(Floats(writes[o]), volumes[o], 0.0f);
-      }
+      if (writes[o] != nullptr && volumes[o] != whole) sums[o].assign(volumes[o], 0);
     }
     loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
       for (int64_t begin = 0; begin < run; begin += kBlock) {
@@ -114,26 +128,30 @@ KernelFunction ElementwiseGradient(const KernelCall& call, F shares) {
                                      : LoadRun(dtypes[o], reads[o], at[o] + begin * stride[o],
                                                stride[o], count, scratch[o]);
         }
-        for (int64_t i = 0; i < count; ++i) {
-          const std::array<float, N> of_element = [&]<size_t... O>(std::index_sequence<O...>) {
-            return shares(x[O][i]..., g[i]);
-          }
-          (std::make_index_sequence<N>());
-          for (size_t o = 0; o < N; ++o) share[o][i] = of_element[o];
-        }
+        // Of an operand that is not broadcast, straight to where they go.
+        std::array<float*, N> to;
         for (size_t o = 0; o < N; ++o) {
-          if (writes[o] == nullptr) continue;
-          float* to = Floats(writes[o]) + at[o] + begin * stride[o];
-          if (volumes[o] == whole) {
-            std::copy_n(share[o], count, to);
-          } else if (stride[o] == 0) {
-            *to += static_cast<float>(LineSum(share[o], count));
+          const bool is_direct = writes[o] != nullptr && volumes[o] == whole;
+          to[o] = is_direct ? Floats(writes[o]) + at[o] + begin : share[o];
+        }
+        [&]<size_t... O>(std::index_sequence<O...>) { ApplyEach<N>(shares, count, to, x[O]..., g); }
+        (std::make_index_sequence<N>());
+        for (size_t o = 0; o < N; ++o) {
+          if (writes[o] == nullptr || volumes[o] == whole) continue;
+          double* sum = sums[o].data() + at[o] + begin * stride[o];
+          if (stride[o] == 0) {
+            *sum += LineSum(share[o], count);
+          } else if (stride[o] == 1) {
+            AddInDouble(share[o], count, sum);
           } else {
-            for (int64_t i = 0; i < count; ++i) to[i * stride[o]] += share[o][i];
+            for (int64_t i = 0; i < count; ++i) sum[i * stride[o]] += share[o][i];
           }
         }
       }
     });
+    for (size_t o = 0; o < N; ++o) {
+      if (!sums[o].empty()) std::copy(sums[o].begin(), sums[o].end(), Floats(writes[o]));
+    }
     return absl::OkStatus();
   };
 }

@@ -1,4 +1,4 @@
-// LayerNorm, RmsNorm, BatchNorm with given statistics.
+// LayerNorm, RmsNorm.
 #include <algorithm>
 #include <cmath>
 
@@ -111,60 +111,6 @@ KernelFunction RmsNormKernel(const KernelCall& call) {
         RmsNormGradientRow(x, gamma, Floats(reads[3]) + row * size, size, r, to, Floats(writes[1]));
       } else {
         for (int64_t h = 0; h < size; ++h) to[h] = x[h] * r * gamma[h];
-      }
-    }
-    return absl::OkStatus();
-  };
-}
-
-namespace {
-
-// Operands X, gamma, beta, mean, variance; with r = 1/sqrt(variance + epsilon):
-//   dx = g r gamma;  dgamma = sum g (x - mean) r;  dbeta = sum g
-//   dmean = -sum g r gamma;  dvariance = -1/2 sum g (x - mean) gamma r^3
-void BatchNormGradient(const AxisSplit& split, float epsilon, Reads reads, Writes writes) {
-  const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *mean = Floats(reads[3]),
-              *variance = Floats(reads[4]), *g = Floats(reads[6]);
-  float* dx = Floats(writes[0]);
-  for (int64_t c = 0; c < split.size; ++c) {
-    const float r = 1 / std::sqrt(variance[c] + epsilon);
-    double sum_g = 0, sum_gx = 0;
-    for (int64_t n = 0; n < split.outer; ++n) {
-      const int64_t at = (n * split.size + c) * split.inner;
-      for (int64_t i = at; i < at + split.inner; ++i) {
-        sum_g += g[i];
-        sum_gx += g[i] * (x[i] - mean[c]);
-        if (dx != nullptr) dx[i] = g[i] * r * gamma[c];
-      }
-    }
-    const double sums[] = {0, sum_gx * r, sum_g, -sum_g * r * gamma[c],
-                           -0.5 * sum_gx * gamma[c] * r * r * r};
-    for (int o = 1; o < 5; ++o) {
-      if (writes[o] != nullptr) Floats(writes[o])[c] = static_cast<float>(sums[o]);
-    }
-  }
-}
-
-}  // namespace
-
-KernelFunction BatchNormKernel(const KernelCall& call) {
-  const AxisSplit split = SplitAtAxis(call.operands[0], 1);
-  const float epsilon = static_cast<float>(call.op.Number("epsilon"));
-  if (call.gradient) {
-    return [=](Reads reads, Writes writes) {
-      BatchNormGradient(split, epsilon, reads, writes);
-      return absl::OkStatus();
-    };
-  }
-  return [=](Reads reads, Writes writes) {
-    const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *beta = Floats(reads[2]),
-                *mean = Floats(reads[3]), *variance = Floats(reads[4]);
-    float* y = Floats(writes[0]);
-    for (int64_t line = 0; line < split.outer * split.size; ++line) {
-      const int64_t c = line % split.size, at = line * split.inner;
-      const float r = 1 / std::sqrt(variance[c] + epsilon);
-      for (int64_t i = at; i < at + split.inner; ++i) {
-        y[i] = (x[i] - mean[c]) * r * gamma[c] + beta[c];
       }
     }
     return absl::OkStatus();

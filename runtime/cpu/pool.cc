@@ -12,10 +12,12 @@ struct Window {
   int64_t Volume() const { return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]); }
 };
 
-// Three spatial dims: those that a call lacks have size 1.
+// Three spatial dims: those that a call lacks have size 1. Offsets count places, of which each has
+// `lanes` elements side by side: all channels, or one where channels are planes.
 struct PoolShape {
-  explicit PoolShape(const KernelCall& call)
-      : planes(call.operands[0].shape[0] * call.operands[0].shape[1]) {
+  explicit PoolShape(const KernelCall& call) : planes(call.operands[0].shape[0]) {
+    const bool last = call.layouts.OfOperand(0) == Layout::kChannelsLast;
+    (last ? lanes : planes) *= call.operands[0].shape[1];
     const Box &x = call.operands[0], &y = call.outputs[0];
     const std::vector<int64_t>& padding = call.op.Ints("padding");
     const int missing = 5 - static_cast<int>(x.shape.size());
@@ -66,9 +68,9 @@ struct PoolShape {
       }
     }
   }
-  int64_t ElementsIn() const { return planes * in[0] * in[1] * in[2]; }
+  int64_t ElementsIn() const { return planes * in[0] * in[1] * in[2] * lanes; }
 
-  int64_t planes;
+  int64_t planes, lanes = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
   int64_t first[3] = {0, 0, 0};  // where the first window begins
   bool count_padding;
@@ -78,7 +80,7 @@ int64_t FirstOf(const PoolShape& s, int64_t plane, const Window& w) {
   return plane + (w.begin[0] * s.in[1] + w.begin[1]) * s.in[2] + w.begin[2];
 }
 
-// The offset of the first maximum of a window.
+// The offset of the first maximum of a window of one lane.
 int64_t ArgMax(const PoolShape& s, const float* x, int64_t plane, const Window& w) {
   int64_t best = FirstOf(s, plane, w);
   float largest = x[best];
@@ -91,25 +93,55 @@ int64_t ArgMax(const PoolShape& s, const float* x, int64_t plane, const Window& 
   return best;
 }
 
+// y = the largest of a window, lane by lane.
+void MaxOfLanes(const PoolShape& s, const float* x, int64_t plane, const Window& w, float* y) {
+  std::copy_n(x + FirstOf(s, plane, w) * s.lanes, s.lanes, y);
+  s.ForEachElement(plane, w, [&](int64_t i) {
+    const float* at = x + i * s.lanes;
+    for (int64_t lane = 0; lane < s.lanes; ++lane) y[lane] = std::max(y[lane], at[lane]);
+  });
+}
+
+void MaxPoolForward(const PoolShape& s, const float* x, float* out) {
+  s.ForEachWindow([&](int64_t plane, int64_t at, const Window& w) {
+    if (s.lanes > 1) return MaxOfLanes(s, x, plane, w, out + at * s.lanes);
+    float largest = x[FirstOf(s, plane, w)];
+    s.ForEachElement(plane, w, [&](int64_t i) { largest = std::max(largest, x[i]); });
+    out[at] = largest;
+  });
+}
+
+void MaxPoolGradient(const PoolShape& s, const float* x, const float* g, float* dx) {
+  std::fill(dx, dx + s.ElementsIn(), 0.0f);
+  std::vector<float> largest(s.lanes), left(s.lanes);
+  s.ForEachWindow([&](int64_t plane, int64_t at, const Window& w) {
+    if (s.lanes == 1) {
+      dx[ArgMax(s, x, plane, w)] += g[at];
+      return;
+    }
+    // The first that is the largest has the gradient, and nothing is left of it for others.
+    MaxOfLanes(s, x, plane, w, largest.data());
+    std::copy_n(g + at * s.lanes, s.lanes, left.begin());
+    s.ForEachElement(plane, w, [&, m = largest.data(), rest = left.data()](int64_t i) {
+      const float* from = x + i * s.lanes;
+      float* to = dx + i * s.lanes;
+#pragma GCC ivdep
+      for (int64_t lane = 0; lane < s.lanes; ++lane) {
+        const float share = from[lane] == m[lane] ? rest[lane] : 0;
+        to[lane] += share;
+        rest[lane] = from[lane] == m[lane] ? 0 : rest[lane];
+      }
+    });
+  });
+}
+
 KernelFunction MaxPool(const PoolShape& s, bool gradient) {
-  if (!gradient) {
-    return [s](Reads reads, Writes writes) {
-      const float* x = Floats(reads[0]);
-      float* out = Floats(writes[0]);
-      s.ForEachWindow([&](int64_t plane, int64_t at, const Window& w) {
-        float largest = x[FirstOf(s, plane, w)];
-        s.ForEachElement(plane, w, [&](int64_t i) { largest = std::max(largest, x[i]); });
-        out[at] = largest;
-      });
-      return absl::OkStatus();
-    };
-  }
-  return [s](Reads reads, Writes writes) {
-    const float *x = Floats(reads[0]), *g = Floats(reads[2]);
-    float* dx = Floats(writes[0]);
-    std::fill(dx, dx + s.ElementsIn(), 0.0f);
-    s.ForEachWindow(
-        [&](int64_t plane, int64_t at, const Window& w) { dx[ArgMax(s, x, plane, w)] += g[at]; });
+  return [s, gradient](Reads reads, Writes writes) {
+    if (gradient) {
+      MaxPoolGradient(s, Floats(reads[0]), Floats(reads[2]), Floats(writes[0]));
+    } else {
+      MaxPoolForward(s, Floats(reads[0]), Floats(writes[0]));
+    }
     return absl::OkStatus();
   };
 }
@@ -119,21 +151,31 @@ KernelFunction AvgPool(const PoolShape& s, bool gradient) {
     const int64_t all = s.kernel[0] * s.kernel[1] * s.kernel[2];
     return 1.0f / static_cast<float>(s.count_padding ? all : w.Volume());
   };
-  return [s, weight, gradient](Reads reads, Writes writes) {
-    const float* from = Floats(reads[gradient ? 2 : 0]);
-    float* to = Floats(writes[0]);
-    if (gradient) std::fill(to, to + s.ElementsIn(), 0.0f);
+  if (gradient) {
+    return [s, weight](Reads reads, Writes writes) {
+      const float* g = Floats(reads[2]);
+      float* dx = Floats(writes[0]);
+      std::fill(dx, dx + s.ElementsIn(), 0.0f);
+      s.ForEachWindow([&](int64_t plane, int64_t at, const Window& window) {
+        const float w = weight(window);
+        s.ForEachElement(plane, window, [&](int64_t i) {
+          for (int64_t l = 0; l < s.lanes; ++l) dx[i * s.lanes + l] += w * g[at * s.lanes + l];
+        });
+      });
+      return absl::OkStatus();
+    };
+  }
+  return [s, weight](Reads reads, Writes writes) {
+    const float* x = Floats(reads[0]);
+    float* y = Floats(writes[0]);
     s.ForEachWindow([&](int64_t plane, int64_t at, const Window& window) {
       const float w = weight(window);
-      float sum = 0;
+      float* sums = y + at * s.lanes;
+      std::fill_n(sums, s.lanes, 0.0f);
       s.ForEachElement(plane, window, [&](int64_t i) {
-        if (gradient) {
-          to[i] += w * from[at];
-        } else {
-          sum += from[i];
-        }
+        for (int64_t l = 0; l < s.lanes; ++l) sums[l] += x[i * s.lanes + l];
       });
-      if (!gradient) to[at] = w * sum;
+      for (int64_t l = 0; l < s.lanes; ++l) sums[l] *= w;
     });
     return absl::OkStatus();
   };

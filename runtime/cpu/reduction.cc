@@ -47,6 +47,10 @@ KernelFunction SumKernel(const ReductionShape& s, double scale, bool gradient) {
           std::fill_n(dx + at[0], run, scale * g[at[1]]);
           return;
         }
+        if (stride[0] == 1 && stride[1] == 1) {
+          for (int64_t i = 0; i < run; ++i) dx[at[0] + i] = scale * g[at[1] + i];
+          return;
+        }
         for (int64_t i = 0; i < run; ++i) {
           dx[at[0] + i * stride[0]] = scale * g[at[1] + i * stride[1]];
         }
@@ -61,6 +65,10 @@ KernelFunction SumKernel(const ReductionShape& s, double scale, bool gradient) {
     s.loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
       if (stride[0] == 1 && stride[1] == 0) {
         sums[at[1]] += LineSum(x + at[0], run);
+        return;
+      }
+      if (stride[0] == 1 && stride[1] == 1) {
+        AddInDouble(x + at[0], run, sums.data() + at[1]);
         return;
       }
       for (int64_t i = 0; i < run; ++i) sums[at[1] + i * stride[1]] += x[at[0] + i * stride[0]];

@@ -17,11 +17,40 @@ Array<double> EmptyArray(const Box& box) {
   return array;
 }
 
+// The elements of a box of [batch, channels, d1 ..] in the other layout than `from`.
+std::vector<double> Turned(const Box& box, Layout from, const std::vector<double>& elements) {
+  const int64_t outer = box.shape[0], channels = box.shape[1];
+  const int64_t inner = Product(absl::MakeConstSpan(box.shape).subspan(2));
+  std::vector<double> turned(elements.size());
+  for (int64_t n = 0; n < outer; ++n) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = 0; i < inner; ++i) {
+        const int64_t first = n * channels * inner;
+        const int64_t row_major = first + c * inner + i, last = first + i * channels + c;
+        const bool turns_back = from == Layout::kChannelsLast;
+        turned[turns_back ? row_major : last] = elements[turns_back ? last : row_major];
+      }
+    }
+  }
+  return turned;
+}
+
 // Null data, a value that is not needed, reads as zeros.
-Array<double> ReadArray(const Box& box, DataType dtype, const void* data) {
+Array<double> ReadArray(const Box& box, DataType dtype, Layout layout, const void* data) {
   Array<double> array = EmptyArray(box);
-  if (data != nullptr) LoadElements(dtype, data, array.size(), array.data.data());
+  if (data == nullptr) return array;
+  LoadElements(dtype, data, array.size(), array.data.data());
+  if (layout != Layout::kRowMajor) array.data = Turned(box, layout, array.data);
   return array;
+}
+
+void WriteArray(const Array<double>& array, DataType dtype, Layout layout, void* data) {
+  if (layout == Layout::kRowMajor) {
+    return StoreElements(array.data.data(), array.size(), dtype, data);
+  }
+  const std::vector<double> turned =
+      Turned({array.origin, array.shape}, Layout::kRowMajor, array.data);
+  StoreElements(turned.data(), array.size(), dtype, data);
 }
 
 std::vector<const Array<double>*> Pointers(const std::vector<Array<double>>& arrays) {
@@ -33,12 +62,13 @@ std::vector<const Array<double>*> Pointers(const std::vector<Array<double>>& arr
 absl::Status RunForward(const KernelCall& call, Reads reads, Writes writes) {
   std::vector<Array<double>> operands;
   for (size_t o = 0; o < call.operands.size(); ++o) {
-    operands.push_back(ReadArray(call.operands[o], call.dtypes[o], reads[o]));
+    operands.push_back(
+        ReadArray(call.operands[o], call.dtypes[o], call.layouts.OfOperand(o), reads[o]));
   }
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Array<double>> outputs,
                           Evaluate<double>(call.declaration, call.iteration, Pointers(operands)));
   for (size_t t = 0; t < outputs.size(); ++t) {
-    StoreElements(outputs[t].data.data(), outputs[t].size(), call.output_dtypes[t], writes[t]);
+    WriteArray(outputs[t], call.output_dtypes[t], call.layouts.OfOutput(t), writes[t]);
   }
   return absl::OkStatus();
 }
@@ -49,19 +79,20 @@ absl::Status RunGradient(const KernelCall& call, Reads reads, Writes writes) {
   std::vector<Array<double>*> wanted;
   gradients.reserve(num_operands);
   for (size_t o = 0; o < num_operands; ++o) {
-    operands.push_back(ReadArray(call.operands[o], call.dtypes[o], reads[o]));
+    operands.push_back(
+        ReadArray(call.operands[o], call.dtypes[o], call.layouts.OfOperand(o), reads[o]));
     gradients.push_back(EmptyArray(call.operands[o]));
     wanted.push_back(writes[o] == nullptr ? nullptr : &gradients.back());
   }
   for (size_t t = 0; t < num_outputs; ++t) {
-    seeds.push_back(
-        ReadArray(call.outputs[t], call.output_dtypes[t], reads[num_operands + num_outputs + t]));
+    seeds.push_back(ReadArray(call.outputs[t], call.output_dtypes[t], call.layouts.OfOutput(t),
+                              reads[num_operands + num_outputs + t]));
   }
   ISOMER_RETURN_IF_ERROR(EvaluateGradient<double>(call.declaration, call.iteration,
                                                   Pointers(operands), Pointers(seeds), wanted));
   for (size_t o = 0; o < num_operands; ++o) {
     if (writes[o] == nullptr) continue;
-    StoreElements(gradients[o].data.data(), gradients[o].size(), call.dtypes[o], writes[o]);
+    WriteArray(gradients[o], call.dtypes[o], call.layouts.OfOperand(o), writes[o]);
   }
   return absl::OkStatus();
 }

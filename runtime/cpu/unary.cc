@@ -34,7 +34,11 @@ KernelFunction Unary(const KernelCall& call, F f, D df, bool from_output = false
   return [count, df, from_output](Reads reads, Writes writes) {
     const float *value = Floats(reads[from_output ? 1 : 0]), *g = Floats(reads[2]);
     float* dx = Floats(writes[0]);
-    for (int64_t i = 0; i < count; ++i) dx[i] = df(value == nullptr ? 0 : value[i], g[i]);
+    if (value != nullptr) {
+      Apply(df, count, dx, value, g);
+    } else {
+      Apply([df](float of) { return df(0.0f, of); }, count, dx, g);
+    }
     return absl::OkStatus();
   };
 }
@@ -229,7 +233,11 @@ KernelFunction DropoutKernel(const KernelCall& call) {
     origin += box.origin[i] * stride;
     stride *= whole[i];
   }
-  const StridedLoop<2> loop(box.shape, {logical, BroadcastStrides(box.shape, rank)});
+  // Elements as they lie, each with its place in the logical tensor.
+  const bool last = call.layouts.OfOutput(0) == Layout::kChannelsLast;
+  if (last) std::rotate(logical.begin() + 1, logical.begin() + 2, logical.end());
+  const Box lying = InMemory(box, call.layouts.OfOutput(0));
+  const StridedLoop<2> loop(lying.shape, {logical, BroadcastStrides(lying.shape, rank)});
   return [=, from = call.gradient ? 3 : 0](Reads reads, Writes writes) {
     const float* x = Floats(reads[from]);
     float* y = Floats(writes[0]);

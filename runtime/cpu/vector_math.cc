@@ -35,6 +35,10 @@ ISOMER_VECTORISED double LineSum(const float* x, int64_t n) {
   return sum;
 }
 
+ISOMER_VECTORISED void AddInDouble(const float* x, int64_t n, double* sums) {
+  for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
+}
+
 ISOMER_VECTORISED float SumOfExp(const float* x, float shift, int64_t n) {
   float lines[kLines] = {};
   int64_t j = 0;

@@ -83,6 +83,8 @@ inline double NormalCdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654
 float MaxOf(const float* x, int64_t n);
 // In double.
 double LineSum(const float* x, int64_t n);
+// sums_j += x_j
+void AddInDouble(const float* x, int64_t n, double* sums);
 // The sum of exp(x_j - shift).
 float SumOfExp(const float* x, float shift, int64_t n);
 // y_j = exp(x_j - shift), which are summed; y may be x.

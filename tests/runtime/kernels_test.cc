@@ -1,6 +1,7 @@
 // Every kernel of the cpu backend against the reference evaluator in double, on every example call
 // and every data type that it takes: forward and gradient, the whole call and each of its shards
-// when any one dim is partitioned.
+// when any one dim is partitioned; and with the channels of images innermost, of all of them or of
+// one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "pcg/operator_facts.h"
 #include "pcg/work.h"
 #include "runtime/backend.h"
+#include "runtime/cpu/cpu_backend.h"
 #include "runtime/elements.h"
 #include "runtime/moves.h"
 #include "tests/pcg/random_operands.h"
@@ -51,6 +53,26 @@ struct Shard {
   Array<double> array;
   DataType dtype;
   std::vector<int64_t> buffer;  // Large enough for any type.
+
+  // Has the elements in the buffer in the order of `layout`, if they are row-major, or back.
+  void Turn(Layout layout, bool back = false) {
+    if (layout == Layout::kRowMajor) return;
+    const Box box = {array.origin, array.shape};
+    std::vector<double> elements(array.size()), turned(array.size());
+    LoadElements(dtype, buffer.data(), array.size(), elements.data());
+    const Box lying = InMemory(box, layout);
+    std::vector<int64_t> strides(lying.shape.size(), 1);
+    for (size_t i = strides.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * lying.shape[i + 1];
+    std::rotate(strides.begin() + 1, strides.end() - 1, strides.end());  // Of the logical dims.
+    std::vector<int64_t> at(box.shape.size(), 0);
+    for (int64_t i = 0; i < array.size(); ++i) {
+      int64_t place = 0;
+      for (size_t d = 0; d < at.size(); ++d) place += at[d] * strides[d];
+      turned[back ? i : place] = elements[back ? place : i];
+      for (size_t d = at.size(); d-- > 0 && ++at[d] == box.shape[d];) at[d] = 0;
+    }
+    StoreElements(turned.data(), array.size(), dtype, buffer.data());
+  }
 
   // The part of `whole` that the box covers.
   Shard(const Box& box, DataType type, const Array<double>& whole)
@@ -108,8 +130,11 @@ void ExpectClose(const Shard& actual, const Array<double>& expected) {
 // Compares the kernels of one call with its declaration.
 class Checker {
  public:
-  Checker(const ExampleCall& call, bool reference)
-      : op_(call.op), operands_(call.operands), backend_(MakeCpuBackend(reference)) {
+  Checker(const ExampleCall& call, bool reference, CallLayouts layouts = {})
+      : op_(call.op),
+        operands_(call.operands),
+        layouts_(std::move(layouts)),
+        backend_(MakeCpuBackend(reference)) {
     EXPECT_TRUE(NormalizeAttributes(&op_).ok());
     backend_->EnterDevice(0, 1);
     std::mt19937_64 random(7);
@@ -142,14 +167,18 @@ class Checker {
 
   void CheckForward(const Sharding& sharding, const std::vector<TensorType>& operands,
                     int64_t shard) {
-    const KernelCall call = MakeKernelCall(op_, sharding, operands, shard, false);
-    const std::vector<Shard> slices = Slices(call);
+    KernelCall call = MakeKernelCall(op_, sharding, operands, shard, false);
+    call.layouts = layouts_;
+    std::vector<Shard> slices = Slices(call);
     const auto expected = Evaluate<double>(call.declaration, call.iteration, Pointers(slices));
     ASSERT_TRUE(expected.ok()) << expected.status();
     auto kernel = backend_->MakeKernel(call);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     std::vector<const void*> reads;
-    for (const Shard& slice : slices) reads.push_back(slice.buffer.data());
+    for (size_t o = 0; o < slices.size(); ++o) {
+      slices[o].Turn(layouts_.OfOperand(o));
+      reads.push_back(slices[o].buffer.data());
+    }
     std::vector<Shard> outputs;
     std::vector<void*> writes;
     for (size_t t = 0; t < call.outputs.size(); ++t) {
@@ -157,7 +186,10 @@ class Checker {
       writes.push_back(outputs.back().buffer.data());
     }
     ASSERT_EQ((*kernel)->Run(reads, writes), absl::OkStatus());
-    for (size_t t = 0; t < outputs.size(); ++t) ExpectClose(outputs[t], (*expected)[t]);
+    for (size_t t = 0; t < outputs.size(); ++t) {
+      outputs[t].Turn(layouts_.OfOutput(t), /*back=*/true);
+      ExpectClose(outputs[t], (*expected)[t]);
+    }
   }
 
   void CheckGradient(const Sharding& sharding, const std::vector<TensorType>& operands,
@@ -165,8 +197,9 @@ class Checker {
     std::vector<bool> wanted;
     for (const TensorType& type : operands) wanted.push_back(IsFloat(type.dtype));
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
-    const KernelCall call = MakeKernelCall(op_, sharding, operands, shard, true, wanted);
-    const std::vector<Shard> slices = Slices(call);
+    KernelCall call = MakeKernelCall(op_, sharding, operands, shard, true, wanted);
+    call.layouts = layouts_;
+    std::vector<Shard> slices = Slices(call);
     const auto outputs = Evaluate<double>(call.declaration, call.iteration, Pointers(slices));
     ASSERT_TRUE(outputs.ok()) << outputs.status();
     std::vector<Shard> results, seeds, gradients;
@@ -191,6 +224,11 @@ class Checker {
               absl::OkStatus());
     auto kernel = backend_->MakeKernel(call);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
+    for (size_t o = 0; o < slices.size(); ++o) slices[o].Turn(layouts_.OfOperand(o));
+    for (size_t t = 0; t < results.size(); ++t) {
+      results[t].Turn(layouts_.OfOutput(t));
+      seeds[t].Turn(layouts_.OfOutput(t));
+    }
     // What the gradient does not need is not there.
     const GradientNeeds needs = NeedsOfGradient(op_, call.declaration, operands);
     std::vector<const void*> reads;
@@ -208,12 +246,14 @@ class Checker {
     ASSERT_EQ((*kernel)->Run(reads, writes), absl::OkStatus());
     for (size_t o = 0; o < gradients.size(); ++o) {
       SCOPED_TRACE(testing::Message() << "gradient of operand " << o);
+      gradients[o].Turn(layouts_.OfOperand(o), /*back=*/true);
       if (wanted[o]) ExpectClose(gradients[o], expected[o]);
     }
   }
 
   Operator op_;
   std::vector<TensorType> operands_;
+  const CallLayouts layouts_;
   std::vector<Array<double>> values_;
   std::unique_ptr<Backend> backend_;
 };
@@ -249,6 +289,147 @@ TEST_P(KernelTest, AgreesWithTheDeclarationOnEveryDataTypeAndShard) {
 
 INSTANTIATE_TEST_SUITE_P(AllOperators, KernelTest, testing::ValuesIn(Examples()),
                          [](const auto& info) { return info.param.name; });
+
+// What may have its channels innermost in a call that takes it so: all images at once, or of a
+// convolution also its image or its result alone.
+std::vector<CallLayouts> LayoutsOf(const ExampleCall& call) {
+  Operator op = call.op;
+  EXPECT_TRUE(NormalizeAttributes(&op).ok());
+  const absl::StatusOr<std::vector<TensorType>> outputs = InferTypes(op, call.operands);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  const LayoutUse use = LayoutUseOf(op, call.operands, *outputs);
+  if (use == LayoutUse::kRowMajor) return {};
+  const auto layout = [](const TensorType& type) {
+    return HasLayouts(type.Sizes()) ? Layout::kChannelsLast : Layout::kRowMajor;
+  };
+  CallLayouts all;
+  for (const TensorType& operand : call.operands) all.operands.push_back(layout(operand));
+  for (const TensorType& output : *outputs) all.outputs.push_back(layout(output));
+  if (use == LayoutUse::kEach) all.operands[1] = Layout::kRowMajor;
+  if (all.AreRowMajor()) return {};
+  std::vector<CallLayouts> found = {all};
+  if (use == LayoutUse::kEach) {
+    found.resize(3, all);
+    found[1].operands[0] = Layout::kRowMajor;
+    found[2].outputs[0] = Layout::kRowMajor;
+  }
+  return found;
+}
+
+// Beside the examples: calls as they lie between convolutions.
+std::vector<ExampleCall> CallsOfImages() {
+  std::vector<ExampleCall> calls;
+  for (const ExampleCall& example : Examples()) {
+    if (!LayoutsOf(example).empty()) calls.push_back(example);
+  }
+  const auto image = SequentialType({2, 4, 3, 2}), bias = SequentialType({4, 1, 1}),
+             channels = SequentialType({1, 4, 1, 1}), mask = SequentialType({2, 1, 3, 2}),
+             planes = SequentialType({4, 3, 2}), places = SequentialType({3, 2});
+  const auto add = [&](std::string name, Operator op, std::vector<TensorType> operands) {
+    calls.push_back({std::move(name), std::move(op), std::move(operands)});
+  };
+  add("ReluOfImages", OpKind::kRelu, {image});
+  add("GeluOfLines", OpKind::kGelu, {SequentialType({2, 4, 6})});
+  add("CastOfImages", {OpKind::kCast, {{"to", int64_t{2}}}}, {image});
+  add("AddOfImages", OpKind::kAdd, {image, image});
+  add("MulByBias", OpKind::kMul, {image, bias});
+  add("SubOfChannels", OpKind::kSub, {image, channels});
+  add("DivByMask", OpKind::kDiv, {image, mask});
+  add("MulByPlanes", OpKind::kMul, {image, planes});
+  add("AddOfPlaces", OpKind::kAdd, {image, places});
+  add("WhereOfImages", OpKind::kWhere, {SequentialType({4, 1, 1}, DataType::kBool), image, image});
+  const auto reduction = [&](OpKind kind, Ints axes, int64_t keepdims) {
+    return Operator(kind, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+  };
+  add("MeanOfChannels", reduction(OpKind::kReduceMean, {0, 2, 3}, 1), {image});
+  add("MeanOfPlanes", reduction(OpKind::kReduceMean, {2, -1}, 0), {image});
+  add("SumOverChannels", reduction(OpKind::kReduceSum, {1}, 1), {image});
+  add("SumOverSamples", reduction(OpKind::kReduceSum, {0}, 0), {image});
+  add("MaxOverRows", reduction(OpKind::kReduceMax, {2}, 1), {image});
+  add("ProductOfChannels", reduction(OpKind::kReduceProd, {0, 2, 3}, 0), {image});
+  for (int64_t axis = 0; axis < 4; ++axis) {
+    add(absl::StrCat("Concat", axis), {OpKind::kConcat, {{"axis", axis - 4}}}, {image, image});
+  }
+  add("SplitOfChannels", {OpKind::kSplit, {{"axis", int64_t{1}}, {"sizes", Ints{1, 3}}}}, {image});
+  add("SplitOfRows", {OpKind::kSplit, {{"axis", int64_t{2}}, {"sizes", Ints{2, 1}}}}, {image});
+  add("SliceOfImages",
+      {OpKind::kSlice,
+       {{"starts", Ints{0, 1, 2, 0}}, {"sizes", Ints{2, 2, 2, 2}}, {"steps", Ints{1, 2, -1, 1}}}},
+      {image});
+  add("PadOfImages",
+      {OpKind::kPad, {{"padding", Ints{0, 1, 1, 0, 0, 0, 2, 1}}, {"mode", int64_t{1}}}}, {image});
+  add("DropoutOfImages", {OpKind::kDropout, {{"rate", 0.5}}},
+      {image, SequentialType({}, DataType::kInt64)});
+  const auto convolution = [&](OpKind kind, Ints stride, Ints padding, int64_t groups) {
+    Ints dilation(stride.size(), 1);
+    return Operator(kind, {{"stride", std::move(stride)},
+                           {"padding", std::move(padding)},
+                           {"dilation", std::move(dilation)},
+                           {"groups", groups}});
+  };
+  add("ConvolutionOfPoints", convolution(OpKind::kConv2d, {1, 1}, {0, 0, 0, 0}, 1),
+      {image, SequentialType({6, 4, 1, 1})});
+  add("ConvolutionOfPointsInGroups", convolution(OpKind::kConv2d, {1, 1}, {0, 0, 0, 0}, 2),
+      {image, SequentialType({6, 2, 1, 1})});
+  add("ConvolutionOfPointsApart", convolution(OpKind::kConv2d, {2, 2}, {0, 0, 0, 0}, 1),
+      {SequentialType({2, 4, 6, 4}), SequentialType({6, 4, 1, 1})});
+  add("ConvolutionOfPointsPadded", convolution(OpKind::kConv2d, {1, 1}, {1, 0, 0, 1}, 1),
+      {image, SequentialType({6, 4, 1, 1})});
+  add("ConvolutionThatLeavesRows", convolution(OpKind::kConv2d, {3, 2}, {0, 1, 0, 0}, 1),
+      {SequentialType({2, 16, 8, 6}), SequentialType({16, 16, 2, 3})});
+  add("ConvolutionOfLinePoints", convolution(OpKind::kConv1d, {1}, {0, 0}, 1),
+      {SequentialType({2, 4, 6}), SequentialType({2, 4, 1})});
+  return calls;
+}
+
+using LayoutTest = KernelTest;
+
+TEST_P(LayoutTest, AgreesWithTheDeclarationWithChannelsLast) {
+  for (const ExampleCall& call : Variants(GetParam())) {
+    for (const CallLayouts& layouts : LayoutsOf(GetParam())) {
+      for (bool reference : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << call.name << (reference ? ", reference" : "") << ", of operand 0 "
+                     << static_cast<int>(layouts.OfOperand(0)) << ", of output 0 "
+                     << static_cast<int>(layouts.OfOutput(0)));
+        Checker checker(call, reference, layouts);
+        checker.CheckWholeCall();
+        checker.CheckEveryShard();
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Images, LayoutTest, testing::ValuesIn(CallsOfImages()),
+                         [](const auto& info) { return info.param.name; });
+
+// What LayoutUseOf promises has a kernel that is not the evaluator, where row-major operands have.
+TEST(Layout, CallsOfImagesHaveKernels) {
+  int kernels = 0;
+  for (const ExampleCall& example : CallsOfImages()) {
+    Operator op = example.op;
+    ASSERT_TRUE(NormalizeAttributes(&op).ok());
+    const auto sharding = InferSharding(op, example.operands);
+    ASSERT_TRUE(sharding.ok()) << sharding.status();
+    KernelCall call = MakeKernelCall(op, *sharding, example.operands, 0, false);
+    const bool has_kernel = HasCpuKernel(call);
+    for (const CallLayouts& layouts : LayoutsOf(example)) {
+      call.layouts = layouts;
+      EXPECT_EQ(HasCpuKernel(call), has_kernel) << example.name;
+      ++kernels;
+    }
+  }
+  EXPECT_GE(kernels, 60);
+}
+
+// Layouts that differ where a call takes one: an error, not numbers.
+TEST(Layout, GradientOfWhatLiesOtherwiseIsAnError) {
+  const std::vector<TensorType> operands = {SequentialType({2, 4, 3, 2})};
+  KernelCall call = MakeKernelCall(OpKind::kRelu, *InferSharding(OpKind::kRelu, operands), operands,
+                                   0, true, {true});
+  call.layouts = {{Layout::kRowMajor}, {Layout::kChannelsLast}};
+  EXPECT_EQ(MakeCpuBackend()->MakeKernel(call).status().message(), "no kernel computes relu");
+}
 
 TEST(Kernel, IndexOutsideOfTheTableIsAnError) {
   const std::vector<TensorType> operands = {SequentialType({4, 6}),

@@ -20,6 +20,7 @@ namespace {
 using Change = std::function<void(Schedule*)>;
 
 constexpr absl::string_view kPrecision = "precision: ";
+constexpr absl::string_view kLayout = "layout: ";
 
 void Erase(Schedule* schedule, int32_t device, int32_t t) {
   std::erase(schedule->programs[device], t);
@@ -57,6 +58,7 @@ class ScheduleChanges {
     for (size_t p = 0; p < schedule_.parameters.size(); ++p) ChangeParameter(p);
     for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
       ChangePrecision(static_cast<BufferId>(id));
+      ChangeLayout(static_cast<BufferId>(id));
     }
     return std::move(found_);
   }
@@ -216,6 +218,16 @@ class ScheduleChanges {
          [id, other](Schedule* s) { s->buffers[id].dtype = other; });
   }
 
+  void ChangeLayout(BufferId id) {
+    const Buffer& buffer = schedule_.buffers[id];
+    if (!HasLayouts(buffer.box.shape)) return;
+    const Layout other =
+        buffer.layout == Layout::kRowMajor ? Layout::kChannelsLast : Layout::kRowMajor;
+    Keep(absl::StrCat(kLayout, "buffer ", id,
+                      other == Layout::kRowMajor ? " row-major" : " with channels innermost"),
+         [id, other](Schedule* s) { s->buffers[id].layout = other; });
+  }
+
   const Graph& graph_;
   const Schedule& schedule_;
   std::vector<std::pair<std::string, Change>> found_;
@@ -261,6 +273,10 @@ MutantVerdict JudgeSchedule(const Base& base, const std::string& what, const Cha
         return Missed("accepted, but computes another result", absl::StrCat("buffer ", id));
       }
     }
+  }
+  if (absl::StartsWith(what, kLayout)) {
+    return Equal("every call that uses the buffer takes either layout",
+                 "every buffer that is unloaded is equal, at two draws in the prime field");
   }
   const bool is_order = absl::StartsWith(what, "order");
   return Equal(is_order ? "neither of the two tasks uses what the other makes, in either order"

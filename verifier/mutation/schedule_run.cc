@@ -261,7 +261,30 @@ class Run {
     return Write(task.writes[segment], std::move(updated));
   }
 
+  // What moves or adds bytes takes one layout, and the host row-major tensors.
+  absl::Status ExpectOneLayout(const Task& task) const {
+    if (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient) {
+      if (!task.is_view) return absl::OkStatus();
+    }
+    const bool is_of_host = task.kind == TaskKind::kLoad || task.kind == TaskKind::kFeed ||
+                            task.kind == TaskKind::kUnload || task.kind == TaskKind::kUpdate;
+    std::optional<Layout> layout;
+    if (is_of_host || task.is_view) layout = Layout::kRowMajor;
+    for (const BufferList* list : {&task.reads, &task.writes}) {
+      for (BufferId id : *list) {
+        if (id == kNoBuffer) continue;
+        if (!layout) layout = schedule_.buffers[id].layout;
+        if (*layout != schedule_.buffers[id].layout) {
+          return absl::FailedPreconditionError(
+              absl::StrCat("buffer ", id, " is in another layout"));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Execute(const Task& task) {
+    ISOMER_RETURN_IF_ERROR(ExpectOneLayout(task));
     switch (task.kind) {
       case TaskKind::kLoad:
       case TaskKind::kFeed:

@@ -71,6 +71,7 @@ inline std::vector<ParallelCase> ParallelCases() {
         {TaskKind::kAllReduce, 1},
         {TaskKind::kSendReceive, 1}}},
       {"BranchesOnTwoDevices", {}},
+      {"ChannelsThenSamples", {}},
   };
   std::vector<ParallelCase> cases;
   for (const ExampleGraph& graph : ExampleGraphs()) {

@@ -1,0 +1,213 @@
+// Normalisation of channels: GroupNorm, BatchNorm, BatchNormTraining.
+//
+// GroupNorm and BatchNormTraining take the statistics of blocks, which are a range of channels of
+// one sample, or one channel of all samples. With xhat = (x - mean) r, r = 1 / sqrt(variance +
+// epsilon) and q = g gamma, over a block:
+//   dgamma += sum g xhat;  dbeta += sum g;  dx = r (q - mean(q) - xhat mean(q xhat))
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "runtime/cpu/channels.h"
+#include "runtime/cpu/kernels.h"
+
+namespace isomer {
+namespace {
+
+// y = (x - mean) scale + beta
+void Normalise(const Channels& channels, int64_t first, int64_t end, const float* x,
+               const float* mean, const float* scale, const float* beta, float* y) {
+  ForEachElement(channels, first, end,
+                 [=](int64_t i, int64_t c) { y[i] = (x[i] - mean[c]) * scale[c] + beta[c]; });
+}
+
+// The sums of g and of g (x - mean).
+std::vector<double> GradientSums(const Channels& channels, int64_t first, int64_t end,
+                                 const float* x, const float* mean, const float* g) {
+  return SumsOfChannels<2>(channels, first, end, [=](int64_t i, int64_t c) {
+    return std::array<float, 2>{g[i], g[i] * (x[i] - mean[c])};
+  });
+}
+
+// Of samples [first, end): per channel the mean of its block and 1 / sqrt(variance + epsilon).
+struct Statistics {
+  std::vector<float> mean, variance, r;
+  double count;  // of a block
+
+  Statistics(const Channels& channels, int64_t first, int64_t end, int64_t per_block,
+             double epsilon, const float* x)
+      : mean(channels.size),
+        variance(channels.size),
+        r(channels.size),
+        count(static_cast<double>((end - first) * channels.inner * per_block)) {
+    const auto means = [&](const std::vector<double>& sums, std::vector<float>* of_blocks) {
+      for (int64_t c = 0; c < channels.size; c += per_block) {
+        double sum = 0;
+        for (int64_t i = c; i < c + per_block; ++i) sum += sums[i];
+        std::fill_n(of_blocks->begin() + c, per_block, static_cast<float>(sum / count));
+      }
+    };
+    means(SumsOfChannels<1>(channels, first, end,
+                            [=](int64_t i, int64_t) { return std::array<float, 1>{x[i]}; }),
+          &mean);
+    means(SumsOfChannels<1>(channels, first, end,
+                            [x, at = mean.data()](int64_t i, int64_t c) {
+                              return std::array<float, 1>{(x[i] - at[c]) * (x[i] - at[c])};
+                            }),
+          &variance);
+    for (int64_t c = 0; c < channels.size; ++c) {
+      r[c] = static_cast<float>(1 / std::sqrt(variance[c] + epsilon));
+    }
+  }
+};
+
+struct Norm {
+  Channels channels;
+  int64_t samples, per_block;  // of a block: samples, and channels
+  double epsilon;
+  bool has_statistics;  // as outputs 1 and 2, one a channel
+};
+
+void Forward(const Norm& norm, Reads reads, Writes writes) {
+  const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *beta = Floats(reads[2]);
+  std::vector<float> scale(norm.channels.size);
+  for (int64_t n = 0; n < norm.channels.outer; n += norm.samples) {
+    const Statistics s(norm.channels, n, n + norm.samples, norm.per_block, norm.epsilon, x);
+    for (size_t c = 0; c < scale.size(); ++c) scale[c] = s.r[c] * gamma[c];
+    Normalise(norm.channels, n, n + norm.samples, x, s.mean.data(), scale.data(), beta,
+              Floats(writes[0]));
+    if (!norm.has_statistics) continue;
+    std::copy(s.mean.begin(), s.mean.end(), Floats(writes[1]));
+    std::copy(s.variance.begin(), s.variance.end(), Floats(writes[2]));
+  }
+}
+
+void Gradient(const Norm& norm, Reads reads, Writes writes) {
+  const Channels& channels = norm.channels;
+  const int64_t size = channels.size;
+  const int first_gradient = norm.has_statistics ? 6 : 4;
+  const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *g = Floats(reads[first_gradient]);
+  std::vector<double> dgamma(size, 0), dbeta(size, 0);
+  // dx = of_g g + of_x (x - mean) + rest
+  std::vector<float> of_g(size), of_x(size), rest(size);
+  for (int64_t n = 0; n < channels.outer; n += norm.samples) {
+    const int64_t end = n + norm.samples;
+    const Statistics s(channels, n, end, norm.per_block, norm.epsilon, x);
+    const float* mean = s.mean.data();
+    const std::vector<double> sums = GradientSums(channels, n, end, x, mean, g);
+    for (int64_t begin = 0; begin < size; begin += norm.per_block) {
+      const double r = s.r[begin];
+      double mean_q = 0, mean_qx = 0;
+      for (int64_t c = begin; c < begin + norm.per_block; ++c) {
+        dgamma[c] += sums[size + c] * r;
+        dbeta[c] += sums[c];
+        mean_q += sums[c] * gamma[c] / s.count;
+        mean_qx += sums[size + c] * r * gamma[c] / s.count;
+      }
+      // What the mean and the variance themselves add: dmean / N + 2 dvariance (x - mean) / N.
+      double of_mean = 0, of_variance = 0;
+      if (norm.has_statistics) {
+        of_mean = Floats(reads[7])[begin] / s.count;
+        of_variance = 2 * Floats(reads[8])[begin] / s.count;
+      }
+      for (int64_t c = begin; c < begin + norm.per_block; ++c) {
+        of_g[c] = static_cast<float>(r * gamma[c]);
+        of_x[c] = static_cast<float>(of_variance - r * r * mean_qx);
+        rest[c] = static_cast<float>(of_mean - r * mean_q);
+      }
+    }
+    if (writes[0] == nullptr) continue;
+    ForEachElement(
+        channels, n, end,
+        [=, dx = Floats(writes[0]), a = of_g.data(), b = of_x.data(), d = rest.data()](
+            int64_t i, int64_t c) { dx[i] = a[c] * g[i] + b[c] * (x[i] - mean[c]) + d[c]; });
+  }
+  if (writes[1] != nullptr) std::copy(dgamma.begin(), dgamma.end(), Floats(writes[1]));
+  if (writes[2] != nullptr) std::copy(dbeta.begin(), dbeta.end(), Floats(writes[2]));
+}
+
+KernelFunction NormKernel(const KernelCall& call, Norm norm) {
+  return [norm, gradient = call.gradient](Reads reads, Writes writes) {
+    (gradient ? Gradient : Forward)(norm, reads, writes);
+    return absl::OkStatus();
+  };
+}
+
+Channels ChannelsOf(const KernelCall& call) {
+  return {call.operands[0], call.layouts.OfOperand(0)};
+}
+
+// Operands X, gamma, beta, mean, variance:
+//   dx = g r gamma;  dgamma = sum g (x - mean) r;  dbeta = sum g
+//   dmean = -sum g r gamma;  dvariance = -1/2 sum g (x - mean) gamma r^3
+void BatchNormGradient(const Channels& channels, float epsilon, Reads reads, Writes writes) {
+  const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *mean = Floats(reads[3]),
+              *variance = Floats(reads[4]), *g = Floats(reads[6]);
+  const int64_t size = channels.size;
+  std::vector<float> scale(size);
+  for (int64_t c = 0; c < size; ++c) scale[c] = gamma[c] / std::sqrt(variance[c] + epsilon);
+  std::vector<double> sums(2 * size, 0);
+  // A sample at a time, while the caches have it.
+  for (int64_t n = 0; n < channels.outer; ++n) {
+    const std::vector<double> of_sample = GradientSums(channels, n, n + 1, x, mean, g);
+    for (int64_t i = 0; i < 2 * size; ++i) sums[i] += of_sample[i];
+    if (writes[0] == nullptr) continue;
+    ForEachElement(channels, n, n + 1,
+                   [dx = Floats(writes[0]), g, a = scale.data()](int64_t i, int64_t c) {
+                     dx[i] = g[i] * a[c];
+                   });
+  }
+  for (int64_t c = 0; c < size; ++c) {
+    const double r = 1 / std::sqrt(variance[c] + epsilon);
+    const double of_channel[] = {0, sums[size + c] * r, sums[c], -sums[c] * r * gamma[c],
+                                 -0.5 * sums[size + c] * gamma[c] * r * r * r};
+    for (int o = 1; o < 5; ++o) {
+      if (writes[o] != nullptr) Floats(writes[o])[c] = static_cast<float>(of_channel[o]);
+    }
+  }
+}
+
+}  // namespace
+
+KernelFunction GroupNormKernel(const KernelCall& call) {
+  // A task may have a part of the groups.
+  const int64_t channels = call.declaration.operands[0][1].value();
+  return NormKernel(call, {.channels = ChannelsOf(call),
+                           .samples = 1,
+                           .per_block = channels / call.op.Int("groups"),
+                           .epsilon = call.op.Number("epsilon"),
+                           .has_statistics = false});
+}
+
+KernelFunction BatchNormTrainingKernel(const KernelCall& call) {
+  const Channels channels = ChannelsOf(call);
+  return NormKernel(call, {.channels = channels,
+                           .samples = channels.outer,
+                           .per_block = 1,
+                           .epsilon = call.op.Number("epsilon"),
+                           .has_statistics = true});
+}
+
+KernelFunction BatchNormKernel(const KernelCall& call) {
+  const Channels channels = ChannelsOf(call);
+  const float epsilon = static_cast<float>(call.op.Number("epsilon"));
+  if (call.gradient) {
+    return [=](Reads reads, Writes writes) {
+      BatchNormGradient(channels, epsilon, reads, writes);
+      return absl::OkStatus();
+    };
+  }
+  return [=](Reads reads, Writes writes) {
+    const float *gamma = Floats(reads[1]), *variance = Floats(reads[4]);
+    std::vector<float> scale(channels.size);
+    for (size_t c = 0; c < scale.size(); ++c)
+      scale[c] = gamma[c] / std::sqrt(variance[c] + epsilon);
+    Normalise(channels, 0, channels.outer, Floats(reads[0]), Floats(reads[3]), scale.data(),
+              Floats(reads[2]), Floats(writes[0]));
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace isomer
