@@ -76,7 +76,7 @@ struct AttentionShape {
 void Softmax(float* row, int64_t visible, int64_t size) {
   if (visible > 0) {
     const float sum = ExpAndSum(row, MaxOf(row, visible), visible, row);
-    for (int64_t t = 0; t < visible; ++t) row[t] /= sum;
+    Apply([sum](float p) { return p / sum; }, visible, row, row);
   }
   std::fill(row + visible, row + size, 0.0f);
 }
@@ -89,7 +89,7 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
   for (int64_t r = 0; r < block.rows; ++r) {
     float* row = p + r * a.keys;
     if (a.is_capped) {
-      for (int64_t t = 0; t < a.keys; ++t) row[t] = Tanh(row[t]);
+      Apply([](float score) { return Tanh(score); }, a.keys, row, row);
       if (tanh != nullptr) std::copy_n(row, a.keys, tanh + r * a.keys);
       for (int64_t t = 0; t < a.keys; ++t) row[t] *= a.cap;
     }
@@ -105,11 +105,7 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
 
 // dP becomes dS.
 void ScoreGradient(const float* p, int64_t rows, int64_t keys, float* dp) {
-  for (int64_t r = 0; r < rows; ++r, p += keys, dp += keys) {
-    float dot = 0;
-    for (int64_t t = 0; t < keys; ++t) dot += p[t] * dp[t];
-    for (int64_t t = 0; t < keys; ++t) dp[t] = p[t] * (dp[t] - dot);
-  }
+  for (int64_t r = 0; r < rows; ++r, p += keys, dp += keys) SoftmaxGradient(p, dp, keys, dp);
 }
 
 absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writes) {

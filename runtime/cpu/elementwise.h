@@ -47,23 +47,6 @@ StridedLoop<N + 1> BroadcastLoop(const KernelCall& call) {
   return StridedLoop<N + 1>(sizes, std::move(strides));
 }
 
-// y_i = f(x0_i, x1_i, ..), of numbers side by side. y may be one of the others.
-template <typename Number, typename F, typename... X>
-ISOMER_VECTORISED void Apply(F f, int64_t count, Number* y, const X*... x) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) y[i] = f(x[i]...);
-}
-// y0_i, y1_i, .. = f(x0_i, x1_i, ..)
-template <size_t N, typename F, typename... X>
-ISOMER_VECTORISED void ApplyEach(F f, int64_t count, const std::array<float*, N>& y,
-                                 const X*... x) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) {
-    const std::array<float, N> values = f(x[i]...);
-    for (size_t o = 0; o < N; ++o) y[o][i] = values[o];
-  }
-}
-
 // Y = f(X0, X1, ..), computed in Number.
 template <typename Number, size_t N, typename F>
 KernelFunction ForwardIn(const KernelCall& call, F f) {

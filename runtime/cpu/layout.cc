@@ -1,4 +1,5 @@
 // Operators that relabel elements, of any size; their gradients move elements back.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/cpu/kernels.h"
@@ -7,11 +8,58 @@
 namespace isomer {
 namespace {
 
+// The dim along which offsets `n` of the loop go in steps of one; -1: none does.
+int UnitDim(const StridedLoop<2>& loop, size_t n) {
+  for (size_t i = 0; i < loop.sizes().size(); ++i) {
+    if (loop.strides(n)[i] == 1 && loop.sizes()[i] > 1) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// Copies an array whose elements lie side by side along one dim where they come from, and along
+// another where they go: in tiles of which both sides stay in the first cache, as each line of a
+// cache is used by as many rows or columns as it has elements.
+template <typename T>
+void CopyTiled(const StridedLoop<2>& loop, int from_dim, int to_dim, const T* x, T* y) {
+  constexpr int64_t kTile = 16;
+  const std::vector<int64_t>& sizes = loop.sizes();
+  const int64_t rows = sizes[from_dim], columns = sizes[to_dim];
+  const int64_t x_step = loop.strides(0)[to_dim], y_step = loop.strides(1)[from_dim];
+  std::vector<int64_t> outer = sizes;
+  outer[from_dim] = outer[to_dim] = 1;
+  StridedLoop<2>(outer, {loop.strides(0), loop.strides(1)})
+      .ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
+        for (int64_t o = 0; o < run; ++o) {
+          const T* from = x + at[0] + o * stride[0];
+          T* to = y + at[1] + o * stride[1];
+          for (int64_t row = 0; row < rows; row += kTile) {
+            for (int64_t column = 0; column < columns; column += kTile) {
+              const int64_t last_row = std::min(row + kTile, rows);
+              const int64_t last_column = std::min(column + kTile, columns);
+              for (int64_t r = row; r < last_row; ++r) {
+                for (int64_t c = column; c < last_column; ++c) {
+                  to[r * y_step + c] = from[r + c * x_step];
+                }
+              }
+            }
+          }
+        }
+      });
+}
+
 template <typename T>
 void CopyStrided(const StridedLoop<2>& loop, const void* from, void* to) {
   const T* x = static_cast<const T*>(from);
   T* y = static_cast<T*>(to);
+  const int from_dim = UnitDim(loop, 0), to_dim = UnitDim(loop, 1);
+  if (from_dim >= 0 && to_dim >= 0 && from_dim != to_dim) {
+    return CopyTiled(loop, from_dim, to_dim, x, y);
+  }
   loop.ForEachRun([&](const auto& at, int64_t count, const auto& stride) {
+    if (stride[0] == 1 && stride[1] == 1) {
+      std::copy_n(x + at[0], count, y + at[1]);
+      return;
+    }
     for (int64_t i = 0; i < count; ++i) y[at[1] + i * stride[1]] = x[at[0] + i * stride[0]];
   });
 }

@@ -1,8 +1,10 @@
 // LayerNorm, RmsNorm.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/vector_math.h"
 
 namespace isomer {
 namespace {
@@ -12,11 +14,11 @@ struct Moments {
 };
 
 Moments MomentsOf(const float* x, int64_t size, float epsilon) {
-  double sum = 0, squares = 0;
-  for (int64_t h = 0; h < size; ++h) sum += x[h];
-  const float mean = static_cast<float>(sum / static_cast<double>(size));
-  for (int64_t h = 0; h < size; ++h) squares += (x[h] - mean) * (x[h] - mean);
-  const double variance = squares / static_cast<double>(size);
+  const float mean = static_cast<float>(LineSum(x, size) / static_cast<double>(size));
+  const double variance =
+      LineSums<1>(
+          size, [=](int64_t h) { return std::array<float, 1>{(x[h] - mean) * (x[h] - mean)}; })[0] /
+      static_cast<double>(size);
   return {mean, static_cast<float>(1 / std::sqrt(variance + epsilon))};
 }
 
@@ -24,21 +26,25 @@ Moments MomentsOf(const float* x, int64_t size, float epsilon) {
 //   dgamma += g xhat;  dbeta += g;  dx = r (q - mean(q) - xhat mean(q xhat))
 void LayerNormGradientRow(const float* x, const float* gamma, const float* g, int64_t size,
                           float epsilon, float* dx, float* dgamma, float* dbeta) {
-  const auto [mean, r] = MomentsOf(x, size, epsilon);
-  double sum_q = 0, sum_qx = 0;
-  for (int64_t h = 0; h < size; ++h) {
-    const float xhat = (x[h] - mean) * r, q = g[h] * gamma[h];
-    sum_q += q;
-    sum_qx += q * xhat;
-    if (dgamma != nullptr) dgamma[h] += g[h] * xhat;
-    if (dbeta != nullptr) dbeta[h] += g[h];
+  const Moments moments = MomentsOf(x, size, epsilon);
+  const float mean = moments.mean, r = moments.inverse_deviation;
+  if (dgamma != nullptr) {
+    Apply([=](float sum, float g, float x) { return sum + g * ((x - mean) * r); }, size, dgamma,
+          dgamma, g, x);
+  }
+  if (dbeta != nullptr) {
+    Apply([](float sum, float g) { return sum + g; }, size, dbeta, dbeta, g);
   }
   if (dx == nullptr) return;
+  const auto [sum_q, sum_qx] = LineSums<2>(size, [=](int64_t h) {
+    const float q = g[h] * gamma[h];
+    return std::array<float, 2>{q, q * ((x[h] - mean) * r)};
+  });
   const float mean_q = static_cast<float>(sum_q / static_cast<double>(size));
   const float mean_qx = static_cast<float>(sum_qx / static_cast<double>(size));
-  for (int64_t h = 0; h < size; ++h) {
-    dx[h] = r * (g[h] * gamma[h] - mean_q - (x[h] - mean) * r * mean_qx);
-  }
+  Apply([=](float x, float g,
+            float gamma) { return r * (g * gamma - mean_q - (x - mean) * r * mean_qx); },
+        size, dx, x, g, gamma);
 }
 
 }  // namespace
@@ -53,8 +59,12 @@ KernelFunction LayerNormKernel(const KernelCall& call) {
       for (int64_t r = 0; r < rows; ++r) {
         const float* x = Floats(reads[0]) + r * size;
         float* y = Floats(writes[0]) + r * size;
-        const auto [mean, inverse] = MomentsOf(x, size, epsilon);
-        for (int64_t h = 0; h < size; ++h) y[h] = (x[h] - mean) * inverse * gamma[h] + beta[h];
+        const Moments moments = MomentsOf(x, size, epsilon);
+        Apply(
+            [=](float x, float gamma, float beta) {
+              return (x - moments.mean) * moments.inverse_deviation * gamma + beta;
+            },
+            size, y, x, gamma, beta);
       }
       return absl::OkStatus();
     };
@@ -78,19 +88,20 @@ namespace {
 //   dgamma += g x r;  dx = r (q - x r^2 mean(q x))
 void RmsNormGradientRow(const float* x, const float* gamma, const float* g, int64_t size, float r,
                         float* dx, float* dgamma) {
-  double sum_qx = 0;
-  for (int64_t h = 0; h < size; ++h) {
-    sum_qx += g[h] * gamma[h] * x[h];
-    if (dgamma != nullptr) dgamma[h] += g[h] * x[h] * r;
+  if (dgamma != nullptr) {
+    Apply([=](float sum, float g, float x) { return sum + g * x * r; }, size, dgamma, dgamma, g, x);
   }
   if (dx == nullptr) return;
+  const double sum_qx =
+      LineSums<1>(size, [=](int64_t h) { return std::array<float, 1>{g[h] * gamma[h] * x[h]}; })[0];
   const float factor = r * r * static_cast<float>(sum_qx / static_cast<double>(size));
-  for (int64_t h = 0; h < size; ++h) dx[h] = r * (g[h] * gamma[h] - x[h] * factor);
+  Apply([=](float x, float g, float gamma) { return r * (g * gamma - x * factor); }, size, dx, x, g,
+        gamma);
 }
 
 float InverseRootMeanSquare(const float* x, int64_t size, double epsilon) {
-  double squares = 0;
-  for (int64_t h = 0; h < size; ++h) squares += x[h] * x[h];
+  const double squares =
+      LineSums<1>(size, [=](int64_t h) { return std::array<float, 1>{x[h] * x[h]}; })[0];
   return static_cast<float>(1 / std::sqrt(squares / static_cast<double>(size) + epsilon));
 }
 
@@ -110,7 +121,7 @@ KernelFunction RmsNormKernel(const KernelCall& call) {
       if (gradient) {
         RmsNormGradientRow(x, gamma, Floats(reads[3]) + row * size, size, r, to, Floats(writes[1]));
       } else {
-        for (int64_t h = 0; h < size; ++h) to[h] = x[h] * r * gamma[h];
+        Apply([r](float x, float gamma) { return x * r * gamma; }, size, to, x, gamma);
       }
     }
     return absl::OkStatus();

@@ -12,7 +12,7 @@ namespace {
 void SoftmaxLine(const float* x, float* y, int64_t size, int64_t stride) {
   if (stride == 1) {
     const float sum = ExpAndSum(x, MaxOf(x, size), size, y);
-    for (int64_t j = 0; j < size; ++j) y[j] /= sum;
+    Apply([sum](float y) { return y / sum; }, size, y, y);
     return;
   }
   float max = x[0], sum = 0;
@@ -23,6 +23,7 @@ void SoftmaxLine(const float* x, float* y, int64_t size, int64_t stride) {
 
 // dx_j = y_j (g_j - sum_i g_i y_i)
 void SoftmaxGradientLine(const float* y, const float* g, float* dx, int64_t size, int64_t stride) {
+  if (stride == 1) return SoftmaxGradient(y, g, size, dx);
   float dot = 0;
   for (int64_t j = 0; j < size; ++j) dot += g[j * stride] * y[j * stride];
   for (int64_t j = 0; j < size; ++j) {

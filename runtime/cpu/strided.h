@@ -40,8 +40,12 @@ class StridedLoop {
     }
   }
 
+  // Of the dims that are left, outermost first; at least one.
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+  const std::vector<int64_t>& strides(size_t n) const { return strides_[n]; }
+
  private:
-  std::vector<int64_t> sizes_;  // at least one
+  std::vector<int64_t> sizes_;
   std::array<std::vector<int64_t>, N> strides_;
 };
 

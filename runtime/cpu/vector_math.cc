@@ -1,14 +1,6 @@
 #include "runtime/cpu/vector_math.h"
 
 namespace isomer {
-namespace {
-
-// Sums and maxima are made in so many lines, and these at the end: additions of floats may not be
-// exchanged, so that a compiler would make one line of them.
-constexpr int64_t kLines = 32;
-
-}  // namespace
-
 ISOMER_VECTORISED float MaxOf(const float* x, int64_t n) {
   float lines[kLines];
   std::fill_n(lines, kLines, x[0]);
@@ -22,21 +14,14 @@ ISOMER_VECTORISED float MaxOf(const float* x, int64_t n) {
   return max;
 }
 
-ISOMER_VECTORISED double LineSum(const float* x, int64_t n) {
-  double lines[kLines] = {};
-  int64_t j = 0;
-  for (; j + kLines <= n; j += kLines) {
-    for (int64_t i = 0; i < kLines; ++i) lines[i] += x[j + i];
-  }
-  double sum = 0;
-  for (; j < n; ++j) sum += x[j];
-  if (n < kLines) return sum;
-  for (int64_t i = 0; i < kLines; ++i) sum += lines[i];
-  return sum;
-}
-
 ISOMER_VECTORISED void AddInDouble(const float* x, int64_t n, double* sums) {
   for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
+}
+
+void SoftmaxGradient(const float* y, const float* g, int64_t n, float* dx) {
+  const float dot = static_cast<float>(
+      LineSums<1>(n, [=](int64_t j) { return std::array<float, 1>{g[j] * y[j]}; })[0]);
+  Apply([dot](float y, float g) { return y * (g - dot); }, n, dx, y, g);
 }
 
 ISOMER_VECTORISED float SumOfExp(const float* x, float shift, int64_t n) {

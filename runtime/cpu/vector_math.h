@@ -4,6 +4,7 @@
 #define ISOMER_RUNTIME_CPU_VECTOR_MATH_H_
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -79,12 +80,59 @@ inline double Tanh(double x) { return std::tanh(x); }
 inline double Logistic(double x) { return 0.5 * (std::tanh(0.5 * x) + 1); }
 inline double NormalCdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752); }
 
+// y_i = f(x0_i, x1_i, ..), of numbers side by side. y may be one of the others.
+template <typename Number, typename F, typename... X>
+ISOMER_VECTORISED void Apply(F f, int64_t count, Number* y, const X*... x) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) y[i] = f(x[i]...);
+}
+// y0_i, y1_i, .. = f(x0_i, x1_i, ..)
+template <size_t N, typename F, typename... X>
+ISOMER_VECTORISED void ApplyEach(F f, int64_t count, const std::array<float*, N>& y,
+                                 const X*... x) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    const std::array<float, N> values = f(x[i]...);
+    for (size_t o = 0; o < N; ++o) y[o][i] = values[o];
+  }
+}
+
+// Sums and maxima are made in so many lines, and these at the end: additions of floats may not be
+// exchanged, so that a compiler would make one line of them, each of which waits for the last.
+inline constexpr int64_t kLines = 32;
+
+// The sums of the N floats that f(0), .., f(n - 1) return, in double.
+template <size_t N, typename F>
+ISOMER_VECTORISED std::array<double, N> LineSums(int64_t n, F f) {
+  double lines[N][kLines] = {};
+  int64_t j = 0;
+  for (; j + kLines <= n; j += kLines) {
+    for (int64_t i = 0; i < kLines; ++i) {
+      const std::array<float, N> terms = f(j + i);
+      for (size_t t = 0; t < N; ++t) lines[t][i] += terms[t];
+    }
+  }
+  for (; j < n; ++j) {
+    const std::array<float, N> terms = f(j);
+    for (size_t t = 0; t < N; ++t) lines[t][0] += terms[t];
+  }
+  std::array<double, N> sums = {};
+  for (size_t t = 0; t < N; ++t) {
+    for (double line : lines[t]) sums[t] += line;
+  }
+  return sums;
+}
+
 // REQUIRES: n > 0.
 float MaxOf(const float* x, int64_t n);
 // In double.
-double LineSum(const float* x, int64_t n);
+inline double LineSum(const float* x, int64_t n) {
+  return LineSums<1>(n, [x](int64_t j) { return std::array<float, 1>{x[j]}; })[0];
+}
 // sums_j += x_j
 void AddInDouble(const float* x, int64_t n, double* sums);
+// dx_j = y_j (g_j - sum_i g_i y_i), for y = softmax(x). dx may be g.
+void SoftmaxGradient(const float* y, const float* g, int64_t n, float* dx);
 // The sum of exp(x_j - shift).
 float SumOfExp(const float* x, float shift, int64_t n);
 // y_j = exp(x_j - shift), which are summed; y may be x.

@@ -431,6 +431,19 @@ TEST(Layout, GradientOfWhatLiesOtherwiseIsAnError) {
   EXPECT_EQ(MakeCpuBackend()->MakeKernel(call).status().message(), "no kernel computes relu");
 }
 
+// Of dims that a tile does not divide, and some that are less than one.
+TEST(Kernel, TransposesInTiles) {
+  Ints perm = {0, 1, 2, 3};
+  do {
+    const ExampleCall call = {
+        "Transpose", {OpKind::kTranspose, {{"perm", perm}}}, {SequentialType({2, 18, 3, 35})}};
+    for (const ExampleCall& variant : Variants(call)) {
+      SCOPED_TRACE(variant.op.ToString() + variant.name);
+      Checker(variant, /*reference=*/false).CheckWholeCall();
+    }
+  } while (std::next_permutation(perm.begin(), perm.end()));
+}
+
 TEST(Kernel, IndexOutsideOfTheTableIsAnError) {
   const std::vector<TensorType> operands = {SequentialType({4, 6}),
                                             SequentialType({3}, DataType::kInt64)};

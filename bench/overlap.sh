@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# How much of the time for communication a data parallel step loses when queues run one after the
+# other, and when they overlap: two processes with a link of so many Gbit/s between them, as Markdown.
+#
+#     bench/overlap.sh [GBITS [ROUNDS]]      10 Gbit/s, 3 rounds by default
+#
+# Needs mpirun, root (for a network of its own) and tc. The link is the loopback device with a token
+# bucket; both directions share it. "alone" is half of the samples on each core, at the same time,
+# with nothing to send.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+gbits=${1:-10}
+rounds=${2:-3}
+bin=$PWD/${BIN:-build/release/bin}
+if [[ -z ${IN_OWN_NETWORK:-} ]]; then
+  command -v tc >/dev/null || { echo "bench/overlap.sh: there is no tc (Debian: iproute2)" >&2; exit 2; }
+  IN_OWN_NETWORK=1 exec unshare --net "$0" "$gbits" "$rounds"
+fi
+ip link set lo up
+tc qdisc add dev lo root tbf rate "${gbits}gbit" burst 1mb latency 50ms
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+declare -A whole=(
+  [resnext50]="zoo:resnext50?batch=8"
+  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=2&language=1"
+) half=(
+  [resnext50]="zoo:resnext50?batch=4"
+  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=1&language=1"
+)
+steps=8
+
+median_ms() { # JSON
+  grep -A1 '"step_us"' "$1" | grep -oP '"median": \K[0-9.]+' | awk '{printf "%.1f\n", $1 / 1000}'
+}
+
+# ARGS of isomer-run, by two processes.
+on_two() { # NAME ARGS..
+  local name=$1
+  shift
+  mpirun --quiet --allow-run-as-root -n 2 --mca btl tcp,self --mca btl_tcp_if_include lo \
+    "$bin/isomer-run" "$out/$name" --communicator=mpi --steps=$steps "--json=$out/json" "$@" \
+    >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
+  median_ms "$out/json"
+}
+
+# Both copies run at the same time; the slower counts.
+alone() { # NAME
+  for copy in 0 1; do
+    taskset -c $copy "$bin/isomer-run" "$out/$1.half" --steps=$steps --pin=false "--json=$out/json.$copy" \
+      >/dev/null 2>"$out/err.$copy" &
+  done
+  wait
+  { median_ms "$out/json.0"; median_ms "$out/json.1"; } | sort -g | tail -1
+}
+
+for name in resnext50 bert_base; do
+  "$bin/isomer-optimize" "${whole[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=2 --plan=data_parallel \
+    --loss_alone "--out=$out/$name" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
+  "$bin/isomer-optimize" "${half[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=1 --plan=data_parallel \
+    --loss_alone "--out=$out/$name.half" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
+  for ((round = 0; round < rounds; ++round)); do
+    alone "$name" >>"$out/$name.alone"
+    on_two "$name" --execution=inline >>"$out/$name.inline"
+    on_two "$name" --execution=threaded >>"$out/$name.threaded"
+  done
+done
+
+middle() { sort -g "$1" | sed -n "$(((rounds + 1) / 2))p"; }
+echo "| network | alone, ms | inline | threaded | lost inline | lost threaded | of it |"
+echo "|---|--:|--:|--:|--:|--:|--:|"
+for name in resnext50 bert_base; do
+  awk -v name=$name -v a="$(middle "$out/$name.alone")" -v i="$(middle "$out/$name.inline")" \
+    -v t="$(middle "$out/$name.threaded")" 'BEGIN {
+      printf "| %s | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f %% |\n", name, a, i, t, i - a, t - a, 100 * (t - a) / (i - a) }'
+done
