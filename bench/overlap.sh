@@ -55,9 +55,9 @@ alone() { # NAME
 }
 
 for name in resnext50 bert_base; do
-  "$bin/isomer-optimize" "${whole[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=2 --plan=data_parallel \
+  "$bin/isomer-optimize" "${whole[$name]}" --machine=bench/linked_cores.textproto --plan=data_parallel \
     --loss_alone "--out=$out/$name" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
-  "$bin/isomer-optimize" "${half[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=1 --plan=data_parallel \
+  "$bin/isomer-optimize" "${half[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=1 \
     --loss_alone "--out=$out/$name.half" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
   for ((round = 0; round < rounds; ++round)); do
     alone "$name" >>"$out/$name.alone"

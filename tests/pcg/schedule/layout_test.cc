@@ -127,29 +127,16 @@ TEST(Layout, WhatTheHostReadsIsRowMajor) {
   EXPECT_THAT(ChannelsLast(Lowered(Parsed(text))), IsEmpty());
 }
 
-// Channels go from both devices to samples and back, and are gathered.
-constexpr char kMoved[] = R"(
-%0 = input "x" : f32[4,3,6,6]
-%1 = weight "v" : f32[8,3,3,3]
-%2 = weight "w" : f32[8,8,3,3]
-%3 = input "target" : f32[4,8]
-%4 = replicate(%0) {degree=2} : f32[4,3,6,6] c2
-%5 = partition(%1) {axis=0, degree=2} : f32[8:2,3,3,3]
-%6 = conv2d(%4, %5) {stride=[1,1], padding=[1,1,1,1], dilation=[1,1]} : f32[4,8:2,6,6]
-%7 = relu(%6) : f32[4,8:2,6,6]
-%8 = combine(%7) {axis=1, degree=2} : f32[4,8,6,6]
-%9 = partition(%8) {axis=0, degree=2} : f32[4:2,8,6,6]
-%10 = replicate(%2) {degree=2} : f32[8,8,3,3] c2
-%11 = conv2d(%9, %10) {stride=[1,1], padding=[1,1,1,1], dilation=[1,1]} : f32[4:2,8,6,6]
-%12 = reduce_mean(%11) {axes=[2,3], keepdims=0} : f32[4:2,8]
-%13 = partition(%3) {axis=0, degree=2} : f32[4:2,8]
-%14 = mse(%12, %13) : f32[] p2
-%15 = reduce(%14) {degree=2} : f32[]
-output "loss" = %15
-)";
+// Channels of an image go from both devices to samples of it, between two convolutions.
+const std::string& Moved() {
+  const auto& graphs = ExampleGraphs();
+  return absl::c_find_if(
+             graphs, [](const ExampleGraph& graph) { return graph.name == "ChannelsThenSamples"; })
+      ->parallel;
+}
 
 TEST(Layout, MovesKeepIt) {
-  const Graph graph = Parsed(kMoved);
+  const Graph graph = Parsed(Moved());
   const Schedule schedule = Lowered(graph, 2);
   const std::set<int> turned = ChannelsLast(schedule);
   for (int node : {6, 7, 9, 11}) EXPECT_TRUE(turned.contains(node)) << node;
@@ -173,15 +160,15 @@ TEST(Layout, PiecesLieSideBySideAsTheyLie) {
 // Every buffer, turned alone: the checker finds it, but where a convolution and a mean of planes
 // alone use it, which take either layout.
 TEST(Layout, CheckFindsWhatIsMovedBetweenLayouts) {
-  for (const char* text : {kNetwork, kMoved}) {
-    const Graph graph = Parsed(text);
-    const Schedule schedule = Lowered(graph, text == kMoved ? 2 : 1);
+  for (const bool is_moved : {false, true}) {
+    const Graph graph = Parsed(is_moved ? Moved() : kNetwork);
+    const Schedule schedule = Lowered(graph, is_moved ? 2 : 1);
     for (size_t id = 0; id < schedule.buffers.size(); ++id) {
       Schedule turned = schedule;
       Buffer& buffer = turned.buffers[id];
       buffer.layout =
           buffer.layout == Layout::kRowMajor ? Layout::kChannelsLast : Layout::kRowMajor;
-      const bool is_taken = text == kMoved && buffer.tensor.node.value == 11;
+      const bool is_taken = is_moved && buffer.tensor.node.value == 11;
       EXPECT_EQ(CheckSchedule(graph, turned).ok(), is_taken)
           << "buffer " << id << " of " << graph.Label(buffer.tensor.node);
     }
@@ -189,7 +176,7 @@ TEST(Layout, CheckFindsWhatIsMovedBetweenLayouts) {
 }
 
 TEST(Layout, CheckSaysWhatIsWrong) {
-  const Graph graph = Parsed(kMoved);
+  const Graph graph = Parsed(Moved());
   Schedule schedule = Lowered(graph, 2);
   const auto buffer_of = [&](int node) -> Buffer& {
     return *absl::c_find_if(schedule.buffers,
@@ -204,7 +191,7 @@ TEST(Layout, CheckSaysWhatIsWrong) {
   schedule = Lowered(graph, 2);
   buffer_of(12).layout = Layout::kChannelsLast;
   EXPECT_THAT(std::string(CheckSchedule(graph, schedule).message()),
-              HasSubstr("of f32[4:2,8] has one layout"));
+              HasSubstr("of f32[2:2,4] has one layout"));
 }
 
 }  // namespace
