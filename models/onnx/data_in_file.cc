@@ -56,8 +56,14 @@ class Rewriter {
         continue;
       }
       absl::StrAppend(&result, message.substr(begin, place() - begin));
-      uint32_t size = 0;
-      if (!in.ReadVarint32(&size) || size > message.size() - place()) return std::nullopt;
+      // A longer number is none to the parser, whatever its value.
+      constexpr size_t kMostBytesOfSize = 5;
+      const size_t size_begin = place();
+      uint64_t size = 0;
+      if (!in.ReadVarint64(&size) || place() - size_begin > kMostBytesOfSize ||
+          size > message.size() - place()) {
+        return std::nullopt;
+      }
       const std::optional<std::string> inner = rewrite(message.substr(place(), size));
       if (!inner.has_value() || !in.Skip(static_cast<int>(size))) return std::nullopt;
       StringOutputStream strings(&result);

@@ -5,6 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/onnx.pb.h"
+#include "models/onnx/data_in_file.h"
 #include "models/onnx_import.h"
 #include "pcg/support/file.h"
 #include "tests/models/onnx_file.h"
@@ -160,6 +162,26 @@ TEST(MalformedOnnx, TypesOfEightBits) {
   EXPECT_EQ(ErrorOf(file.Bytes()),
             "net.onnx: input 'x': element type UINT8; FLOAT, FLOAT16, BFLOAT16, DOUBLE (as FLOAT), "
             "INT64, INT32 and BOOL are read");
+}
+
+// The graph's size, in more bytes than one has: a parser that cuts numbers to 32 bits reads 0, or
+// the graph.
+TEST(MalformedOnnx, SizeInTenBytes) {
+  OnnxFile file;
+  file.Input("x", {2}).Node("Relu", {"x"}, {"y"}).Output("y", {2});
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(file.Bytes()));
+  const std::string graph = model.graph().SerializeAsString();
+  model.clear_graph();
+  ASSERT_LT(graph.size(), 128);
+  constexpr char kGraph = 7 << 3 | 2, kMore = '\x80';
+  for (const bool is_none : {true, false}) {
+    std::string bytes = model.SerializeAsString() + kGraph;
+    bytes += is_none ? kMore : static_cast<char>(static_cast<char>(graph.size()) | kMore);
+    bytes += std::string(8, kMore) + (is_none ? '\1' : '\0') + graph;
+    EXPECT_EQ(LeaveDataInFile(bytes, "net.onnx", 8).model, bytes);
+    EXPECT_EQ(ErrorOf(bytes), "net.onnx: no ONNX model, or damaged or cut short");
+  }
 }
 
 TEST(MalformedOnnx, NamesWithLineBreaks) {
