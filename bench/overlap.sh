@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 gbits=${1:-10}
 rounds=${2:-3}
-bin=$PWD/${BIN:-build/release/bin}
+bin=${BIN:-build/release/bin}
 if [[ -z ${IN_OWN_NETWORK:-} ]]; then
   command -v tc >/dev/null || { echo "bench/overlap.sh: there is no tc (Debian: iproute2)" >&2; exit 2; }
   IN_OWN_NETWORK=1 exec unshare --net "$0" "$gbits" "$rounds"

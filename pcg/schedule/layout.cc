@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/check_calls.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -289,18 +290,18 @@ bool Takes(const Graph& graph, NodeId id, const CallLayouts& layouts) {
 absl::Status CheckLayouts(const Graph& graph, const Schedule& schedule) {
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
-    const auto error = [&](const std::string& what) {
-      return absl::FailedPreconditionError(absl::StrCat("schedule: task ", t, " (",
-                                                        TaskKindName(task.kind), " ",
-                                                        graph.Label(task.node), "): ", what));
+    const auto error = [&](absl::string_view what) {
+      return TaskError(graph, schedule, static_cast<int32_t>(t), what);
     };
     std::vector<BufferId> all;
     for (const BufferList* list : {&task.reads, &task.writes}) {
       absl::c_copy_if(*list, std::back_inserter(all), [](BufferId id) { return id != kNoBuffer; });
     }
     const auto layout = [&](BufferId id) { return schedule.buffers[id].layout; };
+    const auto is_row_major = [&](BufferId id) { return layout(id) == Layout::kRowMajor; };
+    if (absl::c_all_of(all, is_row_major)) continue;
     for (BufferId id : all) {
-      if (layout(id) == Layout::kRowMajor) continue;
+      if (is_row_major(id)) continue;
       const TensorType& type = graph.type(schedule.buffers[id].tensor);
       if (!HasLayouts(type.Sizes())) {
         return error(absl::StrCat("buffer ", id, " of ", type.ToString(), " has one layout"));
@@ -323,8 +324,7 @@ absl::Status CheckLayouts(const Graph& graph, const Schedule& schedule) {
         return error("a value and its gradient have different layouts");
       }
     }
-    if (absl::c_any_of(all, [&](BufferId id) { return layout(id) != Layout::kRowMajor; }) &&
-        !Takes(graph, task.node, LayoutsOf(graph, schedule, task))) {
+    if (!Takes(graph, task.node, LayoutsOf(graph, schedule, task))) {
       return error("it takes no such layouts");
     }
   }

@@ -73,11 +73,8 @@ struct AttentionShape {
   }
 };
 
-void Softmax(float* row, int64_t visible, int64_t size) {
-  if (visible > 0) {
-    const float sum = ExpAndSum(row, MaxOf(row, visible), visible, row);
-    Apply([sum](float p) { return p / sum; }, visible, row, row);
-  }
+void SoftmaxOfVisible(float* row, int64_t visible, int64_t size) {
+  if (visible > 0) Softmax(row, visible, row);
   std::fill(row + visible, row + size, 0.0f);
 }
 
@@ -98,7 +95,7 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
       for (int64_t t = 0; t < a.keys; ++t) row[t] += mask[t * a.mask[3]];
     }
     const int64_t last = a.first_visible + block.first_query + r;
-    Softmax(row, a.causal ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys, a.keys);
+    SoftmaxOfVisible(row, a.causal ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys, a.keys);
   }
   return absl::OkStatus();
 }

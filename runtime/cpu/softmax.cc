@@ -10,11 +10,7 @@ namespace isomer {
 namespace {
 
 void SoftmaxLine(const float* x, float* y, int64_t size, int64_t stride) {
-  if (stride == 1) {
-    const float sum = ExpAndSum(x, MaxOf(x, size), size, y);
-    Apply([sum](float y) { return y / sum; }, size, y, y);
-    return;
-  }
+  if (stride == 1) return Softmax(x, size, y);
   float max = x[0], sum = 0;
   for (int64_t j = 1; j < size; ++j) max = std::max(max, x[j * stride]);
   for (int64_t j = 0; j < size; ++j) sum += y[j * stride] = Exp(x[j * stride] - max);

@@ -18,6 +18,11 @@ ISOMER_VECTORISED void AddInDouble(const float* x, int64_t n, double* sums) {
   for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
 }
 
+void Softmax(const float* x, int64_t n, float* y) {
+  const float sum = ExpAndSum(x, MaxOf(x, n), n, y);
+  Apply([sum](float p) { return p / sum; }, n, y, y);
+}
+
 void SoftmaxGradient(const float* y, const float* g, int64_t n, float* dx) {
   const float dot = static_cast<float>(
       LineSums<1>(n, [=](int64_t j) { return std::array<float, 1>{g[j] * y[j]}; })[0]);
