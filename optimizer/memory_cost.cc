@@ -11,8 +11,12 @@ namespace {
 // The workspaces of calls, each looked up once.
 class Workspaces {
  public:
-  Workspaces(const Profile* profile, const Graph& graph, bool cores)
-      : profile_(profile), graph_(graph), cores_(cores), calls_(graph.num_nodes()) {}
+  Workspaces(const Profile* profile, const Graph& graph, const Schedule& schedule, bool cores)
+      : profile_(profile),
+        graph_(graph),
+        schedule_(schedule),
+        cores_(cores),
+        calls_(graph.num_nodes()) {}
 
   int64_t Of(const Task& task) {
     const bool gradient = task.kind == TaskKind::kComputeGradient;
@@ -29,7 +33,7 @@ class Workspaces {
     if (known != calls.end()) return known->bytes;
     Call call;
     for (size_t o = 0; o < wanted; ++o) call.wanted.push_back(task.writes[o] != kNoBuffer);
-    call.bytes = Look(graph_.node(task.node), call.wanted);
+    call.bytes = Look(task, call.wanted);
     calls.push_back(std::move(call));
     return calls.back().bytes;
   }
@@ -40,18 +44,21 @@ class Workspaces {
     int64_t bytes = 0;
   };
 
-  int64_t Look(const Node& node, const std::vector<bool>& wanted) const {
+  int64_t Look(const Task& task, const std::vector<bool>& wanted) const {
+    const Node& node = graph_.node(task.node);
     if (profile_ != nullptr) {
       std::vector<TensorType> operands;
       for (TensorRef input : node.inputs) operands.push_back(graph_.type(input));
       const KernelTime* measured = profile_->Find(node.op, operands, wanted);
       if (measured != nullptr) return measured->workspace_bytes;
     }
-    return cores_ ? WorkspaceOnCore(graph_, node, wanted) : 0;
+    if (!cores_) return 0;
+    return WorkspaceOnCore(graph_, node, wanted, LayoutsOf(graph_, schedule_, task));
   }
 
   const Profile* profile_;
   const Graph& graph_;
+  const Schedule& schedule_;
   const bool cores_;
   std::vector<std::vector<Call>> calls_;  // per node
 };
@@ -64,7 +71,7 @@ std::vector<int64_t> BytesPerDevice(const Profile* profile, const Graph& graph,
   std::vector<int64_t> bytes = memory.arena_bytes;
   if (profile == nullptr && !cores) return bytes;
   std::vector<int64_t> workspace(bytes.size(), 0);
-  Workspaces workspaces(profile, graph, cores);
+  Workspaces workspaces(profile, graph, schedule, cores);
   for (const Task& task : schedule.tasks) {
     const int64_t own = workspaces.Of(task);
     if (own == 0) continue;

@@ -1,7 +1,9 @@
 #include "optimizer/workspace.h"
 
+#include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
@@ -20,6 +22,13 @@ int64_t BlockedBytes(const TensorType& type) {
 
 bool IsBlocked(const TensorType& type) { return type.LocalShape()[1] >= kChannelBlock; }
 
+bool IsOfPoints(const Operator& op, const TensorType& image, const TensorType& weights) {
+  const std::vector<int64_t> kernel = weights.LocalShape();
+  const auto is_one = [](int64_t size) { return size == 1; };
+  return image.LocalShape()[1] == kernel[1] && absl::c_all_of(op.Ints("stride"), is_one) &&
+         std::all_of(kernel.begin() + 2, kernel.end(), is_one);
+}
+
 }  // namespace
 
 bool RunsOnCores(const Machine& machine) {
@@ -27,10 +36,21 @@ bool RunsOnCores(const Machine& machine) {
   return absl::StrContains(name, "core") || absl::StrContains(name, "cpu");
 }
 
-int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted) {
+int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
+                        const CallLayouts& layouts) {
   if (node.op.kind() == OpKind::kMatMul) return kPanelBytes;
   if (node.op.kind() != OpKind::kConv2d) return 0;
   const TensorType& operand = graph.type(node.inputs[0]);
+  if (!layouts.AreRowMajor()) {
+    const TensorType& weights = graph.type(node.inputs[1]);
+    const bool turns_operand = layouts.OfOperand(0) == Layout::kRowMajor;
+    const bool turns_result = layouts.OfOutput(0) == Layout::kRowMajor;
+    if (!turns_operand && !turns_result && IsOfPoints(node.op, operand, weights)) {
+      return kPanelBytes;
+    }
+    return weights.LocalBytes() + (turns_operand ? operand.LocalBytes() : 0) +
+           (turns_result ? node.outputs[0].LocalBytes() : 0);
+  }
   int64_t bytes = BlockedBytes(node.outputs[0]);
   if (IsBlocked(operand)) bytes += BlockedBytes(operand);
   if (!wanted.empty() && wanted[0]) bytes += BlockedBytes(operand);

@@ -35,7 +35,7 @@ TEST(BytesPerDevice, AddsTheLargestMeasuredWorkspaceToTheArena) {
 }
 
 // LeNet's convolutions, as profiled: 12.9 MB forward, 12.9 MB and 4.98 MB for the gradients.
-TEST(WorkspaceOnCore, OfConvolutionsIsThatOfBlockedCopies) {
+TEST(WorkspaceOnCore, OfConvolutionsOfRowMajorImagesIsThatOfBlockedCopies) {
   Graph graph;
   const Operator convolution(OpKind::kConv2d, {{"stride", std::vector<int64_t>{1, 1}},
                                                {"padding", std::vector<int64_t>{0, 0, 0, 0}},
@@ -48,10 +48,10 @@ TEST(WorkspaceOnCore, OfConvolutionsIsThatOfBlockedCopies) {
   };
   const Node first = call({256, 1, 32, 32}, {6, 1, 5, 5});
   const Node second = call({256, 6, 14, 14}, {16, 6, 5, 5});
-  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, first, {})), 12906296, 2e5);
-  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, first, {false, true})), 12888976, 2e5);
-  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, second, {})), 1688344, 2e5);
-  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, second, {true, true})), 4977648, 2e5);
+  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, first, {}, {})), 12906296, 2e5);
+  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, first, {false, true}, {})), 12888976, 2e5);
+  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, second, {}, {})), 1688344, 2e5);
+  EXPECT_NEAR(static_cast<double>(WorkspaceOnCore(graph, second, {true, true}, {})), 4977648, 2e5);
 }
 
 }  // namespace
