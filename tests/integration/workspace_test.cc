@@ -64,7 +64,6 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
         static_cast<double>(BytesPerDevice(nullptr, graph, *schedule, memory, /*cores=*/true)[0]);
     EXPECT_NEAR(estimated / measured, 1, 0.05)
         << (training ? "training" : "inference") << ": arena " << memory.arena_bytes[0];
-           memory.arena_bytes[0] / 1e6, measured / 1e6, estimated / 1e6);
   }
 }
 
