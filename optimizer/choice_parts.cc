@@ -82,9 +82,10 @@ double ElementwiseUs(TaskKind kind, int64_t bytes, const ShardingChoice& choice,
 }
 
 // What adding to a gradient takes of each device: where it is used or where it is made, of which
-// the latter may be on all devices.
-double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node, size_t operand,
-             const TensorType& type, const CostTables& tables) {
+// the latter may be on all devices. Calls add what they make (pcg/schedule/additions.h), but for
+// views.
+double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node, bool keeps_order,
+             size_t operand, const TensorType& type, const CostTables& tables) {
   const CostModel& cost = tables.cost();
   int64_t bytes = type.LocalBytes();
   if (node.operands[operand].producer >= 0) {
@@ -93,20 +94,23 @@ double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node
     for (const auto& dim : type.dims) shards *= dim.degree;
     bytes = std::min(bytes, bytes * shards / all);
   }
-  return ElementwiseUs(TaskKind::kAccumulate, 3 * bytes, choice, cost);
+  if (keeps_order) return ElementwiseUs(TaskKind::kAccumulate, 3 * bytes, choice, cost);
+  double us = kImpossibleUs;
+  for (int64_t device : Kinds(cost, choice)) us = std::min(us, cost.AddingUs(bytes, device));
+  return us;
 }
 
 // Of the computed tensors that the call reads, a path comes from one: the least of what is added to
 // the gradient of each.
 double SumsOnPathUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
-                    const std::vector<TensorType>& types, const std::vector<bool>& summed,
+                    const std::vector<TensorType>& types, const GradientSources& sources,
                     const CostTables& tables) {
   std::map<std::pair<int, int>, double> us;  // by producer and output
   for (size_t o = 0; o < node.operands.size(); ++o) {
     const ComputeGraph::Operand& operand = node.operands[o];
     if (operand.producer < 0 || !operand.gradient) continue;
     us[{operand.producer, operand.output}] +=
-        summed[o] ? SumUs(choice, node, o, types[o], tables) : 0;
+        sources.summed[o] ? SumUs(choice, node, sources.keeps_order, o, types[o], tables) : 0;
   }
   double least = us.empty() ? 0 : kImpossibleUs;
   for (const auto& [tensor, sum] : us) least = std::min(least, sum);
@@ -142,7 +146,8 @@ std::vector<GradientSources> FindGradientSources(const Graph& graph, const Compu
   }
   std::vector<bool> reached(num_nodes, false);
   std::vector<GradientSources> sources(num_nodes);
-  std::set<TensorRef> first;  // that have a gradient already
+  // Of tensors, the use whose gradient is not added: the first in the backward pass, or a view's.
+  std::map<TensorRef, std::pair<size_t, size_t>> alone;  // node and operand
   for (size_t n = num_nodes; n-- > 0;) {
     const ComputeGraph::ComputeNode& node = compute.nodes[n];
     sources[n].all_weights_bytes = all_weights_bytes;
@@ -152,11 +157,19 @@ std::vector<GradientSources> FindGradientSources(const Graph& graph, const Compu
     }
     if (IsLoss(graph.node(node.id).op.kind())) reached[n] = true;
     sources[n].summed.assign(node.operands.size(), false);
+    sources[n].keeps_order = CostModel::IsView(graph.node(node.id).op, node.operand_types);
     for (size_t o = 0; o < node.operands.size() && reached[n]; ++o) {
       const ComputeGraph::Operand& operand = node.operands[o];
       if (!operand.gradient) continue;
       if (operand.producer >= 0) reached[operand.producer] = true;
-      sources[n].summed[o] = !first.insert(graph.node(node.id).inputs[o]).second;
+      const auto [use, is_first] = alone.try_emplace(graph.node(node.id).inputs[o], n, o);
+      sources[n].summed[o] = !is_first;
+      GradientSources& other = sources[use->second.first];
+      if (sources[n].keeps_order && !other.keeps_order) {
+        other.summed[use->second.second] = true;
+        sources[n].summed[o] = false;
+        use->second = {n, o};
+      }
     }
   }
   return sources;
@@ -166,7 +179,6 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
                           const ComputeGraph::ComputeNode& node, const GradientSources& sources,
                           const CostTables& tables) {
   const CostModel& cost = tables.cost();
-  const std::vector<bool>& summed = sources.summed;
   const CostOptions& options = tables.options();
   ChoiceParts parts;
   std::vector<TensorType> types;
@@ -204,7 +216,9 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
       parts.halo_us += CostOfHalo(cost, *sharding, static_cast<int>(o), placement).us *
                        (backward && wanted[o] ? 2 : 1);
     }
-    if (backward && summed[o]) parts.sums_us += SumUs(choice, node, o, types[o], tables);
+    if (backward && sources.summed[o]) {
+      parts.sums_us += SumUs(choice, node, sources.keeps_order, o, types[o], tables);
+    }
     if (!backward || !node.operands[o].stored || !wanted[o]) continue;
     AddUpdate(choice.operands[o], choice, sources.all_weights_bytes, tables, &parts);
   }
@@ -217,7 +231,7 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
   const auto gradient_us = [&](const std::vector<bool>& of) {
     return fastest_us(of, GradientWork(space.op, *sharding, types, of));
   };
-  const double on_path_us = SumsOnPathUs(choice, node, types, summed, tables);
+  const double on_path_us = SumsOnPathUs(choice, node, types, sources, tables);
   parts.sums_us -= on_path_us;
   const double together_us = gradient_us(wanted);
   parts.gradient_us = on_path_us + together_us;

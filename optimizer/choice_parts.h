@@ -41,8 +41,10 @@ void ChargeFirstUses(const Graph& graph, ComputeGraph* compute);
 // Of a call's backward pass, what others decide.
 struct GradientSources {
   // Per operand: its gradient is added to that of another use of the tensor, as that of all is but
-  // of the first one in the backward pass. Only uses that lead to a loss have one.
+  // of one: the one that costs the most, as any may come first in the backward pass. Only uses that
+  // lead to a loss have one.
   std::vector<bool> summed;
+  bool keeps_order = false;       // the call is a view: its share is added by a task of its own
   std::vector<bool> filled;       // per output: nobody reads it, so that its gradient is zeros
   int64_t all_weights_bytes = 0;  // of the graph: the largest message that they are synchronised in
 };

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/timeline.h"
 #include "pcg/operator_facts.h"
 
 namespace isomer {
@@ -76,13 +77,20 @@ TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device
   });
 }
 
-double CostModel::SharedUpdateUs(int64_t bytes, int64_t device) const {
-  return Slowest(
-             device, DataType::kFloat32,
-             [&](const Roofline& roofline) {
-               return TaskTime{kernels_.LeastElementwiseUs(TaskKind::kUpdate, 3 * bytes, roofline)};
-             })
+double CostModel::LeastElementwiseUs(TaskKind kind, int64_t bytes, int64_t device) const {
+  return Slowest(device, DataType::kFloat32,
+                 [&](const Roofline& roofline) {
+                   return TaskTime{kernels_.LeastElementwiseUs(kind, bytes, roofline)};
+                 })
       .us;
+}
+
+double CostModel::AddingUs(int64_t bytes, int64_t device) const {
+  return MicrosecondsOf(PicosecondsOf(LeastElementwiseUs(TaskKind::kAccumulate, bytes, device)));
+}
+
+double CostModel::SharedUpdateUs(int64_t bytes, int64_t device) const {
+  return LeastElementwiseUs(TaskKind::kUpdate, 3 * bytes, device);
 }
 
 namespace {

@@ -50,6 +50,9 @@ class CostModel {
   static bool IsView(const Operator& op, absl::Span<const TensorType> operands);
   // A task of kind fill, accumulate, local or update, of Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device = kSlowest) const;
+  // What a call takes longer at least that reads and writes so many bytes more, to add to a sum or
+  // in its type; in whole picoseconds.
+  double AddingUs(int64_t bytes, int64_t device = kSlowest) const;
   // SGD on a stored tensor: reads parameter and gradient, writes the parameter.
   double UpdateUs(int64_t bytes, int64_t device = kSlowest) const {
     return ElementwiseTime(TaskKind::kUpdate, 3 * bytes, device).us;
@@ -81,6 +84,7 @@ class CostModel {
 
  private:
   // The greatest of `time_of(roofline)` over the kinds that `device` may be.
+  double LeastElementwiseUs(TaskKind kind, int64_t bytes, int64_t device) const;
   template <typename TimeOf>
   TaskTime Slowest(int64_t device, DataType dtype, TimeOf time_of) const;
 

@@ -62,7 +62,8 @@ MoveFragment FragmentOfMoves(const CostModel& cost, bool training, ScheduleBuild
       fragment.received.push_back(
           {buffer.device,
            PicosecondsOf(
-               cost.ElementwiseTime(TaskKind::kAccumulate, 3 * buffer.bytes(), buffer.device).us)});
+               cost.ElementwiseTime(TaskKind::kAccumulate, 3 * buffer.bytes(), buffer.device).us),
+           PicosecondsOf(cost.AddingUs(buffer.bytes(), buffer.device))});
       absl::StrAppend(&fragment.signature, buffer.device, buffer.box.ToString());
     }
   }
@@ -134,13 +135,14 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
   ScheduleBuilder builder(graph, views, options);
   ISOMER_RETURN_IF_ERROR(LowerForward(&builder, /*interleave=*/false));
   CallFragment fragment;
+  fragment.keeps_order = CostModel::IsView(op, types);
   const bool training = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   std::map<int, Picoseconds> gradient;  // per kind of device
   for (const Task& task : builder.schedule().tasks) {
     if (task.kind != TaskKind::kCompute) continue;
     const int32_t device = task.devices[0];
     fragment.devices.push_back(device);
-    const bool is_view = !stored && CostModel::IsView(op, types);
+    const bool is_view = !stored && fragment.keeps_order;
     fragment.forward.push_back(
         is_view ? 0 : PicosecondsOf(TimeOfTask(cost, graph, builder.schedule(), task).us));
     if (!training) continue;

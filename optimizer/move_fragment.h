@@ -28,10 +28,11 @@ struct MoveTask {
 };
 
 struct MoveFragment {
-  // A shard that is new on its device, and how long adding to its gradient takes there.
+  // A shard that is new on its device, and how long adding to its gradient takes there, by a task
+  // or by the call that makes what is added.
   struct Shard {
     int32_t device;
-    Picoseconds accumulate;
+    Picoseconds accumulate, adding;
   };
   std::vector<MoveTask> forward;
   // Reads gradients of what was moved, writes shares of those of where it came from.
@@ -56,6 +57,7 @@ struct CallFragment {
   std::vector<int32_t> devices;      // per task
   std::vector<Picoseconds> forward;  // per task: its duration
   std::vector<Picoseconds> gradient;
+  bool keeps_order = false;  // it moves nothing (KeepsOrder)
   // Per operand: what the tasks need and their devices do not hold, because they lie elsewhere or
   // reach beyond their shard (halos).
   std::vector<MoveFragment> arrivals;

@@ -23,6 +23,7 @@ int MoveMemo::Intern(const Placement& placement) {
     place->devices.push_back(static_cast<int32_t>(device));
     place->accumulate.push_back(
         PicosecondsOf(cost_.ElementwiseTime(TaskKind::kAccumulate, 3 * bytes, device).us));
+    place->adding.push_back(PicosecondsOf(cost_.AddingUs(bytes, device)));
     place->fill.push_back(PicosecondsOf(cost_.ElementwiseTime(TaskKind::kFill, bytes, device).us));
     place->update.push_back(PicosecondsOf(cost_.UpdateUs(bytes, device)));
   }

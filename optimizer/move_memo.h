@@ -29,9 +29,10 @@ class MoveMemo {
   struct Place {
     Placement placement;
     int type;  // equal for equal types
-    // Per shard: its device, and the time to add to its gradient, to set that, and to update it.
+    // Per shard: its device, and the time to add to its gradient, by a task or by the call that
+    // makes what is added, to set that, and to update it.
     std::vector<int32_t> devices;
-    std::vector<Picoseconds> accumulate, fill, update;
+    std::vector<Picoseconds> accumulate, adding, fill, update;
     // The all-reduces over its copies, once they were asked for.
     std::optional<std::vector<MoveTask>> synchronise;
   };

@@ -71,7 +71,7 @@ absl::Status TaskGraph::AddNodes(const Restrictions* restrictions, Lists lists) 
                                                            : Origin::kFed;
       const int value = ValueOf(call.inputs[o], origin);
       values_[value].uses.push_back({n, static_cast<int>(o)});
-      state.operands.push_back({value, node.operands[o].gradient, false, {}});
+      state.operands.push_back({value, node.operands[o].gradient, false, {}, {}});
     }
     for (int t = 0; t < static_cast<int>(call.outputs.size()); ++t) {
       state.outputs.push_back(ValueOf({node.id, t}, Origin::kComputed));
@@ -86,7 +86,7 @@ absl::Status TaskGraph::AddNodes(const Restrictions* restrictions, Lists lists) 
     const int value = ValueOf(output.tensor, Origin::kComputed);
     const int operand = static_cast<int>(nodes_.back().operands.size());
     values_[value].uses.push_back({num_nodes_, operand});
-    nodes_.back().operands.push_back({value, false, false, {}});
+    nodes_.back().operands.push_back({value, false, false, {}, {}});
   }
   return absl::OkStatus();
 }
@@ -245,12 +245,25 @@ BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
   return tasks;
 }
 
+Picoseconds TaskGraph::AddingTime(int node, size_t s, bool of_weights) const {
+  const NodeState& state = nodes_[node];
+  Picoseconds time = 0;
+  for (size_t o = 0; o < state.operands.size(); ++o) {
+    const bool is_apart = state.weights_behind >= 0 && state.node_class->weights[o];
+    if (is_apart == of_weights && !state.operands[o].adding.empty()) {
+      time += state.operands[o].adding[s];
+    }
+  }
+  return time;
+}
+
 BlockTasks TaskGraph::GradientTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
   tasks.Reserve(info.call->devices.size(), info.call->devices.size(), 0);
   const bool is_split = nodes_[node].weights_behind >= 0;
   for (size_t s = 0; s < info.call->devices.size(); ++s) {
-    tasks.Add(is_split ? info.data_gradient[s] : info.call->gradient[s]);
+    tasks.Add((is_split ? info.data_gradient[s] : info.call->gradient[s]) +
+              AddingTime(node, s, /*of_weights=*/false));
     tasks.AddQueue(ComputeQueue(info.call->devices[s]));
     for (int output : nodes_[node].outputs) {
       const std::vector<TaskRef>& deps = values_[output].gradient_deps;
@@ -290,7 +303,8 @@ absl::Status TaskGraph::Rebuild(const std::vector<int>& values, std::vector<int>
     changes.push_back({FillBlockOf(node), FillTasks(node)});
     changes.push_back({GradientBlockOf(node), GradientTasks(node, *info)});
     if (nodes_[node].weights_behind < 0) continue;
-    changes.push_back({WeightsBlock(nodes_[node].weights_behind), WeightGradientTasks(*info)});
+    changes.push_back(
+        {WeightsBlock(nodes_[node].weights_behind), WeightGradientTasks(node, *info)});
   }
   if (!moved.empty()) KeepLast(&changes);
   timeline_.Update(std::move(changes));
@@ -306,12 +320,13 @@ std::vector<int> TaskGraph::ValuesAround(int node) const {
 }
 
 TaskGraph::Undo::OfValue TaskGraph::Derived(int value) const {
-  Undo::OfValue derived{value, values_[value].gradient_deps, values_[value].no_gradient, {},
+  Undo::OfValue derived{value, values_[value].gradient_deps, values_[value].no_gradient, {}, {},
                         {},    values_[value].stays};
   for (const Use& use : values_[value].uses) {
     const Operand& operand = nodes_[use.node].operands[use.operand];
     derived.deps.push_back(operand.deps);
     derived.sends_back.push_back(operand.sends_back);
+    derived.adding.push_back(operand.adding);
   }
   return derived;
 }
@@ -337,6 +352,7 @@ void TaskGraph::Rollback() {
         Operand& operand = nodes_[value.uses[u].node].operands[value.uses[u].operand];
         operand.deps = std::move(derived.deps[u]);
         operand.sends_back = derived.sends_back[u];
+        operand.adding = std::move(derived.adding[u]);
       }
     }
     for (const auto& [contraction, behind] : undo->weights_behind) {

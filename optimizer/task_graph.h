@@ -129,6 +129,8 @@ class TaskGraph {
     bool gradient = false;
     bool sends_back = false;    // its gradient goes to other devices
     std::vector<TaskRef> deps;  // per task: the communication that brings the operand, or none
+    // Per task: what its gradient takes longer by adding to that of others who read the operand.
+    std::vector<Picoseconds> adding;
   };
   struct NodeState {
     NodeClass* node_class = nullptr;  // null: the graph's outputs
@@ -170,7 +172,10 @@ class TaskGraph {
   absl::Status Rebuild(const std::vector<int>& values, std::vector<int> nodes);
   BlockTasks ComputeTasks(int node, const ChoiceInfo& info) const;
   BlockTasks GradientTasks(int node, const ChoiceInfo& info) const;
-  static BlockTasks WeightGradientTasks(const ChoiceInfo& info);
+  BlockTasks WeightGradientTasks(int node, const ChoiceInfo& info) const;
+  // What task `s` of the gradients of a node takes longer by adding to sums: those of weights that
+  // are a task of their own, or the others.
+  Picoseconds AddingTime(int node, size_t s, bool of_weights) const;
   // The node that the gradients of weights are behind, by what moves now.
   int PlaceOfWeights(int contraction) const;
   // After `values` were built: takes the gradients of weights to where they belong. Returns the
@@ -249,6 +254,7 @@ class TaskGraph {
       std::vector<std::pair<int32_t, Picoseconds>> no_gradient;
       std::vector<std::vector<TaskRef>> deps;  // per use
       std::vector<bool> sends_back;
+      std::vector<std::vector<Picoseconds>> adding;
       bool stays;
     };
     int node, choice;

@@ -64,7 +64,7 @@ void ValueBuilder::AddSlots(int instance, int place) {
   const MoveMemo::Place& at = graph_.moves_.place(place);
   for (size_t s = 0; s < at.devices.size(); ++s) {
     instances_[instance].slots[at.devices[s]] = static_cast<int32_t>(slots_.size());
-    slots_.push_back({at.devices[s], at.accumulate[s], {}, {}, false});
+    slots_.push_back({at.devices[s], at.accumulate[s], at.adding[s], {}, {}});
   }
 }
 
@@ -75,7 +75,7 @@ void ValueBuilder::Move(int instance, int32_t block) {
   for (int32_t device : to.move->stays) to.slots[device] = from.slots[device];
   for (const MoveFragment::Shard& shard : to.move->received) {
     to.slots[shard.device] = static_cast<int32_t>(slots_.size());
-    slots_.push_back({shard.device, shard.accumulate, {}, {}, false});
+    slots_.push_back({shard.device, shard.accumulate, shard.adding, {}, {}});
   }
   BlockTasks tasks;
   for (const MoveTask& task : to.move->forward) {
@@ -162,8 +162,10 @@ absl::Status ValueBuilder::Read(Use use, Reading* reading) {
 // The gradient.
 
 // The first share is the gradient, the others are added. `tasks` are those of `block`.
-void ValueBuilder::Contribute(int32_t slot_id, Writer share, int32_t block, BlockTasks* tasks) {
+void ValueBuilder::Contribute(int32_t slot_id, Writer share, int node, int32_t block,
+                              BlockTasks* tasks) {
   Slot& slot = slots_[slot_id];
+  slot.changed_by = node;
   if (!slot.has_gradient) {
     slot.has_gradient = true;
     slot.gradient = share;
@@ -176,18 +178,38 @@ void ValueBuilder::Contribute(int32_t slot_id, Writer share, int32_t block, Bloc
   slot.gradient = {{block, index}, false};
 }
 
-void ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
+bool ValueBuilder::IsAddedInPlace(const Slot& slot, int node) const {
+  return slot.has_gradient && !slot.gradient.communicates && slot.changed_by != node;
+}
+
+absl::Status ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
+  ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
   const bool behind = graph_.IsBehind(use);
   const int32_t block = behind ? graph_.AccumulateBehind(use) : graph_.AccumulateBlock(use);
   const int32_t made = behind ? graph_.WeightsBlock(graph_.nodes_[use.node].weights_behind)
                               : graph_.GradientBlockOf(use.node);
   BlockTasks tasks;
+  std::vector<Picoseconds> adding;
   for (size_t s = 0; s < reading.slots.size(); ++s) {
-    const TaskRef gradient{made, static_cast<int32_t>(s)};
-    Contribute(reading.slots[s], {gradient, false}, block, &tasks);
+    Slot& slot = slots_[reading.slots[s]];
+    const Writer share{{made, static_cast<int32_t>(s)}, false};
+    if (!info->call->keeps_order && IsAddedInPlace(slot, use.node)) {
+      adding.resize(reading.slots.size());
+      adding[s] = slot.adding;
+      slot.gradient = share;
+      slot.changed_by = use.node;
+    } else {
+      Contribute(reading.slots[s], share, use.node, block, &tasks);
+    }
+  }
+  std::vector<Picoseconds>& known = graph_.nodes_[use.node].operands[use.operand].adding;
+  if (known != adding) {
+    known = std::move(adding);
+    nodes_.push_back(use.node);
   }
   Emit(block, std::move(tasks));
   if (behind) Emit(graph_.AccumulateBlock(use), {});
+  return absl::OkStatus();
 }
 
 // Slots of the root that what is read was moved from.
@@ -239,18 +261,18 @@ void ValueBuilder::Reverse(int instance, Use use, int32_t block) {
     }
   }
   // On each device this is the order of the schedule: a device is in one of the tasks.
-  for (const auto& [slot, share] : shares) Contribute(slot, share, block, &tasks);
+  for (const auto& [slot, share] : shares) Contribute(slot, share, /*node=*/-1, block, &tasks);
   Emit(block, std::move(tasks));
 }
 
 // The uses [first, last) are of one node.
-void ValueBuilder::Contributions(size_t first, size_t last) {
+absl::Status ValueBuilder::Contributions(size_t first, size_t last) {
   for (size_t u = first; u < last; ++u) {
     const Use use = value_.uses[u];
     if (use.node == graph_.num_nodes_) {
       if (use.operand == graph_.loss_operand_) Seed(use, readings_[u]);
     } else if (graph_.nodes_[use.node].operands[use.operand].gradient) {
-      ContributeCompute(use, readings_[u]);
+      ISOMER_RETURN_IF_ERROR(ContributeCompute(use, readings_[u]));
     }
   }
   for (size_t u = last; u-- > first;) {
@@ -270,6 +292,7 @@ void ValueBuilder::Contributions(size_t first, size_t last) {
     }
   }
   if (first == 0 && value_.origin == TaskGraph::Origin::kStored) Synchronise(value_.uses[0]);
+  return absl::OkStatus();
 }
 
 // Copies of a stored tensor sum up their gradients.
@@ -343,7 +366,7 @@ absl::Status ValueBuilder::Build() {
     for (size_t last = value_.uses.size(); last > 0;) {
       size_t first = last - 1;
       while (first > 0 && value_.uses[first - 1].node == value_.uses[last - 1].node) --first;
-      Contributions(first, last);
+      ISOMER_RETURN_IF_ERROR(Contributions(first, last));
       last = first;
     }
     if (value_.origin == TaskGraph::Origin::kStored) UpdateStored(value_.uses[0]);

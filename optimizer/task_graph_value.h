@@ -39,10 +39,11 @@ class ValueBuilder {
   };
   struct Slot {
     int32_t device;
-    Picoseconds accumulate;  // adding a share to the gradient
-    Writer value;            // none: the host
+    Picoseconds accumulate, adding;  // a share to the gradient: by a task; by who made it
+    Writer value;                    // none: the host
     Writer gradient;
     bool has_gradient = false;
+    int changed_by = -1;  // the gradient: the node whose share came last; -1: it was moved
   };
   struct Instance {
     int type;    // of its place
@@ -68,12 +69,16 @@ class ValueBuilder {
   absl::Status Read(Use use, Reading* reading);
   void Move(int instance, int32_t block);
 
-  void Contributions(size_t first, size_t last);
-  void ContributeCompute(Use use, const Reading& reading);
+  absl::Status Contributions(size_t first, size_t last);
+  absl::Status ContributeCompute(Use use, const Reading& reading);
   std::set<int32_t> SourcesOf(const Reading& reading) const;
   void Seed(Use use, const Reading& reading);
   void Reverse(int instance, Use use, int32_t block);
-  void Contribute(int32_t slot, Writer share, int32_t block, BlockTasks* tasks);
+  // `node`: whose gradient the share is; -1: it was moved.
+  void Contribute(int32_t slot, Writer share, int node, int32_t block, BlockTasks* tasks);
+  // Whether a call of the node adds its share of a slot's gradient where the sum is
+  // (pcg/schedule/additions.h).
+  bool IsAddedInPlace(const Slot& slot, int node) const;
   void Synchronise(Use use);
   void UpdateStored(Use use);
   void ReportToProducer();

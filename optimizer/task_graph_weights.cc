@@ -43,10 +43,10 @@ absl::StatusOr<std::vector<Picoseconds>> TaskGraph::GradientTimes(
 }
 
 // Behind the gradients of data, on the same devices.
-BlockTasks TaskGraph::WeightGradientTasks(const ChoiceInfo& info) {
+BlockTasks TaskGraph::WeightGradientTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
   for (size_t s = 0; s < info.call->devices.size(); ++s) {
-    tasks.Add(info.weight_gradient[s]);
+    tasks.Add(info.weight_gradient[s] + AddingTime(node, s, /*of_weights=*/true));
     tasks.AddQueue(ComputeQueue(info.call->devices[s]));
   }
   return tasks;

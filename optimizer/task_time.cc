@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "optimizer/traffic.h"
+#include "pcg/schedule/additions.h"
 #include "pcg/schedule/memory.h"
 
 namespace isomer {
@@ -152,8 +153,14 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
     case TaskKind::kComputeGradient: {
       std::vector<TensorType> operands;
       for (TensorRef input : graph.node(task.node).inputs) operands.push_back(graph.type(input));
-      return cost.CallTime(graph.node(task.node).op, operands, WantedOf(task),
-                           {task.flops, task.bytes}, task.devices[0]);
+      TaskTime time = cost.CallTime(graph.node(task.node).op, operands, WantedOf(task),
+                                    {task.flops, task.bytes}, task.devices[0]);
+      for (size_t w = 0; w < task.writes.size(); ++w) {
+        if (task.kind != TaskKind::kComputeGradient || task.writes[w] == kNoBuffer) continue;
+        const int64_t bytes = ExtraBytes(graph, schedule, task, w);
+        if (bytes > 0) time.us += cost.AddingUs(bytes, task.devices[0]);
+      }
+      return time;
     }
     case TaskKind::kFill:
     case TaskKind::kAccumulate:
@@ -186,9 +193,14 @@ TaskTime TaskTimes::CallTime(const Task& task) {
   const int device_kind = one_kind_ ? 0 : cost_.machine().kind_index(task.devices[0]);
   std::vector<Call>& calls = calls_[task.node.value];
   const size_t wanted = task.kind == TaskKind::kComputeGradient ? task.writes.size() : 0;
+  int64_t extra_bytes = 0;
+  for (size_t o = 0; o < wanted; ++o) {
+    if (task.writes[o] != kNoBuffer) extra_bytes += ExtraBytes(graph_, schedule_, task, o);
+  }
   const auto known = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {
     if (call.device_kind != device_kind || call.work.flops != task.flops ||
-        call.work.bytes != task.bytes || call.wanted.size() != wanted) {
+        call.work.bytes != task.bytes || call.extra_bytes != extra_bytes ||
+        call.wanted.size() != wanted) {
       return false;
     }
     for (size_t o = 0; o < wanted; ++o) {
@@ -200,6 +212,7 @@ TaskTime TaskTimes::CallTime(const Task& task) {
   calls.push_back({.wanted = WantedOf(task),
                    .device_kind = device_kind,
                    .work = {task.flops, task.bytes},
+                   .extra_bytes = extra_bytes,
                    .time = TimeOfTask(cost_, graph_, schedule_, task)});
   return calls.back().time;
 }

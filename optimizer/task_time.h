@@ -53,6 +53,7 @@ class TaskTimes {
     std::vector<bool> wanted;  // none: forward
     int device_kind;
     Work work;
+    int64_t extra_bytes;  // all of them
     TaskTime time;
   };
   // Kind, bytes, segments and group: what a task is among all devices, or its own devices.

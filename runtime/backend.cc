@@ -19,7 +19,11 @@ std::string KernelCall::Key() const {
   }
   if (gradient) {
     absl::StrAppend(&key, " gradient");
-    for (bool w : wanted) absl::StrAppend(&key, w ? "+" : "-");
+    for (size_t o = 0; o < wanted.size(); ++o) {
+      absl::StrAppend(&key, wanted[o] ? "+" : "-");
+      if (sums.empty() || !wanted[o]) continue;
+      absl::StrAppend(&key, sums[o].adds ? "to_" : "in_", DataTypeName(sums[o].dtype));
+    }
   }
   return key;
 }

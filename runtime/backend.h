@@ -31,8 +31,16 @@ struct KernelCall {
   CallLayouts layouts;
   bool gradient = false;
   std::vector<bool> wanted;  // gradient: which operands' gradients
+  // Gradient: per operand, the type of its gradient's buffer, which may be of higher precision, and
+  // whether the gradient is added to what is there. Empty: all are written, in the operands' types.
+  struct Sum {
+    DataType dtype;
+    bool adds = false;
+  };
+  std::vector<Sum> sums = {};
+  bool Adds(size_t operand) const { return !sums.empty() && sums[operand].adds; }
 
-  // Equal keys, equal kernels: operator, data types, boxes, layouts, gradient.
+  // Equal keys, equal kernels: operator, data types, boxes, layouts, gradient, sums.
   std::string Key() const;
 };
 
@@ -44,8 +52,9 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
 // A call made ready to run. Buffers are those of the schedule's task: forward reads operands and
 // writes outputs; gradient reads operands, outputs, gradients of outputs (null where
 // NeedsOfGradient does not ask for a value) and writes gradients of operands (null where not
-// wanted). Written buffers are overwritten. Of the call's data types and layouts; a gradient is of
-// the type and the layout of what it is the gradient of.
+// wanted). Written buffers are overwritten, but for those that are added to. Of the call's data
+// types and layouts; a gradient is of the type and the layout of what it is the gradient of, but
+// for KernelCall::sums.
 class Kernel {
  public:
   virtual ~Kernel() = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pcg/support/check.h"
+#include "runtime/vectorised.h"
 
 namespace isomer {
 
@@ -70,7 +71,7 @@ void AddElements(DataType from_dtype, const void* from, int64_t count, DataType 
     WithElementType(from_dtype, [&](auto element) {
       const auto* x = static_cast<const decltype(element)*>(from);
       auto* y = static_cast<float*>(to);
-      for (int64_t i = 0; i < count; ++i) y[i] += static_cast<float>(x[i]);
+      ForEachIndex(count, [=](int64_t i) { y[i] += static_cast<float>(x[i]); });
     });
     return;
   }
@@ -79,9 +80,9 @@ void AddElements(DataType from_dtype, const void* from, int64_t count, DataType 
     using Sum = SumOf<Element>;
     const auto* x = static_cast<const Element*>(from);
     auto* y = static_cast<Element*>(to);
-    for (int64_t i = 0; i < count; ++i) {
+    ForEachIndex(count, [=](int64_t i) {
       y[i] = ToElement<Element>(static_cast<Sum>(y[i]) + static_cast<Sum>(x[i]));
-    }
+    });
   });
 }
 
@@ -92,7 +93,7 @@ void ConvertElements(DataType from_dtype, const void* from, int64_t count, DataT
       using Element = decltype(element);
       const auto* x = static_cast<const decltype(from_element)*>(from);
       auto* y = static_cast<Element*>(to);
-      for (int64_t i = 0; i < count; ++i) y[i] = ToElement<Element>(static_cast<float>(x[i]));
+      ForEachIndex(count, [=](int64_t i) { y[i] = ToElement<Element>(static_cast<float>(x[i])); });
     });
   });
 }

@@ -108,6 +108,15 @@ absl::Status Executor::MakeKernel(int32_t t) {
   KernelCall call = MakeKernelCall(node.op, *schedule_.shardings[task.node.value], operands,
                                    task.shard, gradient, std::move(wanted));
   call.layouts = LayoutsOf(graph_, schedule_, task);
+  for (size_t o = 0; gradient && o < operands.size(); ++o) {
+    if (task.writes[o] == kNoBuffer) continue;
+    const DataType dtype = buffer(task.writes[o]).dtype;
+    if (dtype == call.dtypes[o] && !Adds(task, o)) continue;
+    if (call.sums.empty()) {
+      for (DataType of_operand : call.dtypes) call.sums.push_back({of_operand});
+    }
+    call.sums[o] = {dtype, Adds(task, o)};
+  }
   ISOMER_ASSIGN_OR_RETURN(kernels_[t], backend_.MakeKernel(call));
   return absl::OkStatus();
 }

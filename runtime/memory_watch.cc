@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/packing.h"
-#include "pcg/schedule/views.h"
 
 namespace isomer {
 namespace {
@@ -20,11 +19,7 @@ MemoryWatch::MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
                          const std::vector<Command>& program, int32_t device, char* arena)
     : schedule_(schedule), program_(program), arena_(arena) {
   std::memset(arena, kDeadByte, memory.arena_bytes[device]);
-  // The group of each buffer, by the buffer that has its bytes, or the first of its row.
-  std::vector<BufferId> first = HoldersOf(schedule);
-  for (const std::vector<BufferId>& row : RowsOf(schedule)) {
-    for (BufferId id : row) first[id] = row[0];
-  }
+  const std::vector<BufferId> first = FirstsOfMemory(schedule);
   std::vector<int32_t> group_of(schedule.buffers.size(), -1);
   const auto group = [&](BufferId id) -> int32_t {
     int32_t& of_first = group_of[first[id]];

@@ -9,6 +9,7 @@
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/elements.h"
+#include "runtime/kernel_beside_sums.h"
 #include "runtime/rounding_noise.h"
 
 namespace isomer {
@@ -110,6 +111,11 @@ class RoundingBackend::NoisyKernel : public Kernel {
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> RoundingBackend::MakeKernel(const KernelCall& call) {
+  // What is rounded is what is added, not the sum.
+  if (!call.sums.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> writing, MakeKernel(WithoutSums(call)));
+    return KernelBesideSums(call, std::move(writing));
+  }
   ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_.MakeKernel(call));
   return std::make_unique<NoisyKernel>(call, std::move(kernel), this);
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/elements.h"
+#include "runtime/vectorised.h"
 
 namespace isomer {
 namespace {
@@ -15,18 +16,17 @@ void ForEachWeight(const Gradient& gradient, int64_t count, const float* weights
   WithFloatType(gradient.dtype, [&](auto element) {
     const auto* g = static_cast<const decltype(element)*>(gradient.data);
     if (low.data == nullptr) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) updated[i] = f(weights[i], static_cast<float>(g[i]), i);
+      ForEachIndex(count,
+                   [=](int64_t i) { updated[i] = f(weights[i], static_cast<float>(g[i]), i); });
       return;
     }
     WithFloatType(low.dtype, [&](auto low_element) {
       using Low = decltype(low_element);
       auto* rounded = static_cast<Low*>(low.data);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) {
+      ForEachIndex(count, [=](int64_t i) {
         updated[i] = f(weights[i], static_cast<float>(g[i]), i);
         rounded[i] = ToElement<Low>(updated[i]);
-      }
+      });
     });
   });
 }

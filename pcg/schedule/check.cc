@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/additions.h"
 #include "pcg/schedule/check_calls.h"
 #include "pcg/schedule/check_micro_batches.h"
 #include "pcg/schedule/check_operands.h"
@@ -273,6 +274,7 @@ absl::Status Checker::Execute(int32_t t) {
 absl::Status Checker::CheckWaits() const {
   std::vector<int32_t> writer(schedule_.buffers.size(), -1);
   std::vector<std::vector<int32_t>> readers(schedule_.buffers.size());
+  const std::vector<BufferId> sums = SumsInPlace(schedule_);
   for (int32_t t : executed_) {
     const Task& task = schedule_.tasks[t];
     for (int32_t dep : task.deps) {
@@ -295,6 +297,7 @@ absl::Status Checker::CheckWaits() const {
     for (BufferId id : task.writes) {
       if (id == kNoBuffer) continue;
       readers[id].push_back(writer[id]);
+      if (sums[id] != kNoBuffer && !task.is_view) readers[id].push_back(writer[sums[id]]);
       for (int32_t other : readers[id]) {
         if (!waits(other)) {
           return Error(t, absl::StrCat("writes buffer ", id, " without waiting for task ", other,

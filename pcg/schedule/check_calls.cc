@@ -85,10 +85,16 @@ class CallChecker {
     return id != kNoBuffer && buffer(id).role == BufferRole::kGradient;
   }
 
-  // The gradient of a forward buffer, in its data type: what calls make and read.
+  // The gradient of a forward buffer, in its data type: what calls read.
   bool IsGradientIn(BufferId id, BufferId forward) const {
     return IsGradient(id) && forward_of_[id] == forward &&
            buffer(id).dtype == buffer(forward).dtype;
+  }
+
+  // What calls make, or add to, which may be of higher precision.
+  bool IsGradientMadeIn(BufferId id, BufferId forward) const {
+    return IsGradient(id) && forward_of_[id] == forward && IsFloat(buffer(id).dtype) &&
+           BytesPerElement(buffer(id).dtype) >= BytesPerElement(buffer(forward).dtype);
   }
 
   absl::Status Error(absl::string_view what) const { return ErrorAt(task_, what); }
@@ -338,7 +344,7 @@ class CallChecker {
       }
       const BufferId share = task.writes[o];
       if (share == kNoBuffer) continue;
-      if (!IsGradientIn(share, forward.reads[o])) {
+      if (!IsGradientMadeIn(share, forward.reads[o])) {
         return Error(absl::StrCat("does not write the gradient of operand ", o));
       }
       if (!shares_.insert({at->second, static_cast<int32_t>(o)}).second) {

@@ -306,7 +306,7 @@ absl::Status CheckLayouts(const Graph& graph, const Schedule& schedule) {
       if (!HasLayouts(type.Sizes())) {
         return error(absl::StrCat("buffer ", id, " of ", type.ToString(), " has one layout"));
       }
-      if (IsOfHost(task.kind) || task.is_view) {
+      if (IsOfHost(task.kind) || (task.is_view && IsCall(task.kind))) {
         return error(absl::StrCat("buffer ", id, " is not row-major"));
       }
     }

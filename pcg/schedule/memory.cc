@@ -49,6 +49,16 @@ std::vector<std::vector<BufferId>> RowsOf(const Schedule& schedule) {
   return rows;
 }
 
+std::vector<BufferId> FirstsOfMemory(const Schedule& schedule) {
+  const std::vector<BufferId> holders = HoldersOf(schedule);
+  std::vector<BufferId> firsts = holders;
+  for (const std::vector<BufferId>& row : RowsOf(schedule)) {
+    for (BufferId id : row) firsts[id] = row[0];
+  }
+  for (size_t id = 0; id < firsts.size(); ++id) firsts[id] = firsts[holders[id]];
+  return firsts;
+}
+
 int64_t BytesOfRow(const Schedule& schedule, absl::Span<const BufferId> row) {
   int64_t bytes = 0;
   for (BufferId id : row) bytes = Aligned(bytes) + schedule.buffers[id].bytes();
@@ -78,22 +88,17 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
       ranges[id].first = 0;
     }
   }
-  for (const std::vector<BufferId>& row : RowsOf(schedule)) {
-    LiveRange all = ranges[row[0]];
-    for (BufferId id : row) {
-      all = {std::min(all.first, ranges[id].first), std::max(all.last, ranges[id].last)};
-    }
-    for (BufferId id : row) ranges[id] = all;
-  }
-  const std::vector<BufferId> holders = HoldersOf(schedule);
+  // Of all that are one piece of memory.
+  const std::vector<BufferId> firsts = FirstsOfMemory(schedule);
   const auto is_touched = [&](size_t id) { return ranges[id].last >= ranges[id].first; };
+  std::vector<LiveRange> pieces = ranges;
   for (size_t id = 0; id < ranges.size(); ++id) {
-    LiveRange& all = ranges[holders[id]];
+    LiveRange& all = pieces[firsts[id]];
     if (!is_touched(id)) continue;
     all = {std::min(all.first, ranges[id].first), std::max(all.last, ranges[id].last)};
   }
   for (size_t id = 0; id < ranges.size(); ++id) {
-    if (is_touched(id)) ranges[id] = ranges[holders[id]];
+    if (is_touched(id)) ranges[id] = pieces[firsts[id]];
   }
   return ranges;
 }

@@ -28,6 +28,9 @@ inline constexpr int64_t kAlignment = 64;
 inline int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 // No buffer is in two.
 std::vector<std::vector<BufferId>> RowsOf(const Schedule& schedule);
+// Per buffer, the one that stands for the piece of memory that it is part of: the first of the row
+// of its holder (views.h), or that.
+std::vector<BufferId> FirstsOfMemory(const Schedule& schedule);
 // From the first byte of a row to its last, what lies between buffers included.
 int64_t BytesOfRow(const Schedule& schedule, absl::Span<const BufferId> row);
 

@@ -59,7 +59,7 @@ std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule,
 }
 
 // Has what communications use live for as long as they may run beside computations. `first_of`:
-// of each buffer, the first of its row, or of those that are in its place.
+// FirstsOfMemory.
 void WidenForQueues(const Schedule& schedule, const std::vector<BufferId>& first_of,
                     std::vector<std::vector<Item>>* items) {
   for (size_t d = 0; d < items->size(); ++d) {
@@ -280,11 +280,7 @@ MemoryPlan PlanMemory(const Schedule& schedule, int32_t num_queues) {
   const std::vector<BufferId> holders = HoldersOf(schedule);
   std::vector<std::vector<Item>> all = ItemsOf(schedule, holders);
   if (num_queues > 1) {
-    std::vector<BufferId> first_of = holders;
-    for (const std::vector<BufferId>& row : RowsOf(schedule)) {
-      for (BufferId id : row) first_of[id] = row[0];
-    }
-    WidenForQueues(schedule, first_of, &all);
+    WidenForQueues(schedule, FirstsOfMemory(schedule), &all);
   }
   absl::flat_hash_map<Lives, Placement> placements;
   for (const std::vector<Item>& items : all) {

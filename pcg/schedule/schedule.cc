@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pcg/schedule/additions.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/pipeline.h"
 #include "pcg/schedule/update.h"
@@ -237,6 +238,7 @@ absl::Status FinishSchedule(const Graph& graph, Schedule* schedule) {
   AddPrograms(schedule);
   ChooseLayouts(graph, schedule);
   MarkViews(graph, schedule);
+  MarkAdditions(graph, schedule);
   return absl::OkStatus();
 }
 
@@ -315,9 +317,13 @@ std::string Schedule::ToString(const Graph& graph) const {
   std::string text;
   for (size_t t = 0; t < tasks.size(); ++t) {
     const Task& task = tasks[t];
-    auto buffers_text = [this](std::string* out, BufferId id) {
+    const auto buffers_text = [this](std::string* out, BufferId id) {
       out->append(BufferText(*this, id));
     };
+    std::vector<std::string> written;
+    for (size_t w = 0; w < task.writes.size(); ++w) {
+      written.push_back(absl::StrCat(Adds(task, w) ? "+=" : "", BufferText(*this, task.writes[w])));
+    }
     absl::StrAppend(&text, t, " ", PhaseName(task.phase));
     if (task.moment != kNoMoment) absl::StrAppend(&text, " ", task.moment);
     if (num_steps() > 1) absl::StrAppend(&text, " of step ", task.step);
@@ -327,7 +333,7 @@ std::string Schedule::ToString(const Graph& graph) const {
     absl::StrAppend(&text, " ", graph.Label(task.node));
     if (task.segments > 1) absl::StrAppend(&text, " x", task.segments);
     absl::StrAppend(&text, " (", absl::StrJoin(task.reads, " ", buffers_text), ") -> (",
-                    absl::StrJoin(task.writes, " ", buffers_text), ")");
+                    absl::StrJoin(written, " "), ")");
     for (const auto& [from, to] : task.transfers) absl::StrAppend(&text, " ", from, "->", to);
     absl::StrAppend(&text, "  # ", task.flops, " flops, ", task.bytes, " bytes\n");
   }

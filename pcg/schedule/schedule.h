@@ -192,8 +192,11 @@ struct Task {
   SmallList<std::pair<int32_t, int32_t>, 2> transfers = {};
   double value = 0;  // kFill
   // Compute, compute_gradient: nothing is done, for what is written lies where what is read does
-  // (views.h).
+  // (views.h); accumulate, convert: the call that made what is read has done it (additions.h).
   bool is_view = false;
+  // Compute_gradient: bit w, of the first kMostAdditions: writes[w] lies where a sum does, and what
+  // is computed is added to that (additions.h).
+  uint32_t adds = 0;
   double flops = 0;
   int32_t whole = -1;  // in Schedule::wholes, if it is less than all devices' task
   // Of one device: compute: bytes of everything read and written. all_reduce: of the buffer;
@@ -202,6 +205,11 @@ struct Task {
   int64_t bytes = 0;
   SmallList<int32_t, 4> deps = {};  // earlier tasks that must be done; ascending
 };
+
+inline constexpr size_t kMostAdditions = 32;
+inline bool Adds(const Task& task, size_t w) {
+  return w < kMostAdditions && ((task.adds >> w) & 1) != 0;
+}
 
 // In which order a pipeline stage works through micro-batches.
 enum class PipelineOrder {

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/operator_facts.h"
+#include "pcg/schedule/additions.h"
 #include "pcg/schedule/memory.h"
 
 namespace isomer {
@@ -70,6 +71,9 @@ class Eligibility {
   std::vector<bool> in_row_;
 };
 
+// What is read becomes part of what is written, a sum, or the first part of it.
+bool IsOfSum(TaskKind kind) { return kind == TaskKind::kAccumulate || kind == TaskKind::kConvert; }
+
 BufferId HolderOf(std::vector<BufferId>* holders, BufferId id) {
   while ((*holders)[id] != id) id = (*holders)[id] = (*holders)[(*holders)[id]];
   return id;
@@ -120,15 +124,39 @@ std::vector<BufferId> HoldersOf(const Schedule& schedule) {
   std::vector<BufferId> holders = EachItsOwn(schedule);
   for (const Task& task : schedule.tasks) {
     if (!task.is_view || task.writes.empty()) continue;
-    const BufferId from = ReadByView(task);
-    if (from != kNoBuffer && task.writes[0] != kNoBuffer) holders[task.writes[0]] = holders[from];
+    const BufferId from = ReadByView(task), to = task.writes[0];
+    if (from == kNoBuffer || to == kNoBuffer) continue;
+    if (IsOfSum(task.kind)) {
+      holders[from] = holders[to];
+    } else {
+      holders[to] = holders[from];
+    }
   }
   return holders;
 }
 
+namespace {
+
+// Why what the call that made it has added up, or converted, does not lie where the sum does;
+// empty: it may.
+std::string WhyNotAdded(const Schedule& schedule, const Task& task) {
+  if (task.reads.size() != 1 || task.writes.size() != 1 || task.reads[0] == kNoBuffer ||
+      task.writes[0] == kNoBuffer || task.reads[0] == task.writes[0]) {
+    return "is no view of what it reads";
+  }
+  const Buffer &share = schedule.buffers[task.reads[0]], &sum = schedule.buffers[task.writes[0]];
+  const bool fits = share.device == sum.device && share.dtype == sum.dtype &&
+                    share.box == sum.box && share.layout == sum.layout &&
+                    share.role == BufferRole::kGradient && sum.role == BufferRole::kGradient;
+  return fits ? "" : "is no view: what it reads cannot lie where its sum does";
+}
+
+}  // namespace
+
 absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
   const Eligibility eligibility(graph, schedule);
   const std::vector<BufferId> holders = HoldersOf(schedule);
+  const std::vector<BufferId> sums = SumsInPlace(schedule);
   std::vector<bool> shares(schedule.buffers.size(), false);
   for (size_t id = 0; id < holders.size(); ++id) {
     if (holders[id] != static_cast<BufferId>(id)) shares[id] = shares[holders[id]] = true;
@@ -153,12 +181,44 @@ absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
     for (BufferId id : task.reads) {
       if (!is_present(id))
         return error(absl::StrCat("reads buffer ", id, ", which is overwritten"));
+      if (id != kNoBuffer && sums[id] != kNoBuffer && task.kind != TaskKind::kAccumulate) {
+        return error(absl::StrCat("reads buffer ", id, ", which is part of a sum by then"));
+      }
+    }
+    const bool may_add = task.kind == TaskKind::kComputeGradient && !task.is_view;
+    const bool adds_to_writes =
+        task.writes.size() >= kMostAdditions || task.adds >> task.writes.size() == 0;
+    if (task.adds != 0 && !(may_add && adds_to_writes)) {
+      return error("adds to what it does not write");
+    }
+    if (task.is_view && IsOfSum(task.kind)) {
+      const std::string wrong = WhyNotAdded(schedule, task);
+      if (!wrong.empty()) return error(wrong);
+      present[holders[task.writes[0]]] = {task.writes[0]};
+      continue;
     }
     if (task.is_view) {
       const Ends ends = eligibility.EndsOf(task);
       if (ends.from == kNoBuffer) return error("is no view of what it reads");
       present[holders[ends.from]].insert(ends.to);
       continue;
+    }
+    for (size_t w = 0; w < task.writes.size(); ++w) {
+      const BufferId id = task.writes[w], sum = id == kNoBuffer ? kNoBuffer : sums[id];
+      if (Adds(task, w) != (sum != kNoBuffer)) {
+        return error(absl::StrCat(sum == kNoBuffer ? "adds to" : "writes", " buffer ", id,
+                                  sum == kNoBuffer ? ", which lies in the place of no sum"
+                                                   : " in the place of what it is added to"));
+      }
+      if (sum == kNoBuffer) continue;
+      if (!is_present(sum)) {
+        return error(absl::StrCat("adds to buffer ", sum, ", which is not there"));
+      }
+      for (BufferId read : task.reads) {
+        if (read != kNoBuffer && holders[read] == holders[id]) {
+          return error(absl::StrCat("reads buffer ", read, " and adds to its bytes"));
+        }
+      }
     }
     for (BufferId id : task.writes) {
       if (id == kNoBuffer || !shares[id]) continue;

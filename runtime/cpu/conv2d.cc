@@ -254,18 +254,21 @@ KernelFunction PointConvolution(const KernelCall& call) {
                   Floats(writes[0]));
     };
   }
+  const float keep_x = call.Adds(0) ? 1 : 0, keep_w = call.Adds(1) ? 1 : 0;
   return [=](Reads reads, Writes writes) -> absl::Status {
     const float* g = Floats(reads[3]);
     if (writes[0] != nullptr) {
       ISOMER_RETURN_IF_ERROR(
-          Gemm(false, false, places, in, out, 1, g, Floats(reads[1]), 0, Floats(writes[0])));
+          Gemm(false, false, places, in, out, 1, g, Floats(reads[1]), keep_x, Floats(writes[0])));
     }
     if (writes[1] == nullptr) return absl::OkStatus();
-    return Gemm(true, false, out, in, places, 1, g, Floats(reads[0]), 0, Floats(writes[1]));
+    return Gemm(true, false, out, in, places, 1, g, Floats(reads[0]), keep_w, Floats(writes[1]));
   };
 }
 
 }  // namespace
+
+bool IsPointConvolution(const KernelCall& call) { return ConvShape(call).IsOfPoints(); }
 
 KernelFunction Conv2dKernel(const KernelCall& call) {
   const ConvShape s(call);

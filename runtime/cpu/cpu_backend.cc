@@ -10,13 +10,16 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "dnnl.h"
 #include "pcg/operator_facts.h"
+#include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/memory_order.h"
 #include "runtime/cpu/widen.h"
+#include "runtime/kernel_beside_sums.h"
 
 namespace isomer {
 namespace {
@@ -191,6 +194,46 @@ KernelFunction KernelOf(const KernelCall& call) {
   return kernel == nullptr || is_wide ? kernel : OnWidenedCopies(call, std::move(kernel));
 }
 
+// Whether its kernel does what KernelCall::sums says.
+bool KnowsSums(const KernelCall& call) {
+  switch (call.op.kind()) {
+    case OpKind::kMatMul:
+    case OpKind::kLinear:
+    case OpKind::kEmbedding:
+    case OpKind::kGather:
+    case OpKind::kEmbeddingBag:
+    case OpKind::kReduceSum:
+    case OpKind::kReduceMean:
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+    case OpKind::kDiv:
+    case OpKind::kMaximum:
+    case OpKind::kMinimum:
+    case OpKind::kPow:
+    case OpKind::kWhere:
+    case OpKind::kScale:
+    case OpKind::kRelu:
+    case OpKind::kGelu:
+    case OpKind::kGeluTanh:
+    case OpKind::kTanh:
+    case OpKind::kSigmoid:
+    case OpKind::kExp:
+    case OpKind::kSwish:
+    case OpKind::kSqrt:
+    case OpKind::kReciprocal:
+    case OpKind::kLog:
+      return true;
+    case OpKind::kConv1d:
+    case OpKind::kConv2d:
+    case OpKind::kConv3d:
+      return IsPointConvolution(call);
+    default:  // Others write float32 where they are widened to it.
+      return absl::c_none_of(call.sums, [](const KernelCall::Sum& sum) { return sum.adds; }) &&
+             AnyTypeKernel(WithoutSums(call)) == nullptr && KernelOf(call) != nullptr;
+  }
+}
+
 // The reference evaluator differentiates from the operands; the gradients that are given the
 // results instead have kernels of their own only.
 bool HasReferenceGradient(const KernelCall& call) {
@@ -239,6 +282,10 @@ class CpuBackend : public Backend {
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
+    if (!call.sums.empty() && (reference_ || !KnowsSums(call))) {
+      ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> writing, MakeKernel(WithoutSums(call)));
+      return KernelBesideSums(call, std::move(writing));
+    }
     const bool needs_outputs = call.gradient && !HasReferenceGradient(call);
     KernelFunction function = reference_ && !needs_outputs ? nullptr : KernelOf(call);
     if (function == nullptr && !needs_outputs) function = ReferenceKernel(call);

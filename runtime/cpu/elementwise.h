@@ -92,7 +92,9 @@ template <size_t N, typename F>
 KernelFunction ElementwiseGradient(const KernelCall& call, F shares) {
   std::vector<int64_t> volumes;
   for (const Box& box : call.operands) volumes.push_back(box.Volume());
-  return [loop = BroadcastLoop<N>(call), dtypes = call.dtypes, volumes,
+  std::array<bool, N> adds;
+  for (size_t o = 0; o < N; ++o) adds[o] = call.Adds(o);
+  return [loop = BroadcastLoop<N>(call), dtypes = call.dtypes, volumes, adds,
           whole = call.outputs[0].Volume(), shares](Reads reads, Writes writes) {
     constexpr int64_t kBlock = 256;
     float scratch[N][kBlock] = {}, share[N][kBlock];
@@ -112,14 +114,16 @@ KernelFunction ElementwiseGradient(const KernelCall& call, F shares) {
                                                stride[o], count, scratch[o]);
         }
         // Of an operand that is not broadcast, straight to where they go.
-        std::array<float*, N> to;
+        std::array<float*, N> to, target;
         for (size_t o = 0; o < N; ++o) {
           const bool is_direct = writes[o] != nullptr && volumes[o] == whole;
-          to[o] = is_direct ? Floats(writes[o]) + at[o] + begin : share[o];
+          target[o] = is_direct ? Floats(writes[o]) + at[o] + begin : share[o];
+          to[o] = adds[o] ? share[o] : target[o];
         }
         [&]<size_t... O>(std::index_sequence<O...>) { ApplyEach<N>(shares, count, to, x[O]..., g); }
         (std::make_index_sequence<N>());
         for (size_t o = 0; o < N; ++o) {
+          if (to[o] != target[o]) Add(share[o], count, target[o]);
           if (writes[o] == nullptr || volumes[o] == whole) continue;
           double* sum = sums[o].data() + at[o] + begin * stride[o];
           if (stride[o] == 0) {
@@ -133,7 +137,10 @@ KernelFunction ElementwiseGradient(const KernelCall& call, F shares) {
       }
     });
     for (size_t o = 0; o < N; ++o) {
-      if (!sums[o].empty()) std::copy(sums[o].begin(), sums[o].end(), Floats(writes[o]));
+      for (size_t i = 0; i < sums[o].size(); ++i) {
+        float& sum = Floats(writes[o])[i];
+        sum = static_cast<float>(sums[o][i]) + (adds[o] ? sum : 0);
+      }
     }
     return absl::OkStatus();
   };

@@ -1,5 +1,6 @@
 // The kernels of the cpu backend, by family. Each function returns the kernel of a call, forward or
-// gradient; the buffers are those of Kernel::Run.
+// gradient; the buffers are those of Kernel::Run. What many networks add up (products of
+// matrices, look-ups, elementwise operators) is added to sums (KernelCall::sums), the rest written.
 #ifndef ISOMER_RUNTIME_CPU_KERNELS_H_
 #define ISOMER_RUNTIME_CPU_KERNELS_H_
 
@@ -25,6 +26,8 @@ KernelFunction RotaryKernel(const KernelCall& call);
 KernelFunction LstmCellKernel(const KernelCall& call);
 KernelFunction GruCellKernel(const KernelCall& call);
 KernelFunction Conv2dKernel(const KernelCall& call);  // Conv1d, Conv2d, Conv3d, by oneDNN
+// Its kernel is a product of matrices.
+bool IsPointConvolution(const KernelCall& call);
 // One of the next three, or null for other operators. Forward kernels take any data types,
 // gradients float32.
 KernelFunction ElementwiseKernel(const KernelCall& call);

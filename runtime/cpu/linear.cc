@@ -1,5 +1,6 @@
 // Linear: a matrix product, a bias and an activation.
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <vector>
 
@@ -27,12 +28,15 @@ KernelFunction ActivationOf(const KernelCall& call, bool gradient) {
 struct LinearShape {
   int64_t m, n, k;
   bool has_bias;
+  std::array<float, 3> keeps = {};  // how much is left of what is in the gradients' buffers
 
   explicit LinearShape(const KernelCall& call)
       : m(call.outputs[0].Volume() / call.operands[1].shape[1]),
         n(call.operands[1].shape[1]),
         k(call.operands[1].shape[0]),
-        has_bias(call.operands.size() == 3) {}
+        has_bias(call.operands.size() == 3) {
+    for (size_t o = 0; o < call.operands.size(); ++o) keeps[o] = call.Adds(o) ? 1 : 0;
+  }
 
   // z = x w + b
   absl::Status PreActivation(Reads reads, float* z) const {
@@ -48,15 +52,15 @@ struct LinearShape {
 absl::Status LinearGradient(const LinearShape& s, const float* dz, Reads reads, Writes writes) {
   if (writes[0] != nullptr) {
     ISOMER_RETURN_IF_ERROR(
-        Gemm(false, true, s.m, s.k, s.n, 1, dz, Floats(reads[1]), 0, Floats(writes[0])));
+        Gemm(false, true, s.m, s.k, s.n, 1, dz, Floats(reads[1]), s.keeps[0], Floats(writes[0])));
   }
   if (writes[1] != nullptr) {
     ISOMER_RETURN_IF_ERROR(
-        Gemm(true, false, s.k, s.n, s.m, 1, Floats(reads[0]), dz, 0, Floats(writes[1])));
+        Gemm(true, false, s.k, s.n, s.m, 1, Floats(reads[0]), dz, s.keeps[1], Floats(writes[1])));
   }
   if (!s.has_bias || writes[2] == nullptr) return absl::OkStatus();
   float* db = Floats(writes[2]);
-  std::fill_n(db, s.n, 0.0f);
+  if (s.keeps[2] == 0) std::fill_n(db, s.n, 0.0f);
   for (int64_t row = 0; row < s.m; ++row) {
     for (int64_t j = 0; j < s.n; ++j) db[j] += dz[row * s.n + j];
   }

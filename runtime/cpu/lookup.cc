@@ -20,11 +20,12 @@ KernelFunction GatherKernel(const KernelCall& call) {
   const IndexRange range(call, 0, axis, 1);
   const AxisSplit split = SplitAtAxis(call.operands[0], axis);
   if (call.gradient) {
+    const int64_t cleared = call.Adds(0) ? 0 : call.operands[0].Volume();
     return [=](Reads reads, Writes writes) -> absl::Status {
       ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, range.Read(reads[1]));
       const float* g = Floats(reads[3]);
       float* dx = Floats(writes[0]);
-      std::fill_n(dx, split.outer * split.size * split.inner, 0.0f);
+      std::fill_n(dx, cleared, 0.0f);
       for (int64_t o = 0; o < split.outer; ++o, dx += split.size * split.inner) {
         for (int64_t index : indices) {
           float* to = dx + index * split.inner;
@@ -62,10 +63,11 @@ KernelFunction EmbeddingBagKernel(const KernelCall& call) {
   const bool mean = call.op.Int("mean") == 1;
   const float scale =
       mean ? 1.0f / static_cast<float>(call.declaration.operands[1][1].value()) : 1.0f;
+  const int64_t cleared = call.Adds(0) ? 0 : (call.gradient ? rows : bags) * width;
   return [=, gradient = call.gradient](Reads reads, Writes writes) -> absl::Status {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, range.Read(reads[1]));
     float* to = Floats(writes[0]);
-    std::fill_n(to, (gradient ? rows : bags) * width, 0.0f);
+    std::fill_n(to, cleared, 0.0f);
     for (int64_t i = 0; i < bags * bag; ++i) {
       if (indices[i] < 0) continue;
       const int64_t of_bag = i / bag * width, of_row = indices[i] * width;

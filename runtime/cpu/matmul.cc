@@ -9,8 +9,28 @@
 #include "runtime/cpu/strided.h"
 
 namespace isomer {
+namespace {
+
+// What is added to is read in blocks of rows, page by page, and where that takes longer than the
+// sums themselves, memory is the faster the more it is read in its order. By measurement of
+// products of 650 x 20 by 20 x 2600 that are added up over time steps: 890 us, and 490 so.
+constexpr int64_t kShortSums = 128;
+constexpr int64_t kNear = int64_t{1} << 16;  // floats
+
+void BringNear(const float* numbers, int64_t count) {
+  constexpr int64_t kLine = 16;
+  float sum = 0;
+  for (int64_t i = 0; i < count; i += kLine) sum += numbers[i];
+  // Not to be optimised away.
+  volatile float read = sum;
+  static_cast<void>(read);
+}
+
+}  // namespace
+
 absl::Status Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float* a, const float* b, float beta, float* c) {
+  if (beta != 0 && k <= kShortSums && m * n > kNear) BringNear(c, m * n);
   const dnnl_status_t status =
       dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a,
                  transpose_a ? m : k, b, transpose_b ? k : n, beta, c, n);
@@ -66,20 +86,23 @@ KernelFunction MatMulKernel(const KernelCall& call) {
       return absl::OkStatus();
     };
   }
-  const int64_t a_volume = call.operands[0].Volume(), b_volume = call.operands[1].Volume();
   // dA = dC B^T and dB = A^T dC, summed over the batch elements that share a matrix.
-  return [s, a_volume, b_volume](Reads reads, Writes writes) {
+  const bool is_one = s.c.size() == 1, adds_a = call.Adds(0), adds_b = call.Adds(1);
+  const float keep_a = is_one && !adds_a ? 0 : 1, keep_b = is_one && !adds_b ? 0 : 1;
+  const int64_t clear_a = keep_a == 0 || adds_a ? 0 : call.operands[0].Volume();
+  const int64_t clear_b = keep_b == 0 || adds_b ? 0 : call.operands[1].Volume();
+  return [=](Reads reads, Writes writes) {
     const float *a = Floats(reads[0]), *b = Floats(reads[1]), *dc = Floats(reads[3]);
     float *da = Floats(writes[0]), *db = Floats(writes[1]);
-    if (da != nullptr) std::fill(da, da + a_volume, 0.0f);
-    if (db != nullptr) std::fill(db, db + b_volume, 0.0f);
+    if (da != nullptr) std::fill_n(da, clear_a, 0.0f);
+    if (db != nullptr) std::fill_n(db, clear_b, 0.0f);
     for (size_t i = 0; i < s.c.size(); ++i) {
       absl::Status status;
       if (da != nullptr) {
-        status = Gemm(false, true, s.m, s.k, s.n, 1, dc + s.c[i], b + s.b[i], 1, da + s.a[i]);
+        status = Gemm(false, true, s.m, s.k, s.n, 1, dc + s.c[i], b + s.b[i], keep_a, da + s.a[i]);
       }
       if (db != nullptr && status.ok()) {
-        status = Gemm(true, false, s.k, s.n, s.m, 1, a + s.a[i], dc + s.c[i], 1, db + s.b[i]);
+        status = Gemm(true, false, s.k, s.n, s.m, 1, a + s.a[i], dc + s.c[i], keep_b, db + s.b[i]);
       }
       if (!status.ok()) return status;
     }

@@ -37,26 +37,39 @@ struct ReductionShape {
   double count = 1;
 };
 
-KernelFunction SumKernel(const ReductionShape& s, double scale, bool gradient) {
-  if (gradient) {
-    return [s, scale = static_cast<float>(scale)](Reads reads, Writes writes) {
-      const float* g = Floats(reads[2]);
-      float* dx = Floats(writes[0]);
-      s.loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
-        if (stride[0] == 1 && stride[1] == 0) {
-          std::fill_n(dx + at[0], run, scale * g[at[1]]);
-          return;
+// dx = scale g, or that more.
+template <bool kAdds>
+KernelFunction SumGradient(const ReductionShape& s, float scale) {
+  return [s, scale](Reads reads, Writes writes) {
+    const float* g = Floats(reads[2]);
+    float* dx = Floats(writes[0]);
+    s.loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
+      float* to = dx + at[0];
+      const float* from = g + at[1];
+      if (stride[0] == 1 && stride[1] == 0) {
+        const float share = scale * *from;
+        if constexpr (kAdds) {
+          Apply([share](float sum) { return sum + share; }, run, to, to);
+        } else {
+          std::fill_n(to, run, share);
         }
-        if (stride[0] == 1 && stride[1] == 1) {
-          for (int64_t i = 0; i < run; ++i) dx[at[0] + i] = scale * g[at[1] + i];
-          return;
+      } else if (stride[0] == 1 && stride[1] == 1) {
+        Apply([scale](float of, float sum) { return (kAdds ? sum : 0) + scale * of; }, run, to,
+              from, to);
+      } else {
+        for (int64_t i = 0; i < run; ++i, to += stride[0], from += stride[1]) {
+          *to = (kAdds ? *to : 0) + scale * *from;
         }
-        for (int64_t i = 0; i < run; ++i) {
-          dx[at[0] + i * stride[0]] = scale * g[at[1] + i * stride[1]];
-        }
-      });
-      return absl::OkStatus();
-    };
+      }
+    });
+    return absl::OkStatus();
+  };
+}
+
+KernelFunction SumKernel(const KernelCall& call, const ReductionShape& s, double scale) {
+  if (call.gradient) {
+    return call.Adds(0) ? SumGradient<true>(s, static_cast<float>(scale))
+                        : SumGradient<false>(s, static_cast<float>(scale));
   }
   return [s, scale](Reads reads, Writes writes) {
     const float* x = Floats(reads[0]);
@@ -155,7 +168,7 @@ KernelFunction ReductionKernel(const KernelCall& call) {
   const ReductionShape s(call);
   switch (call.op.kind()) {
     case OpKind::kReduceMean:
-      return SumKernel(s, 1 / s.count, call.gradient);
+      return SumKernel(call, s, 1 / s.count);
     case OpKind::kReduceMax:
       return ExtremumKernel(s, 1, call.gradient);
     case OpKind::kReduceMin:
@@ -163,7 +176,7 @@ KernelFunction ReductionKernel(const KernelCall& call) {
     case OpKind::kReduceProd:
       return ProductKernel(s, call.gradient);
     default:
-      return SumKernel(s, 1, call.gradient);
+      return SumKernel(call, s, 1);
   }
 }
 

@@ -31,10 +31,15 @@ template <typename F, typename D>
 KernelFunction Unary(const KernelCall& call, F f, D df, bool from_output = false) {
   if (!call.gradient) return ElementwiseForward<1>(call, f);
   const int64_t count = call.outputs[0].Volume();
-  return [count, df, from_output](Reads reads, Writes writes) {
+  return [count, df, from_output, adds = call.Adds(0)](Reads reads, Writes writes) {
     const float *value = Floats(reads[from_output ? 1 : 0]), *g = Floats(reads[2]);
     float* dx = Floats(writes[0]);
-    if (value != nullptr) {
+    if (adds && value != nullptr) {
+      Apply([df](float x, float of, float sum) { return sum + df(x, of); }, count, dx, value, g,
+            dx);
+    } else if (adds) {
+      Apply([df](float of, float sum) { return sum + df(0.0f, of); }, count, dx, g, dx);
+    } else if (value != nullptr) {
       Apply(df, count, dx, value, g);
     } else {
       Apply([df](float of) { return df(0.0f, of); }, count, dx, g);

@@ -1,5 +1,4 @@
-// exp and its kin without branches and calls, so that loops over them are vectorised; and loops for
-// the widest vectors of the processor that runs them.
+// exp and its kin without branches and calls, so that loops over them are vectorised; and sums.
 #ifndef ISOMER_RUNTIME_CPU_VECTOR_MATH_H_
 #define ISOMER_RUNTIME_CPU_VECTOR_MATH_H_
 
@@ -9,18 +8,9 @@
 #include <cmath>
 #include <cstdint>
 
-namespace isomer {
+#include "runtime/vectorised.h"
 
-// A function, with its loops, for each of these instruction sets; which one runs is found when the
-// program starts. Sanitizers are not there yet when it is, and clang 16 has no such attribute.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__ELF__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define ISOMER_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define ISOMER_VECTORISED
-#endif
-// What is called in such a loop must be part of it.
-#define ISOMER_IN_LOOP __attribute__((always_inline)) inline
+namespace isomer {
 
 // exp(x), relatively within 2e-7; 0 below -104, infinite above 88.73, NaN of NaN. Cephes' expf:
 // with x = n log 2 + r, |r| <= log 2 / 2, a polynomial in r, times 2^n.
@@ -79,23 +69,6 @@ inline double Exp(double x) { return std::exp(x); }
 inline double Tanh(double x) { return std::tanh(x); }
 inline double Logistic(double x) { return 0.5 * (std::tanh(0.5 * x) + 1); }
 inline double NormalCdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752); }
-
-// y_i = f(x0_i, x1_i, ..), of numbers side by side. y may be one of the others.
-template <typename Number, typename F, typename... X>
-ISOMER_VECTORISED void Apply(F f, int64_t count, Number* y, const X*... x) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) y[i] = f(x[i]...);
-}
-// y0_i, y1_i, .. = f(x0_i, x1_i, ..)
-template <size_t N, typename F, typename... X>
-ISOMER_VECTORISED void ApplyEach(F f, int64_t count, const std::array<float*, N>& y,
-                                 const X*... x) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) {
-    const std::array<float, N> values = f(x[i]...);
-    for (size_t o = 0; o < N; ++o) y[o][i] = values[o];
-  }
-}
 
 // Sums and maxima are made in so many lines, and these at the end: additions of floats may not be
 // exchanged, so that a compiler would make one line of them, each of which waits for the last.

@@ -24,6 +24,7 @@ struct BufferForm {
 // The forms of what Kernel::Run reads and writes.
 struct Forms {
   std::vector<BufferForm> reads, writes;
+  std::vector<bool> adds;  // per write: to what is there
 
   explicit Forms(const KernelCall& call) {
     std::vector<BufferForm> operands, outputs;
@@ -35,6 +36,11 @@ struct Forms {
     }
     reads = operands;
     writes = call.gradient ? operands : outputs;
+    adds.assign(writes.size(), false);
+    for (size_t o = 0; o < call.sums.size(); ++o) {
+      writes[o].dtype = call.sums[o].dtype;
+      adds[o] = call.sums[o].adds;
+    }
     if (!call.gradient) return;
     reads.insert(reads.end(), outputs.begin(), outputs.end());
     reads.insert(reads.end(), outputs.begin(), outputs.end());
@@ -76,6 +82,7 @@ KernelCall Widened(const KernelCall& call) {
     wide.dtypes[o] = WideType(wide.dtypes[o]);
   }
   for (DataType& dtype : wide.output_dtypes) dtype = WideType(dtype);
+  for (KernelCall::Sum& sum : wide.sums) sum.dtype = WideType(sum.dtype);
   return wide;
 }
 
@@ -91,7 +98,11 @@ KernelFunction OnWidenedCopies(const KernelCall& call, KernelFunction kernel) {
     }
     for (size_t i = 0; i < writes.size(); ++i) {
       if (writes[i] == nullptr || forms.writes[i].is_wide()) continue;
-      Resize(forms.writes[i], &written[i]);
+      if (forms.adds[i]) {
+        WideCopy(forms.writes[i], writes[i], &written[i]);
+      } else {
+        Resize(forms.writes[i], &written[i]);
+      }
       wide_writes[i] = written[i].data();
     }
     ISOMER_RETURN_IF_ERROR(kernel(wide_reads, wide_writes));

@@ -8,6 +8,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/elements.h"
+#include "runtime/kernel_beside_sums.h"
 
 namespace isomer {
 
@@ -34,6 +35,10 @@ class FaultyBackend : public Backend {
   }
   absl::StatusOr<Memory> Allocate(int64_t bytes) override { return cpu_->Allocate(bytes); }
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
+    if (!call.sums.empty()) {
+      auto writing = MakeKernel(WithoutSums(call));
+      return writing.ok() ? KernelBesideSums(call, *std::move(writing)) : std::move(writing);
+    }
     auto kernel = cpu_->MakeKernel(call);
     if (!kernel.ok() || !call.gradient || call.op.kind() != fault_.kind) return kernel;
     const bool hit = (fault_.device < 0 || fault_.device == entered_device) &&

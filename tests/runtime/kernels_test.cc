@@ -115,14 +115,16 @@ double Tolerance(DataType dtype) {
   }
 }
 
-void ExpectClose(const Shard& actual, const Array<double>& expected) {
+// Within the tolerance of the type, or another that is greater.
+void ExpectClose(const Shard& actual, const Array<double>& expected, double least = 0) {
   std::vector<double> numbers(expected.size());
   LoadElements(actual.dtype, actual.buffer.data(), expected.size(), numbers.data());
   // What the declaration gives, as integers and truth values hold it.
   const Shard rounded(expected, actual.dtype);
   const Array<double>& wanted = IsFloat(actual.dtype) ? expected : rounded.array;
   for (int64_t i = 0; i < expected.size(); ++i) {
-    const double tolerance = Tolerance(actual.dtype) * (1 + std::abs(wanted.data[i]));
+    const double tolerance =
+        std::max(least, Tolerance(actual.dtype)) * (1 + std::abs(wanted.data[i]));
     EXPECT_NEAR(numbers[i], wanted.data[i], tolerance) << "at " << i;
   }
 }
@@ -202,7 +204,7 @@ class Checker {
     std::vector<Shard> slices = Slices(call);
     const auto outputs = Evaluate<double>(call.declaration, call.iteration, Pointers(slices));
     ASSERT_TRUE(outputs.ok()) << outputs.status();
-    std::vector<Shard> results, seeds, gradients;
+    std::vector<Shard> results, seeds;
     for (size_t t = 0; t < outputs->size(); ++t) {
       results.emplace_back((*outputs)[t], call.output_dtypes[t]);
       Array<double> seed = (*outputs)[t];
@@ -222,8 +224,6 @@ class Checker {
     ASSERT_EQ(EvaluateGradient<double>(call.declaration, call.iteration, Pointers(slices),
                                        Pointers(seeds), expected_pointers),
               absl::OkStatus());
-    auto kernel = backend_->MakeKernel(call);
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
     for (size_t o = 0; o < slices.size(); ++o) slices[o].Turn(layouts_.OfOperand(o));
     for (size_t t = 0; t < results.size(); ++t) {
       results[t].Turn(layouts_.OfOutput(t));
@@ -232,22 +232,57 @@ class Checker {
     // What the gradient does not need is not there.
     const GradientNeeds needs = NeedsOfGradient(op_, call.declaration, operands);
     std::vector<const void*> reads;
-    std::vector<void*> writes;
-    gradients.reserve(slices.size());
     for (size_t o = 0; o < slices.size(); ++o) {
       reads.push_back(needs.operands[o] ? slices[o].buffer.data() : nullptr);
-      gradients.push_back(Unwritten(call.operands[o], call.dtypes[o]));
-      writes.push_back(wanted[o] ? gradients.back().buffer.data() : nullptr);
     }
     for (const Shard& result : results) {
       reads.push_back(needs.outputs ? result.buffer.data() : nullptr);
     }
     for (const Shard& seed : seeds) reads.push_back(seed.buffer.data());
-    ASSERT_EQ((*kernel)->Run(reads, writes), absl::OkStatus());
+    for (const bool adds : {false, true}) {
+      for (const bool in_float32 : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << (adds ? "added" : "written") << (in_float32 ? " in float32" : ""));
+        call.sums.clear();
+        for (size_t o = 0; (adds || in_float32) && o < wanted.size(); ++o) {
+          const bool is_sum = in_float32 && wanted[o];
+          call.sums.push_back({is_sum ? DataType::kFloat32 : call.dtypes[o], adds && wanted[o]});
+        }
+        CheckWrites(call, reads, expected);
+      }
+    }
+  }
+
+  // The gradients that the kernel of `call` writes over what is in their buffers, or adds to it.
+  void CheckWrites(const KernelCall& call, const std::vector<const void*>& reads,
+                   const std::vector<Array<double>>& expected) {
+    auto kernel = backend_->MakeKernel(call);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    std::vector<Shard> gradients;
+    std::vector<void*> writes;
+    gradients.reserve(expected.size());
+    const auto before = [](int64_t i) { return 0.5 - 0.25 * static_cast<double>(i % 3); };
+    for (size_t o = 0; o < expected.size(); ++o) {
+      const DataType dtype = call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
+      Shard gradient = Unwritten(call.operands[o], dtype);
+      if (call.Adds(o)) {
+        Array<double> there = gradient.array;
+        for (int64_t i = 0; i < there.size(); ++i) there.data[i] = before(i);
+        gradient = Shard(std::move(there), dtype);
+        gradient.Turn(layouts_.OfOperand(o));
+      }
+      gradients.push_back(std::move(gradient));
+      writes.push_back(call.wanted[o] ? gradients.back().buffer.data() : nullptr);
+    }
+    ASSERT_EQ(kernel.value()->Run(reads, writes), absl::OkStatus());
     for (size_t o = 0; o < gradients.size(); ++o) {
+      if (!call.wanted[o]) continue;
       SCOPED_TRACE(testing::Message() << "gradient of operand " << o);
       gradients[o].Turn(layouts_.OfOperand(o), /*back=*/true);
-      if (wanted[o]) ExpectClose(gradients[o], expected[o]);
+      Array<double> sum = expected[o];
+      for (int64_t i = 0; call.Adds(o) && i < sum.size(); ++i) sum.data[i] += before(i);
+      // What is rounded to the operand's type on its way is as near as that.
+      ExpectClose(gradients[o], sum, Tolerance(call.dtypes[o]));
     }
   }
 

@@ -113,7 +113,7 @@ HostValues GradientsOf(const Plan& plan, const HostValues& weights, const HostVa
   return (*job)->Gradients().value();
 }
 
-// The gradients of micro-batches come in low precision, and are added up in float32.
+// Products add the gradients of micro-batches up in float32, and round none of them.
 TEST(MicroBatches, TheirGradientsAreSummedInFloat32) {
   constexpr int64_t kMicroBatches = 64, kWidth = 8;
   const StagedMlp all = {.layers = 2,
@@ -122,25 +122,34 @@ TEST(MicroBatches, TheirGradientsAreSummedInFloat32) {
                          .batch = kMicroBatches,
                          .width = kWidth};
   const StagedMlp one = {.layers = 2, .stages = 1, .micro_batches = 1, .batch = 1, .width = kWidth};
+  // The first is of zeros, whose gradients are; so the other's are added to a sum.
+  const StagedMlp two = {.layers = 2, .stages = 1, .micro_batches = 2, .batch = 2, .width = kWidth};
   for (DataType precision : {DataType::kBFloat16, DataType::kFloat16}) {
-    const Plan plan = MicroBatchPlan(all, precision), single = MicroBatchPlan(one, precision);
+    const Plan plan = MicroBatchPlan(all, precision), single = MicroBatchPlan(one, precision),
+               added = MicroBatchPlan(two, precision);
     const HostValues weights = InitialWeights(plan.model, 3).value();
     const HostValues inputs = RandomInputs(plan.model.graph, 5);
     const HostValues actual = GradientsOf(plan, weights, inputs);
     // Those of each micro-batch by itself; the loss is the mean over all, a power of two of them.
     HostValues sums, low_sums;
     for (int64_t m = 0; m < kMicroBatches; ++m) {
-      HostValues row;
+      HostValues row, behind_zeros;
       for (const auto& [name, value] : inputs) {
         Array<double>& of_row = row[name] = Array<double>({1, kWidth});
+        Array<double>& of_two = behind_zeros[name] = Array<double>({2, kWidth}, 0.0);
         std::copy_n(value.data.begin() + m * kWidth, kWidth, of_row.data.begin());
+        std::copy_n(value.data.begin() + m * kWidth, kWidth, of_two.data.begin() + kWidth);
+      }
+      for (const auto& [name, gradient] : GradientsOf(added, weights, behind_zeros)) {
+        Array<double>& sum = sums.try_emplace(name, gradient.shape, 0.0).first->second;
+        for (int64_t i = 0; i < gradient.size(); ++i) {
+          sum.data[i] += 2 * gradient.data[i] / kMicroBatches;
+        }
       }
       for (const auto& [name, gradient] : GradientsOf(single, weights, row)) {
-        Array<double>& sum = sums.try_emplace(name, gradient.shape, 0.0).first->second;
         Array<double>& low = low_sums.try_emplace(name, gradient.shape, 0.0).first->second;
         for (int64_t i = 0; i < gradient.size(); ++i) {
           const double share = gradient.data[i] / kMicroBatches;
-          sum.data[i] += share;
           low.data[i] = precision == DataType::kBFloat16
                             ? static_cast<double>(BFloat16(static_cast<float>(low.data[i] + share)))
                             : static_cast<double>(Float16(static_cast<float>(low.data[i] + share)));

@@ -138,8 +138,16 @@ class ScheduleChanges {
       Keep(where + "averaged over the devices once more",
            [t](Schedule* s) { s->tasks[t].value /= static_cast<double>(s->options.num_devices); });
     }
-    if (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient) {
-      Keep(where + "of another shard", [t](Schedule* s) { s->tasks[t].shard ^= 1; });
+    const bool is_call = task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
+    if (is_call) Keep(where + "of another shard", [t](Schedule* s) { s->tasks[t].shard ^= 1; });
+    if (is_call || task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kConvert) {
+      Keep(where + (task.is_view ? "as no view" : "as a view"),
+           [t](Schedule* s) { s->tasks[t].is_view ^= true; });
+    }
+    for (size_t w = 0; task.kind == TaskKind::kComputeGradient && w < task.writes.size(); ++w) {
+      if (task.writes[w] == kNoBuffer) continue;
+      Keep(absl::StrCat(where, Adds(task, w) ? "writes over " : "adds to ", task.writes[w]),
+           [t, w](Schedule* s) { s->tasks[t].adds ^= uint32_t{1} << w; });
     }
     for (size_t i = 0; i < task.transfers.size(); ++i) {
       Keep(absl::StrCat(where, "transfer ", i, " dropped"), [t, i](Schedule* s) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
 #include "pcg/number.h"
+#include "pcg/schedule/additions.h"
 #include "pcg/schedule/box.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
@@ -38,7 +39,11 @@ int64_t OffsetIn(const Box& box, const std::vector<int64_t>& at) {
 class Run {
  public:
   Run(const Graph& graph, const Schedule& schedule, uint64_t seed)
-      : graph_(graph), schedule_(schedule), seed_(seed), values_(schedule.buffers.size()) {}
+      : graph_(graph),
+        schedule_(schedule),
+        seed_(seed),
+        values_(schedule.buffers.size()),
+        sums_(SumsInPlace(schedule)) {}
 
   absl::StatusOr<std::map<BufferId, std::vector<PrimeField>>> All() {
     std::vector<size_t> at(schedule_.programs.size(), 0);
@@ -155,6 +160,22 @@ class Run {
     return absl::OkStatus();
   }
 
+  // What is written is what is read, in another shape.
+  absl::Status View(const Task& task) {
+    const bool gradient = task.kind == TaskKind::kComputeGradient;
+    if (task.reads.empty() || task.writes.size() != 1 || task.writes[0] == kNoBuffer) {
+      return absl::FailedPreconditionError("a view of several buffers");
+    }
+    ISOMER_ASSIGN_OR_RETURN(FieldArray value, Read(gradient ? task.reads.back() : task.reads[0]));
+    const Box& box = schedule_.buffers[task.writes[0]].box;
+    if (value.size() != box.Volume()) {
+      return absl::FailedPreconditionError("a view of another number of elements");
+    }
+    value.origin = box.origin;
+    value.shape = box.shape;
+    return Write(task.writes[0], std::move(value));
+  }
+
   absl::Status Compute(const Task& task) {
     ISOMER_ASSIGN_OR_RETURN(const CallOf call, Call(task));
     ISOMER_ASSIGN_OR_RETURN(const std::vector<FieldArray> operands, Operands(call, task));
@@ -197,9 +218,12 @@ class Run {
                                                         Pointers(operands), Pointers(seeds),
                                                         absl::MakeSpan(wanted)));
     for (size_t o = 0; o < operands.size(); ++o) {
-      if (wanted[o] != nullptr) {
-        ISOMER_RETURN_IF_ERROR(Write(task.writes[o], std::move(gradients[o])));
+      if (wanted[o] == nullptr) continue;
+      if (Adds(task, o)) {
+        ISOMER_ASSIGN_OR_RETURN(const FieldArray sum, Read(sums_[task.writes[o]]));
+        AddShared(sum, &gradients[o]);
       }
+      ISOMER_RETURN_IF_ERROR(Write(task.writes[o], std::move(gradients[o])));
     }
     return absl::OkStatus();
   }
@@ -263,13 +287,12 @@ class Run {
 
   // What moves or adds bytes takes one layout, and the host row-major tensors.
   absl::Status ExpectOneLayout(const Task& task) const {
-    if (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient) {
-      if (!task.is_view) return absl::OkStatus();
-    }
+    const bool is_call = task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
+    if (is_call && !task.is_view) return absl::OkStatus();
     const bool is_of_host = task.kind == TaskKind::kLoad || task.kind == TaskKind::kFeed ||
                             task.kind == TaskKind::kUnload || task.kind == TaskKind::kUpdate;
     std::optional<Layout> layout;
-    if (is_of_host || task.is_view) layout = Layout::kRowMajor;
+    if (is_of_host || (is_call && task.is_view)) layout = Layout::kRowMajor;
     for (const BufferList* list : {&task.reads, &task.writes}) {
       for (BufferId id : *list) {
         if (id == kNoBuffer) continue;
@@ -291,9 +314,9 @@ class Run {
         for (BufferId id : task.writes) values_[id] = Drawn(schedule_.buffers[id]);
         return absl::OkStatus();
       case TaskKind::kCompute:
-        return Compute(task);
+        return task.is_view ? View(task) : Compute(task);
       case TaskKind::kComputeGradient:
-        return ComputeGradient(task);
+        return task.is_view ? View(task) : ComputeGradient(task);
       case TaskKind::kFill: {
         FieldArray value = Zero(schedule_.buffers[task.writes[0]].box);
         // Values are shares of 1, which the field has exactly; 1/n is not a small integer there.
@@ -306,6 +329,8 @@ class Run {
       case TaskKind::kAccumulate: {
         ISOMER_ASSIGN_OR_RETURN(FieldArray sum, Read(task.writes[0]));
         ISOMER_ASSIGN_OR_RETURN(const FieldArray share, Read(task.reads.back()));
+        // The share of a view lies where the sum does.
+        if (task.is_view) return Write(task.writes[0], share);
         AddShared(share, &sum);
         values_[task.writes[0]] = std::move(sum);
         return absl::OkStatus();
@@ -331,6 +356,7 @@ class Run {
   const Schedule& schedule_;
   const uint64_t seed_;
   std::vector<std::optional<FieldArray>> values_;
+  const std::vector<BufferId> sums_;
   std::map<BufferId, std::vector<PrimeField>> results_;
 };
 

@@ -607,7 +607,9 @@ output "loss" = %6
   const std::vector<const Task*> sums = TasksOf(original, TaskKind::kAccumulate);
   ASSERT_EQ(sums.size(), 2u);
   for (const Task* task : sums) {
-    EXPECT_EQ(original.buffers[task->reads[0]].dtype, DataType::kBFloat16);
+    // What its call adds to the sum is in the type of that.
+    EXPECT_EQ(original.buffers[task->reads[0]].dtype,
+              task->is_view ? DataType::kFloat32 : DataType::kBFloat16);
     EXPECT_EQ(original.buffers[task->writes[0]].dtype, DataType::kFloat32);
   }
   // In bfloat16 they are refused, with or without the conversion.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/views.h"
 #include "pcg/support/file.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 
@@ -55,12 +56,14 @@ Held HeldBy(const Schedule& schedule, int32_t device) {
     }
   }
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
+  const std::vector<BufferId> holders = HoldersOf(schedule);
   Held held;
   for (size_t id = 0; id < schedule.buffers.size(); ++id) {
     const Buffer& buffer = schedule.buffers[id];
     const bool lives = ranges[id].first <= static_cast<int32_t>(now) &&
                        ranges[id].last >= static_cast<int32_t>(now);
-    if (!lives || buffer.device != device) continue;
+    const bool is_held = holders[id] != static_cast<BufferId>(id);
+    if (!lives || is_held || buffer.device != device) continue;
     if (buffer.role == BufferRole::kParameter) held.weight += buffer.bytes();
     if (buffer.role == BufferRole::kState || buffer.role == BufferRole::kMaster) {
       held.trained += buffer.bytes();
