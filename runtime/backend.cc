@@ -50,6 +50,11 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
   return call;
 }
 
+DeviceOperations& Backend::operations() {
+  static DeviceOperations of_cores;
+  return of_cores;
+}
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name) {
   if (name == "cpu") return MakeCpuBackend();
   if (name == "cuda") {

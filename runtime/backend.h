@@ -15,6 +15,7 @@
 #include "pcg/schedule/box.h"
 #include "pcg/schedule/layout.h"
 #include "pcg/type_inference.h"
+#include "runtime/device_operations.h"
 
 namespace isomer {
 
@@ -78,6 +79,8 @@ class Backend {
   // other.
   virtual absl::StatusOr<Memory> AllocateOnHost(int64_t bytes) { return Allocate(bytes); }
   virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) = 0;
+  // What its devices do beside kernels.
+  virtual DeviceOperations& operations();
 };
 
 // Kernels from oneDNN and plain loops. `reference`: every kernel is the reference evaluator over

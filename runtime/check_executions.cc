@@ -62,6 +62,7 @@ absl::StatusOr<ExecutionsCheck> CheckExecutions(const Graph& graph, const Schedu
     JobOptions of_run = options;
     of_run.execution = execution;
     of_run.pin = false;
+    of_run.control = nullptr;
     of_run.communicator = nullptr;
     return RunTwice(graph, schedule, weights, inputs, learning_rate, of_run, backend);
   };

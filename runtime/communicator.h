@@ -2,29 +2,20 @@
 #define ISOMER_RUNTIME_COMMUNICATOR_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "pcg/tensor_type.h"
+#include "runtime/control_plane.h"
 
 namespace isomer {
 
-// A message of send_receive. Messages between two ranks arrive in the order they are listed.
-struct Send {
-  int32_t to;
-  const void* data;
-  int64_t bytes;
-};
-struct Receive {
-  int32_t from;
-  void* data;
-  int64_t bytes;
-};
-
-// The collectives of one rank. Every rank of `group` (ascending, this rank among them) must make
-// the same call, and ranks that share several groups meet their calls in one order. Sums are in an
-// order that depends on the group alone, so results are the same in every run and on every rank;
-// those of floats are in float32, and rounded once.
+// The collectives of one rank, on the memory of its device. Every rank of `group` (ascending, this
+// rank among them) must make the same call, and ranks that share several groups meet their calls in
+// one order. Sums are in an order that depends on the group alone, so results are the same in every
+// run and on every rank; those of floats are in float32, and rounded once.
 //
 // Any error is final for the whole job: it reaches all ranks, those that wait included. A rank that
 // fails elsewhere must call Abort. Nothing waits for ever.
@@ -34,9 +25,6 @@ class Communicator {
 
   virtual int32_t rank() const = 0;
   virtual int32_t num_ranks() const = 0;
-  // Among the ranks of this computer, which share its cores.
-  virtual int32_t local_rank() const { return rank(); }
-  virtual int32_t num_local_ranks() const { return num_ranks(); }
 
   // data := sum over the group.
   virtual absl::Status AllReduce(absl::Span<const int32_t> group, DataType dtype, void* data,
@@ -63,6 +51,18 @@ class Communicator {
 
   // Ends the job with `status` on every rank.
   virtual void Abort(const absl::Status& status) = 0;
+};
+
+// Of devices whose memory is the host's: what carries tensors carries other bytes, too.
+class HostCommunicator : public Communicator, public ControlPlane {
+ public:
+  int32_t rank() const override = 0;
+  int32_t num_ranks() const override = 0;
+  void Abort(const absl::Status& status) override = 0;
+
+  absl::Status Meet() override;
+  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view mine) override;
+  absl::Status Exchange(absl::Span<const Send> sends, absl::Span<const Receive> receives) override;
 };
 
 }  // namespace isomer

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <tuple>
 #include <utility>
 
@@ -11,9 +10,7 @@
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/allocation_count.h"
-#include "runtime/elements.h"
 #include "runtime/moves.h"
-#include "runtime/update.h"
 
 namespace isomer {
 namespace {
@@ -34,6 +31,7 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, const MemoryPla
       memory_(memory),
       device_(device),
       backend_(*backend),
+      operations_(backend->operations()),
       communicator_(*communicator),
       arena_(nullptr, [](char*) {}),
       host_arena_(nullptr, [](char*) {}),
@@ -154,19 +152,34 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Executor::GradientsAreFinite(const std::vector<int32_t>& devices) {
-  char here = 1;
+absl::StatusOr<bool> Executor::GradientsAreFinite() {
   for (int32_t t : schedule_.programs[device_]) {
     const Task& task = schedule_.tasks[t];
     if (task.kind != TaskKind::kUpdate) continue;
     for (int32_t s = 0; s < task.segments; ++s) {
       const BufferId gradient = task.reads[task.segments + s];
-      here = here && AreFinite(buffer(gradient).dtype, data(gradient), elements(gradient));
+      ISOMER_ASSIGN_OR_RETURN(
+          const bool finite,
+          operations_.AreFinite(buffer(gradient).dtype, data(gradient), elements(gradient)));
+      if (!finite) return false;
     }
   }
-  std::string all(devices.size(), 0);
-  ISOMER_RETURN_IF_ERROR(communicator_.AllGather(devices, &here, all.data(), 1));
-  return all.find('\0') == all.npos;
+  return true;
+}
+
+absl::Status Executor::Set(BufferId id, const HostWriter& write) {
+  if (operations_.shares_host_memory() || IsOnHost(schedule_, buffer(id))) return write(data(id));
+  // Aligned for all types.
+  std::vector<int64_t> staged(buffer(id).bytes() / sizeof(int64_t) + 1);
+  ISOMER_RETURN_IF_ERROR(write(staged.data()));
+  return operations_.FromHost(staged.data(), buffer(id).bytes(), data(id));
+}
+
+absl::Status Executor::Get(BufferId id, const HostReader& read) {
+  if (operations_.shares_host_memory() || IsOnHost(schedule_, buffer(id))) return read(data(id));
+  std::vector<int64_t> staged(buffer(id).bytes() / sizeof(int64_t) + 1);
+  ISOMER_RETURN_IF_ERROR(operations_.ToHost(data(id), buffer(id).bytes(), staged.data()));
+  return read(staged.data());
 }
 
 absl::Status Executor::Named(const absl::Status& status, int32_t t) const {
@@ -196,23 +209,20 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
     case TaskKind::kComputeGradient:
       return RunKernel(t);
     case TaskKind::kFill:
-      FillElements(task.value * loss_factor_, elements(task.writes[0]),
-                   buffer(task.writes[0]).dtype, data(task.writes[0]));
-      return absl::OkStatus();
+      return operations_.Fill(task.value * loss_factor_, elements(task.writes[0]),
+                              buffer(task.writes[0]).dtype, data(task.writes[0]));
     case TaskKind::kAccumulate:
-      AddElements(buffer(task.reads[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
-                  buffer(task.writes[0]).dtype, data(task.writes[0]));
-      return absl::OkStatus();
+      return operations_.Add(buffer(task.reads[0]).dtype, data(task.reads[0]),
+                             elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                             data(task.writes[0]));
     case TaskKind::kConvert:
-      ConvertElements(buffer(task.reads[0]).dtype, data(task.reads[0]), elements(task.writes[0]),
-                      buffer(task.writes[0]).dtype, data(task.writes[0]));
-      return absl::OkStatus();
+      return operations_.Convert(buffer(task.reads[0]).dtype, data(task.reads[0]),
+                                 elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                                 data(task.writes[0]));
     case TaskKind::kUpdate:
-      RunUpdate(task, learning_rate);
-      return absl::OkStatus();
+      return RunUpdate(task, learning_rate);
     case TaskKind::kLocal:
-      RunLocalMoves(task);
-      return absl::OkStatus();
+      return RunLocalMoves(task);
     case TaskKind::kSendReceive:
       return RunTransfers(t);
     case TaskKind::kAllReduce:
@@ -227,7 +237,7 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
 }
 
 // Gradients are those of the loss times the seed and the factor.
-void Executor::RunUpdate(const Task& task, double learning_rate) {
+absl::Status Executor::RunUpdate(const Task& task, double learning_rate) {
   const UpdateStep step{.optimizer = schedule_.options.update.optimizer,
                         .number = steps_ + task.step + 1,
                         .learning_rate = learning_rate,
@@ -252,13 +262,15 @@ void Executor::RunUpdate(const Task& task, double learning_rate) {
                offset >= 0) {
       weights += offset;
     } else {
-      CopyRegion(buffer(part).box, buffer(trained).box, weights, buffer(part).box, updated,
-                 sizeof(float));
+      ISOMER_RETURN_IF_ERROR(operations_.CopyRegion(buffer(part).box, buffer(trained).box, weights,
+                                                    buffer(part).box, updated, sizeof(float)));
       weights = updated;
     }
-    UpdateWeights(step, {gradient.dtype, data(task.reads[segments + s])}, elements(part), weights,
-                  updated, states, low);
+    ISOMER_RETURN_IF_ERROR(operations_.Update(step,
+                                              {gradient.dtype, data(task.reads[segments + s])},
+                                              elements(part), weights, updated, states, low));
   }
+  return absl::OkStatus();
 }
 
 absl::Status Executor::RunKernel(int32_t t) {
@@ -290,7 +302,10 @@ absl::Status Executor::RunCollective(int32_t t) {
   switch (task.kind) {
     case TaskKind::kAllReduce: {
       const absl::Span<const BufferId> read = Mine(task.reads), written = Mine(task.writes);
-      if (read != written) std::memcpy(data(written[0]), data(read[0]), buffer(read[0]).bytes());
+      if (read != written) {
+        ISOMER_RETURN_IF_ERROR(
+            operations_.Copy(data(read[0]), buffer(read[0]).bytes(), data(written[0])));
+      }
       return communicator_.AllReduce(task.devices, dtype, data(written[0]),
                                      BytesOfRow(schedule_, written) / BytesPerElement(dtype));
     }
@@ -298,31 +313,28 @@ absl::Status Executor::RunCollective(int32_t t) {
     case TaskKind::kBroadcast:
       return RunRooted(task);
     case TaskKind::kReduceScatter: {
-      if (pack.send > 0) PackPieces(task);
+      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(PackPieces(task));
       const absl::Span<const BufferId> written = Mine(task.writes);
       const void* send = pack.send > 0 ? packed_ : data(Mine(task.reads)[0]);
       void* receive = pack.receive > 0 ? received_ : data(written[0]);
       ISOMER_RETURN_IF_ERROR(
           communicator_.ReduceScatter(task.devices, dtype, send, receive, count / members));
-      if (pack.receive > 0) Unpack(received_, written);
-      return absl::OkStatus();
+      return pack.receive > 0 ? Unpack(received_, written) : absl::OkStatus();
     }
     case TaskKind::kAllGather: {
       const absl::Span<const BufferId> read = Mine(task.reads);
-      if (pack.send > 0) Pack(read, packed_);
+      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(Pack(read, packed_));
       const void* send = pack.send > 0 ? packed_ : data(read[0]);
       void* receive = pack.receive > 0 ? received_ : data(Mine(task.writes)[0]);
       ISOMER_RETURN_IF_ERROR(
           communicator_.AllGather(task.devices, send, receive, task.bytes / members));
-      if (pack.receive > 0) UnpackPieces(task);
-      return absl::OkStatus();
+      return pack.receive > 0 ? UnpackPieces(task) : absl::OkStatus();
     }
     default:
-      PackPieces(task);
+      ISOMER_RETURN_IF_ERROR(PackPieces(task));
       ISOMER_RETURN_IF_ERROR(
           communicator_.AllToAll(task.devices, packed_, received_, task.bytes / members));
-      UnpackPieces(task);
-      return absl::OkStatus();
+      return UnpackPieces(task);
   }
 }
 
@@ -346,47 +358,53 @@ absl::Span<const BufferId> Executor::Mine(absl::Span<const BufferId> ids) const 
   return ids.subspan(begin - ids.begin(), end - begin);
 }
 
-void Executor::Pack(absl::Span<const BufferId> ids, char* to) {
+absl::Status Executor::Pack(absl::Span<const BufferId> ids, char* to) {
   for (BufferId id : ids) {
-    std::memcpy(to, data(id), buffer(id).bytes());
+    ISOMER_RETURN_IF_ERROR(operations_.Copy(data(id), buffer(id).bytes(), to));
     to += buffer(id).bytes();
   }
+  return absl::OkStatus();
 }
 
-void Executor::Unpack(const char* from, absl::Span<const BufferId> ids) {
+absl::Status Executor::Unpack(const char* from, absl::Span<const BufferId> ids) {
   for (BufferId id : ids) {
-    std::memcpy(data(id), from, buffer(id).bytes());
+    ISOMER_RETURN_IF_ERROR(operations_.Copy(from, buffer(id).bytes(), data(id)));
     from += buffer(id).bytes();
   }
+  return absl::OkStatus();
 }
 
 // Piece m of a buffer is the box that it shares with member m's.
-void Executor::PackPieces(const Task& task) {
+absl::Status Executor::PackPieces(const Task& task) {
   char* to = packed_;
   const absl::Span<const BufferId> read = Mine(task.reads);
   for (size_t i = 0; i < task.writes.size(); ++i) {
     const BufferId from = read[i % task.segments];
     const Box region = Intersection(box(from), box(task.writes[i]));
     const int64_t element = BytesPerElement(buffer(from).dtype);
-    CopyRegion(region, box(from), data(from), region, to, element);
+    ISOMER_RETURN_IF_ERROR(
+        operations_.CopyRegion(region, box(from), data(from), region, to, element));
     to += region.Volume() * element;
   }
+  return absl::OkStatus();
 }
 
-void Executor::UnpackPieces(const Task& task) {
+absl::Status Executor::UnpackPieces(const Task& task) {
   const char* from = received_;
   const absl::Span<const BufferId> written = Mine(task.writes);
   for (size_t i = 0; i < task.reads.size(); ++i) {
     const BufferId to = written[i % task.segments];
     const Box region = Intersection(box(task.reads[i]), box(to));
     const int64_t element = BytesPerElement(buffer(to).dtype);
-    CopyRegion(region, region, from, box(to), data(to), element);
+    ISOMER_RETURN_IF_ERROR(
+        operations_.CopyRegion(region, region, from, box(to), data(to), element));
     from += region.Volume() * element;
   }
+  return absl::OkStatus();
 }
 
 // A buffer that receives is the sum of what arrives, in the order of the transfers.
-void Executor::RunLocalMoves(const Task& task) {
+absl::Status Executor::RunLocalMoves(const Task& task) {
   std::map<BufferId, std::vector<Piece>> arrivals;
   for (const auto& [read, write] : task.transfers) {
     const BufferId from = task.reads[read], to = task.writes[write];
@@ -394,8 +412,10 @@ void Executor::RunLocalMoves(const Task& task) {
     arrivals[to].push_back({region, box(from), data(from)});
   }
   for (BufferId id : task.writes) {
-    SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id));
+    ISOMER_RETURN_IF_ERROR(
+        operations_.SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id)));
   }
+  return absl::OkStatus();
 }
 
 absl::Status Executor::RunTransfers(int32_t t) {
@@ -415,7 +435,8 @@ absl::Status Executor::RunTransfers(int32_t t) {
       arrivals[to].push_back({region, box(from), data(from)});
     } else if (mine) {
       char* piece = packed_ + packed_bytes;
-      CopyRegion(region, box(from), data(from), region, piece, element);
+      ISOMER_RETURN_IF_ERROR(
+          operations_.CopyRegion(region, box(from), data(from), region, piece, element));
       sends_.push_back({buffer(to).device, piece, bytes});
       packed_bytes += bytes;
     } else if (buffer(to).device == device_) {
@@ -428,7 +449,8 @@ absl::Status Executor::RunTransfers(int32_t t) {
   ISOMER_RETURN_IF_ERROR(communicator_.SendReceive(task.devices, sends_, receives_));
   for (BufferId id : task.writes) {
     if (buffer(id).device != device_) continue;
-    SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id));
+    ISOMER_RETURN_IF_ERROR(
+        operations_.SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id)));
   }
   return absl::OkStatus();
 }

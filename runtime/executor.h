@@ -56,15 +56,16 @@ class Executor {
 
   // The gradient of the loss is that many times what the schedule says, from the next step on.
   void set_loss_factor(double factor) { loss_factor_ = factor; }
-  // Whether all gradients with which devices are about to update are finite, on all of `devices`:
-  // behind the backward pass, with the update to follow. The same on each.
-  absl::StatusOr<bool> GradientsAreFinite(const std::vector<int32_t>& devices);
+  // Whether all gradients with which this device is about to update are finite: behind the backward
+  // pass, with the update to follow.
+  absl::StatusOr<bool> GradientsAreFinite();
 
-  // The memory of a buffer of this device.
-  void* data(BufferId id) {
-    const bool on_host = IsOnHost(schedule_, buffer(id));
-    return (on_host ? host_arena_ : arena_).get() + memory_.offsets[id];
-  }
+  // What the host does with a buffer of this device: memory of its size that is written, and then
+  // what the buffer holds, or that holds what it does.
+  using HostWriter = std::function<absl::Status(void* contents)>;
+  using HostReader = std::function<absl::Status(const void* contents)>;
+  absl::Status Set(BufferId id, const HostWriter& write);
+  absl::Status Get(BufferId id, const HostReader& read);
 
   // The most memory that the device has needed so far: the arena, and what kernels and messages
   // took beside it for as long as they ran (runtime/allocation_count.h).
@@ -90,20 +91,25 @@ class Executor {
   absl::Status RunKernel(int32_t t);
   absl::Status RunCollective(int32_t t);
   absl::Status RunRooted(const Task& task);
-  void RunLocalMoves(const Task& task);
+  absl::Status RunLocalMoves(const Task& task);
   absl::Status RunTransfers(int32_t t);
-  void RunUpdate(const Task& task, double learning_rate);
+  absl::Status RunUpdate(const Task& task, double learning_rate);
   absl::Status MakeKernel(int32_t t);
 
   // Those of this device, which lie side by side.
   absl::Span<const BufferId> Mine(absl::Span<const BufferId> ids) const;
-  void Pack(absl::Span<const BufferId> ids, char* to);
-  void Unpack(const char* from, absl::Span<const BufferId> ids);
-  void PackPieces(const Task& task);
-  void UnpackPieces(const Task& task);
+  absl::Status Pack(absl::Span<const BufferId> ids, char* to);
+  absl::Status Unpack(const char* from, absl::Span<const BufferId> ids);
+  absl::Status PackPieces(const Task& task);
+  absl::Status UnpackPieces(const Task& task);
   // Sets packed_ and received_ to the task's scratch space.
   PackBytes UseScratch(int32_t t);
 
+  // The memory of a buffer of this device, where the device has it.
+  void* data(BufferId id) {
+    const bool on_host = IsOnHost(schedule_, buffer(id));
+    return (on_host ? host_arena_ : arena_).get() + memory_.offsets[id];
+  }
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
   int64_t elements(BufferId id) const { return buffer(id).box.Volume(); }
   // As it lies: both ends of a move have one layout.
@@ -114,6 +120,7 @@ class Executor {
   const MemoryPlan& memory_;
   const int32_t device_;
   Backend& backend_;
+  DeviceOperations& operations_;
   Communicator& communicator_;
 
   Backend::Memory arena_;

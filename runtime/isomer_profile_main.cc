@@ -86,7 +86,7 @@ absl::StatusOr<ProfilerOptions> OptionsFromFlags() {
 
 // The work of one process: all threads, or one rank of several.
 absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t devices,
-                            Communicator* mpi) {
+                            MpiCommunicator* mpi) {
   constexpr int64_t kMostDevices = 64;
   if (devices < 1 || devices > kMostDevices) {
     return absl::InvalidArgumentError(
@@ -130,7 +130,7 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
     std::iota(all.begin(), all.end(), 0);
     if (pin) PinThisThread(mpi->local_rank(), mpi->num_local_ranks());
     backend->EnterDevice(mpi->rank(), static_cast<int32_t>(devices));
-    ISOMER_RETURN_IF_ERROR(measure({backend.get(), mpi, all}));
+    ISOMER_RETURN_IF_ERROR(measure({backend.get(), mpi, mpi, all}));
   } else {
     ISOMER_RETURN_IF_ERROR(
         RunOnThreads(static_cast<int32_t>(devices), pin, backend.get(), measure));

@@ -259,10 +259,10 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
   const std::string path = absl::GetFlag(FLAGS_out);
   if (path.empty()) return absl::OkStatus();
   Model trained = model;
-  ISOMER_ASSIGN_OR_RETURN(const HostValues parameters, job->Parameters());
-  for (const auto& [name, value] : parameters) {
-    trained.weights[name] = std::vector<float>(value.data.begin(), value.data.end());
-  }
+  constexpr int32_t kWriter = 0;
+  ISOMER_ASSIGN_OR_RETURN(auto parameters, job->ParametersOn(kWriter));
+  if (!writes) return absl::OkStatus();
+  for (auto& [name, values] : parameters) trained.weights[name] = std::move(values);
   // What was not trained is what it was.
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);
@@ -272,7 +272,7 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
     leaf->Read(0, 1, static_cast<int64_t>(values.size()), values.data());
     trained.weights[node.name] = std::vector<float>(values.begin(), values.end());
   }
-  return writes ? SaveModel(path, trained) : absl::OkStatus();
+  return SaveModel(path, trained);
 }
 
 absl::StatusOr<int> ListUnsupported(const std::string& spec) {
@@ -333,6 +333,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
   // One device goes where there is room: side by side, such runs would all keep to the first core.
   JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
                         .execution = execution,
+                        .control = processes,
                         .communicator = processes};
   ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
   if (absl::GetFlag(FLAGS_print_schedule)) {

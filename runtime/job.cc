@@ -39,6 +39,7 @@ Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
       options_(options),
       all_devices_(schedule_.programs.size()),
       communicators_(all_devices_.size()),
+      controls_(all_devices_.size()),
       executors_(all_devices_.size()),
       device_us_(all_devices_.size()),
       finite_(all_devices_.size(), true),
@@ -52,18 +53,20 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                                                 Backend* backend, const JobOptions& options) {
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
-  if (options.communicator != nullptr) {
-    if (options.communicator->num_ranks() != num_devices) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the schedule is for ", num_devices, " devices, but there are ",
-                       options.communicator->num_ranks(), " processes"));
+  if (options.control != nullptr) {
+    if (options.control->num_ranks() != num_devices) {
+      return absl::InvalidArgumentError(absl::StrCat("the schedule is for ", num_devices,
+                                                     " devices, but there are ",
+                                                     options.control->num_ranks(), " processes"));
     }
-    job->communicators_[options.communicator->rank()] = options.communicator;
+    job->communicators_[options.control->rank()] = options.communicator;
+    job->controls_[options.control->rank()] = options.control;
   } else {
     job->threads_ =
         MakeThreadCommunicators(num_devices, options.timeout, options.execution.num_queues());
     for (int32_t d = 0; d < num_devices; ++d) {
       job->communicators_[d] = job->threads_[d].get();
+      job->controls_[d] = job->threads_[d].get();
       job->workers_.push_back(std::make_unique<Worker>());
     }
   }
@@ -73,8 +76,8 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                                                     job->communicators_[d], options.execution);
   }
   ISOMER_RETURN_IF_ERROR(job->OnAllDevices([&](int32_t device) {
-    const Communicator& communicator = *job->communicators_[device];
-    if (options.pin) PinThisThread(communicator.local_rank(), communicator.num_local_ranks());
+    const ControlPlane& control = *job->controls_[device];
+    if (options.pin) PinThisThread(control.local_rank(), control.num_local_ranks());
     return job->executors_[device]->Prepare(num_devices);
   }));
   return job;
@@ -88,14 +91,14 @@ absl::Status Job::RunOn(int32_t device, const std::function<absl::Status(int32_t
     status = absl::InternalError(absl::StrCat("device ", device, ": ", e.what()));
   }
   // Wakes those that wait for this device.
-  if (!status.ok()) communicators_[device]->Abort(status);
+  if (!status.ok()) controls_[device]->Abort(status);
   return status;
 }
 
 absl::Status Job::OnAllDevices(const std::function<absl::Status(int32_t device)>& work) {
   ISOMER_RETURN_IF_ERROR(status_);
-  if (options_.communicator != nullptr) {
-    return status_ = RunOn(options_.communicator->rank(), work);
+  if (options_.control != nullptr) {
+    return status_ = RunOn(options_.control->rank(), work);
   }
   for (int32_t device : all_devices_) {
     workers_[device]->Begin([this, device, &work] { return RunOn(device, work); });
@@ -114,7 +117,10 @@ absl::Status Job::SetInputs(const HostValues& leaves, int32_t step) {
       const BufferId id = schedule_.InStep(of_one, step);
       const Buffer& buffer = schedule_.buffers[id];
       if (!IsHere(buffer.device)) continue;
-      CopyToBuffer(value, buffer.box, buffer.dtype, executors_[buffer.device]->data(id));
+      ISOMER_RETURN_IF_ERROR(executors_[buffer.device]->Set(id, [&](void* contents) {
+        CopyToBuffer(value, buffer.box, buffer.dtype, contents);
+        return absl::OkStatus();
+      }));
     }
   }
   return absl::OkStatus();
@@ -132,7 +138,8 @@ absl::Status Job::ForEachSet(const Schedule::HostTensor& parameter, int32_t devi
         const Buffer& buffer = schedule_.buffers[id];
         const bool is_asked_for = device < 0 ? IsHere(buffer.device) : buffer.device == device;
         if (!is_asked_for) continue;
-        ISOMER_RETURN_IF_ERROR(f(buffer, executors_[buffer.device]->data(id)));
+        ISOMER_RETURN_IF_ERROR(executors_[buffer.device]->Set(
+            id, [&](void* contents) { return f(buffer, contents); }));
       }
     }
   }
@@ -202,7 +209,10 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learnin
     executor->set_loss_factor(factor);
     ISOMER_RETURN_IF_ERROR(
         executor->Run(Phase::kForward, Phase::kBackward, learning_rate, Phase::kUpdate));
-    ISOMER_ASSIGN_OR_RETURN(const bool finite, executor->GradientsAreFinite(all_devices_));
+    ISOMER_ASSIGN_OR_RETURN(const bool here, executor->GradientsAreFinite());
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                            controls_[executor->device()]->Gather(here ? "1" : "0"));
+    const bool finite = std::find(all.begin(), all.end(), "0") == all.end();
     finite_[executor->device()] = finite;
     if (!finite) return absl::OkStatus();
     return executor->Run(Phase::kUpdate, Phase::kUpdate, learning_rate);
@@ -222,10 +232,7 @@ absl::Status Job::Evaluate(const HostValues& inputs) {
 
 absl::Status Job::OnAllTogether(const std::function<absl::Status(Executor* executor)>& work) {
   return OnAllDevices([&](int32_t device) -> absl::Status {
-    std::string here(1, 0), all(all_devices_.size(), 0);
-    // Nobody leaves before all have come.
-    ISOMER_RETURN_IF_ERROR(
-        communicators_[device]->AllGather(all_devices_, here.data(), all.data(), 1));
+    ISOMER_RETURN_IF_ERROR(controls_[device]->Meet());
     const auto start = std::chrono::steady_clock::now();
     ISOMER_RETURN_IF_ERROR(work(executors_[device].get()));
     device_us_[device] =
@@ -241,45 +248,46 @@ absl::StatusOr<std::vector<std::string>> Job::FromAllDevices(
   for (int32_t device : all_devices_) {
     if (IsHere(device)) all[device] = bytes_of(device);
   }
-  Communicator* const others = options_.communicator;
+  ControlPlane* const others = options_.control;
   if (others == nullptr) return all;
-  const std::string& mine = all[others->rank()];
-  const int64_t bytes = static_cast<int64_t>(mine.size());
-  std::vector<int64_t> sizes(all.size());
-  status_ = others->AllGather(all_devices_, &bytes, sizes.data(), sizeof bytes);
-  std::vector<Send> sends;
-  std::vector<Receive> receives;
-  for (int32_t device : all_devices_) {
-    if (device == others->rank()) continue;
-    all[device].resize(sizes[device]);
-    sends.push_back({device, mine.data(), bytes});
-    receives.push_back({device, all[device].data(), sizes[device]});
-  }
-  if (status_.ok()) status_ = others->SendReceive(all_devices_, sends, receives);
-  ISOMER_RETURN_IF_ERROR(status_);
-  return all;
+  auto gathered = others->Gather(all[others->rank()]);
+  status_ = gathered.status();
+  return gathered;
 }
 
-absl::StatusOr<std::vector<std::vector<char>>> Job::Fetch(absl::Span<const BufferId> buffers) {
+absl::StatusOr<std::vector<std::vector<char>>> Job::Fetch(absl::Span<const BufferId> buffers,
+                                                          int32_t receiver) {
   std::vector<std::vector<char>> contents(buffers.size());
-  Communicator* const others = options_.communicator;
+  ControlPlane* const others = options_.control;
   if (others == nullptr) return contents;
   std::vector<Send> sends;
   std::vector<Receive> receives;
+  std::vector<std::vector<char>> sent;
+  sent.reserve(buffers.size());
   for (size_t b = 0; b < buffers.size(); ++b) {
     if (buffers[b] == kNoBuffer) continue;
     const Buffer& buffer = schedule_.buffers[buffers[b]];
     if (!IsHere(buffer.device)) {
+      if (!Receives(receiver)) continue;
       contents[b].resize(buffer.bytes());
       receives.push_back({buffer.device, contents[b].data(), buffer.bytes()});
       continue;
     }
+    const auto is_receiver = [&](int32_t device) {
+      return !IsHere(device) && (receiver == kAll || device == receiver);
+    };
+    if (std::none_of(all_devices_.begin(), all_devices_.end(), is_receiver)) continue;
+    ISOMER_RETURN_IF_ERROR(
+        executors_[buffer.device]->Get(buffers[b], [&](const void* held) -> absl::Status {
+          const char* bytes = static_cast<const char*>(held);
+          sent.emplace_back(bytes, bytes + buffer.bytes());
+          return absl::OkStatus();
+        }));
     for (int32_t device : all_devices_) {
-      if (IsHere(device)) continue;
-      sends.push_back({device, executors_[buffer.device]->data(buffers[b]), buffer.bytes()});
+      if (is_receiver(device)) sends.push_back({device, sent.back().data(), buffer.bytes()});
     }
   }
-  status_ = others->SendReceive(all_devices_, sends, receives);
+  status_ = others->Exchange(sends, receives);
   ISOMER_RETURN_IF_ERROR(status_);
   return contents;
 }
@@ -290,18 +298,23 @@ absl::StatusOr<Array<double>> Job::Collect(TensorRef tensor, std::vector<BufferI
     const ShardCoordinates at = CoordinatesOfShard(graph_.type(tensor), static_cast<int64_t>(s));
     if (at.copy != 0) shards[s] = kNoBuffer;
   }
-  return SumOf(tensor, shards);
+  return SumOf(tensor, shards, kAll);
 }
 
-absl::StatusOr<Array<double>> Job::SumOf(TensorRef tensor, absl::Span<const BufferId> buffers) {
+absl::StatusOr<Array<double>> Job::SumOf(TensorRef tensor, absl::Span<const BufferId> buffers,
+                                         int32_t receiver) {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::vector<char>> fetched, Fetch(buffers, receiver));
+  if (!Receives(receiver)) return Array<double>();
   Array<double> array(graph_.type(tensor).Sizes());
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::vector<char>> fetched, Fetch(buffers));
   for (size_t b = 0; b < buffers.size(); ++b) {
     if (buffers[b] == kNoBuffer) continue;
     const Buffer& buffer = schedule_.buffers[buffers[b]];
-    const void* data = IsHere(buffer.device) ? executors_[buffer.device]->data(buffers[b])
-                                             : static_cast<const void*>(fetched[b].data());
-    AddFromBuffer(buffer.box, buffer.dtype, data, &array);
+    const auto add = [&](const void* held) {
+      AddFromBuffer(buffer.box, buffer.dtype, held, &array);
+      return absl::OkStatus();
+    };
+    ISOMER_RETURN_IF_ERROR(IsHere(buffer.device) ? executors_[buffer.device]->Get(buffers[b], add)
+                                                 : add(fetched[b].data()));
   }
   return array;
 }
@@ -320,8 +333,33 @@ std::vector<BufferId> Job::InStep(std::vector<BufferId> ids, int32_t step) const
   return ids;
 }
 
-absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
+absl::Status Job::ForEachPartOfLeaf(
+    bool gradients, int32_t step, int32_t receiver,
+    const std::function<void(const std::string& leaf, const Array<double>& part)>& f,
+    std::set<std::string>* rounded) {
   ISOMER_RETURN_IF_ERROR(status_);
+  for (const Schedule::HostTensor& tensor : schedule_.parameters) {
+    if (!tensor.trainable) continue;
+    const bool is_rounded = HasMaster(graph_.type(tensor.tensor).dtype) &&
+                            !HasMaster(graph_.node(tensor.leaves[0]).outputs[0].dtype);
+    if (!gradients && is_rounded && schedule_.DistinctGradients(tensor).empty()) {
+      for (NodeId leaf : tensor.leaves) rounded->insert(graph_.node(leaf).name);
+      continue;
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> value,
+                            SumOf(tensor.tensor,
+                                  InStep(gradients ? schedule_.DistinctGradients(tensor)
+                                                   : schedule_.DistinctTrained(tensor),
+                                         step),
+                                  receiver));
+    if (!Receives(receiver)) continue;
+    ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
+    for (const auto& [name, part] : parts) f(name, part);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
   HostValues leaves;
   for (int id = 0; id < graph_.num_nodes(); ++id) {
     const Node& node = graph_.node(id);
@@ -329,27 +367,29 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
       leaves.emplace(node.name, Array<double>(node.outputs[0].Sizes()));
     }
   }
-  for (const Schedule::HostTensor& tensor : schedule_.parameters) {
-    if (!tensor.trainable) continue;
-    const bool is_rounded = HasMaster(graph_.type(tensor.tensor).dtype) &&
-                            !HasMaster(graph_.node(tensor.leaves[0]).outputs[0].dtype);
-    if (!gradients && is_rounded && schedule_.DistinctGradients(tensor).empty()) {
-      for (NodeId leaf : tensor.leaves) leaves.erase(graph_.node(leaf).name);
-      continue;
-    }
-    ISOMER_ASSIGN_OR_RETURN(
-        const Array<double> value,
-        SumOf(tensor.tensor, InStep(gradients ? schedule_.DistinctGradients(tensor)
-                                              : schedule_.DistinctTrained(tensor),
-                                    step)));
-    ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
-    const double scale = gradients ? 1 / scale_of_step_ : 1;
-    for (const auto& [name, part] : parts) {
-      // Several arrangements of one weight hold parts of it, or shares of its gradient.
-      Array<double>& leaf = leaves.at(name);
-      for (int64_t i = 0; i < leaf.size(); ++i) leaf.data[i] += scale * part.data[i];
-    }
-  }
+  const double scale = gradients ? 1 / scale_of_step_ : 1;
+  std::set<std::string> rounded;
+  const auto add = [&](const std::string& name, const Array<double>& part) {
+    Array<double>& leaf = leaves.at(name);
+    for (int64_t i = 0; i < leaf.size(); ++i) leaf.data[i] += scale * part.data[i];
+  };
+  ISOMER_RETURN_IF_ERROR(ForEachPartOfLeaf(gradients, step, kAll, add, &rounded));
+  for (const std::string& name : rounded) leaves.erase(name);
+  return leaves;
+}
+
+absl::StatusOr<std::map<std::string, std::vector<float>>> Job::ParametersOn(int32_t receiver) {
+  std::map<std::string, std::vector<float>> leaves;
+  std::set<std::string> rounded;
+  const auto add = [&](const std::string& name, const Array<double>& part) {
+    std::vector<float>& leaf = leaves[name];
+    leaf.resize(part.size());
+    // Several arrangements of one weight hold parts of it, each zero where the others are.
+    for (int64_t i = 0; i < part.size(); ++i) leaf[i] += static_cast<float>(part.data[i]);
+  };
+  ISOMER_RETURN_IF_ERROR(
+      ForEachPartOfLeaf(/*gradients=*/false, num_steps() - 1, receiver, add, &rounded));
+  for (const std::string& name : rounded) leaves.erase(name);
   return leaves;
 }
 

@@ -33,8 +33,9 @@ struct JobOptions {
   // always. With `finds_loss_scale` it changes (runtime/loss_scale.h). REQUIRES: CanSkipUpdates.
   double loss_scale = 0;
   bool finds_loss_scale = false;
-  // Null: all devices are threads of this process. Otherwise this process is the device of the
-  // communicator's rank, and others like it are the rest; it outlives the job.
+  // Null: all devices are threads of this process. Otherwise this process is the device of this
+  // rank, and others like it are the rest. Both outlive the job.
+  ControlPlane* control = nullptr;
   Communicator* communicator = nullptr;
 };
 
@@ -90,6 +91,9 @@ class Job {
   // for parameters on which the loss does not depend).
   absl::StatusOr<HostValues> Parameters() { return CollectLeaves(false, num_steps() - 1); }
   absl::StatusOr<HostValues> Gradients(int32_t step) { return CollectLeaves(true, step); }
+  // Parameters(), as a file has them, on `receiver` alone, which takes them tensor by tensor; empty
+  // on the others. To be called on all.
+  absl::StatusOr<std::map<std::string, std::vector<float>>> ParametersOn(int32_t receiver);
   absl::StatusOr<HostValues> Gradients() { return Gradients(num_steps() - 1); }
 
   // How long the devices took for the last step, of several on average: from where all had come to
@@ -121,10 +125,23 @@ class Job {
                           const std::function<absl::Status(const Buffer&, void* data)>& f);
   absl::Status RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work);
   absl::StatusOr<Array<double>> Collect(TensorRef tensor, std::vector<BufferId> shards);
+  // `receiver`, of what follows: the rank that gets it; kAll: every one does.
+  static constexpr int32_t kAll = -1;
+  bool Receives(int32_t receiver) const {
+    return receiver == kAll || options_.control == nullptr || options_.control->rank() == receiver;
+  }
   // The buffers, parts of the tensor or of its gradient, added up.
-  absl::StatusOr<Array<double>> SumOf(TensorRef tensor, absl::Span<const BufferId> buffers);
+  absl::StatusOr<Array<double>> SumOf(TensorRef tensor, absl::Span<const BufferId> buffers,
+                                      int32_t receiver);
   // The contents of the buffers of other processes; empty for those that are here.
-  absl::StatusOr<std::vector<std::vector<char>>> Fetch(absl::Span<const BufferId> buffers);
+  absl::StatusOr<std::vector<std::vector<char>>> Fetch(absl::Span<const BufferId> buffers,
+                                                       int32_t receiver);
+  // Calls f for what of each leaf a tensor of the schedule has, its gradient or itself: leaves are
+  // the sums of these. `rounded` gets the leaves that there are in lower precision alone.
+  absl::Status ForEachPartOfLeaf(
+      bool gradients, int32_t step, int32_t receiver,
+      const std::function<void(const std::string& leaf, const Array<double>& part)>& f,
+      std::set<std::string>* rounded);
   // Of all devices, what `bytes_of` says of those here.
   absl::StatusOr<std::vector<std::string>> FromAllDevices(
       const std::function<std::string(int32_t device)>& bytes_of);
@@ -136,9 +153,10 @@ class Job {
   const MemoryPlan memory_;
   const JobOptions options_;
   std::vector<int32_t> all_devices_;
-  std::vector<std::unique_ptr<Communicator>> threads_;  // empty where devices are processes
+  std::vector<std::unique_ptr<HostCommunicator>> threads_;  // empty where devices are processes
   // By device; null for those of other processes.
   std::vector<Communicator*> communicators_;
+  std::vector<ControlPlane*> controls_;
   std::vector<std::unique_ptr<Executor>> executors_;
   // By device; empty where devices are processes, whose own thread does the work. Stopped before
   // what they use goes.

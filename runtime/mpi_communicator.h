@@ -24,7 +24,7 @@ struct MpiOptions {
 };
 
 // To be used from one thread at a time (Abort: from any). The destructor ends MPI for the process.
-class MpiCommunicator : public Communicator {
+class MpiCommunicator : public HostCommunicator {
  public:
   // Whether it may be used from another thread than that which made it.
   virtual bool serves_other_threads() const = 0;

@@ -1,5 +1,6 @@
 #include "runtime/profile_rank.h"
 
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <numeric>
@@ -12,15 +13,14 @@
 
 namespace isomer {
 
-absl::Status ProfileRank::Meet() const {
-  float nothing = 0;
-  return communicator->AllReduce(all, DataType::kFloat32, &nothing, 1);
-}
-
 absl::StatusOr<std::vector<double>> ProfileRank::Gather(absl::Span<const double> mine) const {
+  const absl::string_view bytes(reinterpret_cast<const char*>(mine.data()),
+                                mine.size() * sizeof(double));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> gathered, control->Gather(bytes));
   std::vector<double> numbers(mine.size() * all.size());
-  ISOMER_RETURN_IF_ERROR(communicator->AllGather(
-      all, mine.data(), numbers.data(), static_cast<int64_t>(mine.size() * sizeof(double))));
+  for (size_t r = 0; r < gathered.size(); ++r) {
+    std::memcpy(numbers.data() + r * mine.size(), gathered[r].data(), bytes.size());
+  }
   return numbers;
 }
 
@@ -36,7 +36,7 @@ absl::Status RunOnThreads(int32_t ranks, bool pin, Backend* backend,
       if (pin) PinThisThread(r, ranks);
       try {
         backend->EnterDevice(r, ranks);
-        results[r] = work({backend, communicators[r].get(), all});
+        results[r] = work({backend, communicators[r].get(), communicators[r].get(), all});
       } catch (const std::exception& e) {
         results[r] = absl::InternalError(e.what());
       }

@@ -18,11 +18,12 @@ namespace isomer {
 struct ProfileRank {
   Backend* backend = nullptr;
   Communicator* communicator = nullptr;
+  ControlPlane* control = nullptr;
   std::vector<int32_t> all = {};  // ranks
 
-  int32_t rank() const { return communicator->rank(); }
+  int32_t rank() const { return control->rank(); }
   // Leaves when all have come.
-  absl::Status Meet() const;
+  absl::Status Meet() const { return control->Meet(); }
   // The numbers of all ranks, side by side. REQUIRES: as many on every rank.
   absl::StatusOr<std::vector<double>> Gather(absl::Span<const double> mine) const;
 };

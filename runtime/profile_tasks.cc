@@ -146,13 +146,17 @@ class SizeRunner {
   double spent_us_ = 0;
 };
 
-void ClearBuffers(const Schedule& schedule, int32_t device, Executor* executor) {
+absl::Status ClearBuffers(const Schedule& schedule, int32_t device, Executor* executor) {
   for (size_t b = 0; b < schedule.buffers.size(); ++b) {
     const Buffer& buffer = schedule.buffers[b];
     if (buffer.device == device) {
-      std::memset(executor->data(static_cast<BufferId>(b)), 0, buffer.bytes());
+      ISOMER_RETURN_IF_ERROR(executor->Set(static_cast<BufferId>(b), [&](void* contents) {
+        std::memset(contents, 0, buffer.bytes());
+        return absl::OkStatus();
+      }));
     }
   }
+  return absl::OkStatus();
 }
 
 // From 256 bytes to 32 MiB a buffer, more than a bucket of gradients: rates beyond are those of the
@@ -178,7 +182,7 @@ double ThreadUs() {
 
 absl::Status SizeRunner::Prepare() {
   ISOMER_RETURN_IF_ERROR(executor_.Prepare(static_cast<int32_t>(rank_.all.size())));
-  ClearBuffers(schedule_, rank_.rank(), &executor_);
+  ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule_, rank_.rank(), &executor_));
   executor_.set_trace(true);
   return absl::OkStatus();
 }
@@ -186,7 +190,7 @@ absl::Status SizeRunner::Prepare() {
 absl::Status SizeRunner::RunOnce() {
   // What is sent, moved or summed has just been computed; parameters have not.
   if (schedule_.tasks[0].kind != TaskKind::kUpdate) {
-    ClearBuffers(schedule_, rank_.rank(), &executor_);
+    ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule_, rank_.rank(), &executor_));
   }
   ISOMER_RETURN_IF_ERROR(rank_.Meet());
   const size_t before = executor_.times().size();
@@ -326,13 +330,17 @@ absl::StatusOr<double> MeasureTaskOverheadUs(const ProfileRank& rank) {
   const MemoryPlan memory = PlanMemory(schedule);
   Executor executor(graph, schedule, memory, 0, rank.backend, rank.communicator);
   ISOMER_RETURN_IF_ERROR(executor.Prepare(1));
-  ClearBuffers(schedule, 0, &executor);
+  ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule, 0, &executor));
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(OpKind::kRelu, {graph.type(x)}));
   ISOMER_ASSIGN_OR_RETURN(
       const std::unique_ptr<Kernel> kernel,
       rank.backend->MakeKernel(MakeKernelCall(OpKind::kRelu, sharding, {graph.type(x)}, 0, false)));
-  const std::vector<const void*> reads = {executor.data(schedule.tasks[0].reads[0])};
-  const std::vector<void*> writes = {executor.data(schedule.tasks[0].writes[0])};
+  const int64_t bytes = schedule.buffers[schedule.tasks[0].reads[0]].bytes();
+  ISOMER_ASSIGN_OR_RETURN(const Backend::Memory own, rank.backend->Allocate(2 * bytes));
+  ISOMER_RETURN_IF_ERROR(rank.backend->operations().Fill(0, graph.type(x).NumElements(),
+                                                         graph.type(x).dtype, own.get()));
+  const std::vector<const void*> reads = {own.get()};
+  const std::vector<void*> writes = {own.get() + bytes};
   std::vector<double> executed, direct;
   for (int round = 0; round < kRounds; ++round) {
     double start = NowUs();

@@ -147,7 +147,7 @@ class Hub {
   std::map<std::pair<std::vector<int32_t>, int64_t>, Meeting> meetings_;
 };
 
-class ThreadCommunicator : public Communicator {
+class ThreadCommunicator : public HostCommunicator {
  public:
   ThreadCommunicator(int32_t rank, std::shared_ptr<Hub> hub) : rank_(rank), hub_(std::move(hub)) {}
 
@@ -302,10 +302,10 @@ class ThreadCommunicator : public Communicator {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
+std::vector<std::unique_ptr<HostCommunicator>> MakeThreadCommunicators(
     int32_t num_ranks, std::chrono::milliseconds timeout, int32_t threads_per_rank) {
   auto hub = std::make_shared<Hub>(num_ranks, timeout, threads_per_rank);
-  std::vector<std::unique_ptr<Communicator>> communicators;
+  std::vector<std::unique_ptr<HostCommunicator>> communicators;
   for (int32_t r = 0; r < num_ranks; ++r) {
     communicators.push_back(std::make_unique<ThreadCommunicator>(r, hub));
   }

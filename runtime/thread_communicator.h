@@ -14,7 +14,7 @@ namespace isomer {
 // One communicator per rank, to be used from one thread at a time (Abort: from any). A call that
 // waits longer than `timeout` for another rank aborts the job and says for whom it waited.
 // `threads_per_rank`: how many threads a rank has in all, which may want a core each.
-std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
+std::vector<std::unique_ptr<HostCommunicator>> MakeThreadCommunicators(
     int32_t num_ranks, std::chrono::milliseconds timeout = std::chrono::seconds(60),
     int32_t threads_per_rank = 1);
 
