@@ -96,8 +96,7 @@ class Step {
     Picoseconds end = 0;
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
-      const bool computes =
-          task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
+      const bool computes = IsOfKernel(task.kind);
       if (computes && task.devices[0] == device) end = std::max(end, simulation_.timeline.end[t]);
     }
     return MicrosecondsOf(end);

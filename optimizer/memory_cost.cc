@@ -20,7 +20,7 @@ class Workspaces {
 
   int64_t Of(const Task& task) {
     const bool gradient = task.kind == TaskKind::kComputeGradient;
-    if ((task.kind != TaskKind::kCompute && !gradient) || task.is_view) return 0;
+    if (!IsOfKernel(task.kind) || task.is_view) return 0;
     const size_t wanted = gradient ? task.writes.size() : 0;
     std::vector<Call>& calls = calls_[task.node.value];
     const auto known = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {

@@ -101,7 +101,7 @@ class StageMapper {
                                         .loss = plan_.model.loss}));
     std::vector<double> us(calls_.size(), 0);
     for (const Task& task : schedule.tasks) {
-      if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
+      if (!IsOfKernel(task.kind)) continue;
       if (task.devices[0] != 0) continue;
       us[call_[task.node.value]] += TaskUs(cost_, graph_, schedule, task);
     }

@@ -78,7 +78,7 @@ std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedul
   std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
   TaskTimes times(cost, graph, schedule);
   for (const Task& task : schedule.tasks) {
-    if (task.kind != TaskKind::kCompute && task.kind != TaskKind::kComputeGradient) continue;
+    if (!IsOfKernel(task.kind)) continue;
     if (task.step > 0) continue;
     per_device[task.node.value][task.devices[0]] += times.Of(task).us;
   }

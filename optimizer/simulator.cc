@@ -91,7 +91,7 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
   Picoseconds computed = 0;
   for (int32_t t = 0; t < simulation.tasks.size(); ++t) {
     const TaskKind kind = schedule.tasks[t].kind;
-    if (kind != TaskKind::kCompute && kind != TaskKind::kComputeGradient) continue;
+    if (!IsOfKernel(kind)) continue;
     computed = std::max(computed, simulation.timeline.end[t]);
   }
   simulation.behind_us = MicrosecondsOf(simulation.timeline.makespan - computed) / steps;

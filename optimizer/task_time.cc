@@ -228,7 +228,7 @@ TaskTime TaskTimes::CollectiveTime(const Task& task) {
 TaskTime TaskTimes::Of(const Task& task) {
   if (task.is_view) return {};
   const bool in_step = task.phase != Phase::kLoad;
-  if (in_step && (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient)) {
+  if (in_step && IsOfKernel(task.kind)) {
     return CallTime(task);
   }
   if (in_step && IsCommunication(task.kind) && task.kind != TaskKind::kSendReceive) {

@@ -86,7 +86,7 @@ absl::Status Executor::Prepare(int32_t num_devices) {
 absl::Status Executor::MakeKernels() {
   for (int32_t t : schedule_.programs[device_]) {
     const TaskKind kind = schedule_.tasks[t].kind;
-    if (kind != TaskKind::kCompute && kind != TaskKind::kComputeGradient) continue;
+    if (!IsOfKernel(kind)) continue;
     if (schedule_.tasks[t].is_view) continue;
     ISOMER_RETURN_IF_ERROR(MakeKernel(t));
   }

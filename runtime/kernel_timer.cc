@@ -165,7 +165,8 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
     } else {
       timer->writes_.push_back(buffer);
     }
-    if (warm && buffer != nullptr) timer->warm_.push_back({buffer, BytesOfSlot(slot)});
+    if (warm && buffer != nullptr)
+      timer->warm_.push_back({buffer, BytesOfSlot(slot), slot.use == Use::kWritten});
     data += BytesOfSlot(slot);
   }
   ResetPeakAllocations();
@@ -181,7 +182,8 @@ void KernelTimer::Warm() {
   for (const Region& region : warm_) {
     for (int64_t i = 0; i < region.bytes; i += kLine) {
       volatile char* line = region.data + i;
-      *line = *line;
+      const char held = *line;
+      if (region.is_written) *line = held;
     }
   }
 }

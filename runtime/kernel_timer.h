@@ -36,6 +36,7 @@ class KernelTimer {
   struct Region {
     char* data;
     int64_t bytes;
+    bool is_written;
   };
   KernelTimer() = default;
 

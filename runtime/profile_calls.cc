@@ -68,7 +68,7 @@ std::vector<std::vector<bool>> WarmReads(const Schedule& schedule, int64_t cache
     for (int32_t t : schedule.programs[d]) {
       const Task& task = schedule.tasks[t];
       if (task.phase == Phase::kLoad) continue;
-      if (task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient) {
+      if (IsOfKernel(task.kind)) {
         warm[t] = distances.IsWarm(task);
       }
       distances.Touch(task, static_cast<int32_t>(d));
@@ -86,7 +86,7 @@ void AddKernelsOf(const Graph& graph, const Schedule& schedule, int64_t cache_by
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
     const bool gradient = task.kind == TaskKind::kComputeGradient;
-    if ((task.kind != TaskKind::kCompute && !gradient) || task.is_view) continue;
+    if (!IsOfKernel(task.kind) || task.is_view) continue;
     ProfiledKernel kernel;
     kernel.op = graph.node(task.node).op;
     for (TensorRef input : graph.node(task.node).inputs) {

@@ -13,10 +13,6 @@
 namespace isomer {
 namespace {
 
-bool IsCall(const Task& task) {
-  return task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
-}
-
 absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
   // Of gradients in two tasks by the operand that is the first of the task.
   std::set<std::tuple<TaskKind, Phase, NodeId, int32_t, int32_t, int32_t, int64_t>> calls;
@@ -29,7 +25,7 @@ absl::Status CheckLabels(const Graph& graph, const Schedule& schedule) {
       return error(absl::StrCat("is of micro-batch ", task.moment, " of ", schedule.num_moments));
     }
     // What is of no micro-batch is done once, too.
-    if (!IsCall(task)) continue;
+    if (!IsOfKernel(task.kind)) continue;
     const auto first = std::find_if(task.writes.begin(), task.writes.end(),
                                     [](BufferId id) { return id != kNoBuffer; });
     if (!calls
@@ -50,7 +46,7 @@ absl::Status CheckPipelineOrder(const Graph& graph, const Schedule& schedule,
   std::set<std::tuple<Phase, int32_t, int32_t>> present;
   for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
-    if (IsCall(task) && task.moment != kNoMoment) {
+    if (IsOfKernel(task.kind) && task.moment != kNoMoment) {
       present.emplace(task.phase, task.moment, stages.ChunkOf(t));
     }
   }
@@ -60,7 +56,7 @@ absl::Status CheckPipelineOrder(const Graph& graph, const Schedule& schedule,
   size_t at = 0;
   for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
-    if (!IsCall(task) || task.moment == kNoMoment) continue;
+    if (!IsOfKernel(task.kind) || task.moment == kNoMoment) continue;
     const PipelineSlot slot{task.phase, task.moment, stages.ChunkOf(t)};
     if (at < expected.size() && slot != expected[at]) ++at;
     if (at >= expected.size() || slot != expected[at]) {

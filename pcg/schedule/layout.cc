@@ -206,9 +206,6 @@ std::vector<BufferId> BuffersOf(const Task& task, size_t operands, size_t output
   return ids;
 }
 
-bool IsCall(TaskKind kind) {
-  return kind == TaskKind::kCompute || kind == TaskKind::kComputeGradient;
-}
 // What the host reads or writes, or what belongs to what it does.
 bool IsOfHost(TaskKind kind) {
   return kind == TaskKind::kLoad || kind == TaskKind::kFeed || kind == TaskKind::kUpdate ||
@@ -245,7 +242,7 @@ void ChooseLayouts(const Graph& graph, Schedule* schedule) {
   Regions regions(graph);
   std::vector<bool> is_joined(graph.num_nodes(), false);
   for (const Task& task : schedule->tasks) {
-    if (IsCall(task.kind)) {
+    if (IsOfKernel(task.kind)) {
       if (!is_joined[task.node.value]) JoinTensorsOfCall(graph, task.node, &regions);
       is_joined[task.node.value] = true;
       continue;
@@ -306,14 +303,14 @@ absl::Status CheckLayouts(const Graph& graph, const Schedule& schedule) {
       if (!HasLayouts(type.Sizes())) {
         return error(absl::StrCat("buffer ", id, " of ", type.ToString(), " has one layout"));
       }
-      if (IsOfHost(task.kind) || (task.is_view && IsCall(task.kind))) {
+      if (IsOfHost(task.kind) || (task.is_view && IsOfKernel(task.kind))) {
         return error(absl::StrCat("buffer ", id, " is not row-major"));
       }
     }
     const auto differ = [&](const std::vector<BufferId>& ids) {
       return absl::c_any_of(ids, [&](BufferId id) { return layout(id) != layout(ids[0]); });
     };
-    if (!IsCall(task.kind)) {
+    if (!IsOfKernel(task.kind)) {
       if (differ(all)) return error("its buffers have different layouts");
       continue;
     }

@@ -170,6 +170,10 @@ const char* PhaseName(Phase phase);
 const char* TaskKindName(TaskKind kind);
 // all_reduce .. send_receive: tasks of several devices.
 bool IsCommunication(TaskKind kind);
+// What a kernel does: compute, compute_gradient.
+inline bool IsOfKernel(TaskKind kind) {
+  return kind == TaskKind::kCompute || kind == TaskKind::kComputeGradient;
+}
 
 struct Task {
   TaskKind kind;

@@ -138,7 +138,7 @@ class ScheduleChanges {
       Keep(where + "averaged over the devices once more",
            [t](Schedule* s) { s->tasks[t].value /= static_cast<double>(s->options.num_devices); });
     }
-    const bool is_call = task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
+    const bool is_call = IsOfKernel(task.kind);
     if (is_call) Keep(where + "of another shard", [t](Schedule* s) { s->tasks[t].shard ^= 1; });
     if (is_call || task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kConvert) {
       Keep(where + (task.is_view ? "as no view" : "as a view"),

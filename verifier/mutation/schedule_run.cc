@@ -287,7 +287,7 @@ class Run {
 
   // What moves or adds bytes takes one layout, and the host row-major tensors.
   absl::Status ExpectOneLayout(const Task& task) const {
-    const bool is_call = task.kind == TaskKind::kCompute || task.kind == TaskKind::kComputeGradient;
+    const bool is_call = IsOfKernel(task.kind);
     if (is_call && !task.is_view) return absl::OkStatus();
     const bool is_of_host = task.kind == TaskKind::kLoad || task.kind == TaskKind::kFeed ||
                             task.kind == TaskKind::kUnload || task.kind == TaskKind::kUpdate;
