@@ -204,34 +204,19 @@ bool KnowsSums(const KernelCall& call) {
     case OpKind::kEmbeddingBag:
     case OpKind::kReduceSum:
     case OpKind::kReduceMean:
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-    case OpKind::kMaximum:
-    case OpKind::kMinimum:
-    case OpKind::kPow:
-    case OpKind::kWhere:
-    case OpKind::kScale:
-    case OpKind::kRelu:
-    case OpKind::kGelu:
-    case OpKind::kGeluTanh:
-    case OpKind::kTanh:
-    case OpKind::kSigmoid:
-    case OpKind::kExp:
-    case OpKind::kSwish:
-    case OpKind::kSqrt:
-    case OpKind::kReciprocal:
-    case OpKind::kLog:
       return true;
     case OpKind::kConv1d:
     case OpKind::kConv2d:
     case OpKind::kConv3d:
       return IsPointConvolution(call);
-    default:  // Others write float32 where they are widened to it.
-      return absl::c_none_of(call.sums, [](const KernelCall::Sum& sum) { return sum.adds; }) &&
-             AnyTypeKernel(WithoutSums(call)) == nullptr && KernelOf(call) != nullptr;
+    default:
+      break;
   }
+  if (AnyTypeKernel(WithoutSums(call)) != nullptr) return false;
+  if (ElementwiseKernel(call) != nullptr) return true;
+  // Others write float32 where they are widened to it.
+  const bool adds = absl::c_any_of(call.sums, [](const KernelCall::Sum& sum) { return sum.adds; });
+  return !adds && KernelOf(call) != nullptr;
 }
 
 // The reference evaluator differentiates from the operands; the gradients that are given the

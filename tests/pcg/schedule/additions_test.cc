@@ -21,16 +21,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Schedule LoweredOn(const Graph& graph, int64_t devices) {
-  ScheduleOptions options;
-  options.num_devices = devices;
-  options.loss = "loss";
-  auto schedule = LowerGraph(graph, ViewsOf(graph), options);
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
-  return schedule.ok() ? *std::move(schedule) : Schedule();
-}
-
 // By operator, of calls that add: which of their operands' gradients.
 std::vector<std::string> Additions(const Graph& graph, const Schedule& schedule) {
   std::vector<std::string> found;

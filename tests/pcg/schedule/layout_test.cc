@@ -20,17 +20,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Schedule Lowered(const Graph& graph, int64_t devices = 1) {
-  ScheduleOptions options;
-  options.num_devices = devices;
-  options.loss = "loss";
-  auto schedule = LowerGraph(graph, ViewsOf(graph), options);
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  if (!schedule.ok()) return {};
-  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
-  return *std::move(schedule);
-}
-
 // The nodes whose tensors, or gradients of them, have their channels innermost.
 std::set<int> ChannelsLast(const Schedule& schedule) {
   std::set<int> nodes;
@@ -105,7 +94,7 @@ output "loss" = %13
 )";
 
 TEST(Layout, RegionsBetweenConvolutionsHaveOne) {
-  EXPECT_THAT(ChannelsLast(Lowered(Parsed(kNetwork))), ElementsAre(5, 6, 8));
+  EXPECT_THAT(ChannelsLast(LoweredOn(Parsed(kNetwork), 1)), ElementsAre(5, 6, 8));
 }
 
 TEST(Layout, WithoutConvolutionsNothingIsTurned) {
@@ -118,13 +107,13 @@ TEST(Layout, WithoutConvolutionsNothingIsTurned) {
 %5 = mse(%4, %2) : f32[]
 output "loss" = %5
 )");
-  EXPECT_THAT(ChannelsLast(Lowered(graph)), IsEmpty());
+  EXPECT_THAT(ChannelsLast(LoweredOn(graph, 1)), IsEmpty());
 }
 
 TEST(Layout, WhatTheHostReadsIsRowMajor) {
   std::string text(kNetwork);
   text += "output \"y\" = %6\n";
-  EXPECT_THAT(ChannelsLast(Lowered(Parsed(text))), IsEmpty());
+  EXPECT_THAT(ChannelsLast(LoweredOn(Parsed(text), 1)), IsEmpty());
 }
 
 // Channels of an image go from both devices to samples of it, between two convolutions.
@@ -137,7 +126,7 @@ const std::string& Moved() {
 
 TEST(Layout, MovesKeepIt) {
   const Graph graph = Parsed(Moved());
-  const Schedule schedule = Lowered(graph, 2);
+  const Schedule schedule = LoweredOn(graph, 2);
   const std::set<int> turned = ChannelsLast(schedule);
   for (int node : {6, 7, 9, 11}) EXPECT_TRUE(turned.contains(node)) << node;
   EXPECT_FALSE(turned.contains(4));
@@ -162,7 +151,7 @@ TEST(Layout, PiecesLieSideBySideAsTheyLie) {
 TEST(Layout, CheckFindsWhatIsMovedBetweenLayouts) {
   for (const bool is_moved : {false, true}) {
     const Graph graph = Parsed(is_moved ? Moved() : kNetwork);
-    const Schedule schedule = Lowered(graph, is_moved ? 2 : 1);
+    const Schedule schedule = LoweredOn(graph, is_moved ? 2 : 1);
     for (size_t id = 0; id < schedule.buffers.size(); ++id) {
       Schedule turned = schedule;
       Buffer& buffer = turned.buffers[id];
@@ -177,7 +166,7 @@ TEST(Layout, CheckFindsWhatIsMovedBetweenLayouts) {
 
 TEST(Layout, CheckSaysWhatIsWrong) {
   const Graph graph = Parsed(Moved());
-  Schedule schedule = Lowered(graph, 2);
+  Schedule schedule = LoweredOn(graph, 2);
   const auto buffer_of = [&](int node) -> Buffer& {
     return *absl::c_find_if(schedule.buffers,
                             [&](const Buffer& b) { return b.tensor.node.value == node; });
@@ -185,10 +174,10 @@ TEST(Layout, CheckSaysWhatIsWrong) {
   buffer_of(9).layout = Layout::kRowMajor;
   EXPECT_THAT(std::string(CheckSchedule(graph, schedule).message()),
               HasSubstr("its buffers have different layouts"));
-  schedule = Lowered(graph, 2);
+  schedule = LoweredOn(graph, 2);
   buffer_of(5).layout = Layout::kChannelsLast;
   EXPECT_THAT(std::string(CheckSchedule(graph, schedule).message()), HasSubstr("is not row-major"));
-  schedule = Lowered(graph, 2);
+  schedule = LoweredOn(graph, 2);
   buffer_of(12).layout = Layout::kChannelsLast;
   EXPECT_THAT(std::string(CheckSchedule(graph, schedule).message()),
               HasSubstr("of f32[2:2,4] has one layout"));

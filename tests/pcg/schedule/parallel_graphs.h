@@ -11,6 +11,7 @@
 
 #include "pcg/graph.h"
 #include "pcg/plan.h"
+#include "pcg/schedule/check.h"
 #include "pcg/schedule/example_graphs.h"
 #include "pcg/schedule/schedule.h"
 
@@ -34,6 +35,18 @@ inline ScheduleOptions TrainingOptions(int64_t num_devices) {
   options.loss = "loss";
   options.keep_gradients = true;
   return options;
+}
+
+// As views by default have it, without what training keeps; checked.
+inline Schedule LoweredOn(const Graph& graph, int64_t devices) {
+  ScheduleOptions options;
+  options.num_devices = devices;
+  options.loss = "loss";
+  absl::StatusOr<Schedule> schedule = LowerGraph(graph, ViewsOf(graph), options);
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  if (!schedule.ok()) return {};
+  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
+  return *std::move(schedule);
 }
 
 inline Schedule Lowered(const ParallelCase& c) {

@@ -17,15 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Schedule LoweredOn(const Graph& graph, int64_t devices) {
-  ScheduleOptions options;
-  options.num_devices = devices;
-  options.loss = "loss";
-  auto schedule = LowerGraph(graph, ViewsOf(graph), options);
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  return schedule.ok() ? *std::move(schedule) : Schedule();
-}
-
 // By node and direction.
 std::vector<std::string> ViewTasks(const Graph& graph, const Schedule& schedule) {
   std::vector<std::string> views;
