@@ -73,7 +73,7 @@ std::vector<int64_t> BytesPerDevice(const Profile* profile, const Graph& graph,
   std::vector<int64_t> workspace(bytes.size(), 0);
   Workspaces workspaces(profile, graph, schedule, cores);
   for (const Task& task : schedule.tasks) {
-    const int64_t own = workspaces.Of(task);
+    const int64_t own = workspaces.Of(task) + (cores ? SharesBesideSums(graph, schedule, task) : 0);
     if (own == 0) continue;
     int64_t& most = workspace[task.devices[0]];
     most = std::max(most, own);

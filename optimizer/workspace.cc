@@ -1,11 +1,13 @@
 #include "optimizer/workspace.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "pcg/operator_facts.h"
 
 namespace isomer {
 namespace {
@@ -51,9 +53,28 @@ int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<
     return weights.LocalBytes() + (turns_operand ? operand.LocalBytes() : 0) +
            (turns_result ? node.outputs[0].LocalBytes() : 0);
   }
-  int64_t bytes = BlockedBytes(node.outputs[0]);
-  if (IsBlocked(operand)) bytes += BlockedBytes(operand);
-  if (!wanted.empty() && wanted[0]) bytes += BlockedBytes(operand);
+  // The gradient of the operand, and the operand for that of the weights, one after the other.
+  const bool copies_operand = IsBlocked(operand) || (!wanted.empty() && wanted[0]);
+  return BlockedBytes(node.outputs[0]) + (copies_operand ? BlockedBytes(operand) : 0);
+}
+
+int64_t SharesBesideSums(const Graph& graph, const Schedule& schedule, const Task& task) {
+  if (task.adds == 0) return 0;
+  const Node& node = graph.node(task.node);
+  const OpKind kind = node.op.kind();
+  const std::optional<Sharding>& sharding = schedule.shardings[task.node.value];
+  const bool adds_itself =
+      kind == OpKind::kMatMul || kind == OpKind::kLinear || IsLookUp(kind) ||
+      kind == OpKind::kReduceSum || kind == OpKind::kReduceMean ||
+      (sharding.has_value() && IsPointwise(sharding->declaration)) ||
+      (IsConvolution(kind) && !LayoutsOf(graph, schedule, task).AreRowMajor() &&
+       IsOfPoints(node.op, graph.type(node.inputs[0]), graph.type(node.inputs[1])));
+  int64_t bytes = 0;
+  for (size_t w = 0; !adds_itself && w < task.writes.size(); ++w) {
+    if (!Adds(task, w)) continue;
+    bytes += schedule.buffers[task.writes[w]].box.Volume() *
+             BytesPerElement(graph.type(node.inputs[w]).dtype);
+  }
   return bytes;
 }
 

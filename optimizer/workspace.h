@@ -16,6 +16,7 @@
 #include "optimizer/machine.h"
 #include "pcg/graph.h"
 #include "pcg/schedule/layout.h"
+#include "pcg/schedule/schedule.h"
 
 namespace isomer {
 
@@ -26,6 +27,10 @@ bool RunsOnCores(const Machine& machine);
 // gradient with respect to those operands.
 int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
                         const CallLayouts& layouts);
+
+// Of the gradients that a task adds to sums, those that its kernel on a core first writes beside
+// them, in bytes: products of matrices, look-ups and elementwise operators add what they compute.
+int64_t SharesBesideSums(const Graph& graph, const Schedule& schedule, const Task& task);
 
 }  // namespace isomer
 

@@ -34,6 +34,34 @@ bool IsContraction(OpKind kind) {
   }
 }
 
+bool IsPointwise(const Declaration& d) {
+  if (d.outputs.size() != 1) return false;
+  const size_t rank = d.outputs[0].size();
+  const auto is_at_place = [&](const std::vector<Index>& indices, bool broadcasts) {
+    if (indices.size() > rank) return false;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const bool is_place = indices[i] == Index(static_cast<int>(rank - indices.size() + i));
+      if (!is_place && !(broadcasts && indices[i] == Index())) return false;
+    }
+    return true;
+  };
+  return d.dims.size() == rank &&
+         absl::c_all_of(d.accesses,
+                        [&](const Access& a) { return is_at_place(a.indices, true); }) &&
+         absl::c_all_of(d.statements, [&](const Statement& s) {
+           return s.reduction == Reduction::kNone && s.indices.size() == rank &&
+                  is_at_place(s.indices, false) &&
+                  absl::c_none_of(s.body, [](const Instruction& instruction) {
+                    return instruction.op == ScalarOp::kIndex ||
+                           instruction.op == ScalarOp::kRandom;
+                  });
+         });
+}
+
+bool IsConvolution(OpKind kind) {
+  return kind == OpKind::kConv1d || kind == OpKind::kConv2d || kind == OpKind::kConv3d;
+}
+
 bool IsAttention(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kCappedAttention;
 }

@@ -27,6 +27,8 @@ absl::string_view SoapClassName(SoapClass soap);
 
 // Sums of products of many elements: where a network's arithmetic is. Attention is two of them.
 bool IsContraction(OpKind kind);
+// Of one to three spatial dims.
+bool IsConvolution(OpKind kind);
 // Scaled dot-product attention, capped or not.
 bool IsAttention(OpKind kind);
 // What is not random and costs the host about as much as reading its operands.
@@ -48,6 +50,8 @@ bool IsMadeOnHost(const Operator& op, HostLeaves leaves, bool of_integers, bool 
 // Results are the operand's elements in the order that they have there, of an operand of these
 // sizes on its device: a Reshape, or a Transpose that moves dims of size 1 alone.
 bool KeepsOrder(const Operator& op, absl::Span<const int64_t> sizes);
+// Each element of the result depends on those at its place alone, of operands that are broadcast.
+bool IsPointwise(const Declaration& d);
 // Where elements are, not what they are: Partition, Combine, Replicate.
 bool IsPlacement(OpKind kind);
 // Operand 0 is a table whose rows operand 1 selects.

@@ -258,10 +258,10 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
                               Job* job) {
   const std::string path = absl::GetFlag(FLAGS_out);
   if (path.empty()) return absl::OkStatus();
-  Model trained = model;
   constexpr int32_t kWriter = 0;
   ISOMER_ASSIGN_OR_RETURN(auto parameters, job->ParametersOn(kWriter));
   if (!writes) return absl::OkStatus();
+  Model trained = model;
   for (auto& [name, values] : parameters) trained.weights[name] = std::move(values);
   // What was not trained is what it was.
   for (int id = 0; id < model.graph.num_nodes(); ++id) {

@@ -53,6 +53,9 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                                                 Backend* backend, const JobOptions& options) {
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
+  if ((options.control == nullptr) != (options.communicator == nullptr)) {
+    return absl::InvalidArgumentError("a job of processes has a control and a data plane");
+  }
   if (options.control != nullptr) {
     if (options.control->num_ranks() != num_devices) {
       return absl::InvalidArgumentError(absl::StrCat("the schedule is for ", num_devices,
@@ -108,6 +111,12 @@ absl::Status Job::OnAllDevices(const std::function<absl::Status(int32_t device)>
     if (status_.ok()) status_ = std::move(status);
   }
   return status_;
+}
+
+// What others would wait for does not come.
+absl::Status Job::EndWith(const absl::Status& status) {
+  if (options_.control != nullptr) options_.control->Abort(status);
+  return status_ = status;
 }
 
 absl::Status Job::SetInputs(const HostValues& leaves, int32_t step) {
@@ -277,12 +286,12 @@ absl::StatusOr<std::vector<std::vector<char>>> Job::Fetch(absl::Span<const Buffe
       return !IsHere(device) && (receiver == kAll || device == receiver);
     };
     if (std::none_of(all_devices_.begin(), all_devices_.end(), is_receiver)) continue;
-    ISOMER_RETURN_IF_ERROR(
-        executors_[buffer.device]->Get(buffers[b], [&](const void* held) -> absl::Status {
-          const char* bytes = static_cast<const char*>(held);
-          sent.emplace_back(bytes, bytes + buffer.bytes());
-          return absl::OkStatus();
-        }));
+    const absl::Status read = executors_[buffer.device]->Get(buffers[b], [&](const void* held) {
+      const char* bytes = static_cast<const char*>(held);
+      sent.emplace_back(bytes, bytes + buffer.bytes());
+      return absl::OkStatus();
+    });
+    if (!read.ok()) return EndWith(read);
     for (int32_t device : all_devices_) {
       if (is_receiver(device)) sends.push_back({device, sent.back().data(), buffer.bytes()});
     }
@@ -313,8 +322,10 @@ absl::StatusOr<Array<double>> Job::SumOf(TensorRef tensor, absl::Span<const Buff
       AddFromBuffer(buffer.box, buffer.dtype, held, &array);
       return absl::OkStatus();
     };
-    ISOMER_RETURN_IF_ERROR(IsHere(buffer.device) ? executors_[buffer.device]->Get(buffers[b], add)
-                                                 : add(fetched[b].data()));
+    const absl::Status added = IsHere(buffer.device)
+                                   ? executors_[buffer.device]->Get(buffers[b], add)
+                                   : add(fetched[b].data());
+    if (!added.ok()) return EndWith(added);
   }
   return array;
 }
@@ -353,8 +364,9 @@ absl::Status Job::ForEachPartOfLeaf(
                                          step),
                                   receiver));
     if (!Receives(receiver)) continue;
-    ISOMER_ASSIGN_OR_RETURN(const HostValues parts, UnarrangeHostTensor(graph_, tensor, value));
-    for (const auto& [name, part] : parts) f(name, part);
+    const absl::StatusOr<HostValues> parts = UnarrangeHostTensor(graph_, tensor, value);
+    if (!parts.ok()) return EndWith(parts.status());
+    for (const auto& [name, part] : *parts) f(name, part);
   }
   return absl::OkStatus();
 }

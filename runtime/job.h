@@ -118,6 +118,7 @@ class Job {
   bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
   // Runs `work` for every device of this process, in its thread; the first error, if any.
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
+  absl::Status EndWith(const absl::Status& status);
   absl::Status SetInputs(const HostValues& leaves, int32_t step);
   // Of a parameter, where its devices have it: in one step, or in all. Calls f(buffer, its data)
   // for those of `device`, or of all that are here (-1).

@@ -34,10 +34,7 @@ int64_t IndexLimit(const Graph& graph, const Node& user) {
   }
 }
 
-bool IsConvolution(OpKind kind) {
-  return kind == OpKind::kConv1d || kind == OpKind::kConv2d || kind == OpKind::kConv3d ||
-         kind == OpKind::kConvTranspose;
-}
+bool HasFilters(OpKind kind) { return IsConvolution(kind) || kind == OpKind::kConvTranspose; }
 
 }  // namespace
 
@@ -90,7 +87,7 @@ bool StartsAtOne(const LeafRole& role) {
 double Deviation(const LeafRole& role, const std::vector<int64_t>& shape) {
   if (shape.size() < 2 || role.kind == OpKind::kEmbedding) return 0.02;
   int64_t fan_in = shape[shape.size() - 2];
-  if (IsConvolution(role.kind)) {
+  if (HasFilters(role.kind)) {
     fan_in = 1;
     for (size_t i = 1; i < shape.size(); ++i) fan_in *= shape[i];
   }

@@ -311,6 +311,20 @@ absl::Status Checker::CheckWaits() const {
   return absl::OkStatus();
 }
 
+// Every device runs its tasks in the order in which they are, by which views (views.h) and memory
+// plans (memory.h) say who has which bytes when.
+absl::Status CheckOrder(const Graph& graph, const Schedule& schedule) {
+  for (size_t d = 0; d < schedule.programs.size(); ++d) {
+    const std::vector<int32_t>& program = schedule.programs[d];
+    for (size_t i = 1; i < program.size(); ++i) {
+      if (program[i - 1] < program[i]) continue;
+      return TaskError(graph, schedule, program[i],
+                       absl::StrCat("comes behind task ", program[i - 1], " on device ", d));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The memory plans that are made of a schedule for one queue and for two, and the program of two.
 // On one queue, tasks follow each other.
 absl::Status CheckWhatRuns(const Schedule& schedule) {
@@ -324,6 +338,7 @@ absl::Status CheckWhatRuns(const Schedule& schedule) {
 
 absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, schedule).Run());
+  ISOMER_RETURN_IF_ERROR(CheckOrder(graph, schedule));
   ISOMER_RETURN_IF_ERROR(CheckLayouts(graph, schedule));
   ISOMER_RETURN_IF_ERROR(CheckViews(graph, schedule));
   return CheckWhatRuns(schedule);
@@ -331,6 +346,7 @@ absl::Status CheckSchedule(const Graph& graph, const Schedule& schedule) {
 
 absl::Status CheckSteps(const Graph& graph, const Schedule& one, const Schedule& all) {
   ISOMER_RETURN_IF_ERROR(Checker(graph, all).RunSteps());
+  ISOMER_RETURN_IF_ERROR(CheckOrder(graph, all));
   ISOMER_RETURN_IF_ERROR(CheckRepetition(graph, one, all));
   ISOMER_RETURN_IF_ERROR(CheckLayouts(graph, all));
   ISOMER_RETURN_IF_ERROR(CheckViews(graph, all));

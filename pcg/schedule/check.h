@@ -13,7 +13,8 @@ namespace isomer {
 // Ok if, running every device's program as it stands, with each communication waiting for all of
 // its group:
 //   - every device meets the communications it shares with others in a compatible order, all
-//     programs end (no deadlock), and every task is in the programs of just its devices;
+//     programs end (no deadlock), and every task is in the programs of just its devices, in the
+//     order that tasks have: memory plans and views go by that;
 //   - tasks touch buffers of their own devices only, and no buffer before it is written; whatever a
 //     device runs side by side, each task waits for those that write what it reads, and use what it
 //     writes, and waits go round in no circle;

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/schedule/check_calls.h"
 #include "pcg/schedule/schedule.h"
 
@@ -22,31 +23,6 @@ std::vector<int64_t> Padded(absl::Span<const int64_t> sizes, size_t rank) {
   std::vector<int64_t> padded(std::max(rank, sizes.size()) - sizes.size(), 1);
   padded.insert(padded.end(), sizes.begin(), sizes.end());
   return padded;
-}
-
-// Each element of the result depends on those at its place alone, of operands that are broadcast.
-bool IsPointwise(const Declaration& d) {
-  if (d.outputs.size() != 1) return false;
-  const size_t rank = d.outputs[0].size();
-  const auto is_at_place = [&](const std::vector<Index>& indices, bool broadcasts) {
-    if (indices.size() > rank) return false;
-    for (size_t i = 0; i < indices.size(); ++i) {
-      const bool is_place = indices[i] == Index(static_cast<int>(rank - indices.size() + i));
-      if (!is_place && !(broadcasts && indices[i] == Index())) return false;
-    }
-    return true;
-  };
-  return d.dims.size() == rank &&
-         absl::c_all_of(d.accesses,
-                        [&](const Access& a) { return is_at_place(a.indices, true); }) &&
-         absl::c_all_of(d.statements, [&](const Statement& s) {
-           return s.reduction == Reduction::kNone && s.indices.size() == rank &&
-                  is_at_place(s.indices, false) &&
-                  absl::c_none_of(s.body, [](const Instruction& instruction) {
-                    return instruction.op == ScalarOp::kIndex ||
-                           instruction.op == ScalarOp::kRandom;
-                  });
-         });
 }
 
 // What is kept of a reduction's operand has one order, or as many dims and either.
@@ -229,6 +205,20 @@ CallLayouts LayoutsOf(const Graph& graph, const Schedule& schedule, const Task& 
   };
   for (size_t o = 0; o < operands; ++o) layouts.operands.push_back(layout(o));
   for (size_t t = 0; t < outputs; ++t) layouts.outputs.push_back(layout(operands + t));
+  if (layouts.AreRowMajor() || IsConvolution(graph.node(task.node).op.kind())) return layouts;
+  // What the task has no buffer of would lie as the others do.
+  for (size_t o = 0; o < operands; ++o) {
+    const TensorType& type = graph.type(graph.node(task.node).inputs[o]);
+    if (BuffersOf(task, operands, outputs, o).empty() && HasLayouts(type.Sizes())) {
+      layouts.operands[o] = Layout::kChannelsLast;
+    }
+  }
+  for (size_t t = 0; t < outputs; ++t) {
+    if (BuffersOf(task, operands, outputs, operands + t).empty() &&
+        HasLayouts(graph.node(task.node).outputs[t].Sizes())) {
+      layouts.outputs[t] = Layout::kChannelsLast;
+    }
+  }
   return layouts;
 }
 
@@ -236,7 +226,7 @@ void ChooseLayouts(const Graph& graph, Schedule* schedule) {
   bool any = false;
   for (int n = 0; n < graph.num_nodes(); ++n) {
     const OpKind kind = graph.node(n).op.kind();
-    any |= kind == OpKind::kConv1d || kind == OpKind::kConv2d || kind == OpKind::kConv3d;
+    any |= IsConvolution(kind);
   }
   if (!any) return;
   Regions regions(graph);

@@ -139,7 +139,8 @@ namespace {
 
 // Why what the call that made it has added up, or converted, does not lie where the sum does;
 // empty: it may.
-std::string WhyNotAdded(const Schedule& schedule, const Task& task) {
+std::string WhyNotAdded(const Schedule& schedule, const Task& task,
+                        const std::vector<BufferId>& sums) {
   if (task.reads.size() != 1 || task.writes.size() != 1 || task.reads[0] == kNoBuffer ||
       task.writes[0] == kNoBuffer || task.reads[0] == task.writes[0]) {
     return "is no view of what it reads";
@@ -147,7 +148,8 @@ std::string WhyNotAdded(const Schedule& schedule, const Task& task) {
   const Buffer &share = schedule.buffers[task.reads[0]], &sum = schedule.buffers[task.writes[0]];
   const bool fits = share.device == sum.device && share.dtype == sum.dtype &&
                     share.box == sum.box && share.layout == sum.layout &&
-                    share.role == BufferRole::kGradient && sum.role == BufferRole::kGradient;
+                    share.role == BufferRole::kGradient && sum.role == BufferRole::kGradient &&
+                    sums[task.writes[0]] == kNoBuffer;  // Shares are no sums.
   return fits ? "" : "is no view: what it reads cannot lie where its sum does";
 }
 
@@ -192,7 +194,7 @@ absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
       return error("adds to what it does not write");
     }
     if (task.is_view && IsOfSum(task.kind)) {
-      const std::string wrong = WhyNotAdded(schedule, task);
+      const std::string wrong = WhyNotAdded(schedule, task, sums);
       if (!wrong.empty()) return error(wrong);
       present[holders[task.writes[0]]] = {task.writes[0]};
       continue;

@@ -196,6 +196,7 @@ KernelFunction KernelOf(const KernelCall& call) {
 
 // Whether its kernel does what KernelCall::sums says.
 bool KnowsSums(const KernelCall& call) {
+  if (KernelOf(WithoutSums(call)) == nullptr) return false;
   switch (call.op.kind()) {
     case OpKind::kMatMul:
     case OpKind::kLinear:
@@ -216,7 +217,7 @@ bool KnowsSums(const KernelCall& call) {
   if (ElementwiseKernel(call) != nullptr) return true;
   // Others write float32 where they are widened to it.
   const bool adds = absl::c_any_of(call.sums, [](const KernelCall::Sum& sum) { return sum.adds; });
-  return !adds && KernelOf(call) != nullptr;
+  return !adds;
 }
 
 // The reference evaluator differentiates from the operands; the gradients that are given the
@@ -273,7 +274,9 @@ class CpuBackend : public Backend {
     }
     const bool needs_outputs = call.gradient && !HasReferenceGradient(call);
     KernelFunction function = reference_ && !needs_outputs ? nullptr : KernelOf(call);
-    if (function == nullptr && !needs_outputs) function = ReferenceKernel(call);
+    if (function == nullptr && !needs_outputs && call.sums.empty()) {
+      function = ReferenceKernel(call);
+    }
     if (function == nullptr) {
       return absl::InternalError(absl::StrCat("no kernel computes ", call.op.ToString()));
     }

@@ -16,7 +16,9 @@
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 #include "runtime/allocation_count.h"
+#include "runtime/compare.h"
 #include "runtime/cpu/cpu_backend.h"
+#include "runtime/job.h"
 #include "runtime/kernel_timer.h"
 #include "runtime/profile_calls.h"
 
@@ -65,6 +67,49 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
     EXPECT_NEAR(estimated / measured, 1, 0.05)
         << (training ? "training" : "inference") << ": arena " << memory.arena_bytes[0];
   }
+}
+
+// Kernels of convolutions over more than points write shares of gradients beside the sums.
+TEST(Workspace, IsThatOfAJobWhoseConvolutionsAddToSums) {
+  if (!AllocationsAreCounted()) GTEST_SKIP() << "nothing is counted here";
+  Graph graph;
+  const Operator convolution(OpKind::kConv2d, {{"stride", std::vector<int64_t>{1, 1}},
+                                               {"padding", std::vector<int64_t>{1, 1, 1, 1}},
+                                               {"dilation", std::vector<int64_t>{1, 1}},
+                                               {"groups", int64_t{1}}});
+  const TensorType images = SequentialType({16, 16, 32, 32});
+  TensorRef x = graph.AddInput("x", images);
+  Model model;
+  for (int block = 0; block < 5; ++block) {
+    const TensorRef filter =
+        graph.AddWeight(absl::StrCat("w", block), SequentialType({16, 16, 3, 3}));
+    const TensorRef convolved = graph.AddOp(convolution, {x, filter}).value();
+    const TensorRef positive = graph.AddOp(OpKind::kRelu, {convolved}).value();
+    x = block == 0 ? positive : graph.AddOp(OpKind::kAdd, {x, positive}).value();
+  }
+  graph.AddOutput("y", x);
+  model.graph = graph;
+  ASSERT_EQ(AttachLoss(&model, "mse"), absl::OkStatus());
+  const auto schedule =
+      LowerGraph(model.graph, SequentialViews(model.graph), {.training = true, .loss = model.loss});
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  int64_t beside = 0;
+  for (const Task& task : schedule->tasks) {
+    beside = std::max(beside, SharesBesideSums(model.graph, *schedule, task));
+  }
+  EXPECT_EQ(beside, images.LocalBytes());
+  const MemoryPlan memory = PlanMemory(*schedule);
+  const auto estimated = static_cast<double>(
+      BytesPerDevice(nullptr, model.graph, *schedule, memory, /*cores=*/true)[0]);
+  const auto backend = MakeCpuBackend();
+  const auto job = Job::Start(model.graph, *schedule, backend.get());
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ((*job)->SetParameters(InitialWeights(model, 3).value()), absl::OkStatus());
+  ASSERT_EQ((*job)->TrainStep(RandomInputs(model.graph, 5), 0.1), absl::OkStatus());
+  const auto used = (*job)->UsedMemory();
+  ASSERT_TRUE(used.ok()) << used.status();
+  EXPECT_NEAR(estimated / static_cast<double>((*used)[0].peak), 1, 0.05)
+      << "arena " << memory.arena_bytes[0];
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 
+#include "absl/strings/str_replace.h"
+#include "pcg/schedule/check.h"
 #include "runtime/compare.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/runtime/agreement.h"
@@ -82,6 +85,44 @@ TEST_P(JobTest, TrainsLikeTheSequentialModel) {
 
 INSTANTIATE_TEST_SUITE_P(Parallel, JobTest, testing::ValuesIn(ParallelCases()),
                          [](const auto& info) { return info.param.name; });
+
+// In a region with channels innermost, a call adds to a sum that has no buffer of one of its
+// operands: neither does its gradient need it, nor does anybody want that of it.
+TEST(Additions, OfCallsThatLackAnOperand) {
+  for (const char* op : {"add(%6, %7)", "sub(%6, %7)", "maximum(%6, %7)", "mul(%6, %7)"}) {
+    SCOPED_TRACE(op);
+    const Model model = ModelOf(absl::StrReplaceAll(R"(
+%0 = input "x" : f32[2,4,6,6]
+%1 = weight "w1" : f32[8,4,1,1]
+%2 = input "filter" : f32[8,4,1,1]
+%3 = weight "w2" : f32[8,8,3,3]
+%4 = weight "w3" : f32[8,8,1,1]
+%5 = input "target" : f32[2,8,6,6]
+%6 = conv2d(%0, %1) {stride=[1,1], padding=[0,0,0,0], dilation=[1,1]} : f32[2,8,6,6]
+%7 = conv2d(%0, %2) {stride=[1,1], padding=[0,0,0,0], dilation=[1,1]} : f32[2,8,6,6]
+%8 = OP : f32[2,8,6,6]
+%9 = conv2d(%6, %3) {stride=[1,1], padding=[1,1,1,1], dilation=[1,1]} : f32[2,8,6,6]
+%10 = relu(%8) : f32[2,8,6,6]
+%11 = add(%10, %9) : f32[2,8,6,6]
+%12 = conv2d(%11, %4) {stride=[1,1], padding=[0,0,0,0], dilation=[1,1]} : f32[2,8,6,6]
+%13 = mse(%12, %5) : f32[]
+output "loss" = %13
+)",
+                                                    {{"OP", op}}));
+    const auto schedule = LowerGraph(model.graph, SequentialViews(model.graph), TrainingOptions(1));
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    ASSERT_EQ(CheckSchedule(model.graph, *schedule), absl::OkStatus());
+    const auto adds =
+        std::find_if(schedule->tasks.begin(), schedule->tasks.end(),
+                     [](const Task& task) { return task.adds != 0 && task.node == NodeId{8}; });
+    ASSERT_NE(adds, schedule->tasks.end()) << schedule->ToString(model.graph);
+    EXPECT_EQ(schedule->buffers[adds->writes[0]].layout, Layout::kChannelsLast);
+    for (const bool reference : {false, true}) {
+      StepValues expected;
+      ExpectStepAgrees(model, model.graph, *schedule, MakeCpuBackend(reference).get(), &expected);
+    }
+  }
+}
 
 // The backend of the cpu, of which one device fails at its n-th kernel.
 class FailingBackend : public Backend {

@@ -286,9 +286,7 @@ MutantVerdict JudgeSchedule(const Base& base, const std::string& what, const Cha
     return Equal("every call that uses the buffer takes either layout",
                  "every buffer that is unloaded is equal, at two draws in the prime field");
   }
-  const bool is_order = absl::StartsWith(what, "order");
-  return Equal(is_order ? "neither of the two tasks uses what the other makes, in either order"
-                        : "the buffers exchanged are shares of one sum, or receive the same",
+  return Equal("the buffers exchanged are shares of one sum, or receive the same",
                "every buffer that is unloaded is equal, at two draws in the prime field");
 }
 

@@ -206,6 +206,53 @@ TEST_F(FalseAdditions, BeforeTheSumIsThere) {
   Refuse(mutant, "without waiting for task");
 }
 
+// What a program does in another order than the tasks are in: the call would add to dead bytes, and
+// what is summed be written over it.
+TEST(Additions, ProgramsAreInTheOrderOfTasks) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : f32[8,16]
+%1 = weight "w" : f32[16,16]
+%2 = weight "w1" : f32[16,16]
+%3 = weight "w2" : f32[16,16]
+%4 = input "target" : f32[8,16]
+%5 = matmul(%0, %1) : f32[8,16]
+%6 = matmul(%5, %2) : f32[8,16]
+%7 = matmul(%5, %3) : f32[8,16]
+%8 = add(%6, %7) : f32[8,16]
+%9 = mse(%8, %4) : f32[]
+output "loss" = %9
+)");
+  Schedule schedule = LoweredOn(graph, 1);
+  const auto adds = std::find_if(schedule.tasks.begin(), schedule.tasks.end(),
+                                 [](const Task& task) { return Adds(task, 0); });
+  ASSERT_NE(adds, schedule.tasks.end());
+  const BufferId sum = SumsInPlace(schedule)[adds->writes[0]];
+  const auto makes =
+      std::find_if(schedule.tasks.begin(), schedule.tasks.end(),
+                   [&](const Task& task) { return std::ranges::count(task.writes, sum) > 0; });
+  const auto first = static_cast<int32_t>(makes - schedule.tasks.begin());
+  const auto second = static_cast<int32_t>(adds - schedule.tasks.begin());
+  ASSERT_LT(first, second);
+  adds->deps.erase(std::find(adds->deps.begin(), adds->deps.end(), first));
+  std::vector<int32_t>& program = schedule.programs[0];
+  std::swap(*std::find(program.begin(), program.end(), first),
+            *std::find(program.begin(), program.end(), second));
+  EXPECT_THAT(std::string(CheckSchedule(graph, schedule).message()),
+              HasSubstr("comes behind task"));
+}
+
+// A share that others are added to would have to be there before it is made.
+TEST_F(FalseAdditions, ToShares) {
+  Schedule mutant = schedule_;
+  const BufferId share = Call(&mutant).writes[0];
+  const Task& accumulation = Accumulation(&mutant);
+  Task again = accumulation;
+  again.writes = {share};
+  again.reads = {accumulation.writes[0]};
+  mutant.tasks.insert(mutant.tasks.begin() + (&accumulation - mutant.tasks.data()) + 1, again);
+  EXPECT_FALSE(CheckViews(graph_, mutant).ok());
+}
+
 // The call that adds would read what it changes.
 TEST_F(FalseAdditions, ToWhatTheCallReads) {
   Schedule mutant = schedule_;
