@@ -196,7 +196,8 @@ KernelFunction KernelOf(const KernelCall& call) {
 
 // Whether its kernel does what KernelCall::sums says.
 bool KnowsSums(const KernelCall& call) {
-  if (KernelOf(WithoutSums(call)) == nullptr) return false;
+  const KernelCall writing = WithoutSums(call);
+  const auto has_kernel = [&] { return KernelOf(writing) != nullptr; };
   switch (call.op.kind()) {
     case OpKind::kMatMul:
     case OpKind::kLinear:
@@ -205,7 +206,7 @@ bool KnowsSums(const KernelCall& call) {
     case OpKind::kEmbeddingBag:
     case OpKind::kReduceSum:
     case OpKind::kReduceMean:
-      return true;
+      return has_kernel();
     case OpKind::kConv1d:
     case OpKind::kConv2d:
     case OpKind::kConv3d:
@@ -213,11 +214,10 @@ bool KnowsSums(const KernelCall& call) {
     default:
       break;
   }
-  if (AnyTypeKernel(WithoutSums(call)) != nullptr) return false;
-  if (ElementwiseKernel(call) != nullptr) return true;
+  if (AnyTypeKernel(writing) != nullptr) return false;
   // Others write float32 where they are widened to it.
   const bool adds = absl::c_any_of(call.sums, [](const KernelCall::Sum& sum) { return sum.adds; });
-  return !adds;
+  return (!adds || ElementwiseKernel(writing) != nullptr) && has_kernel();
 }
 
 // The reference evaluator differentiates from the operands; the gradients that are given the

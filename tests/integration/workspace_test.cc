@@ -33,7 +33,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "inception_v3?batch=1&side=171&thinner=4", "unet?batch=2&blocks=1",
                     "lenet?batch=256", "vgg19?batch=1&side=64&hidden=512",
                     "mlp?batch=64&hidden=2048&classes=1000&layers=2",
-                    "gpt?layers=2&hidden=256&heads=4&vocabulary=1000&seq=128&batch=2"));
+                    "gpt?layers=2&hidden=256&heads=4&vocabulary=1000&seq=128&batch=2"),
+    [](const auto& info) { return info.param.substr(0, info.param.find('?')); });
 
 TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
   if (!AllocationsAreCounted()) GTEST_SKIP() << "nothing is counted here";
