@@ -156,7 +156,6 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
       TaskTime time = cost.CallTime(graph.node(task.node).op, operands, WantedOf(task),
                                     {task.flops, task.bytes}, task.devices[0]);
       for (size_t w = 0; w < task.writes.size(); ++w) {
-        if (task.kind != TaskKind::kComputeGradient || task.writes[w] == kNoBuffer) continue;
         const int64_t bytes = ExtraBytes(graph, schedule, task, w);
         if (bytes > 0) time.us += cost.AddingUs(bytes, task.devices[0]);
       }
@@ -195,7 +194,7 @@ TaskTime TaskTimes::CallTime(const Task& task) {
   const size_t wanted = task.kind == TaskKind::kComputeGradient ? task.writes.size() : 0;
   int64_t extra_bytes = 0;
   for (size_t o = 0; o < wanted; ++o) {
-    if (task.writes[o] != kNoBuffer) extra_bytes += ExtraBytes(graph_, schedule_, task, o);
+    extra_bytes += ExtraBytes(graph_, schedule_, task, o);
   }
   const auto known = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {
     if (call.device_kind != device_kind || call.work.flops != task.flops ||

@@ -1,10 +1,8 @@
 #include "optimizer/workspace.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "pcg/operator_facts.h"
@@ -24,13 +22,6 @@ int64_t BlockedBytes(const TensorType& type) {
 
 bool IsBlocked(const TensorType& type) { return type.LocalShape()[1] >= kChannelBlock; }
 
-bool IsOfPoints(const Operator& op, const TensorType& image, const TensorType& weights) {
-  const std::vector<int64_t> kernel = weights.LocalShape();
-  const auto is_one = [](int64_t size) { return size == 1; };
-  return image.LocalShape()[1] == kernel[1] && absl::c_all_of(op.Ints("stride"), is_one) &&
-         std::all_of(kernel.begin() + 2, kernel.end(), is_one);
-}
-
 }  // namespace
 
 bool RunsOnCores(const Machine& machine) {
@@ -47,7 +38,8 @@ int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<
     const TensorType& weights = graph.type(node.inputs[1]);
     const bool turns_operand = layouts.OfOperand(0) == Layout::kRowMajor;
     const bool turns_result = layouts.OfOutput(0) == Layout::kRowMajor;
-    if (!turns_operand && !turns_result && IsOfPoints(node.op, operand, weights)) {
+    if (!turns_operand && !turns_result &&
+        HasPointFilters(node.op, operand.LocalShape(), weights.LocalShape())) {
       return kPanelBytes;
     }
     return weights.LocalBytes() + (turns_operand ? operand.LocalBytes() : 0) +
@@ -68,7 +60,8 @@ int64_t SharesBesideSums(const Graph& graph, const Schedule& schedule, const Tas
       kind == OpKind::kReduceSum || kind == OpKind::kReduceMean ||
       (sharding.has_value() && IsPointwise(sharding->declaration)) ||
       (IsConvolution(kind) && !LayoutsOf(graph, schedule, task).AreRowMajor() &&
-       IsOfPoints(node.op, graph.type(node.inputs[0]), graph.type(node.inputs[1])));
+       HasPointFilters(node.op, graph.type(node.inputs[0]).LocalShape(),
+                       graph.type(node.inputs[1]).LocalShape()));
   int64_t bytes = 0;
   for (size_t w = 0; !adds_itself && w < task.writes.size(); ++w) {
     if (!Adds(task, w)) continue;

@@ -62,6 +62,13 @@ bool IsConvolution(OpKind kind) {
   return kind == OpKind::kConv1d || kind == OpKind::kConv2d || kind == OpKind::kConv3d;
 }
 
+bool HasPointFilters(const Operator& convolution, absl::Span<const int64_t> images,
+                     absl::Span<const int64_t> filters) {
+  const auto is_one = [](int64_t size) { return size == 1; };
+  return images[1] == filters[1] && absl::c_all_of(convolution.Ints("stride"), is_one) &&
+         absl::c_all_of(filters.subspan(2), is_one);
+}
+
 bool IsAttention(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kCappedAttention;
 }

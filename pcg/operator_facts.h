@@ -29,6 +29,10 @@ absl::string_view SoapClassName(SoapClass soap);
 bool IsContraction(OpKind kind);
 // Of one to three spatial dims.
 bool IsConvolution(OpKind kind);
+// Of a convolution of images of these sizes, [batch, channels, d1, ..], with these filters: what it
+// makes of a place, but for padding, it makes of one place and all of its channels.
+bool HasPointFilters(const Operator& convolution, absl::Span<const int64_t> images,
+                     absl::Span<const int64_t> filters);
 // Scaled dot-product attention, capped or not.
 bool IsAttention(OpKind kind);
 // What is not random and costs the host about as much as reading its operands.

@@ -21,11 +21,12 @@ class BesideSums : public Kernel {
   }
 
   absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) override {
-    std::vector<std::vector<double>> shares;  // Doubles are aligned for all.
+    std::vector<std::unique_ptr<double[]>> shares;  // Doubles are aligned for all.
     std::vector<void*> beside(writes.begin(), writes.end());
     for (const Sum& sum : sums_) {
-      shares.emplace_back(sum.elements * BytesPerElement(sum.share) / sizeof(double) + 1);
-      beside[sum.operand] = shares.back().data();
+      shares.push_back(std::make_unique_for_overwrite<double[]>(
+          sum.elements * BytesPerElement(sum.share) / sizeof(double) + 1));
+      beside[sum.operand] = shares.back().get();
     }
     ISOMER_RETURN_IF_ERROR(writing_->Run(reads, beside));
     for (const Sum& sum : sums_) {

@@ -28,7 +28,7 @@ class Marker {
   void Run() {
     for (int32_t t = 0; t < static_cast<int32_t>(schedule_.tasks.size()); ++t) {
       Task& task = schedule_.tasks[t];
-      if (task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kConvert) Mark(&task);
+      if (IsOfSum(task.kind)) Mark(&task);
       ForEachBuffer(task, [&](BufferId id) { touched_[holders_[id]] = t; });
       for (BufferId id : task.writes) {
         if (id != kNoBuffer) written_[id] = t;
@@ -106,6 +106,7 @@ std::vector<BufferId> SumsInPlace(const Schedule& schedule) {
 }
 
 int64_t ExtraBytes(const Graph& graph, const Schedule& schedule, const Task& task, size_t w) {
+  if (task.kind != TaskKind::kComputeGradient || task.writes[w] == kNoBuffer) return 0;
   const Buffer& sum = schedule.buffers[task.writes[w]];
   const DataType operand = graph.type(graph.node(task.node).inputs[w]).dtype;
   if (!Adds(task, w) && sum.dtype == operand) return 0;

@@ -26,11 +26,16 @@ namespace isomer {
 // own that would be worth it.
 void MarkAdditions(const Graph& graph, Schedule* schedule);
 
+// What such a task reads becomes part of what it writes, a sum, or the first part of one.
+inline bool IsOfSum(TaskKind kind) {
+  return kind == TaskKind::kAccumulate || kind == TaskKind::kConvert;
+}
+
 // Per buffer, the sum where it lies and to which it is added there; kNoBuffer: none.
 std::vector<BufferId> SumsInPlace(const Schedule& schedule);
 
-// What the gradient of a call reads and writes more than if it wrote its share `w` in the type of
-// its operand. REQUIRES: it writes one.
+// What a task reads and writes more than if it wrote write `w` in the type of its operand: not 0
+// for shares of gradients alone.
 int64_t ExtraBytes(const Graph& graph, const Schedule& schedule, const Task& task, size_t w);
 
 }  // namespace isomer

@@ -71,9 +71,6 @@ class Eligibility {
   std::vector<bool> in_row_;
 };
 
-// What is read becomes part of what is written, a sum, or the first part of it.
-bool IsOfSum(TaskKind kind) { return kind == TaskKind::kAccumulate || kind == TaskKind::kConvert; }
-
 BufferId HolderOf(std::vector<BufferId>* holders, BufferId id) {
   while ((*holders)[id] != id) id = (*holders)[id] = (*holders)[(*holders)[id]];
   return id;
@@ -153,6 +150,27 @@ std::string WhyNotAdded(const Schedule& schedule, const Task& task,
   return fits ? "" : "is no view: what it reads cannot lie where its sum does";
 }
 
+// Why a task may not write so, of which `sum` is the sum that lies where write `w` does; empty: it
+// may.
+std::string WhyNotWritten(const Task& task, size_t w, BufferId sum,
+                          const std::vector<BufferId>& holders) {
+  const BufferId id = task.writes[w];
+  if (sum == kNoBuffer) {
+    return Adds(task, w)
+               ? absl::StrCat("adds to buffer ", id, ", which lies in the place of no sum")
+               : "";
+  }
+  if (!Adds(task, w)) {
+    return absl::StrCat("writes buffer ", id, " in the place of what it is added to");
+  }
+  for (BufferId read : task.reads) {
+    if (read != kNoBuffer && holders[read] == holders[id]) {
+      return absl::StrCat("reads buffer ", read, " and adds to its bytes");
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
@@ -207,19 +225,10 @@ absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
     }
     for (size_t w = 0; w < task.writes.size(); ++w) {
       const BufferId id = task.writes[w], sum = id == kNoBuffer ? kNoBuffer : sums[id];
-      if (Adds(task, w) != (sum != kNoBuffer)) {
-        return error(absl::StrCat(sum == kNoBuffer ? "adds to" : "writes", " buffer ", id,
-                                  sum == kNoBuffer ? ", which lies in the place of no sum"
-                                                   : " in the place of what it is added to"));
-      }
-      if (sum == kNoBuffer) continue;
+      const std::string wrong = WhyNotWritten(task, w, sum, holders);
+      if (!wrong.empty()) return error(wrong);
       if (!is_present(sum)) {
         return error(absl::StrCat("adds to buffer ", sum, ", which is not there"));
-      }
-      for (BufferId read : task.reads) {
-        if (read != kNoBuffer && holders[read] == holders[id]) {
-          return error(absl::StrCat("reads buffer ", read, " and adds to its bytes"));
-        }
       }
     }
     for (BufferId id : task.writes) {

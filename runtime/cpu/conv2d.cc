@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "dnnl.hpp"
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
@@ -61,6 +62,7 @@ struct ConvShape {
       w[0] /= groups;
       w.insert(w.begin(), groups);
     }
+    has_point_filters = HasPointFilters(op, box, kernel);
     stride = op.Ints("stride");
     dilation = op.Ints("dilation");
     const size_t spatial = stride.size();
@@ -92,10 +94,7 @@ struct ConvShape {
 
   // Every place of the result is made of the one place of the image that lies where it does.
   bool IsOfPoints() const {
-    const absl::Span<const int64_t> kernel = absl::MakeConstSpan(w).last(stride.size());
-    return x_is_last && y_is_last && x == box && x[1] == w[w.size() - stride.size() - 1] &&
-           absl::c_all_of(kernel, [](int64_t size) { return size == 1; }) &&
-           absl::c_all_of(stride, [](int64_t step) { return step == 1; }) &&
+    return x_is_last && y_is_last && x == box && has_point_filters &&
            absl::MakeConstSpan(x).subspan(2) == absl::MakeConstSpan(y).subspan(2);
   }
 
@@ -147,7 +146,7 @@ struct ConvShape {
 
   memory::dims box, x, w, y, stride, dilation, padding_begin, padding_end, skipped;
   tag x_tag, y_tag, kernel_tag;
-  bool x_is_last, y_is_last;
+  bool x_is_last, y_is_last, has_point_filters;
   bool reads_nothing = false;  // padding alone
 };
 

@@ -131,14 +131,8 @@ struct Trained {
 };
 
 Trained TrainedOn(Backend* backend, DataType precision) {
-  const PipelineGraphs graphs =
-      MakePipeline({.layers = 2, .stages = 1, .micro_batches = 4, .batch = 8, .width = 16});
-  Plan plan;
-  plan.model = graphs.model;
-  plan.graph = graphs.mapped.graph;
-  plan.views = graphs.mapped.views;
-  plan.num_devices = 1;
-  plan.precision = precision;
+  Plan plan = MicroBatchPlan(
+      {.layers = 2, .stages = 1, .micro_batches = 4, .batch = 8, .width = 16}, precision);
   plan.update.optimizer = OptimizerKind::kAdam;
   absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
   EXPECT_TRUE(lowered.ok()) << lowered.status();

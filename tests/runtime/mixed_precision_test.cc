@@ -89,18 +89,6 @@ class MixedPrecisionTest : public testing::TestWithParam<ParallelCase> {
 TEST_P(MixedPrecisionTest, BFloat16TrainsLikeFloat32) { Check(DataType::kBFloat16); }
 TEST_P(MixedPrecisionTest, Float16TrainsLikeFloat32) { Check(DataType::kFloat16); }
 
-// A plan of a perceptron in micro-batches on one device.
-Plan MicroBatchPlan(const StagedMlp& pipeline, DataType precision) {
-  const PipelineGraphs graphs = MakePipeline(pipeline);
-  Plan plan;
-  plan.model = graphs.model;
-  plan.graph = graphs.mapped.graph;
-  plan.views = graphs.mapped.views;
-  plan.num_devices = pipeline.devices();
-  plan.precision = precision;
-  return plan;
-}
-
 HostValues GradientsOf(const Plan& plan, const HostValues& weights, const HostValues& inputs) {
   absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
   EXPECT_TRUE(lowered.ok()) << lowered.status();

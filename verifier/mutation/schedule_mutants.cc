@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "pcg/schedule/additions.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/example_graphs.h"
 #include "pcg/schedule/schedule.h"
@@ -140,7 +141,7 @@ class ScheduleChanges {
     }
     const bool is_call = IsOfKernel(task.kind);
     if (is_call) Keep(where + "of another shard", [t](Schedule* s) { s->tasks[t].shard ^= 1; });
-    if (is_call || task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kConvert) {
+    if (is_call || IsOfSum(task.kind)) {
       Keep(where + (task.is_view ? "as no view" : "as a view"),
            [t](Schedule* s) { s->tasks[t].is_view ^= true; });
     }

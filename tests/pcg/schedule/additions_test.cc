@@ -290,14 +290,8 @@ TEST_F(FalseAdditions, OfOtherTypesOrBoxes) {
 // The first micro-batch of low precision writes its share in the type of the sum, the others add to
 // it: nothing is rounded, and no pass over memory adds or converts.
 TEST(Additions, MicroBatchesOfLowPrecisionAreSummedByTheirProducts) {
-  const PipelineGraphs graphs =
-      MakePipeline({.layers = 2, .stages = 1, .micro_batches = 4, .batch = 8, .width = 16});
-  Plan plan;
-  plan.model = graphs.model;
-  plan.graph = graphs.mapped.graph;
-  plan.views = graphs.mapped.views;
-  plan.num_devices = 1;
-  plan.precision = DataType::kBFloat16;
+  const Plan plan = MicroBatchPlan(
+      {.layers = 2, .stages = 1, .micro_batches = 4, .batch = 8, .width = 16}, DataType::kBFloat16);
   const auto lowered = LowerPlan(plan);
   ASSERT_TRUE(lowered.ok()) << lowered.status();
   const Schedule& schedule = lowered->schedule;

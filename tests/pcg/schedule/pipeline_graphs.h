@@ -110,6 +110,18 @@ inline PipelineGraphs MakePipeline(const StagedMlp& pipeline) {
   return graphs;
 }
 
+// Its plan.
+inline Plan MicroBatchPlan(const StagedMlp& pipeline, DataType precision) {
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  Plan plan;
+  plan.model = graphs.model;
+  plan.graph = graphs.mapped.graph;
+  plan.views = graphs.mapped.views;
+  plan.num_devices = pipeline.devices();
+  plan.precision = precision;
+  return plan;
+}
+
 inline Schedule LoweredPipeline(const StagedMlp& pipeline, const MappedGraph& mapped,
                                 PipelineOrder order = PipelineOrder::kOneForwardOneBackward,
                                 const std::vector<NodeId>& recomputed = {},
