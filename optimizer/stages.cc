@@ -116,20 +116,23 @@ class Estimator {
   void KeepWhatIsNeeded() {
     if (!tables_.options().training) return;
     const auto& nodes = result_.compute.nodes;
-    std::vector<bool> kept(nodes.size(), false);
+    std::vector<std::vector<bool>> kept;  // per node and output
+    for (const Class* of_node : classes_) kept.emplace_back(of_node->choice->outputs.size(), false);
     std::set<std::tuple<int, int, PlacementSetId>> read;
     for (size_t i = 0; i < nodes.size(); ++i) {
       bool any = false;
       for (const auto& operand : nodes[i].operands) any |= operand.gradient;
       if (!any) continue;
-      kept[i] = kept[i] || classes_[i]->needs.outputs;
+      for (size_t t = 0; t < kept[i].size(); ++t) {
+        if (classes_[i]->needs.outputs[t]) kept[i][t] = true;
+      }
       for (size_t o = 0; o < nodes[i].operands.size(); ++o) {
         const auto& operand = nodes[i].operands[o];
         if (operand.producer < 0 || !classes_[i]->needs.operands[o]) continue;
         const Placement& made = classes_[operand.producer]->choice->outputs[operand.output];
         const Placement& as_read = classes_[i]->choice->operands[o];
         if (made == as_read) {
-          kept[operand.producer] = true;
+          kept[operand.producer][operand.output] = true;
         } else if (read.emplace(operand.producer, operand.output, tables_.Intern({as_read}))
                        .second) {
           result_.calls[i].kept_bytes += BytesOf(as_read.type);
@@ -137,7 +140,10 @@ class Estimator {
       }
     }
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (kept[i]) result_.calls[i].kept_bytes += result_.calls[i].output_bytes;
+      for (size_t t = 0; t < kept[i].size(); ++t) {
+        if (!kept[i][t]) continue;
+        result_.calls[i].kept_bytes += BytesOf(classes_[i]->choice->outputs[t].type);
+      }
     }
   }
 

@@ -149,6 +149,10 @@ bool IsLookUp(OpKind kind) {
   return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
 }
 
+bool IsStatistic(OpKind kind, int output) {
+  return kind == OpKind::kBatchNormTraining && output > 0;
+}
+
 bool HoldsValues(OpKind kind, int operand) {
   return !IsIndexOperand(kind, operand) && !(kind == OpKind::kWhere && operand == 0);
 }

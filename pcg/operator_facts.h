@@ -60,6 +60,9 @@ bool IsPointwise(const Declaration& d);
 bool IsPlacement(OpKind kind);
 // Operand 0 is a table whose rows operand 1 selects.
 bool IsLookUp(OpKind kind);
+// Beside its result, the call gives what it found of many elements, for its gradient and for
+// running means: the mean and the variance of a batch. In float32, whatever its operands are in.
+bool IsStatistic(OpKind kind, int output);
 // The operand holds neither indices nor the condition of a Where.
 bool HoldsValues(OpKind kind, int operand);
 

@@ -225,7 +225,7 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
                   .exact = exact,
                   .counted = counted,
                   .view = ViewOfOutput(views_[id.value], node.outputs[0], node.outputs[t])};
-    if (low && IsFloat32({id, t})) {
+    if (low && IsFloat32({id, t}) && !IsStatistic(kind, t)) {
       ISOMER_ASSIGN_OR_RETURN(result.ref, As(low_, result));  // What a look-up found.
     }
     for (TensorRef input : node.inputs) {

@@ -228,7 +228,7 @@ absl::StatusOr<DataType> InferDataType(const Operator& op, absl::Span<const Data
     case OpKind::kTopK:
       return output == 1 ? DataType::kInt64 : *common;
     default:
-      return common.value_or(DataType::kFloat32);
+      return IsStatistic(kind, output) ? DataType::kFloat32 : common.value_or(DataType::kFloat32);
   }
 }
 

@@ -81,6 +81,15 @@ int64_t OutputBytes(const Sharding& s) {
   return bytes;
 }
 
+// Of the outputs that the gradient reads, and of the gradients of all.
+int64_t BytesOfOutputsRead(const Sharding& s, const GradientNeeds& needs) {
+  int64_t bytes = OutputBytes(s);
+  for (size_t t = 0; t < s.outputs.size(); ++t) {
+    if (needs.outputs[t]) bytes += s.outputs[t].LocalBytes();
+  }
+  return bytes;
+}
+
 // Bytes of an operand that a task touches: of a table that is looked up, the selected rows.
 int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& type, int operand) {
   const int64_t whole = type.LocalBytes();
@@ -107,7 +116,7 @@ Work GradientWork(const Operator& op, const Sharding& sharding,
                   absl::Span<const TensorType> operands, const std::vector<bool>& wanted) {
   const GradientNeeds needs = NeedsOfGradient(op, sharding.declaration, operands);
   const bool products = GradientsAreProducts(op);
-  const int64_t of_outputs = OutputBytes(sharding) * (needs.outputs ? 2 : 1);
+  const int64_t of_outputs = BytesOfOutputsRead(sharding, needs);
   Work work{.flops = MakesProductAgain(op) ? Flops(op, sharding) : 0};
   bool reads_outputs = false;
   for (size_t o = 0; o < operands.size(); ++o) {
@@ -129,6 +138,7 @@ Work GradientWork(const Operator& op, const Sharding& sharding,
 GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,
                               absl::Span<const TensorType> operands) {
   GradientNeeds needs;
+  needs.outputs.assign(declaration.outputs.size(), false);
   std::vector<bool> is_float;
   for (const TensorType& operand : operands) {
     is_float.push_back(IsFloat(operand.dtype));
@@ -140,13 +150,17 @@ GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration
     case OpKind::kExp:
     case OpKind::kSoftmax:
       needs.operands.assign(operands.size(), false);
-      needs.outputs = true;
+      needs.outputs[0] = true;
       return needs;
     case OpKind::kLinear:
       if (MakesProductAgain(op)) break;
       needs.operands = {true, true};
       needs.operands.resize(operands.size(), false);
-      needs.outputs = op.Int("activation") != 0;
+      needs.outputs[0] = op.Int("activation") != 0;
+      return needs;
+    case OpKind::kBatchNormTraining:
+      needs.operands = {true, true, false};
+      needs.outputs = {false, true, true};
       return needs;
     default:
       break;

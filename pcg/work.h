@@ -36,13 +36,13 @@ Work GradientWork(const Operator& op, const Sharding& sharding,
 
 // Which values of the forward pass the gradient of a call reads, and so must be kept.
 struct GradientNeeds {
-  std::vector<bool> operands;
-  bool outputs = false;
+  std::vector<bool> operands, outputs;
 };
 // Operators that are linear in all their float operands together need none of them. Those whose
 // derivative is a cheap function of the result (relu, tanh, sigmoid, exp, softmax) need the result
 // instead of the operand. So does Linear with such an activation, besides both sides of its
-// product; with Gelu or Swish it makes the product again.
+// product; with Gelu or Swish it makes the product again. BatchNormTraining reads the statistics
+// that it made beside its operands.
 GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,
                               absl::Span<const TensorType> operands);
 

@@ -63,7 +63,7 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
                      .values = SelectableValues(kernel, o)});
   }
   for (size_t t = 0; t < call.outputs.size(); ++t) {
-    const bool needed = !call.gradient || needs.outputs;
+    const bool needed = !call.gradient || needs.outputs[t];
     slots.push_back({.use = call.gradient ? Use::kRead : Use::kWritten,
                      .box = needed ? &call.outputs[t] : nullptr,
                      .dtype = call.output_dtypes[t],

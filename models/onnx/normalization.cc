@@ -134,7 +134,7 @@ void ImportBatchNorm(NodeImporter& node) {
   node.Define(0, y);
   for (int i : {1, 2}) {
     if (!IsWanted(node, i)) continue;
-    const TensorRef seen = {y.node, i};
+    const TensorRef seen = Cast(node, {y.node, i}, node.Type(operands[2 + i]));
     const TensorRef old_part = Scaled(node, operands[2 + i], momentum);
     DefineAs(node, i, Apply(node, OpKind::kAdd, old_part, Scaled(node, seen, 1 - momentum)));
   }

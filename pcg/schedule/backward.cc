@@ -260,8 +260,8 @@ void BackwardLowering::ReverseCompute(const Task& task, Of of) {
     writes.push_back(wanted[o] ? builder_.AddGradientBuffer(task.reads[o], task.moment)
                                : kNoBuffer);
   }
-  for (BufferId output : task.writes) {
-    reads.push_back(needs.outputs ? recomputation_.Available(output) : kNoBuffer);
+  for (size_t t = 0; t < task.writes.size(); ++t) {
+    reads.push_back(needs.outputs[t] ? recomputation_.Available(task.writes[t]) : kNoBuffer);
   }
   for (BufferId output : task.writes) {
     reads.push_back(GradientIn(builder_.buffer(output).dtype, output, task.node));

@@ -356,7 +356,7 @@ class CallChecker {
     const Task& first = schedule_.tasks[part->second];
     for (size_t t = 0; t < outputs; ++t) {
       const BufferId output = task.reads[operands + t];
-      if (output == kNoBuffer ? needs.outputs : !Holds(output, forward.writes[t])) {
+      if (output == kNoBuffer ? needs.outputs[t] : !Holds(output, forward.writes[t])) {
         return Error(absl::StrCat("does not read output ", t, " of the task that it reverses"));
       }
       const BufferId gradient = task.reads[operands + outputs + t];

@@ -1,8 +1,8 @@
 // Normalisation of channels: GroupNorm, BatchNorm, BatchNormTraining.
 //
 // GroupNorm and BatchNormTraining take the statistics of blocks, which are a range of channels of
-// one sample, or one channel of all samples. With xhat = (x - mean) r, r = 1 / sqrt(variance +
-// epsilon) and q = g gamma, over a block:
+// one sample, or one channel of all samples. The gradient of the latter is given them. With xhat =
+// (x - mean) r, r = 1 / sqrt(variance + epsilon) and q = g gamma, over a block:
 //   dgamma += sum g xhat;  dbeta += sum g;  dx = r (q - mean(q) - xhat mean(q xhat))
 #include <algorithm>
 #include <array>
@@ -31,35 +31,121 @@ std::vector<double> GradientSums(const Channels& channels, int64_t first, int64_
   });
 }
 
-// Of samples [first, end): per channel the mean of its block and 1 / sqrt(variance + epsilon).
+// Mean and summed squares of the distances from it, of numbers that come piece by piece: x is read
+// once, for the caches have a piece while it is gone over twice (Chan, Golub and LeVeque, "Updating
+// formulae and a pairwise algorithm for computing sample variances", 1982). Of `size` channels.
+class ChannelMoments {
+ public:
+  explicit ChannelMoments(int64_t size) : mean_(size, 0), squares_(size, 0), of_piece_(2 * size) {}
+
+  // Of samples [first, end).
+  void Add(const Channels& channels, int64_t first, int64_t end, const float* x) {
+    const int64_t size = channels.size, inner = channels.inner;
+    if (channels.last) {
+      // Half of a core's first cache, but no more than floats add up well.
+      const int64_t rows_at_a_time = std::clamp<int64_t>(4096 / size, 8, 64);
+      for (int64_t row = first * inner; row < end * inner; row += rows_at_a_time) {
+        const int64_t rows = std::min(rows_at_a_time, end * inner - row);
+        PieceOfRows(x + row * size, rows, size, of_piece_.data());
+        AddPiece(0, size, static_cast<double>(rows));
+      }
+      return;
+    }
+    for (int64_t n = first; n < end; ++n) {
+      const double before = seen_;
+      for (int64_t c = 0; c < size; ++c) {
+        const float* line = x + (n * size + c) * inner;
+        const float mean = static_cast<float>(LineSum(line, inner) / static_cast<double>(inner));
+        of_piece_[c] = mean;
+        of_piece_[size + c] = static_cast<float>(LineSums<1>(inner, [=](int64_t i) {
+          return std::array<float, 1>{(line[i] - mean) * (line[i] - mean)};
+        })[0]);
+        seen_ = before;
+        AddPiece(c, c + 1, static_cast<double>(inner));
+      }
+    }
+  }
+
+  double mean(int64_t channel) const { return mean_[channel]; }
+  double squares(int64_t channel) const { return squares_[channel]; }
+  double count() const { return seen_; }  // of a channel
+
+ private:
+  // to[c], to[size + c]: of channel c the mean of the rows, and the squares.
+  ISOMER_VECTORISED static void PieceOfRows(const float* x, int64_t rows, int64_t size, float* to) {
+    float *means = to, *squares = to + size;
+    std::fill_n(to, 2 * size, 0.0f);
+    for (int64_t row = 0; row < rows; ++row) {
+#pragma GCC ivdep
+      for (int64_t c = 0; c < size; ++c) means[c] += x[row * size + c];
+    }
+    const float part = 1 / static_cast<float>(rows);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < size; ++c) means[c] *= part;
+    for (int64_t row = 0; row < rows; ++row) {
+#pragma GCC ivdep
+      for (int64_t c = 0; c < size; ++c) {
+        const float distance = x[row * size + c] - means[c];
+        squares[c] += distance * distance;
+      }
+    }
+  }
+
+  void AddPiece(int64_t first, int64_t end, double count) {
+    const double part = count / (seen_ + count), both = seen_ * part;
+    ForEachIndex(end - first,
+                 [=, size = static_cast<int64_t>(mean_.size()), piece = of_piece_.data() + first,
+                  means = mean_.data() + first, squares = squares_.data() + first](int64_t c) {
+                   const double distance = piece[c] - means[c];
+                   means[c] += distance * part;
+                   squares[c] += piece[size + c] + distance * distance * both;
+                 });
+    seen_ += count;
+  }
+
+  std::vector<double> mean_, squares_;
+  double seen_ = 0;
+  std::vector<float> of_piece_;
+};
+
+// Per channel the mean of its block and 1 / sqrt(variance + epsilon).
 struct Statistics {
   std::vector<float> mean, variance, r;
   double count;  // of a block
 
+  // Of samples [first, end).
   Statistics(const Channels& channels, int64_t first, int64_t end, int64_t per_block,
              double epsilon, const float* x)
       : mean(channels.size),
         variance(channels.size),
-        r(channels.size),
         count(static_cast<double>((end - first) * channels.inner * per_block)) {
-    const auto means = [&](const std::vector<double>& sums, std::vector<float>* of_blocks) {
-      for (int64_t c = 0; c < channels.size; c += per_block) {
-        double sum = 0;
-        for (int64_t i = c; i < c + per_block; ++i) sum += sums[i];
-        std::fill_n(of_blocks->begin() + c, per_block, static_cast<float>(sum / count));
+    ChannelMoments moments(channels.size);
+    moments.Add(channels, first, end, x);
+    for (int64_t c = 0; c < channels.size; c += per_block) {
+      double of_block = 0, squares = 0;
+      for (int64_t i = c; i < c + per_block; ++i) {
+        of_block += moments.mean(i) / static_cast<double>(per_block);
       }
-    };
-    means(SumsOfChannels<1>(channels, first, end,
-                            [=](int64_t i, int64_t) { return std::array<float, 1>{x[i]}; }),
-          &mean);
-    means(SumsOfChannels<1>(channels, first, end,
-                            [x, at = mean.data()](int64_t i, int64_t c) {
-                              return std::array<float, 1>{(x[i] - at[c]) * (x[i] - at[c])};
-                            }),
-          &variance);
-    for (int64_t c = 0; c < channels.size; ++c) {
-      r[c] = static_cast<float>(1 / std::sqrt(variance[c] + epsilon));
+      for (int64_t i = c; i < c + per_block; ++i) {
+        const double distance = moments.mean(i) - of_block;
+        squares += moments.squares(i) + distance * distance * moments.count();
+      }
+      std::fill_n(mean.begin() + c, per_block, static_cast<float>(of_block));
+      std::fill_n(variance.begin() + c, per_block, static_cast<float>(squares / count));
     }
+    SetInverseDeviations(epsilon);
+  }
+  // As they were found before, of blocks of one channel.
+  Statistics(const Channels& channels, double epsilon, const float* means, const float* variances)
+      : mean(means, means + channels.size),
+        variance(variances, variances + channels.size),
+        count(static_cast<double>(channels.outer * channels.inner)) {
+    SetInverseDeviations(epsilon);
+  }
+
+ private:
+  void SetInverseDeviations(double epsilon) {
+    for (float v : variance) r.push_back(static_cast<float>(1 / std::sqrt(v + epsilon)));
   }
 };
 
@@ -68,13 +154,17 @@ struct Norm {
   int64_t samples, per_block;  // of a block: samples, and channels
   double epsilon;
   bool has_statistics;  // as outputs 1 and 2, one a channel
+
+  Statistics StatisticsOf(int64_t first, const float* x) const {
+    return Statistics(channels, first, first + samples, per_block, epsilon, x);
+  }
 };
 
 void Forward(const Norm& norm, Reads reads, Writes writes) {
   const float *x = Floats(reads[0]), *gamma = Floats(reads[1]), *beta = Floats(reads[2]);
   std::vector<float> scale(norm.channels.size);
   for (int64_t n = 0; n < norm.channels.outer; n += norm.samples) {
-    const Statistics s(norm.channels, n, n + norm.samples, norm.per_block, norm.epsilon, x);
+    const Statistics s = norm.StatisticsOf(n, x);
     for (size_t c = 0; c < scale.size(); ++c) scale[c] = s.r[c] * gamma[c];
     Normalise(norm.channels, n, n + norm.samples, x, s.mean.data(), scale.data(), beta,
               Floats(writes[0]));
@@ -94,7 +184,9 @@ void Gradient(const Norm& norm, Reads reads, Writes writes) {
   std::vector<float> of_g(size), of_x(size), rest(size);
   for (int64_t n = 0; n < channels.outer; n += norm.samples) {
     const int64_t end = n + norm.samples;
-    const Statistics s(channels, n, end, norm.per_block, norm.epsilon, x);
+    const Statistics s =
+        norm.has_statistics ? Statistics(channels, norm.epsilon, Floats(reads[4]), Floats(reads[5]))
+                            : norm.StatisticsOf(n, x);
     const float* mean = s.mean.data();
     const std::vector<double> sums = GradientSums(channels, n, end, x, mean, g);
     for (int64_t begin = 0; begin < size; begin += norm.per_block) {

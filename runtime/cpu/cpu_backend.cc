@@ -221,13 +221,13 @@ bool KnowsSums(const KernelCall& call) {
 }
 
 // The reference evaluator differentiates from the operands; the gradients that are given the
-// results instead have kernels of their own only.
+// result instead have kernels of their own only.
 bool HasReferenceGradient(const KernelCall& call) {
   std::vector<TensorType> types;
   for (size_t o = 0; o < call.dtypes.size(); ++o) {
     types.push_back(SequentialType(call.operands[o].shape, call.dtypes[o]));
   }
-  return !NeedsOfGradient(call.op, call.declaration, types).outputs;
+  return !NeedsOfGradient(call.op, call.declaration, types).outputs[0];
 }
 
 class CpuBackend : public Backend {

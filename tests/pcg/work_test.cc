@@ -41,17 +41,32 @@ TEST(GradientWork, GeluOfAProductMakesItAgain) {
 TEST(GradientNeeds, ReluOfAProductReadsItsResultAndNotItsBias) {
   const GradientNeeds needs = LinearCall(/*activation=*/1).Needs();
   EXPECT_EQ(needs.operands, std::vector<bool>({true, true, false}));
-  EXPECT_TRUE(needs.outputs);
+  EXPECT_EQ(needs.outputs, std::vector<bool>({true}));
 }
 
 TEST(GradientNeeds, AProductWithoutActivationReadsNoResult) {
-  EXPECT_FALSE(LinearCall(/*activation=*/0).Needs().outputs);
+  EXPECT_EQ(LinearCall(/*activation=*/0).Needs().outputs, std::vector<bool>({false}));
 }
 
 TEST(GradientNeeds, GeluOfAProductReadsAllThatMakesIt) {
   const GradientNeeds needs = LinearCall(/*activation=*/2).Needs();
   EXPECT_EQ(needs.operands, std::vector<bool>({true, true, true}));
-  EXPECT_FALSE(needs.outputs);
+  EXPECT_EQ(needs.outputs, std::vector<bool>({false}));
+}
+
+// Its gradient is of the operand and the gamma, and not of the result, which it could be made from.
+TEST(GradientNeeds, BatchNormReadsTheStatisticsThatItMade) {
+  const Operator op(OpKind::kBatchNormTraining, {{"epsilon", 1e-5}});
+  const std::vector<TensorType> operands = {SequentialType({8, 4, 2, 2}), SequentialType({4}),
+                                            SequentialType({4})};
+  const Sharding sharding = *InferSharding(op, operands);
+  const GradientNeeds needs = NeedsOfGradient(op, sharding.declaration, operands);
+  EXPECT_EQ(needs.operands, std::vector<bool>({true, true, false}));
+  EXPECT_EQ(needs.outputs, std::vector<bool>({false, true, true}));
+  // x, its gradient, and y's; gamma and its gradient, beta's; the statistics and their gradients.
+  constexpr int64_t kElements = 128, kChannels = 4;
+  EXPECT_EQ(GradientWork(op, sharding, operands, {true, true, true}).bytes,
+            4 * (3 * kElements + 7 * kChannels));
 }
 
 }  // namespace

@@ -235,8 +235,8 @@ class Checker {
     for (size_t o = 0; o < slices.size(); ++o) {
       reads.push_back(needs.operands[o] ? slices[o].buffer.data() : nullptr);
     }
-    for (const Shard& result : results) {
-      reads.push_back(needs.outputs ? result.buffer.data() : nullptr);
+    for (size_t t = 0; t < results.size(); ++t) {
+      reads.push_back(needs.outputs[t] ? results[t].buffer.data() : nullptr);
     }
     for (const Shard& seed : seeds) reads.push_back(seed.buffer.data());
     for (const bool adds : {false, true}) {
