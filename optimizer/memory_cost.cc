@@ -65,21 +65,13 @@ class Workspaces {
 
 }  // namespace
 
-std::vector<int64_t> BytesPerDevice(const Profile* profile, const Graph& graph,
-                                    const Schedule& schedule, const MemoryPlan& memory,
-                                    bool cores) {
-  std::vector<int64_t> bytes = memory.arena_bytes;
-  if (profile == nullptr && !cores) return bytes;
-  std::vector<int64_t> workspace(bytes.size(), 0);
-  Workspaces workspaces(profile, graph, schedule, cores);
-  for (const Task& task : schedule.tasks) {
-    const int64_t own = workspaces.Of(task) + (cores ? SharesBesideSums(graph, schedule, task) : 0);
-    if (own == 0) continue;
-    int64_t& most = workspace[task.devices[0]];
-    most = std::max(most, own);
+void SetWorkspaces(const Profile* profile, const Graph& graph, bool cores, Schedule* schedule) {
+  if (profile == nullptr && !cores) return;
+  Workspaces workspaces(profile, graph, *schedule, cores);
+  for (Task& task : schedule->tasks) {
+    task.workspace_bytes =
+        workspaces.Of(task) + (cores ? SharesBesideSums(graph, *schedule, task) : 0);
   }
-  for (size_t d = 0; d < bytes.size(); ++d) bytes[d] += workspace[d];
-  return bytes;
 }
 
 }  // namespace isomer

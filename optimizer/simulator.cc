@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "optimizer/memory_cost.h"
 #include "optimizer/workspace.h"
 #include "pcg/schedule/class_schedule.h"
@@ -142,13 +143,13 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
 
 namespace {
 
-Simulation SimulateLowered(const CostModel& cost, const LoweredPlan& lowered, Plan* plan) {
+Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered, Plan* plan) {
+  SetWorkspaces(cost.profile(), lowered.mapped.graph, RunsOnCores(cost.machine()),
+                &lowered.schedule);
   const MemoryPlan memory = PlanMemory(lowered.schedule, NumQueuesOfDevice(cost.machine()));
   Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory);
-  const std::vector<int64_t> bytes = BytesPerDevice(
-      cost.profile(), lowered.mapped.graph, lowered.schedule, memory, RunsOnCores(cost.machine()));
-  simulation.peak_bytes = *std::max_element(bytes.begin(), bytes.end());
-  // What kernels' workspaces, and the gaps of the arena, add.
+  simulation.peak_bytes = *absl::c_max_element(memory.arena_bytes);
+  // The gaps of the arena.
   simulation.memory.categories[static_cast<int>(MemoryCategory::kWorkspace)] +=
       simulation.peak_bytes - simulation.memory.bytes;
   simulation.memory.bytes = simulation.peak_bytes;
@@ -160,8 +161,8 @@ Simulation SimulateLowered(const CostModel& cost, const LoweredPlan& lowered, Pl
 }  // namespace
 
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), *plan));
-  return SimulateLowered(cost, lowered, plan);
+  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerForSimulation(cost.machine(), *plan));
+  return SimulateLowered(cost, std::move(lowered), plan);
 }
 
 absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& cost, Plan* plan) {
@@ -173,10 +174,10 @@ absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& co
   }
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
   const int64_t limit = LimitOfShards(*plan, moments);
-  const absl::StatusOr<LoweredPlan> lowered = LowerPlanInClasses(*plan, {node}, limit, limit);
+  absl::StatusOr<LoweredPlan> lowered = LowerPlanInClasses(*plan, {node}, limit, limit);
   if (absl::IsResourceExhausted(lowered.status())) return std::nullopt;
   ISOMER_RETURN_IF_ERROR(lowered.status());
-  return SimulateLowered(cost, *lowered, plan);
+  return SimulateLowered(cost, *std::move(lowered), plan);
 }
 
 }  // namespace isomer

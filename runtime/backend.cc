@@ -50,6 +50,14 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
   return call;
 }
 
+GradientNeeds NeedsOf(const KernelCall& call) {
+  std::vector<TensorType> types;
+  for (size_t o = 0; o < call.operands.size(); ++o) {
+    types.push_back(SequentialType(call.operands[o].shape, call.dtypes[o]));
+  }
+  return NeedsOfGradient(call.op, call.declaration, types);
+}
+
 DeviceOperations& Backend::operations() {
   static DeviceOperations of_cores;
   return of_cores;

@@ -15,6 +15,7 @@
 #include "pcg/schedule/box.h"
 #include "pcg/schedule/layout.h"
 #include "pcg/type_inference.h"
+#include "pcg/work.h"
 #include "runtime/device_operations.h"
 
 namespace isomer {
@@ -50,6 +51,9 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
                           absl::Span<const TensorType> operands, int64_t shard, bool gradient,
                           std::vector<bool> wanted = {});
 
+// Of a gradient: which values of the forward pass it reads.
+GradientNeeds NeedsOf(const KernelCall& call);
+
 // A call made ready to run. Buffers are those of the schedule's task: forward reads operands and
 // writes outputs; gradient reads operands, outputs, gradients of outputs (null where
 // NeedsOfGradient does not ask for a value) and writes gradients of operands (null where not
@@ -59,7 +63,11 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  virtual absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) = 0;
+  // What it uses beside the buffers while it runs: so many bytes of the device's memory, aligned to
+  // 64, of which it leaves nothing for the next run. 0: none, and null is given.
+  virtual int64_t workspace_bytes() const { return 0; }
+  virtual absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                           void* workspace) = 0;
 };
 
 // Memory and kernels of a kind of device. Methods are called from the threads of all devices.

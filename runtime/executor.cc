@@ -23,19 +23,16 @@ double Now() {
 
 }  // namespace
 
-Executor::Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory,
-                   int32_t device, Backend* backend, Communicator* communicator,
-                   const Execution& execution)
+Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device, Backend* backend,
+                   Communicator* communicator, const Execution& execution)
     : graph_(graph),
       schedule_(schedule),
-      memory_(memory),
       device_(device),
       backend_(*backend),
       operations_(backend->operations()),
       communicator_(*communicator),
       arena_(nullptr, [](char*) {}),
       host_arena_(nullptr, [](char*) {}),
-      program_(CompileProgramOf(schedule, memory, execution.num_queues(), device)),
       execution_(execution) {}
 
 absl::Status Executor::Measured(const std::function<absl::Status()>& work) {
@@ -51,7 +48,7 @@ absl::Status Executor::Measured(const std::function<absl::Status()>& work) {
 }
 
 int64_t Executor::peak_bytes() const {
-  int64_t bytes = memory_.arena_bytes[device_];
+  int64_t bytes = arena_bytes();
   for (const auto& [thread, use] : heap_) bytes += use.passing;
   return bytes;
 }
@@ -70,27 +67,46 @@ std::vector<TaskTime> Executor::times() const {
   return times;
 }
 
-absl::Status Executor::Prepare(int32_t num_devices) {
+absl::Status Executor::MakeKernels(int32_t num_devices) {
   backend_.EnterDevice(device_, num_devices);
-  ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory_.arena_bytes[device_]));
-  ISOMER_ASSIGN_OR_RETURN(host_arena_, backend_.AllocateOnHost(memory_.host_bytes[device_]));
-  queues_ = MakeQueueRunner(program_, execution_, device_);
-  if (execution_.kind == ExecutionKind::kAdversarial) {
-    watch_ = std::make_unique<MemoryWatch>(schedule_, memory_, program_, device_, arena_.get());
-  }
-  ISOMER_RETURN_IF_ERROR(Measured([this] { return MakeKernels(); }));
-  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0,
-                  Phase::kLoad);  // The optimizer's state is zero.
+  return Measured([this]() -> absl::Status {
+    for (int32_t t : schedule_.programs[device_]) {
+      const TaskKind kind = schedule_.tasks[t].kind;
+      if (!IsOfKernel(kind)) continue;
+      if (schedule_.tasks[t].is_view) continue;
+      ISOMER_RETURN_IF_ERROR(MakeKernel(t));
+    }
+    return absl::OkStatus();
+  });
 }
 
-absl::Status Executor::MakeKernels() {
-  for (int32_t t : schedule_.programs[device_]) {
-    const TaskKind kind = schedule_.tasks[t].kind;
-    if (!IsOfKernel(kind)) continue;
-    if (schedule_.tasks[t].is_view) continue;
-    ISOMER_RETURN_IF_ERROR(MakeKernel(t));
+std::map<int32_t, int64_t> Executor::Workspaces() const {
+  std::map<int32_t, int64_t> bytes;
+  for (const auto& [t, launch] : launches_) {
+    if (launch.kernel->workspace_bytes() > 0) bytes[t] = launch.kernel->workspace_bytes();
   }
-  return absl::OkStatus();
+  return bytes;
+}
+
+absl::Status Executor::Prepare(const MemoryPlan& memory) {
+  memory_ = &memory;
+  program_ = CompileProgramOf(schedule_, memory, execution_.num_queues(), device_);
+  ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory.arena_bytes[device_]));
+  ISOMER_ASSIGN_OR_RETURN(host_arena_, backend_.AllocateOnHost(memory.host_bytes[device_]));
+  for (auto& [t, launch] : launches_) {
+    const Task& task = schedule_.tasks[t];
+    for (BufferId id : task.reads) launch.reads.push_back(id == kNoBuffer ? nullptr : data(id));
+    for (BufferId id : task.writes) launch.writes.push_back(id == kNoBuffer ? nullptr : data(id));
+    if (launch.kernel->workspace_bytes() == 0) continue;
+    ISOMER_CHECK(task.workspace_bytes == launch.kernel->workspace_bytes());
+    launch.workspace = arena_.get() + memory.ScratchOffset(t, device_);
+  }
+  queues_ = MakeQueueRunner(program_, execution_, device_);
+  if (execution_.kind == ExecutionKind::kAdversarial) {
+    watch_ = std::make_unique<MemoryWatch>(schedule_, memory, program_, device_, arena_.get());
+  }
+  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0,
+                  Phase::kLoad);  // The optimizer's state is zero.
 }
 
 absl::Status Executor::MakeKernel(int32_t t) {
@@ -115,7 +131,7 @@ absl::Status Executor::MakeKernel(int32_t t) {
     }
     call.sums[o] = {dtype, Adds(task, o)};
   }
-  ISOMER_ASSIGN_OR_RETURN(kernels_[t], backend_.MakeKernel(call));
+  ISOMER_ASSIGN_OR_RETURN(launches_[t].kernel, backend_.MakeKernel(call));
   return absl::OkStatus();
 }
 
@@ -206,8 +222,10 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
     case TaskKind::kUnload:
       break;  // The host's.
     case TaskKind::kCompute:
-    case TaskKind::kComputeGradient:
-      return RunKernel(t);
+    case TaskKind::kComputeGradient: {
+      const Launch& launch = launches_.at(t);
+      return launch.kernel->Run(launch.reads, launch.writes, launch.workspace);
+    }
     case TaskKind::kFill:
       return operations_.Fill(task.value * loss_factor_, elements(task.writes[0]),
                               buffer(task.writes[0]).dtype, data(task.writes[0]));
@@ -273,20 +291,11 @@ absl::Status Executor::RunUpdate(const Task& task, double learning_rate) {
   return absl::OkStatus();
 }
 
-absl::Status Executor::RunKernel(int32_t t) {
-  const Task& task = schedule_.tasks[t];
-  std::vector<const void*> reads;
-  std::vector<void*> writes;
-  for (BufferId id : task.reads) reads.push_back(id == kNoBuffer ? nullptr : data(id));
-  for (BufferId id : task.writes) writes.push_back(id == kNoBuffer ? nullptr : data(id));
-  return kernels_.at(t)->Run(reads, writes);
-}
-
 PackBytes Executor::UseScratch(int32_t t) {
   const auto& devices = schedule_.tasks[t].devices;
   const auto self = std::lower_bound(devices.begin(), devices.end(), device_) - devices.begin();
   const PackBytes bytes = PackBytesOf(schedule_, schedule_.tasks[t])[self];
-  packed_ = arena_.get() + memory_.ScratchOffset(t, device_);
+  packed_ = arena_.get() + memory_->ScratchOffset(t, device_);
   received_ = packed_ + bytes.send;
   return bytes;
 }

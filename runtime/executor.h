@@ -35,14 +35,19 @@ struct TaskTime {
 // REQUIRES: all arguments of the constructor outlive it.
 class Executor {
  public:
-  Executor(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory, int32_t device,
-           Backend* backend, Communicator* communicator, const Execution& execution = {});
+  Executor(const Graph& graph, const Schedule& schedule, int32_t device, Backend* backend,
+           Communicator* communicator, const Execution& execution = {});
 
   int32_t device() const { return device_; }
 
-  // Allocates the arena, makes the kernels and clears the optimizer's state. To be called, like
-  // Run, from the device's thread.
-  absl::Status Prepare(int32_t num_devices);
+  // Enters the device and makes the kernels. To be called first, and like all that follows from the
+  // device's thread.
+  absl::Status MakeKernels(int32_t num_devices);
+  // By task of the schedule: the bytes that the kernels need beside their buffers, where they do.
+  std::map<int32_t, int64_t> Workspaces() const;
+  // Allocates the arena and clears the optimizer's state. REQUIRES: `memory` is of the schedule
+  // with these workspaces, and outlives this.
+  absl::Status Prepare(const MemoryPlan& memory);
 
   // Runs the tasks of the phases [first, last]. The host has set the parameters, and the inputs.
   // Those up to `then` are to be run next, so what they read is kept. The error names the device
@@ -67,8 +72,9 @@ class Executor {
   absl::Status Set(BufferId id, const HostWriter& write);
   absl::Status Get(BufferId id, const HostReader& read);
 
-  // The most memory that the device has needed so far: the arena, and what kernels and messages
-  // took beside it for as long as they ran (runtime/allocation_count.h).
+  int64_t arena_bytes() const { return memory_->arena_bytes[device_]; }
+  // The most memory that the device has needed so far: the arena, and what libraries of kernels and
+  // messages took beside it for as long as they ran (runtime/allocation_count.h).
   int64_t peak_bytes() const;
   // What the kernels themselves keep: code, descriptions. Kernels of a library may share some.
   int64_t kernel_bytes() const;
@@ -78,7 +84,6 @@ class Executor {
   std::vector<TaskTime> times() const;
 
  private:
-  absl::Status MakeKernels();
   // Of the tasks of the phases [first, last] those of the steps from `from_step` on.
   absl::Status RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step,
                         Phase then);
@@ -88,7 +93,6 @@ class Executor {
   // The error, with the device and the node of the task.
   absl::Status Named(const absl::Status& status, int32_t t) const;
   absl::Status RunTask(int32_t t, double learning_rate);
-  absl::Status RunKernel(int32_t t);
   absl::Status RunCollective(int32_t t);
   absl::Status RunRooted(const Task& task);
   absl::Status RunLocalMoves(const Task& task);
@@ -108,7 +112,7 @@ class Executor {
   // The memory of a buffer of this device, where the device has it.
   void* data(BufferId id) {
     const bool on_host = IsOnHost(schedule_, buffer(id));
-    return (on_host ? host_arena_ : arena_).get() + memory_.offsets[id];
+    return (on_host ? host_arena_ : arena_).get() + memory_->offsets[id];
   }
   const Buffer& buffer(BufferId id) const { return schedule_.buffers[id]; }
   int64_t elements(BufferId id) const { return buffer(id).box.Volume(); }
@@ -117,7 +121,7 @@ class Executor {
 
   const Graph& graph_;
   const Schedule& schedule_;
-  const MemoryPlan& memory_;
+  const MemoryPlan* memory_ = nullptr;
   const int32_t device_;
   Backend& backend_;
   DeviceOperations& operations_;
@@ -125,11 +129,18 @@ class Executor {
 
   Backend::Memory arena_;
   Backend::Memory host_arena_;  // of what lies in the host's memory (IsOnHost)
-  const std::vector<Command> program_;
+  std::vector<Command> program_;
   const Execution execution_;
   std::unique_ptr<QueueRunner> queues_;
-  std::unique_ptr<MemoryWatch> watch_;                  // adversarial
-  std::map<int32_t, std::unique_ptr<Kernel>> kernels_;  // by task
+  std::unique_ptr<MemoryWatch> watch_;  // adversarial
+  // A kernel with what it runs on.
+  struct Launch {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<const void*> reads = {};
+    std::vector<void*> writes = {};
+    void* workspace = nullptr;
+  };
+  std::map<int32_t, Launch> launches_;  // by task
   // Of the communication queue. Packed pieces of the communication that runs. They and sends_ are
   // read by others until it is over, failed or not.
   char *packed_ = nullptr, *received_ = nullptr;

@@ -339,11 +339,6 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
   if (absl::GetFlag(FLAGS_print_schedule)) {
     std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
   }
-  if (absl::GetFlag(FLAGS_print_program)) {
-    const Program program =
-        CompileProgram(lowered.schedule, PlanMemory(lowered.schedule), execution.num_queues());
-    std::fputs(program.ToString(graph, lowered.schedule).c_str(), stdout);
-  }
   Json summary;
   summary["model"] = plan.model.name;
   summary["backend"] = std::string(backend->name());
@@ -379,11 +374,13 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
   const int64_t resident_before = ResidentBytes();
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
                           Job::Start(graph, std::move(lowered.schedule), backend.get(), options));
+  if (absl::GetFlag(FLAGS_print_program)) {
+    const Program program = CompileProgram(job->schedule(), job->memory(), execution.num_queues());
+    std::fputs(program.ToString(graph, job->schedule()).c_str(), stdout);
+  }
   ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
   StepRunner runner(plan, StepOptionsFromFlags(writes), feeder, backend.get(), job.get());
   ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
-  summary["arena_bytes"] =
-      *std::max_element(job->memory().arena_bytes.begin(), job->memory().arena_bytes.end());
   summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));

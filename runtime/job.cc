@@ -35,7 +35,6 @@ bool CanSkipUpdates(const Schedule& schedule) {
 Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
     : graph_(graph),
       schedule_(std::move(schedule)),
-      memory_(PlanMemory(schedule_, options.execution.num_queues())),
       options_(options),
       all_devices_(schedule_.programs.size()),
       communicators_(all_devices_.size()),
@@ -75,14 +74,23 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   }
   for (int32_t d = 0; d < num_devices; ++d) {
     if (job->communicators_[d] == nullptr) continue;
-    job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, job->memory_, d, backend,
+    job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, d, backend,
                                                     job->communicators_[d], options.execution);
   }
   ISOMER_RETURN_IF_ERROR(job->OnAllDevices([&](int32_t device) {
     const ControlPlane& control = *job->controls_[device];
     if (options.pin) PinThisThread(control.local_rank(), control.num_local_ranks());
-    return job->executors_[device]->Prepare(num_devices);
+    return job->executors_[device]->MakeKernels(num_devices);
   }));
+  for (const auto& executor : job->executors_) {
+    if (executor == nullptr) continue;
+    for (const auto& [task, bytes] : executor->Workspaces()) {
+      job->schedule_.tasks[task].workspace_bytes = bytes;
+    }
+  }
+  job->memory_ = PlanMemory(job->schedule_, options.execution.num_queues());
+  ISOMER_RETURN_IF_ERROR(job->OnAllDevices(
+      [&](int32_t device) { return job->executors_[device]->Prepare(job->memory_); }));
   return job;
 }
 
@@ -433,7 +441,8 @@ absl::StatusOr<double> Job::StepUs() {
 absl::StatusOr<std::vector<Job::MemoryUse>> Job::UsedMemory() {
   ISOMER_ASSIGN_OR_RETURN(
       const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
-        const MemoryUse use{executors_[device]->peak_bytes(), executors_[device]->kernel_bytes()};
+        const Executor& executor = *executors_[device];
+        const MemoryUse use{executor.arena_bytes(), executor.peak_bytes(), executor.kernel_bytes()};
         return BytesOf<MemoryUse>({&use, 1});
       }));
   std::vector<MemoryUse> uses;

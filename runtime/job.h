@@ -63,6 +63,7 @@ class Job {
 
   const Schedule& schedule() const { return schedule_; }
   const JobOptions& options() const { return options_; }
+  // Where buffers lie on the devices that are here.
   const MemoryPlan& memory() const { return memory_; }
 
   // Sets the parameters and clears the optimizer's state. Each device reads its own shards.
@@ -102,7 +103,7 @@ class Job {
   absl::StatusOr<double> StepUs();
   // By device, in bytes: see Executor.
   struct MemoryUse {
-    int64_t peak = 0, kernels = 0;
+    int64_t arena = 0, peak = 0, kernels = 0;
   };
   absl::StatusOr<std::vector<MemoryUse>> UsedMemory();
 
@@ -150,8 +151,8 @@ class Job {
   absl::StatusOr<HostValues> CollectLeaves(bool gradients, int32_t step);
 
   const Graph& graph_;
-  const Schedule schedule_;
-  const MemoryPlan memory_;
+  Schedule schedule_;  // with the workspaces of kernels that are here
+  MemoryPlan memory_;
   const JobOptions options_;
   std::vector<int32_t> all_devices_;
   std::vector<std::unique_ptr<HostCommunicator>> threads_;  // empty where devices are processes

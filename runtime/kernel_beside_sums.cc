@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/elements.h"
 
@@ -16,19 +18,21 @@ class BesideSums : public Kernel {
     for (size_t o = 0; o < call.sums.size(); ++o) {
       const bool is_plain = !call.Adds(o) && call.sums[o].dtype == call.dtypes[o];
       if (!call.wanted[o] || is_plain) continue;
-      sums_.push_back({o, call.operands[o].Volume(), call.dtypes[o], call.sums[o]});
+      const int64_t elements = call.operands[o].Volume();
+      sums_.push_back({o, elements, bytes_, call.dtypes[o], call.sums[o]});
+      bytes_ += Aligned(elements * BytesPerElement(call.dtypes[o]));
     }
   }
 
-  absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) override {
-    std::vector<std::unique_ptr<double[]>> shares;  // Doubles are aligned for all.
-    std::vector<void*> beside(writes.begin(), writes.end());
-    for (const Sum& sum : sums_) {
-      shares.push_back(std::make_unique_for_overwrite<double[]>(
-          sum.elements * BytesPerElement(sum.share) / sizeof(double) + 1));
-      beside[sum.operand] = shares.back().get();
-    }
-    ISOMER_RETURN_IF_ERROR(writing_->Run(reads, beside));
+  // The shares, and behind them the workspace of the kernel that writes them.
+  int64_t workspace_bytes() const override { return bytes_ + writing_->workspace_bytes(); }
+
+  absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                   void* workspace) override {
+    char* const shares = static_cast<char*>(workspace);
+    absl::InlinedVector<void*, 12> beside(writes.begin(), writes.end());
+    for (const Sum& sum : sums_) beside[sum.operand] = shares + sum.offset;
+    ISOMER_RETURN_IF_ERROR(writing_->Run(reads, beside, shares + bytes_));
     for (const Sum& sum : sums_) {
       const auto from_there = sum.is.adds ? AddElements : ConvertElements;
       from_there(sum.share, beside[sum.operand], sum.elements, sum.is.dtype, writes[sum.operand]);
@@ -39,12 +43,13 @@ class BesideSums : public Kernel {
  private:
   struct Sum {
     size_t operand;
-    int64_t elements;
+    int64_t elements, offset;
     DataType share;
     KernelCall::Sum is;
   };
   const std::unique_ptr<Kernel> writing_;
   std::vector<Sum> sums_;
+  int64_t bytes_ = 0;  // of the shares
 };
 
 }  // namespace

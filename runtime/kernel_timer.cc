@@ -33,14 +33,6 @@ int64_t BytesOfSlot(const Slot& slot) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-std::vector<TensorType> TypesOf(const KernelCall& call) {
-  std::vector<TensorType> types;
-  for (size_t o = 0; o < call.operands.size(); ++o) {
-    types.push_back(SequentialType(call.operands[o].shape, call.dtypes[o]));
-  }
-  return types;
-}
-
 // Of a table: its rows; of matrices, how many. Other indices (classes, positions) are zero, which
 // is always there.
 int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
@@ -54,7 +46,7 @@ int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
 std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) {
   std::vector<Slot> slots;
   GradientNeeds needs;
-  if (call.gradient) needs = NeedsOfGradient(call.op, call.declaration, TypesOf(call));
+  if (call.gradient) needs = NeedsOf(call);
   for (size_t o = 0; o < call.operands.size(); ++o) {
     const bool needed = !call.gradient || needs.operands[o];
     slots.push_back({.use = Use::kRead,
@@ -172,7 +164,9 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   ResetPeakAllocations();
   const int64_t before = ThreadAllocations().live;
   ISOMER_ASSIGN_OR_RETURN(timer->kernel_, backend->MakeKernel(call));
-  ISOMER_RETURN_IF_ERROR(timer->kernel_->Run(timer->reads_, timer->writes_));
+  ISOMER_ASSIGN_OR_RETURN(timer->workspace_, backend->Allocate(timer->kernel_->workspace_bytes()));
+  ISOMER_RETURN_IF_ERROR(
+      timer->kernel_->Run(timer->reads_, timer->writes_, timer->workspace_.get()));
   timer->workspace_bytes_ = std::max<int64_t>(ThreadAllocations().peak - before, 0);
   return timer;
 }
@@ -191,7 +185,7 @@ void KernelTimer::Warm() {
 absl::StatusOr<double> KernelTimer::RunUs() {
   const double computed = ThreadUs();
   const auto start = std::chrono::steady_clock::now();
-  ISOMER_RETURN_IF_ERROR(kernel_->Run(reads_, writes_));
+  ISOMER_RETURN_IF_ERROR(kernel_->Run(reads_, writes_, workspace_.get()));
   const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
   return std::min(passed.count(), ThreadUs() - computed);
 }

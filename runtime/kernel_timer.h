@@ -29,7 +29,7 @@ class KernelTimer {
   // The time of one run. Time during which another process had the core is not the kernel's: the
   // less of the time that passed and that this thread computed counts.
   absl::StatusOr<double> RunUs();
-  // The most that making and running it took from the heap; 0 where that is not counted.
+  // The most that making and running it took beside its buffers; 0 where that is not counted.
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
@@ -42,6 +42,7 @@ class KernelTimer {
 
   std::vector<Region> warm_;
   std::unique_ptr<Kernel> kernel_;
+  Backend::Memory workspace_{nullptr, [](char*) {}};
   std::vector<const void*> reads_;
   std::vector<void*> writes_;
   int64_t workspace_bytes_ = 0;

@@ -52,11 +52,11 @@ MemoryWatch::MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
     }
     touched_.emplace_back(touched.begin(), touched.end());
     std::vector<ByteRange>& scratch = scratch_.emplace_back();
-    const std::vector<PackBytes> bytes = PackBytesOf(schedule, task);
+    const std::vector<int64_t> bytes = ScratchBytesOf(schedule, task);
     for (size_t m = 0; m < bytes.size(); ++m) {
-      if (task.devices[m] != device || bytes[m].total() == 0) continue;
+      if (task.devices[m] != device || bytes[m] == 0) continue;
       const int64_t begin = memory.ScratchOffset(command.task, device);
-      scratch.push_back({begin, begin + bytes[m].total()});
+      scratch.push_back({begin, begin + bytes[m]});
     }
   }
 }

@@ -125,7 +125,7 @@ class SizeRunner {
       : rank_(rank),
         schedule_(ScheduleOfSize(task, static_cast<int64_t>(rank.all.size()), elements)),
         memory_(PlanMemory(schedule_)),
-        executor_(graph_, schedule_, memory_, rank.rank(), rank.backend, rank.communicator) {
+        executor_(graph_, schedule_, rank.rank(), rank.backend, rank.communicator) {
     graph_.AddInput("x", SequentialType({1}));  // for the executor's messages
   }
   absl::Status Prepare();
@@ -181,7 +181,8 @@ double ThreadUs() {
 }
 
 absl::Status SizeRunner::Prepare() {
-  ISOMER_RETURN_IF_ERROR(executor_.Prepare(static_cast<int32_t>(rank_.all.size())));
+  ISOMER_RETURN_IF_ERROR(executor_.MakeKernels(static_cast<int32_t>(rank_.all.size())));
+  ISOMER_RETURN_IF_ERROR(executor_.Prepare(memory_));
   ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule_, rank_.rank(), &executor_));
   executor_.set_trace(true);
   return absl::OkStatus();
@@ -326,15 +327,21 @@ absl::StatusOr<double> MeasureTaskOverheadUs(const ProfileRank& rank) {
   const TensorRef x = graph.AddInput("x", SequentialType({16}));
   ISOMER_ASSIGN_OR_RETURN(const TensorRef y, graph.AddOp(OpKind::kRelu, {x}));
   graph.AddOutput("y", y);
-  ISOMER_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOfRelus(graph, kTasks));
+  ISOMER_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOfRelus(graph, kTasks));
+  Executor executor(graph, schedule, 0, rank.backend, rank.communicator);
+  ISOMER_RETURN_IF_ERROR(executor.MakeKernels(1));
+  for (const auto& [task, workspace] : executor.Workspaces()) {
+    schedule.tasks[task].workspace_bytes = workspace;
+  }
   const MemoryPlan memory = PlanMemory(schedule);
-  Executor executor(graph, schedule, memory, 0, rank.backend, rank.communicator);
-  ISOMER_RETURN_IF_ERROR(executor.Prepare(1));
+  ISOMER_RETURN_IF_ERROR(executor.Prepare(memory));
   ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule, 0, &executor));
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(OpKind::kRelu, {graph.type(x)}));
   ISOMER_ASSIGN_OR_RETURN(
       const std::unique_ptr<Kernel> kernel,
       rank.backend->MakeKernel(MakeKernelCall(OpKind::kRelu, sharding, {graph.type(x)}, 0, false)));
+  ISOMER_ASSIGN_OR_RETURN(const Backend::Memory workspace,
+                          rank.backend->Allocate(kernel->workspace_bytes()));
   const int64_t bytes = schedule.buffers[schedule.tasks[0].reads[0]].bytes();
   ISOMER_ASSIGN_OR_RETURN(const Backend::Memory own, rank.backend->Allocate(2 * bytes));
   ISOMER_RETURN_IF_ERROR(rank.backend->operations().Fill(0, graph.type(x).NumElements(),
@@ -347,7 +354,8 @@ absl::StatusOr<double> MeasureTaskOverheadUs(const ProfileRank& rank) {
     ISOMER_RETURN_IF_ERROR(executor.Run(Phase::kForward, Phase::kForward, 0));
     executed.push_back((NowUs() - start) / kTasks);
     start = NowUs();
-    for (int t = 0; t < kTasks; ++t) ISOMER_RETURN_IF_ERROR(kernel->Run(reads, writes));
+    for (int t = 0; t < kTasks; ++t)
+      ISOMER_RETURN_IF_ERROR(kernel->Run(reads, writes, workspace.get()));
     direct.push_back((NowUs() - start) / kTasks);
   }
   const double mine = std::max(SpreadOf(executed).lower - SpreadOf(direct).lower, 0.0);

@@ -40,8 +40,10 @@ class RoundingBackend::NoisyKernel : public Kernel {
     reads_.insert(reads_.end(), outputs.begin(), outputs.end());
   }
 
-  absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) override {
-    if (!backend_.noisy_) return inner_->Run(reads, writes);
+  int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                   void* workspace) override {
+    if (!backend_.noisy_) return inner_->Run(reads, writes, workspace);
     std::vector<std::vector<double>> copies(reads.size());  // Doubles are aligned for all.
     std::vector<const void*> noisy(reads.begin(), reads.end());
     for (size_t i = 0; i < reads.size(); ++i) {
@@ -50,7 +52,7 @@ class RoundingBackend::NoisyKernel : public Kernel {
       Disturb(reads_[i], reads[i], copies[i].data());
       noisy[i] = copies[i].data();
     }
-    ISOMER_RETURN_IF_ERROR(inner_->Run(noisy, writes));
+    ISOMER_RETURN_IF_ERROR(inner_->Run(noisy, writes, workspace));
     for (size_t i = 0; i < writes.size(); ++i) {
       if (writes[i] == nullptr || !writes_[i].IsNoisy()) continue;
       Disturb(writes_[i], writes[i], writes[i]);

@@ -110,12 +110,14 @@ absl::Status StepRunner::Summarise(Json* summary) {
   (*summary)["steps"] = steps;
   (*summary)["loss"] = Json(losses_);
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Job::MemoryUse> memory, job_.UsedMemory());
-  int64_t peak = 0, kernels = 0;
+  int64_t arena = 0, peak = 0, kernels = 0;
   for (const Job::MemoryUse& device : memory) {
+    arena = std::max(arena, device.arena);
     peak = std::max(peak, device.peak);
     kernels = std::max(kernels, device.kernels);
     (*summary)["peak_bytes_per_device"].Append(device.peak);
   }
+  (*summary)["arena_bytes"] = arena;
   (*summary)["peak_bytes"] = peak;
   (*summary)["kernel_bytes"] = kernels;
   const Spread spread = SpreadOf(std::vector<double>(step_us_.begin() + first, step_us_.end()));

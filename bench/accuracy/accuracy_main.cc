@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -210,11 +211,11 @@ class Accuracy {
     ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine("laptop_cpu", 0, plan.devices));
     const CostModel cost(std::move(machine), &profile);
     const Graph& graph = plan.lowered.mapped.graph;
-    const MemoryPlan memory = PlanMemory(plan.lowered.schedule);
-    Simulation simulation = Simulate(cost, graph, plan.lowered.schedule, &memory);
-    const std::vector<int64_t> bytes =
-        BytesPerDevice(&profile, graph, plan.lowered.schedule, memory);
-    simulation.peak_bytes = *std::max_element(bytes.begin(), bytes.end());
+    Schedule schedule = plan.lowered.schedule;
+    SetWorkspaces(&profile, graph, /*cores=*/false, &schedule);
+    const MemoryPlan memory = PlanMemory(schedule);
+    Simulation simulation = Simulate(cost, graph, schedule, &memory);
+    simulation.peak_bytes = *absl::c_max_element(memory.arena_bytes);
     return simulation;
   }
 

@@ -57,10 +57,10 @@ absl::Status CheckMemory(const Schedule& schedule, const MemoryPlan& plan) {
       }
       live[offset] = {offset + buffer.bytes(), id};
     }
-    const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
+    const std::vector<int64_t> scratch = ScratchBytesOf(schedule, task);
     for (size_t m = 0; m < scratch.size(); ++m) {
       const int32_t device = task.devices[m];
-      const int64_t bytes = scratch[m].total();
+      const int64_t bytes = scratch[m];
       const int64_t offset = plan.ScratchOffset(static_cast<int32_t>(t), device);
       if (bytes > 0 && !IsFree(on_device[device], offset, bytes)) {
         return error(device, "its scratch space");

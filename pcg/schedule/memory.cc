@@ -179,17 +179,19 @@ std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
       const BufferId id = births[born];
       add(schedule.buffers[id].device, categories[id], schedule.buffers[id].bytes());
     }
+    const MemoryCategory of_scratch =
+        IsCommunication(task.kind) ? MemoryCategory::kCommunication : MemoryCategory::kWorkspace;
     const auto compare = [&](int32_t device, int64_t scratch) {
-      add(device, MemoryCategory::kCommunication, scratch);
+      add(device, of_scratch, scratch);
       if (now[device].bytes > peaks[device].bytes) {
         peaks[device] = now[device];
         peaks[device].task = static_cast<int32_t>(t);
       }
-      add(device, MemoryCategory::kCommunication, -scratch);
+      add(device, of_scratch, -scratch);
     };
     for (size_t i = first_born; i < born; ++i) compare(schedule.buffers[births[i]].device, 0);
-    const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
-    for (size_t m = 0; m < scratch.size(); ++m) compare(task.devices[m], scratch[m].total());
+    const std::vector<int64_t> scratch = ScratchBytesOf(schedule, task);
+    for (size_t m = 0; m < scratch.size(); ++m) compare(task.devices[m], scratch[m]);
     for (; died < deaths.size() && ranges[deaths[died]].last == static_cast<int32_t>(t); ++died) {
       const BufferId id = deaths[died];
       add(schedule.buffers[id].device, categories[id], -schedule.buffers[id].bytes());

@@ -5,8 +5,7 @@
 // throughout. Activations that the backward pass reads are thereby kept until it has, gradients of
 // weights until the update (or, of sharded updates, until their part is scattered). Those of a
 // bucket live together, as they lie in a row and travel so. Other communications pack into memory
-// that they have while they run (packing.h). The workspaces of kernels are the backend's: what they
-// come to is not in a schedule (optimizer/memory_cost.h).
+// that they have while they run, and so do kernels with their workspaces (packing.h).
 #ifndef ISOMER_PCG_SCHEDULE_MEMORY_H_
 #define ISOMER_PCG_SCHEDULE_MEMORY_H_
 
@@ -51,7 +50,7 @@ enum class MemoryCategory {
   kActivationGradients,
   kReceived,       // operands from other devices, or with halos
   kCommunication,  // packed pieces
-  kWorkspace,
+  kWorkspace,      // of kernels
 };
 inline constexpr int kNumMemoryCategories = 8;
 const char* MemoryCategoryName(MemoryCategory category);  // "weights"
@@ -78,11 +77,11 @@ inline bool IsOnHost(const Schedule& schedule, const Buffer& buffer) {
 }
 
 // A static arena per device: every buffer has an offset, and so has the scratch space of every
-// communication that packs; what lives at one time does not overlap, and rows are rows. Workspaces
-// are not in it.
+// communication that packs, and every workspace; what lives at one time does not overlap, and rows
+// are rows.
 struct MemoryPlan {
   std::vector<int64_t> offsets;      // per buffer, in the arena of its device
-  std::vector<int64_t> arena_bytes;  // per device; at least the peak without workspace
+  std::vector<int64_t> arena_bytes;  // per device; at least the peak
   std::vector<int64_t> host_bytes;   // per device: of an arena for it in the host's memory
   std::vector<absl::flat_hash_map<int32_t, int64_t>> scratch;  // per device: offsets by task
   // 0 if the task needs none.
@@ -95,7 +94,8 @@ struct MemoryPlan {
 // enough that one hardly waits for the other's bytes (queue_lives.h).
 // Of two heuristics the one that needs less, per device: the largest first, each as low as it can
 // lie (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020), and
-// best fit in order of tasks.
+// best fit in order of tasks. Workspaces are laid with the rest or into what it leaves, so that
+// they never take more than the largest of them behind all else.
 MemoryPlan PlanMemory(const Schedule& schedule, int32_t num_queues = 1);
 
 }  // namespace isomer

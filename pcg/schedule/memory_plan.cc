@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/packing.h"
 #include "pcg/schedule/queue_lives.h"
@@ -20,6 +21,7 @@ struct Item {
   int64_t bytes;
   std::vector<BufferId> buffers = {};  // in a row; none: the scratch space of `task`
   int32_t task = -1;
+  bool is_workspace = false;  // of a kernel: there is one at a time
 };
 
 // Offsets of items, and the end of the last.
@@ -48,11 +50,12 @@ std::vector<std::vector<Item>> ItemsOf(const Schedule& schedule,
   }
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const int32_t task = static_cast<int32_t>(t);
-    const std::vector<PackBytes> scratch = PackBytesOf(schedule, schedule.tasks[t]);
+    const bool is_workspace = !IsCommunication(schedule.tasks[t].kind);
+    const std::vector<int64_t> scratch = ScratchBytesOf(schedule, schedule.tasks[t]);
     for (size_t m = 0; m < scratch.size(); ++m) {
-      if (scratch[m].total() == 0) continue;
+      if (scratch[m] == 0) continue;
       items[schedule.tasks[t].devices[m]].push_back(
-          {{task, task}, Aligned(scratch[m].total()), {}, task});
+          {{task, task}, Aligned(scratch[m]), {}, task, is_workspace});
     }
   }
   return items;
@@ -220,7 +223,7 @@ int64_t LeastBytes(const std::vector<Item>& items) {
   return most;
 }
 
-Placement BestPlacement(const std::vector<Item>& items) {
+Placement BestOfBoth(const std::vector<Item>& items) {
   Placement by_time = LayByTime(items);
   if (by_time.bytes == LeastBytes(items)) return by_time;
   std::vector<size_t> by_size(items.size());
@@ -240,6 +243,44 @@ Placement BestPlacement(const std::vector<Item>& items) {
   });
   Placement in_order = LayInOrder(items, by_size, count);
   return in_order.bytes < by_time.bytes ? in_order : by_time;
+}
+
+Placement BestPlacement(const std::vector<Item>& items) {
+  Placement best = BestOfBoth(items);
+  if (best.bytes == LeastBytes(items)) return best;
+  // Workspaces may keep apart what would lie side by side. So all else first, and each of them at
+  // the lowest place that is free then: behind the rest at the worst, or where that takes too long.
+  std::vector<Item> others;
+  for (const Item& item : items) {
+    if (!item.is_workspace) others.push_back(item);
+  }
+  if (others.size() == items.size()) return best;
+  const Placement without = BestOfBoth(others);
+  Placement filled{{}, without.bytes};
+  std::vector<size_t> at_once;
+  size_t other = 0;
+  for (const Item& item : items) {
+    if (!item.is_workspace) {
+      filled.offsets.push_back(without.offsets[other++]);
+      continue;
+    }
+    at_once.clear();
+    const bool looks = others.size() <= kMostInOrder;
+    for (size_t o = 0; looks && o < others.size(); ++o) {
+      const LiveRange& live = others[o].live;
+      if (live.first <= item.live.last && item.live.first <= live.last) at_once.push_back(o);
+    }
+    absl::c_sort(at_once,
+                 [&](size_t a, size_t b) { return without.offsets[a] < without.offsets[b]; });
+    int64_t offset = looks ? 0 : without.bytes;
+    for (size_t o : at_once) {
+      if (without.offsets[o] >= offset + item.bytes) break;
+      offset = std::max(offset, without.offsets[o] + others[o].bytes);
+    }
+    filled.offsets.push_back(offset);
+    filled.bytes = std::max(filled.bytes, offset + item.bytes);
+  }
+  return filled.bytes < best.bytes ? filled : best;
 }
 
 // What a placement depends on: sizes, and which items live at one time. Times become places in the

@@ -71,4 +71,11 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
   }
 }
 
+std::vector<int64_t> ScratchBytesOf(const Schedule& schedule, const Task& task) {
+  if (!IsCommunication(task.kind)) return {task.workspace_bytes};
+  std::vector<int64_t> bytes;
+  for (const PackBytes& packed : PackBytesOf(schedule, task)) bytes.push_back(packed.total());
+  return bytes;
+}
+
 }  // namespace isomer

@@ -1,3 +1,5 @@
+// What tasks use beside their buffers while they run.
+//
 // How what a device sends and receives is packed: pieces that lie apart in buffers travel side by
 // side. The runtime packs so, and its memory is counted so. Buckets that are summed or broadcast as
 // a whole lie as they travel (memory.h).
@@ -19,6 +21,10 @@ struct PackBytes {
 };
 // Of every device of the task that is there; none for tasks of one device.
 std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task);
+
+// Per device of the task that is there: bytes that it uses while it runs, beside its buffers:
+// packed pieces, or the workspace of its kernel.
+std::vector<int64_t> ScratchBytesOf(const Schedule& schedule, const Task& task);
 
 // Whether the buffers `pieces` hold, one after the other, what lies one after the other in a buffer
 // that holds `whole`, the box as it lies (Buffer::in_memory). With `gaps`, pieces between them may

@@ -97,12 +97,11 @@ std::vector<Accesses> AccessesOf(const Schedule& schedule, const MemoryPlan& mem
   };
   add(task.reads, &Accesses::reads);
   add(task.writes, &Accesses::writes);
-  if (!IsCommunication(task.kind)) return accesses;
-  const std::vector<PackBytes> scratch = PackBytesOf(schedule, task);
+  const std::vector<int64_t> scratch = ScratchBytesOf(schedule, task);
   for (size_t m = 0; m < scratch.size(); ++m) {
-    if (scratch[m].total() == 0) continue;
+    if (scratch[m] == 0) continue;
     const int64_t begin = memory.ScratchOffset(t, task.devices[m]);
-    accesses[m].writes.push_back({begin, begin + scratch[m].total(), false});
+    accesses[m].writes.push_back({begin, begin + scratch[m], false});
   }
   return accesses;
 }

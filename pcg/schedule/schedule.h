@@ -201,6 +201,9 @@ struct Task {
   // Compute_gradient: bit w, of the first kMostAdditions: writes[w] lies where a sum does, and what
   // is computed is added to that (additions.h).
   uint32_t adds = 0;
+  // Of a kernel: bytes that it uses while it runs, beside its buffers. Not the lowering's to say:
+  // set by who has the kernels, or an estimate of them, before memory is planned.
+  int64_t workspace_bytes = 0;
   double flops = 0;
   int32_t whole = -1;  // in Schedule::wholes, if it is less than all devices' task
   // Of one device: compute: bytes of everything read and written. all_reduce: of the buffer;

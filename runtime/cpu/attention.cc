@@ -19,6 +19,7 @@
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/cpu/vector_math.h"
+#include "runtime/cpu/workspace.h"
 
 namespace isomer {
 namespace {
@@ -105,7 +106,21 @@ void ScoreGradient(const float* p, int64_t rows, int64_t keys, float* dp) {
   for (int64_t r = 0; r < rows; ++r, p += keys, dp += keys) SoftmaxGradient(p, dp, keys, dp);
 }
 
-absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writes) {
+// Of a block: P, and what its gradient needs beside it.
+struct AttentionPlaces {
+  WorkspacePlan plan;
+  Place<float> p, ds, tanh;
+
+  AttentionPlaces(const AttentionShape& a, bool gradient) {
+    const int64_t scores = std::min(kBlock, a.queries) * a.keys;
+    p = plan.Add<float>(scores);
+    if (gradient) ds = plan.Add<float>(scores);
+    if (gradient && a.is_capped) tanh = plan.Add<float>(scores);
+  }
+};
+
+absl::Status AttentionGradient(const AttentionShape& a, const AttentionPlaces& places, Reads reads,
+                               Writes writes, char* workspace) {
   const float *q = Floats(reads[0]), *k = Floats(reads[1]), *v = Floats(reads[2]);
   const float* dy = Floats(reads[a.has_mask ? 5 : 4]);
   const size_t operands = a.has_mask ? 4 : 3;
@@ -114,18 +129,18 @@ absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writ
     d[o] = Floats(writes[o]);
     if (d[o] != nullptr) std::fill_n(d[o], a.volumes[o], 0.0f);
   }
-  std::vector<float> p(kBlock * a.keys), ds(kBlock * a.keys);
-  std::vector<float> tanh(a.is_capped ? kBlock * a.keys : 0);
+  float *p = places.p.In(workspace), *ds = places.ds.In(workspace);
+  float* tanh = places.tanh.In(workspace);
   return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
     const int64_t rows = block.rows;
-    ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data(), tanh.data()));
+    ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p, tanh));
     if (d[2] != nullptr) {
       ISOMER_RETURN_IF_ERROR(
-          Gemm(true, false, a.keys, a.f, rows, 1, p.data(), dy + block.y, 1, d[2] + block.v));
+          Gemm(true, false, a.keys, a.f, rows, 1, p, dy + block.y, 1, d[2] + block.v));
     }
     ISOMER_RETURN_IF_ERROR(
-        Gemm(false, true, rows, a.keys, a.f, 1, dy + block.y, v + block.v, 0, ds.data()));
-    ScoreGradient(p.data(), rows, a.keys, ds.data());
+        Gemm(false, true, rows, a.keys, a.f, 1, dy + block.y, v + block.v, 0, ds));
+    ScoreGradient(p, rows, a.keys, ds);
     for (int64_t i = 0; d[3] != nullptr && i < rows * a.keys; ++i) {
       d[3][block.mask + i / a.keys * a.mask[2] + i % a.keys * a.mask[3]] += ds[i];
     }
@@ -133,12 +148,12 @@ absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writ
       ds[i] *= a.cap * (1 - tanh[i] * tanh[i]);
     }
     if (d[0] != nullptr) {
-      ISOMER_RETURN_IF_ERROR(Gemm(false, false, rows, a.e, a.keys, a.scale, ds.data(), k + block.k,
-                                  1, d[0] + block.q));
+      ISOMER_RETURN_IF_ERROR(
+          Gemm(false, false, rows, a.e, a.keys, a.scale, ds, k + block.k, 1, d[0] + block.q));
     }
     if (d[1] != nullptr) {
       ISOMER_RETURN_IF_ERROR(
-          Gemm(true, false, a.keys, a.e, rows, a.scale, ds.data(), q + block.q, 1, d[1] + block.k));
+          Gemm(true, false, a.keys, a.e, rows, a.scale, ds, q + block.q, 1, d[1] + block.k));
     }
     return absl::OkStatus();
   });
@@ -148,17 +163,20 @@ absl::Status AttentionGradient(const AttentionShape& a, Reads reads, Writes writ
 
 KernelFunction AttentionKernel(const KernelCall& call) {
   const AttentionShape a(call);
+  const AttentionPlaces places(a, call.gradient);
   if (call.gradient) {
-    return [a](Reads reads, Writes writes) { return AttentionGradient(a, reads, writes); };
+    return {places.plan.bytes(), [a, places](Reads reads, Writes writes, char* workspace) {
+              return AttentionGradient(a, places, reads, writes, workspace);
+            }};
   }
-  return [a](Reads reads, Writes writes) {
-    std::vector<float> p(kBlock * a.keys);
-    return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
-      ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p.data(), nullptr));
-      return Gemm(false, false, block.rows, a.f, a.keys, 1, p.data(), Floats(reads[2]) + block.v, 0,
-                  Floats(writes[0]) + block.y);
-    });
-  };
+  return {places.plan.bytes(), [a, places](Reads reads, Writes writes, char* workspace) {
+            float* p = places.p.In(workspace);
+            return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
+              ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p, nullptr));
+              return Gemm(false, false, block.rows, a.f, a.keys, 1, p, Floats(reads[2]) + block.v,
+                          0, Floats(writes[0]) + block.y);
+            });
+          }};
 }
 
 namespace {

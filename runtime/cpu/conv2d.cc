@@ -5,10 +5,8 @@
 // A task that has a piece of the image reads a box of it: oneDNN is given the part of that box
 // which the windows touch, and as padding what of them lies outside of the image.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -16,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "dnnl.hpp"
 #include "pcg/operator_facts.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
@@ -46,6 +45,13 @@ tag ImageTag(size_t spatial, Layout layout) {
 tag KernelTag(size_t spatial, bool groups) {
   if (groups) return spatial == 1 ? tag::goiw : spatial == 2 ? tag::goihw : tag::goidhw;
   return spatial == 1 ? tag::oiw : spatial == 2 ? tag::oihw : tag::oidhw;
+}
+
+// What a primitive needs beside its operands and result is given to it.
+dnnl::primitive_attr OwnScratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
 }
 
 // What the three primitives have in common.
@@ -108,6 +114,7 @@ struct ConvShape {
     return {
         {dnnl::prop_kind::forward_training, algorithm::convolution_direct, Describe(x, of_x),
          Describe(w, tag::any), Describe(y, of_y), stride, dilation, padding_begin, padding_end},
+        OwnScratchpad(),
         Engine()};
   }
 
@@ -132,7 +139,7 @@ struct ConvShape {
       return dnnl::convolution_backward_data::primitive_desc(
           {algorithm::convolution_direct, Describe(x, of_x), Describe(w, tag::any),
            Describe(y, of_y), stride, dilation, padding_begin, padding_end},
-          Engine(), Forward(of_x, of_y));
+          OwnScratchpad(), Engine(), Forward(of_x, of_y));
     });
   }
   dnnl::convolution_backward_weights::primitive_desc BackwardWeights() const {
@@ -140,7 +147,7 @@ struct ConvShape {
       return dnnl::convolution_backward_weights::primitive_desc(
           {algorithm::convolution_direct, Describe(x, of_x), Describe(w, tag::any),
            Describe(y, of_y), stride, dilation, padding_begin, padding_end},
-          Engine(), Forward(of_x, of_y));
+          OwnScratchpad(), Engine(), Forward(of_x, of_y));
     });
   }
 
@@ -155,20 +162,29 @@ class Primitive {
  public:
   Primitive(dnnl::primitive primitive, std::vector<std::pair<int, memory::desc>> inputs,
             std::vector<memory::desc> plain_inputs, std::pair<int, memory::desc> output,
-            memory::desc plain_output)
-      : primitive_(std::move(primitive)), stream_(Engine()), output_argument_(output.first) {
+            memory::desc plain_output, const memory::desc& scratchpad)
+      : primitive_(std::move(primitive)),
+        stream_(Engine()),
+        scratchpad_(scratchpad, Engine(), nullptr) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs_.push_back(Slot(inputs[i].second, plain_inputs[i], false));
       arguments_.emplace(inputs[i].first, inputs_.back().inner);
     }
     output_ = Slot(output.second, plain_output, true);
     arguments_.emplace(output.first, output_.inner);
+    arguments_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
+    in_workspace_ = InWorkspace();
+    for (memory* each : in_workspace_) {
+      workspace_bytes_ += Aligned(static_cast<int64_t>(each->get_desc().get_size()));
+    }
   }
+  Primitive(const Primitive&) = delete;
 
-  // What oneDNN's layouts need is there for as long as the primitive runs: kept, the sum over all
-  // kernels would be many times the largest.
-  void Run(absl::Span<const void* const> inputs, void* output) {
-    const std::unique_ptr<char[], void (*)(void*)> memory = TakeWorkspace();
+  // Bytes of the operands and the result in oneDNN's layouts, and of what it needs itself.
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  void Run(absl::Span<const void* const> inputs, void* output, char* workspace) {
+    UseWorkspace(workspace);
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs_[i].plain.set_data_handle(const_cast<void*>(inputs[i]));
       if (inputs_[i].reorders) {
@@ -194,37 +210,34 @@ class Primitive {
     dnnl::reorder reorder;
   };
 
-  // Places the operands and the result in oneDNN's layouts.
-  std::unique_ptr<char[], void (*)(void*)> TakeWorkspace() {
-    constexpr size_t kAlignment = 64;
-    const auto rounded = [](size_t bytes) {
-      return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    };
-    size_t bytes = 0;
-    const auto for_each = [this](const auto& f) {
-      for (Slot& slot : inputs_) f(slot);
-      f(output_);
-    };
-    for_each([&](Slot& slot) {
-      if (slot.reorders) bytes += rounded(slot.inner.get_desc().get_size());
-    });
-    char* data = bytes == 0 ? nullptr : static_cast<char*>(std::aligned_alloc(kAlignment, bytes));
-    if (bytes > 0 && data == nullptr) throw std::bad_alloc();
-    char* at = data;
-    for_each([&](Slot& slot) {
-      if (!slot.reorders) return;
-      // Setting it fills padding with zeros; what is set already is left.
-      if (slot.inner.get_data_handle() != at) slot.inner.set_data_handle(at);
-      at += rounded(slot.inner.get_desc().get_size());
-    });
-    return {data, std::free};
+  // What of oneDNN's lies in the workspace, in its order.
+  std::vector<memory*> InWorkspace() {
+    std::vector<memory*> all;
+    for (Slot& slot : inputs_) {
+      if (slot.reorders) all.push_back(&slot.inner);
+    }
+    if (output_.reorders) all.push_back(&output_.inner);
+    if (scratchpad_.get_desc().get_size() > 0) all.push_back(&scratchpad_);
+    return all;
+  }
+
+  void UseWorkspace(char* workspace) {
+    if (workspace == workspace_) return;
+    workspace_ = workspace;
+    for (memory* each : in_workspace_) {
+      each->set_data_handle(workspace);
+      workspace += Aligned(static_cast<int64_t>(each->get_desc().get_size()));
+    }
   }
 
   dnnl::primitive primitive_;
   dnnl::stream stream_;
   std::vector<Slot> inputs_;
   Slot output_;
-  int output_argument_;
+  memory scratchpad_;
+  std::vector<memory*> in_workspace_;
+  int64_t workspace_bytes_ = 0;
+  char* workspace_ = nullptr;  // where they are now
   std::unordered_map<int, memory> arguments_;
 };
 
@@ -283,7 +296,8 @@ KernelFunction Conv2dKernel(const KernelCall& call) {
           dnnl::convolution_forward(pd),
           std::vector<std::pair<int, memory::desc>>{{DNNL_ARG_SRC, pd.src_desc()},
                                                     {DNNL_ARG_WEIGHTS, pd.weights_desc()}},
-          std::vector<memory::desc>{x, w}, std::make_pair(DNNL_ARG_DST, pd.dst_desc()), y);
+          std::vector<memory::desc>{x, w}, std::make_pair(DNNL_ARG_DST, pd.dst_desc()), y,
+          pd.scratchpad_desc());
       return;
     }
     if (call.wanted[0]) {
@@ -292,8 +306,8 @@ KernelFunction Conv2dKernel(const KernelCall& call) {
           dnnl::convolution_backward_data(pd),
           std::vector<std::pair<int, memory::desc>>{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
                                                     {DNNL_ARG_WEIGHTS, pd.weights_desc()}},
-          std::vector<memory::desc>{y, w}, std::make_pair(DNNL_ARG_DIFF_SRC, pd.diff_src_desc()),
-          x);
+          std::vector<memory::desc>{y, w}, std::make_pair(DNNL_ARG_DIFF_SRC, pd.diff_src_desc()), x,
+          pd.scratchpad_desc());
     }
     if (call.wanted[1]) {
       const auto pd = s.BackwardWeights();
@@ -302,20 +316,25 @@ KernelFunction Conv2dKernel(const KernelCall& call) {
           std::vector<std::pair<int, memory::desc>>{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
                                                     {DNNL_ARG_SRC, pd.src_desc()}},
           std::vector<memory::desc>{y, x},
-          std::make_pair(DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()), w);
+          std::make_pair(DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()), w, pd.scratchpad_desc());
     }
   });
   if (!made.ok()) return Failing(made);
   // Nothing flows back to what no window touches.
   const int64_t bytes_to_clear = s.x == s.box ? 0 : call.operands[0].Volume() * sizeof(float);
-  return [forward, data, weights, bytes_to_clear](Reads reads, Writes writes) {
-    return Guarded([&] {
-      if (data != nullptr) std::memset(writes[0], 0, bytes_to_clear);
-      if (forward != nullptr) forward->Run({reads[0], reads[1]}, writes[0]);
-      if (data != nullptr) data->Run({reads[3], reads[1]}, writes[0]);
-      if (weights != nullptr) weights->Run({reads[3], reads[0]}, writes[1]);
-    });
-  };
+  int64_t workspace_bytes = 0;  // of one after the other
+  for (const auto& primitive : {forward, data, weights}) {
+    if (primitive == nullptr) continue;
+    workspace_bytes = std::max(workspace_bytes, primitive->workspace_bytes());
+  }
+  return {workspace_bytes, [=](Reads reads, Writes writes, char* workspace) {
+            return Guarded([&] {
+              if (data != nullptr) std::memset(writes[0], 0, bytes_to_clear);
+              if (forward != nullptr) forward->Run({reads[0], reads[1]}, writes[0], workspace);
+              if (data != nullptr) data->Run({reads[3], reads[1]}, writes[0], workspace);
+              if (weights != nullptr) weights->Run({reads[3], reads[0]}, writes[1], workspace);
+            });
+          }};
 }
 
 }  // namespace isomer

@@ -37,7 +37,10 @@ void KeepFreedMemory() {
 class FunctionKernel : public Kernel {
  public:
   explicit FunctionKernel(KernelFunction function) : function_(std::move(function)) {}
-  absl::Status Run(Reads reads, Writes writes) override { return function_(reads, writes); }
+  int64_t workspace_bytes() const override { return function_.workspace_bytes(); }
+  absl::Status Run(Reads reads, Writes writes, void* workspace) override {
+    return function_(reads, writes, static_cast<char*>(workspace));
+  }
 
  private:
   const KernelFunction function_;
@@ -222,13 +225,7 @@ bool KnowsSums(const KernelCall& call) {
 
 // The reference evaluator differentiates from the operands; the gradients that are given the
 // result instead have kernels of their own only.
-bool HasReferenceGradient(const KernelCall& call) {
-  std::vector<TensorType> types;
-  for (size_t o = 0; o < call.dtypes.size(); ++o) {
-    types.push_back(SequentialType(call.operands[o].shape, call.dtypes[o]));
-  }
-  return !NeedsOfGradient(call.op, call.declaration, types).outputs[0];
-}
+bool HasReferenceGradient(const KernelCall& call) { return !NeedsOf(call).outputs[0]; }
 
 class CpuBackend : public Backend {
  public:

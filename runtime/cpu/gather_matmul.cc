@@ -7,6 +7,7 @@
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/index_range.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/workspace.h"
 
 namespace isomer {
 namespace {
@@ -29,18 +30,16 @@ struct Groups {
     }
   }
 
-  std::vector<float> Gathered(const float* from, int64_t width) const {
-    std::vector<float> gathered(rows.size() * width);
+  void Gather(const float* from, int64_t width, float* gathered) const {
     for (size_t r = 0; r < rows.size(); ++r) {
-      std::copy_n(from + rows[r] * width, width, gathered.data() + r * width);
+      std::copy_n(from + rows[r] * width, width, gathered + r * width);
     }
-    return gathered;
   }
   // `to`: `all` rows; those of other tasks are zero.
-  void Scatter(const std::vector<float>& gathered, int64_t width, int64_t all, float* to) const {
+  void Scatter(const float* gathered, int64_t width, int64_t all, float* to) const {
     std::fill_n(to, all * width, 0.0f);
     for (size_t r = 0; r < rows.size(); ++r) {
-      std::copy_n(gathered.data() + r * width, width, to + rows[r] * width);
+      std::copy_n(gathered + r * width, width, to + rows[r] * width);
     }
   }
 };
@@ -51,50 +50,53 @@ KernelFunction GatherMatMulKernel(const KernelCall& call) {
   const IndexRange range(call, 1, 0, 2);
   const int64_t matrices = call.operands[1].shape[0], k = call.operands[1].shape[1],
                 n = call.operands[1].shape[2], all = call.operands[2].Volume();
+  WorkspacePlan plan;
+  const auto rows_in = plan.Add<float>(all * k), rows_out = plan.Add<float>(all * n);
   if (!call.gradient) {
-    return [=](Reads reads, Writes writes) -> absl::Status {
-      ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, range.Read(reads[2]));
-      const Groups groups(indices, matrices);
-      const std::vector<float> x = groups.Gathered(Floats(reads[0]), k);
-      std::vector<float> y(groups.rows.size() * n);
-      for (int64_t e = 0; e < matrices; ++e) {
-        const int64_t at = groups.begin[e], m = groups.begin[e + 1] - at;
-        if (m == 0) continue;
-        ISOMER_RETURN_IF_ERROR(Gemm(false, false, m, n, k, 1, x.data() + at * k,
-                                    Floats(reads[1]) + e * k * n, 0, y.data() + at * n));
-      }
-      groups.Scatter(y, n, all, Floats(writes[0]));
-      return absl::OkStatus();
-    };
+    return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
+              ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, range.Read(reads[2]));
+              const Groups groups(indices, matrices);
+              float *x = rows_in.In(workspace), *y = rows_out.In(workspace);
+              groups.Gather(Floats(reads[0]), k, x);
+              for (int64_t e = 0; e < matrices; ++e) {
+                const int64_t at = groups.begin[e], m = groups.begin[e + 1] - at;
+                if (m == 0) continue;
+                ISOMER_RETURN_IF_ERROR(Gemm(false, false, m, n, k, 1, x + at * k,
+                                            Floats(reads[1]) + e * k * n, 0, y + at * n));
+              }
+              groups.Scatter(y, n, all, Floats(writes[0]));
+              return absl::OkStatus();
+            }};
   }
   // dX = dY W^T and dW = X^T dY, of the rows of each matrix.
-  return [=](Reads reads, Writes writes) -> absl::Status {
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, range.Read(reads[2]));
-    const Groups groups(indices, matrices);
-    const std::vector<float> dy = groups.Gathered(Floats(reads[4]), n);
-    float *dx = Floats(writes[0]), *dw = Floats(writes[1]);
-    std::vector<float> x, dx_rows;
-    if (dw != nullptr) x = groups.Gathered(Floats(reads[0]), k);
-    if (dx != nullptr) dx_rows.resize(groups.rows.size() * k);
-    for (int64_t e = 0; e < matrices; ++e) {
-      const int64_t at = groups.begin[e], m = groups.begin[e + 1] - at;
-      float* const dw_e = dw == nullptr ? nullptr : dw + e * k * n;
-      if (m == 0) {
-        if (dw != nullptr) std::fill_n(dw_e, k * n, 0.0f);
-        continue;
-      }
-      if (dx != nullptr) {
-        ISOMER_RETURN_IF_ERROR(Gemm(false, true, m, k, n, 1, dy.data() + at * n,
-                                    Floats(reads[1]) + e * k * n, 0, dx_rows.data() + at * k));
-      }
-      if (dw != nullptr) {
-        ISOMER_RETURN_IF_ERROR(
-            Gemm(true, false, k, n, m, 1, x.data() + at * k, dy.data() + at * n, 0, dw_e));
-      }
-    }
-    if (dx != nullptr) groups.Scatter(dx_rows, k, all, dx);
-    return absl::OkStatus();
-  };
+  const auto gradients_in = plan.Add<float>(call.wanted[0] ? all * k : 0);
+  return {
+      plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
+        ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, range.Read(reads[2]));
+        const Groups groups(indices, matrices);
+        float *x = rows_in.In(workspace), *dy = rows_out.In(workspace);
+        float *dx = Floats(writes[0]), *dw = Floats(writes[1]),
+              *dx_rows = gradients_in.In(workspace);
+        groups.Gather(Floats(reads[4]), n, dy);
+        if (dw != nullptr) groups.Gather(Floats(reads[0]), k, x);
+        for (int64_t e = 0; e < matrices; ++e) {
+          const int64_t at = groups.begin[e], m = groups.begin[e + 1] - at;
+          float* const dw_e = dw == nullptr ? nullptr : dw + e * k * n;
+          if (m == 0) {
+            if (dw != nullptr) std::fill_n(dw_e, k * n, 0.0f);
+            continue;
+          }
+          if (dx != nullptr) {
+            ISOMER_RETURN_IF_ERROR(Gemm(false, true, m, k, n, 1, dy + at * n,
+                                        Floats(reads[1]) + e * k * n, 0, dx_rows + at * k));
+          }
+          if (dw != nullptr) {
+            ISOMER_RETURN_IF_ERROR(Gemm(true, false, k, n, m, 1, x + at * k, dy + at * n, 0, dw_e));
+          }
+        }
+        if (dx != nullptr) groups.Scatter(dx_rows, k, all, dx);
+        return absl::OkStatus();
+      }};
 }
 
 }  // namespace isomer

@@ -4,9 +4,12 @@
 #ifndef ISOMER_RUNTIME_CPU_KERNELS_H_
 #define ISOMER_RUNTIME_CPU_KERNELS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,7 +20,34 @@ namespace isomer {
 
 using Reads = absl::Span<const void* const>;
 using Writes = absl::Span<void* const>;
-using KernelFunction = std::function<absl::Status(Reads, Writes)>;
+
+// A kernel, with the workspace that it needs.
+class KernelFunction {
+ public:
+  using Body = std::function<absl::Status(Reads, Writes, char* workspace)>;
+  KernelFunction(std::nullptr_t = nullptr) {}  // NOLINT: there is none
+  KernelFunction(int64_t workspace_bytes, Body body)
+      : workspace_bytes_(workspace_bytes), body_(std::move(body)) {}
+  // Without one.
+  template <typename Plain>
+  requires std::is_invocable_r_v<absl::Status, Plain, Reads, Writes> KernelFunction(
+      Plain body)  // NOLINT
+      : KernelFunction(0, [body = std::move(body)](Reads reads, Writes writes, char*) {
+          return absl::Status(body(reads, writes));
+        }) {}
+
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+  absl::Status operator()(Reads reads, Writes writes, char* workspace = nullptr) const {
+    return body_(reads, writes, workspace);
+  }
+  friend bool operator==(const KernelFunction& kernel, std::nullptr_t) {
+    return kernel.body_ == nullptr;
+  }
+
+ private:
+  int64_t workspace_bytes_ = 0;
+  Body body_;
+};
 
 KernelFunction MatMulKernel(const KernelCall& call);
 KernelFunction LinearKernel(const KernelCall& call);

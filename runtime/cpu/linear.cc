@@ -7,6 +7,7 @@
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/workspace.h"
 
 namespace isomer {
 namespace {
@@ -79,18 +80,23 @@ KernelFunction LinearKernel(const KernelCall& call) {
     };
   }
   const KernelFunction derivative = ActivationOf(call, true);
-  return [=, bias = s.has_bias ? 1 : 0](Reads reads, Writes writes) -> absl::Status {
-    const void *y = reads[2 + bias], *g = reads[3 + bias];
-    if (activation == nullptr) return LinearGradient(s, Floats(g), reads, writes);
-    // The derivative takes the value after the activation, or, where that is not given, before it.
-    std::vector<float> z, dz(s.m * s.n);
-    if (y == nullptr) {
-      z.resize(s.m * s.n);
-      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, z.data()));
-    }
-    ISOMER_RETURN_IF_ERROR(derivative({z.data(), y, g}, {dz.data()}));
-    return LinearGradient(s, dz.data(), reads, writes);
-  };
+  const int bias = s.has_bias ? 1 : 0;
+  if (activation == nullptr) {
+    return [s, bias](Reads reads, Writes writes) {
+      return LinearGradient(s, Floats(reads[3 + bias]), reads, writes);
+    };
+  }
+  // The derivative takes the value after the activation, or, where that is not given, before it.
+  const bool has_result = NeedsOf(call).outputs[0];
+  WorkspacePlan plan;
+  const auto product = plan.Add<float>(has_result ? 0 : s.m * s.n);
+  const auto gradient = plan.Add<float>(s.m * s.n);
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
+            float *z = product.In(workspace), *dz = gradient.In(workspace);
+            if (!has_result) ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, z));
+            ISOMER_RETURN_IF_ERROR(derivative({z, reads[2 + bias], reads[3 + bias]}, {dz}));
+            return LinearGradient(s, dz, reads, writes);
+          }};
 }
 
 }  // namespace isomer

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/workspace.h"
 
 namespace isomer {
 namespace {
@@ -111,39 +112,45 @@ void MaxPoolForward(const PoolShape& s, const float* x, float* out) {
   });
 }
 
-void MaxPoolGradient(const PoolShape& s, const float* x, const float* g, float* dx) {
+// `largest`, `left`: of lanes, to work with.
+void MaxPoolGradient(const PoolShape& s, const float* x, const float* g, float* dx, float* largest,
+                     float* left) {
   std::fill(dx, dx + s.ElementsIn(), 0.0f);
-  std::vector<float> largest(s.lanes), left(s.lanes);
   s.ForEachWindow([&](int64_t plane, int64_t at, const Window& w) {
     if (s.lanes == 1) {
       dx[ArgMax(s, x, plane, w)] += g[at];
       return;
     }
     // The first that is the largest has the gradient, and nothing is left of it for others.
-    MaxOfLanes(s, x, plane, w, largest.data());
-    std::copy_n(g + at * s.lanes, s.lanes, left.begin());
-    s.ForEachElement(plane, w, [&, m = largest.data(), rest = left.data()](int64_t i) {
+    MaxOfLanes(s, x, plane, w, largest);
+    std::copy_n(g + at * s.lanes, s.lanes, left);
+    s.ForEachElement(plane, w, [=](int64_t i) {
       const float* from = x + i * s.lanes;
       float* to = dx + i * s.lanes;
 #pragma GCC ivdep
       for (int64_t lane = 0; lane < s.lanes; ++lane) {
-        const float share = from[lane] == m[lane] ? rest[lane] : 0;
+        const float share = from[lane] == largest[lane] ? left[lane] : 0;
         to[lane] += share;
-        rest[lane] = from[lane] == m[lane] ? 0 : rest[lane];
+        left[lane] = from[lane] == largest[lane] ? 0 : left[lane];
       }
     });
   });
 }
 
 KernelFunction MaxPool(const PoolShape& s, bool gradient) {
-  return [s, gradient](Reads reads, Writes writes) {
-    if (gradient) {
-      MaxPoolGradient(s, Floats(reads[0]), Floats(reads[2]), Floats(writes[0]));
-    } else {
+  if (!gradient) {
+    return [s](Reads reads, Writes writes) {
       MaxPoolForward(s, Floats(reads[0]), Floats(writes[0]));
-    }
-    return absl::OkStatus();
-  };
+      return absl::OkStatus();
+    };
+  }
+  WorkspacePlan plan;
+  const auto largest = plan.Add<float>(s.lanes), left = plan.Add<float>(s.lanes);
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+            MaxPoolGradient(s, Floats(reads[0]), Floats(reads[2]), Floats(writes[0]),
+                            largest.In(workspace), left.In(workspace));
+            return absl::OkStatus();
+          }};
 }
 
 KernelFunction AvgPool(const PoolShape& s, bool gradient) {

@@ -5,6 +5,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/vector_math.h"
+#include "runtime/cpu/workspace.h"
 
 namespace isomer {
 namespace {
@@ -69,22 +70,31 @@ ISOMER_VECTORISED void LstmRowGradient(const float* gates, const float* state, c
 KernelFunction LstmCellKernel(const KernelCall& call) {
   const int64_t hidden = call.operands[1].shape.back();
   const int64_t rows = call.operands[1].Volume() / hidden;
-  return [=, gradient = call.gradient](Reads reads, Writes writes) {
-    // Of gradients that nobody wants, one row.
-    std::vector<float> unwanted(gradient ? 5 * hidden : 0);
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t at = row * hidden, gate = 4 * at;
-      const float *gates = Floats(reads[0]) + gate, *state = Floats(reads[1]) + at;
-      if (!gradient) {
-        LstmRow(gates, state, hidden, Floats(writes[0]) + at, Floats(writes[1]) + at);
-        continue;
+  if (!call.gradient) {
+    return [=](Reads reads, Writes writes) {
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t at = row * hidden;
+        LstmRow(Floats(reads[0]) + 4 * at, Floats(reads[1]) + at, hidden, Floats(writes[0]) + at,
+                Floats(writes[1]) + at);
       }
-      LstmRowGradient(gates, state, Floats(reads[4]) + at, Floats(reads[5]) + at, hidden,
-                      writes[0] == nullptr ? unwanted.data() : Floats(writes[0]) + gate,
-                      writes[1] == nullptr ? unwanted.data() + 4 * hidden : Floats(writes[1]) + at);
-    }
-    return absl::OkStatus();
-  };
+      return absl::OkStatus();
+    };
+  }
+  // Of gradients that nobody wants, one row.
+  WorkspacePlan plan;
+  const auto gates = plan.Add<float>(call.wanted[0] ? 0 : 4 * hidden);
+  const auto state = plan.Add<float>(call.wanted[1] ? 0 : hidden);
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+            for (int64_t row = 0; row < rows; ++row) {
+              const int64_t at = row * hidden;
+              LstmRowGradient(
+                  Floats(reads[0]) + 4 * at, Floats(reads[1]) + at, Floats(reads[4]) + at,
+                  Floats(reads[5]) + at, hidden,
+                  writes[0] == nullptr ? gates.In(workspace) : Floats(writes[0]) + 4 * at,
+                  writes[1] == nullptr ? state.In(workspace) : Floats(writes[1]) + at);
+            }
+            return absl::OkStatus();
+          }};
 }
 
 namespace {

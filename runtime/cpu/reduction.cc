@@ -5,6 +5,7 @@
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/cpu/vector_math.h"
+#include "runtime/cpu/workspace.h"
 
 namespace isomer {
 namespace {
@@ -71,26 +72,31 @@ KernelFunction SumKernel(const KernelCall& call, const ReductionShape& s, double
     return call.Adds(0) ? SumGradient<true>(s, static_cast<float>(scale))
                         : SumGradient<false>(s, static_cast<float>(scale));
   }
-  return [s, scale](Reads reads, Writes writes) {
-    const float* x = Floats(reads[0]);
-    std::vector<double> sums(s.volume, 0);
-    // Sums along a run are made in several lines: in one, each addition waits for the one before.
-    s.loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
-      if (stride[0] == 1 && stride[1] == 0) {
-        sums[at[1]] += LineSum(x + at[0], run);
-        return;
-      }
-      if (stride[0] == 1 && stride[1] == 1) {
-        AddInDouble(x + at[0], run, sums.data() + at[1]);
-        return;
-      }
-      for (int64_t i = 0; i < run; ++i) sums[at[1] + i * stride[1]] += x[at[0] + i * stride[0]];
-    });
-    for (int64_t i = 0; i < s.volume; ++i) {
-      Floats(writes[0])[i] = static_cast<float>(scale * sums[i]);
-    }
-    return absl::OkStatus();
-  };
+  WorkspacePlan plan;
+  const auto of_outputs = plan.Add<double>(s.volume);
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+            const float* x = Floats(reads[0]);
+            double* sums = of_outputs.In(workspace);
+            std::fill_n(sums, s.volume, 0.0);
+            // Sums along a run are made in several lines: in one, each addition waits for the one
+            // before.
+            s.loop.ForEachRun([&](const auto& at, int64_t run, const auto& stride) {
+              if (stride[0] == 1 && stride[1] == 0) {
+                sums[at[1]] += LineSum(x + at[0], run);
+                return;
+              }
+              if (stride[0] == 1 && stride[1] == 1) {
+                AddInDouble(x + at[0], run, sums + at[1]);
+                return;
+              }
+              for (int64_t i = 0; i < run; ++i)
+                sums[at[1] + i * stride[1]] += x[at[0] + i * stride[0]];
+            });
+            for (int64_t i = 0; i < s.volume; ++i) {
+              Floats(writes[0])[i] = static_cast<float>(scale * sums[i]);
+            }
+            return absl::OkStatus();
+          }};
 }
 
 // `sign` 1: the maximum; -1: the minimum.
@@ -108,24 +114,30 @@ KernelFunction ExtremumKernel(const ReductionShape& s, float sign, bool gradient
       return absl::OkStatus();
     };
   }
-  return [s, sign](Reads reads, Writes writes) {
-    const float *x = Floats(reads[0]), *g = Floats(reads[2]);
-    float* dx = Floats(writes[0]);
-    std::vector<float> y(s.volume);
-    Extrema(s, sign, x, y.data());
-    std::vector<bool> taken(s.volume, false);  // The first that attains it has the gradient.
-    s.ForEach([&](int64_t from, int64_t to) {
-      const bool takes = !taken[to] && x[from] == y[to];
-      dx[from] = takes ? g[to] : 0;
-      if (takes) taken[to] = true;
-    });
-    return absl::OkStatus();
-  };
+  WorkspacePlan plan;
+  const auto extrema = plan.Add<float>(s.volume);
+  const auto is_taken = plan.Add<bool>(s.volume);  // The first that attains it has the gradient.
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+            const float *x = Floats(reads[0]), *g = Floats(reads[2]);
+            float *dx = Floats(writes[0]), *y = extrema.In(workspace);
+            bool* taken = is_taken.In(workspace);
+            Extrema(s, sign, x, y);
+            std::fill_n(taken, s.volume, false);
+            s.ForEach([&](int64_t from, int64_t to) {
+              const bool takes = !taken[to] && x[from] == y[to];
+              dx[from] = takes ? g[to] : 0;
+              if (takes) taken[to] = true;
+            });
+            return absl::OkStatus();
+          }};
 }
 
 // Of each output, the product of the elements that are not zero, and how many are.
 struct Products {
-  Products(const ReductionShape& s, const float* x) : product(s.volume, 1), zeros(s.volume, 0) {
+  Products(const ReductionShape& s, const float* x, double* of_outputs, int64_t* zeros_of_outputs)
+      : product(of_outputs), zeros(zeros_of_outputs) {
+    std::fill_n(product, s.volume, 1.0);
+    std::fill_n(zeros, s.volume, 0);
     s.ForEach([&](int64_t from, int64_t to) {
       if (x[from] == 0) {
         ++zeros[to];
@@ -134,32 +146,35 @@ struct Products {
       }
     });
   }
-  std::vector<double> product;
-  std::vector<int64_t> zeros;
+  double* product;
+  int64_t* zeros;
 };
 
 KernelFunction ProductKernel(const ReductionShape& s, bool gradient) {
+  WorkspacePlan plan;
+  const auto products = plan.Add<double>(s.volume);
+  const auto zeros = plan.Add<int64_t>(s.volume);
   if (!gradient) {
-    return [s](Reads reads, Writes writes) {
-      const Products p(s, Floats(reads[0]));
-      for (int64_t i = 0; i < s.volume; ++i) {
-        Floats(writes[0])[i] = p.zeros[i] > 0 ? 0 : static_cast<float>(p.product[i]);
-      }
-      return absl::OkStatus();
-    };
+    return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+              const Products p(s, Floats(reads[0]), products.In(workspace), zeros.In(workspace));
+              for (int64_t i = 0; i < s.volume; ++i) {
+                Floats(writes[0])[i] = p.zeros[i] > 0 ? 0 : static_cast<float>(p.product[i]);
+              }
+              return absl::OkStatus();
+            }};
   }
-  return [s](Reads reads, Writes writes) {
-    const float *x = Floats(reads[0]), *g = Floats(reads[2]);
-    float* dx = Floats(writes[0]);
-    const Products p(s, x);
-    s.ForEach([&](int64_t from, int64_t to) {
-      double others = 0;
-      if (p.zeros[to] == 0) others = p.product[to] / x[from];
-      if (p.zeros[to] == 1 && x[from] == 0) others = p.product[to];
-      dx[from] = g[to] * static_cast<float>(others);
-    });
-    return absl::OkStatus();
-  };
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+            const float *x = Floats(reads[0]), *g = Floats(reads[2]);
+            float* dx = Floats(writes[0]);
+            const Products p(s, x, products.In(workspace), zeros.In(workspace));
+            s.ForEach([&](int64_t from, int64_t to) {
+              double others = 0;
+              if (p.zeros[to] == 0) others = p.product[to] / x[from];
+              if (p.zeros[to] == 1 && x[from] == 0) others = p.product[to];
+              dx[from] = g[to] * static_cast<float>(others);
+            });
+            return absl::OkStatus();
+          }};
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "runtime/cpu/widen.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/cpu/workspace.h"
 #include "runtime/elements.h"
 
 namespace isomer {
@@ -24,6 +27,7 @@ struct BufferForm {
 // The forms of what Kernel::Run reads and writes.
 struct Forms {
   std::vector<BufferForm> reads, writes;
+  std::vector<bool> is_read, is_written;
   std::vector<bool> adds;  // per write: to what is there
 
   explicit Forms(const KernelCall& call) {
@@ -41,36 +45,38 @@ struct Forms {
       writes[o].dtype = call.sums[o].dtype;
       adds[o] = call.sums[o].adds;
     }
+    is_read.assign(reads.size(), true);
+    is_written.assign(writes.size(), true);
     if (!call.gradient) return;
     reads.insert(reads.end(), outputs.begin(), outputs.end());
     reads.insert(reads.end(), outputs.begin(), outputs.end());
+    const GradientNeeds needs = NeedsOf(call);
+    is_read = needs.operands;
+    is_read.insert(is_read.end(), needs.outputs.begin(), needs.outputs.end());
+    is_read.resize(reads.size(), true);
+    is_written = call.wanted;
   }
 };
 
-using WideBuffer = std::vector<int64_t>;  // Aligned for either type.
-
-void Resize(const BufferForm& form, WideBuffer* buffer) {
-  buffer->resize(form.elements * BytesPerElement(WideType(form.dtype)) / 8 + 1);
+int64_t WideBytes(const BufferForm& form) {
+  return form.elements * BytesPerElement(WideType(form.dtype));
 }
 
-const void* WideCopy(const BufferForm& form, const void* data, WideBuffer* buffer) {
-  Resize(form, buffer);
+void Widen(const BufferForm& form, const void* data, void* wide) {
   if (IsFloat(form.dtype)) {
-    LoadElements(form.dtype, data, form.elements, reinterpret_cast<float*>(buffer->data()));
+    LoadElements(form.dtype, data, form.elements, static_cast<float*>(wide));
   } else {
-    const int32_t* integers = static_cast<const int32_t*>(data);
-    std::copy_n(integers, form.elements, buffer->begin());
+    std::copy_n(static_cast<const int32_t*>(data), form.elements, static_cast<int64_t*>(wide));
   }
-  return buffer->data();
 }
 
-void CopyBack(const WideBuffer& buffer, const BufferForm& form, void* data) {
+void Narrow(const void* wide, const BufferForm& form, void* data) {
   if (IsFloat(form.dtype)) {
-    const float* floats = reinterpret_cast<const float*>(buffer.data());
-    StoreElements(floats, form.elements, form.dtype, data);
+    StoreElements(static_cast<const float*>(wide), form.elements, form.dtype, data);
   } else {
+    const auto* from = static_cast<const int64_t*>(wide);
     int32_t* integers = static_cast<int32_t*>(data);
-    for (int64_t i = 0; i < form.elements; ++i) integers[i] = static_cast<int32_t>(buffer[i]);
+    for (int64_t i = 0; i < form.elements; ++i) integers[i] = static_cast<int32_t>(from[i]);
   }
 }
 
@@ -87,30 +93,46 @@ KernelCall Widened(const KernelCall& call) {
 }
 
 KernelFunction OnWidenedCopies(const KernelCall& call, KernelFunction kernel) {
-  return [forms = Forms(call), kernel = std::move(kernel)](Reads reads,
-                                                           Writes writes) -> absl::Status {
-    std::vector<WideBuffer> read(reads.size()), written(writes.size());
-    std::vector<const void*> wide_reads(reads.begin(), reads.end());
-    std::vector<void*> wide_writes(writes.begin(), writes.end());
-    for (size_t i = 0; i < reads.size(); ++i) {
-      if (reads[i] == nullptr || forms.reads[i].is_wide()) continue;
-      wide_reads[i] = WideCopy(forms.reads[i], reads[i], &read[i]);
-    }
-    for (size_t i = 0; i < writes.size(); ++i) {
-      if (writes[i] == nullptr || forms.writes[i].is_wide()) continue;
-      if (forms.adds[i]) {
-        WideCopy(forms.writes[i], writes[i], &written[i]);
-      } else {
-        Resize(forms.writes[i], &written[i]);
-      }
-      wide_writes[i] = written[i].data();
-    }
-    ISOMER_RETURN_IF_ERROR(kernel(wide_reads, wide_writes));
-    for (size_t i = 0; i < writes.size(); ++i) {
-      if (!written[i].empty()) CopyBack(written[i], forms.writes[i], writes[i]);
-    }
-    return absl::OkStatus();
+  const Forms forms(call);
+  // Per read and write: where its copy is, if it has one.
+  struct Copy {
+    BufferForm form;
+    Place<char> at;
+    bool adds = false;
   };
+  WorkspacePlan plan;
+  std::vector<std::optional<Copy>> read(forms.reads.size()), written(forms.writes.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    const BufferForm& form = forms.reads[i];
+    if (forms.is_read[i] && !form.is_wide()) read[i] = {form, plan.Add<char>(WideBytes(form))};
+  }
+  for (size_t i = 0; i < written.size(); ++i) {
+    const BufferForm& form = forms.writes[i];
+    if (!forms.is_written[i] || form.is_wide()) continue;
+    written[i] = {form, plan.Add<char>(WideBytes(form)), forms.adds[i]};
+  }
+  const Place<char> rest = plan.Add<char>(kernel.workspace_bytes());
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
+            absl::InlinedVector<const void*, 12> wide_reads(reads.begin(), reads.end());
+            absl::InlinedVector<void*, 12> wide_writes(writes.begin(), writes.end());
+            for (size_t i = 0; i < reads.size(); ++i) {
+              if (!read[i].has_value()) continue;
+              char* copy = read[i]->at.In(workspace);
+              Widen(read[i]->form, reads[i], copy);
+              wide_reads[i] = copy;
+            }
+            for (size_t i = 0; i < writes.size(); ++i) {
+              if (!written[i].has_value()) continue;
+              char* copy = written[i]->at.In(workspace);
+              if (written[i]->adds) Widen(written[i]->form, writes[i], copy);
+              wide_writes[i] = copy;
+            }
+            ISOMER_RETURN_IF_ERROR(kernel(wide_reads, wide_writes, rest.In(workspace)));
+            for (size_t i = 0; i < writes.size(); ++i) {
+              if (written[i].has_value()) Narrow(wide_writes[i], written[i]->form, writes[i]);
+            }
+            return absl::OkStatus();
+          }};
 }
 
 }  // namespace isomer

@@ -94,9 +94,8 @@ TEST_P(ClassSimulation, IsThatOfAllDevices) {
   EXPECT_EQ(simulated.peak_bytes, expected.peak_bytes);
   EXPECT_EQ(simulated.memory.categories, expected.memory.categories);
   const auto arena = [](const LoweredPlan& lowered) {
-    const std::vector<int64_t> bytes = BytesPerDevice(
-        nullptr, lowered.mapped.graph, lowered.schedule, PlanMemory(lowered.schedule));
-    return *std::max_element(bytes.begin(), bytes.end());
+    const MemoryPlan memory = PlanMemory(lowered.schedule);
+    return *std::max_element(memory.arena_bytes.begin(), memory.arena_bytes.end());
   };
   EXPECT_EQ(arena(*few), arena(*all));
 

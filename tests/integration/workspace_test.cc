@@ -43,11 +43,11 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
   ASSERT_EQ(AttachLoss(&*model, "auto"), absl::OkStatus());
   const Graph& graph = model->graph;
   for (const bool training : {false, true}) {
-    const auto schedule =
+    const auto lowered =
         LowerGraph(graph, SequentialViews(graph), {.training = training, .loss = model->loss});
-    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
     ProfiledKernels kernels;
-    AddKernelsOf(graph, *schedule, /*cache_bytes=*/0, &kernels);
+    AddKernelsOf(graph, *lowered, /*cache_bytes=*/0, &kernels);
     const auto backend = MakeCpuBackend();
     backend->EnterDevice(0, 1);
     Profile profile;
@@ -60,13 +60,13 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
       ASSERT_TRUE(timer.ok()) << key << ": " << timer.status();
       profile.kernels[key].workspace_bytes = (*timer)->workspace_bytes();
     }
-    const MemoryPlan memory = PlanMemory(*schedule);
-    const auto measured =
-        static_cast<double>(BytesPerDevice(&profile, graph, *schedule, memory)[0]);
-    const auto estimated =
-        static_cast<double>(BytesPerDevice(nullptr, graph, *schedule, memory, /*cores=*/true)[0]);
-    EXPECT_NEAR(estimated / measured, 1, 0.05)
-        << (training ? "training" : "inference") << ": arena " << memory.arena_bytes[0];
+    const auto arena = [&](const Profile* known) {
+      Schedule schedule = *lowered;
+      SetWorkspaces(known, graph, /*cores=*/true, &schedule);
+      return static_cast<double>(PlanMemory(schedule).arena_bytes[0]);
+    };
+    EXPECT_NEAR(arena(nullptr) / arena(&profile), 1, 0.05)
+        << (training ? "training" : "inference") << ": " << arena(&profile);
   }
 }
 
@@ -91,7 +91,7 @@ TEST(Workspace, IsThatOfAJobWhoseConvolutionsAddToSums) {
   graph.AddOutput("y", x);
   model.graph = graph;
   ASSERT_EQ(AttachLoss(&model, "mse"), absl::OkStatus());
-  const auto schedule =
+  auto schedule =
       LowerGraph(model.graph, SequentialViews(model.graph), {.training = true, .loss = model.loss});
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   int64_t beside = 0;
@@ -99,9 +99,8 @@ TEST(Workspace, IsThatOfAJobWhoseConvolutionsAddToSums) {
     beside = std::max(beside, SharesBesideSums(model.graph, *schedule, task));
   }
   EXPECT_EQ(beside, images.LocalBytes());
-  const MemoryPlan memory = PlanMemory(*schedule);
-  const auto estimated = static_cast<double>(
-      BytesPerDevice(nullptr, model.graph, *schedule, memory, /*cores=*/true)[0]);
+  SetWorkspaces(nullptr, model.graph, /*cores=*/true, &*schedule);
+  const auto estimated = static_cast<double>(PlanMemory(*schedule).arena_bytes[0]);
   const auto backend = MakeCpuBackend();
   const auto job = Job::Start(model.graph, *schedule, backend.get());
   ASSERT_TRUE(job.ok()) << job.status();
@@ -110,7 +109,7 @@ TEST(Workspace, IsThatOfAJobWhoseConvolutionsAddToSums) {
   const auto used = (*job)->UsedMemory();
   ASSERT_TRUE(used.ok()) << used.status();
   EXPECT_NEAR(estimated / static_cast<double>((*used)[0].peak), 1, 0.05)
-      << "arena " << memory.arena_bytes[0];
+      << "arena " << (*used)[0].arena;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace isomer {
 namespace {
 
-TEST(BytesPerDevice, AddsTheLargestMeasuredWorkspaceToTheArena) {
+TEST(SetWorkspaces, TakesWhatWasMeasured) {
   Graph graph;
   const TensorType type = SequentialType({64, 64});
   const TensorRef x = graph.AddInput("x", type), w = graph.AddWeight("w", type);
@@ -21,8 +21,16 @@ TEST(BytesPerDevice, AddsTheLargestMeasuredWorkspaceToTheArena) {
   graph.AddOutput("y", graph.AddOp(OpKind::kRelu, {h}).value());
   const auto schedule = LowerGraph(graph, SequentialViews(graph), {.training = false, .loss = ""});
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  const std::vector<int64_t> arena = PlanMemory(*schedule).arena_bytes;
-  EXPECT_EQ(BytesPerDevice(nullptr, graph, *schedule, PlanMemory(*schedule)), arena);
+  const auto workspaces = [&](const Profile* profile) {
+    Schedule with = *schedule;
+    SetWorkspaces(profile, graph, /*cores=*/false, &with);
+    std::vector<int64_t> bytes;
+    for (const Task& task : with.tasks) {
+      if (IsOfKernel(task.kind)) bytes.push_back(task.workspace_bytes);
+    }
+    return bytes;
+  };
+  EXPECT_EQ(workspaces(nullptr), (std::vector<int64_t>{0, 0}));
 
   Profile profile;
   const std::vector<TensorType> operands = {type, type};
@@ -30,8 +38,7 @@ TEST(BytesPerDevice, AddsTheLargestMeasuredWorkspaceToTheArena) {
   profile.kernels[KernelKey(OpKind::kRelu, {operands.data(), 1}, {})].workspace_bytes = 10;
   // Of a gradient, which inference does not run.
   profile.kernels[KernelKey(OpKind::kMatMul, operands, {true, true})].workspace_bytes = 5000;
-  EXPECT_EQ(BytesPerDevice(&profile, graph, *schedule, PlanMemory(*schedule)),
-            std::vector<int64_t>{arena[0] + 1000});
+  EXPECT_EQ(workspaces(&profile), (std::vector<int64_t>{1000, 10}));
 }
 
 // LeNet's convolutions, as profiled: 12.9 MB forward, 12.9 MB and 4.98 MB for the gradients.

@@ -109,12 +109,14 @@ class RemoteBackend : public Backend {
   class RemoteKernel : public Kernel {
    public:
     explicit RemoteKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
-    absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) override {
+    int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+    absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                     void* workspace) override {
       std::vector<const void*> read;
       std::vector<void*> written;
       for (const void* buffer : reads) read.push_back(Home(buffer));
       for (void* buffer : writes) written.push_back(Home(buffer));
-      return kernel_->Run(read, written);
+      return kernel_->Run(read, written, Home(workspace));
     }
 
    private:

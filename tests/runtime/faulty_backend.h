@@ -59,7 +59,9 @@ class FaultyBackend : public Backend {
           output_dtype_(call.output_dtypes[0]),
           output_elements_(call.outputs[0].Volume()) {}
 
-    absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) override {
+    int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+    absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                     void* workspace) override {
       std::vector<const void*> changed(reads.begin(), reads.end());
       std::vector<float> values(output_elements_);
       std::vector<double> copy(output_elements_);
@@ -71,7 +73,7 @@ class FaultyBackend : public Backend {
         StoreElements(values.data(), output_elements_, output_dtype_, copy.data());
         changed.back() = copy.data();
       }
-      const absl::Status status = kernel_->Run(changed, writes);
+      const absl::Status status = kernel_->Run(changed, writes, workspace);
       if (!status.ok() || writes[fault_.operand] == nullptr) return status;
       values.resize(elements_);
       LoadElements(dtype_, writes[fault_.operand], elements_, values.data());

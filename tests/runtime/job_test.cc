@@ -145,10 +145,12 @@ class FailingBackend : public Backend {
    public:
     FailingKernel(std::unique_ptr<Kernel> kernel, int* calls)
         : kernel_(std::move(kernel)), calls_(calls) {}
-    absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes) override {
+    int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+    absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                     void* workspace) override {
       constexpr int kFailsAt = 15;
       if (++*calls_ == kFailsAt) return absl::DataLossError("the device is gone");
-      return kernel_->Run(reads, writes);
+      return kernel_->Run(reads, writes, workspace);
     }
 
    private:

@@ -4,7 +4,10 @@
 // one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 #include <ostream>
 #include <random>
 
@@ -12,6 +15,7 @@
 #include "pcg/evaluator.h"
 #include "pcg/examples.h"
 #include "pcg/operator_facts.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/work.h"
 #include "runtime/backend.h"
 #include "runtime/cpu/cpu_backend.h"
@@ -94,6 +98,29 @@ Shard Unwritten(const Box& box, DataType dtype) {
   Array<double> array(box.shape, 99);
   array.origin = box.origin;
   return Shard(std::move(array), dtype);
+}
+
+// A workspace that is full of what nobody may read there: NaN, and bytes behind it that stay.
+struct Workspace {
+  static constexpr char kDirt = '\xFF';
+  static constexpr int64_t kBehind = 256;
+  int64_t bytes;
+  std::unique_ptr<char[], void (*)(void*)> memory;
+};
+Workspace DirtyWorkspace(const Kernel& kernel) {
+  const int64_t bytes = Aligned(kernel.workspace_bytes());
+  char* memory = static_cast<char*>(std::aligned_alloc(kAlignment, bytes + Workspace::kBehind));
+  std::fill_n(memory, bytes + Workspace::kBehind, Workspace::kDirt);
+  return {bytes, {memory, std::free}};
+}
+absl::Status RunIn(const Workspace& workspace, Kernel* kernel,
+                   const std::vector<const void*>& reads, const std::vector<void*>& writes) {
+  absl::Status status = kernel->Run(reads, writes, workspace.memory.get());
+  for (int64_t i = 0; i < Workspace::kBehind; ++i) {
+    if (workspace.memory[workspace.bytes + i] == Workspace::kDirt) continue;
+    return absl::InternalError("a kernel wrote behind its workspace");
+  }
+  return status;
 }
 
 std::vector<const Array<double>*> Pointers(const std::vector<Shard>& shards) {
@@ -187,7 +214,7 @@ class Checker {
       outputs.push_back(Unwritten(call.outputs[t], call.output_dtypes[t]));
       writes.push_back(outputs.back().buffer.data());
     }
-    ASSERT_EQ((*kernel)->Run(reads, writes), absl::OkStatus());
+    ASSERT_EQ(RunIn(DirtyWorkspace(**kernel), kernel->get(), reads, writes), absl::OkStatus());
     for (size_t t = 0; t < outputs.size(); ++t) {
       outputs[t].Turn(layouts_.OfOutput(t), /*back=*/true);
       ExpectClose(outputs[t], (*expected)[t]);
@@ -274,7 +301,7 @@ class Checker {
       gradients.push_back(std::move(gradient));
       writes.push_back(call.wanted[o] ? gradients.back().buffer.data() : nullptr);
     }
-    ASSERT_EQ(kernel.value()->Run(reads, writes), absl::OkStatus());
+    ASSERT_EQ(RunIn(DirtyWorkspace(**kernel), kernel->get(), reads, writes), absl::OkStatus());
     for (size_t o = 0; o < gradients.size(); ++o) {
       if (!call.wanted[o]) continue;
       SCOPED_TRACE(testing::Message() << "gradient of operand " << o);
@@ -492,7 +519,8 @@ TEST(Kernel, IndexOutsideOfTheTableIsAnError) {
   std::vector<float> output(18);
   const std::vector<const void*> reads = {table.data(), indices.data()};
   const std::vector<void*> writes = {output.data()};
-  EXPECT_EQ((*kernel)->Run(reads, writes).message(), "embedding: index 4 is not in [0, 4)");
+  EXPECT_EQ((*kernel)->Run(reads, writes, nullptr).message(),
+            "embedding: index 4 is not in [0, 4)");
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ double Deviation(const Rounding& rounding, double amplitude) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 == 0 ? 0 : 1 + static_cast<float>(i) / 4096;
   const void* const reads[] = {x.data()};
   void* const writes[] = {y.data()};
-  EXPECT_EQ((*kernel)->Run(reads, writes), absl::OkStatus());
+  EXPECT_EQ((*kernel)->Run(reads, writes, nullptr), absl::OkStatus());
   double squares = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     if (i % 2 == 0) {

@@ -77,21 +77,43 @@ void ChangesOfCommand(const Runnable& base, size_t d, int32_t place, Changes* ch
       });
 }
 
-// A buffer elsewhere, and a program that goes by it.
+// A buffer or a workspace elsewhere, and a program that goes by it.
 void ChangesOfMemory(const Runnable& base, Changes* changes) {
-  const auto keep = [&](BufferId id, const char* where, int64_t by) {
-    if (by == 0 || base.memory.offsets[id] + by < 0) return;
-    changes->emplace_back(
-        absl::StrCat("buffer ", id, " moved ", where), [id, by](Runnable* mutant) {
-          mutant->memory.offsets[id] += by;
-          mutant->program =
-              CompileProgram(mutant->schedule, mutant->memory, mutant->program.num_queues);
-        });
+  using Offset = std::function<int64_t&(MemoryPlan*)>;
+  const auto keep = [&](const std::string& what, int64_t offset, int64_t size, const Offset& of) {
+    for (const int64_t by : {-size, size}) {
+      if (by == 0 || offset + by < 0) continue;
+      changes->emplace_back(absl::StrCat(what, " moved ", by < 0 ? "down" : "up", " by its size"),
+                            [of, by](Runnable* mutant) {
+                              of(&mutant->memory) += by;
+                              mutant->program = CompileProgram(mutant->schedule, mutant->memory,
+                                                               mutant->program.num_queues);
+                            });
+    }
   };
   for (size_t id = 0; id < base.schedule.buffers.size(); ++id) {
-    const int64_t size = Aligned(base.schedule.buffers[id].bytes());
-    keep(static_cast<BufferId>(id), "down by its size", -size);
-    keep(static_cast<BufferId>(id), "up by its size", size);
+    keep(absl::StrCat("buffer ", id), base.memory.offsets[id],
+         Aligned(base.schedule.buffers[id].bytes()),
+         [id](MemoryPlan* memory) -> int64_t& { return memory->offsets[id]; });
+  }
+  for (size_t t = 0; t < base.schedule.tasks.size(); ++t) {
+    const Task& task = base.schedule.tasks[t];
+    if (task.workspace_bytes == 0) continue;
+    const int32_t device = task.devices[0], number = static_cast<int32_t>(t);
+    keep(absl::StrCat("workspace of task ", t), base.memory.ScratchOffset(number, device),
+         Aligned(task.workspace_bytes), [device, number](MemoryPlan* memory) -> int64_t& {
+           return memory->scratch[device][number];
+         });
+  }
+}
+
+// As kernels might have them: as large as the first of their results.
+void AddWorkspaces(Schedule* schedule) {
+  for (Task& task : schedule->tasks) {
+    if (!IsOfKernel(task.kind) || task.is_view) continue;
+    const auto is_there = [](BufferId id) { return id != kNoBuffer; };
+    task.workspace_bytes =
+        schedule->buffers[*std::find_if(task.writes.begin(), task.writes.end(), is_there)].bytes();
   }
 }
 
@@ -132,6 +154,7 @@ absl::StatusOr<std::vector<Mutant>> ProgramMutants(uint64_t seed) {
     const auto base = std::make_shared<Runnable>();
     ISOMER_ASSIGN_OR_RETURN(base->schedule,
                             LowerGraph(graph, ViewsOf(graph, example.strides), options));
+    AddWorkspaces(&base->schedule);
     base->memory = PlanMemory(base->schedule);
     base->program = CompileProgram(base->schedule, base->memory, /*num_queues=*/2);
     ISOMER_RETURN_IF_ERROR(CheckSchedule(graph, base->schedule));

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "pcg/schedule/check.h"
 #include "pcg/schedule/packing.h"
+#include "pcg/schedule/program.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {
@@ -226,6 +230,97 @@ TEST(Memory, ScratchSpaceOverBuffersIsRefused) {
   plan.scratch[2].begin()->second = plan.offsets[parameter];
   EXPECT_NE(CheckMemory(schedule, plan).message().find("its scratch space reuses memory"),
             absl::string_view::npos);
+}
+
+// Sizes of the workspaces of kernels, by their place among these.
+void SetWorkspaces(const std::vector<int64_t>& bytes, Schedule* schedule) {
+  size_t kernel = 0;
+  for (Task& task : schedule->tasks) {
+    if (IsOfKernel(task.kind) && !task.is_view && kernel < bytes.size()) {
+      task.workspace_bytes = bytes[kernel++];
+    }
+  }
+  ASSERT_EQ(kernel, bytes.size());
+}
+
+// %1 and the input are dead when the last kernel runs, whose workspace takes their place.
+constexpr char kChain[] =
+    "%0 = input \"x\" : f32[1024]\n"
+    "%1 = relu(%0) : f32[1024]\n"
+    "%2 = tanh(%1) : f32[1024]\n"
+    "%3 = exp(%2) : f32[1024]\n"
+    "output \"y\" = %3\n";
+
+Schedule LoweredChain() {
+  const Graph graph = Parsed(kChain);
+  return LowerGraph(graph, SequentialViews(graph), {.training = false, .loss = ""}).value();
+}
+
+TEST(Memory, WorkspacesLieWhereNothingLives) {
+  constexpr int64_t kTensor = 4096;
+  Schedule schedule = LoweredChain();
+  ASSERT_EQ(PeakBytes(schedule), 2 * kTensor);
+  EXPECT_EQ(PlanMemory(schedule).arena_bytes[0], 2 * kTensor);
+  SetWorkspaces({0, 0, kTensor}, &schedule);
+  const MemoryPeak peak = LargestPeak(schedule);
+  EXPECT_EQ(peak.bytes, 3 * kTensor);
+  EXPECT_EQ(peak.of(MemoryCategory::kWorkspace), kTensor);
+  EXPECT_EQ(peak.of(MemoryCategory::kCommunication), 0);
+  for (const int32_t queues : {1, 2}) {
+    const MemoryPlan plan = PlanMemory(schedule, queues);
+    EXPECT_EQ(plan.arena_bytes[0], 3 * kTensor);
+    EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus());
+  }
+  // A little of each does not add up.
+  SetWorkspaces({64, 64, 64}, &schedule);
+  EXPECT_EQ(PlanMemory(schedule).arena_bytes[0], 2 * kTensor + 64);
+}
+
+TEST(Memory, AWorkspaceOverWhatItsKernelReadsOrWritesIsRefused) {
+  Schedule schedule = LoweredChain();
+  SetWorkspaces({0, 64, 0}, &schedule);
+  MemoryPlan plan = PlanMemory(schedule);
+  ASSERT_EQ(plan.scratch[0].size(), 1u);
+  auto& [t, offset] = *plan.scratch[0].begin();
+  const int64_t right = offset;
+  for (const BufferList* list : {&schedule.tasks[t].reads, &schedule.tasks[t].writes}) {
+    offset = plan.offsets[(*list)[0]];
+    EXPECT_NE(CheckMemory(schedule, plan).message().find("its scratch space reuses memory"),
+              absl::string_view::npos);
+  }
+  offset = right;
+  EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus());
+  // The program has it among the bytes that the kernel writes.
+  const Accesses bytes = AccessesOf(schedule, plan, t)[0];
+  ASSERT_EQ(bytes.writes.size(), 2u);
+  EXPECT_EQ(bytes.writes[1], (ByteRange{right, right + 64}));
+}
+
+// Whatever the sizes, an arena is never larger than one with the largest workspace behind all else.
+TEST(Memory, WorkspacesNeverTakeMoreThanBehindAllElse) {
+  std::mt19937 random(3);
+  for (const ParallelCase& c : ParallelCases()) {
+    Schedule schedule = Lowered(c);
+    for (const int32_t queues : {1, 2}) {
+      for (Task& task : schedule.tasks) task.workspace_bytes = 0;
+      const std::vector<int64_t> without = PlanMemory(schedule, queues).arena_bytes;
+      std::vector<int64_t> largest(without.size(), 0);
+      for (Task& task : schedule.tasks) {
+        if (!IsOfKernel(task.kind) || task.is_view) continue;
+        task.workspace_bytes = static_cast<int64_t>(random() % 5000);
+        int64_t& most = largest[task.devices[0]];
+        most = std::max(most, Aligned(task.workspace_bytes));
+      }
+      const MemoryPlan plan = PlanMemory(schedule, queues);
+      EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus()) << c.name;
+      EXPECT_EQ(CheckProgram(schedule, plan, CompileProgram(schedule, plan, queues)),
+                absl::OkStatus())
+          << c.name;
+      for (size_t d = 0; d < without.size(); ++d) {
+        EXPECT_LE(plan.arena_bytes[d], without[d] + largest[d]) << c.name << " device " << d;
+      }
+    }
+  }
 }
 
 }  // namespace
