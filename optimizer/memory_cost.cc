@@ -18,9 +18,9 @@ class Workspaces {
         cores_(cores),
         calls_(graph.num_nodes()) {}
 
-  int64_t Of(const Task& task) {
+  KernelBytes Of(const Task& task) {
     const bool gradient = task.kind == TaskKind::kComputeGradient;
-    if (!IsOfKernel(task.kind) || task.is_view) return 0;
+    if (!IsOfKernel(task.kind) || task.is_view) return {};
     const size_t wanted = gradient ? task.writes.size() : 0;
     std::vector<Call>& calls = calls_[task.node.value];
     const auto known = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {
@@ -41,19 +41,21 @@ class Workspaces {
  private:
   struct Call {
     std::vector<bool> wanted;  // none: forward
-    int64_t bytes = 0;
+    KernelBytes bytes;
   };
 
-  int64_t Look(const Task& task, const std::vector<bool>& wanted) const {
+  KernelBytes Look(const Task& task, const std::vector<bool>& wanted) const {
     const Node& node = graph_.node(task.node);
     if (profile_ != nullptr) {
       std::vector<TensorType> operands;
       for (TensorRef input : node.inputs) operands.push_back(graph_.type(input));
       const KernelTime* measured = profile_->Find(node.op, operands, wanted);
-      if (measured != nullptr) return measured->workspace_bytes;
+      if (measured != nullptr) {
+        return {measured->workspace_bytes, measured->library_bytes};
+      }
     }
-    if (!cores_) return 0;
-    return WorkspaceOnCore(graph_, node, wanted, LayoutsOf(graph_, schedule_, task));
+    if (!cores_) return {};
+    return BytesOnCore(graph_, node, wanted, LayoutsOf(graph_, schedule_, task));
   }
 
   const Profile* profile_;
@@ -65,13 +67,23 @@ class Workspaces {
 
 }  // namespace
 
-void SetWorkspaces(const Profile* profile, const Graph& graph, bool cores, Schedule* schedule) {
-  if (profile == nullptr && !cores) return;
+PredictedMemory PredictMemory(const Profile* profile, const Graph& graph, bool cores,
+                              int32_t num_queues, Schedule* schedule) {
+  std::vector<int64_t> library(schedule->programs.size(), 0);
   Workspaces workspaces(profile, graph, *schedule, cores);
   for (Task& task : schedule->tasks) {
-    task.workspace_bytes =
-        workspaces.Of(task) + (cores ? SharesBesideSums(graph, *schedule, task) : 0);
+    if (profile == nullptr && !cores) break;
+    const KernelBytes bytes = workspaces.Of(task);
+    task.workspace_bytes = bytes.workspace + (cores ? SharesBesideSums(graph, *schedule, task) : 0);
+    int64_t& most = library[task.devices[0]];
+    most = std::max(most, bytes.library);
   }
+  PredictedMemory memory;
+  memory.plan = PlanMemory(*schedule, num_queues);
+  for (size_t d = 0; d < library.size(); ++d) {
+    memory.bytes_per_device.push_back(memory.plan.arena_bytes[d] + library[d]);
+  }
+  return memory;
 }
 
 }  // namespace isomer

@@ -1,16 +1,27 @@
 #ifndef ISOMER_OPTIMIZER_MEMORY_COST_H_
 #define ISOMER_OPTIMIZER_MEMORY_COST_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "pcg/graph.h"
 #include "pcg/profile.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
 
-// Says of every task of the schedule what its kernel takes beside its buffers
-// (Task::workspace_bytes): what the profile (may be null) has measured, else what workspace.h says
-// for devices that are `cores`. Memory that is planned then is what a device takes when it runs.
-void SetWorkspaces(const Profile* profile, const Graph& graph, bool cores, Schedule* schedule);
+// Where a device will have what, and what it takes beside its arena: the most that a library of
+// kernels has of its own.
+struct PredictedMemory {
+  MemoryPlan plan;
+  std::vector<int64_t> bytes_per_device;  // all of it
+};
+// Says of every task of the schedule what workspace its kernel has (Task::workspace_bytes), and
+// plans memory with it: what the profile (may be null) has measured, else what workspace.h says for
+// devices that are `cores`.
+PredictedMemory PredictMemory(const Profile* profile, const Graph& graph, bool cores,
+                              int32_t num_queues, Schedule* schedule);
 
 }  // namespace isomer
 

@@ -144,12 +144,12 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
 namespace {
 
 Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered, Plan* plan) {
-  SetWorkspaces(cost.profile(), lowered.mapped.graph, RunsOnCores(cost.machine()),
-                &lowered.schedule);
-  const MemoryPlan memory = PlanMemory(lowered.schedule, NumQueuesOfDevice(cost.machine()));
-  Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory);
-  simulation.peak_bytes = *absl::c_max_element(memory.arena_bytes);
-  // The gaps of the arena.
+  const PredictedMemory memory =
+      PredictMemory(cost.profile(), lowered.mapped.graph, RunsOnCores(cost.machine()),
+                    NumQueuesOfDevice(cost.machine()), &lowered.schedule);
+  Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory.plan);
+  simulation.peak_bytes = *absl::c_max_element(memory.bytes_per_device);
+  // What libraries have, and the gaps of the arena.
   simulation.memory.categories[static_cast<int>(MemoryCategory::kWorkspace)] +=
       simulation.peak_bytes - simulation.memory.bytes;
   simulation.memory.bytes = simulation.peak_bytes;

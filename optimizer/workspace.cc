@@ -29,10 +29,10 @@ bool RunsOnCores(const Machine& machine) {
   return absl::StrContains(name, "core") || absl::StrContains(name, "cpu");
 }
 
-int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
+KernelBytes BytesOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
                         const CallLayouts& layouts) {
-  if (node.op.kind() == OpKind::kMatMul) return kPanelBytes;
-  if (node.op.kind() != OpKind::kConv2d) return 0;
+  if (node.op.kind() == OpKind::kMatMul) return {.library = kPanelBytes};
+  if (node.op.kind() != OpKind::kConv2d) return {};
   const TensorType& operand = graph.type(node.inputs[0]);
   if (!layouts.AreRowMajor()) {
     const TensorType& weights = graph.type(node.inputs[1]);
@@ -40,14 +40,15 @@ int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<
     const bool turns_result = layouts.OfOutput(0) == Layout::kRowMajor;
     if (!turns_operand && !turns_result &&
         HasPointFilters(node.op, operand.LocalShape(), weights.LocalShape())) {
-      return kPanelBytes;
+      return {.library = kPanelBytes};
     }
-    return weights.LocalBytes() + (turns_operand ? operand.LocalBytes() : 0) +
-           (turns_result ? node.outputs[0].LocalBytes() : 0);
+    return {.workspace = weights.LocalBytes() + (turns_operand ? operand.LocalBytes() : 0) +
+                         (turns_result ? node.outputs[0].LocalBytes() : 0)};
   }
   // The gradient of the operand, and the operand for that of the weights, one after the other.
   const bool copies_operand = IsBlocked(operand) || (!wanted.empty() && wanted[0]);
-  return BlockedBytes(node.outputs[0]) + (copies_operand ? BlockedBytes(operand) : 0);
+  return {.workspace =
+              BlockedBytes(node.outputs[0]) + (copies_operand ? BlockedBytes(operand) : 0)};
 }
 
 int64_t SharesBesideSums(const Graph& graph, const Schedule& schedule, const Task& task) {

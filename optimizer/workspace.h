@@ -1,7 +1,8 @@
 // What kernels take beside their operands and results, where no profile has measured it.
 //
 // Of the cpu backend (oneDNN 2.6 on cores with AVX-512), after its profiles: matrix products pack
-// panels, in about 472 KB (of thousands of columns in up to 16 MB, which is little beside them).
+// panels, in about 472 KB of the library's own (of thousands of columns in up to 16 MB, which is
+// little beside them). The rest is workspace that kernels ask for.
 // Convolutions of images with channels innermost reorder the weights, and an image that is
 // row-major beside one that is not; of points, they are matrix products. Of row-major images they
 // work on copies in which channels are padded to blocks of 16, of the result and, of 16 channels
@@ -23,9 +24,14 @@ namespace isomer {
 // Its devices are cores.
 bool RunsOnCores(const Machine& machine);
 
-// One task of a call of `node` in `graph` on a core, in bytes; with `wanted` not empty, of its
-// gradient with respect to those operands.
-int64_t WorkspaceOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
+// In bytes: in the arena, and of a library's own beside it.
+struct KernelBytes {
+  int64_t workspace = 0, library = 0;
+};
+
+// One task of a call of `node` in `graph` on a core; with `wanted` not empty, of its gradient with
+// respect to those operands.
+KernelBytes BytesOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
                         const CallLayouts& layouts);
 
 // Of the gradients that a task adds to sums, those that its kernel on a core first writes beside

@@ -192,6 +192,7 @@ absl::Status SaveProfile(const std::string& path, const Profile& profile) {
     kernel->set_bytes(time.bytes);
     kernel->set_family(time.family);
     kernel->set_workspace_bytes(time.workspace_bytes);
+    kernel->set_library_bytes(time.library_bytes);
   }
   for (const auto& [key, table] : profile.tables) {
     proto::SizeTableProto* sizes = message.add_tables();
@@ -262,7 +263,7 @@ absl::StatusOr<Profile> LoadProfile(const std::string& path) {
     const std::string where = absl::StrCat(path, ": kernel '", kernel.kernel(), "'");
     ISOMER_RETURN_IF_ERROR(CheckTimes(where, kernel));
     if (!std::isfinite(kernel.flops()) || kernel.flops() < 0 || kernel.bytes() < 0 ||
-        kernel.workspace_bytes() < 0) {
+        kernel.workspace_bytes() < 0 || kernel.library_bytes() < 0) {
       return absl::InvalidArgumentError(absl::StrCat(where, ": its FLOPs or bytes are no numbers"));
     }
     profile.kernels[kernel.kernel()] = {.median_us = kernel.median_us(),
@@ -272,6 +273,7 @@ absl::StatusOr<Profile> LoadProfile(const std::string& path) {
                                         .flops = kernel.flops(),
                                         .bytes = kernel.bytes(),
                                         .workspace_bytes = kernel.workspace_bytes(),
+                                        .library_bytes = kernel.library_bytes(),
                                         .family = kernel.family()};
   }
   for (const proto::SizeTableProto& sizes : message.tables()) {

@@ -29,8 +29,9 @@ struct KernelTime {
   // What pcg/work.h counts for it, and the kernels it is like, so that others can be estimated.
   double flops = 0;
   int64_t bytes = 0;
-  // The most that it took from the heap beside its operands and results; 0 where that is unknown.
-  int64_t workspace_bytes = 0;
+  // Beside its operands and results: the workspace that it asks for, and the most that its library
+  // took from the heap; 0 where that is unknown.
+  int64_t workspace_bytes = 0, library_bytes = 0;
   std::string family = {};
 };
 

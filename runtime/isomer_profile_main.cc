@@ -19,7 +19,7 @@
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/backend.h"
-#include "runtime/cache_sweeper.h"
+#include "runtime/caches.h"
 #include "runtime/mpi_communicator.h"
 #include "runtime/operator_page.h"
 #include "runtime/pinning.h"
@@ -27,6 +27,7 @@
 #include "runtime/profile_page.h"
 #include "runtime/profile_session.h"
 #include "runtime/profiler.h"
+#include "runtime/reuse.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu");
 ABSL_FLAG(std::string, out, "",
@@ -55,9 +56,10 @@ ABSL_FLAG(bool, list_operators, false,
 namespace isomer {
 namespace {
 
-// Adds the kernels of a plan, or of the plans that a model can have.
+// Adds the kernels of a plan, or of the plans that a model can have, and where its updates find
+// what they update.
 absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, std::string* name,
-                              ProfiledKernels* kernels) {
+                              ProfiledKernels* kernels, CacheLevel* found_by_updates) {
   PlanOptions options;
   options.load.batch_size = absl::GetFlag(FLAGS_batch_size);
   options.load.dims = absl::GetFlag(FLAGS_dim);
@@ -68,7 +70,10 @@ absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, std::str
   *name = plan.model.name;
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
   ProfiledKernels own;
-  AddKernelsOf(lowered.mapped.graph, lowered.schedule, SecondLevelCacheBytes(), &own);
+  const std::vector<FoundByTask> found =
+      FindInCaches(lowered.mapped.graph, lowered.schedule, CachesOfDevice(devices));
+  *found_by_updates = std::min(*found_by_updates, FoundByUpdates(lowered.schedule, found));
+  AddKernelsOf(lowered.mapped.graph, lowered.schedule, found, &own);
   if (!is_plan) ISOMER_RETURN_IF_ERROR(AddShardsOf(devices, &own));
   kernels->merge(own);
   return absl::OkStatus();
@@ -101,9 +106,13 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
   ProfiledKernels kernels;
   std::vector<std::string> models(arguments.size());
+  CacheLevel found_by_updates = CacheLevel::kNear;  // the farthest of all
   for (size_t i = 0; i < arguments.size(); ++i) {
-    ISOMER_RETURN_IF_ERROR(AddKernelsOfFile(arguments[i], devices, &models[i], &kernels));
+    ISOMER_RETURN_IF_ERROR(
+        AddKernelsOfFile(arguments[i], devices, &models[i], &kernels, &found_by_updates));
   }
+  std::vector<ProfiledTask> tasks = TasksToProfile(devices);
+  for (ProfiledTask& task : tasks) task.found = found_by_updates;
   const ProfiledDevice device = {.backend = std::string(backend->name()),
                                  .processor = HostProcessor(),
                                  .libraries = backend->Libraries(),
@@ -117,7 +126,7 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
     }
   }
   ISOMER_ASSIGN_OR_RETURN(const MissingTimes missing,
-                          FindMissing(profile, kernels, TasksToProfile(devices), communicator));
+                          FindMissing(profile, kernels, tasks, communicator));
   auto measure = [&](const ProfileRank& rank) {
     Profile own = profile;                // Threads do not share it.
     ISOMER_RETURN_IF_ERROR(rank.Meet());  // All have read the file before one writes it.

@@ -22,7 +22,6 @@ struct Slot {
   Use use;
   const Box* box;  // null: the kernel gets no such buffer
   DataType dtype;
-  bool warm = false;   // of a result, whose memory tasks before it have used
   int64_t values = 0;  // of indices: how many they select from; 0: no index
 };
 
@@ -58,8 +57,7 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
     const bool needed = !call.gradient || needs.outputs[t];
     slots.push_back({.use = call.gradient ? Use::kRead : Use::kWritten,
                      .box = needed ? &call.outputs[t] : nullptr,
-                     .dtype = call.output_dtypes[t],
-                     .warm = !call.gradient});
+                     .dtype = call.output_dtypes[t]});
   }
   if (!call.gradient) return slots;
   for (size_t t = 0; t < call.outputs.size(); ++t) {
@@ -68,8 +66,7 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
   for (size_t o = 0; o < call.operands.size(); ++o) {
     slots.push_back({.use = Use::kWritten,
                      .box = call.wanted[o] ? &call.operands[o] : nullptr,
-                     .dtype = call.dtypes[o],
-                     .warm = true});
+                     .dtype = call.dtypes[o]});
   }
   return slots;
 }
@@ -149,37 +146,45 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   for (const Slot& slot : slots) {
     char* buffer = slot.box == nullptr ? nullptr : data;
     if (buffer != nullptr) FillSlot(slot, NeedsPositiveValues(kernel.op.kind()), buffer);
-    bool warm = slot.warm;
-    if (slot.use == Use::kRead) {
-      const size_t read = timer->reads_.size();
-      warm = read < kernel.warm.size() && kernel.warm[read];
-      timer->reads_.push_back(buffer);
-    } else {
-      timer->writes_.push_back(buffer);
+    const bool is_written = slot.use == Use::kWritten;
+    auto& list = is_written ? kernel.found.writes : kernel.found.reads;
+    const size_t place = is_written ? timer->writes_.size() : timer->reads_.size();
+    if (buffer != nullptr) {
+      timer->regions_.push_back({buffer, BytesOfSlot(slot), is_written,
+                                 place < list.size() ? list[place] : CacheLevel::kMemory});
     }
-    if (warm && buffer != nullptr)
-      timer->warm_.push_back({buffer, BytesOfSlot(slot), slot.use == Use::kWritten});
+    if (is_written) {
+      timer->writes_.push_back(buffer);
+    } else {
+      timer->reads_.push_back(buffer);
+    }
     data += BytesOfSlot(slot);
   }
   ResetPeakAllocations();
   const int64_t before = ThreadAllocations().live;
   ISOMER_ASSIGN_OR_RETURN(timer->kernel_, backend->MakeKernel(call));
-  ISOMER_ASSIGN_OR_RETURN(timer->workspace_, backend->Allocate(timer->kernel_->workspace_bytes()));
+  const int64_t made = ThreadAllocations().peak - before;
+  ISOMER_ASSIGN_OR_RETURN(timer->workspace_, backend->Allocate(timer->workspace_bytes()));
+  const int64_t allocated = ThreadAllocations().live;
+  ResetPeakAllocations();
   ISOMER_RETURN_IF_ERROR(
       timer->kernel_->Run(timer->reads_, timer->writes_, timer->workspace_.get()));
-  timer->workspace_bytes_ = std::max<int64_t>(ThreadAllocations().peak - before, 0);
+  timer->library_bytes_ = std::max(made, ThreadAllocations().peak - allocated);
   return timer;
 }
 
-void KernelTimer::Warm() {
-  constexpr int64_t kLine = 64;
-  for (const Region& region : warm_) {
-    for (int64_t i = 0; i < region.bytes; i += kLine) {
-      volatile char* line = region.data + i;
-      const char held = *line;
-      if (region.is_written) *line = held;
+void KernelTimer::SetCaches(CacheSweeper* near) {
+  const auto touch = [this](CacheLevel level) {
+    for (const Region& region : regions_) {
+      if (region.found == level) isomer::Touch(region.data, region.bytes, region.is_written);
     }
+  };
+  for (const Region& region : regions_) {
+    if (region.found == CacheLevel::kMemory) Flush(region.data, region.bytes);
   }
+  touch(CacheLevel::kLast);
+  near->Sweep();
+  touch(CacheLevel::kNear);
 }
 
 absl::StatusOr<double> KernelTimer::RunUs() {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/backend.h"
+#include "runtime/caches.h"
 #include "runtime/profile_calls.h"
 
 namespace isomer {
@@ -22,30 +23,31 @@ class KernelTimer {
   // Bytes of the buffers that a timer of this kernel has.
   static absl::StatusOr<int64_t> BytesOf(const ProfiledKernel& kernel);
 
-  // Touches what tasks before it in a step have touched not long ago: the operands that are warm
-  // (ProfiledKernel), and the memory of its results, which are put where another buffer has just
-  // died (MemoryPlan).
-  void Warm();
+  // Brings its buffers to where tasks of it find them in a step (ProfiledKernel::found).
+  // `near` sweeps the near cache.
+  void SetCaches(CacheSweeper* near);
   // The time of one run. Time during which another process had the core is not the kernel's: the
   // less of the time that passed and that this thread computed counts.
   absl::StatusOr<double> RunUs();
-  // The most that making and running it took beside its buffers; 0 where that is not counted.
-  int64_t workspace_bytes() const { return workspace_bytes_; }
+  int64_t workspace_bytes() const { return kernel_->workspace_bytes(); }
+  // The most that making and running it took from the heap; 0 where that is not counted.
+  int64_t library_bytes() const { return library_bytes_; }
 
  private:
   struct Region {
     char* data;
     int64_t bytes;
     bool is_written;
+    CacheLevel found;
   };
   KernelTimer() = default;
 
-  std::vector<Region> warm_;
+  std::vector<Region> regions_;
   std::unique_ptr<Kernel> kernel_;
   Backend::Memory workspace_{nullptr, [](char*) {}};
   std::vector<const void*> reads_;
   std::vector<void*> writes_;
-  int64_t workspace_bytes_ = 0;
+  int64_t library_bytes_ = 0;
 };
 
 }  // namespace isomer

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "pcg/profile.h"
-#include "pcg/schedule/views.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/type_inference.h"
 
@@ -26,63 +25,32 @@ void ForEachCut(size_t first, int dims_left, int64_t devices, std::vector<int64_
   }
 }
 
-// What a device's tasks have touched, in bytes since it began: how far back a buffer's last use is.
-class ReuseDistances {
+// Adds up levels of one buffer, of several tasks.
+class Levels {
  public:
-  ReuseDistances(const Schedule& schedule, int64_t cache_bytes)
-      : schedule_(schedule), holders_(HoldersOf(schedule)), cache_bytes_(cache_bytes) {}
-
-  // Per buffer that the task reads, whether the caches have it.
-  std::vector<bool> IsWarm(const Task& task) const {
-    std::vector<bool> warm;
-    for (BufferId id : task.reads) {
-      const auto last = id == kNoBuffer ? last_.end() : last_.find(holders_[id]);
-      warm.push_back(last != last_.end() && touched_ - last->second <= cache_bytes_);
-    }
-    return warm;
+  void Add(const std::vector<CacheLevel>& levels) {
+    sums_.resize(levels.size(), 0);
+    for (size_t i = 0; i < levels.size(); ++i) sums_[i] += static_cast<int>(levels[i]);
+    ++count_;
   }
-  void Touch(const Task& task, int32_t device) {
-    if (task.is_view) return;
-    for (const auto* list : {&task.reads, &task.writes}) {
-      for (BufferId id : *list) {
-        if (id == kNoBuffer || schedule_.buffers[id].device != device) continue;
-        touched_ += schedule_.buffers[id].bytes();
-        last_[holders_[id]] = touched_;
-      }
-    }
+  // The mean, rounded.
+  std::vector<CacheLevel> Mean() const {
+    std::vector<CacheLevel> mean;
+    for (int sum : sums_)
+      mean.push_back(static_cast<CacheLevel>((2 * sum + count_) / (2 * count_)));
+    return mean;
   }
 
  private:
-  const Schedule& schedule_;
-  const std::vector<BufferId> holders_;
-  const int64_t cache_bytes_;
-  int64_t touched_ = 0;
-  std::map<BufferId, int64_t> last_;
+  std::vector<int> sums_;
+  int count_ = 0;
 };
-
-// Per task, what it finds warm.
-std::vector<std::vector<bool>> WarmReads(const Schedule& schedule, int64_t cache_bytes) {
-  std::vector<std::vector<bool>> warm(schedule.tasks.size());
-  for (size_t d = 0; d < schedule.programs.size(); ++d) {
-    ReuseDistances distances(schedule, cache_bytes);
-    for (int32_t t : schedule.programs[d]) {
-      const Task& task = schedule.tasks[t];
-      if (task.phase == Phase::kLoad) continue;
-      if (IsOfKernel(task.kind)) {
-        warm[t] = distances.IsWarm(task);
-      }
-      distances.Touch(task, static_cast<int32_t>(d));
-    }
-  }
-  return warm;
-}
 
 }  // namespace
 
-void AddKernelsOf(const Graph& graph, const Schedule& schedule, int64_t cache_bytes,
-                  ProfiledKernels* kernels) {
-  const std::vector<std::vector<bool>> warm = WarmReads(schedule, cache_bytes);
-  std::map<std::string, std::vector<int>> votes;  // warm reads less cold ones
+void AddKernelsOf(const Graph& graph, const Schedule& schedule,
+                  const std::vector<FoundByTask>& found, ProfiledKernels* kernels) {
+  std::map<std::string, std::pair<Levels, Levels>> levels;  // of reads, writes
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
     const bool gradient = task.kind == TaskKind::kComputeGradient;
@@ -96,16 +64,18 @@ void AddKernelsOf(const Graph& graph, const Schedule& schedule, int64_t cache_by
       if (gradient) kernel.wanted.push_back(id != kNoBuffer);
     }
     const std::string key = KernelKey(kernel.op, kernel.operands, kernel.wanted);
-    std::vector<int>& vote = votes[key];
-    vote.resize(warm[t].size());
-    for (size_t i = 0; i < vote.size(); ++i) vote[i] += warm[t][i] ? 1 : -1;
+    if (!found.empty()) {
+      auto& [reads, writes] = levels[key];
+      reads.Add(found[t].reads);
+      writes.Add(found[t].writes);
+    }
     kernel.layouts = LayoutsOf(graph, schedule, task);
     kernels->try_emplace(key, std::move(kernel));
   }
-  for (const auto& [key, vote] : votes) {
-    std::vector<bool>& reads = kernels->at(key).warm;
-    if (!reads.empty()) continue;  // Another plan has it, too.
-    for (int v : vote) reads.push_back(v > 0);
+  for (const auto& [key, of] : levels) {
+    FoundByTask& known = kernels->at(key).found;
+    // Else another plan has it, too.
+    if (known.reads.empty()) known = {of.first.Mean(), of.second.Mean()};
   }
 }
 
@@ -124,7 +94,7 @@ absl::Status AddShardsOf(int64_t num_devices, ProfiledKernels* kernels) {
       std::string shard = KernelKey(kernel.op, *operands, kernel.wanted);
       kernels->try_emplace(std::move(shard),
                            ProfiledKernel{kernel.op, *std::move(operands), kernel.wanted,
-                                          kernel.warm, kernel.layouts});
+                                          kernel.found, kernel.layouts});
     }
   }
   return absl::OkStatus();

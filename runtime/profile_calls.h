@@ -11,6 +11,7 @@
 #include "pcg/operator.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/tensor_type.h"
+#include "runtime/reuse.h"
 
 namespace isomer {
 
@@ -20,18 +21,18 @@ struct ProfiledKernel {
   Operator op;
   std::vector<TensorType> operands;
   std::vector<bool> wanted = {};
-  // Per buffer that the task reads (Task::reads), whether it finds it in the nearest caches.
-  std::vector<bool> warm = {};
+  // What its tasks find where, in a step; empty: all in memory.
+  FoundByTask found = {};
   // Of a task of it.
   CallLayouts layouts = {};
 };
 using ProfiledKernels = std::map<std::string, ProfiledKernel>;  // by KernelKey
 
-// Adds the kernels of a schedule's tasks. What most tasks of a kernel read again after no more than
-// `cache_bytes` of other buffers is warm: what the task before wrote, but also the weights of an
-// unrolled recurrent network.
-void AddKernelsOf(const Graph& graph, const Schedule& schedule, int64_t cache_bytes,
-                  ProfiledKernels* kernels);
+// Adds the kernels of a schedule's tasks, with what they find in the caches on average: what the
+// task before wrote, but also the weights of an unrolled recurrent network, and all of a network
+// that the last cache holds. `found`: FindInCaches; empty: all is in memory.
+void AddKernelsOf(const Graph& graph, const Schedule& schedule,
+                  const std::vector<FoundByTask>& found, ProfiledKernels* kernels);
 
 // Adds, for every kernel there, those of tasks that own a part of the call: every way to cut one
 // dim, or two at once, as the search does, whose product divides `num_devices`.

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "pcg/support/status_macros.h"
-#include "runtime/cache_sweeper.h"
+#include "runtime/caches.h"
 #include "runtime/executor.h"
 #include "runtime/statistics.h"
 
@@ -131,6 +131,8 @@ class SizeRunner {
   absl::Status Prepare();
   int64_t bytes() const { return schedule_.tasks[0].bytes; }
 
+  // Brings its buffers, cleared, to where the task is to find them.
+  absl::Status SetCaches(CacheLevel level, CacheSweeper* near);
   absl::Status RunOnce();
   // Of the runs in which nothing disturbed any rank; where there are hardly any, of all.
   std::vector<double> Samples() const { return undisturbed_.size() < 5 ? all_ : undisturbed_; }
@@ -188,11 +190,21 @@ absl::Status SizeRunner::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status SizeRunner::RunOnce() {
-  // What is sent, moved or summed has just been computed; parameters have not.
-  if (schedule_.tasks[0].kind != TaskKind::kUpdate) {
-    ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule_, rank_.rank(), &executor_));
+absl::Status SizeRunner::SetCaches(CacheLevel level, CacheSweeper* near) {
+  ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule_, rank_.rank(), &executor_));
+  for (size_t b = 0; level == CacheLevel::kMemory && b < schedule_.buffers.size(); ++b) {
+    const Buffer& buffer = schedule_.buffers[b];
+    if (buffer.device != rank_.rank()) continue;
+    ISOMER_RETURN_IF_ERROR(executor_.Get(static_cast<BufferId>(b), [&](const void* contents) {
+      Flush(static_cast<const char*>(contents), buffer.bytes());
+      return absl::OkStatus();
+    }));
   }
+  if (level == CacheLevel::kLast) near->Sweep();
+  return absl::OkStatus();
+}
+
+absl::Status SizeRunner::RunOnce() {
   ISOMER_RETURN_IF_ERROR(rank_.Meet());
   const size_t before = executor_.times().size();
   const double wall = NowUs(), computed = ThreadUs();
@@ -277,14 +289,14 @@ absl::StatusOr<SizeTable> MeasureTask(const ProfileRank& rank, const ProfiledTas
     ISOMER_RETURN_IF_ERROR(runners.back()->Prepare());
     left.push_back(runners.back().get());
   }
-  // Weights were last used in the forward pass, their states in the step before. How much a step
-  // touches in between depends on the network; this is that of one of some millions of weights.
-  constexpr int64_t kBytesBetweenUpdates = int64_t{32} << 20;
-  const bool sweeps = task.kind == TaskKind::kUpdate && options.state != CacheState::kHot;
-  CacheSweeper sweeper(sweeps ? kBytesBetweenUpdates : 0);
+  const bool updates = task.kind == TaskKind::kUpdate && options.state != CacheState::kHot;
+  CacheSweeper near(CachesOfDevice(static_cast<int64_t>(rank.all.size())).near);
   for (int round = 1; round <= options.most_rounds && !left.empty(); ++round) {
-    sweeper.Sweep();
-    for (SizeRunner* runner : left) ISOMER_RETURN_IF_ERROR(runner->RunOnce());
+    for (SizeRunner* runner : left) {
+      // What is sent, moved or summed has just been computed; parameters have not.
+      ISOMER_RETURN_IF_ERROR(runner->SetCaches(updates ? task.found : CacheLevel::kNear, &near));
+      ISOMER_RETURN_IF_ERROR(runner->RunOnce());
+    }
     if (round < options.least_rounds) continue;
     std::erase_if(left, [&](const SizeRunner* runner) {
       return IsSettled(runner->Samples(), options.precision) ||

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "pcg/profile.h"
 #include "pcg/schedule/schedule.h"
+#include "runtime/caches.h"
 #include "runtime/profile_rank.h"
 #include "runtime/profiler.h"
 
@@ -19,6 +20,8 @@ namespace isomer {
 struct ProfiledTask {
   TaskKind kind;
   int64_t group_size = 1;
+  // Of updates: where they find what they update, which steps have touched long ago.
+  CacheLevel found = CacheLevel::kMemory;
   // "fill", or, of a communication, "all_reduce threads 2".
   std::string Key(absl::string_view communicator) const;
 };

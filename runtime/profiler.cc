@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
-#include "runtime/cache_sweeper.h"
+#include "runtime/caches.h"
 #include "runtime/kernel_timer.h"
 #include "runtime/statistics.h"
 
@@ -25,12 +25,12 @@ struct Subject {
 absl::Status RunRound(const ProfileRank& rank, const ProfilerOptions& options,
                       const std::vector<Subject*>& subjects, CacheSweeper* sweeper,
                       std::vector<double>* times) {
-  if (options.state != CacheState::kHot) sweeper->Sweep();
+  if (options.state == CacheState::kCold) sweeper->Sweep();
   for (Subject* subject : subjects) {
     if (options.state == CacheState::kHot) {
       ISOMER_RETURN_IF_ERROR(subject->timer->RunUs().status());
     } else if (options.state == CacheState::kStep) {
-      subject->timer->Warm();
+      subject->timer->SetCaches(sweeper);
     }
     ISOMER_RETURN_IF_ERROR(rank.Meet());
     ISOMER_ASSIGN_OR_RETURN(const double us, subject->timer->RunUs());
@@ -54,6 +54,7 @@ absl::StatusOr<KernelTime> TimeOf(const Subject& subject) {
   time.flops = work.flops;
   time.bytes = work.bytes;
   time.workspace_bytes = subject.timer->workspace_bytes();
+  time.library_bytes = subject.timer->library_bytes();
   time.family = KernelFamily(kernel.op.kind(), kernel.operands, gradient);
   return time;
 }
@@ -98,7 +99,7 @@ absl::StatusOr<std::vector<ProfileBatch>> BatchesOf(const ProfiledKernels& kerne
 absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRank& rank,
                                                                  const ProfileBatch& batch,
                                                                  const ProfilerOptions& options) {
-  CacheSweeper sweeper(2 * SecondLevelCacheBytes());
+  CacheSweeper sweeper(CachesOfDevice(static_cast<int64_t>(rank.all.size())).near);
   // One arena, as a device has in a step.
   int64_t bytes = 0;
   for (const auto& [key, kernel] : batch) {

@@ -27,8 +27,8 @@ namespace isomer {
 
 enum class CacheState {
   kHot,   // as the last run of the same kernel left it
-  kCold,  // swept
-  kStep,  // swept, but for what tasks before have touched (KernelTimer::Warm)
+  kCold,  // the nearest are swept
+  kStep,  // as tasks find them in a step (KernelTimer::SetCaches)
 };
 absl::StatusOr<CacheState> ParseCacheState(absl::string_view name);
 

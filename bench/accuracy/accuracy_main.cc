@@ -212,10 +212,10 @@ class Accuracy {
     const CostModel cost(std::move(machine), &profile);
     const Graph& graph = plan.lowered.mapped.graph;
     Schedule schedule = plan.lowered.schedule;
-    SetWorkspaces(&profile, graph, /*cores=*/false, &schedule);
-    const MemoryPlan memory = PlanMemory(schedule);
-    Simulation simulation = Simulate(cost, graph, schedule, &memory);
-    simulation.peak_bytes = *absl::c_max_element(memory.arena_bytes);
+    const PredictedMemory memory =
+        PredictMemory(&profile, graph, /*cores=*/false, /*num_queues=*/1, &schedule);
+    Simulation simulation = Simulate(cost, graph, schedule, &memory.plan);
+    simulation.peak_bytes = *absl::c_max_element(memory.bytes_per_device);
     return simulation;
   }
 

@@ -47,7 +47,7 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
         LowerGraph(graph, SequentialViews(graph), {.training = training, .loss = model->loss});
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     ProfiledKernels kernels;
-    AddKernelsOf(graph, *lowered, /*cache_bytes=*/0, &kernels);
+    AddKernelsOf(graph, *lowered, /*found=*/{}, &kernels);
     const auto backend = MakeCpuBackend();
     backend->EnterDevice(0, 1);
     Profile profile;
@@ -59,14 +59,15 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
       const auto timer = KernelTimer::Make(kernel, backend.get(), memory->get());
       ASSERT_TRUE(timer.ok()) << key << ": " << timer.status();
       profile.kernels[key].workspace_bytes = (*timer)->workspace_bytes();
+      profile.kernels[key].library_bytes = (*timer)->library_bytes();
     }
-    const auto arena = [&](const Profile* known) {
+    const auto predicted = [&](const Profile* known) {
       Schedule schedule = *lowered;
-      SetWorkspaces(known, graph, /*cores=*/true, &schedule);
-      return static_cast<double>(PlanMemory(schedule).arena_bytes[0]);
+      return static_cast<double>(
+          PredictMemory(known, graph, /*cores=*/true, 1, &schedule).bytes_per_device[0]);
     };
-    EXPECT_NEAR(arena(nullptr) / arena(&profile), 1, 0.05)
-        << (training ? "training" : "inference") << ": " << arena(&profile);
+    EXPECT_NEAR(predicted(nullptr) / predicted(&profile), 1, 0.05)
+        << (training ? "training" : "inference") << ": " << predicted(&profile);
   }
 }
 
@@ -99,8 +100,8 @@ TEST(Workspace, IsThatOfAJobWhoseConvolutionsAddToSums) {
     beside = std::max(beside, SharesBesideSums(model.graph, *schedule, task));
   }
   EXPECT_EQ(beside, images.LocalBytes());
-  SetWorkspaces(nullptr, model.graph, /*cores=*/true, &*schedule);
-  const auto estimated = static_cast<double>(PlanMemory(*schedule).arena_bytes[0]);
+  const auto estimated = static_cast<double>(
+      PredictMemory(nullptr, model.graph, /*cores=*/true, 1, &*schedule).bytes_per_device[0]);
   const auto backend = MakeCpuBackend();
   const auto job = Job::Start(model.graph, *schedule, backend.get());
   ASSERT_TRUE(job.ok()) << job.status();

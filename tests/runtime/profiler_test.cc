@@ -7,9 +7,11 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/support/file.h"
 #include "runtime/profile_page.h"
 #include "runtime/profile_session.h"
+#include "runtime/reuse.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {
@@ -29,7 +31,7 @@ ProfiledKernels MlpKernels(int64_t devices) {
       LowerGraph(graph, SequentialViews(graph), {.training = true, .loss = "loss"});
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   ProfiledKernels kernels;
-  AddKernelsOf(graph, *schedule, /*cache_bytes=*/1 << 20, &kernels);
+  AddKernelsOf(graph, *schedule, /*found=*/{}, &kernels);
   EXPECT_EQ(AddShardsOf(devices, &kernels), absl::OkStatus());
   return kernels;
 }
@@ -82,36 +84,97 @@ TEST(ProfileCalls, CutOneDimOrTwo) {
 
 // Four steps of a recurrence: each reads what the one before wrote, and the same weight.
 constexpr char kRecurrence[] = R"(
-%0 = input "x" : f32[4,64]
-%1 = weight "w" : f32[64,64]
-%2 = matmul(%0, %1) : f32[4,64]
-%3 = relu(%2) : f32[4,64]
-%4 = matmul(%3, %1) : f32[4,64]
-%5 = relu(%4) : f32[4,64]
-%6 = matmul(%5, %1) : f32[4,64]
-%7 = relu(%6) : f32[4,64]
-%8 = matmul(%7, %1) : f32[4,64]
+%0 = input "x" : f32[4,1024]
+%1 = weight "w" : f32[1024,1024]
+%2 = matmul(%0, %1) : f32[4,1024]
+%3 = relu(%2) : f32[4,1024]
+%4 = matmul(%3, %1) : f32[4,1024]
+%5 = relu(%4) : f32[4,1024]
+%6 = matmul(%5, %1) : f32[4,1024]
+%7 = relu(%6) : f32[4,1024]
+%8 = matmul(%7, %1) : f32[4,1024]
 output "y" = %8
 )";
 
-TEST(ProfileCalls, WeightsThatStepsShareAreWarmIfTheCacheHoldsWhatLiesBetween) {
+TEST(ProfileCalls, WeightsThatStepsShareAreNearIfTheCacheHoldsWhatLiesBetween) {
   const Graph graph = Parsed(kRecurrence);
   ScheduleOptions options;
   options.training = false;
   const auto schedule = LowerGraph(graph, SequentialViews(graph), options);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  constexpr int64_t kActivation = 4 * 64 * 4;
-  const auto warm_of_matmul = [&](int64_t cache_bytes) {
+  constexpr int64_t kActivation = 4 * 1024 * 4, kWeight = 1024 * 1024 * 4;
+  const auto found_by_matmul = [&](int64_t near, int64_t last) {
     ProfiledKernels kernels;
-    AddKernelsOf(graph, *schedule, cache_bytes, &kernels);
+    AddKernelsOf(graph, *schedule, FindInCaches(graph, *schedule, {near, last}), &kernels);
     for (const auto& [key, kernel] : kernels) {
-      if (kernel.op.kind() == OpKind::kMatMul) return kernel.warm;
+      if (kernel.op.kind() == OpKind::kMatMul) return kernel.found.reads;
     }
-    return std::vector<bool>();
+    return std::vector<CacheLevel>();
   };
-  // Between two uses of w: the product, relu's operand and result.
-  EXPECT_EQ(warm_of_matmul(3 * kActivation), (std::vector<bool>{true, true}));
-  EXPECT_EQ(warm_of_matmul(3 * kActivation - 1), (std::vector<bool>{true, false}));
+  using Levels = std::vector<CacheLevel>;
+  // Between two uses of w: the product, and relu's result where another product was.
+  EXPECT_EQ(found_by_matmul(2 * kActivation, kWeight),
+            (Levels{CacheLevel::kNear, CacheLevel::kNear}));
+  EXPECT_EQ(found_by_matmul(kActivation, kWeight), (Levels{CacheLevel::kNear, CacheLevel::kLast}));
+  EXPECT_EQ(found_by_matmul(kActivation, kActivation),
+            (Levels{CacheLevel::kNear, CacheLevel::kMemory}));
+}
+
+// A step follows another: what the last cache holds of all that a step touches, it holds from step
+// to step, and no more.
+TEST(FindInCaches, WeightsAreWhereTheStepBeforeLeftThem) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : f32[64,128]
+%1 = weight "w1" : f32[128,128]
+%2 = matmul(%0, %1) : f32[64,128]
+%3 = relu(%2) : f32[64,128]
+%4 = weight "w2" : f32[128,128]
+%5 = matmul(%3, %4) : f32[64,128]
+%6 = input "target" : f32[64,128]
+%7 = mse(%5, %6) : f32[]
+output "loss" = %7
+)");
+  const auto schedule =
+      LowerGraph(graph, SequentialViews(graph), {.training = true, .loss = "loss"});
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const int64_t arena = PlanMemory(*schedule).arena_bytes[0];
+  ASSERT_GT(arena, 0);
+  const auto of_first_product = [&](const CacheSizes& caches) {
+    const std::vector<FoundByTask> found = FindInCaches(graph, *schedule, caches);
+    for (size_t t = 0; t < found.size(); ++t) {
+      const bool is_product = IsOfKernel(schedule->tasks[t].kind) &&
+                              graph.node(schedule->tasks[t].node).op.kind() == OpKind::kMatMul;
+      if (is_product) return found[t].reads[1];
+    }
+    return CacheLevel::kNear;
+  };
+  constexpr int64_t kPage = 4096;  // as exactly as memory is looked at
+  const int64_t all = arena + 2 * kPage;
+  EXPECT_EQ(of_first_product({all, all}), CacheLevel::kNear);
+  EXPECT_EQ(of_first_product({0, all}), CacheLevel::kLast);
+  EXPECT_EQ(of_first_product({-1, -1}), CacheLevel::kMemory);
+  EXPECT_EQ(FoundByUpdates(*schedule, FindInCaches(graph, *schedule, {-1, all})),
+            CacheLevel::kLast);
+}
+
+TEST(FindInCaches, OfATableThatIsLookedUpRowsComeFromMemory) {
+  const Graph graph = Parsed(R"(
+%0 = input "words" : i64[8]
+%1 = weight "table" : f32[64,16]
+%2 = embedding(%1, %0) : f32[8,16]
+output "y" = %2
+)");
+  ScheduleOptions options;
+  options.training = false;
+  const auto schedule = LowerGraph(graph, SequentialViews(graph), options);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const std::vector<FoundByTask> found =
+      FindInCaches(graph, *schedule, {int64_t{1} << 30, int64_t{1} << 30});
+  for (size_t t = 0; t < found.size(); ++t) {
+    if (!IsOfKernel(schedule->tasks[t].kind)) continue;
+    EXPECT_EQ(found[t].reads, (std::vector<CacheLevel>{CacheLevel::kMemory, CacheLevel::kNear}));
+  }
+  EXPECT_EQ(FoundByUpdates(*schedule, found), CacheLevel::kMemory);
 }
 
 TEST(Profiler, ResumedIsWhole) {

@@ -1,0 +1,47 @@
+#include "runtime/caches.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kLine = 64;
+
+int64_t CacheBytes(int name) {
+  const long bytes = sysconf(name);
+  constexpr long kUsual = 2 << 20;
+  return bytes > 0 ? bytes : kUsual;
+}
+
+}  // namespace
+
+CacheSizes CachesOfDevice(int64_t devices) {
+  constexpr int64_t kMostOfACore = int64_t{32} << 20;
+  const int64_t near = std::min(CacheBytes(_SC_LEVEL2_CACHE_SIZE), kMostOfACore);
+  return {near, std::max(near, CacheBytes(_SC_LEVEL3_CACHE_SIZE) / devices)};
+}
+
+void Touch(char* data, int64_t bytes, bool is_written) {
+  for (int64_t i = 0; i < bytes; i += kLine) {
+    volatile char* line = data + i;
+    const char held = *line;
+    if (is_written) *line = held;
+  }
+}
+
+#ifdef __x86_64__
+void Flush(const char* data, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += kLine) _mm_clflush(data + i);
+  _mm_mfence();
+}
+#else
+void Flush(const char*, int64_t) {}
+#endif
+
+}  // namespace isomer
