@@ -46,8 +46,8 @@ ABSL_FLAG(std::vector<std::string>, dim, {},
 ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, if there are as many");
 ABSL_FLAG(bool, remeasure, false, "forget what the profile file has");
 ABSL_FLAG(std::string, cache, "step",
-          "what a kernel finds in the nearest caches: step, what tasks before it have touched; "
-          "cold, nothing; hot, everything");
+          "what a kernel finds in caches: step, what its tasks find in a step; cold, nothing in "
+          "the nearest; hot, everything");
 ABSL_FLAG(double, seconds_per_kernel, 0.5, "the most time to spend on one");
 ABSL_FLAG(std::string, show, "", "print this profile file and end");
 ABSL_FLAG(bool, list_operators, false,
