@@ -55,7 +55,9 @@ class Workspaces {
       }
     }
     if (!cores_) return {};
-    return BytesOnCore(graph_, node, wanted, LayoutsOf(graph_, schedule_, task));
+    KernelBytes bytes = BytesOnCore(graph_, node, wanted, LayoutsOf(graph_, schedule_, task));
+    bytes.workspace += WidenedBytes(graph_, schedule_, task);
+    return bytes;
   }
 
   const Profile* profile_;

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "pcg/operator_facts.h"
+#include "pcg/schedule/memory.h"
 
 namespace isomer {
 namespace {
@@ -49,6 +50,25 @@ KernelBytes BytesOnCore(const Graph& graph, const Node& node, const std::vector<
   const bool copies_operand = IsBlocked(operand) || (!wanted.empty() && wanted[0]);
   return {.workspace =
               BlockedBytes(node.outputs[0]) + (copies_operand ? BlockedBytes(operand) : 0)};
+}
+
+int64_t WidenedBytes(const Graph& graph, const Schedule& schedule, const Task& task) {
+  const OpKind kind = graph.node(task.node).op.kind();
+  const std::optional<Sharding>& sharding = schedule.shardings[task.node.value];
+  const bool forward = task.kind == TaskKind::kCompute;
+  const bool moves = IsLayout(kind) || kind == OpKind::kCast;
+  const bool one_by_one = sharding.has_value() && IsPointwise(sharding->declaration);
+  if (moves || (forward && (IsLookUp(kind) || one_by_one))) return 0;
+  int64_t bytes = 0;
+  for (const BufferList* list : {&task.reads, &task.writes}) {
+    for (BufferId id : *list) {
+      if (id == kNoBuffer) continue;
+      const Buffer& buffer = schedule.buffers[id];
+      const bool is_low = IsFloat(buffer.dtype) && buffer.dtype != DataType::kFloat32;
+      if (is_low) bytes += Aligned(buffer.box.Volume() * static_cast<int64_t>(sizeof(float)));
+    }
+  }
+  return bytes;
 }
 
 int64_t SharesBesideSums(const Graph& graph, const Schedule& schedule, const Task& task) {

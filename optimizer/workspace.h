@@ -2,7 +2,9 @@
 //
 // Of the cpu backend (oneDNN 2.6 on cores with AVX-512), after its profiles: matrix products pack
 // panels, in about 472 KB of the library's own (of thousands of columns in up to 16 MB, which is
-// little beside them). The rest is workspace that kernels ask for.
+// little beside them). The rest is workspace that kernels ask for. Kernels that compute in float32
+// what is of lower precision have copies of it (WidenedBytes). Not known here: what oneDNN's
+// convolutions over groups need themselves, up to the size of their images.
 // Convolutions of images with channels innermost reorder the weights, and an image that is
 // row-major beside one that is not; of points, they are matrix products. Of row-major images they
 // work on copies in which channels are padded to blocks of 16, of the result and, of 16 channels
@@ -33,6 +35,10 @@ struct KernelBytes {
 // respect to those operands.
 KernelBytes BytesOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
                         const CallLayouts& layouts);
+
+// Of a task on a core: the copies in float32 of what it reads and writes in lower precision. None
+// where elements are moved, or computed one by one.
+int64_t WidenedBytes(const Graph& graph, const Schedule& schedule, const Task& task);
 
 // Of the gradients that a task adds to sums, those that its kernel on a core first writes beside
 // them, in bytes: products of matrices, look-ups and elementwise operators add what they compute.

@@ -301,10 +301,15 @@ absl::Status Graph::Validate() const {
       return absl::InvalidArgumentError(absl::StrCat(Label(id), ": ", inferred.status().message()));
     }
     if (*inferred != n.outputs) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Label(id), ": its type is stated as ",
-                       n.outputs.empty() ? "nothing" : n.outputs[0].ToString(), " but must be ",
-                       (*inferred)[0].ToString()));
+      size_t t = 0;  // the first that differs
+      while (t + 1 < std::min(inferred->size(), n.outputs.size()) &&
+             (*inferred)[t] == n.outputs[t]) {
+        ++t;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          Label(id), ": ", t == 0 ? "its type" : absl::StrCat("the type of output ", t),
+          " is stated as ", n.outputs.empty() ? "nothing" : n.outputs[t].ToString(),
+          " but must be ", (*inferred)[t].ToString()));
     }
   }
   const std::vector<bool> live = LiveNodes(nodes_, outputs_);

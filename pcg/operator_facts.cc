@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "pcg/type_inference.h"
 
 namespace isomer {

@@ -18,6 +18,21 @@
 #include "runtime/thread_communicator.h"
 
 namespace isomer {
+namespace {
+
+template <typename T>
+std::string BytesOf(absl::Span<const T> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+template <typename T>
+std::vector<T> ValuesOf(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+}  // namespace
 
 bool CanSkipUpdates(const Schedule& schedule) {
   if (schedule.num_steps() > 1) return false;
@@ -82,9 +97,19 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
     if (options.pin) PinThisThread(control.local_rank(), control.num_local_ranks());
     return job->executors_[device]->MakeKernels(num_devices);
   }));
-  for (const auto& executor : job->executors_) {
-    if (executor == nullptr) continue;
-    for (const auto& [task, bytes] : executor->Workspaces()) {
+  struct Workspace {
+    int64_t task, bytes;
+  };
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::vector<std::string> workspaces, job->FromAllDevices([&](int32_t device) {
+        std::vector<Workspace> own;
+        for (const auto& [task, bytes] : job->executors_[device]->Workspaces()) {
+          own.push_back({task, bytes});
+        }
+        return BytesOf<Workspace>(own);
+      }));
+  for (const std::string& of_device : workspaces) {
+    for (const auto& [task, bytes] : ValuesOf<Workspace>(of_device)) {
       job->schedule_.tasks[task].workspace_bytes = bytes;
     }
   }
@@ -412,22 +437,6 @@ absl::StatusOr<std::map<std::string, std::vector<float>>> Job::ParametersOn(int3
   for (const std::string& name : rounded) leaves.erase(name);
   return leaves;
 }
-
-namespace {
-
-template <typename T>
-std::string BytesOf(absl::Span<const T> values) {
-  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-}
-
-template <typename T>
-std::vector<T> ValuesOf(const std::string& bytes) {
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
-}  // namespace
 
 absl::StatusOr<double> Job::StepUs() {
   ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {

@@ -63,7 +63,6 @@ class Job {
 
   const Schedule& schedule() const { return schedule_; }
   const JobOptions& options() const { return options_; }
-  // Where buffers lie on the devices that are here.
   const MemoryPlan& memory() const { return memory_; }
 
   // Sets the parameters and clears the optimizer's state. Each device reads its own shards.
@@ -151,7 +150,7 @@ class Job {
   absl::StatusOr<HostValues> CollectLeaves(bool gradients, int32_t step);
 
   const Graph& graph_;
-  Schedule schedule_;  // with the workspaces of kernels that are here
+  Schedule schedule_;  // with the workspaces of kernels
   MemoryPlan memory_;
   const JobOptions options_;
   std::vector<int32_t> all_devices_;

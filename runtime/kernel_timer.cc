@@ -164,11 +164,11 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   const int64_t before = ThreadAllocations().live;
   ISOMER_ASSIGN_OR_RETURN(timer->kernel_, backend->MakeKernel(call));
   const int64_t made = ThreadAllocations().peak - before;
-  ISOMER_ASSIGN_OR_RETURN(timer->workspace_, backend->Allocate(timer->workspace_bytes()));
+  ISOMER_ASSIGN_OR_RETURN(const Backend::Memory workspace,
+                          backend->Allocate(timer->workspace_bytes()));
   const int64_t allocated = ThreadAllocations().live;
   ResetPeakAllocations();
-  ISOMER_RETURN_IF_ERROR(
-      timer->kernel_->Run(timer->reads_, timer->writes_, timer->workspace_.get()));
+  ISOMER_RETURN_IF_ERROR(timer->kernel_->Run(timer->reads_, timer->writes_, workspace.get()));
   timer->library_bytes_ = std::max(made, ThreadAllocations().peak - allocated);
   return timer;
 }
@@ -190,7 +190,7 @@ void KernelTimer::SetCaches(CacheSweeper* near) {
 absl::StatusOr<double> KernelTimer::RunUs() {
   const double computed = ThreadUs();
   const auto start = std::chrono::steady_clock::now();
-  ISOMER_RETURN_IF_ERROR(kernel_->Run(reads_, writes_, workspace_.get()));
+  ISOMER_RETURN_IF_ERROR(kernel_->Run(reads_, writes_, workspace_));
   const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
   return std::min(passed.count(), ThreadUs() - computed);
 }

@@ -30,6 +30,8 @@ class KernelTimer {
   // less of the time that passed and that this thread computed counts.
   absl::StatusOr<double> RunUs();
   int64_t workspace_bytes() const { return kernel_->workspace_bytes(); }
+  // Aligned to 64 bytes; timers that run one after the other may share one. To be set before runs.
+  void set_workspace(void* workspace) { workspace_ = workspace; }
   // The most that making and running it took from the heap; 0 where that is not counted.
   int64_t library_bytes() const { return library_bytes_; }
 
@@ -44,7 +46,7 @@ class KernelTimer {
 
   std::vector<Region> regions_;
   std::unique_ptr<Kernel> kernel_;
-  Backend::Memory workspace_{nullptr, [](char*) {}};
+  void* workspace_ = nullptr;
   std::vector<const void*> reads_;
   std::vector<void*> writes_;
   int64_t library_bytes_ = 0;

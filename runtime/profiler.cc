@@ -116,6 +116,12 @@ absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRa
     bytes += own_bytes;
     subjects.push_back({&key, &kernel, std::move(timer)});
   }
+  int64_t workspace_bytes = 0;
+  for (const Subject& subject : subjects) {
+    workspace_bytes = std::max(workspace_bytes, subject.timer->workspace_bytes());
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Backend::Memory workspace, rank.backend->Allocate(workspace_bytes));
+  for (Subject& subject : subjects) subject.timer->set_workspace(workspace.get());
   std::vector<Subject*> open;
   for (Subject& subject : subjects) open.push_back(&subject);
   std::vector<double> times;

@@ -1,11 +1,11 @@
 // Measures kernels in the state in which a step runs them.
 //
-// A step runs each of its kernels once: when a kernel's turn comes, what it reads has been pushed
-// out of the nearest caches by those before it, but for what its predecessor wrote and the memory
-// that its results reuse, and the other devices run the same kernel beside it. A loop over one
+// A step runs each of its kernels once: when a kernel's turn comes, those before it have left some
+// of what it reads, and of the memory that its results reuse, in the near cache, some in the last,
+// and the rest in memory; and the other devices run the same kernel beside it. A loop over one
 // kernel measures none of that. So kernels are measured in rounds: each round runs every kernel of
-// a batch once, on buffers of its own, on all devices at the same moment, after the round before
-// was swept out of the second-level cache and what tasks before it would have touched was touched.
+// a batch once, on buffers of its own, which have been brought to where steps leave them (reuse.h),
+// on all devices at the same moment.
 // bench/README.md ("Profiles") has what the alternatives predict of real steps.
 //
 // Rounds go on until the standard error of a kernel's median is small or its share of time is

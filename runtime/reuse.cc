@@ -76,7 +76,9 @@ std::vector<FoundByTask> FindInCaches(const Graph& graph, const Schedule& schedu
           for (size_t i = 0; i < list.size(); ++i) {
             if (!records || IsCommunication(task.kind)) break;
             const BufferId id = list[i];
-            levels.push_back(looks_up && reads && i == 0 ? CacheLevel::kMemory
+            const bool is_far = (looks_up && reads && i == 0) ||
+                                (id != kNoBuffer && IsOnHost(schedule, schedule.buffers[id]));
+            levels.push_back(is_far ? CacheLevel::kMemory
                              : is_here(id)
                                  ? recency.LevelOf(memory.offsets[id], schedule.buffers[id].bytes())
                                  : CacheLevel::kNear);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "models/onnx/export_operators.h"
+#include "models/onnx/tensor.h"
 
 namespace isomer {
 namespace {
@@ -14,8 +15,8 @@ std::string Mean(NodeExporter& node, const std::string& x, const std::vector<int
 }
 
 // sqrt(x + epsilon)
-std::string Deviation(NodeExporter& node, const std::string& x) {
-  const std::string epsilon = node.Number(node.op().Number("epsilon"), node.InType(0).dtype);
+std::string Deviation(NodeExporter& node, const std::string& x, DataType dtype) {
+  const std::string epsilon = node.Number(node.op().Number("epsilon"), dtype);
   return node.Add("Sqrt", {node.Add("Add", {x, epsilon})});
 }
 
@@ -42,7 +43,7 @@ void ExportLayerNorm(NodeExporter& node) {
 // x / sqrt(mean(x^2) + epsilon) * g
 void ExportRmsNorm(NodeExporter& node) {
   const std::string square = node.Add("Mul", {node.In(0), node.In(0)});
-  const std::string deviation = Deviation(node, Mean(node, square, kLast));
+  const std::string deviation = Deviation(node, Mean(node, square, kLast), node.InType(0).dtype);
   node.Result("Mul", {node.Add("Div", {node.In(0), deviation}), node.In(1)});
 }
 
@@ -74,11 +75,19 @@ void ExportBatchNormTraining(NodeExporter& node) {
   for (int i = 0; i < rank; ++i) {
     if (i != 1) axes.push_back(i);
   }
-  const std::string mean = Mean(node, node.In(0), axes);
-  const std::string centred = node.Add("Sub", {node.In(0), mean});
+  // In float32, as the statistics are that it gives.
+  const DataType dtype = node.InType(0).dtype;
+  const auto cast = [&](const std::string& name, DataType to) {
+    if (dtype == DataType::kFloat32) return name;
+    return node.Add("Cast", {name}, {{"to", int64_t{OnnxElementType(to)}}});
+  };
+  const std::string x = cast(node.In(0), DataType::kFloat32);
+  const std::string mean = Mean(node, x, axes);
+  const std::string centred = node.Add("Sub", {x, mean});
   const std::string square = node.Add("Mul", {centred, centred});
   const std::string variance = Mean(node, square, axes);
-  const std::string normalized = node.Add("Div", {centred, Deviation(node, variance)});
+  const std::string normalized =
+      cast(node.Add("Div", {centred, Deviation(node, variance, DataType::kFloat32)}), dtype);
   const std::string scaled = node.Add("Mul", {normalized, PerChannel(node, node.In(1))});
   node.ResultAt(0, "Add", {scaled, PerChannel(node, node.In(2))});
   node.ResultAt(1, "Reshape", {mean, node.Ints(shape)});

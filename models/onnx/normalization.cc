@@ -139,7 +139,7 @@ void ImportBatchNorm(NodeImporter& node) {
     DefineAs(node, i, Apply(node, OpKind::kAdd, old_part, Scaled(node, seen, 1 - momentum)));
   }
   for (int i : {3, 4}) {  // saved_mean and saved_var, for the gradient
-    if (IsWanted(node, i)) node.Define(i, {y.node, i - 2});
+    if (IsWanted(node, i)) node.Define(i, Cast(node, {y.node, i - 2}, node.Type(operands[0])));
   }
 }
 

@@ -24,12 +24,22 @@ void Normalise(const Channels& channels, int64_t first, int64_t end, const float
 }
 
 // The sums of g and of g (x - mean).
-std::vector<double> GradientSums(const Channels& channels, int64_t first, int64_t end,
-                                 const float* x, const float* mean, const float* g) {
-  return SumsOfChannels<2>(channels, first, end, [=](int64_t i, int64_t c) {
-    return std::array<float, 2>{g[i], g[i] * (x[i] - mean[c])};
-  });
-}
+class GradientSums {
+ public:
+  explicit GradientSums(int64_t size) : partial_(2 * size), sums_(2 * size, 0) {}
+  void Add(const Channels& channels, int64_t first, int64_t end, const float* x, const float* mean,
+           const float* g) {
+    const auto terms = [=](int64_t i, int64_t c) {
+      return std::array<float, 2>{g[i], g[i] * (x[i] - mean[c])};
+    };
+    AddSumsOfChannels<2>(channels, first, end, terms, partial_.data(), sums_.data());
+  }
+  double operator[](int64_t i) const { return sums_[i]; }
+
+ private:
+  std::vector<float> partial_;
+  std::vector<double> sums_;
+};
 
 // Mean and summed squares of the distances from it, of numbers that come piece by piece: x is read
 // once, for the caches have a piece while it is gone over twice (Chan, Golub and LeVeque, "Updating
@@ -188,7 +198,8 @@ void Gradient(const Norm& norm, Reads reads, Writes writes) {
         norm.has_statistics ? Statistics(channels, norm.epsilon, Floats(reads[4]), Floats(reads[5]))
                             : norm.StatisticsOf(n, x);
     const float* mean = s.mean.data();
-    const std::vector<double> sums = GradientSums(channels, n, end, x, mean, g);
+    GradientSums sums(size);
+    sums.Add(channels, n, end, x, mean, g);
     for (int64_t begin = 0; begin < size; begin += norm.per_block) {
       const double r = s.r[begin];
       double mean_q = 0, mean_qx = 0;
@@ -240,13 +251,15 @@ void BatchNormGradient(const Channels& channels, float epsilon, Reads reads, Wri
   const int64_t size = channels.size;
   std::vector<float> scale(size);
   for (int64_t c = 0; c < size; ++c) scale[c] = gamma[c] / std::sqrt(variance[c] + epsilon);
-  std::vector<double> sums(2 * size, 0);
-  // A sample at a time, while the caches have it.
-  for (int64_t n = 0; n < channels.outer; ++n) {
-    const std::vector<double> of_sample = GradientSums(channels, n, n + 1, x, mean, g);
-    for (int64_t i = 0; i < 2 * size; ++i) sums[i] += of_sample[i];
+  GradientSums sums(size);
+  // Some places at a time, or a sample, while the caches have it.
+  const Channels parts = channels.ByPlace();
+  const int64_t at_once = channels.last ? 64 : 1;
+  for (int64_t n = 0; n < parts.outer; n += at_once) {
+    const int64_t end = std::min(n + at_once, parts.outer);
+    sums.Add(parts, n, end, x, mean, g);
     if (writes[0] == nullptr) continue;
-    ForEachElement(channels, n, n + 1,
+    ForEachElement(parts, n, end,
                    [dx = Floats(writes[0]), g, a = scale.data()](int64_t i, int64_t c) {
                      dx[i] = g[i] * a[c];
                    });

@@ -22,6 +22,15 @@ struct Channels {
         inner(Product(absl::MakeConstSpan(box.shape).subspan(2))),
         last(layout == Layout::kChannelsLast || inner == 1) {}
   int64_t OfSample() const { return size * inner; }
+
+  // The same with a sample for every place, where channels are innermost; else as it is.
+  Channels ByPlace() const {
+    Channels places = *this;
+    if (!last) return places;
+    places.outer *= inner;
+    places.inner = 1;
+    return places;
+  }
 };
 
 // Calls f(offset, channel) for every element of samples [first, end), as loops that the compiler
@@ -44,20 +53,18 @@ ISOMER_VECTORISED void ForEachElement(const Channels& channels, int64_t first, i
   }
 }
 
-// Per channel and term, the sum over samples [first, end) of what terms(offset, channel) returns, N
-// floats: sums[t * size + channel]. In float over no more than a few hundred elements, then in
-// double.
+// Per channel and term, adds the sum over samples [first, end) of what terms(offset, channel)
+// returns, N floats, to sums[t * size + channel]. In float over no more than a few hundred
+// elements, then in double. `partial`: N * size floats to work with.
 template <size_t N, typename Terms>
-ISOMER_VECTORISED std::vector<double> SumsOfChannels(const Channels& channels, int64_t first,
-                                                     int64_t end, Terms terms) {
+ISOMER_VECTORISED void AddSumsOfChannels(const Channels& channels, int64_t first, int64_t end,
+                                         Terms terms, float* partial, double* sums) {
   constexpr int64_t kRows = 64, kLanes = 16;
   const int64_t size = channels.size, inner = channels.inner;
-  std::vector<double> sums(N * size, 0);
   if (channels.last) {
-    std::vector<float> partial(N * size);
     for (int64_t begin = first * inner; begin < end * inner; begin += kRows) {
-      std::fill(partial.begin(), partial.end(), 0.0f);
-      float* to = partial.data();
+      std::fill_n(partial, N * size, 0.0f);
+      float* to = partial;
       for (int64_t row = begin; row < std::min(begin + kRows, end * inner); ++row) {
 #pragma GCC ivdep
         for (int64_t c = 0; c < size; ++c) {
@@ -65,32 +72,31 @@ ISOMER_VECTORISED std::vector<double> SumsOfChannels(const Channels& channels, i
           for (size_t t = 0; t < N; ++t) to[t * size + c] += values[t];
         }
       }
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] += partial[i];
+      for (int64_t i = 0; i < static_cast<int64_t>(N) * size; ++i) sums[i] += partial[i];
     }
-    return sums;
+    return;
   }
   for (int64_t line = first * size; line < end * size; ++line) {
     const int64_t c = line % size;
     for (int64_t begin = line * inner; begin < (line + 1) * inner; begin += kRows * kLanes) {
       const int64_t stop = std::min(begin + kRows * kLanes, (line + 1) * inner);
-      float partial[N][kLanes] = {};
+      float lanes[N][kLanes] = {};
       int64_t i = begin;
       for (; i + kLanes <= stop; i += kLanes) {
         for (int64_t lane = 0; lane < kLanes; ++lane) {
           const std::array<float, N> values = terms(i + lane, c);
-          for (size_t t = 0; t < N; ++t) partial[t][lane] += values[t];
+          for (size_t t = 0; t < N; ++t) lanes[t][lane] += values[t];
         }
       }
       for (int64_t lane = 0; i < stop; ++i, ++lane) {
         const std::array<float, N> values = terms(i, c);
-        for (size_t t = 0; t < N; ++t) partial[t][lane] += values[t];
+        for (size_t t = 0; t < N; ++t) lanes[t][lane] += values[t];
       }
       for (size_t t = 0; t < N; ++t) {
-        for (float value : partial[t]) sums[t * size + c] += value;
+        for (float value : lanes[t]) sums[t * size + c] += value;
       }
     }
   }
-  return sums;
 }
 
 }  // namespace isomer

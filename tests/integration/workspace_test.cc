@@ -13,6 +13,7 @@
 #include "models/loss.h"
 #include "models/zoo/zoo.h"
 #include "optimizer/memory_cost.h"
+#include "pcg/precision.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 #include "runtime/allocation_count.h"
@@ -69,6 +70,26 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
     EXPECT_NEAR(predicted(nullptr) / predicted(&profile), 1, 0.05)
         << (training ? "training" : "inference") << ": " << predicted(&profile);
   }
+}
+
+// Kernels of float32 work on copies of what is in lower precision.
+TEST(Workspace, IsThatOfAJobInLowPrecision) {
+  auto model = BuildZooModel("lenet?batch=256");
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(AttachLoss(&*model, "auto"), absl::OkStatus());
+  const auto low =
+      ApplyPrecision(model->graph, SequentialViews(model->graph), model->loss, DataType::kBFloat16);
+  ASSERT_TRUE(low.ok()) << low.status();
+  const auto lowered = LowerGraph(low->graph, low->views, {.training = true, .loss = model->loss});
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  Schedule schedule = *lowered;
+  const PredictedMemory predicted =
+      PredictMemory(nullptr, low->graph, /*cores=*/true, /*num_queues=*/1, &schedule);
+  const auto backend = MakeCpuBackend();
+  const auto job = Job::Start(low->graph, *lowered, backend.get());
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto arena = static_cast<double>((*job)->memory().arena_bytes[0]);
+  EXPECT_NEAR(static_cast<double>(predicted.plan.arena_bytes[0]) / arena, 1, 0.1) << arena;
 }
 
 // Kernels of convolutions over more than points write shares of gradients beside the sums.

@@ -14,6 +14,7 @@
 #include "models/onnx_import.h"
 #include "pcg/evaluator.h"
 #include "pcg/examples.h"
+#include "tests/models/onnx_file.h"
 #include "tests/pcg/random_operands.h"
 
 namespace isomer {
@@ -102,6 +103,43 @@ Model ModelOf(const ExampleCall& call) {
     model.graph.AddOutput("out" + std::to_string(t), {id, static_cast<int32_t>(t)});
   }
   return model;
+}
+
+// Its statistics are float32, of halves, too. Of opset 13, where they are outputs 3 and 4, all that
+// a node has is of one type.
+TEST(OnnxBatchNorm, StatisticsOfHalvesKeepTheirTypes) {
+  using onnx::TensorProto;
+  OnnxFile file(/*opset=*/13);
+  file.Input("x", {4, 2, 3}, TensorProto::FLOAT16);
+  const std::vector<std::string> vectors = {"scale", "shift", "mean", "variance"};
+  for (const std::string& name : vectors) file.Input(name, {2}, TensorProto::FLOAT16);
+  file.Node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"},
+            {"y", "next_mean", "next_variance", "saved_mean", "saved_variance"});
+  for (const auto& [name, value] : {std::pair("momentum", 0.75f), std::pair("epsilon", 0.25f)}) {
+    onnx::AttributeProto* const attribute = file.LastNode()->add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::FLOAT);
+    attribute->set_f(value);
+  }
+  file.Node("Mul", {"saved_mean", "scale"}, {"scaled"});
+  file.Output("y", {4, 2, 3}, TensorProto::FLOAT16);
+  for (const char* name : {"next_mean", "next_variance", "saved_variance", "scaled"}) {
+    file.Output(name, {2}, TensorProto::FLOAT16);
+  }
+  const auto model = ParseOnnx(file.Bytes(), "net.onnx");
+  ASSERT_TRUE(model.ok()) << model.status();
+  NamedArrays inputs;
+  inputs["x"] = Array<double>({4, 2, 3});
+  for (int64_t i = 0; i < 24; ++i) inputs["x"].data[i] = 0.25 * static_cast<double>(i % 7);
+  for (const std::string& name : vectors) inputs[name] = Array<double>({2}, 0.5);
+  ExpectRoundTrip(*model, inputs);
+  // An operand of halves, whose statistics are used as they are.
+  ExampleCall call = {"", Operator(OpKind::kBatchNormTraining, {{"epsilon", 0.25}}), {}};
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{4, 2, 3}, {2}, {2}}) {
+    call.operands.push_back(SequentialType(sizes, DataType::kFloat16));
+  }
+  NamedArrays operands = {{"in0", inputs["x"]}, {"in1", inputs["scale"]}, {"in2", inputs["shift"]}};
+  ExpectRoundTrip(ModelOf(call), operands);
 }
 
 class ExportExample : public testing::TestWithParam<ExampleCall> {};
