@@ -28,7 +28,7 @@ std::string BytesOf(absl::Span<const T> values) {
 template <typename T>
 std::vector<T> ValuesOf(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
