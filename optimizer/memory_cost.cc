@@ -18,9 +18,9 @@ class Workspaces {
         cores_(cores),
         calls_(graph.num_nodes()) {}
 
+  // REQUIRES: RunsKernel(task).
   KernelBytes Of(const Task& task) {
     const bool gradient = task.kind == TaskKind::kComputeGradient;
-    if (!IsOfKernel(task.kind) || task.is_view) return {};
     const size_t wanted = gradient ? task.writes.size() : 0;
     std::vector<Call>& calls = calls_[task.node.value];
     const auto known = std::find_if(calls.begin(), calls.end(), [&](const Call& call) {
@@ -50,9 +50,7 @@ class Workspaces {
       std::vector<TensorType> operands;
       for (TensorRef input : node.inputs) operands.push_back(graph_.type(input));
       const KernelTime* measured = profile_->Find(node.op, operands, wanted);
-      if (measured != nullptr) {
-        return {measured->workspace_bytes, measured->library_bytes};
-      }
+      if (measured != nullptr) return {measured->workspace_bytes, measured->library_bytes};
     }
     if (!cores_) return {};
     KernelBytes bytes = BytesOnCore(graph_, node, wanted, LayoutsOf(graph_, schedule_, task));
@@ -73,8 +71,9 @@ PredictedMemory PredictMemory(const Profile* profile, const Graph& graph, bool c
                               int32_t num_queues, Schedule* schedule) {
   std::vector<int64_t> library(schedule->programs.size(), 0);
   Workspaces workspaces(profile, graph, *schedule, cores);
+  const bool is_known = profile != nullptr || cores;
   for (Task& task : schedule->tasks) {
-    if (profile == nullptr && !cores) break;
+    if (!is_known || !RunsKernel(task)) continue;
     const KernelBytes bytes = workspaces.Of(task);
     task.workspace_bytes = bytes.workspace + (cores ? SharesBesideSums(graph, *schedule, task) : 0);
     int64_t& most = library[task.devices[0]];

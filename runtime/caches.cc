@@ -22,6 +22,7 @@ int64_t CacheBytes(int name) {
 }  // namespace
 
 CacheSizes CachesOfDevice(int64_t devices) {
+  // What a system says beyond is of a cache that cores share.
   constexpr int64_t kMostOfACore = int64_t{32} << 20;
   const int64_t near = std::min(CacheBytes(_SC_LEVEL2_CACHE_SIZE), kMostOfACore);
   return {near, std::max(near, CacheBytes(_SC_LEVEL3_CACHE_SIZE) / devices)};

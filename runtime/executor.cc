@@ -71,10 +71,7 @@ absl::Status Executor::MakeKernels(int32_t num_devices) {
   backend_.EnterDevice(device_, num_devices);
   return Measured([this]() -> absl::Status {
     for (int32_t t : schedule_.programs[device_]) {
-      const TaskKind kind = schedule_.tasks[t].kind;
-      if (!IsOfKernel(kind)) continue;
-      if (schedule_.tasks[t].is_view) continue;
-      ISOMER_RETURN_IF_ERROR(MakeKernel(t));
+      if (RunsKernel(schedule_.tasks[t])) ISOMER_RETURN_IF_ERROR(MakeKernel(t));
     }
     return absl::OkStatus();
   });

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/elements.h"
+#include "runtime/workspace.h"
 
 namespace isomer {
 namespace {
@@ -19,23 +19,23 @@ class BesideSums : public Kernel {
       const bool is_plain = !call.Adds(o) && call.sums[o].dtype == call.dtypes[o];
       if (!call.wanted[o] || is_plain) continue;
       const int64_t elements = call.operands[o].Volume();
-      sums_.push_back({o, elements, bytes_, call.dtypes[o], call.sums[o]});
-      bytes_ += Aligned(elements * BytesPerElement(call.dtypes[o]));
+      const auto share = plan_.Add<char>(elements * BytesPerElement(call.dtypes[o]));
+      sums_.push_back({o, elements, share, call.dtypes[o], call.sums[o]});
     }
+    of_writing_ = plan_.Add<char>(writing_->workspace_bytes());
   }
 
-  // The shares, and behind them the workspace of the kernel that writes them.
-  int64_t workspace_bytes() const override { return bytes_ + writing_->workspace_bytes(); }
+  int64_t workspace_bytes() const override { return plan_.bytes(); }
 
   absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
                    void* workspace) override {
-    char* const shares = static_cast<char*>(workspace);
+    char* const memory = static_cast<char*>(workspace);
     absl::InlinedVector<void*, 12> beside(writes.begin(), writes.end());
-    for (const Sum& sum : sums_) beside[sum.operand] = shares + sum.offset;
-    ISOMER_RETURN_IF_ERROR(writing_->Run(reads, beside, shares + bytes_));
+    for (const Sum& sum : sums_) beside[sum.operand] = sum.share.In(memory);
+    ISOMER_RETURN_IF_ERROR(writing_->Run(reads, beside, of_writing_.In(memory)));
     for (const Sum& sum : sums_) {
       const auto from_there = sum.is.adds ? AddElements : ConvertElements;
-      from_there(sum.share, beside[sum.operand], sum.elements, sum.is.dtype, writes[sum.operand]);
+      from_there(sum.dtype, beside[sum.operand], sum.elements, sum.is.dtype, writes[sum.operand]);
     }
     return absl::OkStatus();
   }
@@ -43,13 +43,15 @@ class BesideSums : public Kernel {
  private:
   struct Sum {
     size_t operand;
-    int64_t elements, offset;
-    DataType share;
+    int64_t elements;
+    Place<char> share;
+    DataType dtype;  // of the share
     KernelCall::Sum is;
   };
   const std::unique_ptr<Kernel> writing_;
   std::vector<Sum> sums_;
-  int64_t bytes_ = 0;  // of the shares
+  WorkspacePlan plan_;
+  Place<char> of_writing_;  // what the kernel that writes has
 };
 
 }  // namespace

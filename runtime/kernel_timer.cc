@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pcg/operator_facts.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/work.h"
 #include "runtime/allocation_count.h"
@@ -26,10 +27,8 @@ struct Slot {
 };
 
 int64_t BytesOfSlot(const Slot& slot) {
-  constexpr int64_t kAlignment = 64;
   if (slot.box == nullptr) return 0;
-  const int64_t bytes = std::max<int64_t>(slot.box->Volume(), 1) * BytesPerElement(slot.dtype);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return Aligned(std::max<int64_t>(slot.box->Volume(), 1) * BytesPerElement(slot.dtype));
 }
 
 // Of a table: its rows; of matrices, how many. Other indices (classes, positions) are zero, which

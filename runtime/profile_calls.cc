@@ -36,8 +36,9 @@ class Levels {
   // The mean, rounded.
   std::vector<CacheLevel> Mean() const {
     std::vector<CacheLevel> mean;
-    for (int sum : sums_)
+    for (int sum : sums_) {
       mean.push_back(static_cast<CacheLevel>((2 * sum + count_) / (2 * count_)));
+    }
     return mean;
   }
 
@@ -54,7 +55,7 @@ void AddKernelsOf(const Graph& graph, const Schedule& schedule,
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
     const bool gradient = task.kind == TaskKind::kComputeGradient;
-    if (!IsOfKernel(task.kind) || task.is_view) continue;
+    if (!RunsKernel(task)) continue;
     ProfiledKernel kernel;
     kernel.op = graph.node(task.node).op;
     for (TensorRef input : graph.node(task.node).inputs) {

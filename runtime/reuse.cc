@@ -64,34 +64,28 @@ std::vector<FoundByTask> FindInCaches(const Graph& graph, const Schedule& schedu
       return id != kNoBuffer && schedule.buffers[id].device == static_cast<int32_t>(d) &&
              !IsOnHost(schedule, schedule.buffers[id]);
     };
+    const auto level_of = [&](BufferId id) {
+      if (is_here(id)) return recency.LevelOf(memory.offsets[id], schedule.buffers[id].bytes());
+      const bool is_far = id != kNoBuffer && IsOnHost(schedule, schedule.buffers[id]);
+      return is_far ? CacheLevel::kMemory : CacheLevel::kNear;
+    };
     // The step before, and this one.
     for (const bool records : {false, true}) {
       for (int32_t t : schedule.programs[d]) {
         const Task& task = schedule.tasks[t];
         if (task.phase == Phase::kLoad || task.is_view) continue;
         const bool looks_up = IsOfKernel(task.kind) && IsLookUp(graph.node(task.node).op.kind());
-        for (const bool reads : {true, false}) {
-          const BufferList& list = reads ? task.reads : task.writes;
-          std::vector<CacheLevel>& levels = reads ? found[t].reads : found[t].writes;
-          for (size_t i = 0; i < list.size(); ++i) {
-            if (!records || IsCommunication(task.kind)) break;
-            const BufferId id = list[i];
-            const bool is_far = (looks_up && reads && i == 0) ||
-                                (id != kNoBuffer && IsOnHost(schedule, schedule.buffers[id]));
-            levels.push_back(is_far ? CacheLevel::kMemory
-                             : is_here(id)
-                                 ? recency.LevelOf(memory.offsets[id], schedule.buffers[id].bytes())
-                                 : CacheLevel::kNear);
-          }
+        if (records && !IsCommunication(task.kind)) {
+          for (BufferId id : task.reads) found[t].reads.push_back(level_of(id));
+          for (BufferId id : task.writes) found[t].writes.push_back(level_of(id));
+          if (looks_up) found[t].reads[0] = CacheLevel::kMemory;
         }
         recency.NextTask();
-        for (const bool reads : {true, false}) {
-          const BufferList& list = reads ? task.reads : task.writes;
-          for (size_t i = looks_up && reads ? 1 : 0; i < list.size(); ++i) {
-            if (!is_here(list[i])) continue;
-            recency.Touch(memory.offsets[list[i]], schedule.buffers[list[i]].bytes());
-          }
-        }
+        const auto touch = [&](BufferId id) {
+          if (is_here(id)) recency.Touch(memory.offsets[id], schedule.buffers[id].bytes());
+        };
+        for (size_t i = looks_up ? 1 : 0; i < task.reads.size(); ++i) touch(task.reads[i]);
+        for (BufferId id : task.writes) touch(id);
       }
     }
   }

@@ -94,6 +94,22 @@ void WidenForQueues(const Schedule& schedule, const std::vector<BufferId>& first
   }
 }
 
+// The lowest place for `item`, from `base` on, where it overlaps none of `items` that live at one
+// time with it. `placed`: those that count, by offset.
+int64_t LowestPlace(const Item& item, const std::vector<Item>& items,
+                    const std::vector<int64_t>& offsets, const std::vector<size_t>& placed,
+                    int64_t base) {
+  int64_t offset = base;
+  for (size_t other : placed) {
+    const LiveRange& live = items[other].live;
+    const bool meet = live.first <= item.live.last && item.live.first <= live.last;
+    if (!meet) continue;
+    if (offsets[other] >= offset + item.bytes) break;
+    offset = std::max(offset, offsets[other] + items[other].bytes);
+  }
+  return offset;
+}
+
 // Lays items in the order given, each at the lowest place where it overlaps nothing that lives at
 // one time with it. The first `throughout` meet all others, so that they lie side by side below.
 Placement LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& order,
@@ -106,17 +122,8 @@ Placement LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& 
   const int64_t base = placement.bytes;
   std::vector<size_t> placed;  // above the base, by offset
   for (size_t i : absl::MakeConstSpan(order).subspan(throughout)) {
-    const Item& item = items[i];
-    int64_t offset = base;
-    for (size_t other : placed) {
-      const bool meet =
-          items[other].live.first <= item.live.last && item.live.first <= items[other].live.last;
-      if (!meet) continue;
-      if (placement.offsets[other] >= offset + item.bytes) break;
-      offset = std::max(offset, placement.offsets[other] + items[other].bytes);
-    }
-    placement.offsets[i] = offset;
-    placement.bytes = std::max(placement.bytes, offset + item.bytes);
+    placement.offsets[i] = LowestPlace(items[i], items, placement.offsets, placed, base);
+    placement.bytes = std::max(placement.bytes, placement.offsets[i] + items[i].bytes);
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
                                    [&](size_t a, size_t b) {
                                      return placement.offsets[a] < placement.offsets[b];
@@ -246,37 +253,26 @@ Placement BestOfBoth(const std::vector<Item>& items) {
 }
 
 Placement BestPlacement(const std::vector<Item>& items) {
-  Placement best = BestOfBoth(items);
-  if (best.bytes == LeastBytes(items)) return best;
-  // Workspaces may keep apart what would lie side by side. So all else first, and each of them at
-  // the lowest place that is free then: behind the rest at the worst, or where that takes too long.
   std::vector<Item> others;
   for (const Item& item : items) {
     if (!item.is_workspace) others.push_back(item);
   }
-  if (others.size() == items.size()) return best;
+  Placement best = BestOfBoth(items);
+  if (others.size() == items.size() || best.bytes == LeastBytes(items)) return best;
+  // Workspaces may keep apart what would lie side by side. So all else first, and each of them at
+  // the lowest place that is free then: behind the rest at the worst, or where that takes too long.
   const Placement without = BestOfBoth(others);
   Placement filled{{}, without.bytes};
-  std::vector<size_t> at_once;
+  const bool looks = others.size() <= kMostInOrder;
+  std::vector<size_t> by_offset(looks ? others.size() : 0);
+  std::iota(by_offset.begin(), by_offset.end(), 0);
+  absl::c_sort(by_offset,
+               [&](size_t a, size_t b) { return without.offsets[a] < without.offsets[b]; });
   size_t other = 0;
   for (const Item& item : items) {
-    if (!item.is_workspace) {
-      filled.offsets.push_back(without.offsets[other++]);
-      continue;
-    }
-    at_once.clear();
-    const bool looks = others.size() <= kMostInOrder;
-    for (size_t o = 0; looks && o < others.size(); ++o) {
-      const LiveRange& live = others[o].live;
-      if (live.first <= item.live.last && item.live.first <= live.last) at_once.push_back(o);
-    }
-    absl::c_sort(at_once,
-                 [&](size_t a, size_t b) { return without.offsets[a] < without.offsets[b]; });
-    int64_t offset = looks ? 0 : without.bytes;
-    for (size_t o : at_once) {
-      if (without.offsets[o] >= offset + item.bytes) break;
-      offset = std::max(offset, without.offsets[o] + others[o].bytes);
-    }
+    const int64_t offset = !item.is_workspace ? without.offsets[other++]
+                                              : LowestPlace(item, others, without.offsets,
+                                                            by_offset, looks ? 0 : without.bytes);
     filled.offsets.push_back(offset);
     filled.bytes = std::max(filled.bytes, offset + item.bytes);
   }

@@ -218,6 +218,9 @@ inline bool Adds(const Task& task, size_t w) {
   return w < kMostAdditions && ((task.adds >> w) & 1) != 0;
 }
 
+// A device runs a kernel for it.
+inline bool RunsKernel(const Task& task) { return IsOfKernel(task.kind) && !task.is_view; }
+
 // In which order a pipeline stage works through micro-batches.
 enum class PipelineOrder {
   kOneForwardOneBackward,  // 1F1B: as few activations as keep later stages busy

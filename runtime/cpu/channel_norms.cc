@@ -41,81 +41,74 @@ class GradientSums {
   std::vector<double> sums_;
 };
 
-// Mean and summed squares of the distances from it, of numbers that come piece by piece: x is read
-// once, for the caches have a piece while it is gone over twice (Chan, Golub and LeVeque, "Updating
-// formulae and a pairwise algorithm for computing sample variances", 1982). Of `size` channels.
+// to[c], to[size + c]: of channel c the mean of the rows, and the squares of the distances from it.
+ISOMER_VECTORISED void MomentsOfRows(const float* x, int64_t rows, int64_t size, float* to) {
+  float *means = to, *squares = to + size;
+  std::fill_n(to, 2 * size, 0.0f);
+  for (int64_t row = 0; row < rows; ++row) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < size; ++c) means[c] += x[row * size + c];
+  }
+  const float part = 1 / static_cast<float>(rows);
+#pragma GCC ivdep
+  for (int64_t c = 0; c < size; ++c) means[c] *= part;
+  for (int64_t row = 0; row < rows; ++row) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < size; ++c) {
+      const float distance = x[row * size + c] - means[c];
+      squares[c] += distance * distance;
+    }
+  }
+}
+
+// Per channel of samples [first, end), the mean and the summed squares of the distances from it. x
+// is read once, piece by piece, for the caches have a piece while it is gone over twice (Chan,
+// Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
+// 1982).
 class ChannelMoments {
  public:
-  explicit ChannelMoments(int64_t size) : mean_(size, 0), squares_(size, 0), of_piece_(2 * size) {}
-
-  // Of samples [first, end).
-  void Add(const Channels& channels, int64_t first, int64_t end, const float* x) {
+  ChannelMoments(const Channels& channels, int64_t first, int64_t end, const float* x)
+      : means_(channels.size, 0), squares_(channels.size, 0) {
     const int64_t size = channels.size, inner = channels.inner;
     if (channels.last) {
       // Half of a core's first cache, but no more than floats add up well.
       const int64_t rows_at_a_time = std::clamp<int64_t>(4096 / size, 8, 64);
+      std::vector<float> piece(2 * size);
       for (int64_t row = first * inner; row < end * inner; row += rows_at_a_time) {
         const int64_t rows = std::min(rows_at_a_time, end * inner - row);
-        PieceOfRows(x + row * size, rows, size, of_piece_.data());
-        AddPiece(0, size, static_cast<double>(rows));
+        MomentsOfRows(x + row * size, rows, size, piece.data());
+        AddPiece(0, size, row - first * inner, rows, piece.data(), piece.data() + size);
       }
       return;
     }
-    for (int64_t n = first; n < end; ++n) {
-      const double before = seen_;
-      for (int64_t c = 0; c < size; ++c) {
-        const float* line = x + (n * size + c) * inner;
-        const float mean = static_cast<float>(LineSum(line, inner) / static_cast<double>(inner));
-        of_piece_[c] = mean;
-        of_piece_[size + c] = static_cast<float>(LineSums<1>(inner, [=](int64_t i) {
-          return std::array<float, 1>{(line[i] - mean) * (line[i] - mean)};
-        })[0]);
-        seen_ = before;
-        AddPiece(c, c + 1, static_cast<double>(inner));
-      }
+    for (int64_t line = first * size; line < end * size; ++line) {
+      const float* numbers = x + line * inner;
+      const float mean = static_cast<float>(LineSum(numbers, inner) / static_cast<double>(inner));
+      const float squares = static_cast<float>(LineSums<1>(inner, [=](int64_t i) {
+        return std::array<float, 1>{(numbers[i] - mean) * (numbers[i] - mean)};
+      })[0]);
+      AddPiece(line % size, 1, (line / size - first) * inner, inner, &mean, &squares);
     }
   }
 
-  double mean(int64_t channel) const { return mean_[channel]; }
+  double mean(int64_t channel) const { return means_[channel]; }
   double squares(int64_t channel) const { return squares_[channel]; }
-  double count() const { return seen_; }  // of a channel
 
  private:
-  // to[c], to[size + c]: of channel c the mean of the rows, and the squares.
-  ISOMER_VECTORISED static void PieceOfRows(const float* x, int64_t rows, int64_t size, float* to) {
-    float *means = to, *squares = to + size;
-    std::fill_n(to, 2 * size, 0.0f);
-    for (int64_t row = 0; row < rows; ++row) {
-#pragma GCC ivdep
-      for (int64_t c = 0; c < size; ++c) means[c] += x[row * size + c];
-    }
-    const float part = 1 / static_cast<float>(rows);
-#pragma GCC ivdep
-    for (int64_t c = 0; c < size; ++c) means[c] *= part;
-    for (int64_t row = 0; row < rows; ++row) {
-#pragma GCC ivdep
-      for (int64_t c = 0; c < size; ++c) {
-        const float distance = x[row * size + c] - means[c];
-        squares[c] += distance * distance;
-      }
-    }
+  // Of `count` channels from `first` on, `numbers` of each, behind as many as were `seen`.
+  void AddPiece(int64_t first, int64_t count, int64_t seen, int64_t numbers, const float* means,
+                const float* squares) {
+    const double part = static_cast<double>(numbers) / static_cast<double>(seen + numbers);
+    const double both = static_cast<double>(seen) * part;
+    ForEachIndex(count, [=, to_means = means_.data() + first,
+                         to_squares = squares_.data() + first](int64_t c) {
+      const double distance = means[c] - to_means[c];
+      to_means[c] += distance * part;
+      to_squares[c] += squares[c] + distance * distance * both;
+    });
   }
 
-  void AddPiece(int64_t first, int64_t end, double count) {
-    const double part = count / (seen_ + count), both = seen_ * part;
-    ForEachIndex(end - first,
-                 [=, size = static_cast<int64_t>(mean_.size()), piece = of_piece_.data() + first,
-                  means = mean_.data() + first, squares = squares_.data() + first](int64_t c) {
-                   const double distance = piece[c] - means[c];
-                   means[c] += distance * part;
-                   squares[c] += piece[size + c] + distance * distance * both;
-                 });
-    seen_ += count;
-  }
-
-  std::vector<double> mean_, squares_;
-  double seen_ = 0;
-  std::vector<float> of_piece_;
+  std::vector<double> means_, squares_;
 };
 
 // Per channel the mean of its block and 1 / sqrt(variance + epsilon).
@@ -129,8 +122,8 @@ struct Statistics {
       : mean(channels.size),
         variance(channels.size),
         count(static_cast<double>((end - first) * channels.inner * per_block)) {
-    ChannelMoments moments(channels.size);
-    moments.Add(channels, first, end, x);
+    const ChannelMoments moments(channels, first, end, x);
+    const auto of_channel = static_cast<double>((end - first) * channels.inner);
     for (int64_t c = 0; c < channels.size; c += per_block) {
       double of_block = 0, squares = 0;
       for (int64_t i = c; i < c + per_block; ++i) {
@@ -138,7 +131,7 @@ struct Statistics {
       }
       for (int64_t i = c; i < c + per_block; ++i) {
         const double distance = moments.mean(i) - of_block;
-        squares += moments.squares(i) + distance * distance * moments.count();
+        squares += moments.squares(i) + distance * distance * of_channel;
       }
       std::fill_n(mean.begin() + c, per_block, static_cast<float>(of_block));
       std::fill_n(variance.begin() + c, per_block, static_cast<float>(squares / count));

@@ -14,10 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "dnnl.hpp"
 #include "pcg/operator_facts.h"
-#include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/workspace.h"
 
 namespace isomer {
 namespace {
@@ -173,15 +173,16 @@ class Primitive {
     output_ = Slot(output.second, plain_output, true);
     arguments_.emplace(output.first, output_.inner);
     arguments_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
-    in_workspace_ = InWorkspace();
-    for (memory* each : in_workspace_) {
-      workspace_bytes_ += Aligned(static_cast<int64_t>(each->get_desc().get_size()));
+    for (Slot& slot : inputs_) {
+      if (slot.reorders) PutIntoWorkspace(&slot.inner);
     }
+    if (output_.reorders) PutIntoWorkspace(&output_.inner);
+    PutIntoWorkspace(&scratchpad_);
   }
   Primitive(const Primitive&) = delete;
 
   // Bytes of the operands and the result in oneDNN's layouts, and of what it needs itself.
-  int64_t workspace_bytes() const { return workspace_bytes_; }
+  int64_t workspace_bytes() const { return plan_.bytes(); }
 
   void Run(absl::Span<const void* const> inputs, void* output, char* workspace) {
     UseWorkspace(workspace);
@@ -210,24 +211,15 @@ class Primitive {
     dnnl::reorder reorder;
   };
 
-  // What of oneDNN's lies in the workspace, in its order.
-  std::vector<memory*> InWorkspace() {
-    std::vector<memory*> all;
-    for (Slot& slot : inputs_) {
-      if (slot.reorders) all.push_back(&slot.inner);
-    }
-    if (output_.reorders) all.push_back(&output_.inner);
-    if (scratchpad_.get_desc().get_size() > 0) all.push_back(&scratchpad_);
-    return all;
+  void PutIntoWorkspace(memory* what) {
+    const auto bytes = static_cast<int64_t>(what->get_desc().get_size());
+    if (bytes > 0) in_workspace_.emplace_back(what, plan_.Add<char>(bytes));
   }
 
   void UseWorkspace(char* workspace) {
     if (workspace == workspace_) return;
     workspace_ = workspace;
-    for (memory* each : in_workspace_) {
-      each->set_data_handle(workspace);
-      workspace += Aligned(static_cast<int64_t>(each->get_desc().get_size()));
-    }
+    for (const auto& [what, place] : in_workspace_) what->set_data_handle(place.In(workspace));
   }
 
   dnnl::primitive primitive_;
@@ -235,8 +227,8 @@ class Primitive {
   std::vector<Slot> inputs_;
   Slot output_;
   memory scratchpad_;
-  std::vector<memory*> in_workspace_;
-  int64_t workspace_bytes_ = 0;
+  WorkspacePlan plan_;
+  std::vector<std::pair<memory*, Place<char>>> in_workspace_;
   char* workspace_ = nullptr;  // where they are now
   std::unordered_map<int, memory> arguments_;
 };

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/workspace.h"
+#include "runtime/workspace.h"
 
 namespace isomer {
 namespace {

@@ -5,7 +5,7 @@
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided.h"
 #include "runtime/cpu/vector_math.h"
-#include "runtime/cpu/workspace.h"
+#include "runtime/workspace.h"
 
 namespace isomer {
 namespace {

@@ -73,14 +73,7 @@ Plan ShardedPlan(DataType precision) {
 // Two stages by two devices, and eight micro-batches.
 Plan PipelinedPlan(DataType precision) {
   const StagedMlp pipeline{.layers = 4, .stages = 2, .data = 2, .micro_batches = 4, .batch = 64};
-  PipelineGraphs graphs = MakePipeline(pipeline);
-  Plan plan;
-  plan.model = graphs.model;
-  plan.graph = graphs.mapped.graph;
-  plan.views = graphs.mapped.views;
-  plan.num_devices = pipeline.devices();
-  plan.precision = precision;
-  return plan;
+  return MicroBatchPlan(pipeline, precision);
 }
 
 // A network of the zoo as it is.

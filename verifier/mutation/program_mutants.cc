@@ -110,7 +110,7 @@ void ChangesOfMemory(const Runnable& base, Changes* changes) {
 // As kernels might have them: as large as the first of their results.
 void AddWorkspaces(Schedule* schedule) {
   for (Task& task : schedule->tasks) {
-    if (!IsOfKernel(task.kind) || task.is_view) continue;
+    if (!RunsKernel(task)) continue;
     const auto is_there = [](BufferId id) { return id != kNoBuffer; };
     task.workspace_bytes =
         schedule->buffers[*std::find_if(task.writes.begin(), task.writes.end(), is_there)].bytes();

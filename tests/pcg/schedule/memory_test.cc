@@ -236,7 +236,7 @@ TEST(Memory, ScratchSpaceOverBuffersIsRefused) {
 void SetWorkspaces(const std::vector<int64_t>& bytes, Schedule* schedule) {
   size_t kernel = 0;
   for (Task& task : schedule->tasks) {
-    if (IsOfKernel(task.kind) && !task.is_view && kernel < bytes.size()) {
+    if (RunsKernel(task) && kernel < bytes.size()) {
       task.workspace_bytes = bytes[kernel++];
     }
   }
@@ -306,7 +306,7 @@ TEST(Memory, WorkspacesNeverTakeMoreThanBehindAllElse) {
       const std::vector<int64_t> without = PlanMemory(schedule, queues).arena_bytes;
       std::vector<int64_t> largest(without.size(), 0);
       for (Task& task : schedule.tasks) {
-        if (!IsOfKernel(task.kind) || task.is_view) continue;
+        if (!RunsKernel(task)) continue;
         task.workspace_bytes = static_cast<int64_t>(random() % 5000);
         int64_t& most = largest[task.devices[0]];
         most = std::max(most, Aligned(task.workspace_bytes));

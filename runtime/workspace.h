@@ -1,6 +1,6 @@
 // Where a kernel has what in its workspace (Kernel::workspace_bytes).
-#ifndef ISOMER_RUNTIME_CPU_WORKSPACE_H_
-#define ISOMER_RUNTIME_CPU_WORKSPACE_H_
+#ifndef ISOMER_RUNTIME_WORKSPACE_H_
+#define ISOMER_RUNTIME_WORKSPACE_H_
 
 #include <cstdint>
 
@@ -32,4 +32,4 @@ class WorkspacePlan {
 
 }  // namespace isomer
 
-#endif  // ISOMER_RUNTIME_CPU_WORKSPACE_H_
+#endif  // ISOMER_RUNTIME_WORKSPACE_H_
