@@ -238,6 +238,9 @@ absl::StatusOr<SizeTable> TableOf(const std::string& where, const proto::SizeTab
   return SizeTable(std::move(times));
 }
 
+// More than any device has, and so few that sums of them are numbers.
+constexpr int64_t kMostBytes = int64_t{1} << 50;
+
 }  // namespace
 
 absl::StatusOr<Profile> LoadProfile(const std::string& path) {
@@ -262,8 +265,9 @@ absl::StatusOr<Profile> LoadProfile(const std::string& path) {
   for (const proto::KernelTimeProto& kernel : message.kernels()) {
     const std::string where = absl::StrCat(path, ": kernel '", kernel.kernel(), "'");
     ISOMER_RETURN_IF_ERROR(CheckTimes(where, kernel));
-    if (!std::isfinite(kernel.flops()) || kernel.flops() < 0 || kernel.bytes() < 0 ||
-        kernel.workspace_bytes() < 0 || kernel.library_bytes() < 0) {
+    const auto are_bytes = [](int64_t bytes) { return bytes >= 0 && bytes <= kMostBytes; };
+    if (!std::isfinite(kernel.flops()) || kernel.flops() < 0 || !are_bytes(kernel.bytes()) ||
+        !are_bytes(kernel.workspace_bytes()) || !are_bytes(kernel.library_bytes())) {
       return absl::InvalidArgumentError(absl::StrCat(where, ": its FLOPs or bytes are no numbers"));
     }
     profile.kernels[kernel.kernel()] = {.median_us = kernel.median_us(),

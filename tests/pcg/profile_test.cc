@@ -32,6 +32,8 @@ Profile SmallProfile() {
                                     .repetitions = 7,
                                     .flops = 4,
                                     .bytes = 32,
+                                    .workspace_bytes = 640,
+                                    .library_bytes = 77,
                                     .family = "relu f32"};
   profile.tables["fill"] =
       SizeTable({{.bytes = 4, .median_us = 1}, {.bytes = 400, .median_us = 9}});
@@ -105,6 +107,8 @@ TEST(Profile, FilesReadBackWhatWasWritten) {
     const KernelTime& relu = read->kernels.at("relu f32[4]");
     EXPECT_EQ(relu.upper_us, 2);
     EXPECT_EQ(relu.bytes, 32);
+    EXPECT_EQ(relu.workspace_bytes, 640);
+    EXPECT_EQ(relu.library_bytes, 77);
     EXPECT_EQ(relu.family, "relu f32");
     ASSERT_NE(read->FindTable("fill"), nullptr);
     EXPECT_EQ(read->FindTable("fill")->UsOf(400), 9);
@@ -133,6 +137,13 @@ TEST(DamagedProfiles, AreRefusedInOneLine) {
               HasSubstr("table 'fill': 400 bytes: nan is not a time"));
   EXPECT_THAT(ErrorAfter("bytes: 400", "bytes: 3"), HasSubstr("sizes must ascend"));
   EXPECT_THAT(ErrorAfter("flops: 4", "flops: -4"), HasSubstr("FLOPs or bytes"));
+  EXPECT_THAT(ErrorAfter("workspace_bytes: 640", "workspace_bytes: -1"),
+              HasSubstr("kernel 'relu f32[4]': its FLOPs or bytes are no numbers"));
+  // Sums of them would be below zero.
+  EXPECT_THAT(ErrorAfter("workspace_bytes: 640", "workspace_bytes: 9223372036854775807"),
+              HasSubstr("kernel 'relu f32[4]': its FLOPs or bytes are no numbers"));
+  EXPECT_THAT(ErrorAfter("library_bytes: 77", "library_bytes: 1125899906842625"),
+              HasSubstr("kernel 'relu f32[4]': its FLOPs or bytes are no numbers"));
   EXPECT_THAT(ErrorAfter("task_overhead_us: 0.25", "task_overhead_us: inf"), HasSubstr("overhead"));
   EXPECT_THAT(ErrorAfter("processor: \"some core\"", ""), HasSubstr("of which device"));
   EXPECT_THAT(ErrorAfter("median_us: 9", "median_uz: 9"), HasSubstr("median_uz"));
