@@ -206,9 +206,9 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
     }
     return us;
   };
-  parts.forward_us = fastest_us({}, ForwardWork(space.op, *sharding, types));
   const bool backward =
       options.training && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
+  parts.forward_us = fastest_us({}, ForwardWork(space.op, *sharding, types, /*saves=*/backward));
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     Placement placement = choice.operands[o];
     placement.type.dtype = types[o].dtype;

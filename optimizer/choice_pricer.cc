@@ -128,7 +128,7 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
 ChoiceCost ChoicePricer::CostOf(const ShardingChoice& choice) {
   SetSharding(choice);
   const Operator& op = space_.op;
-  const Work forward = ForwardWork(op, sharding_, types_);
+  const Work forward = ForwardWork(op, sharding_, types_, /*saves=*/backward_);
   double us = SlowestUs(
       cost_, choice, [&](int64_t device) { return cost_.CallUs(op, types_, {}, forward, device); });
   double sync_us = 0, update_us = 0;

@@ -138,8 +138,10 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
   fragment.keeps_order = CostModel::IsView(op, types);
   const bool training = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   std::map<int, Picoseconds> gradient;  // per kind of device
-  for (const Task& task : builder.schedule().tasks) {
+  const Work forward = ForwardWork(op, sharding, types, /*saves=*/training);
+  for (Task& task : builder.schedule().tasks) {
     if (task.kind != TaskKind::kCompute) continue;
+    task.bytes = forward.bytes;
     const int32_t device = task.devices[0];
     fragment.devices.push_back(device);
     const bool is_view = !stored && fragment.keeps_order;

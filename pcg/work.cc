@@ -97,11 +97,40 @@ int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& ty
   return is_table ? std::min(whole, OutputBytes(s)) : whole;
 }
 
+int64_t SavedBytes(const Operator& op, const Sharding& sharding,
+                   absl::Span<const TensorType> operands) {
+  const auto saved = SavedBy(op, sharding.declaration, operands[0].LocalShape());
+  return saved.has_value() ? saved->bytes() : 0;
+}
+
 }  // namespace
 
+std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& declaration,
+                                        absl::Span<const int64_t> operand) {
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < operand.size(); ++i) rows *= operand[i];
+  constexpr int64_t kMeanAndDeviation = 2;
+  switch (op.kind()) {
+    case OpKind::kAttention:
+    case OpKind::kCappedAttention:
+    case OpKind::kRmsNorm:
+    case OpKind::kCrossEntropy:
+      return SavedForGradient{rows};
+    case OpKind::kLayerNorm:
+      return SavedForGradient{kMeanAndDeviation * rows};
+    case OpKind::kGroupNorm: {
+      const int64_t channels_of_group = declaration.operands[0][1].value() / op.Int("groups");
+      return SavedForGradient{kMeanAndDeviation * operand[0] * operand[1] / channels_of_group};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 Work ForwardWork(const Operator& op, const Sharding& sharding,
-                 absl::Span<const TensorType> operands) {
+                 absl::Span<const TensorType> operands, bool saves) {
   Work work{.flops = Flops(op, sharding), .bytes = OutputBytes(sharding)};
+  if (saves) work.bytes += SavedBytes(op, sharding, operands);
   for (size_t o = 0; o < operands.size(); ++o) {
     work.bytes += OperandBytes(op, sharding, operands[o], static_cast<int>(o));
   }
@@ -117,7 +146,8 @@ Work GradientWork(const Operator& op, const Sharding& sharding,
   const GradientNeeds needs = NeedsOfGradient(op, sharding.declaration, operands);
   const bool products = GradientsAreProducts(op);
   const int64_t of_outputs = BytesOfOutputsRead(sharding, needs);
-  Work work{.flops = MakesProductAgain(op) ? Flops(op, sharding) : 0};
+  Work work{.flops = MakesProductAgain(op) ? Flops(op, sharding) : 0,
+            .bytes = SavedBytes(op, sharding, operands)};
   bool reads_outputs = false;
   for (size_t o = 0; o < operands.size(); ++o) {
     const int64_t bytes = OperandBytes(op, sharding, operands[o], static_cast<int>(o));
@@ -149,6 +179,7 @@ GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration
     case OpKind::kSigmoid:
     case OpKind::kExp:
     case OpKind::kSoftmax:
+    case OpKind::kLogSoftmax:
       needs.operands.assign(operands.size(), false);
       needs.outputs[0] = true;
       return needs;

@@ -4,6 +4,7 @@
 #define ISOMER_PCG_WORK_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -17,12 +18,26 @@ struct Work {
   int64_t bytes = 0;  // read and written, every buffer counted once
 };
 
+// What a call leaves for its own gradient, and nobody else: what it found out about many elements,
+// so that the gradient need not look at them once more. Attention's log-sum-exp of each row of
+// scores (Dao et al., "FlashAttention", 2022), the means and reciprocal deviations of norms, the
+// log-sum-exp of logits. None of it is of lower precision. A task of a training step writes it
+// beside its outputs.
+struct SavedForGradient {
+  int64_t elements = 0;
+  DataType dtype = DataType::kFloat32;
+  int64_t bytes() const { return elements * BytesPerElement(dtype); }
+};
+// Of a task whose part of operand 0 has these sizes; absent: nothing.
+std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& declaration,
+                                        absl::Span<const int64_t> operand);
+
 // One task of a call. FLOPs: over all statements, iterations times arithmetic instructions (of the
 // body, and one for a reduction), so a MatMul counts 2*m*n*k; a look-up counts its selected dim
 // once, and reads only the rows it selects. Operators that only move elements count no FLOPs.
-// `operands` are the types of the call's operands.
+// `operands` are the types of the call's operands. `saves`: for a gradient to come.
 Work ForwardWork(const Operator& op, const Sharding& sharding,
-                 absl::Span<const TensorType> operands);
+                 absl::Span<const TensorType> operands, bool saves = false);
 
 // The gradients of operands 0 and 1 are products, each of the other operand with the gradient of
 // the output: two kernels, which may run one without the other.
@@ -30,7 +45,8 @@ bool GradientsAreProducts(const Operator& op);
 
 // The gradient of one task: for every operand whose gradient is wanted, a pass like the forward's
 // over the statements that the operand goes into; reads what NeedsOfGradient says, and the
-// gradients of the outputs. Where gradients are products each reads what it is of.
+// gradients of the outputs, and what the forward task saved. Where gradients are products each
+// reads what it is of.
 Work GradientWork(const Operator& op, const Sharding& sharding,
                   absl::Span<const TensorType> operands, const std::vector<bool>& wanted);
 
@@ -39,8 +55,8 @@ struct GradientNeeds {
   std::vector<bool> operands, outputs;
 };
 // Operators that are linear in all their float operands together need none of them. Those whose
-// derivative is a cheap function of the result (relu, tanh, sigmoid, exp, softmax) need the result
-// instead of the operand. So does Linear with such an activation, besides both sides of its
+// derivative is a cheap function of the result (relu, tanh, sigmoid, exp, softmaxes) need the
+// result instead of the operand. So does Linear with such an activation, besides both sides of its
 // product; with Gelu or Swish it makes the product again. BatchNormTraining reads the statistics
 // that it made beside its operands.
 GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,

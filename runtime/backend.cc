@@ -17,6 +17,7 @@ std::string KernelCall::Key() const {
   for (size_t t = 0; t < outputs.size(); ++t) {
     absl::StrAppend(&key, " ", outputs[t].ToString(), name(layouts.OfOutput(t)));
   }
+  if (!gradient && saved.has_value()) absl::StrAppend(&key, " saving");
   if (gradient) {
     absl::StrAppend(&key, " gradient");
     for (size_t o = 0; o < wanted.size(); ++o) {
@@ -47,7 +48,13 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
     call.outputs.push_back(ShardBox(output, CoordinatesOfShard(output, shard).dims));
     call.output_dtypes.push_back(output.dtype);
   }
+  if (gradient) call.saved = SavedBy(call);
   return call;
+}
+
+std::optional<SavedForGradient> SavedBy(const KernelCall& call) {
+  if (call.operands.empty()) return std::nullopt;
+  return SavedBy(call.op, call.declaration, call.operands[0].shape);
 }
 
 GradientNeeds NeedsOf(const KernelCall& call) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,11 @@ struct KernelCall {
     bool adds = false;
   };
   std::vector<Sum> sums = {};
+  // What it leaves for its gradient, or the gradient finds; forward, absent: it is for none.
+  std::optional<SavedForGradient> saved = std::nullopt;
   bool Adds(size_t operand) const { return !sums.empty() && sums[operand].adds; }
 
-  // Equal keys, equal kernels: operator, data types, boxes, layouts, gradient, sums.
+  // Equal keys, equal kernels: operator, data types, boxes, layouts, gradient, sums, saving.
   std::string Key() const;
 };
 
@@ -51,15 +54,18 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
                           absl::Span<const TensorType> operands, int64_t shard, bool gradient,
                           std::vector<bool> wanted = {});
 
+// What the task of `call` saves for its gradient, if it is asked to.
+std::optional<SavedForGradient> SavedBy(const KernelCall& call);
+
 // Of a gradient: which values of the forward pass it reads.
 GradientNeeds NeedsOf(const KernelCall& call);
 
 // A call made ready to run. Buffers are those of the schedule's task: forward reads operands and
-// writes outputs; gradient reads operands, outputs, gradients of outputs (null where
-// NeedsOfGradient does not ask for a value) and writes gradients of operands (null where not
-// wanted). Written buffers are overwritten, but for those that are added to. Of the call's data
-// types and layouts; a gradient is of the type and the layout of what it is the gradient of, but
-// for KernelCall::sums.
+// writes outputs, and what KernelCall::saved says; gradient reads operands, outputs, gradients of
+// outputs (null where NeedsOfGradient does not ask for a value), what was saved, and writes
+// gradients of operands (null where not wanted). Written buffers are overwritten, but for those
+// that are added to. Of the call's data types and layouts; a gradient is of the type and the layout
+// of what it is the gradient of, but for KernelCall::sums.
 class Kernel {
  public:
   virtual ~Kernel() = default;

@@ -119,6 +119,7 @@ absl::Status Executor::MakeKernel(int32_t t) {
   KernelCall call = MakeKernelCall(node.op, *schedule_.shardings[task.node.value], operands,
                                    task.shard, gradient, std::move(wanted));
   call.layouts = LayoutsOf(graph_, schedule_, task);
+  if (!gradient && task.writes.size() > node.outputs.size()) call.saved = SavedBy(call);
   for (size_t o = 0; gradient && o < operands.size(); ++o) {
     if (task.writes[o] == kNoBuffer) continue;
     const DataType dtype = buffer(task.writes[o]).dtype;

@@ -21,15 +21,16 @@ enum class Use { kRead, kWritten };
 // A buffer of the task, in the order of Kernel::Run.
 struct Slot {
   Use use;
-  const Box* box;  // null: the kernel gets no such buffer
+  int64_t elements;  // 0: the kernel gets no such buffer
   DataType dtype;
   int64_t values = 0;  // of indices: how many they select from; 0: no index
 };
 
 int64_t BytesOfSlot(const Slot& slot) {
-  if (slot.box == nullptr) return 0;
-  return Aligned(std::max<int64_t>(slot.box->Volume(), 1) * BytesPerElement(slot.dtype));
+  return Aligned(slot.elements * BytesPerElement(slot.dtype));
 }
+
+int64_t ElementsOf(const Box& box) { return std::max<int64_t>(box.Volume(), 1); }
 
 // Of a table: its rows; of matrices, how many. Other indices (classes, positions) are zero, which
 // is always there.
@@ -48,23 +49,24 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
   for (size_t o = 0; o < call.operands.size(); ++o) {
     const bool needed = !call.gradient || needs.operands[o];
     slots.push_back({.use = Use::kRead,
-                     .box = needed ? &call.operands[o] : nullptr,
+                     .elements = needed ? ElementsOf(call.operands[o]) : 0,
                      .dtype = call.dtypes[o],
                      .values = SelectableValues(kernel, o)});
   }
   for (size_t t = 0; t < call.outputs.size(); ++t) {
     const bool needed = !call.gradient || needs.outputs[t];
     slots.push_back({.use = call.gradient ? Use::kRead : Use::kWritten,
-                     .box = needed ? &call.outputs[t] : nullptr,
+                     .elements = needed ? ElementsOf(call.outputs[t]) : 0,
                      .dtype = call.output_dtypes[t]});
   }
   if (!call.gradient) return slots;
   for (size_t t = 0; t < call.outputs.size(); ++t) {
-    slots.push_back({.use = Use::kRead, .box = &call.outputs[t], .dtype = call.output_dtypes[t]});
+    slots.push_back({Use::kRead, ElementsOf(call.outputs[t]), call.output_dtypes[t]});
   }
+  if (call.saved) slots.push_back({Use::kRead, call.saved->elements, call.saved->dtype});
   for (size_t o = 0; o < call.operands.size(); ++o) {
     slots.push_back({.use = Use::kWritten,
-                     .box = call.wanted[o] ? &call.operands[o] : nullptr,
+                     .elements = call.wanted[o] ? ElementsOf(call.operands[o]) : 0,
                      .dtype = call.dtypes[o]});
   }
   return slots;
@@ -89,7 +91,7 @@ bool NeedsPositiveValues(OpKind kind) {
 // Like activations: of both signs, without a pattern that a branch predictor learns. The sum of
 // four uniform numbers in [-0.87, 0.87] is nearly normal, of variance one.
 void FillSlot(const Slot& slot, bool positive, char* data) {
-  const int64_t count = slot.box->Volume();
+  const int64_t count = slot.elements;
   std::vector<float> numbers(count);
   uint64_t state = 1;
   for (int64_t i = 0; i < count; ++i) {
@@ -143,7 +145,7 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   std::unique_ptr<KernelTimer> timer(new KernelTimer());
   char* data = memory;
   for (const Slot& slot : slots) {
-    char* buffer = slot.box == nullptr ? nullptr : data;
+    char* buffer = slot.elements == 0 ? nullptr : data;
     if (buffer != nullptr) FillSlot(slot, NeedsPositiveValues(kernel.op.kind()), buffer);
     const bool is_written = slot.use == Use::kWritten;
     auto& list = is_written ? kernel.found.writes : kernel.found.reads;

@@ -35,9 +35,17 @@ class RoundingBackend::NoisyKernel : public Kernel {
       outputs.push_back({call.output_dtypes[t], elements, read});
       if (!call.gradient) writes_.push_back({call.output_dtypes[t], elements, written(t)});
     }
-    if (!call.gradient) return;
+    // What is saved is exact of what was read, disturbed.
+    const auto add_saved = [&](std::vector<Form>* forms) {
+      if (call.saved) forms->push_back({call.saved->dtype, call.saved->elements, Noise()});
+    };
+    if (!call.gradient) {
+      add_saved(&writes_);
+      return;
+    }
     reads_.insert(reads_.end(), outputs.begin(), outputs.end());
     reads_.insert(reads_.end(), outputs.begin(), outputs.end());
+    add_saved(&reads_);
   }
 
   int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "pcg/schedule/builder.h"
 #include "pcg/schedule/late_outputs.h"
 #include "pcg/schedule/loss_seeds.h"
@@ -52,7 +53,9 @@ class BackwardLowering {
   void Reverse(size_t t);
   // With the gradients of those operands that `of` says, by buffer.
   template <typename Of>
-  void ReverseCompute(const Task& task, Of of);
+  void ReverseCompute(size_t t, Of of);
+  // What forward task `t`, or the one that repeats it, saves for its gradient; kNoBuffer: nothing.
+  BufferId SavedBy(size_t t);
   void ReverseMove(const Task& task);
   void ReverseWeights(size_t calls);  // of the first that wait
   void ReverseWeightsBefore(const Task& task, bool exchanges_follow);
@@ -89,6 +92,7 @@ class BackwardLowering {
   // Of parameters whose gradient each micro-batch scatters for itself: those buffers, and likewise.
   std::set<BufferId> by_moment_;
   std::map<std::pair<BufferId, int32_t>, BufferId> moment_gradient_;
+  absl::flat_hash_map<size_t, BufferId> saved_;  // by forward task
 
   std::vector<std::vector<Share>> read_last_;  // by forward task, and one more for none
   std::vector<Share> ready_;                   // to be synchronised
@@ -243,8 +247,27 @@ bool BackwardLowering::ReverseCastOfSum(const Task& task) {
   return true;
 }
 
+BufferId BackwardLowering::SavedBy(size_t t) {
+  const NodeId node = builder_.schedule().tasks[t].node;
+  const std::optional<SavedForGradient>& saved = builder_.calls().SavedBy(node);
+  if (!saved.has_value()) return kNoBuffer;
+  const auto [known, added] = saved_.try_emplace(t, kNoBuffer);
+  if (!added) return known->second;
+  Task& task = builder_.schedule().tasks[recomputation_.LastOf(t)];
+  Buffer buffer = builder_.buffer(task.writes[0]);
+  buffer.role = BufferRole::kSaved;
+  buffer.dtype = saved->dtype;
+  buffer.box = {{0}, {saved->elements}};
+  known->second = builder_.AddBuffer(std::move(buffer));
+  task.writes.push_back(known->second);
+  task.bytes = builder_.calls().SavingWorkOf(node).bytes;
+  return known->second;
+}
+
 template <typename Of>
-void BackwardLowering::ReverseCompute(const Task& task, Of of) {
+void BackwardLowering::ReverseCompute(size_t t, Of of) {
+  Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
+  task.writes.resize(builder_.graph().node(task.node).outputs.size());
   if (ReverseCastOfSum(task)) return;
   std::vector<bool> wanted;
   for (BufferId operand : task.reads) wanted.push_back(wanted_[operand] && of(operand));
@@ -260,12 +283,13 @@ void BackwardLowering::ReverseCompute(const Task& task, Of of) {
     writes.push_back(wanted[o] ? builder_.AddGradientBuffer(task.reads[o], task.moment)
                                : kNoBuffer);
   }
-  for (size_t t = 0; t < task.writes.size(); ++t) {
-    reads.push_back(needs.outputs[t] ? recomputation_.Available(task.writes[t]) : kNoBuffer);
+  for (size_t i = 0; i < task.writes.size(); ++i) {
+    reads.push_back(needs.outputs[i] ? recomputation_.Available(task.writes[i]) : kNoBuffer);
   }
   for (BufferId output : task.writes) {
     reads.push_back(GradientIn(builder_.buffer(output).dtype, output, task.node));
   }
+  if (const BufferId saved = SavedBy(t); saved != kNoBuffer) reads.push_back(saved);
   Task& gradient = builder_.AddTask(TaskKind::kComputeGradient, Phase::kBackward, task.node,
                                     task.devices[0], std::move(reads), writes);
   gradient.shard = task.shard;
@@ -363,7 +387,7 @@ void BackwardLowering::Reverse(size_t t) {
   const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
   const bool computes = task.kind == TaskKind::kCompute;
   if (computes && split_->IsSplit(task)) {
-    ReverseCompute(task, [this](BufferId id) { return !split_->IsWeight(id); });
+    ReverseCompute(t, [this](BufferId id) { return !split_->IsWeight(id); });
     if (pending_.empty() || pending_.back().call != task.node) {
       pending_.push_back({task.node, task.moment, {}});
     }
@@ -372,7 +396,7 @@ void BackwardLowering::Reverse(size_t t) {
   }
   if (!pending_.empty() && split_->IsOfWeight(task)) return pending_.back().tasks.push_back(t);
   if (computes) {
-    ReverseCompute(task, [](BufferId) { return true; });
+    ReverseCompute(t, [](BufferId) { return true; });
   } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
     ReverseMove(task);
   }
@@ -382,8 +406,7 @@ void BackwardLowering::Reverse(size_t t) {
 void BackwardLowering::ReverseWeights(size_t calls) {
   for (size_t c = 0; c < calls; ++c) {
     for (size_t t : pending_[c].tasks) {
-      const Task task = builder_.schedule().tasks[t];
-      ReverseCompute(task, [this](BufferId id) { return split_->IsWeight(id); });
+      ReverseCompute(t, [this](BufferId id) { return split_->IsWeight(id); });
       ready_.insert(ready_.end(), read_last_[t].begin(), read_last_[t].end());
     }
   }

@@ -28,6 +28,9 @@ class CallTable {
   // REQUIRES of the following: Contains(node). What they return stays until the next Add.
   const Sharding& ShardingOf(NodeId node) const { return At(node).sharding; }
   const Work& ForwardWorkOf(NodeId node) const { return At(node).forward; }
+  // Of a task that leaves what it saves for its gradient, if anything.
+  const Work& SavingWorkOf(NodeId node) const { return At(node).saving; }
+  const std::optional<SavedForGradient>& SavedBy(NodeId node) const { return At(node).saved; }
   const GradientNeeds& NeedsOf(NodeId node);
   const Work& GradientWorkOf(NodeId node, const std::vector<bool>& wanted);
 
@@ -37,7 +40,8 @@ class CallTable {
     Operator op;
     std::vector<TensorType> operands;
     Sharding sharding;
-    Work forward;
+    Work forward, saving;
+    std::optional<SavedForGradient> saved;
     std::optional<GradientNeeds> needs = {};
     std::map<std::vector<bool>, Work> gradient = {};  // by wanted operands
     int32_t next = kNone;                             // of the same hash

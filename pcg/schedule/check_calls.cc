@@ -230,6 +230,23 @@ class CallChecker {
     return absl::OkStatus();
   }
 
+  // What a task writes behind its outputs is what its call saves, for its own gradient.
+  absl::Status CheckSaved(const Task& task) {
+    const std::optional<SavedForGradient>& saved = calls_.SavedBy(task.node);
+    const BufferId id = task.writes.back();
+    if (!saved.has_value() || id == kNoBuffer || !IsSavedOf(task, id) ||
+        buffer(id).dtype != saved->dtype || buffer(id).layout != Layout::kRowMajor ||
+        buffer(id).box != Box{{0}, {saved->elements}}) {
+      return Error("saves something else for its gradient than its call does");
+    }
+    return absl::OkStatus();
+  }
+  bool IsSavedOf(const Task& task, BufferId id) const {
+    const Buffer& b = buffer(id);
+    return b.role == BufferRole::kSaved && b.tensor == TensorRef{task.node, 0} &&
+           b.shard == task.shard;
+  }
+
   absl::Status CheckCompute(const Task& task) {
     const Node& node = graph_.node(task.node);
     if (!IsCall(task.node) || task.shard < 0 || task.shard >= node.outputs[0].NumShards()) {
@@ -237,10 +254,13 @@ class CallChecker {
     }
     ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
     const Sharding& sharding = calls_.ShardingOf(task.node);
-    if (task.reads.size() != node.inputs.size() || task.writes.size() != node.outputs.size()) {
+    const size_t outputs = node.outputs.size();
+    const bool saves = task.writes.size() == outputs + 1;
+    if (task.reads.size() != node.inputs.size() || (task.writes.size() != outputs && !saves)) {
       return Error("has another number of operands or outputs than its node");
     }
-    for (size_t t = 0; t < task.writes.size(); ++t) {
+    if (saves) ISOMER_RETURN_IF_ERROR(CheckSaved(task));
+    for (size_t t = 0; t < outputs; ++t) {
       const TensorRef output{task.node, static_cast<int32_t>(t)};
       ISOMER_RETURN_IF_ERROR(CheckShard(task, output, t, task.shard));
     }
@@ -331,11 +351,16 @@ class CallChecker {
     const auto at = computes_.find({task.node, task.shard});
     if (at == computes_.end()) return Error("is the gradient of no task");
     const Task& forward = schedule_.tasks[at->second];
-    const size_t operands = forward.reads.size(), outputs = forward.writes.size();
-    if (task.reads.size() != operands + 2 * outputs || task.writes.size() != operands) {
+    const size_t operands = forward.reads.size();
+    const size_t outputs = graph_.node(task.node).outputs.size();
+    ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
+    const size_t saved = calls_.SavedBy(task.node).has_value() ? 1 : 0;
+    if (task.reads.size() != operands + 2 * outputs + saved || task.writes.size() != operands) {
       return Error("has other operands than the task that it reverses");
     }
-    ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
+    if (saved > 0 && (task.reads.back() == kNoBuffer || !IsSavedOf(task, task.reads.back()))) {
+      return Error("does not read what the task that it reverses saved");
+    }
     const GradientNeeds& needs = calls_.NeedsOf(task.node);
     for (size_t o = 0; o < operands; ++o) {
       const bool read = task.reads[o] != kNoBuffer;

@@ -16,7 +16,8 @@ namespace isomer {
 //   - what moves is put together from pieces that do not overlap, of all partials that are summed
 //     (Partition, Combine, Replicate and Reduce are identities on meanings);
 //   - each gradient task reverses one compute task, each backward transfer one forward transfer,
-//     and none is left out whose gradient is wanted;
+//     and none is left out whose gradient is wanted; it reads what that task, or its repetition,
+//     saved;
 //   - each share of a gradient is used once; each part of the loss gets the seed, once for all
 //     copies;
 //   - outputs, parameters and gradients that are asked for are unloaded.

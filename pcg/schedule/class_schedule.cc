@@ -251,8 +251,10 @@ class TaskPatcher {
     if (task->kind == TaskKind::kComputeGradient) {
       for (BufferId id : task->writes) wanted.push_back(id != kNoBuffer);
     }
-    const Work& work = wanted.empty() ? calls_.ForwardWorkOf(task->node)
-                                      : calls_.GradientWorkOf(task->node, wanted);
+    const bool saves = task->writes.size() > graph_.node(task->node).outputs.size();
+    const Work& work = !wanted.empty() ? calls_.GradientWorkOf(task->node, wanted)
+                       : saves         ? calls_.SavingWorkOf(task->node)
+                                       : calls_.ForwardWorkOf(task->node);
     task->flops = work.flops;
     task->bytes = work.bytes;
     return absl::OkStatus();

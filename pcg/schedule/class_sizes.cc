@@ -94,12 +94,23 @@ void ClassSizes::ResizePart(const Box& whole, const Box& reduced_whole, const No
   *box = Slice(whole, part, parts);
 }
 
+// For each row of operand 0, none of which is split, there is as much.
+void ClassSizes::ResizeSaved(const NodeShards& shards, Buffer* buffer) const {
+  const NodeId id = buffer->tensor.node;
+  const auto volume_in = [id](const MappedGraph& mapped) {
+    return mapped.graph.type(mapped.graph.node(id).inputs[0]).LocalElements();
+  };
+  buffer->shard = shards.shard[buffer->shard];
+  buffer->box.shape[0] = buffer->box.shape[0] * volume_in(all_) / volume_in(reduced_);
+}
+
 void ClassSizes::Resize(Buffer* buffer) const {
   buffer->device = static_cast<int32_t>(classes_.DeviceOf(buffer->device));
   const NodeShards& node = shards_[buffer->tensor.node.value];
   if (node.equal) return;
   const TensorType& type = all_.graph.type(buffer->tensor);
   const TensorType& reduced = reduced_.graph.type(buffer->tensor);
+  if (buffer->role == BufferRole::kSaved) return ResizeSaved(node, buffer);
   const Box before = ShardBox(reduced, CoordinatesOfShard(reduced, buffer->shard).dims);
   buffer->shard = node.shard[buffer->shard];
   Box whole = ShardBox(type, CoordinatesOfShard(type, buffer->shard).dims);

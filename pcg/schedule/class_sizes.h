@@ -38,6 +38,8 @@ class ClassSizes {
   void ResizePart(const Box& whole, const Box& reduced_whole, const NodeShards& node,
                   Box* box) const;
 
+  void ResizeSaved(const NodeShards& shards, Buffer* buffer) const;
+
   const DeviceClasses& classes_;
   const MappedGraph& all_;
   const MappedGraph& reduced_;

@@ -250,7 +250,9 @@ void ChooseLayouts(const Graph& graph, Schedule* schedule) {
       }
     }
   }
-  for (Buffer& buffer : schedule->buffers) buffer.layout = regions.LayoutOf(buffer.tensor);
+  for (Buffer& buffer : schedule->buffers) {
+    if (buffer.role != BufferRole::kSaved) buffer.layout = regions.LayoutOf(buffer.tensor);
+  }
 }
 
 namespace {

@@ -120,6 +120,7 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
         break;
       case BufferRole::kInput:
       case BufferRole::kActivation:
+      case BufferRole::kSaved:
         categories.push_back(MemoryCategory::kActivations);
         break;
       case BufferRole::kReceived:

@@ -17,6 +17,7 @@ Recomputation::Recomputation(ScheduleBuilder* builder) : builder_(*builder) {
   if (schedule.options.recomputed.empty() && !gathers) return;
   writer_.assign(schedule.buffers.size(), -1);
   again_.assign(schedule.buffers.size(), kNoBuffer);
+  repeated_by_.assign(schedule.tasks.size(), -1);
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     for (BufferId id : schedule.tasks[t].writes) writer_[id] = static_cast<int32_t>(t);
   }
@@ -85,8 +86,13 @@ BufferId Recomputation::Available(BufferId id) {
 void Recomputation::Repeat(int32_t t) {
   Task task = builder_.schedule().tasks[t];
   task.phase = Phase::kBackward;
+  repeated_by_[t] = static_cast<int32_t>(builder_.schedule().tasks.size());
   for (BufferId& id : task.reads) {
     if (dropped_[id]) id = again_[id];
+  }
+  // What the first saved is of no use to others.
+  if (task.kind == TaskKind::kCompute) {
+    task.writes.resize(builder_.graph().node(task.node).outputs.size());
   }
   for (BufferId& id : task.writes) {
     Buffer buffer = builder_.buffer(id);

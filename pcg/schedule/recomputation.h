@@ -30,6 +30,11 @@ class Recomputation {
   // made it, which this adds a second time unless they have been, put it.
   BufferId Available(BufferId id);
 
+  // Of forward task `t`, the one that repeats it, where one has been added; else itself.
+  size_t LastOf(size_t t) const {
+    return repeated_by_.empty() || repeated_by_[t] < 0 ? t : repeated_by_[t];
+  }
+
   // Forward buffer `id` is not kept for the backward pass.
   bool IsDropped(BufferId id) const { return !dropped_.empty() && dropped_[id]; }
 
@@ -38,9 +43,10 @@ class Recomputation {
   void Repeat(int32_t t);
 
   ScheduleBuilder& builder_;
-  std::vector<bool> dropped_;    // by forward buffer
-  std::vector<int32_t> writer_;  // by forward buffer: its task
-  std::vector<BufferId> again_;  // by forward buffer: what stands for it, or kNoBuffer
+  std::vector<bool> dropped_;         // by forward buffer
+  std::vector<int32_t> writer_;       // by forward buffer: its task
+  std::vector<BufferId> again_;       // by forward buffer: what stands for it, or kNoBuffer
+  std::vector<int32_t> repeated_by_;  // by forward task: the one that repeats it, or -1
 };
 
 }  // namespace isomer

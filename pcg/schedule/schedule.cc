@@ -159,6 +159,8 @@ const char* RolePrefix(BufferRole role) {
       return "d";
     case BufferRole::kParameterShard:
       return "new ";
+    case BufferRole::kSaved:
+      return "saved ";
     case BufferRole::kState:
       return "state ";
     case BufferRole::kMaster:

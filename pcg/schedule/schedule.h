@@ -113,6 +113,8 @@ enum class BufferRole {
   kInput,      // fed by the host
   kActivation,
   kReceived,  // an operand's shard, on a device that does not own one; or one with its halo
+  kSaved,  // what a task leaves for its gradient alone (SavedForGradient), a flat box; its tensor
+           // and shard are those of the task's output 0
   kGradient,
   kGradientShard,   // the part of a parameter's gradient that its device updates with
   kParameterShard,  // that part of the parameter, updated, until it is gathered
@@ -147,9 +149,9 @@ enum class Phase { kLoad, kForward, kBackward, kUpdate, kUnload };
 enum class TaskKind {
   kLoad,
   kFeed,
-  kCompute,          // reads: operands; writes: outputs
-  kComputeGradient,  // reads: operands, outputs, gradients of outputs; writes: gradients of
-                     // operands
+  kCompute,          // reads: operands; writes: outputs, what is saved for the gradient if anything
+  kComputeGradient,  // reads: operands, outputs, gradients of outputs, what was saved; writes:
+                     // gradients of operands
   kFill,             // writes[0] = value
   kAccumulate,       // writes[0] += reads[0], which may be of lower precision
   kConvert,          // writes[0] = reads[0], in another precision

@@ -1,7 +1,8 @@
 // Normalisation of channels: GroupNorm, BatchNorm, BatchNormTraining.
 //
 // GroupNorm and BatchNormTraining take the statistics of blocks, which are a range of channels of
-// one sample, or one channel of all samples. The gradient of the latter is given them. With xhat =
+// one sample, or one channel of all samples. Their gradients are given them: GroupNorm's as it
+// saved them, the mean and r of each block, the other's as its outputs. With xhat =
 // (x - mean) r, r = 1 / sqrt(variance + epsilon) and q = g gamma, over a block:
 //   dgamma += sum g xhat;  dbeta += sum g;  dx = r (q - mean(q) - xhat mean(q xhat))
 #include <algorithm>
@@ -145,6 +146,22 @@ struct Statistics {
         count(static_cast<double>(channels.outer * channels.inner)) {
     SetInverseDeviations(epsilon);
   }
+  // As they were saved, of the blocks of one sample.
+  Statistics(const Channels& channels, int64_t per_block, const float* saved)
+      : mean(channels.size),
+        r(channels.size),
+        count(static_cast<double>(channels.inner * per_block)) {
+    for (int64_t c = 0; c < channels.size; c += per_block, saved += 2) {
+      std::fill_n(mean.begin() + c, per_block, saved[0]);
+      std::fill_n(r.begin() + c, per_block, saved[1]);
+    }
+  }
+  void Save(int64_t per_block, float* saved) const {
+    for (size_t c = 0; c < mean.size(); c += per_block, saved += 2) {
+      saved[0] = mean[c];
+      saved[1] = r[c];
+    }
+  }
 
  private:
   void SetInverseDeviations(double epsilon) {
@@ -157,6 +174,8 @@ struct Norm {
   int64_t samples, per_block;  // of a block: samples, and channels
   double epsilon;
   bool has_statistics;  // as outputs 1 and 2, one a channel
+  bool saves = false;   // for the gradient
+  int64_t saved_of_sample() const { return 2 * channels.size / per_block; }
 
   Statistics StatisticsOf(int64_t first, const float* x) const {
     return Statistics(channels, first, first + samples, per_block, epsilon, x);
@@ -171,6 +190,7 @@ void Forward(const Norm& norm, Reads reads, Writes writes) {
     for (size_t c = 0; c < scale.size(); ++c) scale[c] = s.r[c] * gamma[c];
     Normalise(norm.channels, n, n + norm.samples, x, s.mean.data(), scale.data(), beta,
               Floats(writes[0]));
+    if (norm.saves) s.Save(norm.per_block, Floats(writes[1]) + n * norm.saved_of_sample());
     if (!norm.has_statistics) continue;
     std::copy(s.mean.begin(), s.mean.end(), Floats(writes[1]));
     std::copy(s.variance.begin(), s.variance.end(), Floats(writes[2]));
@@ -188,8 +208,9 @@ void Gradient(const Norm& norm, Reads reads, Writes writes) {
   for (int64_t n = 0; n < channels.outer; n += norm.samples) {
     const int64_t end = n + norm.samples;
     const Statistics s =
-        norm.has_statistics ? Statistics(channels, norm.epsilon, Floats(reads[4]), Floats(reads[5]))
-                            : norm.StatisticsOf(n, x);
+        norm.has_statistics
+            ? Statistics(channels, norm.epsilon, Floats(reads[4]), Floats(reads[5]))
+            : Statistics(channels, norm.per_block, Floats(reads[5]) + n * norm.saved_of_sample());
     const float* mean = s.mean.data();
     GradientSums sums(size);
     sums.Add(channels, n, end, x, mean, g);
@@ -276,7 +297,8 @@ KernelFunction GroupNormKernel(const KernelCall& call) {
                            .samples = 1,
                            .per_block = channels / call.op.Int("groups"),
                            .epsilon = call.op.Number("epsilon"),
-                           .has_statistics = false});
+                           .has_statistics = false,
+                           .saves = call.saved.has_value()});
 }
 
 KernelFunction BatchNormTrainingKernel(const KernelCall& call) {

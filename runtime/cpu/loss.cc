@@ -30,9 +30,12 @@ float InverseCount(const Shape& shape) {
 KernelFunction CrossEntropyKernel(const KernelCall& call) {
   const int64_t classes = call.operands[0].shape.back(), samples = call.operands[1].Volume();
   const float scale = InverseCount(call.declaration.operands[1]);
-  const bool gradient = call.gradient;
+  const bool gradient = call.gradient, saves = call.saved.has_value();
   return [=](Reads reads, Writes writes) -> absl::Status {
     const float* x = Floats(reads[0]);
+    // Of each sample, log sum_j exp(x_j).
+    const float* found = gradient ? Floats(reads[4]) : nullptr;
+    float* saved = !gradient && saves ? Floats(writes[1]) : nullptr;
     const int64_t* labels = Indices(reads[1]);
     const float g = gradient ? *Floats(reads[3]) * scale : 0;
     double loss = 0;
@@ -40,14 +43,14 @@ KernelFunction CrossEntropyKernel(const KernelCall& call) {
       if (labels[n] < 0 || labels[n] >= classes) {
         return OutOfRange("cross_entropy", labels[n], classes);
       }
-      const float max = MaxOf(x, classes);
       if (!gradient) {
-        loss += std::log(SumOfExp(x, max, classes)) + max - x[labels[n]];
+        const float max = MaxOf(x, classes), l = std::log(SumOfExp(x, max, classes)) + max;
+        loss += l - x[labels[n]];
+        if (saved != nullptr) saved[n] = l;
         continue;
       }
       float* dx = Floats(writes[0]) + n * classes;
-      const float factor = g / ExpAndSum(x, max, classes, dx);
-      for (int64_t j = 0; j < classes; ++j) dx[j] *= factor;
+      ExpOfShifted(x, found[n], g, classes, dx);
       dx[labels[n]] -= g;
     }
     if (!gradient) *Floats(writes[0]) = static_cast<float>(loss * scale);

@@ -9,6 +9,7 @@
 namespace isomer {
 namespace {
 
+// Of a row; saved so.
 struct Moments {
   float mean, inverse_deviation;
 };
@@ -24,9 +25,8 @@ Moments MomentsOf(const float* x, int64_t size, float epsilon) {
 
 // With xhat = (x - mean) * r and q = g * gamma:
 //   dgamma += g xhat;  dbeta += g;  dx = r (q - mean(q) - xhat mean(q xhat))
-void LayerNormGradientRow(const float* x, const float* gamma, const float* g, int64_t size,
-                          float epsilon, float* dx, float* dgamma, float* dbeta) {
-  const Moments moments = MomentsOf(x, size, epsilon);
+void LayerNormGradientRow(const Moments& moments, const float* x, const float* gamma,
+                          const float* g, int64_t size, float* dx, float* dgamma, float* dbeta) {
   const float mean = moments.mean, r = moments.inverse_deviation;
   if (dgamma != nullptr) {
     Apply([=](float sum, float g, float x) { return sum + g * ((x - mean) * r); }, size, dgamma,
@@ -54,12 +54,14 @@ KernelFunction LayerNormKernel(const KernelCall& call) {
   const int64_t rows = call.operands[0].Volume() / size;
   const float epsilon = static_cast<float>(call.op.Number("epsilon"));
   if (!call.gradient) {
-    return [=](Reads reads, Writes writes) {
+    return [=, saves = call.saved.has_value()](Reads reads, Writes writes) {
       const float *gamma = Floats(reads[1]), *beta = Floats(reads[2]);
+      auto* saved = saves ? static_cast<Moments*>(writes[1]) : nullptr;
       for (int64_t r = 0; r < rows; ++r) {
         const float* x = Floats(reads[0]) + r * size;
         float* y = Floats(writes[0]) + r * size;
         const Moments moments = MomentsOf(x, size, epsilon);
+        if (saved != nullptr) saved[r] = moments;
         Apply(
             [=](float x, float gamma, float beta) {
               return (x - moments.mean) * moments.inverse_deviation * gamma + beta;
@@ -71,11 +73,12 @@ KernelFunction LayerNormKernel(const KernelCall& call) {
   }
   return [=](Reads reads, Writes writes) {
     float *dx = Floats(writes[0]), *dgamma = Floats(writes[1]), *dbeta = Floats(writes[2]);
+    const auto* saved = static_cast<const Moments*>(reads[5]);
     if (dgamma != nullptr) std::fill(dgamma, dgamma + size, 0.0f);
     if (dbeta != nullptr) std::fill(dbeta, dbeta + size, 0.0f);
     for (int64_t r = 0; r < rows; ++r) {
-      LayerNormGradientRow(Floats(reads[0]) + r * size, Floats(reads[1]),
-                           Floats(reads[4]) + r * size, size, epsilon,
+      LayerNormGradientRow(saved[r], Floats(reads[0]) + r * size, Floats(reads[1]),
+                           Floats(reads[4]) + r * size, size,
                            dx == nullptr ? nullptr : dx + r * size, dgamma, dbeta);
     }
     return absl::OkStatus();
@@ -111,12 +114,15 @@ KernelFunction RmsNormKernel(const KernelCall& call) {
   const int64_t size = call.operands[0].shape.back();
   const int64_t rows = call.operands[0].Volume() / size;
   const double epsilon = call.op.Number("epsilon");
-  return [=, gradient = call.gradient](Reads reads, Writes writes) {
+  return [=, gradient = call.gradient, saves = call.saved.has_value()](Reads reads, Writes writes) {
     const float* gamma = Floats(reads[1]);
+    const float* found = gradient ? Floats(reads[4]) : nullptr;
+    float* saved = !gradient && saves ? Floats(writes[1]) : nullptr;
     if (gradient && writes[1] != nullptr) std::fill_n(Floats(writes[1]), size, 0.0f);
     for (int64_t row = 0; row < rows; ++row) {
       const float* x = Floats(reads[0]) + row * size;
-      const float r = InverseRootMeanSquare(x, size, epsilon);
+      const float r = gradient ? found[row] : InverseRootMeanSquare(x, size, epsilon);
+      if (saved != nullptr) saved[row] = r;
       float* to = writes[0] == nullptr ? nullptr : Floats(writes[0]) + row * size;
       if (gradient) {
         RmsNormGradientRow(x, gamma, Floats(reads[3]) + row * size, size, r, to, Floats(writes[1]));

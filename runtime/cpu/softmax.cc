@@ -10,7 +10,10 @@ namespace isomer {
 namespace {
 
 void SoftmaxLine(const float* x, float* y, int64_t size, int64_t stride) {
-  if (stride == 1) return Softmax(x, size, y);
+  if (stride == 1) {
+    Softmax(x, size, y);
+    return;
+  }
   float max = x[0], sum = 0;
   for (int64_t j = 1; j < size; ++j) max = std::max(max, x[j * stride]);
   for (int64_t j = 0; j < size; ++j) sum += y[j * stride] = Exp(x[j * stride] - max);
@@ -60,22 +63,22 @@ KernelFunction SoftmaxKernel(const KernelCall& call) {
   };
 }
 
-// y_j = x_j - l with l = log sum_i exp(x_i);  dx_j = g_j - exp(x_j - l) sum_i g_i
+// y_j = x_j - log sum_i exp(x_i);  dx_j = g_j - exp(y_j) sum_i g_i
 KernelFunction LogSoftmaxKernel(const KernelCall& call) {
   return [split = SplitAtItsAxis(call), gradient = call.gradient](Reads reads, Writes writes) {
     ForEachLine(split, [&](int64_t at) {
-      const float* x = Floats(reads[0]) + at;
       float* to = Floats(writes[0]) + at;
-      const float l = LogSumExp(x, split.size, split.inner);
       const int64_t end = split.size * split.inner;
       if (!gradient) {
+        const float* x = Floats(reads[0]) + at;
+        const float l = LogSumExp(x, split.size, split.inner);
         for (int64_t j = 0; j < end; j += split.inner) to[j] = x[j] - l;
         return;
       }
-      const float* g = Floats(reads[2]) + at;
+      const float *y = Floats(reads[1]) + at, *g = Floats(reads[2]) + at;
       float sum = 0;
       for (int64_t j = 0; j < end; j += split.inner) sum += g[j];
-      for (int64_t j = 0; j < end; j += split.inner) to[j] = g[j] - Exp(x[j] - l) * sum;
+      for (int64_t j = 0; j < end; j += split.inner) to[j] = g[j] - Exp(y[j]) * sum;
     });
     return absl::OkStatus();
   };

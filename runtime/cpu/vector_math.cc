@@ -18,9 +18,14 @@ ISOMER_VECTORISED void AddInDouble(const float* x, int64_t n, double* sums) {
   for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
 }
 
-void Softmax(const float* x, int64_t n, float* y) {
-  const float sum = ExpAndSum(x, MaxOf(x, n), n, y);
+float Softmax(const float* x, int64_t n, float* y) {
+  const float max = MaxOf(x, n), sum = ExpAndSum(x, max, n, y);
   Apply([sum](float p) { return p / sum; }, n, y, y);
+  return max + std::log(sum);
+}
+
+void ExpOfShifted(const float* x, float shift, float factor, int64_t n, float* y) {
+  Apply([=](float x) { return factor * Exp(x - shift); }, n, y, x);
 }
 
 void SoftmaxGradient(const float* y, const float* g, int64_t n, float* dx) {

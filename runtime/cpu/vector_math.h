@@ -104,8 +104,10 @@ inline double LineSum(const float* x, int64_t n) {
 }
 // sums_j += x_j
 void AddInDouble(const float* x, int64_t n, double* sums);
-// y = softmax(x); y may be x. REQUIRES: n > 0.
-void Softmax(const float* x, int64_t n, float* y);
+// y = softmax(x); y may be x. Returns log sum_j exp(x_j). REQUIRES: n > 0.
+float Softmax(const float* x, int64_t n, float* y);
+// y_j = factor exp(x_j - shift); y may be x.
+void ExpOfShifted(const float* x, float shift, float factor, int64_t n, float* y);
 // dx_j = y_j (g_j - sum_i g_i y_i), for y = softmax(x). dx may be g.
 void SoftmaxGradient(const float* y, const float* g, int64_t n, float* dx);
 // The sum of exp(x_j - shift).

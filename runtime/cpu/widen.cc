@@ -47,14 +47,26 @@ struct Forms {
     }
     is_read.assign(reads.size(), true);
     is_written.assign(writes.size(), true);
-    if (!call.gradient) return;
+    if (!call.gradient) {
+      if (call.saved.has_value()) Append(*call.saved, &writes, &is_written);
+      adds.resize(writes.size(), false);
+      return;
+    }
     reads.insert(reads.end(), outputs.begin(), outputs.end());
     reads.insert(reads.end(), outputs.begin(), outputs.end());
     const GradientNeeds needs = NeedsOf(call);
     is_read = needs.operands;
     is_read.insert(is_read.end(), needs.outputs.begin(), needs.outputs.end());
     is_read.resize(reads.size(), true);
+    if (call.saved.has_value()) Append(*call.saved, &reads, &is_read);
     is_written = call.wanted;
+  }
+
+ private:
+  static void Append(const SavedForGradient& saved, std::vector<BufferForm>* forms,
+                     std::vector<bool>* are_used) {
+    forms->push_back({saved.dtype, saved.elements});
+    are_used->push_back(true);
   }
 };
 

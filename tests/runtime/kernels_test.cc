@@ -181,7 +181,7 @@ class Checker {
     for (int64_t shard = 0; shard < sharding->outputs[0].NumShards(); ++shard) {
       SCOPED_TRACE(testing::Message()
                    << "shard " << shard << " of " << sharding->outputs[0].ToString());
-      CheckForward(*sharding, operands, shard);
+      for (const bool saves : {false, true}) CheckForward(*sharding, operands, shard, saves);
       CheckGradient(*sharding, operands, shard);
     }
   }
@@ -195,9 +195,11 @@ class Checker {
   }
 
   void CheckForward(const Sharding& sharding, const std::vector<TensorType>& operands,
-                    int64_t shard) {
+                    int64_t shard, bool saves) {
     KernelCall call = MakeKernelCall(op_, sharding, operands, shard, false);
     call.layouts = layouts_;
+    if (saves) call.saved = SavedBy(call);
+    if (saves && !call.saved) return;
     std::vector<Shard> slices = Slices(call);
     const auto expected = Evaluate<double>(call.declaration, call.iteration, Pointers(slices));
     ASSERT_TRUE(expected.ok()) << expected.status();
@@ -214,6 +216,8 @@ class Checker {
       outputs.push_back(Unwritten(call.outputs[t], call.output_dtypes[t]));
       writes.push_back(outputs.back().buffer.data());
     }
+    std::vector<char> saved(saves ? call.saved->bytes() : 0);
+    if (saves) writes.push_back(saved.data());
     ASSERT_EQ(RunIn(DirtyWorkspace(**kernel), kernel->get(), reads, writes), absl::OkStatus());
     for (size_t t = 0; t < outputs.size(); ++t) {
       outputs[t].Turn(layouts_.OfOutput(t), /*back=*/true);
@@ -266,6 +270,8 @@ class Checker {
       reads.push_back(needs.outputs[t] ? results[t].buffer.data() : nullptr);
     }
     for (const Shard& seed : seeds) reads.push_back(seed.buffer.data());
+    const std::vector<char> saved = SavedFor(call, slices);
+    if (call.saved) reads.push_back(saved.data());
     for (const bool adds : {false, true}) {
       for (const bool in_float32 : {false, true}) {
         SCOPED_TRACE(testing::Message()
@@ -278,6 +284,28 @@ class Checker {
         CheckWrites(call, reads, expected);
       }
     }
+  }
+
+  // What the forward kernel saves for `gradient`, of operands in their layouts.
+  std::vector<char> SavedFor(const KernelCall& gradient, const std::vector<Shard>& slices) {
+    if (!gradient.saved) return {};
+    KernelCall forward = gradient;
+    forward.gradient = false;
+    forward.wanted.clear();
+    auto kernel = backend_->MakeKernel(forward);
+    EXPECT_TRUE(kernel.ok()) << kernel.status();
+    std::vector<const void*> reads;
+    for (const Shard& slice : slices) reads.push_back(slice.buffer.data());
+    std::vector<Shard> outputs;
+    std::vector<void*> writes;
+    for (size_t t = 0; t < forward.outputs.size(); ++t) {
+      outputs.push_back(Unwritten(forward.outputs[t], forward.output_dtypes[t]));
+      writes.push_back(outputs.back().buffer.data());
+    }
+    std::vector<char> saved(forward.saved->bytes());
+    writes.push_back(saved.data());
+    EXPECT_EQ(RunIn(DirtyWorkspace(**kernel), kernel->get(), reads, writes), absl::OkStatus());
+    return saved;
   }
 
   // The gradients that the kernel of `call` writes over what is in their buffers, or adds to it.

@@ -182,10 +182,26 @@ class Run {
     ISOMER_ASSIGN_OR_RETURN(
         std::vector<FieldArray> outputs,
         Evaluate<PrimeField>(call.sharding->declaration, call.box, Pointers(operands)));
+    // What is saved stands for all that the task reads and writes.
+    if (task.writes.size() > outputs.size()) {
+      FieldArray saved = Zero(schedule_.buffers[task.writes.back()].box);
+      std::fill(saved.data.begin(), saved.data.end(), Digest(operands, task.shard));
+      ISOMER_RETURN_IF_ERROR(Write(task.writes.back(), std::move(saved)));
+    }
     for (size_t t = 0; t < outputs.size() && t < task.writes.size(); ++t) {
       ISOMER_RETURN_IF_ERROR(Write(task.writes[t], std::move(outputs[t])));
     }
     return absl::OkStatus();
+  }
+
+  // A number that other operands, or another task, hardly have.
+  static PrimeField Digest(const std::vector<FieldArray>& operands, int32_t shard) {
+    const PrimeField base = PrimeField::FromRaw(1000003);
+    PrimeField digest = PrimeField::FromRaw(static_cast<uint64_t>(shard) + 1);
+    for (const FieldArray& operand : operands) {
+      for (const PrimeField& element : operand.data) digest = digest * base + element;
+    }
+    return digest;
   }
 
   absl::Status ComputeGradient(const Task& task) {
@@ -194,9 +210,16 @@ class Run {
     ISOMER_ASSIGN_OR_RETURN(
         const std::vector<FieldArray> outputs,
         Evaluate<PrimeField>(call.sharding->declaration, call.box, Pointers(operands)));
-    const size_t first = operands.size() + outputs.size();
-    if (task.reads.size() != first + outputs.size() || task.writes.size() != operands.size()) {
+    const size_t first = operands.size() + outputs.size(), saved = first + outputs.size();
+    if (task.reads.size() < saved || task.reads.size() > saved + 1 ||
+        task.writes.size() != operands.size()) {
       return absl::FailedPreconditionError("reads and writes of a gradient do not fit its call");
+    }
+    if (task.reads.size() > saved) {
+      ISOMER_ASSIGN_OR_RETURN(const FieldArray found, Read(task.reads[saved]));
+      if (found.size() == 0 || found.data[0] != Digest(operands, task.shard)) {
+        return absl::FailedPreconditionError("what was saved is of another task");
+      }
     }
     std::vector<FieldArray> seeds;
     for (size_t t = 0; t < outputs.size(); ++t) {
