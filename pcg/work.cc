@@ -66,15 +66,6 @@ double FlopsThatReach(const Operator& op, const Sharding& s, int operand) {
   return flops;
 }
 
-// The activation of a Linear, if its derivative is a function of the product and its bias, which
-// are then made again, and not of the result.
-bool MakesProductAgain(const Operator& op) {
-  if (op.kind() != OpKind::kLinear) return false;
-  constexpr int64_t kGelu = 2, kSwish = 5;  // DeclareLinear
-  const int64_t activation = op.Int("activation");
-  return activation == kGelu || activation == kSwish;
-}
-
 int64_t OutputBytes(const Sharding& s) {
   int64_t bytes = 0;
   for (const TensorType& output : s.outputs) bytes += output.LocalBytes();
@@ -99,16 +90,19 @@ int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& ty
 
 int64_t SavedBytes(const Operator& op, const Sharding& sharding,
                    absl::Span<const TensorType> operands) {
-  const auto saved = SavedBy(op, sharding.declaration, operands[0].LocalShape());
+  if (operands.empty()) return 0;
+  const auto saved = SavedBy(op, sharding.declaration, operands[0], sharding.outputs[0]);
   return saved.has_value() ? saved->bytes() : 0;
 }
 
 }  // namespace
 
 std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& declaration,
-                                        absl::Span<const int64_t> operand) {
+                                        const TensorType& operand, const TensorType& output) {
+  if (SavesPreActivation(op)) return SavedForGradient{output.LocalElements(), output.dtype};
+  const std::vector<int64_t> sizes = operand.LocalShape();
   int64_t rows = 1;
-  for (size_t i = 0; i + 1 < operand.size(); ++i) rows *= operand[i];
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) rows *= sizes[i];
   constexpr int64_t kMeanAndDeviation = 2;
   switch (op.kind()) {
     case OpKind::kAttention:
@@ -120,11 +114,19 @@ std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& d
       return SavedForGradient{kMeanAndDeviation * rows};
     case OpKind::kGroupNorm: {
       const int64_t channels_of_group = declaration.operands[0][1].value() / op.Int("groups");
-      return SavedForGradient{kMeanAndDeviation * operand[0] * operand[1] / channels_of_group};
+      return SavedForGradient{kMeanAndDeviation * sizes[0] * sizes[1] / channels_of_group};
     }
     default:
       return std::nullopt;
   }
+}
+
+// Of the activations of a Linear, those whose derivative is no cheap function of the result.
+bool SavesPreActivation(const Operator& op) {
+  if (op.kind() != OpKind::kLinear) return false;
+  constexpr int64_t kGelu = 2, kSwish = 5;  // DeclareLinear
+  const int64_t activation = op.Int("activation");
+  return activation == kGelu || activation == kSwish;
 }
 
 Work ForwardWork(const Operator& op, const Sharding& sharding,
@@ -138,16 +140,17 @@ Work ForwardWork(const Operator& op, const Sharding& sharding,
 }
 
 bool GradientsAreProducts(const Operator& op) {
-  return IsContraction(op.kind()) && !IsAttention(op.kind()) && !MakesProductAgain(op);
+  return IsContraction(op.kind()) && !IsAttention(op.kind());
 }
 
 Work GradientWork(const Operator& op, const Sharding& sharding,
                   absl::Span<const TensorType> operands, const std::vector<bool>& wanted) {
   const GradientNeeds needs = NeedsOfGradient(op, sharding.declaration, operands);
   const bool products = GradientsAreProducts(op);
-  const int64_t of_outputs = BytesOfOutputsRead(sharding, needs);
-  Work work{.flops = MakesProductAgain(op) ? Flops(op, sharding) : 0,
-            .bytes = SavedBytes(op, sharding, operands)};
+  // What all of the gradients read.
+  const int64_t of_outputs =
+      BytesOfOutputsRead(sharding, needs) + SavedBytes(op, sharding, operands);
+  Work work;
   bool reads_outputs = false;
   for (size_t o = 0; o < operands.size(); ++o) {
     const int64_t bytes = OperandBytes(op, sharding, operands[o], static_cast<int>(o));
@@ -184,10 +187,9 @@ GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration
       needs.outputs[0] = true;
       return needs;
     case OpKind::kLinear:
-      if (MakesProductAgain(op)) break;
       needs.operands = {true, true};
-      needs.operands.resize(operands.size(), false);
-      needs.outputs[0] = op.Int("activation") != 0;
+      needs.operands.resize(operands.size(), SavesPreActivation(op));
+      needs.outputs[0] = op.Int("activation") != 0 && !SavesPreActivation(op);
       return needs;
     case OpKind::kBatchNormTraining:
       needs.operands = {true, true, false};

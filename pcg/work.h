@@ -21,16 +21,19 @@ struct Work {
 // What a call leaves for its own gradient, and nobody else: what it found out about many elements,
 // so that the gradient need not look at them once more. Attention's log-sum-exp of each row of
 // scores (Dao et al., "FlashAttention", 2022), the means and reciprocal deviations of norms, the
-// log-sum-exp of logits. None of it is of lower precision. A task of a training step writes it
-// beside its outputs.
+// log-sum-exp of logits: one or two numbers for each row of operand 0, none of which is ever split,
+// in float32. Or what a product and its bias are in front of a GELU or Swish, as large as output 0
+// and of its type (cuBLASLt's GELU_AUX). A task of a training step writes it beside its outputs.
 struct SavedForGradient {
   int64_t elements = 0;
   DataType dtype = DataType::kFloat32;
   int64_t bytes() const { return elements * BytesPerElement(dtype); }
 };
-// Of a task whose part of operand 0 has these sizes; absent: nothing.
+// Of a task with these parts of operand 0 and of output 0; absent: nothing.
 std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& declaration,
-                                        absl::Span<const int64_t> operand);
+                                        const TensorType& operand, const TensorType& output);
+// It is the second.
+bool SavesPreActivation(const Operator& op);
 
 // One task of a call. FLOPs: over all statements, iterations times arithmetic instructions (of the
 // body, and one for a reduction), so a MatMul counts 2*m*n*k; a look-up counts its selected dim
@@ -57,7 +60,7 @@ struct GradientNeeds {
 // Operators that are linear in all their float operands together need none of them. Those whose
 // derivative is a cheap function of the result (relu, tanh, sigmoid, exp, softmaxes) need the
 // result instead of the operand. So does Linear with such an activation, besides both sides of its
-// product; with Gelu or Swish it makes the product again. BatchNormTraining reads the statistics
+// product. BatchNormTraining reads the statistics
 // that it made beside its operands.
 GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,
                               absl::Span<const TensorType> operands);

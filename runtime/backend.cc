@@ -54,7 +54,8 @@ KernelCall MakeKernelCall(const Operator& op, const Sharding& sharding,
 
 std::optional<SavedForGradient> SavedBy(const KernelCall& call) {
   if (call.operands.empty()) return std::nullopt;
-  return SavedBy(call.op, call.declaration, call.operands[0].shape);
+  return SavedBy(call.op, call.declaration, SequentialType(call.operands[0].shape, call.dtypes[0]),
+                 SequentialType(call.outputs[0].shape, call.output_dtypes[0]));
 }
 
 GradientNeeds NeedsOf(const KernelCall& call) {

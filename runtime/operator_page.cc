@@ -199,10 +199,15 @@ std::string Section(const Entry& entry) {
                     soap == SoapClass::kWhole ? "" : SplitText(entry, dim), " |\n");
   }
   const std::string partials = PartialsText(entry), gradient = GradientText(entry);
+  std::string saves;
+  if (const auto saved =
+          SavedBy(entry.example.op, d, entry.example.operands[0], entry.sharding.outputs[0])) {
+    saves = absl::StrCat(", which finds ", saved->elements, " numbers saved");
+  }
   const double flops = ForwardWork(entry.example.op, entry.sharding, entry.example.operands).flops;
   absl::StrAppend(&text,
                   "\nPartials pass: ", partials.empty() ? "no" : absl::StrCat("of ", partials),
-                  ". Gradient: ", gradient.empty() ? "none" : absl::StrCat("by ", gradient),
+                  ". Gradient: ", gradient.empty() ? "none" : absl::StrCat("by ", gradient, saves),
                   ". FLOPs: ", static_cast<int64_t>(flops), ". Kernel: ", KernelText(entry), ".\n");
   return text;
 }

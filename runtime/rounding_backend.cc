@@ -35,9 +35,10 @@ class RoundingBackend::NoisyKernel : public Kernel {
       outputs.push_back({call.output_dtypes[t], elements, read});
       if (!call.gradient) writes_.push_back({call.output_dtypes[t], elements, written(t)});
     }
-    // What is saved is exact of what was read, disturbed.
+    // What is saved is exact of what was read, disturbed, or rounded as outputs are.
+    const Noise saved = SavesPreActivation(call.op) ? Noise{.stored = read.stored} : Noise();
     const auto add_saved = [&](std::vector<Form>* forms) {
-      if (call.saved) forms->push_back({call.saved->dtype, call.saved->elements, Noise()});
+      if (call.saved) forms->push_back({call.saved->dtype, call.saved->elements, saved});
     };
     if (!call.gradient) {
       add_saved(&writes_);

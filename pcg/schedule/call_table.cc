@@ -21,9 +21,9 @@ absl::Status CallTable::Add(const Graph& graph, NodeId node) {
   ISOMER_ASSIGN_OR_RETURN(Sharding sharding, InferSharding(op, operands));
   const Work forward = ForwardWork(op, sharding, operands);
   const Work saving = ForwardWork(op, sharding, operands, /*saves=*/true);
-  const auto saved = operands.empty()
-                         ? std::nullopt
-                         : isomer::SavedBy(op, sharding.declaration, operands[0].LocalShape());
+  const auto saved = operands.empty() ? std::nullopt
+                                      : isomer::SavedBy(op, sharding.declaration, operands[0],
+                                                        sharding.outputs[0]);
   call_of_[node.value] = static_cast<int32_t>(calls_.size());
   calls_.push_back({.op = op,
                     .operands = std::move(operands),

@@ -4,6 +4,7 @@
 
 #include "pcg/schedule/box.h"
 #include "pcg/schedule/weight_parts.h"
+#include "pcg/work.h"
 
 namespace isomer {
 
@@ -94,11 +95,14 @@ void ClassSizes::ResizePart(const Box& whole, const Box& reduced_whole, const No
   *box = Slice(whole, part, parts);
 }
 
-// For each row of operand 0, none of which is split, there is as much.
+// There is as much for each element of the output, or each row of operand 0, none of which is
+// split.
 void ClassSizes::ResizeSaved(const NodeShards& shards, Buffer* buffer) const {
   const NodeId id = buffer->tensor.node;
   const auto volume_in = [id](const MappedGraph& mapped) {
-    return mapped.graph.type(mapped.graph.node(id).inputs[0]).LocalElements();
+    const Node& node = mapped.graph.node(id);
+    return (SavesPreActivation(node.op) ? node.outputs[0] : mapped.graph.type(node.inputs[0]))
+        .LocalElements();
   };
   buffer->shard = shards.shard[buffer->shard];
   buffer->box.shape[0] = buffer->box.shape[0] * volume_in(all_) / volume_in(reduced_);

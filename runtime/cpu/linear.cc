@@ -73,6 +73,12 @@ absl::Status LinearGradient(const LinearShape& s, const float* dz, Reads reads, 
 KernelFunction LinearKernel(const KernelCall& call) {
   const LinearShape s(call);
   const KernelFunction activation = ActivationOf(call, false);
+  if (!call.gradient && call.saved) {
+    return [=](Reads reads, Writes writes) -> absl::Status {
+      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, Floats(writes[1])));
+      return activation({writes[1]}, {writes[0]});
+    };
+  }
   if (!call.gradient) {
     return [=](Reads reads, Writes writes) -> absl::Status {
       ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, Floats(writes[0])));
@@ -86,14 +92,13 @@ KernelFunction LinearKernel(const KernelCall& call) {
       return LinearGradient(s, Floats(reads[3 + bias]), reads, writes);
     };
   }
-  // The derivative takes the value after the activation, or, where that is not given, before it.
-  const bool has_result = NeedsOf(call).outputs[0];
+  // The derivative takes the value after the activation, or the one before it, which was saved.
   WorkspacePlan plan;
-  const auto product = plan.Add<float>(has_result ? 0 : s.m * s.n);
   const auto gradient = plan.Add<float>(s.m * s.n);
+  const bool finds = call.saved.has_value();
   return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
-            float *z = product.In(workspace), *dz = gradient.In(workspace);
-            if (!has_result) ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, z));
+            float* dz = gradient.In(workspace);
+            const void* z = finds ? reads[4 + bias] : nullptr;
             ISOMER_RETURN_IF_ERROR(derivative({z, reads[2 + bias], reads[3 + bias]}, {dz}));
             return LinearGradient(s, dz, reads, writes);
           }};

@@ -100,6 +100,7 @@ KernelCall Widened(const KernelCall& call) {
     wide.dtypes[o] = WideType(wide.dtypes[o]);
   }
   for (DataType& dtype : wide.output_dtypes) dtype = WideType(dtype);
+  if (wide.saved) wide.saved->dtype = WideType(wide.saved->dtype);
   for (KernelCall::Sum& sum : wide.sums) sum.dtype = WideType(sum.dtype);
   return wide;
 }
