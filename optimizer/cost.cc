@@ -71,6 +71,14 @@ TaskTime CostModel::CallTime(const Operator& op, absl::Span<const TensorType> op
                  });
 }
 
+double CostModel::PackingUs(int64_t sent, int64_t received) const {
+  double us = 0;
+  for (const int64_t bytes : {sent, received}) {
+    if (bytes > 0) us += ElementwiseTime(TaskKind::kLocal, 2 * bytes).us;
+  }
+  return us;
+}
+
 TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device) const {
   return Slowest(device, DataType::kFloat32, [&](const Roofline& roofline) {
     return kernels_.ElementwiseTime(kind, bytes, roofline);

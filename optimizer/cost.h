@@ -50,6 +50,9 @@ class CostModel {
   static bool IsView(const Operator& op, absl::Span<const TensorType> operands);
   // A task of kind fill, accumulate, local or update, of Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device = kSlowest) const;
+  // What a communication takes longer whose devices copy so many bytes before they send, and so
+  // many that they received (pcg/schedule/packing.h).
+  double PackingUs(int64_t sent, int64_t received) const;
   // What a call takes longer at least that reads and writes so many bytes more, to add to a sum or
   // in its type; in whole picoseconds.
   double AddingUs(int64_t bytes, int64_t device = kSlowest) const;

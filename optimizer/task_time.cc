@@ -6,6 +6,7 @@
 #include "optimizer/traffic.h"
 #include "pcg/schedule/additions.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/schedule/packing.h"
 
 namespace isomer {
 namespace {
@@ -91,10 +92,16 @@ std::optional<Collective> CollectiveOf(TaskKind kind) {
 
 namespace {
 
+double PackingUs(const CostModel& cost, const Schedule& schedule, const Task& task) {
+  const PackBytes most = MostPacked(schedule, task);
+  return cost.PackingUs(most.send, most.receive);
+}
+
 TaskTime SendReceiveTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   const SendReceiveParts parts = PartsOfSendReceive(cost, schedule, task);
   const double links_us = static_cast<double>(parts.in_turn) * parts.link_us;
-  const double beyond_us = cost.machine().message_start_us() + parts.latency_us;
+  const double beyond_us =
+      cost.machine().message_start_us() + parts.latency_us + PackingUs(cost, schedule, task);
   return {links_us + beyond_us, TimeOrigin::kRoofline, beyond_us};
 }
 
@@ -127,7 +134,9 @@ TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, cons
   }
   const std::optional<Collective> collective = CollectiveOf(task.kind);
   if (!collective.has_value()) return SendReceiveTime(cost, schedule, task);
-  return {cost.CollectiveUs(*collective, task.bytes, devices), TimeOrigin::kRoofline};
+  const double packing_us = PackingUs(cost, schedule, task);
+  return {cost.CollectiveUs(*collective, task.bytes, devices) + packing_us, TimeOrigin::kRoofline,
+          packing_us};
 }
 
 }  // namespace
@@ -219,7 +228,8 @@ TaskTime TaskTimes::CallTime(const Task& task) {
 TaskTime TaskTimes::CollectiveTime(const Task& task) {
   const auto [time, added] =
       collectives_.try_emplace(Group{task.kind, task.bytes, task.segments, task.whole,
-                                     task.whole < 0 ? task.devices : SmallList<int32_t, 4>()});
+                                     task.whole < 0 ? task.devices : SmallList<int32_t, 4>(),
+                                     MostPacked(schedule_, task).total()});
   if (added) time->second = TimeOfTask(cost_, graph_, schedule_, task);
   return time->second;
 }

@@ -56,8 +56,9 @@ class TaskTimes {
     int64_t extra_bytes;  // all of them
     TaskTime time;
   };
-  // Kind, bytes, segments and group: what a task is among all devices, or its own devices.
-  using Group = std::tuple<TaskKind, int64_t, int32_t, int32_t, SmallList<int32_t, 4>>;
+  // Kind, bytes, segments and group: what a task is among all devices, or its own devices; bytes
+  // that are packed.
+  using Group = std::tuple<TaskKind, int64_t, int32_t, int32_t, SmallList<int32_t, 4>, int64_t>;
 
   TaskTime CallTime(const Task& task);
   TaskTime CollectiveTime(const Task& task);

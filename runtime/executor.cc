@@ -430,9 +430,12 @@ absl::Status Executor::RunTransfers(int32_t t) {
   std::map<BufferId, std::vector<Piece>> arrivals;
   UseScratch(t);
   int64_t packed_bytes = 0, received_bytes = 0;
+  const std::vector<int32_t> count = ArrivalsOf(task);
+  std::vector<bool> is_there(task.writes.size(), false);  // received where it goes
   sends_.clear();
   receives_.clear();
-  for (const auto& [read, write] : task.transfers) {
+  for (size_t i = 0; i < task.transfers.size(); ++i) {
+    const auto& [read, write] = task.transfers[i];
     const BufferId from = task.reads[read], to = task.writes[write];
     const Box region = Intersection(box(from), box(to));
     const int64_t element = BytesPerElement(buffer(from).dtype);
@@ -440,12 +443,18 @@ absl::Status Executor::RunTransfers(int32_t t) {
     const bool mine = buffer(from).device == device_;
     if (mine && buffer(to).device == device_) {
       arrivals[to].push_back({region, box(from), data(from)});
+    } else if (mine && IsSentAsItLies(schedule_, task, i)) {
+      const int64_t offset = LineOffset(region, box(from)) * element;
+      sends_.push_back({buffer(to).device, static_cast<const char*>(data(from)) + offset, bytes});
     } else if (mine) {
       char* piece = packed_ + packed_bytes;
       ISOMER_RETURN_IF_ERROR(
           operations_.CopyRegion(region, box(from), data(from), region, piece, element));
       sends_.push_back({buffer(to).device, piece, bytes});
       packed_bytes += bytes;
+    } else if (buffer(to).device == device_ && IsReceivedAsItLies(schedule_, task, i, count)) {
+      receives_.push_back({buffer(from).device, data(to), bytes});
+      is_there[write] = true;
     } else if (buffer(to).device == device_) {
       char* piece = received_ + received_bytes;
       receives_.push_back({buffer(from).device, piece, bytes});
@@ -454,8 +463,9 @@ absl::Status Executor::RunTransfers(int32_t t) {
     }
   }
   ISOMER_RETURN_IF_ERROR(communicator_.SendReceive(task.devices, sends_, receives_));
-  for (BufferId id : task.writes) {
-    if (buffer(id).device != device_) continue;
+  for (size_t w = 0; w < task.writes.size(); ++w) {
+    const BufferId id = task.writes[w];
+    if (buffer(id).device != device_ || is_there[w]) continue;
     ISOMER_RETURN_IF_ERROR(
         operations_.SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id)));
   }

@@ -57,14 +57,6 @@ void CopyRegion(const Box& region, const Box& from_box, const void* from, const 
   });
 }
 
-int64_t LineOffset(const Box& region, const Box& box) {
-  int64_t lines = 0, first = -1;
-  ForEachLine(region, box, region, [&](int64_t offset, int64_t, int64_t) {
-    if (lines++ == 0) first = offset;
-  });
-  return lines == 1 ? first : -1;
-}
-
 namespace {
 
 template <typename Element, typename Sum>

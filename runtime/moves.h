@@ -14,9 +14,6 @@ namespace isomer {
 // `to_box`. REQUIRES: both boxes contain the region.
 void CopyRegion(const Box& region, const Box& from_box, const void* from, const Box& to_box,
                 void* to, int64_t element_bytes);
-// Where the region begins in a buffer that holds `box`, in elements, if it is one line of it; else
-// -1. REQUIRES: the box contains it.
-int64_t LineOffset(const Box& region, const Box& box);
 
 // A region of a buffer that holds `box`.
 struct Piece {

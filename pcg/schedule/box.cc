@@ -53,6 +53,17 @@ bool Covers(const Box& outer, const Box& inner) {
   return true;
 }
 
+int64_t LineOffset(const Box& region, const Box& box) {
+  int64_t offset = 0;
+  bool is_line = true, several = false;  // Once several of a dim are in it, all of the next are.
+  for (size_t i = 0; i < box.shape.size(); ++i) {
+    is_line &= !several || region.shape[i] == box.shape[i];
+    several |= region.shape[i] > 1;
+    offset = offset * box.shape[i] + region.origin[i] - box.origin[i];
+  }
+  return is_line ? offset : -1;
+}
+
 ShardCoordinates CoordinatesOfShard(const TensorType& type, int64_t shard) {
   ShardCoordinates c;
   c.partial = shard % type.partials;

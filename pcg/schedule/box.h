@@ -25,6 +25,9 @@ Box Intersection(const Box& a, const Box& b);
 int64_t IntersectionVolume(const Box& a, const Box& b);
 // False for other ranks, too.
 bool Covers(const Box& outer, const Box& inner);
+// Where `region` begins among the elements of `box`, row-major, if its own lie there side by side;
+// else -1. REQUIRES: Covers(box, region).
+int64_t LineOffset(const Box& region, const Box& box);
 
 // Where a shard lies among the shards of its tensor, which are in row-major order of
 // [dims.., copies, partials].

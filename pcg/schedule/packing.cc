@@ -24,6 +24,25 @@ bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* p
   return true;
 }
 
+bool IsSentAsItLies(const Schedule& schedule, const Task& task, size_t i) {
+  const Box from = schedule.buffers[task.reads[task.transfers[i].first]].in_memory();
+  const Box to = schedule.buffers[task.writes[task.transfers[i].second]].in_memory();
+  return LineOffset(Intersection(from, to), from) >= 0;
+}
+
+bool IsReceivedAsItLies(const Schedule& schedule, const Task& task, size_t i,
+                        absl::Span<const int32_t> arrivals) {
+  const auto& [read, write] = task.transfers[i];
+  return arrivals[write] == 1 && schedule.CountOf(task, i).received == 1 &&
+         Covers(schedule.buffers[task.reads[read]].box, schedule.buffers[task.writes[write]].box);
+}
+
+std::vector<int32_t> ArrivalsOf(const Task& task) {
+  std::vector<int32_t> arrivals(task.writes.size(), 0);
+  for (const auto& [read, write] : task.transfers) ++arrivals[write];
+  return arrivals;
+}
+
 std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
   const int64_t members = static_cast<int64_t>(schedule.GroupOf(task).size());
   const bool bucket = task.segments > 1, gaps = task.whole >= 0;
@@ -55,20 +74,34 @@ std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
         if (at == task.devices.end() || *at != device) return nullptr;
         return &bytes[at - task.devices.begin()];
       };
+      const std::vector<int32_t> arrivals = ArrivalsOf(task);
       for (size_t i = 0; i < task.transfers.size(); ++i) {
         const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
         const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
         if (from.device == to.device) continue;
         const int64_t shared = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
         const Schedule::Whole::Count count = schedule.CountOf(task, i);
-        if (PackBytes* sender = of(from.device)) sender->send += shared * count.sent;
-        if (PackBytes* receiver = of(to.device)) receiver->receive += shared * count.received;
+        if (PackBytes* sender = of(from.device); sender && !IsSentAsItLies(schedule, task, i)) {
+          sender->send += shared * count.sent;
+        }
+        if (PackBytes* receiver = of(to.device);
+            receiver && !IsReceivedAsItLies(schedule, task, i, arrivals)) {
+          receiver->receive += shared * count.received;
+        }
       }
       return bytes;
     }
     default:
       return {};
   }
+}
+
+PackBytes MostPacked(const Schedule& schedule, const Task& task) {
+  PackBytes most;
+  for (const PackBytes& bytes : PackBytesOf(schedule, task)) {
+    most = {std::max(most.send, bytes.send), std::max(most.receive, bytes.receive)};
+  }
+  return most;
 }
 
 std::vector<int64_t> ScratchBytesOf(const Schedule& schedule, const Task& task) {

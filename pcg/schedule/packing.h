@@ -13,6 +13,15 @@
 
 namespace isomer {
 
+// Whether transfer `i` of a send_receive is sent from where it lies in its buffer, of which it is
+// one line; and received to where it goes, which is all of a buffer that receives nothing else.
+bool IsSentAsItLies(const Schedule& schedule, const Task& task, size_t i);
+// `arrivals`: ArrivalsOf(task).
+bool IsReceivedAsItLies(const Schedule& schedule, const Task& task, size_t i,
+                        absl::Span<const int32_t> arrivals);
+// Per write of a send_receive, how many transfers go there.
+std::vector<int32_t> ArrivalsOf(const Task& task);
+
 // Bytes that a communication needs on a device beside its buffers: 0 where a buffer is sent, or
 // received into, as it lies.
 struct PackBytes {
@@ -21,6 +30,9 @@ struct PackBytes {
 };
 // Of every device of the task that is there; none for tasks of one device.
 std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task);
+
+// The most that one device sends, and that one receives, packed.
+PackBytes MostPacked(const Schedule& schedule, const Task& task);
 
 // Per device of the task that is there: bytes that it uses while it runs, beside its buffers:
 // packed pieces, or the workspace of its kernel.
