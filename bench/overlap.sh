@@ -2,8 +2,9 @@
 # How much of the time for communication a data parallel step loses when queues run one after the
 # other, and when they overlap: two processes with a link of so many Gbit/s between them, as Markdown.
 #
-#     bench/overlap.sh [GBITS [ROUNDS]]      10 Gbit/s, 3 rounds by default
+#     bench/overlap.sh [GBITS [ROUNDS [TIMES]]]      10 Gbit/s, 3 rounds by default
 #
+# TIMES: so many times the samples of bench/train_cpu.sh, by default 1: 8 images, 2 sentences.
 # Needs mpirun, root (for a network of its own) and tc. The link is the loopback device with a token
 # bucket; both directions share it. "alone" is half of the samples on each core, at the same time,
 # with nothing to send.
@@ -11,10 +12,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 gbits=${1:-10}
 rounds=${2:-3}
+times=${3:-1}
 bin=${BIN:-build/release/bin}
 if [[ -z ${IN_OWN_NETWORK:-} ]]; then
   command -v tc >/dev/null || { echo "bench/overlap.sh: there is no tc (Debian: iproute2)" >&2; exit 2; }
-  IN_OWN_NETWORK=1 exec unshare --net "$0" "$gbits" "$rounds"
+  IN_OWN_NETWORK=1 exec unshare --net "$0" "$gbits" "$rounds" "$times"
 fi
 ip link set lo up
 tc qdisc add dev lo root tbf rate "${gbits}gbit" burst 1mb latency 50ms
@@ -22,11 +24,11 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 declare -A whole=(
-  [resnext50]="zoo:resnext50?batch=8"
-  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=2&language=1"
+  [resnext50]="zoo:resnext50?batch=$((8 * times))"
+  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=$((2 * times))&language=1"
 ) half=(
-  [resnext50]="zoo:resnext50?batch=4"
-  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=1&language=1"
+  [resnext50]="zoo:resnext50?batch=$((4 * times))"
+  [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=$times&language=1"
 )
 steps=8
 

@@ -3,6 +3,7 @@
 #ifndef ISOMER_OPTIMIZER_CHOICE_PRICER_H_
 #define ISOMER_OPTIMIZER_CHOICE_PRICER_H_
 
+#include <optional>
 #include <vector>
 
 #include "optimizer/compute_graph.h"
@@ -30,6 +31,8 @@ class ChoicePricer {
  private:
   double UpdateUs(const Placement& weight, const ShardingChoice& choice, double* sync_us) const;
   void SetSharding(const ShardingChoice& choice);
+  // What a task of the choice at hand leaves for its gradient.
+  std::optional<SavedForGradient> SavedByTask() const;
 
   const CostModel& cost_;
   const CostOptions& options_;

@@ -138,16 +138,18 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
   fragment.keeps_order = CostModel::IsView(op, types);
   const bool training = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   std::map<int, Picoseconds> gradient;  // per kind of device
-  const Work forward = ForwardWork(op, sharding, types, /*saves=*/training);
+  const bool is_view = !stored && fragment.keeps_order;
   for (Task& task : builder.schedule().tasks) {
     if (task.kind != TaskKind::kCompute) continue;
-    task.bytes = forward.bytes;
     const int32_t device = task.devices[0];
     fragment.devices.push_back(device);
-    const bool is_view = !stored && fragment.keeps_order;
-    fragment.forward.push_back(
-        is_view ? 0 : PicosecondsOf(TimeOfTask(cost, graph, builder.schedule(), task).us));
+    const auto duration = [&] {
+      return is_view ? 0 : PicosecondsOf(TimeOfTask(cost, graph, builder.schedule(), task).us);
+    };
+    fragment.forward.push_back(duration());
     if (!training) continue;
+    task.bytes = ForwardWork(op, sharding, types, /*saves=*/true).bytes;
+    fragment.saving.push_back(duration());
     auto [it, added] = gradient.try_emplace(cost.machine().kind_index(device));
     if (added) {
       const Work work = GradientWork(op, sharding, types, wanted);

@@ -54,8 +54,9 @@ absl::StatusOr<MoveFragment> ChainFragment(const CostModel& cost, const Placemen
 
 // A call as one choice spreads it.
 struct CallFragment {
-  std::vector<int32_t> devices;      // per task
-  std::vector<Picoseconds> forward;  // per task: its duration
+  std::vector<int32_t> devices;  // per task
+  // Per task, its duration: forward, for no gradient to come and for one (SavedForGradient).
+  std::vector<Picoseconds> forward, saving;
   std::vector<Picoseconds> gradient;
   bool keeps_order = false;  // it moves nothing (KeepsOrder)
   // Per operand: what the tasks need and their devices do not hold, because they lie elsewhere or

@@ -236,7 +236,7 @@ BlockTasks TaskGraph::ComputeTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
   tasks.Reserve(info.call->devices.size(), info.call->devices.size(), 0);
   for (size_t s = 0; s < info.call->devices.size(); ++s) {
-    tasks.Add(info.call->forward[s]);
+    tasks.Add((nodes_[node].has_gradient ? info.call->saving : info.call->forward)[s]);
     tasks.AddQueue(ComputeQueue(info.call->devices[s]));
     for (const Operand& operand : nodes_[node].operands) {
       if (operand.deps[s].block >= 0) tasks.AddDep(operand.deps[s]);

@@ -28,6 +28,23 @@ struct Case {
   bool training = true;
 };
 
+// Two products with a GELU, of which one leads to no loss: it is for no gradient and saves nothing.
+Model Aside() {
+  Model model;
+  Graph& g = model.graph;
+  const Operator gelu(OpKind::kLinear, {{"activation", 2}});
+  TensorRef x = g.AddInput("x", SequentialType({16, 32}));
+  for (const char* name : {"w", "aside"}) {
+    const TensorRef weight = g.AddWeight(name, SequentialType({32, 32}));
+    const TensorRef product = g.AddOp(gelu, {x, weight}).value();
+    name[0] == 'w' ? void(x = product) : g.AddOutput("y", product);
+  }
+  const TensorRef target = g.AddInput("target", SequentialType({16, 32}));
+  g.AddOutput("loss", g.AddOp(OpKind::kMeanSquaredError, {x, target}).value());
+  model.loss = "loss";
+  return model;
+}
+
 std::vector<Case> Cases() {
   return {{"ResidualTwoDevices", ResidualModel(2, 8, 16, 32), 1, 2},
           {"ResidualTwoNodes", ResidualModel(3, 8, 16, 32), 2, 2},
@@ -37,7 +54,8 @@ std::vector<Case> Cases() {
           {"TwoBranches", TwoBranches(2, 16, 16), 1, 4},
           {"RecurrentSharedWeights", Recurrent(4, 8, 16), 2, 2},
           {"ConvolutionsWithHalos", Convolutions(8, 16), 2, 2},
-          {"Arrangements", Arrangements(), 1, 4}};
+          {"Arrangements", Arrangements(), 1, 4},
+          {"SavedAndNot", Aside(), 1, 4}};
 }
 
 class TaskGraphs : public testing::TestWithParam<Case> {
