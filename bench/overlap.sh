@@ -2,7 +2,7 @@
 # How much of the time for communication a data parallel step loses when queues run one after the
 # other, and when they overlap: two processes with a link of so many Gbit/s between them, as Markdown.
 #
-#     bench/overlap.sh [GBITS [ROUNDS [TIMES]]]      10 Gbit/s, 3 rounds by default
+#     bench/overlap.sh [GBITS [ROUNDS [TIMES [NETWORK]]]]      10 Gbit/s, 3 rounds by default
 #
 # TIMES: so many times the samples of bench/train_cpu.sh, by default 1: 8 images, 2 sentences.
 # Needs mpirun, root (for a network of its own) and tc. The link is the loopback device with a token
@@ -13,10 +13,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 gbits=${1:-10}
 rounds=${2:-3}
 times=${3:-1}
+networks=(${4:-resnext50 bert_base})
 bin=${BIN:-build/release/bin}
 if [[ -z ${IN_OWN_NETWORK:-} ]]; then
   command -v tc >/dev/null || { echo "bench/overlap.sh: there is no tc (Debian: iproute2)" >&2; exit 2; }
-  IN_OWN_NETWORK=1 exec unshare --net "$0" "$gbits" "$rounds" "$times"
+  IN_OWN_NETWORK=1 exec unshare --net "$0" "$gbits" "$rounds" "$times" "${networks[*]}"
 fi
 ip link set lo up
 tc qdisc add dev lo root tbf rate "${gbits}gbit" burst 1mb latency 50ms
@@ -56,7 +57,7 @@ alone() { # NAME
   { median_ms "$out/json.0"; median_ms "$out/json.1"; } | sort -g | tail -1
 }
 
-for name in resnext50 bert_base; do
+for name in "${networks[@]}"; do
   "$bin/isomer-optimize" "${whole[$name]}" --machine=bench/linked_cores.textproto --plan=data_parallel \
     --loss_alone "--out=$out/$name" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
   "$bin/isomer-optimize" "${half[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=1 \
@@ -71,7 +72,7 @@ done
 middle() { sort -g "$1" | sed -n "$(((rounds + 1) / 2))p"; }
 echo "| network | alone, ms | inline | threaded | lost inline | lost threaded | of it |"
 echo "|---|--:|--:|--:|--:|--:|--:|"
-for name in resnext50 bert_base; do
+for name in "${networks[@]}"; do
   awk -v name=$name -v a="$(middle "$out/$name.alone")" -v i="$(middle "$out/$name.inline")" \
     -v t="$(middle "$out/$name.threaded")" 'BEGIN {
       printf "| %s | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f %% |\n", name, a, i, t, i - a, t - a, 100 * (t - a) / (i - a) }'

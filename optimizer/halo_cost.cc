@@ -40,7 +40,6 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
   const int64_t element = BytesPerElement(type.dtype);
   std::map<LinkId, double> bytes_over;
   std::map<std::pair<int, int64_t>, int> messages;  // per level, at every receiver
-  std::map<int64_t, int64_t> sent, received;        // packed bytes per device
   for (int64_t shard = 0; shard < type.NumShards(); ++shard) {
     ShardCoordinates at = CoordinatesOfShard(type, shard);
     const Box box = sharding.OperandBox(TaskAt(sharding, operand, at.dims), operand);
@@ -52,13 +51,9 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
       const int64_t from = devices[ShardAt(type, at)];
       const int level = cost.LevelBetween(from, to);
       if (level < 0) continue;
-      const Box whole = ShardBox(type, piece), region = Intersection(box, whole);
-      const int64_t bytes = region.Volume() * element;
-      for (LinkId link : cost.machine().Path(from, to)) {
-        bytes_over[link] += static_cast<double>(bytes);
-      }
-      if (LineOffset(region, whole) < 0) sent[from] += bytes;
-      received[to] += bytes;
+      const double bytes =
+          static_cast<double>(Intersection(box, ShardBox(type, piece)).Volume() * element);
+      for (LinkId link : cost.machine().Path(from, to)) bytes_over[link] += bytes;
       ++messages[{level, to}];
     }
   }
@@ -70,13 +65,7 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
   for (const auto& [place, count] : messages) {
     latency_us = std::max(latency_us, cost.machine().LatencyUs(place.first, count));
   }
-  const auto most = [](const std::map<int64_t, int64_t>& bytes) {
-    int64_t most = 0;
-    for (const auto& [device, of_device] : bytes) most = std::max(most, of_device);
-    return most;
-  };
-  halo.us = cost.machine().message_start_us() + slowest_us + latency_us +
-            cost.PackingUs(most(sent), most(received));
+  halo.us = cost.machine().message_start_us() + slowest_us + latency_us;
   return halo;
 }
 

@@ -20,7 +20,7 @@ struct HaloCost {
 
 // The halo of operand `operand`, which is placed so. The time is that of one resharding: a launch,
 // the slowest link's bytes, and a latency for every message of the busiest receiver, as the
-// simulator counts them. Sources are the shards of the same copy.
+// simulator counts them, but for what is packed. Sources are the shards of the same copy.
 HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand,
                     const Placement& placement);
 

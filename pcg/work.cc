@@ -103,12 +103,13 @@ std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& d
   const std::vector<int64_t> sizes = operand.LocalShape();
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) rows *= sizes[i];
-  constexpr int64_t kMeanAndDeviation = 2;
+  constexpr int64_t kMaximumAndSum = 2, kMeanAndDeviation = 2;
   switch (op.kind()) {
     case OpKind::kAttention:
     case OpKind::kCappedAttention:
-    case OpKind::kRmsNorm:
     case OpKind::kCrossEntropy:
+      return SavedForGradient{kMaximumAndSum * rows};
+    case OpKind::kRmsNorm:
       return SavedForGradient{rows};
     case OpKind::kLayerNorm:
       return SavedForGradient{kMeanAndDeviation * rows};

@@ -19,11 +19,13 @@ struct Work {
 };
 
 // What a call leaves for its own gradient, and nobody else: what it found out about many elements,
-// so that the gradient need not look at them once more. Attention's log-sum-exp of each row of
-// scores (Dao et al., "FlashAttention", 2022), the means and reciprocal deviations of norms, the
-// log-sum-exp of logits: one or two numbers for each row of operand 0, none of which is ever split,
-// in float32. Or what a product and its bias are in front of a GELU or Swish, as large as output 0
-// and of its type (cuBLASLt's GELU_AUX). A task of a training step writes it beside its outputs.
+// so that the gradient need not look at them once more. Of softmaxes, attention's scores and
+// logits, the maximum of each row and the sum of exp(x - maximum); of norms the means and
+// reciprocal deviations: one or two numbers for each row of operand 0, none of which is ever split,
+// in float32. (Not the logarithm of both, as in Dao et al., "FlashAttention", 2022: next to a
+// maximum of -1e9, which masks are made of, it is nothing but that, and every probability is 1.) Or
+// what a product and its bias are in front of a GELU or Swish, as large as output 0 and of its type
+// (cuBLASLt's GELU_AUX). A task of a training step writes it beside its outputs.
 struct SavedForGradient {
   int64_t elements = 0;
   DataType dtype = DataType::kFloat32;

@@ -1,6 +1,7 @@
 #include "pcg/schedule/class_sizes.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "pcg/schedule/box.h"
 #include "pcg/schedule/weight_parts.h"
@@ -105,7 +106,9 @@ void ClassSizes::ResizeSaved(const NodeShards& shards, Buffer* buffer) const {
         .LocalElements();
   };
   buffer->shard = shards.shard[buffer->shard];
-  buffer->box.shape[0] = buffer->box.shape[0] * volume_in(all_) / volume_in(reduced_);
+  const int64_t all = volume_in(all_), reduced = volume_in(reduced_),
+                common = std::gcd(all, reduced);
+  buffer->box.shape[0] = buffer->box.shape[0] / (reduced / common) * (all / common);
 }
 
 void ClassSizes::Resize(Buffer* buffer) const {

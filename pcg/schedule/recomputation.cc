@@ -93,6 +93,7 @@ void Recomputation::Repeat(int32_t t) {
   // What the first saved is of no use to others.
   if (task.kind == TaskKind::kCompute) {
     task.writes.resize(builder_.graph().node(task.node).outputs.size());
+    task.bytes = builder_.calls().ForwardWorkOf(task.node).bytes;
   }
   for (BufferId& id : task.writes) {
     Buffer buffer = builder_.buffer(id);

@@ -2,9 +2,9 @@
 //
 // Attention goes over blocks of queries, so that only a block of scores is there at a time: memory
 // is O(block * keys), as in Dao et al., "FlashAttention" (2022), but with whole rows of scores. The
-// gradient computes the scores again, and is given the log-sum-exp L of each row of them:
+// gradient computes the scores again, and is given what makes probabilities of each row of them:
 //
-//   S = scale Q K^T + mask;  P = softmax(S) = exp(S - L);  Y = P V
+//   S = scale Q K^T + mask;  P = softmax(S) = exp(S - maximum) / sum;  Y = P V
 //   dV = P^T dY;  dP = dY V^T;  dS = P (dP - rowsum(dP P));  dQ = scale dS K;  dK = scale dS^T Q
 //
 // If capped, softmax(cap T + mask) of T = tanh(scale Q K^T): dmask is dS, and dS cap (1 - T^2)
@@ -75,26 +75,26 @@ struct AttentionShape {
   }
 };
 
-// The log-sum-exps of rows of scores.
-struct Logarithms {
-  float* saved = nullptr;        // where they go, unless null
-  const float* found = nullptr;  // as they were saved, unless null
+// Of rows of scores.
+struct RowSums {
+  SoftmaxSums* saved = nullptr;        // where they go, unless null
+  const SoftmaxSums* found = nullptr;  // as they were saved, unless null
 };
 
 // Scores become probabilities.
-void SoftmaxOfVisible(float* row, int64_t visible, int64_t size, const Logarithms& of_row) {
+void SoftmaxOfVisible(float* row, int64_t visible, int64_t size, const RowSums& of_row) {
   std::fill(row + visible, row + size, 0.0f);
   if (visible > 0 && of_row.found != nullptr) {
-    ExpOfShifted(row, *of_row.found, 1, visible, row);
+    ExpOfShifted(row, of_row.found->maximum, 1 / of_row.found->sum, visible, row);
     return;
   }
-  const float l = visible > 0 ? Softmax(row, visible, row) : 0;
-  if (of_row.saved != nullptr) *of_row.saved = l;
+  const SoftmaxSums sums = visible > 0 ? Softmax(row, visible, row) : SoftmaxSums();
+  if (of_row.saved != nullptr) *of_row.saved = sums;
 }
 
 // P of a block, [rows, keys]. `tanh`, unless null: gets T of a capped one. `of_all`: of all rows.
 absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block& block, Reads reads,
-                           float* p, float* tanh, const Logarithms& of_all) {
+                           float* p, float* tanh, const RowSums& of_all) {
   ISOMER_RETURN_IF_ERROR(Gemm(false, true, block.rows, a.keys, a.e, a.scale,
                               Floats(reads[0]) + block.q, Floats(reads[1]) + block.k, 0, p));
   for (int64_t r = 0; r < block.rows; ++r) {
@@ -109,7 +109,7 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
       for (int64_t t = 0; t < a.keys; ++t) row[t] += mask[t * a.mask[3]];
     }
     const int64_t last = a.first_visible + block.first_query + r;
-    Logarithms of_row;
+    RowSums of_row;
     if (of_all.saved != nullptr) of_row.saved = of_all.saved + block.row + r;
     if (of_all.found != nullptr) of_row.found = of_all.found + block.row + r;
     SoftmaxOfVisible(row, a.causal ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys, a.keys,
@@ -141,7 +141,7 @@ absl::Status AttentionGradient(const AttentionShape& a, const AttentionPlaces& p
   const float *q = Floats(reads[0]), *k = Floats(reads[1]), *v = Floats(reads[2]);
   const size_t operands = a.has_mask ? 4 : 3;
   const float* dy = Floats(reads[operands + 1]);
-  const Logarithms logarithms = {.found = Floats(reads[operands + 2])};
+  const RowSums sums = {.found = static_cast<const SoftmaxSums*>(reads[operands + 2])};
   std::array<float*, 4> d{};
   for (size_t o = 0; o < operands; ++o) {
     d[o] = Floats(writes[o]);
@@ -151,7 +151,7 @@ absl::Status AttentionGradient(const AttentionShape& a, const AttentionPlaces& p
   float* tanh = places.tanh.In(workspace);
   return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
     const int64_t rows = block.rows;
-    ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p, tanh, logarithms));
+    ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p, tanh, sums));
     if (d[2] != nullptr) {
       ISOMER_RETURN_IF_ERROR(
           Gemm(true, false, a.keys, a.f, rows, 1, p, dy + block.y, 1, d[2] + block.v));
@@ -190,9 +190,9 @@ KernelFunction AttentionKernel(const KernelCall& call) {
   const bool saves = call.saved.has_value();
   return {places.plan.bytes(), [a, places, saves](Reads reads, Writes writes, char* workspace) {
             float* p = places.p.In(workspace);
-            const Logarithms logarithms = {.saved = saves ? Floats(writes[1]) : nullptr};
+            const RowSums sums = {.saved = saves ? static_cast<SoftmaxSums*>(writes[1]) : nullptr};
             return a.ForEachBlock([&](const AttentionShape::Block& block) -> absl::Status {
-              ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p, nullptr, logarithms));
+              ISOMER_RETURN_IF_ERROR(Probabilities(a, block, reads, p, nullptr, sums));
               return Gemm(false, false, block.rows, a.f, a.keys, 1, p, Floats(reads[2]) + block.v,
                           0, Floats(writes[0]) + block.y);
             });

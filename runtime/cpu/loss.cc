@@ -33,9 +33,8 @@ KernelFunction CrossEntropyKernel(const KernelCall& call) {
   const bool gradient = call.gradient, saves = call.saved.has_value();
   return [=](Reads reads, Writes writes) -> absl::Status {
     const float* x = Floats(reads[0]);
-    // Of each sample, log sum_j exp(x_j).
-    const float* found = gradient ? Floats(reads[4]) : nullptr;
-    float* saved = !gradient && saves ? Floats(writes[1]) : nullptr;
+    const auto* found = gradient ? static_cast<const SoftmaxSums*>(reads[4]) : nullptr;
+    auto* saved = !gradient && saves ? static_cast<SoftmaxSums*>(writes[1]) : nullptr;
     const int64_t* labels = Indices(reads[1]);
     const float g = gradient ? *Floats(reads[3]) * scale : 0;
     double loss = 0;
@@ -44,13 +43,13 @@ KernelFunction CrossEntropyKernel(const KernelCall& call) {
         return OutOfRange("cross_entropy", labels[n], classes);
       }
       if (!gradient) {
-        const float max = MaxOf(x, classes), l = std::log(SumOfExp(x, max, classes)) + max;
-        loss += l - x[labels[n]];
-        if (saved != nullptr) saved[n] = l;
+        const float max = MaxOf(x, classes), sum = SumOfExp(x, max, classes);
+        loss += std::log(sum) + (max - x[labels[n]]);
+        if (saved != nullptr) saved[n] = {max, sum};
         continue;
       }
       float* dx = Floats(writes[0]) + n * classes;
-      ExpOfShifted(x, found[n], g, classes, dx);
+      ExpOfShifted(x, found[n].maximum, g / found[n].sum, classes, dx);
       dx[labels[n]] -= g;
     }
     if (!gradient) *Floats(writes[0]) = static_cast<float>(loss * scale);

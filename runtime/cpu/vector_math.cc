@@ -18,10 +18,10 @@ ISOMER_VECTORISED void AddInDouble(const float* x, int64_t n, double* sums) {
   for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
 }
 
-float Softmax(const float* x, int64_t n, float* y) {
+SoftmaxSums Softmax(const float* x, int64_t n, float* y) {
   const float max = MaxOf(x, n), sum = ExpAndSum(x, max, n, y);
   Apply([sum](float p) { return p / sum; }, n, y, y);
-  return max + std::log(sum);
+  return {max, sum};
 }
 
 void ExpOfShifted(const float* x, float shift, float factor, int64_t n, float* y) {

@@ -104,8 +104,12 @@ inline double LineSum(const float* x, int64_t n) {
 }
 // sums_j += x_j
 void AddInDouble(const float* x, int64_t n, double* sums);
-// y = softmax(x); y may be x. Returns log sum_j exp(x_j). REQUIRES: n > 0.
-float Softmax(const float* x, int64_t n, float* y);
+// Of a row: x_j is the i-th of probability exp(x_j - maximum) / sum. Saved so for gradients.
+struct SoftmaxSums {
+  float maximum = 0, sum = 1;
+};
+// y = softmax(x); y may be x. REQUIRES: n > 0.
+SoftmaxSums Softmax(const float* x, int64_t n, float* y);
 // y_j = factor exp(x_j - shift); y may be x.
 void ExpOfShifted(const float* x, float shift, float factor, int64_t n, float* y);
 // dx_j = y_j (g_j - sum_i g_i y_i), for y = softmax(x). dx may be g.

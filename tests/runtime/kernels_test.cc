@@ -11,6 +11,7 @@
 #include <ostream>
 #include <random>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluator.h"
 #include "pcg/examples.h"
@@ -170,6 +171,11 @@ class Checker {
     values_ = RandomOperands<double>(call, random);
   }
 
+  // All elements of an operand are this.
+  Checker& Set(size_t operand, double value) {
+    absl::c_fill(values_[operand].data, value);
+    return *this;
+  }
   void CheckWholeCall() { CheckTasks(operands_); }
   void CheckEveryShard();
 
@@ -522,6 +528,39 @@ TEST(Layout, GradientOfWhatLiesOtherwiseIsAnError) {
 }
 
 // Of dims that a tile does not divide, and some that are less than one.
+// Masks are made of large numbers; next to such a maximum, the logarithm of a sum is nothing.
+TEST(Kernel, RowsThatAreMaskedWholeHaveProbabilities) {
+  const auto values = SequentialType({1, 2, 6, 4}), queries = SequentialType({1, 2, 3, 4});
+  const ExampleCall attention = {"attention",
+                                 Operator(OpKind::kAttention, {{"scale", 0.5}}),
+                                 {queries, values, values, SequentialType({1, 1, 3, 6})}};
+  for (const double masked : {-1e9, -3e38}) {
+    Checker(attention, /*reference=*/false).Set(0, 0).Set(3, masked).CheckWholeCall();
+  }
+}
+
+TEST(Kernel, CrossEntropyOfLargeLogits) {
+  const ExampleCall call = {"loss",
+                            OpKind::kCrossEntropy,
+                            {SequentialType({3, 5}), SequentialType({3}, DataType::kInt64)}};
+  for (const double logits : {1e5, 1e9, -1e9}) {
+    Checker(call, /*reference=*/false).Set(0, logits).Set(1, 2).CheckWholeCall();
+  }
+}
+
+// What is saved in front of a GELU or Swish is of the type of what is behind it.
+TEST(Kernel, ActivationsOfWhatFloat16CannotHold) {
+  const auto type = [](std::vector<int64_t> sizes) {
+    return SequentialType(std::move(sizes), DataType::kFloat16);
+  };
+  for (const int64_t activation : {2, 5}) {
+    const ExampleCall call = {"linear",
+                              Operator(OpKind::kLinear, {{"activation", activation}}),
+                              {type({3, 4}), type({4, 5}), type({5})}};
+    Checker(call, /*reference=*/false).Set(0, 300).Set(1, -80).CheckWholeCall();
+  }
+}
+
 TEST(Kernel, TransposesInTiles) {
   Ints perm = {0, 1, 2, 3};
   do {
