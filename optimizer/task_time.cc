@@ -130,7 +130,9 @@ TaskTime UpdateTime(const CostModel& cost, const Schedule& schedule, const Task&
 TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   const absl::Span<const int32_t> devices = schedule.GroupOf(task);
   if (const auto us = cost.MeasuredUs(task.kind, task.bytes, devices)) {
-    return {*us, TimeOrigin::kMeasured};
+    // These were measured as they lie, others packed (runtime/profile_tasks.h).
+    const bool is_bare = task.kind == TaskKind::kReduceScatter || task.kind == TaskKind::kAllGather;
+    return {*us + (is_bare ? PackingUs(cost, schedule, task) : 0), TimeOrigin::kMeasured};
   }
   const std::optional<Collective> collective = CollectiveOf(task.kind);
   if (!collective.has_value()) return SendReceiveTime(cost, schedule, task);

@@ -56,17 +56,21 @@ class SizeBuilder {
     const int64_t columns = members * kLine;
     const int64_t rows = std::max<int64_t>(elements / columns, 1) * members;  // of all members
     const Box whole = {{0, 0}, {rows / members, columns}};
+    // Scattered and gathered as they lie: what is packed is added where it is (packing.h).
+    const int64_t share = rows / members * kLine;
+    const Box line = {{0}, {share * members}};
     for (int64_t m = 0; m < members; ++m) {
       const int32_t device = static_cast<int32_t>(m);
       const Box part = {{0, m * kLine}, {rows / members, kLine}};
+      const Box of_line = {{m * share}, {share}};
       switch (task_.kind) {
         case TaskKind::kReduceScatter:
-          task.reads.push_back(Add(device, whole));
-          task.writes.push_back(Add(device, part));
+          task.reads.push_back(Add(device, line));
+          task.writes.push_back(Add(device, of_line));
           break;
         case TaskKind::kAllGather:
-          task.reads.push_back(Add(device, part));
-          task.writes.push_back(Add(device, whole));
+          task.reads.push_back(Add(device, of_line));
+          task.writes.push_back(Add(device, line));
           break;
         case TaskKind::kAllToAll:
           task.reads.push_back(Add(device, {{m * rows / members, 0}, {rows / members, columns}}));

@@ -1,5 +1,6 @@
 // Measures what is no kernel, by letting the executor run made-up schedules: fill, accumulate,
-// local moves and updates, and the collectives of a communicator, packing included, over sizes.
+// local moves and updates, and the collectives of a communicator, over sizes; packing included in
+// those that nearly always pack.
 #ifndef ISOMER_RUNTIME_PROFILE_TASKS_H_
 #define ISOMER_RUNTIME_PROFILE_TASKS_H_
 
