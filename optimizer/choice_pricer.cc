@@ -125,11 +125,6 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
   });
 }
 
-std::optional<SavedForGradient> ChoicePricer::SavedByTask() const {
-  if (types_.empty()) return std::nullopt;
-  return SavedBy(space_.op, sharding_.declaration, types_[0], sharding_.outputs[0]);
-}
-
 ChoiceCost ChoicePricer::CostOf(const ShardingChoice& choice) {
   SetSharding(choice);
   const Operator& op = space_.op;
@@ -149,8 +144,8 @@ ChoiceCost ChoicePricer::CostOf(const ShardingChoice& choice) {
   }
   us *= static_cast<double>(choice.moments);
   int64_t bytes = StoredBytes(choice, node_, options_);
-  const auto saved = SavedByTask();
-  if (backward_ && saved.has_value()) bytes += saved->bytes() * choice.moments;
+  const int64_t saved_bytes = backward_ ? SavedBytes(op, sharding_, types_) : 0;
+  bytes += saved_bytes * choice.moments;
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     Placement placement = choice.operands[o];
     placement.type.dtype = ComputedIn(options_.precision, placement.type.dtype);
@@ -159,7 +154,7 @@ ChoiceCost ChoicePricer::CostOf(const ShardingChoice& choice) {
     if (options_.training) bytes += halo.bytes;
   }
   return {static_cast<float>(us + update_us), static_cast<float>(sync_us),
-          static_cast<double>(bytes)};
+          static_cast<double>(bytes), saved_bytes};
 }
 
 int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,

@@ -3,7 +3,6 @@
 #ifndef ISOMER_OPTIMIZER_CHOICE_PRICER_H_
 #define ISOMER_OPTIMIZER_CHOICE_PRICER_H_
 
-#include <optional>
 #include <vector>
 
 #include "optimizer/compute_graph.h"
@@ -19,6 +18,7 @@ struct CostOptions;
 struct ChoiceCost {
   float us = kImpossibleUs, synchronisation_us = 0;
   double bytes = 0;
+  int64_t saved_bytes = 0;  // of one task, for its gradient (SavedForGradient)
 };
 
 class ChoicePricer {
@@ -31,8 +31,6 @@ class ChoicePricer {
  private:
   double UpdateUs(const Placement& weight, const ShardingChoice& choice, double* sync_us) const;
   void SetSharding(const ShardingChoice& choice);
-  // What a task of the choice at hand leaves for its gradient.
-  std::optional<SavedForGradient> SavedByTask() const;
 
   const CostModel& cost_;
   const CostOptions& options_;

@@ -139,6 +139,7 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
   const bool training = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
   std::map<int, Picoseconds> gradient;  // per kind of device
   const bool is_view = !stored && fragment.keeps_order;
+  const int64_t saved_bytes = SavedBytes(op, sharding, types);
   for (Task& task : builder.schedule().tasks) {
     if (task.kind != TaskKind::kCompute) continue;
     const int32_t device = task.devices[0];
@@ -148,7 +149,7 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
     };
     fragment.forward.push_back(duration());
     if (!training) continue;
-    task.bytes = ForwardWork(op, sharding, types, /*saves=*/true).bytes;
+    task.bytes += saved_bytes;
     fragment.saving.push_back(duration());
     auto [it, added] = gradient.try_emplace(cost.machine().kind_index(device));
     if (added) {

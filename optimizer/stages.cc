@@ -48,7 +48,6 @@ class Estimator {
     const ShardingChoice* choice;
     CallEstimate estimate;
     GradientNeeds needs;
-    int64_t saved_bytes;  // SavedForGradient, of one task
   };
 
   const Class* ClassOf(const CallTables* call, const ShardingChoice& choice,
@@ -62,8 +61,7 @@ class Estimator {
                   .choice = &choice,
                   .estimate = EstimateOf(call->space, choice, node),
                   .needs = NeedsOfGradient(call->space.op, call->space.sharding.declaration,
-                                           call->space.operands),
-                  .saved_bytes = SavedBytes(call->space, choice)};
+                                           call->space.operands)};
     return &it->second;
   }
 
@@ -74,6 +72,7 @@ class Estimator {
         ChoicePricer(tables_.cost(), tables_.options(), space, node).CostOf(choice);
     estimate.us = cost.us;
     estimate.synchronisation_us = cost.synchronisation_us;
+    estimate.kept_bytes = cost.saved_bytes;
     for (size_t o = 0; o < choice.operands.size(); ++o) {
       if (!node.operands[o].stored) continue;
       const Placement& stored = choice.operands[o];
@@ -89,18 +88,10 @@ class Estimator {
     return estimate;
   }
 
-  int64_t SavedBytes(const ChoiceSpace& space, const ShardingChoice& choice) const {
-    if (choice.operands.empty()) return 0;
-    const auto saved = SavedBy(space.op, space.sharding.declaration, choice.operands[0].type,
-                               InPrecision(choice.outputs[0].type));
-    return saved.has_value() ? saved->bytes() : 0;
-  }
-
   // Of one shard, as it is computed.
-  int64_t BytesOf(const TensorType& type) const { return InPrecision(type).LocalBytes(); }
-  TensorType InPrecision(TensorType type) const {
+  int64_t BytesOf(TensorType type) const {
     type.dtype = ComputedIn(tables_.options().precision, type.dtype);
-    return type;
+    return type.LocalBytes();
   }
 
   void AddEdges(const ComputeGraph::ComputeNode& node) {
@@ -133,7 +124,6 @@ class Estimator {
       bool any = false;
       for (const auto& operand : nodes[i].operands) any |= operand.gradient;
       if (!any) continue;
-      result_.calls[i].kept_bytes += classes_[i]->saved_bytes;
       for (size_t t = 0; t < kept[i].size(); ++t) {
         if (classes_[i]->needs.outputs[t]) kept[i][t] = true;
       }

@@ -88,13 +88,6 @@ int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& ty
   return is_table ? std::min(whole, OutputBytes(s)) : whole;
 }
 
-int64_t SavedBytes(const Operator& op, const Sharding& sharding,
-                   absl::Span<const TensorType> operands) {
-  if (operands.empty()) return 0;
-  const auto saved = SavedBy(op, sharding.declaration, operands[0], sharding.outputs[0]);
-  return saved.has_value() ? saved->bytes() : 0;
-}
-
 }  // namespace
 
 std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& declaration,
@@ -128,6 +121,13 @@ bool SavesPreActivation(const Operator& op) {
   constexpr int64_t kGelu = 2, kSwish = 5;  // DeclareLinear
   const int64_t activation = op.Int("activation");
   return activation == kGelu || activation == kSwish;
+}
+
+int64_t SavedBytes(const Operator& op, const Sharding& sharding,
+                   absl::Span<const TensorType> operands) {
+  if (operands.empty()) return 0;
+  const auto saved = SavedBy(op, sharding.declaration, operands[0], sharding.outputs[0]);
+  return saved.has_value() ? saved->bytes() : 0;
 }
 
 Work ForwardWork(const Operator& op, const Sharding& sharding,

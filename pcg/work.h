@@ -36,6 +36,9 @@ std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& d
                                         const TensorType& operand, const TensorType& output);
 // It is the second.
 bool SavesPreActivation(const Operator& op);
+// Of one task of a call; 0: nothing.
+int64_t SavedBytes(const Operator& op, const Sharding& sharding,
+                   absl::Span<const TensorType> operands);
 
 // One task of a call. FLOPs: over all statements, iterations times arithmetic instructions (of the
 // body, and one for a reduction), so a MatMul counts 2*m*n*k; a look-up counts its selected dim
@@ -62,8 +65,7 @@ struct GradientNeeds {
 // Operators that are linear in all their float operands together need none of them. Those whose
 // derivative is a cheap function of the result (relu, tanh, sigmoid, exp, softmaxes) need the
 // result instead of the operand. So does Linear with such an activation, besides both sides of its
-// product. BatchNormTraining reads the statistics
-// that it made beside its operands.
+// product. BatchNormTraining reads the statistics that it made beside its operands.
 GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration,
                               absl::Span<const TensorType> operands);
 

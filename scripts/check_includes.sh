@@ -80,7 +80,7 @@ size_limits=(
   '1500 verifier/certificate/*'
   '2500 rules/theorems/*'
   '2000 verifier/elements/*'
-  '2600 pcg/schedule/check* pcg/schedule/buffer_meaning* pcg/schedule/forward_buffers*'
+  '2550 pcg/schedule/check* pcg/schedule/buffer_meaning* pcg/schedule/forward_buffers*'
 )
 for limit in "${size_limits[@]}"; do
   read -r most patterns <<<"$limit"

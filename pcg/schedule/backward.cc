@@ -53,7 +53,7 @@ class BackwardLowering {
   void Reverse(size_t t);
   // With the gradients of those operands that `of` says, by buffer.
   template <typename Of>
-  void ReverseCompute(size_t t, Of of);
+  void ReverseCompute(const Task& task, size_t t, Of of);  // forward task `t`
   // What forward task `t`, or the one that repeats it, saves for its gradient; kNoBuffer: nothing.
   BufferId SavedBy(size_t t);
   void ReverseMove(const Task& task);
@@ -260,18 +260,19 @@ BufferId BackwardLowering::SavedBy(size_t t) {
   buffer.box = {{0}, {saved->elements}};
   known->second = builder_.AddBuffer(std::move(buffer));
   task.writes.push_back(known->second);
-  task.bytes = builder_.calls().SavingWorkOf(node).bytes;
+  task.bytes += saved->bytes();
   return known->second;
 }
 
 template <typename Of>
-void BackwardLowering::ReverseCompute(size_t t, Of of) {
-  Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
-  task.writes.resize(builder_.graph().node(task.node).outputs.size());
+void BackwardLowering::ReverseCompute(const Task& task, size_t t, Of of) {
   if (ReverseCastOfSum(task)) return;
   std::vector<bool> wanted;
   for (BufferId operand : task.reads) wanted.push_back(wanted_[operand] && of(operand));
-  const bool reached = std::any_of(task.writes.begin(), task.writes.end(),
+  // But for what the task saves.
+  const absl::Span<const BufferId> outputs =
+      absl::MakeConstSpan(task.writes).first(builder_.graph().node(task.node).outputs.size());
+  const bool reached = std::any_of(outputs.begin(), outputs.end(),
                                    [&](BufferId id) { return gradient_[id] != kNoBuffer; });
   if (!reached || std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
 
@@ -283,10 +284,10 @@ void BackwardLowering::ReverseCompute(size_t t, Of of) {
     writes.push_back(wanted[o] ? builder_.AddGradientBuffer(task.reads[o], task.moment)
                                : kNoBuffer);
   }
-  for (size_t i = 0; i < task.writes.size(); ++i) {
-    reads.push_back(needs.outputs[i] ? recomputation_.Available(task.writes[i]) : kNoBuffer);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    reads.push_back(needs.outputs[i] ? recomputation_.Available(outputs[i]) : kNoBuffer);
   }
-  for (BufferId output : task.writes) {
+  for (BufferId output : outputs) {
     reads.push_back(GradientIn(builder_.buffer(output).dtype, output, task.node));
   }
   if (const BufferId saved = SavedBy(t); saved != kNoBuffer) reads.push_back(saved);
@@ -387,7 +388,7 @@ void BackwardLowering::Reverse(size_t t) {
   const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
   const bool computes = task.kind == TaskKind::kCompute;
   if (computes && split_->IsSplit(task)) {
-    ReverseCompute(t, [this](BufferId id) { return !split_->IsWeight(id); });
+    ReverseCompute(task, t, [this](BufferId id) { return !split_->IsWeight(id); });
     if (pending_.empty() || pending_.back().call != task.node) {
       pending_.push_back({task.node, task.moment, {}});
     }
@@ -396,7 +397,7 @@ void BackwardLowering::Reverse(size_t t) {
   }
   if (!pending_.empty() && split_->IsOfWeight(task)) return pending_.back().tasks.push_back(t);
   if (computes) {
-    ReverseCompute(t, [](BufferId) { return true; });
+    ReverseCompute(task, t, [](BufferId) { return true; });
   } else if (task.kind == TaskKind::kLocal || IsCommunication(task.kind)) {
     ReverseMove(task);
   }
@@ -406,7 +407,8 @@ void BackwardLowering::Reverse(size_t t) {
 void BackwardLowering::ReverseWeights(size_t calls) {
   for (size_t c = 0; c < calls; ++c) {
     for (size_t t : pending_[c].tasks) {
-      ReverseCompute(t, [this](BufferId id) { return split_->IsWeight(id); });
+      const Task task = builder_.schedule().tasks[t];
+      ReverseCompute(task, t, [this](BufferId id) { return split_->IsWeight(id); });
       ready_.insert(ready_.end(), read_last_[t].begin(), read_last_[t].end());
     }
   }

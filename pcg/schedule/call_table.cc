@@ -20,7 +20,6 @@ absl::Status CallTable::Add(const Graph& graph, NodeId node) {
   }
   ISOMER_ASSIGN_OR_RETURN(Sharding sharding, InferSharding(op, operands));
   const Work forward = ForwardWork(op, sharding, operands);
-  const Work saving = ForwardWork(op, sharding, operands, /*saves=*/true);
   const auto saved = operands.empty() ? std::nullopt
                                       : isomer::SavedBy(op, sharding.declaration, operands[0],
                                                         sharding.outputs[0]);
@@ -29,7 +28,6 @@ absl::Status CallTable::Add(const Graph& graph, NodeId node) {
                     .operands = std::move(operands),
                     .sharding = std::move(sharding),
                     .forward = forward,
-                    .saving = saving,
                     .saved = saved,
                     .next = last == last_.end() ? kNone : last->second});
   last_[hash] = call_of_[node.value];

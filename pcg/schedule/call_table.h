@@ -28,8 +28,7 @@ class CallTable {
   // REQUIRES of the following: Contains(node). What they return stays until the next Add.
   const Sharding& ShardingOf(NodeId node) const { return At(node).sharding; }
   const Work& ForwardWorkOf(NodeId node) const { return At(node).forward; }
-  // Of a task that leaves what it saves for its gradient, if anything.
-  const Work& SavingWorkOf(NodeId node) const { return At(node).saving; }
+  // What a task leaves for its gradient, beside that work, if anything.
   const std::optional<SavedForGradient>& SavedBy(NodeId node) const { return At(node).saved; }
   const GradientNeeds& NeedsOf(NodeId node);
   const Work& GradientWorkOf(NodeId node, const std::vector<bool>& wanted);
@@ -40,7 +39,7 @@ class CallTable {
     Operator op;
     std::vector<TensorType> operands;
     Sharding sharding;
-    Work forward, saving;
+    Work forward;
     std::optional<SavedForGradient> saved;
     std::optional<GradientNeeds> needs = {};
     std::map<std::vector<bool>, Work> gradient = {};  // by wanted operands

@@ -230,21 +230,14 @@ class CallChecker {
     return absl::OkStatus();
   }
 
-  // What a task writes behind its outputs is what its call saves, for its own gradient.
-  absl::Status CheckSaved(const Task& task) {
-    const std::optional<SavedForGradient>& saved = calls_.SavedBy(task.node);
-    const BufferId id = task.writes.back();
-    if (!saved.has_value() || id == kNoBuffer || !IsSavedOf(task, id) ||
-        buffer(id).dtype != saved->dtype || buffer(id).layout != Layout::kRowMajor ||
-        buffer(id).box != Box{{0}, {saved->elements}}) {
-      return Error("saves something else for its gradient than its call does");
-    }
-    return absl::OkStatus();
-  }
+  // What a task writes behind its outputs, and its gradient reads, is what its call saves.
   bool IsSavedOf(const Task& task, BufferId id) const {
+    const std::optional<SavedForGradient>& saved = calls_.SavedBy(task.node);
+    if (!saved.has_value() || id == kNoBuffer) return false;
     const Buffer& b = buffer(id);
     return b.role == BufferRole::kSaved && b.tensor == TensorRef{task.node, 0} &&
-           b.shard == task.shard;
+           b.shard == task.shard && b.dtype == saved->dtype && b.layout == Layout::kRowMajor &&
+           b.box == Box{{0}, {saved->elements}};
   }
 
   absl::Status CheckCompute(const Task& task) {
@@ -254,12 +247,13 @@ class CallChecker {
     }
     ISOMER_RETURN_IF_ERROR(KnowCall(task.node));
     const Sharding& sharding = calls_.ShardingOf(task.node);
-    const size_t outputs = node.outputs.size();
-    const bool saves = task.writes.size() == outputs + 1;
-    if (task.reads.size() != node.inputs.size() || (task.writes.size() != outputs && !saves)) {
+    const size_t outputs = node.outputs.size(), saved = task.writes.size() > outputs ? 1 : 0;
+    if (task.reads.size() != node.inputs.size() || task.writes.size() != outputs + saved) {
       return Error("has another number of operands or outputs than its node");
     }
-    if (saves) ISOMER_RETURN_IF_ERROR(CheckSaved(task));
+    if (saved > 0 && !IsSavedOf(task, task.writes.back())) {
+      return Error("saves something else for its gradient than its call does");
+    }
     for (size_t t = 0; t < outputs; ++t) {
       const TensorRef output{task.node, static_cast<int32_t>(t)};
       ISOMER_RETURN_IF_ERROR(CheckShard(task, output, t, task.shard));
@@ -358,7 +352,7 @@ class CallChecker {
     if (task.reads.size() != operands + 2 * outputs + saved || task.writes.size() != operands) {
       return Error("has other operands than the task that it reverses");
     }
-    if (saved > 0 && (task.reads.back() == kNoBuffer || !IsSavedOf(task, task.reads.back()))) {
+    if (saved > 0 && !IsSavedOf(task, task.reads.back())) {
       return Error("does not read what the task that it reverses saved");
     }
     const GradientNeeds& needs = calls_.NeedsOf(task.node);

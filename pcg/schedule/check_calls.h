@@ -15,9 +15,8 @@ namespace isomer {
 //   - a compute task reads its operands' boxes and partials, and writes its own shard;
 //   - what moves is put together from pieces that do not overlap, of all partials that are summed
 //     (Partition, Combine, Replicate and Reduce are identities on meanings);
-//   - each gradient task reverses one compute task, each backward transfer one forward transfer,
-//     and none is left out whose gradient is wanted; it reads what that task, or its repetition,
-//     saved;
+//   - each gradient task reverses one compute task, and reads what that saved; each backward
+//     transfer reverses one forward transfer; none is left out whose gradient is wanted;
 //   - each share of a gradient is used once; each part of the loss gets the seed, once for all
 //     copies;
 //   - outputs, parameters and gradients that are asked for are unloaded.

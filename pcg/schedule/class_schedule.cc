@@ -251,12 +251,13 @@ class TaskPatcher {
     if (task->kind == TaskKind::kComputeGradient) {
       for (BufferId id : task->writes) wanted.push_back(id != kNoBuffer);
     }
-    const bool saves = task->writes.size() > graph_.node(task->node).outputs.size();
-    const Work& work = !wanted.empty() ? calls_.GradientWorkOf(task->node, wanted)
-                       : saves         ? calls_.SavingWorkOf(task->node)
-                                       : calls_.ForwardWorkOf(task->node);
+    const Work& work = wanted.empty() ? calls_.ForwardWorkOf(task->node)
+                                      : calls_.GradientWorkOf(task->node, wanted);
     task->flops = work.flops;
     task->bytes = work.bytes;
+    const bool saves =
+        wanted.empty() && task->writes.size() > graph_.node(task->node).outputs.size();
+    if (saves) task->bytes += calls_.SavedBy(task->node)->bytes();
     return absl::OkStatus();
   }
 

@@ -43,62 +43,69 @@ std::vector<int32_t> ArrivalsOf(const Task& task) {
   return arrivals;
 }
 
-std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
+namespace {
+
+// Each device of a collective packs as much.
+PackBytes PackedByEach(const Schedule& schedule, const Task& task) {
   const int64_t members = static_cast<int64_t>(schedule.GroupOf(task).size());
   const bool bucket = task.segments > 1, gaps = task.whole >= 0;
-  const auto all = [&](int64_t send, int64_t receive) {
-    return std::vector<PackBytes>(task.devices.size(), {send, receive});
-  };
   const auto lie = [&](const Box& whole, const BufferList& pieces) {
     return !bucket && LieSideBySide(schedule, whole, pieces.data(),
                                     static_cast<int64_t>(task.devices.size()), gaps);
   };
   switch (task.kind) {
-    case TaskKind::kAllReduce:
-    case TaskKind::kReduce:
-    case TaskKind::kBroadcast:
-      return all(0, 0);
     case TaskKind::kReduceScatter:
-      return all(lie(schedule.buffers[task.reads[0]].in_memory(), task.writes) ? 0 : task.bytes,
-                 bucket ? task.bytes / members : 0);
+      return {lie(schedule.buffers[task.reads[0]].in_memory(), task.writes) ? 0 : task.bytes,
+              bucket ? task.bytes / members : 0};
     case TaskKind::kAllGather:
-      return all(bucket ? task.bytes / members : 0,
-                 lie(schedule.buffers[task.writes[0]].in_memory(), task.reads) ? 0 : task.bytes);
+      return {bucket ? task.bytes / members : 0,
+              lie(schedule.buffers[task.writes[0]].in_memory(), task.reads) ? 0 : task.bytes};
     case TaskKind::kAllToAll:
-      return all(task.bytes, task.bytes);
-    case TaskKind::kSendReceive: {
-      std::vector<PackBytes> bytes = all(0, 0);
-      // None for a device that is not there.
-      const auto of = [&](int32_t device) -> PackBytes* {
-        const auto at = std::lower_bound(task.devices.begin(), task.devices.end(), device);
-        if (at == task.devices.end() || *at != device) return nullptr;
-        return &bytes[at - task.devices.begin()];
-      };
-      const std::vector<int32_t> arrivals = ArrivalsOf(task);
-      for (size_t i = 0; i < task.transfers.size(); ++i) {
-        const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
-        const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
-        if (from.device == to.device) continue;
-        const int64_t shared = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
-        const Schedule::Whole::Count count = schedule.CountOf(task, i);
-        if (PackBytes* sender = of(from.device); sender && !IsSentAsItLies(schedule, task, i)) {
-          sender->send += shared * count.sent;
-        }
-        if (PackBytes* receiver = of(to.device);
-            receiver && !IsReceivedAsItLies(schedule, task, i, arrivals)) {
-          receiver->receive += shared * count.received;
-        }
-      }
-      return bytes;
-    }
+      return {task.bytes, task.bytes};
     default:
       return {};
   }
 }
 
+// By each device of a send_receive.
+std::vector<PackBytes> PackedTransfers(const Schedule& schedule, const Task& task) {
+  std::vector<PackBytes> bytes(task.devices.size());
+  // None for a device that is not there.
+  const auto of = [&](int32_t device) -> PackBytes* {
+    const auto at = std::lower_bound(task.devices.begin(), task.devices.end(), device);
+    if (at == task.devices.end() || *at != device) return nullptr;
+    return &bytes[at - task.devices.begin()];
+  };
+  const std::vector<int32_t> arrivals = ArrivalsOf(task);
+  for (size_t i = 0; i < task.transfers.size(); ++i) {
+    const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
+    const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
+    if (from.device == to.device) continue;
+    const int64_t shared = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
+    const Schedule::Whole::Count count = schedule.CountOf(task, i);
+    if (PackBytes* sender = of(from.device); sender && !IsSentAsItLies(schedule, task, i)) {
+      sender->send += shared * count.sent;
+    }
+    if (PackBytes* receiver = of(to.device);
+        receiver && !IsReceivedAsItLies(schedule, task, i, arrivals)) {
+      receiver->receive += shared * count.received;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<PackBytes> PackBytesOf(const Schedule& schedule, const Task& task) {
+  if (!IsCommunication(task.kind)) return {};
+  if (task.kind == TaskKind::kSendReceive) return PackedTransfers(schedule, task);
+  return std::vector<PackBytes>(task.devices.size(), PackedByEach(schedule, task));
+}
+
 PackBytes MostPacked(const Schedule& schedule, const Task& task) {
+  if (task.kind != TaskKind::kSendReceive) return PackedByEach(schedule, task);
   PackBytes most;
-  for (const PackBytes& bytes : PackBytesOf(schedule, task)) {
+  for (const PackBytes& bytes : PackedTransfers(schedule, task)) {
     most = {std::max(most.send, bytes.send), std::max(most.receive, bytes.receive)};
   }
   return most;

@@ -73,16 +73,11 @@ absl::Status LinearGradient(const LinearShape& s, const float* dz, Reads reads, 
 KernelFunction LinearKernel(const KernelCall& call) {
   const LinearShape s(call);
   const KernelFunction activation = ActivationOf(call, false);
-  if (!call.gradient && call.saved) {
-    return [=](Reads reads, Writes writes) -> absl::Status {
-      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, Floats(writes[1])));
-      return activation({writes[1]}, {writes[0]});
-    };
-  }
   if (!call.gradient) {
     return [=](Reads reads, Writes writes) -> absl::Status {
-      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, Floats(writes[0])));
-      return activation == nullptr ? absl::OkStatus() : activation({writes[0]}, {writes[0]});
+      void* z = writes.back();  // saved, or what becomes the result
+      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, Floats(z)));
+      return activation == nullptr ? absl::OkStatus() : activation({z}, {writes[0]});
     };
   }
   const KernelFunction derivative = ActivationOf(call, true);

@@ -43,9 +43,9 @@ KernelFunction CrossEntropyKernel(const KernelCall& call) {
         return OutOfRange("cross_entropy", labels[n], classes);
       }
       if (!gradient) {
-        const float max = MaxOf(x, classes), sum = SumOfExp(x, max, classes);
-        loss += std::log(sum) + (max - x[labels[n]]);
-        if (saved != nullptr) saved[n] = {max, sum};
+        const SoftmaxSums sums = SumsOfSoftmax(x, classes);
+        loss += std::log(sums.sum) + (sums.maximum - x[labels[n]]);
+        if (saved != nullptr) saved[n] = sums;
         continue;
       }
       float* dx = Floats(writes[0]) + n * classes;

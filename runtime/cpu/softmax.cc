@@ -33,8 +33,8 @@ void SoftmaxGradientLine(const float* y, const float* g, float* dx, int64_t size
 // log sum_j exp(x_j)
 float LogSumExp(const float* x, int64_t size, int64_t stride) {
   if (stride == 1) {
-    const float max = MaxOf(x, size);
-    return max + std::log(SumOfExp(x, max, size));
+    const SoftmaxSums sums = SumsOfSoftmax(x, size);
+    return sums.maximum + std::log(sums.sum);
   }
   float max = x[0], sum = 0;
   for (int64_t j = 1; j < size; ++j) max = std::max(max, x[j * stride]);

@@ -18,6 +18,11 @@ ISOMER_VECTORISED void AddInDouble(const float* x, int64_t n, double* sums) {
   for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
 }
 
+SoftmaxSums SumsOfSoftmax(const float* x, int64_t n) {
+  const float max = MaxOf(x, n);
+  return {max, SumOfExp(x, max, n)};
+}
+
 SoftmaxSums Softmax(const float* x, int64_t n, float* y) {
   const float max = MaxOf(x, n), sum = ExpAndSum(x, max, n, y);
   Apply([sum](float p) { return p / sum; }, n, y, y);

@@ -104,11 +104,13 @@ inline double LineSum(const float* x, int64_t n) {
 }
 // sums_j += x_j
 void AddInDouble(const float* x, int64_t n, double* sums);
-// Of a row: x_j is the i-th of probability exp(x_j - maximum) / sum. Saved so for gradients.
+// Of a row, whose j-th has the probability exp(x_j - maximum) / sum. Saved so for gradients.
 struct SoftmaxSums {
   float maximum = 0, sum = 1;
 };
-// y = softmax(x); y may be x. REQUIRES: n > 0.
+// REQUIRES of both: n > 0.
+SoftmaxSums SumsOfSoftmax(const float* x, int64_t n);
+// y = softmax(x); y may be x.
 SoftmaxSums Softmax(const float* x, int64_t n, float* y);
 // y_j = factor exp(x_j - shift); y may be x.
 void ExpOfShifted(const float* x, float shift, float factor, int64_t n, float* y);

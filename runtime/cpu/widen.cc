@@ -21,6 +21,9 @@ DataType WideType(DataType dtype) {
 struct BufferForm {
   DataType dtype;
   int64_t elements;
+  // What it cannot hold is its greatest number: activations are flat there, and infinite, what is
+  // in front of one has no derivative.
+  bool saturates = false;
   bool is_wide() const { return WideType(dtype) == dtype; }
 };
 
@@ -29,8 +32,6 @@ struct Forms {
   std::vector<BufferForm> reads, writes;
   std::vector<bool> is_read, is_written;
   std::vector<bool> adds;  // per write: to what is there
-  size_t saved = kNone;    // write that is for the gradient
-  static constexpr size_t kNone = ~size_t{0};
 
   explicit Forms(const KernelCall& call) {
     std::vector<BufferForm> operands, outputs;
@@ -50,10 +51,7 @@ struct Forms {
     is_read.assign(reads.size(), true);
     is_written.assign(writes.size(), true);
     if (!call.gradient) {
-      if (call.saved.has_value()) {
-        saved = writes.size();
-        Append(*call.saved, &writes, &is_written);
-      }
+      if (call.saved.has_value()) Append(*call.saved, &writes, &is_written);
       adds.resize(writes.size(), false);
       return;
     }
@@ -70,7 +68,7 @@ struct Forms {
  private:
   static void Append(const SavedForGradient& saved, std::vector<BufferForm>* forms,
                      std::vector<bool>* are_used) {
-    forms->push_back({saved.dtype, saved.elements});
+    forms->push_back({saved.dtype, saved.elements, /*saturates=*/true});
     are_used->push_back(true);
   }
 };
@@ -87,7 +85,12 @@ void Widen(const BufferForm& form, const void* data, void* wide) {
   }
 }
 
-void Narrow(const void* wide, const BufferForm& form, void* data) {
+void Narrow(void* wide, const BufferForm& form, void* data) {
+  if (form.saturates && form.dtype == DataType::kFloat16) {
+    constexpr float kMost = 65504;
+    auto* values = static_cast<float*>(wide);
+    for (int64_t i = 0; i < form.elements; ++i) values[i] = std::clamp(values[i], -kMost, kMost);
+  }
   if (IsFloat(form.dtype)) {
     StoreElements(static_cast<const float*>(wide), form.elements, form.dtype, data);
   } else {
@@ -95,13 +98,6 @@ void Narrow(const void* wide, const BufferForm& form, void* data) {
     int32_t* integers = static_cast<int32_t*>(data);
     for (int64_t i = 0; i < form.elements; ++i) integers[i] = static_cast<int32_t>(from[i]);
   }
-}
-
-// Activations are flat where float16 ends; infinite, what is in front of one has no derivative.
-void Saturate(const BufferForm& form, float* values) {
-  constexpr float kMost = 65504;
-  if (form.dtype != DataType::kFloat16) return;
-  for (int64_t i = 0; i < form.elements; ++i) values[i] = std::clamp(values[i], -kMost, kMost);
 }
 
 }  // namespace
@@ -137,7 +133,6 @@ KernelFunction OnWidenedCopies(const KernelCall& call, KernelFunction kernel) {
     written[i] = {form, plan.Add<char>(WideBytes(form)), forms.adds[i]};
   }
   const Place<char> rest = plan.Add<char>(kernel.workspace_bytes());
-  const size_t saved = forms.saved;
   return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
             absl::InlinedVector<const void*, 12> wide_reads(reads.begin(), reads.end());
             absl::InlinedVector<void*, 12> wide_writes(writes.begin(), writes.end());
@@ -154,9 +149,6 @@ KernelFunction OnWidenedCopies(const KernelCall& call, KernelFunction kernel) {
               wide_writes[i] = copy;
             }
             ISOMER_RETURN_IF_ERROR(kernel(wide_reads, wide_writes, rest.In(workspace)));
-            if (saved < writes.size() && written[saved].has_value()) {
-              Saturate(written[saved]->form, static_cast<float*>(wide_writes[saved]));
-            }
             for (size_t i = 0; i < writes.size(); ++i) {
               if (written[i].has_value()) Narrow(wide_writes[i], written[i]->form, writes[i]);
             }

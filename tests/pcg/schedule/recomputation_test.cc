@@ -114,8 +114,9 @@ TEST(Recomputation, RepeatsCommunicationAndPassesTheChecker) {
 TEST(Recomputation, StaysWithinStagesAndMicroBatches) {
   for (int64_t stages : {1, 2, 4}) {
     for (int64_t data : {1, 2}) {
+      // Two layers a stage at least: with one, its own gradients need all that it computes.
       const StagedMlp pipeline{
-          .stages = stages, .data = data, .micro_batches = 4, .shortcut = true};
+          .layers = 8, .stages = stages, .data = data, .micro_batches = 4, .shortcut = true};
       SCOPED_TRACE(pipeline.Name());
       const PipelineGraphs graphs = MakePipeline(pipeline);
       const Graph& graph = graphs.mapped.graph;
@@ -132,9 +133,7 @@ TEST(Recomputation, StaysWithinStagesAndMicroBatches) {
       const Schedule schedule = lowered(within);
       EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus()) << schedule.ToString(graph);
       EXPECT_GT(CallsIn(schedule, Phase::kBackward), 0);
-      // A stage of one layer keeps as much for its own gradients.
-      const int64_t kept = PeakBytes(lowered({})), again = PeakBytes(schedule);
-      EXPECT_LE(again, stages < 4 ? kept - 1 : kept);
+      EXPECT_LT(PeakBytes(schedule), PeakBytes(lowered({})));
     }
   }
 }
