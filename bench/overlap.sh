@@ -31,6 +31,9 @@ declare -A whole=(
   [resnext50]="zoo:resnext50?batch=$((4 * times))"
   [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=$times&language=1"
 )
+for name in "${networks[@]}"; do
+  [[ -n ${whole[$name]:-} ]] || { echo "bench/overlap.sh: NETWORK is one of ${!whole[*]}, not '$name'" >&2; exit 2; }
+done
 steps=8
 
 median_ms() { # JSON
