@@ -24,6 +24,10 @@ tc qdisc add dev lo root tbf rate "${gbits}gbit" burst 1mb latency 50ms
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
+# The machine that plans are made for: half of the link for each direction.
+sed "s/gb_per_s: 0.6 /gb_per_s: $(awk -v g="$gbits" 'BEGIN {printf "%.4f", 0.96 * g / 16}') /" \
+  bench/linked_cores.textproto >"$out/machine"
+
 declare -A whole=(
   [resnext50]="zoo:resnext50?batch=$((8 * times))"
   [bert_base]="zoo:bert_large?layers=12&hidden=768&heads=12&intermediate=3072&seq=128&batch=$((2 * times))&language=1"
@@ -61,7 +65,7 @@ alone() { # NAME
 }
 
 for name in "${networks[@]}"; do
-  "$bin/isomer-optimize" "${whole[$name]}" --machine=bench/linked_cores.textproto --plan=data_parallel \
+  "$bin/isomer-optimize" "${whole[$name]}" "--machine=$out/machine" --plan=data_parallel ${OPT:-} \
     --loss_alone "--out=$out/$name" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
   "$bin/isomer-optimize" "${half[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=1 \
     --loss_alone "--out=$out/$name.half" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }

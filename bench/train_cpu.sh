@@ -42,7 +42,8 @@ outside() { # NETWORK CORES
 import json, sys
 queues = {}
 for event in json.load(open(sys.argv[1]))["traceEvents"]:
-    queues.setdefault(event["tid"], []).append((event["ts"], event["dur"]))
+    if event["ph"] == "X":
+        queues.setdefault(event["tid"], []).append((event["ts"], event["dur"]))
 worst = 0
 for events in queues.values():
     events.sort()

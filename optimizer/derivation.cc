@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "optimizer/arranged_weights.h"
 #include "optimizer/compute_graph.h"
 #include "optimizer/derivation_memo.h"
 #include "optimizer/growing_graph.h"
@@ -22,14 +24,26 @@ class Derivation {
       : mapped_(mapped), tables_(*tables), graph_(mapped.graph), steps_(mapped.steps) {}
 
   absl::Status Run() {
-    for (const auto& node : AnalyzeCompute(mapped_.graph, tables_.options().training).nodes) {
+    const ComputeGraph compute = AnalyzeCompute(mapped_.graph, tables_.options().training);
+    ISOMER_ASSIGN_OR_RETURN(
+        const auto arranged,
+        ChoicesOfArrangedWeights(mapped_.graph, compute, mapped_.choices, &tables_));
+    std::vector<std::pair<NodeId, ShardingChoice>> copied;
+    for (const auto& node : compute.nodes) {
       ++place_;
       place_of_[node.id] = place_;
-      auto it = mapped_.choices.find(node.id);
-      if (it == mapped_.choices.end()) continue;
+      const auto it = mapped_.choices.find(node.id);
+      const auto of_weight = arranged.find(node.id);
+      const bool arranges = of_weight != arranged.end();
+      if (it == mapped_.choices.end() && !arranges) continue;
       ISOMER_ASSIGN_OR_RETURN(const ChoiceSpace* space,
                               tables_.Space(graph_.node(node.id).op, node.operand_types));
-      ISOMER_RETURN_IF_ERROR(Expand(node.id, *space, it->second));
+      ISOMER_ASSIGN_OR_RETURN(const NodeId call,
+                              Expand(node.id, *space, arranges ? of_weight->second : it->second));
+      ShardingChoice& as_split = calls_[call];
+      if (!arranges || as_split.outputs[0].type.copies == 1) continue;
+      copied.push_back({call, as_split});
+      as_split = WithoutCopies(as_split);
     }
     ChainNormalizer& chains = tables_.derivation_memo()->chains;
     for (const auto& [id, choice] : calls_) {
@@ -37,6 +51,10 @@ class Derivation {
       for (int o = 0; o < operands; ++o) {
         ISOMER_RETURN_IF_ERROR(chains.Normalize(id, o, &graph_, &steps_));
       }
+    }
+    // Users come before what they use.
+    for (auto call = copied.rbegin(); call != copied.rend(); ++call) {
+      ISOMER_RETURN_IF_ERROR(Copy(call->first, call->second));
     }
     return absl::OkStatus();
   }
@@ -58,7 +76,8 @@ class Derivation {
   }
 
  private:
-  absl::Status Expand(NodeId id, const ChoiceSpace& space, const ShardingChoice& choice) {
+  // Returns where the call went.
+  absl::StatusOr<NodeId> Expand(NodeId id, const ChoiceSpace& space, const ShardingChoice& choice) {
     auto [it, added] =
         tables_.derivation_memo()->splits.try_emplace({&space, choice.axes, choice.degrees});
     DerivationMemo::Split& split = it->second;
@@ -75,7 +94,53 @@ class Derivation {
     for (size_t j = 0; j < split.call.order.size(); ++j) {
       as_split.operands[j] = choice.operands[split.call.order[j]];
     }
+    return call;
+  }
+
+  // What `call` makes is copied behind it for a user: it is made of copies instead. `choice`: with
+  // copies.
+  absl::Status Copy(NodeId call, const ShardingChoice& choice) {
+    const NodeId replicate = ReplicateBehind(call, choice.outputs[0].type.copies);
+    if (replicate.value < 0) return absl::OkStatus();
+    const Operator op = graph_.node(call).op, copies = graph_.node(replicate).op;
+    std::vector<TensorRef> place = graph_.node(call).inputs;
+    std::vector<TensorType> operands;
+    std::string key = absl::StrCat(op.ToString(), " ", copies.ToString());
+    for (TensorRef input : place) {
+      operands.push_back(graph_.type(input));
+      absl::StrAppend(&key, " ", operands.back().ToString());
+    }
+    auto& known = tables_.derivation_memo()->copied;
+    auto it = known.find(key);
+    if (it == known.end()) {
+      ISOMER_ASSIGN_OR_RETURN(CopiedCall made, CopyCall(tables_.rules(), op, operands, copies));
+      it = known.emplace(key, std::move(made)).first;
+    }
+    place.push_back({call, 0});
+    place.push_back({replicate, 0});
+    graph_.Apply(it->second.steps, &place, &steps_);
+    const NodeId to = place[it->second.id.value].node;
+    place_of_[to] = place_of_.at(call);
+    calls_[to] = choice;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      ISOMER_RETURN_IF_ERROR(
+          tables_.derivation_memo()->chains.Normalize(to, static_cast<int>(o), &graph_, &steps_));
+    }
     return absl::OkStatus();
+  }
+
+  // The replicate(copies) of what the call makes that a call uses; {-1}: none.
+  NodeId ReplicateBehind(NodeId call, int64_t copies) const {
+    for (const auto& [user, choice] : calls_) {
+      for (TensorRef input : graph_.node(user).inputs) {
+        const Node& node = graph_.node(input.node);
+        if (node.op.kind() == OpKind::kReplicate && node.op.Int("degree") == copies &&
+            node.inputs[0] == TensorRef{call, 0}) {
+          return input.node;
+        }
+      }
+    }
+    return {};
   }
 
   // `new_ids` are changed with it.

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "optimizer/arranged_weights.h"
 #include "optimizer/chain.h"
 #include "optimizer/growing_graph.h"
 #include "optimizer/sharding_choice.h"
@@ -26,6 +28,8 @@ struct DerivationMemo {
   // By the call and what a choice splits of it.
   std::map<std::tuple<const ChoiceSpace*, std::vector<Axis>, std::vector<int64_t>>, Split> splits;
   ChainNormalizer chains;
+  // Of calls that have copies, by what they are.
+  std::map<std::string, CopiedCall> copied;
 };
 
 }  // namespace isomer

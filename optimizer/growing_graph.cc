@@ -52,7 +52,9 @@ void GrowingGraph::Apply(const RecordedSteps& recorded, std::vector<TensorRef>* 
     for (const Node& added : r.added) {
       Node node = added;
       for (TensorRef& input : node.inputs) input = here(input);
-      if (!step.nodes.empty()) node.name = nodes_[step.nodes.back().value].name;
+      const NodeId named =
+          NodeThatNames(step, [&](NodeId id) { return nodes_[id.value].op.kind(); });
+      if (!step.nodes.empty()) node.name = nodes_[named.value].name;
       place->push_back({NodeId{num_nodes()}, 0});
       nodes_.push_back(std::move(node));
       uses_.emplace_back();

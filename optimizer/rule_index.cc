@@ -22,11 +22,27 @@ bool IsChain(const Pattern& pattern) {
   return pattern.outputs[0] == at;
 }
 
+const std::vector<const Rule*>& Of(OpKind kind,
+                                   const std::map<OpKind, std::vector<const Rule*>>& rules) {
+  static const std::vector<const Rule*> kNone;
+  const auto it = rules.find(kind);
+  return it == rules.end() ? kNone : it->second;
+}
+
 bool IsExpansion(const Rule& rule) {
   if (rule.source.nodes.size() != 1 || IsParallel(rule.source.nodes[0].kind)) return false;
   const int inner = InnerNode(rule.target);
   return inner >= 0 && rule.target.nodes.size() > 1 &&
          rule.target.nodes[inner].kind == rule.source.nodes[0].kind;
+}
+
+// The call on its operands, and what it makes replicated; against the call on these replicated.
+bool IsCopy(const Rule& rule) {
+  const std::vector<PatternNode>&source = rule.source.nodes, &target = rule.target.nodes;
+  if (source.size() != 2 || IsParallel(source[0].kind) || target.empty()) return false;
+  return source[1].kind == OpKind::kReplicate && target.back().kind == source[0].kind &&
+         std::all_of(target.begin(), target.end() - 1,
+                     [](const PatternNode& node) { return node.kind == OpKind::kReplicate; });
 }
 
 }  // namespace
@@ -58,13 +74,15 @@ void RuleIndex::Add(const Rule& rule) {
     chains_.push_back(&rule);
   } else if (IsExpansion(rule)) {
     expansions_[rule.source.nodes[0].kind].push_back(&rule);
+  } else if (IsCopy(rule)) {
+    copies_[rule.source.nodes[0].kind].push_back(&rule);
   }
 }
 
 const std::vector<const Rule*>& RuleIndex::ExpansionsOf(OpKind kind) const {
-  static const std::vector<const Rule*> kNone;
-  auto it = expansions_.find(kind);
-  return it == expansions_.end() ? kNone : it->second;
+  return Of(kind, expansions_);
 }
+
+const std::vector<const Rule*>& RuleIndex::CopiesOf(OpKind kind) const { return Of(kind, copies_); }
 
 }  // namespace isomer

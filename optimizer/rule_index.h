@@ -12,6 +12,7 @@ namespace isomer {
 // Every rule and every inverse of a reversible rule, once:
 //   expansions  op(x..) -> parallel operators(op(parallel operators(x)..)): how op is split
 //   chains      between chains of parallel operators on one tensor
+//   copies      replicate(op(x..)) -> op(replicate(x)..): how copies of a result are made
 //   algebra     without parallel operators: the space of the substitution search
 class RuleIndex {
  public:
@@ -19,6 +20,7 @@ class RuleIndex {
   explicit RuleIndex(const RuleSet& rules);
 
   const std::vector<const Rule*>& ExpansionsOf(OpKind kind) const;
+  const std::vector<const Rule*>& CopiesOf(OpKind kind) const;
   const std::vector<const Rule*>& chains() const { return chains_; }
   const std::vector<const Rule*>& algebra() const { return algebra_; }
   const RuleSet& rules() const { return rules_; }
@@ -29,7 +31,7 @@ class RuleIndex {
 
   const RuleSet& rules_;
   const uint64_t digest_;
-  std::map<OpKind, std::vector<const Rule*>> expansions_;
+  std::map<OpKind, std::vector<const Rule*>> expansions_, copies_;
   std::vector<const Rule*> chains_, algebra_;
 };
 

@@ -7,7 +7,7 @@
 // a call that is not worth spreading stays on one device or within one node (choice_axes.h).
 // Redundant equal tasks are not in the space: nothing takes copies away again, and where they would
 // pay (as between the products of Megatron-LM) a split of the sequence costs the same
-// communication.
+// communication. Calls that arrange weights have some, once plans are derived (arranged_weights.h).
 #ifndef ISOMER_OPTIMIZER_SHARDING_CHOICE_H_
 #define ISOMER_OPTIMIZER_SHARDING_CHOICE_H_
 

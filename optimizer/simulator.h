@@ -24,14 +24,18 @@
 #include "optimizer/task_time.h"
 #include "optimizer/timeline.h"
 #include "pcg/plan.h"
+#include "pcg/schedule/byte_uses.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
 
-// Queues: a device has one for compute and one for communication; one for both where the machine
-// has one stream a device.
-inline int32_t NumQueuesOfDevice(const Machine& machine) { return machine.one_stream ? 1 : 2; }
+// Of a device's program: one where the machine has one stream a device.
+inline int32_t NumQueuesOfDevice(const Machine& machine) {
+  return machine.one_stream ? 1 : kMostQueues;
+}
+// Queues of the simulation: a device has one for compute and one for communication, of both queues
+// of communication that its program has, since these share the links.
 inline int32_t ComputeQueue(int32_t device) { return 2 * device; }
 inline int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
 // And every link has one.

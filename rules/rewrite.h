@@ -69,6 +69,15 @@ std::vector<DerivationStep> MatchesAtTensor(const GraphIndex& index, const Rule&
 // Errors: the step does not match, conditions fail, the target does not type-check or has other
 // output types, or a rule input depends on a source output. On error the graph is unchanged.
 absl::Status ApplyStep(const Rule& rule, const DerivationStep& step, Graph* graph);
+// Of the nodes that a step replaces, the one whose name those in their place have: the last, but no
+// parallel operator where there is another. {-1}: it replaces none.
+template <typename KindOf>
+NodeId NodeThatNames(const DerivationStep& step, KindOf kind_of) {
+  for (size_t i = step.nodes.size(); i-- > 0;) {
+    if (!IsParallel(kind_of(step.nodes[i]))) return step.nodes[i];
+  }
+  return step.nodes.empty() ? NodeId{} : step.nodes.back();
+}
 
 // The binding (types, variables) that a step stands for; attribute variables are read off the
 // matched nodes. An error: the step's nodes or tensors are not in the graph.

@@ -51,6 +51,10 @@ class Communicator {
 
   // Ends the job with `status` on every rank.
   virtual void Abort(const absl::Status& status) = 0;
+
+  // Another of the same ranks and of the same job, whose calls meet its own alone: for a thread
+  // beside the one that uses this. Lives as long. REQUIRES: this is not itself one beside another.
+  virtual Communicator& Beside() = 0;
 };
 
 // Of devices whose memory is the host's: what carries tensors carries other bytes, too.

@@ -33,7 +33,11 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device,
       communicator_(*communicator),
       arena_(nullptr, [](char*) {}),
       host_arena_(nullptr, [](char*) {}),
-      execution_(execution) {}
+      execution_(execution) {
+  for (size_t q = 0; q < messages_.size(); ++q) {
+    messages_[q].communicator = q == kWeightsQueue ? &communicator->Beside() : communicator;
+  }
+}
 
 absl::Status Executor::Measured(const std::function<absl::Status()>& work) {
   ResetPeakAllocations();
@@ -98,8 +102,13 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
     ISOMER_CHECK(task.workspace_bytes == launch.kernel->workspace_bytes());
     launch.workspace = arena_.get() + memory.ScratchOffset(t, device_);
   }
-  queues_ = MakeQueueRunner(program_, execution_, device_);
-  if (execution_.kind == ExecutionKind::kAdversarial) {
+  if (execution_.kind != ExecutionKind::kAdversarial) {
+    queues_ = MakeQueueRunner(program_, execution_.kind);
+  } else {
+    queues_ = MakeAdversarialRunner(
+        CompileProgram(schedule_, memory, execution_.num_queues()),
+        [this](int32_t t) -> absl::Span<const int32_t> { return schedule_.tasks[t].devices; },
+        execution_.seed, device_);
     watch_ = std::make_unique<MemoryWatch>(schedule_, memory, program_, device_, arena_.get());
   }
   return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0,
@@ -240,14 +249,14 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
     case TaskKind::kLocal:
       return RunLocalMoves(task);
     case TaskKind::kSendReceive:
-      return RunTransfers(t);
+      return RunTransfers(t, &messages_[QueueOf(task, execution_.num_queues())]);
     case TaskKind::kAllReduce:
     case TaskKind::kReduceScatter:
     case TaskKind::kAllGather:
     case TaskKind::kAllToAll:
     case TaskKind::kReduce:
     case TaskKind::kBroadcast:
-      return RunCollective(t);
+      return RunCollective(t, &messages_[QueueOf(task, execution_.num_queues())]);
   }
   return absl::InternalError(absl::StrCat("a program with a ", TaskKindName(task.kind)));
 }
@@ -289,20 +298,22 @@ absl::Status Executor::RunUpdate(const Task& task, double learning_rate) {
   return absl::OkStatus();
 }
 
-PackBytes Executor::UseScratch(int32_t t) {
+PackBytes Executor::UseScratch(int32_t t, Messages* messages) {
   const auto& devices = schedule_.tasks[t].devices;
   const auto self = std::lower_bound(devices.begin(), devices.end(), device_) - devices.begin();
   const PackBytes bytes = PackBytesOf(schedule_, schedule_.tasks[t])[self];
-  packed_ = arena_.get() + memory_->ScratchOffset(t, device_);
-  received_ = packed_ + bytes.send;
+  messages->packed = arena_.get() + memory_->ScratchOffset(t, device_);
+  messages->received = messages->packed + bytes.send;
   return bytes;
 }
 
 // Segments that are summed or broadcast as a whole lie in a row (pcg/schedule/memory.h). Pieces
 // travel packed (packing.h): of each member those of all segments, side by side.
-absl::Status Executor::RunCollective(int32_t t) {
+absl::Status Executor::RunCollective(int32_t t, Messages* messages) {
   const Task& task = schedule_.tasks[t];
-  const PackBytes pack = UseScratch(t);
+  const PackBytes pack = UseScratch(t, messages);
+  char *const packed = messages->packed, *const received = messages->received;
+  Communicator& communicator = *messages->communicator;
   const int64_t members = static_cast<int64_t>(task.devices.size());
   const DataType dtype = buffer(task.reads[0]).dtype;
   const int64_t count = task.bytes / BytesPerElement(dtype);
@@ -313,48 +324,48 @@ absl::Status Executor::RunCollective(int32_t t) {
         ISOMER_RETURN_IF_ERROR(
             operations_.Copy(data(read[0]), buffer(read[0]).bytes(), data(written[0])));
       }
-      return communicator_.AllReduce(task.devices, dtype, data(written[0]),
-                                     BytesOfRow(schedule_, written) / BytesPerElement(dtype));
+      return communicator.AllReduce(task.devices, dtype, data(written[0]),
+                                    BytesOfRow(schedule_, written) / BytesPerElement(dtype));
     }
     case TaskKind::kReduce:
     case TaskKind::kBroadcast:
-      return RunRooted(task);
+      return RunRooted(task, &communicator);
     case TaskKind::kReduceScatter: {
-      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(PackPieces(task));
+      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(PackPieces(task, packed));
       const absl::Span<const BufferId> written = Mine(task.writes);
-      const void* send = pack.send > 0 ? packed_ : data(Mine(task.reads)[0]);
-      void* receive = pack.receive > 0 ? received_ : data(written[0]);
+      const void* send = pack.send > 0 ? packed : data(Mine(task.reads)[0]);
+      void* receive = pack.receive > 0 ? received : data(written[0]);
       ISOMER_RETURN_IF_ERROR(
-          communicator_.ReduceScatter(task.devices, dtype, send, receive, count / members));
-      return pack.receive > 0 ? Unpack(received_, written) : absl::OkStatus();
+          communicator.ReduceScatter(task.devices, dtype, send, receive, count / members));
+      return pack.receive > 0 ? Unpack(received, written) : absl::OkStatus();
     }
     case TaskKind::kAllGather: {
       const absl::Span<const BufferId> read = Mine(task.reads);
-      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(Pack(read, packed_));
-      const void* send = pack.send > 0 ? packed_ : data(read[0]);
-      void* receive = pack.receive > 0 ? received_ : data(Mine(task.writes)[0]);
+      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(Pack(read, packed));
+      const void* send = pack.send > 0 ? packed : data(read[0]);
+      void* receive = pack.receive > 0 ? received : data(Mine(task.writes)[0]);
       ISOMER_RETURN_IF_ERROR(
-          communicator_.AllGather(task.devices, send, receive, task.bytes / members));
-      return pack.receive > 0 ? UnpackPieces(task) : absl::OkStatus();
+          communicator.AllGather(task.devices, send, receive, task.bytes / members));
+      return pack.receive > 0 ? UnpackPieces(task, received) : absl::OkStatus();
     }
     default:
-      ISOMER_RETURN_IF_ERROR(PackPieces(task));
+      ISOMER_RETURN_IF_ERROR(PackPieces(task, packed));
       ISOMER_RETURN_IF_ERROR(
-          communicator_.AllToAll(task.devices, packed_, received_, task.bytes / members));
-      return UnpackPieces(task);
+          communicator.AllToAll(task.devices, packed, received, task.bytes / members));
+      return UnpackPieces(task, received);
   }
 }
 
-absl::Status Executor::RunRooted(const Task& task) {
+absl::Status Executor::RunRooted(const Task& task, Communicator* communicator) {
   const absl::Span<const BufferId> read = Mine(task.reads), written = Mine(task.writes);
   const bool reduce = task.kind == TaskKind::kReduce;
   const Buffer& of_root = buffer(reduce ? task.writes[0] : task.reads[0]);
   // What is at hand: the root alone writes a reduction, and alone reads a broadcast.
   const absl::Span<const BufferId> row = read.empty() ? written : read;
   const int64_t bytes = BytesOfRow(schedule_, row);
-  if (!reduce) return communicator_.Broadcast(task.devices, of_root.device, data(row[0]), bytes);
+  if (!reduce) return communicator->Broadcast(task.devices, of_root.device, data(row[0]), bytes);
   void* sum = of_root.device == device_ ? data(written[0]) : nullptr;
-  return communicator_.Reduce(task.devices, of_root.device, of_root.dtype, data(row[0]), sum,
+  return communicator->Reduce(task.devices, of_root.device, of_root.dtype, data(row[0]), sum,
                               bytes / BytesPerElement(of_root.dtype));
 }
 
@@ -382,8 +393,7 @@ absl::Status Executor::Unpack(const char* from, absl::Span<const BufferId> ids) 
 }
 
 // Piece m of a buffer is the box that it shares with member m's.
-absl::Status Executor::PackPieces(const Task& task) {
-  char* to = packed_;
+absl::Status Executor::PackPieces(const Task& task, char* to) {
   const absl::Span<const BufferId> read = Mine(task.reads);
   for (size_t i = 0; i < task.writes.size(); ++i) {
     const BufferId from = read[i % task.segments];
@@ -396,8 +406,7 @@ absl::Status Executor::PackPieces(const Task& task) {
   return absl::OkStatus();
 }
 
-absl::Status Executor::UnpackPieces(const Task& task) {
-  const char* from = received_;
+absl::Status Executor::UnpackPieces(const Task& task, const char* from) {
   const absl::Span<const BufferId> written = Mine(task.writes);
   for (size_t i = 0; i < task.reads.size(); ++i) {
     const BufferId to = written[i % task.segments];
@@ -425,15 +434,17 @@ absl::Status Executor::RunLocalMoves(const Task& task) {
   return absl::OkStatus();
 }
 
-absl::Status Executor::RunTransfers(int32_t t) {
+absl::Status Executor::RunTransfers(int32_t t, Messages* messages) {
   const Task& task = schedule_.tasks[t];
   std::map<BufferId, std::vector<Piece>> arrivals;
-  UseScratch(t);
+  UseScratch(t, messages);
+  std::vector<Send>& sends = messages->sends;
+  std::vector<Receive>& receives = messages->receives;
   int64_t packed_bytes = 0, received_bytes = 0;
   const std::vector<int32_t> count = ArrivalsOf(task);
   std::vector<bool> is_there(task.writes.size(), false);  // received where it goes
-  sends_.clear();
-  receives_.clear();
+  sends.clear();
+  receives.clear();
   for (size_t i = 0; i < task.transfers.size(); ++i) {
     const auto& [read, write] = task.transfers[i];
     const BufferId from = task.reads[read], to = task.writes[write];
@@ -445,24 +456,24 @@ absl::Status Executor::RunTransfers(int32_t t) {
       arrivals[to].push_back({region, box(from), data(from)});
     } else if (mine && IsSentAsItLies(schedule_, task, i)) {
       const int64_t offset = LineOffset(region, box(from)) * element;
-      sends_.push_back({buffer(to).device, static_cast<const char*>(data(from)) + offset, bytes});
+      sends.push_back({buffer(to).device, static_cast<const char*>(data(from)) + offset, bytes});
     } else if (mine) {
-      char* piece = packed_ + packed_bytes;
+      char* piece = messages->packed + packed_bytes;
       ISOMER_RETURN_IF_ERROR(
           operations_.CopyRegion(region, box(from), data(from), region, piece, element));
-      sends_.push_back({buffer(to).device, piece, bytes});
+      sends.push_back({buffer(to).device, piece, bytes});
       packed_bytes += bytes;
     } else if (buffer(to).device == device_ && IsReceivedAsItLies(schedule_, task, i, count)) {
-      receives_.push_back({buffer(from).device, data(to), bytes});
+      receives.push_back({buffer(from).device, data(to), bytes});
       is_there[write] = true;
     } else if (buffer(to).device == device_) {
-      char* piece = received_ + received_bytes;
-      receives_.push_back({buffer(from).device, piece, bytes});
+      char* piece = messages->received + received_bytes;
+      receives.push_back({buffer(from).device, piece, bytes});
       arrivals[to].push_back({region, region, piece});
       received_bytes += bytes;
     }
   }
-  ISOMER_RETURN_IF_ERROR(communicator_.SendReceive(task.devices, sends_, receives_));
+  ISOMER_RETURN_IF_ERROR(messages->communicator->SendReceive(task.devices, sends, receives));
   for (size_t w = 0; w < task.writes.size(); ++w) {
     const BufferId id = task.writes[w];
     if (buffer(id).device != device_ || is_there[w]) continue;

@@ -93,10 +93,19 @@ class Executor {
   // The error, with the device and the node of the task.
   absl::Status Named(const absl::Status& status, int32_t t) const;
   absl::Status RunTask(int32_t t, double learning_rate);
-  absl::Status RunCollective(int32_t t);
-  absl::Status RunRooted(const Task& task);
+  // What a queue of communications works with.
+  struct Messages {
+    Communicator* communicator = nullptr;
+    // Packed pieces of the communication that runs. They and `sends` are read by others until it is
+    // over, failed or not.
+    char *packed = nullptr, *received = nullptr;
+    std::vector<Send> sends = {};
+    std::vector<Receive> receives = {};
+  };
+  absl::Status RunCollective(int32_t t, Messages* messages);
+  absl::Status RunRooted(const Task& task, Communicator* communicator);
   absl::Status RunLocalMoves(const Task& task);
-  absl::Status RunTransfers(int32_t t);
+  absl::Status RunTransfers(int32_t t, Messages* messages);
   absl::Status RunUpdate(const Task& task, double learning_rate);
   absl::Status MakeKernel(int32_t t);
 
@@ -104,10 +113,10 @@ class Executor {
   absl::Span<const BufferId> Mine(absl::Span<const BufferId> ids) const;
   absl::Status Pack(absl::Span<const BufferId> ids, char* to);
   absl::Status Unpack(const char* from, absl::Span<const BufferId> ids);
-  absl::Status PackPieces(const Task& task);
-  absl::Status UnpackPieces(const Task& task);
-  // Sets packed_ and received_ to the task's scratch space.
-  PackBytes UseScratch(int32_t t);
+  absl::Status PackPieces(const Task& task, char* to);
+  absl::Status UnpackPieces(const Task& task, const char* from);
+  // Sets `packed` and `received` to the task's scratch space.
+  PackBytes UseScratch(int32_t t, Messages* messages);
 
   // The memory of a buffer of this device, where the device has it.
   void* data(BufferId id) {
@@ -140,12 +149,8 @@ class Executor {
     std::vector<void*> writes = {};
     void* workspace = nullptr;
   };
-  std::map<int32_t, Launch> launches_;  // by task
-  // Of the communication queue. Packed pieces of the communication that runs. They and sends_ are
-  // read by others until it is over, failed or not.
-  char *packed_ = nullptr, *received_ = nullptr;
-  std::vector<Send> sends_;
-  std::vector<Receive> receives_;
+  std::map<int32_t, Launch> launches_;          // by task
+  std::array<Messages, kMostQueues> messages_;  // by queue
   // By thread of the device: what it keeps of the heap, and took beside it.
   struct HeapUse {
     int64_t kept = 0, passing = 0;

@@ -395,7 +395,11 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
 
 // Every process does the same; rank 0 alone speaks. All end together, with the first error of any.
 absl::StatusOr<int> RunAsProcess(const std::string& spec) {
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> processes, MakeMpiCommunicator());
+  ISOMER_ASSIGN_OR_RETURN(const ExecutionKind execution,
+                          ParseExecutionKind(absl::GetFlag(FLAGS_execution)));
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<MpiCommunicator> processes,
+      MakeMpiCommunicator({.threads_per_rank = Execution{execution}.num_threads()}));
   const bool speaks = processes->rank() == 0;
   if (!speaks && std::freopen("/dev/null", "w", stdout) == nullptr) {
     return absl::InternalError("/dev/null cannot be opened");

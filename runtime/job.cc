@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
     job->controls_[options.control->rank()] = options.control;
   } else {
     job->threads_ =
-        MakeThreadCommunicators(num_devices, options.timeout, options.execution.num_queues());
+        MakeThreadCommunicators(num_devices, options.timeout, options.execution.num_threads());
     for (int32_t d = 0; d < num_devices; ++d) {
       job->communicators_[d] = job->threads_[d].get();
       job->controls_[d] = job->threads_[d].get();
@@ -480,6 +480,17 @@ absl::StatusOr<std::string> Job::ChromeTrace() {
   Json& events = trace["traceEvents"] = Json::EmptyArray();
   const int64_t queues = options_.execution.num_queues();
   for (size_t d = 0; d < times.size(); ++d) {
+    for (int64_t queue = 0; queue < queues; ++queue) {
+      Json name;
+      name["name"] = "thread_name";
+      name["ph"] = "M";
+      name["pid"] = 0;
+      name["tid"] = static_cast<int64_t>(d) * queues + queue;
+      name["args"]["name"] =
+          absl::StrCat("device ", d, queues == 1 ? "" : " ",
+                       queues == 1 ? "" : QueueName(static_cast<int32_t>(queue)));
+      events.Append(std::move(name));
+    }
     for (const TaskTime& time : times[d]) {
       const Task& task = schedule_.tasks[time.task];
       Json event;

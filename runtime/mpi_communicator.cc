@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -23,15 +24,20 @@ constexpr int64_t kDirectBytes = int64_t{8} << 10;
 
 class MpiProcess : public MpiCommunicator {
  public:
-  MpiProcess(const MpiOptions& options, bool serves_other_threads)
-      : serves_other_threads_(serves_other_threads), messages_(options) {}
+  MpiProcess(std::shared_ptr<MpiMessages> messages, int channel, bool serves_other_threads)
+      : serves_other_threads_(serves_other_threads),
+        channel_(channel),
+        messages_(std::move(messages)) {
+    if (channel > 0) return;
+    beside_ = std::make_unique<MpiProcess>(messages_, channel + 1, serves_other_threads);
+  }
 
   bool serves_other_threads() const override { return serves_other_threads_; }
 
-  int32_t rank() const override { return messages_.rank(); }
-  int32_t num_ranks() const override { return messages_.num_ranks(); }
-  int32_t local_rank() const override { return messages_.local_rank(); }
-  int32_t num_local_ranks() const override { return messages_.num_local_ranks(); }
+  int32_t rank() const override { return messages_->rank(); }
+  int32_t num_ranks() const override { return messages_->num_ranks(); }
+  int32_t local_rank() const override { return messages_->local_rank(); }
+  int32_t num_local_ranks() const override { return messages_->num_local_ranks(); }
 
   absl::Status AllReduce(absl::Span<const int32_t> group, DataType dtype, void* data,
                          int64_t count) override {
@@ -68,12 +74,13 @@ class MpiProcess : public MpiCommunicator {
 
   absl::Status Broadcast(absl::Span<const int32_t> group, int32_t root, void* data,
                          int64_t bytes) override {
-    if (rank() != root) return messages_.Exchange("broadcast", group, {}, {{root, data, bytes}});
+    if (rank() != root)
+      return messages_->Exchange(channel_, "broadcast", group, {}, {{root, data, bytes}});
     std::vector<Send> sends;
     for (int32_t member : group) {
       if (member != root) sends.push_back({member, data, bytes});
     }
-    return messages_.Exchange("broadcast", group, sends, {});
+    return messages_->Exchange(channel_, "broadcast", group, sends, {});
   }
 
   absl::Status ReduceScatter(absl::Span<const int32_t> group, DataType dtype, const void* send,
@@ -105,7 +112,7 @@ class MpiProcess : public MpiCommunicator {
         receives.push_back({group[m], piece, bytes});
       }
     }
-    return messages_.Exchange("all_gather", group, sends, receives);
+    return messages_->Exchange(channel_, "all_gather", group, sends, receives);
   }
 
   absl::Status AllToAll(absl::Span<const int32_t> group, const void* send, void* receive,
@@ -122,16 +129,17 @@ class MpiProcess : public MpiCommunicator {
         receives.push_back({group[m], to, bytes});
       }
     }
-    return messages_.Exchange("all_to_all", group, sends, receives);
+    return messages_->Exchange(channel_, "all_to_all", group, sends, receives);
   }
 
   absl::Status SendReceive(absl::Span<const int32_t> group, absl::Span<const Send> sends,
                            absl::Span<const Receive> receives) override {
-    return messages_.Exchange("send_receive", group, sends, receives);
+    return messages_->Exchange(channel_, "send_receive", group, sends, receives);
   }
 
-  void Abort(const absl::Status& status) override { messages_.Abort(status); }
-  absl::Status Finish(const absl::Status& status) override { return messages_.Finish(status); }
+  void Abort(const absl::Status& status) override { messages_->Abort(status); }
+  absl::Status Finish(const absl::Status& status) override { return messages_->Finish(status); }
+  Communicator& Beside() override { return *beside_; }
 
  private:
   // Every member gets the buffers of all, and sums.
@@ -180,7 +188,7 @@ class MpiProcess : public MpiCommunicator {
     for (size_t m = 0; m < group.size() && to != nullptr; ++m) {
       if (m != self) receives.push_back({group[m], to + shares.Offset(m), shares.Bytes(m)});
     }
-    return messages_.Exchange(call, group, sends, receives);
+    return messages_->Exchange(channel_, call, group, sends, receives);
   }
 
   // to := the sum, in the order of the group, of what the members have for this rank. Member m
@@ -204,7 +212,7 @@ class MpiProcess : public MpiCommunicator {
       receives.push_back({group[m], place, own});
       terms.push_back(place);
     }
-    ISOMER_RETURN_IF_ERROR(messages_.Exchange(call, group, sends, receives));
+    ISOMER_RETURN_IF_ERROR(messages_->Exchange(channel_, call, group, sends, receives));
     SumElements(dtype, terms, count, to);
     return absl::OkStatus();
   }
@@ -216,7 +224,9 @@ class MpiProcess : public MpiCommunicator {
   }
 
   const bool serves_other_threads_;
-  MpiMessages messages_;
+  const int channel_;
+  const std::shared_ptr<MpiMessages> messages_;  // of all channels
+  std::unique_ptr<MpiProcess> beside_;           // of the first
   std::vector<char> arrived_, sum_;
 };
 
@@ -235,7 +245,8 @@ absl::StatusOr<std::unique_ptr<MpiCommunicator>> MakeMpiCommunicator(MpiOptions 
   if (initialised != 0) return absl::FailedPreconditionError("MPI runs already in this process");
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
-  return std::make_unique<MpiProcess>(options, provided >= MPI_THREAD_SERIALIZED);
+  return std::make_unique<MpiProcess>(std::make_shared<MpiMessages>(options), /*channel=*/0,
+                                      provided >= MPI_THREAD_SERIALIZED);
 }
 
 }  // namespace isomer

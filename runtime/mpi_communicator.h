@@ -21,9 +21,12 @@ struct MpiOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   // Larger messages travel in parts: MPI counts bytes in an int.
   int64_t max_message_bytes = int64_t{1} << 30;
+  // Of a rank, that may want a core each.
+  int32_t threads_per_rank = 1;
 };
 
-// To be used from one thread at a time (Abort: from any). The destructor ends MPI for the process.
+// To be used, as the one beside it, from one thread at a time (Abort: from any). The destructor
+// ends MPI for the process.
 class MpiCommunicator : public HostCommunicator {
  public:
   // Whether it may be used from another thread than that which made it.

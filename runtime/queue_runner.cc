@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/support/check.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/worker.h"
@@ -47,20 +48,31 @@ class InlineRunner : public QueueRunner {
   const Commands& program_;
 };
 
-// The compute queue is the device's thread, the communication queue one of its own.
+// The compute queue is the device's thread; others that have commands have threads of their own.
 class ThreadedRunner : public QueueRunner {
  public:
-  explicit ThreadedRunner(const Commands& program) : program_(program), queues_(program) {}
+  explicit ThreadedRunner(const Commands& program) : program_(program), queues_(program) {
+    for (int32_t q = 0; q < kMostQueues; ++q) {
+      if (q != kComputeQueue && !queues_.places[q].empty()) {
+        others_.push_back({q, std::make_unique<Worker>()});
+      }
+    }
+  }
 
   absl::Status Run(const QueueWork& work) override {
     for (std::atomic<int32_t>& over : over_) over = 0;
     failed_ = false;
-    communication_.Begin([&] { return RunQueue(kCommunicationQueue, work); });
-    const absl::Status computed = RunQueue(kComputeQueue, work);
-    const absl::Status communicated = communication_.Wait();
-    // One that fails takes the other with it, which then says that it was given up.
-    if (absl::IsCancelled(computed) && !communicated.ok()) return communicated;
-    return computed.ok() ? communicated : computed;
+    for (const auto& [queue, worker] : others_) {
+      worker->Begin([this, &work, q = queue] { return RunQueue(q, work); });
+    }
+    absl::Status status = RunQueue(kComputeQueue, work);
+    for (const auto& [queue, worker] : others_) {
+      absl::Status of_queue = worker->Wait();
+      // One that fails takes the others with it, which then say that they were given up.
+      const bool says_more = status.ok() || (absl::IsCancelled(status) && !of_queue.ok());
+      if (says_more) status = std::move(of_queue);
+    }
+    return status;
   }
 
  private:
@@ -113,19 +125,22 @@ class ThreadedRunner : public QueueRunner {
   // By queue, how many of its commands are over.
   std::array<std::atomic<int32_t>, kMostQueues> over_ = {};
   std::atomic<bool> failed_ = false;
-  Worker communication_;
+  std::vector<std::pair<int32_t, std::unique_ptr<Worker>>> others_;  // queues, by number
 };
 
-// One thread that runs, of the commands that may begin, any: from the favourite queue as long
-// as it can, while the other starves; the favourite changes now and then.
+// One thread, in an order that is drawn anew for each run. All devices draw the same orders for all
+// of them: a communication blocks the thread of each device that takes part, and there are several
+// queues of communications, so that devices which drew alone would wait for each other for ever.
 class AdversarialRunner : public QueueRunner {
  public:
-  AdversarialRunner(const Commands& program, uint64_t seed, int32_t device)
-      : program_(program),
-        queues_(program),
-        state_(HashCombine(seed, static_cast<uint64_t>(device))) {
+  AdversarialRunner(const Program& programs, const DevicesOfTask& devices_of, uint64_t seed,
+                    int32_t device)
+      : programs_(programs), devices_of_(devices_of), device_(device), state_(seed) {
+    for (const Commands& program : programs_.devices) queues_.emplace_back(program);
     // What each command knows to be over, by its waits alone.
-    std::array<QueueClock, kMostQueues> newest = {kNothingOver, kNothingOver};
+    const Commands& program = programs_.devices[device];
+    std::array<QueueClock, kMostQueues> newest;
+    newest.fill(kNothingOver);
     for (size_t place = 0; place < program.size(); ++place) {
       QueueClock known = newest[program[place].queue];
       for (int32_t other : program[place].waits) {
@@ -139,50 +154,80 @@ class AdversarialRunner : public QueueRunner {
   }
 
   absl::Status Run(const QueueWork& work) override {
-    return work.on_thread([&] { return RunAll(work); });
+    return work.on_thread([&]() -> absl::Status {
+      ISOMER_ASSIGN_OR_RETURN(const std::vector<int32_t> order, DrawOrder());
+      for (int32_t place : order) {
+        if (!work.selects(place)) continue;  // What is not to run counts as over.
+        ISOMER_RETURN_IF_ERROR(work.before(place, known_[place]));
+        ISOMER_RETURN_IF_ERROR(work.run(place));
+        work.after(place);
+      }
+      return absl::OkStatus();
+    });
   }
 
  private:
-  absl::Status RunAll(const QueueWork& work) {
-    std::array<size_t, kMostQueues> next = {};
-    int32_t favourite = kComputeQueue;
-    while (true) {
-      std::array<bool, kMostQueues> ready = {};
-      bool any = false, left = false;
-      for (int32_t q = 0; q < kMostQueues; ++q) {  // What is not to run counts as over.
-        const std::vector<int32_t>& places = queues_.places[q];
-        while (next[q] < places.size() && !work.selects(places[next[q]])) ++next[q];
+  // Of this device: places, in an order in which all devices can run. Each runs, of what may begin,
+  // commands of its favourite queue as long as it can, while the others starve; the favourite
+  // changes now and then.
+  absl::StatusOr<std::vector<int32_t>> DrawOrder() {
+    const size_t devices = queues_.size();
+    std::vector<int32_t> order, favourites(devices, kComputeQueue);
+    next_.assign(devices, {});
+    size_t left = 0;
+    for (const Commands& program : programs_.devices) left += program.size();
+    while (left > 0) {
+      bool any = false;
+      const size_t first = Draw(devices);
+      for (size_t i = 0; i < devices && !any; ++i) {
+        const auto d = static_cast<int32_t>((first + i) % devices);
+        if (Draw(kPatience) == 0) favourites[d] = static_cast<int32_t>(Draw(kMostQueues));
+        for (int32_t o = 0; o < kMostQueues && !any; ++o) {
+          const int32_t q = (favourites[d] + o) % kMostQueues;
+          if (!MayBegin(d, q)) continue;
+          any = true;
+          for (int32_t member : devices_of_(Head(d, q).task)) {
+            if (member == device_) order.push_back(queues_[member].places[q][next_[member][q]]);
+            ++next_[member][q];
+            --left;
+          }
+        }
       }
-      for (int32_t q = 0; q < kMostQueues; ++q) {
-        const std::vector<int32_t>& places = queues_.places[q];
-        if (next[q] == places.size()) continue;
-        left = true;
-        const Command& head = program_[places[next[q]]];
-        ready[q] = std::all_of(head.waits.begin(), head.waits.end(), [&](int32_t other) {
-          return next[program_[other].queue] > static_cast<size_t>(queues_.in_queue[other]);
-        });
-        any |= ready[q];
-      }
-      if (!left) return absl::OkStatus();
       if (!any) return absl::InternalError("no command can begin: waits go in a circle");
-      if (Draw(kPatience) == 0) favourite = static_cast<int32_t>(Draw(kMostQueues));
-      const int32_t q = ready[favourite] ? favourite : kMostQueues - 1 - favourite;
-      const int32_t place = queues_.places[q][next[q]];
-      ISOMER_RETURN_IF_ERROR(work.before(place, known_[place]));
-      ISOMER_RETURN_IF_ERROR(work.run(place));
-      work.after(place);
-      ++next[q];
     }
+    return order;
+  }
+
+  bool HasHead(int32_t d, int32_t q) const { return next_[d][q] < queues_[d].places[q].size(); }
+  const Command& Head(int32_t d, int32_t q) const {
+    return programs_.devices[d][queues_[d].places[q][next_[d][q]]];
+  }
+  // The head of the queue, on all devices of its task.
+  bool MayBegin(int32_t d, int32_t q) const {
+    if (!HasHead(d, q)) return false;
+    const int32_t task = Head(d, q).task;
+    const absl::Span<const int32_t> members = devices_of_(task);
+    return std::all_of(members.begin(), members.end(), [&](int32_t member) {
+      if (!HasHead(member, q) || Head(member, q).task != task) return false;
+      const auto& waits = Head(member, q).waits;
+      return std::all_of(waits.begin(), waits.end(), [&](int32_t other) {
+        const int32_t of = programs_.devices[member][other].queue;
+        return next_[member][of] > static_cast<size_t>(queues_[member].in_queue[other]);
+      });
+    });
   }
 
   uint64_t Draw(uint64_t below) { return (state_ = HashMix(state_)) % below; }
 
-  // Commands, on average, between two choices of a favourite.
+  // Looks, on average, between two choices of a favourite.
   static constexpr uint64_t kPatience = 8;
 
-  const Commands& program_;
-  const Queues queues_;
-  std::vector<QueueClock> known_;
+  const Program programs_;
+  const DevicesOfTask devices_of_;
+  const int32_t device_;
+  std::vector<Queues> queues_;                         // by device
+  std::vector<std::array<size_t, kMostQueues>> next_;  // by device and queue
+  std::vector<QueueClock> known_;                      // by place
   uint64_t state_;
 };
 
@@ -210,16 +255,16 @@ absl::StatusOr<ExecutionKind> ParseExecutionKind(absl::string_view name) {
 }
 
 std::unique_ptr<QueueRunner> MakeQueueRunner(const std::vector<Command>& program,
-                                             const Execution& execution, int32_t device) {
-  switch (execution.kind) {
-    case ExecutionKind::kInline:
-      break;
-    case ExecutionKind::kThreaded:
-      return std::make_unique<ThreadedRunner>(program);
-    case ExecutionKind::kAdversarial:
-      return std::make_unique<AdversarialRunner>(program, execution.seed, device);
-  }
-  return std::make_unique<InlineRunner>(program);
+                                             ExecutionKind kind) {
+  ISOMER_CHECK(kind != ExecutionKind::kAdversarial);
+  if (kind == ExecutionKind::kInline) return std::make_unique<InlineRunner>(program);
+  return std::make_unique<ThreadedRunner>(program);
+}
+
+std::unique_ptr<QueueRunner> MakeAdversarialRunner(const Program& programs,
+                                                   const DevicesOfTask& devices_of, uint64_t seed,
+                                                   int32_t device) {
+  return std::make_unique<AdversarialRunner>(programs, devices_of, seed, device);
 }
 
 }  // namespace isomer

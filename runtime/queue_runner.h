@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "pcg/schedule/byte_uses.h"
 #include "pcg/schedule/program.h"
 
@@ -17,13 +18,15 @@ namespace isomer {
 
 enum class ExecutionKind {
   kInline,       // one queue, one command after the other
-  kThreaded,     // a thread for each queue: communication overlaps computation
+  kThreaded,     // a thread for each queue: communications overlap computation
   kAdversarial,  // queues in an order drawn from a seed, over memory that is watched
 };
 struct Execution {
   ExecutionKind kind = ExecutionKind::kInline;
   uint64_t seed = 1;  // adversarial
-  int32_t num_queues() const { return kind == ExecutionKind::kInline ? 1 : 2; }
+  int32_t num_queues() const { return kind == ExecutionKind::kInline ? 1 : kMostQueues; }
+  // Of each device.
+  int32_t num_threads() const { return kind == ExecutionKind::kThreaded ? num_queues() : 1; }
 };
 // "inline", "threaded", "adversarial". The error names what there is.
 absl::StatusOr<ExecutionKind> ParseExecutionKind(absl::string_view name);
@@ -50,10 +53,17 @@ class QueueRunner {
   virtual absl::Status Run(const QueueWork& work) = 0;
 };
 
-// REQUIRES: `program`, of execution.num_queues(), outlives it; to be made in the device's thread,
-// whose core its other threads then keep to, too.
+// REQUIRES: inline or threaded; `program`, of that many queues, outlives it; to be made in the
+// device's thread, whose core its other threads then keep to, too.
 std::unique_ptr<QueueRunner> MakeQueueRunner(const std::vector<Command>& program,
-                                             const Execution& execution, int32_t device);
+                                             ExecutionKind kind);
+// Of a task, ascending.
+using DevicesOfTask = std::function<absl::Span<const int32_t>(int32_t task)>;
+// `programs`: of all devices, whose runners have the same seed and make the same runs. What they
+// are made of outlives it.
+std::unique_ptr<QueueRunner> MakeAdversarialRunner(const Program& programs,
+                                                   const DevicesOfTask& devices_of, uint64_t seed,
+                                                   int32_t device);
 
 }  // namespace isomer
 

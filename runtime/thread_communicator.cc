@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -54,13 +55,14 @@ class Hub {
   int32_t num_ranks() const { return static_cast<int32_t>(calls_.size()); }
 
   // Waits for the others of the group. The meeting lives until all members have called Leave.
-  absl::StatusOr<Meeting*> Arrive(int32_t rank, absl::Span<const int32_t> group, Offer offer) {
+  absl::StatusOr<Meeting*> Arrive(int32_t rank, int channel, absl::Span<const int32_t> group,
+                                  Offer offer) {
     std::unique_lock lock(mutex_);
     std::vector<int32_t> members(group.begin(), group.end());
     const auto position = std::find(members.begin(), members.end(), rank);
     ISOMER_CHECK(position != members.end());
-    const int64_t call = calls_[rank][members]++;
-    Meeting& meeting = meetings_[{members, call}];
+    const int64_t call = calls_[rank][{channel, members}]++;
+    Meeting& meeting = meetings_[{channel, members, call}];
     meeting.offers.resize(members.size());
     meeting.offers[position - members.begin()] = offer;
     ISOMER_RETURN_IF_ERROR(Barrier(lock, rank, members, &meeting, offer.call));
@@ -142,14 +144,17 @@ class Hub {
   std::mutex mutex_;                  // guards what follows
   std::condition_variable changed_;
   absl::Status error_;
-  // Calls so far, by rank and group: the n-th calls of a group meet.
-  std::vector<std::map<std::vector<int32_t>, int64_t>> calls_;
-  std::map<std::pair<std::vector<int32_t>, int64_t>, Meeting> meetings_;
+  // Calls so far, by rank, channel and group: the n-th calls of a group in a channel meet.
+  std::vector<std::map<std::pair<int, std::vector<int32_t>>, int64_t>> calls_;
+  std::map<std::tuple<int, std::vector<int32_t>, int64_t>, Meeting> meetings_;
 };
 
 class ThreadCommunicator : public HostCommunicator {
  public:
-  ThreadCommunicator(int32_t rank, std::shared_ptr<Hub> hub) : rank_(rank), hub_(std::move(hub)) {}
+  ThreadCommunicator(int32_t rank, int channel, const std::shared_ptr<Hub>& hub)
+      : rank_(rank), channel_(channel), hub_(hub) {
+    if (channel == 0) beside_ = std::make_unique<ThreadCommunicator>(rank, channel + 1, hub);
+  }
 
   int32_t rank() const override { return rank_; }
   int32_t num_ranks() const override { return hub_->num_ranks(); }
@@ -161,7 +166,7 @@ class ThreadCommunicator : public HostCommunicator {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
         hub_->Arrive(
-            rank_, group,
+            rank_, channel_, group,
             {.call = "all_reduce", .size = count, .send = data, .receive = data, .sends = {}}));
     const int64_t element = BytesPerElement(dtype);
     const int64_t members = static_cast<int64_t>(group.size());
@@ -187,7 +192,7 @@ class ThreadCommunicator : public HostCommunicator {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
         hub_->Arrive(
-            rank_, group,
+            rank_, channel_, group,
             {.call = "reduce", .size = count, .send = send, .receive = receive, .sends = {}}));
     SumPieces(
         *meeting, dtype, begin, end - begin,
@@ -199,7 +204,7 @@ class ThreadCommunicator : public HostCommunicator {
                          int64_t bytes) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, group,
+        hub_->Arrive(rank_, channel_, group,
                      {.call = "broadcast", .size = bytes, .send = data, .sends = {}}));
     if (rank_ != root) {
       std::memcpy(data, meeting->offers[PositionOf(group, root)].send, bytes);
@@ -211,7 +216,7 @@ class ThreadCommunicator : public HostCommunicator {
                              void* receive, int64_t count) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, group,
+        hub_->Arrive(rank_, channel_, group,
                      {.call = "reduce_scatter", .size = count, .send = send, .sends = {}}));
     SumPieces(*meeting, dtype, PositionIn(group) * count, count, receive);
     return hub_->Leave(rank_, group, meeting, "reduce_scatter");
@@ -221,7 +226,7 @@ class ThreadCommunicator : public HostCommunicator {
                          int64_t bytes) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, group,
+        hub_->Arrive(rank_, channel_, group,
                      {.call = "all_gather", .size = bytes, .send = send, .sends = {}}));
     for (size_t m = 0; m < group.size(); ++m) {
       std::memcpy(static_cast<char*>(receive) + m * bytes, meeting->offers[m].send, bytes);
@@ -233,7 +238,7 @@ class ThreadCommunicator : public HostCommunicator {
                         int64_t bytes) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, group,
+        hub_->Arrive(rank_, channel_, group,
                      {.call = "all_to_all", .size = bytes, .send = send, .sends = {}}));
     const int64_t self = PositionIn(group);
     for (size_t m = 0; m < group.size(); ++m) {
@@ -245,8 +250,9 @@ class ThreadCommunicator : public HostCommunicator {
 
   absl::Status SendReceive(absl::Span<const int32_t> group, absl::Span<const Send> sends,
                            absl::Span<const Receive> receives) override {
-    ISOMER_ASSIGN_OR_RETURN(Meeting * meeting,
-                            hub_->Arrive(rank_, group, {.call = "send_receive", .sends = sends}));
+    ISOMER_ASSIGN_OR_RETURN(
+        Meeting * meeting,
+        hub_->Arrive(rank_, channel_, group, {.call = "send_receive", .sends = sends}));
     absl::Status status = TakeMessages(group, *meeting, receives);
     if (!status.ok()) {
       hub_->Abort(status);
@@ -256,6 +262,7 @@ class ThreadCommunicator : public HostCommunicator {
   }
 
   void Abort(const absl::Status& status) override { hub_->Abort(status); }
+  Communicator& Beside() override { return *beside_; }
 
  private:
   static int64_t PositionOf(absl::Span<const int32_t> group, int32_t rank) {
@@ -297,7 +304,9 @@ class ThreadCommunicator : public HostCommunicator {
   }
 
   const int32_t rank_;
+  const int channel_;
   const std::shared_ptr<Hub> hub_;
+  std::unique_ptr<ThreadCommunicator> beside_;  // of the first channel
 };
 
 }  // namespace
@@ -307,7 +316,7 @@ std::vector<std::unique_ptr<HostCommunicator>> MakeThreadCommunicators(
   auto hub = std::make_shared<Hub>(num_ranks, timeout, threads_per_rank);
   std::vector<std::unique_ptr<HostCommunicator>> communicators;
   for (int32_t r = 0; r < num_ranks; ++r) {
-    communicators.push_back(std::make_unique<ThreadCommunicator>(r, hub));
+    communicators.push_back(std::make_unique<ThreadCommunicator>(r, /*channel=*/0, hub));
   }
   return communicators;
 }

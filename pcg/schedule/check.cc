@@ -325,13 +325,13 @@ absl::Status CheckOrder(const Graph& graph, const Schedule& schedule) {
   return absl::OkStatus();
 }
 
-// The memory plans that are made of a schedule for one queue and for two, and the program of two.
-// On one queue, tasks follow each other.
+// The memory plans that are made of a schedule for one queue, on which tasks follow each other,
+// and for several, and the program of these.
 absl::Status CheckWhatRuns(const Schedule& schedule) {
   ISOMER_RETURN_IF_ERROR(CheckMemory(schedule, PlanMemory(schedule)));
-  const MemoryPlan memory = PlanMemory(schedule, /*num_queues=*/2);
+  const MemoryPlan memory = PlanMemory(schedule, kMostQueues);
   ISOMER_RETURN_IF_ERROR(CheckMemory(schedule, memory));
-  return CheckProgram(schedule, memory, CompileProgram(schedule, memory, /*num_queues=*/2));
+  return CheckProgram(schedule, memory, CompileProgram(schedule, memory, kMostQueues));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ class ProgramChecker {
             const bool all =
                 std::all_of(task.devices.begin(), task.devices.end(), [&](int32_t member) {
                   const int32_t there = lists_[member].place[At(d, place).task];
-                  return there >= 0 && can_run(member, there);
+                  return there >= 0 && At(member, there).queue == q && can_run(member, there);
                 });
             if (!all) break;
             for (int32_t member : task.devices) {

@@ -90,12 +90,12 @@ struct MemoryPlan {
     return at == scratch[device].end() ? 0 : at->second;
   }
 };
-// `num_queues`: 2 where devices run communications beside computations: the arena is then large
-// enough that one hardly waits for the other's bytes (queue_lives.h).
-// Of two heuristics the one that needs less, per device: the largest first, each as low as it can
-// lie (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020), and
-// best fit in order of tasks. Workspaces are laid with the rest or into what it leaves, so that
-// they never take more than the largest of them behind all else.
+// `num_queues`: kMostQueues where devices run communications beside computations: the arena is then
+// large enough that one hardly waits for the other's bytes (queue_lives.h). Of two heuristics the
+// one that needs less, per device: the largest first, each as low as it can lie (Pisarchyk and Lee,
+// "Efficient Memory Management for Deep Neural Net Inference", 2020), and best fit in order of
+// tasks. Workspaces are laid with the rest or into what it leaves, so that they never take more
+// than the largest of them behind all else.
 MemoryPlan PlanMemory(const Schedule& schedule, int32_t num_queues = 1);
 
 }  // namespace isomer

@@ -19,7 +19,9 @@ bool TravelsAsRow(TaskKind kind) {
 class Compiler {
  public:
   Compiler(const Schedule& schedule, AccessTable* accesses, int32_t num_queues, int32_t device)
-      : schedule_(schedule), accesses_(*accesses), num_queues_(num_queues), device_(device) {}
+      : schedule_(schedule), accesses_(*accesses), num_queues_(num_queues), device_(device) {
+    newest_.fill(kNothingOver);
+  }
 
   std::vector<Command> Run() {
     for (int32_t t : schedule_.programs[device_]) {
@@ -36,9 +38,7 @@ class Compiler {
   void Add(int32_t t) {
     const int32_t place = static_cast<int32_t>(commands_.size());
     Command command = {.task = t};
-    command.queue = num_queues_ > 1 && IsCommunication(schedule_.tasks[t].kind)
-                        ? kCommunicationQueue
-                        : kComputeQueue;
+    command.queue = QueueOf(schedule_.tasks[t], num_queues_);
     command.bytes = accesses_.Of(t, device_);
     const int32_t queue = command.queue;
     const QueueClock after = uses_.Add(command.bytes, queue, place);
@@ -60,13 +60,22 @@ class Compiler {
   AccessTable& accesses_;
   const int32_t num_queues_, device_;
   std::vector<Command> commands_;
-  std::vector<QueueClock> clocks_;  // per command: what is over when it is
-  std::array<QueueClock, kMostQueues> newest_ = {kNothingOver,
-                                                 kNothingOver};  // per queue: of its last one
+  std::vector<QueueClock> clocks_;              // per command: what is over when it is
+  std::array<QueueClock, kMostQueues> newest_;  // per queue: of its last one
   AccessUses uses_;
 };
 
 }  // namespace
+
+const char* QueueName(int32_t queue) {
+  constexpr const char* kNames[kMostQueues] = {"compute", "communication", "weights"};
+  return kNames[queue];
+}
+
+int32_t QueueOf(const Task& task, int32_t num_queues) {
+  if (num_queues == 1 || !IsCommunication(task.kind)) return kComputeQueue;
+  return task.of_weights ? kWeightsQueue : kCommunicationQueue;
+}
 
 std::vector<Accesses> AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t t) {
   const Task& task = schedule.tasks[t];
@@ -145,12 +154,9 @@ std::string Program::ToString(const Graph& graph, const Schedule& schedule) cons
     for (size_t i = 0; i < devices[d].size(); ++i) {
       const Command& command = devices[d][i];
       const Task& task = schedule.tasks[command.task];
-      absl::StrAppend(&text, "  ", i,
-                      num_queues == 1                  ? ""
-                      : command.queue == kComputeQueue ? " compute"
-                                                       : " communication",
-                      ": task ", command.task, " ", TaskKindName(task.kind), " ",
-                      graph.Label(task.node));
+      absl::StrAppend(&text, "  ", i, num_queues == 1 ? "" : " ",
+                      num_queues == 1 ? "" : QueueName(command.queue), ": task ", command.task, " ",
+                      TaskKindName(task.kind), " ", graph.Label(task.node));
       append("reads", command.bytes.reads);
       append("writes", command.bytes.writes);
       for (int32_t other : command.waits) absl::StrAppend(&text, " waits for ", other);

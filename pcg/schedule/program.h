@@ -14,6 +14,10 @@
 //   compute        compute, compute_gradient, fill, accumulate, convert, local, update
 //   communication  all_reduce .. send_receive: on each of its devices one command. They are in
 //                  the schedule's order everywhere, so that every device meets them in one order.
+//   weights        those of them that sum gradients of weights, or gather or spread weights
+//                  (Task::of_weights): large, and wanted late. In one queue with the others, what
+//                  is computed next would wait for megabytes of gradients before the few bytes
+//                  that it needs, such as the sums of a batch norm over all devices' samples.
 //
 // What the host does (load, feed, unload) comes before all commands or after them, and a step
 // begins when the last is over. Calls that are views (views.h) are no commands: who reads what
@@ -27,6 +31,7 @@
 
 #include "absl/status/status.h"
 #include "pcg/graph.h"
+#include "pcg/schedule/byte_uses.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/small_list.h"
@@ -81,11 +86,15 @@ struct Command {
   Accesses bytes = {};
 };
 
-inline constexpr int32_t kComputeQueue = 0, kCommunicationQueue = 1;
+inline constexpr int32_t kComputeQueue = 0, kCommunicationQueue = 1, kWeightsQueue = 2;
+// "compute", "communication", "weights".
+const char* QueueName(int32_t queue);
+// Of a task that is not the host's, if devices have so many queues.
+int32_t QueueOf(const Task& task, int32_t num_queues);
 
 struct Program {
-  // 1: one queue for both, and no waits. 2: as above.
-  int32_t num_queues = 2;
+  // 1: one queue for all, and no waits. kMostQueues: as above.
+  int32_t num_queues = kMostQueues;
   // Per device, in the order of the schedule.
   std::vector<std::vector<Command>> devices;
 
@@ -93,7 +102,7 @@ struct Program {
   std::string ToString(const Graph& graph, const Schedule& schedule) const;
 };
 
-// REQUIRES: 1 or 2 queues; CheckMemory(schedule, memory) is ok.
+// REQUIRES: 1 or kMostQueues queues; CheckMemory(schedule, memory) is ok.
 Program CompileProgram(const Schedule& schedule, const MemoryPlan& memory, int32_t num_queues);
 // Of one device, with what is known of its tasks from other devices.
 std::vector<Command> CompileProgramOf(const Schedule& schedule, AccessTable* accesses,
@@ -110,7 +119,8 @@ inline std::vector<Command> CompileProgramOf(const Schedule& schedule, const Mem
 //     which bytes these touch;
 //   - of two commands of a device that touch a byte, one of them writing it, the one that the
 //     schedule has first is over before the other begins;
-//   - all end: no two devices meet their communications in unlike orders, no waits go in a circle.
+//   - all end: no two devices meet their communications in unlike orders, or on unlike queues, and
+//     no waits go in a circle.
 // Trusts nobody who made the program: ranges are compared pair by pair, wherever two commands
 // may run at one time. The error names the device and both tasks.
 absl::Status CheckProgram(const Schedule& schedule, const MemoryPlan& memory,

@@ -1,56 +1,65 @@
 #include "pcg/schedule/queue_lives.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/container/flat_hash_map.h"
+#include "pcg/schedule/byte_uses.h"
+#include "pcg/schedule/program.h"
 
 namespace isomer {
 namespace {
 
-// The last tasks of each kind that are over for sure.
-struct Over {
-  int32_t computation = -1, communication = -1;
-  void Include(const Over& other) {
-    computation = std::max(computation, other.computation);
-    communication = std::max(communication, other.communication);
-  }
-};
+// By queue, the last task that is over for sure.
+using Over = std::array<int32_t, kMostQueues>;
 
 }  // namespace
 
 std::vector<std::pair<int32_t, LiveRange>> CommunicationLives(const Schedule& schedule,
                                                               int32_t device) {
-  const std::vector<int32_t>& program = schedule.programs[device];
   std::vector<std::pair<int32_t, LiveRange>> lives;
-  size_t released = 0;                       // of lives
+  // By queue: those of its communications, in lives; how many of them are released; what is over
+  // when its newest task is.
+  std::array<std::vector<size_t>, kMostQueues> of_queue;
+  std::array<size_t, kMostQueues> released = {};
+  std::array<Over, kMostQueues> newest;
+  newest.fill(kNothingOver);
   absl::flat_hash_map<int32_t, Over> after;  // per task of this device
-  Over computed, communicated;               // of the newest of each queue
-  for (int32_t t : program) {
+  for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
-    Over before;
+    Over before = kNothingOver;
     for (int32_t dep : task.deps) {
       // Other devices' are reached by communications that are this one's, too.
-      if (const auto known = after.find(dep); known != after.end()) before.Include(known->second);
+      if (const auto known = after.find(dep); known != after.end()) Advance(&before, known->second);
     }
+    const int32_t queue = QueueOf(task, kMostQueues);
     if (IsCommunication(task.kind)) {
-      before.Include(communicated);
+      Advance(&before, newest[queue]);
+      std::vector<size_t>& communications = of_queue[queue];
       const int32_t previous =
-          lives.size() < kMostAhead ? 0 : lives[lives.size() - kMostAhead].first;
-      lives.push_back({t, {std::max(before.computation + 1, previous), -1}});
-      before.communication = t;
-      communicated = before;
+          communications.size() < kMostAhead
+              ? 0
+              : lives[communications[communications.size() - kMostAhead]].first;
+      communications.push_back(lives.size());
+      lives.push_back({t, {std::max(before[kComputeQueue] + 1, previous), -1}});
+      before[queue] = t;
+      newest[queue] = before;
     } else if (!task.is_view) {
-      before.Include(computed);
-      for (; released < lives.size() && lives[released].first <= before.communication; ++released) {
-        lives[released].second.last = t - 1;
+      Advance(&before, newest[queue]);
+      for (size_t q = 0; q < of_queue.size(); ++q) {
+        for (; released[q] < of_queue[q].size(); ++released[q]) {
+          auto& [communication, live] = lives[of_queue[q][released[q]]];
+          if (communication > before[q]) break;
+          live.last = t - 1;
+        }
       }
-      before.computation = t;
-      computed = before;
+      before[queue] = t;
+      newest[queue] = before;
     }
     after[t] = before;
   }
-  for (; released < lives.size(); ++released) {
-    lives[released].second.last = static_cast<int32_t>(schedule.tasks.size()) - 1;
+  for (auto& [communication, live] : lives) {
+    if (live.last < 0) live.last = static_cast<int32_t>(schedule.tasks.size()) - 1;
   }
   return lives;
 }

@@ -1,13 +1,13 @@
 // How long buffers live where the queues of a device run beside each other (program.h).
 //
 // In the order of the schedule a buffer that a communication sends is dead when the next task of
-// its device begins. But the two are on two queues: who takes its bytes waits until they are sent,
-// and that may be for as long as a kernel takes. It need not, where bytes are to spare: a
+// its device begins. But the two may be on two queues: who takes its bytes waits until they are
+// sent, and that may be for as long as a kernel takes. It need not, where bytes are to spare: a
 // communication is over for sure when the first computation begins that waits for it because of
 // what it computes. Until then what it uses lives. Likewise what it receives into, or packs, lives
 // from the time it may begin: behind the last computation that it waits for, but not before the
-// kMostAhead-th communication before it, so that weights are not all gathered at the start of the
-// step.
+// kMostAhead-th communication of its queue before it, so that weights are not all gathered at the
+// start of the step.
 #ifndef ISOMER_PCG_SCHEDULE_QUEUE_LIVES_H_
 #define ISOMER_PCG_SCHEDULE_QUEUE_LIVES_H_
 

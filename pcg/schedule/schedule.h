@@ -203,6 +203,10 @@ struct Task {
   // Compute_gradient: bit w, of the first kMostAdditions: writes[w] lies where a sum does, and what
   // is computed is added to that (additions.h).
   uint32_t adds = 0;
+  // Of a communication: it sums gradients of weights, or gathers or spreads weights. What computes
+  // waits for it late in the step or not at all, so it does not hold up what computes wait for at
+  // once: programs have a queue for each (program.h).
+  bool of_weights = false;
   // Of a kernel: bytes that it uses while it runs, beside its buffers. Not the lowering's to say:
   // set by who has the kernels, or an estimate of them, before memory is planned.
   int64_t workspace_bytes = 0;

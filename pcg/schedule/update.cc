@@ -310,6 +310,7 @@ Task& UpdateLowering::AddCollective(TaskKind kind, Phase phase, const Bucket& bu
                                     std::vector<BufferId> reads, std::vector<BufferId> writes) {
   const TensorRef first = builder_.schedule().parameters[bucket.pieces[0].parameter].tensor;
   Task task{.kind = kind, .phase = phase, .node = first.node, .devices = bucket.devices};
+  task.of_weights = true;
   task.segments = static_cast<int32_t>(bucket.pieces.size());
   for (size_t i = 0; i < bucket.pieces.size(); ++i) {
     task.bytes += builder_.buffer((kind == TaskKind::kAllGather ? writes : reads)[i]).bytes();

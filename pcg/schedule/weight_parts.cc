@@ -126,7 +126,8 @@ absl::StatusOr<bool> WeightParts::Store(absl::Span<const NodeId> users,
                            .try_emplace(moment, Task{.kind = TaskKind::kAllGather,
                                                      .phase = Phase::kForward,
                                                      .node = tensor.node,
-                                                     .moment = moment})
+                                                     .moment = moment,
+                                                     .of_weights = true})
                            .first->second;
         gather.devices.push_back(device);
         gather.reads.push_back(part);

@@ -10,6 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "models/loss.h"
 #include "models/zoo/zoo.h"
+#include "optimizer/baselines.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/derivation.h"
 #include "optimizer/expert_plans.h"
 #include "optimizer/optimizer.h"
 #include "pcg/support/data_path.h"
@@ -201,4 +204,40 @@ TEST(ExpertPlans, AreChosenByWhatTheModelHas) {
 }
 
 }  // namespace
+// The embedding is the last product's weight, too, transposed: by each device, of its own copy, so
+// that nothing moves but gradients.
+TEST_F(OfTheZooBase, WhatArrangesAWeightIsDoneByWhoNeedsIt) {
+  const Model model =
+      ModelOf("bert_large?layers=1&hidden=64&heads=2&intermediate=128&seq=16&batch=8&language=1");
+  const CostModel cost(MachineOf(1, 4));
+  CostTables tables(Index(), cost, CostOptions{});
+  for (const char* baseline : {kDataParallel, kMegatron}) {
+    const auto mapped = MapBaseline(baseline, model.graph, &tables);
+    ASSERT_TRUE(mapped.ok()) << mapped.status();
+    const auto plan = DerivePlan(model, *mapped, /*training=*/true, &tables);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExpectPlanHolds(*plan, Rules());
+    int arranged = 0;
+    for (int id = 0; id < plan->graph.num_nodes(); ++id) {
+      const Node& node = plan->graph.node(NodeId{id});
+      if (node.name != "logits/weight") continue;
+      ++arranged;
+      // A piece or a copy on each device.
+      EXPECT_EQ(node.outputs[0].NumShards(), 4) << baseline;
+    }
+    EXPECT_EQ(arranged, 1) << baseline;
+    const auto lowered = LowerPlan(*plan);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    for (const Task& task : lowered->schedule.tasks) {
+      if (!IsCommunication(task.kind)) continue;
+      const Node& node = lowered->mapped.graph.node(task.node);
+      EXPECT_NE(node.name, "logits/weight") << baseline;
+      // Data parallel devices tell each other gradients of weights, the loss, and the logits, which
+      // are an output.
+      if (baseline != std::string(kDataParallel) || node.op.kind() == OpKind::kCombine) continue;
+      EXPECT_TRUE(task.of_weights || task.bytes <= 64) << node.name << " " << task.bytes;
+    }
+  }
+}
+
 }  // namespace isomer

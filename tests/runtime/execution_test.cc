@@ -76,6 +76,15 @@ TEST(Execution, AnErrorOfAKernelEndsAllDevices) {
   }
 }
 
+// Runs the program of one device, as if its communications were with nobody.
+std::unique_ptr<QueueRunner> Alone(const std::vector<Command>& program, ExecutionKind kind,
+                                   uint64_t seed) {
+  if (kind != ExecutionKind::kAdversarial) return MakeQueueRunner(program, kind);
+  static constexpr int32_t kOne[] = {0};
+  return MakeAdversarialRunner(
+      {.devices = {program}}, [](int32_t) { return absl::MakeConstSpan(kOne); }, seed, 0);
+}
+
 // What a run of the program on `execution` does, by command, with nothing computed.
 absl::Status RunEmpty(const Schedule& schedule, const MemoryPlan& memory,
                       const std::vector<Command>& program, int32_t device, uint64_t seed) {
@@ -90,7 +99,7 @@ absl::Status RunEmpty(const Schedule& schedule, const MemoryPlan& memory,
       .after = [&](int32_t place) { watch.After(place); },
   };
   watch.Begin(work.selects);
-  return MakeQueueRunner(program, {ExecutionKind::kAdversarial, seed}, device)->Run(work);
+  return Alone(program, ExecutionKind::kAdversarial, seed)->Run(work);
 }
 
 TEST(MemoryWatch, SeesEveryWaitThatIsMissing) {
@@ -99,7 +108,7 @@ TEST(MemoryWatch, SeesEveryWaitThatIsMissing) {
     const Schedule schedule = Lowered(c);
     const MemoryPlan memory = PlanMemory(schedule);
     for (int32_t device = 0; device < c.num_devices; ++device) {
-      std::vector<Command> program = CompileProgramOf(schedule, memory, 2, device);
+      std::vector<Command> program = CompileProgramOf(schedule, memory, kMostQueues, device);
       EXPECT_EQ(RunEmpty(schedule, memory, program, device, 1), absl::OkStatus());
       for (Command& command : program) {
         const auto kept = command.waits;
@@ -123,7 +132,7 @@ TEST(MemoryWatch, DeadBytesAreNaN) {
   const ParallelCase c = ParallelCases()[0];
   const Schedule schedule = Lowered(c);
   const MemoryPlan memory = PlanMemory(schedule);
-  const std::vector<Command> program = CompileProgramOf(schedule, memory, 2, 0);
+  const std::vector<Command> program = CompileProgramOf(schedule, memory, kMostQueues, 0);
   std::vector<char> arena(memory.arena_bytes[0], 0);
   MemoryWatch watch(schedule, memory, program, 0, arena.data());
   for (char byte : arena) EXPECT_EQ(byte, '\xFF');
@@ -180,7 +189,7 @@ TEST(QueueRunner, WaitsAreKept) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
       std::atomic<int> clock = 0;
       std::array<int, 4> end = {};
-      const auto runner = MakeQueueRunner(program, {kind, seed}, 0);
+      const auto runner = Alone(program, kind, seed);
       for (int round = 0; round < 3; ++round) {
         ASSERT_EQ(runner->Run({
                       .selects = [](int32_t) { return true; },
@@ -219,7 +228,7 @@ TEST(QueueRunner, QueuesRunAtOneTime) {
       .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
       .abort = [](const absl::Status&) {},
   };
-  EXPECT_EQ(MakeQueueRunner(program, {ExecutionKind::kThreaded}, 0)->Run(work), absl::OkStatus());
+  EXPECT_EQ(MakeQueueRunner(program, ExecutionKind::kThreaded)->Run(work), absl::OkStatus());
 }
 
 TEST(QueueRunner, AnErrorEndsBothQueues) {
@@ -229,7 +238,7 @@ TEST(QueueRunner, AnErrorEndsBothQueues) {
     for (int32_t failing = 0; failing < 4; ++failing) {
       std::atomic<bool> aborted = false;
       const absl::Status status =
-          MakeQueueRunner(program, {kind}, 0)
+          Alone(program, kind, /*seed=*/1)
               ->Run({
                   .selects = [](int32_t) { return true; },
                   .run =

@@ -209,6 +209,7 @@ TEST(Job, TraceHasAnEventPerTaskOfEachDevice) {
   ASSERT_EQ((*job)->TrainStep(RandomInputs(model.graph, 5), 0.1), absl::OkStatus());
   const std::string trace = *(*job)->ChromeTrace();
   EXPECT_THAT(trace, HasSubstr("traceEvents"));
+  EXPECT_THAT(trace, HasSubstr("\"device 1\""));
   EXPECT_THAT(trace, HasSubstr("all_reduce"));
   EXPECT_THAT(trace, HasSubstr("\"tid\": 3"));
 }

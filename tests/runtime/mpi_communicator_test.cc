@@ -170,6 +170,45 @@ MPI_CASE(3, ErrorOfOneRankReachesThoseThatWait) {
   EXPECT_EQ(c->Finish(c->rank() == 1 ? lost : absl::OkStatus()), lost);
 }
 
+// Two threads a process, which begin in unlike orders.
+MPI_CASE(2, CallsOfTheOneBesideMeetOnlyEachOther) {
+  const auto c = Ranks({.threads_per_rank = 2});
+  ASSERT_TRUE(c->serves_other_threads());
+  const std::vector<int32_t> group = {0, 1};
+  const auto sums = [&](Communicator* of, int64_t count) {
+    const auto expected = OnThreads(2, group, DataType::kFloat32, count);
+    for (int i = 0; i < 10; ++i) {
+      std::vector<char> data = Values(DataType::kFloat32, c->rank(), count);
+      ASSERT_EQ(of->AllReduce(group, DataType::kFloat32, data.data(), count), absl::OkStatus());
+      EXPECT_TRUE(std::equal(data.begin(), data.end(), expected[c->rank()].begin()));
+    }
+  };
+  std::thread beside(sums, &c->Beside(), 300000);
+  if (c->rank() == 1) std::this_thread::sleep_for(milliseconds(20));
+  sums(c.get(), 3);
+  beside.join();
+  EXPECT_EQ(c->Finish(absl::OkStatus()), absl::OkStatus());
+}
+
+MPI_CASE(2, AnErrorReachesWhoWaitsBeside) {
+  const auto c = Ranks({.threads_per_rank = 2});
+  const absl::Status lost = absl::DataLossError("the device is gone");
+  float number = 1;
+  if (c->rank() == 1) {
+    absl::Status beside;
+    std::thread thread([&] {
+      beside = c->Beside().AllReduce({0, 1}, DataType::kFloat32, &number, 1);
+    });
+    std::this_thread::sleep_for(milliseconds(20));
+    c->Abort(lost);
+    thread.join();
+    EXPECT_EQ(beside, lost);
+  } else {
+    EXPECT_EQ(c->AllReduce({0, 1}, DataType::kFloat32, &number, 1), lost);
+  }
+  EXPECT_EQ(c->Finish(c->rank() == 1 ? lost : absl::OkStatus()), lost);
+}
+
 MPI_CASE(2, RankThatDoesNotComeIsADeadline) {
   const auto c = Ranks({.timeout = milliseconds(200)});
   float number = 1;

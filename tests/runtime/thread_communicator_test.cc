@@ -44,6 +44,42 @@ TEST(ThreadCommunicator, AllReduceSums) {
   }));
 }
 
+// Two threads a rank, which begin in unlike orders; with one channel, calls of other sizes would
+// meet.
+TEST(ThreadCommunicator, CallsOfTheOneBesideMeetOnlyEachOther) {
+  const std::vector<int32_t> group = {0, 1};
+  ExpectAllOk(OnRanks(2, kLong, [&](Communicator& c) -> absl::Status {
+    const auto sum = [&](Communicator& of, int64_t count) -> absl::Status {
+      std::vector<float> data(count, static_cast<float>(1 + c.rank()));
+      if (auto status = of.AllReduce(group, DataType::kFloat32, data.data(), count); !status.ok())
+        return status;
+      EXPECT_EQ(data, std::vector<float>(count, 3));
+      return absl::OkStatus();
+    };
+    absl::Status beside;
+    std::thread thread([&] {
+      for (int i = 0; i < 20 && beside.ok(); ++i) beside = sum(c.Beside(), 1000);
+    });
+    if (c.rank() == 1) std::this_thread::sleep_for(milliseconds(5));
+    absl::Status status;
+    for (int i = 0; i < 20 && status.ok(); ++i) status = sum(c, 3);
+    thread.join();
+    return status.ok() ? beside : status;
+  }));
+}
+
+TEST(ThreadCommunicator, AnErrorReachesWhoWaitsBeside) {
+  const auto statuses = OnRanks(2, kLong, [&](Communicator& c) -> absl::Status {
+    if (c.rank() == 0) {
+      c.Abort(absl::InternalError("broken"));
+      return absl::OkStatus();
+    }
+    float number = 0;
+    return c.Beside().AllReduce(std::vector<int32_t>{0, 1}, DataType::kFloat32, &number, 1);
+  });
+  EXPECT_EQ(statuses[1].message(), "broken");
+}
+
 TEST(ThreadCommunicator, ReduceSumsOnTheRootAloneAndMayBeInPlace) {
   const std::vector<int32_t> group = {0, 2, 3};
   ExpectAllOk(OnRanks(4, kLong, [&](Communicator& c) {

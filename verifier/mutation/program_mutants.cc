@@ -40,6 +40,11 @@ void ChangesOfCommand(const Runnable& base, size_t d, int32_t place, Changes* ch
     keep(absl::StrCat("wait for ", command.waits[w], " for the one before it"),
          [w](Command* mutant) { --mutant->waits[w]; });
   }
+  for (int32_t queue = 0; queue < base.program.num_queues; ++queue) {
+    if (queue == command.queue) continue;
+    keep(absl::StrCat("on the queue ", QueueName(queue)),
+         [queue](Command* mutant) { mutant->queue = queue; });
+  }
   if (command.signals) keep("its signal deleted", [](Command* mutant) { mutant->signals = false; });
   for (bool reads : {true, false}) {
     const auto& ranges = reads ? command.bytes.reads : command.bytes.writes;
@@ -156,7 +161,7 @@ absl::StatusOr<std::vector<Mutant>> ProgramMutants(uint64_t seed) {
                             LowerGraph(graph, ViewsOf(graph, example.strides), options));
     AddWorkspaces(&base->schedule);
     base->memory = PlanMemory(base->schedule);
-    base->program = CompileProgram(base->schedule, base->memory, /*num_queues=*/2);
+    base->program = CompileProgram(base->schedule, base->memory, kMostQueues);
     ISOMER_RETURN_IF_ERROR(CheckSchedule(graph, base->schedule));
     Changes changes;
     for (size_t d = 0; d < base->program.devices.size(); ++d) {

@@ -266,7 +266,7 @@ TEST(Memory, WorkspacesLieWhereNothingLives) {
   EXPECT_EQ(peak.bytes, 3 * kTensor);
   EXPECT_EQ(peak.of(MemoryCategory::kWorkspace), kTensor);
   EXPECT_EQ(peak.of(MemoryCategory::kCommunication), 0);
-  for (const int32_t queues : {1, 2}) {
+  for (const int32_t queues : {1, kMostQueues}) {
     const MemoryPlan plan = PlanMemory(schedule, queues);
     EXPECT_EQ(plan.arena_bytes[0], 3 * kTensor);
     EXPECT_EQ(CheckMemory(schedule, plan), absl::OkStatus());
@@ -301,7 +301,7 @@ TEST(Memory, WorkspacesNeverTakeMoreThanBehindAllElse) {
   std::mt19937 random(3);
   for (const ParallelCase& c : ParallelCases()) {
     Schedule schedule = Lowered(c);
-    for (const int32_t queues : {1, 2}) {
+    for (const int32_t queues : {1, kMostQueues}) {
       for (Task& task : schedule.tasks) task.workspace_bytes = 0;
       const std::vector<int64_t> without = PlanMemory(schedule, queues).arena_bytes;
       std::vector<int64_t> largest(without.size(), 0);

@@ -25,7 +25,8 @@ struct Compiled {
 };
 
 // `memory_queues`: with 1, bytes are shared as much as one queue allows.
-Compiled CompiledFrom(Schedule schedule, int32_t num_queues = 2, int32_t memory_queues = 2) {
+Compiled CompiledFrom(Schedule schedule, int32_t num_queues = kMostQueues,
+                      int32_t memory_queues = kMostQueues) {
   Compiled compiled{.schedule = std::move(schedule), .memory = {}, .program = {}};
   compiled.memory = PlanMemory(compiled.schedule, memory_queues);
   compiled.program = CompileProgram(compiled.schedule, compiled.memory, num_queues);
@@ -51,7 +52,7 @@ Compiled ByHand(std::vector<Task> tasks, std::vector<int64_t> offsets, int64_t f
   compiled.memory.arena_bytes = {1 << 20};
   compiled.memory.host_bytes = {0};
   compiled.memory.scratch.resize(1);
-  compiled.program = CompileProgram(compiled.schedule, compiled.memory, 2);
+  compiled.program = CompileProgram(compiled.schedule, compiled.memory, kMostQueues);
   return compiled;
 }
 
@@ -151,10 +152,10 @@ TEST_P(ProgramOf, IsCheckedAndNoWaitIsIdle) {
        {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
     ScheduleOptions options = TrainingOptions(c.num_devices);
     options.update = {.optimizer = OptimizerKind::kAdam, .method = method};
-    for (int32_t memory_queues : {1, 2}) {
+    for (int32_t memory_queues : {1, kMostQueues}) {
       auto schedule = LowerGraph(graph, ViewsOf(graph, c.strides), options);
       ASSERT_TRUE(schedule.ok()) << schedule.status();
-      Compiled compiled = CompiledFrom(*std::move(schedule), 2, memory_queues);
+      Compiled compiled = CompiledFrom(*std::move(schedule), kMostQueues, memory_queues);
       ASSERT_EQ(compiled.Check(), absl::OkStatus());
       for (size_t d = 0; d < compiled.program.devices.size(); ++d) {
         for (Command& command : compiled.program.devices[d]) {
@@ -174,12 +175,12 @@ TEST_P(ProgramOf, IsCheckedAndNoWaitIsIdle) {
 INSTANTIATE_TEST_SUITE_P(Examples, ProgramOf, testing::ValuesIn(ParallelCases()),
                          [](const auto& info) { return info.param.name; });
 
-// Where the arena is laid for two queues, who waits does so for what it computes, not for room.
+// Where the arena is laid for several queues, who waits does so for what it computes, not for room.
 TEST(MemoryForQueues, NobodyWaitsForBytes) {
   int waits = 0, for_bytes = 0;
   for (const ParallelCase& c : ParallelCases()) {
-    for (int32_t memory_queues : {1, 2}) {
-      const Compiled compiled = CompiledFrom(Lowered(c), 2, memory_queues);
+    for (int32_t memory_queues : {1, kMostQueues}) {
+      const Compiled compiled = CompiledFrom(Lowered(c), kMostQueues, memory_queues);
       ASSERT_EQ(CheckMemory(compiled.schedule, compiled.memory), absl::OkStatus());
       const std::vector<Task>& tasks = compiled.schedule.tasks;
       // What each task waits for because of its dependences, and theirs.
@@ -205,6 +206,72 @@ TEST(MemoryForQueues, NobodyWaitsForBytes) {
   }
   EXPECT_GT(waits, 100);
   EXPECT_GT(for_bytes, 0);
+}
+
+Task OfWeights(Task task) {
+  task.of_weights = true;
+  return task;
+}
+
+TEST(Program, DoesNotHaveWhatIsComputedNextWaitForGradients) {
+  // A gradient of a weight is summed, and then a few numbers that the next computation needs.
+  const Compiled compiled = ByHand(
+      {TaskOf(TaskKind::kCompute, {}, {0}), OfWeights(TaskOf(TaskKind::kAllReduce, {0}, {0})),
+       TaskOf(TaskKind::kCompute, {}, {1}), TaskOf(TaskKind::kAllReduce, {1}, {1}),
+       TaskOf(TaskKind::kCompute, {1}, {2}), TaskOf(TaskKind::kUpdate, {0}, {3})},
+      {0, 64, 128, 192});
+  const std::vector<Command>& list = compiled.program.devices[0];
+  EXPECT_EQ(list[1].queue, kWeightsQueue);
+  EXPECT_EQ(list[3].queue, kCommunicationQueue);
+  EXPECT_EQ(Waits(compiled, 3), std::vector<int32_t>{2});
+  EXPECT_EQ(Waits(compiled, 4), std::vector<int32_t>{3});
+  EXPECT_EQ(Waits(compiled, 5), std::vector<int32_t>{1});
+  EXPECT_EQ(compiled.Check(), absl::OkStatus());
+}
+
+TEST(Program, HasAQueueForWhatIsDoneWithWeights) {
+  int of_weights = 0, others = 0;
+  for (const ParallelCase& c : ParallelCases()) {
+    const Compiled compiled = CompiledFrom(Lowered(c));
+    for (const Command& command : compiled.program.devices[0]) {
+      const Task& task = compiled.schedule.tasks[command.task];
+      if (!IsCommunication(task.kind)) {
+        EXPECT_EQ(command.queue, kComputeQueue);
+        continue;
+      }
+      // What is sent for an update is of gradients, or of weights.
+      bool is_stored = true;
+      for (BufferId id : task.writes) {
+        const Buffer& buffer = compiled.schedule.buffers[id];
+        is_stored = is_stored && std::any_of(compiled.schedule.parameters.begin(),
+                                             compiled.schedule.parameters.end(),
+                                             [&](const Schedule::HostTensor& parameter) {
+                                               return parameter.tensor == buffer.tensor;
+                                             });
+      }
+      EXPECT_EQ(command.queue, is_stored ? kWeightsQueue : kCommunicationQueue) << c.name;
+      ++(is_stored ? of_weights : others);
+    }
+  }
+  EXPECT_GT(of_weights, 5);
+  EXPECT_GT(others, 20);
+}
+
+TEST(CommunicationLives, OfOneQueueDoNotWaitForThoseOfAnother) {
+  // The computation waits for the second communication: of the first, on another queue, it knows
+  // nothing.
+  for (const bool of_weights : {false, true}) {
+    std::vector<Task> tasks = {TaskOf(TaskKind::kAllReduce, {0}, {0}),
+                               TaskOf(TaskKind::kAllReduce, {1}, {1}),
+                               TaskOf(TaskKind::kCompute, {1}, {2})};
+    tasks[0].of_weights = of_weights;
+    tasks[2].deps = {1};
+    const Schedule schedule = ByHand(std::move(tasks), {0, 64, 128}).schedule;
+    const auto lives = CommunicationLives(schedule, 0);
+    ASSERT_EQ(lives.size(), 2u);
+    EXPECT_EQ(lives[0].second.last, of_weights ? 2 : 1);
+    EXPECT_EQ(lives[1].second.last, 1);
+  }
 }
 
 TEST(CommunicationLives, FromWhenTheyMayBeginToWhenTheyAreOver) {
@@ -264,8 +331,8 @@ TEST(CheckProgram, RefusesWhatIsNoProgramOfTheSchedule) {
   broken.program.devices[0].pop_back();
   ExpectRefused(broken, "task 3 is left out");
   broken = Example();
-  broken.program.devices[0][0].queue = 2;
-  ExpectRefused(broken, "on queue 2");
+  broken.program.devices[0][0].queue = kMostQueues;
+  ExpectRefused(broken, "on queue 3");
   broken = Example();
   broken.schedule.programs[0].pop_back();
   ExpectRefused(broken, "not the device's");
@@ -343,6 +410,20 @@ TEST(CheckProgram, RefusesDevicesThatMeetInUnlikeOrders) {
     }
     ASSERT_GE(places.size(), 2u);
     std::swap(list[places[0]], list[places[1]]);
+    ExpectRefused(compiled, "never begins");
+  }
+}
+
+TEST(CheckProgram, RefusesDevicesThatMeetOnUnlikeQueues) {
+  for (const ParallelCase& c : ParallelCases()) {
+    if (c.name != "ColumnParallelGathered") continue;
+    Compiled compiled = CompiledFrom(Lowered(c));
+    std::vector<Command>& list = compiled.program.devices[0];
+    const auto last = std::find_if(list.rbegin(), list.rend(), [](const Command& command) {
+      return command.queue == kCommunicationQueue;
+    });
+    ASSERT_NE(last, list.rend());
+    last->queue = kWeightsQueue;
     ExpectRefused(compiled, "never begins");
   }
 }

@@ -1,0 +1,47 @@
+// Calls that arrange a weight that others read as it is, such as the transpose of an embedding that
+// is the last product's weight, too.
+//
+// What a device needs of such a call it makes by itself, of its own copy of the weight: no other
+// call costs so little beside what it would cost to send what it makes. So the call is split as its
+// user asks, and the copies that the user wants are copies of the weight:
+//   replicate(transpose(w)) -> transpose(replicate(w))
+// Copies of other calls are not in the space of choices (sharding_choice.h).
+#ifndef ISOMER_OPTIMIZER_ARRANGED_WEIGHTS_H_
+#define ISOMER_OPTIMIZER_ARRANGED_WEIGHTS_H_
+
+#include <map>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/compute_graph.h"
+#include "optimizer/cost_tables.h"
+#include "optimizer/growing_graph.h"
+#include "optimizer/rule_index.h"
+#include "optimizer/sharding_choice.h"
+#include "pcg/graph.h"
+
+namespace isomer {
+
+// The choices of the calls that arrange weights, for their first users' choices: their results,
+// and so their operands, have copies. Those that cannot be made so are left out, as are those whose
+// user works through several micro-batches, for each of which it would be made anew.
+absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
+    const Graph& graph, const ComputeGraph& compute,
+    const std::map<NodeId, ShardingChoice>& choices, CostTables* tables);
+
+// `choice` with one copy of everything.
+ShardingChoice WithoutCopies(const ShardingChoice& choice);
+
+// Makes replicate(f(x, ..)) f(replicate(x), ..), on a graph of these two calls alone: `replicate`
+// is the operator, f and the types of its operands are `call`'s. NotFound: no rule says so.
+struct CopiedCall {
+  RecordedSteps steps;
+  NodeId id;  // f, there
+};
+absl::StatusOr<CopiedCall> CopyCall(const RuleIndex& rules, const Operator& call,
+                                    absl::Span<const TensorType> operands,
+                                    const Operator& replicate);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_ARRANGED_WEIGHTS_H_
