@@ -49,11 +49,8 @@ absl::StatusOr<ShardingChoice> ChoiceFor(const ChoiceSpace& space, const Placeme
   return choice;
 }
 
-}  // namespace
-
-absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
-    const Graph& graph, const ComputeGraph& compute,
-    const std::map<NodeId, ShardingChoice>& choices, CostTables* tables) {
+// Per compute node.
+std::vector<bool> ArrangingCalls(const Graph& graph, const ComputeGraph& compute) {
   std::vector<bool> arranges(compute.nodes.size(), false);
   for (size_t i = 0; i < compute.nodes.size(); ++i) {
     const ComputeGraph::ComputeNode& node = compute.nodes[i];
@@ -62,6 +59,29 @@ absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
                     return operand.producer < 0 ? operand.stored : arranges[operand.producer];
                   });
   }
+  return arranges;
+}
+
+}  // namespace
+
+bool ArrangesWeights(const Graph& graph, const ComputeGraph& compute) {
+  const std::vector<bool> arranges = ArrangingCalls(graph, compute);
+  return std::find(arranges.begin(), arranges.end(), true) != arranges.end();
+}
+
+bool HasCopiedCalls(const Graph& graph) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(NodeId{id});
+    const bool is_call = !IsParallel(node.op.kind()) && !IsLeaf(node.op.kind());
+    if (is_call && node.outputs[0].copies > 1) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
+    const Graph& graph, const ComputeGraph& compute,
+    const std::map<NodeId, ShardingChoice>& choices, CostTables* tables) {
+  const std::vector<bool> arranges = ArrangingCalls(graph, compute);
   std::map<NodeId, ShardingChoice> arranged;
   std::vector<const Placement*> wanted(compute.nodes.size(), nullptr);  // by the first user
   // Users come before what they use.

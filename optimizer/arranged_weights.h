@@ -1,10 +1,12 @@
 // Calls that arrange a weight that others read as it is, such as the transpose of an embedding that
 // is the last product's weight, too.
 //
-// What a device needs of such a call it makes by itself, of its own copy of the weight: no other
-// call costs so little beside what it would cost to send what it makes. So the call is split as its
-// user asks, and the copies that the user wants are copies of the weight:
+// What a device needs of such a call it can make by itself, of its own copy of the weight: no other
+// call costs so little beside what it would cost to send what it makes. The call is then split as
+// its user asks, and the copies that the user wants are copies of the weight:
 //   replicate(transpose(w)) -> transpose(replicate(w))
+// Baselines have it so (MappedModel::copies_arranged), and searches try it: the alternative, a part
+// on each device and a gathering of all, leaves each with a part of the weight's gradient.
 // Copies of other calls are not in the space of choices (sharding_choice.h).
 #ifndef ISOMER_OPTIMIZER_ARRANGED_WEIGHTS_H_
 #define ISOMER_OPTIMIZER_ARRANGED_WEIGHTS_H_
@@ -21,6 +23,12 @@
 #include "pcg/graph.h"
 
 namespace isomer {
+
+// Whether a step has such calls.
+bool ArrangesWeights(const Graph& graph, const ComputeGraph& compute);
+
+// Whether a call of a plan's graph has copies.
+bool HasCopiedCalls(const Graph& graph);
 
 // The choices of the calls that arrange weights, for their first users' choices: their results,
 // and so their operands, have copies. Those that cannot be made so are left out, as are those whose

@@ -31,6 +31,7 @@ absl::StatusOr<MappedModel> MapTensorParallel(const Graph& graph, int64_t tensor
     return wished;
   };
   ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, MapByRoles(graph, wishes, false, tables));
+  mapped.copies_arranged = true;
   const auto is_row_parallel = [&](const auto& mapped_call) {
     const auto& [id, choice] = mapped_call;
     return graph.node(id).op.kind() == OpKind::kMatMul && choice.outputs[0].type.partials > 1;

@@ -25,9 +25,11 @@ class Derivation {
 
   absl::Status Run() {
     const ComputeGraph compute = AnalyzeCompute(mapped_.graph, tables_.options().training);
-    ISOMER_ASSIGN_OR_RETURN(
-        const auto arranged,
-        ChoicesOfArrangedWeights(mapped_.graph, compute, mapped_.choices, &tables_));
+    std::map<NodeId, ShardingChoice> arranged;
+    if (mapped_.copies_arranged) {
+      ISOMER_ASSIGN_OR_RETURN(
+          arranged, ChoicesOfArrangedWeights(mapped_.graph, compute, mapped_.choices, &tables_));
+    }
     std::vector<std::pair<NodeId, ShardingChoice>> copied;
     for (const auto& node : compute.nodes) {
       ++place_;

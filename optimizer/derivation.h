@@ -22,6 +22,9 @@ struct MappedModel {
   std::vector<DerivationStep> steps;
   Graph graph;
   std::map<NodeId, ShardingChoice> choices;
+  // What arranges a weight is done by every device that needs it, of its own copy, whatever its
+  // choice (arranged_weights.h).
+  bool copies_arranged = false;
 };
 
 // How the nodes of a plan's graph are numbered, which decides in what order devices work where

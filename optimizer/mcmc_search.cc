@@ -53,6 +53,7 @@ absl::StatusOr<SearchResult> McmcSearch(const Model& model, const SearchOptions&
                          .max_proposals = options.budget,
                          .deadline = Deadline::In(options.time_limit_s)};
   ISOMER_ASSIGN_OR_RETURN(MappedModel start, MapBaseline(kDataParallel, model.graph, tables));
+  start.copies_arranged = false;  // Task graphs have the choices that there are.
   if (options.restrictions != nullptr) {
     ISOMER_RETURN_IF_ERROR(KeepRestrictions(*options.restrictions, tables, &start));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "optimizer/arranged_weights.h"
+#include "optimizer/compute_graph.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -35,7 +37,9 @@ Optimization::Optimization(const Model& model, const RuleIndex& rules, const Cos
       tables(rules, cost, CostOptionsOf(options)),
       moves(cost),
       predictions(*predictions),
-      contest(cost, ThreadsOf(options), predictions) {}
+      contest(cost, ThreadsOf(options), predictions),
+      arranges_weights(
+          ArrangesWeights(model.graph, AnalyzeCompute(model.graph, options.training))) {}
 
 int Optimization::threads() const { return ThreadsOf(options); }
 

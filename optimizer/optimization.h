@@ -52,6 +52,7 @@ struct Optimization {
   Restrictions restrictions;
   PredictionMemo& predictions;
   Contest contest;
+  const bool arranges_weights;  // the model in each step (arranged_weights.h)
   // Mappings whose plans entered the contest and that nobody has refined yet, by entry.
   std::vector<std::pair<int, MappedModel>> entered;
 };

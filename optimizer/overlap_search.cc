@@ -62,7 +62,17 @@ absl::StatusOr<Prediction> OverlapSearch::Consider(const MappedModel& mapped) {
   ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped));
   ISOMER_ASSIGN_OR_RETURN(const Prediction found, run_.contest.Consider(std::move(plan), kFound));
   Remember(mapped, found);
+  ISOMER_RETURN_IF_ERROR(ConsiderOtherwiseArranged(mapped, found));
   return found;
+}
+
+absl::Status OverlapSearch::ConsiderOtherwiseArranged(MappedModel mapped,
+                                                      const Prediction& as_mapped) {
+  if (!run_.arranges_weights) return absl::OkStatus();
+  if (as_mapped.step_us > kWorthReordering * run_.contest.step_us()) return absl::OkStatus();
+  mapped.copies_arranged = !mapped.copies_arranged;
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped));
+  return run_.contest.Consider(std::move(plan), kFound).status();
 }
 
 void OverlapSearch::Forget() {
@@ -122,7 +132,8 @@ absl::Status OverlapSearch::SearchBetween(int low, const Prediction& at_low, int
   return SearchBetween(middle, at_middle, high, at_high);
 }
 
-// The fastest that were entered, with calls in the model's order.
+// The fastest that were entered, with calls in the model's order, and with copies of weights that
+// calls arrange.
 absl::Status OverlapSearch::Reorder() {
   if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
   for (const auto& [entry, mapped] : run_.entered) {
@@ -131,6 +142,7 @@ absl::Status OverlapSearch::Reorder() {
     if (found.step_us > kWorthReordering * run_.contest.step_us()) continue;
     ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped, nullptr, CallOrder::kModel));
     ISOMER_RETURN_IF_ERROR(run_.contest.Consider(std::move(plan), kFound).status());
+    ISOMER_RETURN_IF_ERROR(ConsiderOtherwiseArranged(mapped, found));
   }
   return absl::OkStatus();
 }

@@ -53,6 +53,8 @@ class OverlapSearch {
   absl::Status TakeTurnsIn(std::vector<MappedModel>* mappings);
   absl::Status MapInOnePiece();
   absl::Status Reorder();
+  // The same with the other MappedModel::copies_arranged, if it is promising.
+  absl::Status ConsiderOtherwiseArranged(MappedModel mapped, const Prediction& as_mapped);
   absl::StatusOr<Prediction> ConsiderIfAllowed(const MappedModel& mapped);
   absl::StatusOr<Prediction> ConsiderWalk(const MappedModel& mapped, double without_buckets_us);
   void Remember(const MappedModel& mapped, const Prediction& prediction);

@@ -1,11 +1,13 @@
 #include "optimizer/update_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "optimizer/arranged_weights.h"
 #include "optimizer/bucket_choice.h"
 #include "optimizer/mapping.h"
 #include "pcg/support/status_macros.h"
@@ -34,9 +36,13 @@ class UpdateChoice {
     std::vector<Contender> plans = contest_.contenders();
     if (plans.empty()) plans.push_back({contest_.best().plan, contest_.best().origin});
     const double before_us = contest_.best().simulation.step_us;
+    // A weight that calls arrange is synchronised as a whole where they have copies, and else in
+    // part by who arranges it: other methods are then best, so that each kind has its fastest.
+    std::array<bool, 2> had_fastest = {};
     for (const Contender& contender : plans) {
       if (deadline_.Reached().has_value()) break;
-      const bool is_fastest = &contender == &plans[0];
+      const bool is_fastest =
+          !std::exchange(had_fastest[HasCopiedCalls(contender.plan.graph) ? 1 : 0], true);
       if (!is_fastest && contest_.fits() && !MayBecomeBest(contender, before_us)) continue;
       if (contender.step_us > kNear * contest_.step_us()) break;
       ISOMER_RETURN_IF_ERROR(Try(contender, is_fastest));

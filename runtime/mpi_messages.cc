@@ -54,8 +54,8 @@ int TagOf(const char* call, absl::Span<const int32_t> group, int largest) {
 MpiMessages::MpiMessages(const MpiOptions& options) : options_(options) {
   for (MPI_Comm& comm : data_) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_dup(MPI_COMM_WORLD, &errors_);
-  for (MPI_Comm comm : {MPI_COMM_WORLD, data_[0], data_[1], errors_})
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (MPI_Comm comm : data_) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (MPI_Comm comm : {MPI_COMM_WORLD, errors_}) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(errors_, &rank_);
   MPI_Comm_size(errors_, &num_ranks_);
   MPI_Comm local;
