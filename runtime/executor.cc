@@ -161,6 +161,7 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
       .run = [&](int32_t place) { return RunCommand(place, learning_rate); },
       .on_thread = [&](const std::function<absl::Status()>& all) { return Measured(all); },
       .abort = [&](const absl::Status& status) { communicator_.Abort(status); },
+      .computes = [&](bool computes) { communicator_.SetComputes(computes); },
   };
   if (watch_ != nullptr) {
     watch_->Begin([&](int32_t place) { return is_of(place, then); });

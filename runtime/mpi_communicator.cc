@@ -139,6 +139,7 @@ class MpiProcess : public MpiCommunicator {
 
   void Abort(const absl::Status& status) override { messages_->Abort(status); }
   absl::Status Finish(const absl::Status& status) override { return messages_->Finish(status); }
+  void SetComputes(bool computes) override { messages_->SetComputes(computes); }
   Communicator& Beside() override { return *beside_; }
 
  private:

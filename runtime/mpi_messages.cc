@@ -20,16 +20,12 @@ using std::chrono::steady_clock;
 
 // How long ranks wait for each other to end after an error, before they end without.
 constexpr std::chrono::seconds kPatience(10);
-// Who waits looks again at once for so long. Then, where threads have to share cores, it sleeps
-// between looks: who looks all the time leaves half of its core to what computes there. What a
-// device computes next mostly waits for a message of channel 0, which takes some tens of
-// microseconds if it is small, and waking takes longer than that; nothing waits for the others.
-// (bench/overlap.sh; BERT-base with 5 Gbit/s loses 80 % of what it loses without overlap if nobody
-// ever sleeps, 69 % with 50 us of sleep, 59 % with 200, 81 % with 1,000; ResNeXt-50 with 1 Gbit/s
-// 30 % with 50 us of looking in either channel, and 15 % as here.)
-constexpr std::chrono::microseconds kSpin[MpiMessages::kMostChannels] = {
-    std::chrono::microseconds(1000), std::chrono::microseconds(50)};
-constexpr std::chrono::microseconds kSleep(200);
+// Where threads have to share cores, and this rank computes, who waits looks again at once for so
+// long, which small messages take, and then sleeps between looks: who looks all the time leaves
+// half of the core to what computes there. (bench/overlap.sh 5 1 8 bert_base: of what is lost
+// without overlap 80 % are lost if nobody ever sleeps, 69 % with 50 us of sleep, 59 % with 200, 81
+// % with 1,000.)
+constexpr std::chrono::microseconds kSpin(50), kSleep(200);
 // Looks between two at whether the job is given up, or too late.
 constexpr int kLooksPerCheck = 256;
 
@@ -63,7 +59,7 @@ MpiMessages::MpiMessages(const MpiOptions& options) : options_(options) {
   MPI_Comm_rank(local, &local_rank_);
   MPI_Comm_size(local, &num_local_ranks_);
   MPI_Comm_free(&local);
-  sleeps_ =
+  is_crowded_ =
       options.threads_per_rank > 1 && num_local_ranks_ * options.threads_per_rank >
                                           static_cast<int>(std::thread::hardware_concurrency());
   int* upper = nullptr;
@@ -111,7 +107,7 @@ absl::Status MpiMessages::Exchange(int channel, const char* call, absl::Span<con
                 tag, data_[channel], &requests.back());
     });
   }
-  return Wait(channel, call, expected, &lock, &requests);
+  return Wait(call, expected, &lock, &requests);
 }
 
 void MpiMessages::Abort(const absl::Status& status) {
@@ -154,7 +150,7 @@ absl::Status MpiMessages::Finish(const absl::Status& status) {
 }
 
 // Until all are done. The first of `requests` are receives, of what is `expected`.
-absl::Status MpiMessages::Wait(int channel, const char* call, absl::Span<const Expected> expected,
+absl::Status MpiMessages::Wait(const char* call, absl::Span<const Expected> expected,
                                std::unique_lock<TicketLock>* lock,
                                std::vector<MPI_Request>* requests) {
   std::vector<MPI_Status> statuses(requests->size());
@@ -166,7 +162,7 @@ absl::Status MpiMessages::Wait(int channel, const char* call, absl::Span<const E
     if (code != MPI_SUCCESS) return Failed(requests, Refused(call, code, expected, statuses));
     if (done != 0) break;
     const auto waited = steady_clock::now() - begin;
-    const bool sleeps = sleeps_ && waited > kSpin[channel];
+    const bool sleeps = is_crowded_ && computes_ && waited > kSpin;
     if (sleeps || looks % kLooksPerCheck == 0) {
       if (absl::Status status = CheckForAbort(); !status.ok()) return Failed(requests, status);
       if (waited > options_.timeout) return Failed(requests, Late(call, expected, *requests));

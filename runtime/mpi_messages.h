@@ -54,6 +54,8 @@ class MpiMessages {
   static constexpr int kMostChannels = 2;
   absl::Status Exchange(int channel, const char* call, absl::Span<const int32_t> group,
                         absl::Span<const Send> sends, absl::Span<const Receive> receives);
+  // See Communicator.
+  void SetComputes(bool computes) { computes_ = computes; }
   // The first error stays that of this rank, and is sent to the others. From any thread.
   void Abort(const absl::Status& status);
   // See MpiCommunicator.
@@ -64,7 +66,7 @@ class MpiMessages {
 
   // What follows is for who has locked mutex_; Wait lets go of it between looks.
   void AbortNow(const absl::Status& status);
-  absl::Status Wait(int channel, const char* call, absl::Span<const Expected> expected,
+  absl::Status Wait(const char* call, absl::Span<const Expected> expected,
                     std::unique_lock<TicketLock>* lock, std::vector<MPI_Request>* requests);
   absl::Status CheckForAbort();
   absl::Status Failed(std::vector<MPI_Request>* requests, const absl::Status& status);
@@ -79,8 +81,9 @@ class MpiMessages {
   MPI_Comm errors_;
   int rank_ = 0, num_ranks_ = 1, local_rank_ = 0, num_local_ranks_ = 1;
   int largest_tag_ = 32767;  // what the standard promises
-  bool sleeps_ = false;      // who waits, for threads are more than cores
-  TicketLock mutex_;         // guards what follows, and MPI, which serves one thread at a time
+  bool is_crowded_ = false;  // threads are more than cores
+  std::atomic<bool> computes_ = true;
+  TicketLock mutex_;  // guards what follows, and MPI, which serves one thread at a time
   absl::Status error_;
   std::string last_words_;  // the message that Abort sends
   bool finished_ = false;

@@ -65,7 +65,9 @@ class ThreadedRunner : public QueueRunner {
     for (const auto& [queue, worker] : others_) {
       worker->Begin([this, &work, q = queue] { return RunQueue(q, work); });
     }
+    work.computes(true);
     absl::Status status = RunQueue(kComputeQueue, work);
+    work.computes(false);
     for (const auto& [queue, worker] : others_) {
       absl::Status of_queue = worker->Wait();
       // One that fails takes the others with it, which then say that they were given up.
@@ -95,7 +97,12 @@ class ThreadedRunner : public QueueRunner {
   absl::Status RunCommands(int32_t queue, const QueueWork& work) {
     for (int32_t place : queues_.places[queue]) {
       if (work.selects(place)) {
-        for (int32_t other : program_[place].waits) ISOMER_RETURN_IF_ERROR(WaitFor(other));
+        for (int32_t other : program_[place].waits) {
+          if (IsOver(other)) continue;
+          if (queue == kComputeQueue) work.computes(false);
+          ISOMER_RETURN_IF_ERROR(WaitFor(other));
+          if (queue == kComputeQueue) work.computes(true);
+        }
         if (failed_) return absl::CancelledError("given up");
         ISOMER_RETURN_IF_ERROR(work.run(place));
       }
@@ -103,6 +110,11 @@ class ThreadedRunner : public QueueRunner {
       if (program_[place].signals) over_[queue].notify_all();
     }
     return absl::OkStatus();
+  }
+
+  bool IsOver(int32_t place) const {
+    return !failed_ &&
+           over_[program_[place].queue].load(std::memory_order_acquire) > queues_.in_queue[place];
   }
 
   absl::Status WaitFor(int32_t place) {

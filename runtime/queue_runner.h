@@ -41,6 +41,9 @@ struct QueueWork {
   std::function<absl::Status(const std::function<absl::Status()>& all)> on_thread;
   // After an error: wakes a queue that waits for other devices.
   std::function<void(const absl::Status&)> abort;
+  // Threaded: when what computes begins to wait for others, or has nothing left to do, and when it
+  // goes on.
+  std::function<void(bool computes)> computes = nullptr;
   // Adversarial: before and after each command. `over`: what is known to be over.
   std::function<absl::Status(int32_t place, const QueueClock& over)> before = nullptr;
   std::function<void(int32_t place)> after = nullptr;

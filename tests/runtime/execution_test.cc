@@ -200,6 +200,7 @@ TEST(QueueRunner, WaitsAreKept) {
                           },
                       .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
                       .abort = [](const absl::Status&) {},
+                      .computes = [](bool) {},
                       .before = [](int32_t, const QueueClock&) { return absl::OkStatus(); },
                       .after = [](int32_t) {},
                   }),
@@ -227,6 +228,7 @@ TEST(QueueRunner, QueuesRunAtOneTime) {
           },
       .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
       .abort = [](const absl::Status&) {},
+      .computes = [](bool) {},
   };
   EXPECT_EQ(MakeQueueRunner(program, ExecutionKind::kThreaded)->Run(work), absl::OkStatus());
 }
@@ -247,6 +249,7 @@ TEST(QueueRunner, AnErrorEndsBothQueues) {
                       },
                   .on_thread = [](const std::function<absl::Status()>& all) { return all(); },
                   .abort = [&](const absl::Status&) { aborted = true; },
+                  .computes = [](bool) {},
                   .before = [](int32_t, const QueueClock&) { return absl::OkStatus(); },
                   .after = [](int32_t) {},
               });
