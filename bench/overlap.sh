@@ -65,7 +65,7 @@ alone() { # NAME
 }
 
 for name in "${networks[@]}"; do
-  "$bin/isomer-optimize" "${whole[$name]}" "--machine=$out/machine" --plan=data_parallel ${OPT:-} \
+  "$bin/isomer-optimize" "${whole[$name]}" "--machine=$out/machine" --plan=data_parallel \
     --loss_alone "--out=$out/$name" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }
   "$bin/isomer-optimize" "${half[$name]}" --machine=laptop_cpu --nodes=1 --devices_per_node=1 \
     --loss_alone "--out=$out/$name.half" >/dev/null 2>"$out/err" || { cat "$out/err" >&2; exit 1; }

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "rules/rewrite.h"
@@ -120,26 +119,20 @@ ShardingChoice WithoutCopies(const ShardingChoice& choice) {
 absl::StatusOr<CopiedCall> CopyCall(const RuleIndex& rules, const Operator& call,
                                     absl::Span<const TensorType> operands,
                                     const Operator& replicate) {
-  Graph graph;
-  std::vector<TensorRef> inputs;
-  for (const TensorType& type : operands) {
-    inputs.push_back(graph.AddInput(absl::StrCat("x", inputs.size()), type));
-  }
-  ISOMER_ASSIGN_OR_RETURN(const TensorRef made, graph.AddOp(call, inputs));
-  ISOMER_ASSIGN_OR_RETURN(const TensorRef copied, graph.AddOp(replicate, {made}));
-  graph.AddOutput("y0", copied);
-  CopiedCall result;
+  ISOMER_ASSIGN_OR_RETURN(Graph graph, GraphOfCall(call, operands));
+  const NodeId copied{graph.num_nodes() - 1};
+  ISOMER_ASSIGN_OR_RETURN(const TensorRef copy, graph.AddOp(replicate, {{copied, 0}}));
+  graph.AddOutput("copy", copy);
   for (const Rule* rule : rules.CopiesOf(call.kind())) {
-    for (DerivationStep& step : FindMatches(graph, *rule)) {
-      if (std::find(step.nodes.begin(), step.nodes.end(), copied.node) == step.nodes.end())
-        continue;
-      const int first = graph.num_nodes();
-      ISOMER_RETURN_IF_ERROR(result.steps.Apply(*rule, std::move(step), &graph));
-      for (int id = first; id < graph.num_nodes(); ++id) {
-        if (graph.node(NodeId{id}).op.kind() == call.kind()) result.id = NodeId{id};
-      }
-      return result;
+    std::vector<DerivationStep> steps = FindMatches(graph, *rule);
+    if (steps.empty()) continue;
+    CopiedCall result;
+    const int first = graph.num_nodes();
+    ISOMER_RETURN_IF_ERROR(result.steps.Apply(*rule, std::move(steps[0]), &graph));
+    for (int id = first; id < graph.num_nodes(); ++id) {
+      if (graph.node(NodeId{id}).op.kind() == call.kind()) result.id = NodeId{id};
     }
+    return result;
   }
   return absl::NotFoundError("no rule copies this call");
 }

@@ -61,13 +61,6 @@ absl::StatusOr<int> BaselineEntries::Enter(const MappedModel& mapped, const std:
   takes_part &= name != kSingleDevice;
   const int entry = run_.contest.Enter(std::move(plan), name, takes_part);
   if (takes_part) run_.entered.emplace_back(entry, mapped);
-  if (takes_part && options.plan.empty() && run_.arranges_weights && mapped.copies_arranged) {
-    MappedModel spread = mapped;
-    spread.copies_arranged = false;
-    ISOMER_ASSIGN_OR_RETURN(Plan other, run_.PlanOf(spread, grid));
-    if (name == kZero3) other.update.method = UpdateMethod::kShardedWeights;
-    run_.entered.emplace_back(run_.contest.Enter(std::move(other), kFound), std::move(spread));
-  }
   return entry;
 }
 

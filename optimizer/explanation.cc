@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "optimizer/traffic.h"
+#include "pcg/support/chrome_trace.h"
 #include "pcg/support/file.h"
 
 namespace isomer {
@@ -171,21 +172,6 @@ std::vector<LinkId> BusyLinks(const Explanation& explanation) {
   return links;
 }
 
-Json Event(const char* phase, int64_t process, int64_t row) {
-  Json event;
-  event["ph"] = phase;
-  event["pid"] = process;
-  event["tid"] = row;
-  return event;
-}
-
-Json NameEvent(const char* what, int64_t process, int64_t row, const std::string& name) {
-  Json event = Event("M", process, row);
-  event["name"] = what;
-  event["args"]["name"] = name;
-  return event;
-}
-
 }  // namespace
 
 Explanation Explain(const CostModel& cost, const Graph& graph, const Schedule& schedule,
@@ -270,25 +256,25 @@ absl::Status WriteTrace(const std::string& path, const Graph& graph, const Sched
     for (int32_t queue : simulation.tasks.queues(t)) {
       queues.insert(queue);
       const bool link = queue >= first_link;
-      Json event = Event("X", link ? devices : queue / 2, link ? queue - first_link : queue % 2);
-      event["name"] = TaskLabel(graph, schedule.tasks[t]);
+      Json event = TraceSpan(link ? devices : queue / 2, link ? queue - first_link : queue % 2,
+                             TaskLabel(graph, schedule.tasks[t]),
+                             MicrosecondsOf(simulation.timeline.start[t]),
+                             MicrosecondsOf(simulation.tasks.occupied(t, queue)));
       event["cat"] = PhaseName(schedule.tasks[t].phase);
-      event["ts"] = MicrosecondsOf(simulation.timeline.start[t]);
-      event["dur"] = MicrosecondsOf(simulation.tasks.occupied(t, queue));
       events.Append(std::move(event));
     }
   }
   for (int32_t queue : queues) {
     if (queue >= first_link) {
       const LinkId id = queue - first_link;
-      events.Append(NameEvent("thread_name", devices, id, machine.LinkName(id)));
+      events.Append(TraceRowName(devices, id, machine.LinkName(id)));
     } else {
-      events.Append(NameEvent("thread_name", queue / 2, queue % 2,
-                              queue % 2 == 0 ? "compute" : "communication"));
-      events.Append(NameEvent("process_name", queue / 2, 0, absl::StrCat("device ", queue / 2)));
+      events.Append(
+          TraceRowName(queue / 2, queue % 2, queue % 2 == 0 ? "compute" : "communication"));
+      events.Append(TraceProcessName(queue / 2, absl::StrCat("device ", queue / 2)));
     }
   }
-  events.Append(NameEvent("process_name", devices, 0, "links"));
+  events.Append(TraceProcessName(devices, "links"));
   return WriteFileAtomically(path, trace.Print());
 }
 

@@ -49,12 +49,12 @@ void GrowingGraph::Apply(const RecordedSteps& recorded, std::vector<TensorRef>* 
     for (NodeId& id : step.nodes) id = (*place)[id.value].node;
     for (TensorRef& input : step.inputs) input = here(input);
     const int first = num_nodes();
+    const std::string name =
+        NameOfTarget(step, [this](NodeId id) -> const Node& { return node(id); });
     for (const Node& added : r.added) {
       Node node = added;
       for (TensorRef& input : node.inputs) input = here(input);
-      const NodeId named =
-          NodeThatNames(step, [&](NodeId id) { return nodes_[id.value].op.kind(); });
-      if (!step.nodes.empty()) node.name = nodes_[named.value].name;
+      node.name = name;
       place->push_back({NodeId{num_nodes()}, 0});
       nodes_.push_back(std::move(node));
       uses_.emplace_back();

@@ -136,8 +136,8 @@ absl::Status ApplyStep(const Rule& rule, const DerivationStep& step, Graph* grap
                ? step.inputs[ref.node.value]
                : TensorRef{{first_new.value + ref.node.value - rule.num_inputs}, ref.output};
   };
-  const NodeId named = NodeThatNames(step, [&](NodeId id) { return graph->node(id).op.kind(); });
-  const std::string name = step.nodes.empty() ? "" : graph->node(named).name;
+  const std::string name =
+      NameOfTarget(step, [graph](NodeId id) -> const Node& { return graph->node(id); });
   for (int id = rule.num_inputs; id < target.num_nodes(); ++id) {
     const Node& node = target.node(id);
     std::vector<TensorRef> inputs;

@@ -3,6 +3,7 @@
 #define ISOMER_RULES_REWRITE_H_
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,14 +70,15 @@ std::vector<DerivationStep> MatchesAtTensor(const GraphIndex& index, const Rule&
 // Errors: the step does not match, conditions fail, the target does not type-check or has other
 // output types, or a rule input depends on a source output. On error the graph is unchanged.
 absl::Status ApplyStep(const Rule& rule, const DerivationStep& step, Graph* graph);
-// Of the nodes that a step replaces, the one whose name those in their place have: the last, but no
-// parallel operator where there is another. {-1}: it replaces none.
-template <typename KindOf>
-NodeId NodeThatNames(const DerivationStep& step, KindOf kind_of) {
+// What the nodes of a step's target are named: as the last of those that it replaces, but not as a
+// parallel operator where there is another. `node_of`: a node by its id.
+template <typename NodeOf>
+std::string NameOfTarget(const DerivationStep& step, NodeOf node_of) {
   for (size_t i = step.nodes.size(); i-- > 0;) {
-    if (!IsParallel(kind_of(step.nodes[i]))) return step.nodes[i];
+    const Node& node = node_of(step.nodes[i]);
+    if (!IsParallel(node.op.kind())) return node.name;
   }
-  return step.nodes.empty() ? NodeId{} : step.nodes.back();
+  return step.nodes.empty() ? "" : node_of(step.nodes.back()).name;
 }
 
 // The binding (types, variables) that a step stands for; attribute variables are read off the

@@ -54,7 +54,7 @@ class Communicator {
 
   // Whether this rank computes meanwhile, on the cores of the threads that communicate; true unless
   // it is said. Who waits for messages may leave it the core. From any thread.
-  virtual void SetComputes(bool computes) = 0;
+  virtual void SetComputes(bool /*computes*/) {}
 
   // Another of the same ranks and of the same job, whose calls meet its own alone: for a thread
   // beside the one that uses this. Lives as long. REQUIRES: this is not itself one beside another.

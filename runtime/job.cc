@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/support/chrome_trace.h"
 #include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/arrangement.h"
@@ -481,26 +482,16 @@ absl::StatusOr<std::string> Job::ChromeTrace() {
   const int64_t queues = options_.execution.num_queues();
   for (size_t d = 0; d < times.size(); ++d) {
     for (int64_t queue = 0; queue < queues; ++queue) {
-      Json name;
-      name["name"] = "thread_name";
-      name["ph"] = "M";
-      name["pid"] = 0;
-      name["tid"] = static_cast<int64_t>(d) * queues + queue;
-      name["args"]["name"] =
-          absl::StrCat("device ", d, queues == 1 ? "" : " ",
-                       queues == 1 ? "" : QueueName(static_cast<int32_t>(queue)));
-      events.Append(std::move(name));
+      std::string name = absl::StrCat("device ", d);
+      if (queues > 1) absl::StrAppend(&name, " ", QueueName(static_cast<int32_t>(queue)));
+      events.Append(TraceRowName(0, static_cast<int64_t>(d) * queues + queue, name));
     }
     for (const TaskTime& time : times[d]) {
       const Task& task = schedule_.tasks[time.task];
-      Json event;
-      event["name"] = absl::StrCat(TaskKindName(task.kind), " ", graph_.Label(task.node));
+      Json event = TraceSpan(0, static_cast<int64_t>(d) * queues + time.queue,
+                             absl::StrCat(TaskKindName(task.kind), " ", graph_.Label(task.node)),
+                             time.start_us - origin_us, time.end_us - time.start_us);
       event["cat"] = PhaseName(task.phase);
-      event["ph"] = "X";
-      event["ts"] = time.start_us - origin_us;
-      event["dur"] = time.end_us - time.start_us;
-      event["pid"] = 0;
-      event["tid"] = static_cast<int64_t>(d) * queues + time.queue;
       event["args"]["task"] = time.task;
       event["args"]["bytes"] = task.bytes;
       event["args"]["flops"] = task.flops;

@@ -98,10 +98,7 @@ class ThreadedRunner : public QueueRunner {
     for (int32_t place : queues_.places[queue]) {
       if (work.selects(place)) {
         for (int32_t other : program_[place].waits) {
-          if (IsOver(other)) continue;
-          if (queue == kComputeQueue) work.computes(false);
-          ISOMER_RETURN_IF_ERROR(WaitFor(other));
-          if (queue == kComputeQueue) work.computes(true);
+          ISOMER_RETURN_IF_ERROR(WaitFor(other, queue == kComputeQueue, work));
         }
         if (failed_) return absl::CancelledError("given up");
         ISOMER_RETURN_IF_ERROR(work.run(place));
@@ -112,23 +109,22 @@ class ThreadedRunner : public QueueRunner {
     return absl::OkStatus();
   }
 
-  bool IsOver(int32_t place) const {
-    return !failed_ &&
-           over_[program_[place].queue].load(std::memory_order_acquire) > queues_.in_queue[place];
-  }
-
-  absl::Status WaitFor(int32_t place) {
+  // `computes`: it is the compute queue that waits.
+  absl::Status WaitFor(int32_t place, bool computes, const QueueWork& work) {
     std::atomic<int32_t>& over = over_[program_[place].queue];
     const int32_t wanted = queues_.in_queue[place] + 1;
-    for (int look = 0;; ++look) {
+    int look = 0;
+    for (;; ++look) {
       const int32_t now = over.load(std::memory_order_acquire);
       if (now >= wanted) break;
+      if (look == 0 && computes) work.computes(false);
       if (look < kLooks) {
         std::this_thread::yield();
       } else {
         over.wait(now, std::memory_order_acquire);
       }
     }
+    if (look > 0 && computes) work.computes(true);
     return failed_ ? absl::CancelledError("given up") : absl::OkStatus();
   }
 

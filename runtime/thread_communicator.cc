@@ -262,7 +262,6 @@ class ThreadCommunicator : public HostCommunicator {
   }
 
   void Abort(const absl::Status& status) override { hub_->Abort(status); }
-  void SetComputes(bool /*computes*/) override {}  // Who waits long sleeps until it is woken.
   Communicator& Beside() override { return *beside_; }
 
  private:

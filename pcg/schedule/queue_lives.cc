@@ -8,26 +8,19 @@
 #include "pcg/schedule/program.h"
 
 namespace isomer {
-namespace {
-
-// By queue, the last task that is over for sure.
-using Over = std::array<int32_t, kMostQueues>;
-
-}  // namespace
-
 std::vector<std::pair<int32_t, LiveRange>> CommunicationLives(const Schedule& schedule,
                                                               int32_t device) {
   std::vector<std::pair<int32_t, LiveRange>> lives;
-  // By queue: those of its communications, in lives; how many of them are released; what is over
-  // when its newest task is.
+  // By queue: those of its communications, in lives; how many of them are released; and, as clocks
+  // of tasks, what is over for sure when its newest task is.
   std::array<std::vector<size_t>, kMostQueues> of_queue;
   std::array<size_t, kMostQueues> released = {};
-  std::array<Over, kMostQueues> newest;
+  std::array<QueueClock, kMostQueues> newest;
   newest.fill(kNothingOver);
-  absl::flat_hash_map<int32_t, Over> after;  // per task of this device
+  absl::flat_hash_map<int32_t, QueueClock> after;  // per task of this device
   for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
-    Over before = kNothingOver;
+    QueueClock before = kNothingOver;
     for (int32_t dep : task.deps) {
       // Other devices' are reached by communications that are this one's, too.
       if (const auto known = after.find(dep); known != after.end()) Advance(&before, known->second);
