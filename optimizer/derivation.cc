@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -56,7 +57,10 @@ class Derivation {
     }
     // Users come before what they use.
     for (auto call = copied.rbegin(); call != copied.rend(); ++call) {
-      ISOMER_RETURN_IF_ERROR(Copy(call->first, call->second));
+      const auto& [id, choice] = *call;
+      for (NodeId replicate : ReplicatesBehind(id, choice.outputs[0].type.copies)) {
+        ISOMER_RETURN_IF_ERROR(Copy(id, replicate, choice));
+      }
     }
     return absl::OkStatus();
   }
@@ -99,11 +103,9 @@ class Derivation {
     return call;
   }
 
-  // What `call` makes is copied behind it for a user: it is made of copies instead. `choice`: with
-  // copies.
-  absl::Status Copy(NodeId call, const ShardingChoice& choice) {
-    const NodeId replicate = ReplicateBehind(call, choice.outputs[0].type.copies);
-    if (replicate.value < 0) return absl::OkStatus();
+  // What `call` makes is copied behind it by `replicate`: it is made of copies instead. `choice`:
+  // with copies.
+  absl::Status Copy(NodeId call, NodeId replicate, const ShardingChoice& choice) {
     const Operator op = graph_.node(call).op, copies = graph_.node(replicate).op;
     std::vector<TensorRef> place = graph_.node(call).inputs;
     std::vector<TensorType> operands;
@@ -131,18 +133,19 @@ class Derivation {
     return absl::OkStatus();
   }
 
-  // The replicate(copies) of what the call makes that a call uses; {-1}: none.
-  NodeId ReplicateBehind(NodeId call, int64_t copies) const {
+  // Each replicate(copies) of what the call makes that a call uses: every user has its own.
+  std::set<NodeId> ReplicatesBehind(NodeId call, int64_t copies) const {
+    std::set<NodeId> found;
     for (const auto& [user, choice] : calls_) {
       for (TensorRef input : graph_.node(user).inputs) {
         const Node& node = graph_.node(input.node);
         if (node.op.kind() == OpKind::kReplicate && node.op.Int("degree") == copies &&
             node.inputs[0] == TensorRef{call, 0}) {
-          return input.node;
+          found.insert(input.node);
         }
       }
     }
-    return {};
+    return found;
   }
 
   // `new_ids` are changed with it.

@@ -40,9 +40,10 @@ ABSL_FLAG(std::string, communicator, "threads",
           "threads: one thread per virtual device; mpi: one process each, started by mpirun");
 ABSL_FLAG(
     std::string, execution, "inline",
-    "how a device runs its queues of computation and of communication: inline, one task after "
-    "the other; threaded, a thread each, side by side; adversarial, in an order drawn from "
-    "--execution_seed, over memory that is watched (slow; finds races)");
+    "how a device runs its queues, of computation, of communication, and of gradients and "
+    "weights: inline, one task after the other; threaded, a thread each, side by side; "
+    "adversarial, in an order drawn from --execution_seed, over memory that is watched (slow; "
+    "finds races)");
 ABSL_FLAG(uint64_t, execution_seed, 1, "of --execution=adversarial");
 ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, where there are as many");
 ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: just those");

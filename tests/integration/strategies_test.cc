@@ -240,4 +240,33 @@ TEST_F(OfTheZooBase, WhatArrangesAWeightIsDoneByWhoNeedsIt) {
   }
 }
 
+// Two products read the transpose of a weight that is read as it is, too: each has it of its copy.
+TEST_F(OfTheZooBase, WhatArrangesAWeightIsDoneForAllWhoReadIt) {
+  Model model;
+  model.graph = ParseGraph(R"(
+      %0 = input "x" : f32[64,32]
+      %1 = weight "w" : f32[128,32]
+      %2 = transpose(%1) {perm=[1,0]} : f32[32,128]
+      %3 = matmul(%0, %2) : f32[64,128]
+      %4 = relu(%0) : f32[64,32]
+      %5 = matmul(%4, %2) : f32[64,128]
+      %6 = mul(%3, %5) : f32[64,128]
+      %7 = matmul(%6, %1) : f32[64,32]
+      output "logits" = %7)")
+                    .value();
+  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const CostModel cost(MachineOf(1, 4));
+  CostTables tables(Index(), cost, CostOptions{});
+  const auto mapped = MapBaseline(kDataParallel, model.graph, &tables);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  const auto plan = DerivePlan(model, *mapped, /*training=*/true, &tables);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExpectPlanHolds(*plan, Rules());
+  for (int id = 0; id < plan->graph.num_nodes(); ++id) {
+    const Node& node = plan->graph.node(NodeId{id});
+    if (node.op.kind() != OpKind::kTranspose) continue;
+    EXPECT_EQ(node.outputs[0].copies, 4);
+  }
+}
+
 }  // namespace isomer
