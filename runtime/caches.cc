@@ -36,13 +36,21 @@ void Touch(char* data, int64_t bytes, bool is_written) {
   }
 }
 
+CacheSweeper::CacheSweeper(const CacheSizes& caches)
+    : near_(static_cast<size_t>(2 * caches.near), 1),
+      last_(static_cast<size_t>(2 * caches.last), 1) {}
+
+void CacheSweeper::Evict(const char* data, int64_t bytes) {
 #ifdef __x86_64__
-void Flush(const char* data, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kLine) _mm_clflush(data + i);
   _mm_mfence();
-}
-#else
-void Flush(const char*, int64_t) {}
 #endif
+  for (size_t left = std::min(static_cast<size_t>(bytes), last_.size() / 2); left > 0;) {
+    const size_t part = std::min(left, last_.size() - next_);
+    Touch(last_.data() + next_, static_cast<int64_t>(part), /*is_written=*/true);
+    next_ = (next_ + part) % last_.size();
+    left -= part;
+  }
+}
 
 }  // namespace isomer

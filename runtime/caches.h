@@ -22,18 +22,22 @@ enum class CacheLevel { kMemory, kLast, kNear };
 // As if it had just been read, or, if it `is_written`, written.
 void Touch(char* data, int64_t bytes, bool is_written);
 
-// Takes it out of all caches, where the processor can (x86); else it stays where it is.
-void Flush(const char* data, int64_t bytes);
-
-// Pushes everything else out of caches of up to as many bytes.
+// Makes of caches what a step leaves them: full of what was written.
 class CacheSweeper {
  public:
-  // Twice as many, so that hardly anything is left.
-  explicit CacheSweeper(int64_t bytes) : memory_(static_cast<size_t>(2 * bytes), 1) {}
-  void Sweep() { Touch(memory_.data(), static_cast<int64_t>(memory_.size()), true); }
+  explicit CacheSweeper(const CacheSizes& caches);
+  // Pushes what the nearest cache has into the last one, and nothing out of that.
+  void SweepNear() { Touch(near_.data(), static_cast<int64_t>(near_.size()), /*is_written=*/true); }
+  // Takes it out of all caches, where the processor can (x86); else it stays where it is. Others'
+  // bytes take its place: who brings it back, or writes it anew, waits until they are written to
+  // memory, as in a step, and finds no place empty.
+  void Evict(const char* data, int64_t bytes);
 
  private:
-  std::vector<char> memory_;
+  // Twice as many bytes as a cache has: when the end is written, hardly anything else is left, nor
+  // the beginning.
+  std::vector<char> near_, last_;
+  size_t next_ = 0;  // in last_, to be written
 };
 
 }  // namespace isomer

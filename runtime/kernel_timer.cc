@@ -174,17 +174,17 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   return timer;
 }
 
-void KernelTimer::SetCaches(CacheSweeper* near) {
+void KernelTimer::SetCaches(CacheSweeper* sweeper) {
   const auto touch = [this](CacheLevel level) {
     for (const Region& region : regions_) {
       if (region.found == level) isomer::Touch(region.data, region.bytes, region.is_written);
     }
   };
   for (const Region& region : regions_) {
-    if (region.found == CacheLevel::kMemory) Flush(region.data, region.bytes);
+    if (region.found == CacheLevel::kMemory) sweeper->Evict(region.data, region.bytes);
   }
   touch(CacheLevel::kLast);
-  near->Sweep();
+  sweeper->SweepNear();
   touch(CacheLevel::kNear);
 }
 

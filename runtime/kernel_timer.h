@@ -24,8 +24,7 @@ class KernelTimer {
   static absl::StatusOr<int64_t> BytesOf(const ProfiledKernel& kernel);
 
   // Brings its buffers to where tasks of it find them in a step (ProfiledKernel::found).
-  // `near` sweeps the near cache.
-  void SetCaches(CacheSweeper* near);
+  void SetCaches(CacheSweeper* sweeper);
   // The time of one run. Time during which another process had the core is not the kernel's: the
   // less of the time that passed and that this thread computed counts.
   absl::StatusOr<double> RunUs();

@@ -136,7 +136,7 @@ class SizeRunner {
   int64_t bytes() const { return schedule_.tasks[0].bytes; }
 
   // Brings its buffers, cleared, to where the task is to find them.
-  absl::Status SetCaches(CacheLevel level, CacheSweeper* near);
+  absl::Status SetCaches(CacheLevel level, CacheSweeper* sweeper);
   absl::Status RunOnce();
   // Of the runs in which nothing disturbed any rank; where there are hardly any, of all.
   std::vector<double> Samples() const { return undisturbed_.size() < 5 ? all_ : undisturbed_; }
@@ -194,17 +194,17 @@ absl::Status SizeRunner::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status SizeRunner::SetCaches(CacheLevel level, CacheSweeper* near) {
+absl::Status SizeRunner::SetCaches(CacheLevel level, CacheSweeper* sweeper) {
   ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule_, rank_.rank(), &executor_));
   for (size_t b = 0; level == CacheLevel::kMemory && b < schedule_.buffers.size(); ++b) {
     const Buffer& buffer = schedule_.buffers[b];
     if (buffer.device != rank_.rank()) continue;
     ISOMER_RETURN_IF_ERROR(executor_.Get(static_cast<BufferId>(b), [&](const void* contents) {
-      Flush(static_cast<const char*>(contents), buffer.bytes());
+      sweeper->Evict(static_cast<const char*>(contents), buffer.bytes());
       return absl::OkStatus();
     }));
   }
-  if (level == CacheLevel::kLast) near->Sweep();
+  if (level == CacheLevel::kLast) sweeper->SweepNear();
   return absl::OkStatus();
 }
 
@@ -294,11 +294,11 @@ absl::StatusOr<SizeTable> MeasureTask(const ProfileRank& rank, const ProfiledTas
     left.push_back(runners.back().get());
   }
   const bool updates = task.kind == TaskKind::kUpdate && options.state != CacheState::kHot;
-  CacheSweeper near(CachesOfDevice(static_cast<int64_t>(rank.all.size())).near);
+  CacheSweeper sweeper(CachesOfDevice(static_cast<int64_t>(rank.all.size())));
   for (int round = 1; round <= options.most_rounds && !left.empty(); ++round) {
     for (SizeRunner* runner : left) {
       // What is sent, moved or summed has just been computed; parameters have not.
-      ISOMER_RETURN_IF_ERROR(runner->SetCaches(updates ? task.found : CacheLevel::kNear, &near));
+      ISOMER_RETURN_IF_ERROR(runner->SetCaches(updates ? task.found : CacheLevel::kNear, &sweeper));
       ISOMER_RETURN_IF_ERROR(runner->RunOnce());
     }
     if (round < options.least_rounds) continue;

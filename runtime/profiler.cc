@@ -25,7 +25,7 @@ struct Subject {
 absl::Status RunRound(const ProfileRank& rank, const ProfilerOptions& options,
                       const std::vector<Subject*>& subjects, CacheSweeper* sweeper,
                       std::vector<double>* times) {
-  if (options.state == CacheState::kCold) sweeper->Sweep();
+  if (options.state == CacheState::kCold) sweeper->SweepNear();
   for (Subject* subject : subjects) {
     if (options.state == CacheState::kHot) {
       ISOMER_RETURN_IF_ERROR(subject->timer->RunUs().status());
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<ProfileBatch>> BatchesOf(const ProfiledKernels& kerne
 absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRank& rank,
                                                                  const ProfileBatch& batch,
                                                                  const ProfilerOptions& options) {
-  CacheSweeper sweeper(CachesOfDevice(static_cast<int64_t>(rank.all.size())).near);
+  CacheSweeper sweeper(CachesOfDevice(static_cast<int64_t>(rank.all.size())));
   // One arena, as a device has in a step.
   int64_t bytes = 0;
   for (const auto& [key, kernel] : batch) {

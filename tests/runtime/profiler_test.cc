@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/file.h"
+#include "runtime/caches.h"
 #include "runtime/profile_page.h"
 #include "runtime/profile_session.h"
 #include "runtime/reuse.h"
@@ -175,6 +176,21 @@ output "y" = %2
     EXPECT_EQ(found[t].reads, (std::vector<CacheLevel>{CacheLevel::kMemory, CacheLevel::kNear}));
   }
   EXPECT_EQ(FoundByUpdates(*schedule, found), CacheLevel::kMemory);
+}
+
+// What a profile's kernels read is what it filled in, however its caches are swept.
+TEST(CacheSweeper, ChangesNothing) {
+  CacheSweeper sweeper({.near = 1 << 10, .last = 1 << 12});
+  std::vector<char> data(10'000);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i % 101);
+  const std::vector<char> before = data;
+  // More than a cache holds, less, and nothing; past the end of the sweeper's own bytes.
+  for (const int64_t bytes : {10'000, 3'000, 0, 3'000, 3'000, 64}) {
+    sweeper.Evict(data.data(), bytes);
+    sweeper.SweepNear();
+  }
+  Touch(data.data(), 10'000, /*is_written=*/true);
+  EXPECT_EQ(data, before);
 }
 
 TEST(Profiler, ResumedIsWhole) {
