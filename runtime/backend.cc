@@ -17,6 +17,12 @@ std::string KernelCall::Key() const {
   for (size_t t = 0; t < outputs.size(); ++t) {
     absl::StrAppend(&key, " ", outputs[t].ToString(), name(layouts.OfOutput(t)));
   }
+  // Boxes alone do not say how far a coordinate is from the end of its tensor.
+  absl::StrAppend(&key, " at");
+  for (size_t v = 0; v < declaration.dims.size(); ++v) {
+    absl::StrAppend(&key, " ", iteration.begin[v], ":", iteration.end[v], "/",
+                    declaration.dims[v].size.value());
+  }
   if (!gradient && saved.has_value()) absl::StrAppend(&key, " saving");
   if (gradient) {
     absl::StrAppend(&key, " gradient");

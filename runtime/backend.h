@@ -45,7 +45,8 @@ struct KernelCall {
   std::optional<SavedForGradient> saved = std::nullopt;
   bool Adds(size_t operand) const { return !sums.empty() && sums[operand].adds; }
 
-  // Equal keys, equal kernels: operator, data types, boxes, layouts, gradient, sums, saving.
+  // Equal keys, equal kernels: operator, data types, boxes, layouts, part of the iteration space,
+  // gradient, sums, saving.
   std::string Key() const;
 };
 

@@ -1,0 +1,51 @@
+// Kernels generated from declarations: CUDA C++ text that computes what the evaluator does.
+//
+// An operator's declaration says all that a kernel must know, so that every operator has one, with
+// no line of code of its own: each statement becomes a kernel with a thread for every element that
+// it defines, which goes over what the statement reduces. For pointwise operators, and for all that
+// move elements, that is what one would write by hand: each element is read once and written once,
+// by neighbouring threads. For others (norms, losses, look-ups, cells) it is right, and slower than
+// a kernel made for the purpose. Shapes are constants of the text, so that the compiler sees them.
+//
+// Gradients are gathered: a thread for every element of an operand finds the points of the
+// iteration space that load it, by solving the indices of its accesses, and sums the adjoints of
+// the loads: no atomics, so that a sum is the same in every run. Where indices cannot be solved (of
+// a look-up, modulo) threads go over the points and add to the elements.
+//
+// What is computed is in float, in integers for what is made of coordinates and indices.
+#ifndef ISOMER_RUNTIME_CUDA_GENERATED_KERNEL_H_
+#define ISOMER_RUNTIME_CUDA_GENERATED_KERNEL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/backend.h"
+
+namespace isomer {
+
+struct GeneratedKernel {
+  // One after the other, with all of the call's buffers each.
+  struct Launch {
+    std::string name;
+    int64_t threads;  // at most so many do anything
+  };
+  std::string text;  // of all kernels; to be compiled behind KernelPrelude()
+  std::vector<Launch> launches;
+  int64_t workspace_bytes = 0;
+  bool adds_in_any_order = false;  // has sums by several threads
+};
+
+// `name` begins the names of its kernels, and is an identifier. Absent: the gradient of an operator
+// that has its result instead of its operands (NeedsOfGradient), and whose statements cannot be
+// undone from it: softmaxes, and products with their activations.
+std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name);
+
+// The text of prelude.cuh.
+absl::string_view KernelPrelude();
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CUDA_GENERATED_KERNEL_H_

@@ -1,0 +1,120 @@
+#include "runtime/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// The functions of nvrtc.h that are used, with its types: a result of 0 is success.
+struct Nvrtc {
+  using Program = void*;
+  int (*version)(int* major, int* minor);
+  int (*create)(Program*, const char* text, const char* name, int headers,
+                const char* const* header_texts, const char* const* header_names);
+  int (*destroy)(Program*);
+  int (*compile)(Program, int options, const char* const*);
+  int (*log_bytes)(Program, size_t*);
+  int (*log)(Program, char*);
+  int (*cubin_bytes)(Program, size_t*);
+  int (*cubin)(Program, char*);
+  const char* (*error)(int);
+};
+
+absl::StatusOr<Nvrtc> Open() {
+  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  // Where toolkits are that no one told the linker of.
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const char* folder = std::getenv(variable);
+    if (folder != nullptr) names.push_back(absl::StrCat(folder, "/lib64/libnvrtc.so"));
+  }
+  names.push_back("/usr/local/cuda/lib64/libnvrtc.so");
+  void* library = nullptr;
+  for (size_t i = 0; i < names.size() && library == nullptr; ++i) {
+    library = dlopen(names[i].c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (library == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("NVRTC, the compiler of the CUDA toolkit, is not there: none of ",
+                     absl::StrJoin(names, ", ")));
+  }
+  Nvrtc nvrtc;
+  std::string missing;
+  const auto find = [&](const char* name, auto* function) {
+    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
+    if (*function == nullptr) missing = name;
+  };
+  find("nvrtcVersion", &nvrtc.version);
+  find("nvrtcCreateProgram", &nvrtc.create);
+  find("nvrtcDestroyProgram", &nvrtc.destroy);
+  find("nvrtcCompileProgram", &nvrtc.compile);
+  find("nvrtcGetProgramLogSize", &nvrtc.log_bytes);
+  find("nvrtcGetProgramLog", &nvrtc.log);
+  find("nvrtcGetCUBINSize", &nvrtc.cubin_bytes);
+  find("nvrtcGetCUBIN", &nvrtc.cubin);
+  find("nvrtcGetErrorString", &nvrtc.error);
+  if (!missing.empty()) {
+    return absl::UnavailableError(absl::StrCat("NVRTC has no ", missing, ": it is too old"));
+  }
+  return nvrtc;
+}
+
+const absl::StatusOr<Nvrtc>& Opened() {
+  static const absl::StatusOr<Nvrtc> nvrtc = Open();
+  return nvrtc;
+}
+
+// What the compiler said, without the many lines that follow from the first.
+std::string LogOf(const Nvrtc& nvrtc, Nvrtc::Program program) {
+  size_t bytes = 0;
+  if (nvrtc.log_bytes(program, &bytes) != 0 || bytes <= 1) return "";
+  std::string log(bytes, '\0');
+  if (nvrtc.log(program, log.data()) != 0) return "";
+  constexpr size_t kMost = 2000;
+  log.resize(std::min(bytes - 1, kMost));
+  return log;
+}
+
+}  // namespace
+
+absl::Status HasNvrtc() { return Opened().status(); }
+
+std::string NvrtcVersion() {
+  int major = 0, minor = 0;
+  Opened()->version(&major, &minor);
+  return absl::StrCat(major, ".", minor);
+}
+
+absl::StatusOr<std::string> CompileForGpu(absl::string_view text, absl::string_view architecture) {
+  ISOMER_RETURN_IF_ERROR(HasNvrtc());
+  const Nvrtc& nvrtc = *Opened();
+  Nvrtc::Program program = nullptr;
+  const std::string owned(text);
+  const auto failed = [&](absl::string_view what, int code) {
+    const std::string log = program == nullptr ? "" : LogOf(nvrtc, program);
+    if (program != nullptr) nvrtc.destroy(&program);
+    return absl::InvalidArgumentError(absl::StrCat("NVRTC ", NvrtcVersion(), ": ", what, " for ",
+                                                   architecture, ": ", nvrtc.error(code), "\n",
+                                                   log));
+  };
+  if (const int code = nvrtc.create(&program, owned.c_str(), "generated.cu", 0, nullptr, nullptr)) {
+    return failed("no program", code);
+  }
+  const std::string arch = absl::StrCat("--gpu-architecture=", architecture);
+  const char* options[] = {arch.c_str(), "--std=c++17", "--extra-device-vectorization"};
+  if (const int code = nvrtc.compile(program, 3, options)) return failed("does not compile", code);
+  size_t bytes = 0;
+  if (const int code = nvrtc.cubin_bytes(program, &bytes)) return failed("no cubin", code);
+  std::string cubin(bytes, '\0');
+  if (const int code = nvrtc.cubin(program, cubin.data())) return failed("no cubin", code);
+  nvrtc.destroy(&program);
+  return cubin;
+}
+
+}  // namespace isomer

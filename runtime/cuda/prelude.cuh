@@ -1,0 +1,179 @@
+// What kernels that are generated from declarations (generated_kernel.h) are written in: elements
+// of all data types, an index that every thread gets, sums by several threads. Compiled by NVRTC
+// for a GPU, and by a C++ compiler for tests on the host, where threads come one after the other,
+// the last one first. Includes nothing: NVRTC has no standard library.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define ISOMER_DEVICE __device__ __forceinline__
+template <int kReads, int kWrites>
+struct Arguments {
+  const void* reads[kReads];
+  void* writes[kWrites];
+  char* workspace;
+  long long* error;
+};
+#define ISOMER_KERNEL(name, reads, writes) \
+  extern "C" __global__ void __launch_bounds__(256) name(const Arguments<reads, writes> a)
+#define ISOMER_FOR_EACH(Index, i, count)                                                 \
+  for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < (count); \
+       i += static_cast<Index>(gridDim.x) * blockDim.x)
+#else
+#include <cmath>
+#define ISOMER_DEVICE inline
+struct Arguments {
+  const void* const* reads;
+  void* const* writes;
+  char* workspace;
+  long long* error;
+};
+#define ISOMER_KERNEL(name, num_reads, num_writes) extern "C" void name(const Arguments& a)
+#define ISOMER_FOR_EACH(Index, i, count) for (Index i = (count); i-- > 0;)
+#endif
+
+namespace {
+
+// Elements in memory.
+struct bf16 {
+  unsigned short bits;
+};
+struct f16 {
+  unsigned short bits;
+};
+struct bool8 {
+  unsigned char value;
+};
+
+ISOMER_DEVICE float FloatOfBits(unsigned bits) {
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(bits);
+#else
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+#endif
+}
+ISOMER_DEVICE unsigned BitsOfFloat(float value) {
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(value);
+#else
+  unsigned bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+#endif
+}
+
+ISOMER_DEVICE float Load(const float* x, long long i) { return x[i]; }
+ISOMER_DEVICE float Load(const bf16* x, long long i) {
+  return FloatOfBits(static_cast<unsigned>(x[i].bits) << 16);
+}
+ISOMER_DEVICE float Load(const f16* x, long long i) {
+#ifdef __CUDA_ARCH__
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x[i].bits));
+  return value;
+#else
+  const unsigned sign = static_cast<unsigned>(x[i].bits & 0x8000) << 16;
+  const unsigned magnitude = static_cast<unsigned>(x[i].bits & 0x7fff) << 13;
+  if (magnitude >= 0x0f800000) return FloatOfBits(sign | magnitude | 0x7f800000);
+  // 2^112 moves the exponent to float's bias, and makes subnormals normal.
+  return FloatOfBits(sign |
+                     BitsOfFloat(FloatOfBits(magnitude) * 5192296858534827628530496329220096.0f));
+#endif
+}
+ISOMER_DEVICE long long Load(const long long* x, long long i) { return x[i]; }
+ISOMER_DEVICE long long Load(const int* x, long long i) { return x[i]; }
+ISOMER_DEVICE long long Load(const bool8* x, long long i) { return x[i].value != 0; }
+
+ISOMER_DEVICE void Store(float* y, long long i, float value) { y[i] = value; }
+// To nearest, ties to even. A NaN stays one.
+ISOMER_DEVICE void Store(bf16* y, long long i, float value) {
+  const unsigned word = BitsOfFloat(value);
+  y[i].bits = static_cast<unsigned short>(
+      value != value ? (word >> 16) | 0x40 : (word + 0x7fff + ((word >> 16) & 1)) >> 16);
+}
+ISOMER_DEVICE void Store(f16* y, long long i, float value) {
+#ifdef __CUDA_ARCH__
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y[i].bits) : "f"(value));
+#else
+  const unsigned word = BitsOfFloat(value), magnitude = word & 0x7fffffff;
+  unsigned bits;
+  if (magnitude > 0x7f800000) {
+    bits = 0x7e00;
+  } else if (magnitude >= 0x477ff000) {
+    bits = 0x7c00;
+  } else if (magnitude < 0x38800000) {  // Below 2^-14: a multiple of 2^-24, as 0.5 + it shows.
+    bits = BitsOfFloat(FloatOfBits(magnitude) + 0.5f) - 0x3f000000;
+  } else {
+    bits = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
+  }
+  y[i].bits = static_cast<unsigned short>((word >> 16 & 0x8000) | bits);
+#endif
+}
+template <typename Integer>
+ISOMER_DEVICE Integer ToInteger(float value, Integer least, Integer most) {
+  if (value != value) return 0;
+  return value <= static_cast<float>(least)  ? least
+         : value >= static_cast<float>(most) ? most
+                                             : static_cast<Integer>(value);
+}
+constexpr int kMostInt = 0x7fffffff;
+constexpr long long kMostLong = 0x7fffffffffffffffLL;
+ISOMER_DEVICE void Store(int* y, long long i, float value) {
+  y[i] = ToInteger<int>(value, -kMostInt - 1, kMostInt);
+}
+ISOMER_DEVICE void Store(long long* y, long long i, float value) {
+  y[i] = ToInteger<long long>(value, -kMostLong - 1, kMostLong);
+}
+ISOMER_DEVICE void Store(bool8* y, long long i, float value) { y[i].value = value != 0; }
+template <typename Element>
+ISOMER_DEVICE void Store(Element* y, long long i, double value) {
+  Store(y, i, static_cast<float>(value));
+}
+template <typename Element>
+ISOMER_DEVICE void Store(Element* y, long long i, long long value) {
+  Store(y, i, static_cast<float>(value));
+}
+ISOMER_DEVICE void Store(int* y, long long i, long long value) { y[i] = static_cast<int>(value); }
+ISOMER_DEVICE void Store(long long* y, long long i, long long value) { y[i] = value; }
+ISOMER_DEVICE void Store(bool8* y, long long i, long long value) { y[i].value = value != 0; }
+
+// The scalar functions of declarations (pcg/number.h), over long long, float and double.
+template <typename T>
+ISOMER_DEVICE T Maximum(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+ISOMER_DEVICE float Floor(float x) { return floorf(x); }
+ISOMER_DEVICE double Floor(double x) { return floor(x); }
+ISOMER_DEVICE long long Floor(long long x) { return x; }
+ISOMER_DEVICE float Round(float x) { return rintf(x); }
+ISOMER_DEVICE double Round(double x) { return rint(x); }
+ISOMER_DEVICE long long Round(long long x) { return x; }
+
+// In [0, 1), exact in a float: pcg/support/hash.h's HashCombine(a, b).
+ISOMER_DEVICE unsigned long long HashMix(unsigned long long x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+ISOMER_DEVICE float Random(long long a, long long b) {
+  const unsigned long long hash =
+      HashMix(HashMix(static_cast<unsigned long long>(a)) ^ static_cast<unsigned long long>(b));
+  return static_cast<float>(hash >> 40) * 5.9604644775390625e-08f;  // 2^-24
+}
+
+ISOMER_DEVICE void AtomicAdd(float* x, long long i, float value) {
+#ifdef __CUDA_ARCH__
+  atomicAdd(x + i, value);
+#else
+  x[i] += value;
+#endif
+}
+
+// Two words of the device: that there is a bad index, and one of them.
+ISOMER_DEVICE void ReportIndex(long long* error, long long index) {
+  if (error == nullptr) return;
+  error[1] = index;
+  error[0] = 1;
+}
+
+}  // namespace

@@ -1,0 +1,169 @@
+// The kernels that are generated for GPUs, compiled for the host, against the reference evaluator
+// in double: on every example call, in every precision, forward and gradient, the whole call and
+// each of its shards; and with the channels of images innermost.
+#include "runtime/cuda/generated_kernel.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "tests/runtime/kernel_checker.h"
+
+namespace isomer {
+namespace {
+
+// As prelude.cuh has it on the host.
+struct Arguments {
+  const void* const* reads;
+  void* const* writes;
+  char* workspace;
+  long long* error;
+};
+using HostFunction = void (*)(const Arguments&);
+
+// Notes which kernels are asked for.
+class RecordingBackend : public Backend {
+ public:
+  absl::string_view name() const override { return "recording"; }
+  void EnterDevice(int32_t device, int32_t count) override { cpu_->EnterDevice(device, count); }
+  absl::StatusOr<Memory> Allocate(int64_t bytes) override { return cpu_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
+    calls_.emplace(call.Key(), call);
+    return cpu_->MakeKernel(call);
+  }
+  const std::map<std::string, KernelCall>& calls() const { return calls_; }
+
+ private:
+  std::unique_ptr<Backend> cpu_ = MakeCpuBackend();
+  std::map<std::string, KernelCall> calls_;
+};
+
+class HostKernel : public Kernel {
+ public:
+  HostKernel(const GeneratedKernel& kernel, std::vector<HostFunction> functions)
+      : workspace_bytes_(kernel.workspace_bytes), functions_(std::move(functions)) {}
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                   void* workspace) override {
+    long long error[2] = {0, 0};
+    for (const HostFunction function : functions_) {
+      function({reads.data(), writes.data(), static_cast<char*>(workspace), error});
+    }
+    return error[0] == 0 ? absl::OkStatus()
+                         : absl::InvalidArgumentError(absl::StrCat("index ", error[1]));
+  }
+
+ private:
+  const int64_t workspace_bytes_;
+  const std::vector<HostFunction> functions_;
+};
+
+// Generated kernels of the calls that were recorded; of others, and of what leaves something for a
+// gradient that is not generated, the cpu's.
+class HostBackend : public Backend {
+ public:
+  // Compiles them all, in as many files as there are cores.
+  explicit HostBackend(const std::map<std::string, KernelCall>& calls) {
+    constexpr size_t kFiles = 2;
+    std::string texts[kFiles];
+    for (std::string& text : texts) text = std::string(KernelPrelude());
+    size_t number = 0;
+    for (const auto& [key, call] : calls) {
+      std::optional<GeneratedKernel> kernel = GenerateKernel(call, absl::StrCat("k", number));
+      if (!kernel) {
+        EXPECT_TRUE(call.gradient) << key;
+        missing_.insert(std::string(OpName(call.op.kind())));
+        continue;
+      }
+      texts[number++ % kFiles] += kernel->text;
+      kernels_.emplace(key, *std::move(kernel));
+    }
+    std::vector<std::thread> compilers;
+    for (size_t f = 0; f < kFiles; ++f) {
+      compilers.emplace_back([&, f] { Compile(texts[f], absl::StrCat(f)); });
+    }
+    for (std::thread& compiler : compilers) compiler.join();
+    for (size_t f = 0; f < kFiles; ++f) {
+      void* library = dlopen(Path(absl::StrCat(f, ".so")).c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr) {
+        ADD_FAILURE() << dlerror();
+        return;
+      }
+      for (const auto& [key, kernel] : kernels_) {
+        for (const GeneratedKernel::Launch& launch : kernel.launches) {
+          const auto function = reinterpret_cast<HostFunction>(dlsym(library, launch.name.c_str()));
+          if (function != nullptr) functions_[key].push_back(function);
+        }
+      }
+    }
+  }
+
+  absl::string_view name() const override { return "generated"; }
+  void EnterDevice(int32_t device, int32_t count) override { cpu_->EnterDevice(device, count); }
+  absl::StatusOr<Memory> Allocate(int64_t bytes) override { return cpu_->Allocate(bytes); }
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
+    const auto kernel = kernels_.find(call.Key());
+    if (kernel == kernels_.end() || (!call.gradient && call.saved.has_value())) {
+      return cpu_->MakeKernel(call);
+    }
+    EXPECT_EQ(functions_[kernel->first].size(), kernel->second.launches.size()) << kernel->first;
+    return std::make_unique<HostKernel>(kernel->second, functions_[kernel->first]);
+  }
+  // Operators whose gradients are not generated.
+  const std::set<std::string>& missing() const { return missing_; }
+  size_t size() const { return kernels_.size(); }
+
+ private:
+  static std::string Path(absl::string_view name) {
+    return absl::StrCat(testing::TempDir(), "/generated_kernels_", getpid(), "_", name);
+  }
+  static void Compile(const std::string& text, const std::string& name) {
+    const std::string source = Path(name + ".cc"), library = Path(name + ".so");
+    std::ofstream(source) << text;
+    const std::string sanitize =
+        std::string(ISOMER_SANITIZE).empty() ? "" : absl::StrCat(" -fsanitize=", ISOMER_SANITIZE);
+    const std::string command =
+        absl::StrCat(ISOMER_CXX_COMPILER, " -std=c++20 -O0 -w -fPIC -shared", sanitize, " -o ",
+                     library, " ", source);
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+
+  std::unique_ptr<Backend> cpu_ = MakeCpuBackend();
+  std::map<std::string, GeneratedKernel> kernels_;
+  std::map<std::string, std::vector<HostFunction>> functions_;
+  std::set<std::string> missing_;
+};
+
+void CheckAll(const std::shared_ptr<Backend>& backend) {
+  for (const ExampleCall& example : CallsOfImages()) {
+    for (const CallLayouts& layouts : LayoutsOf(example)) {
+      SCOPED_TRACE(absl::StrCat(example.name, ", channels innermost"));
+      Checker(example, backend, layouts).CheckWholeCall();
+    }
+  }
+  for (const ExampleCall& example : Examples()) {
+    for (const ExampleCall& call : Variants(example)) {
+      SCOPED_TRACE(call.name);
+      Checker checker(call, backend);
+      checker.CheckWholeCall();
+      if (call.name == example.name) checker.CheckEveryShard();
+    }
+  }
+}
+
+TEST(GeneratedKernels, AgreeWithTheDeclarations) {
+  const auto recording = std::make_shared<RecordingBackend>();
+  CheckAll(recording);
+  const auto generated = std::make_shared<HostBackend>(recording->calls());
+  EXPECT_THAT(generated->missing(), testing::UnorderedElementsAre("softmax", "log_softmax"));
+  EXPECT_GT(generated->size(), 6000);
+  CheckAll(generated);
+}
+
+}  // namespace
+}  // namespace isomer
