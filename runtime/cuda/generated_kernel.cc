@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -121,6 +122,10 @@ class Generator {
     for (size_t v = 0; v < declaration_.dims.size(); ++v) {
       variables_.push_back(absl::StrCat("v", v));
     }
+    const size_t saved = call.saved.has_value() ? 1 : 0;
+    const size_t operands = call.operands.size(), outputs = call.outputs.size();
+    kernel_.reads = static_cast<int>(call.gradient ? operands + 2 * outputs + saved : operands);
+    kernel_.writes = static_cast<int>(call.gradient ? operands : outputs + saved);
   }
 
   std::optional<GeneratedKernel> Forward() {
@@ -142,6 +147,9 @@ class Generator {
 
   std::optional<GeneratedKernel> Gradient() {
     AddOperands();
+    if (call_.op.kind() == OpKind::kSoftmax || call_.op.kind() == OpKind::kLogSoftmax) {
+      return GradientOfSoftmax();
+    }
     const int n = declaration_.num_operands();
     const int count = static_cast<int>(declaration_.statements.size());
     ChooseLive();
@@ -269,16 +277,9 @@ class Generator {
   std::string NewName() { return absl::StrCat("t", names_++); }
 
   void BeginKernel(int64_t threads) {
-    const int reads =
-        static_cast<int>(call_.gradient ? call_.operands.size() + 2 * call_.outputs.size() +
-                                              (call_.saved.has_value() ? 1 : 0)
-                                        : call_.operands.size());
-    const int writes =
-        static_cast<int>(call_.gradient ? call_.operands.size()
-                                        : call_.outputs.size() + (call_.saved.has_value() ? 1 : 0));
     kernel_.launches.push_back({absl::StrCat(name_, "_", kernel_.launches.size()), threads});
-    Open("ISOMER_KERNEL(", kernel_.launches.back().name, ", ", std::max(reads, 1), ", ",
-         std::max(writes, 1), ")");
+    Open("ISOMER_KERNEL(", kernel_.launches.back().name, ", Arguments<", std::max(kernel_.reads, 1),
+         ", ", std::max(kernel_.writes, 1), ">)");
     // Any of them may be as large.
     int64_t most = threads;
     for (const std::vector<Piece>* pieces : {&tensors_, &adjoints_}) {
@@ -596,7 +597,7 @@ class Generator {
     Line("const long long ", value, " = static_cast<long long>(Load(", piece.data, ", ", at.offset,
          "));");
     Open("if (", value, " < 0 || ", value, " >= ", declaration_.dims[dim].size.value(), ")");
-    Line("ReportIndex(a.error, ", value, ");");
+    Line("ReportIndex(a.error, a.kernel, ", value, ");");
     Line("continue;");
     CloseTo(depth_ - 1);
     Line("if (", value, " < ", Begin(dim), " || ", value, " >= ", End(dim), ") continue;");
@@ -683,6 +684,41 @@ class Generator {
   }
 
   // --- Gradients.
+
+  // dx_j = y_j (g_j - sum_i g_i y_i), and of the logarithm g_j - exp(y_j) sum_i g_i. A thread a
+  // line.
+  std::optional<GeneratedKernel> GradientOfSoftmax() {
+    const Piece& result = result_;
+    const int64_t axis = call_.op.Int("axis");
+    const size_t along = axis < 0 ? axis + result.shape.size() : axis;
+    Piece lines = result;
+    lines.shape[along] = 1;
+    const int64_t size = result.shape[along], stride = result.strides[along];
+    const std::string seeds = ReadPointer(call_.output_dtypes[0], 2);
+    const DataType dtype = call_.sums.empty() ? call_.dtypes[0] : call_.sums[0].dtype;
+    const std::string gradient = Pointer(dtype, "a.writes[0]");
+    const bool is_log = call_.op.kind() == OpKind::kLogSoftmax;
+    BeginKernel(lines.Volume());
+    Decode(ElementsInMemory(lines));
+    std::string begin = "0";
+    for (size_t i = 0; i < result.shape.size(); ++i) {
+      if (i == along) continue;
+      absl::StrAppend(&begin, " + ", result.strides[i], " * (c", i, " - ", result.origin[i], ")");
+    }
+    Line("const ", index_, " begin = ", begin, ";");
+    const std::string loop = absl::StrCat("for (", index_, " j = begin; j < begin + ",
+                                          size * stride, "; j += ", stride, ")");
+    Line("float sum = 0;");
+    Line(loop, " sum += Load(", seeds, ", j)",
+         is_log ? "" : absl::StrCat(" * Load(", result.data, ", j)"), ";");
+    Open(loop);
+    Line("const float y = Load(", result.data, ", j), g = Load(", seeds, ", j);");
+    Line("Store(", gradient, ", j, ",
+         call_.Adds(0) ? absl::StrCat("Load(", gradient, ", j) + ") : "",
+         is_log ? "(g - expf(y) * sum)" : "y * (g - sum)", ");");
+    EndKernel();
+    return Finished();
+  }
 
   // Statements that what is wanted depends on, and through which the outputs do.
   void ChooseLive() {
@@ -1082,6 +1118,22 @@ class Generator {
 };
 
 }  // namespace
+
+std::vector<char> PackArguments(const GeneratedKernel& kernel, absl::Span<const void* const> reads,
+                                absl::Span<void* const> writes, void* workspace, void* error,
+                                int64_t number) {
+  std::vector<const void*> words(std::max(kernel.reads, 1), nullptr);
+  std::copy(reads.begin(), reads.end(), words.begin());
+  const size_t end = words.size();
+  words.resize(end + std::max(kernel.writes, 1), nullptr);
+  std::copy(writes.begin(), writes.end(), words.begin() + static_cast<int64_t>(end));
+  words.push_back(workspace);
+  words.push_back(error);
+  std::vector<char> packed(words.size() * sizeof(void*) + sizeof number);
+  std::memcpy(packed.data(), words.data(), words.size() * sizeof(void*));
+  std::memcpy(packed.data() + words.size() * sizeof(void*), &number, sizeof number);
+  return packed;
+}
 
 std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name) {
   Generator generator(call, name);

@@ -12,7 +12,8 @@
 // the loads: no atomics, so that a sum is the same in every run. Where indices cannot be solved (of
 // a look-up, modulo) threads go over the points and add to the elements.
 //
-// What is computed is in float, in integers for what is made of coordinates and indices.
+// What is computed is in float, in integers for what is made of coordinates and indices. What a
+// call saves for its gradient is not written: generated gradients do not read it.
 #ifndef ISOMER_RUNTIME_CUDA_GENERATED_KERNEL_H_
 #define ISOMER_RUNTIME_CUDA_GENERATED_KERNEL_H_
 
@@ -22,29 +23,38 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "runtime/backend.h"
 
 namespace isomer {
 
 struct GeneratedKernel {
-  // One after the other, with all of the call's buffers each.
+  // One after the other, with the same arguments.
   struct Launch {
     std::string name;
     int64_t threads;  // at most so many do anything
   };
   std::string text;  // of all kernels; to be compiled behind KernelPrelude()
   std::vector<Launch> launches;
+  // Of Arguments (prelude.cuh); at least one each there.
+  int reads = 0, writes = 0;
   int64_t workspace_bytes = 0;
   bool adds_in_any_order = false;  // has sums by several threads
 };
 
 // `name` begins the names of its kernels, and is an identifier. Absent: the gradient of an operator
 // that has its result instead of its operands (NeedsOfGradient), and whose statements cannot be
-// undone from it: softmaxes, and products with their activations.
+// undone from it. None is such: softmaxes, which would be, are written out.
 std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name);
 
-// The text of prelude.cuh.
+// The struct Arguments that its kernels take.
+std::vector<char> PackArguments(const GeneratedKernel& kernel, absl::Span<const void* const> reads,
+                                absl::Span<void* const> writes, void* workspace, void* error,
+                                int64_t number);
+
+// The texts of prelude.cuh, and of operations.cuh.
 absl::string_view KernelPrelude();
+absl::string_view OperationKernels();
 
 }  // namespace isomer
 

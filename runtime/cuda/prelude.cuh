@@ -4,32 +4,29 @@
 // the last one first. Includes nothing: NVRTC has no standard library.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ISOMER_DEVICE __device__ __forceinline__
-template <int kReads, int kWrites>
-struct Arguments {
-  const void* reads[kReads];
-  void* writes[kWrites];
-  char* workspace;
-  long long* error;
-};
-#define ISOMER_KERNEL(name, reads, writes) \
-  extern "C" __global__ void __launch_bounds__(256) name(const Arguments<reads, writes> a)
+#define ISOMER_KERNEL(name, ...) \
+  extern "C" __global__ void __launch_bounds__(256) name(const __VA_ARGS__ a)
 #define ISOMER_FOR_EACH(Index, i, count)                                                 \
   for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < (count); \
        i += static_cast<Index>(gridDim.x) * blockDim.x)
 #else
 #include <cmath>
 #define ISOMER_DEVICE inline
-struct Arguments {
-  const void* const* reads;
-  void* const* writes;
-  char* workspace;
-  long long* error;
-};
-#define ISOMER_KERNEL(name, num_reads, num_writes) extern "C" void name(const Arguments& a)
+#define ISOMER_KERNEL(name, ...) extern "C" void name(const __VA_ARGS__& a)
 #define ISOMER_FOR_EACH(Index, i, count) for (Index i = (count); i-- > 0;)
 #endif
 
 namespace {
+
+// Of a generated kernel.
+template <int kReads, int kWrites>
+struct Arguments {
+  const void* reads[kReads];
+  void* writes[kWrites];
+  char* workspace;
+  long long* error;  // ReportIndex
+  long long kernel;  // its number, for errors
+};
 
 // Elements in memory.
 struct bf16 {
@@ -169,10 +166,10 @@ ISOMER_DEVICE void AtomicAdd(float* x, long long i, float value) {
 #endif
 }
 
-// Two words of the device: that there is a bad index, and one of them.
-ISOMER_DEVICE void ReportIndex(long long* error, long long index) {
-  if (error == nullptr) return;
+// Three words of the device: that there is a bad index, one of them, and whose it is.
+ISOMER_DEVICE void ReportIndex(long long* error, long long kernel, long long index) {
   error[1] = index;
+  error[2] = kernel;
   error[0] = 1;
 }
 

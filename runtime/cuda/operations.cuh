@@ -1,0 +1,179 @@
+// What a GPU does beside operators' kernels (device_operations.h), behind prelude.cuh: the structs
+// are those of cuda_operations.cc, of words of eight bytes.
+
+namespace {
+
+// Data types by number, as DataType has them.
+enum { kFloat32 = 0, kInt64 = 1, kBFloat16 = 2, kFloat16 = 3, kInt32 = 4, kBool = 5 };
+
+ISOMER_DEVICE float LoadFloat(const void* x, long long dtype, long long i) {
+  if (dtype == kBFloat16) return Load(static_cast<const bf16*>(x), i);
+  if (dtype == kFloat16) return Load(static_cast<const f16*>(x), i);
+  return Load(static_cast<const float*>(x), i);
+}
+ISOMER_DEVICE void StoreFloat(void* y, long long dtype, long long i, float value) {
+  if (dtype == kBFloat16) {
+    Store(static_cast<bf16*>(y), i, value);
+  } else if (dtype == kFloat16) {
+    Store(static_cast<f16*>(y), i, value);
+  } else {
+    Store(static_cast<float*>(y), i, value);
+  }
+}
+
+struct FillParameters {
+  void* to;
+  long long count, element_bytes;
+  unsigned long long bits;
+};
+struct FloatParameters {
+  const void* from;
+  void* to;
+  long long count, from_dtype, dtype;
+};
+struct UpdateParameters {
+  const void* gradient;
+  const float* weights;
+  float* updated;
+  float* states[2];
+  void* low;
+  long long count, optimizer, gradient_dtype, low_dtype;
+  double scale, rate, factor, b1, b2, c1, c2, correction, epsilon;
+};
+constexpr int kMostDims = 8, kMostPieces = 16;
+struct RegionParameters {
+  const void* from;
+  void* to;
+  long long count, element_bytes, rank;
+  long long shape[kMostDims], from_stride[kMostDims], to_stride[kMostDims];
+};
+struct PiecesParameters {
+  void* to;
+  long long count, dtype, rank, pieces, adds;
+  long long shape[kMostDims];
+  const void* from[kMostPieces];  // its first element
+  long long begin[kMostPieces][kMostDims],
+      size[kMostPieces][kMostDims];  // of the region, in the box
+  long long stride[kMostPieces][kMostDims];
+};
+struct FiniteParameters {
+  const void* data;
+  long long count, dtype;
+  long long* found;  // becomes 1 if one is not
+};
+
+template <typename Element, typename Number>
+ISOMER_DEVICE Number SumOfPieces(const PiecesParameters& a, Number sum, const long long* at) {
+  for (int p = 0; p < a.pieces; ++p) {
+    long long offset = 0;
+    bool is_inside = true;
+    for (int d = 0; d < a.rank; ++d) {
+      const long long c = at[d] - a.begin[p][d];
+      is_inside = is_inside && c >= 0 && c < a.size[p][d];
+      offset += c * a.stride[p][d];
+    }
+    if (is_inside) sum += Load(static_cast<const Element*>(a.from[p]), offset);
+  }
+  return sum;
+}
+template <typename Element, typename Number>
+ISOMER_DEVICE void SumInto(const PiecesParameters& a, long long i, const long long* at) {
+  Element* y = static_cast<Element*>(a.to);
+  Store(y, i, SumOfPieces<Element, Number>(a, a.adds != 0 ? Load(y, i) : Number(0), at));
+}
+
+}  // namespace
+
+ISOMER_KERNEL(isomer_fill, FillParameters) {
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    if (a.element_bytes == 1) static_cast<unsigned char*>(a.to)[i] = a.bits;
+    if (a.element_bytes == 2) static_cast<unsigned short*>(a.to)[i] = a.bits;
+    if (a.element_bytes == 4) static_cast<unsigned*>(a.to)[i] = a.bits;
+    if (a.element_bytes == 8) static_cast<unsigned long long*>(a.to)[i] = a.bits;
+  }
+}
+
+// to += from, and to = from, in floats of any precision.
+ISOMER_KERNEL(isomer_add, FloatParameters) {
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    const float sum = LoadFloat(a.to, a.dtype, i) + LoadFloat(a.from, a.from_dtype, i);
+    StoreFloat(a.to, a.dtype, i, sum);
+  }
+}
+ISOMER_KERNEL(isomer_convert, FloatParameters) {
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    StoreFloat(a.to, a.dtype, i, LoadFloat(a.from, a.from_dtype, i));
+  }
+}
+
+// The formulas of pcg/weight_update.h, as update.cc has them. Optimizers by number: 0 SGD,
+// 1 momentum, 2 Adam.
+ISOMER_KERNEL(isomer_update, UpdateParameters) {
+  const float scale = a.scale, rate = a.rate, factor = a.factor, b1 = a.b1, b2 = a.b2, c1 = a.c1,
+              c2 = a.c2, correction = a.correction, epsilon = a.epsilon;
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    const float g = LoadFloat(a.gradient, a.gradient_dtype, i);
+    float w = a.weights[i];
+    if (a.optimizer == 0) {
+      w = w + factor * g;
+    } else if (a.optimizer == 1) {
+      const float velocity = factor * a.states[0][i] + scale * g;
+      a.states[0][i] = velocity;
+      w = w - rate * velocity;
+    } else {
+      const float x = scale * g;
+      const float mean = b1 * a.states[0][i] + c1 * x;
+      const float square = b2 * a.states[1][i] + c2 * x * x;
+      a.states[0][i] = mean;
+      a.states[1][i] = square;
+      w = w - rate * mean / (sqrtf(square) * correction + epsilon);
+    }
+    a.updated[i] = w;
+    if (a.low != nullptr) StoreFloat(a.low, a.low_dtype, i, w);
+  }
+}
+
+ISOMER_KERNEL(isomer_copy_region, RegionParameters) {
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    long long rest = i, from = 0, to = 0;
+    for (int d = static_cast<int>(a.rank) - 1; d >= 0; --d) {
+      const long long c = rest % a.shape[d];
+      rest /= a.shape[d];
+      from += c * a.from_stride[d];
+      to += c * a.to_stride[d];
+    }
+    if (a.element_bytes == 1) {
+      static_cast<unsigned char*>(a.to)[to] = static_cast<const unsigned char*>(a.from)[from];
+    } else if (a.element_bytes == 2) {
+      static_cast<unsigned short*>(a.to)[to] = static_cast<const unsigned short*>(a.from)[from];
+    } else if (a.element_bytes == 4) {
+      static_cast<unsigned*>(a.to)[to] = static_cast<const unsigned*>(a.from)[from];
+    } else {
+      static_cast<unsigned long long*>(a.to)[to] =
+          static_cast<const unsigned long long*>(a.from)[from];
+    }
+  }
+}
+
+ISOMER_KERNEL(isomer_sum_pieces, PiecesParameters) {
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    long long at[kMostDims], rest = i;
+    for (int d = static_cast<int>(a.rank) - 1; d >= 0; --d) {
+      at[d] = rest % a.shape[d];
+      rest /= a.shape[d];
+    }
+    if (a.dtype == kFloat32) SumInto<float, float>(a, i, at);
+    if (a.dtype == kBFloat16) SumInto<bf16, float>(a, i, at);
+    if (a.dtype == kFloat16) SumInto<f16, float>(a, i, at);
+    if (a.dtype == kInt64) SumInto<long long, long long>(a, i, at);
+    if (a.dtype == kInt32) SumInto<int, long long>(a, i, at);
+    if (a.dtype == kBool) SumInto<bool8, long long>(a, i, at);
+  }
+}
+
+ISOMER_KERNEL(isomer_are_finite, FiniteParameters) {
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    const float x = LoadFloat(a.data, a.dtype, i);
+    if (!(x - x == 0)) *a.found = 1;
+  }
+}
