@@ -1,6 +1,7 @@
 #include "runtime/backend.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/cuda/cuda_backend.h"
 
 namespace isomer {
 
@@ -80,7 +81,12 @@ DeviceOperations& Backend::operations() {
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name) {
   if (name == "cpu") return MakeCpuBackend();
   if (name == "cuda") {
-    return absl::UnimplementedError("--backend=cuda: this build has no cuda backend; use cpu");
+    absl::StatusOr<CudaToolchain> toolchain = ThisCudaToolchain();
+    if (!toolchain.ok()) {
+      return absl::Status(toolchain.status().code(),
+                          absl::StrCat("--backend=cuda: ", toolchain.status().message()));
+    }
+    return MakeCudaBackend(*std::move(toolchain));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--backend=", name, ": there are the backends cpu and cuda"));

@@ -66,6 +66,13 @@ Job::~Job() { workers_.clear(); }
 
 absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule schedule,
                                                 Backend* backend, const JobOptions& options) {
+  // Collectives are of the host's memory so far.
+  if (schedule.programs.size() > 1 && !backend->operations().shares_host_memory()) {
+    return absl::UnimplementedError(
+        absl::StrCat("--backend=", backend->name(), ": the plan is for ", schedule.programs.size(),
+                     " devices, and there are no collectives for them yet: one device is what "
+                     "runs"));
+  }
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
   if ((options.control == nullptr) != (options.communicator == nullptr)) {

@@ -1,13 +1,13 @@
 #include "runtime/cuda/nvrtc.h"
 
-#include <dlfcn.h>
-
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/cuda/library.h"
 
 namespace isomer {
 namespace {
@@ -35,33 +35,18 @@ absl::StatusOr<Nvrtc> Open() {
     if (folder != nullptr) names.push_back(absl::StrCat(folder, "/lib64/libnvrtc.so"));
   }
   names.push_back("/usr/local/cuda/lib64/libnvrtc.so");
-  void* library = nullptr;
-  for (size_t i = 0; i < names.size() && library == nullptr; ++i) {
-    library = dlopen(names[i].c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  if (library == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("NVRTC, the compiler of the CUDA toolkit, is not there: none of ",
-                     absl::StrJoin(names, ", ")));
-  }
+  Library library("NVRTC, the compiler of the CUDA toolkit,", names);
   Nvrtc nvrtc;
-  std::string missing;
-  const auto find = [&](const char* name, auto* function) {
-    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
-    if (*function == nullptr) missing = name;
-  };
-  find("nvrtcVersion", &nvrtc.version);
-  find("nvrtcCreateProgram", &nvrtc.create);
-  find("nvrtcDestroyProgram", &nvrtc.destroy);
-  find("nvrtcCompileProgram", &nvrtc.compile);
-  find("nvrtcGetProgramLogSize", &nvrtc.log_bytes);
-  find("nvrtcGetProgramLog", &nvrtc.log);
-  find("nvrtcGetCUBINSize", &nvrtc.cubin_bytes);
-  find("nvrtcGetCUBIN", &nvrtc.cubin);
-  find("nvrtcGetErrorString", &nvrtc.error);
-  if (!missing.empty()) {
-    return absl::UnavailableError(absl::StrCat("NVRTC has no ", missing, ": it is too old"));
-  }
+  library.Find("nvrtcVersion", &nvrtc.version);
+  library.Find("nvrtcCreateProgram", &nvrtc.create);
+  library.Find("nvrtcDestroyProgram", &nvrtc.destroy);
+  library.Find("nvrtcCompileProgram", &nvrtc.compile);
+  library.Find("nvrtcGetProgramLogSize", &nvrtc.log_bytes);
+  library.Find("nvrtcGetProgramLog", &nvrtc.log);
+  library.Find("nvrtcGetCUBINSize", &nvrtc.cubin_bytes);
+  library.Find("nvrtcGetCUBIN", &nvrtc.cubin);
+  library.Find("nvrtcGetErrorString", &nvrtc.error);
+  ISOMER_RETURN_IF_ERROR(library.status());
   return nvrtc;
 }
 

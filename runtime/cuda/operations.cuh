@@ -1,5 +1,7 @@
-// What a GPU does beside operators' kernels (device_operations.h), behind prelude.cuh: the structs
-// are those of cuda_operations.cc, of words of eight bytes.
+// What a GPU does beside operators' kernels (device_operations.h), behind prelude.cuh and
+// operation_parameters.h.
+
+using namespace isomer;
 
 namespace {
 
@@ -20,47 +22,6 @@ ISOMER_DEVICE void StoreFloat(void* y, long long dtype, long long i, float value
     Store(static_cast<float*>(y), i, value);
   }
 }
-
-struct FillParameters {
-  void* to;
-  long long count, element_bytes;
-  unsigned long long bits;
-};
-struct FloatParameters {
-  const void* from;
-  void* to;
-  long long count, from_dtype, dtype;
-};
-struct UpdateParameters {
-  const void* gradient;
-  const float* weights;
-  float* updated;
-  float* states[2];
-  void* low;
-  long long count, optimizer, gradient_dtype, low_dtype;
-  double scale, rate, factor, b1, b2, c1, c2, correction, epsilon;
-};
-constexpr int kMostDims = 8, kMostPieces = 16;
-struct RegionParameters {
-  const void* from;
-  void* to;
-  long long count, element_bytes, rank;
-  long long shape[kMostDims], from_stride[kMostDims], to_stride[kMostDims];
-};
-struct PiecesParameters {
-  void* to;
-  long long count, dtype, rank, pieces, adds;
-  long long shape[kMostDims];
-  const void* from[kMostPieces];  // its first element
-  long long begin[kMostPieces][kMostDims],
-      size[kMostPieces][kMostDims];  // of the region, in the box
-  long long stride[kMostPieces][kMostDims];
-};
-struct FiniteParameters {
-  const void* data;
-  long long count, dtype;
-  long long* found;  // becomes 1 if one is not
-};
 
 template <typename Element, typename Number>
 ISOMER_DEVICE Number SumOfPieces(const PiecesParameters& a, Number sum, const long long* at) {

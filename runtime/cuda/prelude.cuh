@@ -12,7 +12,11 @@
 #else
 #include <cmath>
 #define ISOMER_DEVICE inline
-#define ISOMER_KERNEL(name, ...) extern "C" void name(const __VA_ARGS__& a)
+// Beside each kernel, how many bytes its parameters have.
+#define ISOMER_KERNEL(name, ...)                                      \
+  extern "C" const unsigned long long name##_bytes;                   \
+  const unsigned long long name##_bytes = sizeof(__VA_ARGS__);        \
+  extern "C" void name(const __VA_ARGS__& a)
 #define ISOMER_FOR_EACH(Index, i, count) for (Index i = (count); i-- > 0;)
 #endif
 

@@ -218,8 +218,7 @@ TEST_P(RunBadFlag, IsOneLineAndExitCode2) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RunBadFlag,
-    testing::Values(BadFlag{"NoCuda", {"--backend=cuda"}, "this build has no cuda backend"},
-                    BadFlag{"NoSuchBackend", {"--backend=tpu"}, "cpu and cuda"},
+    testing::Values(BadFlag{"NoSuchBackend", {"--backend=tpu"}, "cpu and cuda"},
                     BadFlag{"NoSuchCommunicator", {"--communicator=smoke"}, "threads and mpi"},
                     BadFlag{"NoMpirun", {"--communicator=mpi"}, "mpi"},
                     BadFlag{"NoSuchSplit", {"--test_split=half"}, "every_fifth is expected"},

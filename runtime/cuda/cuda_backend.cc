@@ -1,0 +1,384 @@
+#include "runtime/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/generated_kernel.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/operation_parameters.h"
+#include "runtime/elements.h"
+
+namespace isomer {
+namespace {
+
+// A GPU, and the kernels of operations.cuh on it.
+struct Gpu {
+  std::unique_ptr<CudaDevice> device;
+  void *fill, *add, *convert, *update, *copy_region, *sum_pieces, *are_finite;
+  void* found;  // FiniteParameters::found
+};
+
+// Whose memory an address is of. For all backends of the process, as memory is freed by who knows
+// nothing but its address.
+class Allocations {
+ public:
+  static Allocations& All() {
+    static auto* all = new Allocations();
+    return *all;
+  }
+
+  struct Piece {
+    int64_t bytes = 0;
+    std::shared_ptr<Gpu> gpu;
+    bool is_on_host = false;
+  };
+  void Add(void* begin, Piece piece) {
+    std::unique_lock lock(mutex_);
+    pieces_[reinterpret_cast<uintptr_t>(begin)] = std::move(piece);
+  }
+  Piece Remove(void* begin) {
+    std::unique_lock lock(mutex_);
+    auto piece = pieces_.extract(reinterpret_cast<uintptr_t>(begin));
+    return piece.empty() ? Piece() : std::move(piece.mapped());
+  }
+  // Null: nobody's.
+  Gpu* Find(const void* pointer) const {
+    std::shared_lock lock(mutex_);
+    const auto at = reinterpret_cast<uintptr_t>(pointer);
+    auto piece = pieces_.upper_bound(at);
+    if (piece == pieces_.begin()) return nullptr;
+    --piece;
+    const bool is_inside = at - piece->first < static_cast<uintptr_t>(piece->second.bytes);
+    return is_inside ? piece->second.gpu.get() : nullptr;
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<uintptr_t, Piece> pieces_;  // by first byte
+};
+
+absl::StatusOr<Gpu*> GpuOf(const void* pointer) {
+  Gpu* gpu = Allocations::All().Find(pointer);
+  if (gpu == nullptr) return absl::InternalError("an address that is of no GPU's memory");
+  return gpu;
+}
+
+class CudaKernel : public Kernel {
+ public:
+  CudaKernel(std::shared_ptr<Gpu> gpu, GeneratedKernel kernel, std::vector<void*> functions,
+             int64_t number)
+      : gpu_(std::move(gpu)),
+        kernel_(std::move(kernel)),
+        functions_(std::move(functions)),
+        number_(number) {}
+  int64_t workspace_bytes() const override { return kernel_.workspace_bytes; }
+  absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                   void* workspace) override {
+    CudaDevice& device = *gpu_->device;
+    const std::vector<char> arguments =
+        PackArguments(kernel_, reads, writes, workspace, device.error_words(), number_);
+    for (size_t i = 0; i < functions_.size(); ++i) {
+      ISOMER_RETURN_IF_ERROR(
+          device.Launch(functions_[i], kernel_.launches[i].threads, arguments.data()));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<Gpu> gpu_;
+  const GeneratedKernel kernel_;
+  const std::vector<void*> functions_;
+  const int64_t number_;
+};
+
+// The row-major strides of a box.
+std::vector<int64_t> StridesOf(const Box& box) {
+  std::vector<int64_t> strides(box.shape.size(), 1);
+  for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * box.shape[i];
+  return strides;
+}
+
+absl::Status CheckRank(size_t rank) {
+  if (rank <= static_cast<size_t>(kMostDims)) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("--backend=cuda: a tensor of rank ", rank, ": ", kMostDims, " is the most"));
+}
+
+class CudaOperations : public DeviceOperations {
+ public:
+  bool shares_host_memory() const override { return false; }
+
+  absl::Status Copy(const void* from, int64_t bytes, void* to) override {
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
+    return gpu->device->Copy(from, bytes, to);
+  }
+  absl::Status Fill(double value, int64_t count, DataType dtype, void* to) override {
+    if (count == 0) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
+    uint64_t bits = 0;
+    FillElements(value, 1, dtype, &bits);
+    const FillParameters parameters = {to, count, BytesPerElement(dtype), bits};
+    return gpu->device->Launch(gpu->fill, count, &parameters);
+  }
+  absl::Status Add(DataType from_dtype, const void* from, int64_t count, DataType dtype,
+                   void* to) override {
+    return OfFloats(&Gpu::add, from_dtype, from, count, dtype, to);
+  }
+  absl::Status Convert(DataType from_dtype, const void* from, int64_t count, DataType dtype,
+                       void* to) override {
+    return OfFloats(&Gpu::convert, from_dtype, from, count, dtype, to);
+  }
+
+  absl::Status Update(const UpdateStep& step, const Gradient& gradient, int64_t count,
+                      const float* weights, float* updated, absl::Span<float* const> states,
+                      const LowWeights& low) override {
+    if (count == 0) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(updated));
+    UpdateParameters p = {};
+    p.gradient = gradient.data;
+    p.weights = weights;
+    p.updated = updated;
+    for (size_t i = 0; i < states.size(); ++i) p.states[i] = states[i];
+    p.low = low.data;
+    p.count = count;
+    p.optimizer = static_cast<int64_t>(step.optimizer);
+    p.gradient_dtype = static_cast<int64_t>(gradient.dtype);
+    p.low_dtype = static_cast<int64_t>(low.dtype);
+    p.scale = step.gradient_scale;
+    p.rate = step.learning_rate;
+    switch (step.optimizer) {
+      case OptimizerKind::kSgd:
+        p.factor = -step.learning_rate * step.gradient_scale;
+        break;
+      case OptimizerKind::kMomentum:
+        p.factor = kMomentumFactor;
+        break;
+      case OptimizerKind::kAdam: {
+        const double t = static_cast<double>(step.number);
+        p.b1 = kAdamBeta1;
+        p.b2 = kAdamBeta2;
+        p.c1 = 1 - kAdamBeta1;
+        p.c2 = 1 - kAdamBeta2;
+        p.rate = step.learning_rate / (1 - std::pow(kAdamBeta1, t));
+        p.correction = 1 / std::sqrt(1 - std::pow(kAdamBeta2, t));
+        p.epsilon = kAdamEpsilon;
+        break;
+      }
+    }
+    return gpu->device->Launch(gpu->update, count, &p);
+  }
+
+  absl::Status CopyRegion(const Box& region, const Box& from_box, const void* from,
+                          const Box& to_box, void* to, int64_t element_bytes) override {
+    if (region.empty()) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(CheckRank(region.shape.size()));
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
+    RegionParameters p = {};
+    p.count = region.Volume();
+    p.element_bytes = element_bytes;
+    p.rank = static_cast<int64_t>(region.shape.size());
+    const std::vector<int64_t> from_strides = StridesOf(from_box), to_strides = StridesOf(to_box);
+    int64_t from_begin = 0, to_begin = 0;
+    for (size_t i = 0; i < region.shape.size(); ++i) {
+      p.shape[i] = region.shape[i];
+      p.from_stride[i] = from_strides[i];
+      p.to_stride[i] = to_strides[i];
+      from_begin += (region.origin[i] - from_box.origin[i]) * from_strides[i];
+      to_begin += (region.origin[i] - to_box.origin[i]) * to_strides[i];
+    }
+    p.from = static_cast<const char*>(from) + from_begin * element_bytes;
+    p.to = static_cast<char*>(to) + to_begin * element_bytes;
+    return gpu->device->Launch(gpu->copy_region, p.count, &p);
+  }
+
+  // Many pieces in several passes, of which each rounds what it has so far.
+  absl::Status SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype,
+                         void* buffer) override {
+    if (box.empty()) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(CheckRank(box.shape.size()));
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(buffer));
+    PiecesParameters p = {};
+    p.to = buffer;
+    p.count = box.Volume();
+    p.dtype = static_cast<int64_t>(dtype);
+    p.rank = static_cast<int64_t>(box.shape.size());
+    for (size_t i = 0; i < box.shape.size(); ++i) p.shape[i] = box.shape[i];
+    do {
+      const size_t now = std::min(pieces.size(), static_cast<size_t>(kMostPieces));
+      p.pieces = static_cast<int64_t>(now);
+      for (size_t k = 0; k < now; ++k) {
+        const Piece& piece = pieces[k];
+        const std::vector<int64_t> strides = StridesOf(piece.box);
+        int64_t begin = 0;
+        for (size_t i = 0; i < box.shape.size(); ++i) {
+          p.begin[k][i] = piece.region.origin[i] - box.origin[i];
+          p.size[k][i] = piece.region.shape[i];
+          p.stride[k][i] = strides[i];
+          begin += (piece.region.origin[i] - piece.box.origin[i]) * strides[i];
+        }
+        p.from[k] = static_cast<const char*>(piece.data) + begin * BytesPerElement(dtype);
+      }
+      ISOMER_RETURN_IF_ERROR(gpu->device->Launch(gpu->sum_pieces, p.count, &p));
+      pieces.remove_prefix(now);
+      p.adds = 1;
+    } while (!pieces.empty());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> AreFinite(DataType dtype, const void* data, int64_t count) override {
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(data));
+    int64_t found = 0;
+    ISOMER_RETURN_IF_ERROR(gpu->device->FromHost(&found, sizeof found, gpu->found));
+    const FiniteParameters parameters = {data, count, static_cast<int64_t>(dtype),
+                                         static_cast<long long*>(gpu->found)};
+    ISOMER_RETURN_IF_ERROR(gpu->device->Launch(gpu->are_finite, count, &parameters));
+    ISOMER_RETURN_IF_ERROR(gpu->device->ToHost(gpu->found, sizeof found, &found));
+    return found == 0;
+  }
+
+  absl::Status FromHost(const void* host, int64_t bytes, void* device) override {
+    if (bytes == 0) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(device));
+    return gpu->device->FromHost(host, bytes, device);
+  }
+  absl::Status ToHost(const void* device, int64_t bytes, void* host) override {
+    if (bytes == 0) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(device));
+    return gpu->device->ToHost(device, bytes, host);
+  }
+
+ private:
+  static absl::Status OfFloats(void* Gpu::*kernel, DataType from_dtype, const void* from,
+                               int64_t count, DataType dtype, void* to) {
+    if (count == 0) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
+    const FloatParameters parameters = {from, to, count, static_cast<int64_t>(from_dtype),
+                                        static_cast<int64_t>(dtype)};
+    return gpu->device->Launch(gpu->*kernel, count, &parameters);
+  }
+};
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(CudaToolchain toolchain)
+      : toolchain_(std::make_shared<const CudaToolchain>(std::move(toolchain))) {}
+
+  absl::string_view name() const override { return "cuda"; }
+  std::string Libraries() const override { return toolchain_->compiler; }
+  void EnterDevice(int32_t device, int32_t) override { entered_ = device; }
+
+  absl::StatusOr<Memory> Allocate(int64_t bytes) override {
+    ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<Gpu> gpu, Entered());
+    ISOMER_ASSIGN_OR_RETURN(void* memory, gpu->device->Allocate(bytes));
+    Allocations::All().Add(memory, {std::max<int64_t>(bytes, 1), gpu, false});
+    return Memory(static_cast<char*>(memory), Free);
+  }
+  absl::StatusOr<Memory> AllocateOnHost(int64_t bytes) override {
+    ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<Gpu> gpu, Entered());
+    ISOMER_ASSIGN_OR_RETURN(void* memory, gpu->device->AllocateOnHost(bytes));
+    Allocations::All().Add(memory, {std::max<int64_t>(bytes, 1), gpu, true});
+    return Memory(static_cast<char*>(memory), Free);
+  }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
+    ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, Entered());
+    std::optional<GeneratedKernel> kernel = GenerateKernel(call, "k");
+    if (!kernel) {
+      return absl::InternalError(absl::StrCat("no kernel computes ", call.op.ToString()));
+    }
+    CudaDevice& device = *gpu->device;
+    ISOMER_ASSIGN_OR_RETURN(void* const module, device.Load(kernel->text));
+    std::vector<void*> functions;
+    for (const GeneratedKernel::Launch& launch : kernel->launches) {
+      ISOMER_ASSIGN_OR_RETURN(functions.emplace_back(), device.FunctionOf(module, launch.name));
+    }
+    const int64_t number = device.NumberOf(call.op.ToString());
+    return std::make_unique<CudaKernel>(std::move(gpu), *std::move(kernel), std::move(functions),
+                                        number);
+  }
+
+  DeviceOperations& operations() override { return operations_; }
+
+ private:
+  static void Free(char* memory) {
+    const Allocations::Piece piece = Allocations::All().Remove(memory);
+    if (piece.gpu == nullptr) return;
+    piece.is_on_host ? piece.gpu->device->FreeOnHost(memory) : piece.gpu->device->Free(memory);
+  }
+
+  // The GPU of the thread that calls.
+  absl::StatusOr<std::shared_ptr<Gpu>> Entered() {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<Gpu>& gpu = gpus_[entered_];
+    if (gpu == nullptr) {
+      ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> opened, Open(entered_));
+      gpu = std::move(opened);
+    }
+    return gpu;
+  }
+  absl::StatusOr<std::shared_ptr<Gpu>> Open(int32_t ordinal) {
+    auto gpu = std::make_shared<Gpu>();
+    ISOMER_ASSIGN_OR_RETURN(gpu->device, CudaDevice::Open(toolchain_, ordinal));
+    CudaDevice& device = *gpu->device;
+    ISOMER_ASSIGN_OR_RETURN(void* const module, device.Load(std::string(OperationKernels())));
+    const std::pair<const char*, void**> kernels[] = {
+        {"isomer_fill", &gpu->fill},
+        {"isomer_add", &gpu->add},
+        {"isomer_convert", &gpu->convert},
+        {"isomer_update", &gpu->update},
+        {"isomer_copy_region", &gpu->copy_region},
+        {"isomer_sum_pieces", &gpu->sum_pieces},
+        {"isomer_are_finite", &gpu->are_finite},
+    };
+    for (const auto& [name, function] : kernels) {
+      ISOMER_ASSIGN_OR_RETURN(*function, device.FunctionOf(module, name));
+    }
+    ISOMER_ASSIGN_OR_RETURN(gpu->found, device.Allocate(sizeof(int64_t)));
+    return gpu;
+  }
+
+  static thread_local int32_t entered_;
+  const std::shared_ptr<const CudaToolchain> toolchain_;
+  CudaOperations operations_;
+  std::mutex mutex_;
+  std::map<int32_t, std::shared_ptr<Gpu>> gpus_;
+};
+
+thread_local int32_t CudaBackend::entered_ = 0;
+
+std::string CacheFolder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return absl::StrCat(cache, "/isomer/kernels");
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return "";
+  return absl::StrCat(home, "/.cache/isomer/kernels");
+}
+
+}  // namespace
+
+absl::StatusOr<CudaToolchain> ThisCudaToolchain() {
+  CudaToolchain toolchain;
+  ISOMER_ASSIGN_OR_RETURN(toolchain.driver, OpenCudaDriver());
+  ISOMER_RETURN_IF_ERROR(HasNvrtc());
+  toolchain.compile = CompileForGpu;
+  toolchain.compiler = absl::StrCat("NVRTC ", NvrtcVersion());
+  toolchain.cache_folder = CacheFolder();
+  return toolchain;
+}
+
+std::unique_ptr<Backend> MakeCudaBackend(CudaToolchain toolchain) {
+  return std::make_unique<CudaBackend>(std::move(toolchain));
+}
+
+}  // namespace isomer

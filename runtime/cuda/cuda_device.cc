@@ -1,0 +1,205 @@
+#include "runtime/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/file.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/cuda/generated_kernel.h"
+
+namespace isomer {
+namespace {
+
+using Address = CudaDriver::Address;
+
+Address AddressOf(const void* pointer) { return reinterpret_cast<Address>(pointer); }
+
+// {that there is a bad index, it, whose it is}.
+using ErrorWords = std::array<int64_t, 3>;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
+    std::shared_ptr<const CudaToolchain> toolchain, int ordinal) {
+  const CudaDriver& driver = toolchain->driver;
+  const auto check = [&](int error, absl::string_view what) {
+    return CudaStatus(driver, error, absl::StrCat("GPU ", ordinal, ": ", what));
+  };
+  int count = 0;
+  ISOMER_RETURN_IF_ERROR(check(driver.device_count(&count), "cannot count GPUs"));
+  if (ordinal >= count) {
+    return absl::InvalidArgumentError(absl::StrCat("device ", ordinal, " is not there: this machine has ",
+                                                   count, count == 1 ? " GPU" : " GPUs"));
+  }
+  int device = 0, major = 0, minor = 0;
+  constexpr int kMajor = 75, kMinor = 76;  // Of the compute capability.
+  ISOMER_RETURN_IF_ERROR(check(driver.device(&device, ordinal), "is not there"));
+  ISOMER_RETURN_IF_ERROR(check(driver.device_attribute(&major, kMajor, device), "has no age"));
+  ISOMER_RETURN_IF_ERROR(check(driver.device_attribute(&minor, kMinor, device), "has no age"));
+  constexpr int kOldest = 8;
+  if (major < kOldest) {
+    return absl::UnavailableError(absl::StrCat("GPU ", ordinal, " is of compute capability ", major,
+                                               ".", minor, "; 8.0 (A100) and later are supported"));
+  }
+  std::unique_ptr<CudaDevice> opened(new CudaDevice(std::move(toolchain)));
+  opened->ordinal_ = ordinal;
+  opened->architecture_ = absl::StrCat("sm_", major, minor);
+  ISOMER_RETURN_IF_ERROR(
+      check(driver.retain_context(&opened->context_, device), "gives no context"));
+  ISOMER_RETURN_IF_ERROR(opened->Enter());
+  constexpr unsigned kNonBlocking = 1;
+  ISOMER_RETURN_IF_ERROR(
+      check(driver.create_stream(&opened->stream_, kNonBlocking), "gives no stream"));
+  ISOMER_ASSIGN_OR_RETURN(opened->error_words_, opened->Allocate(sizeof(ErrorWords)));
+  const ErrorWords none = {};
+  ISOMER_RETURN_IF_ERROR(opened->FromHost(none.data(), sizeof none, opened->error_words_));
+  return opened;
+}
+
+absl::Status CudaDevice::Enter() const {
+  return CudaStatus(driver(), driver().set_context(context_), absl::StrCat("GPU ", ordinal_));
+}
+
+absl::StatusOr<void*> CudaDevice::Allocate(int64_t bytes) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  Address address = 0;
+  if (driver().allocate(&address, static_cast<size_t>(std::max<int64_t>(bytes, 1))) != 0) {
+    size_t free = 0, total = 0;
+    driver().memory_info(&free, &total);
+    return absl::ResourceExhaustedError(absl::StrCat("GPU ", ordinal_, ": there are no ", bytes,
+                                                     " bytes of memory: ", free, " of ", total,
+                                                     " are free"));
+  }
+  return reinterpret_cast<void*>(address);
+}
+
+void CudaDevice::Free(void* address) {
+  if (Enter().ok()) driver().free(AddressOf(address));
+}
+
+absl::StatusOr<void*> CudaDevice::AllocateOnHost(int64_t bytes) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  void* memory = nullptr;
+  constexpr unsigned kPortableAndMapped = 3;
+  if (driver().allocate_host(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)),
+                             kPortableAndMapped) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "GPU ", ordinal_, ": there are no ", bytes, " bytes of the host's memory that it can reach"));
+  }
+  return memory;
+}
+
+void CudaDevice::FreeOnHost(void* memory) {
+  if (Enter().ok()) driver().free_host(memory);
+}
+
+absl::Status CudaDevice::FromHost(const void* host, int64_t bytes, void* device) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  ISOMER_RETURN_IF_ERROR(CudaStatus(
+      driver(), driver().copy_in(AddressOf(device), host, static_cast<size_t>(bytes), stream_),
+      absl::StrCat("GPU ", ordinal_, ": a copy from the host")));
+  return Wait();  // The host's memory is its own again.
+}
+
+absl::Status CudaDevice::ToHost(const void* device, int64_t bytes, void* host) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  ErrorWords words = {};
+  const auto copy = [&](void* to, const void* from, int64_t size) {
+    return CudaStatus(driver(),
+                      driver().copy_out(to, AddressOf(from), static_cast<size_t>(size), stream_),
+                      absl::StrCat("GPU ", ordinal_, ": a copy to the host"));
+  };
+  ISOMER_RETURN_IF_ERROR(copy(host, device, bytes));
+  ISOMER_RETURN_IF_ERROR(copy(words.data(), error_words_, sizeof words));
+  ISOMER_RETURN_IF_ERROR(Wait());
+  if (words[0] == 0) return absl::OkStatus();
+  const ErrorWords none = {};
+  ISOMER_RETURN_IF_ERROR(FromHost(none.data(), sizeof none, error_words_));
+  std::lock_guard lock(mutex_);
+  const auto number = static_cast<size_t>(words[2]);
+  return absl::InvalidArgumentError(
+      absl::StrCat(number < kernels_.size() ? kernels_[number] : "a look-up", ": index ", words[1],
+                   " is outside of what it looks up"));
+}
+
+absl::Status CudaDevice::Copy(const void* from, int64_t bytes, void* to) {
+  if (bytes == 0 || from == to) return absl::OkStatus();
+  ISOMER_RETURN_IF_ERROR(Enter());
+  return CudaStatus(
+      driver(),
+      driver().copy(AddressOf(to), AddressOf(from), static_cast<size_t>(bytes), stream_),
+      absl::StrCat("GPU ", ordinal_, ": a copy"));
+}
+
+absl::Status CudaDevice::Wait() {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  return CudaStatus(driver(), driver().synchronize(stream_), absl::StrCat("GPU ", ordinal_));
+}
+
+// A file's name is a hash of all that its content depends on; that content begins with the text, so
+// that two with one hash are told apart.
+absl::StatusOr<std::string> CudaDevice::Compiled(const std::string& text) const {
+  const std::string whole = absl::StrCat(KernelPrelude(), text);
+  if (toolchain_->cache_folder.empty()) return toolchain_->compile(whole, architecture_);
+  const std::string key = absl::StrCat(toolchain_->compiler, " ", architecture_, "\n", whole);
+  const std::string path =
+      absl::StrCat(toolchain_->cache_folder, "/", DigestString(HashBytes(key)), ".cubin");
+  if (absl::StatusOr<std::string> kept = ReadFile(path);
+      kept.ok() && absl::string_view(*kept).substr(0, key.size()) == key &&
+      kept->size() > key.size()) {
+    return kept->substr(key.size());
+  }
+  ISOMER_ASSIGN_OR_RETURN(std::string image, toolchain_->compile(whole, architecture_));
+  // What cannot be kept is compiled again the next time.
+  std::error_code error;
+  std::filesystem::create_directories(toolchain_->cache_folder, error);
+  if (!error) WriteFileAtomically(path, absl::StrCat(key, image)).IgnoreError();
+  return image;
+}
+
+absl::StatusOr<void*> CudaDevice::Load(const std::string& text) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto known = modules_.find(text); known != modules_.end()) return known->second;
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::string image, Compiled(text));
+  ISOMER_RETURN_IF_ERROR(Enter());
+  void* module = nullptr;
+  ISOMER_RETURN_IF_ERROR(CudaStatus(driver(), driver().load_module(&module, image.c_str()),
+                                    absl::StrCat("GPU ", ordinal_, ": does not load a kernel")));
+  std::lock_guard lock(mutex_);
+  modules_.emplace(text, module);
+  return module;
+}
+
+absl::StatusOr<void*> CudaDevice::FunctionOf(void* module, const std::string& name) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  void* function = nullptr;
+  ISOMER_RETURN_IF_ERROR(CudaStatus(driver(), driver().function(&function, module, name.c_str()),
+                                    absl::StrCat("GPU ", ordinal_, ": has no kernel ", name)));
+  return function;
+}
+
+absl::Status CudaDevice::Launch(void* function, int64_t threads, const void* parameters) {
+  if (threads == 0) return absl::OkStatus();
+  ISOMER_RETURN_IF_ERROR(Enter());
+  // As many blocks as keep a large GPU busy; a thread of more goes on behind them.
+  constexpr int64_t kBlock = 256, kMostBlocks = 16384;
+  const int64_t blocks = std::min((threads + kBlock - 1) / kBlock, kMostBlocks);
+  void* list[] = {const_cast<void*>(parameters)};
+  return CudaStatus(driver(),
+                    driver().launch(function, static_cast<unsigned>(blocks), 1, 1, kBlock, 1, 1, 0,
+                                    stream_, list, nullptr),
+                    absl::StrCat("GPU ", ordinal_, ": does not start a kernel"));
+}
+
+int64_t CudaDevice::NumberOf(std::string kernel) {
+  std::lock_guard lock(mutex_);
+  kernels_.push_back(std::move(kernel));
+  return static_cast<int64_t>(kernels_.size()) - 1;
+}
+
+}  // namespace isomer

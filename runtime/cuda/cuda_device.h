@@ -1,0 +1,69 @@
+// One GPU: its context, its stream, and what was compiled for it.
+#ifndef ISOMER_RUNTIME_CUDA_CUDA_DEVICE_H_
+#define ISOMER_RUNTIME_CUDA_CUDA_DEVICE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/cuda/cuda_backend.h"
+
+namespace isomer {
+
+class CudaDevice {
+ public:
+  // Errors: there is no such GPU; it is too old.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Open(
+      std::shared_ptr<const CudaToolchain> toolchain, int ordinal);
+
+  const std::string& architecture() const { return architecture_; }
+
+  // What follows may be called from all threads. Work is given to the device's stream.
+  absl::StatusOr<void*> Allocate(int64_t bytes);
+  void Free(void* address);
+  absl::StatusOr<void*> AllocateOnHost(int64_t bytes);
+  void FreeOnHost(void* memory);
+  absl::Status FromHost(const void* host, int64_t bytes, void* device);
+  // Waits for all work given before. Errors of that work are returned here: of a kernel that broke
+  // down, and of an index that a look-up could not find.
+  absl::Status ToHost(const void* device, int64_t bytes, void* host);
+  absl::Status Copy(const void* from, int64_t bytes, void* to);
+  absl::Status Wait();
+
+  // The kernels of a text behind KernelPrelude(), compiled, or as an earlier run has left them.
+  absl::StatusOr<void*> Load(const std::string& text);
+  absl::StatusOr<void*> FunctionOf(void* module, const std::string& name);
+  // Runs a kernel of so many threads, of which each may do the work of several. `parameters`: its
+  // struct.
+  absl::Status Launch(void* function, int64_t threads, const void* parameters);
+
+  // Where kernels report bad indices, by a number that stands for this text in errors.
+  void* error_words() const { return error_words_; }
+  int64_t NumberOf(std::string kernel);
+
+ private:
+  explicit CudaDevice(std::shared_ptr<const CudaToolchain> toolchain)
+      : toolchain_(std::move(toolchain)) {}
+  const CudaDriver& driver() const { return toolchain_->driver; }
+  absl::Status Enter() const;
+  absl::StatusOr<std::string> Compiled(const std::string& text) const;
+
+  const std::shared_ptr<const CudaToolchain> toolchain_;
+  int ordinal_ = 0;
+  std::string architecture_;
+  void *context_ = nullptr, *stream_ = nullptr, *error_words_ = nullptr;
+  std::mutex mutex_;
+  std::map<std::string, void*> modules_;  // by text
+  std::vector<std::string> kernels_;      // by number
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CUDA_CUDA_DEVICE_H_

@@ -1,0 +1,56 @@
+// NVIDIA's driver, opened when a program first asks for a GPU: one binary runs everywhere, and says
+// what is missing.
+#ifndef ISOMER_RUNTIME_CUDA_DRIVER_H_
+#define ISOMER_RUNTIME_CUDA_DRIVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace isomer {
+
+// The functions of cuda.h that are used, with its types: a device is an int, an address of a
+// device's memory an integer, all else a pointer; a result of 0 is success. A table, so that tests
+// have a driver of their own.
+struct CudaDriver {
+  using Address = unsigned long long;
+  using Handle = void*;
+  int (*init)(unsigned flags);
+  int (*device_count)(int* count);
+  int (*device)(int* device, int ordinal);
+  int (*device_name)(char* name, int bytes, int device);
+  int (*device_attribute)(int* value, int attribute, int device);
+  int (*retain_context)(Handle* context, int device);
+  int (*set_context)(Handle context);
+  int (*allocate)(Address* address, size_t bytes);
+  int (*free)(Address address);
+  int (*allocate_host)(void** memory, size_t bytes, unsigned flags);
+  int (*free_host)(void* memory);
+  int (*memory_info)(size_t* free, size_t* total);
+  int (*copy_in)(Address to, const void* from, size_t bytes, Handle stream);
+  int (*copy_out)(void* to, Address from, size_t bytes, Handle stream);
+  int (*copy)(Address to, Address from, size_t bytes, Handle stream);
+  int (*create_stream)(Handle* stream, unsigned flags);
+  int (*synchronize)(Handle stream);
+  int (*load_module)(Handle* module, const void* image);
+  int (*function)(Handle* function, Handle module, const char* name);
+  int (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                Handle stream, void** parameters, void** extra);
+  int (*error_name)(int error, const char** name);
+  int (*error_text)(int error, const char** text);
+};
+
+// Unavailable, with what is missing: the driver, or a GPU.
+absl::StatusOr<CudaDriver> OpenCudaDriver();
+
+// Ok if `error` is 0; else an error that begins with `what`, and names the driver's.
+absl::Status CudaStatus(const CudaDriver& driver, int error, absl::string_view what);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CUDA_DRIVER_H_

@@ -1,0 +1,51 @@
+// What the kernels of operations.cuh are given, on both sides: words of eight bytes. Includes nothing,
+// as it is a part of their text.
+#ifndef ISOMER_RUNTIME_CUDA_OPERATION_PARAMETERS_H_
+#define ISOMER_RUNTIME_CUDA_OPERATION_PARAMETERS_H_
+
+namespace isomer {
+
+struct FillParameters {
+  void* to;
+  long long count, element_bytes;
+  unsigned long long bits;
+};
+struct FloatParameters {
+  const void* from;
+  void* to;
+  long long count, from_dtype, dtype;
+};
+struct UpdateParameters {
+  const void* gradient;
+  const float* weights;
+  float* updated;
+  float* states[2];
+  void* low;
+  long long count, optimizer, gradient_dtype, low_dtype;
+  double scale, rate, factor, b1, b2, c1, c2, correction, epsilon;
+};
+constexpr int kMostDims = 8, kMostPieces = 16;
+struct RegionParameters {
+  const void* from;
+  void* to;
+  long long count, element_bytes, rank;
+  long long shape[kMostDims], from_stride[kMostDims], to_stride[kMostDims];
+};
+struct PiecesParameters {
+  void* to;
+  long long count, dtype, rank, pieces, adds;
+  long long shape[kMostDims];
+  const void* from[kMostPieces];  // its first element
+  long long begin[kMostPieces][kMostDims],
+      size[kMostPieces][kMostDims];  // of the region, in the box
+  long long stride[kMostPieces][kMostDims];
+};
+struct FiniteParameters {
+  const void* data;
+  long long count, dtype;
+  long long* found;  // becomes 1 if one is not
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CUDA_OPERATION_PARAMETERS_H_

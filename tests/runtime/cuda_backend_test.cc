@@ -1,0 +1,316 @@
+// The cuda backend on a driver without a GPU (fake_cuda_driver.h), against the cpu backend.
+#include "runtime/cuda/cuda_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "pcg/plan.h"
+#include "pcg/precision.h"
+#include "runtime/compare.h"
+#include "runtime/elements.h"
+#include "runtime/job.h"
+#include "tests/pcg/schedule/pipeline_graphs.h"
+#include "tests/runtime/fake_cuda_driver.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr DataType kFloats[] = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
+
+// Bytes of the host, and the same on the device.
+class Twin {
+ public:
+  Twin(Backend* backend, std::vector<char> bytes)
+      : backend_(*backend), host_(std::move(bytes)), memory_(nullptr, [](char*) {}) {
+    auto memory = backend_.Allocate(size());
+    EXPECT_TRUE(memory.ok()) << memory.status();
+    memory_ = *std::move(memory);
+    EXPECT_EQ(backend_.operations().FromHost(host_.data(), size(), memory_.get()),
+              absl::OkStatus());
+  }
+  // Numbers between -2 and 2 of a type.
+  Twin(Backend* backend, DataType dtype, int64_t count, uint64_t seed)
+      : Twin(backend, Random(dtype, count, seed)) {}
+
+  int64_t size() const { return static_cast<int64_t>(host_.size()); }
+  void* host() { return host_.data(); }
+  void* device() { return memory_.get(); }
+  float* host_floats() { return reinterpret_cast<float*>(host_.data()); }
+  float* device_floats() { return reinterpret_cast<float*>(memory_.get()); }
+
+  // The device has what the host has, if `least` is 0 to the bit.
+  void ExpectSame(DataType dtype, double least = 0) {
+    std::vector<char> found(host_.size());
+    ASSERT_EQ(backend_.operations().ToHost(memory_.get(), size(), found.data()), absl::OkStatus());
+    const int64_t count = size() / BytesPerElement(dtype);
+    std::vector<double> wanted(count), numbers(count);
+    LoadElements(dtype, host_.data(), count, wanted.data());
+    LoadElements(dtype, found.data(), count, numbers.data());
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_NEAR(numbers[i], wanted[i], least * (1 + std::abs(wanted[i]))) << i;
+    }
+  }
+
+ private:
+  static std::vector<char> Random(DataType dtype, int64_t count, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> number(-2, 2);
+    std::vector<double> numbers(count);
+    for (double& x : numbers) x = number(random);
+    std::vector<char> bytes(count * BytesPerElement(dtype));
+    StoreElements(numbers.data(), count, dtype, bytes.data());
+    return bytes;
+  }
+
+  Backend& backend_;
+  std::vector<char> host_;
+  Backend::Memory memory_;
+};
+
+class CudaBackendTest : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend_ = MakeCudaBackend(FakeCudaToolchain());
+  DeviceOperations& device_ = backend_->operations();
+  DeviceOperations host_;
+};
+
+TEST_F(CudaBackendTest, FillsAddsAndConverts) {
+  constexpr int64_t kCount = 1000;
+  for (DataType dtype : kAllDataTypes) {
+    for (const double value : {0.0, 1.0, 3.7}) {
+      Twin x(backend_.get(), dtype, kCount, 1);
+      ASSERT_EQ(host_.Fill(value, kCount - 1, dtype, x.host()), absl::OkStatus());
+      ASSERT_EQ(device_.Fill(value, kCount - 1, dtype, x.device()), absl::OkStatus());
+      x.ExpectSame(dtype);
+    }
+  }
+  for (DataType from : kFloats) {
+    for (DataType to : kFloats) {
+      Twin x(backend_.get(), from, kCount, 2), y(backend_.get(), to, kCount, 3);
+      ASSERT_EQ(host_.Convert(from, x.host(), kCount, to, y.host()), absl::OkStatus());
+      ASSERT_EQ(device_.Convert(from, x.device(), kCount, to, y.device()), absl::OkStatus());
+      y.ExpectSame(to);
+      if (from != to && to != DataType::kFloat32) continue;
+      ASSERT_EQ(host_.Add(from, x.host(), kCount, to, y.host()), absl::OkStatus());
+      ASSERT_EQ(device_.Add(from, x.device(), kCount, to, y.device()), absl::OkStatus());
+      y.ExpectSame(to);
+    }
+  }
+}
+
+TEST_F(CudaBackendTest, UpdatesByEveryOptimizer) {
+  constexpr int64_t kCount = 500;
+  for (OptimizerKind optimizer :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+    for (DataType of_gradient : kFloats) {
+      for (DataType low : kFloats) {
+        SCOPED_TRACE(testing::Message() << static_cast<int>(optimizer) << " "
+                                        << DataTypeName(of_gradient) << " " << DataTypeName(low));
+        Twin w(backend_.get(), DataType::kFloat32, kCount, 4), g(backend_.get(), of_gradient, kCount, 5);
+        Twin rounded(backend_.get(), low, kCount, 6);
+        std::vector<Twin> states;
+        std::vector<float*> on_host, on_device;
+        for (int i = 0; i < NumStates(optimizer); ++i) {
+          states.emplace_back(backend_.get(), std::vector<char>(kCount * sizeof(float)));
+        }
+        for (Twin& state : states) {
+          on_host.push_back(state.host_floats());
+          on_device.push_back(state.device_floats());
+        }
+        const bool has_low = low != DataType::kFloat32;
+        for (int64_t number = 1; number <= 3; ++number) {
+          const UpdateStep step = {optimizer, number, 0.1, 0.5};
+          ASSERT_EQ(host_.Update(step, {of_gradient, g.host()}, kCount, w.host_floats(),
+                                 w.host_floats(), on_host, {low, has_low ? rounded.host() : nullptr}),
+                    absl::OkStatus());
+          ASSERT_EQ(
+              device_.Update(step, {of_gradient, g.device()}, kCount, w.device_floats(),
+                             w.device_floats(), on_device, {low, has_low ? rounded.device() : nullptr}),
+              absl::OkStatus());
+        }
+        w.ExpectSame(DataType::kFloat32, 1e-6);
+        for (Twin& state : states) state.ExpectSame(DataType::kFloat32, 1e-6);
+        if (has_low) rounded.ExpectSame(low, 1e-2);
+      }
+    }
+  }
+}
+
+TEST_F(CudaBackendTest, CopiesRegionsAndSumsPieces) {
+  const Box from = {{0, 4, 2}, {3, 6, 5}}, to = {{1, 2, 0}, {4, 8, 9}}, region = {{1, 5, 3}, {2, 4, 3}};
+  for (DataType dtype : kAllDataTypes) {
+    Twin x(backend_.get(), dtype, from.Volume(), 7), y(backend_.get(), dtype, to.Volume(), 8);
+    const int64_t bytes = BytesPerElement(dtype);
+    ASSERT_EQ(host_.CopyRegion(region, from, x.host(), to, y.host(), bytes), absl::OkStatus());
+    ASSERT_EQ(device_.CopyRegion(region, from, x.device(), to, y.device(), bytes),
+              absl::OkStatus());
+    y.ExpectSame(dtype);
+    if (dtype == DataType::kBool) continue;  // Nobody sums these.
+    // More than go into one pass; and none.
+    for (const int count : {0, 1, 2, 20}) {
+      std::vector<Piece> on_host, on_device;
+      for (int i = 0; i < count; ++i) {
+        Box part = region;
+        part.shape[1] = 1 + i % 4;
+        on_host.push_back({part, from, x.host()});
+        on_device.push_back({part, from, x.device()});
+      }
+      ASSERT_EQ(host_.SumPieces(on_host, to, dtype, y.host()), absl::OkStatus());
+      ASSERT_EQ(device_.SumPieces(on_device, to, dtype, y.device()), absl::OkStatus());
+      y.ExpectSame(dtype, dtype == DataType::kFloat32    ? 1e-6
+                          : dtype == DataType::kBFloat16 ? 2e-2
+                          : dtype == DataType::kFloat16  ? 2e-3
+                                                         : 0);
+    }
+  }
+}
+
+TEST_F(CudaBackendTest, SeesWhatIsNotFinite) {
+  for (DataType dtype : kFloats) {
+    Twin x(backend_.get(), dtype, 300, 9);
+    EXPECT_TRUE(device_.AreFinite(dtype, x.device(), 300).value());
+    for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
+                             -std::numeric_limits<double>::infinity()}) {
+      char* at = static_cast<char*>(x.device()) + 299 * BytesPerElement(dtype);
+      ASSERT_EQ(device_.Fill(bad, 1, dtype, at), absl::OkStatus());
+      EXPECT_FALSE(device_.AreFinite(dtype, x.device(), 300).value());
+      EXPECT_TRUE(device_.AreFinite(dtype, x.device(), 299).value());
+    }
+  }
+}
+
+struct Trained {
+  HostValues parameters;
+  double loss = 0;
+};
+Trained TrainedOn(Backend* backend, DataType precision, ExecutionKind kind) {
+  Plan plan = MicroBatchPlan(
+      {.layers = 2, .stages = 1, .micro_batches = 4, .batch = 8, .width = 16}, precision);
+  plan.update.optimizer = OptimizerKind::kAdam;
+  absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+  const auto job =
+      Job::Start(lowered->mapped.graph, lowered->schedule, backend,
+                 {.execution = {.kind = kind},
+                  .loss_scale = precision == DataType::kFloat16 ? 1024.0 : 0,
+                  .finds_loss_scale = precision == DataType::kFloat16});
+  EXPECT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ((*job)->SetParameters(InitialWeights(plan.model, 3).value()), absl::OkStatus());
+  const HostValues inputs = RandomInputs(plan.model.graph, 5);
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ((*job)->TrainStep(inputs, 0.01), absl::OkStatus());
+  }
+  return {(*job)->Parameters().value(), (*job)->Output("loss")->data[0]};
+}
+
+TEST_F(CudaBackendTest, TrainsAsCoresDo) {
+  const auto cpu = MakeCpuBackend();
+  for (DataType precision : kFloats) {
+    SCOPED_TRACE(DataTypeName(precision));
+    const Trained expected = TrainedOn(cpu.get(), precision, ExecutionKind::kInline);
+    for (ExecutionKind kind : {ExecutionKind::kInline, ExecutionKind::kThreaded}) {
+      const Trained trained = TrainedOn(backend_.get(), precision, kind);
+      const double tolerance = precision == DataType::kFloat32 ? 1e-4 : 3e-2;
+      EXPECT_NEAR(trained.loss, expected.loss, tolerance * std::abs(expected.loss));
+      for (const auto& [name, values] : expected.parameters) {
+        const Array<double>& found = trained.parameters.at(name);
+        for (int64_t i = 0; i < values.size(); ++i) {
+          ASSERT_NEAR(found.data[i], values.data[i], tolerance * (1 + std::abs(values.data[i])));
+        }
+      }
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> LookUp(Backend* backend) {
+  const std::vector<TensorType> types = {SequentialType({10, 4}),
+                                         SequentialType({3}, DataType::kInt64)};
+  const Operator op(OpKind::kEmbedding);
+  const auto sharding = InferSharding(op, types);
+  return backend->MakeKernel(MakeKernelCall(op, *sharding, types, 0, /*gradient=*/false));
+}
+
+TEST_F(CudaBackendTest, NamesWhoLooksUpWhatIsNotThere) {
+  auto kernel = LookUp(backend_.get());
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Twin table(backend_.get(), DataType::kFloat32, 40, 1), rows(backend_.get(), DataType::kFloat32, 12, 2);
+  const int64_t indices[] = {3, 10, 0};
+  std::vector<char> bytes(sizeof indices);
+  std::memcpy(bytes.data(), indices, sizeof indices);
+  Twin index(backend_.get(), bytes);
+  ASSERT_EQ((*kernel)->Run({table.device(), index.device()}, {rows.device()}, nullptr),
+            absl::OkStatus());  // It is not over.
+  std::vector<float> found(12);
+  const absl::Status status = device_.ToHost(rows.device(), rows.size(), found.data());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("embedding: index 10 is outside"));
+  // Once.
+  EXPECT_EQ(device_.ToHost(rows.device(), rows.size(), found.data()), absl::OkStatus());
+}
+
+TEST_F(CudaBackendTest, SaysWhichGpuIsNotThere) {
+  std::thread([&] {
+    backend_->EnterDevice(3, 8);
+    EXPECT_THAT(backend_->Allocate(8).status().message(),
+                HasSubstr("device 3 is not there: this machine has 2 GPUs"));
+    EXPECT_THAT(LookUp(backend_.get()).status().message(), HasSubstr("device 3"));
+  }).join();
+}
+
+TEST_F(CudaBackendTest, SaysHowMuchMemoryThereIs) {
+  const auto memory = backend_->Allocate(kFakeCudaBytes + 1);
+  EXPECT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(memory.status().message(), HasSubstr("GPU 0: there are no 1073741825 bytes"));
+}
+
+TEST_F(CudaBackendTest, RefusesPlansOfSeveralDevices) {
+  const Plan plan = MicroBatchPlan(
+      {.layers = 2, .stages = 2, .micro_batches = 4, .batch = 8, .width = 16}, DataType::kFloat32);
+  absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/false);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend_.get(), {});
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(job.status().message(), HasSubstr("--backend=cuda: the plan is for 2 devices"));
+}
+
+TEST(CudaCache, CompilesOnceAndDistrustsWhatItFinds) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/cuda_cache_", getpid());
+  std::filesystem::remove_all(folder);
+  const auto compilations_of_a_run = [&] {
+    const int before = fake_cuda_compilations;
+    const auto backend = MakeCudaBackend(FakeCudaToolchain(folder));
+    EXPECT_TRUE(LookUp(backend.get()).ok());
+    return fake_cuda_compilations - before;
+  };
+  EXPECT_EQ(compilations_of_a_run(), 2);  // The device's own kernels, and the look-up.
+  EXPECT_EQ(compilations_of_a_run(), 0);
+  // Cut off, and of another text.
+  for (const std::string content : {"", "fake 1 sm_90\nsomething else"}) {
+    int files = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      std::ofstream(file.path()) << content;
+      ++files;
+    }
+    EXPECT_EQ(files, 2);
+    EXPECT_EQ(compilations_of_a_run(), 2);
+    EXPECT_EQ(compilations_of_a_run(), 0);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(CudaToolchain, SaysWhatThisMachineLacks) {
+  const auto backend = MakeBackend("cuda");
+  if (backend.ok()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_THAT(backend.status().message(), HasSubstr("--backend=cuda: "));
+  EXPECT_EQ(backend.status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace isomer
