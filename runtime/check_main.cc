@@ -101,8 +101,7 @@ void Print(const StepCheck& check) {
 absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
                                     const HostValues& inputs, Backend* backend, Job* job,
                                     Json* summary) {
-  ISOMER_ASSIGN_OR_RETURN(const StepChecker checker,
-                          StepChecker::Make(plan, weights, inputs, backend));
+  ISOMER_ASSIGN_OR_RETURN(const StepChecker checker, StepChecker::Make(plan, weights, inputs));
   Json& json = (*summary)["check"];
   json["reference"] = checker.reference();
   bool agrees = true;

@@ -11,7 +11,7 @@ namespace isomer {
 namespace {
 
 // The reference is the reference evaluator for steps of so many FLOPs (about half a minute), else
-// the backend's own kernels on one device.
+// the cpu backend's kernels on one device.
 constexpr double kMostEvaluatorFlops = 2e9;
 
 absl::StatusOr<double> FlopsOf(const Plan& plan) {
@@ -28,23 +28,24 @@ absl::StatusOr<double> FlopsOf(const Plan& plan) {
 }  // namespace
 
 absl::StatusOr<StepChecker> StepChecker::Make(const Plan& plan, const HostValues& weights,
-                                              const HostValues& inputs, Backend* backend) {
-  StepChecker checker(plan, weights, inputs, backend);
+                                              const HostValues& inputs) {
+  StepChecker checker(plan, weights, inputs);
+  const std::unique_ptr<Backend> cores = MakeCpuBackend();
   const bool training = plan.mode == "training";
   ISOMER_ASSIGN_OR_RETURN(const double flops, FlopsOf(plan));
   checker.evaluator_ = flops <= kMostEvaluatorFlops;
   ISOMER_ASSIGN_OR_RETURN(checker.expected_,
                           checker.evaluator_
                               ? ReferenceStep(plan.model, weights, inputs, training)
-                              : SequentialStep(plan.model, weights, inputs, training, backend));
+                              : SequentialStep(plan.model, weights, inputs, training, cores.get()));
   return checker;
 }
 
 absl::StatusOr<StepCheck> StepChecker::Check(const StepValues& actual,
                                              const Rounding& rounding) const {
-  ISOMER_ASSIGN_OR_RETURN(const StepBounds bounds,
-                          RoundingBounds(plan_.model, weights_, inputs_, plan_.mode == "training",
-                                         rounding, &backend_));
+  ISOMER_ASSIGN_OR_RETURN(
+      const StepBounds bounds,
+      RoundingBounds(plan_.model, weights_, inputs_, plan_.mode == "training", rounding));
   return StepCheck{.rounding = rounding, .comparison = Compare(expected_, actual, bounds)};
 }
 

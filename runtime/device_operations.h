@@ -35,14 +35,22 @@ class DeviceOperations {
                                   const Box& to_box, void* to, int64_t element_bytes);
   virtual absl::Status SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype,
                                  void* buffer);
+  // SumElements (elements.h): `to`, which may be one of the terms, := their sum.
+  virtual absl::Status SumTerms(DataType dtype, absl::Span<const void* const> terms, int64_t count,
+                                void* to);
   // Whether all numbers are finite; waits for what the device was given before.
   virtual absl::StatusOr<bool> AreFinite(DataType dtype, const void* data, int64_t count);
 
   // Between the host's memory and the device's; what is read waits for what was given before.
   virtual absl::Status FromHost(const void* host, int64_t bytes, void* device);
   virtual absl::Status ToHost(const void* device, int64_t bytes, void* host);
+  // Waits until all is done that the device which has this memory was given. An error of that which
+  // was not returned yet is returned here.
+  virtual absl::Status Wait(const void* memory);
   // The host reads and writes the device's memory as it does its own.
   virtual bool shares_host_memory() const { return true; }
+  // What is copied and summed may be of other devices of the process.
+  virtual bool reaches_other_devices() const { return true; }
 };
 
 }  // namespace isomer

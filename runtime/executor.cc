@@ -171,6 +171,7 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
     work.after = [&](int32_t place) { watch_->After(place); };
   }
   ISOMER_RETURN_IF_ERROR(queues_->Run(work));
+  ISOMER_RETURN_IF_ERROR(operations_.Wait(arena_.get()));
   if (last >= Phase::kUpdate && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
   if (first == Phase::kLoad) steps_ = 0;
   return absl::OkStatus();
@@ -216,7 +217,8 @@ absl::Status Executor::Named(const absl::Status& status, int32_t t) const {
 absl::Status Executor::RunCommand(int32_t place, double learning_rate) {
   const auto& [task, queue] = std::tie(program_[place].task, program_[place].queue);
   const double start = trace_ ? Now() : 0;
-  const absl::Status status = RunTask(task, learning_rate);
+  absl::Status status = RunTask(task, learning_rate);
+  if (trace_ && status.ok()) status = operations_.Wait(arena_.get());
   if (trace_) times_[queue].push_back({task, queue, start, Now()});
   // A communication reports the error of the rank that failed first.
   return IsCommunication(schedule_.tasks[task].kind) ? status : Named(status, task);

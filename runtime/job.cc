@@ -66,12 +66,20 @@ Job::~Job() { workers_.clear(); }
 
 absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule schedule,
                                                 Backend* backend, const JobOptions& options) {
-  // Collectives are of the host's memory so far.
-  if (schedule.programs.size() > 1 && !backend->operations().shares_host_memory()) {
+  DeviceOperations& operations = backend->operations();
+  const bool is_alone = schedule.programs.size() == 1;
+  if (!is_alone && !operations.shares_host_memory() &&
+      (options.communicator != nullptr || !operations.reaches_other_devices())) {
     return absl::UnimplementedError(
         absl::StrCat("--backend=", backend->name(), ": the plan is for ", schedule.programs.size(),
-                     " devices, and there are no collectives for them yet: one device is what "
-                     "runs"));
+                     " devices, and there are no collectives between ",
+                     options.communicator != nullptr ? "processes' devices" : "them", " yet"));
+  }
+  if (options.execution.kind == ExecutionKind::kAdversarial && !operations.shares_host_memory()) {
+    return absl::UnimplementedError(
+        absl::StrCat("--execution=adversarial: watches memory that the host reaches, which that of "
+                     "--backend=",
+                     backend->name(), " is not"));
   }
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
@@ -89,8 +97,12 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   } else {
     job->threads_ =
         MakeThreadCommunicators(num_devices, options.timeout, options.execution.num_threads());
+    if (!operations.shares_host_memory()) {
+      job->on_devices_ = MakeDeviceCommunicators(job->threads_, &operations);
+    }
     for (int32_t d = 0; d < num_devices; ++d) {
-      job->communicators_[d] = job->threads_[d].get();
+      job->communicators_[d] =
+          job->on_devices_.empty() ? job->threads_[d].get() : job->on_devices_[d].get();
       job->controls_[d] = job->threads_[d].get();
       job->workers_.push_back(std::make_unique<Worker>());
     }

@@ -155,6 +155,8 @@ class Job {
   const JobOptions options_;
   std::vector<int32_t> all_devices_;
   std::vector<std::unique_ptr<HostCommunicator>> threads_;  // empty where devices are processes
+  std::vector<std::unique_ptr<Communicator>>
+      on_devices_;  // of devices that do not share its memory
   // By device; null for those of other processes.
   std::vector<Communicator*> communicators_;
   std::vector<ControlPlane*> controls_;

@@ -43,8 +43,9 @@ void TurnIntoBounds(const HostValues& still, std::map<std::string, double>* squa
 
 absl::StatusOr<StepBounds> RoundingBounds(const Model& model, const HostValues& weights,
                                           const HostValues& inputs, bool training,
-                                          const Rounding& rounding, Backend* backend) {
-  RoundingBackend noisy(backend, rounding, kSeed);
+                                          const Rounding& rounding) {
+  const std::unique_ptr<Backend> cores = MakeCpuBackend();
+  RoundingBackend noisy(cores.get(), rounding, kSeed);
   // Gradients are as many times larger as the plan's, for what of float16 is absolute.
   const ScheduleOptions options{.training = training,
                                 .loss = model.loss,

@@ -30,10 +30,11 @@ inline constexpr int kRoundingDraws = 8;
 inline constexpr double kAmplitude = 2, kMargin = 2.5;
 
 // Of the outputs and, in training, of all gradients. Infinite where the noise makes what is no
-// number, or the model itself does. Reference values may be rounded to float32, too.
+// number, or the model itself does. Reference values may be rounded to float32, too. By the cpu
+// backend, whatever is checked.
 absl::StatusOr<StepBounds> RoundingBounds(const Model& model, const HostValues& weights,
                                           const HostValues& inputs, bool training,
-                                          const Rounding& rounding, Backend* backend);
+                                          const Rounding& rounding);
 
 }  // namespace isomer
 

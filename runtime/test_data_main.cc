@@ -97,9 +97,8 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
   ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(plan.model, /*seed=*/1));
   const JobOptions options = {.pin = plan.num_devices > 1};
   ISOMER_ASSIGN_OR_RETURN(const PlanStep step, FirstStep(plan, weights, inputs, backend, options));
-  ISOMER_ASSIGN_OR_RETURN(
-      const StepBounds bounds,
-      RoundingBounds(plan.model, weights, inputs, training, step.rounding, backend));
+  ISOMER_ASSIGN_OR_RETURN(const StepBounds bounds,
+                          RoundingBounds(plan.model, weights, inputs, training, step.rounding));
   const Comparison comparison = CompareWithin(expected, step.values, bounds);
   const Difference& worst = comparison.of_worst;
   if (!comparison.agrees()) {

@@ -15,7 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/elements.h"
 
 namespace isomer {
 namespace {
@@ -151,10 +150,15 @@ class Hub {
 
 class ThreadCommunicator : public HostCommunicator {
  public:
-  ThreadCommunicator(int32_t rank, int channel, const std::shared_ptr<Hub>& hub)
-      : rank_(rank), channel_(channel), hub_(hub) {
-    if (channel == 0) beside_ = std::make_unique<ThreadCommunicator>(rank, channel + 1, hub);
+  // Of an even channel; the next is that of the one beside.
+  ThreadCommunicator(int32_t rank, int channel, const std::shared_ptr<Hub>& hub,
+                     DeviceOperations* operations)
+      : rank_(rank), channel_(channel), hub_(hub), operations_(*operations) {
+    if (channel % 2 == 0) {
+      beside_ = std::make_unique<ThreadCommunicator>(rank, channel + 1, hub, operations);
+    }
   }
+  const std::shared_ptr<Hub>& hub() const { return hub_; }
 
   int32_t rank() const override { return rank_; }
   int32_t num_ranks() const override { return hub_->num_ranks(); }
@@ -165,22 +169,25 @@ class ThreadCommunicator : public HostCommunicator {
                          int64_t count) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(
-            rank_, channel_, group,
-            {.call = "all_reduce", .size = count, .send = data, .receive = data, .sends = {}}));
+        Arrive(group,
+               {.call = "all_reduce", .size = count, .send = data, .receive = data, .sends = {}}));
     const int64_t element = BytesPerElement(dtype);
     const int64_t members = static_cast<int64_t>(group.size());
     const int64_t self = PositionIn(group);
     const int64_t end = count * (self + 1) / members;
-    alignas(64) char sums[kBlockBytes];
-    for (int64_t at = count * self / members; at < end; at += kBlockBytes / element) {
-      const int64_t size = std::min(end - at, kBlockBytes / element);
-      SumPieces(*meeting, dtype, at, size, sums);
+    const int64_t begin = count * self / members;
+    const int64_t block = operations_.shares_host_memory() ? kBlockBytes / element : end - begin;
+    for (int64_t at = begin; at < end; at += block) {
+      const int64_t size = std::min(end - at, block);
+      char* sums = static_cast<char*>(data) + at * element;
+      ISOMER_RETURN_IF_ERROR(Checked(SumPieces(*meeting, dtype, at, size, sums)));
       for (const Offer& offer : meeting->offers) {
-        std::memcpy(static_cast<char*>(offer.receive) + at * element, sums, size * element);
+        if (offer.receive == data) continue;
+        char* to = static_cast<char*>(offer.receive) + at * element;
+        ISOMER_RETURN_IF_ERROR(Checked(operations_.Copy(sums, size * element, to)));
       }
     }
-    return hub_->Leave(rank_, group, meeting, "all_reduce");
+    return Leave(group, meeting, data, "all_reduce");
   }
 
   // Each member sums its share of the elements, straight into the root's memory.
@@ -191,74 +198,71 @@ class ThreadCommunicator : public HostCommunicator {
     const int64_t begin = count * self / members, end = count * (self + 1) / members;
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(
-            rank_, channel_, group,
-            {.call = "reduce", .size = count, .send = send, .receive = receive, .sends = {}}));
-    SumPieces(
-        *meeting, dtype, begin, end - begin,
-        static_cast<char*>(meeting->offers[at_root].receive) + begin * BytesPerElement(dtype));
-    return hub_->Leave(rank_, group, meeting, "reduce");
+        Arrive(group,
+               {.call = "reduce", .size = count, .send = send, .receive = receive, .sends = {}}));
+    char* to =
+        static_cast<char*>(meeting->offers[at_root].receive) + begin * BytesPerElement(dtype);
+    ISOMER_RETURN_IF_ERROR(Checked(SumPieces(*meeting, dtype, begin, end - begin, to)));
+    return Leave(group, meeting, to, "reduce");
   }
 
   absl::Status Broadcast(absl::Span<const int32_t> group, int32_t root, void* data,
                          int64_t bytes) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, channel_, group,
-                     {.call = "broadcast", .size = bytes, .send = data, .sends = {}}));
+        Arrive(group, {.call = "broadcast", .size = bytes, .send = data, .sends = {}}));
     if (rank_ != root) {
-      std::memcpy(data, meeting->offers[PositionOf(group, root)].send, bytes);
+      const void* from = meeting->offers[PositionOf(group, root)].send;
+      ISOMER_RETURN_IF_ERROR(Checked(operations_.Copy(from, bytes, data)));
     }
-    return hub_->Leave(rank_, group, meeting, "broadcast");
+    return Leave(group, meeting, data, "broadcast");
   }
 
   absl::Status ReduceScatter(absl::Span<const int32_t> group, DataType dtype, const void* send,
                              void* receive, int64_t count) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, channel_, group,
-                     {.call = "reduce_scatter", .size = count, .send = send, .sends = {}}));
-    SumPieces(*meeting, dtype, PositionIn(group) * count, count, receive);
-    return hub_->Leave(rank_, group, meeting, "reduce_scatter");
+        Arrive(group, {.call = "reduce_scatter", .size = count, .send = send, .sends = {}}));
+    const int64_t begin = PositionIn(group) * count;
+    ISOMER_RETURN_IF_ERROR(Checked(SumPieces(*meeting, dtype, begin, count, receive)));
+    return Leave(group, meeting, receive, "reduce_scatter");
   }
 
   absl::Status AllGather(absl::Span<const int32_t> group, const void* send, void* receive,
                          int64_t bytes) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, channel_, group,
-                     {.call = "all_gather", .size = bytes, .send = send, .sends = {}}));
+        Arrive(group, {.call = "all_gather", .size = bytes, .send = send, .sends = {}}));
     for (size_t m = 0; m < group.size(); ++m) {
-      std::memcpy(static_cast<char*>(receive) + m * bytes, meeting->offers[m].send, bytes);
+      ISOMER_RETURN_IF_ERROR(Checked(operations_.Copy(meeting->offers[m].send, bytes,
+                                                      static_cast<char*>(receive) + m * bytes)));
     }
-    return hub_->Leave(rank_, group, meeting, "all_gather");
+    return Leave(group, meeting, receive, "all_gather");
   }
 
   absl::Status AllToAll(absl::Span<const int32_t> group, const void* send, void* receive,
                         int64_t bytes) override {
     ISOMER_ASSIGN_OR_RETURN(
         Meeting * meeting,
-        hub_->Arrive(rank_, channel_, group,
-                     {.call = "all_to_all", .size = bytes, .send = send, .sends = {}}));
+        Arrive(group, {.call = "all_to_all", .size = bytes, .send = send, .sends = {}}));
     const int64_t self = PositionIn(group);
     for (size_t m = 0; m < group.size(); ++m) {
-      std::memcpy(static_cast<char*>(receive) + m * bytes,
-                  static_cast<const char*>(meeting->offers[m].send) + self * bytes, bytes);
+      const char* from = static_cast<const char*>(meeting->offers[m].send) + self * bytes;
+      ISOMER_RETURN_IF_ERROR(
+          Checked(operations_.Copy(from, bytes, static_cast<char*>(receive) + m * bytes)));
     }
-    return hub_->Leave(rank_, group, meeting, "all_to_all");
+    return Leave(group, meeting, receive, "all_to_all");
   }
 
   absl::Status SendReceive(absl::Span<const int32_t> group, absl::Span<const Send> sends,
                            absl::Span<const Receive> receives) override {
-    ISOMER_ASSIGN_OR_RETURN(
-        Meeting * meeting,
-        hub_->Arrive(rank_, channel_, group, {.call = "send_receive", .sends = sends}));
-    absl::Status status = TakeMessages(group, *meeting, receives);
-    if (!status.ok()) {
-      hub_->Abort(status);
-      return status;
-    }
-    return hub_->Leave(rank_, group, meeting, "send_receive");
+    ISOMER_ASSIGN_OR_RETURN(Meeting * meeting,
+                            Arrive(group, {.call = "send_receive",
+                                           .send = sends.empty() ? nullptr : sends[0].data,
+                                           .sends = sends}));
+    ISOMER_RETURN_IF_ERROR(Checked(TakeMessages(group, *meeting, receives)));
+    const void* received = receives.empty() ? nullptr : receives[0].data;
+    return Leave(group, meeting, received, "send_receive");
   }
 
   void Abort(const absl::Status& status) override { hub_->Abort(status); }
@@ -272,14 +276,34 @@ class ThreadCommunicator : public HostCommunicator {
   }
   int64_t PositionIn(absl::Span<const int32_t> group) const { return PositionOf(group, rank_); }
 
+  // What this rank's device was given to do is done when others look at its memory: before a
+  // meeting begins, and before it ends, of what it wrote to others.
+  absl::StatusOr<Meeting*> Arrive(absl::Span<const int32_t> group, Offer offer) {
+    ISOMER_RETURN_IF_ERROR(Checked(Wait(offer.send)));
+    return hub_->Arrive(rank_, channel_, group, offer);
+  }
+  absl::Status Leave(absl::Span<const int32_t> group, Meeting* meeting, const void* written,
+                     const char* call) {
+    ISOMER_RETURN_IF_ERROR(Checked(Wait(written)));
+    return hub_->Leave(rank_, group, meeting, call);
+  }
+  absl::Status Wait(const void* memory) {
+    return memory == nullptr ? absl::OkStatus() : operations_.Wait(memory);
+  }
+  // An error ends the job.
+  absl::Status Checked(absl::Status status) {
+    if (!status.ok()) hub_->Abort(status);
+    return status;
+  }
+
   // `count` elements from `begin` on, summed over all members.
-  static void SumPieces(const Meeting& meeting, DataType dtype, int64_t begin, int64_t count,
-                        void* to) {
+  absl::Status SumPieces(const Meeting& meeting, DataType dtype, int64_t begin, int64_t count,
+                         void* to) const {
     absl::InlinedVector<const void*, 16> pieces;
     for (const Offer& offer : meeting.offers) {
       pieces.push_back(static_cast<const char*>(offer.send) + begin * BytesPerElement(dtype));
     }
-    SumElements(dtype, pieces, count, to);
+    return operations_.SumTerms(dtype, pieces, count, to);
   }
 
   absl::Status TakeMessages(absl::Span<const int32_t> group, const Meeting& meeting,
@@ -292,7 +316,7 @@ class ThreadCommunicator : public HostCommunicator {
       size_t& at = next[receive.from];
       while (at < sends.size() && sends[at].to != rank_) ++at;
       if (at == sends.size() || sends[at].bytes != receive.bytes) return Unmatched(receive);
-      std::memcpy(receive.data, sends[at].data, receive.bytes);
+      ISOMER_RETURN_IF_ERROR(operations_.Copy(sends[at].data, receive.bytes, receive.data));
       ++at;
     }
     return absl::OkStatus();
@@ -306,17 +330,30 @@ class ThreadCommunicator : public HostCommunicator {
   const int32_t rank_;
   const int channel_;
   const std::shared_ptr<Hub> hub_;
-  std::unique_ptr<ThreadCommunicator> beside_;  // of the first channel
+  DeviceOperations& operations_;
+  std::unique_ptr<ThreadCommunicator> beside_;  // of even channels
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<HostCommunicator>> MakeThreadCommunicators(
     int32_t num_ranks, std::chrono::milliseconds timeout, int32_t threads_per_rank) {
+  static auto* of_cores = new DeviceOperations();
   auto hub = std::make_shared<Hub>(num_ranks, timeout, threads_per_rank);
   std::vector<std::unique_ptr<HostCommunicator>> communicators;
   for (int32_t r = 0; r < num_ranks; ++r) {
-    communicators.push_back(std::make_unique<ThreadCommunicator>(r, /*channel=*/0, hub));
+    communicators.push_back(std::make_unique<ThreadCommunicator>(r, /*channel=*/0, hub, of_cores));
+  }
+  return communicators;
+}
+
+std::vector<std::unique_ptr<Communicator>> MakeDeviceCommunicators(
+    absl::Span<const std::unique_ptr<HostCommunicator>> ranks, DeviceOperations* operations) {
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (const auto& rank : ranks) {
+    const std::shared_ptr<Hub>& hub = static_cast<const ThreadCommunicator&>(*rank).hub();
+    communicators.push_back(
+        std::make_unique<ThreadCommunicator>(rank->rank(), /*channel=*/2, hub, operations));
   }
   return communicators;
 }

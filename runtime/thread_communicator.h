@@ -7,7 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "runtime/communicator.h"
+#include "runtime/device_operations.h"
 
 namespace isomer {
 
@@ -17,6 +19,12 @@ namespace isomer {
 std::vector<std::unique_ptr<HostCommunicator>> MakeThreadCommunicators(
     int32_t num_ranks, std::chrono::milliseconds timeout = std::chrono::seconds(60),
     int32_t threads_per_rank = 1);
+
+// Of the same ranks, for tensors in memory that only `operations` reaches, which must outlive them;
+// errors of either reach those that wait in the other. REQUIRES: `ranks` is what
+// MakeThreadCommunicators returned.
+std::vector<std::unique_ptr<Communicator>> MakeDeviceCommunicators(
+    absl::Span<const std::unique_ptr<HostCommunicator>> ranks, DeviceOperations* operations);
 
 }  // namespace isomer
 

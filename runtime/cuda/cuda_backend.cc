@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cuda/cuda_device.h"
@@ -25,7 +26,7 @@ namespace {
 // A GPU, and the kernels of operations.cuh on it.
 struct Gpu {
   std::unique_ptr<CudaDevice> device;
-  void *fill, *add, *convert, *update, *copy_region, *sum_pieces, *are_finite;
+  void *fill, *add, *convert, *update, *copy_region, *sum_pieces, *sum_terms, *are_finite;
   void* found;  // FiniteParameters::found
 };
 
@@ -117,7 +118,10 @@ absl::Status CheckRank(size_t rank) {
 
 class CudaOperations : public DeviceOperations {
  public:
+  explicit CudaOperations(bool has_one_gpu) : has_one_gpu_(has_one_gpu) {}
+
   bool shares_host_memory() const override { return false; }
+  bool reaches_other_devices() const override { return has_one_gpu_; }
 
   absl::Status Copy(const void* from, int64_t bytes, void* to) override {
     ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
@@ -236,6 +240,30 @@ class CudaOperations : public DeviceOperations {
     return absl::OkStatus();
   }
 
+  // As many at a time as a kernel takes; what is there is one of the next ones.
+  absl::Status SumTerms(DataType dtype, absl::Span<const void* const> terms, int64_t count,
+                        void* to) override {
+    if (count == 0) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
+    if (terms.size() > static_cast<size_t>(kMostTerms) && absl::c_linear_search(terms, to)) {
+      return absl::UnimplementedError(absl::StrCat("--backend=cuda: a sum in place of more than ",
+                                                   kMostTerms, " devices' terms"));
+    }
+    TermsParameters p = {};
+    p.to = to;
+    p.count = count;
+    p.dtype = static_cast<int64_t>(dtype);
+    do {
+      const size_t now = std::min(terms.size(), static_cast<size_t>(kMostTerms));
+      p.terms = static_cast<int64_t>(now);
+      std::copy_n(terms.begin(), now, p.from);
+      ISOMER_RETURN_IF_ERROR(gpu->device->Launch(gpu->sum_terms, count, &p));
+      terms.remove_prefix(now);
+      p.adds = 1;
+    } while (!terms.empty());
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<bool> AreFinite(DataType dtype, const void* data, int64_t count) override {
     ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(data));
     int64_t found = 0;
@@ -258,6 +286,11 @@ class CudaOperations : public DeviceOperations {
     return gpu->device->ToHost(device, bytes, host);
   }
 
+  absl::Status Wait(const void* memory) override {
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(memory));
+    return gpu->device->Wait();
+  }
+
  private:
   static absl::Status OfFloats(void* Gpu::*kernel, DataType from_dtype, const void* from,
                                int64_t count, DataType dtype, void* to) {
@@ -267,12 +300,21 @@ class CudaOperations : public DeviceOperations {
                                         static_cast<int64_t>(dtype)};
     return gpu->device->Launch(gpu->*kernel, count, &parameters);
   }
+
+  const bool has_one_gpu_;
 };
+
+int NumGpus(const CudaDriver& driver) {
+  int count = 0;
+  return driver.device_count(&count) == 0 ? count : 0;
+}
 
 class CudaBackend : public Backend {
  public:
   explicit CudaBackend(CudaToolchain toolchain)
-      : toolchain_(std::make_shared<const CudaToolchain>(std::move(toolchain))) {}
+      : toolchain_(std::make_shared<const CudaToolchain>(std::move(toolchain))),
+        has_one_gpu_(NumGpus(toolchain_->driver) == 1),
+        operations_(has_one_gpu_) {}
 
   absl::string_view name() const override { return "cuda"; }
   std::string Libraries() const override { return toolchain_->compiler; }
@@ -319,10 +361,11 @@ class CudaBackend : public Backend {
 
   // The GPU of the thread that calls.
   absl::StatusOr<std::shared_ptr<Gpu>> Entered() {
+    const int32_t ordinal = has_one_gpu_ ? 0 : entered_;
     std::lock_guard lock(mutex_);
-    std::shared_ptr<Gpu>& gpu = gpus_[entered_];
+    std::shared_ptr<Gpu>& gpu = gpus_[ordinal];
     if (gpu == nullptr) {
-      ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> opened, Open(entered_));
+      ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> opened, Open(ordinal));
       gpu = std::move(opened);
     }
     return gpu;
@@ -339,6 +382,7 @@ class CudaBackend : public Backend {
         {"isomer_update", &gpu->update},
         {"isomer_copy_region", &gpu->copy_region},
         {"isomer_sum_pieces", &gpu->sum_pieces},
+        {"isomer_sum_terms", &gpu->sum_terms},
         {"isomer_are_finite", &gpu->are_finite},
     };
     for (const auto& [name, function] : kernels) {
@@ -350,6 +394,7 @@ class CudaBackend : public Backend {
 
   static thread_local int32_t entered_;
   const std::shared_ptr<const CudaToolchain> toolchain_;
+  const bool has_one_gpu_;
   CudaOperations operations_;
   std::mutex mutex_;
   std::map<int32_t, std::shared_ptr<Gpu>> gpus_;

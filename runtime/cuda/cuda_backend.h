@@ -30,7 +30,9 @@ struct CudaToolchain {
 // ~/.cache. Unavailable: says which of them is missing.
 absl::StatusOr<CudaToolchain> ThisCudaToolchain();
 
-// Device d is GPU d; whoever asks for memory or a kernel of one that is not there is told so.
+// Device d is GPU d; whoever asks for memory or a kernel of one that is not there is told so. Where
+// there is one GPU alone it is all devices, one after the other: what plans of several compute can
+// be looked at, and not how fast they are.
 std::unique_ptr<Backend> MakeCudaBackend(CudaToolchain toolchain);
 
 }  // namespace isomer

@@ -31,8 +31,9 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   int count = 0;
   ISOMER_RETURN_IF_ERROR(check(driver.device_count(&count), "cannot count GPUs"));
   if (ordinal >= count) {
-    return absl::InvalidArgumentError(absl::StrCat("device ", ordinal, " is not there: this machine has ",
-                                                   count, count == 1 ? " GPU" : " GPUs"));
+    return absl::InvalidArgumentError(absl::StrCat("device ", ordinal,
+                                                   " is not there: this machine has ", count,
+                                                   count == 1 ? " GPU" : " GPUs"));
   }
   int device = 0, major = 0, minor = 0;
   constexpr int kMajor = 75, kMinor = 76;  // Of the compute capability.
@@ -86,8 +87,9 @@ absl::StatusOr<void*> CudaDevice::AllocateOnHost(int64_t bytes) {
   constexpr unsigned kPortableAndMapped = 3;
   if (driver().allocate_host(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)),
                              kPortableAndMapped) != 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "GPU ", ordinal_, ": there are no ", bytes, " bytes of the host's memory that it can reach"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("GPU ", ordinal_, ": there are no ", bytes,
+                     " bytes of the host's memory that it can reach"));
   }
   return memory;
 }
@@ -101,20 +103,25 @@ absl::Status CudaDevice::FromHost(const void* host, int64_t bytes, void* device)
   ISOMER_RETURN_IF_ERROR(CudaStatus(
       driver(), driver().copy_in(AddressOf(device), host, static_cast<size_t>(bytes), stream_),
       absl::StrCat("GPU ", ordinal_, ": a copy from the host")));
-  return Wait();  // The host's memory is its own again.
+  return Synchronize();  // The host's memory is its own again.
+}
+
+absl::Status CudaDevice::CopyOut(const void* device, int64_t bytes, void* host) const {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  return CudaStatus(driver(),
+                    driver().copy_out(host, AddressOf(device), static_cast<size_t>(bytes), stream_),
+                    absl::StrCat("GPU ", ordinal_, ": a copy to the host"));
 }
 
 absl::Status CudaDevice::ToHost(const void* device, int64_t bytes, void* host) {
-  ISOMER_RETURN_IF_ERROR(Enter());
+  ISOMER_RETURN_IF_ERROR(CopyOut(device, bytes, host));
+  return Wait();
+}
+
+absl::Status CudaDevice::Wait() {
   ErrorWords words = {};
-  const auto copy = [&](void* to, const void* from, int64_t size) {
-    return CudaStatus(driver(),
-                      driver().copy_out(to, AddressOf(from), static_cast<size_t>(size), stream_),
-                      absl::StrCat("GPU ", ordinal_, ": a copy to the host"));
-  };
-  ISOMER_RETURN_IF_ERROR(copy(host, device, bytes));
-  ISOMER_RETURN_IF_ERROR(copy(words.data(), error_words_, sizeof words));
-  ISOMER_RETURN_IF_ERROR(Wait());
+  ISOMER_RETURN_IF_ERROR(CopyOut(error_words_, sizeof words, words.data()));
+  ISOMER_RETURN_IF_ERROR(Synchronize());
   if (words[0] == 0) return absl::OkStatus();
   const ErrorWords none = {};
   ISOMER_RETURN_IF_ERROR(FromHost(none.data(), sizeof none, error_words_));
@@ -129,12 +136,11 @@ absl::Status CudaDevice::Copy(const void* from, int64_t bytes, void* to) {
   if (bytes == 0 || from == to) return absl::OkStatus();
   ISOMER_RETURN_IF_ERROR(Enter());
   return CudaStatus(
-      driver(),
-      driver().copy(AddressOf(to), AddressOf(from), static_cast<size_t>(bytes), stream_),
+      driver(), driver().copy(AddressOf(to), AddressOf(from), static_cast<size_t>(bytes), stream_),
       absl::StrCat("GPU ", ordinal_, ": a copy"));
 }
 
-absl::Status CudaDevice::Wait() {
+absl::Status CudaDevice::Synchronize() const {
   ISOMER_RETURN_IF_ERROR(Enter());
   return CudaStatus(driver(), driver().synchronize(stream_), absl::StrCat("GPU ", ordinal_));
 }

@@ -31,10 +31,10 @@ class CudaDevice {
   absl::StatusOr<void*> AllocateOnHost(int64_t bytes);
   void FreeOnHost(void* memory);
   absl::Status FromHost(const void* host, int64_t bytes, void* device);
-  // Waits for all work given before. Errors of that work are returned here: of a kernel that broke
-  // down, and of an index that a look-up could not find.
-  absl::Status ToHost(const void* device, int64_t bytes, void* host);
   absl::Status Copy(const void* from, int64_t bytes, void* to);
+  // Both wait for all work given before. Errors of that work are returned here: of a kernel that
+  // broke down, and of an index that a look-up could not find.
+  absl::Status ToHost(const void* device, int64_t bytes, void* host);
   absl::Status Wait();
 
   // The kernels of a text behind KernelPrelude(), compiled, or as an earlier run has left them.
@@ -53,6 +53,8 @@ class CudaDevice {
       : toolchain_(std::move(toolchain)) {}
   const CudaDriver& driver() const { return toolchain_->driver; }
   absl::Status Enter() const;
+  absl::Status Synchronize() const;
+  absl::Status CopyOut(const void* device, int64_t bytes, void* host) const;
   absl::StatusOr<std::string> Compiled(const std::string& text) const;
 
   const std::shared_ptr<const CudaToolchain> toolchain_;

@@ -1,5 +1,5 @@
-// What the kernels of operations.cuh are given, on both sides: words of eight bytes. Includes nothing,
-// as it is a part of their text.
+// What the kernels of operations.cuh are given, on both sides: words of eight bytes. Includes
+// nothing, as it is a part of their text.
 #ifndef ISOMER_RUNTIME_CUDA_OPERATION_PARAMETERS_H_
 #define ISOMER_RUNTIME_CUDA_OPERATION_PARAMETERS_H_
 
@@ -24,7 +24,7 @@ struct UpdateParameters {
   long long count, optimizer, gradient_dtype, low_dtype;
   double scale, rate, factor, b1, b2, c1, c2, correction, epsilon;
 };
-constexpr int kMostDims = 8, kMostPieces = 16;
+constexpr int kMostDims = 8, kMostPieces = 16, kMostTerms = 64;
 struct RegionParameters {
   const void* from;
   void* to;
@@ -39,6 +39,11 @@ struct PiecesParameters {
   long long begin[kMostPieces][kMostDims],
       size[kMostPieces][kMostDims];  // of the region, in the box
   long long stride[kMostPieces][kMostDims];
+};
+struct TermsParameters {
+  void* to;
+  long long count, dtype, terms, adds;
+  const void* from[kMostTerms];
 };
 struct FiniteParameters {
   const void* data;

@@ -43,6 +43,14 @@ ISOMER_DEVICE void SumInto(const PiecesParameters& a, long long i, const long lo
   Store(y, i, SumOfPieces<Element, Number>(a, a.adds != 0 ? Load(y, i) : Number(0), at));
 }
 
+template <typename Element, typename Number>
+ISOMER_DEVICE void SumTerms(const TermsParameters& a, long long i) {
+  Element* y = static_cast<Element*>(a.to);
+  Number sum = a.adds != 0 ? Load(y, i) : Number(0);
+  for (int t = 0; t < a.terms; ++t) sum += Load(static_cast<const Element*>(a.from[t]), i);
+  Store(y, i, sum);
+}
+
 }  // namespace
 
 ISOMER_KERNEL(isomer_fill, FillParameters) {
@@ -129,6 +137,17 @@ ISOMER_KERNEL(isomer_sum_pieces, PiecesParameters) {
     if (a.dtype == kInt64) SumInto<long long, long long>(a, i, at);
     if (a.dtype == kInt32) SumInto<int, long long>(a, i, at);
     if (a.dtype == kBool) SumInto<bool8, long long>(a, i, at);
+  }
+}
+
+ISOMER_KERNEL(isomer_sum_terms, TermsParameters) {
+  ISOMER_FOR_EACH(long long, i, a.count) {
+    if (a.dtype == kFloat32) SumTerms<float, float>(a, i);
+    if (a.dtype == kBFloat16) SumTerms<bf16, float>(a, i);
+    if (a.dtype == kFloat16) SumTerms<f16, float>(a, i);
+    if (a.dtype == kInt64) SumTerms<long long, long long>(a, i);
+    if (a.dtype == kInt32) SumTerms<int, long long>(a, i);
+    if (a.dtype == kBool) SumTerms<bool8, long long>(a, i);
   }
 }
 

@@ -10,12 +10,27 @@
   for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < (count); \
        i += static_cast<Index>(gridDim.x) * blockDim.x)
 #else
-#include <cmath>
+// Of the C library; declared here, because that is compiled in no time.
+extern "C" {
+float floorf(float);
+double floor(double);
+float rintf(float);
+double rint(double);
+float powf(float, float);
+float expf(float);
+float logf(float);
+float sqrtf(float);
+float tanhf(float);
+float erff(float);
+float sinf(float);
+float cosf(float);
+float atanf(float);
+}
 #define ISOMER_DEVICE inline
 // Beside each kernel, how many bytes its parameters have.
-#define ISOMER_KERNEL(name, ...)                                      \
-  extern "C" const unsigned long long name##_bytes;                   \
-  const unsigned long long name##_bytes = sizeof(__VA_ARGS__);        \
+#define ISOMER_KERNEL(name, ...)                               \
+  extern "C" const unsigned long long name##_bytes;            \
+  const unsigned long long name##_bytes = sizeof(__VA_ARGS__); \
   extern "C" void name(const __VA_ARGS__& a)
 #define ISOMER_FOR_EACH(Index, i, count) for (Index i = (count); i-- > 0;)
 #endif

@@ -14,6 +14,7 @@
 #include "runtime/compare.h"
 #include "runtime/elements.h"
 #include "runtime/job.h"
+#include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 #include "tests/runtime/fake_cuda_driver.h"
 
@@ -76,7 +77,7 @@ class Twin {
 
 class CudaBackendTest : public testing::Test {
  protected:
-  std::unique_ptr<Backend> backend_ = MakeCudaBackend(FakeCudaToolchain());
+  std::unique_ptr<Backend> backend_ = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/2));
   DeviceOperations& device_ = backend_->operations();
   DeviceOperations host_;
 };
@@ -113,7 +114,8 @@ TEST_F(CudaBackendTest, UpdatesByEveryOptimizer) {
       for (DataType low : kFloats) {
         SCOPED_TRACE(testing::Message() << static_cast<int>(optimizer) << " "
                                         << DataTypeName(of_gradient) << " " << DataTypeName(low));
-        Twin w(backend_.get(), DataType::kFloat32, kCount, 4), g(backend_.get(), of_gradient, kCount, 5);
+        Twin w(backend_.get(), DataType::kFloat32, kCount, 4),
+            g(backend_.get(), of_gradient, kCount, 5);
         Twin rounded(backend_.get(), low, kCount, 6);
         std::vector<Twin> states;
         std::vector<float*> on_host, on_device;
@@ -127,13 +129,14 @@ TEST_F(CudaBackendTest, UpdatesByEveryOptimizer) {
         const bool has_low = low != DataType::kFloat32;
         for (int64_t number = 1; number <= 3; ++number) {
           const UpdateStep step = {optimizer, number, 0.1, 0.5};
-          ASSERT_EQ(host_.Update(step, {of_gradient, g.host()}, kCount, w.host_floats(),
-                                 w.host_floats(), on_host, {low, has_low ? rounded.host() : nullptr}),
-                    absl::OkStatus());
           ASSERT_EQ(
-              device_.Update(step, {of_gradient, g.device()}, kCount, w.device_floats(),
-                             w.device_floats(), on_device, {low, has_low ? rounded.device() : nullptr}),
+              host_.Update(step, {of_gradient, g.host()}, kCount, w.host_floats(), w.host_floats(),
+                           on_host, {low, has_low ? rounded.host() : nullptr}),
               absl::OkStatus());
+          ASSERT_EQ(device_.Update(step, {of_gradient, g.device()}, kCount, w.device_floats(),
+                                   w.device_floats(), on_device,
+                                   {low, has_low ? rounded.device() : nullptr}),
+                    absl::OkStatus());
         }
         w.ExpectSame(DataType::kFloat32, 1e-6);
         for (Twin& state : states) state.ExpectSame(DataType::kFloat32, 1e-6);
@@ -144,7 +147,8 @@ TEST_F(CudaBackendTest, UpdatesByEveryOptimizer) {
 }
 
 TEST_F(CudaBackendTest, CopiesRegionsAndSumsPieces) {
-  const Box from = {{0, 4, 2}, {3, 6, 5}}, to = {{1, 2, 0}, {4, 8, 9}}, region = {{1, 5, 3}, {2, 4, 3}};
+  const Box from = {{0, 4, 2}, {3, 6, 5}}, to = {{1, 2, 0}, {4, 8, 9}},
+            region = {{1, 5, 3}, {2, 4, 3}};
   for (DataType dtype : kAllDataTypes) {
     Twin x(backend_.get(), dtype, from.Volume(), 7), y(backend_.get(), dtype, to.Volume(), 8);
     const int64_t bytes = BytesPerElement(dtype);
@@ -176,8 +180,8 @@ TEST_F(CudaBackendTest, SeesWhatIsNotFinite) {
   for (DataType dtype : kFloats) {
     Twin x(backend_.get(), dtype, 300, 9);
     EXPECT_TRUE(device_.AreFinite(dtype, x.device(), 300).value());
-    for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                             -std::numeric_limits<double>::infinity()}) {
+    for (const double bad :
+         {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
       char* at = static_cast<char*>(x.device()) + 299 * BytesPerElement(dtype);
       ASSERT_EQ(device_.Fill(bad, 1, dtype, at), absl::OkStatus());
       EXPECT_FALSE(device_.AreFinite(dtype, x.device(), 300).value());
@@ -196,11 +200,10 @@ Trained TrainedOn(Backend* backend, DataType precision, ExecutionKind kind) {
   plan.update.optimizer = OptimizerKind::kAdam;
   absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
   EXPECT_TRUE(lowered.ok()) << lowered.status();
-  const auto job =
-      Job::Start(lowered->mapped.graph, lowered->schedule, backend,
-                 {.execution = {.kind = kind},
-                  .loss_scale = precision == DataType::kFloat16 ? 1024.0 : 0,
-                  .finds_loss_scale = precision == DataType::kFloat16});
+  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend,
+                              {.execution = {.kind = kind},
+                               .loss_scale = precision == DataType::kFloat16 ? 1024.0 : 0,
+                               .finds_loss_scale = precision == DataType::kFloat16});
   EXPECT_TRUE(job.ok()) << job.status();
   EXPECT_EQ((*job)->SetParameters(InitialWeights(plan.model, 3).value()), absl::OkStatus());
   const HostValues inputs = RandomInputs(plan.model.graph, 5);
@@ -229,6 +232,82 @@ TEST_F(CudaBackendTest, TrainsAsCoresDo) {
   }
 }
 
+// Two steps of a schedule.
+struct Steps {
+  HostValues outputs, parameters, gradients;
+};
+Steps StepsOf(const Graph& graph, const Schedule& schedule, const HostValues& weights,
+              const HostValues& inputs, Backend* backend, ExecutionKind kind) {
+  const auto job = Job::Start(graph, schedule, backend, {.execution = {.kind = kind}});
+  EXPECT_TRUE(job.ok()) << job.status();
+  if (!job.ok()) return {};
+  EXPECT_EQ((*job)->SetParameters(weights), absl::OkStatus());
+  Steps steps;
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ((*job)->TrainStep(inputs, 0.01), absl::OkStatus());
+  }
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    steps.outputs[output.name] = (*job)->Output(output.name).value();
+  }
+  steps.parameters = (*job)->Parameters().value();
+  steps.gradients = (*job)->Gradients().value();
+  return steps;
+}
+
+void ExpectNear(const HostValues& found, const HostValues& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [name, values] : expected) {
+    const Array<double>& others = found.at(name);
+    ASSERT_EQ(others.size(), values.size());
+    for (int64_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(others.data[i], values.data[i], 1e-4 * (1 + std::abs(values.data[i]))) << name;
+    }
+  }
+}
+
+// One GPU is all devices: collectives, moves and sums on its memory.
+class CudaPlansTest : public testing::TestWithParam<ParallelCase> {};
+
+TEST_P(CudaPlansTest, ComputeWhatCoresDo) {
+  const ParallelCase& c = GetParam();
+  Model model;
+  model.graph = Parsed(c.sequential);
+  const Graph parallel = Parsed(c.parallel);
+  const HostValues weights = InitialWeights(model, 3).value();
+  const HostValues inputs = RandomInputs(model.graph, 5);
+  const auto cpu = MakeCpuBackend();
+  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+  for (UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+    SCOPED_TRACE(UpdateMethodName(method));
+    ScheduleOptions options = TrainingOptions(c.num_devices);
+    options.update = {.optimizer = OptimizerKind::kMomentum, .method = method};
+    const auto schedule = LowerGraph(parallel, ViewsOf(parallel, c.strides), options);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    const Steps expected =
+        StepsOf(parallel, *schedule, weights, inputs, cpu.get(), ExecutionKind::kInline);
+    for (ExecutionKind kind : {ExecutionKind::kInline, ExecutionKind::kThreaded}) {
+      const Steps found = StepsOf(parallel, *schedule, weights, inputs, gpu.get(), kind);
+      ExpectNear(found.outputs, expected.outputs);
+      ExpectNear(found.parameters, expected.parameters);
+      ExpectNear(found.gradients, expected.gradients);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, CudaPlansTest, testing::ValuesIn(ParallelCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_F(CudaBackendTest, WatchesNoMemoryOfItsOwn) {
+  const Plan plan = MicroBatchPlan(
+      {.layers = 2, .stages = 1, .micro_batches = 2, .batch = 8, .width = 16}, DataType::kFloat32);
+  absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/false);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend_.get(),
+                              {.execution = {.kind = ExecutionKind::kAdversarial}});
+  EXPECT_THAT(job.status().message(), HasSubstr("--execution=adversarial"));
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> LookUp(Backend* backend) {
   const std::vector<TensorType> types = {SequentialType({10, 4}),
                                          SequentialType({3}, DataType::kInt64)};
@@ -240,7 +319,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> LookUp(Backend* backend) {
 TEST_F(CudaBackendTest, NamesWhoLooksUpWhatIsNotThere) {
   auto kernel = LookUp(backend_.get());
   ASSERT_TRUE(kernel.ok()) << kernel.status();
-  Twin table(backend_.get(), DataType::kFloat32, 40, 1), rows(backend_.get(), DataType::kFloat32, 12, 2);
+  Twin table(backend_.get(), DataType::kFloat32, 40, 1),
+      rows(backend_.get(), DataType::kFloat32, 12, 2);
   const int64_t indices[] = {3, 10, 0};
   std::vector<char> bytes(sizeof indices);
   std::memcpy(bytes.data(), indices, sizeof indices);
@@ -277,7 +357,10 @@ TEST_F(CudaBackendTest, RefusesPlansOfSeveralDevices) {
   ASSERT_TRUE(lowered.ok()) << lowered.status();
   const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend_.get(), {});
   EXPECT_EQ(job.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(job.status().message(), HasSubstr("--backend=cuda: the plan is for 2 devices"));
+  EXPECT_THAT(
+      job.status().message(),
+      HasSubstr(
+          "--backend=cuda: the plan is for 2 devices, and there are no collectives between them"));
 }
 
 TEST(CudaCache, CompilesOnceAndDistrustsWhatItFinds) {
@@ -285,7 +368,7 @@ TEST(CudaCache, CompilesOnceAndDistrustsWhatItFinds) {
   std::filesystem::remove_all(folder);
   const auto compilations_of_a_run = [&] {
     const int before = fake_cuda_compilations;
-    const auto backend = MakeCudaBackend(FakeCudaToolchain(folder));
+    const auto backend = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1, folder));
     EXPECT_TRUE(LookUp(backend.get()).ok());
     return fake_cuda_compilations - before;
   };

@@ -214,17 +214,23 @@ absl::StatusOr<std::string> Compile(absl::string_view text, absl::string_view) {
   const std::string path =
       absl::StrCat(testing::TempDir(), "/fake_cuda_", getpid(), "_", fake_cuda_compilations++);
   std::ofstream(path + ".cc") << text;
-  const std::string command =
-      absl::StrCat(ISOMER_CXX_COMPILER, " -std=c++20 -O0 -w -fPIC -shared -o ", path, ".so ", path,
-                   ".cc");
+  const std::string command = absl::StrCat(
+      ISOMER_CXX_COMPILER, " -std=c++20 -O0 -w -fPIC -shared -o ", path, ".so ", path, ".cc");
   if (std::system(command.c_str()) != 0) return absl::InvalidArgumentError(command);
   return path + ".so";
 }
 
 }  // namespace
 
-CudaToolchain FakeCudaToolchain(const std::string& cache_folder) {
-  return {MakeDriver(), Compile, "fake 1", cache_folder};
+CudaToolchain FakeCudaToolchain(int gpus, const std::string& cache_folder) {
+  CudaDriver driver = MakeDriver();
+  if (gpus == 1) {
+    driver.device_count = [](int* count) {
+      *count = 1;
+      return kSuccess;
+    };
+  }
+  return {driver, Compile, "fake 1", cache_folder};
 }
 
 }  // namespace isomer

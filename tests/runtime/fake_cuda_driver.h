@@ -1,4 +1,4 @@
-// A CUDA driver for tests without a GPU: two devices whose memory the host cannot touch, whose
+// A CUDA driver for tests without a GPU: devices whose memory the host cannot touch, whose
 // streams do nothing until they are waited for, and whose kernels are the host compiler's.
 #ifndef ISOMER_TESTS_RUNTIME_FAKE_CUDA_DRIVER_H_
 #define ISOMER_TESTS_RUNTIME_FAKE_CUDA_DRIVER_H_
@@ -15,8 +15,8 @@ extern std::atomic<int> fake_cuda_compilations;
 // A device has so much memory; what is beyond is refused.
 inline constexpr int64_t kFakeCudaBytes = int64_t{1} << 30;
 
-// Compiled code is kept in `cache_folder`; empty: nowhere.
-CudaToolchain FakeCudaToolchain(const std::string& cache_folder = "");
+// Of one or two GPUs. Compiled code is kept in `cache_folder`; empty: nowhere.
+CudaToolchain FakeCudaToolchain(int gpus, const std::string& cache_folder = "");
 
 }  // namespace isomer
 

@@ -12,7 +12,10 @@
 #include <set>
 #include <thread>
 
+#include "runtime/cuda/cuda_backend.h"
+#include "tests/runtime/fake_cuda_driver.h"
 #include "tests/runtime/kernel_checker.h"
+#include "tests/runtime/staging_backend.h"
 
 namespace isomer {
 namespace {
@@ -156,6 +159,38 @@ TEST(GeneratedKernels, AgreeWithTheDeclarations) {
   EXPECT_THAT(generated->missing(), testing::IsEmpty());
   EXPECT_GT(generated->size(), 6000);
   CheckAll(generated);
+}
+
+// On the GPU of this machine, if there is one.
+TEST(GpuKernels, AgreeWithTheDeclarations) {
+  const auto gpu = MakeBackend("cuda");
+  if (!gpu.ok()) GTEST_SKIP() << gpu.status().message();
+  const auto staging = std::make_shared<StagingBackend>(gpu->get());
+  for (const ExampleCall& example : Examples()) {
+    for (const ExampleCall& call : Variants(example)) {
+      SCOPED_TRACE(call.name);
+      Checker(call, staging).CheckWholeCall();
+    }
+  }
+  for (const ExampleCall& example : CallsOfImages()) {
+    for (const CallLayouts& layouts : LayoutsOf(example)) {
+      SCOPED_TRACE(absl::StrCat(example.name, ", channels innermost"));
+      Checker(example, staging, layouts).CheckWholeCall();
+    }
+  }
+}
+
+// The same way, a few calls on a driver without a GPU: a pointwise one, one with a workspace, a
+// look-up, and one whose gradient has its result.
+TEST(GpuKernels, AgreeOnADriverWithoutAGpu) {
+  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+  const auto staging = std::make_shared<StagingBackend>(gpu.get());
+  for (const OpKind kind :
+       {OpKind::kMul, OpKind::kLayerNorm, OpKind::kEmbedding, OpKind::kSigmoid}) {
+    const ExampleCall example = ExamplesOf(kind)[0];
+    SCOPED_TRACE(example.name);
+    Checker(example, staging).CheckWholeCall();
+  }
 }
 
 }  // namespace

@@ -54,6 +54,10 @@ TEST(Nvrtc, CompilesWhatIsGenerated) {
     const auto cubin = CompileForGpu(text, architecture);
     ASSERT_TRUE(cubin.ok()) << cubin.status();
     EXPECT_THAT(*cubin, StartsWith("\177ELF"));
+    const auto operations =
+        CompileForGpu(absl::StrCat(KernelPrelude(), OperationKernels()), architecture);
+    ASSERT_TRUE(operations.ok()) << operations.status();
+    EXPECT_THAT(*operations, HasSubstr("isomer_sum_pieces"));
   }
 }
 
