@@ -104,6 +104,10 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
   ISOMER_ASSIGN_OR_RETURN(const ProfilerOptions options, OptionsFromFlags());
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
+  if (!backend->operations().shares_host_memory()) {
+    return absl::UnimplementedError(
+        absl::StrCat("--backend=", backend->name(), ": only cores are measured so far"));
+  }
   ProfiledKernels kernels;
   std::vector<std::string> models(arguments.size());
   CacheLevel found_by_updates = CacheLevel::kNear;  // the farthest of all
