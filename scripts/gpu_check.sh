@@ -6,7 +6,8 @@
 #   gpu_check.sh [FOLDER]      writes gpu.json and gpu.md there; the current folder by default
 #
 # In a bundle (scripts/gpu_bundle.sh) or in a tree that is built. Exit code 1 if anything is wrong, 2
-# if there is nothing to check with: no GPU, no driver, no NVRTC. NVRTC may be PyTorch's.
+# if there is nothing to check with: no GPU, no driver, no NVRTC, no cuBLASLt. The last two may be
+# PyTorch's.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$(realpath -m "${1:-.}")
@@ -20,8 +21,9 @@ fi
 for python in "${PYTHON:-}" python3 python; do
   [[ -n $python ]] || continue
   found=$("$python" -c 'import glob, nvidia
-for folder in nvidia.__path__:
-    for file in glob.glob(folder + "/*/lib/libnvrtc.so.1[23]"): print(file.rsplit("/", 1)[0])' 2>/dev/null | head -1)
+names = ("libnvrtc.so.1[23]", "libcublasLt.so.1[23]")
+files = [file for folder in nvidia.__path__ for name in names for file in glob.glob(folder + "/*/lib/" + name)]
+print(":".join(sorted({file.rsplit("/", 1)[0] for file in files})))' 2>/dev/null)
   [[ -n $found ]] && export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} && break
 done
 backend=${BACKEND:-cuda} # BACKEND=cpu: the plans alone, on cores

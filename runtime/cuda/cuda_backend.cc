@@ -7,17 +7,22 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <shared_mutex>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/memory.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/operation_parameters.h"
+#include "runtime/cuda/prepared_product.h"
+#include "runtime/cuda/products.h"
 #include "runtime/elements.h"
 
 namespace isomer {
@@ -101,6 +106,70 @@ class CudaKernel : public Kernel {
   const GeneratedKernel kernel_;
   const std::vector<void*> functions_;
   const int64_t number_;
+};
+
+// Products, and generated kernels around them (products.h).
+class CudaProductKernel : public Kernel {
+ public:
+  struct Step {
+    ProductStep product;  // if `prepared`
+    std::unique_ptr<PreparedProduct> prepared;
+    std::vector<Place> reads, writes;  // of `generated`
+    std::unique_ptr<Kernel> generated;
+    int64_t workspace_bytes() const {
+      return prepared != nullptr ? prepared->workspace_bytes() : generated->workspace_bytes();
+    }
+  };
+
+  // `own_bytes`: of the workspace, before what steps need.
+  CudaProductKernel(std::shared_ptr<Gpu> gpu, std::vector<Step> steps, int64_t own_bytes)
+      : gpu_(std::move(gpu)), steps_(std::move(steps)), own_bytes_(own_bytes) {
+    for (const Step& step : steps_) {
+      of_steps_bytes_ = std::max(of_steps_bytes_, step.workspace_bytes());
+    }
+  }
+  int64_t workspace_bytes() const override { return own_bytes_ + of_steps_bytes_; }
+
+  absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
+                   void* workspace) override {
+    char* const own = static_cast<char*>(workspace);
+    char* const of_step = own + own_bytes_;
+    const auto at = [&](const Place& place) -> char* {
+      switch (place.kind) {
+        case Place::kNone:
+          return nullptr;
+        case Place::kRead: {
+          const char* buffer = static_cast<const char*>(reads[place.index]);
+          return const_cast<char*>(buffer == nullptr ? nullptr : buffer + place.bytes);
+        }
+        case Place::kWrite:
+          return static_cast<char*>(writes[place.index]) + place.bytes;
+        case Place::kWorkspace:
+          return own + place.bytes;
+      }
+      return nullptr;
+    };
+    for (const Step& step : steps_) {
+      if (step.prepared != nullptr) {
+        ISOMER_RETURN_IF_ERROR(gpu_->device->RunProduct(*step.prepared, at(step.product.a),
+                                                        at(step.product.b), at(step.product.d),
+                                                        at(step.product.bias), of_step));
+        continue;
+      }
+      std::vector<const void*> read;
+      std::vector<void*> written;
+      for (const Place& place : step.reads) read.push_back(at(place));
+      for (const Place& place : step.writes) written.push_back(at(place));
+      ISOMER_RETURN_IF_ERROR(step.generated->Run(read, written, of_step));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<Gpu> gpu_;
+  const std::vector<Step> steps_;
+  const int64_t own_bytes_;
+  int64_t of_steps_bytes_ = 0;
 };
 
 // The row-major strides of a box.
@@ -335,6 +404,24 @@ class CudaBackend : public Backend {
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
     ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, Entered());
+    std::optional<GpuSteps> steps = StepsOfProducts(call);
+    if (!steps) return MakeGenerated(gpu, call);
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = MakeProduct(gpu, *std::move(steps));
+    // Of shapes for which the library has nothing.
+    return absl::IsUnimplemented(kernel.status()) ? MakeGenerated(gpu, call) : std::move(kernel);
+  }
+
+  DeviceOperations& operations() override { return operations_; }
+
+ private:
+  static void Free(char* memory) {
+    const Allocations::Piece piece = Allocations::All().Remove(memory);
+    if (piece.gpu == nullptr) return;
+    piece.is_on_host ? piece.gpu->device->FreeOnHost(memory) : piece.gpu->device->Free(memory);
+  }
+
+  static absl::StatusOr<std::unique_ptr<Kernel>> MakeGenerated(const std::shared_ptr<Gpu>& gpu,
+                                                               const KernelCall& call) {
     std::optional<GeneratedKernel> kernel = GenerateKernel(call, "k");
     if (!kernel) {
       return absl::InternalError(absl::StrCat("no kernel computes ", call.op.ToString()));
@@ -346,17 +433,34 @@ class CudaBackend : public Backend {
       ISOMER_ASSIGN_OR_RETURN(functions.emplace_back(), device.FunctionOf(module, launch.name));
     }
     const int64_t number = device.NumberOf(call.op.ToString());
-    return std::make_unique<CudaKernel>(std::move(gpu), *std::move(kernel), std::move(functions),
-                                        number);
+    return std::make_unique<CudaKernel>(gpu, *std::move(kernel), std::move(functions), number);
   }
 
-  DeviceOperations& operations() override { return operations_; }
-
- private:
-  static void Free(char* memory) {
-    const Allocations::Piece piece = Allocations::All().Remove(memory);
-    if (piece.gpu == nullptr) return;
-    piece.is_on_host ? piece.gpu->device->FreeOnHost(memory) : piece.gpu->device->Free(memory);
+  static absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const std::shared_ptr<Gpu>& gpu,
+                                                             GpuSteps steps) {
+    std::vector<CudaProductKernel::Step> made;
+    for (GpuStep& step : steps.steps) {
+      CudaProductKernel::Step& next = made.emplace_back();
+      if (auto* product = std::get_if<ProductStep>(&step)) {
+        next.product = *product;
+        ISOMER_ASSIGN_OR_RETURN(next.prepared,
+                                gpu->device->Prepare(product->product, AlignmentOf(*product)));
+        continue;
+      }
+      auto& generated = std::get<GeneratedStep>(step);
+      next.reads = std::move(generated.reads);
+      next.writes = std::move(generated.writes);
+      ISOMER_ASSIGN_OR_RETURN(next.generated, MakeGenerated(gpu, generated.call));
+    }
+    return std::make_unique<CudaProductKernel>(gpu, std::move(made), steps.workspace_bytes);
+  }
+  // What all addresses of a product are multiples of, buffers being of kAlignment.
+  static int64_t AlignmentOf(const ProductStep& step) {
+    int64_t alignment = kAlignment;
+    for (const Place& place : {step.a, step.b, step.d, step.bias}) {
+      alignment = std::gcd(alignment, place.bytes);
+    }
+    return alignment;
   }
 
   // The GPU of the thread that calls.
@@ -415,6 +519,7 @@ std::string CacheFolder() {
 absl::StatusOr<CudaToolchain> ThisCudaToolchain() {
   CudaToolchain toolchain;
   ISOMER_ASSIGN_OR_RETURN(toolchain.driver, OpenCudaDriver());
+  ISOMER_ASSIGN_OR_RETURN(toolchain.products, OpenCublasLt());
   ISOMER_RETURN_IF_ERROR(HasNvrtc());
   toolchain.compile = CompileForGpu;
   toolchain.compiler = absl::StrCat("NVRTC ", NvrtcVersion());

@@ -1,6 +1,7 @@
-// NVIDIA GPUs: memory and streams by the driver, kernels generated from declarations and compiled
-// when they are first wanted. A device's work is given to one stream, in the order in which it is
-// asked for, and runs while the host goes on; what the host reads waits for it.
+// NVIDIA GPUs: memory and streams by the driver, products by cuBLASLt, all other kernels generated
+// from declarations and compiled when they are first wanted. A device's work is given to one
+// stream, in the order in which it is asked for, and runs while the host goes on; what the host
+// reads waits for it.
 #ifndef ISOMER_RUNTIME_CUDA_CUDA_BACKEND_H_
 #define ISOMER_RUNTIME_CUDA_CUDA_BACKEND_H_
 
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/backend.h"
+#include "runtime/cuda/cublas_lt.h"
 #include "runtime/cuda/driver.h"
 
 namespace isomer {
@@ -18,6 +20,7 @@ namespace isomer {
 // Where GPUs and their code come from.
 struct CudaToolchain {
   CudaDriver driver;
+  CublasLt products;
   // What the driver loads, made of CUDA C++ text for an architecture ("sm_90").
   std::function<absl::StatusOr<std::string>(absl::string_view text, absl::string_view architecture)>
       compile;
@@ -26,7 +29,8 @@ struct CudaToolchain {
   // Where compiled code is kept between runs, by content; empty: nowhere.
   std::string cache_folder;
 };
-// The driver and NVRTC of this computer; code is kept in $XDG_CACHE_HOME/isomer/kernels, or below
+// The driver, cuBLASLt and NVRTC of this computer; code is kept in $XDG_CACHE_HOME/isomer/kernels,
+// or below
 // ~/.cache. Unavailable: says which of them is missing.
 absl::StatusOr<CudaToolchain> ThisCudaToolchain();
 

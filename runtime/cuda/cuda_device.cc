@@ -54,6 +54,10 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   constexpr unsigned kNonBlocking = 1;
   ISOMER_RETURN_IF_ERROR(
       check(driver.create_stream(&opened->stream_, kNonBlocking), "gives no stream"));
+  if (const int status = opened->toolchain_->products.create(&opened->products_); status != 0) {
+    return absl::InternalError(
+        absl::StrCat("GPU ", ordinal, ": cuBLASLt does not start (status ", status, ")"));
+  }
   ISOMER_ASSIGN_OR_RETURN(opened->error_words_, opened->Allocate(sizeof(ErrorWords)));
   const ErrorWords none = {};
   ISOMER_RETURN_IF_ERROR(opened->FromHost(none.data(), sizeof none, opened->error_words_));
@@ -200,6 +204,18 @@ absl::Status CudaDevice::Launch(void* function, int64_t threads, const void* par
                     driver().launch(function, static_cast<unsigned>(blocks), 1, 1, kBlock, 1, 1, 0,
                                     stream_, list, nullptr),
                     absl::StrCat("GPU ", ordinal_, ": does not start a kernel"));
+}
+
+absl::StatusOr<std::unique_ptr<PreparedProduct>> CudaDevice::Prepare(const Product& product,
+                                                                     int64_t alignment) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  return PreparedProduct::Make(toolchain_->products, products_, product, alignment);
+}
+
+absl::Status CudaDevice::RunProduct(const PreparedProduct& product, const void* a, const void* b,
+                                    void* d, const void* bias, void* workspace) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  return product.Run(a, b, d, bias, workspace, stream_);
 }
 
 int64_t CudaDevice::NumberOf(std::string kernel) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/cuda/cuda_backend.h"
+#include "runtime/cuda/prepared_product.h"
 
 namespace isomer {
 
@@ -44,6 +45,12 @@ class CudaDevice {
   // struct.
   absl::Status Launch(void* function, int64_t threads, const void* parameters);
 
+  // A product on this device; RunProduct gives it to the stream.
+  absl::StatusOr<std::unique_ptr<PreparedProduct>> Prepare(const Product& product,
+                                                           int64_t alignment);
+  absl::Status RunProduct(const PreparedProduct& product, const void* a, const void* b, void* d,
+                          const void* bias, void* workspace);
+
   // Where kernels report bad indices, by a number that stands for this text in errors.
   void* error_words() const { return error_words_; }
   int64_t NumberOf(std::string kernel);
@@ -60,7 +67,7 @@ class CudaDevice {
   const std::shared_ptr<const CudaToolchain> toolchain_;
   int ordinal_ = 0;
   std::string architecture_;
-  void *context_ = nullptr, *stream_ = nullptr, *error_words_ = nullptr;
+  void *context_ = nullptr, *stream_ = nullptr, *error_words_ = nullptr, *products_ = nullptr;
   std::mutex mutex_;
   std::map<std::string, void*> modules_;  // by text
   std::vector<std::string> kernels_;      // by number

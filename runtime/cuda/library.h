@@ -4,8 +4,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <string>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,18 @@
 #include "absl/strings/str_join.h"
 
 namespace isomer {
+
+// Where a library of the CUDA toolkit ("libnvrtc.so") may be: of CUDA 13 or 12, where the linker
+// looks, and where toolkits are that nobody told it of.
+inline std::vector<std::string> CudaLibraryNames(const std::string& name) {
+  std::vector<std::string> names = {name + ".13", name + ".12", name};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const char* folder = std::getenv(variable);
+    if (folder != nullptr) names.push_back(absl::StrCat(folder, "/lib64/", name));
+  }
+  names.push_back(absl::StrCat("/usr/local/cuda/lib64/", name));
+  return names;
+}
 
 class Library {
  public:

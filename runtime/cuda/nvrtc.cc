@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <vector>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
@@ -28,14 +27,7 @@ struct Nvrtc {
 };
 
 absl::StatusOr<Nvrtc> Open() {
-  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  // Where toolkits are that no one told the linker of.
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* folder = std::getenv(variable);
-    if (folder != nullptr) names.push_back(absl::StrCat(folder, "/lib64/libnvrtc.so"));
-  }
-  names.push_back("/usr/local/cuda/lib64/libnvrtc.so");
-  Library library("NVRTC, the compiler of the CUDA toolkit,", names);
+  Library library("NVRTC, the compiler of the CUDA toolkit,", CudaLibraryNames("libnvrtc.so"));
   Nvrtc nvrtc;
   library.Find("nvrtcVersion", &nvrtc.version);
   library.Find("nvrtcCreateProgram", &nvrtc.create);

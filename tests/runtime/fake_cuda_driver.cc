@@ -16,10 +16,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
+#include "runtime/elements.h"
 
 namespace isomer {
 
 std::atomic<int> fake_cuda_compilations = 0;
+std::atomic<int> fake_cuda_products = 0;
 
 namespace {
 
@@ -209,6 +211,191 @@ CudaDriver MakeDriver() {
   return driver;
 }
 
+// cuBLASLt, by its manual: column-major matrices, refusals of what does not fit.
+struct Operation {
+  int compute = 0, scale = 0;
+  int32_t transpose_a = 0, transpose_b = 0, epilogue = 1, bias_type = 0;
+  const void* bias = nullptr;
+};
+struct Layout {
+  int type = 0;
+  uint64_t rows = 0, columns = 0;
+  int64_t leading = 0, stride = 0;
+  int32_t batch = 1;
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t alignment[4] = {256, 256, 256, 256};
+};
+constexpr int kNotSupported = 15, kInvalid = 7;
+constexpr size_t kFakeWorkspace = 1024;
+
+int64_t BytesOfType(int type) { return type == cublas_lt::kFloat32 ? 4 : 2; }
+DataType DtypeOf(int type) {
+  return type == cublas_lt::kFloat32    ? DataType::kFloat32
+         : type == cublas_lt::kBFloat16 ? DataType::kBFloat16
+                                        : DataType::kFloat16;
+}
+float LoadOne(int type, const void* data, int64_t i) {
+  float value = 0;
+  LoadElements(DtypeOf(type), static_cast<const char*>(data) + i * BytesOfType(type), 1, &value);
+  return value;
+}
+
+CublasLt MakeProducts() {
+  CublasLt lt;
+  lt.create = [](Handle* handle) {
+    *handle = current;  // Of the context that is current.
+    return current == nullptr ? 1 : 0;
+  };
+  lt.create_operation = [](Handle* operation, int compute, int scale) {
+    *operation = new Operation{compute, scale};
+    return 0;
+  };
+  lt.set_operation = [](Handle operation, int attribute, const void* value, size_t bytes) {
+    auto* op = static_cast<Operation*>(operation);
+    const auto set = [&](auto* field) {
+      if (bytes != sizeof *field) return kInvalid;
+      std::memcpy(field, value, bytes);
+      return 0;
+    };
+    switch (attribute) {
+      case 3:
+        return set(&op->transpose_a);
+      case 4:
+        return set(&op->transpose_b);
+      case 7:
+        return set(&op->epilogue);
+      case 8:
+        return set(&op->bias);
+      case 26:
+        return set(&op->bias_type);
+      default:
+        return kInvalid;
+    }
+  };
+  lt.destroy_operation = [](Handle operation) {
+    delete static_cast<Operation*>(operation);
+    return 0;
+  };
+  lt.create_layout = [](Handle* layout, int type, uint64_t rows, uint64_t columns,
+                        int64_t leading) {
+    if (rows == 0 || columns == 0 || leading < static_cast<int64_t>(rows)) return kInvalid;
+    *layout = new Layout{type, rows, columns, leading};
+    return 0;
+  };
+  lt.set_layout = [](Handle layout, int attribute, const void* value, size_t bytes) {
+    auto* of = static_cast<Layout*>(layout);
+    if (attribute == 5 && bytes == sizeof of->batch) {
+      std::memcpy(&of->batch, value, bytes);
+    } else if (attribute == 6 && bytes == sizeof of->stride) {
+      std::memcpy(&of->stride, value, bytes);
+    } else {
+      return kInvalid;
+    }
+    return 0;
+  };
+  lt.destroy_layout = [](Handle layout) {
+    delete static_cast<Layout*>(layout);
+    return 0;
+  };
+  lt.create_preference = [](Handle* preference) {
+    *preference = new Preference();
+    return 0;
+  };
+  lt.set_preference = [](Handle preference, int attribute, const void* value, size_t bytes) {
+    auto* of = static_cast<Preference*>(preference);
+    if (attribute == 1 && bytes == sizeof of->workspace) {
+      std::memcpy(&of->workspace, value, bytes);
+    } else if (attribute >= 5 && attribute <= 8 && bytes == sizeof(uint32_t)) {
+      std::memcpy(&of->alignment[attribute - 5], value, bytes);
+    } else {
+      return kInvalid;
+    }
+    return 0;
+  };
+  lt.destroy_preference = [](Handle preference) {
+    delete static_cast<Preference*>(preference);
+    return 0;
+  };
+  lt.heuristic = [](Handle handle, Handle operation, Handle a_layout, Handle b_layout, Handle,
+                    Handle d_layout, Handle preference, int, CublasLt::Heuristic* results,
+                    int* found) {
+    const auto& op = *static_cast<Operation*>(operation);
+    const auto &a = *static_cast<Layout*>(a_layout), &b = *static_cast<Layout*>(b_layout),
+               &d = *static_cast<Layout*>(d_layout);
+    const auto& of = *static_cast<Preference*>(preference);
+    *found = 0;
+    if (handle != current || op.compute != 68 || op.scale != 0) return kInvalid;
+    const auto rows = [](const Layout& layout, int32_t transposed) {
+      return transposed != 0 ? layout.columns : layout.rows;
+    };
+    const auto columns = [](const Layout& layout, int32_t transposed) {
+      return transposed != 0 ? layout.rows : layout.columns;
+    };
+    const bool fits = rows(a, op.transpose_a) == d.rows &&
+                      columns(b, op.transpose_b) == d.columns &&
+                      columns(a, op.transpose_a) == rows(b, op.transpose_b) && a.batch == b.batch &&
+                      a.batch == d.batch;
+    if (!fits || a.type != b.type) return kInvalid;
+    if (d.type != a.type && d.type != 0) return kNotSupported;
+    // 16-bit products by tensor cores want lines of 16 bytes; this one has nothing else.
+    if (a.type != 0 && a.leading * 2 % 4 != 0) return kNotSupported;
+    std::memcpy(results->algorithm.data, of.alignment, sizeof of.alignment);
+    results->workspace_bytes = of.workspace < kFakeWorkspace ? 0 : kFakeWorkspace;
+    results->state = 0;
+    *found = 1;
+    return 0;
+  };
+  lt.matmul = [](Handle handle, Handle operation, const void* alpha, const void* a_data,
+                 Handle a_layout, const void* b_data, Handle b_layout, const void* beta,
+                 const void* c_data, Handle, void* d_data, Handle d_layout,
+                 const CublasLt::Algorithm* algorithm, void* workspace, size_t workspace_bytes,
+                 Handle stream) {
+    const Operation op = *static_cast<Operation*>(operation);
+    const Layout a = *static_cast<Layout*>(a_layout), b = *static_cast<Layout*>(b_layout),
+                 d = *static_cast<Layout*>(d_layout);
+    const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+    uint32_t alignment[4];
+    std::memcpy(alignment, algorithm->data, sizeof alignment);
+    const auto is_aligned = [&](const void* data, int which) {
+      return reinterpret_cast<uintptr_t>(data) % alignment[which] == 0;
+    };
+    if (handle != current || c_data != d_data || !is_aligned(a_data, 0) || !is_aligned(b_data, 1) ||
+        !is_aligned(d_data, 3) || (workspace == nullptr && workspace_bytes > 0)) {
+      return kInvalid;
+    }
+    ++fake_cuda_products;
+    return Give(stream, [=] {
+      std::memset(workspace, 0xff, workspace_bytes);
+      const auto at = [](const Layout& layout, int32_t transposed, int64_t row, int64_t column) {
+        return transposed != 0 ? column + row * layout.leading : row + column * layout.leading;
+      };
+      const int64_t depth = static_cast<int64_t>(op.transpose_a != 0 ? a.rows : a.columns);
+      for (int64_t batch = 0; batch < d.batch; ++batch) {
+        for (int64_t column = 0; column < static_cast<int64_t>(d.columns); ++column) {
+          for (int64_t row = 0; row < static_cast<int64_t>(d.rows); ++row) {
+            float sum = 0;
+            for (int64_t i = 0; i < depth; ++i) {
+              sum += LoadOne(a.type, a_data, batch * a.stride + at(a, op.transpose_a, row, i)) *
+                     LoadOne(b.type, b_data, batch * b.stride + at(b, op.transpose_b, i, column));
+            }
+            const int64_t place = batch * d.stride + row + column * d.leading;
+            sum *= scale;
+            if (keep != 0) sum += keep * LoadOne(d.type, d_data, place);
+            if (op.epilogue == 4) sum += LoadOne(op.bias_type, op.bias, row);
+            StoreElements(&sum, 1, DtypeOf(d.type),
+                          static_cast<char*>(d_data) + place * BytesOfType(d.type));
+          }
+        }
+      }
+      return kSuccess;
+    });
+  };
+  lt.version = [] { return size_t{130000}; };
+  return lt;
+}
+
 // The name of a library: what it is loaded by.
 absl::StatusOr<std::string> Compile(absl::string_view text, absl::string_view) {
   const std::string path =
@@ -230,7 +417,7 @@ CudaToolchain FakeCudaToolchain(int gpus, const std::string& cache_folder) {
       return kSuccess;
     };
   }
-  return {driver, Compile, "fake 1", cache_folder};
+  return {driver, MakeProducts(), Compile, "fake 1", cache_folder};
 }
 
 }  // namespace isomer

@@ -12,6 +12,8 @@ namespace isomer {
 
 // How many texts were compiled so far.
 extern std::atomic<int> fake_cuda_compilations;
+// How many products were computed, of a batch one.
+extern std::atomic<int> fake_cuda_products;
 // A device has so much memory; what is beyond is refused.
 inline constexpr int64_t kFakeCudaBytes = int64_t{1} << 30;
 

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <thread>
@@ -180,7 +181,7 @@ TEST(GpuKernels, AgreeWithTheDeclarations) {
   }
 }
 
-// The same way, a few calls on a driver without a GPU: a pointwise one, one with a workspace, a
+// The same way, some calls on a driver without a GPU: a pointwise one, one with a workspace, a
 // look-up, and one whose gradient has its result.
 TEST(GpuKernels, AgreeOnADriverWithoutAGpu) {
   const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
@@ -190,6 +191,36 @@ TEST(GpuKernels, AgreeOnADriverWithoutAGpu) {
     const ExampleCall example = ExamplesOf(kind)[0];
     SCOPED_TRACE(example.name);
     Checker(example, staging).CheckWholeCall();
+  }
+}
+
+// All products, on a library that computes by the manual of cuBLASLt.
+TEST(GpuKernels, ProductsAgreeOnADriverWithoutAGpu) {
+  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+  const auto staging = std::make_shared<StagingBackend>(gpu.get());
+  std::vector<ExampleCall> examples = ExamplesOf(OpKind::kMatMul);
+  absl::c_copy(ExamplesOf(OpKind::kLinear), std::back_inserter(examples));
+  const auto add = [&](std::string name, std::vector<int64_t> a, std::vector<int64_t> b) {
+    examples.push_back({std::move(name), OpKind::kMatMul, {SequentialType(a), SequentialType(b)}});
+  };
+  // Batches that share matrices on one side, on the other, in one dim and not in the next.
+  add("SharedLeft", {2, 4}, {3, 4, 6});
+  add("SharedRight", {3, 2, 4}, {4, 6});
+  add("SharedInTheFirstDim", {1, 2, 2, 4}, {3, 2, 4, 6});
+  add("SharedInTheSecondDim", {3, 1, 2, 4}, {3, 2, 4, 6});
+  add("SharedCrosswise", {3, 1, 2, 4}, {1, 2, 4, 6});
+  add("OfOneRow", {1, 4}, {4, 1});
+  for (const ExampleCall& example : examples) {
+    for (const ExampleCall& call : Variants(example)) {
+      SCOPED_TRACE(call.name);
+      const int before = fake_cuda_products;
+      Checker checker(call, staging);
+      checker.CheckWholeCall();
+      // Lines of two bytes are refused there, and generated kernels take them.
+      const bool is_refused = call.name == "OfOneRow of bf16" || call.name == "OfOneRow of f16";
+      EXPECT_EQ(fake_cuda_products > before, IsFloat(call.operands[0].dtype) && !is_refused);
+      if (call.name == example.name) checker.CheckEveryShard();
+    }
   }
 }
 

@@ -1,0 +1,245 @@
+#include "runtime/cuda/products.h"
+
+#include <utility>
+
+#include "pcg/schedule/memory.h"
+#include "pcg/support/check.h"
+#include "runtime/cpu/strided.h"
+
+namespace isomer {
+namespace {
+
+int64_t Volume(absl::Span<const int64_t> sizes) {
+  int64_t volume = 1;
+  for (int64_t size : sizes) volume *= size;
+  return volume;
+}
+
+Place Read(int index, int64_t bytes = 0) { return {Place::kRead, index, bytes}; }
+Place Write(int index, int64_t bytes = 0) { return {Place::kWrite, index, bytes}; }
+
+DataType DtypeOfGradient(const KernelCall& call, int operand) {
+  return call.sums.empty() ? call.dtypes[operand] : call.sums[operand].dtype;
+}
+
+// The gradient of one operand alone, as it is generated.
+GeneratedStep GeneratedGradient(KernelCall call, int operand) {
+  GeneratedStep step;
+  const size_t reads = call.operands.size() + 2 * call.outputs.size() + (call.saved ? 1 : 0);
+  for (size_t i = 0; i < reads; ++i) step.reads.push_back(Read(static_cast<int>(i)));
+  for (size_t o = 0; o < call.operands.size(); ++o) {
+    const bool is_it = static_cast<int>(o) == operand;
+    call.wanted[o] = is_it;
+    step.writes.push_back(is_it ? Write(operand) : Place());
+  }
+  step.call = std::move(call);
+  return step;
+}
+
+// Matrices of a batch at equal distances.
+struct Run {
+  int64_t count, a, b, d;  // the first of each, in elements
+  int64_t a_stride, b_stride, d_stride;
+};
+
+struct MatMulShape {
+  int64_t m, n, k;
+  std::vector<Run> runs;
+  bool shares_a, shares_b;  // a matrix of it is used more than once
+
+  explicit MatMulShape(const KernelCall& call) {
+    const std::vector<int64_t> a(call.operands[0].shape.begin(), call.operands[0].shape.end());
+    const std::vector<int64_t> b(call.operands[1].shape.begin(), call.operands[1].shape.end());
+    const std::vector<int64_t> d(call.outputs[0].shape.begin(), call.outputs[0].shape.end());
+    const auto batch_of = [](const std::vector<int64_t>& shape) {
+      return absl::MakeConstSpan(shape).first(shape.size() - 2);
+    };
+    m = a[a.size() - 2];
+    n = b.back();
+    k = a.back();
+    const int64_t of_a = Volume(batch_of(a)), of_b = Volume(batch_of(b)),
+                  of_d = Volume(batch_of(d));
+    shares_a = of_a != of_d;
+    shares_b = of_b != of_d;
+    if (of_b == 1 && !shares_a) {  // One long matrix.
+      m *= of_a;
+      shares_b = false;
+      runs = {{1, 0, 0, 0, 0, 0, 0}};
+      return;
+    }
+    const int batch = static_cast<int>(d.size()) - 2;
+    const StridedLoop<3> loop(
+        {d.begin(), d.begin() + batch},
+        {BroadcastStrides(batch_of(a), batch), BroadcastStrides(batch_of(b), batch),
+         BroadcastStrides(batch_of(d), batch)});
+    loop.ForEachRun([&](const auto& offsets, int64_t count, const auto& strides) {
+      runs.push_back({count, offsets[0] * m * k, offsets[1] * k * n, offsets[2] * m * n,
+                      strides[0] * m * k, strides[1] * k * n, strides[2] * m * n});
+    });
+  }
+};
+
+GpuSteps StepsOfMatMul(const KernelCall& call) {
+  const MatMulShape s(call);
+  const DataType dtype = call.dtypes[0];
+  const int64_t size = BytesPerElement(dtype);
+  GpuSteps steps;
+  if (!call.gradient) {
+    for (const Run& run : s.runs) {
+      steps.steps.push_back(ProductStep{{.m = s.m,
+                                         .n = s.n,
+                                         .k = s.k,
+                                         .operand_dtype = dtype,
+                                         .dtype = dtype,
+                                         .batch = run.count,
+                                         .a_stride = run.a_stride,
+                                         .b_stride = run.b_stride,
+                                         .d_stride = run.d_stride},
+                                        Read(0, run.a * size),
+                                        Read(1, run.b * size),
+                                        Write(0, run.d * size)});
+    }
+    return steps;
+  }
+  constexpr int kSeed = 3;
+  // dA = dC B^T and dB = A^T dC.
+  for (const int operand : {0, 1}) {
+    if (!call.wanted[operand]) continue;
+    if (operand == 0 ? s.shares_a : s.shares_b) {
+      steps.steps.push_back(GeneratedGradient(call, operand));
+      continue;
+    }
+    const DataType of_sum = DtypeOfGradient(call, operand);
+    const int64_t sum_size = BytesPerElement(of_sum);
+    for (const Run& run : s.runs) {
+      Product product = {
+          .operand_dtype = dtype, .dtype = of_sum, .adds = call.Adds(operand), .batch = run.count};
+      if (operand == 0) {
+        product.m = s.m, product.n = s.k, product.k = s.n;
+        product.transposes_b = true;
+        product.a_stride = run.d_stride, product.b_stride = run.b_stride;
+        product.d_stride = run.a_stride;
+        steps.steps.push_back(ProductStep{product, Read(kSeed, run.d * size), Read(1, run.b * size),
+                                          Write(0, run.a * sum_size)});
+      } else {
+        product.m = s.k, product.n = s.n, product.k = s.m;
+        product.transposes_a = true;
+        product.a_stride = run.a_stride, product.b_stride = run.d_stride;
+        product.d_stride = run.b_stride;
+        steps.steps.push_back(ProductStep{product, Read(0, run.a * size), Read(kSeed, run.d * size),
+                                          Write(1, run.b * sum_size)});
+      }
+    }
+  }
+  return steps;
+}
+
+// The activation of a Linear, on all of its result; of the operator's values 1, 2, ..
+KernelCall ActivationOf(const KernelCall& call, bool gradient) {
+  constexpr OpKind kActivations[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh, OpKind::kSigmoid,
+                                     OpKind::kSwish};
+  const Operator op(kActivations[call.op.Int("activation") - 1]);
+  const std::vector<TensorType> types = {
+      SequentialType({call.outputs[0].Volume()}, call.output_dtypes[0])};
+  const auto sharding = InferSharding(op, types);
+  ISOMER_CHECK(sharding.ok());
+  return MakeKernelCall(op, *sharding, types, 0, gradient,
+                        gradient ? std::vector<bool>{true} : std::vector<bool>());
+}
+
+GpuSteps StepsOfLinear(const KernelCall& call) {
+  const int64_t n = call.operands[1].shape[1], k = call.operands[1].shape[0];
+  const int64_t m = call.outputs[0].Volume() / n;
+  const bool has_bias = call.operands.size() == 3, activates = call.op.Int("activation") != 0;
+  const DataType dtype = call.dtypes[0];
+  GpuSteps steps;
+  if (!call.gradient) {
+    // What is in front of the activation is saved, or becomes the result in its place.
+    const Place z = Write(call.saved.has_value() && activates ? 1 : 0);
+    steps.steps.push_back(ProductStep{
+        {.m = m, .n = n, .k = k, .operand_dtype = dtype, .dtype = dtype, .has_bias = has_bias},
+        Read(0),
+        Read(1),
+        z,
+        has_bias ? Read(2) : Place()});
+    if (activates) {
+      steps.steps.push_back(GeneratedStep{ActivationOf(call, false), {z}, {Write(0)}});
+    }
+    return steps;
+  }
+  const int result = static_cast<int>(call.operands.size()), seed = result + 1, saved = seed + 1;
+  Place dz = Read(seed);
+  if (activates) {
+    dz = {Place::kWorkspace, 0, 0};
+    steps.workspace_bytes = Aligned(m * n * BytesPerElement(dtype));
+    const Place z = call.saved.has_value() ? Read(saved) : Place();
+    steps.steps.push_back(
+        GeneratedStep{ActivationOf(call, true), {z, Read(result), Read(seed)}, {dz}});
+  }
+  // dx = dz w^T;  dw = x^T dz;  db = the sum of the rows of dz
+  if (call.wanted[0]) {
+    steps.steps.push_back(ProductStep{{.m = m,
+                                       .n = k,
+                                       .k = n,
+                                       .transposes_b = true,
+                                       .operand_dtype = dtype,
+                                       .dtype = DtypeOfGradient(call, 0),
+                                       .adds = call.Adds(0)},
+                                      dz,
+                                      Read(1),
+                                      Write(0)});
+  }
+  if (call.wanted[1]) {
+    steps.steps.push_back(ProductStep{{.m = k,
+                                       .n = n,
+                                       .k = m,
+                                       .transposes_a = true,
+                                       .operand_dtype = dtype,
+                                       .dtype = DtypeOfGradient(call, 1),
+                                       .adds = call.Adds(1)},
+                                      Read(0),
+                                      dz,
+                                      Write(1)});
+  }
+  if (has_bias && call.wanted[2]) {
+    // Of the product alone: what it has for its result's gradient is dz.
+    KernelCall without = call;
+    without.op = Operator(OpKind::kLinear, {{"activation", int64_t{0}}});
+    std::vector<TensorType> types;
+    for (size_t o = 0; o < call.operands.size(); ++o) {
+      types.push_back(SequentialType({call.operands[o].shape.begin(), call.operands[o].shape.end()},
+                                     call.dtypes[o]));
+    }
+    const auto sharding = InferSharding(without.op, types);
+    ISOMER_CHECK(sharding.ok());
+    KernelCall of_bias = MakeKernelCall(without.op, *sharding, types, 0, true, call.wanted);
+    of_bias.sums = call.sums;
+    GeneratedStep step = GeneratedGradient(std::move(of_bias), 2);
+    step.reads[seed] = dz;
+    steps.steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+bool IsProduct(DataType dtype) {
+  return dtype == DataType::kFloat32 || dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
+}
+
+}  // namespace
+
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call) {
+  if (call.op.kind() != OpKind::kMatMul && call.op.kind() != OpKind::kLinear) return std::nullopt;
+  if (!call.layouts.AreRowMajor() || call.outputs[0].empty()) return std::nullopt;
+  for (DataType dtype : call.dtypes) {
+    if (!IsProduct(dtype) || dtype != call.dtypes[0]) return std::nullopt;
+  }
+  if (call.output_dtypes[0] != call.dtypes[0]) return std::nullopt;
+  for (const Box& operand : call.operands) {
+    if (operand.empty()) return std::nullopt;
+  }
+  if (call.op.kind() == OpKind::kLinear) return StepsOfLinear(call);
+  if (call.operands[0].shape.size() < 2 || call.operands[1].shape.size() < 2) return std::nullopt;
+  return StepsOfMatMul(call);
+}
+
+}  // namespace isomer

@@ -1,0 +1,64 @@
+// Calls that are products of matrices, as a GPU runs them: products by cuBLASLt, and generated
+// kernels around them. Plain data, so that what is asked of the library can be tested without it.
+//
+//   call                     forward                           gradients
+//   matmul                   a product for each run of a       a product each; where a matrix is
+//   used
+//                            batch whose matrices lie at       for several of a batch, a generated
+//                            equal distances                   kernel
+//   linear                   a product that adds the bias,     the activation's by a generated
+//   kernel,
+//                            the activation by a generated     then two products; the bias's by a
+//                            kernel                            generated kernel
+#ifndef ISOMER_RUNTIME_CUDA_PRODUCTS_H_
+#define ISOMER_RUNTIME_CUDA_PRODUCTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "runtime/backend.h"
+
+namespace isomer {
+
+// d[m,n] = a[m,k] b[k,n] (+ bias[n]) (+ what is there), of row-major matrices, `batch` times.
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  bool transposes_a = false, transposes_b = false;  // they lie as [k,m], as [n,k]
+  DataType operand_dtype = DataType::kFloat32, dtype = DataType::kFloat32;  // of a and b; of d
+  bool has_bias = false;                                                    // of the type of d
+  bool adds = false;
+  int64_t batch = 1, a_stride = 0, b_stride = 0, d_stride = 0;  // in elements
+  friend bool operator==(const Product&, const Product&) = default;
+};
+
+// A buffer of a call, or a part of its workspace.
+struct Place {
+  enum Kind { kNone, kRead, kWrite, kWorkspace } kind = kNone;
+  int index = 0;      // of reads, of writes
+  int64_t bytes = 0;  // from its beginning
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+struct ProductStep {
+  Product product;
+  Place a, b, d, bias = {};
+};
+struct GeneratedStep {
+  KernelCall call;
+  std::vector<Place> reads, writes;
+};
+using GpuStep = std::variant<ProductStep, GeneratedStep>;
+
+struct GpuSteps {
+  std::vector<GpuStep> steps;   // one after the other
+  int64_t workspace_bytes = 0;  // beside what the steps need themselves
+};
+
+// Absent: the call is no product, or of types that the library does not take.
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CUDA_PRODUCTS_H_
