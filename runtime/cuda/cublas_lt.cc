@@ -10,6 +10,7 @@ absl::StatusOr<CublasLt> OpenCublasLt() {
                   CudaLibraryNames("libcublasLt.so"));
   CublasLt lt;
   library.Find("cublasLtCreate", &lt.create);
+  library.Find("cublasLtDestroy", &lt.destroy);
   library.Find("cublasLtMatmulDescCreate", &lt.create_operation);
   library.Find("cublasLtMatmulDescSetAttribute", &lt.set_operation);
   library.Find("cublasLtMatmulDescDestroy", &lt.destroy_operation);

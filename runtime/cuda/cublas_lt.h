@@ -26,6 +26,7 @@ struct CublasLt {
     int reserved[4];
   };
   int (*create)(Handle* handle);
+  int (*destroy)(Handle handle);
   int (*create_operation)(Handle* operation, int compute_type, int scale_type);
   int (*set_operation)(Handle operation, int attribute, const void* value, size_t bytes);
   int (*destroy_operation)(Handle operation);

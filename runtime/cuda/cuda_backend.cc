@@ -32,7 +32,11 @@ namespace {
 struct Gpu {
   std::unique_ptr<CudaDevice> device;
   void *fill, *add, *convert, *update, *copy_region, *sum_pieces, *sum_terms, *are_finite;
-  void* found;  // FiniteParameters::found
+  void* found = nullptr;  // FiniteParameters::found
+
+  ~Gpu() {
+    if (found != nullptr) device->Free(found);
+  }
 };
 
 // Whose memory an address is of. For all backends of the process, as memory is freed by who knows

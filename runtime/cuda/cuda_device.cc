@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   }
   std::unique_ptr<CudaDevice> opened(new CudaDevice(std::move(toolchain)));
   opened->ordinal_ = ordinal;
+  opened->driver_device_ = device;
   opened->architecture_ = absl::StrCat("sm_", major, minor);
   ISOMER_RETURN_IF_ERROR(
       check(driver.retain_context(&opened->context_, device), "gives no context"));
@@ -62,6 +63,16 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   const ErrorWords none = {};
   ISOMER_RETURN_IF_ERROR(opened->FromHost(none.data(), sizeof none, opened->error_words_));
   return opened;
+}
+
+CudaDevice::~CudaDevice() {
+  if (context_ == nullptr || !Enter().ok()) return;
+  if (stream_ != nullptr) driver().synchronize(stream_);
+  for (const auto& [text, module] : modules_) driver().unload_module(module);
+  if (error_words_ != nullptr) driver().free(AddressOf(error_words_));
+  if (products_ != nullptr) toolchain_->products.destroy(products_);
+  if (stream_ != nullptr) driver().destroy_stream(stream_);
+  driver().release_context(driver_device_);
 }
 
 absl::Status CudaDevice::Enter() const {

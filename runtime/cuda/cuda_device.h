@@ -24,6 +24,9 @@ class CudaDevice {
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Open(
       std::shared_ptr<const CudaToolchain> toolchain, int ordinal);
 
+  // REQUIRES: what was allocated is freed, but for what it has itself.
+  ~CudaDevice();
+
   const std::string& architecture() const { return architecture_; }
 
   // What follows may be called from all threads. Work is given to the device's stream.
@@ -65,7 +68,7 @@ class CudaDevice {
   absl::StatusOr<std::string> Compiled(const std::string& text) const;
 
   const std::shared_ptr<const CudaToolchain> toolchain_;
-  int ordinal_ = 0;
+  int ordinal_ = 0, driver_device_ = 0;
   std::string architecture_;
   void *context_ = nullptr, *stream_ = nullptr, *error_words_ = nullptr, *products_ = nullptr;
   std::mutex mutex_;

@@ -12,9 +12,9 @@ absl::StatusOr<CudaDriver> OpenCudaDriver() {
   library.Find("cuInit", &driver.init);
   library.Find("cuDeviceGetCount", &driver.device_count);
   library.Find("cuDeviceGet", &driver.device);
-  library.Find("cuDeviceGetName", &driver.device_name);
   library.Find("cuDeviceGetAttribute", &driver.device_attribute);
   library.Find("cuDevicePrimaryCtxRetain", &driver.retain_context);
+  library.Find("cuDevicePrimaryCtxRelease_v2", &driver.release_context);
   library.Find("cuCtxSetCurrent", &driver.set_context);
   library.Find("cuMemAlloc_v2", &driver.allocate);
   library.Find("cuMemFree_v2", &driver.free);
@@ -25,8 +25,10 @@ absl::StatusOr<CudaDriver> OpenCudaDriver() {
   library.Find("cuMemcpyDtoHAsync_v2", &driver.copy_out);
   library.Find("cuMemcpyDtoDAsync_v2", &driver.copy);
   library.Find("cuStreamCreate", &driver.create_stream);
+  library.Find("cuStreamDestroy_v2", &driver.destroy_stream);
   library.Find("cuStreamSynchronize", &driver.synchronize);
   library.Find("cuModuleLoadData", &driver.load_module);
+  library.Find("cuModuleUnload", &driver.unload_module);
   library.Find("cuModuleGetFunction", &driver.function);
   library.Find("cuLaunchKernel", &driver.launch);
   library.Find("cuGetErrorName", &driver.error_name);

@@ -22,9 +22,9 @@ struct CudaDriver {
   int (*init)(unsigned flags);
   int (*device_count)(int* count);
   int (*device)(int* device, int ordinal);
-  int (*device_name)(char* name, int bytes, int device);
   int (*device_attribute)(int* value, int attribute, int device);
   int (*retain_context)(Handle* context, int device);
+  int (*release_context)(int device);
   int (*set_context)(Handle context);
   int (*allocate)(Address* address, size_t bytes);
   int (*free)(Address address);
@@ -35,8 +35,10 @@ struct CudaDriver {
   int (*copy_out)(void* to, Address from, size_t bytes, Handle stream);
   int (*copy)(Address to, Address from, size_t bytes, Handle stream);
   int (*create_stream)(Handle* stream, unsigned flags);
+  int (*destroy_stream)(Handle stream);
   int (*synchronize)(Handle stream);
   int (*load_module)(Handle* module, const void* image);
+  int (*unload_module)(Handle module);
   int (*function)(Handle* function, Handle module, const char* name);
   int (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,

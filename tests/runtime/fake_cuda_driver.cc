@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -73,6 +74,8 @@ struct Function {
   size_t bytes;
 };
 
+std::map<Handle, std::list<Function>> functions;  // by module
+
 Device* OfStream(Handle stream) { return static_cast<Device*>(stream); }
 
 // Gives work to a stream of the current device.
@@ -94,10 +97,6 @@ CudaDriver MakeDriver() {
     *device = ordinal;
     return ordinal < kDevices ? kSuccess : kInvalidValue;
   };
-  driver.device_name = [](char* name, int bytes, int) {
-    std::strncpy(name, "fake", static_cast<size_t>(bytes));
-    return kSuccess;
-  };
   driver.device_attribute = [](int* value, int attribute, int) {
     *value = attribute == 75 ? 9 : 0;
     return kSuccess;
@@ -106,6 +105,7 @@ CudaDriver MakeDriver() {
     *context = &devices[device];
     return kSuccess;
   };
+  driver.release_context = [](int) { return kSuccess; };
   driver.set_context = [](Handle context) {
     current = static_cast<Device*>(context);
     return kSuccess;
@@ -172,6 +172,7 @@ CudaDriver MakeDriver() {
     *stream = current;
     return kSuccess;
   };
+  driver.destroy_stream = [](Handle) { return kSuccess; };
   driver.synchronize = [](Handle stream) {
     std::lock_guard lock(mutex);
     return OfStream(stream)->Run();
@@ -180,12 +181,19 @@ CudaDriver MakeDriver() {
     *module = dlopen(static_cast<const char*>(image), RTLD_NOW | RTLD_LOCAL);
     return *module == nullptr ? kInvalidValue : kSuccess;
   };
+  driver.unload_module = [](Handle module) {
+    std::lock_guard lock(mutex);
+    functions.erase(module);
+    return dlclose(module) == 0 ? kSuccess : kInvalidValue;
+  };
   driver.function = [](Handle* function, Handle module, const char* name) {
     void* run = dlsym(module, name);
     const void* bytes = dlsym(module, absl::StrCat(name, "_bytes").c_str());
     if (run == nullptr || bytes == nullptr) return kInvalidValue;
-    *function = new Function{reinterpret_cast<void (*)(const void*)>(run),
-                             static_cast<size_t>(*static_cast<const unsigned long long*>(bytes))};
+    std::lock_guard lock(mutex);
+    *function = &functions[module].emplace_back(
+        Function{reinterpret_cast<void (*)(const void*)>(run),
+                 static_cast<size_t>(*static_cast<const unsigned long long*>(bytes))});
     return kSuccess;
   };
   driver.launch = [](Handle function, unsigned grid_x, unsigned, unsigned, unsigned block_x,
@@ -248,6 +256,7 @@ CublasLt MakeProducts() {
     *handle = current;  // Of the context that is current.
     return current == nullptr ? 1 : 0;
   };
+  lt.destroy = [](Handle) { return 0; };
   lt.create_operation = [](Handle* operation, int compute, int scale) {
     *operation = new Operation{compute, scale};
     return 0;
