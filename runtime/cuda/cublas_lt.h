@@ -47,6 +47,7 @@ struct CublasLt {
 
 // What of cublasLt.h's enumerations is used.
 namespace cublas_lt {
+inline constexpr int kNotSupported = 15;                          // CUBLAS_STATUS_NOT_SUPPORTED
 inline constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 14;  // cudaDataType
 inline constexpr int kComputeFloat32 = 68;                        // CUBLAS_COMPUTE_32F
 inline constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8,

@@ -33,6 +33,7 @@ struct Gpu {
   std::unique_ptr<CudaDevice> device;
   void *fill, *add, *convert, *update, *copy_region, *sum_pieces, *sum_terms, *are_finite;
   void* found = nullptr;  // FiniteParameters::found
+  std::mutex finds;       // who uses it
 
   ~Gpu() {
     if (found != nullptr) device->Free(found);
@@ -197,6 +198,7 @@ class CudaOperations : public DeviceOperations {
   bool reaches_other_devices() const override { return has_one_gpu_; }
 
   absl::Status Copy(const void* from, int64_t bytes, void* to) override {
+    if (bytes == 0 || from == to) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
     return gpu->device->Copy(from, bytes, to);
   }
@@ -338,7 +340,10 @@ class CudaOperations : public DeviceOperations {
   }
 
   absl::StatusOr<bool> AreFinite(DataType dtype, const void* data, int64_t count) override {
+    if (count == 0) return true;
     ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(data));
+    // Devices that share a GPU ask at one time.
+    std::lock_guard lock(gpu->finds);
     int64_t found = 0;
     ISOMER_RETURN_IF_ERROR(gpu->device->FromHost(&found, sizeof found, gpu->found));
     const FiniteParameters parameters = {data, count, static_cast<int64_t>(dtype),

@@ -36,10 +36,11 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
                                                    count == 1 ? " GPU" : " GPUs"));
   }
   int device = 0, major = 0, minor = 0;
-  constexpr int kMajor = 75, kMinor = 76;  // Of the compute capability.
   ISOMER_RETURN_IF_ERROR(check(driver.device(&device, ordinal), "is not there"));
-  ISOMER_RETURN_IF_ERROR(check(driver.device_attribute(&major, kMajor, device), "has no age"));
-  ISOMER_RETURN_IF_ERROR(check(driver.device_attribute(&minor, kMinor, device), "has no age"));
+  ISOMER_RETURN_IF_ERROR(
+      check(driver.device_attribute(&major, cuda_driver::kCapabilityMajor, device), "has no age"));
+  ISOMER_RETURN_IF_ERROR(
+      check(driver.device_attribute(&minor, cuda_driver::kCapabilityMinor, device), "has no age"));
   constexpr int kOldest = 8;
   if (major < kOldest) {
     return absl::UnavailableError(absl::StrCat("GPU ", ordinal, " is of compute capability ", major,
@@ -52,9 +53,8 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   ISOMER_RETURN_IF_ERROR(
       check(driver.retain_context(&opened->context_, device), "gives no context"));
   ISOMER_RETURN_IF_ERROR(opened->Enter());
-  constexpr unsigned kNonBlocking = 1;
   ISOMER_RETURN_IF_ERROR(
-      check(driver.create_stream(&opened->stream_, kNonBlocking), "gives no stream"));
+      check(driver.create_stream(&opened->stream_, cuda_driver::kNonBlocking), "gives no stream"));
   if (const int status = opened->toolchain_->products.create(&opened->products_); status != 0) {
     return absl::InternalError(
         absl::StrCat("GPU ", ordinal, ": cuBLASLt does not start (status ", status, ")"));
@@ -99,9 +99,8 @@ void CudaDevice::Free(void* address) {
 absl::StatusOr<void*> CudaDevice::AllocateOnHost(int64_t bytes) {
   ISOMER_RETURN_IF_ERROR(Enter());
   void* memory = nullptr;
-  constexpr unsigned kPortableAndMapped = 3;
   if (driver().allocate_host(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)),
-                             kPortableAndMapped) != 0) {
+                             cuda_driver::kPortableAndMapped) != 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("GPU ", ordinal_, ": there are no ", bytes,
                      " bytes of the host's memory that it can reach"));
@@ -134,6 +133,7 @@ absl::Status CudaDevice::ToHost(const void* device, int64_t bytes, void* host) {
 }
 
 absl::Status CudaDevice::Wait() {
+  std::lock_guard errors(errors_);
   ErrorWords words = {};
   ISOMER_RETURN_IF_ERROR(CopyOut(error_words_, sizeof words, words.data()));
   ISOMER_RETURN_IF_ERROR(Synchronize());
@@ -148,7 +148,6 @@ absl::Status CudaDevice::Wait() {
 }
 
 absl::Status CudaDevice::Copy(const void* from, int64_t bytes, void* to) {
-  if (bytes == 0 || from == to) return absl::OkStatus();
   ISOMER_RETURN_IF_ERROR(Enter());
   return CudaStatus(
       driver(), driver().copy(AddressOf(to), AddressOf(from), static_cast<size_t>(bytes), stream_),
@@ -162,15 +161,18 @@ absl::Status CudaDevice::Synchronize() const {
 
 // A file's name is a hash of all that its content depends on; that content begins with the text, so
 // that two with one hash are told apart.
-absl::StatusOr<std::string> CudaDevice::Compiled(const std::string& text) const {
+absl::StatusOr<std::string> CudaDevice::Compiled(const std::string& text, bool finds,
+                                                 bool* is_found) const {
+  *is_found = false;
   const std::string whole = absl::StrCat(KernelPrelude(), text);
   if (toolchain_->cache_folder.empty()) return toolchain_->compile(whole, architecture_);
   const std::string key = absl::StrCat(toolchain_->compiler, " ", architecture_, "\n", whole);
   const std::string path =
       absl::StrCat(toolchain_->cache_folder, "/", DigestString(HashBytes(key)), ".cubin");
   if (absl::StatusOr<std::string> kept = ReadFile(path);
-      kept.ok() && absl::string_view(*kept).substr(0, key.size()) == key &&
+      finds && kept.ok() && absl::string_view(*kept).substr(0, key.size()) == key &&
       kept->size() > key.size()) {
+    *is_found = true;
     return kept->substr(key.size());
   }
   ISOMER_ASSIGN_OR_RETURN(std::string image, toolchain_->compile(whole, architecture_));
@@ -186,14 +188,21 @@ absl::StatusOr<void*> CudaDevice::Load(const std::string& text) {
     std::lock_guard lock(mutex_);
     if (const auto known = modules_.find(text); known != modules_.end()) return known->second;
   }
-  ISOMER_ASSIGN_OR_RETURN(const std::string image, Compiled(text));
+  bool is_found = false;
+  ISOMER_ASSIGN_OR_RETURN(std::string image, Compiled(text, /*finds=*/true, &is_found));
   ISOMER_RETURN_IF_ERROR(Enter());
   void* module = nullptr;
-  ISOMER_RETURN_IF_ERROR(CudaStatus(driver(), driver().load_module(&module, image.c_str()),
-                                    absl::StrCat("GPU ", ordinal_, ": does not load a kernel")));
+  int error = driver().load_module(&module, image.c_str());
+  if (error != 0 && is_found) {  // Damaged.
+    ISOMER_ASSIGN_OR_RETURN(image, Compiled(text, /*finds=*/false, &is_found));
+    error = driver().load_module(&module, image.c_str());
+  }
+  ISOMER_RETURN_IF_ERROR(
+      CudaStatus(driver(), error, absl::StrCat("GPU ", ordinal_, ": does not load a kernel")));
   std::lock_guard lock(mutex_);
-  modules_.emplace(text, module);
-  return module;
+  const auto [known, is_first] = modules_.emplace(text, module);
+  if (!is_first) driver().unload_module(module);  // Another thread was first.
+  return known->second;
 }
 
 absl::StatusOr<void*> CudaDevice::FunctionOf(void* module, const std::string& name) {

@@ -65,13 +65,15 @@ class CudaDevice {
   absl::Status Enter() const;
   absl::Status Synchronize() const;
   absl::Status CopyOut(const void* device, int64_t bytes, void* host) const;
-  absl::StatusOr<std::string> Compiled(const std::string& text) const;
+  // Of a text; `finds`: as an earlier run may have left it, and then `is_found`.
+  absl::StatusOr<std::string> Compiled(const std::string& text, bool finds, bool* is_found) const;
 
   const std::shared_ptr<const CudaToolchain> toolchain_;
   int ordinal_ = 0, driver_device_ = 0;
   std::string architecture_;
   void *context_ = nullptr, *stream_ = nullptr, *error_words_ = nullptr, *products_ = nullptr;
-  std::mutex mutex_;
+  std::mutex errors_;                     // who reads the error words and clears them
+  std::mutex mutex_;                      // guards what follows
   std::map<std::string, void*> modules_;  // by text
   std::vector<std::string> kernels_;      // by number
 };

@@ -34,9 +34,8 @@ absl::StatusOr<CudaDriver> OpenCudaDriver() {
   library.Find("cuGetErrorName", &driver.error_name);
   library.Find("cuGetErrorString", &driver.error_text);
   ISOMER_RETURN_IF_ERROR(library.status());
-  constexpr int kNoDevice = 100;
   const int error = driver.init(0);
-  if (error == kNoDevice) return absl::UnavailableError("there is no GPU");
+  if (error == cuda_driver::kNoDevice) return absl::UnavailableError("there is no GPU");
   if (error != 0) {
     return absl::UnavailableError(
         CudaStatus(driver, error, "the CUDA driver does not start").message());

@@ -47,6 +47,13 @@ struct CudaDriver {
   int (*error_text)(int error, const char** text);
 };
 
+// What of cuda.h's enumerations is used.
+namespace cuda_driver {
+inline constexpr int kNoDevice = 100;                                // CUDA_ERROR_NO_DEVICE
+inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;   // attributes
+inline constexpr unsigned kNonBlocking = 1, kPortableAndMapped = 3;  // of streams; of host memory
+}  // namespace cuda_driver
+
 // Unavailable, with what is missing: the driver, or a GPU.
 absl::StatusOr<CudaDriver> OpenCudaDriver();
 

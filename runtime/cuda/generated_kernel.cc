@@ -52,11 +52,15 @@ const char* ElementName(DataType dtype) {
 
 Domain DomainOf(DataType dtype) { return IsFloat(dtype) ? Domain::kFloat : Domain::kInteger; }
 
-bool IsInteger(double value) { return std::floor(value) == value && std::abs(value) < 0x1p53; }
+// It is one of long long.
+bool IsInteger(double value) { return std::floor(value) == value && std::abs(value) < 0x1p63; }
 
 std::string Literal(double value, Domain domain) {
   if (domain == Domain::kInteger) return absl::StrCat(static_cast<int64_t>(value), "LL");
-  if (std::isinf(value)) return value > 0 ? "(1.0f / 0.0f)" : "(-1.0f / 0.0f)";
+  // Compilers refuse what is out of a type's range.
+  if (domain != Domain::kDouble) value = static_cast<double>(static_cast<float>(value));
+  if (std::isnan(value)) return "FloatOfBits(0x7fc00000u)";
+  if (std::isinf(value)) return value > 0 ? "FloatOfBits(0x7f800000u)" : "FloatOfBits(0xff800000u)";
   std::string digits = absl::StrFormat("%.17g", value);
   if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
   return absl::StrCat("(", digits, domain == Domain::kDouble ? ")" : "f)");
@@ -69,14 +73,17 @@ std::string As(Domain domain, const Value& value) {
   return absl::StrCat("static_cast<", TypeOf(domain), ">(", value.name, ")");
 }
 
+// What two values are computed in. An integer may have more digits than a float: with a constant
+// that is none it becomes a double. With a float it becomes one, whose digits are those of the
+// result.
 Domain Common(const Value& a, const Value& b) {
-  const auto domain_of = [](const Value& value) {
-    if (value.domain != Domain::kConstant) return value.domain;
-    return IsInteger(value.constant) ? Domain::kInteger : Domain::kFloat;
-  };
-  const Domain domain = std::max(domain_of(a), domain_of(b));
-  const bool are_constant = a.domain == Domain::kConstant && b.domain == Domain::kConstant;
-  return are_constant ? Domain::kFloat : domain;
+  if (a.domain != Domain::kConstant && b.domain != Domain::kConstant) {
+    return std::max(a.domain, b.domain);
+  }
+  if (a.domain == b.domain) return Domain::kFloat;
+  const Value &constant = a.domain == Domain::kConstant ? a : b, &other = &constant == &a ? b : a;
+  if (other.domain != Domain::kInteger) return other.domain;
+  return IsInteger(constant.constant) ? Domain::kInteger : Domain::kDouble;
 }
 
 // A piece of a tensor as it lies in memory, and how kernels name it.
@@ -207,11 +214,9 @@ class Generator {
     return absl::StrCat("static_cast<const ", ElementName(dtype), "*>(a.reads[", place, "])");
   }
   std::string Workspace(const Piece& piece) {
-    const bool is_integer = piece.domain == Domain::kInteger;
     const int64_t at = kernel_.workspace_bytes;
-    kernel_.workspace_bytes += Aligned(piece.Volume() * (is_integer ? 8 : 4));
-    return absl::StrCat("reinterpret_cast<", is_integer ? "long long" : "float",
-                        "*>(a.workspace + ", at, ")");
+    kernel_.workspace_bytes += Aligned(piece.Volume() * (piece.domain == Domain::kFloat ? 4 : 8));
+    return absl::StrCat("reinterpret_cast<", TypeOf(piece.domain), "*>(a.workspace + ", at, ")");
   }
 
   void AddOperands() {
@@ -280,17 +285,47 @@ class Generator {
     kernel_.launches.push_back({absl::StrCat(name_, "_", kernel_.launches.size()), threads});
     Open("ISOMER_KERNEL(", kernel_.launches.back().name, ", Arguments<", std::max(kernel_.reads, 1),
          ", ", std::max(kernel_.writes, 1), ">)");
-    // Any of them may be as large.
-    int64_t most = threads;
-    for (const std::vector<Piece>* pieces : {&tensors_, &adjoints_}) {
-      for (const Piece& piece : *pieces) most = std::max(most, piece.Volume());
-    }
-    constexpr int64_t kMostOfInt = int64_t{1} << 30;
-    index_ = most < kMostOfInt ? "int" : "long long";
+    constexpr double kMostOfInt = 0x1p30;
+    index_ = LargestIndex(threads) < kMostOfInt ? "int" : "long long";
     Open("ISOMER_FOR_EACH(", index_, ", i, ", threads, ")");
     Line(index_, " rest = i;");
   }
   void EndKernel() { CloseTo(0); }
+  // Of all that kernels compute of indices, on the way too: coordinates are those of whole tensors,
+  // so that a small piece may be far from the beginning.
+  double LargestIndex(int64_t threads) const {
+    double most = static_cast<double>(threads);
+    for (const IterationDim& dim : declaration_.dims) {
+      most = std::max(most, static_cast<double>(dim.size.value()));
+    }
+    const auto reach = [&](const std::vector<Index>& indices, const Piece& piece) {
+      double offset = 0;
+      for (size_t i = 0; i < indices.size(); ++i) {
+        double coordinate = std::abs(static_cast<double>(indices[i].offset.value()));
+        for (const auto& [dim, stride] : indices[i].terms) {
+          coordinate += std::abs(static_cast<double>(stride)) * static_cast<double>(End(dim));
+        }
+        const double end = static_cast<double>(piece.origin[i] + piece.shape[i]);
+        most = std::max({most, coordinate, end * static_cast<double>(indices[i].divide)});
+        offset += (coordinate + end) * static_cast<double>(piece.strides[i]);
+      }
+      most = std::max(most, offset);
+    };
+    const size_t n = declaration_.operands.size();
+    for (const Access& access : declaration_.accesses) {
+      const size_t tensor = access.tensor;
+      if (tensor < n) {
+        reach(access.indices, tensors_[tensor]);
+      } else {
+        reach(access.indices, PieceOfStatement(static_cast<int>(tensor - n), -1));
+      }
+    }
+    for (size_t s = 0; s < declaration_.statements.size(); ++s) {
+      const Statement& statement = declaration_.statements[s];
+      reach(statement.indices, PieceOfStatement(static_cast<int>(s), statement.output));
+    }
+    return most;
+  }
 
   // Coordinates of a thread: `names` over [begin, begin + extent), the first the slowest.
   struct Coordinate {
@@ -394,7 +429,11 @@ class Generator {
     for (size_t i = 0; i < statement.body.size(); ++i) {
       values.push_back(ValueOf(statement.body[i], operands[i], values));
     }
-    return values.back().domain == Domain::kInteger ? Domain::kInteger : Domain::kFloat;
+    const Domain domain = values.back().domain;
+    if (domain == Domain::kConstant) return Domain::kFloat;
+    // A product of integers is soon beyond them.
+    const bool is_product = statement.reduction == Reduction::kProduct;
+    return domain == Domain::kInteger && is_product ? Domain::kDouble : domain;
   }
 
   // The domain of a line, by those of its operands.
@@ -418,6 +457,7 @@ class Generator {
       case ScalarOp::kWhere:
         return {.domain = Common(values[of[1]], values[of[2]])};
       case ScalarOp::kDiv:  // Of integers, exact enough to be rounded.
+      case ScalarOp::kPow:
         return {.domain = Common(values[of[0]], values[of[1]]) == Domain::kFloat ? Domain::kFloat
                                                                                  : Domain::kDouble};
       case ScalarOp::kFloor:
@@ -455,7 +495,8 @@ class Generator {
         return absl::StrCat("Maximum<", TypeOf(domain), ">(", As(domain, a), ", ", As(domain, b),
                             ")");
       case ScalarOp::kPow:
-        return absl::StrCat("powf(", As(Domain::kFloat, a), ", ", As(Domain::kFloat, b), ")");
+        return absl::StrCat(domain == Domain::kDouble ? "pow(" : "powf(", As(domain, a), ", ",
+                            As(domain, b), ")");
       case ScalarOp::kLess:
         return compared("<");
       case ScalarOp::kEqual:
@@ -678,6 +719,8 @@ class Generator {
     Line("is_first = false;");
     CloseTo(depth);
     const std::string offset = OffsetOf(statement, piece);
+    if (places != nullptr)
+      Line("if (sum != sum) place = -1;");  // Nobody attains what is no number.
     Line("Store(", piece.data, ", ", offset, ", sum);");
     if (places != nullptr) Line("Store(", places->data, ", ", offset, ", place);");
     EndKernel();

@@ -16,6 +16,7 @@ float floorf(float);
 double floor(double);
 float rintf(float);
 double rint(double);
+double pow(double, double);
 float powf(float, float);
 float expf(float);
 float logf(float);
@@ -78,6 +79,7 @@ ISOMER_DEVICE unsigned BitsOfFloat(float value) {
 }
 
 ISOMER_DEVICE float Load(const float* x, long long i) { return x[i]; }
+ISOMER_DEVICE double Load(const double* x, long long i) { return x[i]; }
 ISOMER_DEVICE float Load(const bf16* x, long long i) {
   return FloatOfBits(static_cast<unsigned>(x[i].bits) << 16);
 }
@@ -124,33 +126,60 @@ ISOMER_DEVICE void Store(f16* y, long long i, float value) {
   y[i].bits = static_cast<unsigned short>((word >> 16 & 0x8000) | bits);
 #endif
 }
+// Towards zero, and no further than the type reaches.
 template <typename Integer>
-ISOMER_DEVICE Integer ToInteger(float value, Integer least, Integer most) {
+ISOMER_DEVICE Integer ToInteger(double value, Integer least, Integer most) {
   if (value != value) return 0;
-  return value <= static_cast<float>(least)  ? least
-         : value >= static_cast<float>(most) ? most
-                                             : static_cast<Integer>(value);
+  return value <= static_cast<double>(least)  ? least
+         : value >= static_cast<double>(most) ? most
+                                              : static_cast<Integer>(value);
 }
 constexpr int kMostInt = 0x7fffffff;
 constexpr long long kMostLong = 0x7fffffffffffffffLL;
-ISOMER_DEVICE void Store(int* y, long long i, float value) {
+ISOMER_DEVICE void Store(int* y, long long i, double value) {
   y[i] = ToInteger<int>(value, -kMostInt - 1, kMostInt);
 }
-ISOMER_DEVICE void Store(long long* y, long long i, float value) {
+ISOMER_DEVICE void Store(long long* y, long long i, double value) {
   y[i] = ToInteger<long long>(value, -kMostLong - 1, kMostLong);
 }
+ISOMER_DEVICE void Store(bool8* y, long long i, double value) { y[i].value = value != 0; }
+ISOMER_DEVICE void Store(int* y, long long i, float value) {
+  Store(y, i, static_cast<double>(value));
+}
+ISOMER_DEVICE void Store(long long* y, long long i, float value) {
+  Store(y, i, static_cast<double>(value));
+}
 ISOMER_DEVICE void Store(bool8* y, long long i, float value) { y[i].value = value != 0; }
-template <typename Element>
-ISOMER_DEVICE void Store(Element* y, long long i, double value) {
-  Store(y, i, static_cast<float>(value));
+ISOMER_DEVICE void Store(int* y, long long i, long long value) {
+  y[i] = value < -kMostInt - 1LL ? -kMostInt - 1
+         : value > kMostInt      ? kMostInt
+                                 : static_cast<int>(value);
 }
-template <typename Element>
-ISOMER_DEVICE void Store(Element* y, long long i, long long value) {
-  Store(y, i, static_cast<float>(value));
-}
-ISOMER_DEVICE void Store(int* y, long long i, long long value) { y[i] = static_cast<int>(value); }
 ISOMER_DEVICE void Store(long long* y, long long i, long long value) { y[i] = value; }
 ISOMER_DEVICE void Store(bool8* y, long long i, long long value) { y[i].value = value != 0; }
+
+// So that what is rounded again to fewer digits is what it would be at once: to odd.
+ISOMER_DEVICE float ToOdd(double value) {
+  const float nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || value != value) return nearest;
+  unsigned bits = BitsOfFloat(nearest);
+  const double size = nearest < 0 ? -static_cast<double>(nearest) : static_cast<double>(nearest);
+  if (size > (value < 0 ? -value : value)) --bits;
+  return FloatOfBits(bits | 1);
+}
+ISOMER_DEVICE void Store(float* y, long long i, double value) { y[i] = static_cast<float>(value); }
+ISOMER_DEVICE void Store(double* y, long long i, double value) { y[i] = value; }
+ISOMER_DEVICE void Store(bf16* y, long long i, double value) { Store(y, i, ToOdd(value)); }
+ISOMER_DEVICE void Store(f16* y, long long i, double value) { Store(y, i, ToOdd(value)); }
+ISOMER_DEVICE void Store(float* y, long long i, long long value) {
+  y[i] = static_cast<float>(value);
+}
+ISOMER_DEVICE void Store(bf16* y, long long i, long long value) {
+  Store(y, i, ToOdd(static_cast<double>(value)));
+}
+ISOMER_DEVICE void Store(f16* y, long long i, long long value) {
+  Store(y, i, ToOdd(static_cast<double>(value)));
+}
 
 // The scalar functions of declarations (pcg/number.h), over long long, float and double.
 template <typename T>

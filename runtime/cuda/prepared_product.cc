@@ -32,10 +32,10 @@ std::string ToString(const Product& p) {
 
 absl::Status PreparedProduct::Check(int status, const char* what) const {
   if (status == 0) return absl::OkStatus();
-  constexpr int kNotSupported = 15;
   const std::string message =
       absl::StrCat("cuBLASLt: ", ToString(product_), ": ", what, " (status ", status, ")");
-  return status == kNotSupported ? absl::UnimplementedError(message) : absl::InternalError(message);
+  return status == cublas_lt::kNotSupported ? absl::UnimplementedError(message)
+                                            : absl::InternalError(message);
 }
 
 absl::StatusOr<std::unique_ptr<PreparedProduct>> PreparedProduct::Make(const CublasLt& lt,
@@ -104,7 +104,9 @@ absl::Status PreparedProduct::Describe(int64_t alignment) {
   }
   lt_.destroy_preference(preference);
   ISOMER_RETURN_IF_ERROR(Check(status, "no algorithm"));
-  if (found == 0) return Check(heuristic_.state == 0 ? 15 : heuristic_.state, "no algorithm");
+  if (found == 0)
+    return Check(heuristic_.state == 0 ? cublas_lt::kNotSupported : heuristic_.state,
+                 "no algorithm");
   return absl::OkStatus();
 }
 

@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "pcg/plan.h"
 #include "pcg/precision.h"
+#include "pcg/support/file.h"
 #include "runtime/compare.h"
 #include "runtime/elements.h"
 #include "runtime/job.h"
@@ -188,6 +191,27 @@ TEST_F(CudaBackendTest, SeesWhatIsNotFinite) {
       EXPECT_TRUE(device_.AreFinite(dtype, x.device(), 299).value());
     }
   }
+}
+
+// Devices that share a GPU ask at one time.
+TEST(CudaOperations, SeesWhatIsNotFiniteForEachThread) {
+  const auto backend = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+  Twin finite(backend.get(), DataType::kFloat32, 64, 1),
+      infinite(backend.get(), DataType::kFloat32, 64, 2);
+  ASSERT_EQ(backend->operations().Fill(1e300, 1, DataType::kFloat32, infinite.device()),
+            absl::OkStatus());
+  std::vector<std::thread> threads;
+  for (Twin* twin : {&finite, &infinite}) {
+    threads.emplace_back([&backend, twin, is_finite = twin == &finite] {
+      int wrong = 0;
+      for (int i = 0; i < 2000; ++i) {
+        wrong += backend->operations().AreFinite(DataType::kFloat32, twin->device(), 64).value() !=
+                 is_finite;
+      }
+      EXPECT_EQ(wrong, 0);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 struct Trained {
@@ -385,6 +409,13 @@ TEST(CudaCache, CompilesOnceAndDistrustsWhatItFinds) {
     EXPECT_EQ(compilations_of_a_run(), 2);
     EXPECT_EQ(compilations_of_a_run(), 0);
   }
+  // What follows the text is damaged.
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    const std::string content = ReadFile(file.path()).value();
+    std::ofstream(file.path()) << content.substr(0, content.size() - 5);
+  }
+  EXPECT_EQ(compilations_of_a_run(), 2);
+  EXPECT_EQ(compilations_of_a_run(), 0);
   std::filesystem::remove_all(folder);
 }
 

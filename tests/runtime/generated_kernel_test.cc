@@ -136,7 +136,50 @@ class HostBackend : public Backend {
   std::set<std::string> missing_;
 };
 
+// Beside the examples: integers with more digits than a float has, and beyond what their results
+// hold.
+struct Extreme {
+  const char* op;
+  std::vector<const char*> operands;
+  std::vector<double> values;  // of all elements of each operand
+};
+const std::vector<Extreme>& Extremes() {
+  static const auto* extremes = new std::vector<Extreme>{
+      {"clip(min=0,max=9.2e18)", {"i64[4]"}, {16777217}},
+      {"clip(min=0.5,max=1e9)", {"i64[4]"}, {123456789}},
+      {"div", {"i64[4]", "i64[4]"}, {1e12 + 1, 1}},
+      {"pow", {"i64[4]", "i64[4]"}, {3, 20}},
+      {"scale(factor=0.5)", {"i64[4]"}, {100000002}},
+      {"reduce_mean(axes=[0])", {"i64[3]"}, {16777217}},
+      {"reduce_mean(axes=[0])", {"i32[7]"}, {3}},
+      {"reduce_prod(axes=[0])", {"i32[40]"}, {6}},
+      {"reduce_sum(axes=[0])", {"i32[4]"}, {2e9}},
+      {"pad(padding=[1,0],value=1.5)", {"i64[4]"}, {16777217}},
+      {"cast(to=4)", {"i64[4]"}, {3e9}},
+      {"cast(to=2)", {"i64[4]"}, {16842753}},
+      {"cast(to=3)", {"i64[4]"}, {4099}},
+      {"add", {"i32[4]", "i32[4]"}, {2147483647, 1}},
+      {"mul", {"i32[4]", "i32[4]"}, {65536, 65536}},
+      {"clip(min=-1e300,max=1e300)", {"f32[4]"}, {3e38}},
+      {"scale(factor=1e-46)", {"f32[4]"}, {1}},
+  };
+  return *extremes;
+}
+ExampleCall CallOf(const Extreme& extreme) {
+  ExampleCall call = {extreme.op, ParseOperator(extreme.op).value(), {}};
+  for (const char* type : extreme.operands) {
+    call.operands.push_back(ParseTensorType(type).value());
+  }
+  return call;
+}
+
 void CheckAll(const std::shared_ptr<Backend>& backend) {
+  for (const Extreme& extreme : Extremes()) {
+    SCOPED_TRACE(extreme.op);
+    Checker checker(CallOf(extreme), backend);
+    for (size_t o = 0; o < extreme.values.size(); ++o) checker.Set(o, extreme.values[o]);
+    checker.CheckWholeCall();
+  }
   for (const ExampleCall& example : CallsOfImages()) {
     for (const CallLayouts& layouts : LayoutsOf(example)) {
       SCOPED_TRACE(absl::StrCat(example.name, ", channels innermost"));
@@ -160,6 +203,21 @@ TEST(GeneratedKernels, AgreeWithTheDeclarations) {
   EXPECT_THAT(generated->missing(), testing::IsEmpty());
   EXPECT_GT(generated->size(), 6000);
   CheckAll(generated);
+}
+
+// A small piece may be far from the beginning of its tensor.
+TEST(GeneratedKernels, IndicesOfLargeTensorsHave64Bits) {
+  const auto text_of = [](const char* type, int64_t shard) {
+    const std::vector<TensorType> types = {ParseTensorType(type).value()};
+    const auto sharding = InferSharding(OpKind::kRelu, types);
+    EXPECT_TRUE(sharding.ok()) << sharding.status();
+    return GenerateKernel(MakeKernelCall(OpKind::kRelu, *sharding, types, shard, false), "k")->text;
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(text_of("f32[1024:8,1024]", 7), HasSubstr("const int v0"));
+  EXPECT_THAT(text_of("f32[65536:8,65536]", 7), HasSubstr("const long long v0"));
+  EXPECT_THAT(text_of("f16[16384:4,151936]", 3), HasSubstr("const long long v0"));
+  EXPECT_THAT(text_of("f32[3000000000]", 0), HasSubstr("const long long v0"));
 }
 
 // On the GPU of this machine, if there is one.

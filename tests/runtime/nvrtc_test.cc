@@ -62,6 +62,19 @@ TEST(Nvrtc, CompilesWhatIsGenerated) {
   }
 }
 
+// Numbers that a float does not hold: compilers for the host only warn.
+TEST(Nvrtc, TakesAllNumbers) {
+  if (!HasNvrtc().ok()) GTEST_SKIP() << HasNvrtc().message();
+  std::vector<ExampleCall> calls;
+  for (const char* op :
+       {"clip(min=0,max=1e300)", "scale(factor=3.5e38)", "scale(factor=1e-46)",
+        "scale(factor=-1.7976931348623157e308)", "clip(min=-inf,max=inf)", "clip(min=nan,max=1)"}) {
+    calls.push_back({op, ParseOperator(op).value(), {SequentialType({4})}});
+  }
+  const auto cubin = CompileForGpu(TextOfExamples(calls), "sm_90");
+  EXPECT_TRUE(cubin.ok()) << cubin.status();
+}
+
 TEST(Nvrtc, ErrorsSayWhatIsWrong) {
   if (!HasNvrtc().ok()) GTEST_SKIP() << HasNvrtc().message();
   const auto wrong =
