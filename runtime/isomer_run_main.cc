@@ -337,6 +337,11 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
                         .control = processes,
                         .communicator = processes};
   ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
+  if (writes && plan.num_devices > 1 && !backend->operations().shares_host_memory()) {
+    std::fprintf(stderr,
+                 "note: one GPU is all %d devices: what it computes counts, not its times\n",
+                 static_cast<int>(plan.num_devices));
+  }
   if (absl::GetFlag(FLAGS_print_schedule)) {
     std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
   }

@@ -533,8 +533,8 @@ class Generator {
     }
   }
 
-  // The values of all lines at a point. What is outside of a kSkip leaves the point. `insides`, if
-  // not null, gets for each load the name of whether it is inside, and its offset.
+  // The values of all lines at a point. What is outside of a kSkip leaves the point. `places`, if
+  // not null, gets for each line where it reads, empty where it does not.
   std::vector<Value> Body(const Statement& statement, std::vector<Place>* places = nullptr) {
     const auto operands = OperandsOfLines(statement);
     std::vector<Value> values;
@@ -968,8 +968,7 @@ class Generator {
       std::vector<std::string> adjoints;
       std::vector<Place> places;
       if (!Adjoints(static_cast<int>(s), lines, &adjoints, &places)) return false;
-      // Places are those of `tensor`, and the gradient's buffer may lie otherwise only if it is a
-      // workspace: no, it lies as the operand does.
+      // Sums lie as the tensor does.
       for (size_t k = 0; k < lines.size(); ++k) {
         const Place& at = places[lines[k]];
         Line(at.inside.empty() ? "" : absl::StrCat("if (", at.inside, ") "), "AtomicAdd(",
