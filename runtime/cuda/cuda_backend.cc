@@ -100,8 +100,9 @@ class CudaKernel : public Kernel {
     const std::vector<char> arguments =
         PackArguments(kernel_, reads, writes, workspace, device.error_words(), number_);
     for (size_t i = 0; i < functions_.size(); ++i) {
-      ISOMER_RETURN_IF_ERROR(
-          device.Launch(functions_[i], kernel_.launches[i].threads, arguments.data()));
+      ISOMER_RETURN_IF_ERROR(device.Launch(functions_[i], kernel_.launches[i].elements,
+                                           arguments.data(),
+                                           kernel_.launches[i].elements_per_block));
     }
     return absl::OkStatus();
   }

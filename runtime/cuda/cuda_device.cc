@@ -213,16 +213,18 @@ absl::StatusOr<void*> CudaDevice::FunctionOf(void* module, const std::string& na
   return function;
 }
 
-absl::Status CudaDevice::Launch(void* function, int64_t threads, const void* parameters) {
-  if (threads == 0) return absl::OkStatus();
+absl::Status CudaDevice::Launch(void* function, int64_t elements, const void* parameters,
+                                int elements_per_block) {
+  if (elements == 0) return absl::OkStatus();
   ISOMER_RETURN_IF_ERROR(Enter());
-  // As many blocks as keep a large GPU busy; a thread of more goes on behind them.
-  constexpr int64_t kBlock = 256, kMostBlocks = 16384;
-  const int64_t blocks = std::min((threads + kBlock - 1) / kBlock, kMostBlocks);
+  // As many blocks as keep a large GPU busy; a block goes on behind them.
+  constexpr int64_t kMostBlocks = 16384;
+  const int64_t blocks =
+      std::min((elements + elements_per_block - 1) / elements_per_block, kMostBlocks);
   void* list[] = {const_cast<void*>(parameters)};
   return CudaStatus(driver(),
-                    driver().launch(function, static_cast<unsigned>(blocks), 1, 1, kBlock, 1, 1, 0,
-                                    stream_, list, nullptr),
+                    driver().launch(function, static_cast<unsigned>(blocks), 1, 1,
+                                    GeneratedKernel::kBlock, 1, 1, 0, stream_, list, nullptr),
                     absl::StrCat("GPU ", ordinal_, ": does not start a kernel"));
 }
 

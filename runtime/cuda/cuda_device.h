@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/cuda/cuda_backend.h"
+#include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/prepared_product.h"
 
 namespace isomer {
@@ -44,9 +45,10 @@ class CudaDevice {
   // The kernels of a text behind KernelPrelude(), compiled, or as an earlier run has left them.
   absl::StatusOr<void*> Load(const std::string& text);
   absl::StatusOr<void*> FunctionOf(void* module, const std::string& name);
-  // Runs a kernel of so many threads, of which each may do the work of several. `parameters`: its
-  // struct.
-  absl::Status Launch(void* function, int64_t threads, const void* parameters);
+  // Runs a kernel that defines so many elements, of which a block may do more than it does at a
+  // time. `parameters`: its struct.
+  absl::Status Launch(void* function, int64_t elements, const void* parameters,
+                      int elements_per_block = GeneratedKernel::kBlock);
 
   // A product on this device; RunProduct gives it to the stream.
   absl::StatusOr<std::unique_ptr<PreparedProduct>> Prepare(const Product& product,

@@ -116,6 +116,11 @@ Piece PieceOf(const Box& box, Layout layout) {
   return piece;
 }
 
+// How a block shares its threads: so many elements at a time, by so many threads each.
+struct Lanes {
+  int elements = GeneratedKernel::kBlock, lanes = 1;
+};
+
 // Of equal accesses of a statement, all loads.
 struct Loads {
   const Access* access;
@@ -124,8 +129,11 @@ struct Loads {
 
 class Generator {
  public:
-  Generator(const KernelCall& call, absl::string_view name)
-      : call_(call), declaration_(call.declaration), name_(name) {
+  Generator(const KernelCall& call, absl::string_view name, int64_t shortest_shared)
+      : call_(call),
+        declaration_(call.declaration),
+        name_(name),
+        shortest_shared_(shortest_shared) {
     for (size_t v = 0; v < declaration_.dims.size(); ++v) {
       variables_.push_back(absl::StrCat("v", v));
     }
@@ -281,14 +289,83 @@ class Generator {
   }
   std::string NewName() { return absl::StrCat("t", names_++); }
 
-  void BeginKernel(int64_t threads) {
-    kernel_.launches.push_back({absl::StrCat(name_, "_", kernel_.launches.size()), threads});
+  // A tensor as kernels read it: the dims that index it, where it lies.
+  struct Reading {
+    const std::vector<Index>* indices;
+    const Piece* piece;
+  };
+  // For elements of which each is a reduction over `loops`. `fastest`: the dim along which elements
+  // lie side by side; -1: there is none.
+  Lanes LanesOf(int64_t elements, int fastest, const std::vector<int>& loops,
+                const std::vector<Reading>& readings) const {
+    // So are the reductions of so many elements that a GPU has no more threads, if they read side
+    // by side.
+    constexpr int64_t kMany = int64_t{1} << 17, kFew = 4096;
+    int64_t points = 1;
+    for (int dim : loops) points *= Extent(dim);
+    if (points < shortest_shared_) return {};  // A thread's.
+    // What is read most: do neighbouring elements read neighbours, or neighbouring points?
+    const Reading* most = nullptr;
+    for (const Reading& reading : readings) {
+      if (most == nullptr || reading.piece->Volume() > most->piece->Volume()) most = &reading;
+    }
+    bool is_by_element = fastest >= 0 && most != nullptr;
+    if (is_by_element) {
+      std::map<int, int64_t> step;
+      for (size_t i = 0; i < most->indices->size(); ++i) {
+        for (const auto& [dim, stride] : (*most->indices)[i].terms) {
+          step[dim] += std::abs(stride) * most->piece->strides[i];
+        }
+      }
+      const int64_t of_elements = step[fastest];
+      is_by_element = of_elements > 0 && absl::c_none_of(loops, [&](int dim) {
+                        return step[dim] > 0 && step[dim] < of_elements;
+                      });
+    }
+    if (is_by_element) return elements >= kMany ? Lanes() : Lanes{32, 8};
+    return elements >= kFew ? Lanes{8, 32} : Lanes{1, GeneratedKernel::kBlock};
+  }
+
+  void BeginKernel(int64_t elements, Lanes lanes = {}) {
+    lanes_ = lanes;
+    const int64_t threads = elements * lanes.lanes;
+    kernel_.launches.push_back(
+        {absl::StrCat(name_, "_", kernel_.launches.size()), elements, lanes.elements});
     Open("ISOMER_KERNEL(", kernel_.launches.back().name, ", Arguments<", std::max(kernel_.reads, 1),
          ", ", std::max(kernel_.writes, 1), ">)");
     constexpr double kMostOfInt = 0x1p30;
     index_ = LargestIndex(threads) < kMostOfInt ? "int" : "long long";
-    Open("ISOMER_FOR_EACH(", index_, ", i, ", threads, ")");
+    if (lanes.lanes == 1) {
+      Open("ISOMER_FOR_EACH(", index_, ", i, ", elements, ")");
+    } else {
+      Open("ISOMER_FOR_EACH_BY_LANES(", index_, ", i, ", elements, ", ", lanes.elements, ")");
+    }
     Line(index_, " rest = i;");
+  }
+  // A reduction of the element: in between, `sum`, `place` and `is_first` are a lane's.
+  void BeginReduction(const std::string& type) {
+    type_ = type;
+    if (lanes_.lanes > 1) {
+      Open("const auto part = [&](", index_, " lane, ", index_, " lanes)");
+    }
+    Line(type, " sum = 0;");
+    Line("long long place = -1;");
+    Line("bool is_first = true;");
+  }
+  void EndReduction(Reduction reduction, int depth) {
+    if (lanes_.lanes == 1) return;
+    Line("return Part<", type_, ">{sum, place, is_first};");
+    CloseTo(depth);
+    kernel_.text.pop_back();  // The end of a lambda's line.
+    kernel_.text += ";\n";
+    const char* combine = reduction == Reduction::kMax       ? "MaximumOfPart"
+                          : reduction == Reduction::kProduct ? "MultiplyPart"
+                                                             : "AddPart";
+    Line("const Part<", type_, "> all = Combine<", lanes_.elements, ", ", lanes_.lanes, ", ", type_,
+         ">(part, ", combine, "<", type_, ">);");
+    Line("if (!stores) continue;");
+    Line(type_, " sum = all.sum;");
+    Line("long long place = all.place;");
   }
   void EndKernel() { CloseTo(0); }
   // Of all that kernels compute of indices, on the way too: coordinates are those of whole tensors,
@@ -342,6 +419,21 @@ class Generator {
     }
   }
 
+  // In a reduction that lanes share, each goes over every so many-th point.
+  void OpenReduction(const std::vector<int>& dims) {
+    if (lanes_.lanes == 1) return OpenLoops(dims);
+    int64_t points = 1;
+    for (int dim : dims) points *= Extent(dim);
+    const std::string point = NewName(), rest = NewName();
+    Open("for (", index_, " ", point, " = lane; ", point, " < ", points, "; ", point, " += lanes)");
+    Line(index_, " ", rest, " = ", point, ";");
+    for (size_t i = dims.size(); i-- > 0;) {
+      const int dim = dims[i];
+      Line("const ", index_, " ", variables_[dim], " = ", Begin(dim), " + ", rest,
+           i > 0 ? absl::StrCat(" % ", Extent(dim)) : "", ";");
+      if (i > 0) Line(rest, " /= ", Extent(dim), ";");
+    }
+  }
   void OpenLoops(const std::vector<int>& dims) {
     for (int dim : dims) {
       Open("for (", index_, " ", variables_[dim], " = ", Begin(dim), "; ", variables_[dim], " < ",
@@ -672,7 +764,8 @@ class Generator {
   }
 
   // Threads go over what the statement defines, as it lies in memory.
-  void BeginOverIndices(const Statement& statement, const Piece& piece) {
+  // `is_shared`: lanes may share what is reduced.
+  void BeginOverIndices(const Statement& statement, const Piece& piece, bool is_shared) {
     std::vector<int64_t> step(declaration_.dims.size(), 0);
     for (size_t i = 0; i < statement.indices.size(); ++i) {
       for (const auto& [dim, stride] : statement.indices[i].terms) {
@@ -687,21 +780,32 @@ class Generator {
       threads *= Extent(dim);
       coordinates.push_back({variables_[dim], Begin(dim), Extent(dim)});
     }
-    BeginKernel(threads);
+    const Lanes lanes = is_shared ? LanesOf(threads, dims.empty() ? -1 : dims.back(),
+                                            ReducedLoops(statement), ReadingsOf(statement))
+                                  : Lanes();
+    BeginKernel(threads, lanes);
     Decode(coordinates);
+  }
+  std::vector<Reading> ReadingsOf(const Statement& statement) const {
+    std::vector<Reading> readings;
+    for (const Instruction& instruction : statement.body) {
+      if (instruction.op != ScalarOp::kLoad) continue;
+      const Access& access = declaration_.accesses[instruction.access];
+      readings.push_back({&access.indices, &tensors_[access.tensor]});
+    }
+    return readings;
   }
 
   // Stores what it defines and, of a maximum, which point it is at.
   void RunStatement(int s, const Piece* places) {
     const Statement& statement = declaration_.statements[s];
     const Piece& piece = tensors_[declaration_.num_operands() + s];
-    BeginOverIndices(statement, piece);
+    BeginOverIndices(statement, piece, /*is_shared=*/true);
     const std::string type = TypeOf(DomainOfStatement(s));
-    Line(type, " sum = 0;");
-    Line("bool is_first = true;");
-    if (places != nullptr) Line("long long place = -1;");
+    const int outside = depth_;
+    BeginReduction(type);
     const int depth = depth_;
-    OpenLoops(ReducedLoops(statement));
+    OpenReduction(ReducedLoops(statement));
     OpenPoint();
     if (statement.select >= 0) Select(statement);
     const std::vector<Value> values = Body(statement);
@@ -718,6 +822,7 @@ class Generator {
          ";");
     Line("is_first = false;");
     CloseTo(depth);
+    EndReduction(statement.reduction, outside);
     const std::string offset = OffsetOf(statement, piece);
     if (places != nullptr)
       Line("if (sum != sum) place = -1;");  // Nobody attains what is no number.
@@ -857,9 +962,11 @@ class Generator {
 
   bool Gather(int tensor, const Piece& gradient, bool adds) {
     const int n = declaration_.num_operands();
-    BeginKernel(gradient.Volume());
+    BeginKernel(gradient.Volume(), LanesOfGradient(tensor, gradient));
     Decode(ElementsInMemory(gradient));
-    Line("float sum = 0;");
+    const int outside = depth_;
+    BeginReduction("float");
+    Line("is_first = false;");
     for (size_t s = std::max(0, tensor - n + 1); s < declaration_.statements.size(); ++s) {
       if (!is_live_[s]) continue;
       const Statement& statement = declaration_.statements[s];
@@ -875,15 +982,48 @@ class Generator {
         CloseTo(depth);
       }
     }
-    Line("const ", index_, " at = i;");  // Threads go over the piece as it lies.
-    Line("Store(", gradient.data, ", at, ",
-         adds ? absl::StrCat("Load(", gradient.data, ", at) + ") : "", "sum);");
+    EndReduction(Reduction::kSum, outside);
+    // Threads go over the piece as it lies.
+    Line("Store(", gradient.data, ", i, ",
+         adds ? absl::StrCat("Load(", gradient.data, ", i) + ") : "", "sum);");
     EndKernel();
     return true;
   }
 
-  // Opens loops over the points that load the element at c0, c1, ..
-  void Solve(const Statement& statement, const Access& access) {
+  // By what reads most: where the longest of its loops goes.
+  Lanes LanesOfGradient(int tensor, const Piece& gradient) const {
+    const int n = declaration_.num_operands();
+    Lanes found;
+    int64_t longest = 0;
+    for (size_t s = std::max(0, tensor - n + 1); s < declaration_.statements.size(); ++s) {
+      if (!is_live_[s]) continue;
+      const Statement& statement = declaration_.statements[s];
+      for (const Loads& loads : LoadsOf(statement, tensor)) {
+        const Solution solution = SolutionOf(statement, *loads.access);
+        int64_t points = 1;
+        for (int dim : solution.loops) points *= Extent(dim);
+        if (points <= longest) continue;
+        longest = points;
+        std::vector<Reading> readings = ReadingsOf(statement);
+        readings.push_back({&statement.indices, &adjoints_[n + s]});
+        size_t last = 0;  // the dim of the tensor whose elements lie side by side
+        for (size_t i = 0; i < gradient.strides.size(); ++i) {
+          if (gradient.strides[i] <= gradient.strides[last]) last = i;
+        }
+        const int fastest = solution.solved_of.empty() ? -1 : solution.solved_of[last];
+        found = LanesOf(gradient.Volume(), fastest, solution.loops, readings);
+      }
+    }
+    return found;
+  }
+
+  // Which dims of a statement follow from the coordinates of an element that an access loads, and
+  // which are free.
+  struct Solution {
+    std::vector<int> solved_of;  // per dim of the tensor; -1: none
+    std::vector<int> loops;
+  };
+  Solution SolutionOf(const Statement& statement, const Access& access) const {
     std::set<int> looped, solved;
     std::vector<int> solved_of(access.indices.size(), -1);
     for (size_t i = 0; i < access.indices.size(); ++i) {
@@ -907,7 +1047,13 @@ class Generator {
     for (int dim : ReducedLoops(statement)) {
       if (!solved.contains(dim)) loops.push_back(dim);
     }
-    OpenLoops(loops);
+    return {std::move(solved_of), std::move(loops)};
+  }
+
+  // Opens loops over the points that load the element at c0, c1, ..
+  void Solve(const Statement& statement, const Access& access) {
+    const auto [solved_of, loops] = SolutionOf(statement, access);
+    OpenReduction(loops);
     OpenPoint();
     for (size_t i = 0; i < access.indices.size(); ++i) {
       const Index& index = access.indices[i];
@@ -958,7 +1104,7 @@ class Generator {
       const std::vector<Loads> all =
           is_live_[s] ? LoadsOf(statement, tensor) : std::vector<Loads>();
       if (all.empty()) continue;
-      BeginOverIndices(statement, tensors_[n + s]);
+      BeginOverIndices(statement, tensors_[n + s], /*is_shared=*/false);
       OpenLoops(ReducedLoops(statement));
       OpenPoint();
       if (statement.select >= 0) Select(statement);
@@ -1148,6 +1294,7 @@ class Generator {
   const KernelCall& call_;
   const Declaration& declaration_;
   const std::string name_;
+  const int64_t shortest_shared_;
   GeneratedKernel kernel_;
   std::vector<std::string> variables_;  // per iteration dim
   std::vector<Piece> tensors_;          // operands, then what statements define
@@ -1156,6 +1303,8 @@ class Generator {
   std::vector<bool> is_live_;           // per statement
   Piece result_;                        // of a gradient that has it
   const char* index_ = "int";
+  Lanes lanes_;       // of the kernel that is written
+  std::string type_;  // of its reduction
   int names_ = 0, depth_ = 0;
 };
 
@@ -1177,8 +1326,9 @@ std::vector<char> PackArguments(const GeneratedKernel& kernel, absl::Span<const 
   return packed;
 }
 
-std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name) {
-  Generator generator(call, name);
+std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name,
+                                              int64_t shortest_shared) {
+  Generator generator(call, name, shortest_shared);
   return call.gradient ? generator.Gradient() : generator.Forward();
 }
 

@@ -2,10 +2,12 @@
 //
 // An operator's declaration says all that a kernel must know, so that every operator has one, with
 // no line of code of its own: each statement becomes a kernel with a thread for every element that
-// it defines, which goes over what the statement reduces. For pointwise operators, and for all that
-// move elements, that is what one would write by hand: each element is read once and written once,
-// by neighbouring threads. For others (norms, losses, look-ups, cells) it is right, and slower than
-// a kernel made for the purpose. Shapes are constants of the text, so that the compiler sees them.
+// it defines, which goes over what the statement reduces; where that is much, several threads of a
+// block share it, so that they read what lies side by side. For pointwise operators, and for all
+// that move elements, that is what one would write by hand: each element is read once and written
+// once, by neighbouring threads. For others (norms, losses, look-ups, cells) it is right, and
+// slower than a kernel made for the purpose. Shapes are constants of the text, so that the compiler
+// sees them.
 //
 // Gradients are gathered: a thread for every element of an operand finds the points of the
 // iteration space that load it, by solving the indices of its accesses, and sums the adjoints of
@@ -29,10 +31,14 @@
 namespace isomer {
 
 struct GeneratedKernel {
+  static constexpr int kBlock = 256;
   // One after the other, with the same arguments.
   struct Launch {
     std::string name;
-    int64_t threads;  // at most so many do anything
+    int64_t elements;  // that it defines
+    // A block of kBlock threads does so many at a time, with as many threads for each as that
+    // leaves.
+    int elements_per_block = kBlock;
   };
   std::string text;  // of all kernels; to be compiled behind KernelPrelude()
   std::vector<Launch> launches;
@@ -42,10 +48,15 @@ struct GeneratedKernel {
   bool adds_in_any_order = false;  // has sums by several threads
 };
 
+// Reductions over so many points are shared by the threads of a block: two for each lane of a warp,
+// not measured yet.
+inline constexpr int64_t kShortestShared = 64;
+
 // `name` begins the names of its kernels, and is an identifier. Absent: the gradient of an operator
 // that has its result instead of its operands (NeedsOfGradient), and whose statements cannot be
 // undone from it. None is such: softmaxes, which would be, are written out.
-std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name);
+std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name,
+                                              int64_t shortest_shared = kShortestShared);
 
 // The struct Arguments that its kernels take.
 std::vector<char> PackArguments(const GeneratedKernel& kernel, absl::Span<const void* const> reads,

@@ -6,9 +6,46 @@
 #define ISOMER_DEVICE __device__ __forceinline__
 #define ISOMER_KERNEL(name, ...) \
   extern "C" __global__ void __launch_bounds__(256) name(const __VA_ARGS__ a)
-#define ISOMER_FOR_EACH(Index, i, count)                                                 \
-  for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < (count); \
-       i += static_cast<Index>(gridDim.x) * blockDim.x)
+#elif defined(ISOMER_EMULATES_BLOCKS)
+// Kernels as a GPU runs them, but that blocks come one after the other, and their threads are the
+// host's: for tests of what threads of a block do together.
+#include <barrier>
+#include <cmath>
+#include <mutex>
+#include <thread>
+#include <vector>
+#define ISOMER_DEVICE inline
+#define __shared__ static
+struct Dimension {
+  unsigned x;
+};
+inline thread_local Dimension threadIdx, blockIdx;
+inline constexpr Dimension gridDim = {2}, blockDim = {256};
+inline std::barrier<>* block_barrier;
+inline std::mutex block_mutex;
+inline void __syncthreads() { block_barrier->arrive_and_wait(); }
+template <typename Function>
+void RunBlocks(Function run) {
+  std::barrier barrier(blockDim.x);
+  block_barrier = &barrier;
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < blockDim.x; ++thread) {
+    threads.emplace_back([&run, thread] {
+      threadIdx.x = thread;
+      for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+        run();
+        __syncthreads();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+#define ISOMER_KERNEL(name, ...)               \
+  void name##_of_thread(const __VA_ARGS__& a); \
+  extern "C" void name(const __VA_ARGS__& a) { \
+    RunBlocks([&] { name##_of_thread(a); });   \
+  }                                            \
+  void name##_of_thread(const __VA_ARGS__& a)
 #else
 // Of the C library; declared here, because that is compiled in no time.
 extern "C" {
@@ -33,7 +70,25 @@ float atanf(float);
   extern "C" const unsigned long long name##_bytes;            \
   const unsigned long long name##_bytes = sizeof(__VA_ARGS__); \
   extern "C" void name(const __VA_ARGS__& a)
+#endif
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(ISOMER_EMULATES_BLOCKS)
+#define ISOMER_HAS_BLOCKS
+#define ISOMER_FOR_EACH(Index, i, count)                                                 \
+  for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < (count); \
+       i += static_cast<Index>(gridDim.x) * blockDim.x)
+// The same, where several threads of a block, its lanes, work for each element: Combine. Of lanes
+// that are left over none stores.
+#define ISOMER_FOR_EACH_BY_LANES(Index, i, count, elements)                                        \
+  for (Index base = static_cast<Index>(blockIdx.x) * (elements), i = 0, stores = 0;                \
+       base < (count) &&                                                                           \
+       ((i = base + threadIdx.x % (elements)), (stores = threadIdx.x < (elements) && i < (count)), \
+        (i = i < (count) ? i : (count)-1), true);                                                  \
+       base += static_cast<Index>(gridDim.x) * (elements))
+#else
 #define ISOMER_FOR_EACH(Index, i, count) for (Index i = (count); i-- > 0;)
+#define ISOMER_FOR_EACH_BY_LANES(Index, i, count, elements) \
+  for (Index stores = 1, i = (count); i-- > 0;)
 #endif
 
 namespace {
@@ -209,8 +264,68 @@ ISOMER_DEVICE float Random(long long a, long long b) {
 ISOMER_DEVICE void AtomicAdd(float* x, long long i, float value) {
 #ifdef __CUDA_ARCH__
   atomicAdd(x + i, value);
+#elif defined(ISOMER_HAS_BLOCKS)
+  std::lock_guard lock(block_mutex);
+  x[i] += value;
 #else
   x[i] += value;
+#endif
+}
+
+// What a lane has found, or several: nothing so far; a sum, a product or a maximum, and at which
+// point that is.
+template <typename T>
+struct Part {
+  T sum;
+  long long place;
+  bool is_first;
+};
+template <typename T>
+ISOMER_DEVICE void AddPart(Part<T>* to, const Part<T>& part) {
+  if (part.is_first) return;
+  to->sum = to->is_first ? part.sum : to->sum + part.sum;
+  to->is_first = false;
+}
+template <typename T>
+ISOMER_DEVICE void MultiplyPart(Part<T>* to, const Part<T>& part) {
+  if (part.is_first) return;
+  to->sum = to->is_first ? part.sum : to->sum * part.sum;
+  to->is_first = false;
+}
+// At a tie the first point counts.
+template <typename T>
+ISOMER_DEVICE void MaximumOfPart(Part<T>* to, const Part<T>& part) {
+  if (part.is_first) return;
+  if (to->is_first || part.sum > to->sum || (part.sum == to->sum && part.place < to->place)) {
+    *to = part;
+  } else {
+    to->sum = Maximum(to->sum, part.sum);
+  }
+}
+
+// All that `kLanes` lanes find for an element, part(lane, lanes) each, in an order that is always
+// the same. A block has kElements elements, side by side, kLanes threads of each.
+template <int kElements, int kLanes, typename T, typename Function, typename Combination>
+ISOMER_DEVICE Part<T> Combine(Function part, Combination combine) {
+#ifdef ISOMER_HAS_BLOCKS
+  __shared__ Part<T> parts[kElements * kLanes];
+  const int lane = threadIdx.x / kElements;
+  parts[threadIdx.x] = part(lane, kLanes);
+  __syncthreads();
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    if (lane < half) combine(&parts[threadIdx.x], parts[threadIdx.x + half * kElements]);
+    __syncthreads();
+  }
+  const Part<T> all = parts[threadIdx.x % kElements];
+  __syncthreads();  // Before the next element's.
+  return all;
+#else
+  Part<T> parts[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) parts[lane] = part(lane, kLanes);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) combine(&parts[lane], parts[lane + half]);
+  }
+  return parts[0];
 #endif
 }
 

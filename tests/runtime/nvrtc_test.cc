@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // All kernels of the examples, forward and gradient.
-std::string TextOfExamples(const std::vector<ExampleCall>& examples) {
+std::string TextOfExamples(const std::vector<ExampleCall>& examples, int64_t shortest_shared) {
   std::string text(KernelPrelude());
   int number = 0;
   for (const ExampleCall& example : examples) {
@@ -31,7 +31,7 @@ std::string TextOfExamples(const std::vector<ExampleCall>& examples) {
       if (gradient && absl::c_find(wanted, true) == wanted.end()) continue;
       const KernelCall call = MakeKernelCall(op, *sharding, example.operands, 0, gradient,
                                              gradient ? wanted : std::vector<bool>());
-      const auto kernel = GenerateKernel(call, absl::StrCat("k", number++));
+      const auto kernel = GenerateKernel(call, absl::StrCat("k", number++), shortest_shared);
       if (kernel) text += kernel->text;
     }
   }
@@ -50,8 +50,10 @@ TEST(Nvrtc, CompilesWhatIsGenerated) {
       examples.push_back(example);
     }
   }
-  const std::string text = TextOfExamples(examples);
   for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) {
+    // On one of them with all reductions shared by the threads of a block.
+    const bool shares = absl::string_view(architecture) == "sm_90";
+    const std::string text = TextOfExamples(examples, shares ? 2 : kShortestShared);
     const auto cubin = CompileForGpu(text, architecture);
     ASSERT_TRUE(cubin.ok()) << cubin.status();
     EXPECT_THAT(*cubin, StartsWith("\177ELF"));
@@ -71,7 +73,7 @@ TEST(Nvrtc, TakesAllNumbers) {
         "scale(factor=-1.7976931348623157e308)", "clip(min=-inf,max=inf)", "clip(min=nan,max=1)"}) {
     calls.push_back({op, ParseOperator(op).value(), {SequentialType({4})}});
   }
-  const auto cubin = CompileForGpu(TextOfExamples(calls), "sm_90");
+  const auto cubin = CompileForGpu(TextOfExamples(calls, kShortestShared), "sm_90");
   EXPECT_TRUE(cubin.ok()) << cubin.status();
 }
 
