@@ -1,7 +1,6 @@
 #include "optimizer/search_cache.h"
 
 #include <bit>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "optimizer/machine_text.h"
 #include "optimizer/search_cache.pb.h"
 #include "pcg/derivation_proto.h"
+#include "pcg/support/cache_folder.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
@@ -23,13 +23,7 @@ constexpr size_t kMostPieces = 4096;
 
 }  // namespace
 
-std::string SearchCache::DefaultFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return absl::StrCat(cache, "/isomer/searches");
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') return "";
-  return absl::StrCat(home, "/.cache/isomer/searches");
-}
+std::string SearchCache::DefaultFolder() { return CacheFolder("searches"); }
 
 SearchCache::SearchCache(std::string folder, uint64_t context)
     : folder_(std::move(folder)), context_(context) {

@@ -63,6 +63,9 @@ bool IsLookUp(OpKind kind);
 // Beside its result, the call gives what it found of many elements, for its gradient and for
 // running means: the mean and the variance of a batch. In float32, whatever its operands are in.
 bool IsStatistic(OpKind kind, int output);
+// Of the attribute `activation` of a Linear: 1, 2, ..; 0 is none.
+inline constexpr OpKind kActivationsOfLinear[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh,
+                                                  OpKind::kSigmoid, OpKind::kSwish};
 // The operand holds neither indices nor the condition of a Where.
 bool HoldsValues(OpKind kind, int operand);
 

@@ -118,9 +118,10 @@ std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& d
 // Of the activations of a Linear, those whose derivative is no cheap function of the result.
 bool SavesPreActivation(const Operator& op) {
   if (op.kind() != OpKind::kLinear) return false;
-  constexpr int64_t kGelu = 2, kSwish = 5;  // DeclareLinear
   const int64_t activation = op.Int("activation");
-  return activation == kGelu || activation == kSwish;
+  if (activation == 0) return false;
+  const OpKind kind = kActivationsOfLinear[activation - 1];
+  return kind == OpKind::kGelu || kind == OpKind::kSwish;
 }
 
 int64_t SavedBytes(const Operator& op, const Sharding& sharding,

@@ -14,16 +14,9 @@ template <typename Function>
 void ForEachLine(const Box& region, const Box& from, const Box& to, Function f) {
   const int rank = static_cast<int>(region.shape.size());
   if (rank == 0) return f(0, 0, 1);
-  std::vector<int64_t> from_stride(rank, 1), to_stride(rank, 1), at(rank, 0);
-  for (int i = rank - 2; i >= 0; --i) {
-    from_stride[i] = from_stride[i + 1] * from.shape[i + 1];
-    to_stride[i] = to_stride[i + 1] * to.shape[i + 1];
-  }
-  int64_t from_offset = 0, to_offset = 0;
-  for (int i = 0; i < rank; ++i) {
-    from_offset += (region.origin[i] - from.origin[i]) * from_stride[i];
-    to_offset += (region.origin[i] - to.origin[i]) * to_stride[i];
-  }
+  const std::vector<int64_t> from_stride = RowMajorStrides(from), to_stride = RowMajorStrides(to);
+  std::vector<int64_t> at(rank, 0);
+  int64_t from_offset = FirstOffset(region, from), to_offset = FirstOffset(region, to);
   int inner = rank - 1;  // the dim that lines go along
   int64_t count = region.shape[inner];
   while (inner > 0 && from.shape[inner] == region.shape[inner] &&
@@ -48,6 +41,21 @@ void ForEachLine(const Box& region, const Box& from, const Box& to, Function f) 
 Box WholeBox(const Array<double>& array) { return {array.origin, array.shape}; }
 
 }  // namespace
+
+std::vector<int64_t> RowMajorStrides(const Box& box) {
+  std::vector<int64_t> strides(box.shape.size(), 1);
+  for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * box.shape[i];
+  return strides;
+}
+
+int64_t FirstOffset(const Box& region, const Box& box) {
+  const std::vector<int64_t> strides = RowMajorStrides(box);
+  int64_t offset = 0;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    offset += (region.origin[i] - box.origin[i]) * strides[i];
+  }
+  return offset;
+}
 
 void CopyRegion(const Box& region, const Box& from_box, const void* from, const Box& to_box,
                 void* to, int64_t element_bytes) {

@@ -2,6 +2,7 @@
 #define ISOMER_RUNTIME_MOVES_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "pcg/evaluator.h"
@@ -9,6 +10,11 @@
 #include "pcg/tensor_type.h"
 
 namespace isomer {
+
+// How far apart the elements of a buffer that holds `box` are, by dim.
+std::vector<int64_t> RowMajorStrides(const Box& box);
+// Where the first element of `region` lies in a buffer that holds `box`. REQUIRES: equal ranks.
+int64_t FirstOffset(const Box& region, const Box& box);
 
 // Copies `region` of a logical tensor from a buffer that holds `from_box` of it to one that holds
 // `to_box`. REQUIRES: both boxes contain the region.

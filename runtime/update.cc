@@ -33,19 +33,33 @@ void ForEachWeight(const Gradient& gradient, int64_t count, const float* weights
 
 }  // namespace
 
+UpdateFactors FactorsOf(const UpdateStep& step) {
+  const double t = static_cast<double>(step.number);
+  switch (step.optimizer) {
+    case OptimizerKind::kSgd:
+      return {.rate = step.learning_rate * step.gradient_scale};
+    case OptimizerKind::kMomentum:
+      return {.rate = step.learning_rate};
+    case OptimizerKind::kAdam:
+      return {.rate = step.learning_rate / (1 - std::pow(kAdamBeta1, t)),
+              .correction = 1 / std::sqrt(1 - std::pow(kAdamBeta2, t))};
+  }
+  return {};
+}
+
 void UpdateWeights(const UpdateStep& step, const Gradient& gradient, int64_t count,
                    const float* weights, float* updated, absl::Span<float* const> states,
                    const LowWeights& low) {
+  const UpdateFactors factors = FactorsOf(step);
   const float scale = static_cast<float>(step.gradient_scale);
+  const float rate = static_cast<float>(factors.rate);
   const auto update = [&](auto f) { ForEachWeight(gradient, count, weights, updated, low, f); };
   switch (step.optimizer) {
     case OptimizerKind::kSgd: {
-      const float factor = static_cast<float>(-step.learning_rate * step.gradient_scale);
-      return update([=](float w, float g, int64_t) { return w + factor * g; });
+      return update([=](float w, float g, int64_t) { return w - rate * g; });
     }
     case OptimizerKind::kMomentum: {
       const float factor = static_cast<float>(kMomentumFactor);
-      const float rate = static_cast<float>(step.learning_rate);
       float* velocity = states[0];
       return update([=](float w, float g, int64_t i) {
         velocity[i] = factor * velocity[i] + scale * g;
@@ -53,11 +67,9 @@ void UpdateWeights(const UpdateStep& step, const Gradient& gradient, int64_t cou
       });
     }
     case OptimizerKind::kAdam: {
-      const double t = static_cast<double>(step.number);
       const float b1 = static_cast<float>(kAdamBeta1), b2 = static_cast<float>(kAdamBeta2);
       const float c1 = static_cast<float>(1 - kAdamBeta1), c2 = static_cast<float>(1 - kAdamBeta2);
-      const float rate = static_cast<float>(step.learning_rate / (1 - std::pow(kAdamBeta1, t)));
-      const float correction = static_cast<float>(1 / std::sqrt(1 - std::pow(kAdamBeta2, t)));
+      const float correction = static_cast<float>(factors.correction);
       const float epsilon = static_cast<float>(kAdamEpsilon);
       float *mean = states[0], *square = states[1];
       return update([=](float w, float g, int64_t i) {

@@ -17,6 +17,13 @@ struct UpdateStep {
   double gradient_scale = 1;  // what a gradient is multiplied with first
 };
 
+// What the formulas of a step have in common for all weights.
+struct UpdateFactors {
+  double rate = 0;        // SGD: of gradients as they are; else of what becomes of them
+  double correction = 1;  // Adam: of the root of the mean of squares
+};
+UpdateFactors FactorsOf(const UpdateStep& step);
+
 struct Gradient {
   DataType dtype;  // a float type
   const void* data;

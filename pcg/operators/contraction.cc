@@ -4,6 +4,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/operator_facts.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
 
@@ -83,10 +84,8 @@ absl::StatusOr<Declaration> DeclareLinear(const Operator& op, absl::Span<const S
   if (x.size() < 2) return ExpectRank(op, shapes, 0, 2);  // As MatMul.
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 2));
   if (x.back() != w[0]) return Mismatch(op, "k", 0, x.back(), 1, w[0]);
-  constexpr OpKind kActivations[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh, OpKind::kSigmoid,
-                                     OpKind::kSwish};
   const int64_t activation = op.Int("activation");
-  if (activation < 0 || activation > static_cast<int64_t>(std::size(kActivations))) {
+  if (activation < 0 || activation > static_cast<int64_t>(std::size(kActivationsOfLinear))) {
     return absl::InvalidArgumentError(absl::StrCat("linear: no activation ", activation));
   }
   DeclarationBuilder d(shapes);
@@ -102,7 +101,7 @@ absl::StatusOr<Declaration> DeclareLinear(const Operator& op, absl::Span<const S
     if (shapes[2][0] != w[1]) return Mismatch(op, "n", 1, w[1], 2, shapes[2][0]);
     y = y + d.In(2, {n});
   }
-  if (activation != 0) y = UnaryBody(kActivations[activation - 1], y);
+  if (activation != 0) y = UnaryBody(kActivationsOfLinear[activation - 1], y);
   d.Output({out.begin(), out.end()}, y);
   return d.Build();
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <vector>
 
+#include "pcg/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
@@ -14,12 +15,10 @@ namespace {
 
 // The kernel of the activation of a Linear on its output; null: none.
 KernelFunction ActivationOf(const KernelCall& call, bool gradient) {
-  constexpr OpKind kActivations[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh, OpKind::kSigmoid,
-                                     OpKind::kSwish};
   const int64_t activation = call.op.Int("activation");
   if (activation == 0) return nullptr;
   KernelCall unary;
-  unary.op = kActivations[activation - 1];
+  unary.op = kActivationsOfLinear[activation - 1];
   unary.operands = unary.outputs = call.outputs;
   unary.dtypes = unary.output_dtypes = {DataType::kFloat32};
   unary.gradient = gradient;

@@ -6,7 +6,7 @@
 #include "dnnl.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/strided.h"
+#include "runtime/matmul_batches.h"
 
 namespace isomer {
 namespace {
@@ -47,28 +47,15 @@ struct MatMulShape {
 };
 
 MatMulShape ShapeOf(const KernelCall& call) {
-  const std::vector<int64_t>&a = call.operands[0].shape, &b = call.operands[1].shape,
-        &c = call.outputs[0].shape;
-  MatMulShape s{.m = a[a.size() - 2], .n = b.back(), .k = a.back(), .a = {}, .b = {}, .c = {}};
-  const int batch = static_cast<int>(c.size()) - 2;
-  auto batch_of = [](const std::vector<int64_t>& shape) {
-    return absl::MakeConstSpan(shape).first(shape.size() - 2);
-  };
-  if (Product(batch_of(b)) == 1 && Product(batch_of(a)) == Product(batch_of(c))) {
-    s.m *= Product(batch_of(a));  // One long matrix.
-    s.a = s.b = s.c = {0};
-    return s;
-  }
-  const StridedLoop<3> loop({c.begin(), c.begin() + batch}, {BroadcastStrides(batch_of(a), batch),
-                                                             BroadcastStrides(batch_of(b), batch),
-                                                             BroadcastStrides(batch_of(c), batch)});
-  loop.ForEachRun([&](const auto& offsets, int64_t count, const auto& strides) {
-    for (int64_t i = 0; i < count; ++i) {
-      s.a.push_back((offsets[0] + i * strides[0]) * s.m * s.k);
-      s.b.push_back((offsets[1] + i * strides[1]) * s.k * s.n);
-      s.c.push_back((offsets[2] + i * strides[2]) * s.m * s.n);
+  const MatMulBatches batches = BatchesOf(call);
+  MatMulShape s{.m = batches.m, .n = batches.n, .k = batches.k, .a = {}, .b = {}, .c = {}};
+  for (const MatMulBatches::Run& run : batches.runs) {
+    for (int64_t i = 0; i < run.count; ++i) {
+      s.a.push_back(run.a + i * run.a_stride);
+      s.b.push_back(run.b + i * run.b_stride);
+      s.c.push_back(run.c + i * run.c_stride);
     }
-  });
+  }
   return s;
 }
 

@@ -22,7 +22,6 @@ absl::StatusOr<CublasLt> OpenCublasLt() {
   library.Find("cublasLtMatmulPreferenceDestroy", &lt.destroy_preference);
   library.Find("cublasLtMatmulAlgoGetHeuristic", &lt.heuristic);
   library.Find("cublasLtMatmul", &lt.matmul);
-  library.Find("cublasLtGetVersion", &lt.version);
   ISOMER_RETURN_IF_ERROR(library.status());
   return lt;
 }

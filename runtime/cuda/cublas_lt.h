@@ -42,7 +42,6 @@ struct CublasLt {
                 const void* b, Handle b_layout, const void* beta, const void* c, Handle c_layout,
                 void* d, Handle d_layout, const Algorithm* algorithm, void* workspace,
                 size_t workspace_bytes, Handle stream);
-  size_t (*version)();
 };
 
 // What of cublasLt.h's enumerations is used.

@@ -1,10 +1,6 @@
 #include "runtime/cuda/cuda_backend.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -16,6 +12,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/memory.h"
+#include "pcg/support/cache_folder.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/generated_kernel.h"
@@ -178,13 +175,6 @@ class CudaProductKernel : public Kernel {
   int64_t of_steps_bytes_ = 0;
 };
 
-// The row-major strides of a box.
-std::vector<int64_t> StridesOf(const Box& box) {
-  std::vector<int64_t> strides(box.shape.size(), 1);
-  for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * box.shape[i];
-  return strides;
-}
-
 absl::Status CheckRank(size_t rank) {
   if (rank <= static_cast<size_t>(kMostDims)) return absl::OkStatus();
   return absl::UnimplementedError(
@@ -235,27 +225,16 @@ class CudaOperations : public DeviceOperations {
     p.optimizer = static_cast<int64_t>(step.optimizer);
     p.gradient_dtype = static_cast<int64_t>(gradient.dtype);
     p.low_dtype = static_cast<int64_t>(low.dtype);
+    const UpdateFactors factors = FactorsOf(step);
     p.scale = step.gradient_scale;
-    p.rate = step.learning_rate;
-    switch (step.optimizer) {
-      case OptimizerKind::kSgd:
-        p.factor = -step.learning_rate * step.gradient_scale;
-        break;
-      case OptimizerKind::kMomentum:
-        p.factor = kMomentumFactor;
-        break;
-      case OptimizerKind::kAdam: {
-        const double t = static_cast<double>(step.number);
-        p.b1 = kAdamBeta1;
-        p.b2 = kAdamBeta2;
-        p.c1 = 1 - kAdamBeta1;
-        p.c2 = 1 - kAdamBeta2;
-        p.rate = step.learning_rate / (1 - std::pow(kAdamBeta1, t));
-        p.correction = 1 / std::sqrt(1 - std::pow(kAdamBeta2, t));
-        p.epsilon = kAdamEpsilon;
-        break;
-      }
-    }
+    p.rate = factors.rate;
+    p.momentum = kMomentumFactor;
+    p.b1 = kAdamBeta1;
+    p.b2 = kAdamBeta2;
+    p.c1 = 1 - kAdamBeta1;
+    p.c2 = 1 - kAdamBeta2;
+    p.correction = factors.correction;
+    p.epsilon = kAdamEpsilon;
     return gpu->device->Launch(gpu->update, count, &p);
   }
 
@@ -268,17 +247,15 @@ class CudaOperations : public DeviceOperations {
     p.count = region.Volume();
     p.element_bytes = element_bytes;
     p.rank = static_cast<int64_t>(region.shape.size());
-    const std::vector<int64_t> from_strides = StridesOf(from_box), to_strides = StridesOf(to_box);
-    int64_t from_begin = 0, to_begin = 0;
+    const std::vector<int64_t> from_strides = RowMajorStrides(from_box),
+                               to_strides = RowMajorStrides(to_box);
     for (size_t i = 0; i < region.shape.size(); ++i) {
       p.shape[i] = region.shape[i];
       p.from_stride[i] = from_strides[i];
       p.to_stride[i] = to_strides[i];
-      from_begin += (region.origin[i] - from_box.origin[i]) * from_strides[i];
-      to_begin += (region.origin[i] - to_box.origin[i]) * to_strides[i];
     }
-    p.from = static_cast<const char*>(from) + from_begin * element_bytes;
-    p.to = static_cast<char*>(to) + to_begin * element_bytes;
+    p.from = static_cast<const char*>(from) + FirstOffset(region, from_box) * element_bytes;
+    p.to = static_cast<char*>(to) + FirstOffset(region, to_box) * element_bytes;
     return gpu->device->Launch(gpu->copy_region, p.count, &p);
   }
 
@@ -299,15 +276,14 @@ class CudaOperations : public DeviceOperations {
       p.pieces = static_cast<int64_t>(now);
       for (size_t k = 0; k < now; ++k) {
         const Piece& piece = pieces[k];
-        const std::vector<int64_t> strides = StridesOf(piece.box);
-        int64_t begin = 0;
+        const std::vector<int64_t> strides = RowMajorStrides(piece.box);
         for (size_t i = 0; i < box.shape.size(); ++i) {
           p.begin[k][i] = piece.region.origin[i] - box.origin[i];
           p.size[k][i] = piece.region.shape[i];
           p.stride[k][i] = strides[i];
-          begin += (piece.region.origin[i] - piece.box.origin[i]) * strides[i];
         }
-        p.from[k] = static_cast<const char*>(piece.data) + begin * BytesPerElement(dtype);
+        p.from[k] = static_cast<const char*>(piece.data) +
+                    FirstOffset(piece.region, piece.box) * BytesPerElement(dtype);
       }
       ISOMER_RETURN_IF_ERROR(gpu->device->Launch(gpu->sum_pieces, p.count, &p));
       pieces.remove_prefix(now);
@@ -516,14 +492,6 @@ class CudaBackend : public Backend {
 
 thread_local int32_t CudaBackend::entered_ = 0;
 
-std::string CacheFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return absl::StrCat(cache, "/isomer/kernels");
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') return "";
-  return absl::StrCat(home, "/.cache/isomer/kernels");
-}
-
 }  // namespace
 
 absl::StatusOr<CudaToolchain> ThisCudaToolchain() {
@@ -533,7 +501,7 @@ absl::StatusOr<CudaToolchain> ThisCudaToolchain() {
   ISOMER_RETURN_IF_ERROR(HasNvrtc());
   toolchain.compile = CompileForGpu;
   toolchain.compiler = absl::StrCat("NVRTC ", NvrtcVersion());
-  toolchain.cache_folder = CacheFolder();
+  toolchain.cache_folder = CacheFolder("kernels");
   return toolchain;
 }
 

@@ -28,8 +28,6 @@ class CudaDevice {
   // REQUIRES: what was allocated is freed, but for what it has itself.
   ~CudaDevice();
 
-  const std::string& architecture() const { return architecture_; }
-
   // What follows may be called from all threads. Work is given to the device's stream.
   absl::StatusOr<void*> Allocate(int64_t bytes);
   void Free(void* address);

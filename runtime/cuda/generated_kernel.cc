@@ -123,6 +123,7 @@ struct Lanes {
 
 // Of equal accesses of a statement, all loads.
 struct Loads {
+  int statement;
   const Access* access;
   std::vector<int> lines;
 };
@@ -157,7 +158,7 @@ class Generator {
       tensors_.push_back(piece);
       RunStatement(static_cast<int>(s), /*places=*/nullptr);
     }
-    return Finished();
+    return std::move(kernel_);
   }
 
   std::optional<GeneratedKernel> Gradient() {
@@ -198,7 +199,7 @@ class Generator {
         adjoint = tensors_[n + s];
         adjoint.domain = Domain::kFloat;
         adjoint.data = Workspace(adjoint);
-        if (!Differentiate(n + s, adjoint, /*adds=*/false)) return std::nullopt;
+        if (!Differentiate(n + s, adjoint, DataType::kFloat32, /*adds=*/false)) return std::nullopt;
       }
     }
     for (int o = 0; o < n; ++o) {
@@ -207,9 +208,9 @@ class Generator {
       Piece gradient = tensors_[o];
       gradient.data = Pointer(dtype, absl::StrCat("a.writes[", o, "]"));
       gradient.domain = Domain::kFloat;
-      if (!Differentiate(o, gradient, call_.Adds(o))) return std::nullopt;
+      if (!Differentiate(o, gradient, dtype, call_.Adds(o))) return std::nullopt;
     }
-    return Finished();
+    return std::move(kernel_);
   }
 
  private:
@@ -264,6 +265,11 @@ class Generator {
   int64_t Begin(int dim) const { return call_.iteration.begin[dim]; }
   int64_t End(int dim) const { return call_.iteration.end[dim]; }
   int64_t Extent(int dim) const { return End(dim) - Begin(dim); }
+  int64_t PointsOf(const std::vector<int>& dims) const {
+    int64_t points = 1;
+    for (int dim : dims) points *= Extent(dim);
+    return points;
+  }
   int64_t SizeOf(int tensor, size_t i) const {
     const int n = declaration_.num_operands();
     return tensor < n ? declaration_.operands[tensor][i].value()
@@ -301,9 +307,7 @@ class Generator {
     // So are the reductions of so many elements that a GPU has no more threads, if they read side
     // by side.
     constexpr int64_t kMany = int64_t{1} << 17, kFew = 4096;
-    int64_t points = 1;
-    for (int dim : loops) points *= Extent(dim);
-    if (points < shortest_shared_) return {};  // A thread's.
+    if (PointsOf(loops) < shortest_shared_) return {};  // A thread's.
     // What is read most: do neighbouring elements read neighbours, or neighbouring points?
     const Reading* most = nullptr;
     for (const Reading& reading : readings) {
@@ -422,8 +426,7 @@ class Generator {
   // In a reduction that lanes share, each goes over every so many-th point.
   void OpenReduction(const std::vector<int>& dims) {
     if (lanes_.lanes == 1) return OpenLoops(dims);
-    int64_t points = 1;
-    for (int dim : dims) points *= Extent(dim);
+    const int64_t points = PointsOf(dims);
     const std::string point = NewName(), rest = NewName();
     Open("for (", index_, " ", point, " = lane; ", point, " < ", points, "; ", point, " += lanes)");
     Line(index_, " ", rest, " = ", point, ";");
@@ -774,10 +777,9 @@ class Generator {
     }
     std::vector<int> dims = IndexDims(statement);
     absl::c_stable_sort(dims, [&](int a, int b) { return step[a] > step[b]; });
-    int64_t threads = 1;
+    const int64_t threads = PointsOf(dims);
     std::vector<Coordinate> coordinates;
     for (int dim : dims) {
-      threads *= Extent(dim);
       coordinates.push_back({variables_[dim], Begin(dim), Extent(dim)});
     }
     const Lanes lanes = is_shared ? LanesOf(threads, dims.empty() ? -1 : dims.back(),
@@ -861,11 +863,9 @@ class Generator {
          is_log ? "" : absl::StrCat(" * Load(", result.data, ", j)"), ";");
     Open(loop);
     Line("const float y = Load(", result.data, ", j), g = Load(", seeds, ", j);");
-    Line("Store(", gradient, ", j, ",
-         call_.Adds(0) ? absl::StrCat("Load(", gradient, ", j) + ") : "",
-         is_log ? "(g - expf(y) * sum)" : "y * (g - sum)", ");");
+    StoreGradient(gradient, "j", call_.Adds(0), is_log ? "(g - expf(y) * sum)" : "y * (g - sum)");
     EndKernel();
-    return Finished();
+    return std::move(kernel_);
   }
 
   // Statements that what is wanted depends on, and through which the outputs do.
@@ -906,7 +906,18 @@ class Generator {
     return true;
   }
 
-  std::vector<Loads> LoadsOf(const Statement& statement, int tensor) const {
+  // Of a tensor, by live statements.
+  std::vector<Loads> LoadsOf(int tensor) const {
+    std::vector<Loads> all;
+    const int count = static_cast<int>(declaration_.statements.size());
+    for (int s = std::max(0, tensor - declaration_.num_operands() + 1); s < count; ++s) {
+      if (!is_live_[s]) continue;
+      for (Loads& loads : LoadsOf(s, tensor)) all.push_back(std::move(loads));
+    }
+    return all;
+  }
+  std::vector<Loads> LoadsOf(int s, int tensor) const {
+    const Statement& statement = declaration_.statements[s];
     std::vector<Loads> all;
     for (size_t i = 0; i < statement.body.size(); ++i) {
       if (statement.body[i].op != ScalarOp::kLoad) continue;
@@ -916,7 +927,7 @@ class Generator {
         return loads.access->indices == access.indices && loads.access->outside == access.outside;
       });
       if (same == all.end()) {
-        all.push_back({&access, {static_cast<int>(i)}});
+        all.push_back({s, &access, {static_cast<int>(i)}});
       } else {
         same->lines.push_back(static_cast<int>(i));
       }
@@ -936,16 +947,17 @@ class Generator {
   }
 
   // The gradient with respect to a tensor, in full. False: a value that it needs is not to be had.
-  bool Differentiate(int tensor, const Piece& gradient, bool adds) {
-    const int n = declaration_.num_operands();
-    bool is_solvable = true;
-    for (size_t s = std::max(0, tensor - n + 1); s < declaration_.statements.size(); ++s) {
-      const Statement& statement = declaration_.statements[s];
-      for (const Loads& loads : LoadsOf(statement, tensor)) {
-        is_solvable = is_solvable && IsSolvable(statement, *loads.access);
-      }
-    }
-    return is_solvable ? Gather(tensor, gradient, adds) : Scatter(tensor, gradient, adds);
+  bool Differentiate(int tensor, const Piece& gradient, DataType dtype, bool adds) {
+    const bool is_solvable = absl::c_all_of(LoadsOf(tensor), [this](const Loads& loads) {
+      return IsSolvable(declaration_.statements[loads.statement], *loads.access);
+    });
+    return is_solvable ? Gather(tensor, gradient, adds) : Scatter(tensor, gradient, dtype, adds);
+  }
+
+  void StoreGradient(absl::string_view data, absl::string_view at, bool adds,
+                     absl::string_view value) {
+    const std::string there = adds ? absl::StrCat("Load(", data, ", ", at, ") + ") : "";
+    Line("Store(", data, ", ", at, ", ", there, value, ");");
   }
 
   std::vector<Coordinate> ElementsInMemory(const Piece& piece) const {
@@ -961,58 +973,49 @@ class Generator {
   }
 
   bool Gather(int tensor, const Piece& gradient, bool adds) {
-    const int n = declaration_.num_operands();
     BeginKernel(gradient.Volume(), LanesOfGradient(tensor, gradient));
     Decode(ElementsInMemory(gradient));
     const int outside = depth_;
     BeginReduction("float");
     Line("is_first = false;");
-    for (size_t s = std::max(0, tensor - n + 1); s < declaration_.statements.size(); ++s) {
-      if (!is_live_[s]) continue;
-      const Statement& statement = declaration_.statements[s];
-      for (const Loads& loads : LoadsOf(statement, tensor)) {
-        const int depth = depth_;
-        Open("");  // A scope of its own.
-        Solve(statement, *loads.access);
-        if (statement.select >= 0) Select(statement);
-        std::vector<std::string> adjoints;
-        std::vector<Place> places;
-        if (!Adjoints(static_cast<int>(s), loads.lines, &adjoints, &places)) return false;
-        Line("sum += ", absl::StrJoin(adjoints, " + "), ";");
-        CloseTo(depth);
-      }
+    for (const Loads& loads : LoadsOf(tensor)) {
+      const Statement& statement = declaration_.statements[loads.statement];
+      const int depth = depth_;
+      Open("");  // A scope of its own.
+      Solve(statement, *loads.access);
+      if (statement.select >= 0) Select(statement);
+      std::vector<std::string> adjoints;
+      std::vector<Place> places;
+      if (!Adjoints(loads.statement, loads.lines, &adjoints, &places)) return false;
+      Line("sum += ", absl::StrJoin(adjoints, " + "), ";");
+      CloseTo(depth);
     }
     EndReduction(Reduction::kSum, outside);
     // Threads go over the piece as it lies.
-    Line("Store(", gradient.data, ", i, ",
-         adds ? absl::StrCat("Load(", gradient.data, ", i) + ") : "", "sum);");
+    StoreGradient(gradient.data, "i", adds, "sum");
     EndKernel();
     return true;
   }
 
   // By what reads most: where the longest of its loops goes.
   Lanes LanesOfGradient(int tensor, const Piece& gradient) const {
-    const int n = declaration_.num_operands();
+    size_t last = 0;  // the dim of the tensor whose elements lie side by side
+    for (size_t i = 0; i < gradient.strides.size(); ++i) {
+      if (gradient.strides[i] <= gradient.strides[last]) last = i;
+    }
     Lanes found;
     int64_t longest = 0;
-    for (size_t s = std::max(0, tensor - n + 1); s < declaration_.statements.size(); ++s) {
-      if (!is_live_[s]) continue;
-      const Statement& statement = declaration_.statements[s];
-      for (const Loads& loads : LoadsOf(statement, tensor)) {
-        const Solution solution = SolutionOf(statement, *loads.access);
-        int64_t points = 1;
-        for (int dim : solution.loops) points *= Extent(dim);
-        if (points <= longest) continue;
-        longest = points;
-        std::vector<Reading> readings = ReadingsOf(statement);
-        readings.push_back({&statement.indices, &adjoints_[n + s]});
-        size_t last = 0;  // the dim of the tensor whose elements lie side by side
-        for (size_t i = 0; i < gradient.strides.size(); ++i) {
-          if (gradient.strides[i] <= gradient.strides[last]) last = i;
-        }
-        const int fastest = solution.solved_of.empty() ? -1 : solution.solved_of[last];
-        found = LanesOf(gradient.Volume(), fastest, solution.loops, readings);
-      }
+    for (const Loads& loads : LoadsOf(tensor)) {
+      const Statement& statement = declaration_.statements[loads.statement];
+      const Solution solution = SolutionOf(statement, *loads.access);
+      const int64_t points = PointsOf(solution.loops);
+      if (points <= longest) continue;
+      longest = points;
+      std::vector<Reading> readings = ReadingsOf(statement);
+      readings.push_back(
+          {&statement.indices, &adjoints_[declaration_.num_operands() + loads.statement]});
+      const int fastest = solution.solved_of.empty() ? -1 : solution.solved_of[last];
+      found = LanesOf(gradient.Volume(), fastest, solution.loops, readings);
     }
     return found;
   }
@@ -1087,11 +1090,9 @@ class Generator {
   }
 
   // Threads go over the points, and add to the elements.
-  bool Scatter(int tensor, const Piece& gradient, bool adds) {
+  bool Scatter(int tensor, const Piece& gradient, DataType dtype, bool adds) {
     const int n = declaration_.num_operands();
-    kernel_.adds_in_any_order = true;
-    const bool is_float = gradient.data.starts_with("static_cast<float*>") ||
-                          gradient.data.starts_with("reinterpret_cast<float*>");
+    const bool is_float = dtype == DataType::kFloat32;
     Piece sums = gradient;
     if (!is_float) sums.data = Workspace(sums);
     if (!is_float || !adds) {
@@ -1099,10 +1100,9 @@ class Generator {
       Line("Store(", sums.data, ", rest, 0.0f);");
       EndKernel();
     }
-    for (size_t s = std::max(0, tensor - n + 1); s < declaration_.statements.size(); ++s) {
+    for (int s = std::max(0, tensor - n + 1); s < static_cast<int>(is_live_.size()); ++s) {
       const Statement& statement = declaration_.statements[s];
-      const std::vector<Loads> all =
-          is_live_[s] ? LoadsOf(statement, tensor) : std::vector<Loads>();
+      const std::vector<Loads> all = is_live_[s] ? LoadsOf(s, tensor) : std::vector<Loads>();
       if (all.empty()) continue;
       BeginOverIndices(statement, tensors_[n + s], /*is_shared=*/false);
       OpenLoops(ReducedLoops(statement));
@@ -1113,7 +1113,7 @@ class Generator {
         lines.insert(lines.end(), loads.lines.begin(), loads.lines.end());
       std::vector<std::string> adjoints;
       std::vector<Place> places;
-      if (!Adjoints(static_cast<int>(s), lines, &adjoints, &places)) return false;
+      if (!Adjoints(s, lines, &adjoints, &places)) return false;
       // Sums lie as the tensor does.
       for (size_t k = 0; k < lines.size(); ++k) {
         const Place& at = places[lines[k]];
@@ -1124,9 +1124,7 @@ class Generator {
     }
     if (is_float) return true;
     BeginKernel(sums.Volume());
-    Line("Store(", gradient.data, ", rest, ",
-         adds ? absl::StrCat("Load(", gradient.data, ", rest) + ") : "", "Load(", sums.data,
-         ", rest));");
+    StoreGradient(gradient.data, "rest", adds, absl::StrCat("Load(", sums.data, ", rest)"));
     EndKernel();
     return true;
   }
@@ -1288,8 +1286,6 @@ class Generator {
     for (int line : wanted) adjoints->push_back(g[line]);
     return has_all;
   }
-
-  std::optional<GeneratedKernel> Finished() { return std::move(kernel_); }
 
   const KernelCall& call_;
   const Declaration& declaration_;

@@ -45,7 +45,6 @@ struct GeneratedKernel {
   // Of Arguments (prelude.cuh); at least one each there.
   int reads = 0, writes = 0;
   int64_t workspace_bytes = 0;
-  bool adds_in_any_order = false;  // has sums by several threads
 };
 
 // Reductions over so many points are shared by the threads of a block: two for each lane of a warp,

@@ -22,7 +22,7 @@ struct UpdateParameters {
   float* states[2];
   void* low;
   long long count, optimizer, gradient_dtype, low_dtype;
-  double scale, rate, factor, b1, b2, c1, c2, correction, epsilon;
+  double scale, rate, momentum, b1, b2, c1, c2, correction, epsilon;
 };
 constexpr int kMostDims = 8, kMostPieces = 16, kMostTerms = 64;
 struct RegionParameters {

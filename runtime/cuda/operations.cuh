@@ -78,15 +78,15 @@ ISOMER_KERNEL(isomer_convert, FloatParameters) {
 // The formulas of pcg/weight_update.h, as update.cc has them. Optimizers by number: 0 SGD,
 // 1 momentum, 2 Adam.
 ISOMER_KERNEL(isomer_update, UpdateParameters) {
-  const float scale = a.scale, rate = a.rate, factor = a.factor, b1 = a.b1, b2 = a.b2, c1 = a.c1,
-              c2 = a.c2, correction = a.correction, epsilon = a.epsilon;
+  const float scale = a.scale, rate = a.rate, momentum = a.momentum, b1 = a.b1, b2 = a.b2,
+              c1 = a.c1, c2 = a.c2, correction = a.correction, epsilon = a.epsilon;
   ISOMER_FOR_EACH(long long, i, a.count) {
     const float g = LoadFloat(a.gradient, a.gradient_dtype, i);
     float w = a.weights[i];
     if (a.optimizer == 0) {
-      w = w + factor * g;
+      w = w - rate * g;
     } else if (a.optimizer == 1) {
-      const float velocity = factor * a.states[0][i] + scale * g;
+      const float velocity = momentum * a.states[0][i] + scale * g;
       a.states[0][i] = velocity;
       w = w - rate * velocity;
     } else {

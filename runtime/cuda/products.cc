@@ -2,18 +2,13 @@
 
 #include <utility>
 
+#include "pcg/operator_facts.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/check.h"
-#include "runtime/cpu/strided.h"
+#include "runtime/matmul_batches.h"
 
 namespace isomer {
 namespace {
-
-int64_t Volume(absl::Span<const int64_t> sizes) {
-  int64_t volume = 1;
-  for (int64_t size : sizes) volume *= size;
-  return volume;
-}
 
 Place Read(int index, int64_t bytes = 0) { return {Place::kRead, index, bytes}; }
 Place Write(int index, int64_t bytes = 0) { return {Place::kWrite, index, bytes}; }
@@ -36,56 +31,13 @@ GeneratedStep GeneratedGradient(KernelCall call, int operand) {
   return step;
 }
 
-// Matrices of a batch at equal distances.
-struct Run {
-  int64_t count, a, b, d;  // the first of each, in elements
-  int64_t a_stride, b_stride, d_stride;
-};
-
-struct MatMulShape {
-  int64_t m, n, k;
-  std::vector<Run> runs;
-  bool shares_a, shares_b;  // a matrix of it is used more than once
-
-  explicit MatMulShape(const KernelCall& call) {
-    const std::vector<int64_t> a(call.operands[0].shape.begin(), call.operands[0].shape.end());
-    const std::vector<int64_t> b(call.operands[1].shape.begin(), call.operands[1].shape.end());
-    const std::vector<int64_t> d(call.outputs[0].shape.begin(), call.outputs[0].shape.end());
-    const auto batch_of = [](const std::vector<int64_t>& shape) {
-      return absl::MakeConstSpan(shape).first(shape.size() - 2);
-    };
-    m = a[a.size() - 2];
-    n = b.back();
-    k = a.back();
-    const int64_t of_a = Volume(batch_of(a)), of_b = Volume(batch_of(b)),
-                  of_d = Volume(batch_of(d));
-    shares_a = of_a != of_d;
-    shares_b = of_b != of_d;
-    if (of_b == 1 && !shares_a) {  // One long matrix.
-      m *= of_a;
-      shares_b = false;
-      runs = {{1, 0, 0, 0, 0, 0, 0}};
-      return;
-    }
-    const int batch = static_cast<int>(d.size()) - 2;
-    const StridedLoop<3> loop(
-        {d.begin(), d.begin() + batch},
-        {BroadcastStrides(batch_of(a), batch), BroadcastStrides(batch_of(b), batch),
-         BroadcastStrides(batch_of(d), batch)});
-    loop.ForEachRun([&](const auto& offsets, int64_t count, const auto& strides) {
-      runs.push_back({count, offsets[0] * m * k, offsets[1] * k * n, offsets[2] * m * n,
-                      strides[0] * m * k, strides[1] * k * n, strides[2] * m * n});
-    });
-  }
-};
-
 GpuSteps StepsOfMatMul(const KernelCall& call) {
-  const MatMulShape s(call);
+  const MatMulBatches s = BatchesOf(call);
   const DataType dtype = call.dtypes[0];
   const int64_t size = BytesPerElement(dtype);
   GpuSteps steps;
   if (!call.gradient) {
-    for (const Run& run : s.runs) {
+    for (const MatMulBatches::Run& run : s.runs) {
       steps.steps.push_back(ProductStep{{.m = s.m,
                                          .n = s.n,
                                          .k = s.k,
@@ -94,10 +46,10 @@ GpuSteps StepsOfMatMul(const KernelCall& call) {
                                          .batch = run.count,
                                          .a_stride = run.a_stride,
                                          .b_stride = run.b_stride,
-                                         .d_stride = run.d_stride},
+                                         .d_stride = run.c_stride},
                                         Read(0, run.a * size),
                                         Read(1, run.b * size),
-                                        Write(0, run.d * size)});
+                                        Write(0, run.c * size)});
     }
     return steps;
   }
@@ -111,22 +63,22 @@ GpuSteps StepsOfMatMul(const KernelCall& call) {
     }
     const DataType of_sum = DtypeOfGradient(call, operand);
     const int64_t sum_size = BytesPerElement(of_sum);
-    for (const Run& run : s.runs) {
+    for (const MatMulBatches::Run& run : s.runs) {
       Product product = {
           .operand_dtype = dtype, .dtype = of_sum, .adds = call.Adds(operand), .batch = run.count};
       if (operand == 0) {
         product.m = s.m, product.n = s.k, product.k = s.n;
         product.transposes_b = true;
-        product.a_stride = run.d_stride, product.b_stride = run.b_stride;
+        product.a_stride = run.c_stride, product.b_stride = run.b_stride;
         product.d_stride = run.a_stride;
-        steps.steps.push_back(ProductStep{product, Read(kSeed, run.d * size), Read(1, run.b * size),
+        steps.steps.push_back(ProductStep{product, Read(kSeed, run.c * size), Read(1, run.b * size),
                                           Write(0, run.a * sum_size)});
       } else {
         product.m = s.k, product.n = s.n, product.k = s.m;
         product.transposes_a = true;
-        product.a_stride = run.a_stride, product.b_stride = run.d_stride;
+        product.a_stride = run.a_stride, product.b_stride = run.c_stride;
         product.d_stride = run.b_stride;
-        steps.steps.push_back(ProductStep{product, Read(0, run.a * size), Read(kSeed, run.d * size),
+        steps.steps.push_back(ProductStep{product, Read(0, run.a * size), Read(kSeed, run.c * size),
                                           Write(1, run.b * sum_size)});
       }
     }
@@ -134,11 +86,9 @@ GpuSteps StepsOfMatMul(const KernelCall& call) {
   return steps;
 }
 
-// The activation of a Linear, on all of its result; of the operator's values 1, 2, ..
+// The activation of a Linear, on all of its result.
 KernelCall ActivationOf(const KernelCall& call, bool gradient) {
-  constexpr OpKind kActivations[] = {OpKind::kRelu, OpKind::kGelu, OpKind::kTanh, OpKind::kSigmoid,
-                                     OpKind::kSwish};
-  const Operator op(kActivations[call.op.Int("activation") - 1]);
+  const Operator op(kActivationsOfLinear[call.op.Int("activation") - 1]);
   const std::vector<TensorType> types = {
       SequentialType({call.outputs[0].Volume()}, call.output_dtypes[0])};
   const auto sharding = InferSharding(op, types);
@@ -203,16 +153,15 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
   }
   if (has_bias && call.wanted[2]) {
     // Of the product alone: what it has for its result's gradient is dz.
-    KernelCall without = call;
-    without.op = Operator(OpKind::kLinear, {{"activation", int64_t{0}}});
+    const Operator alone(OpKind::kLinear, {{"activation", int64_t{0}}});
     std::vector<TensorType> types;
     for (size_t o = 0; o < call.operands.size(); ++o) {
       types.push_back(SequentialType({call.operands[o].shape.begin(), call.operands[o].shape.end()},
                                      call.dtypes[o]));
     }
-    const auto sharding = InferSharding(without.op, types);
+    const auto sharding = InferSharding(alone, types);
     ISOMER_CHECK(sharding.ok());
-    KernelCall of_bias = MakeKernelCall(without.op, *sharding, types, 0, true, call.wanted);
+    KernelCall of_bias = MakeKernelCall(alone, *sharding, types, 0, true, call.wanted);
     of_bias.sums = call.sums;
     GeneratedStep step = GeneratedGradient(std::move(of_bias), 2);
     step.reads[seed] = dz;
@@ -221,17 +170,13 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
   return steps;
 }
 
-bool IsProduct(DataType dtype) {
-  return dtype == DataType::kFloat32 || dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
-}
-
 }  // namespace
 
 std::optional<GpuSteps> StepsOfProducts(const KernelCall& call) {
   if (call.op.kind() != OpKind::kMatMul && call.op.kind() != OpKind::kLinear) return std::nullopt;
   if (!call.layouts.AreRowMajor() || call.outputs[0].empty()) return std::nullopt;
   for (DataType dtype : call.dtypes) {
-    if (!IsProduct(dtype) || dtype != call.dtypes[0]) return std::nullopt;
+    if (!IsFloat(dtype) || dtype != call.dtypes[0]) return std::nullopt;
   }
   if (call.output_dtypes[0] != call.dtypes[0]) return std::nullopt;
   for (const Box& operand : call.operands) {

@@ -20,6 +20,7 @@
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 #include "tests/runtime/fake_cuda_driver.h"
+#include "tests/runtime/short_training.h"
 
 namespace isomer {
 namespace {
@@ -214,36 +215,13 @@ TEST(CudaOperations, SeesWhatIsNotFiniteForEachThread) {
   for (std::thread& thread : threads) thread.join();
 }
 
-struct Trained {
-  HostValues parameters;
-  double loss = 0;
-};
-Trained TrainedOn(Backend* backend, DataType precision, ExecutionKind kind) {
-  Plan plan = MicroBatchPlan(
-      {.layers = 2, .stages = 1, .micro_batches = 4, .batch = 8, .width = 16}, precision);
-  plan.update.optimizer = OptimizerKind::kAdam;
-  absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
-  EXPECT_TRUE(lowered.ok()) << lowered.status();
-  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend,
-                              {.execution = {.kind = kind},
-                               .loss_scale = precision == DataType::kFloat16 ? 1024.0 : 0,
-                               .finds_loss_scale = precision == DataType::kFloat16});
-  EXPECT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ((*job)->SetParameters(InitialWeights(plan.model, 3).value()), absl::OkStatus());
-  const HostValues inputs = RandomInputs(plan.model.graph, 5);
-  for (int step = 0; step < 3; ++step) {
-    EXPECT_EQ((*job)->TrainStep(inputs, 0.01), absl::OkStatus());
-  }
-  return {(*job)->Parameters().value(), (*job)->Output("loss")->data[0]};
-}
-
 TEST_F(CudaBackendTest, TrainsAsCoresDo) {
   const auto cpu = MakeCpuBackend();
   for (DataType precision : kFloats) {
     SCOPED_TRACE(DataTypeName(precision));
-    const Trained expected = TrainedOn(cpu.get(), precision, ExecutionKind::kInline);
+    const Trained expected = TrainedOn(cpu.get(), precision, 0.01);
     for (ExecutionKind kind : {ExecutionKind::kInline, ExecutionKind::kThreaded}) {
-      const Trained trained = TrainedOn(backend_.get(), precision, kind);
+      const Trained trained = TrainedOn(backend_.get(), precision, 0.01, kind);
       const double tolerance = precision == DataType::kFloat32 ? 1e-4 : 3e-2;
       EXPECT_NEAR(trained.loss, expected.loss, tolerance * std::abs(expected.loss));
       for (const auto& [name, values] : expected.parameters) {

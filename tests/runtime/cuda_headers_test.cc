@@ -80,7 +80,6 @@ ISOMER_SAME_CALL(CublasLt, set_preference, cublasLtMatmulPreferenceSetAttribute)
 ISOMER_SAME_CALL(CublasLt, destroy_preference, cublasLtMatmulPreferenceDestroy);
 ISOMER_SAME_CALL(CublasLt, heuristic, cublasLtMatmulAlgoGetHeuristic);
 ISOMER_SAME_CALL(CublasLt, matmul, cublasLtMatmul);
-ISOMER_SAME_CALL(CublasLt, version, cublasLtGetVersion);
 
 static_assert(sizeof(CublasLt::Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(CublasLt::Heuristic) == sizeof(cublasLtMatmulHeuristicResult_t));

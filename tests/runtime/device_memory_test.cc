@@ -9,11 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "pcg/plan.h"
-#include "pcg/precision.h"
-#include "runtime/compare.h"
-#include "runtime/job.h"
-#include "tests/pcg/schedule/pipeline_graphs.h"
+#include "tests/runtime/short_training.h"
 
 namespace isomer {
 namespace {
@@ -127,37 +123,13 @@ class RemoteBackend : public Backend {
   RemoteOperations operations_;
 };
 
-struct Trained {
-  HostValues parameters, gradients;
-  double loss = 0;
-};
-
-Trained TrainedOn(Backend* backend, DataType precision) {
-  Plan plan = MicroBatchPlan(
-      {.layers = 2, .stages = 1, .micro_batches = 4, .batch = 8, .width = 16}, precision);
-  plan.update.optimizer = OptimizerKind::kAdam;
-  absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/true);
-  EXPECT_TRUE(lowered.ok()) << lowered.status();
-  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend,
-                              {.loss_scale = precision == DataType::kFloat16 ? 1024.0 : 0,
-                               .finds_loss_scale = precision == DataType::kFloat16});
-  EXPECT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ((*job)->SetParameters(InitialWeights(plan.model, 3).value()), absl::OkStatus());
-  const HostValues inputs = RandomInputs(plan.model.graph, 5);
-  for (int step = 0; step < 3; ++step) {
-    EXPECT_EQ((*job)->TrainStep(inputs, 0.1), absl::OkStatus());
-  }
-  return {(*job)->Parameters().value(), (*job)->Gradients().value(),
-          (*job)->Output("loss")->data[0]};
-}
-
 TEST(DeviceMemory, IsReachedByKernelsAndOperationsAlone) {
   for (DataType precision : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
     SCOPED_TRACE(PrecisionName(precision));
     RemoteBackend remote;
     const auto cpu = MakeCpuBackend();
-    const Trained expected = TrainedOn(cpu.get(), precision);
-    const Trained actual = TrainedOn(&remote, precision);
+    const Trained expected = TrainedOn(cpu.get(), precision, 0.1);
+    const Trained actual = TrainedOn(&remote, precision, 0.1);
     EXPECT_EQ(actual.loss, expected.loss);
     ASSERT_EQ(actual.parameters.size(), 2u);
     for (const auto& [name, value] : expected.parameters) {

@@ -401,7 +401,6 @@ CublasLt MakeProducts() {
       return kSuccess;
     });
   };
-  lt.version = [] { return size_t{130000}; };
   return lt;
 }
 
