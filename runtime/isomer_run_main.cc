@@ -35,7 +35,7 @@
 #include "runtime/steps_main.h"
 #include "runtime/test_data_main.h"
 
-ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: a GPU, of plans of one device");
+ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, communicator, "threads",
           "threads: one thread per virtual device; mpi: one process each, started by mpirun");
 ABSL_FLAG(

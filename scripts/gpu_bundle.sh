@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What a machine with a GPU needs to run Isomer, in one file, with all libraries that it may lack:
 #
-#   scripts/gpu_bundle.sh [FILE]      build/isomer-gpu.tar.xz by default
+#   scripts/gpu_bundle.sh [FILE]      build/isomer-gpu.tar.gz by default
 #
-# Builds first. There: tar xf isomer-gpu.tar.xz && isomer-gpu/gpu_check.sh
+# Builds first. There: tar xf isomer-gpu.tar.gz && isomer-gpu/gpu_check.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-file=$(realpath -m "${1:-build/isomer-gpu.tar.xz}")
+file=$(realpath -m "${1:-build/isomer-gpu.tar.gz}")
 cmake --preset release >/dev/null
 cmake --build --preset release --parallel "$(nproc)" \
   --target isomer-run isomer-optimize isomer-verify isomer_runtime_test >/dev/null
@@ -22,5 +22,5 @@ cp scripts/gpu_check.sh "$to/"
 # All but what belongs to the C library, which is the machine's.
 ldd "$to"/bin/* | awk '/=> \//{print $3}' | sort -u |
   grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv)\.so\..*)$' | xargs -I{} cp -L {} "$to/lib/"
-tar -C "$folder" -cJf "$file" isomer-gpu
+tar -C "$folder" -czf "$file" isomer-gpu
 echo "$file: $(du -h "$file" | cut -f1)"
