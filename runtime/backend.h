@@ -1,6 +1,7 @@
 #ifndef ISOMER_RUNTIME_BACKEND_H_
 #define ISOMER_RUNTIME_BACKEND_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,7 +18,9 @@
 #include "pcg/schedule/layout.h"
 #include "pcg/type_inference.h"
 #include "pcg/work.h"
+#include "runtime/communicator.h"
 #include "runtime/device_operations.h"
+#include "runtime/device_queues.h"
 
 namespace isomer {
 
@@ -96,6 +99,17 @@ class Backend {
   virtual absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) = 0;
   // What its devices do beside kernels.
   virtual DeviceOperations& operations();
+  // Of the device of the thread that calls; null: it does at once what it is given. They end before
+  // the backend.
+  virtual absl::StatusOr<std::unique_ptr<DeviceQueues>> MakeQueues() { return nullptr; }
+  // What carries tensors from this device to those of the other ranks; null: the host does. To be
+  // called on all ranks, with the same groups, by their devices' threads. They, and the control
+  // plane, end before the backend; a rank that waits longer than `timeout` for another is an error.
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> MakeCommunicator(
+      ControlPlane* /*control*/, const CommunicationGroups& /*groups*/,
+      std::chrono::milliseconds /*timeout*/) {
+    return nullptr;
+  }
 };
 
 // Kernels from oneDNN and plain loops. `reference`: every kernel is the reference evaluator over

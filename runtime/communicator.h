@@ -2,6 +2,7 @@
 #define ISOMER_RUNTIME_COMMUNICATOR_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,12 @@
 #include "runtime/control_plane.h"
 
 namespace isomer {
+
+// Who communicates with whom in a plan.
+struct CommunicationGroups {
+  std::set<std::vector<int32_t>> of_collectives;
+  bool has_messages = false;
+};
 
 // The collectives of one rank, on the memory of its device. Every rank of `group` (ascending, this
 // rank among them) must make the same call, and ranks that share several groups meet their calls in
@@ -51,6 +58,20 @@ class Communicator {
 
   // Ends the job with `status` on every rank.
   virtual void Abort(const absl::Status& status) = 0;
+
+  // Whether its calls only give their device something to do; and whether that may be recorded, to
+  // be done again (device_queues.h).
+  virtual bool is_asynchronous() const { return false; }
+  virtual bool can_be_recorded() const { return false; }
+  // How far a device's communications are, by numbers that rise and mean the same on all ranks: the
+  // last that began, and the last that ended. `call`, `group`: of that which has begun.
+  struct Progress {
+    int64_t begun = 0, ended = 0;
+    const char* call = "";
+    absl::Span<const int32_t> group = {};
+  };
+  // Of an asynchronous one, while its device is at work: an error if what it does will not end.
+  virtual absl::Status CheckProgress(const Progress&) { return absl::OkStatus(); }
 
   // Whether this rank computes meanwhile, on the cores of the threads that communicate; true unless
   // it is said. Who waits for messages may leave it the core. From any thread.

@@ -5,6 +5,7 @@
 #define ISOMER_RUNTIME_CONTROL_PLANE_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,17 @@ class ControlPlane {
 
   // Ends the job with `status` on every rank.
   virtual void Abort(const absl::Status& status) = 0;
+
+  // What follows may be called while the device runs. The error of the job, if it has one; does not
+  // wait.
+  virtual absl::Status Poll() { return absl::OkStatus(); }
+  // Tells the others how far this rank is, and how far they said they are: a number that rises. Who
+  // never said so, or cannot be heard, is at kUnknown.
+  static constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+  virtual void Post(int64_t /*progress*/) {}
+  virtual int64_t Posted(int32_t /*rank*/) const { return kUnknown; }
+  // Whether the other ranks are other processes.
+  virtual bool has_own_process() const { return false; }
 };
 
 }  // namespace isomer

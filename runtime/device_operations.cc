@@ -16,6 +16,12 @@ absl::Status DeviceOperations::Fill(double value, int64_t count, DataType dtype,
   return absl::OkStatus();
 }
 
+absl::Status DeviceOperations::FillScaled(double value, const double* factor, int64_t count,
+                                          DataType dtype, void* to) {
+  FillElements(value * *factor, count, dtype, to);
+  return absl::OkStatus();
+}
+
 absl::Status DeviceOperations::Add(DataType from_dtype, const void* from, int64_t count,
                                    DataType dtype, void* to) {
   AddElements(from_dtype, from, count, dtype, to);
@@ -28,10 +34,11 @@ absl::Status DeviceOperations::Convert(DataType from_dtype, const void* from, in
   return absl::OkStatus();
 }
 
-absl::Status DeviceOperations::Update(const UpdateStep& step, const Gradient& gradient,
-                                      int64_t count, const float* weights, float* updated,
-                                      absl::Span<float* const> states, const LowWeights& low) {
-  UpdateWeights(step, gradient, count, weights, updated, states, low);
+absl::Status DeviceOperations::Update(OptimizerKind optimizer, const UpdateFactors* factors,
+                                      const Gradient& gradient, int64_t count, const float* weights,
+                                      float* updated, absl::Span<float* const> states,
+                                      const LowWeights& low) {
+  UpdateWeights(optimizer, *factors, gradient, count, weights, updated, states, low);
   return absl::OkStatus();
 }
 

@@ -21,14 +21,18 @@ class DeviceOperations {
 
   virtual absl::Status Copy(const void* from, int64_t bytes, void* to);
   virtual absl::Status Fill(double value, int64_t count, DataType dtype, void* to);
+  // Of floats, with `value` times what the device's memory has at `factor`.
+  virtual absl::Status FillScaled(double value, const double* factor, int64_t count, DataType dtype,
+                                  void* to);
   // AddElements, ConvertElements (elements.h).
   virtual absl::Status Add(DataType from_dtype, const void* from, int64_t count, DataType dtype,
                            void* to);
   virtual absl::Status Convert(DataType from_dtype, const void* from, int64_t count, DataType dtype,
                                void* to);
-  // UpdateWeights (update.h).
-  virtual absl::Status Update(const UpdateStep& step, const Gradient& gradient, int64_t count,
-                              const float* weights, float* updated, absl::Span<float* const> states,
+  // UpdateWeights (update.h); `factors` is in the device's memory.
+  virtual absl::Status Update(OptimizerKind optimizer, const UpdateFactors* factors,
+                              const Gradient& gradient, int64_t count, const float* weights,
+                              float* updated, absl::Span<float* const> states,
                               const LowWeights& low);
   // CopyRegion, SumPieces (moves.h).
   virtual absl::Status CopyRegion(const Box& region, const Box& from_box, const void* from,

@@ -1,7 +1,10 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstring>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -33,11 +36,16 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device,
       communicator_(*communicator),
       arena_(nullptr, [](char*) {}),
       host_arena_(nullptr, [](char*) {}),
-      execution_(execution) {
+      execution_(execution),
+      step_values_(nullptr, [](char*) {}),
+      step_values_on_device_(nullptr, [](char*) {}),
+      progress_(nullptr, [](char*) {}) {
   for (size_t q = 0; q < messages_.size(); ++q) {
     messages_[q].communicator = q == kWeightsQueue ? &communicator->Beside() : communicator;
   }
 }
+
+Executor::~Executor() { device_queues_.reset(); }
 
 absl::Status Executor::Measured(const std::function<absl::Status()>& work) {
   ResetPeakAllocations();
@@ -71,8 +79,7 @@ std::vector<TaskTime> Executor::times() const {
   return times;
 }
 
-absl::Status Executor::MakeKernels(int32_t num_devices) {
-  backend_.EnterDevice(device_, num_devices);
+absl::Status Executor::MakeKernels() {
   return Measured([this]() -> absl::Status {
     for (int32_t t : schedule_.programs[device_]) {
       if (RunsKernel(schedule_.tasks[t])) ISOMER_RETURN_IF_ERROR(MakeKernel(t));
@@ -102,7 +109,21 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
     ISOMER_CHECK(task.workspace_bytes == launch.kernel->workspace_bytes());
     launch.workspace = arena_.get() + memory.ScratchOffset(t, device_);
   }
-  if (execution_.kind != ExecutionKind::kAdversarial) {
+  ISOMER_ASSIGN_OR_RETURN(step_values_, backend_.AllocateOnHost(step_values_bytes()));
+  std::uninitialized_default_construct_n(reinterpret_cast<StepValues*>(step_values_.get()),
+                                         schedule_.num_steps());
+  if (!operations_.shares_host_memory()) {
+    ISOMER_ASSIGN_OR_RETURN(step_values_on_device_, backend_.Allocate(step_values_bytes()));
+  }
+  ISOMER_ASSIGN_OR_RETURN(device_queues_, backend_.MakeQueues());
+  if (device_queues_ != nullptr) {
+    if (communicator_.is_asynchronous()) {
+      ISOMER_ASSIGN_OR_RETURN(progress_, backend_.AllocateOnHost(2 * sizeof(int64_t)));
+    }
+    queues_ = MakeDeviceQueueRunner(program_, device_queues_.get());
+    records_ = execution_.kind == ExecutionKind::kThreaded &&
+               (schedule_.programs.size() == 1 || communicator_.can_be_recorded());
+  } else if (execution_.kind != ExecutionKind::kAdversarial) {
     queues_ = MakeQueueRunner(program_, execution_.kind);
   } else {
     queues_ = MakeAdversarialRunner(
@@ -158,7 +179,7 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
   };
   QueueWork work = {
       .selects = [&](int32_t place) { return is_of(place, last); },
-      .run = [&](int32_t place) { return RunCommand(place, learning_rate); },
+      .run = [&](int32_t place) { return RunCommand(place); },
       .on_thread = [&](const std::function<absl::Status()>& all) { return Measured(all); },
       .abort = [&](const absl::Status& status) { communicator_.Abort(status); },
       .computes = [&](bool computes) { communicator_.SetComputes(computes); },
@@ -170,10 +191,103 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
     };
     work.after = [&](int32_t place) { watch_->After(place); };
   }
-  ISOMER_RETURN_IF_ERROR(queues_->Run(work));
+  auto* const values = reinterpret_cast<StepValues*>(step_values_.get());
+  for (int32_t step = 0; step < schedule_.num_steps(); ++step) {
+    // Gradients are those of the loss times the seed and the factor.
+    values[step] = {
+        .loss_factor = loss_factor_,
+        .update = FactorsOf({.optimizer = schedule_.options.update.optimizer,
+                             .number = steps_ + step + 1,
+                             .learning_rate = learning_rate,
+                             .gradient_scale = 1 / (schedule_.options.seed * loss_factor_)})};
+  }
+  if (device_queues_ != nullptr) {
+    ISOMER_RETURN_IF_ERROR(RunOnDeviceQueues({first, last, from_step}, work));
+  } else {
+    if (step_values_on_device_ != nullptr) {
+      ISOMER_RETURN_IF_ERROR(
+          operations_.FromHost(values, step_values_bytes(), step_values_on_device_.get()));
+    }
+    ISOMER_RETURN_IF_ERROR(queues_->Run(work));
+  }
   ISOMER_RETURN_IF_ERROR(operations_.Wait(arena_.get()));
   if (last >= Phase::kUpdate && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
   if (first == Phase::kLoad) steps_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status Executor::RunOnDeviceQueues(const RunKey& key, const QueueWork& work) {
+  struct Leaving {
+    DeviceQueues* queues;
+    ~Leaving() { queues->Leave(); }
+  } leaving{device_queues_.get()};
+  if (progress_ != nullptr) std::memset(progress_.get(), 0, 2 * sizeof(int64_t));
+  tasks_before_ += static_cast<int64_t>(schedule_.tasks.size());
+  const absl::Status status = GiveAndFinish(key, work);
+  // Else the device would wait for others for ever.
+  if (!status.ok() && communicator_.is_asynchronous()) communicator_.Abort(status);
+  return status;
+}
+
+absl::Status Executor::MarkProgress(int32_t word, int32_t task) {
+  auto* const words = reinterpret_cast<int64_t*>(progress_.get());
+  return operations_.Fill(task + 1, 1, DataType::kInt64, words + word);
+}
+
+absl::Status Executor::Poll() {
+  if (progress_ == nullptr) return absl::OkStatus();
+  auto* const words = reinterpret_cast<int64_t*>(progress_.get());
+  // In this order: what has ended has begun.
+  const int64_t ended = std::atomic_ref(words[1]).load(), begun = std::atomic_ref(words[0]).load();
+  Communicator::Progress progress = {.begun = tasks_before_ + begun,
+                                     .ended = tasks_before_ + ended};
+  if (begun == 0) return communicator_.CheckProgress(progress);
+  const int32_t t = static_cast<int32_t>(begun) - 1;
+  progress.call = TaskKindName(schedule_.tasks[t].kind);
+  progress.group = schedule_.tasks[t].devices;
+  const absl::Status status = communicator_.CheckProgress(progress);
+  return absl::IsDeadlineExceeded(status) ? Named(status, t) : status;
+}
+
+// The first run is given command by command: libraries load what they need, and communicators
+// connect, which cannot be recorded.
+absl::Status Executor::GiveAndFinish(const RunKey& key, const QueueWork& work) {
+  const auto give_all = [&]() -> absl::Status {
+    ISOMER_RETURN_IF_ERROR(device_queues_->Enter(kComputeQueue));
+    ISOMER_RETURN_IF_ERROR(
+        operations_.Copy(step_values_.get(), step_values_bytes(), step_values_on_device_.get()));
+    return queues_->Run(work);
+  };
+  traced_.clear();
+  const auto [run, is_first] = runs_.try_emplace(key);
+  if (is_first || trace_ || !records_) {
+    ISOMER_RETURN_IF_ERROR(give_all());
+  } else {
+    int32_t& recording = run->second.recording;
+    if (recording == kNotRecorded) {
+      ISOMER_RETURN_IF_ERROR(device_queues_->BeginRecording());
+      const absl::Status given = give_all();
+      const absl::StatusOr<int32_t> recorded = device_queues_->EndRecording();
+      ISOMER_RETURN_IF_ERROR(given);
+      ISOMER_ASSIGN_OR_RETURN(recording, recorded);
+    }
+    ISOMER_RETURN_IF_ERROR(device_queues_->Replay(recording));
+  }
+  const double begin = trace_ ? Now() : 0;
+  ISOMER_RETURN_IF_ERROR(device_queues_->Finish([this] { return Poll(); }));
+  return trace_ ? ReadTimes(begin) : absl::OkStatus();
+}
+
+// The device's clock has no zero: what it did began when all of it was given, at the latest.
+absl::Status Executor::ReadTimes(double given_us) {
+  const int32_t begin = BeginMark(program_), free = FirstFreeMark(program_);
+  for (const int32_t place : traced_) {
+    ISOMER_ASSIGN_OR_RETURN(const double start, device_queues_->ElapsedUs(begin, free + 2 * place));
+    ISOMER_ASSIGN_OR_RETURN(const double end,
+                            device_queues_->ElapsedUs(begin, free + 2 * place + 1));
+    const auto& [task, queue] = std::tie(program_[place].task, program_[place].queue);
+    times_[queue].push_back({task, queue, given_us + start, given_us + end});
+  }
   return absl::OkStatus();
 }
 
@@ -214,17 +328,27 @@ absl::Status Executor::Named(const absl::Status& status, int32_t t) const {
                                    ": ", status.message()));
 }
 
-absl::Status Executor::RunCommand(int32_t place, double learning_rate) {
+absl::Status Executor::RunCommand(int32_t place) {
   const auto& [task, queue] = std::tie(program_[place].task, program_[place].queue);
+  const bool by_marks = trace_ && device_queues_ != nullptr;
+  const int32_t begin_mark = FirstFreeMark(program_) + 2 * place;
+  if (by_marks) ISOMER_RETURN_IF_ERROR(device_queues_->Mark(begin_mark));
+  const bool shows_progress = progress_ != nullptr && IsCommunication(schedule_.tasks[task].kind);
+  if (shows_progress) ISOMER_RETURN_IF_ERROR(MarkProgress(0, task));
   const double start = trace_ ? Now() : 0;
-  absl::Status status = RunTask(task, learning_rate);
-  if (trace_ && status.ok()) status = operations_.Wait(arena_.get());
-  if (trace_) times_[queue].push_back({task, queue, start, Now()});
+  absl::Status status = RunTask(task);
+  if (shows_progress && status.ok()) status = MarkProgress(1, task);
+  if (by_marks && status.ok()) {
+    status = device_queues_->Mark(begin_mark + 1);
+    traced_.push_back(place);
+  } else if (trace_) {
+    times_[queue].push_back({task, queue, start, Now()});
+  }
   // A communication reports the error of the rank that failed first.
   return IsCommunication(schedule_.tasks[task].kind) ? status : Named(status, task);
 }
 
-absl::Status Executor::RunTask(int32_t t, double learning_rate) {
+absl::Status Executor::RunTask(int32_t t) {
   const Task& task = schedule_.tasks[t];
   switch (task.kind) {
     case TaskKind::kLoad:
@@ -237,8 +361,13 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
       return launch.kernel->Run(launch.reads, launch.writes, launch.workspace);
     }
     case TaskKind::kFill:
-      return operations_.Fill(task.value * loss_factor_, elements(task.writes[0]),
-                              buffer(task.writes[0]).dtype, data(task.writes[0]));
+      if (task.value != 0) {
+        return operations_.FillScaled(task.value, &step_values(task.step).loss_factor,
+                                      elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                                      data(task.writes[0]));
+      }
+      return operations_.Fill(0, elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                              data(task.writes[0]));
     case TaskKind::kAccumulate:
       return operations_.Add(buffer(task.reads[0]).dtype, data(task.reads[0]),
                              elements(task.writes[0]), buffer(task.writes[0]).dtype,
@@ -248,7 +377,7 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
                                  elements(task.writes[0]), buffer(task.writes[0]).dtype,
                                  data(task.writes[0]));
     case TaskKind::kUpdate:
-      return RunUpdate(task, learning_rate);
+      return RunUpdate(task);
     case TaskKind::kLocal:
       return RunLocalMoves(task);
     case TaskKind::kSendReceive:
@@ -264,12 +393,8 @@ absl::Status Executor::RunTask(int32_t t, double learning_rate) {
   return absl::InternalError(absl::StrCat("a program with a ", TaskKindName(task.kind)));
 }
 
-// Gradients are those of the loss times the seed and the factor.
-absl::Status Executor::RunUpdate(const Task& task, double learning_rate) {
-  const UpdateStep step{.optimizer = schedule_.options.update.optimizer,
-                        .number = steps_ + task.step + 1,
-                        .learning_rate = learning_rate,
-                        .gradient_scale = 1 / (schedule_.options.seed * loss_factor_)};
+absl::Status Executor::RunUpdate(const Task& task) {
+  const UpdateFactors& factors = step_values(task.step).update;
   const size_t segments = task.segments;
   std::vector<float*> states;
   for (size_t s = 0; s < segments; ++s) {
@@ -294,7 +419,7 @@ absl::Status Executor::RunUpdate(const Task& task, double learning_rate) {
                                                     buffer(part).box, updated, sizeof(float)));
       weights = updated;
     }
-    ISOMER_RETURN_IF_ERROR(operations_.Update(step,
+    ISOMER_RETURN_IF_ERROR(operations_.Update(schedule_.options.update.optimizer, &factors,
                                               {gradient.dtype, data(task.reads[segments + s])},
                                               elements(part), weights, updated, states, low));
   }

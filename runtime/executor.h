@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "pcg/schedule/schedule.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
+#include "runtime/device_queues.h"
 #include "runtime/memory_watch.h"
 #include "runtime/queue_runner.h"
 
@@ -37,12 +39,14 @@ class Executor {
  public:
   Executor(const Graph& graph, const Schedule& schedule, int32_t device, Backend* backend,
            Communicator* communicator, const Execution& execution = {});
+  // Waits for what the device was given.
+  ~Executor();
 
   int32_t device() const { return device_; }
 
-  // Enters the device and makes the kernels. To be called first, and like all that follows from the
-  // device's thread.
-  absl::Status MakeKernels(int32_t num_devices);
+  // Makes the kernels. To be called first, and like all that follows from the thread that entered
+  // the device.
+  absl::Status MakeKernels();
   // By task of the schedule: the bytes that the kernels need beside their buffers, where they do.
   std::map<int32_t, int64_t> Workspaces() const;
   // Allocates the arena and clears the optimizer's state. REQUIRES: `memory` is of the schedule
@@ -87,12 +91,17 @@ class Executor {
   // Of the tasks of the phases [first, last] those of the steps from `from_step` on.
   absl::Status RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step,
                         Phase then);
+  // A run on the queues of a device, by what it runs.
+  using RunKey = std::tuple<Phase, Phase, int32_t>;
+  absl::Status RunOnDeviceQueues(const RunKey& key, const QueueWork& work);
+  // Of the commands of a run that was traced, all of which was given at that time.
+  absl::Status ReadTimes(double given_us);
   // Runs `work` in this thread, and notes what it keeps of the heap and what it takes in between.
   absl::Status Measured(const std::function<absl::Status()>& work);
-  absl::Status RunCommand(int32_t place, double learning_rate);
+  absl::Status RunCommand(int32_t place);
   // The error, with the device and the node of the task.
   absl::Status Named(const absl::Status& status, int32_t t) const;
-  absl::Status RunTask(int32_t t, double learning_rate);
+  absl::Status RunTask(int32_t t);
   // What a queue of communications works with.
   struct Messages {
     Communicator* communicator = nullptr;
@@ -106,7 +115,7 @@ class Executor {
   absl::Status RunRooted(const Task& task, Communicator* communicator);
   absl::Status RunLocalMoves(const Task& task);
   absl::Status RunTransfers(int32_t t, Messages* messages);
-  absl::Status RunUpdate(const Task& task, double learning_rate);
+  absl::Status RunUpdate(const Task& task);
   absl::Status MakeKernel(int32_t t);
 
   // Those of this device, which lie side by side.
@@ -140,6 +149,7 @@ class Executor {
   Backend::Memory host_arena_;  // of what lies in the host's memory (IsOnHost)
   std::vector<Command> program_;
   const Execution execution_;
+  std::unique_ptr<DeviceQueues> device_queues_;  // null: the device does at once what it is given
   std::unique_ptr<QueueRunner> queues_;
   std::unique_ptr<MemoryWatch> watch_;  // adversarial
   // A kernel with what it runs on.
@@ -157,9 +167,40 @@ class Executor {
   };
   std::mutex mutex_;  // guards heap_
   std::map<std::thread::id, HeapUse> heap_;
+  // What is another in each run, though its commands are the same: by step of the schedule. In
+  // memory of the host that the device reaches, and, where that is not its own, as the device's.
+  struct StepValues {
+    double loss_factor = 1;
+    UpdateFactors update;
+  };
+  int64_t step_values_bytes() const {
+    return static_cast<int64_t>(sizeof(StepValues)) * schedule_.num_steps();
+  }
+  Backend::Memory step_values_, step_values_on_device_;
+  const StepValues& step_values(int32_t step) const {
+    const auto* values = reinterpret_cast<const StepValues*>(
+        step_values_on_device_ == nullptr ? step_values_.get() : step_values_on_device_.get());
+    return values[step];
+  }
+  // On the queues of a device: runs that were done once, and their recordings.
+  struct RecordedRun {
+    int32_t recording = kNotRecorded;
+  };
+  static constexpr int32_t kNotRecorded = -1;
+  // Of an asynchronous communicator: the tasks of communications that began and ended last, from 1,
+  // as the device writes them to the host's memory; and what numbers of other runs are below.
+  Backend::Memory progress_;
+  int64_t tasks_before_ = 0;
+  absl::Status MarkProgress(int32_t word, int32_t task);
+  absl::Status Poll();
+  // What the device was given until it is over.
+  absl::Status GiveAndFinish(const RunKey& key, const QueueWork& work);
+  std::map<RunKey, RecordedRun> runs_;
+  bool records_ = false;
   double loss_factor_ = 1;
   int64_t steps_ = 0;  // that ended since the parameters were loaded
   bool trace_ = false;
+  std::vector<int32_t> traced_;                           // places of the run
   std::array<std::vector<TaskTime>, kMostQueues> times_;  // by queue
 };
 

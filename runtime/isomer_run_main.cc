@@ -337,7 +337,10 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
                         .control = processes,
                         .communicator = processes};
   ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
-  if (writes && plan.num_devices > 1 && !backend->operations().shares_host_memory()) {
+  const DeviceOperations& operations = backend->operations();
+  const bool is_one_for_all =
+      !operations.shares_host_memory() && operations.reaches_other_devices();
+  if (processes == nullptr && plan.num_devices > 1 && is_one_for_all) {
     std::fprintf(stderr,
                  "note: one GPU is all %d devices: what it computes counts, not its times\n",
                  static_cast<int>(plan.num_devices));

@@ -33,6 +33,18 @@ std::vector<T> ValuesOf(const std::string& bytes) {
   return values;
 }
 
+CommunicationGroups GroupsOf(const Schedule& schedule) {
+  CommunicationGroups groups;
+  for (const Task& task : schedule.tasks) {
+    if (task.kind == TaskKind::kSendReceive) {
+      groups.has_messages = true;
+    } else if (IsCommunication(task.kind)) {
+      groups.of_collectives.insert(task.devices);
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 bool CanSkipUpdates(const Schedule& schedule) {
@@ -62,19 +74,30 @@ Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
   std::iota(all_devices_.begin(), all_devices_.end(), 0);
 }
 
-Job::~Job() { workers_.clear(); }
+Job::~Job() {
+  // What devices have with each other ends on all of them at one time.
+  const auto end = [this](int32_t device) {
+    const bool has_own = !on_devices_.empty() && on_devices_[device] != nullptr;
+    // After an error the others may never end theirs.
+    if (has_own && !status_.ok()) on_devices_[device]->Abort(status_);
+    executors_[device].reset();
+    if (has_own) on_devices_[device].reset();
+    return absl::OkStatus();
+  };
+  if (options_.control != nullptr) {
+    end(options_.control->rank()).IgnoreError();
+    return;
+  }
+  for (size_t device = 0; device < workers_.size(); ++device) {
+    workers_[device]->Begin([end, device] { return end(static_cast<int32_t>(device)); });
+  }
+  for (const auto& worker : workers_) worker->Wait().IgnoreError();
+  workers_.clear();
+}
 
 absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule schedule,
                                                 Backend* backend, const JobOptions& options) {
   DeviceOperations& operations = backend->operations();
-  const bool is_alone = schedule.programs.size() == 1;
-  if (!is_alone && !operations.shares_host_memory() &&
-      (options.communicator != nullptr || !operations.reaches_other_devices())) {
-    return absl::UnimplementedError(
-        absl::StrCat("--backend=", backend->name(), ": the plan is for ", schedule.programs.size(),
-                     " devices, and there are no collectives between ",
-                     options.communicator != nullptr ? "processes' devices" : "them", " yet"));
-  }
   if (options.execution.kind == ExecutionKind::kAdversarial && !operations.shares_host_memory()) {
     return absl::UnimplementedError(
         absl::StrCat("--execution=adversarial: watches memory that the host reaches, which that of "
@@ -83,7 +106,8 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   }
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
-  if ((options.control == nullptr) != (options.communicator == nullptr)) {
+  if (operations.shares_host_memory() &&
+      (options.control == nullptr) != (options.communicator == nullptr)) {
     return absl::InvalidArgumentError("a job of processes has a control and a data plane");
   }
   if (options.control != nullptr) {
@@ -97,26 +121,28 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   } else {
     job->threads_ =
         MakeThreadCommunicators(num_devices, options.timeout, options.execution.num_threads());
-    if (!operations.shares_host_memory()) {
-      job->on_devices_ = MakeDeviceCommunicators(job->threads_, &operations);
-    }
     for (int32_t d = 0; d < num_devices; ++d) {
-      job->communicators_[d] =
-          job->on_devices_.empty() ? job->threads_[d].get() : job->on_devices_[d].get();
+      job->communicators_[d] = job->threads_[d].get();
       job->controls_[d] = job->threads_[d].get();
       job->workers_.push_back(std::make_unique<Worker>());
     }
+  }
+  ISOMER_RETURN_IF_ERROR(job->OnAllDevices([&](int32_t device) {
+    const ControlPlane& control = *job->controls_[device];
+    if (options.pin) PinThisThread(control.local_rank(), control.num_local_ranks());
+    backend->EnterDevice(control.local_rank(), control.num_local_ranks());
+    return absl::OkStatus();
+  }));
+  if (!operations.shares_host_memory()) {
+    ISOMER_RETURN_IF_ERROR(job->ConnectDevices(backend));
   }
   for (int32_t d = 0; d < num_devices; ++d) {
     if (job->communicators_[d] == nullptr) continue;
     job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, d, backend,
                                                     job->communicators_[d], options.execution);
   }
-  ISOMER_RETURN_IF_ERROR(job->OnAllDevices([&](int32_t device) {
-    const ControlPlane& control = *job->controls_[device];
-    if (options.pin) PinThisThread(control.local_rank(), control.num_local_ranks());
-    return job->executors_[device]->MakeKernels(num_devices);
-  }));
+  ISOMER_RETURN_IF_ERROR(
+      job->OnAllDevices([&](int32_t device) { return job->executors_[device]->MakeKernels(); }));
   struct Workspace {
     int64_t task, bytes;
   };
@@ -137,6 +163,28 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   ISOMER_RETURN_IF_ERROR(job->OnAllDevices(
       [&](int32_t device) { return job->executors_[device]->Prepare(job->memory_); }));
   return job;
+}
+
+absl::Status Job::ConnectDevices(Backend* backend) {
+  DeviceOperations& operations = backend->operations();
+  if (options_.control == nullptr && operations.reaches_other_devices()) {
+    on_devices_ = MakeDeviceCommunicators(threads_, &operations);
+  } else {
+    const CommunicationGroups groups = GroupsOf(schedule_);
+    on_devices_.resize(all_devices_.size());
+    ISOMER_RETURN_IF_ERROR(OnAllDevices([&](int32_t device) -> absl::Status {
+      ISOMER_ASSIGN_OR_RETURN(
+          on_devices_[device],
+          backend->MakeCommunicator(controls_[device], groups, options_.timeout));
+      if (on_devices_[device] != nullptr) return absl::OkStatus();
+      return absl::UnimplementedError(absl::StrCat(
+          "--backend=", backend->name(), ": there are no collectives between its devices"));
+    }));
+  }
+  for (int32_t device : all_devices_) {
+    if (on_devices_[device] != nullptr) communicators_[device] = on_devices_[device].get();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Job::RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work) {

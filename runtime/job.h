@@ -34,7 +34,8 @@ struct JobOptions {
   double loss_scale = 0;
   bool finds_loss_scale = false;
   // Null: all devices are threads of this process. Otherwise this process is the device of this
-  // rank, and others like it are the rest. Both outlive the job.
+  // rank, and others like it are the rest; `communicator` is for devices whose memory is the host's
+  // alone. Both outlive the job.
   ControlPlane* control = nullptr;
   Communicator* communicator = nullptr;
 };
@@ -113,6 +114,8 @@ class Job {
 
  private:
   Job(const Graph& graph, Schedule schedule, const JobOptions& options);
+  // Of devices whose memory is not the host's.
+  absl::Status ConnectDevices(Backend* backend);
   // Starts the work on all devices at one time, and takes the time that it takes.
   absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work);
   bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
@@ -155,8 +158,8 @@ class Job {
   const JobOptions options_;
   std::vector<int32_t> all_devices_;
   std::vector<std::unique_ptr<HostCommunicator>> threads_;  // empty where devices are processes
-  std::vector<std::unique_ptr<Communicator>>
-      on_devices_;  // of devices that do not share its memory
+  // By device, of those that do not share its memory; null for those of other processes.
+  std::vector<std::unique_ptr<Communicator>> on_devices_;
   // By device; null for those of other processes.
   std::vector<Communicator*> communicators_;
   std::vector<ControlPlane*> controls_;

@@ -138,6 +138,8 @@ class MpiProcess : public MpiCommunicator {
   }
 
   void Abort(const absl::Status& status) override { messages_->Abort(status); }
+  absl::Status Poll() override { return messages_->Poll(); }
+  bool has_own_process() const override { return true; }
   absl::Status Finish(const absl::Status& status) override { return messages_->Finish(status); }
   void SetComputes(bool computes) override { messages_->SetComputes(computes); }
   Communicator& Beside() override { return *beside_; }

@@ -226,6 +226,11 @@ absl::Status MpiMessages::Failed(std::vector<MPI_Request>* requests, const absl:
 }
 
 // The job's error, if there is one by now.
+absl::Status MpiMessages::Poll() {
+  std::lock_guard lock(mutex_);
+  return CheckForAbort();
+}
+
 absl::Status MpiMessages::CheckForAbort() {
   if (!error_.ok()) return error_;
   int there = 0;

@@ -58,6 +58,8 @@ class MpiMessages {
   void SetComputes(bool computes) { computes_ = computes; }
   // The first error stays that of this rank, and is sent to the others. From any thread.
   void Abort(const absl::Status& status);
+  // See ControlPlane.
+  absl::Status Poll();
   // See MpiCommunicator.
   absl::Status Finish(const absl::Status& status);
 

@@ -187,7 +187,7 @@ double ThreadUs() {
 }
 
 absl::Status SizeRunner::Prepare() {
-  ISOMER_RETURN_IF_ERROR(executor_.MakeKernels(static_cast<int32_t>(rank_.all.size())));
+  ISOMER_RETURN_IF_ERROR(executor_.MakeKernels());
   ISOMER_RETURN_IF_ERROR(executor_.Prepare(memory_));
   ISOMER_RETURN_IF_ERROR(ClearBuffers(schedule_, rank_.rank(), &executor_));
   executor_.set_trace(true);
@@ -345,7 +345,7 @@ absl::StatusOr<double> MeasureTaskOverheadUs(const ProfileRank& rank) {
   graph.AddOutput("y", y);
   ISOMER_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOfRelus(graph, kTasks));
   Executor executor(graph, schedule, 0, rank.backend, rank.communicator);
-  ISOMER_RETURN_IF_ERROR(executor.MakeKernels(1));
+  ISOMER_RETURN_IF_ERROR(executor.MakeKernels());
   for (const auto& [task, workspace] : executor.Workspaces()) {
     schedule.tasks[task].workspace_bytes = workspace;
   }

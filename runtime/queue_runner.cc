@@ -136,6 +136,54 @@ class ThreadedRunner : public QueueRunner {
   std::vector<std::pair<int32_t, std::unique_ptr<Worker>>> others_;  // queues, by number
 };
 
+class DeviceQueueRunner : public QueueRunner {
+ public:
+  DeviceQueueRunner(const Commands& program, DeviceQueues* queues)
+      : program_(program), queues_(*queues) {}
+
+  absl::Status Run(const QueueWork& work) override {
+    return work.on_thread([&] { return Give(work); });
+  }
+
+ private:
+  absl::Status Give(const QueueWork& work) {
+    const int32_t begin = BeginMark(program_);
+    std::array<bool, kMostQueues> has_begun = {};
+    int32_t entered = kComputeQueue;
+    const auto enter = [&](int32_t queue) {
+      if (queue == entered) return absl::OkStatus();
+      entered = queue;
+      return queues_.Enter(queue);
+    };
+    ISOMER_RETURN_IF_ERROR(queues_.Enter(kComputeQueue));
+    ISOMER_RETURN_IF_ERROR(queues_.Mark(begin));
+    has_begun[kComputeQueue] = true;
+    for (int32_t place = 0; place < static_cast<int32_t>(program_.size()); ++place) {
+      if (!work.selects(place)) continue;
+      const Command& command = program_[place];
+      ISOMER_RETURN_IF_ERROR(enter(command.queue));
+      if (!has_begun[command.queue]) ISOMER_RETURN_IF_ERROR(queues_.WaitFor(begin));
+      has_begun[command.queue] = true;
+      for (int32_t other : command.waits) {
+        if (work.selects(other)) ISOMER_RETURN_IF_ERROR(queues_.WaitFor(other));
+      }
+      ISOMER_RETURN_IF_ERROR(work.run(place));
+      if (command.signals) ISOMER_RETURN_IF_ERROR(queues_.Mark(place));
+    }
+    for (int32_t q = 0; q < kMostQueues; ++q) {
+      if (q == kComputeQueue || !has_begun[q]) continue;
+      ISOMER_RETURN_IF_ERROR(enter(q));
+      ISOMER_RETURN_IF_ERROR(queues_.Mark(begin + 1 + q));
+      ISOMER_RETURN_IF_ERROR(enter(kComputeQueue));
+      ISOMER_RETURN_IF_ERROR(queues_.WaitFor(begin + 1 + q));
+    }
+    return enter(kComputeQueue);
+  }
+
+  const Commands& program_;
+  DeviceQueues& queues_;
+};
+
 // One thread, in an order that is drawn anew for each run. All devices draw the same orders for all
 // of them: a communication blocks the thread of each device that takes part, and there are several
 // queues of communications, so that devices which drew alone would wait for each other for ever.
@@ -267,6 +315,11 @@ std::unique_ptr<QueueRunner> MakeQueueRunner(const std::vector<Command>& program
   ISOMER_CHECK(kind != ExecutionKind::kAdversarial);
   if (kind == ExecutionKind::kInline) return std::make_unique<InlineRunner>(program);
   return std::make_unique<ThreadedRunner>(program);
+}
+
+std::unique_ptr<QueueRunner> MakeDeviceQueueRunner(const std::vector<Command>& program,
+                                                   DeviceQueues* queues) {
+  return std::make_unique<DeviceQueueRunner>(program, queues);
 }
 
 std::unique_ptr<QueueRunner> MakeAdversarialRunner(const Program& programs,

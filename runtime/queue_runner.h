@@ -13,12 +13,15 @@
 #include "absl/types/span.h"
 #include "pcg/schedule/byte_uses.h"
 #include "pcg/schedule/program.h"
+#include "runtime/device_queues.h"
 
 namespace isomer {
 
 enum class ExecutionKind {
-  kInline,       // one queue, one command after the other
-  kThreaded,     // a thread for each queue: communications overlap computation
+  kInline,  // one queue, one command after the other
+  // Communications overlap computation: cores have a thread for each queue; GPUs have streams, and
+  // do a step that they have done before as one graph, if they do what belongs together alone.
+  kThreaded,
   kAdversarial,  // queues in an order drawn from a seed, over memory that is watched
 };
 struct Execution {
@@ -60,6 +63,18 @@ class QueueRunner {
 // device's thread, whose core its other threads then keep to, too.
 std::unique_ptr<QueueRunner> MakeQueueRunner(const std::vector<Command>& program,
                                              ExecutionKind kind);
+// Gives the commands to the queues of the device in the program's order, each behind the marks of
+// what it waits for, and does not wait for their end. REQUIRES: both outlive it.
+std::unique_ptr<QueueRunner> MakeDeviceQueueRunner(const std::vector<Command>& program,
+                                                   DeviceQueues* queues);
+// The mark that stands for where a run began, and those that others may make after it.
+inline int32_t BeginMark(const std::vector<Command>& program) {
+  return static_cast<int32_t>(program.size());
+}
+inline int32_t FirstFreeMark(const std::vector<Command>& program) {
+  return BeginMark(program) + 1 + kMostQueues;
+}
+
 // Of a task, ascending.
 using DevicesOfTask = std::function<absl::Span<const int32_t>(int32_t task)>;
 // `programs`: of all devices, whose runners have the same seed and make the same runs. What they

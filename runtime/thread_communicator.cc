@@ -49,6 +49,7 @@ class Hub {
       : timeout_(timeout),
         spins_(num_ranks * threads_per_rank <=
                static_cast<int32_t>(std::thread::hardware_concurrency())),
+        posted_(num_ranks),
         calls_(num_ranks) {}
 
   int32_t num_ranks() const { return static_cast<int32_t>(calls_.size()); }
@@ -101,6 +102,13 @@ class Hub {
     AbortLocked(status).IgnoreError();
   }
 
+  absl::Status Poll() {
+    if (!failed_) return absl::OkStatus();
+    std::unique_lock lock(mutex_);
+    return error_;
+  }
+  std::atomic<int64_t>& posted(int32_t rank) { return posted_[rank]; }
+
  private:
   // The first error wins; returns it.
   absl::Status AbortLocked(const absl::Status& status) {
@@ -140,7 +148,8 @@ class Hub {
   const std::chrono::milliseconds timeout_;
   const bool spins_;
   std::atomic<bool> failed_ = false;  // whether error_ is one
-  std::mutex mutex_;                  // guards what follows
+  std::vector<std::atomic<int64_t>> posted_;
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   absl::Status error_;
   // Calls so far, by rank, channel and group: the n-th calls of a group in a channel meet.
@@ -266,6 +275,9 @@ class ThreadCommunicator : public HostCommunicator {
   }
 
   void Abort(const absl::Status& status) override { hub_->Abort(status); }
+  absl::Status Poll() override { return hub_->Poll(); }
+  void Post(int64_t progress) override { hub_->posted(rank_) = progress; }
+  int64_t Posted(int32_t rank) const override { return hub_->posted(rank); }
   Communicator& Beside() override { return *beside_; }
 
  private:

@@ -39,22 +39,22 @@ UpdateFactors FactorsOf(const UpdateStep& step) {
     case OptimizerKind::kSgd:
       return {.rate = step.learning_rate * step.gradient_scale};
     case OptimizerKind::kMomentum:
-      return {.rate = step.learning_rate};
+      return {.rate = step.learning_rate, .scale = step.gradient_scale};
     case OptimizerKind::kAdam:
       return {.rate = step.learning_rate / (1 - std::pow(kAdamBeta1, t)),
-              .correction = 1 / std::sqrt(1 - std::pow(kAdamBeta2, t))};
+              .correction = 1 / std::sqrt(1 - std::pow(kAdamBeta2, t)),
+              .scale = step.gradient_scale};
   }
   return {};
 }
 
-void UpdateWeights(const UpdateStep& step, const Gradient& gradient, int64_t count,
-                   const float* weights, float* updated, absl::Span<float* const> states,
-                   const LowWeights& low) {
-  const UpdateFactors factors = FactorsOf(step);
-  const float scale = static_cast<float>(step.gradient_scale);
+void UpdateWeights(OptimizerKind optimizer, const UpdateFactors& factors, const Gradient& gradient,
+                   int64_t count, const float* weights, float* updated,
+                   absl::Span<float* const> states, const LowWeights& low) {
+  const float scale = static_cast<float>(factors.scale);
   const float rate = static_cast<float>(factors.rate);
   const auto update = [&](auto f) { ForEachWeight(gradient, count, weights, updated, low, f); };
-  switch (step.optimizer) {
+  switch (optimizer) {
     case OptimizerKind::kSgd: {
       return update([=](float w, float g, int64_t) { return w - rate * g; });
     }

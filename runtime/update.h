@@ -17,10 +17,12 @@ struct UpdateStep {
   double gradient_scale = 1;  // what a gradient is multiplied with first
 };
 
-// What the formulas of a step have in common for all weights.
+// What the formulas of a step have in common for all weights. Devices have it in their memory, so
+// that what they are given to do is the same in every step.
 struct UpdateFactors {
   double rate = 0;        // SGD: of gradients as they are; else of what becomes of them
   double correction = 1;  // Adam: of the root of the mean of squares
+  double scale = 1;       // else: what a gradient is multiplied with first
 };
 UpdateFactors FactorsOf(const UpdateStep& step);
 
@@ -37,9 +39,9 @@ struct LowWeights {
 
 // `updated` := what the step makes of `count` weights, and `low` that, rounded. REQUIRES:
 // NumStates(optimizer) states of `count` numbers; `updated` is `weights`, or they do not overlap.
-void UpdateWeights(const UpdateStep& step, const Gradient& gradient, int64_t count,
-                   const float* weights, float* updated, absl::Span<float* const> states,
-                   const LowWeights& low = {});
+void UpdateWeights(OptimizerKind optimizer, const UpdateFactors& factors, const Gradient& gradient,
+                   int64_t count, const float* weights, float* updated,
+                   absl::Span<float* const> states, const LowWeights& low = {});
 
 }  // namespace isomer
 

@@ -15,7 +15,9 @@
 #include "pcg/support/cache_folder.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cuda_queues.h"
 #include "runtime/cuda/generated_kernel.h"
+#include "runtime/cuda/nccl_communicator.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/operation_parameters.h"
 #include "runtime/cuda/prepared_product.h"
@@ -28,7 +30,8 @@ namespace {
 // A GPU, and the kernels of operations.cuh on it.
 struct Gpu {
   std::unique_ptr<CudaDevice> device;
-  void *fill, *add, *convert, *update, *copy_region, *sum_pieces, *sum_terms, *are_finite;
+  void *fill, *fill_scaled, *add, *convert, *update, *copy_region, *sum_pieces, *sum_terms,
+      *are_finite;
   void* found = nullptr;  // FiniteParameters::found
   std::mutex finds;       // who uses it
 
@@ -181,6 +184,8 @@ absl::Status CheckRank(size_t rank) {
       absl::StrCat("--backend=cuda: a tensor of rank ", rank, ": ", kMostDims, " is the most"));
 }
 
+static_assert(sizeof(UpdateFactors) == 3 * sizeof(double));  // UpdateParameters::factors
+
 class CudaOperations : public DeviceOperations {
  public:
   explicit CudaOperations(bool has_one_gpu) : has_one_gpu_(has_one_gpu) {}
@@ -201,6 +206,13 @@ class CudaOperations : public DeviceOperations {
     const FillParameters parameters = {to, count, BytesPerElement(dtype), bits};
     return gpu->device->Launch(gpu->fill, count, &parameters);
   }
+  absl::Status FillScaled(double value, const double* factor, int64_t count, DataType dtype,
+                          void* to) override {
+    if (count == 0) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(to));
+    const ScaledFillParameters parameters = {to, factor, count, static_cast<int64_t>(dtype), value};
+    return gpu->device->Launch(gpu->fill_scaled, count, &parameters);
+  }
   absl::Status Add(DataType from_dtype, const void* from, int64_t count, DataType dtype,
                    void* to) override {
     return OfFloats(&Gpu::add, from_dtype, from, count, dtype, to);
@@ -210,9 +222,9 @@ class CudaOperations : public DeviceOperations {
     return OfFloats(&Gpu::convert, from_dtype, from, count, dtype, to);
   }
 
-  absl::Status Update(const UpdateStep& step, const Gradient& gradient, int64_t count,
-                      const float* weights, float* updated, absl::Span<float* const> states,
-                      const LowWeights& low) override {
+  absl::Status Update(OptimizerKind optimizer, const UpdateFactors* factors,
+                      const Gradient& gradient, int64_t count, const float* weights, float* updated,
+                      absl::Span<float* const> states, const LowWeights& low) override {
     if (count == 0) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(updated));
     UpdateParameters p = {};
@@ -222,18 +234,15 @@ class CudaOperations : public DeviceOperations {
     for (size_t i = 0; i < states.size(); ++i) p.states[i] = states[i];
     p.low = low.data;
     p.count = count;
-    p.optimizer = static_cast<int64_t>(step.optimizer);
+    p.factors = &factors->rate;
+    p.optimizer = static_cast<int64_t>(optimizer);
     p.gradient_dtype = static_cast<int64_t>(gradient.dtype);
     p.low_dtype = static_cast<int64_t>(low.dtype);
-    const UpdateFactors factors = FactorsOf(step);
-    p.scale = step.gradient_scale;
-    p.rate = factors.rate;
     p.momentum = kMomentumFactor;
     p.b1 = kAdamBeta1;
     p.b2 = kAdamBeta2;
     p.c1 = 1 - kAdamBeta1;
     p.c2 = 1 - kAdamBeta2;
-    p.correction = factors.correction;
     p.epsilon = kAdamEpsilon;
     return gpu->device->Launch(gpu->update, count, &p);
   }
@@ -399,6 +408,22 @@ class CudaBackend : public Backend {
 
   DeviceOperations& operations() override { return operations_; }
 
+  absl::StatusOr<std::unique_ptr<DeviceQueues>> MakeQueues() override {
+    ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<Gpu> gpu, Entered());
+    return CudaQueues::Make(gpu->device.get());
+  }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> MakeCommunicator(
+      ControlPlane* control, const CommunicationGroups& groups,
+      std::chrono::milliseconds timeout) override {
+    ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<Gpu> gpu, Entered());
+    Nccl nccl = {};
+    if (groups.has_messages || !groups.of_collectives.empty()) {
+      ISOMER_ASSIGN_OR_RETURN(nccl, toolchain_->open_nccl());
+    }
+    return NcclCommunicator::Make(nccl, gpu->device.get(), control, groups, timeout);
+  }
+
  private:
   static void Free(char* memory) {
     const Allocations::Piece piece = Allocations::All().Remove(memory);
@@ -467,6 +492,7 @@ class CudaBackend : public Backend {
     ISOMER_ASSIGN_OR_RETURN(void* const module, device.Load(std::string(OperationKernels())));
     const std::pair<const char*, void**> kernels[] = {
         {"isomer_fill", &gpu->fill},
+        {"isomer_fill_scaled", &gpu->fill_scaled},
         {"isomer_add", &gpu->add},
         {"isomer_convert", &gpu->convert},
         {"isomer_update", &gpu->update},
@@ -499,6 +525,7 @@ absl::StatusOr<CudaToolchain> ThisCudaToolchain() {
   ISOMER_ASSIGN_OR_RETURN(toolchain.driver, OpenCudaDriver());
   ISOMER_ASSIGN_OR_RETURN(toolchain.products, OpenCublasLt());
   ISOMER_RETURN_IF_ERROR(HasNvrtc());
+  toolchain.open_nccl = OpenNccl;
   toolchain.compile = CompileForGpu;
   toolchain.compiler = absl::StrCat("NVRTC ", NvrtcVersion());
   toolchain.cache_folder = CacheFolder("kernels");

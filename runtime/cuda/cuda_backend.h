@@ -14,6 +14,7 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/cublas_lt.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/nccl.h"
 
 namespace isomer {
 
@@ -21,6 +22,8 @@ namespace isomer {
 struct CudaToolchain {
   CudaDriver driver;
   CublasLt products;
+  // Opened for plans of several GPUs.
+  std::function<absl::StatusOr<Nccl>()> open_nccl;
   // What the driver loads, made of CUDA C++ text for an architecture ("sm_90").
   std::function<absl::StatusOr<std::string>(absl::string_view text, absl::string_view architecture)>
       compile;
@@ -34,9 +37,9 @@ struct CudaToolchain {
 // ~/.cache. Unavailable: says which of them is missing.
 absl::StatusOr<CudaToolchain> ThisCudaToolchain();
 
-// Device d is GPU d; whoever asks for memory or a kernel of one that is not there is told so. Where
-// there is one GPU alone it is all devices, one after the other: what plans of several compute can
-// be looked at, and not how fast they are.
+// Device d of a process is GPU d; whoever asks for memory or a kernel of one that is not there is
+// told so. Where there is one GPU alone it is all devices, one after the other: what plans of
+// several compute can be looked at, and not how fast they are.
 std::unique_ptr<Backend> MakeCudaBackend(CudaToolchain toolchain);
 
 }  // namespace isomer

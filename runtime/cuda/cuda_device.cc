@@ -17,6 +17,13 @@ using Address = CudaDriver::Address;
 
 Address AddressOf(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
+// What the thread uses, and of which device.
+struct UsedStream {
+  const CudaDevice* device = nullptr;
+  void* stream = nullptr;
+};
+thread_local UsedStream used_stream;
+
 // {that there is a bad index, it, whose it is}.
 using ErrorWords = std::array<int64_t, 3>;
 
@@ -53,8 +60,8 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   ISOMER_RETURN_IF_ERROR(
       check(driver.retain_context(&opened->context_, device), "gives no context"));
   ISOMER_RETURN_IF_ERROR(opened->Enter());
-  ISOMER_RETURN_IF_ERROR(
-      check(driver.create_stream(&opened->stream_, cuda_driver::kNonBlocking), "gives no stream"));
+  ISOMER_RETURN_IF_ERROR(check(
+      driver.create_stream(&opened->own_stream_, cuda_driver::kNonBlocking, 0), "gives no stream"));
   if (const int status = opened->toolchain_->products.create(&opened->products_); status != 0) {
     return absl::InternalError(
         absl::StrCat("GPU ", ordinal, ": cuBLASLt does not start (status ", status, ")"));
@@ -67,16 +74,31 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
 
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr || !Enter().ok()) return;
-  if (stream_ != nullptr) driver().synchronize(stream_);
+  if (own_stream_ != nullptr) driver().synchronize(own_stream_);
   for (const auto& [text, module] : modules_) driver().unload_module(module);
   if (error_words_ != nullptr) driver().free(AddressOf(error_words_));
   if (products_ != nullptr) toolchain_->products.destroy(products_);
-  if (stream_ != nullptr) driver().destroy_stream(stream_);
+  if (own_stream_ != nullptr) driver().destroy_stream(own_stream_);
   driver().release_context(driver_device_);
 }
 
 absl::Status CudaDevice::Enter() const {
   return CudaStatus(driver(), driver().set_context(context_), absl::StrCat("GPU ", ordinal_));
+}
+
+absl::Status CudaDevice::Check(int error, absl::string_view what) const {
+  if (error == 0) return absl::OkStatus();
+  return CudaStatus(driver(), error, absl::StrCat("GPU ", ordinal_, ": ", what));
+}
+
+void CudaDevice::UseStream(void* stream) {
+  if (stream == nullptr && used_stream.device != this) return;
+  used_stream = {this, stream};
+}
+
+void* CudaDevice::stream() const {
+  const bool uses_one = used_stream.device == this && used_stream.stream != nullptr;
+  return uses_one ? used_stream.stream : own_stream_;
 }
 
 absl::StatusOr<void*> CudaDevice::Allocate(int64_t bytes) {
@@ -115,16 +137,16 @@ void CudaDevice::FreeOnHost(void* memory) {
 absl::Status CudaDevice::FromHost(const void* host, int64_t bytes, void* device) {
   ISOMER_RETURN_IF_ERROR(Enter());
   ISOMER_RETURN_IF_ERROR(CudaStatus(
-      driver(), driver().copy_in(AddressOf(device), host, static_cast<size_t>(bytes), stream_),
+      driver(), driver().copy_in(AddressOf(device), host, static_cast<size_t>(bytes), stream()),
       absl::StrCat("GPU ", ordinal_, ": a copy from the host")));
   return Synchronize();  // The host's memory is its own again.
 }
 
 absl::Status CudaDevice::CopyOut(const void* device, int64_t bytes, void* host) const {
   ISOMER_RETURN_IF_ERROR(Enter());
-  return CudaStatus(driver(),
-                    driver().copy_out(host, AddressOf(device), static_cast<size_t>(bytes), stream_),
-                    absl::StrCat("GPU ", ordinal_, ": a copy to the host"));
+  return CudaStatus(
+      driver(), driver().copy_out(host, AddressOf(device), static_cast<size_t>(bytes), stream()),
+      absl::StrCat("GPU ", ordinal_, ": a copy to the host"));
 }
 
 absl::Status CudaDevice::ToHost(const void* device, int64_t bytes, void* host) {
@@ -150,13 +172,13 @@ absl::Status CudaDevice::Wait() {
 absl::Status CudaDevice::Copy(const void* from, int64_t bytes, void* to) {
   ISOMER_RETURN_IF_ERROR(Enter());
   return CudaStatus(
-      driver(), driver().copy(AddressOf(to), AddressOf(from), static_cast<size_t>(bytes), stream_),
+      driver(), driver().copy(AddressOf(to), AddressOf(from), static_cast<size_t>(bytes), stream()),
       absl::StrCat("GPU ", ordinal_, ": a copy"));
 }
 
 absl::Status CudaDevice::Synchronize() const {
   ISOMER_RETURN_IF_ERROR(Enter());
-  return CudaStatus(driver(), driver().synchronize(stream_), absl::StrCat("GPU ", ordinal_));
+  return CudaStatus(driver(), driver().synchronize(stream()), absl::StrCat("GPU ", ordinal_));
 }
 
 // A file's name is a hash of all that its content depends on; that content begins with the text, so
@@ -224,7 +246,7 @@ absl::Status CudaDevice::Launch(void* function, int64_t elements, const void* pa
   void* list[] = {const_cast<void*>(parameters)};
   return CudaStatus(driver(),
                     driver().launch(function, static_cast<unsigned>(blocks), 1, 1,
-                                    GeneratedKernel::kBlock, 1, 1, 0, stream_, list, nullptr),
+                                    GeneratedKernel::kBlock, 1, 1, 0, stream(), list, nullptr),
                     absl::StrCat("GPU ", ordinal_, ": does not start a kernel"));
 }
 
@@ -237,7 +259,7 @@ absl::StatusOr<std::unique_ptr<PreparedProduct>> CudaDevice::Prepare(const Produ
 absl::Status CudaDevice::RunProduct(const PreparedProduct& product, const void* a, const void* b,
                                     void* d, const void* bias, void* workspace) {
   ISOMER_RETURN_IF_ERROR(Enter());
-  return product.Run(a, b, d, bias, workspace, stream_);
+  return product.Run(a, b, d, bias, workspace, stream());
 }
 
 int64_t CudaDevice::NumberOf(std::string kernel) {

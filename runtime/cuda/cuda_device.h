@@ -1,4 +1,6 @@
 // One GPU: its context, its stream, and what was compiled for it.
+//
+// A thread's work is given to the stream that it uses (UseStream), or else to the device's own.
 #ifndef ISOMER_RUNTIME_CUDA_CUDA_DEVICE_H_
 #define ISOMER_RUNTIME_CUDA_CUDA_DEVICE_H_
 
@@ -28,15 +30,24 @@ class CudaDevice {
   // REQUIRES: what was allocated is freed, but for what it has itself.
   ~CudaDevice();
 
-  // What follows may be called from all threads. Work is given to the device's stream.
+  // Of the thread that calls, from now on; null: the device's own.
+  void UseStream(void* stream);
+  void* stream() const;
+  const CudaDriver& driver() const { return toolchain_->driver; }
+  // Makes its context that of this thread.
+  absl::Status Enter() const;
+  // Of one of the driver's calls: the error names the GPU and `what` it does not do.
+  absl::Status Check(int error, absl::string_view what) const;
+
+  // What follows may be called from all threads.
   absl::StatusOr<void*> Allocate(int64_t bytes);
   void Free(void* address);
   absl::StatusOr<void*> AllocateOnHost(int64_t bytes);
   void FreeOnHost(void* memory);
   absl::Status FromHost(const void* host, int64_t bytes, void* device);
   absl::Status Copy(const void* from, int64_t bytes, void* to);
-  // Both wait for all work given before. Errors of that work are returned here: of a kernel that
-  // broke down, and of an index that a look-up could not find.
+  // Both wait for all work that this stream was given before. Errors of that work are returned
+  // here: of a kernel that broke down, and of an index that a look-up could not find.
   absl::Status ToHost(const void* device, int64_t bytes, void* host);
   absl::Status Wait();
 
@@ -61,8 +72,6 @@ class CudaDevice {
  private:
   explicit CudaDevice(std::shared_ptr<const CudaToolchain> toolchain)
       : toolchain_(std::move(toolchain)) {}
-  const CudaDriver& driver() const { return toolchain_->driver; }
-  absl::Status Enter() const;
   absl::Status Synchronize() const;
   absl::Status CopyOut(const void* device, int64_t bytes, void* host) const;
   // Of a text; `finds`: as an earlier run may have left it, and then `is_found`.
@@ -71,7 +80,7 @@ class CudaDevice {
   const std::shared_ptr<const CudaToolchain> toolchain_;
   int ordinal_ = 0, driver_device_ = 0;
   std::string architecture_;
-  void *context_ = nullptr, *stream_ = nullptr, *error_words_ = nullptr, *products_ = nullptr;
+  void *context_ = nullptr, *own_stream_ = nullptr, *error_words_ = nullptr, *products_ = nullptr;
   std::mutex errors_;                     // who reads the error words and clears them
   std::mutex mutex_;                      // guards what follows
   std::map<std::string, void*> modules_;  // by text

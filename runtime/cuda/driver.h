@@ -34,9 +34,24 @@ struct CudaDriver {
   int (*copy_in)(Address to, const void* from, size_t bytes, Handle stream);
   int (*copy_out)(void* to, Address from, size_t bytes, Handle stream);
   int (*copy)(Address to, Address from, size_t bytes, Handle stream);
-  int (*create_stream)(Handle* stream, unsigned flags);
+  // Least, greatest: smaller is more urgent.
+  int (*stream_priorities)(int* least, int* greatest);
+  int (*create_stream)(Handle* stream, unsigned flags, int priority);
   int (*destroy_stream)(Handle stream);
   int (*synchronize)(Handle stream);
+  int (*query)(Handle stream);
+  int (*create_event)(Handle* event, unsigned flags);
+  int (*destroy_event)(Handle event);
+  int (*record)(Handle event, Handle stream);
+  int (*wait_event)(Handle stream, Handle event, unsigned flags);
+  int (*elapsed)(float* ms, Handle from, Handle to);
+  // What streams are given is recorded as a graph, not done.
+  int (*begin_capture)(Handle stream, int mode);
+  int (*end_capture)(Handle stream, Handle* graph);
+  int (*instantiate)(Handle* executable, Handle graph, unsigned long long flags);
+  int (*launch_graph)(Handle executable, Handle stream);
+  int (*destroy_graph)(Handle graph);
+  int (*destroy_executable)(Handle executable);
   int (*load_module)(Handle* module, const void* image);
   int (*unload_module)(Handle module);
   int (*function)(Handle* function, Handle module, const char* name);
@@ -49,7 +64,8 @@ struct CudaDriver {
 
 // What of cuda.h's enumerations is used.
 namespace cuda_driver {
-inline constexpr int kNoDevice = 100;                                // CUDA_ERROR_NO_DEVICE
+inline constexpr int kNoDevice = 100, kNotReady = 600;               // CUDA_ERROR_...
+inline constexpr int kCaptureOfThisThread = 1;                       // of begin_capture
 inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;   // attributes
 inline constexpr unsigned kNonBlocking = 1, kPortableAndMapped = 3;  // of streams; of host memory
 }  // namespace cuda_driver

@@ -10,6 +10,13 @@ struct FillParameters {
   long long count, element_bytes;
   unsigned long long bits;
 };
+// With value times *factor, floats.
+struct ScaledFillParameters {
+  void* to;
+  const double* factor;
+  long long count, dtype;
+  double value;
+};
 struct FloatParameters {
   const void* from;
   void* to;
@@ -21,8 +28,10 @@ struct UpdateParameters {
   float* updated;
   float* states[2];
   void* low;
+  // UpdateFactors: rate, correction, scale.
+  const double* factors;
   long long count, optimizer, gradient_dtype, low_dtype;
-  double scale, rate, momentum, b1, b2, c1, c2, correction, epsilon;
+  double momentum, b1, b2, c1, c2, epsilon;
 };
 constexpr int kMostDims = 8, kMostPieces = 16, kMostTerms = 64;
 struct RegionParameters {

@@ -62,6 +62,11 @@ ISOMER_KERNEL(isomer_fill, FillParameters) {
   }
 }
 
+ISOMER_KERNEL(isomer_fill_scaled, ScaledFillParameters) {
+  const float value = a.value * *a.factor;
+  ISOMER_FOR_EACH(long long, i, a.count) { StoreFloat(a.to, a.dtype, i, value); }
+}
+
 // to += from, and to = from, in floats of any precision.
 ISOMER_KERNEL(isomer_add, FloatParameters) {
   ISOMER_FOR_EACH(long long, i, a.count) {
@@ -78,8 +83,9 @@ ISOMER_KERNEL(isomer_convert, FloatParameters) {
 // The formulas of pcg/weight_update.h, as update.cc has them. Optimizers by number: 0 SGD,
 // 1 momentum, 2 Adam.
 ISOMER_KERNEL(isomer_update, UpdateParameters) {
-  const float scale = a.scale, rate = a.rate, momentum = a.momentum, b1 = a.b1, b2 = a.b2,
-              c1 = a.c1, c2 = a.c2, correction = a.correction, epsilon = a.epsilon;
+  const float rate = a.factors[0], correction = a.factors[1], scale = a.factors[2];
+  const float momentum = a.momentum, b1 = a.b1, b2 = a.b2, c1 = a.c1, c2 = a.c2,
+              epsilon = a.epsilon;
   ISOMER_FOR_EACH(long long, i, a.count) {
     const float g = LoadFloat(a.gradient, a.gradient_dtype, i);
     float w = a.weights[i];

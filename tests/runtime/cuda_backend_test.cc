@@ -11,15 +11,19 @@
 #include <random>
 #include <thread>
 
+#include "absl/algorithm/container.h"
 #include "pcg/plan.h"
 #include "pcg/precision.h"
 #include "pcg/support/file.h"
 #include "runtime/compare.h"
 #include "runtime/elements.h"
 #include "runtime/job.h"
+#include "runtime/thread_communicator.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 #include "tests/runtime/fake_cuda_driver.h"
+#include "tests/runtime/fake_nccl.h"
+#include "tests/runtime/fake_streams.h"
 #include "tests/runtime/short_training.h"
 
 namespace isomer {
@@ -96,6 +100,18 @@ TEST_F(CudaBackendTest, FillsAddsAndConverts) {
       x.ExpectSame(dtype);
     }
   }
+  const double factor = 0.25;
+  std::vector<char> bytes(sizeof factor);
+  std::memcpy(bytes.data(), &factor, sizeof factor);
+  Twin at(backend_.get(), bytes);
+  for (DataType dtype : kFloats) {
+    Twin x(backend_.get(), dtype, kCount, 1);
+    ASSERT_EQ(host_.FillScaled(3.7, &factor, kCount - 1, dtype, x.host()), absl::OkStatus());
+    ASSERT_EQ(device_.FillScaled(3.7, static_cast<const double*>(at.device()), kCount - 1, dtype,
+                                 x.device()),
+              absl::OkStatus());
+    x.ExpectSame(dtype);
+  }
   for (DataType from : kFloats) {
     for (DataType to : kFloats) {
       Twin x(backend_.get(), from, kCount, 2), y(backend_.get(), to, kCount, 3);
@@ -132,12 +148,16 @@ TEST_F(CudaBackendTest, UpdatesByEveryOptimizer) {
         }
         const bool has_low = low != DataType::kFloat32;
         for (int64_t number = 1; number <= 3; ++number) {
-          const UpdateStep step = {optimizer, number, 0.1, 0.5};
+          const UpdateFactors factors = FactorsOf({optimizer, number, 0.1, 0.5});
+          std::vector<char> bytes(sizeof factors);
+          std::memcpy(bytes.data(), &factors, sizeof factors);
+          Twin of_step(backend_.get(), bytes);
           ASSERT_EQ(
-              host_.Update(step, {of_gradient, g.host()}, kCount, w.host_floats(), w.host_floats(),
-                           on_host, {low, has_low ? rounded.host() : nullptr}),
+              host_.Update(optimizer, &factors, {of_gradient, g.host()}, kCount, w.host_floats(),
+                           w.host_floats(), on_host, {low, has_low ? rounded.host() : nullptr}),
               absl::OkStatus());
-          ASSERT_EQ(device_.Update(step, {of_gradient, g.device()}, kCount, w.device_floats(),
+          ASSERT_EQ(device_.Update(optimizer, static_cast<const UpdateFactors*>(of_step.device()),
+                                   {of_gradient, g.device()}, kCount, w.device_floats(),
                                    w.device_floats(), on_device,
                                    {low, has_low ? rounded.device() : nullptr}),
                     absl::OkStatus());
@@ -234,18 +254,23 @@ TEST_F(CudaBackendTest, TrainsAsCoresDo) {
   }
 }
 
-// Two steps of a schedule.
+bool Communicates(const Schedule& schedule) {
+  return absl::c_any_of(schedule.tasks,
+                        [](const Task& task) { return IsCommunication(task.kind); });
+}
+
+// What steps of a schedule lead to.
 struct Steps {
   HostValues outputs, parameters, gradients;
 };
 Steps StepsOf(const Graph& graph, const Schedule& schedule, const HostValues& weights,
-              const HostValues& inputs, Backend* backend, ExecutionKind kind) {
+              const HostValues& inputs, Backend* backend, ExecutionKind kind, int count = 2) {
   const auto job = Job::Start(graph, schedule, backend, {.execution = {.kind = kind}});
   EXPECT_TRUE(job.ok()) << job.status();
   if (!job.ok()) return {};
   EXPECT_EQ((*job)->SetParameters(weights), absl::OkStatus());
   Steps steps;
-  for (int step = 0; step < 2; ++step) {
+  for (int step = 0; step < count; ++step) {
     EXPECT_EQ((*job)->TrainStep(inputs, 0.01), absl::OkStatus());
   }
   for (const Graph::NamedOutput& output : graph.outputs()) {
@@ -267,7 +292,68 @@ void ExpectNear(const HostValues& found, const HostValues& expected) {
   }
 }
 
-// One GPU is all devices: collectives, moves and sums on its memory.
+// Kernels are compiled once for all tests of the process that need nothing else.
+CudaToolchain CachedToolchain(int gpus) {
+  static const auto* folder =
+      new std::string(absl::StrCat(testing::TempDir(), "/cuda_kernels_", getpid()));
+  return FakeCudaToolchain(gpus, *folder);
+}
+
+// A rank of a job of processes, as far as it can tell.
+class AsProcess : public ControlPlane {
+ public:
+  explicit AsProcess(HostCommunicator* inner) : inner_(*inner) {}
+  int32_t rank() const override { return inner_.rank(); }
+  int32_t num_ranks() const override { return inner_.num_ranks(); }
+  absl::Status Meet() override { return inner_.Meet(); }
+  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view mine) override {
+    return inner_.Gather(mine);
+  }
+  absl::Status Exchange(absl::Span<const Send> sends, absl::Span<const Receive> receives) override {
+    return inner_.Exchange(sends, receives);
+  }
+  void Abort(const absl::Status& status) override { inner_.Abort(status); }
+  absl::Status Poll() override { return inner_.Poll(); }
+  void Post(int64_t progress) override { inner_.Post(progress); }
+  int64_t Posted(int32_t rank) const override { return inner_.Posted(rank); }
+  bool has_own_process() const override { return true; }
+
+ private:
+  HostCommunicator& inner_;
+};
+
+// By processes, one GPU each: all of them find the same.
+Steps StepsOfProcesses(const Graph& graph, const Schedule& schedule, const HostValues& weights,
+                       const HostValues& inputs, Backend* backend, int steps) {
+  const int32_t devices = static_cast<int32_t>(schedule.programs.size());
+  const auto ranks = MakeThreadCommunicators(devices);
+  Steps first;
+  std::vector<std::thread> processes;
+  for (int32_t r = 0; r < devices; ++r) {
+    processes.emplace_back([&, r] {
+      AsProcess control(ranks[r].get());
+      const auto job =
+          Job::Start(graph, schedule, backend,
+                     {.execution = {.kind = ExecutionKind::kThreaded}, .control = &control});
+      ASSERT_TRUE(job.ok()) << job.status();
+      ASSERT_EQ((*job)->SetParameters(weights), absl::OkStatus());
+      for (int step = 0; step < steps; ++step) {
+        ASSERT_EQ((*job)->TrainStep(inputs, 0.01), absl::OkStatus());
+      }
+      Steps found;
+      for (const Graph::NamedOutput& output : graph.outputs()) {
+        found.outputs[output.name] = (*job)->Output(output.name).value();
+      }
+      found.parameters = (*job)->Parameters().value();
+      found.gradients = (*job)->Gradients().value();
+      if (r == 0) first = std::move(found);
+    });
+  }
+  for (std::thread& process : processes) process.join();
+  return first;
+}
+
+// One GPU is all devices: collectives, moves and sums on its memory. And each is one.
 class CudaPlansTest : public testing::TestWithParam<ParallelCase> {};
 
 TEST_P(CudaPlansTest, ComputeWhatCoresDo) {
@@ -278,7 +364,6 @@ TEST_P(CudaPlansTest, ComputeWhatCoresDo) {
   const HostValues weights = InitialWeights(model, 3).value();
   const HostValues inputs = RandomInputs(model.graph, 5);
   const auto cpu = MakeCpuBackend();
-  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
   for (UpdateMethod method :
        {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
     SCOPED_TRACE(UpdateMethodName(method));
@@ -288,17 +373,253 @@ TEST_P(CudaPlansTest, ComputeWhatCoresDo) {
     ASSERT_TRUE(schedule.ok()) << schedule.status();
     const Steps expected =
         StepsOf(parallel, *schedule, weights, inputs, cpu.get(), ExecutionKind::kInline);
-    for (ExecutionKind kind : {ExecutionKind::kInline, ExecutionKind::kThreaded}) {
-      const Steps found = StepsOf(parallel, *schedule, weights, inputs, gpu.get(), kind);
-      ExpectNear(found.outputs, expected.outputs);
-      ExpectNear(found.parameters, expected.parameters);
-      ExpectNear(found.gradients, expected.gradients);
+    for (const int gpus : {1, static_cast<int>(c.num_devices)}) {
+      SCOPED_TRACE(testing::Message() << gpus << " GPUs");
+      const auto gpu = MakeCudaBackend(CachedToolchain(gpus));
+      for (ExecutionKind kind : {ExecutionKind::kInline, ExecutionKind::kThreaded}) {
+        const int before = fake_nccl_calls;
+        const Steps found = StepsOf(parallel, *schedule, weights, inputs, gpu.get(), kind);
+        ExpectNear(found.outputs, expected.outputs);
+        ExpectNear(found.parameters, expected.parameters);
+        ExpectNear(found.gradients, expected.gradients);
+        EXPECT_EQ(fake_nccl_calls > before, gpus > 1 && Communicates(*schedule));
+      }
     }
+    const auto gpu = MakeCudaBackend(CachedToolchain(static_cast<int>(c.num_devices)));
+    const int before = fake::graph_launches;
+    // The third is what was recorded in the second.
+    const Steps found =
+        StepsOfProcesses(parallel, *schedule, weights, inputs, gpu.get(), /*steps=*/3);
+    EXPECT_GT(fake::graph_launches, before);
+    const Steps three = StepsOf(parallel, *schedule, weights, inputs, cpu.get(),
+                                ExecutionKind::kInline, /*steps=*/3);
+    ExpectNear(found.outputs, three.outputs);
+    ExpectNear(found.parameters, three.parameters);
+    ExpectNear(found.gradients, three.gradients);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, CudaPlansTest, testing::ValuesIn(ParallelCases()),
                          [](const auto& info) { return info.param.name; });
+
+// A plan of one device, on one GPU.
+LoweredPlan LoweredOnOne(OptimizerKind optimizer, DataType precision) {
+  Plan plan = MicroBatchPlan(
+      {.layers = 2, .stages = 1, .micro_batches = 2, .batch = 8, .width = 16}, precision);
+  plan.update.optimizer = optimizer;
+  return LowerPlan(plan, /*keep_gradients=*/false).value();
+}
+
+// Parameters and losses of steps with learning rates that change, as schedules of them do.
+struct Training {
+  HostValues parameters;
+  std::vector<double> losses;
+};
+Training TrainingOf(Backend* backend, const LoweredPlan& lowered, ExecutionKind kind, int steps) {
+  Model model;
+  model.graph = lowered.mapped.graph;
+  const auto job =
+      Job::Start(lowered.mapped.graph, lowered.schedule, backend, {.execution = {.kind = kind}});
+  EXPECT_TRUE(job.ok()) << job.status();
+  Training run;
+  EXPECT_EQ((*job)->SetParameters(InitialWeights(model, 3).value()), absl::OkStatus());
+  for (int step = 0; step < steps; ++step) {
+    const HostValues inputs = RandomInputs(lowered.mapped.graph, 5 + step);
+    EXPECT_EQ((*job)->TrainStep(inputs, 0.01 / (1 + step)), absl::OkStatus());
+    const std::string loss = lowered.mapped.graph.outputs()[0].name;
+    run.losses.push_back((*job)->Output(loss).value().data[0]);
+  }
+  run.parameters = (*job)->Parameters().value();
+  return run;
+}
+
+TEST(CudaQueues, ReplayStepsWithNewValues) {
+  const auto cpu = MakeCpuBackend();
+  for (OptimizerKind optimizer : {OptimizerKind::kSgd, OptimizerKind::kAdam}) {
+    const LoweredPlan lowered = LoweredOnOne(optimizer, DataType::kFloat32);
+    const Training expected = TrainingOf(cpu.get(), lowered, ExecutionKind::kInline, 5);
+    const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/1));
+    for (ExecutionKind kind : {ExecutionKind::kInline, ExecutionKind::kThreaded}) {
+      const int before = fake::graph_launches;
+      const Training found = TrainingOf(gpu.get(), lowered, kind, 5);
+      ExpectNear(found.parameters, expected.parameters);
+      for (int step = 0; step < 5; ++step) {
+        EXPECT_NEAR(found.losses[step], expected.losses[step], 1e-4) << step;
+      }
+      // All steps but the first, and what devices make of parameters when they have them.
+      EXPECT_EQ(fake::graph_launches - before, kind == ExecutionKind::kThreaded ? 5 : 0);
+    }
+  }
+}
+
+// Devices with a GPU each, that meet twice in a layer.
+struct FourDevices {
+  FourDevices() {
+    const ParallelCase c = ParallelCases()[1];
+    EXPECT_EQ(c.name, "ColumnRowParallelMlp");
+    EXPECT_EQ(c.num_devices, 4);
+    Model model;
+    model.graph = Parsed(c.sequential);
+    weights = InitialWeights(model, 3).value();
+    inputs = RandomInputs(model.graph, 5);
+    graph = Parsed(c.parallel);
+    schedule = LowerGraph(graph, ViewsOf(graph, c.strides), TrainingOptions(c.num_devices)).value();
+  }
+  Steps StepsOn(Backend* backend, ExecutionKind kind) const {
+    return StepsOf(graph, schedule, weights, inputs, backend, kind);
+  }
+
+  Graph graph;
+  Schedule schedule;
+  HostValues weights, inputs;
+};
+
+// What the fake draws finds waits that are missing.
+TEST(CudaQueues, WaitForEachOther) {
+  const FourDevices four;
+  const auto cpu = MakeCpuBackend();
+  const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/4));
+  const Steps expected = four.StepsOn(cpu.get(), ExecutionKind::kInline);
+  const auto differs = [&] {
+    const Steps found = four.StepsOn(gpu.get(), ExecutionKind::kThreaded);
+    for (const auto& [name, values] : expected.parameters) {
+      for (int64_t i = 0; i < values.size(); ++i) {
+        const double difference = std::abs(found.parameters.at(name).data[i] - values.data[i]);
+        if (!(difference < 1e-4)) return true;
+      }
+    }
+    return false;
+  };
+  int wrong = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    fake::Seed(seed);
+    EXPECT_FALSE(differs()) << seed;
+    fake::forgets_waits = true;
+    wrong += differs();
+    fake::forgets_waits = false;
+  }
+  EXPECT_GT(wrong, 0);
+}
+
+TEST(CudaQueues, GiveUpOnWhoDoesNotCome) {
+  const FourDevices four;
+  const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/4));
+  const auto job = Job::Start(
+      four.graph, four.schedule, gpu.get(),
+      {.timeout = std::chrono::milliseconds(300), .execution = {.kind = ExecutionKind::kThreaded}});
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ((*job)->SetParameters(four.weights), absl::OkStatus());
+  ASSERT_EQ((*job)->TrainStep(four.inputs, 0.01), absl::OkStatus());
+  fake_nccl_hangs = 1;
+  const absl::Status status = (*job)->TrainStep(four.inputs, 0.01);
+  fake_nccl_hangs = -1;
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(
+      std::string(status.message()),
+      testing::ContainsRegex("^device [0-3]: .*: device [0-3] waited 300 ms in all_reduce of "
+                             "devices 0,1,2,3"));
+  EXPECT_EQ((*job)->TrainStep(four.inputs, 0.01), status);
+}
+
+// An error of one rank ends what the others wait for.
+TEST(CudaQueues, EndTogether) {
+  const FourDevices four;
+  const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/4));
+  const auto ranks = MakeThreadCommunicators(4);
+  std::vector<absl::Status> statuses(4);
+  std::vector<std::thread> processes;
+  for (int32_t r = 0; r < 4; ++r) {
+    processes.emplace_back([&, r] {
+      AsProcess control(ranks[r].get());
+      const auto job = Job::Start(four.graph, four.schedule, gpu.get(),
+                                  {.timeout = std::chrono::seconds(20),
+                                   .execution = {.kind = ExecutionKind::kThreaded},
+                                   .control = &control});
+      ASSERT_TRUE(job.ok()) << job.status();
+      ASSERT_EQ((*job)->SetParameters(four.weights), absl::OkStatus());
+      if (r == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        control.Abort(absl::InternalError("rank 1 has enough"));
+      }
+      statuses[r] = (*job)->TrainStep(four.inputs, 0.01);
+    });
+  }
+  for (std::thread& process : processes) process.join();
+  for (const absl::Status& status : statuses) {
+    EXPECT_THAT(status.message(), HasSubstr("rank 1 has enough"));
+  }
+}
+
+TEST(CudaQueues, NameWhoIsBehind) {
+  const auto ranks = MakeThreadCommunicators(2);
+  const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/2));
+  CommunicationGroups groups;
+  groups.of_collectives = {{0, 1}};
+  std::vector<std::unique_ptr<Communicator>> communicators(2);
+  std::vector<std::thread> threads;
+  for (int32_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      gpu->EnterDevice(r, 2);
+      auto made = gpu->MakeCommunicator(ranks[r].get(), groups, std::chrono::milliseconds(100));
+      ASSERT_TRUE(made.ok()) << made.status();
+      communicators[r] = *std::move(made);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const int32_t group[] = {0, 1};
+  const Communicator::Progress waits = {
+      .begun = 7, .ended = 6, .call = "all_reduce", .group = group};
+  const Communicator::Progress before = {.begun = 5, .ended = 5};
+  ASSERT_EQ(communicators[1]->CheckProgress(before), absl::OkStatus());
+  ASSERT_EQ(communicators[0]->CheckProgress(waits), absl::OkStatus());
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  EXPECT_EQ(communicators[0]->CheckProgress(waits).message(),
+            "device 0 waited 100 ms in all_reduce of devices 0,1, which did not begin on device 1");
+  // Who computes waits for nobody.
+  EXPECT_EQ(communicators[1]->CheckProgress(before), absl::OkStatus());
+  // Once all are there it takes its time in what they do together.
+  ASSERT_EQ(communicators[1]->CheckProgress(waits), absl::OkStatus());
+  EXPECT_EQ(communicators[0]->CheckProgress(waits).message(),
+            "device 0 waited 100 ms in all_reduce of devices 0,1");
+}
+
+TEST(CudaQueues, CarryAPipeline) {
+  const auto cpu = MakeCpuBackend();
+  const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/2));
+  Plan plan = MicroBatchPlan(
+      {.layers = 2, .stages = 2, .micro_batches = 4, .batch = 8, .width = 16}, DataType::kFloat32);
+  plan.update.optimizer = OptimizerKind::kAdam;
+  const LoweredPlan lowered = LowerPlan(plan, /*keep_gradients=*/false).value();
+  const Training expected = TrainingOf(cpu.get(), lowered, ExecutionKind::kInline, 3);
+  for (ExecutionKind kind : {ExecutionKind::kInline, ExecutionKind::kThreaded}) {
+    const int before = fake_nccl_calls;
+    const Training found = TrainingOf(gpu.get(), lowered, kind, 3);
+    EXPECT_GT(fake_nccl_calls, before);
+    ExpectNear(found.parameters, expected.parameters);
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_NEAR(found.losses[step], expected.losses[step], 1e-4) << step;
+    }
+  }
+}
+
+TEST(CudaQueues, TraceStreamsByTheirOwnClock) {
+  const LoweredPlan lowered = LoweredOnOne(OptimizerKind::kSgd, DataType::kFloat32);
+  const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/1));
+  Model model;
+  model.graph = lowered.mapped.graph;
+  const auto job = Job::Start(lowered.mapped.graph, lowered.schedule, gpu.get(),
+                              {.execution = {.kind = ExecutionKind::kThreaded}});
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ((*job)->SetParameters(InitialWeights(model, 3).value()), absl::OkStatus());
+  const HostValues inputs = RandomInputs(lowered.mapped.graph, 5);
+  for (int step = 0; step < 3; ++step) {
+    if (step == 1) (*job)->StartTrace();
+    ASSERT_EQ((*job)->TrainStep(inputs, 0.01), absl::OkStatus());
+  }
+  const std::string trace = (*job)->ChromeTrace().value();
+  EXPECT_THAT(trace, HasSubstr("matmul"));
+  EXPECT_THAT(trace, Not(HasSubstr("\"dur\":-")));
+}
 
 TEST_F(CudaBackendTest, WatchesNoMemoryOfItsOwn) {
   const Plan plan = MicroBatchPlan(
@@ -352,17 +673,18 @@ TEST_F(CudaBackendTest, SaysHowMuchMemoryThereIs) {
   EXPECT_THAT(memory.status().message(), HasSubstr("GPU 0: there are no 1073741825 bytes"));
 }
 
-TEST_F(CudaBackendTest, RefusesPlansOfSeveralDevices) {
+TEST_F(CudaBackendTest, SaysThatNcclIsMissing) {
+  CudaToolchain toolchain = FakeCudaToolchain(/*gpus=*/2);
+  toolchain.open_nccl = []() -> absl::StatusOr<Nccl> {
+    return absl::UnavailableError("NCCL is not there");
+  };
+  const auto backend = MakeCudaBackend(toolchain);
   const Plan plan = MicroBatchPlan(
       {.layers = 2, .stages = 2, .micro_batches = 4, .batch = 8, .width = 16}, DataType::kFloat32);
   absl::StatusOr<LoweredPlan> lowered = LowerPlan(plan, /*keep_gradients=*/false);
   ASSERT_TRUE(lowered.ok()) << lowered.status();
-  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend_.get(), {});
-  EXPECT_EQ(job.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(
-      job.status().message(),
-      HasSubstr(
-          "--backend=cuda: the plan is for 2 devices, and there are no collectives between them"));
+  const auto job = Job::Start(lowered->mapped.graph, lowered->schedule, backend.get(), {});
+  EXPECT_THAT(job.status().message(), HasSubstr("NCCL is not there"));
 }
 
 TEST(CudaCache, CompilesOnceAndDistrustsWhatItFinds) {

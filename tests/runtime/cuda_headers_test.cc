@@ -7,11 +7,16 @@
 
 #include "runtime/cuda/cublas_lt.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/nccl.h"
 
 #if __has_include(<cuda.h>) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #include <cuda.h>
 #define ISOMER_HAS_CUDA_HEADERS
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define ISOMER_HAS_NCCL_HEADER
+#endif
 #endif
 
 namespace isomer {
@@ -56,10 +61,23 @@ ISOMER_SAME_CALL(CudaDriver, free_host, cuMemFreeHost);
 ISOMER_SAME_CALL(CudaDriver, memory_info, cuMemGetInfo);
 ISOMER_SAME_CALL(CudaDriver, copy_in, cuMemcpyHtoDAsync);
 ISOMER_SAME_CALL(CudaDriver, copy_out, cuMemcpyDtoHAsync);
-ISOMER_SAME_CALL(CudaDriver, copy, cuMemcpyDtoDAsync);
-ISOMER_SAME_CALL(CudaDriver, create_stream, cuStreamCreate);
+ISOMER_SAME_CALL(CudaDriver, copy, cuMemcpyAsync);
+ISOMER_SAME_CALL(CudaDriver, stream_priorities, cuCtxGetStreamPriorityRange);
+ISOMER_SAME_CALL(CudaDriver, create_stream, cuStreamCreateWithPriority);
 ISOMER_SAME_CALL(CudaDriver, destroy_stream, cuStreamDestroy);
 ISOMER_SAME_CALL(CudaDriver, synchronize, cuStreamSynchronize);
+ISOMER_SAME_CALL(CudaDriver, query, cuStreamQuery);
+ISOMER_SAME_CALL(CudaDriver, create_event, cuEventCreate);
+ISOMER_SAME_CALL(CudaDriver, destroy_event, cuEventDestroy);
+ISOMER_SAME_CALL(CudaDriver, record, cuEventRecord);
+ISOMER_SAME_CALL(CudaDriver, wait_event, cuStreamWaitEvent);
+ISOMER_SAME_CALL(CudaDriver, elapsed, cuEventElapsedTime);
+ISOMER_SAME_CALL(CudaDriver, begin_capture, cuStreamBeginCapture);
+ISOMER_SAME_CALL(CudaDriver, end_capture, cuStreamEndCapture);
+ISOMER_SAME_CALL(CudaDriver, instantiate, cuGraphInstantiate);
+ISOMER_SAME_CALL(CudaDriver, launch_graph, cuGraphLaunch);
+ISOMER_SAME_CALL(CudaDriver, destroy_graph, cuGraphDestroy);
+ISOMER_SAME_CALL(CudaDriver, destroy_executable, cuGraphExecDestroy);
 ISOMER_SAME_CALL(CudaDriver, load_module, cuModuleLoadData);
 ISOMER_SAME_CALL(CudaDriver, unload_module, cuModuleUnload);
 ISOMER_SAME_CALL(CudaDriver, function, cuModuleGetFunction);
@@ -80,6 +98,52 @@ ISOMER_SAME_CALL(CublasLt, set_preference, cublasLtMatmulPreferenceSetAttribute)
 ISOMER_SAME_CALL(CublasLt, destroy_preference, cublasLtMatmulPreferenceDestroy);
 ISOMER_SAME_CALL(CublasLt, heuristic, cublasLtMatmulAlgoGetHeuristic);
 ISOMER_SAME_CALL(CublasLt, matmul, cublasLtMatmul);
+
+#ifdef ISOMER_HAS_NCCL_HEADER
+ISOMER_SAME_CALL(Nccl, version, ncclGetVersion);
+ISOMER_SAME_CALL(Nccl, unique_id, ncclGetUniqueId);
+ISOMER_SAME_CALL(Nccl, init, ncclCommInitRankConfig);
+ISOMER_SAME_CALL(Nccl, destroy, ncclCommDestroy);
+ISOMER_SAME_CALL(Nccl, abort, ncclCommAbort);
+ISOMER_SAME_CALL(Nccl, async_error, ncclCommGetAsyncError);
+ISOMER_SAME_CALL(Nccl, error_text, ncclGetErrorString);
+ISOMER_SAME_CALL(Nccl, last_error, ncclGetLastError);
+ISOMER_SAME_CALL(Nccl, all_reduce, ncclAllReduce);
+ISOMER_SAME_CALL(Nccl, reduce, ncclReduce);
+ISOMER_SAME_CALL(Nccl, broadcast, ncclBroadcast);
+ISOMER_SAME_CALL(Nccl, reduce_scatter, ncclReduceScatter);
+ISOMER_SAME_CALL(Nccl, all_gather, ncclAllGather);
+ISOMER_SAME_CALL(Nccl, send, ncclSend);
+ISOMER_SAME_CALL(Nccl, receive, ncclRecv);
+ISOMER_SAME_CALL(Nccl, group_start, ncclGroupStart);
+ISOMER_SAME_CALL(Nccl, group_end, ncclGroupEnd);
+
+static_assert(sizeof(Nccl::UniqueId) == sizeof(ncclUniqueId));
+static_assert(offsetof(Nccl::Config, magic) == offsetof(ncclConfig_t, magic));
+static_assert(offsetof(Nccl::Config, version) == offsetof(ncclConfig_t, version));
+static_assert(offsetof(Nccl::Config, blocking) == offsetof(ncclConfig_t, blocking));
+static_assert(offsetof(Nccl::Config, max_ctas) == offsetof(ncclConfig_t, maxCTAs));
+static_assert(offsetof(Nccl::Config, net_name) == offsetof(ncclConfig_t, netName));
+static_assert(offsetof(Nccl::Config, split_share) == offsetof(ncclConfig_t, splitShare));
+
+TEST(CudaHeaders, ConstantsOfNcclAreItsOwn) {
+  const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+  const Nccl::Config ours;
+  EXPECT_EQ(ours.magic, theirs.magic);
+  EXPECT_EQ(ours.version, unsigned{NCCL_VERSION(2, 18, 0)});
+  EXPECT_EQ(ours.max_ctas, theirs.maxCTAs);
+  EXPECT_EQ(ours.net_name, theirs.netName);
+  EXPECT_EQ(nccl::kSuccess, ncclSuccess);
+  EXPECT_EQ(nccl::kInProgress, ncclInProgress);
+  EXPECT_EQ(nccl::kSum, ncclSum);
+  EXPECT_EQ(nccl::kBytes, ncclInt8);
+  EXPECT_EQ(nccl::kInt32, ncclInt32);
+  EXPECT_EQ(nccl::kInt64, ncclInt64);
+  EXPECT_EQ(nccl::kFloat16, ncclFloat16);
+  EXPECT_EQ(nccl::kFloat32, ncclFloat32);
+  EXPECT_EQ(nccl::kBFloat16, ncclBfloat16);
+}
+#endif
 
 static_assert(sizeof(CublasLt::Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(CublasLt::Heuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
@@ -111,6 +175,8 @@ TEST(CudaHeaders, ConstantsAreTheirs) {
   EXPECT_EQ(cuda_driver::kNoDevice, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(cuda_driver::kCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   EXPECT_EQ(cuda_driver::kCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  EXPECT_EQ(cuda_driver::kNotReady, CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuda_driver::kCaptureOfThisThread, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   EXPECT_EQ(cuda_driver::kNonBlocking, CU_STREAM_NON_BLOCKING);
   EXPECT_EQ(cuda_driver::kPortableAndMapped,
             unsigned{CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP});

@@ -46,13 +46,17 @@ class RemoteOperations : public DeviceOperations {
                        void* to) override {
     return DeviceOperations::Convert(from_dtype, Home(from), count, dtype, Home(to));
   }
-  absl::Status Update(const UpdateStep& step, const Gradient& gradient, int64_t count,
-                      const float* weights, float* updated, absl::Span<float* const> states,
-                      const LowWeights& low) override {
+  absl::Status FillScaled(double value, const double* factor, int64_t count, DataType dtype,
+                          void* to) override {
+    return DeviceOperations::FillScaled(value, Home(factor), count, dtype, Home(to));
+  }
+  absl::Status Update(OptimizerKind optimizer, const UpdateFactors* factors,
+                      const Gradient& gradient, int64_t count, const float* weights, float* updated,
+                      absl::Span<float* const> states, const LowWeights& low) override {
     std::vector<float*> home;
     for (float* state : states) home.push_back(Home(state));
-    return DeviceOperations::Update(step, {gradient.dtype, Home(gradient.data)}, count,
-                                    Home(weights), Home(updated), home,
+    return DeviceOperations::Update(optimizer, Home(factors), {gradient.dtype, Home(gradient.data)},
+                                    count, Home(weights), Home(updated), home,
                                     {low.dtype, Home(low.data)});
   }
   absl::Status CopyRegion(const Box& region, const Box& from_box, const void* from,

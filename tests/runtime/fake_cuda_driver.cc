@@ -18,6 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
 #include "runtime/elements.h"
+#include "tests/runtime/fake_nccl.h"
+#include "tests/runtime/fake_streams.h"
 
 namespace isomer {
 
@@ -26,8 +28,10 @@ std::atomic<int> fake_cuda_products = 0;
 
 namespace {
 
-constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kIllegalAddress = 700;
-constexpr int kDevices = 2;
+using fake::kIllegalAddress;
+using fake::kInvalidValue;
+using fake::kOutOfMemory;
+using fake::kSuccess;
 using Address = CudaDriver::Address;
 using Handle = CudaDriver::Handle;
 
@@ -36,13 +40,11 @@ int64_t Pages(int64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-struct Device {
+struct Device : fake::StreamDevice {
   std::map<Address, int64_t> memory;  // bytes of each piece
-  std::vector<std::function<int()>> stream;
   int64_t used = 0;
-  int failed = kSuccess;  // as an error of a GPU stays
 
-  void Open(bool opens) {
+  void Open(bool opens) override {
     for (const auto& [address, bytes] : memory) {
       mprotect(reinterpret_cast<void*>(address), static_cast<size_t>(Pages(bytes)),
                opens ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -54,48 +56,65 @@ struct Device {
     --piece;
     return address + bytes <= piece->first + static_cast<Address>(piece->second);
   }
-  int Run() {
-    Open(true);
-    for (const auto& work : stream) {
-      if (failed == kSuccess) failed = work();
-    }
-    stream.clear();
-    Open(false);
-    return failed;
-  }
 };
 
-std::mutex mutex;
-Device devices[kDevices];
+Device devices[kMostFakeGpus];
+std::atomic<int> device_count = 1;
 thread_local Device* current = nullptr;
+
+// Memory of the host that devices reach.
+std::map<Address, size_t>& PinnedMemory() {
+  static auto* pinned = new std::map<Address, size_t>();
+  return *pinned;
+}
+bool IsPinned(Address address, size_t bytes) {
+  auto piece = PinnedMemory().upper_bound(address);
+  if (piece == PinnedMemory().begin()) return false;
+  --piece;
+  return address + bytes <= piece->first + piece->second;
+}
 
 struct Function {
   void (*run)(const void* parameters);
   size_t bytes;
 };
 
-std::map<Handle, std::list<Function>> functions;  // by module
+// Libraries are opened as often as there are modules of them.
+struct Module {
+  void* library = nullptr;
+  std::list<Function> functions;
+};
 
-Device* OfStream(Handle stream) { return static_cast<Device*>(stream); }
+fake::Stream* OfStream(Handle stream) { return static_cast<fake::Stream*>(stream); }
+fake::Event* OfEvent(Handle event) { return static_cast<fake::Event*>(event); }
+fake::Graph* OfGraph(Handle graph) { return static_cast<fake::Graph*>(graph); }
 
 // Gives work to a stream of the current device.
 int Give(Handle stream, std::function<int()> work) {
-  std::lock_guard lock(mutex);
-  if (current == nullptr || OfStream(stream) != current) return kInvalidValue;
-  current->stream.push_back(std::move(work));
-  return kSuccess;
+  if (current == nullptr || fake::DeviceOf(OfStream(stream)) != current) return kInvalidValue;
+  return fake::Give(OfStream(stream), {std::move(work)});
+}
+// A copy, of which both ends are memory of this device or of the host that devices reach.
+int GiveCopy(Address to, Address from, size_t bytes, Handle stream) {
+  return Give(stream, [=, device = current] {
+    for (const Address end : {to, from}) {
+      if (!device->Has(end, bytes) && !IsPinned(end, bytes)) return kIllegalAddress;
+    }
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return kSuccess;
+  });
 }
 
 CudaDriver MakeDriver() {
   CudaDriver driver;
   driver.init = [](unsigned) { return kSuccess; };
   driver.device_count = [](int* count) {
-    *count = kDevices;
+    *count = device_count;
     return kSuccess;
   };
   driver.device = [](int* device, int ordinal) {
     *device = ordinal;
-    return ordinal < kDevices ? kSuccess : kInvalidValue;
+    return ordinal < device_count ? kSuccess : kInvalidValue;
   };
   driver.device_attribute = [](int* value, int attribute, int) {
     *value = attribute == 75 ? 9 : 0;
@@ -111,34 +130,49 @@ CudaDriver MakeDriver() {
     return kSuccess;
   };
   driver.allocate = [](Address* address, size_t bytes) {
-    std::lock_guard lock(mutex);
-    if (current->used + static_cast<int64_t>(bytes) > kFakeCudaBytes) return kOutOfMemory;
-    const int64_t pages = Pages(static_cast<int64_t>(bytes));
-    void* memory = mmap(nullptr, static_cast<size_t>(pages), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return kOutOfMemory;
-    std::memset(memory, 0xff, static_cast<size_t>(pages));  // NaN
-    mprotect(memory, static_cast<size_t>(pages), PROT_NONE);
-    *address = reinterpret_cast<Address>(memory);
-    current->memory[*address] = static_cast<int64_t>(bytes);
-    current->used += static_cast<int64_t>(bytes);
-    return kSuccess;
+    if (fake::IsCapturing()) return fake::kCaptureUnsupported;
+    int error = kSuccess;
+    fake::Locked([&] {
+      const int64_t pages = Pages(static_cast<int64_t>(bytes));
+      void* memory = current->used + static_cast<int64_t>(bytes) > kFakeCudaBytes
+                         ? MAP_FAILED
+                         : mmap(nullptr, static_cast<size_t>(pages), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (memory == MAP_FAILED) {
+        error = kOutOfMemory;
+        return;
+      }
+      std::memset(memory, 0xff, static_cast<size_t>(pages));  // NaN
+      mprotect(memory, static_cast<size_t>(pages), PROT_NONE);
+      *address = reinterpret_cast<Address>(memory);
+      current->memory[*address] = static_cast<int64_t>(bytes);
+      current->used += static_cast<int64_t>(bytes);
+    });
+    return error;
   };
   driver.free = [](Address address) {
-    std::lock_guard lock(mutex);
-    current->Run();  // As cuMemFree does.
-    const auto piece = current->memory.find(address);
-    if (piece == current->memory.end()) return kInvalidValue;
-    munmap(reinterpret_cast<void*>(address), static_cast<size_t>(Pages(piece->second)));
-    current->used -= piece->second;
-    current->memory.erase(piece);
-    return kSuccess;
+    if (fake::IsCapturing()) return fake::kCaptureUnsupported;
+    fake::SynchronizeDevice(current);  // As cuMemFree does.
+    int error = kSuccess;
+    fake::Locked([&] {
+      const auto piece = current->memory.find(address);
+      if (piece == current->memory.end()) {
+        error = kInvalidValue;
+        return;
+      }
+      munmap(reinterpret_cast<void*>(address), static_cast<size_t>(Pages(piece->second)));
+      current->used -= piece->second;
+      current->memory.erase(piece);
+    });
+    return error;
   };
   driver.allocate_host = [](void** memory, size_t bytes, unsigned) {
     *memory = std::malloc(bytes);
+    fake::Locked([&] { PinnedMemory()[reinterpret_cast<Address>(*memory)] = bytes; });
     return kSuccess;
   };
   driver.free_host = [](void* memory) {
+    fake::Locked([&] { PinnedMemory().erase(reinterpret_cast<Address>(memory)); });
     std::free(memory);
     return kSuccess;
   };
@@ -148,52 +182,96 @@ CudaDriver MakeDriver() {
     return kSuccess;
   };
   driver.copy_in = [](Address to, const void* from, size_t bytes, Handle stream) {
-    return Give(stream, [=, device = OfStream(stream)] {
+    return Give(stream, [=, device = current] {
       if (!device->Has(to, bytes)) return kIllegalAddress;
       std::memcpy(reinterpret_cast<void*>(to), from, bytes);
       return kSuccess;
     });
   };
   driver.copy_out = [](void* to, Address from, size_t bytes, Handle stream) {
-    return Give(stream, [=, device = OfStream(stream)] {
+    return Give(stream, [=, device = current] {
       if (!device->Has(from, bytes)) return kIllegalAddress;
       std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
       return kSuccess;
     });
   };
-  driver.copy = [](Address to, Address from, size_t bytes, Handle stream) {
-    return Give(stream, [=, device = OfStream(stream)] {
-      if (!device->Has(to, bytes) || !device->Has(from, bytes)) return kIllegalAddress;
-      std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-      return kSuccess;
-    });
-  };
-  driver.create_stream = [](Handle* stream, unsigned) {
-    *stream = current;
+  driver.copy = GiveCopy;
+  driver.stream_priorities = [](int* least, int* greatest) {
+    *least = 0;
+    *greatest = -5;
     return kSuccess;
   };
-  driver.destroy_stream = [](Handle) { return kSuccess; };
+  driver.create_stream = [](Handle* stream, unsigned, int priority) {
+    if (priority < -5 || priority > 0) return kInvalidValue;
+    *stream = fake::NewStream(current);
+    return kSuccess;
+  };
+  driver.destroy_stream = [](Handle stream) {
+    fake::DeleteStream(OfStream(stream));
+    return kSuccess;
+  };
   driver.synchronize = [](Handle stream) {
-    std::lock_guard lock(mutex);
-    return OfStream(stream)->Run();
+    return fake::IsCapturing() ? fake::kCaptureUnsupported : fake::Synchronize(OfStream(stream));
+  };
+  driver.query = [](Handle stream) { return fake::Query(OfStream(stream)); };
+  driver.create_event = [](Handle* event, unsigned) {
+    *event = fake::NewEvent();
+    return kSuccess;
+  };
+  driver.destroy_event = [](Handle event) {
+    fake::DeleteEvent(OfEvent(event));
+    return kSuccess;
+  };
+  driver.record = [](Handle event, Handle stream) {
+    return fake::Record(OfEvent(event), OfStream(stream));
+  };
+  driver.wait_event = [](Handle stream, Handle event, unsigned) {
+    return fake::WaitEvent(OfStream(stream), OfEvent(event));
+  };
+  driver.elapsed = [](float* ms, Handle from, Handle to) {
+    return fake::Elapsed(ms, OfEvent(from), OfEvent(to));
+  };
+  driver.begin_capture = [](Handle stream, int) { return fake::BeginCapture(OfStream(stream)); };
+  driver.end_capture = [](Handle stream, Handle* graph) {
+    fake::Graph* captured = nullptr;
+    const int error = fake::EndCapture(OfStream(stream), &captured);
+    *graph = captured;
+    return error;
+  };
+  // The graph itself.
+  driver.instantiate = [](Handle* executable, Handle graph, unsigned long long) {
+    *executable = graph;
+    return kSuccess;
+  };
+  driver.destroy_graph = [](Handle) { return kSuccess; };
+  driver.launch_graph = [](Handle executable, Handle stream) {
+    return fake::Launch(OfGraph(executable), OfStream(stream));
+  };
+  driver.destroy_executable = [](Handle executable) {
+    fake::DeleteGraph(OfGraph(executable));
+    return kSuccess;
   };
   driver.load_module = [](Handle* module, const void* image) {
-    *module = dlopen(static_cast<const char*>(image), RTLD_NOW | RTLD_LOCAL);
-    return *module == nullptr ? kInvalidValue : kSuccess;
+    void* library = dlopen(static_cast<const char*>(image), RTLD_NOW | RTLD_LOCAL);
+    *module = library == nullptr ? nullptr : new Module{library, {}};
+    return library == nullptr ? kInvalidValue : kSuccess;
   };
   driver.unload_module = [](Handle module) {
-    std::lock_guard lock(mutex);
-    functions.erase(module);
-    return dlclose(module) == 0 ? kSuccess : kInvalidValue;
+    auto* const loaded = static_cast<Module*>(module);
+    const int error = dlclose(loaded->library);
+    delete loaded;
+    return error == 0 ? kSuccess : kInvalidValue;
   };
   driver.function = [](Handle* function, Handle module, const char* name) {
-    void* run = dlsym(module, name);
-    const void* bytes = dlsym(module, absl::StrCat(name, "_bytes").c_str());
+    auto* const loaded = static_cast<Module*>(module);
+    void* run = dlsym(loaded->library, name);
+    const void* bytes = dlsym(loaded->library, absl::StrCat(name, "_bytes").c_str());
     if (run == nullptr || bytes == nullptr) return kInvalidValue;
-    std::lock_guard lock(mutex);
-    *function = &functions[module].emplace_back(
-        Function{reinterpret_cast<void (*)(const void*)>(run),
-                 static_cast<size_t>(*static_cast<const unsigned long long*>(bytes))});
+    fake::Locked([&] {
+      *function = &loaded->functions.emplace_back(
+          Function{reinterpret_cast<void (*)(const void*)>(run),
+                   static_cast<size_t>(*static_cast<const unsigned long long*>(bytes))});
+    });
     return kSuccess;
   };
   driver.launch = [](Handle function, unsigned grid_x, unsigned, unsigned, unsigned block_x,
@@ -417,15 +495,11 @@ absl::StatusOr<std::string> Compile(absl::string_view text, absl::string_view) {
 
 }  // namespace
 
+fake::StreamDevice* FakeCurrentDevice() { return current; }
+
 CudaToolchain FakeCudaToolchain(int gpus, const std::string& cache_folder) {
-  CudaDriver driver = MakeDriver();
-  if (gpus == 1) {
-    driver.device_count = [](int* count) {
-      *count = 1;
-      return kSuccess;
-    };
-  }
-  return {driver, MakeProducts(), Compile, "fake 1", cache_folder};
+  device_count = gpus;
+  return {MakeDriver(), MakeProducts(), FakeNccl, Compile, "fake 1", cache_folder};
 }
 
 }  // namespace isomer

@@ -1,5 +1,6 @@
 // A CUDA driver for tests without a GPU: devices whose memory the host cannot touch, whose
-// streams do nothing until they are waited for, and whose kernels are the host compiler's.
+// streams do nothing until they are waited for, in an order that is drawn (fake_streams.h), and
+// whose kernels are the host compiler's.
 #ifndef ISOMER_TESTS_RUNTIME_FAKE_CUDA_DRIVER_H_
 #define ISOMER_TESTS_RUNTIME_FAKE_CUDA_DRIVER_H_
 
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "runtime/cuda/cuda_backend.h"
+#include "tests/runtime/fake_streams.h"
 
 namespace isomer {
 
@@ -16,8 +18,12 @@ extern std::atomic<int> fake_cuda_compilations;
 extern std::atomic<int> fake_cuda_products;
 // A device has so much memory; what is beyond is refused.
 inline constexpr int64_t kFakeCudaBytes = int64_t{1} << 30;
+inline constexpr int kMostFakeGpus = 64;
 
-// Of one or two GPUs. Compiled code is kept in `cache_folder`; empty: nowhere.
+// The device whose context is the thread's.
+fake::StreamDevice* FakeCurrentDevice();
+// Of so many GPUs, on this process's fakes alone from then on. Compiled code is kept in
+// `cache_folder`; empty: nowhere.
 CudaToolchain FakeCudaToolchain(int gpus, const std::string& cache_folder = "");
 
 }  // namespace isomer

@@ -50,9 +50,13 @@ TEST(UpdateWeights, AgreesWithDoubleOverSteps) {
       for (int i = 0; i < kSize; ++i) w[i] = static_cast<float>(0.1 * i);
       for (int t = 1; t <= 5; ++t) {
         for (int i = 0; i < kSize; ++i) g[i] = static_cast<float>(std::sin(t + i) / scale);
-        UpdateWeights(
-            {.optimizer = optimizer, .number = t, .learning_rate = 0.05, .gradient_scale = scale},
-            {DataType::kFloat32, g.data()}, kSize, w.data(), w.data(), {m.data(), v.data()});
+        UpdateWeights(optimizer,
+                      FactorsOf({.optimizer = optimizer,
+                                 .number = t,
+                                 .learning_rate = 0.05,
+                                 .gradient_scale = scale}),
+                      {DataType::kFloat32, g.data()}, kSize, w.data(), w.data(),
+                      {m.data(), v.data()});
       }
       const std::vector<double> expected = Reference(optimizer, 0.05, kSize);
       for (int i = 0; i < kSize; ++i) {
