@@ -20,9 +20,9 @@
 #include "pcg/support/status_macros.h"
 #include "runtime/backend.h"
 #include "runtime/caches.h"
-#include "runtime/mpi_communicator.h"
 #include "runtime/operator_page.h"
 #include "runtime/pinning.h"
+#include "runtime/process_communicator.h"
 #include "runtime/profile_calls.h"
 #include "runtime/profile_page.h"
 #include "runtime/profile_session.h"
@@ -91,7 +91,7 @@ absl::StatusOr<ProfilerOptions> OptionsFromFlags() {
 
 // The work of one process: all threads, or one rank of several.
 absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t devices,
-                            MpiCommunicator* mpi) {
+                            ProcessCommunicator* mpi) {
   constexpr int64_t kMostDevices = 64;
   if (devices < 1 || devices > kMostDevices) {
     return absl::InvalidArgumentError(
@@ -164,7 +164,7 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
 }
 
 absl::StatusOr<int> MeasureOverMpi(const std::vector<std::string>& arguments) {
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> mpi, MakeMpiCommunicator());
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> mpi, MakeMpiCommunicator());
   const absl::StatusOr<int> result = Measure(arguments, mpi->num_ranks(), mpi.get());
   if (!result.ok()) mpi->Abort(result.status());
   ISOMER_RETURN_IF_ERROR(mpi->Finish(result.status()));

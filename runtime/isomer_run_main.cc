@@ -31,17 +31,19 @@
 #include "runtime/check_executions.h"
 #include "runtime/feeder.h"
 #include "runtime/job.h"
-#include "runtime/mpi_communicator.h"
+#include "runtime/process_communicator.h"
 #include "runtime/steps_main.h"
 #include "runtime/test_data_main.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, communicator, "threads",
-          "threads: one thread per virtual device; mpi: one process each, started by mpirun");
+          "threads: one thread per device; mpi: one process each, started by mpirun; tcp: one "
+          "process each, started by torchrun, srun or a script (docs/running.md)");
 ABSL_FLAG(
-    std::string, execution, "inline",
+    std::string, execution, "",
     "how a device runs its queues, of computation, of communication, and of gradients and "
-    "weights: inline, one task after the other; threaded, a thread each, side by side; "
+    "weights: inline, one task after the other (what cores do unless it is said); threaded, side "
+    "by side, in a thread each or, on GPUs, which do this unless it is said, in streams; "
     "adversarial, in an order drawn from --execution_seed, over memory that is watched (slow; "
     "finds races)");
 ABSL_FLAG(uint64_t, execution_seed, 1, "of --execution=adversarial");
@@ -128,9 +130,15 @@ absl::Status RefuseFlagsThatDoNotApply(const std::string& spec) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Execution> ExecutionFromFlags(const MpiCommunicator* processes) {
+absl::StatusOr<ExecutionKind> ExecutionKindFromFlags() {
+  const std::string kind = absl::GetFlag(FLAGS_execution);
+  if (!kind.empty()) return ParseExecutionKind(kind);
+  return absl::GetFlag(FLAGS_backend) == "cuda" ? ExecutionKind::kThreaded : ExecutionKind::kInline;
+}
+
+absl::StatusOr<Execution> ExecutionFromFlags(const ProcessCommunicator* processes) {
   Execution execution = {.seed = absl::GetFlag(FLAGS_execution_seed)};
-  ISOMER_ASSIGN_OR_RETURN(execution.kind, ParseExecutionKind(absl::GetFlag(FLAGS_execution)));
+  ISOMER_ASSIGN_OR_RETURN(execution.kind, ExecutionKindFromFlags());
   if (execution.kind != ExecutionKind::kAdversarial) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"execution_seed"}, "is for --execution=adversarial"));
   }
@@ -170,7 +178,7 @@ absl::Status SetLossScale(const Plan& plan, const Schedule& schedule, bool speak
   return absl::OkStatus();
 }
 
-// `processes`: null without --communicator=mpi.
+// `processes`: null where devices are threads.
 absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   const int64_t devices = absl::GetFlag(FLAGS_devices);
   if (devices != 0 && devices < plan->num_devices) {
@@ -179,9 +187,9 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   }
   plan->num_devices = std::max(devices, plan->num_devices);
   if (processes != nullptr && processes->num_ranks() != plan->num_devices) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--communicator=mpi: the plan is for ", plan->num_devices,
-                     " devices, but mpirun started ", processes->num_ranks(), " processes"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--communicator=", absl::GetFlag(FLAGS_communicator), ": the plan is for ",
+        plan->num_devices, " devices, but there are ", processes->num_ranks(), " processes"));
   }
   if (processes == nullptr && plan->num_devices > kMaxDevices) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -313,7 +321,7 @@ int64_t MostResidentBytes() {
 
 // `processes`: null, or the communicator of the processes that all do this; rank 0 writes the
 // files.
-absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes) {
+absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* processes) {
   const bool writes = processes == nullptr || processes->rank() == 0;
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
@@ -403,12 +411,12 @@ absl::StatusOr<int> RunSteps(const std::string& spec, MpiCommunicator* processes
 }
 
 // Every process does the same; rank 0 alone speaks. All end together, with the first error of any.
-absl::StatusOr<int> RunAsProcess(const std::string& spec) {
-  ISOMER_ASSIGN_OR_RETURN(const ExecutionKind execution,
-                          ParseExecutionKind(absl::GetFlag(FLAGS_execution)));
-  ISOMER_ASSIGN_OR_RETURN(
-      const std::unique_ptr<MpiCommunicator> processes,
-      MakeMpiCommunicator({.threads_per_rank = Execution{execution}.num_threads()}));
+absl::StatusOr<int> RunAsProcess(
+    const std::string& spec,
+    absl::StatusOr<std::unique_ptr<ProcessCommunicator>> (*connect)(const ProcessOptions&)) {
+  ISOMER_ASSIGN_OR_RETURN(const ExecutionKind execution, ExecutionKindFromFlags());
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> processes,
+                          connect({.threads_per_rank = Execution{execution}.num_threads()}));
   const bool speaks = processes->rank() == 0;
   if (!speaks && std::freopen("/dev/null", "w", stdout) == nullptr) {
     return absl::InternalError("/dev/null cannot be opened");
@@ -416,7 +424,7 @@ absl::StatusOr<int> RunAsProcess(const std::string& spec) {
   const absl::StatusOr<int> code = RunSteps(spec, processes.get());
   const absl::Status status = processes->Finish(code.status());
   if (status.ok()) return code;
-  // Said before any process ends, because mpirun then ends the others.
+  // Said before any process ends, because who started them then ends the others.
   return speaks ? ExitWith(status) : kExitBadInput;
 }
 
@@ -439,10 +447,11 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return ListUnsupported(arguments[0]);
   }
   const std::string communicator = absl::GetFlag(FLAGS_communicator);
-  if (communicator == "mpi") return RunAsProcess(arguments[0]);
+  if (communicator == "mpi") return RunAsProcess(arguments[0], MakeMpiCommunicator);
+  if (communicator == "tcp") return RunAsProcess(arguments[0], MakeTcpCommunicator);
   if (communicator == "threads") return RunSteps(arguments[0], nullptr);
-  return absl::InvalidArgumentError(absl::StrCat("--communicator=", communicator,
-                                                 ": there are the communicators threads and mpi"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--communicator=", communicator, ": there are threads, mpi and tcp"));
 }
 
 }  // namespace
@@ -453,7 +462,8 @@ int main(int argc, char** argv) {
       {.name = "isomer-run",
        .purpose = "Runs a plan, or a model as it is, on virtual devices: threads, or processes.",
        .usage = "PLAN|MODEL [--steps=N] [--data=FILE] [--check]; mpirun -n N "
-                "isomer-run PLAN --communicator=mpi",
+                "isomer-run PLAN --communicator=mpi; torchrun --no-python --nproc_per_node=N "
+                "isomer-run PLAN --communicator=tcp",
        .example = "isomer-run digits.plan --data=models/data/digits.csv "
                   "--epochs=20 --learning_rate=0.1"},
       argc, argv, isomer::Run);

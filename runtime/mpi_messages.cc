@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/process_communicator.h"
 
 namespace isomer {
 namespace {
@@ -47,7 +48,8 @@ int TagOf(const char* call, absl::Span<const int32_t> group, int largest) {
 
 }  // namespace
 
-MpiMessages::MpiMessages(const MpiOptions& options) : options_(options) {
+MpiMessages::MpiMessages(const ProcessOptions& options, bool serves_other_threads)
+    : options_(options), serves_other_threads_(serves_other_threads) {
   for (MPI_Comm& comm : data_) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_dup(MPI_COMM_WORLD, &errors_);
   for (MPI_Comm comm : data_) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -133,20 +135,7 @@ absl::Status MpiMessages::Finish(const absl::Status& status) {
   finished_ = true;
   Abort(status);
   // Not a barrier of MPI's: a collective that has begun cannot be given up.
-  char word = 0;
-  std::vector<Send> to_all;
-  std::vector<Receive> from_all;
-  std::vector<char> words(num_ranks_);
-  for (int32_t r = 1; r < num_ranks_ && rank_ == 0; ++r) {
-    from_all.push_back({r, &words[r], 1});
-    to_all.push_back({r, &word, 1});
-  }
-  if (rank_ == 0) {
-    ISOMER_RETURN_IF_ERROR(Exchange(0, "finish", {}, {}, from_all));
-    return Exchange(0, "finish", {}, to_all, {});
-  }
-  ISOMER_RETURN_IF_ERROR(Exchange(0, "finish", {}, {{0, &word, 1}}, {}));
-  return Exchange(0, "finish", {}, {}, {{0, &word, 1}});
+  return MeetToFinish();
 }
 
 // Until all are done. The first of `requests` are receives, of what is `expected`.
@@ -245,6 +234,24 @@ absl::Status MpiMessages::CheckForAbort() {
   error_ = absl::Status(static_cast<absl::StatusCode>(std::atoi(words.c_str())),
                         words.substr(space + 1));
   return error_;
+}
+
+absl::StatusOr<std::unique_ptr<ProcessCommunicator>> MakeMpiCommunicator(
+    const ProcessOptions& options) {
+  // Open MPI's mpirun, or a launcher that speaks PMIx or PMI to it. Alone, MPI_Init would start
+  // services of its own.
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr &&
+      std::getenv("PMI_RANK") == nullptr) {
+    return absl::FailedPreconditionError(
+        "--communicator=mpi: start the program with mpirun, one process for each device");
+  }
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  if (initialised != 0) return absl::FailedPreconditionError("MPI runs already in this process");
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  return MakeProcessCommunicator(
+      std::make_unique<MpiMessages>(options, provided >= MPI_THREAD_SERIALIZED));
 }
 
 }  // namespace isomer

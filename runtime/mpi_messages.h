@@ -16,8 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "runtime/communicator.h"
-#include "runtime/mpi_communicator.h"
+#include "runtime/process_messages.h"
 
 namespace isomer {
 
@@ -36,32 +35,24 @@ class TicketLock {
 };
 
 // REQUIRES: MPI is initialised. The destructor ends it.
-class MpiMessages {
+class MpiMessages : public ProcessMessages {
  public:
-  explicit MpiMessages(const MpiOptions& options);
-  ~MpiMessages();
+  MpiMessages(const ProcessOptions& options, bool serves_other_threads);
+  ~MpiMessages() override;
   MpiMessages(const MpiMessages&) = delete;
   MpiMessages& operator=(const MpiMessages&) = delete;
 
-  int32_t rank() const { return rank_; }
-  int32_t num_ranks() const { return num_ranks_; }
-  int32_t local_rank() const { return local_rank_; }
-  int32_t num_local_ranks() const { return num_local_ranks_; }
-
-  // Sends and receives, and waits for all of them. `call` and `group` must be those of the ranks
-  // at the other ends, and so must the channel, below kMostChannels, else they do not meet. From
-  // any thread, if MPI serves others than the first; of a channel, from one at a time.
-  static constexpr int kMostChannels = 2;
+  int32_t rank() const override { return rank_; }
+  int32_t num_ranks() const override { return num_ranks_; }
+  int32_t local_rank() const override { return local_rank_; }
+  int32_t num_local_ranks() const override { return num_local_ranks_; }
+  bool serves_other_threads() const override { return serves_other_threads_; }
   absl::Status Exchange(int channel, const char* call, absl::Span<const int32_t> group,
-                        absl::Span<const Send> sends, absl::Span<const Receive> receives);
-  // See Communicator.
-  void SetComputes(bool computes) { computes_ = computes; }
-  // The first error stays that of this rank, and is sent to the others. From any thread.
-  void Abort(const absl::Status& status);
-  // See ControlPlane.
-  absl::Status Poll();
-  // See MpiCommunicator.
-  absl::Status Finish(const absl::Status& status);
+                        absl::Span<const Send> sends, absl::Span<const Receive> receives) override;
+  void SetComputes(bool computes) override { computes_ = computes; }
+  void Abort(const absl::Status& status) override;
+  absl::Status Finish(const absl::Status& status) override;
+  absl::Status Poll() override;
 
  private:
   using Expected = std::pair<int32_t, int64_t>;  // from whom, how many bytes
@@ -78,7 +69,8 @@ class MpiMessages {
   absl::Status Late(const char* call, absl::Span<const Expected> expected,
                     const std::vector<MPI_Request>& requests) const;
 
-  const MpiOptions options_;
+  const ProcessOptions options_;
+  const bool serves_other_threads_;
   std::array<MPI_Comm, kMostChannels> data_;  // by channel
   MPI_Comm errors_;
   int rank_ = 0, num_ranks_ = 1, local_rank_ = 0, num_local_ranks_ = 1;

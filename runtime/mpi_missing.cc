@@ -1,9 +1,9 @@
-// In place of mpi_communicator.cc and mpi_messages.cc where there is no MPI.
-#include "runtime/mpi_communicator.h"
+// In place of mpi_messages.cc where there is no MPI.
+#include "runtime/process_communicator.h"
 
 namespace isomer {
 
-absl::StatusOr<std::unique_ptr<MpiCommunicator>> MakeMpiCommunicator(MpiOptions) {
+absl::StatusOr<std::unique_ptr<ProcessCommunicator>> MakeMpiCommunicator(const ProcessOptions&) {
   return absl::UnimplementedError(
       "--communicator=mpi: this build has no MPI; install libopenmpi-dev and build again");
 }

@@ -262,9 +262,16 @@ absl::Status NcclCommunicator::CheckProgress(const Progress& progress) {
   if (progress.begun != begun_) {
     begun_ = progress.begun;
     since_ = now;
+    has_posted_ = false;
+  }
+  if (progress.begun == progress.ended) return absl::OkStatus();
+  // Who waits for long says so, before any gives up.
+  constexpr int kPostsBefore = 4;
+  if (!has_posted_ && now - since_ > timeout_ / kPostsBefore) {
+    has_posted_ = true;
     control_.Post(begun_);
   }
-  if (progress.begun == progress.ended || now - since_ < timeout_) return absl::OkStatus();
+  if (now - since_ < timeout_) return absl::OkStatus();
   // Those that have not begun it are what it waits for.
   std::vector<int32_t> behind;
   for (const int32_t member : progress.group) {

@@ -80,8 +80,9 @@ class NcclCommunicator : public Communicator {
   const std::chrono::milliseconds timeout_;
   std::map<std::vector<int32_t>, Nccl::Comm> comms_;  // by group
   std::atomic<bool> aborted_ = false;
-  // Of the communication that has begun and not ended: which, and since when.
+  // Of the communication that has begun and not ended: which, since when, and whether others know.
   int64_t begun_ = 0;
+  bool has_posted_ = false;
   std::chrono::steady_clock::time_point since_;
 };
 

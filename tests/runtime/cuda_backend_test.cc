@@ -579,6 +579,8 @@ TEST(CudaQueues, NameWhoIsBehind) {
   EXPECT_EQ(communicators[1]->CheckProgress(before), absl::OkStatus());
   // Once all are there it takes its time in what they do together.
   ASSERT_EQ(communicators[1]->CheckProgress(waits), absl::OkStatus());
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  ASSERT_EQ(communicators[1]->CheckProgress(waits), absl::OkStatus());
   EXPECT_EQ(communicators[0]->CheckProgress(waits).message(),
             "device 0 waited 100 ms in all_reduce of devices 0,1");
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -279,13 +280,19 @@ Nccl FakeNccl() {
       const bool is_new = clique->devices.insert(FakeCurrentDevice()).second;
       if (!is_new || !clique->joined.insert(rank).second) error = kInvalidUsage;
       clique->ranks = ranks;
-      *comm = new Comm{clique, rank, FakeCurrentDevice()};
+      // Work that is done may still know one that is destroyed.
+      static auto* comms = new std::list<Comm>();
+      Comm& made = comms->emplace_back();
+      made.clique = clique;
+      made.rank = rank;
+      made.device = FakeCurrentDevice();
+      *comm = &made;
     });
     return error;
   };
   nccl.destroy = [](Nccl::Comm comm) {
     fake::Locked([&] { OfComm(comm)->clique = nullptr; });
-    return nccl::kSuccess;  // Work that is done may still know it.
+    return nccl::kSuccess;
   };
   nccl.abort = [](Nccl::Comm comm) {
     OfComm(comm)->aborted = true;

@@ -1,7 +1,6 @@
-#include "runtime/mpi_communicator.h"
+#include "runtime/process_communicator.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -11,7 +10,7 @@
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/elements.h"
-#include "runtime/mpi_messages.h"
+#include "runtime/tcp_messages.h"
 
 namespace isomer {
 namespace {
@@ -22,17 +21,14 @@ constexpr int64_t kSegmentBytes = int64_t{256} << 10;
 // Buffers up to here are summed by every member in full: one round of messages instead of two.
 constexpr int64_t kDirectBytes = int64_t{8} << 10;
 
-class MpiProcess : public MpiCommunicator {
+class Process : public ProcessCommunicator {
  public:
-  MpiProcess(std::shared_ptr<MpiMessages> messages, int channel, bool serves_other_threads)
-      : serves_other_threads_(serves_other_threads),
-        channel_(channel),
-        messages_(std::move(messages)) {
-    if (channel > 0) return;
-    beside_ = std::make_unique<MpiProcess>(messages_, channel + 1, serves_other_threads);
+  Process(std::shared_ptr<ProcessMessages> messages, int channel)
+      : channel_(channel), messages_(std::move(messages)) {
+    if (channel == 0) beside_ = std::make_unique<Process>(messages_, channel + 1);
   }
 
-  bool serves_other_threads() const override { return serves_other_threads_; }
+  bool serves_other_threads() const override { return messages_->serves_other_threads(); }
 
   int32_t rank() const override { return messages_->rank(); }
   int32_t num_ranks() const override { return messages_->num_ranks(); }
@@ -139,6 +135,8 @@ class MpiProcess : public MpiCommunicator {
 
   void Abort(const absl::Status& status) override { messages_->Abort(status); }
   absl::Status Poll() override { return messages_->Poll(); }
+  void Post(int64_t progress) override { messages_->Post(progress); }
+  int64_t Posted(int32_t rank) const override { return messages_->Posted(rank); }
   bool has_own_process() const override { return true; }
   absl::Status Finish(const absl::Status& status) override { return messages_->Finish(status); }
   void SetComputes(bool computes) override { messages_->SetComputes(computes); }
@@ -226,30 +224,41 @@ class MpiProcess : public MpiCommunicator {
     return at - group.begin();
   }
 
-  const bool serves_other_threads_;
   const int channel_;
-  const std::shared_ptr<MpiMessages> messages_;  // of all channels
-  std::unique_ptr<MpiProcess> beside_;           // of the first
+  const std::shared_ptr<ProcessMessages> messages_;  // of all channels
+  std::unique_ptr<Process> beside_;                  // of the first
   std::vector<char> arrived_, sum_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MpiCommunicator>> MakeMpiCommunicator(MpiOptions options) {
-  // Open MPI's mpirun, or a launcher that speaks PMIx or PMI to it. Alone, MPI_Init would start
-  // services of its own.
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr &&
-      std::getenv("PMI_RANK") == nullptr) {
-    return absl::FailedPreconditionError(
-        "--communicator=mpi: start the program with mpirun, one process for each device");
+std::unique_ptr<ProcessCommunicator> MakeProcessCommunicator(
+    std::unique_ptr<ProcessMessages> messages) {
+  return std::make_unique<Process>(std::move(messages), /*channel=*/0);
+}
+
+absl::StatusOr<std::unique_ptr<ProcessCommunicator>> MakeTcpCommunicator(
+    const ProcessOptions& options) {
+  ISOMER_ASSIGN_OR_RETURN(const RankOfJob rank, RankFromEnvironment());
+  ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<ProcessMessages> messages, ConnectByTcp(rank, options));
+  return MakeProcessCommunicator(std::move(messages));
+}
+
+absl::Status ProcessMessages::MeetToFinish() {
+  char word = 0;
+  std::vector<Send> to_all;
+  std::vector<Receive> from_all;
+  std::vector<char> words(num_ranks());
+  for (int32_t r = 1; r < num_ranks() && rank() == 0; ++r) {
+    from_all.push_back({r, &words[r], 1});
+    to_all.push_back({r, &word, 1});
   }
-  int initialised = 0;
-  MPI_Initialized(&initialised);
-  if (initialised != 0) return absl::FailedPreconditionError("MPI runs already in this process");
-  int provided = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
-  return std::make_unique<MpiProcess>(std::make_shared<MpiMessages>(options), /*channel=*/0,
-                                      provided >= MPI_THREAD_SERIALIZED);
+  if (rank() == 0) {
+    ISOMER_RETURN_IF_ERROR(Exchange(0, "finish", {}, {}, from_all));
+    return Exchange(0, "finish", {}, to_all, {});
+  }
+  ISOMER_RETURN_IF_ERROR(Exchange(0, "finish", {}, {{0, &word, 1}}, {}));
+  return Exchange(0, "finish", {}, {}, {{0, &word, 1}});
 }
 
 }  // namespace isomer
