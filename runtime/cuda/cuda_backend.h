@@ -15,6 +15,7 @@
 #include "runtime/cuda/cublas_lt.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nccl.h"
+#include "runtime/cuda/products.h"
 
 namespace isomer {
 
@@ -31,6 +32,7 @@ struct CudaToolchain {
   std::string compiler;
   // Where compiled code is kept between runs, by content; empty: nowhere.
   std::string cache_folder;
+  int64_t most_score_bytes = kMostScoreBytes;
 };
 // The driver, cuBLASLt and NVRTC of this computer; code is kept in $XDG_CACHE_HOME/isomer/kernels,
 // or below

@@ -17,20 +17,6 @@ DataType DtypeOfGradient(const KernelCall& call, int operand) {
   return call.sums.empty() ? call.dtypes[operand] : call.sums[operand].dtype;
 }
 
-// The gradient of one operand alone, as it is generated.
-GeneratedStep GeneratedGradient(KernelCall call, int operand) {
-  GeneratedStep step;
-  const size_t reads = call.operands.size() + 2 * call.outputs.size() + (call.saved ? 1 : 0);
-  for (size_t i = 0; i < reads; ++i) step.reads.push_back(Read(static_cast<int>(i)));
-  for (size_t o = 0; o < call.operands.size(); ++o) {
-    const bool is_it = static_cast<int>(o) == operand;
-    call.wanted[o] = is_it;
-    step.writes.push_back(is_it ? Write(operand) : Place());
-  }
-  step.call = std::move(call);
-  return step;
-}
-
 GpuSteps StepsOfMatMul(const KernelCall& call) {
   const MatMulBatches s = BatchesOf(call);
   const DataType dtype = call.dtypes[0];
@@ -172,17 +158,37 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
 
 }  // namespace
 
-std::optional<GpuSteps> StepsOfProducts(const KernelCall& call) {
-  if (call.op.kind() != OpKind::kMatMul && call.op.kind() != OpKind::kLinear) return std::nullopt;
+GeneratedStep GeneratedGradient(KernelCall call, int operand) {
+  GeneratedStep step;
+  const size_t reads = call.operands.size() + 2 * call.outputs.size() + (call.saved ? 1 : 0);
+  for (size_t i = 0; i < reads; ++i) step.reads.push_back(Read(static_cast<int>(i)));
+  for (size_t o = 0; o < call.operands.size(); ++o) {
+    const bool is_it = static_cast<int>(o) == operand;
+    call.wanted[o] = is_it;
+    step.writes.push_back(is_it ? Write(operand) : Place());
+  }
+  step.call = std::move(call);
+  return step;
+}
+
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_score_bytes) {
+  const bool is_attention = IsAttention(call.op.kind());
+  if (call.op.kind() != OpKind::kMatMul && call.op.kind() != OpKind::kLinear && !is_attention) {
+    return std::nullopt;
+  }
   if (!call.layouts.AreRowMajor() || call.outputs[0].empty()) return std::nullopt;
-  for (DataType dtype : call.dtypes) {
-    if (!IsFloat(dtype) || dtype != call.dtypes[0]) return std::nullopt;
+  for (size_t o = 0; o < call.dtypes.size(); ++o) {
+    const bool is_mask = is_attention && o == 3;
+    if (!IsFloat(call.dtypes[o]) || (call.dtypes[o] != call.dtypes[0] && !is_mask)) {
+      return std::nullopt;
+    }
   }
   if (call.output_dtypes[0] != call.dtypes[0]) return std::nullopt;
   for (const Box& operand : call.operands) {
     if (operand.empty()) return std::nullopt;
   }
   if (call.op.kind() == OpKind::kLinear) return StepsOfLinear(call);
+  if (is_attention) return StepsOfAttention(call, most_score_bytes);
   if (call.operands[0].shape.size() < 2 || call.operands[1].shape.size() < 2) return std::nullopt;
   return StepsOfMatMul(call);
 }

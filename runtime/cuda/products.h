@@ -10,6 +10,8 @@
 //   kernel,
 //                            the activation by a generated     then two products; the bias's by a
 //                            kernel                            generated kernel
+//   attention                scores and values by products,    five products; between them two
+//                            softmax by generated kernels      generated kernels (attention.cc)
 #ifndef ISOMER_RUNTIME_CUDA_PRODUCTS_H_
 #define ISOMER_RUNTIME_CUDA_PRODUCTS_H_
 
@@ -56,8 +58,18 @@ struct GpuSteps {
   int64_t workspace_bytes = 0;  // beside what the steps need themselves
 };
 
+// What attention has of its scores at one time, in bytes of float32: so many heads that a GPU is
+// busy, and no more than is to be had beside a model.
+inline constexpr int64_t kMostScoreBytes = int64_t{256} << 20;
+
 // Absent: the call is no product, or of types that the library does not take.
-std::optional<GpuSteps> StepsOfProducts(const KernelCall& call);
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call,
+                                        int64_t most_score_bytes = kMostScoreBytes);
+
+// Parts of it. REQUIRES: an attention of the types that StepsOfProducts takes.
+GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_score_bytes);
+// The gradient of one operand alone, as it is generated.
+GeneratedStep GeneratedGradient(KernelCall call, int operand);
 
 }  // namespace isomer
 

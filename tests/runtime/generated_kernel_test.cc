@@ -279,10 +279,27 @@ TEST(GpuKernels, AgreeOnADriverWithoutAGpu) {
   }
 }
 
-// All products, on a library that computes by the manual of cuBLASLt.
-TEST(GpuKernels, ProductsAgreeOnADriverWithoutAGpu) {
-  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+// On a library that computes products by the manual of cuBLASLt; all of it does, but for lines of
+// two bytes, which that refuses and generated kernels take.
+void CheckProducts(const std::vector<ExampleCall>& examples, int64_t most_score_bytes) {
+  CudaToolchain toolchain = FakeCudaToolchain(/*gpus=*/1);
+  toolchain.most_score_bytes = most_score_bytes;
+  const auto gpu = MakeCudaBackend(toolchain);
   const auto staging = std::make_shared<StagingBackend>(gpu.get());
+  for (const ExampleCall& example : examples) {
+    for (const ExampleCall& call : Variants(example)) {
+      SCOPED_TRACE(call.name);
+      const int before = fake_cuda_products;
+      Checker checker(call, staging);
+      checker.CheckWholeCall();
+      const bool is_refused = call.name == "OfOneRow of bf16" || call.name == "OfOneRow of f16";
+      EXPECT_EQ(fake_cuda_products > before, IsFloat(call.operands[0].dtype) && !is_refused);
+      if (call.name == example.name) checker.CheckEveryShard();
+    }
+  }
+}
+
+TEST(GpuKernels, ProductsAgreeOnADriverWithoutAGpu) {
   std::vector<ExampleCall> examples = ExamplesOf(OpKind::kMatMul);
   absl::c_copy(ExamplesOf(OpKind::kLinear), std::back_inserter(examples));
   const auto add = [&](std::string name, std::vector<int64_t> a, std::vector<int64_t> b) {
@@ -295,16 +312,43 @@ TEST(GpuKernels, ProductsAgreeOnADriverWithoutAGpu) {
   add("SharedInTheSecondDim", {3, 1, 2, 4}, {3, 2, 4, 6});
   add("SharedCrosswise", {3, 1, 2, 4}, {1, 2, 4, 6});
   add("OfOneRow", {1, 4}, {4, 1});
-  for (const ExampleCall& example : examples) {
-    for (const ExampleCall& call : Variants(example)) {
+  CheckProducts(examples, kMostScoreBytes);
+}
+
+TEST(GpuKernels, AttentionAgreesOnADriverWithoutAGpu) {
+  CheckProducts(ExamplesOf(OpKind::kAttention), kMostScoreBytes);
+}
+
+TEST(GpuKernels, CappedAttentionAgreesOnADriverWithoutAGpu) {
+  CheckProducts(ExamplesOf(OpKind::kCappedAttention), kMostScoreBytes);
+}
+
+// Scores of a head at a time, of some heads, of some samples; masks of all shapes.
+TEST(GpuKernels, AttentionInPartsAgrees) {
+  constexpr int64_t kOfHead = 2 * 4 * 6 * sizeof(float);  // two query heads, 4 queries, 6 keys
+  const auto example = [](std::string name, std::vector<int64_t> mask, int64_t causal) {
+    ExampleCall call = {
+        std::move(name),
+        Operator(OpKind::kAttention, {{"causal", causal}, {"scale", 0.5}}),
+        {SequentialType({3, 6, 4, 2}), SequentialType({3, 3, 6, 2}), SequentialType({3, 3, 6, 2})}};
+    if (!mask.empty()) call.operands.push_back(SequentialType(mask));
+    return call;
+  };
+  const std::vector<ExampleCall> examples = {example("Plain", {}, 0),
+                                             example("Causal", {}, 1),
+                                             example("MaskOfAll", {3, 6, 4, 6}, 0),
+                                             example("MaskOfSamples", {3, 1, 1, 6}, 0),
+                                             example("MaskOfHeads", {6, 4, 6}, 1),
+                                             example("MaskOfPairs", {4, 6}, 0)};
+  for (const int64_t bytes : {int64_t{1}, 2 * kOfHead, 3 * kOfHead, 6 * kOfHead}) {
+    SCOPED_TRACE(bytes);
+    CudaToolchain toolchain = FakeCudaToolchain(/*gpus=*/1);
+    toolchain.most_score_bytes = bytes;
+    const auto gpu = MakeCudaBackend(toolchain);
+    const auto staging = std::make_shared<StagingBackend>(gpu.get());
+    for (const ExampleCall& call : examples) {
       SCOPED_TRACE(call.name);
-      const int before = fake_cuda_products;
-      Checker checker(call, staging);
-      checker.CheckWholeCall();
-      // Lines of two bytes are refused there, and generated kernels take them.
-      const bool is_refused = call.name == "OfOneRow of bf16" || call.name == "OfOneRow of f16";
-      EXPECT_EQ(fake_cuda_products > before, IsFloat(call.operands[0].dtype) && !is_refused);
-      if (call.name == example.name) checker.CheckEveryShard();
+      Checker(call, staging).CheckWholeCall();
     }
   }
 }

@@ -1,0 +1,334 @@
+// Attention as products and softmaxes between them, for as many heads at a time as their scores
+// have room:
+//
+//   D = Q K^T                       a product, float32
+//   Z = scale D + mask              (capped: cap tanh(scale D) + mask)
+//   P = exp(Z - maximum) / sum      generated; maximum and sum of each row are saved
+//   Y = P V                         a product
+//
+// and its gradient, of the saved maximum and sum:
+//
+//   D = Q K^T;  dP = dY V^T         products, float32
+//   P, and dS = P (dP - rowsum(dP P)) scale (capped: cap (1 - tanh^2))      generated
+//   dV = P^T dY;  dQ = dS K;  dK = dS^T Q                                    products
+//
+// The query heads of a key head lie side by side, and are rows of one matrix. What is between the
+// products has declarations of its own, as operators have.
+#include <algorithm>
+#include <utility>
+
+#include "pcg/declaration.h"
+#include "pcg/schedule/memory.h"
+#include "runtime/cuda/products.h"
+
+namespace isomer {
+namespace {
+
+// Below every score, as in pcg/operators/attention.cc.
+constexpr double kUnseen = -1e30;
+
+struct AttentionSizes {
+  int64_t batch, key_heads, group, queries, keys, e, f;  // group: query heads of a key head
+  DataType dtype;
+  int64_t heads() const { return key_heads * group; }
+  int64_t rows() const { return group * queries; }  // of a key head
+
+  explicit AttentionSizes(const KernelCall& call) {
+    const std::vector<int64_t>&q = call.operands[0].shape, &k = call.operands[1].shape;
+    batch = q[0], key_heads = k[1], group = q[1] / k[1], queries = q[2], keys = k[2], e = q[3];
+    f = call.operands[2].shape[3];
+    dtype = call.dtypes[0];
+  }
+};
+
+// Some key heads of some samples: all heads, or of one sample.
+struct Chunk {
+  int64_t sample, samples, head, heads;
+  int64_t count() const { return samples * heads; }
+};
+
+std::vector<Chunk> ChunksOf(const AttentionSizes& a, int64_t most_score_bytes) {
+  const int64_t of_head = a.rows() * a.keys * BytesPerElement(DataType::kFloat32);
+  const int64_t heads = std::clamp<int64_t>(most_score_bytes / of_head, 1, a.key_heads);
+  const int64_t samples =
+      heads < a.key_heads
+          ? 1
+          : std::clamp<int64_t>(most_score_bytes / (of_head * a.key_heads), 1, a.batch);
+  std::vector<Chunk> chunks;
+  for (int64_t b = 0; b < a.batch; b += samples) {
+    for (int64_t g = 0; g < a.key_heads; g += heads) {
+      chunks.push_back({b, std::min(samples, a.batch - b), g, std::min(heads, a.key_heads - g)});
+    }
+  }
+  return chunks;
+}
+
+// What is done with the scores of a chunk, as a call of its own: operands and outputs are matrices
+// [samples, heads, group, queries, keys], rows of two numbers, and the mask.
+class ScoreCall {
+ public:
+  ScoreCall(const KernelCall& attention, const AttentionSizes& a, const Chunk& chunk)
+      : attention_(attention),
+        scores_{chunk.samples, chunk.heads, a.group, a.queries, a.keys},
+        of_rows_{chunk.samples, chunk.heads, a.group, a.queries, 2} {
+    call_.op = attention.op;
+    if (attention.operands.size() < 4) return;
+    mask_ = attention.operands[3].shape;
+    mask_.insert(mask_.begin(), 4 - mask_.size(), 1);
+    // A mask's part for the chunk, which lies in one piece.
+    if (mask_[0] > 1) mask_[0] = chunk.samples, mask_offset_ = chunk.sample;
+    const int64_t of_head = mask_[2] * mask_[3];
+    mask_offset_ *= mask_[1] * of_head;
+    if (mask_[1] > 1) {
+      mask_[1] = chunk.heads * a.group;
+      mask_offset_ += chunk.head * a.group * of_head;
+    }
+    mask_offset_ *= BytesPerElement(attention.dtypes[3]);
+  }
+
+  // Operands of the scores' shape, and one with the sums of each row.
+  void AddScores(DataType dtype, Place place) { AddOperand(scores_, dtype, place); }
+  void AddRows(Place place) { AddOperand(of_rows_, DataType::kFloat32, place); }
+  void AddMask() {
+    if (!mask_.empty()) AddOperand(mask_, attention_.dtypes[3], {Place::kRead, 3, mask_offset_});
+  }
+  void AddOutput(DataType dtype, Place place, bool of_rows = false) {
+    const std::vector<int64_t>& shape = of_rows ? of_rows_ : scores_;
+    call_.outputs.push_back(WholeBox(shape));
+    call_.output_dtypes.push_back(dtype);
+    step_.writes.push_back(place);
+  }
+
+  // Begins the declaration, of the operands so far.
+  void Begin() {
+    std::vector<Shape> shapes;
+    for (const Box& operand : call_.operands) {
+      Shape& shape = shapes.emplace_back();
+      for (int64_t size : operand.shape) shape.push_back(Extent(size));
+    }
+    d_.emplace(shapes);
+    const char* const names[] = {"b", "g", "u", "s"};
+    for (int i = 0; i < 4; ++i) row_.push_back(d_->Parallel(names[i], scores_[i]));
+    t_ = d_->Whole("t", scores_[4]);
+    point_ = row_;
+    point_.push_back(t_);
+  }
+  DeclarationBuilder& d() { return *d_; }
+  const std::vector<int>& row() const { return row_; }
+  int t() const { return t_; }
+  std::vector<Index> point() const { return {point_.begin(), point_.end()}; }
+  Expr At(int operand) { return d_->In(operand, point()); }
+  Expr AtRow(int operand, int64_t which) {
+    std::vector<Index> index(row_.begin(), row_.end());
+    index.push_back(Shifted(Index(), Extent(which)));
+    return d_->In(operand, std::move(index));
+  }
+  // Of the products of operand 0; `tanh` gets tanh(scale D) of a capped one.
+  Expr Score(int mask_operand, std::optional<Expr>* tanh = nullptr) {
+    Expr score = At(0) * attention_.op.Number("scale");
+    if (is_capped()) {
+      score = Apply(ScalarOp::kTanh, score);
+      if (tanh != nullptr) *tanh = score;
+      score = score * attention_.op.Number("cap");
+    }
+    if (mask_.empty()) return score;
+    std::vector<Index> index(4);
+    if (mask_[0] > 1) index[0] = row_[0];
+    if (mask_[1] > 1) index[1] = Index(row_[1]) * scores_[2] + Index(row_[2]);
+    if (mask_[2] > 1) index[2] = row_[3];
+    if (mask_[3] > 1) index[3] = t_;
+    return score + d_->In(mask_operand, index);
+  }
+  // Of the keys that a query sees `value`.
+  Expr Seen(const Expr& value, double otherwise) {
+    if (attention_.op.Int("causal") == 0) return value;
+    const double first_sees = static_cast<double>(attention_.operands[0].origin[2] + scores_[4] -
+                                                  attention_.declaration.operands[0][2].value());
+    return Where(Coordinate(row_[3]) + first_sees < Coordinate(t_), otherwise, value);
+  }
+  bool is_capped() const { return attention_.op.kind() == OpKind::kCappedAttention; }
+  // {maximum, sum} of the rows, as statements.
+  std::pair<Expr, Expr> RowSums(const Expr& score) {
+    const Expr maximum = d_->Let("M", row_, Reduction::kMax, {t_}, Seen(score, kUnseen));
+    const Expr sum =
+        d_->Let("S", row_, Reduction::kSum, {t_}, Seen(Apply(ScalarOp::kExp, score - maximum), 0));
+    return {maximum, sum};
+  }
+
+  GeneratedStep Build() && {
+    call_.declaration = d_->Build();
+    call_.iteration = FullBox(call_.declaration);
+    step_.call = std::move(call_);
+    return std::move(step_);
+  }
+
+ private:
+  void AddOperand(const std::vector<int64_t>& shape, DataType dtype, Place place) {
+    call_.operands.push_back(WholeBox(shape));
+    call_.dtypes.push_back(dtype);
+    step_.reads.push_back(place);
+  }
+  static Box WholeBox(const std::vector<int64_t>& shape) {
+    return {std::vector<int64_t>(shape.size(), 0), shape};
+  }
+
+  const KernelCall& attention_;
+  const std::vector<int64_t> scores_, of_rows_;
+  std::vector<int64_t> mask_;  // empty: there is none
+  int64_t mask_offset_ = 0;
+  KernelCall call_;
+  GeneratedStep step_;
+  std::optional<DeclarationBuilder> d_;
+  std::vector<int> row_, point_;
+  int t_ = -1;
+};
+
+// P of D, and the sums of its rows.
+GeneratedStep Probabilities(const KernelCall& call, const AttentionSizes& a, const Chunk& chunk,
+                            Place products, Place p, Place saved) {
+  ScoreCall scores(call, a, chunk);
+  scores.AddScores(DataType::kFloat32, products);
+  scores.AddMask();
+  scores.Begin();
+  const Expr score = scores.Score(/*mask_operand=*/1);
+  const auto [maximum, sum] = scores.RowSums(score);
+  scores.d().Output(scores.point(), scores.Seen(Apply(ScalarOp::kExp, score - maximum), 0) / sum);
+  scores.AddOutput(a.dtype, p);
+  if (saved.kind != Place::kNone) {
+    const int which = scores.d().Whole("c", 2);
+    std::vector<Index> index(scores.row().begin(), scores.row().end());
+    index.push_back(which);
+    scores.d().Output(index, Where(Coordinate(which) < 0.5, maximum, sum));
+    scores.AddOutput(DataType::kFloat32, saved, /*of_rows=*/true);
+  }
+  return std::move(scores).Build();
+}
+
+// P and dS of D and dP. `saved`: as Probabilities has left it, or nothing.
+GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, const Chunk& chunk,
+                             Place products, Place dp, Place saved, Place p, Place ds) {
+  ScoreCall scores(call, a, chunk);
+  scores.AddScores(DataType::kFloat32, products);
+  scores.AddScores(DataType::kFloat32, dp);
+  const bool is_saved = saved.kind != Place::kNone;
+  if (is_saved) scores.AddRows(saved);
+  scores.AddMask();
+  scores.Begin();
+  std::optional<Expr> tanh;
+  const Expr score = scores.Score(is_saved ? 3 : 2, &tanh);
+  const auto [maximum, sum] =
+      is_saved ? std::pair(scores.AtRow(2, 0), scores.AtRow(2, 1)) : scores.RowSums(score);
+  const Expr probability = scores.Seen(Apply(ScalarOp::kExp, score - maximum), 0) / sum;
+  const Expr gradient = scores.At(1);
+  const Expr of_row =
+      scores.d().Let("R", scores.row(), Reduction::kSum, {scores.t()}, probability * gradient);
+  scores.d().Output(scores.point(), probability);
+  scores.AddOutput(a.dtype, p);
+  Expr of_score = probability * (gradient - of_row);
+  if (tanh) of_score = of_score * (Expr(1.0) - *tanh * *tanh) * call.op.Number("cap");
+  scores.d().Output(scores.point(), of_score * call.op.Number("scale"));
+  scores.AddOutput(a.dtype, ds);
+  return std::move(scores).Build();
+}
+
+Place Offset(Place place, int64_t elements, DataType dtype) {
+  place.bytes += elements * BytesPerElement(dtype);
+  return place;
+}
+
+}  // namespace
+
+GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_score_bytes) {
+  const AttentionSizes a(call);
+  const std::vector<Chunk> chunks = ChunksOf(a, most_score_bytes);
+  const int64_t most = chunks[0].count() * a.rows() * a.keys;  // none is larger than the first
+  GpuSteps steps;
+  const auto place_of = [&](DataType dtype) {
+    const Place place = {Place::kWorkspace, 0, steps.workspace_bytes};
+    steps.workspace_bytes += Aligned(most * BytesPerElement(dtype));
+    return place;
+  };
+  const Place products = place_of(DataType::kFloat32);
+  const Place p = place_of(a.dtype);
+  const int operands = static_cast<int>(call.operands.size());
+  const Place q = {Place::kRead, 0}, k = {Place::kRead, 1}, v = {Place::kRead, 2};
+  // [rows, x] [x, y] of each head of a chunk.
+  const auto product = [&](const Chunk& chunk, int64_t m, int64_t n, int64_t depth, bool of_a,
+                           bool of_b, DataType dtype, bool adds) {
+    return Product{.m = m,
+                   .n = n,
+                   .k = depth,
+                   .transposes_a = of_a,
+                   .transposes_b = of_b,
+                   .operand_dtype = a.dtype,
+                   .dtype = dtype,
+                   .adds = adds,
+                   .batch = chunk.count(),
+                   .a_stride = m * depth,
+                   .b_stride = depth * n,
+                   .d_stride = m * n};
+  };
+  const auto first_head = [&](const Chunk& chunk) {
+    return chunk.sample * a.key_heads + chunk.head;
+  };
+  const auto scores = [&](const Chunk& chunk) {
+    const int64_t head = first_head(chunk);
+    return ProductStep{
+        product(chunk, a.rows(), a.keys, a.e, false, true, DataType::kFloat32, false),
+        Offset(q, head * a.rows() * a.e, a.dtype), Offset(k, head * a.keys * a.e, a.dtype),
+        products};
+  };
+  constexpr int64_t kOfRow = 2;
+  if (!call.gradient) {
+    for (const Chunk& chunk : chunks) {
+      const int64_t head = first_head(chunk);
+      Place saved;
+      if (call.saved.has_value()) {
+        saved = Offset({Place::kWrite, 1}, head * a.rows() * kOfRow, DataType::kFloat32);
+      }
+      steps.steps.push_back(scores(chunk));
+      steps.steps.push_back(Probabilities(call, a, chunk, products, p, saved));
+      steps.steps.push_back(
+          ProductStep{product(chunk, a.rows(), a.f, a.keys, false, false, a.dtype, false), p,
+                      Offset(v, head * a.keys * a.f, a.dtype),
+                      Offset({Place::kWrite, 0}, head * a.rows() * a.f, a.dtype)});
+    }
+    return steps;
+  }
+  const Place dy = {Place::kRead, operands + 1};
+  if (call.wanted[0] || call.wanted[1] || call.wanted[2]) {
+    const Place dp = place_of(DataType::kFloat32), ds = place_of(a.dtype);
+    const auto sum_dtype = [&](int o) {
+      return call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
+    };
+    for (const Chunk& chunk : chunks) {
+      const int64_t head = first_head(chunk);
+      const Place of_dy = Offset(dy, head * a.rows() * a.f, a.dtype);
+      Place saved;
+      if (call.saved.has_value()) {
+        saved = Offset({Place::kRead, operands + 2}, head * a.rows() * kOfRow, DataType::kFloat32);
+      }
+      steps.steps.push_back(scores(chunk));
+      steps.steps.push_back(
+          ProductStep{product(chunk, a.rows(), a.keys, a.f, false, true, DataType::kFloat32, false),
+                      of_dy, Offset(v, head * a.keys * a.f, a.dtype), dp});
+      steps.steps.push_back(ScoreGradients(call, a, chunk, products, dp, saved, p, ds));
+      const auto add = [&](int o, const Product& of, Place left, Place right, int64_t elements) {
+        if (!call.wanted[o]) return;
+        steps.steps.push_back(ProductStep{
+            of, left, right, Offset({Place::kWrite, o}, head * elements, sum_dtype(o))});
+      };
+      add(0, product(chunk, a.rows(), a.e, a.keys, false, false, sum_dtype(0), call.Adds(0)), ds,
+          Offset(k, head * a.keys * a.e, a.dtype), a.rows() * a.e);
+      add(1, product(chunk, a.keys, a.e, a.rows(), true, false, sum_dtype(1), call.Adds(1)), ds,
+          Offset(q, head * a.rows() * a.e, a.dtype), a.keys * a.e);
+      add(2, product(chunk, a.keys, a.f, a.rows(), true, false, sum_dtype(2), call.Adds(2)), p,
+          of_dy, a.keys * a.f);
+    }
+  }
+  // A mask is seldom learned.
+  if (operands == 4 && call.wanted[3]) steps.steps.push_back(GeneratedGradient(call, 3));
+  return steps;
+}
+
+}  // namespace isomer
