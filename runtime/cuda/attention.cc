@@ -47,13 +47,13 @@ struct Chunk {
   int64_t count() const { return samples * heads; }
 };
 
-std::vector<Chunk> ChunksOf(const AttentionSizes& a, int64_t most_score_bytes) {
+std::vector<Chunk> ChunksOf(const AttentionSizes& a, int64_t most_part_bytes) {
   const int64_t of_head = a.rows() * a.keys * BytesPerElement(DataType::kFloat32);
-  const int64_t heads = std::clamp<int64_t>(most_score_bytes / of_head, 1, a.key_heads);
+  const int64_t heads = std::clamp<int64_t>(most_part_bytes / of_head, 1, a.key_heads);
   const int64_t samples =
       heads < a.key_heads
           ? 1
-          : std::clamp<int64_t>(most_score_bytes / (of_head * a.key_heads), 1, a.batch);
+          : std::clamp<int64_t>(most_part_bytes / (of_head * a.key_heads), 1, a.batch);
   std::vector<Chunk> chunks;
   for (int64_t b = 0; b < a.batch; b += samples) {
     for (int64_t g = 0; g < a.key_heads; g += heads) {
@@ -238,9 +238,9 @@ Place Offset(Place place, int64_t elements, DataType dtype) {
 
 }  // namespace
 
-GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_score_bytes) {
+GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
   const AttentionSizes a(call);
-  const std::vector<Chunk> chunks = ChunksOf(a, most_score_bytes);
+  const std::vector<Chunk> chunks = ChunksOf(a, most_part_bytes);
   const int64_t most = chunks[0].count() * a.rows() * a.keys;  // none is larger than the first
   GpuSteps steps;
   const auto place_of = [&](DataType dtype) {

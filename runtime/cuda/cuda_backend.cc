@@ -399,7 +399,7 @@ class CudaBackend : public Backend {
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
     ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, Entered());
-    std::optional<GpuSteps> steps = StepsOfProducts(call, toolchain_->most_score_bytes);
+    std::optional<GpuSteps> steps = StepsOfProducts(call, toolchain_->most_part_bytes);
     if (!steps) return MakeGenerated(gpu, call);
     absl::StatusOr<std::unique_ptr<Kernel>> kernel = MakeProduct(gpu, *std::move(steps));
     // Of shapes for which the library has nothing.

@@ -32,7 +32,7 @@ struct CudaToolchain {
   std::string compiler;
   // Where compiled code is kept between runs, by content; empty: nowhere.
   std::string cache_folder;
-  int64_t most_score_bytes = kMostScoreBytes;
+  int64_t most_part_bytes = kMostPartBytes;
 };
 // The driver, cuBLASLt and NVRTC of this computer; code is kept in $XDG_CACHE_HOME/isomer/kernels,
 // or below

@@ -72,11 +72,12 @@ absl::Status PreparedProduct::Describe(int64_t alignment) {
     ISOMER_RETURN_IF_ERROR(set(cublas_lt::kBiasType, int32_t{d_type}));
   }
   const auto layout = [&](CublasLt::Handle* made, int of_type, int64_t rows, int64_t columns,
-                          int64_t stride) -> absl::Status {
+                          int64_t stride, int64_t line = 0) -> absl::Status {
     // Of a row-major matrix: its columns are the library's rows, side by side.
-    ISOMER_RETURN_IF_ERROR(Check(lt_.create_layout(made, of_type, static_cast<uint64_t>(columns),
-                                                   static_cast<uint64_t>(rows), columns),
-                                 "no layout"));
+    ISOMER_RETURN_IF_ERROR(
+        Check(lt_.create_layout(made, of_type, static_cast<uint64_t>(columns),
+                                static_cast<uint64_t>(rows), line == 0 ? columns : line),
+              "no layout"));
     const int32_t batch = static_cast<int32_t>(p.batch);
     if (batch == 1) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(Check(
@@ -86,9 +87,9 @@ absl::Status PreparedProduct::Describe(int64_t alignment) {
   };
   ISOMER_RETURN_IF_ERROR(
       layout(&a_, type, p.transposes_a ? p.k : p.m, p.transposes_a ? p.m : p.k, p.a_stride));
-  ISOMER_RETURN_IF_ERROR(
-      layout(&b_, type, p.transposes_b ? p.n : p.k, p.transposes_b ? p.k : p.n, p.b_stride));
-  ISOMER_RETURN_IF_ERROR(layout(&d_, d_type, p.m, p.n, p.d_stride));
+  ISOMER_RETURN_IF_ERROR(layout(&b_, type, p.transposes_b ? p.n : p.k, p.transposes_b ? p.k : p.n,
+                                p.b_stride, p.b_line));
+  ISOMER_RETURN_IF_ERROR(layout(&d_, d_type, p.m, p.n, p.d_stride, p.d_line));
   CublasLt::Handle preference = nullptr;
   ISOMER_RETURN_IF_ERROR(Check(lt_.create_preference(&preference), "no preference"));
   const uint32_t aligned = static_cast<uint32_t>(alignment);

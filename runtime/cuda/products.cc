@@ -171,9 +171,11 @@ GeneratedStep GeneratedGradient(KernelCall call, int operand) {
   return step;
 }
 
-std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_score_bytes) {
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_part_bytes) {
   const bool is_attention = IsAttention(call.op.kind());
-  if (call.op.kind() != OpKind::kMatMul && call.op.kind() != OpKind::kLinear && !is_attention) {
+  const bool is_convolution = IsConvolution(call.op.kind());
+  if (call.op.kind() != OpKind::kMatMul && call.op.kind() != OpKind::kLinear && !is_attention &&
+      !is_convolution) {
     return std::nullopt;
   }
   if (!call.layouts.AreRowMajor() || call.outputs[0].empty()) return std::nullopt;
@@ -188,7 +190,11 @@ std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_sco
     if (operand.empty()) return std::nullopt;
   }
   if (call.op.kind() == OpKind::kLinear) return StepsOfLinear(call);
-  if (is_attention) return StepsOfAttention(call, most_score_bytes);
+  if (is_attention) return StepsOfAttention(call, most_part_bytes);
+  if (is_convolution) {
+    if (!IsConvolutionOfProducts(call)) return std::nullopt;
+    return StepsOfConvolution(call, most_part_bytes);
+  }
   if (call.operands[0].shape.size() < 2 || call.operands[1].shape.size() < 2) return std::nullopt;
   return StepsOfMatMul(call);
 }

@@ -12,6 +12,8 @@
 //                            kernel                            generated kernel
 //   attention                scores and values by products,    five products; between them two
 //                            softmax by generated kernels      generated kernels (attention.cc)
+//   convolution              a product of the weights and of   two products, with generated kernels
+//                            the windows side by side          around them (convolution.cc)
 #ifndef ISOMER_RUNTIME_CUDA_PRODUCTS_H_
 #define ISOMER_RUNTIME_CUDA_PRODUCTS_H_
 
@@ -32,6 +34,8 @@ struct Product {
   bool has_bias = false;                                                    // of the type of d
   bool adds = false;
   int64_t batch = 1, a_stride = 0, b_stride = 0, d_stride = 0;  // in elements
+  // From a line of b as it lies, and of d, to the next; 0: they lie side by side.
+  int64_t b_line = 0, d_line = 0;
   friend bool operator==(const Product&, const Product&) = default;
 };
 
@@ -58,16 +62,18 @@ struct GpuSteps {
   int64_t workspace_bytes = 0;  // beside what the steps need themselves
 };
 
-// What attention has of its scores at one time, in bytes of float32: so many heads that a GPU is
-// busy, and no more than is to be had beside a model.
-inline constexpr int64_t kMostScoreBytes = int64_t{256} << 20;
+// What a call has at one time of what is between its products (scores of attention, windows of a
+// convolution), in bytes: so much that a GPU is busy, and no more than is to be had beside a model.
+inline constexpr int64_t kMostPartBytes = int64_t{256} << 20;
 
 // Absent: the call is no product, or of types that the library does not take.
 std::optional<GpuSteps> StepsOfProducts(const KernelCall& call,
-                                        int64_t most_score_bytes = kMostScoreBytes);
+                                        int64_t most_part_bytes = kMostPartBytes);
 
-// Parts of it. REQUIRES: an attention of the types that StepsOfProducts takes.
-GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_score_bytes);
+// Parts of it. REQUIRES: an attention, a convolution, of what StepsOfProducts takes.
+GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes);
+bool IsConvolutionOfProducts(const KernelCall& call);
+GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes);
 // The gradient of one operand alone, as it is generated.
 GeneratedStep GeneratedGradient(KernelCall call, int operand);
 

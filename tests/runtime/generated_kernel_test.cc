@@ -281,9 +281,9 @@ TEST(GpuKernels, AgreeOnADriverWithoutAGpu) {
 
 // On a library that computes products by the manual of cuBLASLt; all of it does, but for lines of
 // two bytes, which that refuses and generated kernels take.
-void CheckProducts(const std::vector<ExampleCall>& examples, int64_t most_score_bytes) {
+void CheckProducts(const std::vector<ExampleCall>& examples, int64_t most_part_bytes) {
   CudaToolchain toolchain = FakeCudaToolchain(/*gpus=*/1);
-  toolchain.most_score_bytes = most_score_bytes;
+  toolchain.most_part_bytes = most_part_bytes;
   const auto gpu = MakeCudaBackend(toolchain);
   const auto staging = std::make_shared<StagingBackend>(gpu.get());
   for (const ExampleCall& example : examples) {
@@ -312,15 +312,15 @@ TEST(GpuKernels, ProductsAgreeOnADriverWithoutAGpu) {
   add("SharedInTheSecondDim", {3, 1, 2, 4}, {3, 2, 4, 6});
   add("SharedCrosswise", {3, 1, 2, 4}, {1, 2, 4, 6});
   add("OfOneRow", {1, 4}, {4, 1});
-  CheckProducts(examples, kMostScoreBytes);
+  CheckProducts(examples, kMostPartBytes);
 }
 
 TEST(GpuKernels, AttentionAgreesOnADriverWithoutAGpu) {
-  CheckProducts(ExamplesOf(OpKind::kAttention), kMostScoreBytes);
+  CheckProducts(ExamplesOf(OpKind::kAttention), kMostPartBytes);
 }
 
 TEST(GpuKernels, CappedAttentionAgreesOnADriverWithoutAGpu) {
-  CheckProducts(ExamplesOf(OpKind::kCappedAttention), kMostScoreBytes);
+  CheckProducts(ExamplesOf(OpKind::kCappedAttention), kMostPartBytes);
 }
 
 // Scores of a head at a time, of some heads, of some samples; masks of all shapes.
@@ -343,10 +343,61 @@ TEST(GpuKernels, AttentionInPartsAgrees) {
   for (const int64_t bytes : {int64_t{1}, 2 * kOfHead, 3 * kOfHead, 6 * kOfHead}) {
     SCOPED_TRACE(bytes);
     CudaToolchain toolchain = FakeCudaToolchain(/*gpus=*/1);
-    toolchain.most_score_bytes = bytes;
+    toolchain.most_part_bytes = bytes;
     const auto gpu = MakeCudaBackend(toolchain);
     const auto staging = std::make_shared<StagingBackend>(gpu.get());
     for (const ExampleCall& call : examples) {
+      SCOPED_TRACE(call.name);
+      Checker(call, staging).CheckWholeCall();
+    }
+  }
+}
+
+ExampleCall Convolution(std::string name, OpKind kind, std::vector<int64_t> x,
+                        std::vector<int64_t> w, std::vector<int64_t> stride,
+                        std::vector<int64_t> padding, int64_t groups,
+                        std::vector<int64_t> dilation = {}) {
+  if (dilation.empty()) dilation.assign(stride.size(), 1);
+  return {std::move(name),
+          Operator(kind, {{"stride", std::move(stride)},
+                          {"padding", std::move(padding)},
+                          {"dilation", std::move(dilation)},
+                          {"groups", groups}}),
+          {SequentialType(x), SequentialType(w)}};
+}
+
+TEST(GpuKernels, ConvolutionsAgreeOnADriverWithoutAGpu) {
+  CheckProducts(
+      {Convolution("Padded", OpKind::kConv2d, {3, 4, 4, 6}, {8, 4, 3, 3}, {1, 1}, {1, 1, 1, 1}, 1),
+       Convolution("Lopsided", OpKind::kConv2d, {2, 4, 7, 5}, {8, 4, 2, 3}, {2, 1}, {0, 2, 1, 0}, 1,
+                   {3, 1}),
+       Convolution("OfPoints", OpKind::kConv2d, {3, 8, 4, 2}, {8, 8, 1, 1}, {1, 1}, {0, 0, 0, 0},
+                   1),
+       Convolution("OfSomePoints", OpKind::kConv2d, {2, 8, 5, 4}, {8, 8, 1, 1}, {2, 2},
+                   {0, 0, 0, 0}, 1),
+       Convolution("Grouped", OpKind::kConv2d, {3, 8, 3, 4}, {16, 4, 3, 2}, {1, 1}, {1, 1, 1, 0},
+                   2),
+       Convolution("GroupsOfPoints", OpKind::kConv2d, {2, 24, 2, 2}, {24, 8, 1, 1}, {1, 1},
+                   {0, 0, 0, 0}, 3),
+       Convolution("OfLines", OpKind::kConv1d, {2, 4, 9}, {8, 4, 3}, {2}, {1, 1}, 1),
+       Convolution("OfVolumes", OpKind::kConv3d, {2, 2, 3, 4, 3}, {8, 2, 2, 2, 2}, {1, 1, 1},
+                   {1, 0, 0, 0, 1, 1}, 1)},
+      kMostPartBytes);
+}
+
+// A sample at a time, and some.
+TEST(GpuKernels, ConvolutionsInPartsAgree) {
+  const ExampleCall padded =
+      Convolution("Padded", OpKind::kConv2d, {3, 4, 4, 6}, {8, 4, 3, 3}, {1, 1}, {1, 1, 1, 1}, 1);
+  const ExampleCall grouped = Convolution("Grouped", OpKind::kConv2d, {3, 24, 3, 2}, {24, 8, 3, 3},
+                                          {1, 1}, {1, 1, 1, 1}, 3);
+  for (const int64_t bytes : {int64_t{1}, int64_t{8000}}) {
+    SCOPED_TRACE(bytes);
+    CudaToolchain toolchain = FakeCudaToolchain(/*gpus=*/1);
+    toolchain.most_part_bytes = bytes;
+    const auto gpu = MakeCudaBackend(toolchain);
+    const auto staging = std::make_shared<StagingBackend>(gpu.get());
+    for (const ExampleCall& call : {padded, grouped}) {
       SCOPED_TRACE(call.name);
       Checker(call, staging).CheckWholeCall();
     }

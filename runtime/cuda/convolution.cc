@@ -1,0 +1,255 @@
+// Convolutions as products, for as many samples at a time as their windows have room:
+//
+//   C[g, (c r q), n, (y x)] = X[n, g c, y*stride + r*dilation - padding, ..]      generated
+//   Y_n,g = W_g C_n,g                     a product for each group, or for each sample
+//
+// (Chellapilla, Puri, Simard, "High performance convolutional neural networks for document
+// processing", 2006), and their gradients:
+//
+//   dC_n,g = W_g^T dY_n,g, of which dX is what C's gradient is                    generated
+//   dW_g = dY_g C_g^T, with dY_g as [o, n, (y x)], over all samples at one time
+//
+// Windows of one element need no C but for dW.
+#include <algorithm>
+#include <utility>
+
+#include "pcg/declaration.h"
+#include "pcg/schedule/memory.h"
+#include "runtime/cuda/products.h"
+
+namespace isomer {
+namespace {
+
+struct ConvolutionSizes {
+  int64_t samples, groups, in, out;            // channels of a group
+  int64_t kernel = 1, image = 1, windows = 1;  // elements of each
+  int64_t depth() const { return in * kernel; }
+  size_t rank = 0;
+  std::vector<int64_t> stride, dilation, first;  // first element of the first window, in the box
+
+  explicit ConvolutionSizes(const KernelCall& call) {
+    const Box &x = call.operands[0], &w = call.operands[1], &y = call.outputs[0];
+    samples = x.shape[0];
+    in = w.shape[1];
+    groups = x.shape[1] / in;
+    out = w.shape[0] / groups;
+    rank = x.shape.size() - 2;
+    stride = call.op.Ints("stride");
+    dilation = call.op.Ints("dilation");
+    for (size_t i = 0; i < rank; ++i) {
+      kernel *= w.shape[2 + i];
+      image *= x.shape[2 + i];
+      windows *= y.shape[2 + i];
+      first.push_back(y.origin[2 + i] * stride[i] - call.op.Ints("padding")[i] - x.origin[2 + i]);
+    }
+  }
+  // Each window is an element of the image, in their order.
+  bool WindowsAreImage(const KernelCall& call) const {
+    for (size_t i = 0; i < rank; ++i) {
+      if (stride[i] != 1 || first[i] != 0) return false;
+      if (call.operands[0].shape[2 + i] != call.outputs[0].shape[2 + i]) return false;
+    }
+    return kernel == 1;
+  }
+};
+
+Box WholeBox(const std::vector<int64_t>& shape) {
+  return {std::vector<int64_t>(shape.size(), 0), shape};
+}
+Place Offset(Place place, int64_t elements, DataType dtype) {
+  place.bytes += elements * BytesPerElement(dtype);
+  return place;
+}
+
+KernelCall MadeCall(const KernelCall& call, std::vector<int64_t> operand, DataType dtype,
+                    std::vector<int64_t> output, Declaration declaration) {
+  KernelCall made;
+  made.op = call.op;
+  made.operands = {WholeBox(operand)};
+  made.outputs = {WholeBox(output)};
+  made.dtypes = made.output_dtypes = {dtype};
+  made.iteration = FullBox(declaration);
+  made.declaration = std::move(declaration);
+  return made;
+}
+DeclarationBuilder BuilderOf(const std::vector<int64_t>& operand) {
+  Shape shape;
+  for (int64_t size : operand) shape.push_back(Extent(size));
+  return DeclarationBuilder({shape});
+}
+
+// C of so many samples.
+KernelCall Columns(const KernelCall& call, const ConvolutionSizes& c, int64_t samples) {
+  std::vector<int64_t> x = call.operands[0].shape, columns = {c.groups, c.in};
+  x[0] = samples;
+  DeclarationBuilder d = BuilderOf(x);
+  const int g = d.Parallel("g", c.groups), channel = d.Whole("c", c.in);
+  std::vector<Index> in = {Index(), Index(g) * c.in + Index(channel)}, out = {g, channel};
+  std::vector<int> of_kernel, of_windows;
+  for (size_t i = 0; i < c.rank; ++i) {
+    columns.push_back(call.operands[1].shape[2 + i]);
+    of_kernel.push_back(d.Whole("r", columns.back()));
+    out.push_back(of_kernel.back());
+  }
+  columns.push_back(samples);
+  const int n = d.Parallel("n", samples);
+  in[0] = n;
+  out.push_back(n);
+  for (size_t i = 0; i < c.rank; ++i) {
+    columns.push_back(call.outputs[0].shape[2 + i]);
+    of_windows.push_back(d.Parallel("y", columns.back()));
+    out.push_back(of_windows.back());
+    in.push_back(Shifted(Index(of_windows[i]) * c.stride[i] + Index(of_kernel[i]) * c.dilation[i],
+                         Extent(c.first[i])));
+  }
+  d.Output(out, d.In(0, in, Outside::kZero));
+  return MadeCall(call, std::move(x), call.dtypes[0], std::move(columns), d.Build());
+}
+
+// dY of so many samples, group by group and channel by channel.
+KernelCall ByChannels(const KernelCall& call, const ConvolutionSizes& c, int64_t samples) {
+  const std::vector<int64_t> y = {samples, c.groups * c.out, c.windows};
+  DeclarationBuilder d = BuilderOf(y);
+  const int g = d.Parallel("g", c.groups), o = d.Parallel("o", c.out), n = d.Parallel("n", samples),
+            p = d.Parallel("p", c.windows);
+  d.Output({g, o, n, p}, d.In(0, {n, Index(g) * c.out + Index(o), p}));
+  return MadeCall(call, y, call.dtypes[0], {c.groups, c.out, samples, c.windows}, d.Build());
+}
+
+// For each sample and each group a product with the group's matrix of weights; `of`: of the first
+// of both. Of what lies by samples (channels of all groups a sample), and of columns.
+struct Strides {
+  int64_t sample, group;
+};
+void AddProducts(const ConvolutionSizes& c, int64_t samples, const ProductStep& of,
+                 const Strides& b, const Strides& d, std::vector<GpuStep>* steps) {
+  const Strides a = {0, c.out * c.depth()};
+  const bool by_group = c.groups <= samples;  // batches of samples
+  const int64_t count = by_group ? c.groups : samples;
+  const auto outer = [&](const Strides& s) { return by_group ? s.group : s.sample; };
+  const auto inner = [&](const Strides& s) { return by_group ? s.sample : s.group; };
+  for (int64_t i = 0; i < count; ++i) {
+    ProductStep step = of;
+    step.a = Offset(step.a, i * outer(a), of.product.operand_dtype);
+    step.b = Offset(step.b, i * outer(b), of.product.operand_dtype);
+    step.d = Offset(step.d, i * outer(d), of.product.dtype);
+    step.product.batch = by_group ? samples : c.groups;
+    step.product.a_stride = inner(a);
+    step.product.b_stride = inner(b);
+    step.product.d_stride = inner(d);
+    steps->push_back(std::move(step));
+  }
+}
+
+}  // namespace
+
+bool IsConvolutionOfProducts(const KernelCall& call) {
+  // Thinner matrices are no work for tensor cores.
+  constexpr int64_t kFewestChannels = 8;
+  const ConvolutionSizes c(call);
+  return c.out >= kFewestChannels && c.depth() >= kFewestChannels;
+}
+
+GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
+  const ConvolutionSizes c(call);
+  const DataType dtype = call.dtypes[0];
+  const bool is_direct = c.WindowsAreImage(call);
+  const int64_t of_sample = c.groups * c.depth() * c.windows;  // elements of columns
+  // dC is float32.
+  const int64_t bytes = of_sample * BytesPerElement(call.gradient ? DataType::kFloat32 : dtype);
+  const int64_t most = std::clamp<int64_t>(most_part_bytes / bytes, 1, c.samples);
+  const int64_t of_x = c.groups * c.in * c.image, of_y = c.groups * c.out * c.windows;
+  GpuSteps steps;
+  const auto place_of = [&](int64_t elements, DataType of) {
+    const Place place = {Place::kWorkspace, 0, steps.workspace_bytes};
+    steps.workspace_bytes += Aligned(elements * BytesPerElement(of));
+    return place;
+  };
+  const Place x = {Place::kRead, 0}, w = {Place::kRead, 1};
+  // W_g C_n,g, or its transpose with dY.
+  const auto product = [&](bool is_gradient, DataType of) {
+    Product p = {.m = is_gradient ? c.depth() : c.out,
+                 .n = c.windows,
+                 .k = is_gradient ? c.out : c.depth(),
+                 .transposes_a = is_gradient,
+                 .operand_dtype = dtype,
+                 .dtype = of};
+    return p;
+  };
+  const Strides by_sample_in = {of_x, c.in * c.image}, by_sample_out = {of_y, c.out * c.windows};
+  const auto in_columns = [&](int64_t samples) {
+    return Strides{c.windows, c.depth() * samples * c.windows};
+  };
+  if (!call.gradient) {
+    const Place columns = is_direct ? Place() : place_of(most * of_sample, dtype);
+    for (int64_t n = 0; n < c.samples; n += most) {
+      const int64_t samples = std::min(most, c.samples - n);
+      ProductStep step = {product(false, dtype), w, Offset(x, n * of_x, dtype),
+                          Offset({Place::kWrite, 0}, n * of_y, dtype)};
+      if (!is_direct) {
+        steps.steps.push_back(GeneratedStep{Columns(call, c, samples), {step.b}, {columns}});
+        step.b = columns;
+        step.product.b_line = samples * c.windows;
+      }
+      AddProducts(c, samples, step, is_direct ? by_sample_in : in_columns(samples), by_sample_out,
+                  &steps.steps);
+    }
+    return steps;
+  }
+  const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
+  const auto sum_dtype = [&](int o) {
+    return call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
+  };
+  if (call.wanted[0]) {
+    const DataType of_sum = sum_dtype(0);
+    const Place columns = is_direct ? Place() : place_of(most * of_sample, DataType::kFloat32);
+    for (int64_t n = 0; n < c.samples; n += most) {
+      const int64_t samples = std::min(most, c.samples - n);
+      const Place dx = Offset({Place::kWrite, 0}, n * of_x, of_sum);
+      ProductStep step = {product(true, is_direct ? of_sum : DataType::kFloat32), w,
+                          Offset(dy, n * of_y, dtype), is_direct ? dx : columns};
+      if (is_direct) {
+        step.product.adds = call.Adds(0);
+        AddProducts(c, samples, step, by_sample_out, by_sample_in, &steps.steps);
+        continue;
+      }
+      step.product.d_line = samples * c.windows;
+      AddProducts(c, samples, step, by_sample_out, in_columns(samples), &steps.steps);
+      KernelCall back = Columns(call, c, samples);
+      back.gradient = true;
+      back.wanted = {true};
+      back.output_dtypes = {DataType::kFloat32};
+      back.sums = {{of_sum, call.Adds(0)}};
+      steps.steps.push_back(GeneratedStep{std::move(back), {Place(), Place(), columns}, {dx}});
+    }
+  }
+  if (call.wanted[1]) {
+    const Place columns = place_of(most * of_sample, dtype);
+    const Place by_channels = place_of(most * of_y, dtype);
+    for (int64_t n = 0; n < c.samples; n += most) {
+      const int64_t samples = std::min(most, c.samples - n);
+      const int64_t k = samples * c.windows;
+      steps.steps.push_back(
+          GeneratedStep{Columns(call, c, samples), {Offset(x, n * of_x, dtype)}, {columns}});
+      steps.steps.push_back(GeneratedStep{
+          ByChannels(call, c, samples), {Offset(dy, n * of_y, dtype)}, {by_channels}});
+      steps.steps.push_back(ProductStep{{.m = c.out,
+                                         .n = c.depth(),
+                                         .k = k,
+                                         .transposes_b = true,
+                                         .operand_dtype = dtype,
+                                         .dtype = sum_dtype(1),
+                                         .adds = call.Adds(1) || n > 0,
+                                         .batch = c.groups,
+                                         .a_stride = c.out * k,
+                                         .b_stride = c.depth() * k,
+                                         .d_stride = c.out * c.depth()},
+                                        by_channels,
+                                        columns,
+                                        {Place::kWrite, 1}});
+    }
+  }
+  return steps;
+}
+
+}  // namespace isomer
