@@ -18,7 +18,7 @@ for program in bin/isomer-run bin/isomer-optimize tests/isomer_runtime_test; do
   strip -o "$to/bin/$(basename "$program")" "build/release/$program"
 done
 cp rules/*.rules "$to/share/isomer/rules/"
-cp scripts/gpu_check.sh "$to/"
+cp scripts/gpu_check.sh bench/train_gpu.py "$to/"
 # All but what belongs to the C library, which is the machine's.
 ldd "$to"/bin/* | awk '/=> \//{print $3}' | sort -u |
   grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv)\.so\..*)$' | xargs -I{} cp -L {} "$to/lib/"
