@@ -373,6 +373,19 @@ std::vector<std::vector<int>> RankVectors(const std::vector<int>& ranks) {
       }
     }
   }
+  // Batches on some inputs alone: of features, and not of their weights and bias.
+  for (int rank = highest + 1; rank <= highest_rank; ++rank) {
+    for (int mask = 1; mask < 1 << count; ++mask) {
+      std::vector<int> vector = ranks;
+      bool is_of_highest = true;
+      for (int i = 0; i < count; ++i) {
+        if ((mask >> i & 1) == 0) continue;
+        is_of_highest &= ranks[i] == highest;
+        vector[i] = rank;
+      }
+      if (is_of_highest) add(vector);
+    }
+  }
   return result;
 }
 

@@ -49,8 +49,9 @@ bool Recheck(const Rule& rule, const Binding& found, int count, TypeOracle* orac
 std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count,
                                   const SampleOptions& options, TypeOracle* oracle, Random* random);
 
-// Rank vectors worth trying for `num_inputs` inputs: `ranks` first, equal ranks 1 to 4, and one
-// rank mixed with 2 (weights) or 1 (biases).
+// Rank vectors worth trying for as many inputs as `ranks` are of: these first, equal ranks 1 to 4,
+// these with more dims in front of some of those that have the most (features, next to weights and
+// a bias), and one rank mixed with 2 (weights) or 1 (biases).
 std::vector<std::vector<int>> RankVectors(const std::vector<int>& ranks);
 
 }  // namespace isomer

@@ -14,6 +14,7 @@
 #include "pcg/support/status_macros.h"
 #include "runtime/allocation_count.h"
 #include "runtime/moves.h"
+#include "runtime/task_calls.h"
 
 namespace isomer {
 namespace {
@@ -82,7 +83,9 @@ std::vector<TaskTime> Executor::times() const {
 absl::Status Executor::MakeKernels() {
   return Measured([this]() -> absl::Status {
     for (int32_t t : schedule_.programs[device_]) {
-      if (RunsKernel(schedule_.tasks[t])) ISOMER_RETURN_IF_ERROR(MakeKernel(t));
+      if (!RunsKernel(schedule_.tasks[t])) continue;
+      ISOMER_ASSIGN_OR_RETURN(launches_[t].kernel,
+                              backend_.MakeKernel(CallOfTask(graph_, schedule_, t)));
     }
     return absl::OkStatus();
   });
@@ -134,33 +137,6 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
   }
   return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0,
                   Phase::kLoad);  // The optimizer's state is zero.
-}
-
-absl::Status Executor::MakeKernel(int32_t t) {
-  const Task& task = schedule_.tasks[t];
-  const Node& node = graph_.node(task.node);
-  std::vector<TensorType> operands;
-  for (TensorRef input : node.inputs) operands.push_back(graph_.type(input));
-  const bool gradient = task.kind == TaskKind::kComputeGradient;
-  std::vector<bool> wanted;
-  for (BufferId id : task.writes) {
-    if (gradient) wanted.push_back(id != kNoBuffer);
-  }
-  KernelCall call = MakeKernelCall(node.op, *schedule_.shardings[task.node.value], operands,
-                                   task.shard, gradient, std::move(wanted));
-  call.layouts = LayoutsOf(graph_, schedule_, task);
-  if (!gradient && task.writes.size() > node.outputs.size()) call.saved = SavedBy(call);
-  for (size_t o = 0; gradient && o < operands.size(); ++o) {
-    if (task.writes[o] == kNoBuffer) continue;
-    const DataType dtype = buffer(task.writes[o]).dtype;
-    if (dtype == call.dtypes[o] && !Adds(task, o)) continue;
-    if (call.sums.empty()) {
-      for (DataType of_operand : call.dtypes) call.sums.push_back({of_operand});
-    }
-    call.sums[o] = {dtype, Adds(task, o)};
-  }
-  ISOMER_ASSIGN_OR_RETURN(launches_[t].kernel, backend_.MakeKernel(call));
-  return absl::OkStatus();
 }
 
 absl::Status Executor::Run(Phase first, Phase last, double learning_rate, Phase then) {

@@ -116,7 +116,6 @@ class Executor {
   absl::Status RunLocalMoves(const Task& task);
   absl::Status RunTransfers(int32_t t, Messages* messages);
   absl::Status RunUpdate(const Task& task);
-  absl::Status MakeKernel(int32_t t);
 
   // Those of this device, which lie side by side.
   absl::Span<const BufferId> Mine(absl::Span<const BufferId> ids) const;

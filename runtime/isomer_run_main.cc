@@ -29,6 +29,7 @@
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/check_executions.h"
+#include "runtime/cuda/routes.h"
 #include "runtime/feeder.h"
 #include "runtime/job.h"
 #include "runtime/process_communicator.h"
@@ -58,6 +59,9 @@ ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
 ABSL_FLAG(bool, list_unsupported, false,
           "list what of an .onnx file is not supported, and run nothing; exit 1 if there is any");
+ABSL_FLAG(bool, list_kernels, false,
+          "list what a GPU would be given to do in a step, by operator: cuBLASLt's products, "
+          "generated kernels and others, and run nothing. Needs no GPU");
 ABSL_FLAG(
     std::string, test_data, "",
     "folder of an ONNX test case (input_0.pb, output_0.pb, .., or test_data_set_* of such; of "
@@ -296,6 +300,15 @@ absl::StatusOr<int> ListUnsupported(const std::string& spec) {
   return lines.empty() ? kExitDone : kExitNo;
 }
 
+absl::StatusOr<int> ListKernels(const std::string& spec) {
+  ISOMER_RETURN_IF_ERROR(RefuseFlagsThatDoNotApply(spec));
+  ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlanOrModel(spec, OptionsOfModel()));
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan, /*keep_gradients=*/false));
+  std::fputs(RoutesToString(RoutesOf(lowered.mapped.graph, lowered.schedule, /*device=*/0)).c_str(),
+             stdout);
+  return kExitDone;
+}
+
 StepOptions StepOptionsFromFlags(bool speaks) {
   return {.steps = absl::GetFlag(FLAGS_steps),
           .epochs = absl::GetFlag(FLAGS_epochs),
@@ -445,6 +458,12 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"list_unsupported", "batch_size", "dim"},
                                           "does not go with --list_unsupported"));
     return ListUnsupported(arguments[0]);
+  }
+  if (absl::GetFlag(FLAGS_list_kernels)) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlagsBut({"list_kernels", "mode", "precision", "optimizer", "batch_size", "dim"},
+                       "does not go with --list_kernels"));
+    return ListKernels(arguments[0]);
   }
   const std::string communicator = absl::GetFlag(FLAGS_communicator);
   if (communicator == "mpi") return RunAsProcess(arguments[0], MakeMpiCommunicator);

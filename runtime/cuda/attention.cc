@@ -19,6 +19,7 @@
 
 #include "pcg/declaration.h"
 #include "pcg/schedule/memory.h"
+#include "runtime/cuda/made_step.h"
 #include "runtime/cuda/products.h"
 
 namespace isomer {
@@ -69,9 +70,9 @@ class ScoreCall {
  public:
   ScoreCall(const KernelCall& attention, const AttentionSizes& a, const Chunk& chunk)
       : attention_(attention),
+        made_(attention.op),
         scores_{chunk.samples, chunk.heads, a.group, a.queries, a.keys},
         of_rows_{chunk.samples, chunk.heads, a.group, a.queries, 2} {
-    call_.op = attention.op;
     if (attention.operands.size() < 4) return;
     mask_ = attention.operands[3].shape;
     mask_.insert(mask_.begin(), 4 - mask_.size(), 1);
@@ -87,26 +88,19 @@ class ScoreCall {
   }
 
   // Operands of the scores' shape, and one with the sums of each row.
-  void AddScores(DataType dtype, Place place) { AddOperand(scores_, dtype, place); }
-  void AddRows(Place place) { AddOperand(of_rows_, DataType::kFloat32, place); }
+  void AddScores(DataType dtype, Place place) { made_.AddOperand(scores_, dtype, place); }
+  void AddRows(Place place) { made_.AddOperand(of_rows_, DataType::kFloat32, place); }
   void AddMask() {
-    if (!mask_.empty()) AddOperand(mask_, attention_.dtypes[3], {Place::kRead, 3, mask_offset_});
+    if (mask_.empty()) return;
+    made_.AddOperand(mask_, attention_.dtypes[3], {Place::kRead, 3, mask_offset_});
   }
   void AddOutput(DataType dtype, Place place, bool of_rows = false) {
-    const std::vector<int64_t>& shape = of_rows ? of_rows_ : scores_;
-    call_.outputs.push_back(WholeBox(shape));
-    call_.output_dtypes.push_back(dtype);
-    step_.writes.push_back(place);
+    made_.AddOutput(of_rows ? of_rows_ : scores_, dtype, place);
   }
 
   // Begins the declaration, of the operands so far.
   void Begin() {
-    std::vector<Shape> shapes;
-    for (const Box& operand : call_.operands) {
-      Shape& shape = shapes.emplace_back();
-      for (int64_t size : operand.shape) shape.push_back(Extent(size));
-    }
-    d_.emplace(shapes);
+    d_ = &made_.Begin();
     const char* const names[] = {"b", "g", "u", "s"};
     for (int i = 0; i < 4; ++i) row_.push_back(d_->Parallel(names[i], scores_[i]));
     t_ = d_->Whole("t", scores_[4]);
@@ -155,30 +149,15 @@ class ScoreCall {
     return {maximum, sum};
   }
 
-  GeneratedStep Build() && {
-    call_.declaration = d_->Build();
-    call_.iteration = FullBox(call_.declaration);
-    step_.call = std::move(call_);
-    return std::move(step_);
-  }
+  GeneratedStep Build() && { return std::move(made_).Build(); }
 
  private:
-  void AddOperand(const std::vector<int64_t>& shape, DataType dtype, Place place) {
-    call_.operands.push_back(WholeBox(shape));
-    call_.dtypes.push_back(dtype);
-    step_.reads.push_back(place);
-  }
-  static Box WholeBox(const std::vector<int64_t>& shape) {
-    return {std::vector<int64_t>(shape.size(), 0), shape};
-  }
-
   const KernelCall& attention_;
+  MadeStep made_;
   const std::vector<int64_t> scores_, of_rows_;
   std::vector<int64_t> mask_;  // empty: there is none
   int64_t mask_offset_ = 0;
-  KernelCall call_;
-  GeneratedStep step_;
-  std::optional<DeclarationBuilder> d_;
+  DeclarationBuilder* d_ = nullptr;
   std::vector<int> row_, point_;
   int t_ = -1;
 };
@@ -231,11 +210,6 @@ GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, co
   return std::move(scores).Build();
 }
 
-Place Offset(Place place, int64_t elements, DataType dtype) {
-  place.bytes += elements * BytesPerElement(dtype);
-  return place;
-}
-
 }  // namespace
 
 GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
@@ -275,7 +249,7 @@ GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
     const int64_t head = first_head(chunk);
     return ProductStep{
         product(chunk, a.rows(), a.keys, a.e, false, true, DataType::kFloat32, false),
-        Offset(q, head * a.rows() * a.e, a.dtype), Offset(k, head * a.keys * a.e, a.dtype),
+        Behind(q, head * a.rows() * a.e, a.dtype), Behind(k, head * a.keys * a.e, a.dtype),
         products};
   };
   constexpr int64_t kOfRow = 2;
@@ -284,14 +258,14 @@ GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
       const int64_t head = first_head(chunk);
       Place saved;
       if (call.saved.has_value()) {
-        saved = Offset({Place::kWrite, 1}, head * a.rows() * kOfRow, DataType::kFloat32);
+        saved = Behind({Place::kWrite, 1}, head * a.rows() * kOfRow, DataType::kFloat32);
       }
       steps.steps.push_back(scores(chunk));
       steps.steps.push_back(Probabilities(call, a, chunk, products, p, saved));
       steps.steps.push_back(
           ProductStep{product(chunk, a.rows(), a.f, a.keys, false, false, a.dtype, false), p,
-                      Offset(v, head * a.keys * a.f, a.dtype),
-                      Offset({Place::kWrite, 0}, head * a.rows() * a.f, a.dtype)});
+                      Behind(v, head * a.keys * a.f, a.dtype),
+                      Behind({Place::kWrite, 0}, head * a.rows() * a.f, a.dtype)});
     }
     return steps;
   }
@@ -303,25 +277,25 @@ GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
     };
     for (const Chunk& chunk : chunks) {
       const int64_t head = first_head(chunk);
-      const Place of_dy = Offset(dy, head * a.rows() * a.f, a.dtype);
+      const Place of_dy = Behind(dy, head * a.rows() * a.f, a.dtype);
       Place saved;
       if (call.saved.has_value()) {
-        saved = Offset({Place::kRead, operands + 2}, head * a.rows() * kOfRow, DataType::kFloat32);
+        saved = Behind({Place::kRead, operands + 2}, head * a.rows() * kOfRow, DataType::kFloat32);
       }
       steps.steps.push_back(scores(chunk));
       steps.steps.push_back(
           ProductStep{product(chunk, a.rows(), a.keys, a.f, false, true, DataType::kFloat32, false),
-                      of_dy, Offset(v, head * a.keys * a.f, a.dtype), dp});
+                      of_dy, Behind(v, head * a.keys * a.f, a.dtype), dp});
       steps.steps.push_back(ScoreGradients(call, a, chunk, products, dp, saved, p, ds));
       const auto add = [&](int o, const Product& of, Place left, Place right, int64_t elements) {
         if (!call.wanted[o]) return;
         steps.steps.push_back(ProductStep{
-            of, left, right, Offset({Place::kWrite, o}, head * elements, sum_dtype(o))});
+            of, left, right, Behind({Place::kWrite, o}, head * elements, sum_dtype(o))});
       };
       add(0, product(chunk, a.rows(), a.e, a.keys, false, false, sum_dtype(0), call.Adds(0)), ds,
-          Offset(k, head * a.keys * a.e, a.dtype), a.rows() * a.e);
+          Behind(k, head * a.keys * a.e, a.dtype), a.rows() * a.e);
       add(1, product(chunk, a.keys, a.e, a.rows(), true, false, sum_dtype(1), call.Adds(1)), ds,
-          Offset(q, head * a.rows() * a.e, a.dtype), a.keys * a.e);
+          Behind(q, head * a.rows() * a.e, a.dtype), a.keys * a.e);
       add(2, product(chunk, a.keys, a.f, a.rows(), true, false, sum_dtype(2), call.Adds(2)), p,
           of_dy, a.keys * a.f);
     }

@@ -15,6 +15,7 @@
 
 #include "pcg/declaration.h"
 #include "pcg/schedule/memory.h"
+#include "runtime/cuda/made_step.h"
 #include "runtime/cuda/products.h"
 
 namespace isomer {
@@ -53,36 +54,14 @@ struct ConvolutionSizes {
   }
 };
 
-Box WholeBox(const std::vector<int64_t>& shape) {
-  return {std::vector<int64_t>(shape.size(), 0), shape};
-}
-Place Offset(Place place, int64_t elements, DataType dtype) {
-  place.bytes += elements * BytesPerElement(dtype);
-  return place;
-}
-
-KernelCall MadeCall(const KernelCall& call, std::vector<int64_t> operand, DataType dtype,
-                    std::vector<int64_t> output, Declaration declaration) {
-  KernelCall made;
-  made.op = call.op;
-  made.operands = {WholeBox(operand)};
-  made.outputs = {WholeBox(output)};
-  made.dtypes = made.output_dtypes = {dtype};
-  made.iteration = FullBox(declaration);
-  made.declaration = std::move(declaration);
-  return made;
-}
-DeclarationBuilder BuilderOf(const std::vector<int64_t>& operand) {
-  Shape shape;
-  for (int64_t size : operand) shape.push_back(Extent(size));
-  return DeclarationBuilder({shape});
-}
-
 // C of so many samples.
-KernelCall Columns(const KernelCall& call, const ConvolutionSizes& c, int64_t samples) {
+GeneratedStep Columns(const KernelCall& call, const ConvolutionSizes& c, int64_t samples,
+                      Place of_x, Place to) {
   std::vector<int64_t> x = call.operands[0].shape, columns = {c.groups, c.in};
   x[0] = samples;
-  DeclarationBuilder d = BuilderOf(x);
+  MadeStep step(call.op);
+  step.AddOperand(x, call.dtypes[0], of_x);
+  DeclarationBuilder& d = step.Begin();
   const int g = d.Parallel("g", c.groups), channel = d.Whole("c", c.in);
   std::vector<Index> in = {Index(), Index(g) * c.in + Index(channel)}, out = {g, channel};
   std::vector<int> of_kernel, of_windows;
@@ -103,17 +82,34 @@ KernelCall Columns(const KernelCall& call, const ConvolutionSizes& c, int64_t sa
                          Extent(c.first[i])));
   }
   d.Output(out, d.In(0, in, Outside::kZero));
-  return MadeCall(call, std::move(x), call.dtypes[0], std::move(columns), d.Build());
+  step.AddOutput(columns, call.dtypes[0], to);
+  return std::move(step).Build();
+}
+
+// dX of dC, in float32.
+GeneratedStep OfColumns(const KernelCall& call, const ConvolutionSizes& c, int64_t samples,
+                        Place columns, KernelCall::Sum sum, Place to) {
+  GeneratedStep step = Columns(call, c, samples, Place(), Place());
+  step.call.gradient = true;
+  step.call.wanted = {true};
+  step.call.output_dtypes = {DataType::kFloat32};
+  step.call.sums = {sum};
+  step.reads = {Place(), Place(), columns};
+  step.writes = {to};
+  return step;
 }
 
 // dY of so many samples, group by group and channel by channel.
-KernelCall ByChannels(const KernelCall& call, const ConvolutionSizes& c, int64_t samples) {
-  const std::vector<int64_t> y = {samples, c.groups * c.out, c.windows};
-  DeclarationBuilder d = BuilderOf(y);
+GeneratedStep ByChannels(const KernelCall& call, const ConvolutionSizes& c, int64_t samples,
+                         Place of_y, Place to) {
+  MadeStep step(call.op);
+  step.AddOperand({samples, c.groups * c.out, c.windows}, call.dtypes[0], of_y);
+  DeclarationBuilder& d = step.Begin();
   const int g = d.Parallel("g", c.groups), o = d.Parallel("o", c.out), n = d.Parallel("n", samples),
             p = d.Parallel("p", c.windows);
   d.Output({g, o, n, p}, d.In(0, {n, Index(g) * c.out + Index(o), p}));
-  return MadeCall(call, y, call.dtypes[0], {c.groups, c.out, samples, c.windows}, d.Build());
+  step.AddOutput({c.groups, c.out, samples, c.windows}, call.dtypes[0], to);
+  return std::move(step).Build();
 }
 
 // For each sample and each group a product with the group's matrix of weights; `of`: of the first
@@ -130,9 +126,9 @@ void AddProducts(const ConvolutionSizes& c, int64_t samples, const ProductStep& 
   const auto inner = [&](const Strides& s) { return by_group ? s.sample : s.group; };
   for (int64_t i = 0; i < count; ++i) {
     ProductStep step = of;
-    step.a = Offset(step.a, i * outer(a), of.product.operand_dtype);
-    step.b = Offset(step.b, i * outer(b), of.product.operand_dtype);
-    step.d = Offset(step.d, i * outer(d), of.product.dtype);
+    step.a = Behind(step.a, i * outer(a), of.product.operand_dtype);
+    step.b = Behind(step.b, i * outer(b), of.product.operand_dtype);
+    step.d = Behind(step.d, i * outer(d), of.product.dtype);
     step.product.batch = by_group ? samples : c.groups;
     step.product.a_stride = inner(a);
     step.product.b_stride = inner(b);
@@ -184,10 +180,10 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     const Place columns = is_direct ? Place() : place_of(most * of_sample, dtype);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
-      ProductStep step = {product(false, dtype), w, Offset(x, n * of_x, dtype),
-                          Offset({Place::kWrite, 0}, n * of_y, dtype)};
+      ProductStep step = {product(false, dtype), w, Behind(x, n * of_x, dtype),
+                          Behind({Place::kWrite, 0}, n * of_y, dtype)};
       if (!is_direct) {
-        steps.steps.push_back(GeneratedStep{Columns(call, c, samples), {step.b}, {columns}});
+        steps.steps.push_back(Columns(call, c, samples, step.b, columns));
         step.b = columns;
         step.product.b_line = samples * c.windows;
       }
@@ -205,9 +201,9 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     const Place columns = is_direct ? Place() : place_of(most * of_sample, DataType::kFloat32);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
-      const Place dx = Offset({Place::kWrite, 0}, n * of_x, of_sum);
+      const Place dx = Behind({Place::kWrite, 0}, n * of_x, of_sum);
       ProductStep step = {product(true, is_direct ? of_sum : DataType::kFloat32), w,
-                          Offset(dy, n * of_y, dtype), is_direct ? dx : columns};
+                          Behind(dy, n * of_y, dtype), is_direct ? dx : columns};
       if (is_direct) {
         step.product.adds = call.Adds(0);
         AddProducts(c, samples, step, by_sample_out, by_sample_in, &steps.steps);
@@ -215,12 +211,7 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
       }
       step.product.d_line = samples * c.windows;
       AddProducts(c, samples, step, by_sample_out, in_columns(samples), &steps.steps);
-      KernelCall back = Columns(call, c, samples);
-      back.gradient = true;
-      back.wanted = {true};
-      back.output_dtypes = {DataType::kFloat32};
-      back.sums = {{of_sum, call.Adds(0)}};
-      steps.steps.push_back(GeneratedStep{std::move(back), {Place(), Place(), columns}, {dx}});
+      steps.steps.push_back(OfColumns(call, c, samples, columns, {of_sum, call.Adds(0)}, dx));
     }
   }
   if (call.wanted[1]) {
@@ -229,10 +220,8 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
       const int64_t k = samples * c.windows;
-      steps.steps.push_back(
-          GeneratedStep{Columns(call, c, samples), {Offset(x, n * of_x, dtype)}, {columns}});
-      steps.steps.push_back(GeneratedStep{
-          ByChannels(call, c, samples), {Offset(dy, n * of_y, dtype)}, {by_channels}});
+      steps.steps.push_back(Columns(call, c, samples, Behind(x, n * of_x, dtype), columns));
+      steps.steps.push_back(ByChannels(call, c, samples, Behind(dy, n * of_y, dtype), by_channels));
       steps.steps.push_back(ProductStep{{.m = c.out,
                                          .n = c.depth(),
                                          .k = k,

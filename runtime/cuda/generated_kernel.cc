@@ -130,11 +130,8 @@ struct Loads {
 
 class Generator {
  public:
-  Generator(const KernelCall& call, absl::string_view name, int64_t shortest_shared)
-      : call_(call),
-        declaration_(call.declaration),
-        name_(name),
-        shortest_shared_(shortest_shared) {
+  Generator(const KernelCall& call, absl::string_view name, const SharingLimits& limits)
+      : call_(call), declaration_(call.declaration), name_(name), limits_(limits) {
     for (size_t v = 0; v < declaration_.dims.size(); ++v) {
       variables_.push_back(absl::StrCat("v", v));
     }
@@ -146,6 +143,7 @@ class Generator {
 
   std::optional<GeneratedKernel> Forward() {
     AddOperands();
+    if (const int64_t rows = RowsOfStatements(); rows > 0) BeginRows(rows);
     for (size_t s = 0; s < declaration_.statements.size(); ++s) {
       const int output = declaration_.statements[s].output;
       Piece piece = PieceOfStatement(s, output);
@@ -158,6 +156,8 @@ class Generator {
       tensors_.push_back(piece);
       RunStatement(static_cast<int>(s), /*places=*/nullptr);
     }
+    rows_ = 0;
+    CloseTo(0);
     return std::move(kernel_);
   }
 
@@ -307,7 +307,7 @@ class Generator {
     // So are the reductions of so many elements that a GPU has no more threads, if they read side
     // by side.
     constexpr int64_t kMany = int64_t{1} << 17, kFew = 4096;
-    if (PointsOf(loops) < shortest_shared_) return {};  // A thread's.
+    if (PointsOf(loops) < limits_.shortest_reduction) return {};  // A thread's.
     // What is read most: do neighbouring elements read neighbours, or neighbouring points?
     const Reading* most = nullptr;
     for (const Reading& reading : readings) {
@@ -330,15 +330,94 @@ class Generator {
     return elements >= kFew ? Lanes{8, 32} : Lanes{1, GeneratedKernel::kBlock};
   }
 
-  void BeginKernel(int64_t elements, Lanes lanes = {}) {
-    lanes_ = lanes;
-    const int64_t threads = elements * lanes.lanes;
+  void OpenKernel(int64_t elements, int elements_per_block, int64_t threads) {
     kernel_.launches.push_back(
-        {absl::StrCat(name_, "_", kernel_.launches.size()), elements, lanes.elements});
+        {absl::StrCat(name_, "_", kernel_.launches.size()), elements, elements_per_block});
     Open("ISOMER_KERNEL(", kernel_.launches.back().name, ", Arguments<", std::max(kernel_.reads, 1),
          ", ", std::max(kernel_.writes, 1), ">)");
     constexpr double kMostOfInt = 0x1p30;
     index_ = LargestIndex(threads) < kMostOfInt ? "int" : "long long";
+  }
+
+  // Dims of the elements that a statement defines, as they lie: the fastest last.
+  std::vector<int> ElementDims(const Statement& statement, const Piece& piece) const {
+    std::vector<int64_t> step(declaration_.dims.size(), 0);
+    for (size_t i = 0; i < statement.indices.size(); ++i) {
+      for (const auto& [dim, stride] : statement.indices[i].terms) {
+        step[dim] += stride * piece.strides[i];
+      }
+    }
+    std::vector<int> dims = IndexDims(statement);
+    absl::c_stable_sort(dims, [&](int a, int b) { return step[a] > step[b]; });
+    return dims;
+  }
+
+  // The statements' elements are rows, a block's work each: all begin with the same dims, and read
+  // of each other what is of their row alone. How many rows there are; 0: they are none, or it does
+  // not pay.
+  int64_t RowsOfStatements() const {
+    if (declaration_.statements.size() < 2) return 0;
+    std::vector<std::vector<int>> dims;
+    for (size_t s = 0; s < declaration_.statements.size(); ++s) {
+      const Statement& statement = declaration_.statements[s];
+      const Piece piece = PieceOfStatement(static_cast<int>(s), statement.output);
+      dims.push_back(ElementDims(statement, piece));
+    }
+    std::vector<int> rows = dims[0];
+    for (const std::vector<int>& of : dims) {
+      size_t common = 0;
+      while (common < std::min(rows.size(), of.size()) && rows[common] == of[common]) ++common;
+      rows.resize(common);
+    }
+    const size_t n = declaration_.operands.size();
+    for (const Access& access : declaration_.accesses) {
+      if (access.tensor < static_cast<int>(n)) continue;
+      const Statement& defines = declaration_.statements[access.tensor - n];
+      const auto is_of_row = [&](int dim) {
+        for (size_t i = 0; i < defines.indices.size(); ++i) {
+          if (defines.indices[i] == Index(dim)) return access.indices[i] == Index(dim);
+        }
+        return false;
+      };
+      size_t of_row = 0;
+      while (of_row < rows.size() && is_of_row(rows[of_row])) ++of_row;
+      rows.resize(of_row);
+    }
+    // A number of each row that is found out together.
+    bool has_reduction = false;
+    for (size_t s = 0; s < dims.size(); ++s) {
+      has_reduction |= dims[s] == rows && PointsOf(ReducedLoops(declaration_.statements[s])) >=
+                                              limits_.shortest_reduction;
+    }
+    return has_reduction && PointsOf(rows) >= limits_.fewest_rows ? PointsOf(rows) : 0;
+  }
+  // What follows until rows_ is 0 is one kernel.
+  void BeginRows(int64_t rows) {
+    int64_t threads = rows * GeneratedKernel::kBlock;
+    for (const Statement& statement : declaration_.statements) {
+      threads = std::max(threads, PointsOf(IndexDims(statement)));
+    }
+    OpenKernel(rows, /*elements_per_block=*/1, threads);
+    Open("ISOMER_FOR_EACH_ROW(", index_, ", row, ", rows, ")");
+    rows_ = rows;
+  }
+
+  void BeginKernel(int64_t elements, Lanes lanes = {}) {
+    if (rows_ > 0) {
+      const int64_t of_row = elements / rows_;
+      // All threads for the numbers of a row.
+      lanes_ = lanes.lanes > 1 && of_row == 1 ? Lanes{1, GeneratedKernel::kBlock} : lanes;
+      const std::string range = absl::StrCat("row * ", of_row, ", (row + 1) * ", of_row);
+      if (lanes_.lanes == 1) {
+        Open("ISOMER_IN_ROW(", index_, ", i, ", range, ")");
+      } else {
+        Open("ISOMER_IN_ROW_BY_LANES(", index_, ", i, ", range, ", ", lanes_.elements, ")");
+      }
+      Line(index_, " rest = i;");
+      return;
+    }
+    lanes_ = lanes;
+    OpenKernel(elements, lanes.elements, elements * lanes.lanes);
     if (lanes.lanes == 1) {
       Open("ISOMER_FOR_EACH(", index_, ", i, ", elements, ")");
     } else {
@@ -371,7 +450,11 @@ class Generator {
     Line(type_, " sum = all.sum;");
     Line("long long place = all.place;");
   }
-  void EndKernel() { CloseTo(0); }
+  void EndKernel() {
+    constexpr int kInRows = 2;
+    CloseTo(rows_ > 0 ? kInRows : 0);
+    if (rows_ > 0) Line("ISOMER_AFTER_STATEMENT;");
+  }
   // Of all that kernels compute of indices, on the way too: coordinates are those of whole tensors,
   // so that a small piece may be far from the beginning.
   double LargestIndex(int64_t threads) const {
@@ -769,14 +852,7 @@ class Generator {
   // Threads go over what the statement defines, as it lies in memory.
   // `is_shared`: lanes may share what is reduced.
   void BeginOverIndices(const Statement& statement, const Piece& piece, bool is_shared) {
-    std::vector<int64_t> step(declaration_.dims.size(), 0);
-    for (size_t i = 0; i < statement.indices.size(); ++i) {
-      for (const auto& [dim, stride] : statement.indices[i].terms) {
-        step[dim] += stride * piece.strides[i];
-      }
-    }
-    std::vector<int> dims = IndexDims(statement);
-    absl::c_stable_sort(dims, [&](int a, int b) { return step[a] > step[b]; });
+    const std::vector<int> dims = ElementDims(statement, piece);
     const int64_t threads = PointsOf(dims);
     std::vector<Coordinate> coordinates;
     for (int dim : dims) {
@@ -1290,7 +1366,7 @@ class Generator {
   const KernelCall& call_;
   const Declaration& declaration_;
   const std::string name_;
-  const int64_t shortest_shared_;
+  const SharingLimits limits_;
   GeneratedKernel kernel_;
   std::vector<std::string> variables_;  // per iteration dim
   std::vector<Piece> tensors_;          // operands, then what statements define
@@ -1299,6 +1375,7 @@ class Generator {
   std::vector<bool> is_live_;           // per statement
   Piece result_;                        // of a gradient that has it
   const char* index_ = "int";
+  int64_t rows_ = 0;  // of the kernel that is written, if its statements are of rows
   Lanes lanes_;       // of the kernel that is written
   std::string type_;  // of its reduction
   int names_ = 0, depth_ = 0;
@@ -1323,8 +1400,8 @@ std::vector<char> PackArguments(const GeneratedKernel& kernel, absl::Span<const 
 }
 
 std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name,
-                                              int64_t shortest_shared) {
-  Generator generator(call, name, shortest_shared);
+                                              const SharingLimits& limits) {
+  Generator generator(call, name, limits);
   return call.gradient ? generator.Gradient() : generator.Forward();
 }
 

@@ -3,11 +3,12 @@
 // An operator's declaration says all that a kernel must know, so that every operator has one, with
 // no line of code of its own: each statement becomes a kernel with a thread for every element that
 // it defines, which goes over what the statement reduces; where that is much, several threads of a
-// block share it, so that they read what lies side by side. For pointwise operators, and for all
-// that move elements, that is what one would write by hand: each element is read once and written
-// once, by neighbouring threads. For others (norms, losses, look-ups, cells) it is right, and
-// slower than a kernel made for the purpose. Shapes are constants of the text, so that the compiler
-// sees them.
+// block share it, so that they read what lies side by side. Statements that all belong to rows (of
+// a softmax, a norm) are one kernel, with a block for each row. For pointwise operators, and for
+// all that move elements, that is what one would write by hand: each element is read once and
+// written once, by neighbouring threads. For others (norms, losses, look-ups, cells) it is right,
+// and slower than a kernel made for the purpose. Shapes are constants of the text, so that the
+// compiler sees them.
 //
 // Gradients are gathered: a thread for every element of an operand finds the points of the
 // iteration space that load it, by solving the indices of its accesses, and sums the adjoints of
@@ -47,15 +48,20 @@ struct GeneratedKernel {
   int64_t workspace_bytes = 0;
 };
 
-// Reductions over so many points are shared by the threads of a block: two for each lane of a warp,
-// not measured yet.
-inline constexpr int64_t kShortestShared = 64;
+// None of them measured yet.
+struct SharingLimits {
+  // Reductions over so many points are shared by the threads of a block: two for each lane of a
+  // warp.
+  int64_t shortest_reduction = 64;
+  // Of so many rows each has a block: one for each multiprocessor of a large GPU.
+  int64_t fewest_rows = 128;
+};
 
 // `name` begins the names of its kernels, and is an identifier. Absent: the gradient of an operator
 // that has its result instead of its operands (NeedsOfGradient), and whose statements cannot be
 // undone from it. None is such: softmaxes, which would be, are written out.
 std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name,
-                                              int64_t shortest_shared = kShortestShared);
+                                              const SharingLimits& limits = {});
 
 // The struct Arguments that its kernels take.
 std::vector<char> PackArguments(const GeneratedKernel& kernel, absl::Span<const void* const> reads,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -84,8 +85,10 @@ absl::StatusOr<std::string> CompileForGpu(absl::string_view text, absl::string_v
     return failed("no program", code);
   }
   const std::string arch = absl::StrCat("--gpu-architecture=", architecture);
-  const char* options[] = {arch.c_str(), "--std=c++17", "--extra-device-vectorization"};
-  if (const int code = nvrtc.compile(program, 3, options)) return failed("does not compile", code);
+  const char* options[] = {arch.c_str(), "--std=c++17", "--disable-warnings",
+                           "--extra-device-vectorization"};
+  if (const int code = nvrtc.compile(program, std::size(options), options))
+    return failed("does not compile", code);
   size_t bytes = 0;
   if (const int code = nvrtc.cubin_bytes(program, &bytes)) return failed("no cubin", code);
   std::string cubin(bytes, '\0');

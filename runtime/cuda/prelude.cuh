@@ -85,10 +85,27 @@ float atanf(float);
        ((i = base + threadIdx.x % (elements)), (stores = threadIdx.x < (elements) && i < (count)), \
         (i = i < (count) ? i : (count)-1), true);                                                  \
        base += static_cast<Index>(gridDim.x) * (elements))
+// A block for each row, one statement after the other: of elements [begin, end).
+#define ISOMER_FOR_EACH_ROW(Index, row, count) \
+  for (Index row = blockIdx.x; row < (count); row += gridDim.x)
+#define ISOMER_IN_ROW(Index, i, begin, end) \
+  for (Index i = (begin) + threadIdx.x; i < (end); i += blockDim.x)
+#define ISOMER_IN_ROW_BY_LANES(Index, i, begin, end, elements)                                   \
+  for (Index base = (begin), i = 0, stores = 0;                                                  \
+       base < (end) &&                                                                           \
+       ((i = base + threadIdx.x % (elements)), (stores = threadIdx.x < (elements) && i < (end)), \
+        (i = i < (end) ? i : (end)-1), true);                                                    \
+       base += (elements))
+#define ISOMER_AFTER_STATEMENT __syncthreads()
 #else
 #define ISOMER_FOR_EACH(Index, i, count) for (Index i = (count); i-- > 0;)
 #define ISOMER_FOR_EACH_BY_LANES(Index, i, count, elements) \
   for (Index stores = 1, i = (count); i-- > 0;)
+#define ISOMER_FOR_EACH_ROW(Index, row, count) for (Index row = (count); row-- > 0;)
+#define ISOMER_IN_ROW(Index, i, begin, end) for (Index i = (end); i-- > (begin);)
+#define ISOMER_IN_ROW_BY_LANES(Index, i, begin, end, elements) \
+  for (Index stores = 1, i = (end); i-- > (begin);)
+#define ISOMER_AFTER_STATEMENT
 #endif
 
 namespace {
@@ -303,12 +320,23 @@ ISOMER_DEVICE void MaximumOfPart(Part<T>* to, const Part<T>& part) {
   }
 }
 
+#ifdef ISOMER_HAS_BLOCKS
+// One for all reductions of a kernel, one after the other.
+constexpr int kThreads = 256;
+template <typename T>
+ISOMER_DEVICE Part<T>* PartsOfBlock() {
+  __shared__ Part<T> parts[kThreads];
+  return parts;
+}
+#endif
+
 // All that `kLanes` lanes find for an element, part(lane, lanes) each, in an order that is always
 // the same. A block has kElements elements, side by side, kLanes threads of each.
 template <int kElements, int kLanes, typename T, typename Function, typename Combination>
 ISOMER_DEVICE Part<T> Combine(Function part, Combination combine) {
 #ifdef ISOMER_HAS_BLOCKS
-  __shared__ Part<T> parts[kElements * kLanes];
+  static_assert(kElements * kLanes <= kThreads);
+  Part<T>* const parts = PartsOfBlock<T>();
   const int lane = threadIdx.x / kElements;
   parts[threadIdx.x] = part(lane, kLanes);
   __syncthreads();

@@ -171,17 +171,31 @@ GeneratedStep GeneratedGradient(KernelCall call, int operand) {
   return step;
 }
 
+namespace {
+
+// Along the last dim.
+bool IsSoftmaxOfRows(const KernelCall& call) {
+  if (call.op.kind() != OpKind::kSoftmax && call.op.kind() != OpKind::kLogSoftmax) return false;
+  const int64_t axis = call.op.Int("axis");
+  return axis == -1 || axis + 1 == static_cast<int64_t>(call.operands[0].shape.size());
+}
+
+}  // namespace
+
 std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_part_bytes) {
-  const bool is_attention = IsAttention(call.op.kind());
-  const bool is_convolution = IsConvolution(call.op.kind());
-  if (call.op.kind() != OpKind::kMatMul && call.op.kind() != OpKind::kLinear && !is_attention &&
-      !is_convolution) {
+  const OpKind kind = call.op.kind();
+  const bool is_attention = IsAttention(kind), is_convolution = IsConvolution(kind);
+  const bool is_norm_gradient =
+      call.gradient && (kind == OpKind::kLayerNorm || kind == OpKind::kRmsNorm);
+  const bool is_softmax_gradient = call.gradient && IsSoftmaxOfRows(call);
+  if (kind != OpKind::kMatMul && kind != OpKind::kLinear && !is_attention && !is_convolution &&
+      !is_norm_gradient && !is_softmax_gradient) {
     return std::nullopt;
   }
   if (!call.layouts.AreRowMajor() || call.outputs[0].empty()) return std::nullopt;
   for (size_t o = 0; o < call.dtypes.size(); ++o) {
-    const bool is_mask = is_attention && o == 3;
-    if (!IsFloat(call.dtypes[o]) || (call.dtypes[o] != call.dtypes[0] && !is_mask)) {
+    const bool may_be_of_another = (is_attention && o == 3) || is_norm_gradient;
+    if (!IsFloat(call.dtypes[o]) || (call.dtypes[o] != call.dtypes[0] && !may_be_of_another)) {
       return std::nullopt;
     }
   }
@@ -190,6 +204,8 @@ std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_par
     if (operand.empty()) return std::nullopt;
   }
   if (call.op.kind() == OpKind::kLinear) return StepsOfLinear(call);
+  if (is_norm_gradient) return StepsOfNormGradient(call);
+  if (is_softmax_gradient) return StepsOfSoftmaxGradient(call);
   if (is_attention) return StepsOfAttention(call, most_part_bytes);
   if (is_convolution) {
     if (!IsConvolutionOfProducts(call)) return std::nullopt;

@@ -14,6 +14,8 @@
 //                            softmax by generated kernels      generated kernels (attention.cc)
 //   convolution              a product of the weights and of   two products, with generated kernels
 //                            the windows side by side          around them (convolution.cc)
+//   layer norm, RMS norm     (generated)                       two generated kernels (norms.cc)
+//   softmax of rows          (generated)                       one (norms.cc)
 #ifndef ISOMER_RUNTIME_CUDA_PRODUCTS_H_
 #define ISOMER_RUNTIME_CUDA_PRODUCTS_H_
 
@@ -66,7 +68,7 @@ struct GpuSteps {
 // convolution), in bytes: so much that a GPU is busy, and no more than is to be had beside a model.
 inline constexpr int64_t kMostPartBytes = int64_t{256} << 20;
 
-// Absent: the call is no product, or of types that the library does not take.
+// Absent: the call is none of these, or of types that the library does not take.
 std::optional<GpuSteps> StepsOfProducts(const KernelCall& call,
                                         int64_t most_part_bytes = kMostPartBytes);
 
@@ -74,6 +76,10 @@ std::optional<GpuSteps> StepsOfProducts(const KernelCall& call,
 GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes);
 bool IsConvolutionOfProducts(const KernelCall& call);
 GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes);
+// Of a layer norm or an RMS norm, of a softmax along the last dim: no products, but kernels better
+// than what is derived.
+GpuSteps StepsOfNormGradient(const KernelCall& call);
+GpuSteps StepsOfSoftmaxGradient(const KernelCall& call);
 // The gradient of one operand alone, as it is generated.
 GeneratedStep GeneratedGradient(KernelCall call, int operand);
 

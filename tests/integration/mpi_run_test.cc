@@ -1,8 +1,10 @@
 // isomer-run with processes in place of threads: the same numbers, and one voice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
@@ -97,8 +99,38 @@ TEST_F(MpiRun, PlanForAnotherNumberOfDevicesIsOneLine) {
       3, "isomer-run", Training(Plan(2, "data_parallel"), "mpi", {"--communicator=mpi"}));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
-            "error: --communicator=mpi: the plan is for 2 devices, but mpirun started 3 "
-            "processes\n");
+            "error: --communicator=mpi: the plan is for 2 devices, but there are 3 processes\n");
+}
+
+// Started by a script, which says by variables who is who.
+TEST(TcpRun, GivesWhatThreadsGive) {
+  const ProgramResult planned = RunBinary(
+      "isomer-optimize", {"zoo:mlp?layers=3&inputs=8&hidden=8&classes=4&batch=8", "--loss_alone",
+                          "--machine=cpu_2cores", "--plan=zero3", "--out=" + ScratchFile("plan")});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const std::string run =
+      absl::StrCat(ISOMER_BIN_DIR, "/isomer-run ", ScratchFile("plan"), " --steps=3 --out=");
+  ASSERT_EQ(std::system(absl::StrCat(run, ScratchFile("threads.model"), " >/dev/null").c_str()), 0);
+  // A port that is free as likely as not; another one, if it is not.
+  int code = -1;
+  for (int attempt = 0; attempt < 5 && code != 0; ++attempt) {
+    const int port = 20000 + (getpid() * 7 + attempt * 1009) % 20000;
+    const std::string as_rank =
+        absl::StrCat("WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=", port, " ", run,
+                     ScratchFile("tcp.model"), " --communicator=tcp >/dev/null");
+    code =
+        std::system(absl::StrCat("RANK=1 ", as_rank, " & RANK=0 ", as_rank, " && wait $!").c_str());
+  }
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(*ReadFile(ScratchFile("tcp.model")), *ReadFile(ScratchFile("threads.model")));
+}
+
+TEST(TcpRun, SaysWhatIsNotSet) {
+  const ProgramResult result = RunBinary("isomer-run", {"zoo:mlp?batch=8", "--communicator=tcp"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "error: --communicator=tcp: RANK is not set; start the program with torchrun or srun "
+            "(docs/running.md)\n");
 }
 
 // Rank 0 alone writes, and fails.

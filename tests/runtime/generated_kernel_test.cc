@@ -71,10 +71,12 @@ class HostBackend : public Backend {
     for (std::string& text : texts) text = std::string(KernelPrelude());
     size_t number = 0;
     for (const auto& [key, call] : calls) {
-      // Some as if their few points were many.
-      const int64_t shortest_shared = number % 4 == 0 || emulates ? 2 : kShortestShared;
+      // Some as if their few points and rows were many.
+      SharingLimits limits;
+      if (emulates || number % 4 < 2) limits.shortest_reduction = 2;
+      if (emulates || number % 4 == 0) limits.fewest_rows = 1;
       std::optional<GeneratedKernel> kernel =
-          GenerateKernel(call, absl::StrCat("k", number), shortest_shared);
+          GenerateKernel(call, absl::StrCat("k", number), limits);
       if (!kernel) {
         EXPECT_TRUE(call.gradient) << key;
         missing_.insert(std::string(OpName(call.op.kind())));
@@ -349,6 +351,23 @@ TEST(GpuKernels, AttentionInPartsAgrees) {
     for (const ExampleCall& call : examples) {
       SCOPED_TRACE(call.name);
       Checker(call, staging).CheckWholeCall();
+    }
+  }
+}
+
+// Kernels that are written for gradients of rows; and as they are derived, of other axes.
+TEST(GpuKernels, GradientsOfRowsAgreeOnADriverWithoutAGpu) {
+  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+  const auto staging = std::make_shared<StagingBackend>(gpu.get());
+  for (const OpKind kind :
+       {OpKind::kLayerNorm, OpKind::kRmsNorm, OpKind::kSoftmax, OpKind::kLogSoftmax}) {
+    for (const ExampleCall& example : ExamplesOf(kind)) {
+      for (const ExampleCall& call : Variants(example)) {
+        SCOPED_TRACE(call.name);
+        Checker checker(call, staging);
+        checker.CheckWholeCall();
+        if (call.name == example.name) checker.CheckEveryShard();
+      }
     }
   }
 }

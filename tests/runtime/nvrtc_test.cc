@@ -17,7 +17,8 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // All kernels of the examples, forward and gradient.
-std::string TextOfExamples(const std::vector<ExampleCall>& examples, int64_t shortest_shared) {
+std::string TextOfExamples(const std::vector<ExampleCall>& examples,
+                           const SharingLimits& limits = {}) {
   std::string text(KernelPrelude());
   int number = 0;
   for (const ExampleCall& example : examples) {
@@ -31,7 +32,7 @@ std::string TextOfExamples(const std::vector<ExampleCall>& examples, int64_t sho
       if (gradient && absl::c_find(wanted, true) == wanted.end()) continue;
       const KernelCall call = MakeKernelCall(op, *sharding, example.operands, 0, gradient,
                                              gradient ? wanted : std::vector<bool>());
-      const auto kernel = GenerateKernel(call, absl::StrCat("k", number++), shortest_shared);
+      const auto kernel = GenerateKernel(call, absl::StrCat("k", number++), limits);
       if (kernel) text += kernel->text;
     }
   }
@@ -53,7 +54,9 @@ TEST(Nvrtc, CompilesWhatIsGenerated) {
   for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) {
     // On one of them with all reductions shared by the threads of a block.
     const bool shares = absl::string_view(architecture) == "sm_90";
-    const std::string text = TextOfExamples(examples, shares ? 2 : kShortestShared);
+    const std::string text =
+        TextOfExamples(examples, shares ? SharingLimits{.shortest_reduction = 2, .fewest_rows = 1}
+                                        : SharingLimits());
     const auto cubin = CompileForGpu(text, architecture);
     ASSERT_TRUE(cubin.ok()) << cubin.status();
     EXPECT_THAT(*cubin, StartsWith("\177ELF"));
@@ -73,7 +76,7 @@ TEST(Nvrtc, TakesAllNumbers) {
         "scale(factor=-1.7976931348623157e308)", "clip(min=-inf,max=inf)", "clip(min=nan,max=1)"}) {
     calls.push_back({op, ParseOperator(op).value(), {SequentialType({4})}});
   }
-  const auto cubin = CompileForGpu(TextOfExamples(calls, kShortestShared), "sm_90");
+  const auto cubin = CompileForGpu(TextOfExamples(calls), "sm_90");
   EXPECT_TRUE(cubin.ok()) << cubin.status();
 }
 
