@@ -14,10 +14,12 @@
 #include "absl/types/span.h"
 #include "pcg/evaluator.h"
 #include "pcg/operator.h"
+#include "pcg/profile.h"
 #include "pcg/schedule/box.h"
 #include "pcg/schedule/layout.h"
 #include "pcg/type_inference.h"
 #include "pcg/work.h"
+#include "runtime/caches.h"
 #include "runtime/communicator.h"
 #include "runtime/device_operations.h"
 #include "runtime/device_queues.h"
@@ -86,6 +88,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual absl::string_view name() const = 0;
+  // What its devices are; and how much one has in caches, with so many at work.
+  virtual absl::StatusOr<std::string> DeviceName() { return HostProcessor(); }
+  virtual absl::StatusOr<CacheSizes> Caches(int64_t devices) { return CachesOfDevice(devices); }
   // What its kernels come from, with versions: times of another are another's.
   virtual std::string Libraries() const { return ""; }
   // Called once by each device's thread before anything else.

@@ -26,6 +26,11 @@ class DeviceQueues {
   // The entered queue goes on when what the mark stands for is done.
   virtual absl::Status WaitFor(int32_t mark) = 0;
 
+  // What the entered queue is given next begins when Release is called, which any must be: so all
+  // of it is there when it begins. For a few pieces of work: a device may hold no more of them.
+  virtual absl::Status Hold() = 0;
+  virtual void Release() = 0;
+
   // Until queue 0 has done all that it was given; the first error of that. `poll`, called now and
   // then meanwhile, may give up with an error.
   virtual absl::Status Finish(const std::function<absl::Status()>& poll) = 0;

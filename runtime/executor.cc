@@ -237,7 +237,13 @@ absl::Status Executor::GiveAndFinish(const RunKey& key, const QueueWork& work) {
   traced_.clear();
   const auto [run, is_first] = runs_.try_emplace(key);
   if (is_first || trace_ || !records_) {
-    ISOMER_RETURN_IF_ERROR(give_all());
+    if (trace_ && holds_) {
+      ISOMER_RETURN_IF_ERROR(device_queues_->Enter(kComputeQueue));
+      ISOMER_RETURN_IF_ERROR(device_queues_->Hold());
+    }
+    const absl::Status given = give_all();
+    if (trace_ && holds_) device_queues_->Release();
+    ISOMER_RETURN_IF_ERROR(given);
   } else {
     int32_t& recording = run->second.recording;
     if (recording == kNotRecorded) {

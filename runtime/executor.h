@@ -83,8 +83,12 @@ class Executor {
   // What the kernels themselves keep: code, descriptions. Kernels of a library may share some.
   int64_t kernel_bytes() const;
 
-  // Times of the tasks of the runs since tracing was switched on, queue by queue.
-  void set_trace(bool trace) { trace_ = trace; }
+  // Times of the tasks of the runs since tracing was switched on, queue by queue. `holds`: a device
+  // with queues begins a run when it has all of it, which a run of few tasks may be.
+  void set_trace(bool trace, bool holds = false) {
+    trace_ = trace;
+    holds_ = holds;
+  }
   std::vector<TaskTime> times() const;
 
  private:
@@ -198,7 +202,7 @@ class Executor {
   bool records_ = false;
   double loss_factor_ = 1;
   int64_t steps_ = 0;  // that ended since the parameters were loaded
-  bool trace_ = false;
+  bool trace_ = false, holds_ = false;
   std::vector<int32_t> traced_;                           // places of the run
   std::array<std::vector<TaskTime>, kMostQueues> times_;  // by queue
 };

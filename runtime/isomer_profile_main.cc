@@ -29,14 +29,15 @@
 #include "runtime/profiler.h"
 #include "runtime/reuse.h"
 
-ABSL_FLAG(std::string, backend, "cpu", "cpu");
+ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, out, "",
           "the profile file, text if it ends in .txt; what it has already is not measured again");
 ABSL_FLAG(int64_t, devices, 2,
           "measure the parts of every call that plans for so many devices can have, on so many at "
-          "once; with mpi, as many as there are processes");
+          "once; with mpi or tcp, as many as there are processes");
 ABSL_FLAG(std::string, communicator, "threads",
-          "whose collectives to measure: threads, or mpi under mpirun");
+          "whose collectives to measure: threads; mpi, under mpirun; or tcp, under torchrun or "
+          "srun. Those of GPUs are NCCL's, whoever starts processes");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
 ABSL_FLAG(std::string, precision, "float32",
           "of a MODEL: float32, bfloat16 or float16; a plan has its own");
@@ -58,8 +59,9 @@ namespace {
 
 // Adds the kernels of a plan, or of the plans that a model can have, and where its updates find
 // what they update.
-absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, std::string* name,
-                              ProfiledKernels* kernels, CacheLevel* found_by_updates) {
+absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, const CacheSizes& caches,
+                              std::string* name, ProfiledKernels* kernels,
+                              CacheLevel* found_by_updates) {
   PlanOptions options;
   options.load.batch_size = absl::GetFlag(FLAGS_batch_size);
   options.load.dims = absl::GetFlag(FLAGS_dim);
@@ -71,7 +73,7 @@ absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, std::str
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
   ProfiledKernels own;
   const std::vector<FoundByTask> found =
-      FindInCaches(lowered.mapped.graph, lowered.schedule, CachesOfDevice(devices));
+      FindInCaches(lowered.mapped.graph, lowered.schedule, caches);
   *found_by_updates = std::min(*found_by_updates, FoundByUpdates(lowered.schedule, found));
   AddKernelsOf(lowered.mapped.graph, lowered.schedule, found, &own);
   if (!is_plan) ISOMER_RETURN_IF_ERROR(AddShardsOf(devices, &own));
@@ -98,30 +100,38 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
         absl::StrCat("--devices=", devices, ": 1 to ", kMostDevices, " are expected"));
   }
   const std::string path = absl::GetFlag(FLAGS_out);
-  const std::string communicator = absl::GetFlag(FLAGS_communicator);
+  std::string communicator = absl::GetFlag(FLAGS_communicator);
   const bool reports = mpi == nullptr || mpi->rank() == 0;
   const bool pin = absl::GetFlag(FLAGS_pin) && (mpi != nullptr || devices <= UsableCores());
   ISOMER_ASSIGN_OR_RETURN(const ProfilerOptions options, OptionsFromFlags());
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
-  if (!backend->operations().shares_host_memory()) {
-    return absl::UnimplementedError(
-        absl::StrCat("--backend=", backend->name(), ": only cores are measured so far"));
+  const bool is_of_host = backend->operations().shares_host_memory();
+  if (!is_of_host) {
+    // As one GPU would be all of them.
+    if (mpi == nullptr && devices > 1 && backend->operations().reaches_other_devices()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--devices=", devices, ": this machine has 1 GPU"));
+    }
+    communicator = "nccl";
   }
+  if (mpi != nullptr) backend->EnterDevice(mpi->local_rank(), mpi->num_local_ranks());
+  ISOMER_ASSIGN_OR_RETURN(const std::string processor, backend->DeviceName());
+  ISOMER_ASSIGN_OR_RETURN(const CacheSizes caches, backend->Caches(devices));
   ProfiledKernels kernels;
   std::vector<std::string> models(arguments.size());
   CacheLevel found_by_updates = CacheLevel::kNear;  // the farthest of all
   for (size_t i = 0; i < arguments.size(); ++i) {
     ISOMER_RETURN_IF_ERROR(
-        AddKernelsOfFile(arguments[i], devices, &models[i], &kernels, &found_by_updates));
+        AddKernelsOfFile(arguments[i], devices, caches, &models[i], &kernels, &found_by_updates));
   }
   std::vector<ProfiledTask> tasks = TasksToProfile(devices);
   for (ProfiledTask& task : tasks) task.found = found_by_updates;
   const ProfiledDevice device = {.backend = std::string(backend->name()),
-                                 .processor = HostProcessor(),
+                                 .processor = processor,
                                  .libraries = backend->Libraries(),
                                  .busy_devices = static_cast<int>(devices),
-                                 .pinned = pin};
+                                 .pinned = pin && is_of_host};
   ISOMER_ASSIGN_OR_RETURN(Profile profile,
                           OpenProfile(path, device, absl::GetFlag(FLAGS_remeasure)));
   for (const std::string& model : models) {
@@ -131,7 +141,9 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
   }
   ISOMER_ASSIGN_OR_RETURN(const MissingTimes missing,
                           FindMissing(profile, kernels, tasks, communicator));
-  auto measure = [&](const ProfileRank& rank) {
+  auto measure = [&](const ProfileRank& of_host) -> absl::Status {
+    std::unique_ptr<Communicator> of_device;
+    ISOMER_ASSIGN_OR_RETURN(const ProfileRank rank, WithDeviceCommunicator(of_host, &of_device));
     Profile own = profile;                // Threads do not share it.
     ISOMER_RETURN_IF_ERROR(rank.Meet());  // All have read the file before one writes it.
     ISOMER_RETURN_IF_ERROR(MeasureMissing(rank, missing, communicator, options, path, &own));
@@ -142,7 +154,6 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
     std::vector<int32_t> all(devices);
     std::iota(all.begin(), all.end(), 0);
     if (pin) PinThisThread(mpi->local_rank(), mpi->num_local_ranks());
-    backend->EnterDevice(mpi->rank(), static_cast<int32_t>(devices));
     ISOMER_RETURN_IF_ERROR(measure({backend.get(), mpi, mpi, all}));
   } else {
     ISOMER_RETURN_IF_ERROR(
@@ -163,8 +174,10 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
   return kExitDone;
 }
 
-absl::StatusOr<int> MeasureOverMpi(const std::vector<std::string>& arguments) {
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> mpi, MakeMpiCommunicator());
+absl::StatusOr<int> MeasureAsProcess(
+    const std::vector<std::string>& arguments,
+    absl::StatusOr<std::unique_ptr<ProcessCommunicator>> (*connect)(const ProcessOptions&)) {
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> mpi, connect({}));
   const absl::StatusOr<int> result = Measure(arguments, mpi->num_ranks(), mpi.get());
   if (!result.ok()) mpi->Abort(result.status());
   ISOMER_RETURN_IF_ERROR(mpi->Finish(result.status()));
@@ -187,10 +200,11 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   if (absl::GetFlag(FLAGS_out).empty()) return absl::InvalidArgumentError("--out=FILE is needed");
   const std::string communicator = absl::GetFlag(FLAGS_communicator);
-  if (communicator == "mpi") return MeasureOverMpi(arguments);
+  if (communicator == "mpi") return MeasureAsProcess(arguments, MakeMpiCommunicator);
+  if (communicator == "tcp") return MeasureAsProcess(arguments, MakeTcpCommunicator);
   if (communicator != "threads") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--communicator=", communicator, ": there are threads and mpi"));
+        absl::StrCat("--communicator=", communicator, ": there are threads, mpi and tcp"));
   }
   return Measure(arguments, absl::GetFlag(FLAGS_devices), nullptr);
 }

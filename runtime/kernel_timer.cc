@@ -139,14 +139,24 @@ absl::StatusOr<int64_t> KernelTimer::BytesOf(const ProfiledKernel& kernel) {
 }
 
 absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKernel& kernel,
-                                                               Backend* backend, char* memory) {
+                                                               Backend* backend, char* memory,
+                                                               DeviceClock* clock) {
   ISOMER_ASSIGN_OR_RETURN(const KernelCall call, CallOf(kernel));
   const std::vector<Slot> slots = SlotsOf(kernel, call);
   std::unique_ptr<KernelTimer> timer(new KernelTimer());
+  timer->clock_ = clock;
+  DeviceOperations& operations = backend->operations();
   char* data = memory;
   for (const Slot& slot : slots) {
     char* buffer = slot.elements == 0 ? nullptr : data;
-    if (buffer != nullptr) FillSlot(slot, NeedsPositiveValues(kernel.op.kind()), buffer);
+    const bool positive = NeedsPositiveValues(kernel.op.kind());
+    if (buffer != nullptr && operations.shares_host_memory()) {
+      FillSlot(slot, positive, buffer);
+    } else if (buffer != nullptr) {
+      std::vector<int64_t> staged(BytesOfSlot(slot) / sizeof(int64_t) + 1);
+      FillSlot(slot, positive, reinterpret_cast<char*>(staged.data()));
+      ISOMER_RETURN_IF_ERROR(operations.FromHost(staged.data(), BytesOfSlot(slot), buffer));
+    }
     const bool is_written = slot.use == Use::kWritten;
     auto& list = is_written ? kernel.found.writes : kernel.found.reads;
     const size_t place = is_written ? timer->writes_.size() : timer->reads_.size();
@@ -174,7 +184,14 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   return timer;
 }
 
-void KernelTimer::SetCaches(CacheSweeper* sweeper) {
+absl::Status KernelTimer::SetCaches(CacheSweeper* sweeper) {
+  if (clock_ != nullptr) {
+    std::vector<DeviceClock::Region> near;
+    for (const Region& region : regions_) {
+      if (region.found != CacheLevel::kMemory) near.push_back({region.data, region.bytes});
+    }
+    return clock_->SetCaches(near);
+  }
   const auto touch = [this](CacheLevel level) {
     for (const Region& region : regions_) {
       if (region.found == level) isomer::Touch(region.data, region.bytes, region.is_written);
@@ -186,9 +203,13 @@ void KernelTimer::SetCaches(CacheSweeper* sweeper) {
   touch(CacheLevel::kLast);
   sweeper->SweepNear();
   touch(CacheLevel::kNear);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<double> KernelTimer::RunUs() {
+  if (clock_ != nullptr) {
+    return clock_->TimeUs([this] { return kernel_->Run(reads_, writes_, workspace_); });
+  }
   const double computed = ThreadUs();
   const auto start = std::chrono::steady_clock::now();
   ISOMER_RETURN_IF_ERROR(kernel_->Run(reads_, writes_, workspace_));

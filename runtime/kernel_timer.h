@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/backend.h"
 #include "runtime/caches.h"
+#include "runtime/device_clock.h"
 #include "runtime/profile_calls.h"
 
 namespace isomer {
@@ -17,16 +18,19 @@ class KernelTimer {
  public:
   // Made-up numbers: some kernels (max, relu) branch on them, so they are random like activations;
   // indices are spread over what they index.
-  // REQUIRES: `memory` holds BytesOf(kernel), aligned to 64 bytes, and outlives this.
+  // `clock`: of a device that has one of its own, or null. REQUIRES: `memory`, of the backend,
+  // holds BytesOf(kernel); all outlive this.
   static absl::StatusOr<std::unique_ptr<KernelTimer>> Make(const ProfiledKernel& kernel,
-                                                           Backend* backend, char* memory);
+                                                           Backend* backend, char* memory,
+                                                           DeviceClock* clock);
   // Bytes of the buffers that a timer of this kernel has.
   static absl::StatusOr<int64_t> BytesOf(const ProfiledKernel& kernel);
 
   // Brings its buffers to where tasks of it find them in a step (ProfiledKernel::found).
-  void SetCaches(CacheSweeper* sweeper);
+  absl::Status SetCaches(CacheSweeper* sweeper);
   // The time of one run. Time during which another process had the core is not the kernel's: the
-  // less of the time that passed and that this thread computed counts.
+  // less of the time that passed and that this thread computed counts. By the device's clock, if it
+  // has one.
   absl::StatusOr<double> RunUs();
   int64_t workspace_bytes() const { return kernel_->workspace_bytes(); }
   // Aligned to 64 bytes; timers that run one after the other may share one. To be set before runs.
@@ -45,6 +49,7 @@ class KernelTimer {
 
   std::vector<Region> regions_;
   std::unique_ptr<Kernel> kernel_;
+  DeviceClock* clock_ = nullptr;
   void* workspace_ = nullptr;
   std::vector<const void*> reads_;
   std::vector<void*> writes_;

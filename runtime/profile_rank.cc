@@ -24,6 +24,22 @@ absl::StatusOr<std::vector<double>> ProfileRank::Gather(absl::Span<const double>
   return numbers;
 }
 
+absl::StatusOr<ProfileRank> WithDeviceCommunicator(const ProfileRank& rank,
+                                                   std::unique_ptr<Communicator>* owner) {
+  ProfileRank with = rank;
+  if (rank.backend->operations().shares_host_memory()) return with;
+  CommunicationGroups groups;
+  groups.has_messages = rank.all.size() > 1;
+  for (size_t members = 2; members <= rank.all.size(); ++members) {
+    groups.of_collectives.insert(
+        {rank.all.begin(), rank.all.begin() + static_cast<int64_t>(members)});
+  }
+  constexpr std::chrono::seconds kTimeout(60);
+  ISOMER_ASSIGN_OR_RETURN(*owner, rank.backend->MakeCommunicator(rank.control, groups, kTimeout));
+  with.communicator = owner->get();
+  return with;
+}
+
 absl::Status RunOnThreads(int32_t ranks, bool pin, Backend* backend,
                           const std::function<absl::Status(const ProfileRank&)>& work) {
   const auto communicators = MakeThreadCommunicators(ranks);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,6 +28,11 @@ struct ProfileRank {
   // The numbers of all ranks, side by side. REQUIRES: as many on every rank.
   absl::StatusOr<std::vector<double>> Gather(absl::Span<const double> mine) const;
 };
+
+// The rank with a communicator between its devices, where they are not the host's; `owner` gets it.
+// To be called on all ranks, by their devices' threads.
+absl::StatusOr<ProfileRank> WithDeviceCommunicator(const ProfileRank& rank,
+                                                   std::unique_ptr<Communicator>* owner);
 
 // Runs `work` on so many threads, each a rank of an in-process communicator and, with `pin` and as
 // many cores, on a core of its own. The first error ends all.

@@ -24,13 +24,15 @@ struct Subject {
 
 absl::Status RunRound(const ProfileRank& rank, const ProfilerOptions& options,
                       const std::vector<Subject*>& subjects, CacheSweeper* sweeper,
-                      std::vector<double>* times) {
-  if (options.state == CacheState::kCold) sweeper->SweepNear();
+                      DeviceClock* clock, std::vector<double>* times) {
+  if (options.state == CacheState::kCold && clock == nullptr) sweeper->SweepNear();
   for (Subject* subject : subjects) {
     if (options.state == CacheState::kHot) {
       ISOMER_RETURN_IF_ERROR(subject->timer->RunUs().status());
     } else if (options.state == CacheState::kStep) {
-      subject->timer->SetCaches(sweeper);
+      ISOMER_RETURN_IF_ERROR(subject->timer->SetCaches(sweeper));
+    } else if (clock != nullptr) {
+      ISOMER_RETURN_IF_ERROR(clock->SetCaches({}));
     }
     ISOMER_RETURN_IF_ERROR(rank.Meet());
     ISOMER_ASSIGN_OR_RETURN(const double us, subject->timer->RunUs());
@@ -100,6 +102,8 @@ absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRa
                                                                  const ProfileBatch& batch,
                                                                  const ProfilerOptions& options) {
   CacheSweeper sweeper(CachesOfDevice(static_cast<int64_t>(rank.all.size())));
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceClock> clock,
+                          DeviceClock::Make(rank.backend));
   // One arena, as a device has in a step.
   int64_t bytes = 0;
   for (const auto& [key, kernel] : batch) {
@@ -110,8 +114,8 @@ absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRa
   std::vector<Subject> subjects;
   bytes = 0;
   for (const auto& [key, kernel] : batch) {
-    ISOMER_ASSIGN_OR_RETURN(auto timer,
-                            KernelTimer::Make(kernel, rank.backend, arena.get() + bytes));
+    ISOMER_ASSIGN_OR_RETURN(
+        auto timer, KernelTimer::Make(kernel, rank.backend, arena.get() + bytes, clock.get()));
     ISOMER_ASSIGN_OR_RETURN(const int64_t own_bytes, KernelTimer::BytesOf(kernel));
     bytes += own_bytes;
     subjects.push_back({&key, &kernel, std::move(timer)});
@@ -126,10 +130,10 @@ absl::StatusOr<std::map<std::string, KernelTime>> MeasureKernels(const ProfileRa
   for (Subject& subject : subjects) open.push_back(&subject);
   std::vector<double> times;
   // The round that warms up does not count.
-  ISOMER_RETURN_IF_ERROR(RunRound(rank, options, open, &sweeper, &times));
+  ISOMER_RETURN_IF_ERROR(RunRound(rank, options, open, &sweeper, clock.get(), &times));
   for (int round = 1; round <= options.most_rounds && !open.empty(); ++round) {
     times.clear();
-    ISOMER_RETURN_IF_ERROR(RunRound(rank, options, open, &sweeper, &times));
+    ISOMER_RETURN_IF_ERROR(RunRound(rank, options, open, &sweeper, clock.get(), &times));
     ISOMER_ASSIGN_OR_RETURN(const std::vector<double> all, rank.Gather(times));
     const size_t ranks = rank.all.size();
     for (size_t s = 0; s < open.size(); ++s) {

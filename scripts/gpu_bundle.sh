@@ -9,12 +9,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 file=$(realpath -m "${1:-build/isomer-gpu.tar.gz}")
 cmake --preset release >/dev/null
 cmake --build --preset release --parallel "$(nproc)" \
-  --target isomer-run isomer-optimize isomer-verify isomer_runtime_test >/dev/null
+  --target isomer-run isomer-optimize isomer-profile isomer_runtime_test >/dev/null
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 to=$folder/isomer-gpu
 mkdir -p "$to/bin" "$to/lib" "$to/share/isomer/rules" "$(dirname "$file")"
-for program in bin/isomer-run bin/isomer-optimize tests/isomer_runtime_test; do
+for program in bin/isomer-run bin/isomer-optimize bin/isomer-profile tests/isomer_runtime_test; do
   strip -o "$to/bin/$(basename "$program")" "build/release/$program"
 done
 cp rules/*.rules "$to/share/isomer/rules/"

@@ -7,7 +7,8 @@
 #   plans     small networks on one, two and four devices, all of them this GPU, checked as isomer-run
 #             --check does
 #   ranks     some of them as processes, which share the GPU, with NCCL and recorded steps
-#   times     training steps in bfloat16 beside PyTorch's, eager and compiled, where there is one
+#   times     training steps in bfloat16, planned with times that were measured here, beside PyTorch's,
+#             eager and compiled, where there is one
 #
 # All parts by default, in this order; each leaves what it found before the next begins. In a bundle
 # (scripts/gpu_bundle.sh) or in a tree that is built. Exit code 1 if anything is wrong, 2 if there is
@@ -74,7 +75,7 @@ report() {
     echo "Made by \`scripts/gpu_check.sh\` on $(date -u +%F) with ${device:-an unnamed GPU}, in $((SECONDS - start)) s."
     if ((${#times[@]})); then
       echo
-      echo "Training steps in bfloat16, medians in ms; predicted for the preset dgx_h100:"
+      echo "Training steps in bfloat16, medians in ms; predicted with times of isomer-profile:"
       echo
       echo "| network | Isomer | predicted | host | PyTorch eager | channels last | compiled | best of PyTorch's / Isomer |"
       echo "|---|--:|--:|--:|--:|--:|--:|--:|"
@@ -186,8 +187,13 @@ times() {
   [[ $backend == cuda ]] || return
   [[ -z $python ]] || echo "a product of 8192 x 8192 in bfloat16 by PyTorch: $("$python" "$train" peak) TFLOP/s"
   while read -r network optimizer zoo; do
-    if ! "$bin/isomer-optimize" "$zoo" --machine=dgx_h100 --nodes=1 --devices_per_node=1 --precision=bfloat16 \
-      "--optimizer=$optimizer" --loss_alone --budget=2000 "--out=$folder/plan" "--json=$folder/plan.json" >"$folder/log" 2>&1 ||
+    how=("$zoo" --machine=dgx_h100 --nodes=1 --devices_per_node=1 --precision=bfloat16 "--optimizer=$optimizer"
+      --loss_alone --budget=2000 "--out=$folder/plan" "--json=$folder/plan.json")
+    rm -f "$folder/profile"
+    if ! "$bin/isomer-optimize" "${how[@]}" >"$folder/log" 2>&1 ||
+      ! timeout 120 "$bin/isomer-profile" "$folder/plan" --backend=cuda --devices=1 --seconds_per_kernel=0.05 \
+        "--out=$folder/profile" >"$folder/log" 2>&1 ||
+      ! "$bin/isomer-optimize" "${how[@]}" "--profile=$folder/profile" >"$folder/log" 2>&1 ||
       ! timeout 200 "$bin/isomer-run" "$folder/plan" --backend=cuda --steps=22 "--json=$folder/run.json" >"$folder/log" 2>&1; then
       row "time of $network" "$(tail -1 "$folder/log")"
       continue

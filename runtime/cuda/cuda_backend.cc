@@ -382,6 +382,15 @@ class CudaBackend : public Backend {
 
   absl::string_view name() const override { return "cuda"; }
   std::string Libraries() const override { return toolchain_->compiler; }
+  absl::StatusOr<std::string> DeviceName() override {
+    ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<Gpu> gpu, Entered());
+    return gpu->device->name();
+  }
+  absl::StatusOr<CacheSizes> Caches(int64_t) override {
+    ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<Gpu> gpu, Entered());
+    const int64_t bytes = gpu->device->last_cache_bytes();
+    return CacheSizes{bytes, bytes};
+  }
   void EnterDevice(int32_t device, int32_t) override { entered_ = device; }
 
   absl::StatusOr<Memory> Allocate(int64_t bytes) override {

@@ -57,6 +57,13 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
   opened->ordinal_ = ordinal;
   opened->driver_device_ = device;
   opened->architecture_ = absl::StrCat("sm_", major, minor);
+  char name[256] = {};
+  int cache = 0;
+  ISOMER_RETURN_IF_ERROR(check(driver.device_name(name, sizeof name - 1, device), "has no name"));
+  ISOMER_RETURN_IF_ERROR(
+      check(driver.device_attribute(&cache, cuda_driver::kLastCacheBytes, device), "has no cache"));
+  opened->name_ = name;
+  opened->last_cache_bytes_ = cache;
   ISOMER_RETURN_IF_ERROR(
       check(driver.retain_context(&opened->context_, device), "gives no context"));
   ISOMER_RETURN_IF_ERROR(opened->Enter());

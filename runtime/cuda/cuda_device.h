@@ -30,6 +30,9 @@ class CudaDevice {
   // REQUIRES: what was allocated is freed, but for what it has itself.
   ~CudaDevice();
 
+  const std::string& name() const { return name_; }  // "NVIDIA H100 80GB HBM3"
+  int64_t last_cache_bytes() const { return last_cache_bytes_; }
+
   // Of the thread that calls, from now on; null: the device's own.
   void UseStream(void* stream);
   void* stream() const;
@@ -79,7 +82,8 @@ class CudaDevice {
 
   const std::shared_ptr<const CudaToolchain> toolchain_;
   int ordinal_ = 0, driver_device_ = 0;
-  std::string architecture_;
+  std::string architecture_, name_;
+  int64_t last_cache_bytes_ = 0;
   void *context_ = nullptr, *own_stream_ = nullptr, *error_words_ = nullptr, *products_ = nullptr;
   std::mutex errors_;                     // who reads the error words and clears them
   std::mutex mutex_;                      // guards what follows

@@ -1,6 +1,7 @@
 #include "runtime/cuda/cuda_queues.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "pcg/schedule/program.h"
@@ -32,12 +33,14 @@ absl::StatusOr<std::unique_ptr<CudaQueues>> CudaQueues::Make(CudaDevice* device)
 
 CudaQueues::~CudaQueues() {
   Leave();
+  Release();
   if (!device_.Enter().ok()) return;
   const CudaDriver& driver = device_.driver();
   for (void* stream : streams_) driver.synchronize(stream);
   for (void* recording : recordings_) driver.destroy_executable(recording);
   for (const auto& [mark, event] : events_) driver.destroy_event(event);
   for (void* stream : streams_) driver.destroy_stream(stream);
+  if (gate_ != nullptr) device_.FreeOnHost(gate_);
 }
 
 absl::Status CudaQueues::Enter(int32_t queue) {
@@ -79,6 +82,21 @@ absl::Status CudaQueues::Finish(const std::function<absl::Status()>& poll) {
     }
   }
   return device_.Wait();
+}
+
+absl::Status CudaQueues::Hold() {
+  if (gate_ == nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(void* const word, device_.AllocateOnHost(sizeof *gate_));
+    gate_ = static_cast<unsigned*>(word);
+  }
+  std::atomic_ref(*gate_).store(0);
+  return device_.Check(
+      device_.driver().wait_value(stream(), reinterpret_cast<CudaDriver::Address>(gate_), 1, 0),
+      "does not hold a stream");
+}
+
+void CudaQueues::Release() {
+  if (gate_ != nullptr) std::atomic_ref(*gate_).store(1);
 }
 
 absl::StatusOr<double> CudaQueues::ElapsedUs(int32_t from_mark, int32_t to_mark) {

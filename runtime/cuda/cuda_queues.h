@@ -28,6 +28,8 @@ class CudaQueues : public DeviceQueues {
   void Leave() override;
   absl::Status Mark(int32_t mark) override;
   absl::Status WaitFor(int32_t mark) override;
+  absl::Status Hold() override;
+  void Release() override;
   absl::Status Finish(const std::function<absl::Status()>& poll) override;
   absl::StatusOr<double> ElapsedUs(int32_t from_mark, int32_t to_mark) override;
   absl::Status BeginRecording() override;
@@ -41,6 +43,7 @@ class CudaQueues : public DeviceQueues {
   CudaDevice& device_;
   std::vector<void*> streams_;
   size_t entered_ = 0;
+  unsigned* gate_ = nullptr;  // in memory of the host that the device reaches; open when it is 1
   std::map<int32_t, void*> events_;  // by mark
   std::vector<void*> recordings_;    // executable graphs
 };

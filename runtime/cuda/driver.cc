@@ -13,6 +13,7 @@ absl::StatusOr<CudaDriver> OpenCudaDriver() {
   library.Find("cuDeviceGetCount", &driver.device_count);
   library.Find("cuDeviceGet", &driver.device);
   library.Find("cuDeviceGetAttribute", &driver.device_attribute);
+  library.Find("cuDeviceGetName", &driver.device_name);
   library.Find("cuDevicePrimaryCtxRetain", &driver.retain_context);
   library.Find("cuDevicePrimaryCtxRelease_v2", &driver.release_context);
   library.Find("cuCtxSetCurrent", &driver.set_context);
@@ -34,6 +35,7 @@ absl::StatusOr<CudaDriver> OpenCudaDriver() {
   library.Find("cuEventRecord", &driver.record);
   library.Find("cuStreamWaitEvent", &driver.wait_event);
   library.Find("cuEventElapsedTime", &driver.elapsed);
+  library.Find("cuStreamWaitValue32_v2", &driver.wait_value);
   library.Find("cuStreamBeginCapture_v2", &driver.begin_capture);
   library.Find("cuStreamEndCapture", &driver.end_capture);
   library.Find("cuGraphInstantiateWithFlags", &driver.instantiate);

@@ -23,6 +23,7 @@ struct CudaDriver {
   int (*device_count)(int* count);
   int (*device)(int* device, int ordinal);
   int (*device_attribute)(int* value, int attribute, int device);
+  int (*device_name)(char* name, int bytes, int device);
   int (*retain_context)(Handle* context, int device);
   int (*release_context)(int device);
   int (*set_context)(Handle context);
@@ -45,6 +46,8 @@ struct CudaDriver {
   int (*record)(Handle event, Handle stream);
   int (*wait_event)(Handle stream, Handle event, unsigned flags);
   int (*elapsed)(float* ms, Handle from, Handle to);
+  // The stream goes on when the word at the address is at least `value` (flags 0).
+  int (*wait_value)(Handle stream, Address address, unsigned value, unsigned flags);
   // What streams are given is recorded as a graph, not done.
   int (*begin_capture)(Handle stream, int mode);
   int (*end_capture)(Handle stream, Handle* graph);
@@ -64,9 +67,10 @@ struct CudaDriver {
 
 // What of cuda.h's enumerations is used.
 namespace cuda_driver {
-inline constexpr int kNoDevice = 100, kNotReady = 600;               // CUDA_ERROR_...
-inline constexpr int kCaptureOfThisThread = 1;                       // of begin_capture
-inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;   // attributes
+inline constexpr int kNoDevice = 100, kNotReady = 600;              // CUDA_ERROR_...
+inline constexpr int kCaptureOfThisThread = 1;                      // of begin_capture
+inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;  // attributes
+inline constexpr int kLastCacheBytes = 38;
 inline constexpr unsigned kNonBlocking = 1, kPortableAndMapped = 3;  // of streams; of host memory
 }  // namespace cuda_driver
 

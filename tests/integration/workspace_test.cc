@@ -57,7 +57,7 @@ TEST_P(WorkspaceTest, IsThatOfKernelsWithinFivePercentOfADevicesMemory) {
       ASSERT_TRUE(bytes.ok()) << key << ": " << bytes.status();
       const auto memory = backend->Allocate(*bytes);
       ASSERT_TRUE(memory.ok()) << memory.status();
-      const auto timer = KernelTimer::Make(kernel, backend.get(), memory->get());
+      const auto timer = KernelTimer::Make(kernel, backend.get(), memory->get(), nullptr);
       ASSERT_TRUE(timer.ok()) << key << ": " << timer.status();
       profile.kernels[key].workspace_bytes = (*timer)->workspace_bytes();
       profile.kernels[key].library_bytes = (*timer)->library_bytes();

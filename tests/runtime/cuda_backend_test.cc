@@ -12,12 +12,17 @@
 #include <thread>
 
 #include "absl/algorithm/container.h"
+#include "pcg/examples.h"
 #include "pcg/plan.h"
 #include "pcg/precision.h"
 #include "pcg/support/file.h"
+#include "pcg/support/status_macros.h"
 #include "runtime/compare.h"
 #include "runtime/elements.h"
 #include "runtime/job.h"
+#include "runtime/profile_rank.h"
+#include "runtime/profile_tasks.h"
+#include "runtime/profiler.h"
 #include "runtime/thread_communicator.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
@@ -602,6 +607,52 @@ TEST(CudaQueues, CarryAPipeline) {
       EXPECT_NEAR(found.losses[step], expected.losses[step], 1e-4) << step;
     }
   }
+}
+
+// By the device's clock: kernels, what it does beside them, and collectives of several.
+TEST(CudaProfile, MeasuresByTheDevicesClock) {
+  const auto gpu = MakeCudaBackend(CachedToolchain(/*gpus=*/2));
+  EXPECT_EQ(gpu->DeviceName().value(), "a fake GPU");
+  EXPECT_EQ(gpu->Caches(2)->last, 1 << 16);
+  const ProfilerOptions options = {.least_rounds = 2, .most_rounds = 3, .seconds_per_kernel = 1e-3};
+  ProfiledKernels kernels;
+  for (const OpKind kind : {OpKind::kMatMul, OpKind::kEmbedding, OpKind::kLayerNorm}) {
+    const ExampleCall example = ExamplesOf(kind)[0];
+    ProfiledKernel kernel = {.op = example.op, .operands = example.operands};
+    kernels.emplace(KernelKey(kernel.op, kernel.operands, kernel.wanted), kernel);
+    for (const TensorType& operand : example.operands) {
+      kernel.wanted.push_back(IsFloat(operand.dtype));
+    }
+    kernels.emplace(KernelKey(kernel.op, kernel.operands, kernel.wanted), kernel);
+  }
+  const auto batches = BatchesOf(kernels);
+  ASSERT_TRUE(batches.ok()) << batches.status();
+  const int before = fake_nccl_calls;
+  std::mutex mutex;
+  std::map<std::string, KernelTime> times;
+  const absl::Status status =
+      RunOnThreads(2, /*pin=*/false, gpu.get(), [&](const ProfileRank& of_host) -> absl::Status {
+        std::unique_ptr<Communicator> owner;
+        ISOMER_ASSIGN_OR_RETURN(const ProfileRank rank, WithDeviceCommunicator(of_host, &owner));
+        ISOMER_ASSIGN_OR_RETURN(const double overhead, MeasureTaskOverheadUs(rank));
+        EXPECT_GE(overhead, 0);
+        for (const ProfileBatch& batch : *batches) {
+          ISOMER_ASSIGN_OR_RETURN(auto of_batch, MeasureKernels(rank, batch, options));
+          std::lock_guard lock(mutex);
+          times.merge(of_batch);
+        }
+        for (const TaskKind kind :
+             {TaskKind::kUpdate, TaskKind::kFill, TaskKind::kAllReduce, TaskKind::kSendReceive}) {
+          const ProfiledTask task = {.kind = kind, .group_size = IsCommunication(kind) ? 2 : 0};
+          ISOMER_ASSIGN_OR_RETURN(const SizeTable table, MeasureTask(rank, task, options));
+          EXPECT_FALSE(table.empty());
+          EXPECT_GE(table.UsOf(1 << 20), 0);
+        }
+        return absl::OkStatus();
+      });
+  ASSERT_EQ(status, absl::OkStatus());
+  EXPECT_EQ(times.size(), kernels.size());
+  EXPECT_GT(fake_nccl_calls, before);
 }
 
 TEST(CudaQueues, TraceStreamsByTheirOwnClock) {

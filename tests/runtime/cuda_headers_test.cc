@@ -72,6 +72,8 @@ ISOMER_SAME_CALL(CudaDriver, destroy_event, cuEventDestroy);
 ISOMER_SAME_CALL(CudaDriver, record, cuEventRecord);
 ISOMER_SAME_CALL(CudaDriver, wait_event, cuStreamWaitEvent);
 ISOMER_SAME_CALL(CudaDriver, elapsed, cuEventElapsedTime);
+ISOMER_SAME_CALL(CudaDriver, wait_value, cuStreamWaitValue32);
+ISOMER_SAME_CALL(CudaDriver, device_name, cuDeviceGetName);
 ISOMER_SAME_CALL(CudaDriver, begin_capture, cuStreamBeginCapture);
 ISOMER_SAME_CALL(CudaDriver, end_capture, cuStreamEndCapture);
 ISOMER_SAME_CALL(CudaDriver, instantiate, cuGraphInstantiate);
@@ -175,6 +177,8 @@ TEST(CudaHeaders, ConstantsAreTheirs) {
   EXPECT_EQ(cuda_driver::kNoDevice, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(cuda_driver::kCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   EXPECT_EQ(cuda_driver::kCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  EXPECT_EQ(cuda_driver::kLastCacheBytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  EXPECT_EQ(0, CU_STREAM_WAIT_VALUE_GEQ);
   EXPECT_EQ(cuda_driver::kNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuda_driver::kCaptureOfThisThread, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   EXPECT_EQ(cuda_driver::kNonBlocking, CU_STREAM_NON_BLOCKING);

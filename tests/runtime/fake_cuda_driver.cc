@@ -117,8 +117,20 @@ CudaDriver MakeDriver() {
     return ordinal < device_count ? kSuccess : kInvalidValue;
   };
   driver.device_attribute = [](int* value, int attribute, int) {
-    *value = attribute == 75 ? 9 : 0;
+    *value = attribute == 75 ? 9 : attribute == 38 ? 1 << 16 : 0;
     return kSuccess;
+  };
+  driver.device_name = [](char* name, int bytes, int) {
+    std::strncpy(name, "a fake GPU", static_cast<size_t>(bytes));
+    return kSuccess;
+  };
+  driver.wait_value = [](Handle stream, Address address, unsigned value, unsigned) {
+    if (fake::IsCapturing()) return fake::kCaptureUnsupported;
+    const auto* word = reinterpret_cast<unsigned*>(address);
+    return fake::Give(
+        OfStream(stream),
+        {[] { return kSuccess; },
+         [word, value] { return *static_cast<const volatile unsigned*>(word) >= value; }});
   };
   driver.retain_context = [](Handle* context, int device) {
     *context = &devices[device];
