@@ -9,7 +9,8 @@
 //   dC_n,g = W_g^T dY_n,g, of which dX is what C's gradient is                    generated
 //   dW_g = dY_g C_g^T, with dY_g as [o, n, (y x)], over all samples at one time
 //
-// Windows of one element need no C but for dW.
+// Windows of one element need no C but for dW. Where results have their channels innermost, all of
+// this is transposed, and dY is read as it lies; then windows of one element need no C at all.
 #include <algorithm>
 #include <utility>
 
@@ -54,33 +55,38 @@ struct ConvolutionSizes {
   }
 };
 
-// C of so many samples.
+// C of so many samples; where results have their channels innermost, with those of a window:
+// [g, n, (y x), (c r q)].
 GeneratedStep Columns(const KernelCall& call, const ConvolutionSizes& c, int64_t samples,
                       Place of_x, Place to) {
-  std::vector<int64_t> x = call.operands[0].shape, columns = {c.groups, c.in};
+  const bool channels_last = call.layouts.OfOutput(0) == Layout::kChannelsLast;
+  std::vector<int64_t> x = call.operands[0].shape;
   x[0] = samples;
   MadeStep step(call.op);
-  step.AddOperand(x, call.dtypes[0], of_x);
+  step.AddOperand(x, call.dtypes[0], of_x, call.layouts.OfOperand(0));
   DeclarationBuilder& d = step.Begin();
-  const int g = d.Parallel("g", c.groups), channel = d.Whole("c", c.in);
-  std::vector<Index> in = {Index(), Index(g) * c.in + Index(channel)}, out = {g, channel};
-  std::vector<int> of_kernel, of_windows;
+  const int n = d.Parallel("n", samples), g = d.Parallel("g", c.groups),
+            channel = d.Whole("c", c.in);
+  std::vector<Index> in = {n, Index(g) * c.in + Index(channel)}, of_depth = {channel},
+                     of_windows = {n};
+  std::vector<int64_t> depth_sizes = {c.in}, window_sizes = {samples};
   for (size_t i = 0; i < c.rank; ++i) {
-    columns.push_back(call.operands[1].shape[2 + i]);
-    of_kernel.push_back(d.Whole("r", columns.back()));
-    out.push_back(of_kernel.back());
+    depth_sizes.push_back(call.operands[1].shape[2 + i]);
+    window_sizes.push_back(call.outputs[0].shape[2 + i]);
+    const int r = d.Whole("r", depth_sizes.back()), y = d.Parallel("y", window_sizes.back());
+    of_depth.push_back(r);
+    of_windows.push_back(y);
+    in.push_back(Shifted(Index(y) * c.stride[i] + Index(r) * c.dilation[i], Extent(c.first[i])));
   }
-  columns.push_back(samples);
-  const int n = d.Parallel("n", samples);
-  in[0] = n;
-  out.push_back(n);
-  for (size_t i = 0; i < c.rank; ++i) {
-    columns.push_back(call.outputs[0].shape[2 + i]);
-    of_windows.push_back(d.Parallel("y", columns.back()));
-    out.push_back(of_windows.back());
-    in.push_back(Shifted(Index(of_windows[i]) * c.stride[i] + Index(of_kernel[i]) * c.dilation[i],
-                         Extent(c.first[i])));
-  }
+  std::vector<Index> out = {g};
+  std::vector<int64_t> columns = {c.groups};
+  const auto append = [&](const std::vector<Index>& indices, const std::vector<int64_t>& sizes) {
+    out.insert(out.end(), indices.begin(), indices.end());
+    columns.insert(columns.end(), sizes.begin(), sizes.end());
+  };
+  if (channels_last) append(of_windows, window_sizes);
+  append(of_depth, depth_sizes);
+  if (!channels_last) append(of_windows, window_sizes);
   d.Output(out, d.In(0, in, Outside::kZero));
   step.AddOutput(columns, call.dtypes[0], to);
   return std::move(step).Build();
@@ -146,10 +152,123 @@ bool IsConvolutionOfProducts(const KernelCall& call) {
   return c.out >= kFewestChannels && c.depth() >= kFewestChannels;
 }
 
-GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
+namespace {
+
+// Results have their channels innermost: a product for all groups and samples of a part, of
+// matrices with a line for each window.
+GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
   const ConvolutionSizes c(call);
   const DataType dtype = call.dtypes[0];
-  const bool is_direct = c.WindowsAreImage(call);
+  const bool is_direct =
+      call.layouts.OfOperand(0) == Layout::kChannelsLast && c.WindowsAreImage(call);
+  const int64_t of_sample = c.groups * c.depth() * c.windows;
+  const int64_t bytes = of_sample * BytesPerElement(call.gradient ? DataType::kFloat32 : dtype);
+  const int64_t most = std::clamp<int64_t>(most_part_bytes / bytes, 1, c.samples);
+  const int64_t of_x = c.groups * c.in * c.image, of_y = c.groups * c.out * c.windows;
+  GpuSteps steps;
+  const auto place_of = [&](DataType of) {
+    const Place place = {Place::kWorkspace, 0, steps.workspace_bytes};
+    steps.workspace_bytes += Aligned(most * of_sample * BytesPerElement(of));
+    return place;
+  };
+  const Place x = {Place::kRead, 0}, w = {Place::kRead, 1};
+  const int64_t of_weights = c.out * c.depth();
+  // What has a line for each window, of a group: the image itself or columns; and results.
+  struct Lines {
+    int64_t line, group;
+  };
+  const auto of_columns = [&](int64_t samples) {
+    return is_direct ? Lines{c.groups * c.in, c.in}
+                     : Lines{c.depth(), c.depth() * samples * c.windows};
+  };
+  const Lines of_results = {c.groups * c.out, c.out};
+  const auto sum_dtype = [&](int o) {
+    return call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
+  };
+  const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
+  const Place columns = is_direct ? Place() : place_of(call.gradient ? DataType::kFloat32 : dtype);
+  for (int64_t n = 0; n < c.samples; n += most) {
+    const int64_t samples = std::min(most, c.samples - n), m = samples * c.windows;
+    const Lines lines = of_columns(samples);
+    const Place part_of_x = Behind(x, n * of_x, dtype), part_of_dy = Behind(dy, n * of_y, dtype);
+    const auto find_columns = [&] {
+      if (is_direct) return part_of_x;
+      steps.steps.push_back(Columns(call, c, samples, part_of_x, columns));
+      return columns;
+    };
+    if (!call.gradient) {
+      const Place b = find_columns();
+      steps.steps.push_back(ProductStep{{.m = m,
+                                         .n = c.out,
+                                         .k = c.depth(),
+                                         .transposes_b = true,
+                                         .operand_dtype = dtype,
+                                         .dtype = dtype,
+                                         .batch = c.groups,
+                                         .a_stride = lines.group,
+                                         .b_stride = of_weights,
+                                         .d_stride = of_results.group,
+                                         .a_line = lines.line,
+                                         .d_line = of_results.line},
+                                        b,
+                                        w,
+                                        Behind({Place::kWrite, 0}, n * of_y, dtype)});
+      continue;
+    }
+    if (call.wanted[0]) {
+      const Place dx = Behind({Place::kWrite, 0}, n * of_x, sum_dtype(0));
+      steps.steps.push_back(ProductStep{{.m = m,
+                                         .n = c.depth(),
+                                         .k = c.out,
+                                         .operand_dtype = dtype,
+                                         .dtype = is_direct ? sum_dtype(0) : DataType::kFloat32,
+                                         .adds = is_direct && call.Adds(0),
+                                         .batch = c.groups,
+                                         .a_stride = of_results.group,
+                                         .b_stride = of_weights,
+                                         .d_stride = lines.group,
+                                         .a_line = of_results.line,
+                                         .d_line = lines.line},
+                                        part_of_dy,
+                                        w,
+                                        is_direct ? dx : columns});
+      if (!is_direct) {
+        steps.steps.push_back(
+            OfColumns(call, c, samples, columns, {sum_dtype(0), call.Adds(0)}, dx));
+      }
+    }
+    if (call.wanted[1]) {
+      const Place b = find_columns();
+      steps.steps.push_back(ProductStep{{.m = c.out,
+                                         .n = c.depth(),
+                                         .k = m,
+                                         .transposes_a = true,
+                                         .operand_dtype = dtype,
+                                         .dtype = sum_dtype(1),
+                                         .adds = call.Adds(1) || n > 0,
+                                         .batch = c.groups,
+                                         .a_stride = of_results.group,
+                                         .b_stride = lines.group,
+                                         .d_stride = of_weights,
+                                         .a_line = of_results.line,
+                                         .b_line = lines.line},
+                                        part_of_dy,
+                                        b,
+                                        {Place::kWrite, 1}});
+    }
+  }
+  return steps;
+}
+
+}  // namespace
+
+GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
+  if (call.layouts.OfOutput(0) == Layout::kChannelsLast) {
+    return StepsOfChannelsLast(call, most_part_bytes);
+  }
+  const ConvolutionSizes c(call);
+  const DataType dtype = call.dtypes[0];
+  const bool is_direct = call.layouts.OfOperand(0) == Layout::kRowMajor && c.WindowsAreImage(call);
   const int64_t of_sample = c.groups * c.depth() * c.windows;  // elements of columns
   // dC is float32.
   const int64_t bytes = of_sample * BytesPerElement(call.gradient ? DataType::kFloat32 : dtype);

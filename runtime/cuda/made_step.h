@@ -20,13 +20,16 @@ class MadeStep {
   explicit MadeStep(const Operator& op) { step_.call.op = op; }
 
   // The number of the operand.
-  int AddOperand(const std::vector<int64_t>& shape, DataType dtype, const Place& place) {
+  int AddOperand(const std::vector<int64_t>& shape, DataType dtype, const Place& place,
+                 Layout layout = Layout::kRowMajor) {
+    step_.call.layouts.operands.push_back(layout);
     step_.call.operands.push_back(WholeBox(shape));
     step_.call.dtypes.push_back(dtype);
     step_.reads.push_back(place);
     return static_cast<int>(step_.call.operands.size()) - 1;
   }
   void AddOutput(const std::vector<int64_t>& shape, DataType dtype, const Place& place) {
+    step_.call.layouts.outputs.push_back(Layout::kRowMajor);
     step_.call.outputs.push_back(WholeBox(shape));
     step_.call.output_dtypes.push_back(dtype);
     step_.writes.push_back(place);

@@ -85,8 +85,8 @@ absl::Status PreparedProduct::Describe(int64_t alignment) {
     return Check(lt_.set_layout(*made, cublas_lt::kBatchStride, &stride, sizeof stride),
                  "refuses a batch");
   };
-  ISOMER_RETURN_IF_ERROR(
-      layout(&a_, type, p.transposes_a ? p.k : p.m, p.transposes_a ? p.m : p.k, p.a_stride));
+  ISOMER_RETURN_IF_ERROR(layout(&a_, type, p.transposes_a ? p.k : p.m, p.transposes_a ? p.m : p.k,
+                                p.a_stride, p.a_line));
   ISOMER_RETURN_IF_ERROR(layout(&b_, type, p.transposes_b ? p.n : p.k, p.transposes_b ? p.k : p.n,
                                 p.b_stride, p.b_line));
   ISOMER_RETURN_IF_ERROR(layout(&d_, d_type, p.m, p.n, p.d_stride, p.d_line));

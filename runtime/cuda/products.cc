@@ -192,7 +192,9 @@ std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_par
       !is_norm_gradient && !is_softmax_gradient) {
     return std::nullopt;
   }
-  if (!call.layouts.AreRowMajor() || call.outputs[0].empty()) return std::nullopt;
+  if ((!call.layouts.AreRowMajor() && !is_convolution) || call.outputs[0].empty()) {
+    return std::nullopt;
+  }
   for (size_t o = 0; o < call.dtypes.size(); ++o) {
     const bool may_be_of_another = (is_attention && o == 3) || is_norm_gradient;
     if (!IsFloat(call.dtypes[o]) || (call.dtypes[o] != call.dtypes[0] && !may_be_of_another)) {

@@ -36,8 +36,8 @@ struct Product {
   bool has_bias = false;                                                    // of the type of d
   bool adds = false;
   int64_t batch = 1, a_stride = 0, b_stride = 0, d_stride = 0;  // in elements
-  // From a line of b as it lies, and of d, to the next; 0: they lie side by side.
-  int64_t b_line = 0, d_line = 0;
+  // From a line of each as it lies to the next; 0: they lie side by side.
+  int64_t a_line = 0, b_line = 0, d_line = 0;
   friend bool operator==(const Product&, const Product&) = default;
 };
 
