@@ -157,6 +157,48 @@ TEST(RunInference, GivesNoLossAndNoUpdates) {
   EXPECT_THAT(result.out, testing::Not(HasSubstr("backward")));
 }
 
+// "N launches a step; X % of its FLOPs are contractions by generated kernels alone".
+struct LastLine {
+  int launches = 0;
+  double fallback = 100;
+};
+LastLine LastLineOfKernels(const std::string& spec) {
+  const ProgramResult result =
+      RunBinary("isomer-run", {spec, "--precision=bfloat16", "--list_kernels"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::smatch found;
+  EXPECT_TRUE(std::regex_search(result.out, found,
+                                std::regex("\n(\\d+) launches a step; ([0-9.]+) % of its FLOPs")))
+      << result.out;
+  LastLine line;
+  EXPECT_TRUE(absl::SimpleAtoi(found[1].str(), &line.launches));
+  EXPECT_TRUE(absl::SimpleAtod(found[2].str(), &line.fallback));
+  return line;
+}
+
+// What costs time is the vendor's libraries' on a GPU, but for convolutions of few channels.
+TEST(RunListKernels, NetworksAreProducts) {
+  const std::map<std::string, double> most_fallback = {{"zoo:bert_large?layers=1", 0},
+                                                       {"zoo:gpt?layers=1", 0},
+                                                       {"zoo:dlrm", 0},
+                                                       {"zoo:resnet101", 0},
+                                                       {"zoo:resnext50", 1.1},
+                                                       {"zoo:inception_v3", 0},
+                                                       {"zoo:vgg19", 0},
+                                                       {"zoo:convnext", 2.5},
+                                                       {"zoo:swin", 0}};
+  for (const auto& [network, most] : most_fallback) {
+    EXPECT_LE(LastLineOfKernels(network).fallback, most) << network;
+  }
+}
+
+// Forward, backward and 16 updates of a layer whose products and biases are not joined yet.
+TEST(RunListKernels, LayersHaveFewLaunches) {
+  const int launches = LastLineOfKernels("zoo:bert_large?layers=2&batch=8").launches -
+                       LastLineOfKernels("zoo:bert_large?layers=1&batch=8").launches;
+  EXPECT_LE(launches, 84);
+}
+
 TEST(RunTrace, WritesOneEventPerTask) {
   const ProgramResult result =
       RunBinary("isomer-run", {SourceFile("models/data/bert_tiny.onnx"), "--steps=2",
