@@ -438,7 +438,7 @@ absl::StatusOr<int> RunAsProcess(
   const absl::Status status = processes->Finish(code.status());
   if (status.ok()) return code;
   // Said before any process ends, because who started them then ends the others.
-  return speaks ? ExitWith(status) : kExitBadInput;
+  return processes->speaks() ? ExitWith(status) : kExitBadInput;
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {

@@ -138,6 +138,7 @@ class Process : public ProcessCommunicator {
   void Post(int64_t progress) override { messages_->Post(progress); }
   int64_t Posted(int32_t rank) const override { return messages_->Posted(rank); }
   bool has_own_process() const override { return true; }
+  bool speaks() const override { return messages_->speaks(); }
   absl::Status Finish(const absl::Status& status) override { return messages_->Finish(status); }
   void SetComputes(bool computes) override { messages_->SetComputes(computes); }
   Communicator& Beside() override { return *beside_; }

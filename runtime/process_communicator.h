@@ -26,6 +26,8 @@ class ProcessCommunicator : public HostCommunicator {
   // error of any. Until the destructor no process ends, so a rank that has something to say about
   // the error can.
   virtual absl::Status Finish(const absl::Status& status) = 0;
+  // After that: whether this rank says what went wrong, as the first that is left.
+  virtual bool speaks() const = 0;
 };
 
 // Initialises MPI, once a process. Errors: this build has no MPI; not started by mpirun.

@@ -45,6 +45,8 @@ class ProcessMessages {
   virtual void Abort(const absl::Status& status) = 0;
   // See ProcessCommunicator.
   virtual absl::Status Finish(const absl::Status& status) = 0;
+  // Whether this rank says what went wrong: the first that is left.
+  virtual bool speaks() const { return rank() == 0; }
   // See ControlPlane.
   virtual absl::Status Poll() = 0;
   virtual void Post(int64_t /*progress*/) {}

@@ -281,6 +281,12 @@ class TcpMessages : public ProcessMessages {
     if (error_.ok()) Listen(lock);
     return error_;
   }
+  bool speaks() const override {
+    std::lock_guard lock(mutex_);
+    return std::all_of(peers_.begin(), peers_.begin() + rank(), [](const Peer& peer) {
+      return !peer.has_ended && !peer.lanes[kControlLane].is_open();
+    });
+  }
   void Post(int64_t progress) override {
     std::lock_guard lock(mutex_);
     peers_[rank()].posted = progress;

@@ -285,6 +285,23 @@ void KilledRankEndsTheJob(Carrier carrier) {
   if (c->rank() == 1) raise(SIGKILL);
   const absl::Status status = c->AllReduce({0, 1}, DataType::kFloat32, &number, 1);
   EXPECT_EQ(status.message(), "rank 1 ended without a word");
+  EXPECT_TRUE(c->speaks());
+}
+// The next one speaks.
+void KilledFirstRankEndsTheJob(Carrier carrier) {
+  const auto c = Ranks(carrier);
+  float number = 1;
+  if (c->rank() == 0) raise(SIGKILL);
+  const absl::Status status = c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1);
+  EXPECT_EQ(status.message(), "rank 0 ended without a word");
+  EXPECT_EQ(c->Finish(status), status);
+  EXPECT_EQ(c->speaks(), c->rank() == 1);
+}
+TEST(TcpRank, DISABLED_KilledFirstRankEndsTheJob) { KilledFirstRankEndsTheJob(Carrier::kTcp); }
+TEST(TcpCommunicator, KilledFirstRankEndsTheJob) {
+  const JobResult result = RunJob(Carrier::kTcp, 3, "KilledFirstRankEndsTheJob");
+  EXPECT_EQ(result.exit_code, 137) << result.output;
+  EXPECT_THAT(result.output, Not(HasSubstr("FAILED")));
 }
 TEST(MpiRank, DISABLED_KilledRankEndsTheJob) { KilledRankEndsTheJob(Carrier::kMpi); }
 TEST(TcpRank, DISABLED_KilledRankEndsTheJob) { KilledRankEndsTheJob(Carrier::kTcp); }
