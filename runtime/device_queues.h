@@ -43,6 +43,8 @@ class DeviceQueues {
   virtual absl::StatusOr<int32_t> EndRecording() = 0;
   // Gives queue 0 all that was noted.
   virtual absl::Status Replay(int32_t recording) = 0;
+  // There are none any more, replayed ones excepted that are not over yet.
+  virtual void DropRecordings() = 0;
 };
 
 }  // namespace isomer

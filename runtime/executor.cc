@@ -201,8 +201,15 @@ absl::Status Executor::RunOnDeviceQueues(const RunKey& key, const QueueWork& wor
   tasks_before_ += static_cast<int64_t>(schedule_.tasks.size());
   const absl::Status status = GiveAndFinish(key, work);
   // Else the device would wait for others for ever.
-  if (!status.ok() && communicator_.is_asynchronous()) communicator_.Abort(status);
+  if (!status.ok()) Abort(status);
   return status;
+}
+
+void Executor::Abort(const absl::Status& status) {
+  if (!communicator_.is_asynchronous()) return;
+  if (device_queues_ != nullptr) device_queues_->DropRecordings();
+  runs_.clear();
+  communicator_.Abort(status);
 }
 
 absl::Status Executor::MarkProgress(int32_t word, int32_t task) {

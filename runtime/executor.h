@@ -41,6 +41,8 @@ class Executor {
            Communicator* communicator, const Execution& execution = {});
   // Waits for what the device was given.
   ~Executor();
+  // Ends an asynchronous communicator, and what was recorded with it: a library may wait for that.
+  void Abort(const absl::Status& status);
 
   int32_t device() const { return device_; }
 

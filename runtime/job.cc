@@ -79,7 +79,11 @@ Job::~Job() {
   const auto end = [this](int32_t device) {
     const bool has_own = !on_devices_.empty() && on_devices_[device] != nullptr;
     // After an error the others may never end theirs.
-    if (has_own && !status_.ok()) on_devices_[device]->Abort(status_);
+    if (has_own && !status_.ok() && executors_[device] != nullptr) {
+      executors_[device]->Abort(status_);
+    } else if (has_own && !status_.ok()) {
+      on_devices_[device]->Abort(status_);
+    }
     executors_[device].reset();
     if (has_own) on_devices_[device].reset();
     return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -171,6 +172,14 @@ std::string AddressOfPeer(const Socket& socket) {
   return name == "::1" || name.substr(0, 4) == "127." ? "" : std::string(name);
 }
 
+bool IsConnectedToItself(const Socket& socket) {
+  sockaddr_storage near = {}, far = {};
+  socklen_t near_size = sizeof near, far_size = sizeof far;
+  getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&near), &near_size);
+  getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&far), &far_size);
+  return near_size == far_size && std::memcmp(&near, &far, near_size) == 0;
+}
+
 // Tries until the time is over; who is to be met may not be there yet.
 std::optional<Socket> Connect(const std::string& host, int32_t port, steady_clock::time_point end) {
   while (steady_clock::now() < end) {
@@ -190,7 +199,8 @@ std::optional<Socket> Connect(const std::string& host, int32_t port, steady_cloc
           error = ETIMEDOUT;
           if (wanted.revents != 0) getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
         }
-        if (error != 0) continue;
+        // A port of this computer that nobody listens at may have been taken for the near end, too.
+        if (error != 0 || IsConnectedToItself(socket)) continue;
         freeaddrinfo(found);
         return socket;
       }
@@ -323,8 +333,10 @@ class TcpMessages : public ProcessMessages {
     greeting.lane = lane;
     return greeting;
   }
-  // The next rank of this job that connects; none: the time is over.
-  std::optional<Greeting> Accept(const Socket& listener, steady_clock::time_point end);
+  // The next rank of this job that connects. Errors: one that did has ended; `late`, when the time
+  // is over.
+  absl::StatusOr<Greeting> Accept(const Socket& listener, steady_clock::time_point end,
+                                  const std::function<absl::Status()>& late);
   absl::Status Late(absl::string_view what, std::vector<int32_t> ranks) const;
 
   // Sends or receives what goes without waiting. True: something did.
@@ -352,7 +364,9 @@ class TcpMessages : public ProcessMessages {
     for (Peer& peer : peers_) {
       const Socket& lane = peer.lanes[kControlLane];
       if (!lane.is_open() || peer.has_ended) continue;
-      WriteAll(lane.fd(), all.data(), all.size(), steady_clock::now() + milliseconds(200));
+      if (!WriteAll(lane.fd(), all.data(), all.size(), steady_clock::now() + milliseconds(200))) {
+        shutdown(lane.fd(), SHUT_RDWR);  // Half a word is none.
+      }
     }
   }
   // Hears what others said; does not wait.
@@ -365,6 +379,13 @@ class TcpMessages : public ProcessMessages {
   int32_t local_rank_ = 0, num_local_ranks_ = 1;
   bool is_connected_ = false, is_finished_ = false;
   std::atomic<bool> computes_ = true;
+  // Who connected and has not said yet who it is.
+  struct Arriving {
+    Socket socket;
+    std::string heard;
+    steady_clock::time_point since;
+  };
+  std::vector<Arriving> arriving_;
   Socket said_;               // an epoll of all control lanes
   mutable std::mutex mutex_;  // guards what follows, of peers what is of the control lane
   std::vector<Peer> peers_;
@@ -379,26 +400,54 @@ absl::Status TcpMessages::Late(absl::string_view what, std::vector<int32_t> rank
                                                   " for ranks ", absl::StrJoin(ranks, ",")));
 }
 
-std::optional<Greeting> TcpMessages::Accept(const Socket& listener, steady_clock::time_point end) {
+// Several may be about to say who they are, and some never do.
+absl::StatusOr<Greeting> TcpMessages::Accept(const Socket& listener, steady_clock::time_point end,
+                                             const std::function<absl::Status()>& late) {
+  std::vector<pollfd> waits;
   while (steady_clock::now() < end) {
-    Socket came(accept(listener.fd(), nullptr, nullptr));
-    if (!came.is_open()) {
-      Await(listener.fd(), POLLIN, end);
-      continue;
+    for (Socket came(accept(listener.fd(), nullptr, nullptr)); came.is_open();
+         came = Socket(accept(listener.fd(), nullptr, nullptr))) {
+      SetUp(came.fd());
+      arriving_.push_back({std::move(came), "", steady_clock::now()});
     }
-    SetUp(came.fd());
-    Greeting greeting;
-    const auto patience = std::min(end, steady_clock::now() + kGreeting);
-    if (!ReadAll(came.fd(), &greeting, sizeof greeting, patience)) continue;
-    const bool is_of_job = greeting.magic == Greeting::kMagic && greeting.job == Job() &&
-                           greeting.rank >= 0 && greeting.rank < num_ranks() &&
-                           greeting.lane >= 0 && greeting.lane < kLanes;
-    if (!is_of_job) continue;
-    greeting.computer[sizeof greeting.computer - 1] = '\0';
-    peers_[greeting.rank].lanes[greeting.lane] = std::move(came);
-    return greeting;
+    for (auto at = arriving_.begin(); at != arriving_.end();) {
+      Greeting greeting;
+      char bytes[sizeof greeting];
+      const ssize_t got =
+          recv(at->socket.fd(), bytes, sizeof greeting - at->heard.size(), MSG_DONTWAIT);
+      if (got > 0) at->heard.append(bytes, static_cast<size_t>(got));
+      const bool is_whole = at->heard.size() == sizeof greeting;
+      const bool is_lost =
+          got == 0 || (got < 0 && !WouldBlock()) || steady_clock::now() - at->since > kGreeting;
+      if (!is_whole && !is_lost) {
+        ++at;
+        continue;
+      }
+      Socket socket = std::move(at->socket);
+      if (is_whole) std::memcpy(&greeting, at->heard.data(), sizeof greeting);
+      at = arriving_.erase(at);
+      if (!is_whole || greeting.magic != Greeting::kMagic || greeting.job != Job()) continue;
+      const bool is_new = greeting.rank >= 0 && greeting.rank < num_ranks() && greeting.lane >= 0 &&
+                          greeting.lane < kLanes && greeting.rank != rank() &&
+                          !peers_[greeting.rank].lanes[greeting.lane].is_open();
+      if (!is_new) continue;  // Of two with one rank the first counts.
+      greeting.computer[sizeof greeting.computer - 1] = '\0';
+      peers_[greeting.rank].lanes[greeting.lane] = std::move(socket);
+      return greeting;
+    }
+    for (int32_t r = 0; r < num_ranks(); ++r) {
+      const Socket& lane = peers_[r].lanes[kControlLane];
+      char byte = 0;
+      if (lane.is_open() && recv(lane.fd(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) {
+        return absl::UnavailableError(absl::StrCat("rank ", r, " ended without a word"));
+      }
+    }
+    waits = {{listener.fd(), POLLIN, 0}};
+    for (const Arriving& one : arriving_) waits.push_back({one.socket.fd(), POLLIN, 0});
+    constexpr int kLookAgainMs = 50;
+    poll(waits.data(), waits.size(), kLookAgainMs);
   }
-  return std::nullopt;
+  return late();
 }
 
 absl::Status TcpMessages::Connect() {
@@ -424,13 +473,14 @@ absl::Status TcpMessages::Connect() {
     std::copy_n(own.computer, sizeof own.computer, places[0].computer);
     places[0].port = rank_.port;
     while (!missing(kControlLane, 1).empty()) {
-      const std::optional<Greeting> came = Accept(listener, end);
-      if (!came) return Late("to start", missing(kControlLane, 1));
-      Place& place = places[came->rank];
-      const std::string address = AddressOfPeer(peers_[came->rank].lanes[kControlLane]);
+      ISOMER_ASSIGN_OR_RETURN(const Greeting came, Accept(listener, end, [&] {
+                                return Late("to start", missing(kControlLane, 1));
+                              }));
+      Place& place = places[came.rank];
+      const std::string address = AddressOfPeer(peers_[came.rank].lanes[kControlLane]);
       std::copy_n(address.c_str(), address.size() + 1, place.address);
-      place.port = came->port;
-      std::copy_n(came->computer, sizeof place.computer, place.computer);
+      place.port = came.port;
+      std::copy_n(came.computer, sizeof place.computer, place.computer);
     }
     for (int32_t r = 1; r < num_ranks(); ++r) {
       if (!WriteAll(peers_[r].lanes[kControlLane].fd(), places.data(),
@@ -463,7 +513,9 @@ absl::Status TcpMessages::Connect() {
   }
   for (int lane = 0; lane < kLanes; ++lane) {
     while (!missing(lane, rank() + 1).empty()) {
-      if (!Accept(listener, end)) return Late("to be connected", missing(lane, rank() + 1));
+      ISOMER_RETURN_IF_ERROR(Accept(listener, end, [&] {
+                               return Late("to be connected", missing(lane, rank() + 1));
+                             }).status());
     }
   }
   num_local_ranks_ = 0;
@@ -474,6 +526,7 @@ absl::Status TcpMessages::Connect() {
   }
   is_crowded_ = num_local_ranks_ * options_.threads_per_rank >
                 static_cast<int>(std::thread::hardware_concurrency());
+  arriving_.clear();
   said_ = Socket(epoll_create1(EPOLL_CLOEXEC));
   for (int32_t r = 0; r < num_ranks(); ++r) {
     if (r == rank()) continue;
@@ -619,7 +672,7 @@ absl::Status TcpMessages::Exchange(int channel, const char* call, absl::Span<con
     }
     std::memcpy(receives[r].data, sends[to_self[from_self++]].data, receives[r].bytes);
   }
-  const auto begin = steady_clock::now();
+  auto begin = steady_clock::now();  // of the time in which nothing moved
   std::vector<pollfd> waits;
   while (!streams.empty()) {
     bool any = false;
@@ -628,6 +681,7 @@ absl::Status TcpMessages::Exchange(int channel, const char* call, absl::Span<con
       any |= moved;
     }
     std::erase_if(streams, [](const Stream& stream) { return stream.is_over(); });
+    if (any) begin = steady_clock::now();
     if (any || streams.empty()) continue;
     const auto waited = steady_clock::now() - begin;
     if (waited < kSpin && !(is_crowded_ && computes_)) continue;

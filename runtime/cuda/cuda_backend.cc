@@ -410,9 +410,7 @@ class CudaBackend : public Backend {
     ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, Entered());
     std::optional<GpuSteps> steps = StepsOfProducts(call, toolchain_->most_part_bytes);
     if (!steps) return MakeGenerated(gpu, call);
-    absl::StatusOr<std::unique_ptr<Kernel>> kernel = MakeProduct(gpu, *std::move(steps));
-    // Of shapes for which the library has nothing.
-    return absl::IsUnimplemented(kernel.status()) ? MakeGenerated(gpu, call) : std::move(kernel);
+    return MakeProduct(gpu, call.op, *std::move(steps));
   }
 
   DeviceOperations& operations() override { return operations_; }
@@ -457,15 +455,19 @@ class CudaBackend : public Backend {
   }
 
   static absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const std::shared_ptr<Gpu>& gpu,
-                                                             GpuSteps steps) {
+                                                             const Operator& op, GpuSteps steps) {
     std::vector<CudaProductKernel::Step> made;
     for (GpuStep& step : steps.steps) {
       CudaProductKernel::Step& next = made.emplace_back();
       if (auto* product = std::get_if<ProductStep>(&step)) {
-        next.product = *product;
-        ISOMER_ASSIGN_OR_RETURN(next.prepared,
-                                gpu->device->Prepare(product->product, AlignmentOf(*product)));
-        continue;
+        auto prepared = gpu->device->Prepare(product->product, AlignmentOf(*product));
+        if (!absl::IsUnimplemented(prepared.status())) {
+          ISOMER_ASSIGN_OR_RETURN(next.prepared, std::move(prepared));
+          next.product = *product;
+          continue;
+        }
+        // Of shapes for which the library has nothing.
+        step = GeneratedProduct(op, *product);
       }
       auto& generated = std::get<GeneratedStep>(step);
       next.reads = std::move(generated.reads);

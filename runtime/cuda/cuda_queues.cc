@@ -126,6 +126,12 @@ absl::StatusOr<int32_t> CudaQueues::EndRecording() {
   return static_cast<int32_t>(recordings_.size()) - 1;
 }
 
+void CudaQueues::DropRecordings() {
+  if (!device_.Enter().ok()) return;
+  for (void* recording : recordings_) device_.driver().destroy_executable(recording);
+  recordings_.clear();
+}
+
 absl::Status CudaQueues::Replay(int32_t recording) {
   ISOMER_RETURN_IF_ERROR(Enter(kComputeQueue));
   return device_.Check(device_.driver().launch_graph(recordings_[recording], stream()),

@@ -35,6 +35,7 @@ class CudaQueues : public DeviceQueues {
   absl::Status BeginRecording() override;
   absl::StatusOr<int32_t> EndRecording() override;
   absl::Status Replay(int32_t recording) override;
+  void DropRecordings() override;
 
  private:
   explicit CudaQueues(CudaDevice* device) : device_(*device) {}

@@ -101,12 +101,20 @@ NcclCommunicator::~NcclCommunicator() {
   for (const auto& [group, comm] : comms_) nccl_.destroy(comm);
 }
 
-void NcclCommunicator::Abort(const absl::Status&) {
+// The others first, who may wait for this one. Then all at one time: one may wait for what is
+// behind another in the stream.
+void NcclCommunicator::Abort(const absl::Status& status) {
+  control_.Abort(status);
   if (aborted_.exchange(true)) return;
-  device_.Enter().IgnoreError();
+  std::vector<std::thread> threads;
   for (const auto& [group, comm] : comms_) {
-    if (comm != nullptr) nccl_.abort(comm);
+    if (comm == nullptr) continue;
+    threads.emplace_back([this, comm = comm] {
+      device_.Enter().IgnoreError();
+      nccl_.abort(comm);
+    });
   }
+  for (std::thread& thread : threads) thread.join();
 }
 
 absl::StatusOr<Nccl::Comm> NcclCommunicator::CommOf(absl::Span<const int32_t> group) const {

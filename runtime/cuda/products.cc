@@ -5,6 +5,7 @@
 #include "pcg/operator_facts.h"
 #include "pcg/schedule/memory.h"
 #include "pcg/support/check.h"
+#include "runtime/cuda/made_step.h"
 #include "runtime/matmul_batches.h"
 
 namespace isomer {
@@ -169,6 +170,48 @@ GeneratedStep GeneratedGradient(KernelCall call, int operand) {
   }
   step.call = std::move(call);
   return step;
+}
+
+// Operands are lines of elements, whose matrices and batches are in the indices.
+GeneratedStep GeneratedProduct(const Operator& op, const ProductStep& step) {
+  const Product& p = step.product;
+  const auto line_of = [](int64_t line, int64_t dense) { return line == 0 ? dense : line; };
+  const int64_t a_line = line_of(p.a_line, p.transposes_a ? p.m : p.k),
+                b_line = line_of(p.b_line, p.transposes_b ? p.k : p.n),
+                d_line = line_of(p.d_line, p.n);
+  const auto extent = [&p](int64_t lines, int64_t line, int64_t size, int64_t stride) {
+    return std::vector<int64_t>{(p.batch - 1) * stride + (lines - 1) * line + size};
+  };
+  const std::vector<int64_t> of_d = extent(p.m, d_line, p.n, p.d_stride);
+  MadeStep made(op);
+  made.AddOperand(
+      p.transposes_a ? extent(p.k, a_line, p.m, p.a_stride) : extent(p.m, a_line, p.k, p.a_stride),
+      p.operand_dtype, step.a);
+  made.AddOperand(
+      p.transposes_b ? extent(p.n, b_line, p.k, p.b_stride) : extent(p.k, b_line, p.n, p.b_stride),
+      p.operand_dtype, step.b);
+  const int bias = p.has_bias ? made.AddOperand({p.n}, p.dtype, step.bias) : -1;
+  const int before = p.adds ? made.AddOperand(of_d, p.dtype, step.d) : -1;
+  DeclarationBuilder& d = made.Begin();
+  const int batch = d.Parallel("batch", p.batch), i = d.Parallel("i", p.m),
+            j = d.Parallel("j", p.n), k = d.Sum("k", p.k);
+  const auto at = [&](int row, int column, int64_t line, int64_t stride, bool transposed) {
+    const int lines = transposed ? column : row, elements = transposed ? row : column;
+    return Index(batch) * stride + Index(lines) * line + Index(elements);
+  };
+  const Expr product = d.In(0, {at(i, k, a_line, p.a_stride, p.transposes_a)}) *
+                       d.In(1, {at(k, j, b_line, p.b_stride, p.transposes_b)});
+  const Index place = at(i, j, d_line, p.d_stride, false);
+  if (bias < 0 && before < 0) {
+    d.OutputSum({place}, {k}, product);
+  } else {
+    Expr sum = d.Let("S", {batch, i, j}, Reduction::kSum, {k}, product);
+    if (bias >= 0) sum = sum + d.In(bias, {j});
+    if (before >= 0) sum = sum + d.In(before, {place});
+    d.Output({place}, sum);
+  }
+  made.AddOutput(of_d, p.dtype, step.d);
+  return std::move(made).Build();
 }
 
 namespace {

@@ -68,6 +68,9 @@ struct GpuSteps {
 // convolution), in bytes: so much that a GPU is busy, and no more than is to be had beside a model.
 inline constexpr int64_t kMostPartBytes = int64_t{256} << 20;
 
+// A product that the library has nothing for.
+GeneratedStep GeneratedProduct(const Operator& op, const ProductStep& step);
+
 // Absent: the call is none of these, or of types that the library does not take.
 std::optional<GpuSteps> StepsOfProducts(const KernelCall& call,
                                         int64_t most_part_bytes = kMostPartBytes);

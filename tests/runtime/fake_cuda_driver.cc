@@ -25,6 +25,7 @@ namespace isomer {
 
 std::atomic<int> fake_cuda_compilations = 0;
 std::atomic<int> fake_cuda_products = 0;
+std::atomic<bool> fake_cuda_refuses_products = false;
 
 namespace {
 
@@ -437,6 +438,7 @@ CublasLt MakeProducts() {
                       columns(a, op.transpose_a) == rows(b, op.transpose_b) && a.batch == b.batch &&
                       a.batch == d.batch;
     if (!fits || a.type != b.type) return kInvalid;
+    if (fake_cuda_refuses_products) return kNotSupported;
     if (d.type != a.type && d.type != 0) return kNotSupported;
     // 16-bit products by tensor cores want lines of 16 bytes; this one has nothing else.
     if (a.type != 0 && a.leading * 2 % 4 != 0) return kNotSupported;

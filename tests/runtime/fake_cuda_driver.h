@@ -16,6 +16,8 @@ namespace isomer {
 extern std::atomic<int> fake_cuda_compilations;
 // How many products were computed, of a batch one.
 extern std::atomic<int> fake_cuda_products;
+// The library of products has no algorithm for any.
+extern std::atomic<bool> fake_cuda_refuses_products;
 // A device has so much memory; what is beyond is refused.
 inline constexpr int64_t kFakeCudaBytes = int64_t{1} << 30;
 inline constexpr int kMostFakeGpus = 64;

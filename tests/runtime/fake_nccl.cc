@@ -290,11 +290,14 @@ Nccl FakeNccl() {
     });
     return error;
   };
+  // NCCL waits for graphs that it is in, and would for ever.
   nccl.destroy = [](Nccl::Comm comm) {
+    EXPECT_EQ(OfComm(comm)->device->graphs, 0);
     fake::Locked([&] { OfComm(comm)->clique = nullptr; });
     return nccl::kSuccess;
   };
   nccl.abort = [](Nccl::Comm comm) {
+    EXPECT_EQ(OfComm(comm)->device->graphs, 0);
     OfComm(comm)->aborted = true;
     return nccl::kSuccess;
   };

@@ -29,6 +29,7 @@ struct Graph {
   std::vector<Command> commands;
   size_t lanes = 0;
   int events = 0;
+  StreamDevice* device = nullptr;
 };
 
 struct Capture {
@@ -275,6 +276,10 @@ int EndCapture(Stream* stream, Graph** graph) {
   }
   --captures_of_thread[capture->thread];
   *graph = error == kSuccess ? new Graph(std::move(capture->graph)) : nullptr;
+  if (*graph != nullptr) {
+    (*graph)->device = stream->device;
+    ++stream->device->graphs;
+  }
   delete capture;
   return error;
 }
@@ -297,7 +302,7 @@ int Launch(Graph* graph, Stream* stream) {
   };
   auto run = std::make_shared<Run>();
   run->reached.resize(graph->events);
-  const auto begin = [run, graph, device = stream->device] {
+  const auto begin = [run, graph = std::make_shared<Graph>(*graph), device = stream->device] {
     for (size_t l = 0; l < graph->lanes; ++l) {
       run->lanes.push_back(new Stream{.device = device, .work = {}});
       streams.push_back(run->lanes.back());
@@ -333,7 +338,11 @@ int Launch(Graph* graph, Stream* stream) {
   return GiveLocked(stream, {end, is_over});
 }
 
-void DeleteGraph(Graph* graph) { delete graph; }
+void DeleteGraph(Graph* graph) {
+  std::lock_guard lock(mutex);
+  --graph->device->graphs;
+  delete graph;
+}
 
 void Locked(const std::function<void()>& f) {
   std::lock_guard lock(mutex);

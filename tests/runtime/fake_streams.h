@@ -21,7 +21,8 @@ class StreamDevice {
  public:
   virtual ~StreamDevice() = default;
   virtual void Open(bool open) = 0;
-  int failed = kSuccess;  // as an error of a GPU stays
+  int failed = kSuccess;        // as an error of a GPU stays
+  std::atomic<int> graphs = 0;  // that were recorded of its streams, and live
 };
 
 struct Stream;

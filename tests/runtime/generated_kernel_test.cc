@@ -355,6 +355,24 @@ TEST(GpuKernels, AttentionInPartsAgrees) {
   }
 }
 
+// What the library has no algorithm for is generated, product by product.
+TEST(GpuKernels, RefusedProductsAgree) {
+  std::vector<ExampleCall> examples;
+  for (const OpKind kind : {OpKind::kMatMul, OpKind::kLinear, OpKind::kAttention}) {
+    absl::c_copy(ExamplesOf(kind), std::back_inserter(examples));
+  }
+  fake_cuda_refuses_products = true;
+  const int before = fake_cuda_products;
+  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+  const auto staging = std::make_shared<StagingBackend>(gpu.get());
+  for (const ExampleCall& call : examples) {
+    SCOPED_TRACE(call.name);
+    Checker(call, staging).CheckWholeCall();
+  }
+  fake_cuda_refuses_products = false;
+  EXPECT_EQ(fake_cuda_products, before);
+}
+
 // Kernels that are written for gradients of rows; and as they are derived, of other axes.
 TEST(GpuKernels, GradientsOfRowsAgreeOnADriverWithoutAGpu) {
   const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -344,7 +345,12 @@ PROCESS_CASE(3, ProgressReachesTheOthers) {
 // Bytes that are nobody's greeting do not keep a job from starting.
 PROCESS_CASE(3, StrangersAreTurnedAway) {
   if (carrier == Carrier::kTcp && std::string(std::getenv("RANK")) == "2") {
-    for (const char* words : {"", "GET / HTTP/1.1\r\n\r\n", "ISOMER"}) {
+    // Some hang up, and many wait for an answer, for as long as the test lasts.
+    std::vector<const char*> all = {"", "GET / HTTP/1.1\r\n\r\n", "ISOMER"};
+    constexpr size_t kHangUp = 3, kAll = 20;
+    while (all.size() < kAll) all.push_back("I");
+    for (size_t i = 0; i < kAll; ++i) {
+      const char* words = all[i];
       const int fd = socket(AF_INET, SOCK_STREAM, 0);
       sockaddr_in address = {};
       address.sin_family = AF_INET;
@@ -354,10 +360,12 @@ PROCESS_CASE(3, StrangersAreTurnedAway) {
         std::this_thread::sleep_for(milliseconds(5));
       }
       EXPECT_EQ(send(fd, words, std::strlen(words), 0), static_cast<ssize_t>(std::strlen(words)));
-      close(fd);
+      if (i < kHangUp) close(fd);
     }
   }
+  const auto start = std::chrono::steady_clock::now();
   const auto c = Ranks(carrier);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   EXPECT_EQ(c->Meet(), absl::OkStatus());
   EXPECT_EQ(c->Finish(absl::OkStatus()), absl::OkStatus());
 }
@@ -437,6 +445,24 @@ TEST(ConnectByTcp, SaysWhoDidNotCome) {
       absl::StrCat("rank 2 waited 200 ms to start, at localhost port ", port, ", for ranks 0"));
   EXPECT_EQ(ConnectByTcp({1, 2, "no.such.computer.invalid", port, ""}, options).status().code(),
             absl::StatusCode::kDeadlineExceeded);
+}
+
+// Connects as rank 1 of 3 would, and hangs up.
+TEST(ConnectByTcp, NoticesWhoDiesAtTheStart) {
+  const int port = FreePort();
+  const ProcessOptions options = {.timeout = std::chrono::seconds(30)};
+  const pid_t lost = fork();
+  if (lost == 0) {
+    // Ends while it waits for rank 2.
+    alarm(1);
+    ConnectByTcp({1, 3, "localhost", port, ""}, options).IgnoreError();
+    _exit(0);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(ConnectByTcp({0, 3, "localhost", port, ""}, options).status().message(),
+            "rank 1 ended without a word");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  waitpid(lost, nullptr, 0);
 }
 
 TEST(ConnectByTcp, SaysThatAPortIsTaken) {
