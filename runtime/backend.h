@@ -49,6 +49,10 @@ struct KernelCall {
   // What it leaves for its gradient, or the gradient finds; forward, absent: it is for none.
   std::optional<SavedForGradient> saved = std::nullopt;
   bool Adds(size_t operand) const { return !sums.empty() && sums[operand].adds; }
+  // Of the gradient's buffer.
+  DataType SumDtype(size_t operand) const {
+    return sums.empty() ? dtypes[operand] : sums[operand].dtype;
+  }
 
   // Equal keys, equal kernels: operator, data types, boxes, layouts, part of the iteration space,
   // gradient, sums, saving.

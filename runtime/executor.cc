@@ -185,8 +185,8 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
           operations_.FromHost(values, step_values_bytes(), step_values_on_device_.get()));
     }
     ISOMER_RETURN_IF_ERROR(queues_->Run(work));
+    ISOMER_RETURN_IF_ERROR(operations_.Wait(arena_.get()));
   }
-  ISOMER_RETURN_IF_ERROR(operations_.Wait(arena_.get()));
   if (last >= Phase::kUpdate && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
   if (first == Phase::kLoad) steps_ = 0;
   return absl::OkStatus();
@@ -252,15 +252,15 @@ absl::Status Executor::GiveAndFinish(const RunKey& key, const QueueWork& work) {
     if (trace_ && holds_) device_queues_->Release();
     ISOMER_RETURN_IF_ERROR(given);
   } else {
-    int32_t& recording = run->second.recording;
-    if (recording == kNotRecorded) {
+    std::optional<int32_t>& recording = run->second;
+    if (!recording) {
       ISOMER_RETURN_IF_ERROR(device_queues_->BeginRecording());
       const absl::Status given = give_all();
       const absl::StatusOr<int32_t> recorded = device_queues_->EndRecording();
       ISOMER_RETURN_IF_ERROR(given);
       ISOMER_ASSIGN_OR_RETURN(recording, recorded);
     }
-    ISOMER_RETURN_IF_ERROR(device_queues_->Replay(recording));
+    ISOMER_RETURN_IF_ERROR(device_queues_->Replay(*recording));
   }
   const double begin = trace_ ? Now() : 0;
   ISOMER_RETURN_IF_ERROR(device_queues_->Finish([this] { return Poll(); }));

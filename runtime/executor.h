@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -188,10 +189,6 @@ class Executor {
     return values[step];
   }
   // On the queues of a device: runs that were done once, and their recordings.
-  struct RecordedRun {
-    int32_t recording = kNotRecorded;
-  };
-  static constexpr int32_t kNotRecorded = -1;
   // Of an asynchronous communicator: the tasks of communications that began and ended last, from 1,
   // as the device writes them to the host's memory; and what numbers of other runs are below.
   Backend::Memory progress_;
@@ -200,7 +197,7 @@ class Executor {
   absl::Status Poll();
   // What the device was given until it is over.
   absl::Status GiveAndFinish(const RunKey& key, const QueueWork& work);
-  std::map<RunKey, RecordedRun> runs_;
+  std::map<RunKey, std::optional<int32_t>> runs_;
   bool records_ = false;
   double loss_factor_ = 1;
   int64_t steps_ = 0;  // that ended since the parameters were loaded

@@ -272,9 +272,6 @@ GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
   const Place dy = {Place::kRead, operands + 1};
   if (call.wanted[0] || call.wanted[1] || call.wanted[2]) {
     const Place dp = place_of(DataType::kFloat32), ds = place_of(a.dtype);
-    const auto sum_dtype = [&](int o) {
-      return call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
-    };
     for (const Chunk& chunk : chunks) {
       const int64_t head = first_head(chunk);
       const Place of_dy = Behind(dy, head * a.rows() * a.f, a.dtype);
@@ -290,13 +287,13 @@ GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
       const auto add = [&](int o, const Product& of, Place left, Place right, int64_t elements) {
         if (!call.wanted[o]) return;
         steps.steps.push_back(ProductStep{
-            of, left, right, Behind({Place::kWrite, o}, head * elements, sum_dtype(o))});
+            of, left, right, Behind({Place::kWrite, o}, head * elements, call.SumDtype(o))});
       };
-      add(0, product(chunk, a.rows(), a.e, a.keys, false, false, sum_dtype(0), call.Adds(0)), ds,
-          Behind(k, head * a.keys * a.e, a.dtype), a.rows() * a.e);
-      add(1, product(chunk, a.keys, a.e, a.rows(), true, false, sum_dtype(1), call.Adds(1)), ds,
+      add(0, product(chunk, a.rows(), a.e, a.keys, false, false, call.SumDtype(0), call.Adds(0)),
+          ds, Behind(k, head * a.keys * a.e, a.dtype), a.rows() * a.e);
+      add(1, product(chunk, a.keys, a.e, a.rows(), true, false, call.SumDtype(1), call.Adds(1)), ds,
           Behind(q, head * a.rows() * a.e, a.dtype), a.keys * a.e);
-      add(2, product(chunk, a.keys, a.f, a.rows(), true, false, sum_dtype(2), call.Adds(2)), p,
+      add(2, product(chunk, a.keys, a.f, a.rows(), true, false, call.SumDtype(2), call.Adds(2)), p,
           of_dy, a.keys * a.f);
     }
   }

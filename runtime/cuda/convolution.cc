@@ -182,9 +182,6 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
                      : Lines{c.depth(), c.depth() * samples * c.windows};
   };
   const Lines of_results = {c.groups * c.out, c.out};
-  const auto sum_dtype = [&](int o) {
-    return call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
-  };
   const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
   const Place columns = is_direct ? Place() : place_of(call.gradient ? DataType::kFloat32 : dtype);
   for (int64_t n = 0; n < c.samples; n += most) {
@@ -216,12 +213,12 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
       continue;
     }
     if (call.wanted[0]) {
-      const Place dx = Behind({Place::kWrite, 0}, n * of_x, sum_dtype(0));
+      const Place dx = Behind({Place::kWrite, 0}, n * of_x, call.SumDtype(0));
       steps.steps.push_back(ProductStep{{.m = m,
                                          .n = c.depth(),
                                          .k = c.out,
                                          .operand_dtype = dtype,
-                                         .dtype = is_direct ? sum_dtype(0) : DataType::kFloat32,
+                                         .dtype = is_direct ? call.SumDtype(0) : DataType::kFloat32,
                                          .adds = is_direct && call.Adds(0),
                                          .batch = c.groups,
                                          .a_stride = of_results.group,
@@ -234,7 +231,7 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
                                         is_direct ? dx : columns});
       if (!is_direct) {
         steps.steps.push_back(
-            OfColumns(call, c, samples, columns, {sum_dtype(0), call.Adds(0)}, dx));
+            OfColumns(call, c, samples, columns, {call.SumDtype(0), call.Adds(0)}, dx));
       }
     }
     if (call.wanted[1]) {
@@ -244,7 +241,7 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
                                          .k = m,
                                          .transposes_a = true,
                                          .operand_dtype = dtype,
-                                         .dtype = sum_dtype(1),
+                                         .dtype = call.SumDtype(1),
                                          .adds = call.Adds(1) || n > 0,
                                          .batch = c.groups,
                                          .a_stride = of_results.group,
@@ -312,11 +309,8 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     return steps;
   }
   const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
-  const auto sum_dtype = [&](int o) {
-    return call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
-  };
   if (call.wanted[0]) {
-    const DataType of_sum = sum_dtype(0);
+    const DataType of_sum = call.SumDtype(0);
     const Place columns = is_direct ? Place() : place_of(most * of_sample, DataType::kFloat32);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
@@ -346,7 +340,7 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
                                          .k = k,
                                          .transposes_b = true,
                                          .operand_dtype = dtype,
-                                         .dtype = sum_dtype(1),
+                                         .dtype = call.SumDtype(1),
                                          .adds = call.Adds(1) || n > 0,
                                          .batch = c.groups,
                                          .a_stride = c.out * k,

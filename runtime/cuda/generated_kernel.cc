@@ -204,7 +204,7 @@ class Generator {
     }
     for (int o = 0; o < n; ++o) {
       if (!call_.wanted[o]) continue;
-      const DataType dtype = call_.sums.empty() ? call_.dtypes[o] : call_.sums[o].dtype;
+      const DataType dtype = call_.SumDtype(o);
       Piece gradient = tensors_[o];
       gradient.data = Pointer(dtype, absl::StrCat("a.writes[", o, "]"));
       gradient.domain = Domain::kFloat;
@@ -921,7 +921,7 @@ class Generator {
     lines.shape[along] = 1;
     const int64_t size = result.shape[along], stride = result.strides[along];
     const std::string seeds = ReadPointer(call_.output_dtypes[0], 2);
-    const DataType dtype = call_.sums.empty() ? call_.dtypes[0] : call_.sums[0].dtype;
+    const DataType dtype = call_.SumDtype(0);
     const std::string gradient = Pointer(dtype, "a.writes[0]");
     const bool is_log = call_.op.kind() == OpKind::kLogSoftmax;
     BeginKernel(lines.Volume());

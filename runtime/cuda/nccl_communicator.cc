@@ -267,7 +267,7 @@ absl::Status NcclCommunicator::CheckProgress(const Progress& progress) {
     }
   }
   const auto now = std::chrono::steady_clock::now();
-  if (progress.begun != begun_) {
+  if (progress.begun != begun_ || progress.begun == progress.ended) {
     begun_ = progress.begun;
     since_ = now;
     has_posted_ = false;

@@ -22,9 +22,7 @@ struct Sum {
 };
 
 Sum SumOf(const KernelCall& call, int operand, const std::vector<int64_t>& shape, MadeStep* step) {
-  Sum sum = {call.sums.empty() ? call.dtypes[operand] : call.sums[operand].dtype,
-             {Place::kWrite, operand},
-             std::nullopt};
+  Sum sum = {call.SumDtype(operand), {Place::kWrite, operand}, std::nullopt};
   if (call.Adds(operand)) sum.before = step->AddOperand(shape, sum.dtype, sum.place);
   return sum;
 }

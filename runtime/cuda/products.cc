@@ -14,10 +14,6 @@ namespace {
 Place Read(int index, int64_t bytes = 0) { return {Place::kRead, index, bytes}; }
 Place Write(int index, int64_t bytes = 0) { return {Place::kWrite, index, bytes}; }
 
-DataType DtypeOfGradient(const KernelCall& call, int operand) {
-  return call.sums.empty() ? call.dtypes[operand] : call.sums[operand].dtype;
-}
-
 GpuSteps StepsOfMatMul(const KernelCall& call) {
   const MatMulBatches s = BatchesOf(call);
   const DataType dtype = call.dtypes[0];
@@ -48,7 +44,7 @@ GpuSteps StepsOfMatMul(const KernelCall& call) {
       steps.steps.push_back(GeneratedGradient(call, operand));
       continue;
     }
-    const DataType of_sum = DtypeOfGradient(call, operand);
+    const DataType of_sum = call.SumDtype(operand);
     const int64_t sum_size = BytesPerElement(of_sum);
     for (const MatMulBatches::Run& run : s.runs) {
       Product product = {
@@ -120,7 +116,7 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
                                        .k = n,
                                        .transposes_b = true,
                                        .operand_dtype = dtype,
-                                       .dtype = DtypeOfGradient(call, 0),
+                                       .dtype = call.SumDtype(0),
                                        .adds = call.Adds(0)},
                                       dz,
                                       Read(1),
@@ -132,7 +128,7 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
                                        .k = m,
                                        .transposes_a = true,
                                        .operand_dtype = dtype,
-                                       .dtype = DtypeOfGradient(call, 1),
+                                       .dtype = call.SumDtype(1),
                                        .adds = call.Adds(1)},
                                       Read(0),
                                       dz,

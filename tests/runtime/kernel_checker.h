@@ -327,7 +327,7 @@ class Checker {
     gradients.reserve(expected.size());
     const auto before = [](int64_t i) { return 0.5 - 0.25 * static_cast<double>(i % 3); };
     for (size_t o = 0; o < expected.size(); ++o) {
-      const DataType dtype = call.sums.empty() ? call.dtypes[o] : call.sums[o].dtype;
+      const DataType dtype = call.SumDtype(o);
       Shard gradient = Unwritten(call.operands[o], dtype);
       if (call.Adds(o)) {
         Array<double> there = gradient.array;
