@@ -10,11 +10,6 @@ namespace {
 
 constexpr int32_t kBegin = 0, kEnd = 1;  // marks
 
-struct Leaving {
-  DeviceQueues* queues;
-  ~Leaving() { queues->Leave(); }
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceClock>> DeviceClock::Make(Backend* backend) {
@@ -30,7 +25,7 @@ absl::StatusOr<std::unique_ptr<DeviceClock>> DeviceClock::Make(Backend* backend)
 
 absl::Status DeviceClock::SetCaches(absl::Span<const Region> near) {
   ISOMER_RETURN_IF_ERROR(queues_->Enter(kComputeQueue));
-  const Leaving leaving{queues_.get()};
+  const LeavesQueues leaves(queues_.get());
   ISOMER_RETURN_IF_ERROR(
       operations_.Fill(0, displacing_bytes_, DataType::kBool, displacing_.get()));
   for (const Region& region : near) {
@@ -42,7 +37,7 @@ absl::Status DeviceClock::SetCaches(absl::Span<const Region> near) {
 
 absl::StatusOr<double> DeviceClock::TimeUs(const std::function<absl::Status()>& give) {
   ISOMER_RETURN_IF_ERROR(queues_->Enter(kComputeQueue));
-  const Leaving leaving{queues_.get()};
+  const LeavesQueues leaves(queues_.get());
   ISOMER_RETURN_IF_ERROR(queues_->Hold());
   const absl::Status given = [&]() -> absl::Status {
     ISOMER_RETURN_IF_ERROR(queues_->Mark(kBegin));

@@ -47,6 +47,18 @@ class DeviceQueues {
   virtual void DropRecordings() = 0;
 };
 
+// Leaves the queues when it ends.
+class LeavesQueues {
+ public:
+  explicit LeavesQueues(DeviceQueues* queues) : queues_(*queues) {}
+  ~LeavesQueues() { queues_.Leave(); }
+  LeavesQueues(const LeavesQueues&) = delete;
+  LeavesQueues& operator=(const LeavesQueues&) = delete;
+
+ private:
+  DeviceQueues& queues_;
+};
+
 }  // namespace isomer
 
 #endif  // ISOMER_RUNTIME_DEVICE_QUEUES_H_

@@ -193,10 +193,7 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
 }
 
 absl::Status Executor::RunOnDeviceQueues(const RunKey& key, const QueueWork& work) {
-  struct Leaving {
-    DeviceQueues* queues;
-    ~Leaving() { queues->Leave(); }
-  } leaving{device_queues_.get()};
+  const LeavesQueues leaves(device_queues_.get());
   if (progress_ != nullptr) std::memset(progress_.get(), 0, 2 * sizeof(int64_t));
   tasks_before_ += static_cast<int64_t>(schedule_.tasks.size());
   const absl::Status status = GiveAndFinish(key, work);

@@ -93,7 +93,7 @@ absl::StatusOr<ProfilerOptions> OptionsFromFlags() {
 
 // The work of one process: all threads, or one rank of several.
 absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t devices,
-                            ProcessCommunicator* mpi) {
+                            ProcessCommunicator* processes) {
   constexpr int64_t kMostDevices = 64;
   if (devices < 1 || devices > kMostDevices) {
     return absl::InvalidArgumentError(
@@ -101,21 +101,22 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
   }
   const std::string path = absl::GetFlag(FLAGS_out);
   std::string communicator = absl::GetFlag(FLAGS_communicator);
-  const bool reports = mpi == nullptr || mpi->rank() == 0;
-  const bool pin = absl::GetFlag(FLAGS_pin) && (mpi != nullptr || devices <= UsableCores());
+  const bool reports = processes == nullptr || processes->rank() == 0;
+  const bool pin = absl::GetFlag(FLAGS_pin) && (processes != nullptr || devices <= UsableCores());
   ISOMER_ASSIGN_OR_RETURN(const ProfilerOptions options, OptionsFromFlags());
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
   const bool is_of_host = backend->operations().shares_host_memory();
   if (!is_of_host) {
     // As one GPU would be all of them.
-    if (mpi == nullptr && devices > 1 && backend->operations().reaches_other_devices()) {
+    if (processes == nullptr && devices > 1 && backend->operations().reaches_other_devices()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--devices=", devices, ": this machine has 1 GPU"));
     }
     communicator = "nccl";
   }
-  if (mpi != nullptr) backend->EnterDevice(mpi->local_rank(), mpi->num_local_ranks());
+  if (processes != nullptr)
+    backend->EnterDevice(processes->local_rank(), processes->num_local_ranks());
   ISOMER_ASSIGN_OR_RETURN(const std::string processor, backend->DeviceName());
   ISOMER_ASSIGN_OR_RETURN(const CacheSizes caches, backend->Caches(devices));
   ProfiledKernels kernels;
@@ -150,11 +151,11 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
     if (rank.rank() == 0) profile = std::move(own);
     return absl::OkStatus();
   };
-  if (mpi != nullptr) {
+  if (processes != nullptr) {
     std::vector<int32_t> all(devices);
     std::iota(all.begin(), all.end(), 0);
-    if (pin) PinThisThread(mpi->local_rank(), mpi->num_local_ranks());
-    ISOMER_RETURN_IF_ERROR(measure({backend.get(), mpi, mpi, all}));
+    if (pin) PinThisThread(processes->local_rank(), processes->num_local_ranks());
+    ISOMER_RETURN_IF_ERROR(measure({backend.get(), processes, processes, all}));
   } else {
     ISOMER_RETURN_IF_ERROR(
         RunOnThreads(static_cast<int32_t>(devices), pin, backend.get(), measure));
@@ -177,10 +178,10 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
 absl::StatusOr<int> MeasureAsProcess(
     const std::vector<std::string>& arguments,
     absl::StatusOr<std::unique_ptr<ProcessCommunicator>> (*connect)(const ProcessOptions&)) {
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> mpi, connect({}));
-  const absl::StatusOr<int> result = Measure(arguments, mpi->num_ranks(), mpi.get());
-  if (!result.ok()) mpi->Abort(result.status());
-  ISOMER_RETURN_IF_ERROR(mpi->Finish(result.status()));
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> processes, connect({}));
+  const absl::StatusOr<int> result = Measure(arguments, processes->num_ranks(), processes.get());
+  if (!result.ok()) processes->Abort(result.status());
+  ISOMER_RETURN_IF_ERROR(processes->Finish(result.status()));
   return result;
 }
 

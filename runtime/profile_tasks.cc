@@ -234,16 +234,13 @@ absl::Status SizeRunner::RunOnce() {
     if (std::isnan(all[r])) continue;
     start = std::max(start, all[r]);
     end = std::max(end, all[r + 1]);
-    if (!together) times.push_back(all[r + 1] - all[r]);
+    times.push_back(all[r + 1] - all[r]);
   }
   if (together && rank_.communicator->is_asynchronous()) {
     // Devices have clocks of their own: for the last to come it is the communication alone.
-    for (size_t r = 0; r < all.size(); r += 3) {
-      if (!std::isnan(all[r])) times.push_back(all[r + 1] - all[r]);
-    }
     times = {*std::min_element(times.begin(), times.end())};
   } else if (together) {
-    times.push_back(std::max(end - start, 0.0));
+    times = {std::max(end - start, 0.0)};
   }
   for (const double us : times) {
     all_.push_back(us);

@@ -217,13 +217,8 @@ GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
   const std::vector<Chunk> chunks = ChunksOf(a, most_part_bytes);
   const int64_t most = chunks[0].count() * a.rows() * a.keys;  // none is larger than the first
   GpuSteps steps;
-  const auto place_of = [&](DataType dtype) {
-    const Place place = {Place::kWorkspace, 0, steps.workspace_bytes};
-    steps.workspace_bytes += Aligned(most * BytesPerElement(dtype));
-    return place;
-  };
-  const Place products = place_of(DataType::kFloat32);
-  const Place p = place_of(a.dtype);
+  const Place products = steps.AddWorkspace(most, DataType::kFloat32);
+  const Place p = steps.AddWorkspace(most, a.dtype);
   const int operands = static_cast<int>(call.operands.size());
   const Place q = {Place::kRead, 0}, k = {Place::kRead, 1}, v = {Place::kRead, 2};
   // [rows, x] [x, y] of each head of a chunk.
@@ -271,7 +266,8 @@ GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
   }
   const Place dy = {Place::kRead, operands + 1};
   if (call.wanted[0] || call.wanted[1] || call.wanted[2]) {
-    const Place dp = place_of(DataType::kFloat32), ds = place_of(a.dtype);
+    const Place dp = steps.AddWorkspace(most, DataType::kFloat32),
+                ds = steps.AddWorkspace(most, a.dtype);
     for (const Chunk& chunk : chunks) {
       const int64_t head = first_head(chunk);
       const Place of_dy = Behind(dy, head * a.rows() * a.f, a.dtype);

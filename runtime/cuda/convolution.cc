@@ -26,6 +26,16 @@ struct ConvolutionSizes {
   int64_t samples, groups, in, out;            // channels of a group
   int64_t kernel = 1, image = 1, windows = 1;  // elements of each
   int64_t depth() const { return in * kernel; }
+  // Of a sample: of the image, of the result, of columns.
+  int64_t of_x() const { return groups * in * image; }
+  int64_t of_y() const { return groups * out * windows; }
+  int64_t of_columns() const { return groups * depth() * windows; }
+  // So many as have room with their columns; dC is float32.
+  int64_t SamplesAtOnce(const KernelCall& call, int64_t most_part_bytes) const {
+    const DataType widest = call.gradient ? DataType::kFloat32 : call.dtypes[0];
+    return std::clamp<int64_t>(most_part_bytes / (of_columns() * BytesPerElement(widest)), 1,
+                               samples);
+  }
   size_t rank = 0;
   std::vector<int64_t> stride, dilation, first;  // first element of the first window, in the box
 
@@ -161,16 +171,9 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
   const DataType dtype = call.dtypes[0];
   const bool is_direct =
       call.layouts.OfOperand(0) == Layout::kChannelsLast && c.WindowsAreImage(call);
-  const int64_t of_sample = c.groups * c.depth() * c.windows;
-  const int64_t bytes = of_sample * BytesPerElement(call.gradient ? DataType::kFloat32 : dtype);
-  const int64_t most = std::clamp<int64_t>(most_part_bytes / bytes, 1, c.samples);
-  const int64_t of_x = c.groups * c.in * c.image, of_y = c.groups * c.out * c.windows;
+  const int64_t most = c.SamplesAtOnce(call, most_part_bytes);
+  const int64_t of_x = c.of_x(), of_y = c.of_y();
   GpuSteps steps;
-  const auto place_of = [&](DataType of) {
-    const Place place = {Place::kWorkspace, 0, steps.workspace_bytes};
-    steps.workspace_bytes += Aligned(most * of_sample * BytesPerElement(of));
-    return place;
-  };
   const Place x = {Place::kRead, 0}, w = {Place::kRead, 1};
   const int64_t of_weights = c.out * c.depth();
   // What has a line for each window, of a group: the image itself or columns; and results.
@@ -183,7 +186,9 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
   };
   const Lines of_results = {c.groups * c.out, c.out};
   const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
-  const Place columns = is_direct ? Place() : place_of(call.gradient ? DataType::kFloat32 : dtype);
+  const Place columns = is_direct ? Place()
+                                  : steps.AddWorkspace(most * c.of_columns(),
+                                                       call.gradient ? DataType::kFloat32 : dtype);
   for (int64_t n = 0; n < c.samples; n += most) {
     const int64_t samples = std::min(most, c.samples - n), m = samples * c.windows;
     const Lines lines = of_columns(samples);
@@ -266,17 +271,9 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
   const ConvolutionSizes c(call);
   const DataType dtype = call.dtypes[0];
   const bool is_direct = call.layouts.OfOperand(0) == Layout::kRowMajor && c.WindowsAreImage(call);
-  const int64_t of_sample = c.groups * c.depth() * c.windows;  // elements of columns
-  // dC is float32.
-  const int64_t bytes = of_sample * BytesPerElement(call.gradient ? DataType::kFloat32 : dtype);
-  const int64_t most = std::clamp<int64_t>(most_part_bytes / bytes, 1, c.samples);
-  const int64_t of_x = c.groups * c.in * c.image, of_y = c.groups * c.out * c.windows;
+  const int64_t most = c.SamplesAtOnce(call, most_part_bytes);
+  const int64_t of_sample = c.of_columns(), of_x = c.of_x(), of_y = c.of_y();
   GpuSteps steps;
-  const auto place_of = [&](int64_t elements, DataType of) {
-    const Place place = {Place::kWorkspace, 0, steps.workspace_bytes};
-    steps.workspace_bytes += Aligned(elements * BytesPerElement(of));
-    return place;
-  };
   const Place x = {Place::kRead, 0}, w = {Place::kRead, 1};
   // W_g C_n,g, or its transpose with dY.
   const auto product = [&](bool is_gradient, DataType of) {
@@ -293,7 +290,7 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     return Strides{c.windows, c.depth() * samples * c.windows};
   };
   if (!call.gradient) {
-    const Place columns = is_direct ? Place() : place_of(most * of_sample, dtype);
+    const Place columns = is_direct ? Place() : steps.AddWorkspace(most * of_sample, dtype);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
       ProductStep step = {product(false, dtype), w, Behind(x, n * of_x, dtype),
@@ -311,7 +308,8 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
   const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
   if (call.wanted[0]) {
     const DataType of_sum = call.SumDtype(0);
-    const Place columns = is_direct ? Place() : place_of(most * of_sample, DataType::kFloat32);
+    const Place columns =
+        is_direct ? Place() : steps.AddWorkspace(most * of_sample, DataType::kFloat32);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
       const Place dx = Behind({Place::kWrite, 0}, n * of_x, of_sum);
@@ -328,8 +326,8 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     }
   }
   if (call.wanted[1]) {
-    const Place columns = place_of(most * of_sample, dtype);
-    const Place by_channels = place_of(most * of_y, dtype);
+    const Place columns = steps.AddWorkspace(most * of_sample, dtype);
+    const Place by_channels = steps.AddWorkspace(most * of_y, dtype);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
       const int64_t k = samples * c.windows;

@@ -58,8 +58,7 @@ GpuSteps StepsOfNormGradient(const KernelCall& call) {
   const Place x = {Place::kRead, 0}, gamma = {Place::kRead, 1}, dy = {Place::kRead, operands + 1};
   const bool sums_rows = call.wanted[1] || (is_layer_norm && call.wanted[2]);
   GpuSteps steps;
-  const Place found = {Place::kWorkspace};
-  if (sums_rows) steps.workspace_bytes = Aligned(rows * 2 * BytesPerElement(DataType::kFloat32));
+  const Place found = sums_rows ? steps.AddWorkspace(rows * 2, DataType::kFloat32) : Place();
   {
     MadeStep step(call.op);
     step.AddOperand(matrix, call.dtypes[0], x);

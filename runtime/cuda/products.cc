@@ -103,8 +103,7 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
   const int result = static_cast<int>(call.operands.size()), seed = result + 1, saved = seed + 1;
   Place dz = Read(seed);
   if (activates) {
-    dz = {Place::kWorkspace, 0, 0};
-    steps.workspace_bytes = Aligned(m * n * BytesPerElement(dtype));
+    dz = steps.AddWorkspace(m * n, dtype);
     const Place z = call.saved.has_value() ? Read(saved) : Place();
     steps.steps.push_back(
         GeneratedStep{ActivationOf(call, true), {z, Read(result), Read(seed)}, {dz}});
@@ -154,6 +153,12 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
 }
 
 }  // namespace
+
+Place GpuSteps::AddWorkspace(int64_t elements, DataType dtype) {
+  const Place place = {Place::kWorkspace, 0, workspace_bytes};
+  workspace_bytes += Aligned(elements * BytesPerElement(dtype));
+  return place;
+}
 
 GeneratedStep GeneratedGradient(KernelCall call, int operand) {
   GeneratedStep step;

@@ -62,6 +62,9 @@ using GpuStep = std::variant<ProductStep, GeneratedStep>;
 struct GpuSteps {
   std::vector<GpuStep> steps;   // one after the other
   int64_t workspace_bytes = 0;  // beside what the steps need themselves
+
+  // Takes so much more of it.
+  Place AddWorkspace(int64_t elements, DataType dtype);
 };
 
 // What a call has at one time of what is between its products (scores of attention, windows of a
