@@ -51,7 +51,8 @@ inline constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 14;  // cudaDataTyp
 inline constexpr int kComputeFloat32 = 68;                        // CUBLAS_COMPUTE_32F
 inline constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8,
                      kBiasType = 26;                     // of an operation
-inline constexpr int kEpilogueBias = 4;                  // CUBLASLT_EPILOGUE_BIAS
+inline constexpr int kEpilogueBias = 4,                  // CUBLASLT_EPILOGUE_BIAS
+    kEpilogueSumsOfA = 256;                              // CUBLASLT_EPILOGUE_BGRADA
 inline constexpr int kBatchCount = 5, kBatchStride = 6;  // of a layout
 inline constexpr int kWorkspaceBytes = 1, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7,
                      kAlignmentD = 8;  // of a preference

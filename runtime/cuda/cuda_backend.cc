@@ -1,6 +1,8 @@
 #include "runtime/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -457,21 +459,27 @@ class CudaBackend : public Backend {
   static absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const std::shared_ptr<Gpu>& gpu,
                                                              const Operator& op, GpuSteps steps) {
     std::vector<CudaProductKernel::Step> made;
-    for (GpuStep& step : steps.steps) {
-      CudaProductKernel::Step& next = made.emplace_back();
-      if (auto* product = std::get_if<ProductStep>(&step)) {
+    std::deque<GpuStep> rest(std::make_move_iterator(steps.steps.begin()),
+                             std::make_move_iterator(steps.steps.end()));
+    while (!rest.empty()) {
+      const GpuStep step = std::move(rest.front());
+      rest.pop_front();
+      if (const auto* product = std::get_if<ProductStep>(&step)) {
         auto prepared = gpu->device->Prepare(product->product, AlignmentOf(*product));
-        if (!absl::IsUnimplemented(prepared.status())) {
-          ISOMER_ASSIGN_OR_RETURN(next.prepared, std::move(prepared));
-          next.product = *product;
+        if (absl::IsUnimplemented(prepared.status())) {
+          const std::vector<GpuStep> instead = WithoutLibrary(op, *product);
+          rest.insert(rest.begin(), instead.begin(), instead.end());
           continue;
         }
-        // Of shapes for which the library has nothing.
-        step = GeneratedProduct(op, *product);
+        CudaProductKernel::Step& next = made.emplace_back();
+        ISOMER_ASSIGN_OR_RETURN(next.prepared, std::move(prepared));
+        next.product = *product;
+        continue;
       }
-      auto& generated = std::get<GeneratedStep>(step);
-      next.reads = std::move(generated.reads);
-      next.writes = std::move(generated.writes);
+      CudaProductKernel::Step& next = made.emplace_back();
+      const auto& generated = std::get<GeneratedStep>(step);
+      next.reads = generated.reads;
+      next.writes = generated.writes;
       ISOMER_ASSIGN_OR_RETURN(next.generated, MakeGenerated(gpu, generated.call));
     }
     return std::make_unique<CudaProductKernel>(gpu, std::move(made), steps.workspace_bytes);

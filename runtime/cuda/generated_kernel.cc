@@ -330,11 +330,23 @@ class Generator {
     return elements >= kFew ? Lanes{8, 32} : Lanes{1, GeneratedKernel::kBlock};
   }
 
-  void OpenKernel(int64_t elements, int elements_per_block, int64_t threads) {
-    kernel_.launches.push_back(
-        {absl::StrCat(name_, "_", kernel_.launches.size()), elements, elements_per_block});
-    Open("ISOMER_KERNEL(", kernel_.launches.back().name, ", Arguments<", std::max(kernel_.reads, 1),
-         ", ", std::max(kernel_.writes, 1), ">)");
+  // `joins`: the kernel before goes on, of which nothing is read here.
+  void OpenKernel(int64_t elements, int elements_per_block, int64_t threads, bool joins) {
+    const GeneratedKernel::Launch launch = {absl::StrCat(name_, "_", kernel_.launches.size()),
+                                            elements, elements_per_block};
+    if (joins) {
+      kernel_.text.resize(kernel_.text.size() - absl::string_view("}\n").size());
+      depth_ = 1;
+      GeneratedKernel::Launch& before = kernel_.launches.back();
+      if (launch.blocks() > before.blocks()) {
+        before.elements = elements;
+        before.elements_per_block = elements_per_block;
+      }
+    } else {
+      kernel_.launches.push_back(launch);
+      Open("ISOMER_KERNEL(", launch.name, ", Arguments<", std::max(kernel_.reads, 1), ", ",
+           std::max(kernel_.writes, 1), ">)");
+    }
     constexpr double kMostOfInt = 0x1p30;
     index_ = LargestIndex(threads) < kMostOfInt ? "int" : "long long";
   }
@@ -397,12 +409,12 @@ class Generator {
     for (const Statement& statement : declaration_.statements) {
       threads = std::max(threads, PointsOf(IndexDims(statement)));
     }
-    OpenKernel(rows, /*elements_per_block=*/1, threads);
+    OpenKernel(rows, /*elements_per_block=*/1, threads, /*joins=*/false);
     Open("ISOMER_FOR_EACH_ROW(", index_, ", row, ", rows, ")");
     rows_ = rows;
   }
 
-  void BeginKernel(int64_t elements, Lanes lanes = {}) {
+  void BeginKernel(int64_t elements, Lanes lanes = {}, bool joins = false) {
     if (rows_ > 0) {
       const int64_t of_row = elements / rows_;
       // All threads for the numbers of a row.
@@ -417,7 +429,11 @@ class Generator {
       return;
     }
     lanes_ = lanes;
-    OpenKernel(elements, lanes.elements, elements * lanes.lanes);
+    OpenKernel(elements, lanes.elements, elements * lanes.lanes, joins);
+    if (!joins) {
+      in_kernel_.clear();
+      gathers_operands_ = false;
+    }
     if (lanes.lanes == 1) {
       Open("ISOMER_FOR_EACH(", index_, ", i, ", elements, ")");
     } else {
@@ -851,7 +867,8 @@ class Generator {
 
   // Threads go over what the statement defines, as it lies in memory.
   // `is_shared`: lanes may share what is reduced.
-  void BeginOverIndices(const Statement& statement, const Piece& piece, bool is_shared) {
+  void BeginOverIndices(const Statement& statement, const Piece& piece, bool is_shared,
+                        bool joins = false) {
     const std::vector<int> dims = ElementDims(statement, piece);
     const int64_t threads = PointsOf(dims);
     std::vector<Coordinate> coordinates;
@@ -861,7 +878,7 @@ class Generator {
     const Lanes lanes = is_shared ? LanesOf(threads, dims.empty() ? -1 : dims.back(),
                                             ReducedLoops(statement), ReadingsOf(statement))
                                   : Lanes();
-    BeginKernel(threads, lanes);
+    BeginKernel(threads, lanes, joins);
     Decode(coordinates);
   }
   std::vector<Reading> ReadingsOf(const Statement& statement) const {
@@ -874,11 +891,23 @@ class Generator {
     return readings;
   }
 
+  // The kernel before is of statements that it does not read.
+  bool JoinsStatements(const Statement& statement) const {
+    const auto reads = [this](int access) {
+      return in_kernel_.contains(declaration_.accesses[access].tensor);
+    };
+    if (in_kernel_.empty() || (statement.select >= 0 && reads(statement.select))) return false;
+    return absl::c_none_of(statement.body, [&](const Instruction& instruction) {
+      return instruction.op == ScalarOp::kLoad && reads(instruction.access);
+    });
+  }
+
   // Stores what it defines and, of a maximum, which point it is at.
   void RunStatement(int s, const Piece* places) {
     const Statement& statement = declaration_.statements[s];
     const Piece& piece = tensors_[declaration_.num_operands() + s];
-    BeginOverIndices(statement, piece, /*is_shared=*/true);
+    BeginOverIndices(statement, piece, /*is_shared=*/true, JoinsStatements(statement));
+    in_kernel_.insert(declaration_.num_operands() + s);
     const std::string type = TypeOf(DomainOfStatement(s));
     const int outside = depth_;
     BeginReduction(type);
@@ -1049,7 +1078,11 @@ class Generator {
   }
 
   bool Gather(int tensor, const Piece& gradient, bool adds) {
-    BeginKernel(gradient.Volume(), LanesOfGradient(tensor, gradient));
+    // Gradients of operands read nothing of each other.
+    const bool is_of_operand = tensor < declaration_.num_operands();
+    BeginKernel(gradient.Volume(), LanesOfGradient(tensor, gradient),
+                is_of_operand && gathers_operands_);
+    gathers_operands_ = is_of_operand;
     Decode(ElementsInMemory(gradient));
     const int outside = depth_;
     BeginReduction("float");
@@ -1375,9 +1408,11 @@ class Generator {
   std::vector<bool> is_live_;           // per statement
   Piece result_;                        // of a gradient that has it
   const char* index_ = "int";
-  int64_t rows_ = 0;  // of the kernel that is written, if its statements are of rows
-  Lanes lanes_;       // of the kernel that is written
-  std::string type_;  // of its reduction
+  int64_t rows_ = 0;               // of the kernel that is written, if its statements are of rows
+  Lanes lanes_;                    // of the kernel that is written
+  std::string type_;               // of its reduction
+  std::set<int> in_kernel_;        // tensors of the statements whose kernel is written
+  bool gathers_operands_ = false;  // it is of gradients of operands
   int names_ = 0, depth_ = 0;
 };
 

@@ -4,7 +4,8 @@
 // no line of code of its own: each statement becomes a kernel with a thread for every element that
 // it defines, which goes over what the statement reduces; where that is much, several threads of a
 // block share it, so that they read what lies side by side. Statements that all belong to rows (of
-// a softmax, a norm) are one kernel, with a block for each row. For pointwise operators, and for
+// a softmax, a norm) are one kernel, with a block for each row; so are those that read nothing of
+// each other, and gradients of operands. For pointwise operators, and for
 // all that move elements, that is what one would write by hand: each element is read once and
 // written once, by neighbouring threads. For others (norms, losses, look-ups, cells) it is right,
 // and slower than a kernel made for the purpose. Shapes are constants of the text, so that the
@@ -40,6 +41,7 @@ struct GeneratedKernel {
     // A block of kBlock threads does so many at a time, with as many threads for each as that
     // leaves.
     int elements_per_block = kBlock;
+    int64_t blocks() const { return (elements + elements_per_block - 1) / elements_per_block; }
   };
   std::string text;  // of all kernels; to be compiled behind KernelPrelude()
   std::vector<Launch> launches;

@@ -67,8 +67,9 @@ absl::Status PreparedProduct::Describe(int64_t alignment) {
   // The library's A is our b, its B our a.
   ISOMER_RETURN_IF_ERROR(set(cublas_lt::kTransposeA, int32_t{p.transposes_b ? 1 : 0}));
   ISOMER_RETURN_IF_ERROR(set(cublas_lt::kTransposeB, int32_t{p.transposes_a ? 1 : 0}));
-  if (p.has_bias) {
-    ISOMER_RETURN_IF_ERROR(set(cublas_lt::kEpilogue, int32_t{cublas_lt::kEpilogueBias}));
+  if (p.has_bias || p.sums_b) {
+    ISOMER_RETURN_IF_ERROR(set(cublas_lt::kEpilogue, int32_t{p.sums_b ? cublas_lt::kEpilogueSumsOfA
+                                                                      : cublas_lt::kEpilogueBias}));
     ISOMER_RETURN_IF_ERROR(set(cublas_lt::kBiasType, int32_t{d_type}));
   }
   const auto layout = [&](CublasLt::Handle* made, int of_type, int64_t rows, int64_t columns,
@@ -113,7 +114,7 @@ absl::Status PreparedProduct::Describe(int64_t alignment) {
 
 absl::Status PreparedProduct::Run(const void* a, const void* b, void* d, const void* bias,
                                   void* workspace, void* stream) const {
-  if (product_.has_bias) {
+  if (product_.has_bias || product_.sums_b) {
     ISOMER_RETURN_IF_ERROR(
         Check(lt_.set_operation(operation_, cublas_lt::kBiasPointer, &bias, sizeof bias),
               "refuses a bias"));

@@ -80,6 +80,24 @@ KernelCall ActivationOf(const KernelCall& call, bool gradient) {
                         gradient ? std::vector<bool>{true} : std::vector<bool>());
 }
 
+// The sums of the columns of [rows, columns], whose lines lie `line` elements apart.
+GeneratedStep SumOfColumns(const Operator& op, int64_t rows, int64_t columns, int64_t line,
+                           DataType dtype, Place matrix, DataType of_sums, Place sums, bool adds) {
+  MadeStep made(op);
+  made.AddOperand({(rows - 1) * line + columns}, dtype, matrix);
+  if (adds) made.AddOperand({columns}, of_sums, sums);
+  DeclarationBuilder& d = made.Begin();
+  const int j = d.Parallel("j", columns), i = d.Sum("i", rows);
+  const Expr element = d.In(0, {Index(i) * line + Index(j)});
+  if (adds) {
+    d.Output({j}, d.Let("S", {j}, Reduction::kSum, {i}, element) + d.In(1, {j}));
+  } else {
+    d.OutputSum({j}, {i}, element);
+  }
+  made.AddOutput({columns}, of_sums, sums);
+  return std::move(made).Build();
+}
+
 GpuSteps StepsOfLinear(const KernelCall& call) {
   const int64_t n = call.operands[1].shape[1], k = call.operands[1].shape[0];
   const int64_t m = call.outputs[0].Volume() / n;
@@ -121,6 +139,10 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
                                       Read(1),
                                       Write(0)});
   }
+  const bool wants_bias = has_bias && call.wanted[2];
+  // A product does not add to sums that are there.
+  const bool sums_bias =
+      wants_bias && call.wanted[1] && !call.Adds(2) && call.SumDtype(1) == call.SumDtype(2);
   if (call.wanted[1]) {
     steps.steps.push_back(ProductStep{{.m = k,
                                        .n = n,
@@ -128,26 +150,16 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
                                        .transposes_a = true,
                                        .operand_dtype = dtype,
                                        .dtype = call.SumDtype(1),
+                                       .sums_b = sums_bias,
                                        .adds = call.Adds(1)},
                                       Read(0),
                                       dz,
-                                      Write(1)});
+                                      Write(1),
+                                      sums_bias ? Write(2) : Place()});
   }
-  if (has_bias && call.wanted[2]) {
-    // Of the product alone: what it has for its result's gradient is dz.
-    const Operator alone(OpKind::kLinear, {{"activation", int64_t{0}}});
-    std::vector<TensorType> types;
-    for (size_t o = 0; o < call.operands.size(); ++o) {
-      types.push_back(SequentialType({call.operands[o].shape.begin(), call.operands[o].shape.end()},
-                                     call.dtypes[o]));
-    }
-    const auto sharding = InferSharding(alone, types);
-    ISOMER_CHECK(sharding.ok());
-    KernelCall of_bias = MakeKernelCall(alone, *sharding, types, 0, true, call.wanted);
-    of_bias.sums = call.sums;
-    GeneratedStep step = GeneratedGradient(std::move(of_bias), 2);
-    step.reads[seed] = dz;
-    steps.steps.push_back(std::move(step));
+  if (wants_bias && !sums_bias) {
+    steps.steps.push_back(
+        SumOfColumns(call.op, m, n, n, dtype, dz, call.SumDtype(2), Write(2), call.Adds(2)));
   }
   return steps;
 }
@@ -172,6 +184,8 @@ GeneratedStep GeneratedGradient(KernelCall call, int operand) {
   step.call = std::move(call);
   return step;
 }
+
+namespace {
 
 // Operands are lines of elements, whose matrices and batches are in the indices.
 GeneratedStep GeneratedProduct(const Operator& op, const ProductStep& step) {
@@ -213,6 +227,18 @@ GeneratedStep GeneratedProduct(const Operator& op, const ProductStep& step) {
   }
   made.AddOutput(of_d, p.dtype, step.d);
   return std::move(made).Build();
+}
+
+}  // namespace
+
+std::vector<GpuStep> WithoutLibrary(const Operator& op, const ProductStep& step) {
+  if (!step.product.sums_b) return {GeneratedProduct(op, step)};
+  ProductStep product = step;
+  product.product.sums_b = false;
+  product.bias = {};
+  const Product& p = step.product;
+  return {product, SumOfColumns(op, p.k, p.n, p.b_line == 0 ? p.n : p.b_line, p.operand_dtype,
+                                step.b, p.dtype, step.bias, /*adds=*/false)};
 }
 
 namespace {

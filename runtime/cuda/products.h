@@ -3,13 +3,11 @@
 //
 //   call                     forward                           gradients
 //   matmul                   a product for each run of a       a product each; where a matrix is
-//   used
-//                            batch whose matrices lie at       for several of a batch, a generated
-//                            equal distances                   kernel
+//                            batch whose matrices lie at       used for several of a batch, a
+//                            equal distances                   generated kernel
 //   linear                   a product that adds the bias,     the activation's by a generated
-//   kernel,
-//                            the activation by a generated     then two products; the bias's by a
-//                            kernel                            generated kernel
+//                            the activation by a generated     kernel, then two products, of which
+//                            kernel                            one sums the bias's
 //   attention                scores and values by products,    five products; between them two
 //                            softmax by generated kernels      generated kernels (attention.cc)
 //   convolution              a product of the weights and of   two products, with generated kernels
@@ -34,6 +32,8 @@ struct Product {
   bool transposes_a = false, transposes_b = false;  // they lie as [k,m], as [n,k]
   DataType operand_dtype = DataType::kFloat32, dtype = DataType::kFloat32;  // of a and b; of d
   bool has_bias = false;                                                    // of the type of d
+  // bias[n] is a result: the sums of the columns of b, of the type of d.
+  bool sums_b = false;
   bool adds = false;
   int64_t batch = 1, a_stride = 0, b_stride = 0, d_stride = 0;  // in elements
   // From a line of each as it lies to the next; 0: they lie side by side.
@@ -71,8 +71,9 @@ struct GpuSteps {
 // convolution), in bytes: so much that a GPU is busy, and no more than is to be had beside a model.
 inline constexpr int64_t kMostPartBytes = int64_t{256} << 20;
 
-// A product that the library has nothing for.
-GeneratedStep GeneratedProduct(const Operator& op, const ProductStep& step);
+// A product that the library has nothing for, by less of it: one that sums b as two steps, any
+// other as a generated kernel.
+std::vector<GpuStep> WithoutLibrary(const Operator& op, const ProductStep& step);
 
 // Absent: the call is none of these, or of types that the library does not take.
 std::optional<GpuSteps> StepsOfProducts(const KernelCall& call,

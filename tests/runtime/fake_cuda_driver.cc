@@ -26,6 +26,7 @@ namespace isomer {
 std::atomic<int> fake_cuda_compilations = 0;
 std::atomic<int> fake_cuda_products = 0;
 std::atomic<bool> fake_cuda_refuses_products = false;
+std::atomic<bool> fake_cuda_refuses_sums = false;
 
 namespace {
 
@@ -438,7 +439,10 @@ CublasLt MakeProducts() {
                       columns(a, op.transpose_a) == rows(b, op.transpose_b) && a.batch == b.batch &&
                       a.batch == d.batch;
     if (!fits || a.type != b.type) return kInvalid;
-    if (fake_cuda_refuses_products) return kNotSupported;
+    if (fake_cuda_refuses_products || (fake_cuda_refuses_sums && op.epilogue == 256)) {
+      return kNotSupported;
+    }
+    if (op.epilogue != 1 && (op.bias_type != d.type || a.batch != 1)) return kNotSupported;
     if (d.type != a.type && d.type != 0) return kNotSupported;
     // 16-bit products by tensor cores want lines of 16 bytes; this one has nothing else.
     if (a.type != 0 && a.leading * 2 % 4 != 0) return kNotSupported;
@@ -484,6 +488,15 @@ CublasLt MakeProducts() {
             const int64_t place = batch * d.stride + row + column * d.leading;
             sum *= scale;
             if (keep != 0) sum += keep * LoadOne(d.type, d_data, place);
+            if (op.epilogue == 256 && column == 0) {
+              float of_row = 0;
+              for (int64_t i = 0; i < depth; ++i) {
+                of_row += LoadOne(a.type, a_data, at(a, op.transpose_a, row, i));
+              }
+              StoreElements(
+                  &of_row, 1, DtypeOf(op.bias_type),
+                  static_cast<char*>(const_cast<void*>(op.bias)) + row * BytesOfType(op.bias_type));
+            }
             if (op.epilogue == 4) sum += LoadOne(op.bias_type, op.bias, row);
             StoreElements(&sum, 1, DtypeOf(d.type),
                           static_cast<char*>(d_data) + place * BytesOfType(d.type));

@@ -18,6 +18,7 @@ extern std::atomic<int> fake_cuda_compilations;
 extern std::atomic<int> fake_cuda_products;
 // The library of products has no algorithm for any.
 extern std::atomic<bool> fake_cuda_refuses_products;
+extern std::atomic<bool> fake_cuda_refuses_sums;  // CUBLASLT_EPILOGUE_BGRADA
 // A device has so much memory; what is beyond is refused.
 inline constexpr int64_t kFakeCudaBytes = int64_t{1} << 30;
 inline constexpr int kMostFakeGpus = 64;
