@@ -12,6 +12,9 @@
 //   P, and dS = P (dP - rowsum(dP P)) scale (capped: cap (1 - tanh^2))      generated
 //   dV = P^T dY;  dQ = dS K;  dK = dS^T Q                                    products
 //
+// In 16-bit types, without a mask or a cap, cuDNN does all of it at one time, and scores are never
+// in memory: the gradient makes the result once more, as it has not kept it.
+//
 // The query heads of a key head lie side by side, and are rows of one matrix. What is between the
 // products has declarations of its own, as operators have.
 #include <algorithm>
@@ -62,6 +65,12 @@ std::vector<Chunk> ChunksOf(const AttentionSizes& a, int64_t most_part_bytes) {
     }
   }
   return chunks;
+}
+
+// The last key that the first query sees, of a causal one.
+int64_t FirstSees(const KernelCall& call) {
+  return call.operands[0].origin[2] + call.operands[1].shape[2] -
+         call.declaration.operands[0][2].value();
 }
 
 // What is done with the scores of a chunk, as a call of its own: operands and outputs are matrices
@@ -136,8 +145,7 @@ class ScoreCall {
   // Of the keys that a query sees `value`.
   Expr Seen(const Expr& value, double otherwise) {
     if (attention_.op.Int("causal") == 0) return value;
-    const double first_sees = static_cast<double>(attention_.operands[0].origin[2] + scores_[4] -
-                                                  attention_.declaration.operands[0][2].value());
+    const auto first_sees = static_cast<double>(FirstSees(attention_));
     return Where(Coordinate(row_[3]) + first_sees < Coordinate(t_), otherwise, value);
   }
   bool is_capped() const { return attention_.op.kind() == OpKind::kCappedAttention; }
@@ -212,9 +220,76 @@ GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, co
 
 }  // namespace
 
-GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes) {
+namespace {
+
+// What cuDNN takes; whether it does it is known on a GPU alone.
+bool MayBeFused(const KernelCall& call) {
+  const DataType dtype = call.dtypes[0];
+  if (call.op.kind() != OpKind::kAttention || call.operands.size() != 3 ||
+      BytesPerElement(dtype) != 2 || (call.op.Int("causal") != 0 && FirstSees(call) != 0)) {
+    return false;
+  }
+  if (!call.gradient) return true;
+  for (int o = 0; o < 3; ++o) {
+    if (!call.wanted[o] || call.Adds(o) || call.SumDtype(o) != dtype) return false;
+  }
+  return true;
+}
+
+GpuSteps FusedSteps(const KernelCall& call, const AttentionSizes& a) {
+  FusedAttention fused = {.batch = a.batch,
+                          .heads = a.heads(),
+                          .key_heads = a.key_heads,
+                          .queries = a.queries,
+                          .keys = a.keys,
+                          .e = a.e,
+                          .f = a.f,
+                          .dtype = a.dtype,
+                          .scale = call.op.Number("scale"),
+                          .causal = call.op.Int("causal") != 0,
+                          .gradient = false};
+  GpuSteps steps;
+  const int64_t rows = fused.rows();
+  const Place q = {Place::kRead, 0}, k = {Place::kRead, 1}, v = {Place::kRead, 2};
+  const Place logarithms = steps.AddWorkspace(rows, DataType::kFloat32);
+  const Place y = call.gradient ? steps.AddWorkspace(rows * a.f, a.dtype) : Place{Place::kWrite, 0};
+  steps.steps.push_back(FusedStep{fused, {q, k, v, y, logarithms}});
+  if (call.gradient) {
+    fused.gradient = true;
+    const Place dy = {Place::kRead, 4};
+    const Place of_rows = steps.AddWorkspace(rows, DataType::kFloat32),
+                dq_sum = steps.AddWorkspace(rows * a.e, DataType::kFloat32);
+    steps.steps.push_back(FusedStep{fused,
+                                    {q,
+                                     k,
+                                     v,
+                                     y,
+                                     logarithms,
+                                     dy,
+                                     {Place::kWrite, 0},
+                                     {Place::kWrite, 1},
+                                     {Place::kWrite, 2},
+                                     of_rows,
+                                     dq_sum}});
+  } else if (call.saved.has_value()) {
+    // exp(Z - logarithm) / 1 is exp(Z - maximum) / sum.
+    MadeStep made(call.op);
+    made.AddOperand({rows}, DataType::kFloat32, logarithms);
+    DeclarationBuilder& d = made.Begin();
+    const int row = d.Parallel("row", rows), which = d.Whole("c", 2);
+    d.Output({row, which}, Where(Coordinate(which) < 0.5, d.In(0, {row}), 1.0));
+    made.AddOutput({rows, 2}, DataType::kFloat32, {Place::kWrite, 1});
+    steps.steps.push_back(std::move(made).Build());
+  }
+  return steps;
+}
+
+}  // namespace
+
+GpuSteps StepsOfAttention(const KernelCall& call, const StepOptions& options) {
   const AttentionSizes a(call);
-  const std::vector<Chunk> chunks = ChunksOf(a, most_part_bytes);
+  if (options.fuses_attention && MayBeFused(call)) return FusedSteps(call, a);
+  const std::vector<Chunk> chunks = ChunksOf(a, options.most_part_bytes);
   const int64_t most = chunks[0].count() * a.rows() * a.keys;  // none is larger than the first
   GpuSteps steps;
   const Place products = steps.AddWorkspace(most, DataType::kFloat32);

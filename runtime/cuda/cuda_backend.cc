@@ -124,7 +124,10 @@ class CudaProductKernel : public Kernel {
     std::unique_ptr<PreparedProduct> prepared;
     std::vector<Place> reads, writes;  // of `generated`
     std::unique_ptr<Kernel> generated;
+    std::vector<Place> places;  // of `plan`
+    std::unique_ptr<CudnnPlan> plan;
     int64_t workspace_bytes() const {
+      if (plan != nullptr) return plan->workspace_bytes();
       return prepared != nullptr ? prepared->workspace_bytes() : generated->workspace_bytes();
     }
   };
@@ -166,6 +169,11 @@ class CudaProductKernel : public Kernel {
       }
       std::vector<const void*> read;
       std::vector<void*> written;
+      if (step.plan != nullptr) {
+        for (const Place& place : step.places) written.push_back(at(place));
+        ISOMER_RETURN_IF_ERROR(gpu_->device->RunPlan(step.plan.get(), written, of_step));
+        continue;
+      }
       for (const Place& place : step.reads) read.push_back(at(place));
       for (const Place& place : step.writes) written.push_back(at(place));
       ISOMER_RETURN_IF_ERROR(step.generated->Run(read, written, of_step));
@@ -410,9 +418,14 @@ class CudaBackend : public Backend {
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
     ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, Entered());
-    std::optional<GpuSteps> steps = StepsOfProducts(call, toolchain_->most_part_bytes);
+    StepOptions options = {.most_part_bytes = toolchain_->most_part_bytes};
+    std::optional<GpuSteps> steps = StepsOfProducts(call, options);
     if (!steps) return MakeGenerated(gpu, call);
-    return MakeProduct(gpu, call.op, *std::move(steps));
+    absl::StatusOr<std::unique_ptr<Kernel>> made = MakeProduct(gpu, call.op, *std::move(steps));
+    if (!absl::IsUnimplemented(made.status())) return made;
+    // Attention that cuDNN does not do.
+    options.fuses_attention = false;
+    return MakeProduct(gpu, call.op, *StepsOfProducts(call, options));
   }
 
   DeviceOperations& operations() override { return operations_; }
@@ -477,6 +490,11 @@ class CudaBackend : public Backend {
         continue;
       }
       CudaProductKernel::Step& next = made.emplace_back();
+      if (const auto* fused = std::get_if<FusedStep>(&step)) {
+        ISOMER_ASSIGN_OR_RETURN(next.plan, gpu->device->Prepare(fused->attention));
+        next.places = fused->places;
+        continue;
+      }
       const auto& generated = std::get<GeneratedStep>(step);
       next.reads = generated.reads;
       next.writes = generated.writes;
@@ -545,6 +563,7 @@ absl::StatusOr<CudaToolchain> ThisCudaToolchain() {
   ISOMER_ASSIGN_OR_RETURN(toolchain.products, OpenCublasLt());
   ISOMER_RETURN_IF_ERROR(HasNvrtc());
   toolchain.open_nccl = OpenNccl;
+  toolchain.open_cudnn = OpenCudnn;
   toolchain.compile = CompileForGpu;
   toolchain.compiler = absl::StrCat("NVRTC ", NvrtcVersion());
   toolchain.cache_folder = CacheFolder("kernels");

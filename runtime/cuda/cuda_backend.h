@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/backend.h"
 #include "runtime/cuda/cublas_lt.h"
+#include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/cuda/products.h"
@@ -25,6 +26,8 @@ struct CudaToolchain {
   CublasLt products;
   // Opened for plans of several GPUs.
   std::function<absl::StatusOr<Nccl>()> open_nccl;
+  // Opened for attention; without it, products do.
+  std::function<absl::StatusOr<Cudnn>()> open_cudnn;
   // What the driver loads, made of CUDA C++ text for an architecture ("sm_90").
   std::function<absl::StatusOr<std::string>(absl::string_view text, absl::string_view architecture)>
       compile;

@@ -85,6 +85,7 @@ CudaDevice::~CudaDevice() {
   for (const auto& [text, module] : modules_) driver().unload_module(module);
   if (error_words_ != nullptr) driver().free(AddressOf(error_words_));
   if (products_ != nullptr) toolchain_->products.destroy(products_);
+  if (cudnn_handle_ != nullptr) (*cudnn_)->destroy(cudnn_handle_);
   if (own_stream_ != nullptr) driver().destroy_stream(own_stream_);
   driver().release_context(driver_device_);
 }
@@ -267,6 +268,33 @@ absl::Status CudaDevice::RunProduct(const PreparedProduct& product, const void* 
                                     void* d, const void* bias, void* workspace) {
   ISOMER_RETURN_IF_ERROR(Enter());
   return product.Run(a, b, d, bias, workspace, stream());
+}
+
+absl::StatusOr<std::unique_ptr<CudnnPlan>> CudaDevice::Prepare(const FusedAttention& attention) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  std::lock_guard lock(graphs_);
+  if (!cudnn_) {
+    cudnn_ = toolchain_->open_cudnn == nullptr
+                 ? absl::StatusOr<Cudnn>(absl::UnavailableError("there is no cuDNN"))
+                 : toolchain_->open_cudnn();
+  }
+  if (!cudnn_->ok()) return absl::UnimplementedError(cudnn_->status().message());
+  if (cudnn_handle_ == nullptr) {
+    if (const int status = (*cudnn_)->create(&cudnn_handle_); status != 0) {
+      cudnn_handle_ = nullptr;
+      cudnn_ = absl::UnavailableError(
+          absl::StrCat("GPU ", ordinal_, ": cuDNN does not start (status ", status, ")"));
+      return absl::UnimplementedError(cudnn_->status().message());
+    }
+  }
+  return GraphOf(**cudnn_, attention).Build(cudnn_handle_);
+}
+
+absl::Status CudaDevice::RunPlan(CudnnPlan* plan, absl::Span<void* const> tensors,
+                                 void* workspace) {
+  ISOMER_RETURN_IF_ERROR(Enter());
+  std::lock_guard lock(graphs_);
+  return plan->Run(tensors, workspace, stream());
 }
 
 int64_t CudaDevice::NumberOf(std::string kernel) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "runtime/cuda/cuda_backend.h"
+#include "runtime/cuda/fused_attention.h"
 #include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/prepared_product.h"
 
@@ -68,6 +71,10 @@ class CudaDevice {
   absl::Status RunProduct(const PreparedProduct& product, const void* a, const void* b, void* d,
                           const void* bias, void* workspace);
 
+  // Attention by cuDNN. Unimplemented: there is none, or it does not do this one.
+  absl::StatusOr<std::unique_ptr<CudnnPlan>> Prepare(const FusedAttention& attention);
+  absl::Status RunPlan(CudnnPlan* plan, absl::Span<void* const> tensors, void* workspace);
+
   // Where kernels report bad indices, by a number that stands for this text in errors.
   void* error_words() const { return error_words_; }
   int64_t NumberOf(std::string kernel);
@@ -89,6 +96,9 @@ class CudaDevice {
   std::mutex mutex_;                      // guards what follows
   std::map<std::string, void*> modules_;  // by text
   std::vector<std::string> kernels_;      // by number
+  std::mutex graphs_;                     // guards what follows, of which one thread is at a time
+  std::optional<absl::StatusOr<Cudnn>> cudnn_;
+  Cudnn::Handle cudnn_handle_ = nullptr;
 };
 
 }  // namespace isomer

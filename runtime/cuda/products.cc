@@ -252,7 +252,7 @@ bool IsSoftmaxOfRows(const KernelCall& call) {
 
 }  // namespace
 
-std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_part_bytes) {
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, const StepOptions& options) {
   const OpKind kind = call.op.kind();
   const bool is_attention = IsAttention(kind), is_convolution = IsConvolution(kind);
   const bool is_norm_gradient =
@@ -278,10 +278,10 @@ std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, int64_t most_par
   if (call.op.kind() == OpKind::kLinear) return StepsOfLinear(call);
   if (is_norm_gradient) return StepsOfNormGradient(call);
   if (is_softmax_gradient) return StepsOfSoftmaxGradient(call);
-  if (is_attention) return StepsOfAttention(call, most_part_bytes);
+  if (is_attention) return StepsOfAttention(call, options);
   if (is_convolution) {
     if (!IsConvolutionOfProducts(call)) return std::nullopt;
-    return StepsOfConvolution(call, most_part_bytes);
+    return StepsOfConvolution(call, options.most_part_bytes);
   }
   if (call.operands[0].shape.size() < 2 || call.operands[1].shape.size() < 2) return std::nullopt;
   return StepsOfMatMul(call);

@@ -8,8 +8,9 @@
 //   linear                   a product that adds the bias,     the activation's by a generated
 //                            the activation by a generated     kernel, then two products, of which
 //                            kernel                            one sums the bias's
-//   attention                scores and values by products,    five products; between them two
-//                            softmax by generated kernels      generated kernels (attention.cc)
+//   attention                by cuDNN; or scores and values    by cuDNN; or five products, between
+//                            by products, softmax by           them a generated kernel
+//                            generated kernels                 (attention.cc)
 //   convolution              a product of the weights and of   two products, with generated kernels
 //                            the windows side by side          around them (convolution.cc)
 //   layer norm, RMS norm     (generated)                       two generated kernels (norms.cc)
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "runtime/backend.h"
+#include "runtime/cuda/fused_attention.h"
 
 namespace isomer {
 
@@ -57,7 +59,12 @@ struct GeneratedStep {
   KernelCall call;
   std::vector<Place> reads, writes;
 };
-using GpuStep = std::variant<ProductStep, GeneratedStep>;
+// Attention at one time, of what GraphOf says.
+struct FusedStep {
+  FusedAttention attention;
+  std::vector<Place> places;
+};
+using GpuStep = std::variant<ProductStep, GeneratedStep, FusedStep>;
 
 struct GpuSteps {
   std::vector<GpuStep> steps;   // one after the other
@@ -75,12 +82,16 @@ inline constexpr int64_t kMostPartBytes = int64_t{256} << 20;
 // other as a generated kernel.
 std::vector<GpuStep> WithoutLibrary(const Operator& op, const ProductStep& step);
 
+struct StepOptions {
+  int64_t most_part_bytes = kMostPartBytes;
+  bool fuses_attention = true;  // by cuDNN, where it may
+};
+
 // Absent: the call is none of these, or of types that the library does not take.
-std::optional<GpuSteps> StepsOfProducts(const KernelCall& call,
-                                        int64_t most_part_bytes = kMostPartBytes);
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, const StepOptions& options = {});
 
 // Parts of it. REQUIRES: an attention, a convolution, of what StepsOfProducts takes.
-GpuSteps StepsOfAttention(const KernelCall& call, int64_t most_part_bytes);
+GpuSteps StepsOfAttention(const KernelCall& call, const StepOptions& options);
 bool IsConvolutionOfProducts(const KernelCall& call);
 GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes);
 // Of a layer norm or an RMS norm, of a softmax along the last dim: no products, but kernels better

@@ -32,7 +32,7 @@ Launches LaunchesOf(const KernelCall& call) {
   if (!steps) return {0, generated(call)};
   Launches launches;
   for (const GpuStep& step : steps->steps) {
-    if (std::holds_alternative<ProductStep>(step)) {
+    if (!std::holds_alternative<GeneratedStep>(step)) {
       ++launches.products;
     } else {
       launches.generated += generated(std::get<GeneratedStep>(step).call);

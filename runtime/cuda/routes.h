@@ -16,7 +16,8 @@ struct GpuRoute {
   std::string name;
   bool gradient = false;
   int64_t tasks = 0;
-  int64_t products = 0, generated = 0, others = 0;  // launches: cuBLASLt's, generated ones, ours
+  // Launches: of cuBLASLt and cuDNN (a graph is one), generated ones, ours.
+  int64_t products = 0, generated = 0, others = 0;
   double flops = 0;
   // Of that, what contractions compute by generated kernels alone, for which there should be
   // better.

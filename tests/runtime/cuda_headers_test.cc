@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "runtime/cuda/cublas_lt.h"
+#include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nccl.h"
 
@@ -16,6 +17,10 @@
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 #define ISOMER_HAS_NCCL_HEADER
+#endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#define ISOMER_HAS_CUDNN_HEADER
 #endif
 #endif
 
@@ -153,6 +158,113 @@ static_assert(offsetof(CublasLt::Heuristic, workspace_bytes) ==
               offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(CublasLt::Heuristic, state) ==
               offsetof(cublasLtMatmulHeuristicResult_t, state));
+
+#ifdef ISOMER_HAS_CUDNN_HEADER
+ISOMER_SAME_CALL(Cudnn, create, cudnnCreate);
+ISOMER_SAME_CALL(Cudnn, destroy, cudnnDestroy);
+ISOMER_SAME_CALL(Cudnn, set_stream, cudnnSetStream);
+ISOMER_SAME_CALL(Cudnn, create_descriptor, cudnnBackendCreateDescriptor);
+ISOMER_SAME_CALL(Cudnn, destroy_descriptor, cudnnBackendDestroyDescriptor);
+ISOMER_SAME_CALL(Cudnn, set_attribute, cudnnBackendSetAttribute);
+ISOMER_SAME_CALL(Cudnn, get_attribute, cudnnBackendGetAttribute);
+ISOMER_SAME_CALL(Cudnn, finalize, cudnnBackendFinalize);
+ISOMER_SAME_CALL(Cudnn, execute, cudnnBackendExecute);
+static_assert(std::is_same_v<decltype(Cudnn::last_error), decltype(&cudnnGetLastErrorString)>);
+
+TEST(CudaHeaders, ConstantsOfCudnnAreItsOwn) {
+  namespace c = cudnn;
+  EXPECT_EQ(c::kLeastNotSupported, CUDNN_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(c::kMostNotSupported / 1000, CUDNN_STATUS_NOT_SUPPORTED / 1000);
+  EXPECT_EQ(c::kFloat32, CUDNN_DATA_FLOAT);
+  EXPECT_EQ(c::kFloat16, CUDNN_DATA_HALF);
+  EXPECT_EQ(c::kInt32, CUDNN_DATA_INT32);
+  EXPECT_EQ(c::kBFloat16, CUDNN_DATA_BFLOAT16);
+  EXPECT_EQ(c::kBoolean, CUDNN_DATA_BOOLEAN);
+  EXPECT_EQ(c::kOfHandle, CUDNN_TYPE_HANDLE);
+  EXPECT_EQ(c::kOfDataType, CUDNN_TYPE_DATA_TYPE);
+  EXPECT_EQ(c::kOfBool, CUDNN_TYPE_BOOLEAN);
+  EXPECT_EQ(c::kOfInt64, CUDNN_TYPE_INT64);
+  EXPECT_EQ(c::kOfPointer, CUDNN_TYPE_VOID_PTR);
+  EXPECT_EQ(c::kOfHeuristic, CUDNN_TYPE_HEUR_MODE);
+  EXPECT_EQ(c::kOfMode, CUDNN_TYPE_POINTWISE_MODE);
+  EXPECT_EQ(c::kOfDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+  EXPECT_EQ(c::kOfReduction, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE);
+  EXPECT_EQ(c::kOfChar, CUDNN_TYPE_CHAR);
+  EXPECT_EQ(c::kPointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  EXPECT_EQ(c::kEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  EXPECT_EQ(c::kHeuristic, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  EXPECT_EQ(c::kPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  EXPECT_EQ(c::kPointwiseOperation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  EXPECT_EQ(c::kGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  EXPECT_EQ(c::kPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  EXPECT_EQ(c::kTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  EXPECT_EQ(c::kMatmul, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  EXPECT_EQ(c::kMatmulOperation, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  EXPECT_EQ(c::kReduction, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  EXPECT_EQ(c::kReductionOperation, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  EXPECT_EQ(c::kReshapeOperation, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  EXPECT_EQ(c::kAdd, CUDNN_POINTWISE_ADD);
+  EXPECT_EQ(c::kMultiply, CUDNN_POINTWISE_MUL);
+  EXPECT_EQ(c::kDivide, CUDNN_POINTWISE_DIV);
+  EXPECT_EQ(c::kSubtract, CUDNN_POINTWISE_SUB);
+  EXPECT_EQ(c::kExp, CUDNN_POINTWISE_EXP);
+  EXPECT_EQ(c::kLog, CUDNN_POINTWISE_LOG);
+  EXPECT_EQ(c::kIdentity, CUDNN_POINTWISE_IDENTITY);
+  EXPECT_EQ(c::kGreaterOrEqual, CUDNN_POINTWISE_CMP_GE);
+  EXPECT_EQ(c::kIndex, CUDNN_POINTWISE_GEN_INDEX);
+  EXPECT_EQ(c::kSelect, CUDNN_POINTWISE_BINARY_SELECT);
+  EXPECT_EQ(c::kSum, CUDNN_REDUCE_TENSOR_ADD);
+  EXPECT_EQ(c::kMaximum, CUDNN_REDUCE_TENSOR_MAX);
+  EXPECT_EQ(c::kHeuristicA, CUDNN_HEUR_MODE_A);
+  EXPECT_EQ(c::kHeuristicFallback, CUDNN_HEUR_MODE_FALLBACK);
+  EXPECT_EQ(c::pointwise::kMode, CUDNN_ATTR_POINTWISE_MODE);
+  EXPECT_EQ(c::pointwise::kType, CUDNN_ATTR_POINTWISE_MATH_PREC);
+  EXPECT_EQ(c::pointwise::kAxis, CUDNN_ATTR_POINTWISE_AXIS);
+  EXPECT_EQ(c::heuristic::kMode, CUDNN_ATTR_ENGINEHEUR_MODE);
+  EXPECT_EQ(c::heuristic::kGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  EXPECT_EQ(c::heuristic::kResults, CUDNN_ATTR_ENGINEHEUR_RESULTS);
+  EXPECT_EQ(c::plan::kHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+  EXPECT_EQ(c::plan::kConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  EXPECT_EQ(c::plan::kWorkspaceBytes, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  EXPECT_EQ(c::pointwise_operation::kDescription, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+  EXPECT_EQ(c::pointwise_operation::kX, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+  EXPECT_EQ(c::pointwise_operation::kB, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+  EXPECT_EQ(c::pointwise_operation::kY, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+  EXPECT_EQ(c::pointwise_operation::kT, CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+  EXPECT_EQ(c::graph::kHandle, CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
+  EXPECT_EQ(c::graph::kOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  EXPECT_EQ(c::tensor::kAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+  EXPECT_EQ(c::tensor::kType, CUDNN_ATTR_TENSOR_DATA_TYPE);
+  EXPECT_EQ(c::tensor::kSizes, CUDNN_ATTR_TENSOR_DIMENSIONS);
+  EXPECT_EQ(c::tensor::kStrides, CUDNN_ATTR_TENSOR_STRIDES);
+  EXPECT_EQ(c::tensor::kId, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+  EXPECT_EQ(c::tensor::kIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+  EXPECT_EQ(c::tensor::kIsByValue, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+  EXPECT_EQ(c::pack::kIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  EXPECT_EQ(c::pack::kPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  EXPECT_EQ(c::pack::kWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  EXPECT_EQ(c::matmul::kType, CUDNN_ATTR_MATMUL_COMP_TYPE);
+  EXPECT_EQ(c::matmul_operation::kA, CUDNN_ATTR_OPERATION_MATMUL_ADESC);
+  EXPECT_EQ(c::matmul_operation::kB, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
+  EXPECT_EQ(c::matmul_operation::kC, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+  EXPECT_EQ(c::matmul_operation::kDescription, CUDNN_ATTR_OPERATION_MATMUL_DESC);
+  EXPECT_EQ(c::reduction::kOperator, CUDNN_ATTR_REDUCTION_OPERATOR);
+  EXPECT_EQ(c::reduction::kType, CUDNN_ATTR_REDUCTION_COMP_TYPE);
+  EXPECT_EQ(c::reduction_operation::kX, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+  EXPECT_EQ(c::reduction_operation::kY, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+  EXPECT_EQ(c::reduction_operation::kDescription, CUDNN_ATTR_OPERATION_REDUCTION_DESC);
+  EXPECT_EQ(c::reshape_operation::kX, CUDNN_ATTR_OPERATION_RESHAPE_XDESC);
+  EXPECT_EQ(c::reshape_operation::kY, CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
+#if CUDNN_VERSION >= 90800
+  EXPECT_EQ(c::kDevice, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  EXPECT_EQ(c::heuristic::kDevice, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+  EXPECT_EQ(c::plan::kDevice, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+  EXPECT_EQ(c::device::kJson, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+#endif
+}
+#else
+TEST(CudaHeaders, ConstantsOfCudnnAreItsOwn) { GTEST_SKIP() << "there is no header of cuDNN"; }
+#endif
 
 TEST(CudaHeaders, ConstantsAreTheirs) {
   namespace lt = cublas_lt;

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
 #include "runtime/elements.h"
+#include "tests/runtime/fake_cudnn.h"
 #include "tests/runtime/fake_nccl.h"
 #include "tests/runtime/fake_streams.h"
 
@@ -526,7 +527,7 @@ fake::StreamDevice* FakeCurrentDevice() { return current; }
 
 CudaToolchain FakeCudaToolchain(int gpus, const std::string& cache_folder) {
   device_count = gpus;
-  return {MakeDriver(), MakeProducts(), FakeNccl, Compile, "fake 1", cache_folder};
+  return {MakeDriver(), MakeProducts(), FakeNccl, FakeCudnn, Compile, "fake 1", cache_folder};
 }
 
 }  // namespace isomer
