@@ -12,8 +12,8 @@
 #
 # All parts by default, in this order; each leaves what it found before the next begins. In a bundle
 # (scripts/gpu_bundle.sh) or in a tree that is built. Exit code 1 if anything is wrong, 2 if there is
-# nothing to check with: no GPU, no driver, no NVRTC, no cuBLASLt. The last two, and NCCL, may be
-# PyTorch's.
+# nothing to check with: no GPU, no driver, no NVRTC, no cuBLASLt. The last two, NCCL and cuDNN
+# may be PyTorch's.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$(realpath -m "${1:-.}")
@@ -38,7 +38,7 @@ python=
 for candidate in "${PYTHON:-}" python3 python; do
   [[ -n $candidate ]] || continue
   found=$("$candidate" -c 'import glob, nvidia
-names = ("libnvrtc.so.1[23]", "libcublasLt.so.1[23]", "libnccl.so.2")
+names = ("libnvrtc.so.1[23]", "libcublasLt.so.1[23]", "libnccl.so.2", "libcudnn.so.9")
 files = [file for folder in nvidia.__path__ for name in names for file in glob.glob(folder + "/*/lib/" + name)]
 print(":".join(sorted({file.rsplit("/", 1)[0] for file in files})))' 2>/dev/null)
   [[ -n $found ]] && export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -218,10 +218,6 @@ GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, co
   return std::move(scores).Build();
 }
 
-}  // namespace
-
-namespace {
-
 // What cuDNN takes; whether it does it is known on a GPU alone.
 bool MayBeFused(const KernelCall& call) {
   const DataType dtype = call.dtypes[0];
@@ -256,7 +252,7 @@ GpuSteps FusedSteps(const KernelCall& call, const AttentionSizes& a) {
   steps.steps.push_back(FusedStep{fused, {q, k, v, y, logarithms}});
   if (call.gradient) {
     fused.gradient = true;
-    const Place dy = {Place::kRead, 4};
+    const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
     const Place of_rows = steps.AddWorkspace(rows, DataType::kFloat32),
                 dq_sum = steps.AddWorkspace(rows * a.e, DataType::kFloat32);
     steps.steps.push_back(FusedStep{fused,

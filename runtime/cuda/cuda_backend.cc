@@ -116,19 +116,32 @@ class CudaKernel : public Kernel {
   const int64_t number_;
 };
 
-// Products, and generated kernels around them (products.h).
+// A plan of cuDNN's; what it reads is among what it is given to write.
+class CudnnKernel : public Kernel {
+ public:
+  CudnnKernel(std::shared_ptr<Gpu> gpu, std::unique_ptr<CudnnPlan> plan)
+      : gpu_(std::move(gpu)), plan_(std::move(plan)) {}
+  int64_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+  absl::Status Run(absl::Span<const void* const>, absl::Span<void* const> tensors,
+                   void* workspace) override {
+    return gpu_->device->RunPlan(plan_.get(), tensors, workspace);
+  }
+
+ private:
+  const std::shared_ptr<Gpu> gpu_;
+  const std::unique_ptr<CudnnPlan> plan_;
+};
+
+// Products, and other kernels around them (products.h).
 class CudaProductKernel : public Kernel {
  public:
   struct Step {
     ProductStep product;  // if `prepared`
     std::unique_ptr<PreparedProduct> prepared;
-    std::vector<Place> reads, writes;  // of `generated`
-    std::unique_ptr<Kernel> generated;
-    std::vector<Place> places;  // of `plan`
-    std::unique_ptr<CudnnPlan> plan;
+    std::vector<Place> reads, writes;  // of any other kernel
+    std::unique_ptr<Kernel> kernel;
     int64_t workspace_bytes() const {
-      if (plan != nullptr) return plan->workspace_bytes();
-      return prepared != nullptr ? prepared->workspace_bytes() : generated->workspace_bytes();
+      return prepared != nullptr ? prepared->workspace_bytes() : kernel->workspace_bytes();
     }
   };
 
@@ -169,14 +182,9 @@ class CudaProductKernel : public Kernel {
       }
       std::vector<const void*> read;
       std::vector<void*> written;
-      if (step.plan != nullptr) {
-        for (const Place& place : step.places) written.push_back(at(place));
-        ISOMER_RETURN_IF_ERROR(gpu_->device->RunPlan(step.plan.get(), written, of_step));
-        continue;
-      }
       for (const Place& place : step.reads) read.push_back(at(place));
       for (const Place& place : step.writes) written.push_back(at(place));
-      ISOMER_RETURN_IF_ERROR(step.generated->Run(read, written, of_step));
+      ISOMER_RETURN_IF_ERROR(step.kernel->Run(read, written, of_step));
     }
     return absl::OkStatus();
   }
@@ -491,14 +499,16 @@ class CudaBackend : public Backend {
       }
       CudaProductKernel::Step& next = made.emplace_back();
       if (const auto* fused = std::get_if<FusedStep>(&step)) {
-        ISOMER_ASSIGN_OR_RETURN(next.plan, gpu->device->Prepare(fused->attention));
-        next.places = fused->places;
+        ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<CudnnPlan> plan,
+                                gpu->device->Prepare(fused->attention));
+        next.kernel = std::make_unique<CudnnKernel>(gpu, std::move(plan));
+        next.writes = fused->places;
         continue;
       }
       const auto& generated = std::get<GeneratedStep>(step);
       next.reads = generated.reads;
       next.writes = generated.writes;
-      ISOMER_ASSIGN_OR_RETURN(next.generated, MakeGenerated(gpu, generated.call));
+      ISOMER_ASSIGN_OR_RETURN(next.kernel, MakeGenerated(gpu, generated.call));
     }
     return std::make_unique<CudaProductKernel>(gpu, std::move(made), steps.workspace_bytes);
   }

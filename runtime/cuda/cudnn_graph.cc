@@ -72,87 +72,64 @@ CudnnGraph::Tensor CudnnGraph::Scalar(float value, size_t rank) {
   return tensor;
 }
 
-CudnnGraph::Tensor CudnnGraph::Result(Tensor result, Sizes sizes, int type) {
-  if (result != kNone) return result;
-  Sizes strides = RowMajor(sizes);
-  return Add({.sizes = std::move(sizes), .strides = std::move(strides), .type = type});
-}
-
-CudnnGraph::Sizes CudnnGraph::Common(const Sizes& a, const Sizes& b) const {
-  Sizes common = a;
-  for (size_t i = 0; i < a.size(); ++i) common[i] = std::max(a[i], b[i]);
-  return common;
+CudnnGraph::Tensor CudnnGraph::Add(Operation operation, Sizes sizes) {
+  if (operation.y == kNone) {
+    Sizes strides = RowMajor(sizes);
+    operation.y = Add(Description{
+        .sizes = std::move(sizes), .strides = std::move(strides), .type = operation.type});
+  }
+  operations_.push_back(operation);
+  return operation.y;
 }
 
 CudnnGraph::Tensor CudnnGraph::Pointwise(int mode, Tensor x, Tensor b, Tensor result) {
-  const Tensor y = Result(result, Common(tensors_[x].sizes, tensors_[b].sizes));
-  operations_.push_back({.kind = cudnn::kPointwiseOperation,
-                         .mode = mode,
-                         .type = cudnn::kFloat32,
-                         .x = x,
-                         .b = b,
-                         .y = y});
-  return y;
+  Sizes sizes = tensors_[x].sizes;
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::max(sizes[i], tensors_[b].sizes[i]);
+  return Add({.kind = cudnn::kPointwiseOperation, .mode = mode, .x = x, .b = b, .y = result},
+             std::move(sizes));
 }
 
 CudnnGraph::Tensor CudnnGraph::Unary(int mode, Tensor x, Tensor result) {
-  const Tensor y = Result(result, tensors_[x].sizes);
-  operations_.push_back(
-      {.kind = cudnn::kPointwiseOperation, .mode = mode, .type = cudnn::kFloat32, .x = x, .y = y});
-  return y;
+  return Add({.kind = cudnn::kPointwiseOperation, .mode = mode, .x = x, .y = result},
+             tensors_[x].sizes);
 }
 
 CudnnGraph::Tensor CudnnGraph::IndexOf(Tensor x, int64_t dim) {
-  const Tensor y = Result(kNone, tensors_[x].sizes, cudnn::kInt32);
-  operations_.push_back({.kind = cudnn::kPointwiseOperation,
-                         .mode = cudnn::kIndex,
-                         .type = cudnn::kInt32,
-                         .axis = dim,
-                         .x = x,
-                         .y = y});
-  return y;
+  return Add({.kind = cudnn::kPointwiseOperation,
+              .mode = cudnn::kIndex,
+              .type = cudnn::kInt32,
+              .axis = dim,
+              .x = x},
+             tensors_[x].sizes);
 }
 
 CudnnGraph::Tensor CudnnGraph::IsAtLeast(Tensor x, Tensor b) {
-  const Tensor y = Result(kNone, tensors_[x].sizes, cudnn::kBoolean);
-  operations_.push_back({.kind = cudnn::kPointwiseOperation,
-                         .mode = cudnn::kGreaterOrEqual,
-                         .type = cudnn::kBoolean,
-                         .x = x,
-                         .b = b,
-                         .y = y});
-  return y;
+  return Add({.kind = cudnn::kPointwiseOperation,
+              .mode = cudnn::kGreaterOrEqual,
+              .type = cudnn::kBoolean,
+              .x = x,
+              .b = b},
+             tensors_[x].sizes);
 }
 
 CudnnGraph::Tensor CudnnGraph::Select(Tensor condition, Tensor x, Tensor otherwise) {
-  const Tensor y = Result(kNone, tensors_[x].sizes);
-  operations_.push_back({.kind = cudnn::kPointwiseOperation,
-                         .mode = cudnn::kSelect,
-                         .type = cudnn::kFloat32,
-                         .x = x,
-                         .b = otherwise,
-                         .t = condition,
-                         .y = y});
-  return y;
+  return Add({.kind = cudnn::kPointwiseOperation,
+              .mode = cudnn::kSelect,
+              .x = x,
+              .b = otherwise,
+              .t = condition},
+             tensors_[x].sizes);
 }
 
 CudnnGraph::Tensor CudnnGraph::Reduce(int reduction, Tensor x, Sizes sizes, Tensor result) {
-  const Tensor y = Result(result, std::move(sizes));
-  operations_.push_back({.kind = cudnn::kReductionOperation,
-                         .mode = reduction,
-                         .type = cudnn::kFloat32,
-                         .x = x,
-                         .y = y});
-  return y;
+  return Add({.kind = cudnn::kReductionOperation, .mode = reduction, .x = x, .y = result},
+             std::move(sizes));
 }
 
 CudnnGraph::Tensor CudnnGraph::MatMul(Tensor a, Tensor b, Tensor result) {
   Sizes sizes = tensors_[a].sizes;
   sizes.back() = tensors_[b].sizes.back();
-  const Tensor y = Result(result, std::move(sizes));
-  operations_.push_back(
-      {.kind = cudnn::kMatmulOperation, .type = cudnn::kFloat32, .x = a, .b = b, .y = y});
-  return y;
+  return Add({.kind = cudnn::kMatmulOperation, .x = a, .b = b, .y = result}, std::move(sizes));
 }
 
 CudnnGraph::Tensor CudnnGraph::Transpose(Tensor x) {
@@ -274,6 +251,56 @@ absl::StatusOr<Cudnn::Handle> CudnnGraph::Describe(const Operation& operation) {
   return made;
 }
 
+absl::StatusOr<std::vector<Cudnn::Handle>> CudnnGraph::ConfigsOf(Cudnn::Handle graph, int mode,
+                                                                 Cudnn::Handle device) {
+  namespace h = cudnn::heuristic;
+  constexpr absl::string_view kNoPlan = "no plan for a graph";
+  ISOMER_ASSIGN_OR_RETURN(const Cudnn::Handle heuristic, Make(cudnn::kHeuristic));
+  ISOMER_RETURN_IF_ERROR(SetOne(heuristic, h::kGraph, graph));
+  ISOMER_RETURN_IF_ERROR(Set(heuristic, h::kMode, cudnn::kOfHeuristic, 1, &mode));
+  if (device != nullptr) ISOMER_RETURN_IF_ERROR(SetOne(heuristic, h::kDevice, device));
+  ISOMER_RETURN_IF_ERROR(Finalize(heuristic, kNoPlan));
+  std::vector<Cudnn::Handle> configs;
+  const auto get = [&](int64_t most, int64_t* count, void* elements) {
+    return Check(
+        cudnn_.get_attribute(heuristic, h::kResults, cudnn::kOfDescriptor, most, count, elements),
+        kNoPlan);
+  };
+  int64_t count = 0;
+  ISOMER_RETURN_IF_ERROR(get(0, &count, nullptr));
+  for (int64_t i = 0; i < count; ++i) {
+    ISOMER_ASSIGN_OR_RETURN(configs.emplace_back(), Make(cudnn::kEngineConfig));
+  }
+  if (count > 0) ISOMER_RETURN_IF_ERROR(get(count, &count, configs.data()));
+  configs.resize(count);
+  return configs;
+}
+
+absl::StatusOr<std::unique_ptr<CudnnPlan>> CudnnGraph::PlanOf(Cudnn::Handle config,
+                                                              Cudnn::Handle handle,
+                                                              Cudnn::Handle device) {
+  ISOMER_ASSIGN_OR_RETURN(const Cudnn::Handle plan, Make(cudnn::kPlan));
+  ISOMER_RETURN_IF_ERROR(handle != nullptr
+                             ? Set(plan, cudnn::plan::kHandle, cudnn::kOfHandle, 1, &handle)
+                             : SetOne(plan, cudnn::plan::kDevice, device));
+  ISOMER_RETURN_IF_ERROR(SetOne(plan, cudnn::plan::kConfig, config));
+  ISOMER_RETURN_IF_ERROR(Finalize(plan, "no plan for a graph"));
+  std::unique_ptr<CudnnPlan> made(new CudnnPlan(cudnn_));
+  int64_t found = 0;
+  ISOMER_RETURN_IF_ERROR(
+      Check(cudnn_.get_attribute(plan, cudnn::plan::kWorkspaceBytes, cudnn::kOfInt64, 1, &found,
+                                 &made->workspace_bytes_),
+            "does not say how large a plan's workspace is"));
+  made->handle_ = handle;
+  made->plan_ = plan;
+  made->ids_ = given_;
+  made->ids_.insert(made->ids_.end(), scalars_.begin(), scalars_.end());
+  made->scalars_ = std::move(values_);
+  made->descriptors_ = std::move(descriptors_);
+  descriptors_.clear();
+  return made;
+}
+
 absl::StatusOr<std::unique_ptr<CudnnPlan>> CudnnGraph::Build(Cudnn::Handle handle,
                                                              absl::string_view device) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -283,71 +310,31 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> CudnnGraph::Build(Cudnn::Handle handl
   for (const Operation& operation : operations_) {
     ISOMER_ASSIGN_OR_RETURN(operations.emplace_back(), Describe(operation));
   }
+  ISOMER_ASSIGN_OR_RETURN(const Cudnn::Handle graph, Make(cudnn::kGraph));
   Cudnn::Handle described = nullptr;
-  if (handle == nullptr) {
+  if (handle != nullptr) {
+    ISOMER_RETURN_IF_ERROR(Set(graph, cudnn::graph::kHandle, cudnn::kOfHandle, 1, &handle));
+  } else {
     ISOMER_ASSIGN_OR_RETURN(described, Make(cudnn::kDevice));
     ISOMER_RETURN_IF_ERROR(Set(described, cudnn::device::kJson, cudnn::kOfChar,
                                static_cast<int64_t>(device.size()), device.data()));
     ISOMER_RETURN_IF_ERROR(Finalize(described, "refuses a device"));
-  }
-  ISOMER_ASSIGN_OR_RETURN(const Cudnn::Handle graph, Make(cudnn::kGraph));
-  if (handle != nullptr) {
-    ISOMER_RETURN_IF_ERROR(Set(graph, cudnn::graph::kHandle, cudnn::kOfHandle, 1, &handle));
   }
   ISOMER_RETURN_IF_ERROR(Set(graph, cudnn::graph::kOperations, cudnn::kOfDescriptor,
                              static_cast<int64_t>(operations.size()), operations.data()));
   ISOMER_RETURN_IF_ERROR(Finalize(graph, "refuses a graph"));
   absl::Status last = absl::UnimplementedError("cuDNN: no plan for a graph");
   for (const int mode : {cudnn::kHeuristicA, cudnn::kHeuristicFallback}) {
-    ISOMER_ASSIGN_OR_RETURN(const Cudnn::Handle heuristic, Make(cudnn::kHeuristic));
-    ISOMER_RETURN_IF_ERROR(SetOne(heuristic, cudnn::heuristic::kGraph, graph));
-    ISOMER_RETURN_IF_ERROR(Set(heuristic, cudnn::heuristic::kMode, cudnn::kOfHeuristic, 1, &mode));
-    if (described != nullptr) {
-      ISOMER_RETURN_IF_ERROR(SetOne(heuristic, cudnn::heuristic::kDevice, described));
-    }
-    if (absl::Status finalized = Finalize(heuristic, "no plan for a graph"); !finalized.ok()) {
-      last = finalized;
+    const absl::StatusOr<std::vector<Cudnn::Handle>> configs = ConfigsOf(graph, mode, described);
+    if (!configs.ok()) {
+      last = configs.status();
       continue;
     }
-    int64_t count = 0;
-    ISOMER_RETURN_IF_ERROR(Check(cudnn_.get_attribute(heuristic, cudnn::heuristic::kResults,
-                                                      cudnn::kOfDescriptor, 0, &count, nullptr),
-                                 "no plan for a graph"));
-    std::vector<Cudnn::Handle> configs;
-    for (int64_t i = 0; i < count; ++i) {
-      ISOMER_ASSIGN_OR_RETURN(configs.emplace_back(), Make(cudnn::kEngineConfig));
-    }
-    if (count > 0) {
-      ISOMER_RETURN_IF_ERROR(
-          Check(cudnn_.get_attribute(heuristic, cudnn::heuristic::kResults, cudnn::kOfDescriptor,
-                                     count, &count, configs.data()),
-                "no plan for a graph"));
-    }
     // The fastest by its own lights first.
-    for (int64_t i = 0; i < count; ++i) {
-      ISOMER_ASSIGN_OR_RETURN(const Cudnn::Handle plan, Make(cudnn::kPlan));
-      if (handle != nullptr) {
-        ISOMER_RETURN_IF_ERROR(Set(plan, cudnn::plan::kHandle, cudnn::kOfHandle, 1, &handle));
-      } else {
-        ISOMER_RETURN_IF_ERROR(SetOne(plan, cudnn::plan::kDevice, described));
-      }
-      last = SetOne(plan, cudnn::plan::kConfig, configs[i]);
-      if (last.ok()) last = Finalize(plan, "no plan for a graph");
-      if (!last.ok()) continue;
-      std::unique_ptr<CudnnPlan> made(new CudnnPlan(cudnn_));
-      int64_t found = 0;
-      ISOMER_RETURN_IF_ERROR(
-          Check(cudnn_.get_attribute(plan, cudnn::plan::kWorkspaceBytes, cudnn::kOfInt64, 1, &found,
-                                     &made->workspace_bytes_),
-                "does not say how large a plan's workspace is"));
-      made->handle_ = handle;
-      made->plan_ = plan;
-      made->ids_ = given_;
-      made->ids_.insert(made->ids_.end(), scalars_.begin(), scalars_.end());
-      made->scalars_ = std::move(values_);
-      made->descriptors_ = std::move(descriptors_);
-      descriptors_.clear();
-      return made;
+    for (const Cudnn::Handle config : *configs) {
+      absl::StatusOr<std::unique_ptr<CudnnPlan>> plan = PlanOf(config, handle, described);
+      if (plan.ok()) return plan;
+      last = plan.status();
     }
   }
   // Whatever it is, another way may compute the same.

@@ -46,6 +46,9 @@ class CudnnGraph {
 
   // `cudnn` must outlive it, and the plan.
   explicit CudnnGraph(const Cudnn& cudnn) : cudnn_(cudnn) {}
+  CudnnGraph(CudnnGraph&&) = default;
+  CudnnGraph(const CudnnGraph&) = delete;
+  CudnnGraph& operator=(const CudnnGraph&) = delete;
   ~CudnnGraph();
 
   // That Run is given. `type`, as all of them: cudnn::kFloat32 ..
@@ -83,15 +86,20 @@ class CudnnGraph {
     Cudnn::Handle descriptor = nullptr;
   };
   struct Operation {
-    int kind, mode = 0, type = 0;  // cudnn::kPointwiseOperation ..
+    int kind, mode = 0, type = cudnn::kFloat32;  // cudnn::kPointwiseOperation ..
     int64_t axis = -1;
-    Tensor x, b = kNone, t = kNone, y = kNone;
+    Tensor x = kNone, b = kNone, t = kNone, y = kNone;
   };
   Tensor Add(Description description);
-  Tensor Result(Tensor result, Sizes sizes, int type = cudnn::kFloat32);
-  Sizes Common(const Sizes& a, const Sizes& b) const;
+  // Its result, which has these sizes and its type if it is nowhere yet.
+  Tensor Add(Operation operation, Sizes sizes);
   absl::Status Describe(Description* tensor, Tensor id);
   absl::StatusOr<Cudnn::Handle> Describe(const Operation& operation);
+  // What the library would take for a finished graph, the best first; a plan by one of them.
+  absl::StatusOr<std::vector<Cudnn::Handle>> ConfigsOf(Cudnn::Handle graph, int mode,
+                                                       Cudnn::Handle device);
+  absl::StatusOr<std::unique_ptr<CudnnPlan>> PlanOf(Cudnn::Handle config, Cudnn::Handle handle,
+                                                    Cudnn::Handle device);
   absl::StatusOr<Cudnn::Handle> Make(int type);
   absl::Status Set(Cudnn::Handle of, int attribute, int type, int64_t count, const void* elements);
   absl::Status SetOne(Cudnn::Handle of, int attribute, Cudnn::Handle descriptor);

@@ -129,11 +129,10 @@ CudaDriver MakeDriver() {
   };
   driver.wait_value = [](Handle stream, Address address, unsigned value, unsigned) {
     if (fake::IsCapturing()) return fake::kCaptureUnsupported;
-    const auto* word = reinterpret_cast<unsigned*>(address);
-    return fake::Give(
-        OfStream(stream),
-        {[] { return kSuccess; },
-         [word, value] { return *static_cast<const volatile unsigned*>(word) >= value; }});
+    auto* const word = reinterpret_cast<unsigned*>(address);
+    return fake::Give(OfStream(stream),
+                      {[] { return kSuccess; },
+                       [word, value] { return std::atomic_ref(*word).load() >= value; }});
   };
   driver.retain_context = [](Handle* context, int device) {
     *context = &devices[device];
