@@ -16,7 +16,7 @@
 namespace isomer {
 
 std::atomic<int> fake_cudnn_runs = 0;
-std::atomic<bool> fake_cudnn_refuses = false;
+std::atomic<FakeCudnnRefuses> fake_cudnn_refuses = FakeCudnnRefuses::kNothing;
 
 namespace {
 
@@ -264,6 +264,17 @@ class Evaluation {
   std::map<int64_t, Value> values_;
 };
 
+// Of a heuristic: whether its graph, a gradient if it has something transposed, has no plan.
+bool IsRefused(const Descriptor& heuristic) {
+  const auto& operations =
+      heuristic.Of(cudnn::heuristic::kGraph).handles.at(cudnn::graph::kOperations);
+  const bool is_gradient = std::any_of(operations.begin(), operations.end(), [](Handle operation) {
+    return static_cast<const Descriptor*>(operation)->type == cudnn::kReshapeOperation;
+  });
+  return fake_cudnn_refuses == FakeCudnnRefuses::kAll ||
+         (fake_cudnn_refuses == FakeCudnnRefuses::kGradients && is_gradient);
+}
+
 bool IsOfHandles(int type) {
   return type == cudnn::kOfHandle || type == cudnn::kOfPointer || type == cudnn::kOfDescriptor;
 }
@@ -299,8 +310,7 @@ int GetAttribute(Handle handle, int attribute, int, int64_t most, int64_t* count
   if (!of.is_final) return kInvalid;
   *count = 1;
   if (of.type == cudnn::kHeuristic && attribute == cudnn::heuristic::kResults) {
-    if (fake_cudnn_refuses) *count = 0;
-    if (most == 0 || *count == 0) return 0;
+    if (most == 0) return 0;
     auto* const config = static_cast<Descriptor**>(elements)[0];
     config->handles[cudnn::heuristic::kGraph] = of.handles.at(cudnn::heuristic::kGraph);
     config->is_final = true;
@@ -378,7 +388,7 @@ Cudnn FakeCudnn() {
   cudnn.get_attribute = GetAttribute;
   cudnn.finalize = [](Handle descriptor) {
     auto* const of = static_cast<Descriptor*>(descriptor);
-    if (of->type == cudnn::kHeuristic && fake_cudnn_refuses) return kNotSupported;
+    if (of->type == cudnn::kHeuristic && IsRefused(*of)) return kNotSupported;
     of->is_final = true;
     return 0;
   };

@@ -12,8 +12,9 @@ namespace isomer {
 Cudnn FakeCudnn();
 // How many graphs were computed so far.
 extern std::atomic<int> fake_cudnn_runs;
-// It has a plan for none.
-extern std::atomic<bool> fake_cudnn_refuses;
+// What it has no plan for.
+enum class FakeCudnnRefuses { kNothing, kGradients, kAll };
+extern std::atomic<FakeCudnnRefuses> fake_cudnn_refuses;
 
 }  // namespace isomer
 

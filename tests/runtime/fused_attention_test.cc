@@ -66,7 +66,7 @@ TEST_P(FusedAttentionOf, GivesWayToProducts) {
   none.open_cudnn = nullptr;
   const CudaToolchain refusing = FakeCudaToolchain(/*gpus=*/1);
   const int runs = fake_cudnn_runs;
-  fake_cudnn_refuses = true;
+  fake_cudnn_refuses = FakeCudnnRefuses::kAll;
   for (const CudaToolchain& toolchain : {without, none, refusing}) {
     const auto gpu = MakeCudaBackend(toolchain);
     const auto staging = std::make_shared<StagingBackend>(gpu.get());
@@ -74,8 +74,23 @@ TEST_P(FusedAttentionOf, GivesWayToProducts) {
     Checker(CallsToFuse(GetParam())[0], staging).CheckWholeCall();
     EXPECT_GT(fake_cuda_products, products);
   }
-  fake_cudnn_refuses = false;
+  fake_cudnn_refuses = FakeCudnnRefuses::kNothing;
   EXPECT_EQ(fake_cudnn_runs, runs);
+}
+
+// Products find what the library's forward pass has left for them: as for heads of 256 on an A100.
+TEST_P(FusedAttentionOf, IsFollowedByAGradientOfProducts) {
+  fake_cudnn_refuses = FakeCudnnRefuses::kGradients;
+  const auto gpu = MakeCudaBackend(FakeCudaToolchain(/*gpus=*/1));
+  const auto staging = std::make_shared<StagingBackend>(gpu.get());
+  for (const ExampleCall& call : CallsToFuse(GetParam())) {
+    SCOPED_TRACE(call.name);
+    const int runs = fake_cudnn_runs, products = fake_cuda_products;
+    Checker(call, staging).CheckWholeCall();
+    EXPECT_GT(fake_cudnn_runs, runs);
+    EXPECT_GT(fake_cuda_products, products);
+  }
+  fake_cudnn_refuses = FakeCudnnRefuses::kNothing;
 }
 
 TEST(FusedAttention, IsOfWhatTheLibraryTakesAlone) {
