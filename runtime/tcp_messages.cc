@@ -45,7 +45,8 @@ constexpr int kLanes = kControlLane + 1;
 constexpr std::chrono::seconds kPatience(10);
 // Small messages take about so long; who waits for longer sleeps until something comes.
 constexpr std::chrono::microseconds kSpin(50);
-// A rank whose connection ended may have said why, on another one.
+// A rank whose connection ended may have said why, on another one. Who waits for rank 0 waits for
+// so long after it, to hear for whom rank 0 waited.
 constexpr milliseconds kLastWords(500);
 // For the first words of whoever connects.
 constexpr milliseconds kGreeting(5000);
@@ -80,18 +81,6 @@ bool Await(int fd, short events, steady_clock::time_point end) {
   return true;
 }
 
-bool ReadAll(int fd, void* data, size_t bytes, steady_clock::time_point end) {
-  for (size_t at = 0; at < bytes;) {
-    const ssize_t got = recv(fd, static_cast<char*>(data) + at, bytes - at, MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && !WouldBlock())) return false;
-    if (got > 0) {
-      at += static_cast<size_t>(got);
-    } else if (!Await(fd, POLLIN, end)) {
-      return false;
-    }
-  }
-  return true;
-}
 bool WriteAll(int fd, const void* data, size_t bytes, steady_clock::time_point end) {
   for (size_t at = 0; at < bytes;) {
     const ssize_t sent =
@@ -180,9 +169,12 @@ bool IsConnectedToItself(const Socket& socket) {
   return near_size == far_size && std::memcmp(&near, &far, near_size) == 0;
 }
 
-// Tries until the time is over; who is to be met may not be there yet.
-std::optional<Socket> Connect(const std::string& host, int32_t port, steady_clock::time_point end) {
+// Tries until the time is over or `check` has an error; who is to be met may not be there yet.
+absl::StatusOr<std::optional<Socket>> Connect(const std::string& host, int32_t port,
+                                              steady_clock::time_point end,
+                                              const std::function<absl::Status()>& check) {
   while (steady_clock::now() < end) {
+    ISOMER_RETURN_IF_ERROR(check());
     addrinfo hints = {}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
     if (getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found) == 0) {
@@ -202,13 +194,13 @@ std::optional<Socket> Connect(const std::string& host, int32_t port, steady_cloc
         // A port of this computer that nobody listens at may have been taken for the near end, too.
         if (error != 0 || IsConnectedToItself(socket)) continue;
         freeaddrinfo(found);
-        return socket;
+        return std::optional<Socket>(std::move(socket));
       }
       freeaddrinfo(found);
     }
     std::this_thread::sleep_for(milliseconds(20));
   }
-  return std::nullopt;
+  return std::optional<Socket>();
 }
 
 // What a connection begins with.
@@ -233,9 +225,27 @@ struct Header {
 };
 // Before what is said beside messages.
 struct Word {
-  enum Kind : uint32_t { kAbort = 1, kPost = 2, kBye = 3 };
+  enum Kind : uint32_t {
+    kAbort = 1,
+    kPost = 2,
+    kBye = 3,
+    kPlaces = 4,  // of rank 0: where each rank is
+    kReady = 5,   // to rank 0: all connections of who says it are there
+    kStart = 6,   // of rank 0: all are ready
+  };
+  static constexpr uint32_t kMostBytes = 1u << 28;
   uint32_t kind = kBye, bytes = 0;
 };
+std::string WordOf(Word::Kind kind, absl::string_view bytes) {
+  const Word word = {kind, static_cast<uint32_t>(bytes.size())};
+  return absl::StrCat(absl::string_view(reinterpret_cast<const char*>(&word), sizeof word), bytes);
+}
+std::string AbortOf(const absl::Status& status) {
+  const auto code = static_cast<int32_t>(status.code());
+  return WordOf(Word::kAbort,
+                absl::StrCat(absl::string_view(reinterpret_cast<const char*>(&code), sizeof code),
+                             status.message()));
+}
 
 uint64_t TagOf(const char* call, absl::Span<const int32_t> group) {
   return HashBytes(absl::StrCat(call, " ", absl::StrJoin(group, ",")));
@@ -252,7 +262,7 @@ class TcpMessages : public ProcessMessages {
     if (!is_connected_) return;
     if (!is_finished_) Finish(absl::AbortedError("the process gave up")).IgnoreError();
     std::unique_lock lock(mutex_);
-    SayToAll(Word::kBye, "");
+    SayToAll(WordOf(Word::kBye, ""));
     const auto end = steady_clock::now() + kPatience;
     while (!error_.ok() && steady_clock::now() < end) {
       Listen(lock);
@@ -273,7 +283,15 @@ class TcpMessages : public ProcessMessages {
   bool serves_other_threads() const override { return true; }
   void SetComputes(bool computes) override { computes_ = computes; }
 
-  absl::Status Connect();
+  // Meets all ranks. An error reaches all that this one has met, also one that it has heard: they
+  // may not have met who said it.
+  absl::Status Connect() {
+    const absl::Status status = ConnectAndStart();
+    if (status.ok()) return status;
+    std::lock_guard lock(mutex_);
+    SayToAll(AbortOf(status));
+    return status;
+  }
   absl::Status Exchange(int channel, const char* call, absl::Span<const int32_t> group,
                         absl::Span<const Send> sends, absl::Span<const Receive> receives) override;
 
@@ -300,7 +318,7 @@ class TcpMessages : public ProcessMessages {
   void Post(int64_t progress) override {
     std::lock_guard lock(mutex_);
     peers_[rank()].posted = progress;
-    SayToAll(Word::kPost, {reinterpret_cast<const char*>(&progress), sizeof progress});
+    SayToAll(WordOf(Word::kPost, {reinterpret_cast<const char*>(&progress), sizeof progress}));
   }
   int64_t Posted(int32_t rank) const override {
     std::lock_guard lock(mutex_);
@@ -312,6 +330,7 @@ class TcpMessages : public ProcessMessages {
     std::array<Socket, kLanes> lanes;
     std::string heard;       // of the control lane, what is no whole word yet
     bool has_ended = false;  // it said so
+    bool is_ready = false;   // it said so, to rank 0
     int64_t posted = 0;
   };
   // What is on its way to or from a rank, in one exchange.
@@ -333,6 +352,11 @@ class TcpMessages : public ProcessMessages {
     greeting.lane = lane;
     return greeting;
   }
+  absl::Status ConnectAndStart();
+  void Keep(int32_t peer, int lane, Socket socket);
+  // Hears what others say until `is_true`. Errors: what they said; `late`, when the time is over.
+  absl::Status HearUntil(const std::function<bool()>& is_true, steady_clock::time_point end,
+                         const std::function<absl::Status()>& late);
   // The next rank of this job that connects. Errors: one that did has ended; `late`, when the time
   // is over.
   absl::StatusOr<Greeting> Accept(const Socket& listener, steady_clock::time_point end,
@@ -353,18 +377,13 @@ class TcpMessages : public ProcessMessages {
   void AbortNow(const absl::Status& status) {
     if (!error_.ok() || status.ok()) return;
     error_ = status;
-    const auto code = static_cast<int32_t>(status.code());
-    std::string words(reinterpret_cast<const char*>(&code), sizeof code);
-    SayToAll(Word::kAbort, words.append(status.message().data(), status.message().size()));
+    SayToAll(AbortOf(status));
   }
-  void SayToAll(Word::Kind kind, absl::string_view bytes) {
-    const Word word = {kind, static_cast<uint32_t>(bytes.size())};
-    std::string all(reinterpret_cast<const char*>(&word), sizeof word);
-    all.append(bytes.data(), bytes.size());
+  void SayToAll(absl::string_view word) {
     for (Peer& peer : peers_) {
       const Socket& lane = peer.lanes[kControlLane];
       if (!lane.is_open() || peer.has_ended) continue;
-      if (!WriteAll(lane.fd(), all.data(), all.size(), steady_clock::now() + milliseconds(200))) {
+      if (!WriteAll(lane.fd(), word.data(), word.size(), steady_clock::now() + milliseconds(200))) {
         shutdown(lane.fd(), SHUT_RDWR);  // Half a word is none.
       }
     }
@@ -386,6 +405,8 @@ class TcpMessages : public ProcessMessages {
     steady_clock::time_point since;
   };
   std::vector<Arriving> arriving_;
+  std::vector<Place> places_;  // of the ranks, as soon as rank 0 has told
+  bool is_started_ = false;
   Socket said_;               // an epoll of all control lanes
   mutable std::mutex mutex_;  // guards what follows, of peers what is of the control lane
   std::vector<Peer> peers_;
@@ -426,23 +447,28 @@ absl::StatusOr<Greeting> TcpMessages::Accept(const Socket& listener, steady_cloc
       Socket socket = std::move(at->socket);
       if (is_whole) std::memcpy(&greeting, at->heard.data(), sizeof greeting);
       at = arriving_.erase(at);
-      if (!is_whole || greeting.magic != Greeting::kMagic || greeting.job != Job()) continue;
-      const bool is_new = greeting.rank >= 0 && greeting.rank < num_ranks() && greeting.lane >= 0 &&
-                          greeting.lane < kLanes && greeting.rank != rank() &&
-                          !peers_[greeting.rank].lanes[greeting.lane].is_open();
-      if (!is_new) continue;  // Of two with one rank the first counts.
+      if (!is_whole || greeting.magic != Greeting::kMagic) continue;
+      const auto turn_away = [&](absl::string_view why) {
+        const std::string word = AbortOf(absl::FailedPreconditionError(why));
+        WriteAll(socket.fd(), word.data(), word.size(), steady_clock::now() + milliseconds(200));
+      };
+      if (greeting.job != Job() || greeting.rank < 0 || greeting.rank >= num_ranks() ||
+          greeting.lane < 0 || greeting.lane >= kLanes) {
+        turn_away(absl::StrCat("rank ", rank(), ", where this one connects to, is of a job of ",
+                               num_ranks(), rank_.job.empty() ? " ranks" : " ranks called ",
+                               rank_.job, ", and this one of another"));
+        continue;
+      }
+      if (greeting.rank == rank() || peers_[greeting.rank].lanes[greeting.lane].is_open()) {
+        turn_away(absl::StrCat("another process is rank ", greeting.rank, " already"));
+        continue;  // The first counts.
+      }
       greeting.computer[sizeof greeting.computer - 1] = '\0';
-      peers_[greeting.rank].lanes[greeting.lane] = std::move(socket);
+      Keep(greeting.rank, greeting.lane, std::move(socket));
       return greeting;
     }
-    for (int32_t r = 0; r < num_ranks(); ++r) {
-      const Socket& lane = peers_[r].lanes[kControlLane];
-      char byte = 0;
-      if (lane.is_open() && recv(lane.fd(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) {
-        return absl::UnavailableError(absl::StrCat("rank ", r, " ended without a word"));
-      }
-    }
-    waits = {{listener.fd(), POLLIN, 0}};
+    ISOMER_RETURN_IF_ERROR(Poll());
+    waits = {{listener.fd(), POLLIN, 0}, {said_.fd(), POLLIN, 0}};
     for (const Arriving& one : arriving_) waits.push_back({one.socket.fd(), POLLIN, 0});
     constexpr int kLookAgainMs = 50;
     poll(waits.data(), waits.size(), kLookAgainMs);
@@ -450,7 +476,30 @@ absl::StatusOr<Greeting> TcpMessages::Accept(const Socket& listener, steady_cloc
   return late();
 }
 
-absl::Status TcpMessages::Connect() {
+void TcpMessages::Keep(int32_t peer, int lane, Socket socket) {
+  std::lock_guard lock(mutex_);
+  peers_[peer].lanes[lane] = std::move(socket);
+  if (lane != kControlLane) return;
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.fd = peer;
+  epoll_ctl(said_.fd(), EPOLL_CTL_ADD, peers_[peer].lanes[lane].fd(), &event);
+}
+
+absl::Status TcpMessages::HearUntil(const std::function<bool()>& is_true,
+                                    steady_clock::time_point end,
+                                    const std::function<absl::Status()>& late) {
+  while (true) {
+    const absl::Status heard = Poll();
+    if (is_true()) return absl::OkStatus();  // An error after that is for who comes next.
+    ISOMER_RETURN_IF_ERROR(heard);
+    if (!Await(said_.fd(), POLLIN, end)) return late();
+  }
+}
+
+// Rank 0 hears from all where they are and tells all. Then each connects to those before it. No
+// rank leaves before all are ready: from there on, whoever loses a connection has lost a rank.
+absl::Status TcpMessages::ConnectAndStart() {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
@@ -461,7 +510,7 @@ absl::Status TcpMessages::Connect() {
   Greeting own = GreetingOf(kControlLane);
   own.port = PortOf(listener);
   gethostname(own.computer, sizeof own.computer - 1);
-  std::vector<Place> places(num_ranks());
+  said_ = Socket(epoll_create1(EPOLL_CLOEXEC));
   const auto missing = [&](int lane, int32_t from) {
     std::vector<int32_t> ranks;
     for (int32_t r = from; r < num_ranks(); ++r) {
@@ -470,44 +519,49 @@ absl::Status TcpMessages::Connect() {
     return ranks;
   };
   if (rank() == 0) {
-    std::copy_n(own.computer, sizeof own.computer, places[0].computer);
-    places[0].port = rank_.port;
+    places_.resize(num_ranks());
+    std::copy_n(own.computer, sizeof own.computer, places_[0].computer);
+    places_[0].port = rank_.port;
     while (!missing(kControlLane, 1).empty()) {
       ISOMER_ASSIGN_OR_RETURN(const Greeting came, Accept(listener, end, [&] {
                                 return Late("to start", missing(kControlLane, 1));
                               }));
-      Place& place = places[came.rank];
+      Place& place = places_[came.rank];
       const std::string address = AddressOfPeer(peers_[came.rank].lanes[kControlLane]);
       std::copy_n(address.c_str(), address.size() + 1, place.address);
       place.port = came.port;
       std::copy_n(came.computer, sizeof place.computer, place.computer);
     }
+    const std::string word = WordOf(Word::kPlaces, {reinterpret_cast<const char*>(places_.data()),
+                                                    places_.size() * sizeof(Place)});
     for (int32_t r = 1; r < num_ranks(); ++r) {
-      if (!WriteAll(peers_[r].lanes[kControlLane].fd(), places.data(),
-                    places.size() * sizeof(Place), end)) {
-        return Late("to start", {r});
-      }
+      if (WriteAll(peers_[r].lanes[kControlLane].fd(), word.data(), word.size(), end)) continue;
+      ISOMER_RETURN_IF_ERROR(Poll());
+      return Late("to start", {r});
     }
   } else {
-    const auto connect = [&](int32_t to, const std::string& host, int32_t port, int lane) {
+    const auto connect = [&](int32_t to, const std::string& host, int32_t port, int lane,
+                             absl::string_view what) -> absl::Status {
       const Greeting greeting = lane == kControlLane ? own : GreetingOf(lane);
-      std::optional<Socket> socket = isomer::Connect(host, port, end);
-      if (!socket || !WriteAll(socket->fd(), &greeting, sizeof greeting, end)) return false;
-      peers_[to].lanes[lane] = *std::move(socket);
-      return true;
+      ISOMER_ASSIGN_OR_RETURN(std::optional<Socket> socket,
+                              isomer::Connect(host, port, end, [&] { return Poll(); }));
+      if (!socket || !WriteAll(socket->fd(), &greeting, sizeof greeting, end)) {
+        ISOMER_RETURN_IF_ERROR(Poll());
+        return Late(what, {to});
+      }
+      Keep(to, lane, *std::move(socket));
+      return absl::OkStatus();
     };
     const std::string to_first =
         absl::StrCat("to start, at ", rank_.host, " port ", rank_.port, ",");
-    if (!connect(0, rank_.host, rank_.port, kControlLane) ||
-        !ReadAll(peers_[0].lanes[kControlLane].fd(), places.data(), places.size() * sizeof(Place),
-                 end)) {
-      return Late(to_first, {0});
-    }
+    ISOMER_RETURN_IF_ERROR(connect(0, rank_.host, rank_.port, kControlLane, to_first));
+    ISOMER_RETURN_IF_ERROR(HearUntil([&] { return !places_.empty(); }, end + kLastWords,
+                                     [&] { return Late(to_first, {0}); }));
     for (int32_t to = 0; to < rank(); ++to) {
-      const std::string host = places[to].address[0] == '\0' ? rank_.host : places[to].address;
+      const std::string host = places_[to].address[0] == '\0' ? rank_.host : places_[to].address;
       for (int lane = 0; lane < kLanes; ++lane) {
         if (peers_[to].lanes[lane].is_open()) continue;
-        if (!connect(to, host, places[to].port, lane)) return Late("to connect", {to});
+        ISOMER_RETURN_IF_ERROR(connect(to, host, places_[to].port, lane, "to connect"));
       }
     }
   }
@@ -520,20 +574,30 @@ absl::Status TcpMessages::Connect() {
   }
   num_local_ranks_ = 0;
   for (int32_t r = 0; r < num_ranks(); ++r) {
-    if (std::strcmp(places[r].computer, own.computer) != 0) continue;
+    if (std::strcmp(places_[r].computer, own.computer) != 0) continue;
     if (r < rank()) ++local_rank_;
     ++num_local_ranks_;
   }
   is_crowded_ = num_local_ranks_ * options_.threads_per_rank >
                 static_cast<int>(std::thread::hardware_concurrency());
   arriving_.clear();
-  said_ = Socket(epoll_create1(EPOLL_CLOEXEC));
-  for (int32_t r = 0; r < num_ranks(); ++r) {
-    if (r == rank()) continue;
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    event.data.fd = r;
-    epoll_ctl(said_.fd(), EPOLL_CTL_ADD, peers_[r].lanes[kControlLane].fd(), &event);
+  if (rank() == 0) {
+    const auto unready = [&] {
+      std::vector<int32_t> ranks;
+      for (int32_t r = 1; r < num_ranks(); ++r) {
+        if (!peers_[r].is_ready) ranks.push_back(r);
+      }
+      return ranks;
+    };
+    ISOMER_RETURN_IF_ERROR(HearUntil([&] { return unready().empty(); }, end,
+                                     [&] { return Late("to start", unready()); }));
+    std::lock_guard lock(mutex_);
+    SayToAll(WordOf(Word::kStart, ""));
+  } else {
+    const std::string word = WordOf(Word::kReady, "");
+    WriteAll(peers_[0].lanes[kControlLane].fd(), word.data(), word.size(), end);
+    ISOMER_RETURN_IF_ERROR(HearUntil([&] { return is_started_; }, end + kLastWords,
+                                     [&] { return Late("to start", {0}); }));
   }
   is_connected_ = true;
   return absl::OkStatus();
@@ -553,16 +617,30 @@ void TcpMessages::Hear(int32_t from) {
   while ((got = recv(lane.fd(), bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
     peer.heard.append(bytes, static_cast<size_t>(got));
   }
-  const bool is_closed = got == 0 || !WouldBlock();
+  bool is_closed = got == 0 || !WouldBlock();
   Word word;
   while (peer.heard.size() >= sizeof word) {
     std::memcpy(&word, peer.heard.data(), sizeof word);
+    if (word.kind < Word::kAbort || word.kind > Word::kStart || word.bytes > Word::kMostBytes) {
+      if (error_.ok()) {
+        error_ = absl::UnavailableError(
+            absl::StrCat("who answers as rank ", from, " is no rank of Isomer"));
+      }
+      is_closed = true;
+      break;
+    }
     if (peer.heard.size() < sizeof word + word.bytes) break;
     const std::string words = peer.heard.substr(sizeof word, word.bytes);
     peer.heard.erase(0, sizeof word + word.bytes);
     if (word.kind == Word::kBye) peer.has_ended = true;
     if (word.kind == Word::kPost && words.size() == sizeof peer.posted) {
       std::memcpy(&peer.posted, words.data(), sizeof peer.posted);
+    }
+    if (word.kind == Word::kReady) peer.is_ready = true;
+    if (word.kind == Word::kStart && from == 0) is_started_ = true;
+    if (word.kind == Word::kPlaces && from == 0 && words.size() == num_ranks() * sizeof(Place)) {
+      places_.resize(num_ranks());
+      std::memcpy(places_.data(), words.data(), words.size());
     }
     int32_t code = 0;
     if (word.kind == Word::kAbort && words.size() >= sizeof code && error_.ok()) {

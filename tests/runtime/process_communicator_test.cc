@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +14,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
@@ -463,6 +466,126 @@ TEST(ConnectByTcp, NoticesWhoDiesAtTheStart) {
             "rank 1 ended without a word");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   waitpid(lost, nullptr, 0);
+}
+
+// How a process of its own ends that is `rank`; `dies_after`: from then on it is killed.
+class RankInProcess {
+ public:
+  RankInProcess(RankOfJob rank, ProcessOptions options,
+                std::optional<std::chrono::microseconds> dies_after = std::nullopt) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    process_ = fork();
+    if (process_ == 0) {
+      if (dies_after) {
+        itimerval timer = {};
+        timer.it_value.tv_usec = dies_after->count();
+        setitimer(ITIMER_REAL, &timer, nullptr);
+      }
+      auto messages = ConnectByTcp(rank, options);
+      absl::Status status = messages.status();
+      if (status.ok() && dies_after) pause();
+      if (status.ok()) status = (*messages)->Finish(absl::OkStatus());
+      if (messages.ok()) messages->reset();
+      const std::string words(status.message());
+      _exit(write(ends[1], words.data(), words.size()) == static_cast<ssize_t>(words.size()) ? 0
+                                                                                             : 1);
+    }
+    close(ends[1]);
+    out_ = ends[0];
+  }
+  std::string Message() {
+    std::string words;
+    char bytes[1024];
+    for (ssize_t got = 0; (got = read(out_, bytes, sizeof bytes)) > 0;) words.append(bytes, got);
+    close(out_);
+    waitpid(process_, nullptr, 0);
+    return words;
+  }
+
+ private:
+  pid_t process_ = 0;
+  int out_ = 0;
+};
+
+// Whoever is killed, and whenever: the others name it, though they may not have met it. Who comes
+// when rank 0 has given up or is about to finds nobody.
+TEST(ConnectByTcp, AllNameWhoIsKilledAtTheStart) {
+  const ProcessOptions options = {.timeout = milliseconds(400)};
+  for (int victim = 0; victim < 3; ++victim) {
+    for (const int after : {300, 1000, 2000, 3000, 5000, 50000}) {
+      const int port = FreePort();
+      std::vector<RankInProcess> ranks;
+      const auto start = std::chrono::steady_clock::now();
+      for (int r = 0; r < 3; ++r) {
+        std::optional<std::chrono::microseconds> dies_after;
+        if (r == victim) dies_after = std::chrono::microseconds(after);
+        ranks.emplace_back(RankOfJob{r, 3, "localhost", port, ""}, options, dies_after);
+      }
+      for (int r = 0; r < 3; ++r) {
+        const std::string message = ranks[r].Message();
+        if (r == victim) continue;
+        EXPECT_THAT(message,
+                    AnyOf(absl::StrCat("rank ", victim, " ended without a word"),
+                          AllOf(HasSubstr("waited"), HasSubstr(absl::StrCat("ranks ", victim))),
+                          AllOf(HasSubstr("waited"), HasSubstr("to start"), HasSubstr("ranks 0")),
+                          "rank 0 ended without a word"))
+            << "rank " << r << ", killed after " << after << " us";
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    }
+  }
+}
+
+// Who does not belong to the job learns it at once; the job goes on.
+TEST(ConnectByTcp, TurnsAwayWithAReason) {
+  const ProcessOptions options = {.timeout = std::chrono::seconds(30)};
+  const int port = FreePort();
+  RankInProcess first({0, 2, "localhost", port, "mine"}, options);
+  EXPECT_EQ(ConnectByTcp({1, 3, "localhost", port, "mine"}, options).status().message(),
+            "rank 0, where this one connects to, is of a job of 2 ranks called mine, and this one "
+            "of another");
+  EXPECT_THAT(
+      std::string(ConnectByTcp({1, 2, "localhost", port, "yours"}, options).status().message()),
+      HasSubstr("and this one of another"));
+  EXPECT_EQ(ConnectByTcp({0, 2, "localhost", port, "mine"}, options).status().code(),
+            absl::StatusCode::kUnavailable);
+  RankInProcess second({1, 2, "localhost", port, "mine"}, options);
+  EXPECT_EQ(first.Message(), "");
+  EXPECT_EQ(second.Message(), "");
+
+  RankInProcess again({0, 3, "localhost", port, ""}, {.timeout = milliseconds(500)});
+  RankInProcess one({1, 3, "localhost", port, ""}, options);
+  RankInProcess other({1, 3, "localhost", port, ""}, options);
+  const std::string late = "rank 0 waited 500 ms to start for ranks 2";
+  EXPECT_EQ(again.Message(), late);
+  EXPECT_THAT((std::vector<std::string>{one.Message(), other.Message()}),
+              testing::UnorderedElementsAre(late, "another process is rank 1 already"));
+}
+
+// A server that is not ours, at the port of rank 0.
+TEST(ConnectByTcp, NoticesThatRankZeroIsAnotherProgram) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::thread server([fd] {
+    const int client = accept(fd, nullptr, nullptr);
+    const std::string words = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    EXPECT_EQ(send(client, words.data(), words.size(), 0), static_cast<ssize_t>(words.size()));
+    char byte = 0;
+    while (recv(client, &byte, 1, 0) > 0) {
+    }
+    close(client);
+  });
+  EXPECT_EQ(ConnectByTcp({1, 2, "127.0.0.1", ntohs(address.sin_port), ""}, {}).status().message(),
+            "who answers as rank 0 is no rank of Isomer");
+  server.join();
+  close(fd);
 }
 
 TEST(ConnectByTcp, SaysThatAPortIsTaken) {
