@@ -94,6 +94,9 @@ function(isomer_module name)
   isomer_protos(isomer_${name} ${protos})
 endfunction()
 
+# The programs without the tests and benchmarks: what a user builds.
+add_custom_target(programs)
+
 # isomer_program(NAME SOURCES file... [DEPENDS target...])
 # A program in ${CMAKE_BINARY_DIR}/bin; nothing when its first source does not exist.
 function(isomer_program name)
@@ -107,6 +110,7 @@ function(isomer_program name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
   isomer_reuse_headers(${name} isomer_pcg)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  add_dependencies(programs ${name})
 endfunction()
 
 # Tests take longer to compile than to run: in a release they are optimised less than the modules

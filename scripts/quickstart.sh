@@ -23,7 +23,7 @@ set_up() {
 build() {
   mkdir -p "$out"
   cmake --preset release >"$out/configure.log" || { cat "$out/configure.log"; return 1; }
-  cmake --build --preset release --parallel "$(nproc)"
+  cmake --build --preset release --target programs --parallel "$(nproc)"
 }
 
 rules() {
@@ -53,7 +53,7 @@ train_digits() {
 }
 
 step "Set up: install what is missing" set_up
-step "Build" build
+step "Build the five programs (tests and benchmarks: scripts/test.sh)" build
 step "Rules: find small graphs that are equal, and prove it" rules
 step "Optimise a BERT-like encoder for 2 nodes of 4 GPUs" optimize_encoder
 step "Certify the plan: replay its derivation, check types, views and schedule" certify_encoder
