@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/zoo_training.h"
-#include "optimizer/baselines.h"
-#include "optimizer/derivation.h"
-#include "optimizer/machine.h"
-#include "optimizer/rule_index.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/sharding/rule_index.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/status_macros.h"
 

@@ -10,7 +10,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/str_format.h"
-#include "optimizer/collective_cost.h"
+#include "optimizer/cost/collective_cost.h"
 #include "pcg/support/file.h"
 
 ABSL_FLAG(std::string, svg, "", "file for a plot of both");

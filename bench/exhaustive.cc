@@ -1,7 +1,7 @@
-// What the search finds, and what A* proves to be the optimum (optimizer/exhaustive.h), on small
-// networks and four P100s (FlexFlow, MLSys'19, section 8.4: LeNet and a recurrent language model of
-// two steps; 0.8 h and 18 h by depth-first search). First among plans that divide operators as
-// coarse as FlexFlow's, then among those that divide every call in a way of its own.
+// What the search finds, and what A* proves to be the optimum (optimizer/bound/exhaustive.h), on
+// small networks and four P100s (FlexFlow, MLSys'19, section 8.4: LeNet and a recurrent language
+// model of two steps; 0.8 h and 18 h by depth-first search). First among plans that divide
+// operators as coarse as FlexFlow's, then among those that divide every call in a way of its own.
 //
 //   exhaustive [MODEL [BUDGET]]
 
@@ -13,11 +13,11 @@
 
 #include "bench/resources.h"
 #include "bench/zoo_training.h"
-#include "optimizer/exhaustive_search.h"
-#include "optimizer/machine.h"
-#include "optimizer/rule_index.h"
-#include "optimizer/task_graph.h"
-#include "pcg/operator_facts.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/proposal/exhaustive_search.h"
+#include "optimizer/sharding/rule_index.h"
+#include "optimizer/simulator/task_graph.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/status_macros.h"
 

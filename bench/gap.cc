@@ -1,5 +1,5 @@
-// How far the plans that the search finds are from the lower bound (optimizer/lower_bound.h), over
-// the zoo on a machine of DGX H100 nodes.
+// How far the plans that the search finds are from the lower bound (optimizer/bound/lower_bound.h),
+// over the zoo on a machine of DGX H100 nodes.
 //
 //   gap NODES DEVICES_PER_NODE [--fixed_batch] [MODEL ..]
 //
@@ -24,11 +24,12 @@
 
 #include "bench/zoo_training.h"
 #include "models/zoo/zoo.h"
-#include "optimizer/lower_bound.h"
-#include "optimizer/machine.h"
-#include "optimizer/optimizer.h"
-#include "optimizer/rule_index.h"
-#include "optimizer/simulator.h"
+#include "optimizer/bound/lower_bound.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/search/optimizer.h"
+#include "optimizer/sharding/rule_index.h"
+#include "optimizer/simulator/simulator.h"
+#include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/status_macros.h"
 

@@ -14,11 +14,11 @@
 
 #include "bench/resources.h"
 #include "bench/taso_configuration.h"
-#include "generator/configuration.h"
-#include "generator/enumerator.h"
-#include "generator/generate.h"
+#include "generator/enumeration/configuration.h"
+#include "generator/enumeration/enumerator.h"
+#include "generator/pipeline/generate.h"
 #include "pcg/support/check.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 namespace {

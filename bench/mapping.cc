@@ -11,10 +11,10 @@
 
 #include "bench/resources.h"
 #include "bench/zoo_training.h"
-#include "optimizer/machine.h"
-#include "optimizer/mapping_memo.h"
-#include "optimizer/piece_mapping.h"
-#include "optimizer/rule_index.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/mapping/mapping_memo.h"
+#include "optimizer/sharding/rule_index.h"
+#include "optimizer/substitution/piece_mapping.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/status_macros.h"
 

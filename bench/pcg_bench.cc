@@ -4,11 +4,11 @@
 
 #include <random>
 
-#include "pcg/evaluator.h"
-#include "pcg/graph.h"
-#include "pcg/number.h"
-#include "pcg/parallel_operator.h"
-#include "pcg/type_inference.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/number.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/parallel_operator.h"
+#include "pcg/ir/type_inference.h"
 
 namespace isomer {
 namespace {

@@ -23,13 +23,14 @@
 #include "absl/strings/str_cat.h"
 #include "bench/resources.h"
 #include "bench/zoo_training.h"
-#include "optimizer/baselines.h"
-#include "optimizer/cost_tables.h"
-#include "optimizer/derivation.h"
-#include "optimizer/machine.h"
-#include "optimizer/memory_cost.h"
-#include "optimizer/rule_index.h"
-#include "optimizer/simulator.h"
+#include "optimizer/cost/memory_cost.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/mapping/cost_tables.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/sharding/rule_index.h"
+#include "optimizer/simulator/simulator.h"
+#include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/status_macros.h"
 
@@ -109,7 +110,7 @@ absl::StatusOr<Plan> MakePlan(const Request& request, const Model& model, const 
         absl::StrCat("a batch of ", request.batch, " is not cut into ", request.micro_batches,
                      " micro-batches on ", machine.num_nodes() / request.stages, " nodes"));
   }
-  Machine moments = machine;  // A micro-batch is a shard in time (pcg/machine_view.h).
+  Machine moments = machine;  // A micro-batch is a shard in time (pcg/ir/machine_view.h).
   if (grid) {
     moments.levels.back().count = pieces;
   }

@@ -19,12 +19,12 @@
 
 #include "bench/resources.h"
 #include "bench/zoo_training.h"
-#include "optimizer/baselines.h"
-#include "optimizer/machine.h"
-#include "optimizer/mcmc.h"
-#include "optimizer/rule_index.h"
-#include "optimizer/search.h"
-#include "optimizer/task_graph.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/sharding/rule_index.h"
+#include "optimizer/simulator/task_graph.h"
+#include "optimizer/substitution/search.h"
+#include "optimizer/walk/mcmc.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/status_macros.h"
 

@@ -9,7 +9,7 @@
 #ifndef ISOMER_BENCH_TASO_CONFIGURATION_H_
 #define ISOMER_BENCH_TASO_CONFIGURATION_H_
 
-#include "generator/configuration.h"
+#include "generator/enumeration/configuration.h"
 
 namespace isomer {
 

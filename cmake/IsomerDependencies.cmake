@@ -8,7 +8,7 @@ find_package(Protobuf MODULE REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(Z3 REQUIRED IMPORTED_TARGET z3)
 
-# Rationals: the numbers of rules, steps and proofs (pcg/exact_number.h).
+# Rationals: the numbers of rules, steps and proofs (pcg/evaluation/exact_number.h).
 find_library(ISOMER_GMP_LIBRARY gmp REQUIRED)
 find_library(ISOMER_GMPXX_LIBRARY gmpxx REQUIRED)
 find_path(ISOMER_GMP_INCLUDE_DIR gmpxx.h REQUIRED)

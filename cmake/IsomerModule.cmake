@@ -31,8 +31,8 @@ function(isomer_reuse_headers target owner)
 endfunction()
 
 # isomer_protos(TARGET file.proto...)
-# Generates C++ for protos of the current folder, so that #include "pcg/pcg.pb.h" works.
-# Imports in a .proto are written from the repository root: import "pcg/pcg.proto".
+# Generates C++ for protos of the current folder, so that #include "pcg/ir/pcg.pb.h" works.
+# Imports in a .proto are written from the repository root: import "pcg/ir/pcg.proto".
 function(isomer_protos target)
   foreach(proto ${ARGN})
     cmake_path(ABSOLUTE_PATH proto BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)

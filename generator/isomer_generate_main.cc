@@ -8,14 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "generator/check_command.h"
-#include "generator/enumerator.h"
-#include "generator/generate_command.h"
+#include "generator/checking/check_command.h"
+#include "generator/enumeration/enumerator.h"
 #include "generator/inspect/commands.h"
+#include "generator/pipeline/generate_command.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
-#include "verifier/lemma_text.h"
-#include "verifier/prover.h"
+#include "verifier/families/lemma_text.h"
+#include "verifier/proving/prover.h"
 
 ABSL_FLAG(std::string, ops, "all", "operators, separated by commas, or all");
 ABSL_FLAG(int, max_ops, 3, "largest number of operators on one side of a rule, 1 to 4");

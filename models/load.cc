@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "models/onnx_import.h"
+#include "models/onnx/import/onnx_import.h"
 #include "models/zoo/zoo.h"
 #include "pcg/support/mapped_file.h"
 #include "pcg/support/proto_io.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 
 namespace isomer {
 
@@ -23,12 +23,12 @@ struct LoadOptions {
 // The MODEL of the command lines:
 //   zoo:NAME?key=value&..   a network of models/zoo
 //   FILE                    an .onnx file; a model file of Isomer (binary or text); a graph in the
-//                           text form of pcg/graph.h. Told apart by their contents.
+//                           text form of pcg/ir/graph.h. Told apart by their contents.
 // Errors are one line that begins with the file or zoo name.
 absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& options = {});
 
 // What of an .onnx file is not supported, all at once, a line each (ListUnsupported of
-// models/onnx_import.h). Empty for files of other kinds.
+// models/onnx/import/onnx_import.h). Empty for files of other kinds.
 absl::StatusOr<std::vector<std::string>> ListUnsupportedOf(const std::string& spec,
                                                            const LoadOptions& options = {});
 

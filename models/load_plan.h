@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/load.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 
 namespace isomer {
 

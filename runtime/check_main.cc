@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/check_step.h"
-#include "runtime/rounding_bounds.h"
+#include "runtime/checking/check_step.h"
+#include "runtime/checking/rounding_bounds.h"
 
 namespace isomer {
 namespace {

@@ -3,11 +3,11 @@
 #define ISOMER_RUNTIME_CHECK_MAIN_H_
 
 #include "absl/status/statusor.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 #include "pcg/support/json.h"
-#include "runtime/backend.h"
-#include "runtime/host_values.h"
-#include "runtime/job.h"
+#include "runtime/device/backend.h"
+#include "runtime/execution/host_values.h"
+#include "runtime/execution/job.h"
 
 namespace isomer {
 

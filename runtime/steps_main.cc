@@ -11,7 +11,7 @@
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/check_main.h"
-#include "runtime/statistics.h"
+#include "runtime/device/statistics.h"
 
 namespace isomer {
 absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inputs) {

@@ -7,12 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 #include "pcg/support/json.h"
-#include "runtime/backend.h"
-#include "runtime/feeder.h"
-#include "runtime/host_values.h"
-#include "runtime/job.h"
+#include "runtime/device/backend.h"
+#include "runtime/execution/feeder.h"
+#include "runtime/execution/host_values.h"
+#include "runtime/execution/job.h"
 
 namespace isomer {
 

@@ -14,15 +14,15 @@
 #include "absl/strings/strip.h"
 #include "models/load_plan.h"
 #include "models/loss.h"
-#include "models/onnx_test_data.h"
+#include "models/onnx/import/onnx_test_data.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/check_step.h"
-#include "runtime/compare.h"
-#include "runtime/host_values.h"
-#include "runtime/rounding_bounds.h"
+#include "runtime/checking/check_step.h"
+#include "runtime/checking/compare.h"
+#include "runtime/checking/rounding_bounds.h"
+#include "runtime/execution/host_values.h"
 
 namespace isomer {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

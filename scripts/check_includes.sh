@@ -6,9 +6,13 @@
 #   pcg  <-  runtime
 #
 # Of rules/ and verifier/, theorems (rules/theorems/) and elements (verifier/elements/) include
-# rules/rule.h and themselves, and the checker of certificates (verifier/certificate/) these three.
+# rules/language/rule.h and themselves, and the checker of certificates (verifier/certificate/) these three.
 # What a certificate rests on stays small: see the sizes below. The second opinion on lemmas,
 # verifier/exhaustive/, includes nothing of rules/ and verifier/ but itself.
+#
+# Within a module, folders are rooms: a file may include what lies in its own, and what lies in the
+# rooms that the table below names. The arrows have no circle: that is checked, too. Files at the
+# top of a module (mains of programs, the readers of models) may include all of its rooms.
 #
 # A program's main (*_main.cc) may use models besides its module, and isomer-generate's and
 # isomer-optimize's the verifier. Z3 stays behind the wall of verifier/; oneDNN, MPI and CUDA stay
@@ -16,14 +20,103 @@
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
+# ROOM: rooms of the same module that it may include.
+rooms='
+pcg/support:
+pcg/ir: support
+pcg/operators: ir support
+pcg/evaluation: ir support
+pcg/profile: ir support
+pcg/schedule: ir support
+pcg/schedule/order: ir schedule support
+pcg/schedule/memory: ir schedule support
+pcg/schedule/program: ir schedule schedule/memory support
+pcg/schedule/lowering: ir profile schedule schedule/memory schedule/order support
+pcg/schedule/symmetry: ir profile schedule schedule/lowering support
+pcg/schedule/check: ir profile schedule schedule/lowering schedule/memory schedule/order schedule/program support
+rules/language:
+rules/theorems: language
+rules/matching: language theorems
+generator/assignments:
+generator/preconditions: assignments
+generator/enumeration: assignments preconditions
+generator/schemas: assignments enumeration preconditions
+generator/checking: assignments preconditions
+generator/inspect: assignments
+generator/pipeline: assignments enumeration inspect preconditions schemas
+verifier/elements:
+verifier/certificate: elements
+verifier/exhaustive:
+verifier/terms: elements
+verifier/types: terms
+verifier/values: elements terms types
+verifier/refutation: values
+verifier/gradients: terms types
+verifier/families: refutation terms types values
+verifier/proving: certificate elements families refutation terms types values
+verifier/plans: certificate proving
+verifier/lemmas: exhaustive families proving values
+verifier/audit: proving refutation terms types values
+verifier/mutation: plans proving refutation types values
+optimizer/machine:
+optimizer/sharding:
+optimizer/canonical:
+optimizer/cost: machine sharding
+optimizer/mapping: cost sharding
+optimizer/simulator: cost mapping sharding
+optimizer/substitution: mapping sharding
+optimizer/bound: cost mapping sharding simulator
+optimizer/walk: mapping simulator
+optimizer/proposal: bound canonical cost mapping sharding simulator substitution walk
+optimizer/search: bound canonical cost proposal sharding simulator substitution
+optimizer/report: cost machine search sharding simulator
+runtime/device:
+runtime/communication: device
+runtime/cpu: device
+runtime/cuda: device
+runtime/execution: communication cpu cuda device
+runtime/checking: cpu device execution
+runtime/profiler: communication cpu device execution
+models/support:
+models/onnx:
+models/onnx/graph: onnx
+models/onnx/import: onnx onnx/graph support
+models/onnx/export: onnx
+models/zoo:
+models/zoo/blocks: support zoo
+models/zoo/networks: zoo zoo/blocks
+'
+
 folders=()
 for folder in pcg rules generator verifier optimizer runtime models tests bench; do
   [[ -d $folder ]] && folders+=("$folder")
 done
 
 grep -rnE --include='*.h' --include='*.cc' --include='*.cu' --include='*.cuh' --include='*.proto' \
-  '^[[:space:]]*(#[[:space:]]*include|import)[[:space:]]' "${folders[@]}" | awk '
+  '^[[:space:]]*(#[[:space:]]*include|import)[[:space:]]' "${folders[@]}" | awk -v rooms="$rooms" '
+# The rooms that `room` leads to; a circle is an error.
+function follow(room, path,    to, i, n) {
+  if (index(path, " " room " ")) {
+    print "rooms: a circle:" path room
+    violations++
+    return
+  }
+  if (room in followed) return
+  n = split(opens[room], to, " ")
+  for (i = 1; i <= n; i++) follow(module_of(room) "/" to[i], path room " ")
+  followed[room] = 1
+}
+function module_of(path) { sub(/\/.*/, "", path); return path }
+function room_of(path) { sub(/\/[^\/]*$/, "", path); return path }
 BEGIN {
+  num_rooms = split(rooms, lines, "\n")
+  for (i = 1; i <= num_rooms; i++) {
+    if (lines[i] == "") continue
+    colon = index(lines[i], ":")
+    room = substr(lines[i], 1, colon - 1)
+    opens[room] = " " substr(lines[i], colon + 1) " "
+  }
+  for (room in opens) follow(room, " ")
   may["pcg"] = " pcg "
   may["rules"] = " pcg rules "
   may["generator"] = " pcg rules generator "
@@ -48,17 +141,28 @@ function refuse(why) {
   main = file ~ /_main\.cc$/
 
   if (included ~ /(^|\/)\.\.?\//) refuse("write paths from the repository root")
+  # Rooms; what is generated lies at the top of its module.
+  room = room_of(file); opened = room_of(included)
+  if (from in may && from == to && room != from && room != opened && opened != from) {
+    if (!(room in opens)) refuse("the table of rooms has no " room)
+    name = opened; sub(/^[^\/]*\//, "", name)
+    if (room in opens && !index(opens[room], " " name " "))
+      refuse(room " may include of " from "/ only itself and:" opens[room])
+  }
+  if (from in may && from == to && room != from && opened == from && base != "code_digest.h" &&
+      base !~ /\.pb\.h$/)
+    refuse("what lies at the top of " from "/ is on top of its rooms")
   if (from in may && index(modules, " " to " ") && included ~ /\// &&
       !index(may[from], " " to " ") && !(main && (to == "models" || ((from == "generator" || from == "optimizer") && to == "verifier"))))
     refuse(from " may include only" may[from])
   # What each part that others trust may include of rules/ and verifier/.
   of_parts = to == "rules" || to == "verifier"
-  if (file ~ /^rules\/theorems\// && of_parts && included !~ /^rules\/(rule\.h|theorems\/)/)
+  if (file ~ /^rules\/theorems\// && of_parts && included !~ /^rules\/(language\/rule\.h|theorems\/)/)
     refuse("rules/theorems stands alone")
-  if (file ~ /^verifier\/elements\// && of_parts && included !~ /^(rules\/rule\.h|verifier\/elements\/)/)
+  if (file ~ /^verifier\/elements\// && of_parts && included !~ /^(rules\/language\/rule\.h|verifier\/elements\/)/)
     refuse("verifier/elements stands alone")
   if (file ~ /^verifier\/certificate\// && of_parts &&
-      included !~ /^(rules\/(rule\.h|theorems\/)|verifier\/(certificate|elements)\/)/)
+      included !~ /^(rules\/(language\/rule\.h|theorems\/)|verifier\/(certificate|elements)\/)/)
     refuse("verifier/certificate stands on theorems and elements alone")
   if (file ~ /^verifier\/exhaustive\// && (to == "rules" || to == "verifier") &&
       included !~ /^verifier\/exhaustive\//)
@@ -81,7 +185,7 @@ size_limits=(
   '1500 verifier/certificate/*'
   '2500 rules/theorems/*'
   '2000 verifier/elements/*'
-  '2550 pcg/schedule/check* pcg/schedule/buffer_meaning* pcg/schedule/forward_buffers*'
+  '2550 pcg/schedule/check/*'
 )
 for limit in "${size_limits[@]}"; do
   read -r most patterns <<<"$limit"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/operator.h"
+#include "pcg/ir/operator.h"
 
 namespace isomer {
 namespace {

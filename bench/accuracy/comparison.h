@@ -8,7 +8,7 @@
 
 #include "absl/types/span.h"
 #include "bench/accuracy/measurement.h"
-#include "optimizer/simulator.h"
+#include "optimizer/simulator/simulator.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {

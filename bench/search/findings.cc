@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "pcg/operator_facts.h"
-#include "pcg/plan.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/ir/plan.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

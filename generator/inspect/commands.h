@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

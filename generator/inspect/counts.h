@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pcg/support/json.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

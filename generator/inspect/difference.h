@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -10,9 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "generator/assignments/sampler.h"
 #include "generator/inspect/instances.h"
-#include "generator/sampler.h"
-#include "pcg/evaluator.h"
+#include "pcg/evaluation/evaluator.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

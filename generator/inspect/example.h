@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

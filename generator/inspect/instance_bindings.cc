@@ -6,12 +6,12 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "generator/bases.h"
-#include "generator/call_bases.h"
+#include "generator/assignments/bases.h"
+#include "generator/assignments/call_bases.h"
+#include "generator/assignments/sampler.h"
 #include "generator/inspect/instances.h"
-#include "generator/sampler.h"
 #include "pcg/support/hash.h"
-#include "rules/conditions.h"
+#include "rules/matching/conditions.h"
 
 namespace isomer {
 namespace {

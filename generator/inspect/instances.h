@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "generator/type_oracle.h"
-#include "rules/rule.h"
+#include "generator/assignments/type_oracle.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -2,7 +2,7 @@
 #ifndef ISOMER_GENERATOR_INSPECT_KINDS_H_
 #define ISOMER_GENERATOR_INSPECT_KINDS_H_
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

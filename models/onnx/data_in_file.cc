@@ -8,7 +8,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/wire_format_lite.h"
-#include "models/onnx.pb.h"
+#include "models/onnx/onnx.pb.h"
 
 namespace isomer {
 namespace {

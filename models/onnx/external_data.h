@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "models/onnx.pb.h"
+#include "models/onnx/onnx.pb.h"
 
 namespace isomer {
 

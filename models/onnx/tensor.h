@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "models/onnx.pb.h"
 #include "models/onnx/external_data.h"
-#include "pcg/stored_values.h"
-#include "pcg/tensor_type.h"
+#include "models/onnx/onnx.pb.h"
+#include "pcg/ir/stored_values.h"
+#include "pcg/ir/tensor_type.h"
 
 namespace isomer {
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "models/statistics.h"
 #include "models/zoo/zoo.h"
+#include "pcg/profile/model_statistics.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 
 namespace isomer {
 

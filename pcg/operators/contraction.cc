@@ -4,7 +4,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/operator_facts.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
 

@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "pcg/declaration.h"
-#include "pcg/operator.h"
+#include "pcg/ir/declaration.h"
+#include "pcg/ir/operator.h"
 
 namespace isomer {
 

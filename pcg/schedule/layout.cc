@@ -7,9 +7,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/operator_facts.h"
-#include "pcg/schedule/check_calls.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/schedule/schedule.h"
+#include "pcg/schedule/task_error.h"
 
 namespace isomer {
 namespace {

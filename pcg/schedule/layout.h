@@ -14,10 +14,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "pcg/graph.h"
-#include "pcg/operator.h"
-#include "pcg/schedule/box.h"
-#include "pcg/tensor_type.h"
+#include "pcg/ir/box.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/operator.h"
+#include "pcg/ir/tensor_type.h"
 
 namespace isomer {
 

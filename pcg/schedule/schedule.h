@@ -40,12 +40,12 @@
 // A shard that stays where it is costs nothing (both tensors name the same buffer); a slice or
 // concatenation on one device is a local task.
 //
-// Micro-batches. Views with moments (pcg/machine_view.h) give a device several tasks of a node, one
-// after the other. Tasks and buffers know which micro-batch they are of; copies at several moments
-// of a device are one buffer, so that the micro-batches' shares of a weight's gradient are summed
-// where they are made, and only sums are synchronised. A transfer is of the micro-batch
-// that receives it; what mixes micro-batches (the last sum of the loss) is of none. pipeline.h puts
-// them in order.
+// Micro-batches. Views with moments (pcg/ir/machine_view.h) give a device several tasks of a node,
+// one after the other. Tasks and buffers know which micro-batch they are of; copies at several
+// moments of a device are one buffer, so that the micro-batches' shares of a weight's gradient are
+// summed where they are made, and only sums are synchronised. A transfer is of the micro-batch that
+// receives it; what mixes micro-batches (the last sum of the loss) is of none. pipeline.h puts them
+// in order.
 //
 // Parameters. Operators that only arrange weights (Transpose, Reshape, Concat, Split, casts to a
 // float type and parallel operators all of whose ancestors are weights, each used once) run on the
@@ -56,8 +56,8 @@
 // (IsPreparation), such as masks, is made there once, however often it is used; in inference, of
 // weights, too.
 //
-// Updates. Copies of a parameter's shard are kept equal in several ways (pcg/weight_update.h). Each
-// device has its share of the gradient; what it takes to the update, and what comes back:
+// Updates. Copies of a parameter's shard are kept equal in several ways (pcg/ir/weight_update.h).
+// Each device has its share of the gradient; what it takes to the update, and what comes back:
 //   method      backward            update                            update
 //   all_reduce  all_reduce          update on all
 //   sharded     reduce_scatter      update of a part on each          all_gather of the parts
@@ -89,14 +89,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "pcg/graph.h"
-#include "pcg/plan.h"
-#include "pcg/precision.h"
-#include "pcg/schedule/box.h"
+#include "pcg/ir/box.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
+#include "pcg/ir/precision.h"
+#include "pcg/ir/type_inference.h"
+#include "pcg/ir/weight_update.h"
 #include "pcg/schedule/layout.h"
 #include "pcg/support/small_list.h"
-#include "pcg/type_inference.h"
-#include "pcg/weight_update.h"
 
 namespace isomer {
 
@@ -331,19 +331,6 @@ struct Schedule {
 
   std::string ToString(const Graph& graph) const;
 };
-
-// Lowers `graph` with one view per node. Errors: a view that does not fit its node, micro-batches
-// (Unimplemented), no such loss; they name the node.
-absl::StatusOr<Schedule> LowerGraph(const Graph& graph, absl::Span<const MachineView> views,
-                                    const ScheduleOptions& options);
-// The plan's graph in the plan's precision (pcg/precision.h), and its schedule.
-struct LoweredPlan {
-  MappedGraph mapped;
-  Schedule schedule;
-};
-absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients = false);
-// What LowerPlan lowers with.
-ScheduleOptions ScheduleOptionsOf(const Plan& plan);
 
 // Of `list`, which is the task's reads or writes, what belongs to a segment, in order.
 std::vector<BufferId> OfSegment(const Task& task, const BufferList& list, size_t segment);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "pcg/evaluator.h"
-#include "pcg/exact_number.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/exact_number.h"
 
 namespace isomer {
 namespace {

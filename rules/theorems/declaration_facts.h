@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "pcg/declaration.h"
+#include "pcg/ir/declaration.h"
 
 namespace isomer {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/operator.h"
+#include "pcg/ir/operator.h"
 #include "rules/theorems/declaration_facts.h"
 #include "rules/theorems/needed_operands.h"
 

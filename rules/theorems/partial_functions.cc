@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "pcg/examples.h"
-#include "pcg/operator.h"
+#include "pcg/ir/examples.h"
+#include "pcg/ir/operator.h"
 #include "rules/theorems/domains.h"
 #include "rules/theorems/needed_operands.h"
 

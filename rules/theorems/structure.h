@@ -43,8 +43,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "pcg/declaration.h"
-#include "rules/rule.h"
+#include "pcg/ir/declaration.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "pcg/declaration.h"
-#include "rules/rule.h"
+#include "pcg/ir/declaration.h"
+#include "rules/language/rule.h"
 
 namespace isomer::structure {
 

@@ -17,9 +17,9 @@
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/strided.h"
 #include "runtime/cpu/vector_math.h"
-#include "runtime/workspace.h"
+#include "runtime/device/strided.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -13,11 +13,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "dnnl.hpp"
-#include "pcg/operator_facts.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/workspace.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -13,13 +13,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "dnnl.h"
-#include "pcg/operator_facts.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/profile/work.h"
 #include "pcg/support/status_macros.h"
-#include "pcg/work.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/memory_order.h"
 #include "runtime/cpu/widen.h"
-#include "runtime/kernel_beside_sums.h"
+#include "runtime/device/kernel_beside_sums.h"
 
 namespace isomer {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/strided.h"
 #include "runtime/cpu/vector_math.h"
-#include "runtime/elements.h"
+#include "runtime/device/elements.h"
+#include "runtime/device/strided.h"
 
 namespace isomer {
 

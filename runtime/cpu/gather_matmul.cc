@@ -7,7 +7,7 @@
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/index_range.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/workspace.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/elements.h"
+#include "runtime/device/elements.h"
 
 namespace isomer {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

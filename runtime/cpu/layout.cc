@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/strided.h"
+#include "runtime/device/strided.h"
 
 namespace isomer {
 namespace {

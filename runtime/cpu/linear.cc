@@ -4,11 +4,11 @@
 #include <iterator>
 #include <vector>
 
-#include "pcg/operator_facts.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/workspace.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "runtime/backend.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

@@ -7,8 +7,8 @@
 #include "runtime/cpu/index_range.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/lines.h"
-#include "runtime/cpu/strided.h"
-#include "runtime/elements.h"
+#include "runtime/device/elements.h"
+#include "runtime/device/strided.h"
 
 namespace isomer {
 

@@ -6,7 +6,7 @@
 #include "dnnl.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/matmul_batches.h"
+#include "runtime/device/matmul_batches.h"
 
 namespace isomer {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/workspace.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/vector_math.h"
-#include "runtime/workspace.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/strided.h"
 #include "runtime/cpu/vector_math.h"
-#include "runtime/workspace.h"
+#include "runtime/device/strided.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "pcg/evaluator.h"
+#include "pcg/evaluation/evaluator.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/elements.h"
+#include "runtime/device/elements.h"
 
 namespace isomer {
 namespace {

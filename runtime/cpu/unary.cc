@@ -7,7 +7,7 @@
 #include <numbers>
 #include <type_traits>
 
-#include "pcg/number.h"
+#include "pcg/evaluation/number.h"
 #include "runtime/cpu/elementwise.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/vector_math.h"

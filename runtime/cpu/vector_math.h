@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runtime/vectorised.h"
+#include "runtime/device/vectorised.h"
 
 namespace isomer {
 

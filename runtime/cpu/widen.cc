@@ -7,8 +7,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/elements.h"
-#include "runtime/workspace.h"
+#include "runtime/device/elements.h"
+#include "runtime/device/workspace.h"
 
 namespace isomer {
 namespace {

@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "pcg/declaration.h"
-#include "pcg/schedule/memory.h"
+#include "pcg/ir/declaration.h"
+#include "pcg/schedule/memory/memory.h"
 #include "runtime/cuda/made_step.h"
 #include "runtime/cuda/products.h"
 

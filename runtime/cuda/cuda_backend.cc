@@ -13,7 +13,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/schedule/memory.h"
+#include "pcg/schedule/memory/memory.h"
 #include "pcg/support/cache_folder.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/cuda/cuda_device.h"
@@ -24,7 +24,7 @@
 #include "runtime/cuda/operation_parameters.h"
 #include "runtime/cuda/prepared_product.h"
 #include "runtime/cuda/products.h"
-#include "runtime/elements.h"
+#include "runtime/device/elements.h"
 
 namespace isomer {
 namespace {

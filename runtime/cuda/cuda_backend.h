@@ -11,12 +11,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/backend.h"
 #include "runtime/cuda/cublas_lt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/cuda/products.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "pcg/schedule/program.h"
+#include "pcg/schedule/program/program.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

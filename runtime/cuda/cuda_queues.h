@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/device_queues.h"
+#include "runtime/device/device_queues.h"
 
 namespace isomer {
 

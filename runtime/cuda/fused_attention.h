@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "pcg/tensor_type.h"
+#include "pcg/ir/tensor_type.h"
 #include "runtime/cuda/cudnn_graph.h"
 
 namespace isomer {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "pcg/schedule/memory.h"
+#include "pcg/schedule/memory/memory.h"
 #include "pcg/support/check.h"
 
 namespace isomer {

@@ -28,7 +28,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

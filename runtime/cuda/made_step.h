@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "pcg/declaration.h"
+#include "pcg/ir/declaration.h"
 #include "runtime/cuda/products.h"
 
 namespace isomer {

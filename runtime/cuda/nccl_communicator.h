@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "runtime/communicator.h"
-#include "runtime/control_plane.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/nccl.h"
+#include "runtime/device/communicator.h"
+#include "runtime/device/control_plane.h"
 
 namespace isomer {
 

@@ -8,7 +8,7 @@
 // result:
 //
 //   dX = Y (dY - sum(dY Y))         (of the logarithm: dY - exp(Y) sum(dY))
-#include "pcg/schedule/memory.h"
+#include "pcg/schedule/memory/memory.h"
 #include "runtime/cuda/made_step.h"
 
 namespace isomer {

@@ -80,7 +80,7 @@ ISOMER_KERNEL(isomer_convert, FloatParameters) {
   }
 }
 
-// The formulas of pcg/weight_update.h, as update.cc has them. Optimizers by number: 0 SGD,
+// The formulas of pcg/ir/weight_update.h, as update.cc has them. Optimizers by number: 0 SGD,
 // 1 momentum, 2 Adam.
 ISOMER_KERNEL(isomer_update, UpdateParameters) {
   const float rate = a.factors[0], correction = a.factors[1], scale = a.factors[2];

@@ -253,7 +253,7 @@ ISOMER_DEVICE void Store(f16* y, long long i, long long value) {
   Store(y, i, ToOdd(static_cast<double>(value)));
 }
 
-// The scalar functions of declarations (pcg/number.h), over long long, float and double.
+// The scalar functions of declarations (pcg/evaluation/number.h), over long long, float and double.
 template <typename T>
 ISOMER_DEVICE T Maximum(T a, T b) {
   return a > b || a != a ? a : b;

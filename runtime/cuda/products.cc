@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "pcg/operator_facts.h"
-#include "pcg/schedule/memory.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/schedule/memory/memory.h"
 #include "pcg/support/check.h"
 #include "runtime/cuda/made_step.h"
-#include "runtime/matmul_batches.h"
+#include "runtime/device/matmul_batches.h"
 
 namespace isomer {
 namespace {

@@ -23,8 +23,8 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/backend.h"
 #include "runtime/cuda/fused_attention.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

@@ -9,12 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "pcg/operator_facts.h"
-#include "pcg/schedule/memory.h"
-#include "pcg/schedule/program.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/schedule/memory/memory.h"
+#include "pcg/schedule/program/program.h"
 #include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/products.h"
-#include "runtime/task_calls.h"
+#include "runtime/device/task_calls.h"
 
 namespace isomer {
 namespace {

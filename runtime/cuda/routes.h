@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pcg/graph.h"
+#include "pcg/ir/graph.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {

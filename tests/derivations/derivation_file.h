@@ -25,7 +25,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "pcg/graph.h"
+#include "pcg/ir/graph.h"
 
 namespace isomer {
 

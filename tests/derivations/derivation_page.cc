@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "pcg/support/status_macros.h"
-#include "rules/rewrite.h"
+#include "rules/matching/rewrite.h"
 
 namespace isomer {
 namespace {

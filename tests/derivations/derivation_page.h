@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/graph.h"
-#include "pcg/plan.h"
-#include "rules/rule.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
 #include "tests/derivations/derivation_file.h"
 
 namespace isomer {

@@ -15,7 +15,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/hash.h"
-#include "rules/rewrite.h"
+#include "rules/matching/rewrite.h"
 
 namespace isomer {
 namespace {

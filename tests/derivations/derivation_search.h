@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/graph.h"
-#include "pcg/plan.h"
-#include "rules/rule.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

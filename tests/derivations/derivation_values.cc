@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pcg/number.h"
+#include "pcg/evaluation/number.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 

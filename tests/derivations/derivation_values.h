@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/evaluator.h"
-#include "pcg/graph.h"
-#include "pcg/prime_field.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/prime_field.h"
+#include "pcg/ir/graph.h"
 
 namespace isomer {
 

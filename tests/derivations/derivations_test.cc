@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "tests/derivations/derivation_file.h"
 #include "tests/derivations/derivation_page.h"
 #include "tests/derivations/derivation_search.h"
 #include "tests/derivations/derivation_values.h"
-#include "verifier/plan_checker.h"
+#include "verifier/plans/plan_checker.h"
 
 namespace isomer {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/string_view.h"
 #include "models/onnx/data_in_file.h"
+#include "models/onnx/import/onnx_import.h"
 #include "models/onnx/tensor.h"
-#include "models/onnx_import.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view contents(reinterpret_cast<const char*>(data), size);

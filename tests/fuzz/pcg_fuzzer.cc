@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "pcg/graph.h"
-#include "pcg/pcg.pb.h"
-#include "pcg/plan.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/pcg.pb.h"
+#include "pcg/ir/plan.h"
 #include "pcg/support/check.h"
 #include "pcg/support/proto_io.h"
 

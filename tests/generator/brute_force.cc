@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "generator/trial.h"
+#include "generator/assignments/trial.h"
 #include "pcg/support/check.h"
 
 namespace isomer {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "pcg/evaluator.h"
-#include "pcg/graph.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/graph.h"
 
 namespace isomer {
 

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "pcg/support/check.h"
 #include "pcg/support/hash.h"
-#include "rules/rewrite.h"
+#include "rules/matching/rewrite.h"
 
 namespace isomer {
 namespace {

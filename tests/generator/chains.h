@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "pcg/graph.h"
-#include "rules/rule.h"
+#include "pcg/ir/graph.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_join.h"
-#include "generator/check_rules.h"
-#include "generator/generate.h"
-#include "pcg/parallel_operator.h"
+#include "generator/checking/check_rules.h"
+#include "generator/pipeline/generate.h"
+#include "pcg/ir/parallel_operator.h"
 #include "tests/generator/brute_force.h"
 #include "tests/generator/chains.h"
 #include "tests/generator/shipped_rules.h"

@@ -2,8 +2,8 @@
 // shipped rule must turn the first into the second.
 #include <gtest/gtest.h>
 
-#include "pcg/parallel_operator.h"
-#include "rules/rewrite.h"
+#include "pcg/ir/parallel_operator.h"
+#include "rules/matching/rewrite.h"
 #include "tests/generator/shipped_rules.h"
 
 namespace isomer {

@@ -9,10 +9,10 @@
 #include <csignal>
 #include <filesystem>
 
-#include "generator/configuration.h"
-#include "generator/generate_command.h"
-#include "generator/prove_rules.h"
-#include "rules/rule.h"
+#include "generator/enumeration/configuration.h"
+#include "generator/pipeline/generate_command.h"
+#include "generator/pipeline/prove_rules.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef ISOMER_TESTS_GENERATOR_SHIPPED_RULES_H_
 #define ISOMER_TESTS_GENERATOR_SHIPPED_RULES_H_
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -1,5 +1,5 @@
 // What exporters spell out is planned as the operator that it is, and the plan says why it may be.
-#include "optimizer/canonical_form.h"
+#include "optimizer/canonical/canonical_form.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "optimizer/machine.h"
-#include "optimizer/optimizer.h"
-#include "pcg/operator_facts.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/search/optimizer.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/data_path.h"
 #include "verifier/certificate/equal_sides.h"
-#include "verifier/plan_checker.h"
+#include "verifier/plans/plan_checker.h"
 
 namespace isomer {
 namespace {

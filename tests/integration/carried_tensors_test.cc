@@ -1,5 +1,5 @@
 // A decoder, every layer of which uses what the encoder left, is cut into pieces all the same.
-#include "optimizer/carried_tensors.h"
+#include "optimizer/substitution/carried_tensors.h"
 
 #include <map>
 #include <set>
@@ -8,7 +8,7 @@
 
 #include "models/loss.h"
 #include "models/zoo/zoo.h"
-#include "optimizer/search.h"
+#include "optimizer/substitution/search.h"
 #include "pcg/support/data_path.h"
 #include "tests/optimizer/plan_holds.h"
 

@@ -4,12 +4,12 @@
 
 #include <set>
 
-#include "generator/expansion.h"
-#include "rules/rewrite.h"
-#include "verifier/counterexample.h"
-#include "verifier/family_calls.h"
-#include "verifier/plan_checker.h"
-#include "verifier/prover.h"
+#include "generator/schemas/expansion.h"
+#include "rules/matching/rewrite.h"
+#include "verifier/families/family_calls.h"
+#include "verifier/plans/plan_checker.h"
+#include "verifier/proving/prover.h"
+#include "verifier/refutation/counterexample.h"
 
 namespace isomer {
 namespace {

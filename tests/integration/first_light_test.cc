@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 #include "pcg/support/file.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "tests/integration/program.h"
 
 namespace isomer {

@@ -1,6 +1,6 @@
 // Chains of layouts are one map, whatever they are, and the map is few calls, which are shown
 // equal.
-#include "optimizer/layout_form.h"
+#include "optimizer/canonical/layout_form.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,15 +16,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "optimizer/canonical_form.h"
-#include "optimizer/machine.h"
-#include "optimizer/optimizer.h"
-#include "optimizer/places.h"
-#include "pcg/evaluator.h"
-#include "pcg/nested_parts.h"
+#include "optimizer/canonical/canonical_form.h"
+#include "optimizer/canonical/places.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/search/optimizer.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/nested_parts.h"
 #include "pcg/support/data_path.h"
 #include "verifier/certificate/equal_sides.h"
-#include "verifier/plan_checker.h"
+#include "verifier/plans/plan_checker.h"
 
 namespace isomer {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "models/load.h"
 #include "models/loss.h"
-#include "pcg/parallel_operator.h"
-#include "pcg/plan.h"
+#include "pcg/ir/parallel_operator.h"
+#include "pcg/ir/plan.h"
 #include "pcg/support/file.h"
 #include "tests/integration/program.h"
 

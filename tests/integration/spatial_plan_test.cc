@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
+#include "pcg/ir/type_inference.h"
 #include "pcg/support/file.h"
-#include "pcg/type_inference.h"
 #include "tests/integration/program.h"
 
 namespace isomer {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/onnx.pb.h"
+#include "models/onnx/onnx.pb.h"
 #include "pcg/support/file.h"
 #include "tests/integration/program.h"
 #include "tests/models/onnx_file.h"

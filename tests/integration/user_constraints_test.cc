@@ -9,9 +9,9 @@
 #include "absl/strings/match.h"
 #include "models/load.h"
 #include "models/loss.h"
-#include "optimizer/derivation.h"
-#include "optimizer/optimizer.h"
-#include "optimizer/restrictions.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/mapping/restrictions.h"
+#include "optimizer/search/optimizer.h"
 #include "pcg/support/data_path.h"
 #include "tests/optimizer/plan_holds.h"
 

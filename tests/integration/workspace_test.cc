@@ -1,6 +1,6 @@
-// What optimizer/workspace.h says of kernels that no profile has measured, against kernels of the
-// cpu backend that run.
-#include "optimizer/workspace.h"
+// What optimizer/cost/workspace.h says of kernels that no profile has measured, against kernels of
+// the cpu backend that run.
+#include "optimizer/cost/workspace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,16 +12,17 @@
 #include "absl/strings/str_cat.h"
 #include "models/loss.h"
 #include "models/zoo/zoo.h"
-#include "optimizer/memory_cost.h"
-#include "pcg/precision.h"
-#include "pcg/schedule/memory.h"
+#include "optimizer/cost/memory_cost.h"
+#include "pcg/ir/precision.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/schedule.h"
-#include "runtime/allocation_count.h"
-#include "runtime/compare.h"
+#include "runtime/checking/compare.h"
 #include "runtime/cpu/cpu_backend.h"
-#include "runtime/job.h"
-#include "runtime/kernel_timer.h"
-#include "runtime/profile_calls.h"
+#include "runtime/device/allocation_count.h"
+#include "runtime/execution/job.h"
+#include "runtime/profiler/kernel_timer.h"
+#include "runtime/profiler/profile_calls.h"
 
 namespace isomer {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/einsum.h"
+#include "models/support/einsum.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pcg/evaluator.h"
+#include "pcg/evaluation/evaluator.h"
 
 namespace isomer {
 namespace {

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/loss.h"
-#include "models/onnx_import.h"
+#include "models/onnx/import/onnx_import.h"
 #include "pcg/support/file.h"
 
 namespace isomer {

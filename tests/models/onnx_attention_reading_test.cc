@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "models/onnx/import/onnx_import.h"
 #include "models/onnx/tensor.h"
-#include "models/onnx_import.h"
-#include "pcg/evaluator.h"
+#include "pcg/evaluation/evaluator.h"
 #include "tests/models/onnx_file.h"
 
 namespace isomer {

@@ -1,4 +1,4 @@
-#include "models/onnx/equal_nodes.h"
+#include "models/onnx/graph/equal_nodes.h"
 
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/onnx_import.h"
+#include "models/onnx/import/onnx_import.h"
 #include "tests/models/onnx_node.h"
 
 namespace isomer {

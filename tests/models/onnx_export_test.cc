@@ -1,5 +1,5 @@
 // What is exported and imported again computes the same.
-#include "models/onnx_export.h"
+#include "models/onnx/export/onnx_export.h"
 
 #include <cmath>
 #include <map>
@@ -10,10 +10,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/onnx/export_operators.h"
-#include "models/onnx_import.h"
-#include "pcg/evaluator.h"
-#include "pcg/examples.h"
+#include "models/onnx/export/export_operators.h"
+#include "models/onnx/import/onnx_import.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/examples.h"
 #include "tests/models/onnx_file.h"
 #include "tests/pcg/random_operands.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/onnx.pb.h"
+#include "models/onnx/onnx.pb.h"
 
 namespace isomer {
 

@@ -9,9 +9,9 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "models/onnx.pb.h"
-#include "models/onnx_import.h"
-#include "pcg/evaluator.h"
+#include "models/onnx/import/onnx_import.h"
+#include "models/onnx/onnx.pb.h"
+#include "pcg/evaluation/evaluator.h"
 
 namespace isomer {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/onnx_import.h"
+#include "models/onnx/import/onnx_import.h"
 
 #include <map>
 #include <ostream>
@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pcg/type_inference.h"
+#include "pcg/ir/type_inference.h"
 #include "tests/models/onnx_file.h"
 
 namespace isomer {

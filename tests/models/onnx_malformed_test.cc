@@ -5,9 +5,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/onnx.pb.h"
 #include "models/onnx/data_in_file.h"
-#include "models/onnx_import.h"
+#include "models/onnx/import/onnx_import.h"
+#include "models/onnx/onnx.pb.h"
 #include "pcg/support/file.h"
 #include "tests/models/onnx_file.h"
 

@@ -1,5 +1,5 @@
 // What exporters of PyTorch say of initializers beside their values.
-#include "models/onnx/provenance.h"
+#include "models/onnx/graph/provenance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "models/onnx_import.h"
+#include "models/onnx/import/onnx_import.h"
 #include "tests/models/onnx_file.h"
 
 namespace isomer {

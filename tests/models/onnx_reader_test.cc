@@ -11,8 +11,8 @@
 #include "gtest/gtest.h"
 #include "models/load.h"
 #include "models/onnx/data_in_file.h"
+#include "models/onnx/import/onnx_import.h"
 #include "models/onnx/tensor.h"
-#include "models/onnx_import.h"
 #include "tests/models/onnx_file.h"
 
 namespace isomer {

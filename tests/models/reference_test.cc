@@ -8,8 +8,8 @@
 #include "gtest/gtest.h"
 #include "models/dataset.h"
 #include "models/loss.h"
-#include "models/onnx_import.h"
-#include "pcg/evaluator.h"
+#include "models/onnx/import/onnx_import.h"
+#include "pcg/evaluation/evaluator.h"
 #include "pcg/support/file.h"
 
 namespace isomer {

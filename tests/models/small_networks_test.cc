@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/onnx_import.h"
-#include "pcg/evaluator.h"
+#include "models/onnx/import/onnx_import.h"
+#include "pcg/evaluation/evaluator.h"
 #include "pcg/support/file.h"
 
 namespace isomer {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/zoo/expert_blocks.h"
-#include "models/zoo/transformer_blocks.h"
+#include "models/zoo/blocks/expert_blocks.h"
+#include "models/zoo/blocks/transformer_blocks.h"
 #include "models/zoo/zoo.h"
-#include "pcg/evaluator.h"
+#include "pcg/evaluation/evaluator.h"
 
 namespace isomer {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/statistics.h"
 #include "models/zoo/listing.h"
+#include "pcg/profile/model_statistics.h"
 #include "pcg/support/file.h"
 
 namespace isomer {

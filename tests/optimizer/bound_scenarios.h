@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "optimizer/machine.h"
-#include "pcg/plan.h"
+#include "optimizer/machine/machine.h"
+#include "pcg/ir/plan.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/test_machine.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/compute_graph.h"
+#include "optimizer/sharding/compute_graph.h"
 
 namespace isomer {
 namespace {

@@ -3,8 +3,8 @@
 #ifndef ISOMER_TESTS_OPTIMIZER_DIRECT_MAPPING_H_
 #define ISOMER_TESTS_OPTIMIZER_DIRECT_MAPPING_H_
 
-#include "optimizer/derivation.h"
-#include "pcg/plan.h"
+#include "optimizer/mapping/derivation.h"
+#include "pcg/ir/plan.h"
 
 namespace isomer {
 

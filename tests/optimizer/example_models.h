@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 
 namespace isomer {
 

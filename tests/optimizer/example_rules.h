@@ -2,8 +2,8 @@
 #ifndef ISOMER_TESTS_OPTIMIZER_EXAMPLE_RULES_H_
 #define ISOMER_TESTS_OPTIMIZER_EXAMPLE_RULES_H_
 
-#include "pcg/graph.h"
-#include "rules/rule.h"
+#include "pcg/ir/graph.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -4,9 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "pcg/plan.h"
-#include "pcg/schedule/check.h"
-#include "rules/rewrite.h"
+#include "pcg/ir/plan.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "rules/matching/rewrite.h"
 
 namespace isomer {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "optimizer/machine.h"
+#include "optimizer/machine/machine.h"
 
 namespace isomer {
 

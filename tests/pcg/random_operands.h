@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "pcg/evaluator.h"
-#include "pcg/examples.h"
-#include "pcg/number.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/number.h"
+#include "pcg/ir/examples.h"
 
 namespace isomer {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/compare.h"
+#include "runtime/checking/compare.h"
 
 namespace isomer {
 

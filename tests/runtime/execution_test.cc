@@ -5,9 +5,11 @@
 
 #include <thread>
 
-#include "runtime/check_executions.h"
-#include "runtime/job.h"
-#include "runtime/memory_watch.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "runtime/checking/check_executions.h"
+#include "runtime/cpu/cpu_backend.h"
+#include "runtime/device/memory_watch.h"
+#include "runtime/execution/job.h"
 #include "tests/from_environment.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/runtime/faulty_backend.h"

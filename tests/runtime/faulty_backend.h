@@ -6,9 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backend.h"
-#include "runtime/elements.h"
-#include "runtime/kernel_beside_sums.h"
+#include "runtime/cpu/cpu_backend.h"
+#include "runtime/device/backend.h"
+#include "runtime/device/elements.h"
+#include "runtime/device/kernel_beside_sums.h"
 
 namespace isomer {
 

@@ -16,15 +16,15 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/evaluator.h"
-#include "pcg/examples.h"
-#include "pcg/operator_facts.h"
-#include "pcg/schedule/memory.h"
-#include "pcg/work.h"
-#include "runtime/backend.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/examples.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/profile/work.h"
+#include "pcg/schedule/memory/memory.h"
 #include "runtime/cpu/cpu_backend.h"
-#include "runtime/elements.h"
-#include "runtime/moves.h"
+#include "runtime/device/backend.h"
+#include "runtime/device/elements.h"
+#include "runtime/device/moves.h"
 #include "tests/pcg/random_operands.h"
 
 namespace isomer {

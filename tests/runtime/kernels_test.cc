@@ -4,6 +4,7 @@
 // one.
 #include <gtest/gtest.h>
 
+#include "runtime/cpu/cpu_backend.h"
 #include "tests/runtime/kernel_checker.h"
 
 namespace isomer {

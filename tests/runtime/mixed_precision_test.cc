@@ -3,13 +3,15 @@
 
 #include <algorithm>
 
-#include "pcg/precision.h"
-#include "pcg/schedule/check.h"
+#include "pcg/ir/precision.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/half.h"
-#include "runtime/check_executions.h"
-#include "runtime/compare.h"
-#include "runtime/elements.h"
-#include "runtime/job.h"
+#include "runtime/checking/check_executions.h"
+#include "runtime/checking/compare.h"
+#include "runtime/cpu/cpu_backend.h"
+#include "runtime/device/elements.h"
+#include "runtime/execution/job.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 #include "tests/runtime/agreement.h"

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "pcg/schedule/check.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "runtime/cpu/cpu_backend.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 #include "tests/pcg/schedule/recomputed_nodes.h"

@@ -9,8 +9,10 @@
 #include "absl/strings/match.h"
 #include "models/loss.h"
 #include "models/zoo/zoo.h"
-#include "pcg/schedule/check.h"
-#include "runtime/job.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "runtime/cpu/cpu_backend.h"
+#include "runtime/execution/job.h"
 
 namespace isomer {
 namespace {

@@ -5,10 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "pcg/plan.h"
-#include "pcg/precision.h"
-#include "runtime/compare.h"
-#include "runtime/job.h"
+#include "pcg/ir/plan.h"
+#include "pcg/ir/precision.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "runtime/checking/compare.h"
+#include "runtime/execution/job.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 
 namespace isomer {

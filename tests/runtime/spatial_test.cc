@@ -2,8 +2,9 @@
 // virtual devices, by the fast kernels and by the reference kernels.
 #include <gtest/gtest.h>
 
-#include "runtime/compare.h"
-#include "runtime/job.h"
+#include "runtime/checking/compare.h"
+#include "runtime/cpu/cpu_backend.h"
+#include "runtime/execution/job.h"
 #include "tests/pcg/schedule/spatial_graphs.h"
 #include "tests/runtime/agreement.h"
 

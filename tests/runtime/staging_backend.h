@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pcg/support/status_macros.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace isomer {
 

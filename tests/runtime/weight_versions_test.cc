@@ -1,6 +1,6 @@
 // Training without flushes in between (PipeDream-2BW) changes weights as its formula says: by
 // gradients at the weights of one step before, whatever the stages, and however weights are kept.
-#include "pcg/schedule/weight_versions.h"
+#include "pcg/schedule/order/weight_versions.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/compare.h"
-#include "runtime/job.h"
+#include "runtime/checking/compare.h"
+#include "runtime/cpu/cpu_backend.h"
+#include "runtime/execution/job.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 
 namespace isomer {
@@ -24,7 +25,7 @@ double LearningRate(OptimizerKind optimizer) {
   return optimizer == OptimizerKind::kAdam ? 0.02 : 0.5;
 }
 
-// The formulas of pcg/weight_update.h, in double.
+// The formulas of pcg/ir/weight_update.h, in double.
 class DelayedTraining {
  public:
   DelayedTraining(const Model& model, HostValues weights, OptimizerKind optimizer)

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "pcg/operator_facts.h"
+#include "pcg/ir/operator_facts.h"
 #include "tests/unsound/hostile_rules.h"
 #include "tests/verifier/rule_from_text.h"
 #include "verifier/certificate/equal_sides.h"

@@ -17,11 +17,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "pcg/support/process_pool.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "tests/from_environment.h"
 #include "tests/unsound/hostile_plans.h"
 #include "tests/unsound/hostile_rules.h"
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/strip.h"
-#include "optimizer/optimizer.h"
+#include "optimizer/search/optimizer.h"
 #include "pcg/support/check.h"
 #include "tests/optimizer/test_machine.h"
 

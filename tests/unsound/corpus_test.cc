@@ -34,7 +34,7 @@
 #include "pcg/support/file.h"
 #include "tests/unsound/hostile_rules.h"
 #include "tests/verifier/rule_from_text.h"
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "pcg/pcg.pb.h"
+#include "pcg/ir/pcg.pb.h"
 #include "tests/unsound/plan_claims.h"
 
 namespace isomer {

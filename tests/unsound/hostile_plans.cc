@@ -10,16 +10,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/evaluator.h"
-#include "pcg/number.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/number.h"
 #include "pcg/support/hash.h"
 #include "verifier/certificate/replay_graph.h"
 #include "verifier/certificate/stated_step.h"
-#include "verifier/model_match.h"
 #include "verifier/mutation/example_graphs.h"
 #include "verifier/mutation/pattern_changes.h"
 #include "verifier/mutation/plan_changes.h"
-#include "verifier/plan_checker.h"
+#include "verifier/plans/model_match.h"
+#include "verifier/plans/plan_checker.h"
 
 namespace isomer {
 namespace {

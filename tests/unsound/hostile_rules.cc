@@ -6,13 +6,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "generator/check_rules.h"
-#include "pcg/examples.h"
-#include "rules/conditions.h"
-#include "verifier/counterexample.h"
+#include "generator/checking/check_rules.h"
+#include "pcg/ir/examples.h"
+#include "rules/matching/conditions.h"
 #include "verifier/mutation/pattern_changes.h"
-#include "verifier/representative_bindings.h"
-#include "verifier/type_proof.h"
+#include "verifier/refutation/counterexample.h"
+#include "verifier/types/type_proof.h"
+#include "verifier/values/representative_bindings.h"
 
 namespace isomer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tests/unsound/plan_claims.h"
 #include "tests/verifier/rule_from_text.h"
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

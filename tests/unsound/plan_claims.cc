@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/pcg.pb.h"
+#include "pcg/ir/pcg.pb.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/certificate/certificate.h"
 #include "verifier/certificate/step_replay.h"
-#include "verifier/model_match.h"
-#include "verifier/plan_fields.h"
+#include "verifier/plans/model_match.h"
+#include "verifier/plans/plan_fields.h"
 
 namespace isomer {
 

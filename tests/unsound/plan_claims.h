@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "pcg/plan.h"
-#include "rules/rule.h"
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "pcg/evaluator.h"
-#include "pcg/examples.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/examples.h"
 #include "tests/verifier/rule_from_text.h"
-#include "verifier/judge_rules.h"
-#include "verifier/prover.h"
+#include "verifier/proving/judge_rules.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

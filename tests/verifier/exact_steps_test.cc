@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "tests/verifier/rule_from_text.h"
-#include "verifier/plan_checker.h"
-#include "verifier/prover.h"
+#include "verifier/plans/plan_checker.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

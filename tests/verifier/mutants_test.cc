@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <set>
 
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 #include "tests/verifier/true_rules.h"
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

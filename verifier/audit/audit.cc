@@ -16,7 +16,7 @@
 #include "verifier/audit/foreign.pb.h"
 #include "verifier/audit/judge_translation.h"
 #include "verifier/audit/translate.h"
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "verifier/audit/derivable.h"
 #include "verifier/audit/foreign_rule.h"
 

@@ -7,11 +7,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/hash.h"
-#include "rules/match.h"
-#include "rules/rewrite.h"
-#include "verifier/representative_bindings.h"
-#include "verifier/rule_instance.h"
-#include "verifier/type_proof.h"
+#include "rules/matching/match.h"
+#include "rules/matching/rewrite.h"
+#include "verifier/terms/rule_instance.h"
+#include "verifier/types/type_proof.h"
+#include "verifier/values/representative_bindings.h"
 
 namespace isomer {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "pcg/graph.h"
-#include "rules/rule.h"
+#include "pcg/ir/graph.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

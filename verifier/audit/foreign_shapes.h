@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "pcg/extent.h"
-#include "rules/rule.h"
+#include "pcg/ir/extent.h"
+#include "rules/language/rule.h"
 #include "verifier/audit/foreign_rule.h"
-#include "verifier/size_unification.h"
+#include "verifier/terms/size_unification.h"
 
 namespace isomer {
 

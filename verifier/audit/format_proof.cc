@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "verifier/representative_bindings.h"
-#include "verifier/rule_instance.h"
-#include "verifier/type_proof.h"
+#include "verifier/terms/rule_instance.h"
+#include "verifier/types/type_proof.h"
+#include "verifier/values/representative_bindings.h"
 
 namespace isomer {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rules/rule.h"
-#include "verifier/counterexample.h"
-#include "verifier/value_proof.h"
+#include "rules/language/rule.h"
+#include "verifier/proving/value_proof.h"
+#include "verifier/refutation/counterexample.h"
 
 namespace isomer {
 

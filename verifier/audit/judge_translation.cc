@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "verifier/audit/format_proof.h"
 #include "verifier/audit/strengthenings.h"
-#include "verifier/rule_instance.h"
-#include "verifier/shrink.h"
-#include "verifier/type_proof.h"
-#include "verifier/value_proof.h"
+#include "verifier/proving/value_proof.h"
+#include "verifier/refutation/shrink.h"
+#include "verifier/terms/rule_instance.h"
+#include "verifier/types/type_proof.h"
 
 namespace isomer {
 namespace {

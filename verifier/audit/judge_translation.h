@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "verifier/audit/translate.h"
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 

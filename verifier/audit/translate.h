@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "verifier/audit/foreign_rule.h"
 
 namespace isomer {

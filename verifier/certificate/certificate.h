@@ -14,8 +14,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "pcg/plan.h"
-#include "rules/rule.h"
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
 #include "verifier/certificate/equal_sides.h"
 
 namespace isomer {
@@ -23,7 +23,8 @@ namespace isomer {
 // Which devices' programs are looked at, in the plan's lowered schedule.
 enum class ScheduleCheck {
   kNone,
-  kClasses,  // one device for each class that does the same (pcg/schedule/device_classes.h)
+  kClasses,  // one device for each class that does the same
+             // (pcg/schedule/symmetry/device_classes.h)
   kAll,      // in time and memory in proportion to the tasks of all devices
 };
 
@@ -51,7 +52,7 @@ struct CertificateReport {
 //     rules, and what the step puts in place of what is shown to be equal to it;
 //   - replayed step by step the derivation turns the model's graph into the plan's;
 //   - types are those that inference gives, and machine views put each task on a device of its own;
-//   - the lowered schedule passes CheckSchedule (pcg/schedule/check.h).
+//   - the lowered schedule passes CheckSchedule (pcg/schedule/check/check.h).
 // The error says in one line what is refused and why. `report` may be null.
 absl::Status CheckCertificate(const Plan& plan, const RuleSet& rules,
                               const CertificateOptions& options,

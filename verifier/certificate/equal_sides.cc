@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/operator.h"
+#include "pcg/ir/operator.h"
 #include "pcg/support/status_macros.h"
 #include "rules/theorems/domains.h"
 #include "rules/theorems/structure.h"

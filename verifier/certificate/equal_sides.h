@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

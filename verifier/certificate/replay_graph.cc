@@ -6,10 +6,10 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/constant_number.h"
-#include "pcg/operator_facts.h"
+#include "pcg/ir/constant_number.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/ir/type_inference.h"
 #include "pcg/support/status_macros.h"
-#include "pcg/type_inference.h"
 
 namespace isomer {
 

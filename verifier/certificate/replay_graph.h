@@ -14,8 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "pcg/graph.h"
-#include "pcg/plan.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
 
 namespace isomer {
 

@@ -7,7 +7,7 @@
 #define ISOMER_VERIFIER_CERTIFICATE_STATED_STEP_H_
 
 #include "absl/status/status.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 #include "verifier/certificate/replay_graph.h"
 #include "verifier/certificate/step_replay.h"
 

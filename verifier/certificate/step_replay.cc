@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "pcg/exact_number.h"
-#include "pcg/operator_facts.h"
+#include "pcg/evaluation/exact_number.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

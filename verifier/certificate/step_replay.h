@@ -8,8 +8,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "pcg/plan.h"
-#include "rules/rule.h"
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
 #include "verifier/certificate/equal_sides.h"
 #include "verifier/certificate/replay_graph.h"
 

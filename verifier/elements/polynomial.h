@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/declaration.h"
-#include "pcg/exact_number.h"
-#include "pcg/extent.h"
+#include "pcg/evaluation/exact_number.h"
+#include "pcg/ir/declaration.h"
+#include "pcg/ir/extent.h"
 #include "verifier/elements/term.h"
 
 namespace isomer {

@@ -30,7 +30,7 @@ absl::StatusOr<LatticeTerm> LatticeTermOf(const Polynomial& polynomial, const Ra
 const Factor* OnlyMaximum(const Polynomial& polynomial, int* sign);
 
 // The integer if the polynomial is a small one. These are in order over every number type
-// (pcg/number.h).
+// (pcg/evaluation/number.h).
 std::optional<int64_t> OnlySmallInteger(const Polynomial& polynomial);
 
 }  // namespace isomer

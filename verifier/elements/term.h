@@ -14,8 +14,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "pcg/operator.h"
-#include "rules/rule.h"
+#include "pcg/ir/operator.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

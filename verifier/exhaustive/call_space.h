@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "pcg/operator.h"
-#include "pcg/tensor_type.h"
+#include "pcg/ir/operator.h"
+#include "pcg/ir/tensor_type.h"
 
 namespace isomer {
 

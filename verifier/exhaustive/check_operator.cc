@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "pcg/type_inference.h"
+#include "pcg/ir/type_inference.h"
 #include "verifier/exhaustive/call_space.h"
 
 namespace isomer {

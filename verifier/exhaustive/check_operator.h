@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pcg/operator.h"
+#include "pcg/ir/operator.h"
 #include "verifier/exhaustive/compare.h"
 
 namespace isomer {

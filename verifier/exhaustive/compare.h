@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/graph.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/type_inference.h"
 #include "pcg/support/hash.h"
-#include "pcg/type_inference.h"
 #include "verifier/exhaustive/elements.h"
 #include "verifier/exhaustive/interpret.h"
 

@@ -22,7 +22,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "pcg/declaration.h"
+#include "pcg/ir/declaration.h"
 
 namespace isomer {
 

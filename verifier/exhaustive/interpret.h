@@ -1,5 +1,5 @@
-// An interpreter of declarations (pcg/declaration.h), written from what that header says and from
-// nothing else: for elements of any kind, point by point, without strides or compiled bodies.
+// An interpreter of declarations (pcg/ir/declaration.h), written from what that header says and
+// from nothing else: for elements of any kind, point by point, without strides or compiled bodies.
 #ifndef ISOMER_VERIFIER_EXHAUSTIVE_INTERPRET_H_
 #define ISOMER_VERIFIER_EXHAUSTIVE_INTERPRET_H_
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/declaration.h"
+#include "pcg/ir/declaration.h"
 
 namespace isomer {
 

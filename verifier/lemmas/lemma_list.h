@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "verifier/exhaustive/check_operator.h"
 
 namespace isomer {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "verifier/lemma_text.h"
+#include "verifier/families/lemma_text.h"
 
 namespace isomer {
 namespace {

@@ -13,8 +13,8 @@
 #include "pcg/support/process_pool.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/exhaustive/call_space.h"
-#include "verifier/judge_rules.h"
-#include "verifier/representative_bindings.h"
+#include "verifier/proving/judge_rules.h"
+#include "verifier/values/representative_bindings.h"
 
 namespace isomer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/hash.h"
-#include "verifier/representative_bindings.h"
+#include "verifier/values/representative_bindings.h"
 
 namespace isomer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

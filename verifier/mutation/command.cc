@@ -8,7 +8,7 @@
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "verifier/mutation/known_answers.h"
 #include "verifier/mutation/mutation.h"
 

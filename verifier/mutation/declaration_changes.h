@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pcg/declaration.h"
+#include "pcg/ir/declaration.h"
 
 namespace isomer {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "pcg/schedule/box.h"
+#include "pcg/ir/box.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/mutation/declaration_changes.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 
 namespace isomer {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "pcg/number.h"
+#include "pcg/evaluation/number.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"

@@ -13,9 +13,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "pcg/declaration.h"
-#include "pcg/evaluator.h"
-#include "pcg/examples.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/declaration.h"
+#include "pcg/ir/examples.h"
 
 namespace isomer {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 

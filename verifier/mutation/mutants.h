@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "verifier/mutation/mutant.h"
 
 namespace isomer {
 
-// Of every example call's declaration (pcg/examples.h): an index, a reduction, a scalar operation,
-// a constant, what a load outside reads, the kind of a dim. Refused by known answers, which are
-// recorded (known_answers.h). Whatever a mutant computes, what is derived from it must hold: a dim
-// that it allows to partition has pieces that are pieces of the whole, and it is linear in what it
-// says it is.
+// Of every example call's declaration (pcg/ir/examples.h): an index, a reduction, a scalar
+// operation, a constant, what a load outside reads, the kind of a dim. Refused by known answers,
+// which are recorded (known_answers.h). Whatever a mutant computes, what is derived from it must
+// hold: a dim that it allows to partition has pieces that are pieces of the whole, and it is linear
+// in what it says it is.
 absl::StatusOr<std::vector<Mutant>> DeclarationMutants(uint64_t seed);
 
 // Of a sample of `rules` (pattern_changes.h). Refused by the prover; what it proves all the same is

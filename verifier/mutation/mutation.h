@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "pcg/support/json.h"
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 #include "verifier/mutation/mutant.h"
 
 namespace isomer {

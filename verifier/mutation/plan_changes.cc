@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/hash.h"
-#include "rules/rewrite.h"
+#include "rules/matching/rewrite.h"
 
 namespace isomer {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pcg/plan.h"
-#include "rules/rule.h"
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/plan.h"
+#include "pcg/ir/plan.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/mutation/example_graphs.h"
 #include "verifier/mutation/mutants.h"
 #include "verifier/mutation/plan_changes.h"
-#include "verifier/plan_checker.h"
+#include "verifier/plans/plan_checker.h"
 
 namespace isomer {
 namespace {

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/schedule/check.h"
-#include "pcg/schedule/example_graphs.h"
-#include "pcg/schedule/program.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/example_graphs.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "pcg/schedule/program/program.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/mutation/mutants.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "pcg/schedule/program.h"
+#include "pcg/schedule/program/program.h"
 
 namespace isomer {
 

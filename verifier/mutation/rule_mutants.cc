@@ -5,12 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/support/hash.h"
-#include "rules/conditions.h"
-#include "verifier/counterexample.h"
+#include "rules/matching/conditions.h"
 #include "verifier/mutation/mutants.h"
 #include "verifier/mutation/pattern_changes.h"
-#include "verifier/representative_bindings.h"
-#include "verifier/type_proof.h"
+#include "verifier/refutation/counterexample.h"
+#include "verifier/types/type_proof.h"
+#include "verifier/values/representative_bindings.h"
 
 namespace isomer {
 namespace {

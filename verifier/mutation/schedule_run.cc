@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/evaluator.h"
-#include "pcg/number.h"
-#include "pcg/schedule/additions.h"
-#include "pcg/schedule/box.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/number.h"
+#include "pcg/ir/box.h"
+#include "pcg/schedule/memory/additions.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "pcg/graph.h"
-#include "pcg/prime_field.h"
+#include "pcg/evaluation/prime_field.h"
+#include "pcg/ir/graph.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "rules/rule.h"
+#include "rules/language/rule.h"
 
 namespace isomer {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "pcg/number.h"
+#include "pcg/evaluation/number.h"
 #include "tests/pcg/operators/run_operator.h"
 
 namespace isomer {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "pcg/evaluator.h"
-#include "pcg/operator.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/operator.h"
 
 namespace isomer {
 

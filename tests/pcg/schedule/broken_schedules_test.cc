@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "pcg/schedule/check.h"
+#include "pcg/schedule/check/check.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {

@@ -4,7 +4,8 @@
 
 #include <set>
 
-#include "pcg/schedule/check.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
 #include "tests/pcg/schedule/spatial_graphs.h"
 
 namespace isomer {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "pcg/schedule/check.h"
-#include "pcg/schedule/packing.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/memory/packing.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "pcg/graph.h"
-#include "pcg/plan.h"
-#include "pcg/schedule/check.h"
-#include "pcg/schedule/example_graphs.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/example_graphs.h"
+#include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {

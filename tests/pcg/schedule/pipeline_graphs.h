@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/graph.h"
-#include "pcg/parallel_operator.h"
-#include "pcg/plan.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/parallel_operator.h"
+#include "pcg/ir/plan.h"
+#include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {

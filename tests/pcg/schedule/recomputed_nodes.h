@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "pcg/graph.h"
+#include "pcg/ir/graph.h"
 
 namespace isomer {
 

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "pcg/schedule/check.h"
-#include "pcg/schedule/memory.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/schedule.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "pcg/operator_facts.h"
-#include "pcg/schedule/check.h"
-#include "pcg/schedule/memory.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "pcg/schedule/memory/memory.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {

@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "pcg/parallel_operator.h"
-#include "pcg/type_inference.h"
+#include "pcg/ir/parallel_operator.h"
+#include "pcg/ir/type_inference.h"
+#include "pcg/schedule/lowering/lower.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {

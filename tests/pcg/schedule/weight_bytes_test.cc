@@ -10,9 +10,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "pcg/schedule/check.h"
-#include "pcg/schedule/memory.h"
-#include "pcg/schedule/views.h"
+#include "pcg/schedule/check/check.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "pcg/schedule/memory/memory.h"
+#include "pcg/schedule/memory/views.h"
 #include "pcg/support/file.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
 

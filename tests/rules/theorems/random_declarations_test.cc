@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "pcg/evaluator.h"
-#include "pcg/number.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/number.h"
 #include "rules/theorems/declaration_facts.h"
 #include "tests/from_environment.h"
 

@@ -11,7 +11,7 @@
 #include "tests/verifier/rule_from_text.h"
 #include "verifier/audit/read_rules.h"
 #include "verifier/audit/report.h"
-#include "verifier/prover.h"
+#include "verifier/proving/prover.h"
 
 namespace isomer {
 namespace {

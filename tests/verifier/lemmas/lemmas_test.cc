@@ -2,7 +2,7 @@
 
 #include "pcg/support/file.h"
 #include "tests/verifier/rule_from_text.h"
-#include "verifier/lemma_text.h"
+#include "verifier/families/lemma_text.h"
 #include "verifier/lemmas/lemma_list.h"
 #include "verifier/lemmas/lemmas_command.h"
 #include "verifier/lemmas/lemmas_page.h"

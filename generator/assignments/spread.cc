@@ -1,0 +1,136 @@
+#include "generator/assignments/spread.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "rules/language/rule.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kDegree = 2;
+
+// All shares of a tensor, or those that its sizes allow.
+std::vector<Share> SharesOf(const TensorType& type) {
+  std::vector<Share> shares = {{Share::Kind::kWhole}, {Share::Kind::kCopies}};
+  shares.push_back({Share::Kind::kPartials});
+  for (int64_t axis = -1; axis >= -type.rank(); --axis) {
+    if (type.dims[type.rank() + axis].size % kDegree != 0) continue;
+    shares.push_back({Share::Kind::kPieces, axis});
+  }
+  return shares;
+}
+
+class Search {
+ public:
+  Search(const SampleCall& call, TypeOracle* oracle, Statistics* statistics)
+      : call_(call), oracle_(oracle), statistics_(statistics) {
+    if (const auto* types = oracle->Infer(call.op, call.operands)) outputs_ = *types;
+  }
+
+  std::vector<Spread> Run() {
+    if (!outputs_.empty()) Choose({});
+    return std::move(found_);
+  }
+
+  std::vector<Spread> RunAlongDims(const std::vector<Spread>& others) {
+    for (const SplittableDim& dim : SplittableDims(call_.op, call_.operands)) {
+      if (dim.size % kDegree != 0) continue;
+      std::vector<Share> shares;
+      for (const std::optional<int64_t>& axis : dim.operand_axes) {
+        shares.push_back(axis ? Share{Share::Kind::kPieces, *axis} : Share{Share::Kind::kCopies});
+      }
+      Match(std::move(shares));
+    }
+    for (const Spread& other : others) {
+      if (other.operands.size() == call_.operands.size()) Match(other.operands);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void Choose(std::vector<Share> operands) {
+    const size_t next = operands.size();
+    if (next == call_.operands.size()) {
+      Match(std::move(operands));
+      return;
+    }
+    for (const Share& share : SharesOf(call_.operands[next])) {
+      operands.push_back(share);
+      Choose(operands);
+      operands.pop_back();
+    }
+  }
+
+  void Match(std::vector<Share> shares) {
+    ++statistics_->graphs_enumerated;
+    std::vector<TensorType> operands = call_.operands;
+    for (size_t o = 0; o < operands.size(); ++o) {
+      operands[o] = Shared(operands[o], shares[o], kDegree);
+    }
+    const std::vector<TensorType>* types = oracle_->Infer(call_.op, operands);
+    if (types == nullptr) return;
+    Spread spread{std::move(shares), {}};
+    for (size_t t = 0; t < types->size(); ++t) {
+      const std::vector<Share> of_output = SharesOf(outputs_[t]);
+      const auto share = std::find_if(of_output.begin(), of_output.end(), [&](const Share& s) {
+        return s.kind != Share::Kind::kWhole && Shared(outputs_[t], s, kDegree) == (*types)[t];
+      });
+      if (share == of_output.end()) return;  // Nothing is spread, or not every output is.
+      spread.outputs.push_back(*share);
+    }
+    found_.push_back(std::move(spread));
+  }
+
+  const SampleCall& call_;
+  TypeOracle* const oracle_;
+  Statistics* const statistics_;
+  std::vector<TensorType> outputs_;
+  std::vector<Spread> found_;
+};
+
+}  // namespace
+
+std::vector<Spread> SpreadsAlongDims(const SampleCall& call, const std::vector<Spread>& others,
+                                     TypeOracle* oracle) {
+  Statistics statistics;  // Nothing is enumerated.
+  return Search(call, oracle, &statistics).RunAlongDims(others);
+}
+
+bool Spread::Has(Share::Kind kind) const {
+  return std::any_of(operands.begin(), operands.end(),
+                     [kind](const Share& share) { return share.kind == kind; });
+}
+
+std::string Spread::Form() const {
+  std::string form;
+  for (const Share& share : operands) form.push_back(share.Letter());
+  form.push_back('>');
+  for (const Share& share : outputs) form.push_back(share.Letter());
+  return form;
+}
+
+TensorType Shared(TensorType type, const Share& share, int64_t degree) {
+  switch (share.kind) {
+    case Share::Kind::kWhole:
+      break;
+    case Share::Kind::kPieces:
+      type.dims[type.dims.size() + share.axis].degree *= degree;
+      break;
+    case Share::Kind::kCopies:
+      type.copies *= degree;
+      break;
+    case Share::Kind::kPartials:
+      type.partials *= degree;
+      break;
+  }
+  return type;
+}
+
+std::vector<Spread> FindSpreads(const SampleCall& call, TypeOracle* oracle,
+                                Statistics* statistics) {
+  return Search(call, oracle, statistics).Run();
+}
+
+}  // namespace isomer

@@ -1,0 +1,237 @@
+#include "generator/enumeration/work_items.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "rules/matching/match.h"
+
+namespace isomer {
+namespace {
+
+// Operators that take more operands than this take any number.
+constexpr int kMostOfFixedArity = 8;
+
+}  // namespace
+
+void WorkItem::ForEach(const TermStore& store,
+                       absl::FunctionRef<void(const TensorList&)> visit) const {
+  for (const TensorList& tuple : tuples) visit(tuple);
+  if (first == nullptr) return;
+  if (second == nullptr) {
+    for (int a : *first) visit({a});
+    return;
+  }
+  for (int a : *first) {
+    for (int b : *second) {
+      if (commutative) {
+        const int order = store[a].orbit - store[b].orbit;
+        if (order > 0 || (order == 0 && both_orders && a > b)) continue;
+      }
+      if (may_share && store.ShareNodes(a, b)) continue;
+      visit({a, b});
+    }
+  }
+}
+
+std::vector<WorkItem> WorkPlanner::Plan(int size, bool linear) {
+  std::vector<WorkItem> items;
+  if (!linear) CollectSharingPairs(size);
+  for (size_t o = 0; o < calls_->operators().size(); ++o) {
+    const int op = static_cast<int>(o);
+    const OpKind kind = calls_->operators()[o].kind();
+    // A fusion of inputs: what is true of fusions of other terms follows by undoing them.
+    if (kind == OpKind::kLinear && size > 1) continue;
+    const int fewest = MinOperands(kind);
+    const bool takes_any = MaxOperands(kind) > kMostOfFixedArity;
+    const int most = takes_any ? std::max(fewest, configuration_.most_operands) : MaxOperands(kind);
+    for (int arity = fewest; arity <= most; ++arity) {
+      if (arity == 1) PlanUnary(op, size, linear, &items);
+      if (arity == 2) {
+        PlanPairs(op, size, linear, &items);
+        if (!linear) PlanSharingPairs(op, &items);
+      }
+      if (arity > 2) PlanTuples(op, arity, size, linear, &items);
+    }
+  }
+  return items;
+}
+
+void WorkPlanner::PlanUnary(int op, int size, bool linear, std::vector<WorkItem>* items) {
+  for (const auto& [type, groups] : store_->OfSize(size - 1)) {
+    const EnumeratedCall* call = calls_->Find(op, {type});
+    if (call == nullptr) continue;
+    for (const auto& [key, tensors] : groups) {
+      if (key.linear != linear || !store_->namings().IsCanonical(key.naming)) continue;
+      WorkItem item;
+      item.call = call;
+      item.naming = key.naming;
+      item.linear = linear;
+      item.first = &tensors;
+      items->push_back(std::move(item));
+    }
+  }
+}
+
+void WorkPlanner::PlanPairs(int op, int size, bool linear, std::vector<WorkItem>* items) {
+  const bool commutative = IsCommutative(calls_->operators()[op].kind());
+  Namings& namings = store_->namings();
+  for (int a_size = 0; a_size < size; ++a_size) {
+    const int b_size = size - 1 - a_size;
+    if (commutative && a_size > b_size) continue;  // Orbits are numbered by size.
+    for (const auto& [a_type, a_groups] : store_->OfSize(a_size)) {
+      for (const auto& [b_type, b_groups] : store_->OfSize(b_size)) {
+        const EnumeratedCall* call = calls_->Find(op, {a_type, b_type});
+        if (call == nullptr) continue;
+        for (const auto& [a_key, as] : a_groups) {
+          if (!namings.IsCanonical(a_key.naming)) continue;
+          for (const auto& [b_key, bs] : b_groups) {
+            const bool disjoint = namings.AreDisjoint(a_key.naming, b_key.naming);
+            if ((a_key.linear && b_key.linear && disjoint) != linear) continue;
+            const NamingId naming = namings.Join(a_key.naming, b_key.naming);
+            if (!namings.IsCanonical(naming)) continue;
+            WorkItem item;
+            item.call = call;
+            item.naming = naming;
+            item.linear = linear;
+            item.first = &as;
+            item.second = &bs;
+            item.may_share = a_size > 0 && b_size > 0 && !disjoint;
+            item.commutative = commutative;
+            item.both_orders = namings.IsCanonical(b_key.naming) &&
+                               namings.IsCanonical(namings.Join(b_key.naming, a_key.naming));
+            items->push_back(std::move(item));
+          }
+        }
+      }
+    }
+  }
+}
+
+void WorkPlanner::PlanSharingPairs(int op, std::vector<WorkItem>* items) {
+  const bool commutative = IsCommutative(calls_->operators()[op].kind());
+  for (const auto& [types, pairs] : sharing_) {
+    const EnumeratedCall* call = calls_->Find(op, {types.first, types.second});
+    if (call == nullptr) continue;
+    WorkItem item;
+    item.call = call;
+    for (const TensorList& pair : pairs) {
+      if (commutative) {
+        const int a = pair[0], b = pair[1];
+        const int order = (*store_)[a].orbit - (*store_)[b].orbit;
+        if (order > 0) continue;
+        Namings& namings = store_->namings();
+        const NamingId exchanged = namings.Join((*store_)[b].naming, (*store_)[a].naming);
+        const bool both =
+            namings.IsCanonical((*store_)[b].naming) && namings.IsCanonical(exchanged);
+        if (order == 0 && both && a > b) continue;
+      }
+      item.tuples.push_back(pair);
+    }
+    items->push_back(std::move(item));
+  }
+}
+
+void WorkPlanner::AddSharingPair(int a, int b) {
+  const KeptTensor &first = (*store_)[a], &second = (*store_)[b];
+  Namings& namings = store_->namings();
+  if (!namings.IsCanonical(first.naming)) return;
+  if (!namings.IsCanonical(namings.Join(first.naming, second.naming))) return;
+  sharing_[{first.type, second.type}].push_back({a, b});
+}
+
+void WorkPlanner::CollectSharingPairs(int size) {
+  if (size == sharing_size_) return;
+  sharing_size_ = size;
+  sharing_.clear();
+  std::map<int, std::vector<int>> containing;  // size 4: tensors of two nodes by their inner one
+  auto for_each = [&](int of_size, const std::function<void(int)>& visit) {
+    for (const auto& [type, groups] : store_->OfSize(of_size)) {
+      for (const auto& [key, tensors] : groups)
+        std::for_each(tensors.begin(), tensors.end(), visit);
+    }
+  };
+  if (size < 2) return;
+  // One is part of the other.
+  for_each(size - 1, [&](int a) {
+    for (int node : (*store_)[a].nodes) {
+      if (node < 0) break;
+      const int outputs = static_cast<int>(store_->NumOutputs(node));
+      for (int t = 0; t < outputs; ++t) {
+        const int b = store_->OutputOf(node, t);
+        if (b < 0) continue;
+        AddSharingPair(a, b);
+        // A tensor of the same size has its own turn.
+        if (b != a && (*store_)[b].size < size - 1) AddSharingPair(b, a);
+      }
+    }
+  });
+  if (size != 4) return;
+  // Two and two operators that have one in common. (A union of three leaves no other case.)
+  for_each(2, [&](int a) { containing[(*store_)[a].nodes[0]].push_back(a); });
+  for (const auto& [inner, tensors] : containing) {
+    for (int a : tensors) {
+      for (int b : tensors) {
+        if ((*store_)[a].nodes[1] != (*store_)[b].nodes[1]) AddSharingPair(a, b);
+      }
+    }
+  }
+}
+
+void WorkPlanner::PlanTuples(int op, int arity, int size, bool linear,
+                             std::vector<WorkItem>* items) {
+  struct Choice {
+    std::vector<int> types;
+    std::vector<const std::vector<int>*> lists;
+    NamingId naming = -1;
+    bool linear = true;
+  };
+  Namings& namings = store_->namings();
+  auto expand = [&](const EnumeratedCall* call, const Choice& choice) {
+    WorkItem item;
+    item.call = call;
+    item.naming = choice.naming;
+    item.linear = linear;
+    TensorList tuple;
+    std::function<void(size_t)> extend = [&](size_t next) {
+      if (next == choice.lists.size()) {
+        item.tuples.push_back(tuple);
+        return;
+      }
+      for (int tensor : *choice.lists[next]) {
+        const bool shares = std::any_of(tuple.begin(), tuple.end(), [&](int other) {
+          return store_->ShareNodes(tensor, other);
+        });
+        if (shares) continue;
+        tuple.push_back(tensor);
+        extend(next + 1);
+        tuple.pop_back();
+      }
+    };
+    extend(0);
+    if (!item.tuples.empty()) items->push_back(std::move(item));
+  };
+  std::function<void(int, const Choice&)> choose = [&](int left, const Choice& choice) {
+    if (static_cast<int>(choice.lists.size()) == arity) {
+      if (left != 0 || choice.linear != linear) return;
+      const EnumeratedCall* call = calls_->Find(op, choice.types);
+      if (call != nullptr) expand(call, choice);
+      return;
+    }
+    for (int operand_size = 0; operand_size <= left; ++operand_size) {
+      for (const auto& [type, groups] : store_->OfSize(operand_size)) {
+        for (const auto& [key, tensors] : groups) {
+          Choice next = choice;
+          next.types.push_back(type);
+          next.lists.push_back(&tensors);
+          const bool first = choice.naming < 0;
+          next.linear &= key.linear && (first || namings.AreDisjoint(choice.naming, key.naming));
+          next.naming = first ? key.naming : namings.Join(choice.naming, key.naming);
+          if (namings.IsCanonical(next.naming)) choose(left - operand_size, next);
+        }
+      }
+    }
+  };
+  choose(size - 1, {});
+}
+
+}  // namespace isomer

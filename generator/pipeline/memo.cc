@@ -1,0 +1,220 @@
+#include "generator/pipeline/memo.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/file.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr absl::string_view kMagic = "ISOMEMO\n";
+constexpr uint64_t kVersion = 1;
+constexpr int64_t kFileHeaderSize = 16;
+constexpr uint64_t kMarker = 0x8fe3d1a95bc70264;
+constexpr int64_t kRecordHeaderSize = 40;
+
+void AppendWord(uint64_t word, std::string* out) {
+  for (int byte = 0; byte < 8; ++byte) out->push_back(static_cast<char>(word >> (8 * byte)));
+}
+
+uint64_t WordAt(absl::string_view bytes, int64_t offset) {
+  uint64_t word = 0;
+  for (int byte = 7; byte >= 0; --byte) {
+    word = word << 8 | static_cast<unsigned char>(bytes[offset + byte]);
+  }
+  return word;
+}
+
+uint64_t ChecksumOf(const MemoKey& key, absl::string_view payload) {
+  return HashBytes(payload, HashCombine(payload.size(), key[0], key[1]));
+}
+
+std::string FileHeader() {
+  std::string header(kMagic);
+  AppendWord(kVersion, &header);
+  return header;
+}
+
+std::string RecordOf(const MemoKey& key, absl::string_view payload) {
+  std::string record;
+  record.reserve(kRecordHeaderSize + payload.size());
+  AppendWord(kMarker, &record);
+  AppendWord(payload.size(), &record);
+  AppendWord(key[0], &record);
+  AppendWord(key[1], &record);
+  AppendWord(ChecksumOf(key, payload), &record);
+  record.append(payload.data(), payload.size());
+  return record;
+}
+
+// The size of the payload of the record that begins at `offset`; nullopt if none does.
+std::optional<int64_t> RecordAt(absl::string_view bytes, int64_t offset, MemoKey* key) {
+  const int64_t left = static_cast<int64_t>(bytes.size()) - offset - kRecordHeaderSize;
+  if (left < 0 || WordAt(bytes, offset) != kMarker) return std::nullopt;
+  const uint64_t size = WordAt(bytes, offset + 8);
+  if (size > static_cast<uint64_t>(left)) return std::nullopt;
+  *key = {WordAt(bytes, offset + 16), WordAt(bytes, offset + 24)};
+  const uint64_t checksum = WordAt(bytes, offset + 32);
+  if (checksum != ChecksumOf(*key, bytes.substr(offset + kRecordHeaderSize, size))) {
+    return std::nullopt;
+  }
+  return static_cast<int64_t>(size);
+}
+
+absl::Status Refuse(const std::string& path, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+}
+
+}  // namespace
+
+MemoKey MemoKeyOf(absl::string_view text) { return {HashBytes(text, 1), HashBytes(text, 2)}; }
+
+absl::StatusOr<std::unique_ptr<Memo>> Memo::Open(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder, error)) {
+    return Refuse(folder, error ? error.message() : "is not a folder");
+  }
+  auto memo = std::make_unique<Memo>();
+  memo->path_ = folder + "/memo.log";
+  ISOMER_RETURN_IF_ERROR(memo->Lock(folder));
+  ISOMER_RETURN_IF_ERROR(memo->ReadLog());
+  return memo;
+}
+
+// A lock of POSIX, which ends with the process and which children do not inherit.
+absl::Status Memo::Lock(const std::string& folder) {
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file_ < 0) return Refuse(path_, std::strerror(errno));
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(file_, F_SETLK, &lock) == 0) return absl::OkStatus();
+  return Refuse(folder, errno == EACCES || errno == EAGAIN ? "another run is using this folder"
+                                                           : std::strerror(errno));
+}
+
+absl::Status Memo::ReadLog() {
+  std::string bytes;
+  // Through the open file: closing another one of this path would end the lock.
+  struct stat state;
+  if (fstat(file_, &state) != 0) return Refuse(path_, std::strerror(errno));
+  bytes.resize(state.st_size);
+  for (int64_t done = 0; done < state.st_size;) {
+    const ssize_t count = pread(file_, bytes.data() + done, bytes.size() - done, done);
+    if (count <= 0) return Refuse(path_, "cannot be read");
+    done += count;
+  }
+  const std::string header = FileHeader();
+  if (bytes.size() < header.size() && absl::string_view(header).substr(0, bytes.size()) == bytes) {
+    // New, or killed as it was made.
+    if (ftruncate(file_, 0) != 0) return Refuse(path_, std::strerror(errno));
+    Append(header);
+    return status_;
+  }
+  if (absl::string_view(bytes).substr(0, kMagic.size()) != kMagic) {
+    return Refuse(path_, "is no log of results; name another folder");
+  }
+  if (WordAt(bytes, 8) != kVersion) {
+    return Refuse(path_, absl::StrCat("has version ", WordAt(bytes, 8), ", not ", kVersion,
+                                      "; remove it or name another folder"));
+  }
+  std::string marker;
+  AppendWord(kMarker, &marker);
+  int64_t damaged = 0;
+  for (int64_t at = kFileHeaderSize; at < static_cast<int64_t>(bytes.size());) {
+    MemoKey key;
+    const std::optional<int64_t> size = RecordAt(bytes, at, &key);
+    if (size.has_value()) {
+      places_[key] = {at + kRecordHeaderSize, *size};
+      at += kRecordHeaderSize + *size;
+      end_ = at;
+      continue;
+    }
+    const size_t next = bytes.find(marker, at + 1);
+    const int64_t to = static_cast<int64_t>(next == bytes.npos ? bytes.size() : next);
+    damaged += to - at;
+    at = to;
+  }
+  end_ = std::max(end_, kFileHeaderSize);
+  const int64_t tail = static_cast<int64_t>(bytes.size()) - end_;
+  // The tail of a killed run is no damage.
+  if (damaged > tail) {
+    note_ = absl::StrCat(path_, ": ", damaged - tail, " damaged bytes are passed over");
+  }
+  if (ftruncate(file_, end_) != 0) return Refuse(path_, std::strerror(errno));
+  synced_ = end_;
+  return absl::OkStatus();
+}
+
+Memo::~Memo() {
+  if (file_ < 0) return;
+  fdatasync(file_);
+  close(file_);
+}
+
+std::optional<std::string> Memo::Find(const std::string& step, const MemoKey& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = places_.find(key);
+  std::string payload;
+  if (found != places_.end()) {
+    payload.resize(found->second.size);
+    const ssize_t count = pread(file_, payload.data(), payload.size(), found->second.offset);
+    if (count == static_cast<ssize_t>(payload.size())) {
+      ++counts_[step].hits;
+      return payload;
+    }
+  }
+  ++counts_[step].misses;
+  return std::nullopt;
+}
+
+void Memo::Put(const MemoKey& key, absl::string_view payload) {
+  if (file_ < 0) return;
+  const std::string record = RecordOf(key, payload);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!status_.ok()) return;
+  Append(record);
+  if (!status_.ok()) return;
+  places_[key] = {end_ - static_cast<int64_t>(payload.size()),
+                  static_cast<int64_t>(payload.size())};
+  // What a killed program wrote is in the file; this is for machines that lose power.
+  constexpr int64_t kSyncEvery = 16 << 20;
+  if (end_ - synced_ < kSyncEvery) return;
+  fdatasync(file_);
+  synced_ = end_;
+}
+
+void Memo::Append(const std::string& record) {
+  for (size_t done = 0; done < record.size();) {
+    const ssize_t count = pwrite(file_, record.data() + done, record.size() - done, end_ + done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      status_ = Refuse(path_, std::strerror(errno));
+      return;
+    }
+    done += static_cast<size_t>(count);
+  }
+  end_ += static_cast<int64_t>(record.size());
+}
+
+std::map<std::string, Memo::Counts> Memo::counts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return counts_;
+}
+
+absl::Status Memo::status() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return status_;
+}
+
+}  // namespace isomer

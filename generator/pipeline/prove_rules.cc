@@ -1,0 +1,153 @@
+#include "generator/pipeline/prove_rules.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "generator/pipeline/step_records.h"
+#include "generator/preconditions/settle.h"
+#include "pcg/support/process_pool.h"
+#include "pcg/support/progress.h"
+#include "pcg/support/status_macros.h"
+#include "rules/matching/conditions.h"
+
+namespace isomer {
+namespace {
+
+bool HasParallelOperators(const Rule& rule) {
+  const auto parallel = [](const PatternNode& node) { return IsParallel(node.kind); };
+  return std::any_of(rule.source.nodes.begin(), rule.source.nodes.end(), parallel) ||
+         std::any_of(rule.target.nodes.begin(), rule.target.nodes.end(), parallel);
+}
+
+bool HasAttributeVariables(const Rule& rule) {
+  return std::any_of(rule.variables.begin(), rule.variables.end(),
+                     [](const RuleVariable& v) { return v.kind == VariableKind::kAttribute; });
+}
+
+// What cannot be proved of all calls may hold of those that theorems speak of.
+bool AskForStructure(Rule* rule) {
+  if (HasParallelOperators(*rule) || HasCondition(*rule, Condition::Kind::kByStructure)) {
+    return false;
+  }
+  rule->conditions.push_back({.kind = Condition::Kind::kByStructure});
+  SetId(rule);
+  return true;
+}
+
+// What no theorem speaks of may be false besides, which says more.
+Rule RefutedWithoutStructure(Rule rule, const Judge& judge) {
+  if (!HasCondition(rule, Condition::Kind::kByStructure)) return rule;
+  Rule bare = WithoutConditions(rule, Condition::Kind::kByStructure);
+  bare.proof = judge(bare).record;
+  return bare.proof.verdict == ProofRecord::Verdict::kRefuted ? bare : rule;
+}
+
+// The direction of a reversible rule that may be provable: the inverse, if that is and the other is
+// not.
+Rule OneDirection(Rule rule, const Judge& judge) {
+  Rule inverse = Inverse(rule);
+  for (Rule* direction : {&rule, &inverse}) {
+    direction->reversible = false;
+    SetId(direction);
+  }
+  const bool forward = judge(rule).record.verdict == ProofRecord::Verdict::kProved;
+  const bool backward = !forward && judge(inverse).record.verdict == ProofRecord::Verdict::kProved;
+  return backward ? inverse : rule;
+}
+
+Rule ProveOrRepair(const GeneralRule& general, const Judge& judge, TypeOracle* oracle) {
+  constexpr int kRepairs = 6;
+  Rule rule = general.rule;
+  Random random(rule.Digest());
+  std::vector<Binding> counterexamples;
+  for (int repair = 0;; ++repair) {
+    if (HasAttributeVariables(rule)) AskForStructure(&rule);
+    const Verdict verdict = judge(rule);
+    rule.proof = verdict.record;
+    const bool unknown = rule.proof.verdict == ProofRecord::Verdict::kUnknown;
+    if (unknown && rule.reversible) {
+      rule = OneDirection(rule, judge);
+      continue;
+    }
+    const bool checked = rule.proof.verdict == ProofRecord::Verdict::kChecked;
+    if ((unknown || checked) && AskForStructure(&rule)) continue;
+    if (unknown) return RefutedWithoutStructure(rule, judge);
+    if (!verdict.counterexample.has_value() || repair == kRepairs) return rule;
+    counterexamples.push_back(*verdict.counterexample);
+    const std::optional<Rule> repaired =
+        Resettle(rule, general.found, counterexamples, oracle, &random);
+    if (!repaired.has_value()) return rule;
+    rule = *repaired;
+  }
+}
+
+// The same; if the rule is refuted for good, what it generalises is tried with fewer variables.
+Rule ProveSomeForm(GeneralRule general, const Judge& judge, TypeOracle* oracle) {
+  std::set<std::string> refuted;
+  while (true) {
+    const Rule judged = ProveOrRepair(general, judge, oracle);
+    if (judged.proof.verdict != ProofRecord::Verdict::kRefuted ||
+        general.candidate.inputs.empty()) {
+      return judged;
+    }
+    refuted.insert(PatternsText(general.rule));
+    Random random(general.rule.Digest());
+    std::optional<GeneralRule> other = Generalize(general.candidate, oracle, &random, refuted);
+    if (!other.has_value()) return judged;
+    general = *std::move(other);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Rule>> ProveRules(const std::vector<GeneralRule>& rules,
+                                             const std::function<Judge()>& make_judge,
+                                             const ProveOptions& options) {
+  std::unique_ptr<Progress> progress;
+  if (options.progress != nullptr) {
+    progress =
+        std::make_unique<Progress>("prove", static_cast<int64_t>(rules.size()), options.progress);
+  }
+  auto advance = [&] {
+    if (progress != nullptr) progress->Advance();
+  };
+  std::vector<Rule> judged(rules.size());
+  std::vector<MemoKey> keys;
+  std::vector<size_t> open;  // rules without a verdict
+  for (size_t i = 0; i < rules.size(); ++i) {
+    keys.push_back(options.keys->OfProof(rules[i]));
+    const std::optional<std::string> kept = options.memo->Find("prove", keys[i]);
+    absl::StatusOr<Rule> known = DecodeJudged(kept.value_or(""));
+    if (kept.has_value() && known.ok()) {
+      judged[i] = *std::move(known);
+      advance();
+    } else {
+      open.push_back(i);
+    }
+  }
+  // The last rules are the largest, and take the longest: first, so that all processes end at once.
+  std::reverse(open.begin(), open.end());
+  auto make_worker = [&]() -> ItemWorker {
+    return [&, judge = make_judge(), oracle = std::make_shared<TypeOracle>()](size_t item) {
+      return EncodeJudged(ProveSomeForm(rules[open[item]], judge, oracle.get()));
+    };
+  };
+  absl::Status received;
+  auto done = [&](size_t item, const std::string& bytes) {
+    absl::StatusOr<Rule> rule = DecodeJudged(bytes);
+    received.Update(rule.status());
+    if (!rule.ok()) return;
+    const bool settled = rule->proof.verdict == ProofRecord::Verdict::kProved ||
+                         rule->proof.verdict == ProofRecord::Verdict::kRefuted;
+    if (settled) options.memo->Put(keys[open[item]], bytes);
+    judged[open[item]] = *std::move(rule);
+    advance();
+  };
+  ISOMER_RETURN_IF_ERROR(ForEachInProcesses(options.jobs, open.size(), make_worker, done));
+  ISOMER_RETURN_IF_ERROR(received);
+  return judged;
+}
+
+}  // namespace isomer

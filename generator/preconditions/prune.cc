@@ -1,0 +1,183 @@
+#include "generator/preconditions/prune.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/status_macros.h"
+#include "rules/matching/match.h"
+
+namespace isomer {
+namespace {
+
+OpKindSet SetOf(OpKind kind) { return OpKindSet().set(static_cast<size_t>(kind)); }
+
+// Assignments of the degrees that a rule introduces: those that generation uses.
+std::vector<Binding> GivenDegrees(const Rule& rule) {
+  Binding two, four;
+  std::set<std::string> bound;
+  for (const PatternNode& node : rule.source.nodes) {
+    for (const AttributePattern& attribute : node.attributes) {
+      const auto* expr = std::get_if<IntExpr>(&attribute.value);
+      if (expr != nullptr) bound.insert({expr->variable, expr->factor});
+    }
+  }
+  for (const RuleVariable& variable : rule.variables) {
+    if (variable.kind == VariableKind::kDegree && bound.count(variable.name) == 0) {
+      two.variables[variable.name] = 2;
+      four.variables[variable.name] = 4;
+    }
+  }
+  if (two.variables.empty()) return {two};
+  return {two, four};
+}
+
+int CountOperators(const Graph& graph) {
+  int count = 0;
+  for (NodeId id : graph.TopologicalOrder()) count += !IsLeaf(graph.node(id).op.kind());
+  return count;
+}
+
+}  // namespace
+
+uint64_t FormHash(const Graph& graph) {
+  std::vector<uint64_t> hashes(graph.num_nodes());
+  auto hash_of = [&](TensorRef ref) {
+    return HashCombine(hashes[ref.node.value], static_cast<uint64_t>(ref.output));
+  };
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    uint64_t hash = node.op.Hash();
+    if (IsLeaf(node.op.kind())) hash = HashCombine(hash, HashBytes(node.name));
+    std::vector<uint64_t> operands;
+    for (TensorRef input : node.inputs) operands.push_back(hash_of(input));
+    if (IsCommutative(node.op.kind())) std::sort(operands.begin(), operands.end());
+    for (uint64_t operand : operands) hash = HashCombine(hash, operand);
+    hashes[id.value] = hash;
+  }
+  uint64_t hash = graph.outputs().size();
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    hash = HashCombine(hash, hash_of(output.tensor));
+  }
+  return hash;
+}
+
+absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate) {
+  Binding binding;
+  binding.inputs = candidate.inputs;
+  CandidateGraphs graphs;
+  ISOMER_ASSIGN_OR_RETURN(graphs.source, InstantiatePattern(candidate.source, binding));
+  ISOMER_ASSIGN_OR_RETURN(graphs.target, InstantiatePattern(candidate.target, binding));
+  graphs.source = graphs.source.Canonical();
+  graphs.target = graphs.target.Canonical();
+  return graphs;
+}
+
+void RuleBook::Add(const Rule& rule) {
+  auto add = [this](const Rule& one) {
+    OpKindSet kinds;
+    for (const PatternNode& node : one.source.nodes) kinds |= SetOf(node.kind);
+    entries_.push_back({one, kinds, GivenDegrees(one)});
+  };
+  add(rule);
+  if (rule.reversible) add(Inverse(rule));
+}
+
+void RuleBook::ForEachApplication(
+    const Graph& graph, int first, bool reversible,
+    absl::FunctionRef<void(int entry, const Graph& result)> visit) const {
+  OpKindSet kinds;
+  for (int id = 0; id < graph.num_nodes(); ++id) kinds |= SetOf(graph.node(id).op.kind());
+  const GraphIndex index(graph);
+  for (int e = first; e < num_entries(); ++e) {
+    const Entry& entry = entries_[e];
+    if ((entry.kinds & ~kinds).any() || (reversible && !entry.rule.reversible)) continue;
+    for (const Binding& given : entry.given) {
+      for (const DerivationStep& step : FindMatches(index, entry.rule, given)) {
+        Graph next = graph;
+        if (ApplyStep(entry.rule, step, &next).ok()) visit(e, next);
+      }
+    }
+  }
+}
+
+Derivations::Derivations(CandidateGraphs graphs, int steps)
+    : graphs_(std::move(graphs)),
+      steps_(steps),
+      largest_(std::max(CountOperators(graphs_.source), CountOperators(graphs_.target))) {}
+
+void Derivations::Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
+                        Reached* reached) const {
+  if (*known == book.num_entries()) return;
+  // With one step, what the entries before `known` give is there already.
+  const int first = steps_ == 1 ? *known : 0;
+  *known = book.num_entries();
+  if (steps_ > 1) reached->clear();
+  reached->try_emplace(FormHash(from));
+  std::vector<std::pair<Graph, Way>> level = {{from, {}}};
+  for (int step = 0; step < steps_; ++step) {
+    std::vector<std::pair<Graph, Way>> next;
+    for (const auto& [graph, way] : level) {
+      book.ForEachApplication(graph, first, reversible,
+                              [&, &way = way](int entry, const Graph& result) {
+                                const auto [place, fresh] = reached->try_emplace(FormHash(result));
+                                if (!fresh) return;
+                                place->second = way;
+                                place->second.entries.push_back(entry);
+                                place->second.latest = std::max(way.latest, entry);
+                                if (step + 1 < steps_ && CountOperators(result) <= largest_) {
+                                  next.push_back({result.Canonical(), place->second});
+                                }
+                              });
+    }
+    level = std::move(next);
+  }
+}
+
+bool Derivations::IsInstance(const RuleBook& book) {
+  Reach(graphs_.source, /*reversible=*/false, book, &known_source_, &from_source_);
+  const auto found = from_source_.find(FormHash(graphs_.target));
+  return found != from_source_.end() && found->second.entries.size() == 1;
+}
+
+Derivations::Result Derivations::Find(const RuleBook& book) {
+  if (IsInstance(book)) {
+    const Way& way = from_source_.at(FormHash(graphs_.target));
+    return {Kind::kInstance, {book.IdOf(way.entries[0])}};
+  }
+  Reach(graphs_.target, /*reversible=*/true, book, &known_target_, &from_target_);
+  return Meeting(book);
+}
+
+// Of several meetings, that of the earliest rules.
+Derivations::Result Derivations::Meeting(const RuleBook& book) const {
+  const Way *best_source = nullptr, *best_target = nullptr;
+  auto rank = [](const Way& a, const Way& b) {
+    return std::make_tuple(std::max(a.latest, b.latest), std::cref(a.entries),
+                           std::cref(b.entries));
+  };
+  for (const auto& [hash, way] : from_source_) {
+    const auto other = from_target_.find(hash);
+    if (other == from_target_.end()) continue;
+    if (best_source == nullptr || rank(way, other->second) < rank(*best_source, *best_target)) {
+      best_source = &way;
+      best_target = &other->second;
+    }
+  }
+  if (best_source == nullptr) return {};
+  Result result{Kind::kComposition, {}};
+  for (int entry : best_source->entries) result.rules.push_back(book.IdOf(entry));
+  for (size_t i = best_target->entries.size(); i > 0; --i) {
+    // Found from the target, it leads the other way.
+    absl::string_view id = book.IdOf(best_target->entries[i - 1]);
+    const bool inverse = absl::ConsumeSuffix(&id, "^-1");
+    result.rules.push_back(absl::StrCat(id, inverse ? "" : "^-1"));
+  }
+  return result;
+}
+
+}  // namespace isomer

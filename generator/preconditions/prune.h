@@ -1,0 +1,95 @@
+// What a rule set already says: so that nothing is said twice.
+#ifndef ISOMER_GENERATOR_PRECONDITIONS_PRUNE_H_
+#define ISOMER_GENERATOR_PRECONDITIONS_PRUNE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "generator/preconditions/generalize.h"
+#include "rules/language/rule.h"
+#include "rules/matching/rewrite.h"
+
+namespace isomer {
+
+// The two sides of a candidate as graphs, in canonical form.
+struct CandidateGraphs {
+  Graph source, target;
+};
+absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate);
+
+// Equal for graphs of the same inputs that differ in the order of nodes, in whether equal nodes are
+// one, or in the order of operands of commutative operators: matching tries both orders.
+uint64_t FormHash(const Graph& graph);
+
+// Rules accepted so far. Reading is safe from several threads while nothing is added.
+class RuleBook {
+ public:
+  void Add(const Rule& rule);
+
+  // Rules and inverses of reversible ones, in the order in which they were added.
+  int num_entries() const { return static_cast<int>(entries_.size()); }
+  // With the mark of an inverse.
+  const std::string& IdOf(int entry) const { return entries_[entry].rule.id; }
+
+  // Calls `visit` with every graph that one application of an entry from `first` on makes of
+  // `graph`, and the entry. `reversible`: only with entries that lead back from there, too.
+  void ForEachApplication(const Graph& graph, int first, bool reversible,
+                          absl::FunctionRef<void(int entry, const Graph& result)> visit) const;
+
+ private:
+  struct Entry {
+    Rule rule;
+    OpKindSet kinds;             // of the source
+    std::vector<Binding> given;  // values of the degrees that it introduces
+  };
+  std::vector<Entry> entries_;
+};
+
+// Whether and how a book derives one side of a candidate from the other: the graphs that it makes
+// of either side, until one is found from both.
+//
+// One step from the source that gives the target: the candidate is an instance of that rule.
+// Otherwise up to `steps` steps from the source and, backwards, from the target meet in some graph:
+// it is a composition. Only graphs no larger than the larger side are rewritten further, so that no
+// derivation passes through larger graphs, except for the one where the two ways meet.
+class Derivations {
+ public:
+  Derivations(CandidateGraphs graphs, int steps);
+
+  enum class Kind { kNone, kInstance, kComposition };
+  struct Result {
+    Kind kind = Kind::kNone;
+    std::vector<std::string> rules;  // from the source to the target
+  };
+  // With all rules of the book. What an earlier call found with fewer of them is used, and the
+  // result is that of one call. REQUIRES: always the same book.
+  Result Find(const RuleBook& book);
+  // Only whether it is an instance.
+  bool IsInstance(const RuleBook& book);
+
+  const CandidateGraphs& graphs() const { return graphs_; }
+
+ private:
+  struct Way {
+    int latest = -1;           // of the entries
+    std::vector<int> entries;  // applied in this order
+  };
+  // By FormHash.
+  using Reached = absl::flat_hash_map<uint64_t, Way>;
+  void Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
+             Reached* reached) const;
+  Result Meeting(const RuleBook& book) const;
+
+  const CandidateGraphs graphs_;
+  const int steps_;
+  const int largest_;                        // operators of the larger side
+  int known_source_ = 0, known_target_ = 0;  // entries looked at
+  Reached from_source_, from_target_;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_GENERATOR_PRECONDITIONS_PRUNE_H_

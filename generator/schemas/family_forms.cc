@@ -1,0 +1,254 @@
+#include "generator/schemas/family_forms.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace isomer {
+namespace {
+
+// The operator that makes a share of the whole, and the one that undoes it; nullopt if none does.
+std::optional<OpKind> Making(const Share& share) {
+  switch (share.kind) {
+    case Share::Kind::kPieces:
+      return OpKind::kPartition;
+    case Share::Kind::kCopies:
+      return OpKind::kReplicate;
+    default:
+      return std::nullopt;
+  }
+}
+std::optional<OpKind> Undoing(const Share& share) {
+  switch (share.kind) {
+    case Share::Kind::kPieces:
+      return OpKind::kCombine;
+    case Share::Kind::kPartials:
+      return OpKind::kReduce;
+    default:
+      return std::nullopt;
+  }
+}
+
+// An operand's operator stands with the spread call if it makes the share, with the whole call if
+// it undoes it; an output's the other way around. Unmoved, operands are made and outputs undone.
+struct Placed {
+  std::optional<OpKind> op;
+  bool on_spread = false;
+};
+Placed OfOperand(const Share& share, bool moved) {
+  if (share.kind == Share::Kind::kWhole) return {};
+  if (!moved && Making(share)) return {Making(share), true};
+  return {Undoing(share), false};
+}
+Placed OfOutput(const Share& share, bool moved) {
+  if (share.kind == Share::Kind::kWhole) return {};
+  if (!moved && Undoing(share)) return {Undoing(share), true};
+  return {Making(share), false};
+}
+bool MayMove(const Share& share) { return Making(share) && Undoing(share); }
+
+int SourceOperators(const Spread& spread, const SpreadForm& form) {
+  int count = 1;
+  for (size_t o = 0; o < spread.operands.size(); ++o) {
+    const Placed placed = OfOperand(spread.operands[o], form.operand_moved[o]);
+    count += placed.op && placed.on_spread == form.back;
+  }
+  for (size_t t = 0; t < form.outputs.size(); ++t) {
+    const Placed placed = OfOutput(spread.outputs[form.outputs[t]], form.output_moved[t]);
+    count += placed.op && placed.on_spread == form.back;
+  }
+  return count;
+}
+
+// Which outputs a rule has, and whether their operators are moved: all unmoved, all moved, or one
+// of several moved.
+std::vector<SpreadForm> OutputChoices(const Spread& spread) {
+  const int count = static_cast<int>(spread.outputs.size());
+  SpreadForm all;
+  for (int t = 0; t < count; ++t) all.outputs.push_back(t);
+  std::vector<SpreadForm> choices;
+  const bool some_undone = std::any_of(spread.outputs.begin(), spread.outputs.end(),
+                                       [](const Share& s) { return Undoing(s).has_value(); });
+  const bool all_made = std::all_of(spread.outputs.begin(), spread.outputs.end(),
+                                    [](const Share& s) { return Making(s).has_value(); });
+  if (some_undone) {
+    all.output_moved.assign(count, false);
+    choices.push_back(all);
+  }
+  if (!all_made) return choices;
+  if (count == 1 || some_undone) {
+    all.output_moved.assign(count, true);
+    choices.push_back(all);
+  }
+  for (int t = 0; count > 1 && t < count; ++t) {
+    SpreadForm one;
+    one.outputs = {t};
+    one.output_moved = {true};
+    choices.push_back(one);
+  }
+  return choices;
+}
+
+// One side in the making.
+struct Side {
+  Pattern* pattern;
+  std::vector<PatternRef> operands;
+  int call = -1;
+};
+
+void Put(OpKind kind, const IntExpr* axis, PatternRef* ref, Pattern* pattern) {
+  PatternNode node{kind, {}, {*ref}};
+  const bool has_axis = kind == OpKind::kPartition || kind == OpKind::kCombine;
+  if (has_axis) node.attributes.push_back({"axis", *axis});
+  node.attributes.push_back({"degree", IntExpr::Variable("d")});
+  pattern->nodes.push_back(std::move(node));
+  *ref = PatternRef::Node(static_cast<int>(pattern->nodes.size()) - 1);
+}
+
+std::string OriginOf(const Spread& spread, const SpreadForm& form) {
+  const bool gathers = std::find(form.operand_moved.begin(), form.operand_moved.end(), true) !=
+                       form.operand_moved.end();
+  const bool scatters = std::find(form.output_moved.begin(), form.output_moved.end(), true) !=
+                        form.output_moved.end();
+  std::string name = "expansion";
+  if (spread.Has(Share::Kind::kPartials)) {
+    name = "reduced";
+  } else if (!spread.Has(Share::Kind::kPieces)) {
+    name = "carried";
+  } else if (gathers || scatters) {
+    name = !scatters ? "gathered" : !gathers ? "scattered" : "respread";
+  }
+  return absl::StrCat(name, form.back ? " back" : "", ", family");
+}
+
+}  // namespace
+
+CallPattern PatternOfCall(const SampleCall& call, bool pinned) {
+  CallPattern pattern;
+  pattern.kind = call.op.kind();
+  const int rank = call.operands[0].rank();
+  pattern.binding.inputs = call.operands;
+  for (const Attribute& a : call.op.attributes()) {
+    const auto* integer = std::get_if<int64_t>(&a.value);
+    if (auto* number = std::get_if<double>(&a.value)) {
+      if (pinned) {
+        pattern.attributes.push_back({a.name, NumberExpr{*number, {}}});
+        continue;
+      }
+      pattern.attributes.push_back({a.name, NumberExpr{1, {a.name}}});
+      pattern.variables.push_back({a.name, VariableKind::kNumber});
+      pattern.binding.numbers[a.name] = *number;
+    } else if (auto* list = std::get_if<std::vector<Extent>>(&a.value);
+               list != nullptr && call.op.kind() == OpKind::kSplit) {
+      std::vector<IntExpr> sizes;
+      for (size_t s = 0; s < list->size(); ++s) {
+        const std::string name = absl::StrCat("s", s);
+        sizes.push_back(IntExpr::Variable(name));
+        pattern.variables.push_back({name, VariableKind::kSize});
+        pattern.binding.variables[name] = (*list)[s].value();
+      }
+      pattern.attributes.push_back({a.name, sizes});
+    } else if (a.name == "axis" &&
+               call.op.kind() != OpKind::kOneHot) {  // OneHot's is the output's.
+      const int64_t axis = *integer;
+      pattern.attributes.push_back({a.name, IntExpr::Variable("a")});
+      pattern.variables.push_back({"a", VariableKind::kAxis});
+      pattern.binding.variables["a"] = axis >= 0 ? axis - rank : axis;
+    } else if (pinned && integer != nullptr && a.name != "axis") {
+      pattern.attributes.push_back({a.name, IntExpr::Constant(*integer)});
+    } else {
+      pattern.attributes.push_back({a.name, AttributeVariable{a.name}});
+      pattern.variables.push_back({a.name, VariableKind::kAttribute});
+      pattern.binding.attributes[a.name] = a.value;
+    }
+  }
+  return pattern;
+}
+
+std::vector<SpreadForm> FormsOf(const Spread& spread) {
+  std::vector<size_t> movable;
+  for (size_t o = 0; o < spread.operands.size(); ++o) {
+    if (MayMove(spread.operands[o])) movable.push_back(o);
+  }
+  std::vector<SpreadForm> forms;
+  for (const bool back : {false, true}) {
+    for (SpreadForm form : OutputChoices(spread)) {
+      form.back = back;
+      const bool moves_output = MayMove(spread.outputs[form.outputs[0]]) && form.output_moved[0];
+      for (size_t bits = 0; bits < (size_t{1} << movable.size()); ++bits) {
+        form.operand_moved.assign(spread.operands.size(), false);
+        for (size_t m = 0; m < movable.size(); ++m) form.operand_moved[movable[m]] = bits >> m & 1;
+        const bool expansion = bits == 0 && !moves_output;
+        if (expansion || SourceOperators(spread, form) <= kMostSourceOperators)
+          forms.push_back(form);
+      }
+    }
+  }
+  return forms;
+}
+
+Rule RuleOfForm(const CallPattern& call, const Spread& spread, const SpreadForm& form) {
+  Rule rule;
+  rule.num_inputs = static_cast<int>(spread.operands.size());
+  rule.origin = OriginOf(spread, form);
+  rule.variables = call.variables;
+  rule.variables.push_back({"d", VariableKind::kDegree});
+  Side whole{form.back ? &rule.target : &rule.source, {}, -1};
+  Side spread_side{form.back ? &rule.source : &rule.target, {}, -1};
+  Condition condition{.kind = Condition::Kind::kSplitsDim,
+                      .left = form.back ? IntExpr::Constant(1) : IntExpr::Variable("d")};
+  auto axis_of = [&](const Share& share, const std::string& name) -> std::optional<IntExpr> {
+    if (share.kind != Share::Kind::kPieces) return std::nullopt;
+    rule.variables.push_back({name, VariableKind::kAxis});
+    return IntExpr::Variable(name);
+  };
+  for (int o = 0; o < rule.num_inputs; ++o) {
+    const std::optional<IntExpr> axis = axis_of(spread.operands[o], absl::StrCat("i", o));
+    condition.operand_axes.push_back(axis);
+    const Placed placed = OfOperand(spread.operands[o], form.operand_moved[o]);
+    for (Side* side : {&whole, &spread_side}) {
+      PatternRef ref = PatternRef::Input(o);
+      if (placed.op && placed.on_spread == (side == &spread_side)) {
+        Put(*placed.op, axis ? &*axis : nullptr, &ref, side->pattern);
+      }
+      side->operands.push_back(ref);
+    }
+  }
+  for (Side* side : {&whole, &spread_side}) {
+    side->call = static_cast<int>(side->pattern->nodes.size());
+    side->pattern->nodes.push_back({call.kind, call.attributes, side->operands});
+  }
+  for (size_t t = 0; t < spread.outputs.size(); ++t) {
+    condition.output_axes.push_back(axis_of(spread.outputs[t], absl::StrCat("j", t)));
+  }
+  for (size_t t = 0; t < form.outputs.size(); ++t) {
+    const int output = form.outputs[t];
+    const std::optional<IntExpr>& axis = condition.output_axes[output];
+    const Placed placed = OfOutput(spread.outputs[output], form.output_moved[t]);
+    for (Side* side : {&whole, &spread_side}) {
+      PatternRef ref = PatternRef::Node(side->call, output);
+      if (placed.op && placed.on_spread == (side == &spread_side)) {
+        Put(*placed.op, axis ? &*axis : nullptr, &ref, side->pattern);
+      }
+      side->pattern->outputs.push_back(ref);
+    }
+  }
+  condition.node = form.back ? spread_side.call : whole.call;
+  if (spread.Has(Share::Kind::kPieces)) rule.conditions = {condition};
+  return rule;
+}
+
+void BindForm(const Spread& spread, Binding* binding) {
+  binding->variables["d"] = 2;
+  for (size_t o = 0; o < spread.operands.size(); ++o) {
+    if (spread.operands[o].kind != Share::Kind::kPieces) continue;
+    binding->variables[absl::StrCat("i", o)] = spread.operands[o].axis;
+  }
+  for (size_t t = 0; t < spread.outputs.size(); ++t) {
+    if (spread.outputs[t].kind != Share::Kind::kPieces) continue;
+    binding->variables[absl::StrCat("j", t)] = spread.outputs[t].axis;
+  }
+}
+
+}  // namespace isomer

@@ -1,0 +1,103 @@
+// Operators that relabel, select and look up elements.
+#include <algorithm>
+#include <climits>
+
+#include "models/onnx/export/export_operators.h"
+
+namespace isomer {
+
+void ExportTranspose(NodeExporter& node) {
+  node.Result("Transpose", {node.In(0)}, {{"perm", node.op().Ints("perm")}});
+}
+
+void ExportReshape(NodeExporter& node) {
+  node.Result("Reshape", {node.In(0), node.Ints(node.OutType(0).Sizes())});
+}
+
+void ExportConcat(NodeExporter& node) {
+  std::vector<std::string> parts;
+  for (int i = 0; i < node.num_inputs(); ++i) parts.push_back(node.In(i));
+  node.Result("Concat", std::move(parts), {{"axis", node.op().Int("axis")}});
+}
+
+void ExportSplit(NodeExporter& node) {
+  std::vector<int64_t> sizes;
+  for (const Extent& size : node.op().Extents("sizes")) sizes.push_back(size.value());
+  node.Result("Split", {node.In(0), node.Ints(sizes)}, {{"axis", node.op().Int("axis")}});
+}
+
+// An end before the first element is no index of ONNX: it would count from the back.
+void ExportSlice(NodeExporter& node) {
+  const std::vector<int64_t>& starts = node.op().Ints("starts");
+  const std::vector<int64_t>& steps = node.op().Ints("steps");
+  const std::vector<Extent>& sizes = node.op().Extents("sizes");
+  std::vector<int64_t> ends, axes;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const int64_t end = starts[i] + sizes[i].value() * steps[i];
+    ends.push_back(end < 0 ? INT64_MIN : end);
+    axes.push_back(static_cast<int64_t>(i));
+  }
+  node.Result("Slice",
+              {node.In(0), node.Ints(starts), node.Ints(ends), node.Ints(axes), node.Ints(steps)});
+}
+
+void ExportPad(NodeExporter& node) {
+  const int64_t mode = node.op().Int("mode");
+  if (mode > 2) return node.Fail("opset 17 has no Pad that wraps around");
+  const std::string pads = node.Ints(node.op().Ints("padding"));
+  const std::string name = mode == 0 ? "constant" : mode == 1 ? "reflect" : "edge";
+  std::vector<std::string> inputs = {node.In(0), pads};
+  if (mode == 0) inputs.push_back(node.Number(node.op().Number("value"), node.InType(0).dtype));
+  node.Result("Pad", std::move(inputs), {{"mode", name}});
+}
+
+void ExportExpand(NodeExporter& node) {
+  node.Result("Expand", {node.In(0), node.Ints(node.op().Ints("shape"))});
+}
+
+void ExportTrilu(NodeExporter& node) {
+  node.Result("Trilu", {node.In(0), node.Int(node.op().Int("k"))},
+              {{"upper", node.op().Int("upper")}});
+}
+
+void ExportEmbedding(NodeExporter& node) {
+  node.Result("Gather", {node.In(0), node.In(1)}, {{"axis", int64_t{0}}});
+}
+
+// The matrix of each row, and a product for each.
+void ExportGatherMatMul(NodeExporter& node) {
+  const std::string of_rows = node.Add("Gather", {node.In(1), node.In(2)}, {{"axis", int64_t{0}}});
+  const std::string rows = node.Add("Unsqueeze", {node.In(0), node.Ints({-2})});
+  const std::string product = node.Add("MatMul", {rows, of_rows});
+  node.Result("Squeeze", {product, node.Ints({-2})});
+}
+
+void ExportEmbeddingBag(NodeExporter& node) {
+  const std::string rows = node.Add("Gather", {node.In(0), node.In(1)}, {{"axis", int64_t{0}}});
+  const OnnxAttribute drops = {"keepdims", int64_t{0}};
+  if (node.op().Int("mean") != 0) {
+    return node.Result("ReduceMean", {rows}, {{"axes", std::vector<int64_t>{1}}, drops});
+  }
+  node.Result("ReduceSum", {rows, node.Ints({1})}, {drops});
+}
+
+void ExportGather(NodeExporter& node) {
+  node.Result(node.kind() == OpKind::kGather ? "Gather" : "GatherElements",
+              {node.In(0), node.In(1)}, {{"axis", node.op().Int("axis")}});
+}
+
+void ExportScatterElements(NodeExporter& node) {
+  const int64_t reduction = node.op().Int("reduction");
+  if (reduction > 2) return node.Fail("opset 17 scatters with no maximum or minimum");
+  const std::string name = reduction == 0 ? "none" : reduction == 1 ? "add" : "mul";
+  node.Result("ScatterElements", {node.In(0), node.In(1), node.In(2)},
+              {{"axis", node.op().Int("axis")}, {"reduction", name}});
+}
+
+void ExportOneHot(NodeExporter& node) {
+  const std::string values = node.Numbers({2}, {0, 1}, DataType::kFloat32);
+  node.Result("OneHot", {node.In(0), node.Int(node.op().Int("depth")), values},
+              {{"axis", node.op().Int("axis")}});
+}
+
+}  // namespace isomer

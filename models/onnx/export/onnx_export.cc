@@ -1,0 +1,157 @@
+#include "models/onnx/export/onnx_export.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/export/export_operators.h"
+#include "models/onnx/tensor.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kOpset = 17, kIrVersion = 8;
+constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
+
+class GraphExporter {
+ public:
+  GraphExporter(const Model& model, const Graph& graph) : model_(model), graph_(graph) {}
+
+  absl::StatusOr<onnx::ModelProto> Export() {
+    file_.set_ir_version(kIrVersion);
+    file_.set_producer_name("Isomer");
+    file_.add_opset_import()->set_version(kOpset);
+    file_.mutable_graph()->set_name(model_.name.empty() ? "graph" : model_.name);
+    ISOMER_RETURN_IF_ERROR(ReserveNames());
+    for (NodeId id : graph_.TopologicalOrder()) {
+      ISOMER_RETURN_IF_ERROR(IsLeaf(graph_.node(id).op.kind()) ? AddLeaf(id) : AddCall(id));
+    }
+    AddOutputs();
+    return std::move(file_);
+  }
+
+ private:
+  // Leaves and outputs keep their names, so these go first.
+  absl::Status ReserveNames() {
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      const Node& node = graph_.node(id);
+      if (!IsLeaf(node.op.kind())) continue;
+      names_.insert(node.name);
+      tensors_[{NodeId{id}, 0}] = node.name;
+    }
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      if (names_.insert(output.name).second) {
+        tensors_.insert({output.tensor, output.name});
+      } else if (NameOf(output.tensor) != output.name) {
+        return absl::InvalidArgumentError(absl::StrCat("output ", QuotedName(output.name),
+                                                       ": another tensor has that name, too"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string& NameOf(TensorRef tensor) {
+    const auto [name, is_new] = tensors_.insert({tensor, ""});
+    if (is_new) {
+      const std::string& wanted = graph_.node(tensor.node).name;
+      const std::string base = wanted.empty() ? absl::StrCat("tensor", tensor.node.value) : wanted;
+      name->second =
+          UniqueName(tensor.output == 0 ? base : absl::StrCat(base, ".", tensor.output), &names_);
+    }
+    return name->second;
+  }
+
+  static void SetType(const std::string& name, const TensorType& type, onnx::ValueInfoProto* info) {
+    info->set_name(name);
+    onnx::TypeProto::Tensor* const tensor = info->mutable_type()->mutable_tensor_type();
+    tensor->set_elem_type(OnnxElementType(type.dtype));
+    tensor->mutable_shape();
+    for (const Dim& dim : type.dims) {
+      tensor->mutable_shape()->add_dim()->set_dim_value(dim.size);
+    }
+  }
+
+  absl::Status AddLeaf(NodeId id) {
+    const Node& node = graph_.node(id);
+    const TensorType& type = node.outputs[0];
+    if (type.IsParallel()) return Error(id, "it is parallel: ", type.ToString());
+    const auto value = model_.weights.find(node.name);
+    if (node.op.kind() == OpKind::kInput || value == model_.weights.end()) {
+      SetType(node.name, type, file_.mutable_graph()->add_input());
+      return absl::OkStatus();
+    }
+    bytes_ += value->second.size() * BytesPerElement(type.dtype);
+    if (bytes_ > kMostBytes) return Error(id, "weights are above 2 GB, the limit of ONNX files");
+    onnx::TensorProto* tensor;
+    if (node.op.kind() == OpKind::kConstant) {
+      tensor = AddConstantNode(node.name, file_.mutable_graph());
+    } else {
+      tensor = file_.mutable_graph()->add_initializer();
+      tensor->set_name(node.name);
+    }
+    for (const Dim& dim : type.dims) tensor->add_dims(dim.size);
+    SetElements(type.dtype, value->second.ToVector(), tensor);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCall(NodeId id) {
+    const Node& node = graph_.node(id);
+    const OnnxExporter exporter = FindOnnxExporter(node.op.kind());
+    if (exporter == nullptr) {
+      return Error(id, IsParallel(node.op.kind()) ? "it is parallel; ONNX is for one device"
+                                                  : "it has no form in ONNX");
+    }
+    std::vector<std::string> inputs, outputs;
+    for (TensorRef input : node.inputs) inputs.push_back(NameOf(input));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      outputs.push_back(NameOf({id, static_cast<int32_t>(i)}));
+    }
+    NodeExporter exported(graph_, id, std::move(inputs), std::move(outputs), &names_,
+                          file_.mutable_graph());
+    exporter(exported);
+    return exported.status().ok() ? absl::OkStatus() : Error(id, exported.status().message());
+  }
+
+  // An output of another name than its tensor has is a copy.
+  void AddOutputs() {
+    for (const Graph::NamedOutput& output : graph_.outputs()) {
+      SetType(output.name, graph_.type(output.tensor), file_.mutable_graph()->add_output());
+      const std::string& name = NameOf(output.tensor);
+      if (name == output.name) continue;
+      onnx::NodeProto* const copy = file_.mutable_graph()->add_node();
+      copy->set_op_type("Identity");
+      copy->set_name(output.name);
+      copy->add_input(name);
+      copy->add_output(output.name);
+    }
+  }
+
+  template <typename... Parts>
+  absl::Status Error(NodeId id, const Parts&... parts) const {
+    return absl::UnimplementedError(absl::StrCat(graph_.Label(id), ": ", parts...));
+  }
+
+  const Model& model_;
+  const Graph& graph_;
+  onnx::ModelProto file_;
+  std::set<std::string> names_;
+  std::map<TensorRef, std::string> tensors_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph) {
+  ISOMER_ASSIGN_OR_RETURN(const onnx::ModelProto file, GraphExporter(model, graph).Export());
+  std::string contents;
+  if (file.ByteSizeLong() > kMostBytes || !file.SerializeToString(&contents)) {
+    return absl::UnimplementedError("the model is above 2 GB, the limit of ONNX files");
+  }
+  return contents;
+}
+
+}  // namespace isomer

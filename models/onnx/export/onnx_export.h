@@ -1,0 +1,27 @@
+// Models as ONNX files, for other programs to run.
+//
+// What is written is a sequential graph for inference, in opset 17: one ONNX node for an operator
+// that the standard has, several for one that it has not (Linear, Attention, the recurrent cells).
+// Inputs, outputs and weights keep their names; weights become initializers, constants
+// Constant nodes, and those without a value inputs.
+//
+// Refused: parallel operators, Dropout (it is random), Top2Gating, and the few attributes that
+// opset 17 lacks (scatter with max or min, pad that wraps around).
+#ifndef ISOMER_MODELS_ONNX_EXPORT_ONNX_EXPORT_H_
+#define ISOMER_MODELS_ONNX_EXPORT_ONNX_EXPORT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/ir/plan.h"
+
+namespace isomer {
+
+// The contents of an .onnx file: `graph`, which may be another form of model.graph, with the values
+// that `model` has for its leaves. Errors name the node: "%3 dropout 'd': it has no form in ONNX".
+absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ONNX_EXPORT_ONNX_EXPORT_H_

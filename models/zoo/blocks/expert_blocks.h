@@ -1,0 +1,54 @@
+// Mixtures of experts: layers of which every token uses two.
+#ifndef ISOMER_MODELS_ZOO_BLOCKS_EXPERT_BLOCKS_H_
+#define ISOMER_MODELS_ZOO_BLOCKS_EXPERT_BLOCKS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/zoo/blocks/model_builder.h"
+
+namespace isomer {
+
+struct ExpertSizes {
+  int64_t experts;
+  int64_t intermediate;
+  // Tokens of a group that an expert takes, in percent of 2 * tokens / experts, which is what it
+  // gets if all are used evenly.
+  int64_t capacity_percent = 100;
+  bool random = true;  // the second expert
+  bool gated = false;  // down(swish(x gate) * (x up)) instead of down(relu(x up))
+};
+
+// The layers of one network, with their common seed and auxiliary loss (Lepikhin et al., 2021,
+// algorithms 1 and 2). A group of tokens is a sequence. Experts are a dim of their weights and of
+// batched products, so that they can be partitioned; their layers have no biases.
+class ExpertLayers {
+ public:
+  ExpertLayers(ModelBuilder& b, const ExpertSizes& sizes) : b_(b), sizes_(sizes) {}
+
+  // x [batch, sequence, hidden] to the same.
+  TensorRef Layer(TensorRef x, const std::string& name);
+  // The same, but no expert has a capacity: each row goes through the two matrices that it looks
+  // up, and none is dropped. There is no auxiliary loss. Gated layers only.
+  TensorRef DroplessLayer(TensorRef x, const std::string& name);
+
+  // With `weight` > 0, adds the output `loss`: the mean cross-entropy of `logits` [batch *
+  // sequence, vocabulary] and a new input `labels` [batch, sequence], plus `weight` times the mean
+  // over the groups of the auxiliary loss of all layers.
+  void AddLoss(TensorRef logits, int64_t batch, double weight);
+
+ private:
+  // [experts, rows, hidden] to the same.
+  TensorRef Experts(TensorRef x, const std::string& name);
+  TensorRef ExpertProduct(TensorRef x, int64_t outputs, const std::string& name);
+
+  ModelBuilder& b_;
+  const ExpertSizes sizes_;
+  TensorRef seed_;
+  std::vector<TensorRef> auxiliary_;  // [batch] of each layer
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ZOO_BLOCKS_EXPERT_BLOCKS_H_

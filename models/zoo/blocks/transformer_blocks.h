@@ -1,0 +1,78 @@
+// Blocks of transformers. Tokens are [batch, sequence, hidden].
+#ifndef ISOMER_MODELS_ZOO_BLOCKS_TRANSFORMER_BLOCKS_H_
+#define ISOMER_MODELS_ZOO_BLOCKS_TRANSFORMER_BLOCKS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "models/zoo/blocks/model_builder.h"
+
+namespace isomer {
+
+TensorRef LayerNorm(ModelBuilder& b, TensorRef x, const std::string& name, double epsilon = 1e-5);
+TensorRef RmsNorm(ModelBuilder& b, TensorRef x, const std::string& name, double epsilon = 1e-5);
+
+// Dense (with biases) or Product.
+TensorRef Projection(ModelBuilder& b, TensorRef x, int64_t outputs, bool biases,
+                     const std::string& name);
+
+// An input of token ids [batch, length].
+TensorRef TokenIds(ModelBuilder& b, const std::string& name, int64_t batch, int64_t length);
+TensorRef EmbeddedTokens(ModelBuilder& b, TensorRef table, TensorRef ids, const std::string& name);
+// x plus a weight for each place of the sequence.
+TensorRef AddPositions(ModelBuilder& b, TensorRef x, const std::string& name);
+
+// The angles by which queries and keys are rotated (Su et al., 2021): constants [length,
+// head_size / 2] of cos and sin of place * theta^(-2i / head_size), shared by all layers.
+struct Rotation {
+  TensorRef cos;
+  TensorRef sin;
+};
+Rotation RotationTables(ModelBuilder& b, int64_t length, int64_t head_size, double theta);
+
+struct AttentionSizes {
+  int64_t heads;
+  int64_t head_size;
+  // Divides `heads`; as many query heads share a key head (Ainslie et al., 2023).
+  int64_t key_heads;
+  bool biases = true;
+  bool causal = false;
+  bool norms = false;  // an RMSNorm of each query and key, as Qwen3 has it
+  double scale = 0;    // of scores; 0: 1 / sqrt(head_size)
+  double cap = 0;      // scores are cap * tanh(score / cap); 0: as they are
+};
+// The sizes with equal numbers of heads that divide `hidden`, which is checked.
+AttentionSizes HeadsOf(ModelBuilder& b, int64_t hidden, int64_t heads);
+
+// Queries from `x`, keys and values from `memory`, each a projection of its own so that heads can
+// be partitioned; then the projection to the hidden size of x. `mask` is added to the scores
+// [batch, heads, queries, keys].
+TensorRef Attention(ModelBuilder& b, TensorRef x, TensorRef memory, const AttentionSizes& sizes,
+                    const std::string& name, const Rotation* rotation = nullptr,
+                    const TensorRef* mask = nullptr);
+// A projection of x as heads [batch, heads, sequence, head_size], and those as rows again.
+TensorRef ProjectedHeads(ModelBuilder& b, TensorRef x, int64_t heads, int64_t head_size,
+                         bool biases, const std::string& name);
+TensorRef MergeHeads(ModelBuilder& b, TensorRef x, const std::string& name);
+
+// outputs(activation(x W)), with biases.
+TensorRef FeedForward(ModelBuilder& b, TensorRef x, int64_t intermediate, OpKind activation,
+                      const std::string& name);
+// down(activation(x gate) * (x up)), without biases (Shazeer, 2020).
+TensorRef GatedFeedForward(ModelBuilder& b, TensorRef x, int64_t intermediate,
+                           const std::string& name, const Operator& activation = OpKind::kSwish);
+// GELU by tanh.
+Operator GeluByTanh();
+
+// A layer of queries, keys and feed-forward with norms before each, as in GPT-2 and ViT.
+TensorRef PreNormLayer(ModelBuilder& b, TensorRef x, const AttentionSizes& sizes,
+                       int64_t intermediate, double epsilon, const std::string& name);
+
+// Logits [batch * sequence, vocabulary]: products with the rows of the embedding table, or with a
+// weight of their own.
+TensorRef TiedLogits(ModelBuilder& b, TensorRef x, TensorRef table);
+TensorRef UntiedLogits(ModelBuilder& b, TensorRef x, int64_t vocabulary);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ZOO_BLOCKS_TRANSFORMER_BLOCKS_H_

@@ -1,0 +1,319 @@
+#include "optimizer/cost/collective_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace isomer {
+namespace {
+
+struct Protocol {
+  const char* name;
+  double base_us;                              // beyond the launch of a kernel
+  double hop;                                  // of a step: times the latency of its level
+  double node_efficiency, network_efficiency;  // of the links' rates
+};
+
+// After the tables of NCCL's src/graph/tuning.cc (base latencies, NVLink and network hops, shares
+// of the bandwidth), for levels whose latency is that of a send. Simple reaches 80 % of NVLink: 8 x
+// A100 and 8 x H100 without NVLink SHARP show 235 and 365 of 300 and 450 GB/s.
+constexpr Protocol kNccl[] = {{"LL", kNcclStartUs, 0.45, 0.25, 0.25},
+                              {"LL128", 14, 1, 0.736, 0.85},
+                              {"Simple", 8.4, 2.3, 0.8, 0.92}};
+constexpr Protocol kPlain[] = {{"", 0, 1, 1, 1}};
+
+// All-reduces in the switch (NVLink SHARP), by the size of chunks: fitted to the published bus
+// bandwidths of 8 x H200 (bench/README.md), whence the share of a link's rate.
+constexpr Protocol kSwitch[] = {
+    {"Simple", 13.5, 1, 0.333, 0}, {"Simple", 34.8, 1, 0.537, 0}, {"Simple", 65.2, 1, 0.602, 0}};
+
+constexpr double kTreeEfficiency = 0.9;  // NCCL's, of a ring's
+
+double Log2(int64_t n) { return std::ceil(std::log2(static_cast<double>(n))); }
+
+}  // namespace
+
+// Finds the lines of one kind of collective over one shape of groups.
+class CollectiveLines {
+ public:
+  CollectiveLines(const CollectiveCost& cost, Collective kind, const GroupShape& shape)
+      : cost_(cost), kind_(kind), shape_(shape), g_(static_cast<double>(shape.size)) {}
+
+  // None is beaten by another in both latency and bandwidth; least latency first.
+  std::vector<CollectiveLine> Run() {
+    const bool nccl = cost_.nccl_;
+    for (const Protocol& p : nccl ? absl::MakeSpan(kNccl) : absl::MakeSpan(kPlain)) AddAll(p);
+    if (kind_ == Collective::kAllReduce && HasSwitch()) {
+      for (const Protocol& p : nccl ? absl::MakeSpan(kSwitch) : absl::MakeSpan(kPlain)) Switch(p);
+    }
+    std::sort(lines_.begin(), lines_.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.latency_us, a.us_per_byte) < std::pair(b.latency_us, b.us_per_byte);
+    });
+    std::vector<CollectiveLine> kept;
+    for (const CollectiveLine& line : lines_) {
+      if (kept.empty() || line.us_per_byte < kept.back().us_per_byte) kept.push_back(line);
+    }
+    return kept;
+  }
+
+ private:
+  int num_levels() const { return static_cast<int>(shape_.levels.size()); }
+  double Units(int l) const { return static_cast<double>(shape_.levels[l].units); }
+  bool Spans(int l) const { return shape_.levels[l].units > 1; }
+  // Members of a unit of level l, and of one of the level below.
+  double MembersAbove(int l) const {
+    return l + 1 < num_levels() ? static_cast<double>(shape_.levels[l + 1].members) : g_;
+  }
+  double MembersBelow(int l) const { return static_cast<double>(shape_.levels[l].members); }
+  int NumSpanned() const {
+    int spanned = 0;
+    for (int l = 0; l < num_levels(); ++l) spanned += Spans(l);
+    return spanned;
+  }
+  double Passes() const { return kind_ == Collective::kAllReduce ? 2 : 1; }
+  bool HasSwitch() const {
+    for (int l = 0; l < num_levels(); ++l) {
+      if (Spans(l) && cost_.levels_[l].reduces) return true;
+    }
+    return false;
+  }
+
+  // The time of a byte that each unit of the level below sends over its links of level l.
+  double UsPerByte(int l, const Protocol& p) const {
+    const auto& level = cost_.levels_[l];
+    const double efficiency = level.network ? p.network_efficiency : p.node_efficiency;
+    return 1 / (level.bytes_per_us * MembersBelow(l) * efficiency);
+  }
+  double HopUs(int l, const Protocol& p) const { return p.hop * cost_.levels_[l].latency_us; }
+
+  void Add(double calls, const Protocol& p, double steps_us, double us_per_byte,
+           const char* algorithm) {
+    lines_.push_back(
+        {calls * (cost_.launch_us_ + p.base_us) + steps_us, us_per_byte, algorithm, p.name});
+  }
+
+  void AddAll(const Protocol& p) {
+    if (kind_ == Collective::kAllToAll) return Pairwise(p);
+    Ring(p);
+    Tree(p);
+    const bool moves_part = kind_ != Collective::kBroadcast && kind_ != Collective::kReduce;
+    if (moves_part && NumSpanned() > 1) Hierarchical(p);
+  }
+
+  void Ring(const Protocol& p) {
+    const bool whole = kind_ == Collective::kBroadcast || kind_ == Collective::kReduce;
+    const double volume = whole ? 1 : Passes() * (g_ - 1) / g_;
+    double steps_us = 0, us_per_byte = 0;
+    for (int l = 0; l < num_levels(); ++l) {
+      if (!Spans(l)) continue;
+      const double steps = g_ / MembersBelow(l) - g_ / MembersAbove(l);
+      steps_us += Passes() * steps * HopUs(l, p);
+      us_per_byte = std::max(us_per_byte, volume * (whole ? EdgesPerUnit(l) : 1) * UsPerByte(l, p));
+    }
+    Add(1, p, steps_us, us_per_byte, "ring");
+  }
+
+  // Of a link in common, the units' sum counts, and a tree of m units has m - 1 edges.
+  double EdgesPerUnit(int l) const { return cost_.levels_[l].shared ? LevelVolume(l) : 1; }
+
+  // What a unit sends in one pass of an algorithm that works through the levels.
+  double LevelVolume(int l) const { return (Units(l) - 1) / Units(l); }
+
+  void Tree(const Protocol& p) {
+    const bool part = kind_ == Collective::kAllGather || kind_ == Collective::kReduceScatter;
+    double steps_us = 0, us_per_byte = 0;
+    for (int l = 0; l < num_levels(); ++l) {
+      if (!Spans(l)) continue;
+      // NCCL's trees are chains within a node, and gather and scatter with one device a node only.
+      const bool chain = cost_.nccl_ && !cost_.levels_[l].network;
+      if (part && chain) return;
+      double volume = part ? LevelVolume(l) : EdgesPerUnit(l);
+      if (kind_ == Collective::kAllReduce && Units(l) > 2) volume = 2 * EdgesPerUnit(l);
+      if (kind_ == Collective::kAllReduce && Units(l) == 2) volume = 1;
+      const double steps = chain ? Units(l) - 1 : Log2(shape_.levels[l].units);
+      steps_us += Passes() * steps * HopUs(l, p);
+      us_per_byte = std::max(us_per_byte, volume * UsPerByte(l, p));
+    }
+    Add(1, p, steps_us, us_per_byte / (cost_.nccl_ ? kTreeEfficiency : 1), "tree");
+  }
+
+  // An all-reduce: reduce-scatters from the inside out, an all-reduce over the outermost level,
+  // all-gathers back.
+  void Hierarchical(const Protocol& p) {
+    double steps_us = 0, us_per_byte = 0;
+    for (int l = 0; l < num_levels(); ++l) {
+      if (!Spans(l)) continue;
+      steps_us += Passes() * (Units(l) - 1) * HopUs(l, p);
+      us_per_byte += Passes() * LevelVolume(l) * UsPerByte(l, p);
+    }
+    Add(Passes() * (NumSpanned() - 1) + 1, p, steps_us, us_per_byte, "hierarchical");
+  }
+
+  // The switches of a level add up; levels without such are a tree, pipelined with it.
+  void Switch(const Protocol& p) {
+    const Protocol& outer = cost_.nccl_ ? kNccl[2] : p;
+    double steps_us = 0, us_per_byte = 0;
+    for (int l = 0; l < num_levels(); ++l) {
+      if (!Spans(l)) continue;
+      const bool here = cost_.levels_[l].reduces;
+      if (!here && !cost_.levels_[l].network) return;
+      const double volume = here || Units(l) == 2 ? 1 : 2;
+      const double steps = here ? 1 : Log2(shape_.levels[l].units);
+      steps_us += 2 * steps * HopUs(l, here ? p : outer);
+      us_per_byte = std::max(us_per_byte, volume * UsPerByte(l, here ? p : outer));
+    }
+    Add(1, p, steps_us, us_per_byte, "switch");
+  }
+
+  // Everyone sends to everyone. A member's bytes for members of other units leave its unit.
+  void Pairwise(const Protocol& p) {
+    double steps_us = 0, us_per_byte = 0;
+    for (int l = 0; l < num_levels(); ++l) {
+      const bool through = cost_.levels_[l].through;
+      const double above = through ? g_ : MembersAbove(l);
+      if (above == MembersBelow(l)) continue;
+      const double volume = (above - MembersBelow(l)) / g_ * MembersBelow(l);
+      us_per_byte = std::max(us_per_byte, volume * UsPerByte(l, p));
+      const double peers = MembersAbove(l) - MembersBelow(l);
+      steps_us += std::ceil(peers / cost_.pairs_at_once_) * HopUs(l, p);
+    }
+    Add(1, p, steps_us, us_per_byte, "pairwise");
+  }
+
+  const CollectiveCost& cost_;
+  const Collective kind_;
+  const GroupShape& shape_;
+  const double g_;
+  std::vector<CollectiveLine> lines_;
+};
+
+const char* CollectiveName(Collective kind) {
+  switch (kind) {
+    case Collective::kAllReduce:
+      return "all-reduce";
+    case Collective::kReduceScatter:
+      return "reduce-scatter";
+    case Collective::kAllGather:
+      return "all-gather";
+    case Collective::kAllToAll:
+      return "all-to-all";
+    case Collective::kBroadcast:
+      return "broadcast";
+    case Collective::kReduce:
+      return "reduce";
+  }
+  return "?";
+}
+
+namespace {
+
+template <typename Levels>
+GroupShape ShapeThrough(const Levels& levels, absl::Span<const int32_t> devices) {
+  struct Unit {
+    int64_t id, members;
+  };
+  std::vector<Unit> units;
+  units.reserve(devices.size());
+  for (int32_t device : devices) units.push_back({device, 1});
+  const auto by_id = [](const Unit& a, const Unit& b) { return a.id < b.id; };
+  if (!std::is_sorted(units.begin(), units.end(), by_id)) {
+    std::sort(units.begin(), units.end(), by_id);
+  }
+  GroupShape shape;
+  shape.size = static_cast<int64_t>(devices.size());
+  for (const auto& level : levels) {
+    GroupShape::AtLevel at{1, std::numeric_limits<int64_t>::max()};
+    size_t parents = 0;
+    for (size_t i = 0; i < units.size();) {
+      const size_t first = i;
+      Unit parent{units[i].id / level.count, 0};
+      for (; i < units.size() && units[i].id / level.count == parent.id; ++i) {
+        parent.members += units[i].members;
+        at.members = std::min(at.members, units[i].members);
+      }
+      at.units = std::max(at.units, static_cast<int64_t>(i - first));
+      units[parents++] = parent;
+    }
+    units.resize(parents);
+    shape.levels.push_back(at);
+  }
+  return shape;
+}
+
+}  // namespace
+
+GroupShape ShapeOf(const Machine& machine, absl::Span<const int32_t> devices) {
+  return ShapeThrough(machine.levels, devices);
+}
+
+GroupShape CollectiveCost::Shape(absl::Span<const int32_t> devices) const {
+  return ShapeThrough(levels_, devices);
+}
+
+CollectiveCost::CollectiveCost(const Machine& machine)
+    : nccl_(machine.nccl),
+      pairs_at_once_(static_cast<double>(machine.messages_at_once())),
+      launch_us_(machine.launch_us()) {
+  // On the way out of inner levels that are `through`: the slowest link, and all latencies.
+  double slowest = std::numeric_limits<double>::infinity(), latency_us = 0;
+  for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
+    const Machine::Level& level = machine.levels[l];
+    const double users = static_cast<double>(machine.UnitSize(level.shared ? l : l - 1));
+    const double rate = level.bytes_per_us / users;
+    levels_.push_back({level.count, std::min(rate, slowest), latency_us + level.latency_us,
+                       level.shared, level.through, level.reduces,
+                       l + 1 == static_cast<int>(machine.levels.size())});
+    if (!level.through) continue;
+    // What comes in takes the shared link as well as what goes out.
+    slowest = std::min(slowest, level.shared ? rate / 2 : rate);
+    latency_us += (level.shared ? 2 : 1) * level.latency_us;
+  }
+}
+
+const std::vector<CollectiveLine>& CollectiveCost::Lines(Collective kind,
+                                                         const GroupShape& shape) const {
+  const std::lock_guard lock(mutex_);
+  auto [it, added] = lines_.try_emplace({kind, shape});
+  if (added) it->second = CollectiveLines(*this, kind, shape).Run();
+  return it->second;
+}
+
+namespace {
+
+const CollectiveLine& Cheapest(const std::vector<CollectiveLine>& lines, int64_t bytes) {
+  return *std::min_element(lines.begin(), lines.end(),
+                           [&](const auto& a, const auto& b) { return a.Us(bytes) < b.Us(bytes); });
+}
+
+}  // namespace
+
+CollectiveLine CollectiveCost::Choice(Collective kind, int64_t bytes,
+                                      absl::Span<const int32_t> devices) const {
+  return Cheapest(Lines(kind, Shape(devices)), bytes);
+}
+
+double CollectiveCost::Us(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const {
+  return devices.size() < 2 ? 0 : Choice(kind, bytes, devices).Us(bytes);
+}
+
+double CollectiveCost::Us(Collective kind, int64_t bytes, const DeviceGroup& group) const {
+  if (group.count < 2) return 0;
+  const std::vector<CollectiveLine>* lines = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = lines_of_group_.find({kind, group});
+    if (known != lines_of_group_.end()) lines = known->second;
+  }
+  if (lines == nullptr) {
+    std::vector<int32_t> devices;
+    for (int64_t i = 0; i < group.count; ++i) {
+      devices.push_back(static_cast<int32_t>(group.start + i * group.stride));
+    }
+    lines = &Lines(kind, Shape(devices));
+    const std::lock_guard lock(mutex_);
+    lines_of_group_[{kind, group}] = lines;
+  }
+  return Cheapest(*lines, bytes).Us(bytes);
+}
+
+}  // namespace isomer

@@ -1,0 +1,123 @@
+#include "optimizer/cost/traffic.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace isomer {
+namespace {
+
+void AddMessage(const Machine& machine, int64_t from, int64_t to, double bytes, Traffic* traffic) {
+  for (LinkId link : machine.Path(from, to)) (*traffic)[link] += bytes;
+}
+
+// Every device sends `bytes` to the next one.
+void AddRing(const Machine& machine, absl::Span<const int32_t> ring, double bytes,
+             Traffic* traffic) {
+  for (size_t i = 0; i < ring.size(); ++i) {
+    AddMessage(machine, ring[i], ring[(i + 1) % ring.size()], bytes, traffic);
+  }
+}
+
+// Members of a group that are in one unit of `size` devices. REQUIRES: ascending.
+std::vector<std::vector<int32_t>> UnitsOf(absl::Span<const int32_t> devices, int64_t size) {
+  std::vector<std::vector<int32_t>> units;
+  for (int32_t device : devices) {
+    if (units.empty() || units.back().back() / size != device / size) units.emplace_back();
+    units.back().push_back(device);
+  }
+  return units;
+}
+
+// Each of the k members of a unit shares with those at its place in the other m - 1 units of the
+// parent what is its k-th of `bytes`.
+void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double bytes,
+               Traffic* traffic) {
+  for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
+    for (const std::vector<int32_t>& parent : UnitsOf(devices, machine.UnitSize(l))) {
+      const auto units = UnitsOf(parent, machine.UnitSize(l - 1));
+      const double m = static_cast<double>(units.size());
+      size_t k = units[0].size();
+      for (const auto& unit : units) k = std::min(k, unit.size());
+      for (size_t place = 0; place < k && units.size() > 1; ++place) {
+        std::vector<int32_t> ring;
+        for (const auto& unit : units) ring.push_back(unit[place]);
+        AddRing(machine, ring, (m - 1) / m * bytes / static_cast<double>(k), traffic);
+      }
+    }
+  }
+}
+
+// `passes`: of a reduce-scatter or all-gather.
+void AddCollective(const CostModel& cost, const Schedule& schedule, const Task& task,
+                   Collective kind, double passes, Traffic* traffic) {
+  const absl::Span<const int32_t> group = schedule.GroupOf(task);
+  std::vector<int32_t> devices(group.begin(), group.end());
+  std::sort(devices.begin(), devices.end());
+  if (devices.size() < 2) return;
+  const double bytes = passes * static_cast<double>(task.bytes);
+  const auto size = static_cast<double>(devices.size());
+  const absl::string_view algorithm =
+      cost.collectives().Choice(kind, task.bytes, devices).algorithm;
+  if (algorithm == "ring") {
+    AddRing(cost.machine(), devices, (size - 1) / size * bytes, traffic);
+  } else {
+    AddLevels(cost.machine(), devices, bytes, traffic);
+  }
+}
+
+void AddTransfers(const Machine& machine, const Schedule& schedule, const Task& task,
+                  Traffic* traffic) {
+  for (size_t i = 0; i < task.transfers.size(); ++i) {
+    const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
+    const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
+    const int64_t bytes = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
+    const Schedule::Whole::Count count = schedule.CountOf(task, i);
+    const LinkPath path = machine.Path(from.device, to.device);
+    for (size_t l = 0; l < path.size(); ++l) {
+      (*traffic)[path[l]] += static_cast<double>(bytes * OnPath(count, l, path.size()));
+    }
+  }
+}
+
+void AddAllToAll(const Machine& machine, absl::Span<const int32_t> devices, int64_t bytes,
+                 Traffic* traffic) {
+  const double part = static_cast<double>(bytes) / static_cast<double>(devices.size());
+  for (int32_t from : devices) {
+    for (int32_t to : devices) AddMessage(machine, from, to, part, traffic);
+  }
+}
+
+}  // namespace
+
+void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
+                Traffic* traffic) {
+  if (!IsCommunication(task.kind)) return;
+  if (task.kind == TaskKind::kSendReceive) {
+    AddTransfers(cost.machine(), schedule, task, traffic);
+  } else if (task.kind == TaskKind::kAllToAll) {
+    AddAllToAll(cost.machine(), schedule.GroupOf(task), task.bytes, traffic);
+  } else if (task.kind == TaskKind::kAllReduce) {
+    AddCollective(cost, schedule, task, Collective::kAllReduce, 2, traffic);
+  } else if (task.kind == TaskKind::kReduceScatter) {
+    AddCollective(cost, schedule, task, Collective::kReduceScatter, 1, traffic);
+  } else {
+    // All-gathers, and what goes to or comes from one device: all but one send all.
+    AddCollective(cost, schedule, task, Collective::kAllGather, 1, traffic);
+  }
+}
+
+Traffic TrafficOf(const CostModel& cost, const Schedule& schedule) {
+  Traffic traffic;
+  for (const Task& task : schedule.tasks) AddTraffic(cost, schedule, task, &traffic);
+  return traffic;
+}
+
+double SlowestLinkUs(const Machine& machine, const Traffic& traffic) {
+  double slowest_us = 0;
+  for (const auto& [link, bytes] : traffic) {
+    slowest_us = std::max(slowest_us, bytes / machine.link(link).bytes_per_us);
+  }
+  return slowest_us;
+}
+
+}  // namespace isomer

@@ -1,0 +1,223 @@
+// Machines from their files.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/machine/machine.pb.h"
+#include "optimizer/machine/machine_named.h"
+#include "optimizer/machine/machine_units.h"
+#include "pcg/support/data_path.h"
+#include "pcg/support/proto_io.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+absl::Status Positive(const std::string& where, absl::string_view what, double value) {
+  if (std::isfinite(value) && value > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", what, " must be positive"));
+}
+
+absl::StatusOr<DeviceKind> KindFromProto(const MachineProto::Device& device,
+                                         const std::string& where) {
+  ISOMER_RETURN_IF_ERROR(Positive(where, "peak_tflops", device.peak_tflops()));
+  ISOMER_RETURN_IF_ERROR(Positive(where, "memory_gib", device.memory_gib()));
+  ISOMER_RETURN_IF_ERROR(Positive(where, "memory_gb_per_s", device.memory_gb_per_s()));
+  const double fraction = device.peak_fraction() == 0 ? 1 : device.peak_fraction();
+  if (!(fraction > 0 && fraction <= 1) || !(device.launch_us() >= 0) ||
+      !std::isfinite(device.launch_us()) || device.memory_gib() > 1e6) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": peak_fraction is in (0,1], launch_us >= 0, memory_gib <= 1e6"));
+  }
+  DeviceKind kind;
+  kind.name = device.name();
+  kind.flops_per_us = device.peak_tflops() * 1e6 * fraction;
+  for (const auto& rate : device.rates()) {
+    const std::string place = absl::StrCat(where, ".rates of '", rate.dtype(), "'");
+    const absl::StatusOr<DataType> dtype = ParseDataType(rate.dtype());
+    if (!dtype.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": ", dtype.status().message()));
+    }
+    ISOMER_RETURN_IF_ERROR(Positive(place, "peak_tflops", rate.peak_tflops()));
+    kind.flops_per_us_of[*dtype] = rate.peak_tflops() * 1e6 * fraction;
+  }
+  kind.memory_bytes_per_us = device.memory_gb_per_s() * 1e3;
+  kind.memory_bytes = static_cast<int64_t>(device.memory_gib() * (int64_t{1} << 30));
+  kind.launch_us = device.launch_us();
+  if (!(device.host_gb_per_s() >= 0) || !std::isfinite(device.host_gb_per_s())) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": host_gb_per_s must not be negative"));
+  }
+  kind.host_bytes_per_us = device.host_gb_per_s() * 1e3;
+  return kind;
+}
+
+absl::Status SetKinds(const MachineProto& proto, const std::string& where, Machine* machine) {
+  machine->kinds.clear();
+  if (proto.kinds().empty() || proto.has_device()) {
+    if (!proto.kinds().empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": give device or kinds, not both"));
+    }
+    ISOMER_ASSIGN_OR_RETURN(DeviceKind kind,
+                            KindFromProto(proto.device(), absl::StrCat(where, ": device")));
+    machine->kinds.push_back(std::move(kind));
+    return absl::OkStatus();
+  }
+  for (const auto& device : proto.kinds()) {
+    ISOMER_ASSIGN_OR_RETURN(
+        DeviceKind kind,
+        KindFromProto(device, absl::StrCat(where, ": kind '", device.name(), "'")));
+    machine->kinds.push_back(std::move(kind));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetUnitKinds(const MachineProto& proto, const std::string& where, Machine* machine) {
+  for (int l = 0; l < proto.levels_size(); ++l) {
+    if (proto.levels(l).unit_kinds().empty()) continue;
+    if (!machine->unit_kinds.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": unit_kinds are given on more than one level"));
+    }
+    machine->kind_level = l;
+    for (const std::string& name : proto.levels(l).unit_kinds()) {
+      ISOMER_ASSIGN_OR_RETURN(
+          const int kind,
+          KindByName(*machine, name,
+                     absl::StrCat(where, ": level '", proto.levels(l).name(), "'")));
+      machine->unit_kinds.push_back(kind);
+    }
+  }
+  if (machine->kinds.size() > 1 && machine->unit_kinds.empty() && proto.devices().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": there are several kinds, and no level says by unit_kinds which units are which"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetLevels(const MachineProto& proto, const std::string& where, Machine* machine) {
+  const bool named = !proto.devices().empty();
+  if (proto.levels().empty() && !named) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": no levels"));
+  }
+  for (const auto& level : proto.levels()) {
+    const std::string place = absl::StrCat(where, ": level '", level.name(), "'");
+    Link link;
+    // Of a machine by names, the rates that are absent follow from its links.
+    if (!named || !level.bandwidth().empty() || !level.link().empty() || level.gb_per_s() != 0) {
+      ISOMER_ASSIGN_OR_RETURN(link, LinkFromProto(level, place));
+    }
+    if (level.count() < 1 || level.count() > kMaxDevices) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(place, ": count must be between 1 and ", kMaxDevices));
+    }
+    machine->levels.push_back({level.name(), level.count(), link.bytes_per_us, link.latency_us,
+                               level.shared(), level.through(), level.reduces()});
+  }
+  return absl::OkStatus();
+}
+
+// A machine of one level is one node.
+void AddClusterLevel(Machine* machine) {
+  if (machine->levels.size() != 1) return;
+  Machine::Level cluster = machine->levels[0];
+  cluster.name = "cluster";
+  cluster.count = 1;
+  cluster.shared = cluster.reduces = false;
+  machine->levels.push_back(cluster);
+}
+
+absl::StatusOr<Machine> FromProto(const MachineProto& proto, const std::string& where) {
+  if (proto.name().empty()) return absl::InvalidArgumentError(absl::StrCat(where, ": no name"));
+  if (!proto.collectives().empty() && proto.collectives() != "nccl") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": collectives '", proto.collectives(), "': there are '' and 'nccl'"));
+  }
+  Machine machine;
+  machine.name = proto.name();
+  machine.nccl = !proto.collectives().empty();
+  machine.one_stream = proto.one_stream();
+  ISOMER_RETURN_IF_ERROR(SetKinds(proto, where, &machine));
+  ISOMER_RETURN_IF_ERROR(SetLevels(proto, where, &machine));
+  ISOMER_RETURN_IF_ERROR(SetUnitKinds(proto, where, &machine));
+  if (!proto.devices().empty()) {
+    ISOMER_RETURN_IF_ERROR(AddNamedLinks(proto, where, &machine));
+  } else if (!proto.links().empty() || !proto.switches().empty() || !proto.paths().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": links, switches and paths need devices"));
+  }
+  AddClusterLevel(&machine);
+  return machine;
+}
+
+absl::Status SetDevicesPerNode(int64_t devices, Machine* machine) {
+  const int below = static_cast<int>(machine->levels.size()) - 1;
+  for (int level = below - 1; level >= 1 && devices > 0; --level) {
+    int64_t& count = machine->levels[level].count;
+    if (devices <= machine->UnitSize(level - 1)) {
+      count = 1;
+    } else if (devices % count == 0) {
+      devices /= count;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--devices_per_node: ", devices, " devices cannot be dealt evenly to the ",
+                       count, " units of level '", machine->levels[level].name, "'"));
+    }
+  }
+  machine->levels[0].count = devices;
+  return absl::OkStatus();
+}
+
+absl::Status CheckSize(const Machine& machine, const std::string& where) {
+  int64_t devices = 1;
+  for (const Machine::Level& level : machine.levels) {
+    devices *= level.count;
+    if (devices > kMaxDevices || level.count > kMaxDevices) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": more than ", kMaxDevices,
+                                                     " devices, which is the most there are"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string PresetPath(absl::string_view name) {
+  return DataPath(absl::StrCat("optimizer/machines/", name, ".textproto"));
+}
+
+}  // namespace
+
+std::vector<std::string> MachinePresets() {
+  return {"cpu_2cores",  "dgx_a100",   "dgx_h100",     "dgx_h200", "gb200_nvl72",
+          "k80_cluster", "laptop_cpu", "p100_cluster", "summit",   "workstation"};
+}
+
+absl::StatusOr<Machine> LoadMachine(const std::string& spec, int64_t nodes,
+                                    int64_t devices_per_node) {
+  if (nodes < 0 || devices_per_node < 0) {
+    return absl::InvalidArgumentError("--nodes and --devices_per_node must be positive");
+  }
+  const std::vector<std::string> presets = MachinePresets();
+  const bool preset = std::find(presets.begin(), presets.end(), spec) != presets.end();
+  if (!preset && !std::filesystem::exists(spec)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "machine '", spec, "' is neither a file nor one of ", absl::StrJoin(presets, ", ")));
+  }
+  const std::string path = preset ? PresetPath(spec) : spec;
+  MachineProto proto;
+  ISOMER_RETURN_IF_ERROR(LoadProto(path, "machine", &proto, TextHeader::kOptional));
+  ISOMER_ASSIGN_OR_RETURN(Machine machine, FromProto(proto, path));
+  if (!machine.topology.empty() && (nodes > 0 || devices_per_node > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": lists its devices, so that --nodes and --devices_per_node cannot change them"));
+  }
+  if (nodes > 0) machine.levels.back().count = nodes;
+  if (devices_per_node > 0) {
+    ISOMER_RETURN_IF_ERROR(SetDevicesPerNode(devices_per_node, &machine));
+  }
+  ISOMER_RETURN_IF_ERROR(CheckSize(machine, path));
+  return machine;
+}
+
+}  // namespace isomer

@@ -1,0 +1,183 @@
+#include "optimizer/mapping/choice_pricer.h"
+
+#include <algorithm>
+
+#include "optimizer/cost/halo_cost.h"
+#include "pcg/profile/work.h"
+
+namespace isomer {
+namespace {
+
+// The devices that hold the copies of a stored operand's first shard. Copies at several moments of
+// a device are one.
+DeviceGroup CopyGroup(const Placement& placement) {
+  const size_t axis = placement.type.dims.size();
+  return {placement.view.start, placement.view.strides[axis],
+          placement.type.copies / placement.view.MomentsOfAxis(axis)};
+}
+
+// Devices of several kinds wait for the slowest.
+template <typename UsOn>
+double SlowestUs(const CostModel& cost, const ShardingChoice& choice, const UsOn& us_on) {
+  if (cost.uniform()) return us_on(choice.start);
+  double us = 0;
+  const Placement& output = choice.outputs[0];
+  for (int64_t device : cost.OnePerKind(DevicesOf(output.view, output.type))) {
+    us = std::max(us, us_on(device));
+  }
+  return us;
+}
+
+// Of a weight, what is held once, in parts: optimizer state (1), gradients, too (2), weights, too
+// (3).
+int StageOf(UpdateMethod method, const ShardingChoice& choice) {
+  switch (method) {
+    case UpdateMethod::kAllReduce:
+      return 0;
+    case UpdateMethod::kSharded:
+      return choice.moments > 1 ? 1 : 2;
+    case UpdateMethod::kShardedGradients:
+      return 2;
+    case UpdateMethod::kShardedWeights:
+      return 3;
+    case UpdateMethod::kOwner:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype) {
+  return BytesOfWeight(ComputedIn(options.precision, dtype), options.optimizer,
+                       options.low_precision_sums);
+}
+
+ChoicePricer::ChoicePricer(const CostModel& cost, const CostOptions& options,
+                           const ChoiceSpace& space, const ComputeGraph::ComputeNode& node)
+    : cost_(cost), options_(options), space_(space), node_(node), sharding_(space.sharding) {
+  std::vector<TensorType> types = space.operands;
+  for (TensorType& type : types) {
+    if (!IsLoss(space.op.kind())) type.dtype = ComputedIn(options.precision, type.dtype);
+  }
+  const auto in_precision = InferSharding(space.op, types);
+  for (size_t t = 0; t < sharding_.outputs.size(); ++t) {
+    output_dtypes_.push_back((in_precision.ok() ? *in_precision : sharding_).outputs[t].dtype);
+  }
+  for (const auto& operand : node.operands) wanted_.push_back(operand.gradient);
+  backward_ = options.training && std::find(wanted_.begin(), wanted_.end(), true) != wanted_.end();
+}
+
+void ChoicePricer::SetSharding(const ShardingChoice& choice) {
+  types_.clear();
+  for (const Placement& operand : choice.operands) {
+    types_.push_back(operand.type);
+    if (IsLoss(space_.op.kind())) continue;
+    types_.back().dtype = ComputedIn(options_.precision, types_.back().dtype);
+  }
+  sharding_.degrees = choice.degrees;
+  for (size_t t = 0; t < choice.outputs.size(); ++t) {
+    sharding_.outputs[t] = choice.outputs[t].type;
+    sharding_.outputs[t].dtype = output_dtypes_[t];
+  }
+}
+
+// Brings the copies of a trained weight up to date, apart from `sync_us`, the communication.
+double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& choice,
+                              double* sync_us) const {
+  const DeviceGroup group = CopyGroup(weight);
+  const WeightBytes each = BytesOfWeight(options_, weight.type.dtype);
+  int64_t numbers = weight.type.LocalElements();
+  auto add = [&](Collective kind, int64_t times) {
+    const int64_t bytes = numbers * SentBytes(each, kind);
+    *sync_us += static_cast<double>(times) * cost_.CollectiveUs(kind, bytes, group);
+  };
+  switch (options_.update_method) {
+    case UpdateMethod::kAllReduce:
+      add(Collective::kAllReduce, 1);
+      break;
+    case UpdateMethod::kSharded:
+      add(Collective::kReduceScatter, 1);
+      add(Collective::kAllGather, 1);
+      numbers /= group.count;
+      break;
+    case UpdateMethod::kShardedGradients:
+      add(Collective::kReduceScatter, choice.moments);
+      add(Collective::kAllGather, 1);
+      numbers /= group.count;
+      break;
+    case UpdateMethod::kShardedWeights:
+      add(Collective::kReduceScatter, choice.moments);
+      add(Collective::kAllGather, 2 * choice.moments);
+      numbers /= group.count;
+      break;
+    case UpdateMethod::kOwner:
+      add(Collective::kReduce, 1);
+      add(Collective::kBroadcast, 1);
+      break;
+  }
+  // As large a gradient as SGD takes three of.
+  const int64_t bytes = numbers * each.update / 3;
+  return SlowestUs(cost_, choice, [&](int64_t device) {
+    return options_.updates_together ? cost_.SharedUpdateUs(bytes, device)
+                                     : cost_.UpdateUs(bytes, device);
+  });
+}
+
+ChoiceCost ChoicePricer::CostOf(const ShardingChoice& choice) {
+  SetSharding(choice);
+  const Operator& op = space_.op;
+  const Work forward = ForwardWork(op, sharding_, types_, /*saves=*/backward_);
+  double us = SlowestUs(
+      cost_, choice, [&](int64_t device) { return cost_.CallUs(op, types_, {}, forward, device); });
+  double sync_us = 0, update_us = 0;
+  if (backward_) {
+    const Work gradient = GradientWork(op, sharding_, types_, wanted_);
+    us += SlowestUs(cost_, choice, [&](int64_t device) {
+      return cost_.CallUs(op, types_, wanted_, gradient, device);
+    });
+    for (size_t o = 0; o < choice.operands.size(); ++o) {
+      if (!node_.operands[o].stored || !wanted_[o]) continue;
+      update_us += UpdateUs(choice.operands[o], choice, &sync_us);
+    }
+  }
+  us *= static_cast<double>(choice.moments);
+  int64_t bytes = StoredBytes(choice, node_, options_);
+  const int64_t saved_bytes = backward_ ? SavedBytes(op, sharding_, types_) : 0;
+  bytes += saved_bytes * choice.moments;
+  for (size_t o = 0; o < choice.operands.size(); ++o) {
+    Placement placement = choice.operands[o];
+    placement.type.dtype = ComputedIn(options_.precision, placement.type.dtype);
+    const HaloCost halo = CostOfHalo(cost_, sharding_, static_cast<int>(o), placement);
+    us += halo.us * (backward_ && wanted_[o] ? 2 : 1);
+    if (options_.training) bytes += halo.bytes;
+  }
+  return {static_cast<float>(us + update_us), static_cast<float>(sync_us),
+          static_cast<double>(bytes), saved_bytes};
+}
+
+int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
+                    const CostOptions& options) {
+  int64_t bytes = 0;
+  for (size_t o = 0; o < choice.operands.size(); ++o) {
+    if (!node.operands[o].stored) continue;
+    const TensorType& type = choice.operands[o].type;
+    const WeightBytes each = BytesOfWeight(options, type.dtype);
+    const int64_t local = type.LocalElements();
+    const bool trains = options.training && node.operands[o].gradient;
+    const int64_t part = local / CopyGroup(choice.operands[o]).count;
+    auto held = [&](int stage) {
+      return trains && stage <= StageOf(options.update_method, choice) ? part : local;
+    };
+    bytes += each.stored * held(3);
+    if (trains) bytes += each.gradient * held(2) + each.trained * held(1);
+  }
+  for (const Placement& output : choice.outputs) {
+    TensorType type = output.type;
+    type.dtype = ComputedIn(options.precision, type.dtype);
+    if (options.training) bytes += type.LocalBytes() * choice.moments;
+  }
+  return bytes;
+}
+
+}  // namespace isomer

@@ -1,0 +1,194 @@
+#include "optimizer/proposal/contest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "pcg/support/hash.h"
+
+namespace isomer {
+namespace {
+
+// Of small plans more: other ways to update weights change their order most, and take no time.
+constexpr size_t kContenders = 4, kSmallContenders = 8;
+constexpr int32_t kFewTasks = 4000;
+// Plans of more are not copied unless they are the fastest, nor their simulations kept for others.
+constexpr int32_t kManyTasks = 60000;
+// Simulations of more take seconds.
+constexpr int32_t kSlowTasks = 200000;
+// Plans that take longer by less are near the best.
+constexpr double kNear = 1.2;
+// Plans of more nodes are predicted one at a time: each takes gigabytes.
+constexpr int kMostNodesBeside = 60000;
+
+// Those from the first to the last that is used.
+int64_t DevicesUsed(const Plan& plan) {
+  int64_t used = 0;
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    used = std::max(used, 1 + LastDevice(plan.views[id], plan.graph.node({id}).outputs[0]));
+  }
+  return used;
+}
+
+// A digest of all of a plan that its prediction can depend on.
+uint64_t WhatRuns(Plan* plan) {
+  Model model = std::exchange(plan->model, Model());
+  std::vector<DerivationStep> steps = std::exchange(plan->steps, {});
+  plan->predicted_step_us = 0;
+  plan->predicted_peak_bytes = 0;
+  const uint64_t digest = SealOf(*plan);
+  plan->model = std::move(model);
+  plan->steps = std::move(steps);
+  return digest;
+}
+
+}  // namespace
+
+Contest::~Contest() {
+  for (const Entrant& entrant : entrants_) {
+    if (entrant.simulation.valid()) entrant.simulation.wait();
+  }
+  for (const Foreseen& foreseen : foreseen_) foreseen.simulation.wait();
+}
+
+PredictionMemo::Future Contest::Begin(std::launch policy, Plan* plan) const {
+  return std::async(policy, [this, plan] { return PredictPlan(cost_, plan); });
+}
+
+void Contest::Foresee(Plan plan) {
+  if (memo_ == nullptr || threads_ == 1 || plan.graph.num_nodes() > kMostNodesBeside) return;
+  Foreseen& foreseen = foreseen_.emplace_back();
+  foreseen.what_runs = WhatRuns(&plan);
+  foreseen.plan = std::move(plan);
+  foreseen.simulation = memo_->FindOrBegin(
+      foreseen.what_runs, [&] { return Begin(std::launch::async, &foreseen.plan); });
+}
+
+void Contest::ForgetForeseen() {
+  for (auto it = foreseen_.begin(); it != foreseen_.end();) {
+    memo_->Forget(it->what_runs);
+    const bool done = it->simulation.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    it = done ? foreseen_.erase(it) : std::next(it);
+  }
+}
+
+int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
+  const uint64_t what = WhatRuns(&plan);
+  const int number = static_cast<int>(entrants_.size());
+  Entrant& entrant = entrants_.emplace_back();
+  const auto [known, added] = known_.try_emplace(HashCombine(what, takes_part), number);
+  if (!added) {
+    entrant.same = known->second;
+    return number;
+  }
+  entrant.plan = std::move(plan);
+  entrant.origin = std::move(origin);
+  entrant.takes_part = takes_part;
+  entrant.what_runs = what;
+  // Beside the caller, which may have to wait for it.
+  int busy = 1;
+  for (size_t i = judged_; i + 1 < entrants_.size(); ++i) {
+    const auto& simulation = entrants_[i].simulation;
+    if (!simulation.valid()) continue;
+    if (busy + 1 > threads_) simulation.wait();
+    busy += simulation.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
+  }
+  const bool is_large = entrant.plan.graph.num_nodes() > kMostNodesBeside;
+  const bool beside = threads_ > 1 && !is_large;
+  const auto begin = [&] {
+    return Begin(beside ? std::launch::async : std::launch::deferred, &entrant.plan);
+  };
+  entrant.simulation = memo_ == nullptr || is_large ? begin() : memo_->FindOrBegin(what, begin);
+  // Nor are they kept until they are asked for.
+  if (is_large) PredictionOf(number).IgnoreError();
+  return number;
+}
+
+absl::StatusOr<Prediction> Contest::PredictionOf(int entry) {
+  for (; judged_ <= static_cast<size_t>(entry); ++judged_) Judge(&entrants_[judged_]);
+  return entrants_[entry].prediction;
+}
+
+void Contest::Judge(Entrant* entrant) {
+  if (entrant->same >= 0) {
+    entrant->prediction = entrants_[entrant->same].prediction;
+    return;
+  }
+  const PredictionMemo::Future future = std::move(entrant->simulation);
+  const absl::StatusOr<Simulation>& simulation = future.get();
+  Plan plan = std::exchange(entrant->plan, Plan());
+  if (absl::IsResourceExhausted(simulation.status())) {
+    entrant->prediction = kNotSimulated;
+    return;
+  }
+  if (!simulation.ok()) {
+    entrant->prediction = simulation.status();
+    return;
+  }
+  entrant->prediction = Prediction{simulation->step_us, simulation->peak_bytes};
+  plan.predicted_step_us = simulation->step_us;
+  plan.predicted_peak_bytes = simulation->peak_bytes;
+  if (entrant->takes_part) TakePart(std::move(plan), *simulation, std::move(entrant->origin));
+  if (memo_ != nullptr && simulation->tasks.size() > kManyTasks) memo_->Forget(entrant->what_runs);
+}
+
+void Contest::Contend(const Plan& plan, const Simulation& simulation, const std::string& origin) {
+  auto behind = contenders_.begin();
+  while (behind != contenders_.end() && behind->step_us < simulation.step_us) ++behind;
+  if (behind != contenders_.end() && behind->step_us == simulation.step_us) return;
+  const int32_t tasks = simulation.tasks.size();
+  const size_t most = tasks > kManyTasks ? 1 : tasks > kFewTasks ? kContenders : kSmallContenders;
+  if (behind - contenders_.begin() >= static_cast<ptrdiff_t>(most)) return;
+  contenders_.insert(behind, Contender{plan, origin, simulation.step_us, simulation.behind_us});
+  if (contenders_.size() > most) contenders_.resize(most);
+}
+
+void Contest::TakePart(Plan plan, const Simulation& now, std::string origin) {
+  const Prediction prediction = {now.step_us, now.peak_bytes};
+  if (now.tasks.size() > kSlowTasks) slow_us_ = std::min(slow_us_, now.step_us);
+  const bool fits = Fits(prediction);
+  if (fits) {
+    Contend(plan, now, origin);
+    double& us = us_by_devices_.try_emplace(DevicesUsed(plan), now.step_us).first->second;
+    us = std::min(us, now.step_us);
+  }
+  const bool fastest = empty() || now.step_us < fastest_us_;
+  const bool better =
+      empty() || Rank(prediction) < Rank({best_->simulation.step_us, best_->simulation.peak_bytes});
+  if (fastest) {
+    fastest_us_ = now.step_us;
+    fastest_.reset();
+    if (!better) {
+      fastest_ = plan;
+      fastest_origin_ = origin;
+    }
+  } else if (better && !fastest_.has_value()) {
+    fastest_ = std::move(best_->plan);
+    fastest_origin_ = best_->origin;
+  }
+  if (better) best_ = Entry{std::move(plan), now, std::move(origin), fits};
+}
+
+bool Contest::BestIsSlow() const {
+  return best_.has_value() && best_->simulation.tasks.size() > kSlowTasks;
+}
+
+double Contest::near_best_us() const {
+  return best_.has_value() ? kNear * best_->simulation.step_us : 0;
+}
+
+double Contest::UsOn(int64_t most, int64_t fewer) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [used, us] : us_by_devices_) {
+    if (used <= most && used > fewer) least = std::min(least, us);
+  }
+  return least;
+}
+
+double Contest::step_us() const {
+  return fits() ? best_->simulation.step_us : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace isomer

@@ -1,0 +1,149 @@
+// The plans that were considered, and the best of them.
+//
+// A plan that fits is better than one that does not; of those that fit the faster, of those that do
+// not the smaller. Searches under several costs often end at one plan, which is predicted once.
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_CONTEST_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_CONTEST_H_
+
+#include <cstdint>
+#include <deque>
+#include <future>
+#include <limits>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/cost/cost.h"
+#include "optimizer/simulator/prediction_memo.h"
+#include "optimizer/simulator/simulator.h"
+#include "pcg/ir/plan.h"
+
+namespace isomer {
+
+struct Prediction {
+  double step_us = 0;
+  int64_t peak_bytes = 0;
+  friend bool operator==(const Prediction&, const Prediction&) = default;
+};
+// Of plans on so many different devices that simulating one takes too much memory: none is chosen.
+inline constexpr Prediction kNotSimulated = {std::numeric_limits<double>::infinity(),
+                                             std::numeric_limits<int64_t>::max()};
+
+// The origin of what a search found; other plans have the name of their baseline.
+inline constexpr char kFound[] = "search";
+
+// A plan among the fastest few that fit.
+struct Contender {
+  Plan plan;
+  std::string origin;
+  double step_us = 0, behind_us = 0;  // as in Simulation
+};
+
+class Contest {
+ public:
+  struct Entry {
+    Plan plan;
+    Simulation simulation;
+    std::string origin;
+    bool fits = false;
+  };
+
+  // `threads`: that predict plans. `memo`: what other contests predict, too; both outlive this.
+  explicit Contest(const CostModel& cost, int threads = 1, PredictionMemo* memo = nullptr)
+      : cost_(cost), threads_(threads), memo_(memo) {}
+  // Others may wait for what was begun with plans of this one.
+  ~Contest();
+
+  // Begins to predict the plan, beside what the caller does next. It takes part, after those that
+  // were entered before it, once it or a later one is asked for: what is best does not depend on
+  // threads. `takes_part` false: it is predicted only.
+  int Enter(Plan plan, std::string origin, bool takes_part = true);
+  absl::StatusOr<Prediction> PredictionOf(int entry);
+  // Both at once.
+  absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
+    return PredictionOf(Enter(std::move(plan), std::move(origin)));
+  }
+  // Begins to predict a plan that will likely be entered, beside what the caller does and waits
+  // for, if there is a thread and a memo for that. It takes no part.
+  void Foresee(Plan plan);
+  // Of those that were not entered nothing is kept.
+  void ForgetForeseen();
+  const CostModel& cost() const { return cost_; }
+  bool empty() const { return !best_.has_value(); }
+  // REQUIRES: not empty.
+  const Entry& best() const { return *best_; }
+  bool fits() const { return best_.has_value() && best_->fits; }
+  bool Fits(const Prediction& prediction) const {
+    return prediction.peak_bytes <= cost_.machine().memory_bytes();
+  }
+  // Of two plans the one that is better comes first.
+  std::pair<int, double> Rank(const Prediction& prediction) const {
+    return Fits(prediction) ? std::pair(0, prediction.step_us)
+                            : std::pair(1, static_cast<double>(prediction.peak_bytes));
+  }
+  // A prediction of the best takes seconds.
+  bool BestIsSlow() const;
+  // One of it or of a plan near it does: only what promises most is worth one.
+  bool PredictionsAreSlow() const { return slow_us_ <= near_best_us(); }
+  // Of the best; infinity if there is none that fits.
+  double step_us() const;
+  // The fastest plan, whether it fits or not. REQUIRES: not empty.
+  const Plan& fastest() const { return fastest_.has_value() ? *fastest_ : best_->plan; }
+  const std::string& fastest_origin() const {
+    return fastest_.has_value() ? fastest_origin_ : best_->origin;
+  }
+
+  // Of the fastest plan that fits and uses at most the first `most` devices, and more than the
+  // first `fewer`; infinity if there is none.
+  double UsOn(int64_t most, int64_t fewer) const;
+
+  // The fastest plans that fit and differ in their steps, the fastest first; of plans of many tasks
+  // the fastest alone may be there.
+  const std::vector<Contender>& contenders() const { return contenders_; }
+
+  Entry TakeBest() { return *std::move(best_); }
+
+ private:
+  struct Entrant {
+    Plan plan;
+    std::string origin;
+    bool takes_part = true;
+    uint64_t what_runs = 0;
+    int same = -1;  // an earlier one that runs alike
+    PredictionMemo::Future simulation = {};
+    absl::StatusOr<Prediction> prediction = Prediction{};
+  };
+  struct Foreseen {
+    Plan plan;
+    uint64_t what_runs = 0;
+    PredictionMemo::Future simulation = {};
+  };
+  PredictionMemo::Future Begin(std::launch policy, Plan* plan) const;
+  void Judge(Entrant* entrant);
+  void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
+  void TakePart(Plan plan, const Simulation& simulation, std::string origin);
+  double near_best_us() const;
+
+  const CostModel& cost_;
+  const int threads_;
+  PredictionMemo* const memo_;
+  std::deque<Entrant> entrants_;   // where they are stays
+  size_t judged_ = 0;              // of these
+  std::map<uint64_t, int> known_;  // the first entrant by what it runs
+  std::list<Foreseen> foreseen_;   // where they are stays, too
+  std::optional<Entry> best_;
+  std::optional<Plan> fastest_;  // if it is another
+  std::string fastest_origin_;
+  double fastest_us_ = 0;
+  double slow_us_ = std::numeric_limits<double>::infinity();  // fastest of slow predictions
+  std::vector<Contender> contenders_;
+  std::map<int64_t, double> us_by_devices_;  // the last that is used, and one
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_CONTEST_H_

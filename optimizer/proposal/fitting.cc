@@ -1,0 +1,207 @@
+#include "optimizer/proposal/fitting.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+
+#include "optimizer/simulator/segments.h"
+#include "optimizer/simulator/stored_bytes.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Prices of memory to try until a plan fits, in us per byte.
+constexpr double kFirstPrice = 1e-7;
+constexpr double kPriceStep = 8;
+constexpr double kLastPrice = 1;
+// And of plans in micro-batches, for which there is a search each.
+constexpr double kPricesInMicroBatches[] = {1e-5, 1e-2};
+
+// Up to a few, less memory for activations may not make up for whole gradients.
+constexpr int64_t kFewMicroBatches = 8, kMostMicroBatches = 64;
+
+// Between nothing and all that is worth it; a plan is simulated with the logarithm of it.
+constexpr int kLevels = 8;
+
+// Of gradients that are synchronised together, where memory is short.
+constexpr int64_t kSmallBucket = int64_t{1} << 20;
+
+class Fitting {
+ public:
+  Fitting(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
+          const FindSmallerPlan& find, Contest* contest)
+      : cost_(cost), options_(options), deadline_(deadline), find_(find), contest_(*contest) {}
+
+  absl::Status Run() {
+    // Copies: what takes part may replace them.
+    const Plan fastest = contest_.fastest();
+    const std::string origin = contest_.fastest_origin();
+    const bool is_smallest = &contest_.fastest() == &contest_.best().plan;
+    std::optional<Plan> smallest;
+    if (!is_smallest && !contest_.fits()) smallest = contest_.best().plan;
+    const std::string origin_of_smallest = contest_.best().origin;
+    ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, origin));
+    if (smallest.has_value()) ISOMER_RETURN_IF_ERROR(MakeSmaller(*smallest, origin_of_smallest));
+    smallest.reset();
+    ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
+    for (double price = kFirstPrice; !IsDone() && price <= kLastPrice; price *= kPriceStep) {
+      ISOMER_RETURN_IF_ERROR(Try({.us_per_byte = price}).status());
+    }
+    for (double price : kPricesInMicroBatches) {
+      if (!IsDone()) ISOMER_RETURN_IF_ERROR(TryMicroBatches(price));
+    }
+    return IsDone() ? absl::OkStatus() : MoveStatesToHost(fastest, origin);
+  }
+
+ private:
+  // Plans may be large: there is one more of them only while it is looked at.
+  absl::StatusOr<Prediction> Consider(const Plan& plan, const UpdateOptions& way,
+                                      const std::vector<NodeId>& recomputed,
+                                      const std::string& origin) {
+    Plan changed = plan;
+    changed.update = way;
+    changed.recomputed = recomputed;
+    return contest_.Consider(std::move(changed), origin);
+  }
+
+  bool IsDone() const { return contest_.fits() || deadline_.Reached().has_value(); }
+
+  // More and more, while that makes a plan fit, smaller, or that fits faster.
+  absl::Status TryMicroBatches(double price) {
+    if (!options_.training) return absl::OkStatus();
+    for (int64_t n = 2; n <= kMostMicroBatches && !deadline_.Reached().has_value(); n *= 2) {
+      const double us = contest_.step_us();
+      const int64_t bytes = contest_.best().simulation.peak_bytes;
+      ISOMER_ASSIGN_OR_RETURN(const std::optional<double> step_us, Try({price, n}));
+      const bool is_smaller = contest_.best().simulation.peak_bytes < bytes;
+      if (!step_us.has_value()) break;
+      if (contest_.fits() ? *step_us >= us : !is_smaller && n >= kFewMicroBatches) break;
+    }
+    return absl::OkStatus();
+  }
+
+  // The step of such a plan as it is found; absent if none is.
+  absl::StatusOr<std::optional<double>> Try(const SmallerPlan& wanted) {
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<Plan> plan, find_(wanted));
+    if (!plan.has_value()) return std::nullopt;
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(*plan, plan->update, {}, kFound));
+    if (!contest_.Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
+    return prediction.step_us;
+  }
+
+  // Ways to update weights, each with less on a device and more to do than the one before.
+  absl::StatusOr<std::vector<UpdateOptions>> WaysToUpdate(const Plan& plan) const {
+    std::vector<UpdateOptions> ways = {plan.update};
+    const auto add = [&](auto change) {
+      UpdateOptions way = ways.back();
+      change(&way);
+      if (!(way == ways.back())) ways.push_back(std::move(way));
+    };
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+    const bool choose = options_.choose_update_method;
+    if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kSharded; });
+    if (moments == 1) add([](UpdateOptions* way) { way->immediate = true; });
+    if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kShardedWeights; });
+    add([](UpdateOptions* way) {
+      way->bucket_bytes = std::min(way->bucket_bytes, kSmallBucket);
+      way->bucket_ends.clear();
+    });
+    return ways;
+  }
+
+  // REQUIRES: `plan`, as it is, took part.
+  absl::Status MakeSmaller(const Plan& plan, const std::string& origin) {
+    if (!options_.training) return absl::OkStatus();
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<UpdateOptions> ways, WaysToUpdate(plan));
+    return MakeSmaller(plan, ways, origin);
+  }
+
+  // The first way that fits as it is, and the first before it that does with recomputation: the
+  // others take more time. So do all from one on that is slower, as it is, than what fits already;
+  // of ways whose weights alone are too large, the smallest is looked at.
+  absl::Status MakeSmaller(const Plan& plan, absl::Span<const UpdateOptions> ways,
+                           const std::string& origin) {
+    const absl::StatusOr<std::vector<NodeResults>> results = ResultsOfNodes(cost_, plan);
+    // Too few devices are alike to simulate it: it was not when it took part, either.
+    if (absl::IsResourceExhausted(results.status())) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(results.status());
+    levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results), kLevels);
+    std::vector<UpdateOptions> hopeful;
+    for (const UpdateOptions& way : ways) {
+      const bool fits = LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
+      if (!fits && &way != &ways.back()) continue;
+      if (deadline_.Reached().has_value()) break;
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(plan, way, {}, origin));
+      if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
+      hopeful.push_back(way);
+    }
+    for (const UpdateOptions& way : hopeful) {
+      if (deadline_.Reached().has_value()) break;
+      ISOMER_ASSIGN_OR_RETURN(const bool fits, Recompute(plan, way, origin));
+      if (fits) break;
+    }
+    return absl::OkStatus();
+  }
+
+  // The fastest plan and the smallest with the optimizer's states on the host.
+  absl::Status MoveStatesToHost(const Plan& fastest, const std::string& origin) {
+    const std::vector<DeviceKind>& kinds = cost_.machine().kinds;
+    const bool has_way = std::all_of(kinds.begin(), kinds.end(), [](const DeviceKind& kind) {
+      return kind.host_bytes_per_us > 0;
+    });
+    const WeightBytes each =
+        BytesOfWeight(fastest.precision, fastest.update.optimizer, /*low_precision_sums=*/false);
+    if (!options_.training || !has_way || each.trained == 0) {
+      return absl::OkStatus();
+    }
+    Plan smallest = contest_.best().plan;
+    ISOMER_ASSIGN_OR_RETURN(std::vector<UpdateOptions> ways, WaysToUpdate(fastest));
+    for (UpdateOptions& way : ways) way.states_on_host = true;
+    ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, ways, origin));
+    smallest.update.states_on_host = true;
+    return contest_.Consider(std::move(smallest), kFound).status();
+  }
+
+  // As little as makes it fit; false if nothing does. REQUIRES: without, it does not fit.
+  absl::StatusOr<bool> Recompute(const Plan& plan, const UpdateOptions& way,
+                                 const std::string& origin) {
+    // Of `levels_`: the least that is known to be enough, and the first that may be.
+    size_t enough = levels_.size(), first = 0;
+    while (first < enough) {
+      // All of it, to begin with.
+      const size_t level = enough == levels_.size() ? enough - 1 : (first + enough) / 2;
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction,
+                              Consider(plan, way, levels_[level], origin));
+      if (contest_.Fits(prediction)) {
+        enough = level;
+      } else if (enough == levels_.size()) {
+        return false;
+      } else if (prediction.step_us >= contest_.step_us()) {
+        break;  // more takes more time
+      } else {
+        first = level + 1;
+      }
+    }
+    return enough < levels_.size();
+  }
+
+  const CostModel& cost_;
+  const FittingOptions& options_;
+  const Deadline& deadline_;
+  const FindSmallerPlan& find_;
+  Contest& contest_;
+  std::vector<std::vector<NodeId>> levels_;  // of the plan at hand
+};
+
+}  // namespace
+
+absl::Status MakeFit(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
+                     const FindSmallerPlan& find, Contest* contest) {
+  if (contest->fits() && &contest->fastest() == &contest->best().plan) return absl::OkStatus();
+  return Fitting(cost, options, deadline, find, contest).Run();
+}
+
+}  // namespace isomer

@@ -1,0 +1,311 @@
+#include "optimizer/proposal/grid.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/mapping/choice_pricer.h"
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/sharding/batch_dims.h"
+#include "optimizer/simulator/segments.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// What one device of a stage does and holds.
+struct StageLoad {
+  double us = 0, synchronisation_us = 0;
+  int64_t stored_bytes = 0;  // weights, their gradients and states, whatever the micro-batch
+  int64_t kept_bytes = 0;    // of a micro-batch, for its backward pass
+  int64_t again_bytes = 0;   // of one micro-batch at a time, computed again
+};
+
+// Of a forward and a backward pass, what each takes.
+constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
+
+// Weights with their gradients, masters and states, and of the
+// all-reduce of their gradients the time that keeping copies equal takes.
+void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& call,
+                StageLoad* load) {
+  const WeightBytes each = BytesOfWeight(cost, DataType::kFloat32);
+  const int64_t stored = call.weights * each.stored, gradient = call.weights * each.gradient;
+  const int64_t trained = call.weights * each.trained;
+  const auto n = static_cast<double>(grid.micro_batches);
+  double moves = 1;  // all-reduces: a scatter and a gather
+  int64_t bytes = 0;
+  switch (grid.update) {
+    case UpdateMethod::kAllReduce:
+    case UpdateMethod::kOwner:
+      bytes = stored + gradient + trained;
+      break;
+    case UpdateMethod::kSharded:
+      bytes =
+          stored + gradient / (grid.micro_batches == 1 ? call.copies : 1) + trained / call.copies;
+      break;
+    case UpdateMethod::kShardedGradients:
+      bytes = stored + (gradient + trained) / call.copies;
+      moves = (n + 1) / 2;
+      break;
+    case UpdateMethod::kShardedWeights:
+      bytes = (stored + gradient + trained) / call.copies;
+      moves = 1.5 * n;
+      break;
+  }
+  if (grid.steps_between_flushes > 1) {
+    const bool parts = grid.update == UpdateMethod::kShardedWeights;
+    bytes += parts ? stored / call.copies : stored;
+  }
+  load->stored_bytes += call.fixed_bytes + bytes;
+  load->synchronisation_us += moves * call.synchronisation_us;
+}
+
+// What of a stage's synchronisation does not hide: it is done behind the last micro-batch, or
+// behind each. Weights that are gathered for every use stand in one queue with what tensor
+// parallelism waits for.
+double ExposedUs(const Grid& grid, const GridOptions& options, const StageLoad& stage) {
+  const double all_us = stage.synchronisation_us;
+  const bool gathers = grid.update == UpdateMethod::kShardedWeights;
+  if (gathers && grid.tensor_degree > 1) return all_us;
+  const bool of_each = gathers || grid.update == UpdateMethod::kShardedGradients;
+  const double passes = of_each ? 1 : 1 / static_cast<double>(grid.micro_batches);
+  return std::max(options.exposed_synchronisation * all_us,
+                  all_us - kBackwardShare * stage.us * passes);
+}
+
+// All that is worth computing again, as if every result were kept: what borders are depends little
+// on it.
+std::vector<NodeId> SegmentsOf(const Graph& graph) {
+  std::vector<NodeResults> results(graph.num_nodes());
+  for (int i = 0; i < graph.num_nodes(); ++i) {
+    if (IsLeaf(graph.node({i}).op.kind()) || IsParallel(graph.node({i}).op.kind())) continue;
+    NodeResults& made = results[i];
+    for (const TensorType& type : graph.node({i}).outputs) made.bytes += type.LocalBytes();
+    made.kept_bytes = made.bytes;
+    made.us = static_cast<double>(made.bytes);
+  }
+  const auto levels = LevelsOfRecomputation(SegmentsToRecompute(graph, results), 1);
+  return levels.empty() ? std::vector<NodeId>() : levels.back();
+}
+
+// Micro-batches for each stage: bubbles of more are below 6 % of the step.
+constexpr int64_t kMostPerStage = 16;
+
+class Enumerator {
+ public:
+  Enumerator(const Graph& graph, const GridOptions& options, CostTables* tables)
+      : graph_(graph),
+        options_(options),
+        tables_(*tables),
+        base_(tables->options()),
+        batch_(BatchSize(graph)) {}
+
+  absl::StatusOr<std::vector<GridEstimate>> Run() {
+    const bool pipelines =
+        !MixesSamples(graph_) && AnalyzeCompute(graph_, base_.training).nodes.size() > 1;
+    const int64_t node = std::gcd(tables_.cost().machine().devices_per_node(), options_.devices);
+    for (int64_t tensor = 1; tensor <= node; tensor *= 2) {
+      if (node % tensor != 0) break;
+      for (int64_t stages : StagesToTry()) {
+        if (options_.devices % (stages * tensor) != 0) continue;
+        if (stages > 1 && !pipelines) break;
+        ISOMER_RETURN_IF_ERROR(AddMicroBatches(tensor, stages, pipelines));
+      }
+    }
+    tables_.set_options(base_);
+    return std::move(estimates_);
+  }
+
+ private:
+  // Powers of two, and what is the least for calls that are bound.
+  std::set<int64_t> StagesToTry() const {
+    int64_t least = 1;
+    for (const auto& [call, stage] : options_.bound_stages) least = std::max(least, stage + 1);
+    std::set<int64_t> stages = {least};
+    for (int64_t s = 1; s <= options_.max_stages; s *= 2) {
+      if (s > least) stages.insert(s);
+    }
+    return stages;
+  }
+
+  // The counts of micro-batches that are worth a look: as few as fill the pipeline, and more.
+  absl::Status AddMicroBatches(int64_t tensor, int64_t stages, bool pipelines) {
+    const int64_t data = options_.devices / (stages * tensor);
+    const int64_t most = std::min(options_.max_micro_batches, kMostPerStage * stages);
+    const auto fewest = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(stages)));
+    for (int64_t n = fewest; n <= most; n *= 2) {
+      const bool divides = batch_ % (data * n) == 0;
+      // Without micro-batches calls of a smaller batch leave devices idle, which may be best.
+      if (!divides && n > 1) break;
+      ISOMER_RETURN_IF_ERROR(Add({options_.devices, stages, n, tensor}));
+      if (!pipelines) break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Grid& grid) {
+    tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
+    auto mapped = MapTensorParallel(graph_, grid.tensor_degree, &tables_);
+    if (absl::IsNotFound(mapped.status())) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(mapped.status());
+    ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, &tables_));
+    if (grid.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
+    const std::vector<int> stages = StagesOfCalls(estimate, grid.stages, options_.bound_stages);
+    if (stages.empty()) return absl::OkStatus();
+    if (borders_.empty()) borders_ = BordersOf(graph_, estimate.compute);
+    for (UpdateMethod update : options_.updates) {
+      for (bool recomputes : {false, true}) {
+        if (recomputes && !options_.may_recompute) continue;
+        Grid variant = grid;
+        variant.update = update;
+        variant.recomputes = recomputes;
+        AddEstimate(variant, estimate, stages);
+        if (grid.stages == 1 || options_.steps_between_flushes == 1) continue;
+        variant.steps_between_flushes = options_.steps_between_flushes;
+        AddEstimate(variant, estimate, stages);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void AddEstimate(const Grid& grid, const MappedEstimate& estimate,
+                   const std::vector<int>& stages) {
+    estimates_.push_back(EstimateGrid(grid, options_, base_, borders_, estimate, stages));
+  }
+
+  const Graph& graph_;
+  const GridOptions& options_;
+  CostTables& tables_;
+  const CostOptions base_;
+  const int64_t batch_;
+  std::vector<bool> borders_;
+  std::vector<GridEstimate> estimates_;
+};
+
+}  // namespace
+
+std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute) {
+  std::vector<bool> between(graph.num_nodes(), false);
+  for (NodeId id : SegmentsOf(graph)) between[id.value] = true;
+  std::vector<bool> borders;
+  for (const auto& node : compute.nodes) borders.push_back(!between[node.id.value]);
+  return borders;
+}
+
+GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
+                          const std::vector<bool>& borders, const MappedEstimate& mapped,
+                          absl::Span<const int> chunk_of_call) {
+  std::vector<StageLoad> stages(grid.stages);
+  int64_t segment_bytes = 0;
+  for (size_t i = 0; i < mapped.calls.size(); ++i) {
+    const CallEstimate& call = mapped.calls[i];
+    StageLoad& stage = stages[chunk_of_call[i] % grid.stages];
+    stage.us += call.us * (grid.recomputes ? 1 + kForwardShare : 1);
+    AddWeights(grid, cost, call, &stage);
+    if (!grid.recomputes) {
+      stage.kept_bytes += call.kept_bytes;
+      continue;
+    }
+    segment_bytes += call.kept_bytes;
+    stage.again_bytes = std::max(stage.again_bytes, segment_bytes);
+    if (!borders[i]) continue;
+    stage.kept_bytes += call.output_bytes;
+    segment_bytes = 0;
+  }
+  GridEstimate result{grid, 0, 0};
+  double sum = 0, slowest = 0, synchronisation = 0;
+  const auto n = static_cast<double>(grid.micro_batches);
+  const int64_t v = grid.chunks;
+  for (int64_t s = 0; s < grid.stages; ++s) {
+    const StageLoad& stage = stages[s];
+    sum += stage.us / n;
+    slowest = std::max(slowest, stage.us / n);
+    synchronisation = std::max(synchronisation, ExposedUs(grid, options, stage));
+    // Of chunks.
+    const int64_t in_flight =
+        std::min(v == 1 ? grid.stages - s : 2 * (grid.stages - s - 1) + (v - 1) * grid.stages + 1,
+                 grid.micro_batches * v);
+    const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes / v + stage.again_bytes;
+    result.peak_bytes = std::max(result.peak_bytes, bytes);
+  }
+  result.step_us = n * slowest +
+                   (sum - slowest) / static_cast<double>(v * grid.steps_between_flushes) +
+                   synchronisation;
+  return result;
+}
+
+bool Grid::MapsLike(const Grid& other) const {
+  return std::tie(devices, stages, micro_batches, tensor_degree, chunks) ==
+         std::tie(other.devices, other.stages, other.micro_batches, other.tensor_degree,
+                  other.chunks);
+}
+
+void Grid::SetOptions(Plan* plan) const {
+  plan->update.method = update;
+  plan->update.steps_between_flushes = steps_between_flushes;
+  // Gradients that are not summed over micro-batches make room at once.
+  plan->update.immediate |=
+      micro_batches == 1 && (recomputes || update != UpdateMethod::kAllReduce);
+  if (recomputes) plan->recomputed = SegmentsOf(plan->graph);
+}
+
+std::string Grid::ToString() const {
+  std::string text;
+  if (tensor_degree > 1) absl::StrAppend(&text, "tensor ", tensor_degree, " x ");
+  if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
+  if (chunks > 1) absl::StrAppend(&text, "chunks ", chunks, " x ");
+  absl::StrAppend(&text, "data ", devices / stages / tensor_degree);
+  if (micro_batches > 1) absl::StrAppend(&text, ", ", micro_batches, " micro-batches");
+  if (update != UpdateMethod::kAllReduce) {
+    absl::StrAppend(&text, ", ", UpdateMethodName(update));
+  }
+  if (recomputes) absl::StrAppend(&text, ", recomputation");
+  if (steps_between_flushes > 1) {
+    absl::StrAppend(&text, ", drained after ", steps_between_flushes, " steps");
+  }
+  return text;
+}
+
+CostOptions OptionsOfStage(const Grid& grid, CostOptions options, bool by_hand) {
+  options.num_devices = grid.stage_devices();
+  options.moments = grid.micro_batches;
+  // Branches beside each other are for machines without micro-batches to fill them.
+  options.halves = options.halves && grid.micro_batches == 1 && !by_hand;
+  if (by_hand) options.max_axes = 1;
+  return options;
+}
+
+absl::StatusOr<std::vector<GridEstimate>> EnumerateGrids(const Graph& graph,
+                                                         const GridOptions& options,
+                                                         int64_t memory_bytes, CostTables* tables) {
+  ISOMER_ASSIGN_OR_RETURN(std::vector<GridEstimate> estimates,
+                          Enumerator(graph, options, tables).Run());
+  const auto worse = [&](const GridEstimate& e) {
+    const bool fits = e.peak_bytes <= memory_bytes;
+    return std::pair(!fits, fits ? e.step_us : static_cast<double>(e.peak_bytes));
+  };
+  std::stable_sort(estimates.begin(), estimates.end(),
+                   [&](const auto& a, const auto& b) { return worse(a) < worse(b); });
+  return estimates;
+}
+
+absl::Status SpreadOverStages(const Grid& grid, const BoundStages& bound, CostTables* tables,
+                              MappedModel* mapped) {
+  if (grid.stages == 1) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, tables));
+  // Algebra may leave fewer calls than there are stages.
+  const auto calls = static_cast<int64_t>(estimate.calls.size());
+  const std::vector<int> chunks =
+      StagesOfCalls(estimate, std::min(grid.num_chunks(), calls), bound);
+  if (chunks.empty()) {
+    return absl::NotFoundError("no cut into so many stages keeps bound calls in theirs");
+  }
+  MoveToStages(estimate, chunks, grid.stages, grid.stage_devices(), mapped);
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

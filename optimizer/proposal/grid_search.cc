@@ -1,0 +1,234 @@
+#include "optimizer/proposal/grid_search.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/pipeline_plan.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Grids that are made into plans.
+constexpr int kGridsMapped = 4;
+// Calls times micro-batches of all of them but the first, and of any: what they take to simulate
+// grows with it. For time alike on every machine.
+constexpr int64_t kMostCalls = 60000, kMostCallsOfOne = 400000;
+// Estimates are that far off; from each other, less.
+constexpr double kTimeSlack = 1.5, kMemorySlack = 1.25, kSlackOfOthers = 1.15;
+// What a byte costs in the search within a stage, until it fits, in us.
+constexpr double kPrices[] = {0, 1e-7, 1e-6, 1e-5};
+
+class GridSearch {
+ public:
+  GridSearch(const Graph& graph, const GridSearchOptions& options, const Deadline& deadline,
+             const Contest& contest, CostTables* tables)
+      : graph_(graph),
+        options_(options),
+        deadline_(deadline),
+        contest_(contest),
+        tables_(*tables),
+        base_(tables->options()),
+        memory_bytes_(tables->cost().machine().memory_bytes()) {}
+
+  absl::Status Run() {
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<GridEstimate> estimates,
+                            EnumerateGrids(graph_, options_.grids, memory_bytes_, &tables_));
+    for (const GridEstimate& estimate : estimates) {
+      if (mapped_ == kGridsMapped || deadline_.Reached().has_value()) break;
+      if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
+    }
+    ISOMER_RETURN_IF_ERROR(DrainAfterEachStep());
+    ISOMER_RETURN_IF_ERROR(Interleave());
+    tables_.set_options(base_);
+    return absl::OkStatus();
+  }
+
+ private:
+  // A mapping onto one stage, and as it is on all of them.
+  struct Pipeline {
+    Grid grid;
+    MappedModel on_one_stage, mapped;
+    std::string origin;
+    Prediction prediction = {};
+  };
+
+  static const char* BaselineOf(const Grid& grid) {
+    return grid.tensor_degree > 1 ? kMegatron : grid.stages > 1 ? kPipeline : kDataParallel;
+  }
+
+  int64_t CallsOf(const Grid& grid) const { return graph_.num_nodes() * grid.micro_batches; }
+
+  bool IsWorthALook(const GridEstimate& estimate) const {
+    const Grid& grid = estimate.grid;
+    // Data parallelism as it is.
+    if (grid.tensor_degree == 1 && grid.micro_batches == 1 && !grid.recomputes) return false;
+    if (!options_.plan.empty() && options_.plan != BaselineOf(grid)) return false;
+    if (estimate.step_us > kTimeSlack * contest_.step_us()) return false;
+    if (contest_.fits() && estimate.peak_bytes > kMemorySlack * memory_bytes_) return false;
+    if (fitting_us_ > 0 && estimate.step_us > kSlackOfOthers * fitting_us_) return false;
+    const int64_t calls = CallsOf(grid);
+    if (calls > kMostCallsOfOne || (mapped_ > 0 && calls_ + calls > kMostCalls)) return false;
+    return std::none_of(settled_.begin(), settled_.end(),
+                        [&](const Grid& other) { return grid.MapsLike(other); });
+  }
+
+  absl::Status Consider(const GridEstimate& estimate) {
+    const Grid& grid = estimate.grid;
+    ++mapped_;
+    calls_ += CallsOf(grid);
+    const bool searches = options_.search != nullptr && grid.micro_batches > 1;
+    std::optional<Pipeline> by_hand, found;
+    if (!options_.restricted) {
+      ISOMER_ASSIGN_OR_RETURN(by_hand, MapByHand(grid));
+      if (searches) options_.foresee(by_hand->mapped, grid);
+    }
+    if (searches) {
+      ISOMER_ASSIGN_OR_RETURN(found, SearchStage(estimate));
+    }
+    if (by_hand.has_value()) EnterByHand(estimate, *by_hand);
+    // What no rule or view spreads so is no plan.
+    if (found.has_value()) Enter(*found).status().IgnoreError();
+    return absl::OkStatus();
+  }
+
+  // The error: calls do not suit so many stages.
+  absl::StatusOr<Pipeline> OnAllStages(const Grid& grid, MappedModel mapped,
+                                       const std::string& origin) {
+    Pipeline pipeline{grid, mapped, std::move(mapped), origin};
+    ISOMER_RETURN_IF_ERROR(
+        SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &pipeline.mapped));
+    return pipeline;
+  }
+
+  absl::StatusOr<Prediction> Enter(Pipeline pipeline) {
+    const Grid& grid = pipeline.grid;
+    ISOMER_ASSIGN_OR_RETURN(pipeline.prediction,
+                            options_.consider(pipeline.mapped, grid, pipeline.origin));
+    const Prediction prediction = pipeline.prediction;
+    if (grid.stages > 1 &&
+        (!best_.has_value() || contest_.Rank(prediction) < contest_.Rank(best_->prediction))) {
+      best_ = std::move(pipeline);
+    }
+    return prediction;
+  }
+
+  // The best pipeline as it would be without two versions of weights, if it has them.
+  absl::Status DrainAfterEachStep() {
+    if (!best_.has_value() || best_->grid.steps_between_flushes == 1) return absl::OkStatus();
+    Grid drained = best_->grid;
+    drained.steps_between_flushes = 1;
+    ISOMER_ASSIGN_OR_RETURN(Pipeline pipeline, BestIn(drained));
+    Enter(std::move(pipeline)).status().IgnoreError();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Pipeline> BestIn(const Grid& grid) {
+    tables_.set_options(OptionsOfStage(grid, base_, best_->origin != kFound));
+    return OnAllStages(grid, best_->on_one_stage, best_->origin);
+  }
+
+  absl::Status Interleave() {
+    if (!best_.has_value() || !options_.grids.bound_stages.empty()) return absl::OkStatus();
+    while (!deadline_.Reached().has_value() && PromisesMoreChunks()) {
+      Grid grid = best_->grid;
+      const int64_t chunks = grid.chunks *= 2;
+      ISOMER_ASSIGN_OR_RETURN(Pipeline next, BestIn(grid));
+      if (MayHaveTwiceTheChunks(grid)) {
+        Grid behind = grid;
+        behind.chunks *= 2;
+        ISOMER_ASSIGN_OR_RETURN(const Pipeline after_next, BestIn(behind));
+        options_.foresee(after_next.mapped, behind);
+      }
+      Enter(std::move(next)).status().IgnoreError();
+      if (best_->grid.chunks < chunks) break;  // It is no better.
+    }
+    return absl::OkStatus();
+  }
+
+  // As calls and micro-batches go.
+  bool MayHaveTwiceTheChunks(const Grid& grid) const {
+    const int64_t chunks = 2 * grid.chunks, stages = grid.stages, n = grid.micro_batches;
+    const auto calls = static_cast<int64_t>(best_->mapped.choices.size());
+    if (n % stages != 0 || chunks * stages > calls) return false;
+    // 1F1B of two versions of weights has no more than a step's micro-batches under way.
+    return grid.steps_between_flushes == 1 ||
+           2 * (stages - 1) + (chunks - 1) * stages <= n * chunks;
+  }
+
+  // Whether the pipeline would be the best plan if twice as many chunks halved its bubble, and took
+  // nothing; and can be.
+  bool PromisesMoreChunks() const {
+    const Grid& grid = best_->grid;
+    if (!MayHaveTwiceTheChunks(grid)) return false;
+    const auto slots =
+        static_cast<double>(grid.micro_batches * grid.chunks * grid.steps_between_flushes);
+    const auto stages = static_cast<double>(grid.stages);
+    const double bubble = (stages - 1) / (slots + stages);
+    return (1 - bubble / 2) * best_->prediction.step_us < contest_.step_us();
+  }
+
+  absl::StatusOr<Pipeline> MapByHand(const Grid& grid) {
+    tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
+    ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
+                            MapTensorParallel(graph_, grid.tensor_degree, &tables_));
+    return OnAllStages(grid, std::move(by_hand), BaselineOf(grid));
+  }
+
+  void EnterByHand(const GridEstimate& estimate, const Pipeline& by_hand) {
+    const absl::StatusOr<Prediction> prediction = Enter(by_hand);
+    // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
+    // keep less.
+    if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(estimate.grid);
+    if (fitting_us_ == 0 && prediction.ok() && contest_.Fits(*prediction)) {
+      fitting_us_ = estimate.step_us;
+    }
+  }
+
+  // Onto one stage. Nothing if it is no better than by hand.
+  absl::StatusOr<std::optional<Pipeline>> SearchStage(const GridEstimate& by_hand) {
+    const Grid& grid = by_hand.grid;
+    for (double price : kPrices) {
+      CostOptions cost = OptionsOfStage(grid, base_);
+      cost.sync_weight = options_.grids.exposed_synchronisation;
+      cost.us_per_byte = price;
+      ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
+      ISOMER_ASSIGN_OR_RETURN(const MappedEstimate mapped, EstimateMapped(found, &tables_));
+      if (grid.stages > static_cast<int64_t>(mapped.calls.size())) break;
+      const std::vector<int> stages =
+          StagesOfCalls(mapped, grid.stages, options_.grids.bound_stages);
+      if (stages.empty()) break;
+      const GridEstimate estimate = EstimateGrid(
+          grid, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped, stages);
+      if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
+      if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
+      return OnAllStages(grid, std::move(found), kFound);
+    }
+    return std::nullopt;
+  }
+
+  const Graph& graph_;
+  const GridSearchOptions& options_;
+  const Deadline& deadline_;
+  const Contest& contest_;
+  CostTables& tables_;
+  const CostOptions base_;
+  const int64_t memory_bytes_;
+  int mapped_ = 0;
+  double fitting_us_ = 0;  // the estimate of the first that fits; 0: none yet
+  int64_t calls_ = 0;
+  std::vector<Grid> settled_;
+  std::optional<Pipeline> best_;
+};
+
+}  // namespace
+
+absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
+                         const Deadline& deadline, const Contest& contest, CostTables* tables) {
+  return GridSearch(graph, options, deadline, contest, tables).Run();
+}
+
+}  // namespace isomer

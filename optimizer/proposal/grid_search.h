@@ -1,0 +1,45 @@
+// The best grids as plans.
+//
+// There are hundreds of grids and few can be simulated: estimates order them (grid.h). The first of
+// them are mapped by hand; for those with micro-batches the search also maps the devices of one
+// stage, with a price on memory until the estimate fits. Both are derived and simulated. The best
+// of them that has a pipeline is then interleaved: two chunks of the model on each stage, then
+// twice as many as long as that is faster. What more transfers cost is not in the estimates.
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_SEARCH_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_GRID_SEARCH_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/mapping/cost_tables.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/grid.h"
+#include "pcg/support/stopping.h"
+
+namespace isomer {
+
+struct GridSearchOptions {
+  GridOptions grids;
+  std::string plan;  // only grids that are this baseline's (baselines.h, pipeline_plan.h), or ""
+  // Maps a model onto the devices of a stage, or null: by hand only. `restricted`: calls are, so
+  // that mappings by hand are none.
+  std::function<absl::StatusOr<MappedModel>(const CostOptions&)> search;
+  bool restricted = false;
+  // Lets a mapping take part, by hand (as a baseline of that name) or found (kFound).
+  std::function<absl::StatusOr<Prediction>(const MappedModel&, const Grid&,
+                                           const std::string& origin)>
+      consider;
+  // Says that a mapping will likely take part (Contest::Foresee).
+  std::function<void(const MappedModel&, const Grid&)> foresee;
+};
+
+// Sets the options of `tables`.
+absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
+                         const Deadline& deadline, const Contest& contest, CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_GRID_SEARCH_H_

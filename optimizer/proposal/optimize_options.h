@@ -1,0 +1,50 @@
+// What a user asks of a run of the optimizer.
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_OPTIMIZE_OPTIONS_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_OPTIMIZE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "optimizer/bound/lower_bound.h"
+#include "optimizer/canonical/canonical_form.h"
+#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/strategy_search.h"
+#include "optimizer/sharding/constraints.h"
+#include "optimizer/substitution/search.h"
+#include "pcg/ir/tensor_type.h"
+#include "pcg/ir/weight_update.h"
+
+namespace isomer {
+
+struct OptimizeOptions {
+  Strategy strategy = Strategy::kHierarchical;
+  bool training = true;
+  DataType precision = DataType::kFloat32;  // what the plan computes in
+  UpdateOptions update = {};                // of weights, in training
+  // Take another method of updating weights where it is faster, or where alone the plan fits.
+  bool choose_update_method = false;
+  // Of pipelines, which are then drained less often than after each step where that is faster: it
+  // is another training (UpdateOptions). 1: they are drained.
+  int32_t steps_between_flushes = 1;
+  // Larger buckets of gradients than `update` says where they are faster.
+  bool choose_buckets = false;
+  std::string plan;          // a baseline's name, or empty: search
+  PipelineOptions pipeline;  // of the baseline of that name
+  SearchOptions search;
+  int threads = 0;             // that predict plans; 0: all cores. The plan does not depend on it
+  bool whole_machine = false;  // no pipelines, and no plans that leave devices idle
+  int64_t devices = 0;         // the first of the machine, which alone are used; 0: all
+  // Tell how far the plan may be from the best one (lower_bound.h), of models of up to so many
+  // nodes.
+  int64_t bound_nodes = 0;
+  BoundOptions bound;
+  // A user's. The plan keeps them; a baseline that does not is reported, and no plan.
+  Constraints constraints;
+  // What shows that calls are an operator (canonical_form.h), which is what the plan's certificate
+  // will be asked; none: the model's calls are taken as they are.
+  AreEqual equal;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_OPTIMIZE_OPTIONS_H_

@@ -1,0 +1,233 @@
+#include "optimizer/proposal/stages.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/mapping/choice_pricer.h"
+#include "optimizer/sharding/batch_dims.h"
+#include "optimizer/sharding/stage_cut.h"
+#include "pcg/profile/work.h"
+#include "pcg/support/check.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+class Estimator {
+ public:
+  Estimator(const MappedModel& mapped, CostTables* tables)
+      : mapped_(mapped), graph_(mapped.graph), tables_(*tables) {}
+
+  absl::StatusOr<MappedEstimate> Run() {
+    result_.compute = AnalyzeCompute(graph_, tables_.options().training);
+    const std::vector<int> batch_dims = BatchDims(graph_);
+    for (const auto& node : result_.compute.nodes) {
+      const auto choice = mapped_.choices.find(node.id);
+      ISOMER_CHECK(choice != mapped_.choices.end());
+      ISOMER_ASSIGN_OR_RETURN(
+          const CallTables* call,
+          tables_.Call(graph_.node(node.id).op, node.operand_types, batch_dims[node.id.value]));
+      classes_.push_back(ClassOf(call, choice->second, node));
+      result_.calls.push_back(classes_.back()->estimate);
+      AddEdges(node);
+    }
+    KeepWhatIsNeeded();
+    return std::move(result_);
+  }
+
+ private:
+  // Calls that cost the same.
+  struct Class {
+    int id;
+    const ShardingChoice* choice;
+    CallEstimate estimate;
+    GradientNeeds needs;
+  };
+
+  const Class* ClassOf(const CallTables* call, const ShardingChoice& choice,
+                       const ComputeGraph::ComputeNode& node) {
+    std::string key = absl::StrCat(choice.start);
+    for (const Axis& axis : choice.axes) absl::StrAppend(&key, " ", axis.dim, ":", axis.degree);
+    for (const auto& o : node.operands) absl::StrAppend(&key, o.stored ? "s" : "", o.gradient);
+    const auto [it, added] = by_key_.try_emplace({call, key});
+    if (!added) return &it->second;
+    it->second = {.id = static_cast<int>(by_key_.size()),
+                  .choice = &choice,
+                  .estimate = EstimateOf(call->space, choice, node),
+                  .needs = NeedsOfGradient(call->space.op, call->space.sharding.declaration,
+                                           call->space.operands)};
+    return &it->second;
+  }
+
+  CallEstimate EstimateOf(const ChoiceSpace& space, const ShardingChoice& choice,
+                          const ComputeGraph::ComputeNode& node) {
+    CallEstimate estimate;
+    const ChoiceCost cost =
+        ChoicePricer(tables_.cost(), tables_.options(), space, node).CostOf(choice);
+    estimate.us = cost.us;
+    estimate.synchronisation_us = cost.synchronisation_us;
+    estimate.kept_bytes = cost.saved_bytes;
+    for (size_t o = 0; o < choice.operands.size(); ++o) {
+      if (!node.operands[o].stored) continue;
+      const Placement& stored = choice.operands[o];
+      if (!tables_.options().training || !node.operands[o].gradient) {
+        estimate.fixed_bytes += stored.type.LocalBytes();
+        continue;
+      }
+      estimate.weights += stored.type.LocalElements();
+      const size_t axis = stored.type.dims.size();
+      estimate.copies = stored.type.copies / stored.view.MomentsOfAxis(axis);
+    }
+    for (const Placement& output : choice.outputs) estimate.output_bytes += BytesOf(output.type);
+    return estimate;
+  }
+
+  // Of one shard, as it is computed.
+  int64_t BytesOf(TensorType type) const {
+    type.dtype = ComputedIn(tables_.options().precision, type.dtype);
+    return type.LocalBytes();
+  }
+
+  void AddEdges(const ComputeGraph::ComputeNode& node) {
+    const Class* to = classes_.back();
+    for (int o = 0; o < static_cast<int>(node.operands.size()); ++o) {
+      const auto& operand = node.operands[o];
+      if (operand.producer < 0) continue;
+      const Class* from = classes_[operand.producer];
+      const auto [it, added] =
+          edges_.try_emplace({from->id, operand.output, to->id, o, operand.gradient});
+      if (added) {
+        it->second = tables_
+                         .EdgeUs(tables_.Intern({from->choice->outputs[operand.output]}),
+                                 tables_.Intern({to->choice->operands[o]}), operand.gradient)
+                         .at(0, 0);
+      }
+      result_.calls.back().us += it->second;
+    }
+  }
+
+  // A tensor is kept for the backward pass if the gradient of the call that makes it needs it, or
+  // that of one that reads it; where that is placed otherwise, as it is read.
+  void KeepWhatIsNeeded() {
+    if (!tables_.options().training) return;
+    const auto& nodes = result_.compute.nodes;
+    std::vector<std::vector<bool>> kept;  // per node and output
+    for (const Class* of_node : classes_) kept.emplace_back(of_node->choice->outputs.size(), false);
+    std::set<std::tuple<int, int, PlacementSetId>> read;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      bool any = false;
+      for (const auto& operand : nodes[i].operands) any |= operand.gradient;
+      if (!any) continue;
+      for (size_t t = 0; t < kept[i].size(); ++t) {
+        if (classes_[i]->needs.outputs[t]) kept[i][t] = true;
+      }
+      for (size_t o = 0; o < nodes[i].operands.size(); ++o) {
+        const auto& operand = nodes[i].operands[o];
+        if (operand.producer < 0 || !classes_[i]->needs.operands[o]) continue;
+        const Placement& made = classes_[operand.producer]->choice->outputs[operand.output];
+        const Placement& as_read = classes_[i]->choice->operands[o];
+        if (made == as_read) {
+          kept[operand.producer][operand.output] = true;
+        } else if (read.emplace(operand.producer, operand.output, tables_.Intern({as_read}))
+                       .second) {
+          result_.calls[i].kept_bytes += BytesOf(as_read.type);
+        }
+      }
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      for (size_t t = 0; t < kept[i].size(); ++t) {
+        if (!kept[i][t]) continue;
+        result_.calls[i].kept_bytes += BytesOf(classes_[i]->choice->outputs[t].type);
+      }
+    }
+  }
+
+  const MappedModel& mapped_;
+  const Graph& graph_;
+  CostTables& tables_;
+  MappedEstimate result_;
+  std::vector<const Class*> classes_;  // per call
+  std::map<std::pair<const CallTables*, std::string>, Class> by_key_;
+  std::map<std::tuple<int, int, int, int, bool>, float> edges_;
+};
+
+// Of every call: a stage is not before those of what it reads, nor behind those of what reads it.
+std::vector<StageRange> RangesOf(const ComputeGraph& compute, const BoundStages& bound) {
+  const auto& nodes = compute.nodes;
+  std::vector<StageRange> ranges(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const auto& operand : nodes[i].operands) {
+      if (operand.producer < 0) continue;
+      ranges[i].first = std::max(ranges[i].first, ranges[operand.producer].first);
+    }
+    if (const auto it = bound.find(nodes[i].id); it != bound.end()) {
+      ranges[i].first = ranges[i].last = static_cast<int>(it->second);
+    }
+  }
+  for (size_t i = nodes.size(); i-- > 0;) {
+    for (const auto& operand : nodes[i].operands) {
+      if (operand.producer < 0) continue;
+      StageRange& range = ranges[operand.producer];
+      range.last = std::min(range.last, ranges[i].last);
+    }
+  }
+  return ranges;
+}
+
+}  // namespace
+
+absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTables* tables) {
+  return Estimator(mapped, tables).Run();
+}
+
+std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
+                               const BoundStages& bound) {
+  const auto& nodes = estimate.compute.nodes;
+  const size_t count = nodes.size();
+  if (stages == 1) return std::vector<int>(count, 0);
+  const std::vector<StageRange> ranges = RangesOf(estimate.compute, bound);
+  // Ranges grow along edges, so this is a topological order.
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(ranges[a].first, ranges[a].last) < std::pair(ranges[b].first, ranges[b].last);
+  });
+  std::vector<size_t> place(count);
+  for (size_t i = 0; i < count; ++i) place[order[i]] = i;
+  std::vector<double> us;
+  std::vector<MadeByCall> made;
+  std::vector<StageRange> allowed;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t call = order[i];
+    us.push_back(estimate.calls[call].us);
+    made.push_back({i, i, estimate.calls[call].output_bytes});
+    if (!bound.empty()) allowed.push_back(ranges[call]);
+    for (const auto& operand : nodes[call].operands) {
+      if (operand.producer >= 0) made[place[operand.producer]].last_use = i;
+    }
+  }
+  const std::vector<int> in_order = StagesOfCalls(us, made, static_cast<int>(stages), allowed);
+  if (in_order.empty()) return {};
+  std::vector<int> stage_of_call(count);
+  for (size_t i = 0; i < count; ++i) stage_of_call[order[i]] = in_order[i];
+  return stage_of_call;
+}
+
+void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call,
+                  int64_t stages, int64_t stage_devices, MappedModel* mapped) {
+  for (size_t i = 0; i < estimate.compute.nodes.size(); ++i) {
+    ShardingChoice& choice = mapped->choices.at(estimate.compute.nodes[i].id);
+    const int64_t by = chunk_of_call[i] % stages * stage_devices;
+    choice.start += by;
+    for (Placement& operand : choice.operands) operand.view.start += by;
+    for (Placement& output : choice.outputs) output.view.start += by;
+  }
+}
+
+}  // namespace isomer

@@ -1,0 +1,192 @@
+#include "optimizer/proposal/update_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "optimizer/mapping/arranged_weights.h"
+#include "optimizer/mapping/mapping_problem.h"
+#include "optimizer/simulator/bucket_choice.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Where plans take seconds to simulate, there are no other buckets, and with so many calls no
+// methods but the one that is hardly ever slower.
+constexpr int64_t kMostCalls = 60000;
+// Plans, and ways, that are slower by more are not worth it: updates are a small part of a step.
+constexpr double kNear = 1.2;
+// Of one plan, the first few ways that are no slower than the best by so much are tried at other
+// times and with other buckets.
+constexpr double kPromising = 1.04;
+constexpr size_t kMostPromising = 2;
+
+class UpdateChoice {
+ public:
+  UpdateChoice(const UpdateChoiceOptions& options, const Deadline& deadline, Contest* contest)
+      : options_(options), deadline_(deadline), contest_(*contest) {}
+
+  absl::Status Run() {
+    if (contest_.empty()) return absl::OkStatus();
+    // Copies: what takes part may replace them.
+    std::vector<Contender> plans = contest_.contenders();
+    if (plans.empty()) plans.push_back({contest_.best().plan, contest_.best().origin});
+    const double before_us = contest_.best().simulation.step_us;
+    // A weight that calls arrange is synchronised as a whole where they have copies, and else in
+    // part by who arranges it: other methods are then best, so that each kind has its fastest.
+    std::array<bool, 2> had_fastest = {};
+    for (const Contender& contender : plans) {
+      if (deadline_.Reached().has_value()) break;
+      const bool is_fastest =
+          !std::exchange(had_fastest[HasCopiedCalls(contender.plan.graph) ? 1 : 0], true);
+      if (!is_fastest && contest_.fits() && !MayBecomeBest(contender, before_us)) continue;
+      if (contender.step_us > kNear * contest_.step_us()) break;
+      ISOMER_RETURN_IF_ERROR(Try(contender, is_fastest));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Way {
+    UpdateOptions update;
+    int entry = -1;
+    double step_us = kImpossibleUs;
+  };
+
+  // A plan may gain what is done behind its gradients, or as much as the fastest, which took
+  // `before_us` as it came.
+  bool MayBecomeBest(const Contender& contender, double before_us) const {
+    const double now_us = contest_.best().simulation.step_us;
+    const double gain_us = std::max(contender.behind_us, before_us - now_us);
+    return contender.step_us - gain_us < now_us;
+  }
+
+  absl::Status Try(const Contender& contender, bool is_fastest) {
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
+                            NumMicroBatches(contender.plan.graph, contender.plan.views));
+    const bool is_large = contender.plan.graph.num_nodes() * moments > kMostCalls;
+    const bool is_slow = contest_.BestIsSlow();
+    std::vector<Way> ways;
+    for (UpdateMethod method : Methods(contender.plan, is_fastest && !is_slow, is_large)) {
+      ways.push_back({contender.plan.update});
+      ways.back().update.method = method;
+      ways.back().update.bucket_ends.clear();
+    }
+    ISOMER_RETURN_IF_ERROR(Predict(contender, &ways));
+    if (!options_.order || !contest_.fits()) return absl::OkStatus();
+    // What synchronises best behind the backward pass is not what does so beside it: of the fastest
+    // plan, methods are tried at the other time that are not far behind.
+    if (is_slow) {
+      KeepPromising(&ways, 1);
+    } else if (is_fastest) {
+      KeepNear(kNear, &ways);
+    } else {
+      KeepPromising(&ways, kMostPromising);
+    }
+    // In float16 a step must be able to be skipped when its gradients are known.
+    if (moments == 1 && contender.plan.precision != DataType::kFloat16) {
+      std::vector<Way> at_other_times = ways;
+      for (Way& way : at_other_times) way.update.immediate = !way.update.immediate;
+      ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times));
+      ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
+    }
+    KeepPromising(&ways, kMostPromising);
+    if (is_slow) return absl::OkStatus();
+    // Pipelines' gradients are ready all at once, and their plans take longest to predict.
+    if (moments > 1 && !is_fastest) return absl::OkStatus();
+    if (moments > 1 || !is_fastest) ways.resize(1);
+    ISOMER_RETURN_IF_ERROR(EndBuckets(contender, &ways));
+    if (ways.empty() || !is_fastest) return absl::OkStatus();
+    KeepPromising(&ways, 1);
+    ways[0].update.eager_sums = !ways[0].update.eager_sums;
+    return Predict(contender, &ways);
+  }
+
+  // Where dynamic programs end buckets; leaves those ways that have any.
+  absl::Status EndBuckets(const Contender& contender, std::vector<Way>* ways) {
+    std::map<UpdateMethod, BucketEnds> ends_of;
+    std::vector<Way> ended;
+    for (Way way : *ways) {
+      if (deadline_.Reached().has_value()) break;
+      const auto [known, added] = ends_of.try_emplace(way.update.method);
+      if (added) {
+        Plan plan = contender.plan;
+        plan.update = way.update;
+        ISOMER_ASSIGN_OR_RETURN(known->second, BestBucketEnds(contest_.cost(), plan));
+      }
+      const BucketEnds& ends = known->second;
+      if (ends.behind.empty()) continue;
+      // Each by itself is a choice of ends, and leaves what has none apart, too.
+      if (way.update.bucket_bytes == 0) {
+        way.update.bucket_bytes = UpdateOptions().bucket_bytes;
+        way.update.eager_sums = true;
+      }
+      way.update.bucket_ends = ends.behind;
+      ended.push_back(way);
+      if (!way.update.immediate || ends.beside == ends.behind) continue;
+      way.update.bucket_ends = ends.beside;
+      ended.push_back(std::move(way));
+    }
+    *ways = std::move(ended);
+    return Predict(contender, ways);
+  }
+
+  // The fastest comes first.
+  static void KeepNear(double times, std::vector<Way>* ways) {
+    std::stable_sort(ways->begin(), ways->end(),
+                     [](const Way& a, const Way& b) { return a.step_us < b.step_us; });
+    const double best_us = ways->front().step_us;
+    std::erase_if(*ways, [&](const Way& way) { return way.step_us > times * best_us; });
+  }
+
+  static void KeepPromising(std::vector<Way>* ways, size_t most) {
+    KeepNear(kPromising, ways);
+    if (ways->size() > most) ways->resize(most);
+  }
+
+  // The plan's own comes first.
+  std::vector<UpdateMethod> Methods(const Plan& plan, bool is_fastest, bool is_large) const {
+    std::vector<UpdateMethod> methods = {plan.update.method};
+    if (!options_.method) return methods;
+    for (UpdateMethod method : {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
+                                UpdateMethod::kOwner, UpdateMethod::kShardedWeights}) {
+      const bool is_common =
+          method == UpdateMethod::kSharded || (method == UpdateMethod::kAllReduce && !is_large);
+      if (method != methods[0] && (is_common || (is_fastest && !is_large))) {
+        methods.push_back(method);
+      }
+    }
+    return methods;
+  }
+
+  absl::Status Predict(const Contender& contender, std::vector<Way>* ways) {
+    for (Way& way : *ways) {
+      Plan changed = contender.plan;
+      changed.update = way.update;
+      way.entry = contest_.Enter(std::move(changed), contender.origin);
+    }
+    for (Way& way : *ways) {
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(way.entry));
+      const bool counts = !contest_.fits() || contest_.Fits(prediction);
+      way.step_us = counts ? prediction.step_us : kImpossibleUs;
+    }
+    return absl::OkStatus();
+  }
+
+  const UpdateChoiceOptions& options_;
+  const Deadline& deadline_;
+  Contest& contest_;
+};
+
+}  // namespace
+
+absl::Status ConsiderUpdates(const UpdateChoiceOptions& options, const Deadline& deadline,
+                             Contest* contest) {
+  return UpdateChoice(options, deadline, contest).Run();
+}
+
+}  // namespace isomer

@@ -1,0 +1,281 @@
+#include "optimizer/report/explanation.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "optimizer/cost/traffic.h"
+#include "pcg/support/chrome_trace.h"
+#include "pcg/support/file.h"
+
+namespace isomer {
+namespace {
+
+double DurationUs(const Simulation& simulation, int32_t task) {
+  return MicrosecondsOf(simulation.tasks.duration(task));
+}
+
+class Explainer {
+ public:
+  Explainer(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+            const Simulation& simulation)
+      : cost_(cost),
+        machine_(cost.machine()),
+        graph_(graph),
+        schedule_(schedule),
+        simulation_(simulation) {
+    const size_t devices = machine_.num_devices();
+    explanation_.device_compute_us.assign(devices, 0);
+    explanation_.device_communication_us.assign(devices, 0);
+    explanation_.link_bytes.assign(machine_.num_links(), 0);
+    explanation_.link_us.assign(machine_.num_links(), 0);
+  }
+
+  Explanation Run() {
+    explanation_.devices = schedule_.represented;
+    if (explanation_.devices.empty()) {
+      explanation_.devices.resize(schedule_.options.num_devices);
+      std::iota(explanation_.devices.begin(), explanation_.devices.end(), 0);
+    }
+    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) CountTask(t);
+    const std::set<LinkId> between = LinksBetween(schedule_.represented);
+    for (const auto& [link, bytes] : traffic_) {
+      if (!between.empty() && !between.contains(link)) continue;
+      explanation_.link_bytes[link] = bytes;
+      explanation_.link_us[link] = bytes / machine_.link(link).bytes_per_us;
+    }
+    explanation_.critical_path = CriticalPath(simulation_.tasks, simulation_.timeline);
+    for (const CriticalTask& critical : explanation_.critical_path) CountCritical(critical);
+    TakeOneStep();
+    explanation_.bound = Bound();
+    return std::move(explanation_);
+  }
+
+ private:
+  void CountTask(int32_t t) {
+    const Task& task = schedule_.tasks[t];
+    const bool communicates = IsCommunication(task.kind);
+    for (int32_t device : task.devices) {
+      (communicates ? explanation_.device_communication_us
+                    : explanation_.device_compute_us)[device] += DurationUs(simulation_, t);
+    }
+    AddTraffic(cost_, schedule_, task, &traffic_);
+  }
+
+  void TakeOneStep() {
+    const double part = 1.0 / schedule_.num_steps();
+    Explanation& e = explanation_;
+    for (double* us : {&e.compute_us, &e.communication_us, &e.queued_us}) *us *= part;
+    for (auto* all :
+         {&e.device_compute_us, &e.device_communication_us, &e.link_bytes, &e.link_us}) {
+      for (double& value : *all) value *= part;
+    }
+    for (auto& [group, us] : groups_) us *= part;
+  }
+
+  std::set<LinkId> LinksBetween(const std::vector<int32_t>& devices) const {
+    std::set<LinkId> links;
+    for (int32_t from : devices) {
+      for (int32_t to : devices) {
+        for (LinkId link : machine_.Path(from, to)) links.insert(link);
+      }
+    }
+    return links;
+  }
+
+  void CountCritical(const CriticalTask& critical) {
+    const Task& task = schedule_.tasks[critical.task];
+    const double us = MicrosecondsOf(critical.time);
+    const bool communicates = IsCommunication(task.kind);
+    (communicates ? explanation_.communication_us : explanation_.compute_us) += us;
+    if (critical.wait.queue >= 0) explanation_.queued_us += us;
+    groups_[{communicates, GroupOf(task)}] += us;
+  }
+
+  // What the sentence calls a task: without names, so that those of all layers are one.
+  std::string GroupOf(const Task& task) const {
+    const absl::string_view op = graph_.node(task.node).op.name();
+    if (task.kind == TaskKind::kCompute) {
+      return absl::StrCat(task.phase == Phase::kBackward ? "repeated " : "forward ", op);
+    }
+    if (task.kind == TaskKind::kComputeGradient) return absl::StrCat("backward ", op);
+    if (!IsCommunication(task.kind)) return TaskKindName(task.kind);
+    const Buffer& moved = schedule_.buffers[task.reads[0]];
+    const bool gradients =
+        moved.role == BufferRole::kGradient || moved.role == BufferRole::kGradientShard;
+    const bool stored = parameters_.contains(moved.tensor);
+    const char* what = gradients ? (stored ? "gradients of weights" : "gradients")
+                                 : (stored ? "weights" : "activations");
+    return absl::StrCat(TaskKindName(task.kind), " of ", what);
+  }
+
+  std::string Bound() const {
+    const double total = explanation_.compute_us + explanation_.communication_us;
+    if (total == 0) return "Nothing takes any time.";
+    const bool communication = explanation_.communication_us > explanation_.compute_us;
+    const double us = communication ? explanation_.communication_us : explanation_.compute_us;
+    std::string most;
+    double most_us = 0;
+    for (const auto& [group, group_us] : groups_) {
+      if (group.first != communication || group_us <= most_us) continue;
+      most = group.second;
+      most_us = group_us;
+    }
+    std::string text =
+        absl::StrFormat("%s bounds the step: it is %.0f %% of the critical path, %s alone %.0f %%",
+                        communication ? "Communication" : "Computation", 100 * us / total, most,
+                        100 * most_us / total);
+    if (communication) {
+      const auto busiest =
+          std::max_element(explanation_.link_us.begin(), explanation_.link_us.end());
+      if (busiest != explanation_.link_us.end() && *busiest > 0) {
+        absl::StrAppendFormat(
+            &text, "; link %s is busy %.0f %% of the step",
+            machine_.LinkName(static_cast<LinkId>(busiest - explanation_.link_us.begin())),
+            100 * *busiest / simulation_.step_us);
+      }
+    }
+    return text + ".";
+  }
+
+  std::set<TensorRef> ParametersOf(const Schedule& schedule) const {
+    std::set<TensorRef> tensors;
+    for (const Schedule::HostTensor& parameter : schedule.parameters) {
+      tensors.insert(parameter.tensor);
+    }
+    return tensors;
+  }
+
+  const CostModel& cost_;
+  const Machine& machine_;
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const Simulation& simulation_;
+  Traffic traffic_;
+  const std::set<TensorRef> parameters_ = ParametersOf(schedule_);
+  Explanation explanation_;
+  std::map<std::pair<bool, std::string>, double> groups_;  // (communicates, group)
+};
+
+// Links by how long they are busy, longest first; those with traffic only.
+std::vector<LinkId> BusyLinks(const Explanation& explanation) {
+  std::vector<LinkId> links(explanation.link_us.size());
+  std::iota(links.begin(), links.end(), 0);
+  std::erase_if(links, [&](LinkId id) { return explanation.link_us[id] == 0; });
+  std::stable_sort(links.begin(), links.end(), [&](LinkId a, LinkId b) {
+    return explanation.link_us[a] > explanation.link_us[b];
+  });
+  return links;
+}
+
+}  // namespace
+
+Explanation Explain(const CostModel& cost, const Graph& graph, const Schedule& schedule,
+                    const Simulation& simulation) {
+  return Explainer(cost, graph, schedule, simulation).Run();
+}
+
+std::string TaskLabel(const Graph& graph, const Task& task) {
+  const Node& node = graph.node(task.node);
+  std::string name =
+      node.name.empty() ? absl::StrCat("%", task.node.value) : std::string(node.name);
+  if (task.moment != kNoMoment) absl::StrAppend(&name, ", micro-batch ", task.moment);
+  const bool gradients = task.phase == Phase::kBackward;
+  switch (task.kind) {
+    case TaskKind::kCompute:
+      return absl::StrCat(node.op.name(), " ", name);
+    case TaskKind::kComputeGradient:
+      return absl::StrCat("backward of ", node.op.name(), " ", name);
+    default:
+      return absl::StrCat(TaskKindName(task.kind), gradients ? " of gradients of " : " of ", name);
+  }
+}
+
+Json ExplanationJson(const Explanation& explanation, const Machine& machine, double step_us) {
+  Json json;
+  json["bound"] = explanation.bound;
+  Json& path = json["critical_path"];
+  path["tasks"] = explanation.critical_path.size();
+  path["compute_us"] = explanation.compute_us;
+  path["communication_us"] = explanation.communication_us;
+  path["waited_for_queue_us"] = explanation.queued_us;
+  json["devices"] = Json::EmptyArray();
+  for (int32_t d : explanation.devices) {
+    Json device;
+    device["device"] = d;
+    device["compute_us"] = explanation.device_compute_us[d];
+    device["communication_us"] = explanation.device_communication_us[d];
+    device["idle_us"] = step_us - explanation.device_compute_us[d];
+    json["devices"].Append(std::move(device));
+  }
+  json["links"] = Json::EmptyArray();
+  for (LinkId id : BusyLinks(explanation)) {
+    Json link;
+    link["name"] = machine.LinkName(id);
+    link["bytes"] = explanation.link_bytes[id];
+    link["busy_us"] = explanation.link_us[id];
+    json["links"].Append(std::move(link));
+  }
+  return json;
+}
+
+std::string ExplanationText(const Explanation& explanation, const Machine& machine,
+                            double step_us) {
+  std::string text;
+  const auto& compute = explanation.device_compute_us;
+  if (explanation.devices.empty() || step_us == 0) return text;
+  const auto [idlest, busiest] =
+      std::minmax_element(explanation.devices.begin(), explanation.devices.end(),
+                          [&](int32_t a, int32_t b) { return compute[a] < compute[b]; });
+  absl::StrAppendFormat(&text, "  devices compute %.0f to %.0f %% of the step (device %d, %d)\n",
+                        100 * compute[*idlest] / step_us, 100 * compute[*busiest] / step_us,
+                        *idlest, *busiest);
+  std::vector<LinkId> links = BusyLinks(explanation);
+  if (links.size() > 3) links.resize(3);
+  for (LinkId id : links) {
+    absl::StrAppendFormat(&text, "  link %s: %.1f MB, %.0f %% of the step\n", machine.LinkName(id),
+                          explanation.link_bytes[id] / 1e6,
+                          100 * explanation.link_us[id] / step_us);
+  }
+  return text;
+}
+
+absl::Status WriteTrace(const std::string& path, const Graph& graph, const Schedule& schedule,
+                        const Simulation& simulation, const Machine& machine) {
+  Json trace;
+  Json& events = trace["traceEvents"] = Json::EmptyArray();
+  const int64_t devices = machine.num_devices();
+  const int32_t first_link = LinkQueue(machine, 0);
+  std::set<int32_t> queues;
+  for (int32_t t = 0; t < simulation.tasks.size(); ++t) {
+    if (simulation.tasks.duration(t) == 0) continue;
+    for (int32_t queue : simulation.tasks.queues(t)) {
+      queues.insert(queue);
+      const bool link = queue >= first_link;
+      Json event = TraceSpan(link ? devices : queue / 2, link ? queue - first_link : queue % 2,
+                             TaskLabel(graph, schedule.tasks[t]),
+                             MicrosecondsOf(simulation.timeline.start[t]),
+                             MicrosecondsOf(simulation.tasks.occupied(t, queue)));
+      event["cat"] = PhaseName(schedule.tasks[t].phase);
+      events.Append(std::move(event));
+    }
+  }
+  for (int32_t queue : queues) {
+    if (queue >= first_link) {
+      const LinkId id = queue - first_link;
+      events.Append(TraceRowName(devices, id, machine.LinkName(id)));
+    } else {
+      events.Append(
+          TraceRowName(queue / 2, queue % 2, queue % 2 == 0 ? "compute" : "communication"));
+      events.Append(TraceProcessName(queue / 2, absl::StrCat("device ", queue / 2)));
+    }
+  }
+  events.Append(TraceProcessName(devices, "links"));
+  return WriteFileAtomically(path, trace.Print());
+}
+
+}  // namespace isomer

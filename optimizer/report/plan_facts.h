@@ -1,0 +1,29 @@
+// What a plan says of itself, counted.
+#ifndef ISOMER_OPTIMIZER_REPORT_PLAN_FACTS_H_
+#define ISOMER_OPTIMIZER_REPORT_PLAN_FACTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
+
+namespace isomer {
+
+// How often the derivation uses a rule.
+struct RuleUse {
+  std::string id;
+  std::string kind;  // "algebra", "split" (of a call) or "chain" (of parallel operators)
+  std::string text;
+  int64_t times = 0;
+};
+// Most used first.
+std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
+
+// Of those that are computed again for the backward pass, the ones that compute.
+int64_t RecomputedOperators(const Plan& plan);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_REPORT_PLAN_FACTS_H_

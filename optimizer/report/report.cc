@@ -1,0 +1,390 @@
+#include "optimizer/report/report.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "optimizer/report/explanation.h"
+#include "optimizer/report/plan_facts.h"
+#include "optimizer/report/report_json.h"
+#include "optimizer/sharding/expansion.h"
+#include "pcg/ir/type_inference.h"
+#include "pcg/schedule/lowering/lower.h"
+#include "pcg/support/bytes_text.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// "layer12/query" -> "layer*/query".
+std::string FoldedName(const std::string& name) {
+  std::string folded;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (!std::isdigit(static_cast<unsigned char>(name[i]))) {
+      folded += name[i];
+    } else if (folded.empty() || folded.back() != '*') {
+      folded += '*';
+    }
+  }
+  return folded;
+}
+
+// Where an axis of the given degree and stride lies on the machine.
+std::string PlaceText(int64_t degree, int64_t stride, const Machine& machine) {
+  const int64_t node = machine.devices_per_node();
+  if (stride >= node) return absl::StrCat("over ", degree, " nodes");
+  if (stride * degree <= node) {
+    return absl::StrCat("over ", degree, " devices of a node");
+  }
+  return absl::StrCat("over ", degree, " devices");
+}
+
+// As much of a rule as fits on a line.
+std::string Shortened(const std::string& text) {
+  constexpr size_t kWidth = 100;
+  return text.size() <= kWidth ? text : text.substr(0, kWidth - 3) + "...";
+}
+
+// What an iteration dim is to someone who did not write the declaration.
+std::string DimText(const Operator& op, const Declaration& d, int v) {
+  const std::string& name = d.dims[v].name;
+  const bool contraction = op.kind() == OpKind::kMatMul || op.kind() == OpKind::kConv2d;
+  if (contraction && name == "n") return op.kind() == OpKind::kMatMul ? "columns" : "batch";
+  if (contraction && name == "m") return "rows";
+  if (contraction && (name == "k" || name == "c")) return "contraction";
+  if (contraction && name == "o") return "output channels";
+  for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
+    if (d.LeadOfOutputDim(0, i) == v) return i == 0 ? "batch" : absl::StrCat("dim ", i);
+  }
+  return absl::StrCat("sum over ", name);
+}
+
+struct Row {
+  std::string what, split;
+  int64_t count = 0;
+  double us = 0;  // of compute tasks on the busiest device
+};
+
+// Time of the compute tasks of every node in one step, on the device where they take longest.
+std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedule,
+                                     const CostModel& cost) {
+  std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
+  TaskTimes times(cost, graph, schedule);
+  for (const Task& task : schedule.tasks) {
+    if (!IsOfKernel(task.kind)) continue;
+    if (task.step > 0) continue;
+    per_device[task.node.value][task.devices[0]] += times.Of(task).us;
+  }
+  std::vector<double> us(graph.num_nodes(), 0);
+  for (size_t i = 0; i < us.size(); ++i) {
+    for (const auto& [device, time] : per_device[i]) us[i] = std::max(us[i], time);
+  }
+  return us;
+}
+
+// What is computed from data: the rest is as the devices need it.
+std::vector<bool> OfData(const Graph& graph) {
+  std::vector<bool> of_data(graph.num_nodes(), false);
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    of_data[id.value] = node.op.kind() == OpKind::kInput ||
+                        std::any_of(node.inputs.begin(), node.inputs.end(),
+                                    [&](TensorRef input) { return of_data[input.node.value]; });
+  }
+  return of_data;
+}
+
+bool IsWhole(const Node& node) {
+  return std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& type) {
+    return type.partials == 1 && std::all_of(type.dims.begin(), type.dims.end(),
+                                             [](const Dim& dim) { return dim.degree == 1; });
+  });
+}
+
+absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostModel& cost,
+                                      const RuleIndex& rules) {
+  const Graph& graph = lowered.mapped.graph;
+  const std::vector<double> node_us = ComputeUsPerNode(graph, lowered.schedule, cost);
+  const std::vector<bool> of_data = OfData(graph);
+  const int64_t devices = cost.machine().num_devices();
+  std::vector<Row> rows;
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    // What runs at load time has no compute task.
+    if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || node_us[id.value] == 0) continue;
+    ISOMER_ASSIGN_OR_RETURN(std::string split, SplitText(lowered.mapped, id, cost.machine()));
+    if (devices > 1 && of_data[id.value] && IsWhole(node)) {
+      std::vector<TensorType> operands;
+      for (TensorRef input : node.inputs) {
+        operands.push_back(SequentialType(graph.type(input).Sizes(), graph.type(input).dtype));
+      }
+      ISOMER_ASSIGN_OR_RETURN(const std::string why, WhyWhole(node.op, operands, devices, rules));
+      absl::StrAppend(&split, ", ", why);
+    }
+    const std::string what =
+        absl::StrCat(FoldedName(node.name), node.name.empty() ? "" : " ", node.op.name());
+    const auto [it, added] = places.try_emplace({what, split}, rows.size());
+    if (added) rows.push_back({what, split});
+    ++rows[it->second].count;
+    rows[it->second].us += node_us[id.value];
+  }
+  return rows;
+}
+
+std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost) {
+  struct Sum {
+    int64_t count = 0;
+    double us = 0;
+  };
+  std::map<std::string, Sum> sums;
+  TaskTimes times(cost, lowered.mapped.graph, lowered.schedule);
+  for (const Task& task : lowered.schedule.tasks) {
+    if (!IsCommunication(task.kind) || task.step > 0) continue;
+    Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
+                                 lowered.schedule.GroupOf(task).size(), " devices")];
+    ++sum.count;
+    sum.us += times.Of(task).us;
+  }
+  std::string text;
+  for (const auto& [what, sum] : sums) {
+    absl::StrAppendFormat(&text, "  %5d x %-44s %10.1f us each\n", sum.count, what,
+                          sum.us / static_cast<double>(sum.count));
+  }
+  return text.empty() ? "  none\n" : text;
+}
+
+// A line for each category, and how weights are kept up to date.
+std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
+  const Schedule& schedule = lowered.schedule;
+  std::string text = "Memory of the fullest device";
+  if (peak.task >= 0) {
+    const Task& task = schedule.tasks[peak.task];
+    absl::StrAppend(&text, ", at its peak in ", PhaseName(task.phase), " ", TaskKindName(task.kind),
+                    " of ", lowered.mapped.graph.Label(task.node));
+  }
+  text += "\n";
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    if (peak.categories[c] == 0) continue;
+    absl::StrAppendFormat(&text, "  %-22s %10s\n",
+                          MemoryCategoryName(static_cast<MemoryCategory>(c)),
+                          BytesText(peak.categories[c]));
+  }
+  if (!schedule.options.training) return text;
+  std::map<UpdateMethod, int> methods;
+  for (const Schedule::HostTensor& parameter : schedule.parameters) {
+    if (parameter.trainable) ++methods[parameter.update];
+  }
+  absl::StrAppend(&text, "  weights are updated by ",
+                  OptimizerName(schedule.options.update.optimizer));
+  for (const auto& [method, count] : methods) {
+    absl::StrAppend(&text, ", ", count, " of them ", UpdateMethodName(method));
+  }
+  const UpdateOptions& update = schedule.options.update;
+  if (!update.bucket_ends.empty()) {
+    absl::StrAppend(&text, ", gradients in ", update.bucket_ends.size(), " buckets");
+  }
+  if (update.immediate && schedule.num_moments == 1) {
+    absl::StrAppend(&text, ", as soon as their gradients are summed");
+  }
+  if (update.low_precision_sums) absl::StrAppend(&text, "; gradients are summed in low precision");
+  if (update.states_on_host)
+    absl::StrAppend(&text, "; its states (and masters) are kept on the host");
+  if (schedule.options.spread_branches) {
+    absl::StrAppend(&text, "\n  short branches are computed between the exchanges of long ones");
+  }
+  return text + "\n";
+}
+
+// `fits`: what is compared does. What does not is no alternative to a plan that does.
+std::string PredictionLine(const std::string& name, const Prediction& p, bool fits,
+                           const OptimizeResult& result) {
+  const double plan_us = result.plan.predicted_step_us;
+  if (p == kNotSimulated) {
+    return absl::StrFormat("  %-22s not simulated: too few of its devices are alike\n", name);
+  }
+  const double saves = plan_us == p.step_us ? 0 : 100 * (1 - plan_us / p.step_us);
+  return absl::StrFormat(
+      "  %-22s %12.1f us a step  %10s per device  %s\n", name, p.step_us, BytesText(p.peak_bytes),
+      result.fits && !fits ? "(does not fit)"
+      : saves >= 0.05      ? absl::StrFormat("(the plan saves %.1f %%)", saves)
+      : saves > -0.05
+          ? "(the plan takes as long)"
+          : absl::StrFormat("(the plan takes %.1f %% longer)", 100 * (plan_us / p.step_us - 1)));
+}
+
+std::string BoundText(const OptimizeResult& result) {
+  return absl::StrFormat(
+      "Lower bound: %.1f us, by %s; at most %.1f %% of the step could be saved by another plan%s "
+      "without other algebra (%.2f s).\n",
+      result.bound->step_us, result.bound->by, 100 * result.Gap(),
+      result.pipeline.has_value() ? "" : " of one micro-batch", result.bound_seconds);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
+                                      const Machine& machine) {
+  const Node& node = mapped.graph.node(id);
+  std::vector<TensorType> operands;
+  for (TensorRef input : node.inputs) operands.push_back(mapped.graph.type(input));
+  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(node.op, operands));
+  const Declaration& d = sharding.declaration;
+  const MachineView& view = mapped.views[id.value];
+  std::vector<std::string> parts;
+  for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
+    if (sharding.degrees[v] == 1) continue;
+    // The stride of the output coordinate that counts this dim's pieces.
+    int64_t stride = view.strides.back();
+    int64_t moments = view.MomentsOfAxis(view.strides.size() - 1);
+    if (d.dims[v].kind == DimKind::kSum) {
+      for (int w = v + 1; w < static_cast<int>(d.dims.size()); ++w) {
+        if (d.dims[w].kind == DimKind::kSum) stride *= sharding.degrees[w];
+      }
+    } else {
+      for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
+        if (d.LeadOfOutputDim(0, i) != v) continue;
+        stride = view.strides[i];
+        moments = view.MomentsOfAxis(i);
+      }
+    }
+    std::string text = DimText(node.op, d, v);
+    const int64_t degree = sharding.degrees[v] / moments;
+    if (moments > 1) absl::StrAppend(&text, " in ", moments, " micro-batches");
+    if (degree > 1) absl::StrAppend(&text, " ", PlaceText(degree, stride, machine));
+    parts.push_back(std::move(text));
+  }
+  const size_t copies_axis = view.strides.size() - 2;
+  const int64_t copies = node.outputs[0].copies / view.MomentsOfAxis(copies_axis);
+  if (parts.empty() && copies == 1) return absl::StrCat("whole, on device ", view.start);
+  if (parts.empty()) parts.push_back("whole");
+  if (copies > 1) {
+    parts.push_back(absl::StrCat("copies ", PlaceText(copies, view.strides[copies_axis], machine)));
+  }
+  if (view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
+  return absl::StrJoin(parts, ", ");
+}
+
+namespace {
+
+absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const LoweredPlan& lowered,
+                                       const Explanation& explanation, const RuleSet& rules,
+                                       const CostModel& cost) {
+  const Plan& plan = result.plan;
+  const RuleIndex index(rules);
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, cost, index));
+  std::string text =
+      absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
+                      cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),
+                      result.origin == kFound ? "the search" : "the baseline " + result.origin);
+  size_t width = 9;
+  for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
+  const int w = static_cast<int>(width);
+  absl::StrAppendFormat(&text, "%5s  %-*s  %10s  %s\n", "times", w, "operator", "us each",
+                        "what is split, and where");
+  for (const Row& row : rows) {
+    absl::StrAppendFormat(&text, "%5d  %-*s  %10.1f  %s\n", row.count, w, row.what,
+                          row.us / static_cast<double>(row.count), row.split);
+  }
+  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(lowered, cost));
+  if (result.pipeline.has_value()) {
+    absl::StrAppend(&text, "\nPipeline\n  ", result.pipeline->ToString(), "\n");
+  }
+  if (result.simulation.devices < plan.num_devices) {
+    absl::StrAppend(&text, "\nSimulated on ", result.simulation.devices, " devices that stand for ",
+                    plan.num_devices, ".\n");
+  }
+  absl::StrAppend(&text, "\n", explanation.bound, "\n",
+                  ExplanationText(explanation, cost.machine(), result.simulation.step_us));
+  absl::StrAppend(&text, "\n", MemoryText(result.simulation.memory, lowered));
+  if (const int64_t again = RecomputedOperators(plan); again > 0) {
+    absl::StrAppend(&text, "  for the backward pass ", again, " operators are computed again\n");
+  }
+  absl::StrAppend(&text, "\nRules used\n");
+  for (const RuleUse& use : RulesUsed(plan, rules)) {
+    absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
+                          Shortened(use.text));
+  }
+  absl::StrAppendFormat(
+      &text, "\nPredicted (%s)\n  %-22s %12.1f us a step  %10s per device of %s\n",
+      "times: " + TimesFrom(result.simulation), "plan", plan.predicted_step_us,
+      BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes()));
+  const auto line = [&](const std::string& name, const Prediction& prediction) {
+    const bool fits = prediction.peak_bytes <= cost.machine().memory_bytes();
+    absl::StrAppend(&text, PredictionLine(name, prediction, fits, result));
+  };
+  for (const auto& [name, prediction] : result.baselines) line(name, prediction);
+  if (!result.ignoring.empty()) {
+    absl::StrAppend(&text, "  (", absl::StrJoin(result.ignoring, ", "),
+                    ": without your constraints)\n");
+  }
+  line("one device alone", result.single_device);
+  if (result.single_device.step_us < plan.predicted_step_us) {
+    absl::StrAppend(&text,
+                    "  The model is too small for this machine: one device is predicted to be "
+                    "faster\n  (--nodes=1 --devices_per_node=1 plans for it).\n");
+  }
+  const SearchRecord& searches = result.searches;
+  absl::StrAppendFormat(
+      &text,
+      "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct, %d series-parallel; "
+      "stopped: %s; mappings %s.\n",
+      searches.candidates, result.seconds, searches.pieces, searches.distinct_pieces,
+      searches.series_parallel_pieces, StopReasonName(searches.stop),
+      searches.exact_mappings ? "exact" : "bounded");
+  if (result.bound.has_value()) absl::StrAppend(&text, BoundText(result));
+  if (!searches.proof.empty()) {
+    absl::StrAppend(&text, "Without buckets, on the same devices for all: ", searches.proof, ".\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> WhyWhole(const Operator& op, absl::Span<const TensorType> operands,
+                                     int64_t devices, const RuleIndex& rules) {
+  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, operands));
+  const Declaration& d = sharding.declaration;
+  const Expansions expansions = FindExpansions(rules, op, operands);
+  if (expansions.splits.empty()) return "because no rule splits it";
+  std::vector<std::string> possible;
+  for (const Expansion& split : expansions.splits) {
+    if (std::gcd(d.dims[split.dim].size.value(), devices) == 1) continue;
+    possible.push_back(DimText(op, d, split.dim));
+  }
+  if (possible.empty()) {
+    return absl::StrCat("because none of its sizes has a divisor in common with ", devices,
+                        " devices");
+  }
+  return absl::StrCat("though ", absl::StrJoin(possible, " or "), " could be split");
+}
+
+absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
+                                const CostModel& cost) {
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
+                          LowerForSimulation(cost.machine(), result.plan));
+  const Explanation explanation =
+      Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
+  Report report;
+  ISOMER_ASSIGN_OR_RETURN(report.text, ReportText(result, lowered, explanation, rules, cost));
+  report.json = ReportJson(result, explanation, rules, cost);
+  return report;
+}
+
+std::string TimesFrom(const Simulation& simulation) {
+  double total_us = 0;
+  for (const auto& [origin, sum] : simulation.origins) total_us += sum.us;
+  std::vector<std::string> parts;
+  for (const auto& [origin, sum] : simulation.origins) {
+    parts.push_back(absl::StrFormat("%s for %d tasks, %.0f %% of the time", TimeOriginName(origin),
+                                    sum.tasks, 100 * sum.us / total_us));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace isomer

@@ -1,0 +1,124 @@
+#include "optimizer/report/report_json.h"
+
+#include <string>
+#include <utility>
+
+#include "optimizer/report/plan_facts.h"
+
+namespace isomer {
+namespace {
+
+// Tasks and time by origin, and how well the fits behind calibrated times predict kernels left out.
+Json OriginsJson(const Simulation& simulation, const CostModel& cost) {
+  Json json = Json::EmptyObject();
+  for (const auto& [origin, sum] : simulation.origins) {
+    json[TimeOriginName(origin)]["tasks"] = sum.tasks;
+    json[TimeOriginName(origin)]["us"] = sum.us;
+  }
+  for (const Calibration::HeldOut& fit : cost.kernels().Calibrations()) {
+    Json& entry = json["calibrations"][fit.from];
+    entry["kernels"] = fit.samples;
+    entry["held_out_median_error"] = fit.median_error;
+  }
+  return json;
+}
+
+Json PredictionJson(const Prediction& p) {
+  Json json;
+  json["predicted_step_us"] = p.step_us;
+  json["predicted_peak_bytes"] = p.peak_bytes;
+  return json;
+}
+
+Json PipelineJson(const PipelineSummary& summary) {
+  Json pipeline;
+  pipeline["stages"] = summary.stages;
+  pipeline["micro_batches"] = summary.micro_batches;
+  pipeline["ordered"] = summary.ordered;
+  pipeline["bubble_share"] = summary.bubble_share;
+  pipeline["idle_share"] = summary.idle_share;
+  return pipeline;
+}
+
+Json SearchJson(const OptimizeResult& result) {
+  const SearchRecord& searches = result.searches;
+  Json search;
+  search["seconds"] = result.seconds;
+  search["candidates"] = searches.candidates;
+  search["stop_reason"] = StopReasonName(searches.stop);
+  search["pieces"] = searches.pieces;
+  search["distinct_pieces"] = searches.distinct_pieces;
+  search["remembered_pieces"] = searches.remembered_pieces;
+  search["series_parallel_pieces"] = searches.series_parallel_pieces;
+  search["exact_mappings"] = searches.exact_mappings;
+  if (!searches.proof.empty()) search["proof"] = searches.proof;
+  return search;
+}
+
+Json BoundJson(const OptimizeResult& result) {
+  Json bound;
+  bound["step_us"] = result.bound->step_us;
+  bound["gap"] = result.Gap();
+  bound["by"] = result.bound->by;
+  bound["devices"] = result.bound->devices;
+  bound["seconds"] = result.bound_seconds;
+  return bound;
+}
+
+}  // namespace
+
+Json ReportJson(const OptimizeResult& result, const Explanation& explanation, const RuleSet& rules,
+                const CostModel& cost) {
+  const Plan& plan = result.plan;
+  Json json;
+  json["model"] = plan.model.name;
+  json["machine"] = cost.machine().name;
+  json["devices"] = plan.num_devices;
+  json["simulated_devices"] = result.simulation.devices;
+  json["mode"] = plan.mode;
+  json["precision"] = std::string(PrecisionName(plan.precision));
+  json["operators"] = plan.model.graph.num_nodes();
+  json["plan"] = result.origin;
+  json["fits"] = result.fits;
+  json["predicted_step_us"] = plan.predicted_step_us;
+  json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    json["memory"][MemoryCategoryName(static_cast<MemoryCategory>(c))] =
+        result.simulation.memory.categories[c];
+  }
+  json["optimizer"] = OptimizerName(plan.update.optimizer);
+  json["update"] = UpdateMethodName(plan.update.method);
+  json["immediate_updates"] = plan.update.immediate;
+  json["bucket_ends"] = static_cast<int64_t>(plan.update.bucket_ends.size());
+  json["spread_branches"] = plan.spread_branches;
+  json["states_on_host"] = plan.update.states_on_host;
+  json["gradient_precision"] = std::string(
+      PrecisionName(plan.update.low_precision_sums ? plan.precision : DataType::kFloat32));
+  json["recomputed_operators"] = RecomputedOperators(plan);
+  json["times_from"] = OriginsJson(result.simulation, cost);
+  json["baselines"] = Json::EmptyObject();
+  for (const auto& [name, p] : result.baselines) {
+    if (p != kNotSimulated) json["baselines"][name] = PredictionJson(p);
+  }
+  json["baselines_that_ignore_constraints"] = Json::EmptyArray();
+  for (const std::string& name : result.ignoring) {
+    json["baselines_that_ignore_constraints"].Append(name);
+  }
+  json["single_device"] = PredictionJson(result.single_device);
+  json["step"] = ExplanationJson(explanation, cost.machine(), result.simulation.step_us);
+  if (result.pipeline.has_value()) json["pipeline"] = PipelineJson(*result.pipeline);
+  json["search"] = SearchJson(result);
+  if (result.bound.has_value()) json["lower_bound"] = BoundJson(result);
+  json["steps"] = plan.steps.size();
+  json["rules_used"] = Json::EmptyArray();
+  for (const RuleUse& use : RulesUsed(plan, rules)) {
+    Json entry;
+    entry["id"] = use.id;
+    entry["kind"] = use.kind;
+    entry["times"] = use.times;
+    json["rules_used"].Append(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace isomer

@@ -1,0 +1,80 @@
+#include "optimizer/search/enough_devices.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/bytes_text.h"
+#include "pcg/support/status_macros.h"
+#include "pcg/support/stopping.h"
+
+namespace isomer {
+namespace {
+
+constexpr int64_t kTimes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+// Of all searches together.
+constexpr double kMostSeconds = 20;
+
+// Of each; what algebra saves of memory is little.
+constexpr int64_t kBudget = 1;
+
+// The largest categories, until they are most of it.
+std::string LargestParts(const MemoryPeak& peak) {
+  constexpr double kMost = 0.8;
+  std::vector<std::pair<int64_t, int>> parts;
+  for (int c = 0; c < kNumMemoryCategories; ++c) parts.emplace_back(-peak.categories[c], c);
+  std::sort(parts.begin(), parts.end());
+  std::string text;
+  int64_t sum = 0;
+  for (const auto& [bytes, c] : parts) {
+    if (static_cast<double>(sum) > kMost * static_cast<double>(peak.bytes)) break;
+    sum -= bytes;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", BytesText(-bytes), " of ",
+                    MemoryCategoryName(static_cast<MemoryCategory>(c)));
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const RuleIndex& rules,
+                                                   const CostModel& cost,
+                                                   const OptimizeOptions& options) {
+  if (!cost.machine().topology.empty()) return std::nullopt;
+  const Deadline deadline = Deadline::In(kMostSeconds);
+  OptimizeOptions probe = options;
+  probe.strategy = Strategy::kHierarchical;
+  probe.plan.clear();
+  probe.search.budget = kBudget;
+  probe.search.cache_folder.clear();
+  for (int64_t times : kTimes) {
+    if (deadline.Reached().has_value()) break;
+    Machine machine = cost.machine();
+    machine.levels.back().count *= times;
+    if (machine.num_devices() > kMaxDevices) break;
+    const int64_t nodes = machine.num_nodes();
+    probe.search.time_limit_s = deadline.SecondsLeft();
+    ISOMER_ASSIGN_OR_RETURN(
+        const OptimizeResult result,
+        Optimize(model, rules, CostModel(std::move(machine), cost.profile()), probe));
+    if (result.fits) return nodes;
+  }
+  return std::nullopt;
+}
+
+std::string DoesNotFitText(const OptimizeResult& result, const Machine& machine,
+                           std::optional<int64_t> enough_nodes) {
+  std::string text = absl::StrCat(
+      "does not fit: the smallest plan found needs ", BytesText(result.plan.predicted_peak_bytes),
+      " per device (", LargestParts(result.simulation.memory), "), and ", machine.device_name(),
+      " has ", BytesText(machine.memory_bytes()));
+  if (enough_nodes.has_value()) {
+    absl::StrAppend(&text, "; a plan fits on ", *enough_nodes, " nodes (",
+                    *enough_nodes * machine.devices_per_node(), " devices)");
+  }
+  return text;
+}
+
+}  // namespace isomer

@@ -1,0 +1,54 @@
+// The optimizer as a whole: the fastest plan among those that the search and the baselines find.
+#ifndef ISOMER_OPTIMIZER_SEARCH_OPTIMIZER_H_
+#define ISOMER_OPTIMIZER_SEARCH_OPTIMIZER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/bound/lower_bound.h"
+#include "optimizer/canonical/canonical_form.h"
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/optimize_options.h"
+#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/strategy_search.h"
+#include "optimizer/sharding/constraints.h"
+#include "optimizer/simulator/simulator.h"
+#include "optimizer/substitution/search.h"
+#include "pcg/ir/plan.h"
+
+namespace isomer {
+
+struct OptimizeResult {
+  Plan plan;  // the fastest that fits; the one with least memory if none does
+  bool fits = true;
+  Simulation simulation;  // of `plan`
+  std::string origin;     // kFound, or the baseline that could not be beaten
+  std::map<std::string, Prediction> baselines;
+  std::optional<PipelineSummary> pipeline;  // of `plan`
+  Prediction single_device;                 // the model as it is on one device
+  std::vector<std::string> ignoring;        // baselines that do not keep the constraints
+  SearchRecord searches;
+  // Of the model's graph, or of the plan's if that is less; none for a plan that it is not over.
+  std::optional<LowerBound> bound;
+  double bound_seconds = 0;
+  double seconds = 0;
+
+  // By how much of its step the plan could be faster at most. REQUIRES: a bound.
+  double Gap() const {
+    const double step_us = plan.predicted_step_us;
+    return bound->step_us == step_us ? 0 : 1 - bound->step_us / step_us;
+  }
+};
+
+// REQUIRES: the model's types are sequential; for training, it has a loss.
+absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
+                                        const CostModel& cost, const OptimizeOptions& options);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SEARCH_OPTIMIZER_H_

@@ -1,0 +1,72 @@
+// A graph that many rewriting steps are applied to.
+//
+// A step costs what it adds and how often the tensors that it replaces are used, not what the graph
+// has (Graph::ReplaceUses looks at every node), and a step that was done once elsewhere is not
+// checked again: it is recorded on a small graph of just the nodes that it matches, where ApplyStep
+// checks it in full, and then copied wherever the same call or chain occurs. So a deep model of
+// repeated layers takes time linear in its operators.
+#ifndef ISOMER_OPTIMIZER_SHARDING_GROWING_GRAPH_H_
+#define ISOMER_OPTIMIZER_SHARDING_GROWING_GRAPH_H_
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
+#include "rules/language/rule.h"
+
+namespace isomer {
+
+// Steps on a small graph: its ids.
+class RecordedSteps {
+ public:
+  // Applies the step to `graph` and records it. Errors: those of ApplyStep.
+  absl::Status Apply(const Rule& rule, DerivationStep step, Graph* graph);
+
+ private:
+  friend class GrowingGraph;
+  struct Recorded {
+    DerivationStep step;
+    std::vector<Node> added;
+    std::vector<std::pair<TensorRef, TensorRef>> replaced;  // source outputs by target outputs
+  };
+  std::vector<Recorded> steps_;
+};
+
+class GrowingGraph {
+ public:
+  explicit GrowingGraph(const Graph& graph);
+
+  int num_nodes() const { return static_cast<int>(nodes_.size()); }
+  const Node& node(NodeId id) const { return nodes_[id.value]; }
+  const TensorType& type(TensorRef ref) const { return nodes_[ref.node.value].outputs[ref.output]; }
+  void set_name(NodeId id, std::string name) { nodes_[id.value].name = std::move(name); }
+
+  // Applies recorded steps here, and appends them with this graph's ids to `steps`. `place[i]` is
+  // what node i of the small graph stands for: of a leaf a tensor, of other nodes a node (output
+  // 0). What the steps add is appended to it.
+  // REQUIRES: types and operators here are those of the small graph.
+  void Apply(const RecordedSteps& recorded, std::vector<TensorRef>* place,
+             std::vector<DerivationStep>* steps);
+
+  // The graph as it is now.
+  absl::StatusOr<Graph> Build() &&;
+
+ private:
+  struct Use {
+    int user, operand;
+  };
+  void AddUses(int id);
+  // Of nodes below `end`, and of the graph's outputs.
+  void ReplaceUses(TensorRef from, TensorRef to, int end);
+
+  std::vector<Node> nodes_;
+  std::vector<Graph::NamedOutput> outputs_;
+  std::vector<std::vector<Use>> uses_;  // per node
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SHARDING_GROWING_GRAPH_H_

@@ -1,0 +1,45 @@
+// The rules by what the search uses them for.
+#ifndef ISOMER_OPTIMIZER_SHARDING_RULE_INDEX_H_
+#define ISOMER_OPTIMIZER_SHARDING_RULE_INDEX_H_
+
+#include <map>
+#include <vector>
+
+#include "rules/language/rule.h"
+
+namespace isomer {
+
+// Every rule and every inverse of a reversible rule, once:
+//   expansions  op(x..) -> parallel operators(op(parallel operators(x)..)): how op is split
+//   chains      between chains of parallel operators on one tensor
+//   copies      replicate(op(x..)) -> op(replicate(x)..): how copies of a result are made
+//   algebra     without parallel operators: the space of the substitution search
+class RuleIndex {
+ public:
+  // REQUIRES: rules.BuildIndex() was called; `rules` outlives this.
+  explicit RuleIndex(const RuleSet& rules);
+
+  const std::vector<const Rule*>& ExpansionsOf(OpKind kind) const;
+  const std::vector<const Rule*>& CopiesOf(OpKind kind) const;
+  const std::vector<const Rule*>& chains() const { return chains_; }
+  const std::vector<const Rule*>& algebra() const { return algebra_; }
+  const RuleSet& rules() const { return rules_; }
+  uint64_t digest() const { return digest_; }  // RuleSet::Digest, which walks over all rules
+
+ private:
+  void Add(const Rule& rule);
+
+  const RuleSet& rules_;
+  const uint64_t digest_;
+  std::map<OpKind, std::vector<const Rule*>> expansions_, copies_;
+  std::vector<const Rule*> chains_, algebra_;
+};
+
+// True if a node of either side of the rule is a parallel operator.
+bool UsesParallelOperators(const Rule& rule);
+// The index of the only node of `pattern` that is no parallel operator, or -1.
+int InnerNode(const Pattern& pattern);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SHARDING_RULE_INDEX_H_

@@ -1,0 +1,365 @@
+#include "optimizer/sharding/sharding_choice.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pcg/support/status_macros.h"
+#include "rules/matching/rewrite.h"
+
+namespace isomer {
+namespace {
+
+struct PlacedAxis {
+  int dim;
+  int64_t degree;  // over devices
+  int64_t stride;
+  int64_t moments;
+};
+
+// The axes of a choice on the machine, outermost first. The moments of a dim that no axis splits
+// are an axis of one device.
+std::vector<PlacedAxis> PlaceAxes(const ChoiceSpace& space, const std::vector<Axis>& axes) {
+  std::vector<PlacedAxis> placed;
+  int64_t stride = 1;
+  bool has_moments = false;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const bool here = space.moments > 1 && axis->dim == space.moment_dim;
+    has_moments |= here;
+    placed.push_back({axis->dim, axis->degree, stride, here ? space.moments : 1});
+    stride *= axis->degree;
+  }
+  std::reverse(placed.begin(), placed.end());
+  if (space.moment_dim >= 0 && space.moments > 1 && !has_moments) {
+    placed.push_back({space.moment_dim, 1, 0, space.moments});
+  }
+  return placed;
+}
+
+struct Coordinate {
+  int64_t stride = 0, moments = 1;
+};
+
+// One coordinate made of `axes` (slowest first), or an error. Its moments count slowest.
+absl::StatusOr<Coordinate> Merged(const std::vector<PlacedAxis>& axes) {
+  Coordinate merged;
+  int64_t reach = 0;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    merged.moments *= axis->moments;
+    if (axis->degree == 1) continue;
+    if (reach != 0 && axis->stride != reach) {
+      return absl::InvalidArgumentError("axes that make one coordinate are not neighbours");
+    }
+    if (reach == 0) merged.stride = axis->stride;
+    reach = axis->stride * axis->degree;
+  }
+  return merged;
+}
+
+class ViewBuilder {
+ public:
+  ViewBuilder(const std::vector<PlacedAxis>& axes, int64_t start) : axes_(axes), view_{start, {}} {}
+
+  void AddDim(int lead) {
+    for (const PlacedAxis& axis : axes_) {
+      if (lead >= 0 && axis.dim == lead)
+        return Add({axis.degree > 1 ? axis.stride : 0, axis.moments});
+    }
+    Add({});
+  }
+  void Add(const Coordinate& coordinate) {
+    view_.strides.push_back(coordinate.stride);
+    moments_.push_back(coordinate.moments);
+    has_moments_ |= coordinate.moments > 1;
+  }
+  MachineView Build() {
+    if (has_moments_) view_.moments = std::move(moments_);
+    return std::move(view_);
+  }
+
+ private:
+  const std::vector<PlacedAxis>& axes_;
+  MachineView view_;
+  std::vector<int64_t> moments_;
+  bool has_moments_ = false;
+};
+
+bool Mentions(const std::vector<int>& leads, int dim) {
+  return std::find(leads.begin(), leads.end(), dim) != leads.end();
+}
+
+absl::StatusOr<MachineView> OperandView(const std::vector<int>& leads,
+                                        const std::vector<PlacedAxis>& axes, int64_t start) {
+  ViewBuilder view(axes, start);
+  for (int lead : leads) view.AddDim(lead);
+  std::vector<PlacedAxis> sharers;
+  for (const PlacedAxis& axis : axes) {
+    if (axis.dim >= 0 && !Mentions(leads, axis.dim)) sharers.push_back(axis);
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Coordinate copies, Merged(sharers));
+  view.Add(copies);
+  view.Add({});
+  return view.Build();
+}
+
+absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<int>& leads,
+                                       const std::vector<PlacedAxis>& axes, int64_t start) {
+  ViewBuilder view(axes, start);
+  for (int lead : leads) view.AddDim(lead);
+  view.Add({});
+  // The partial coordinate counts the sum dims in the order of their declaration.
+  std::vector<PlacedAxis> sums;
+  for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
+    if (d.dims[v].kind != DimKind::kSum) continue;
+    for (const PlacedAxis& axis : axes) {
+      if (axis.dim != v) continue;
+      if (!sums.empty() && axis.moments > 1) {
+        return absl::InvalidArgumentError("micro-batches do not count slowest");
+      }
+      sums.push_back(axis);
+    }
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Coordinate partials, Merged(sums));
+  view.Add(partials);
+  return view.Build();
+}
+
+// Types of a call with these degrees of its iteration dims: what OperandTypesFor and InferSharding
+// say, off the declaration at hand. Errors: a degree that does not divide.
+absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degrees,
+                     ShardingChoice* choice) {
+  const Declaration& d = space.sharding.declaration;
+  const int dims = static_cast<int>(d.dims.size());
+  for (int v = 0; v < dims; ++v) {
+    if (degrees[v] > 1 && d.dims[v].size.value() % degrees[v] != 0) {
+      return absl::InvalidArgumentError("a degree does not divide");
+    }
+  }
+  auto split = [&](const std::vector<int>& leads, TensorType* type) {
+    for (int i = 0; i < type->rank(); ++i) {
+      type->dims[i].degree = leads[i] < 0 ? 1 : degrees[leads[i]];
+    }
+  };
+  for (size_t o = 0; o < space.operands.size(); ++o) {
+    TensorType type = SequentialType(space.operands[o].Sizes(), space.operands[o].dtype);
+    split(space.operand_leads[o], &type);
+    for (int v = 0; v < dims; ++v) {
+      if (degrees[v] > 1 && !Mentions(space.operand_leads[o], v)) type.copies *= degrees[v];
+    }
+    ISOMER_RETURN_IF_ERROR(ValidateTensorType(type));
+    choice->operands.push_back({std::move(type), {}});
+  }
+  for (size_t t = 0; t < space.sharding.outputs.size(); ++t) {
+    TensorType type = space.sharding.outputs[t];
+    split(space.output_leads[t], &type);
+    for (int v = 0; v < dims; ++v) {
+      if (d.dims[v].kind == DimKind::kSum) type.partials *= degrees[v];
+    }
+    ISOMER_RETURN_IF_ERROR(ValidateTensorType(type));
+    choice->outputs.push_back({std::move(type), {}});
+  }
+  return absl::OkStatus();
+}
+
+// Applies the expansions of `dims`, in this order, to the call that `graph` ends with.
+absl::StatusOr<SplitCall> ApplySplits(const ChoiceSpace& space, const std::vector<int>& dims,
+                                      const std::vector<int64_t>& degrees, Graph* graph,
+                                      RecordedSteps* steps) {
+  SplitCall result{NodeId{graph->num_nodes() - 1}, {}};
+  result.order.resize(space.operands.size());
+  std::iota(result.order.begin(), result.order.end(), 0);
+  for (int dim : dims) {
+    const Expansion* split = space.expansions.SplitOf(dim);
+    if (split == nullptr) return absl::NotFoundError("no rule splits this dim");
+    DerivationStep step = StepAt(*split, *graph, result.id, degrees[dim], result.order);
+    const int first = graph->num_nodes();
+    ISOMER_RETURN_IF_ERROR(steps->Apply(*split->rule, std::move(step), graph));
+    result = {NodeId{first + split->inner}, split->order};
+  }
+  return result;
+}
+
+// The dims that a choice splits, outermost first; one that is only split in time is last.
+std::vector<int> DimsToSplit(const ShardingChoice& choice) {
+  std::vector<int> dims;
+  for (const Axis& axis : choice.axes) {
+    if (axis.dim != kIdleAxis) dims.push_back(axis.dim);
+  }
+  if (choice.moments > 1 && std::find(dims.begin(), dims.end(), choice.moment_dim) == dims.end()) {
+    dims.push_back(choice.moment_dim);
+  }
+  return dims;
+}
+
+// Applies two expansions to a graph of the call alone: the rules' own conditions decide whether the
+// dims can be split together.
+absl::Status TryPair(const ChoiceSpace& space, const ShardingChoice& choice, int a, int b) {
+  std::vector<int64_t> degrees(choice.degrees.size(), 1);
+  degrees[a] = choice.degrees[a];
+  degrees[b] = choice.degrees[b];
+  ShardingChoice pair;
+  ISOMER_RETURN_IF_ERROR(TypesOf(space, degrees, &pair));
+  ISOMER_ASSIGN_OR_RETURN(Graph graph, GraphOfCall(space.op, space.operands));
+  RecordedSteps steps;
+  ISOMER_ASSIGN_OR_RETURN(const SplitCall call,
+                          ApplySplits(space, {a, b}, degrees, &graph, &steps));
+  for (size_t j = 0; j < call.order.size(); ++j) {
+    if (graph.type(graph.node(call.id).inputs[j]) != pair.operands[call.order[j]].type) {
+      return absl::InternalError("the rules split this otherwise");
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool CanBeDerived(const ChoiceSpace& space, const ShardingChoice& choice, SplitPairs* pairs) {
+  const std::vector<int> dims = DimsToSplit(choice);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      std::optional<bool>& together = pairs->Of(space.call_class, dims[j], dims[i]);
+      if (!together.has_value()) together = TryPair(space, choice, dims[j], dims[i]).ok();
+      if (!*together) return false;
+    }
+  }
+  return true;
+}
+
+std::string ClassOf(const ChoiceSpace& space) {
+  std::string text = absl::StrCat(OpName(space.op.kind()));
+  for (const TensorType& type : space.operands) {
+    absl::StrAppend(&text, " ", DataTypeName(type.dtype), type.rank());
+  }
+  for (const Expansion& split : space.expansions.splits) {
+    absl::StrAppend(&text, " ", split.dim, split.rule->id, absl::StrJoin(split.order, ","));
+    for (const auto& [name, value] : split.step.variables) {
+      if (name != split.degree) absl::StrAppend(&text, name, value);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+int64_t ShardingChoice::DegreeOf(int axis) const {
+  for (const Axis& a : axes) {
+    if (a.dim == axis) return a.degree;
+  }
+  return 1;
+}
+
+std::string ShardingChoice::ToString(const Declaration& declaration) const {
+  if (axes.empty()) return "whole";
+  return absl::StrJoin(axes, " x ", [&](std::string* out, const Axis& axis) {
+    absl::StrAppend(out, axis.dim == kIdleAxis ? "idle" : declaration.dims[axis.dim].name, " ",
+                    axis.degree);
+  });
+}
+
+absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<Axis> axes,
+                                          int64_t start) {
+  const Declaration& d = space.sharding.declaration;
+  ShardingChoice choice;
+  choice.start = start;
+  choice.moments = space.moments;
+  choice.moment_dim = space.moment_dim;
+  choice.degrees.assign(d.dims.size(), 1);
+  std::erase_if(axes, [](const Axis& axis) { return axis.degree == 1; });
+  for (const Axis& axis : axes) {
+    if (axis.dim >= 0) choice.degrees[axis.dim] = axis.degree;
+  }
+  if (space.moment_dim >= 0) choice.degrees[space.moment_dim] *= space.moments;
+  for (int v = 0; v < static_cast<int>(choice.degrees.size()); ++v) {
+    if (choice.degrees[v] > 1 && space.expansions.SplitOf(v) == nullptr) {
+      return absl::NotFoundError("no rule splits this dim");
+    }
+  }
+  ISOMER_RETURN_IF_ERROR(TypesOf(space, choice.degrees, &choice));
+  const std::vector<PlacedAxis> placed = PlaceAxes(space, axes);
+  for (size_t o = 0; o < choice.operands.size(); ++o) {
+    ISOMER_ASSIGN_OR_RETURN(choice.operands[o].view,
+                            OperandView(space.operand_leads[o], placed, start));
+  }
+  for (size_t t = 0; t < choice.outputs.size(); ++t) {
+    ISOMER_ASSIGN_OR_RETURN(choice.outputs[t].view,
+                            OutputView(d, space.output_leads[t], placed, start));
+  }
+  choice.axes = std::move(axes);
+  return choice;
+}
+
+absl::Status SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,
+                          RecordedSteps* steps, SplitCall* call) {
+  ISOMER_ASSIGN_OR_RETURN(Graph graph, GraphOfCall(space.op, space.operands));
+  ISOMER_ASSIGN_OR_RETURN(*call,
+                          ApplySplits(space, DimsToSplit(choice), choice.degrees, &graph, steps));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ChoiceSpace> SpaceOfCall(const RuleIndex& rules, const Operator& op,
+                                        absl::Span<const TensorType> operands,
+                                        ExpansionMemo* expansions) {
+  ChoiceSpace space;
+  space.op = op;
+  space.operands.assign(operands.begin(), operands.end());
+  ISOMER_ASSIGN_OR_RETURN(space.sharding, InferSharding(op, operands));
+  space.expansions = expansions->Find(rules, op, operands, space.sharding);
+  const Declaration& d = space.sharding.declaration;
+  for (int o = 0; o < static_cast<int>(d.operands.size()); ++o) {
+    std::vector<int>& leads = space.operand_leads.emplace_back();
+    for (int i = 0; i < static_cast<int>(d.operands[o].size()); ++i) {
+      leads.push_back(d.LeadOfOperandDim(o, i));
+    }
+  }
+  for (int t = 0; t < static_cast<int>(d.outputs.size()); ++t) {
+    std::vector<int>& leads = space.output_leads.emplace_back();
+    for (int i = 0; i < static_cast<int>(d.outputs[t].size()); ++i) {
+      leads.push_back(d.LeadOfOutputDim(t, i));
+    }
+  }
+  space.call_class = ClassOf(space);
+  return space;
+}
+
+void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* space) {
+  if (options.moments > 1 && options.moment_dim >= 0 &&
+      space->expansions.SplitOf(options.moment_dim) != nullptr) {
+    space->moments = options.moments;
+    space->moment_dim = options.moment_dim;
+  }
+  std::vector<SplitDim> dims;
+  for (const Expansion& split : space->expansions.splits) {
+    const int64_t size = space->sharding.declaration.dims[split.dim].size.value();
+    const int64_t moments = split.dim == space->moment_dim ? space->moments : 1;
+    if (size % moments == 0) dims.push_back({split.dim, size / moments});
+  }
+  const std::vector<std::vector<Axis>> lists =
+      EnumerateAxes(dims, {.num_devices = options.num_devices,
+                           .max_axes = options.max_axes,
+                           .limit = options.limit,
+                           .units = options.units});
+  for (const std::vector<Axis>& axes : lists) {
+    auto choice = MakeChoice(*space, axes, options.start);
+    if (choice.ok() && CanBeDerived(*space, *choice, pairs)) {
+      space->choices.push_back(*std::move(choice));
+    }
+  }
+  if (!space->choices.empty() || space->moments == 1) return;
+  // The batch has too few samples for all micro-batches: they are worked through as one.
+  space->moments = 1;
+  space->moment_dim = -1;
+  ChoiceOptions at_once = options;
+  at_once.moments = 1;
+  AddChoices(at_once, pairs, space);
+}
+
+absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Operator& op,
+                                             absl::Span<const TensorType> operands,
+                                             const ChoiceOptions& options) {
+  ExpansionMemo expansions;
+  ISOMER_ASSIGN_OR_RETURN(ChoiceSpace space, SpaceOfCall(rules, op, operands, &expansions));
+  SplitPairs pairs;
+  AddChoices(options, &pairs, &space);
+  return space;
+}
+
+}  // namespace isomer

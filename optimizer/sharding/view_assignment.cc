@@ -1,0 +1,151 @@
+#include "optimizer/sharding/view_assignment.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "pcg/ir/operator_facts.h"
+
+namespace isomer {
+namespace {
+
+class ViewAssigner {
+ public:
+  ViewAssigner(const Graph& graph, const std::map<NodeId, const ShardingChoice*>& choices)
+      : graph_(graph), choices_(choices), views_(graph.num_nodes()) {}
+
+  std::vector<MachineView> Run() {
+    const std::vector<NodeId> order = graph_.TopologicalOrder();
+    for (NodeId id : order) {
+      if (auto it = choices_.find(id); it != choices_.end()) {
+        views_[id.value] = it->second->outputs[0].view;
+      }
+    }
+    for (NodeId id : order) Forward(id);
+    const auto users = graph_.Users();
+    for (auto id = order.rbegin(); id != order.rend(); ++id) Backward(*id, users[id->value]);
+    std::vector<MachineView> result;
+    for (int i = 0; i < graph_.num_nodes(); ++i) {
+      const TensorType& type = graph_.node(i).outputs[0];
+      result.push_back(Cleaned(views_[i].has_value() ? *views_[i] : RowMajor(type), type));
+    }
+    return result;
+  }
+
+ private:
+  // Index of the stride that the operator acts on.
+  static int64_t StrideIndex(const Operator& op, int rank) {
+    if (op.kind() == OpKind::kReplicate) return rank;
+    if (op.kind() == OpKind::kReduce) return rank + 1;
+    const int64_t axis = op.Int("axis");
+    return axis < 0 ? axis + rank : axis;
+  }
+
+  // Of so many neighbours along the axis of `op` as its degree says the first stays; `fine` is the
+  // type that has them. Devices count faster than micro-batches, so that they are combined first.
+  static void Coarsen(const Operator& op, const TensorType& fine, MachineView* view) {
+    const int64_t axis = StrideIndex(op, fine.rank());
+    int64_t degree = op.Int("degree");
+    const int64_t on_devices = AxisExtents(fine)[axis] / view->MomentsOfAxis(axis);
+    const int64_t combined = view->moments.empty() ? degree : std::gcd(on_devices, degree);
+    view->strides[axis] *= combined;
+    degree /= combined;
+    if (degree == 1) return;
+    const int64_t left = view->MomentsOfAxis(axis) / degree;
+    view->moments[axis] = 1;
+    // What is left of several micro-batches is of none: on as many devices.
+    if (left > 1) view->strides[axis] /= combined;
+    const auto several = [](int64_t m) { return m > 1; };
+    if (std::none_of(view->moments.begin(), view->moments.end(), several)) view->moments.clear();
+  }
+
+  // Combine(d): the shards whose old coordinate was a multiple of d stay.
+  void Forward(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.op.kind() != OpKind::kCombine && node.op.kind() != OpKind::kReduce) return;
+    const TensorRef input = node.inputs[0];
+    const auto call = choices_.find(input.node);
+    // A node's view is that of its first output.
+    const std::optional<MachineView> from = call == choices_.end()
+                                                ? views_[input.node.value]
+                                                : call->second->outputs[input.output].view;
+    if (!from.has_value()) return;
+    MachineView view = *from;
+    Coarsen(node.op, graph_.type(node.inputs[0]), &view);
+    views_[id.value] = std::move(view);
+  }
+
+  // What the host loads whole lies where its first user wants it, or begins.
+  void BackwardToLeaf(NodeId id, const std::vector<Graph::Use>& users) {
+    const auto strides = std::vector<int64_t>(graph_.node(id).outputs[0].rank() + 2, 0);
+    for (const Graph::Use& use : users) {
+      const auto call = choices_.find(use.user);
+      const std::optional<MachineView>& view = views_[use.user.value];
+      if (call == choices_.end() && !view.has_value()) continue;
+      const int64_t start =
+          call == choices_.end() ? view->start : call->second->operands[use.operand].view.start;
+      views_[id.value] = MachineView{start, strides};
+      if (call != choices_.end()) return;
+    }
+  }
+
+  // What the first user that knows asks for.
+  void Backward(NodeId id, const std::vector<Graph::Use>& users) {
+    const Node& node = graph_.node(id);
+    if ((IsLeaf(node.op.kind()) || IsPreparation(node.op.kind())) && !choices_.contains(id)) {
+      return BackwardToLeaf(id, users);
+    }
+    if (!IsParallel(node.op.kind()) || views_[id.value].has_value()) return;
+    for (const Graph::Use& use : users) {
+      const Node& user = graph_.node(use.user);
+      if (auto it = choices_.find(use.user); it != choices_.end()) {
+        views_[id.value] = it->second->operands[use.operand].view;
+        return;
+      }
+      const OpKind kind = user.op.kind();
+      const std::optional<MachineView>& to = views_[use.user.value];
+      if ((kind != OpKind::kPartition && kind != OpKind::kReplicate) || !to.has_value()) continue;
+      MachineView view = *to;
+      Coarsen(user.op, user.outputs[0], &view);
+      views_[id.value] = std::move(view);
+      return;
+    }
+  }
+
+  static MachineView RowMajor(const TensorType& type) {
+    MachineView view{0, std::vector<int64_t>(type.rank() + 2, 0)};
+    int64_t stride = 1;
+    view.strides[type.rank() + 1] = stride;
+    stride *= type.partials;
+    view.strides[type.rank()] = stride;
+    stride *= type.copies;
+    for (int i = type.rank() - 1; i >= 0; --i) {
+      view.strides[i] = stride;
+      stride *= type.dims[i].degree;
+    }
+    return view;
+  }
+
+  // Strides of coordinates that do not vary are 0.
+  static MachineView Cleaned(MachineView view, const TensorType& type) {
+    for (int i = 0; i < type.rank(); ++i) {
+      if (type.dims[i].degree == 1) view.strides[i] = 0;
+    }
+    if (type.copies == 1) view.strides[type.rank()] = 0;
+    if (type.partials == 1) view.strides[type.rank() + 1] = 0;
+    return view;
+  }
+
+  const Graph& graph_;
+  const std::map<NodeId, const ShardingChoice*>& choices_;
+  std::vector<std::optional<MachineView>> views_;
+};
+
+}  // namespace
+
+std::vector<MachineView> AssignViews(const Graph& graph,
+                                     const std::map<NodeId, const ShardingChoice*>& choices) {
+  return ViewAssigner(graph, choices).Run();
+}
+
+}  // namespace isomer

@@ -1,0 +1,70 @@
+// What the task graphs of one run have in common: placements, and the fragments of what calls do
+// at them and of what moves between them (move_fragment.h).
+//
+// A walk makes a task graph, and the next one another of the same model; most of what either
+// proposes the others have proposed, on this part of the machine or on another.
+#ifndef ISOMER_OPTIMIZER_SIMULATOR_MOVE_MEMO_H_
+#define ISOMER_OPTIMIZER_SIMULATOR_MOVE_MEMO_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "optimizer/cost/cost.h"
+#include "optimizer/sharding/sharding_choice.h"
+#include "optimizer/simulator/move_fragment.h"
+
+namespace isomer {
+
+class MoveMemo {
+ public:
+  // A placement, interned.
+  struct Place {
+    Placement placement;
+    int type;  // equal for equal types
+    // Per shard: its device, and the time to add to its gradient, by a task or by the call that
+    // makes what is added, to set that, and to update it.
+    std::vector<int32_t> devices;
+    std::vector<Picoseconds> accumulate, adding, fill, update;
+    // The all-reduces over its copies, once they were asked for.
+    std::optional<std::vector<MoveTask>> synchronise;
+  };
+
+  // `cost` outlives this.
+  explicit MoveMemo(const CostModel& cost) : cost_(cost) {}
+  MoveMemo(const MoveMemo&) = delete;
+
+  int Intern(const Placement& placement);
+  // What these return stays where it is.
+  const Place& place(int id) const { return *places_[id]; }
+  const std::vector<MoveTask>& SynchronisationOf(int place);
+  absl::StatusOr<const MoveFragment*> Chain(int from, int to, bool training);
+  // `operands`: places; `stored`: the first is of a stored tensor.
+  absl::StatusOr<const CallFragment*> Call(const Operator& op, const std::vector<int>& operands,
+                                           const MachineView& output_view,
+                                           const std::vector<bool>& wanted, bool stored);
+  // Of the places where a stored value is read, the one where it is kept.
+  int HomeAmong(const std::vector<int>& places);
+
+ private:
+  // Operator, operands, view of the output, wanted gradients, whether operand 0 is stored.
+  using CallKey = std::tuple<std::string, std::vector<int>, std::string, std::vector<bool>, bool>;
+
+  const CostModel& cost_;
+  std::map<std::string, int> place_ids_, type_ids_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::map<std::tuple<int, int, bool>, std::unique_ptr<MoveFragment>> chains_;
+  std::map<CallKey, std::unique_ptr<CallFragment>> calls_;
+  std::map<std::vector<int>, int> homes_;  // by places, one of them
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SIMULATOR_MOVE_MEMO_H_

@@ -1,0 +1,62 @@
+#include "optimizer/simulator/stored_bytes.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace isomer {
+namespace {
+
+// Of a weight's shard of so many numbers on each of `copies` devices.
+int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, DataType stored,
+                     int64_t numbers, int64_t copies) {
+  const auto named = update.methods.find(weight);
+  const UpdateMethod method = named == update.methods.end() ? update.method : named->second;
+  const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.low_precision_sums);
+  const int64_t bytes = numbers * each.stored;
+  const int64_t trained = update.states_on_host ? 0 : numbers * each.trained;
+  switch (method) {
+    case UpdateMethod::kAllReduce:
+      return bytes + trained;
+    case UpdateMethod::kSharded:
+    case UpdateMethod::kShardedGradients:
+      return bytes + trained / copies;
+    case UpdateMethod::kShardedWeights:
+      return bytes / copies + trained / copies;
+    case UpdateMethod::kOwner:
+      return bytes;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
+  const Graph& graph = plan.graph;
+  const std::vector<std::vector<Graph::Use>> users = graph.Users();
+  // A view's first device has its first shard.
+  std::map<int64_t, int64_t> on_device;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (graph.node({id}).op.kind() != OpKind::kWeight) continue;
+    // What it is arranged into before it is stored.
+    int stored = id;
+    while (users[stored].size() == 1 && IsParallel(graph.node(users[stored][0].user).op.kind())) {
+      stored = users[stored][0].user.value;
+    }
+    const TensorType& type = graph.node({stored}).outputs[0];
+    const MachineView& view = plan.views[stored];
+    const int64_t copies = type.copies / view.MomentsOfAxis(type.dims.size());
+    const DataType dtype = type.dtype == DataType::kFloat32 ? plan.precision : type.dtype;
+    // Stored low if all of its users compute low, else in its own type.
+    const auto bytes_in = [&](DataType stored) {
+      return BytesOfShard(update, graph.node({id}).name, stored, type.LocalElements(),
+                          std::max<int64_t>(copies, 1));
+    };
+    on_device[view.start] += std::min(bytes_in(dtype), bytes_in(type.dtype));
+  }
+  int64_t most = 0;
+  for (const auto& [device, bytes] : on_device) most = std::max(most, bytes);
+  return most;
+}
+
+}  // namespace isomer

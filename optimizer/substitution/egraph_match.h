@@ -1,0 +1,122 @@
+// E-matching: where the rules apply in an e-graph, and applying them.
+//
+// A pattern is matched from its first output downwards, through every member of each class on the
+// way; further outputs are sought among the users of what is bound already, as in
+// rules/matching/rewrite.h. What a rule says at a match (do its conditions hold? what is the
+// target?) depends on the matched operators and on types alone, and is found once for all matches
+// that agree in those.
+#ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_
+#define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "optimizer/substitution/egraph.h"
+#include "rules/language/rule.h"
+
+namespace isomer {
+
+struct SaturationOptions {
+  int iterations = 4;
+  int nodes = 2000;         // of the e-graph
+  int matches = 300;        // of a rule, in an iteration
+  int joint_matches = 100;  // likewise of a rule of several outputs: they grow as a power
+};
+
+enum class SaturationStop { kSaturated, kNodes, kIterations, kInterrupted };
+
+class Saturation {
+ public:
+  using CallUs = absl::FunctionRef<double(const Operator&, const std::vector<TensorType>&)>;
+
+  // `rules`: without parallel operators; those without source nodes (x -> ..) are left out, for
+  // they grow graphs without end. `stop` is asked now and then.
+  // Most of what rules say is not worth its place in an e-graph of limited size, so in an iteration
+  // applications are made in order of what they save, by `us_of` calls that are not loaded.
+  Saturation(const std::vector<const Rule*>& rules, const SaturationOptions& options, CallUs us_of,
+             absl::FunctionRef<bool()> stop, EGraph* egraph);
+
+  SaturationStop Run();
+
+ private:
+  // A source pattern in the order in which its nodes are bound.
+  struct Visit {
+    int node;
+    const PatternNode* pattern;
+    int parent = -1, operand = 0;  // bound before; -1: an output of the rule
+    int output = 0;
+    int number = 0;  // of all visits of all rules
+  };
+  struct Plan {
+    const Rule* rule;
+    uint64_t hash;
+    bool symmetric;
+    std::vector<Visit> visits;
+  };
+  // What a rule says where it meets certain operators on certain types: one for each assignment of
+  // its free axes.
+  struct Instance {
+    std::map<std::string, int64_t> variables;
+    std::map<std::string, double> numbers;
+    Graph target;
+    double saves_us = 0;
+  };
+  struct Found {
+    const Plan* plan;
+    std::vector<ENodeId> nodes;
+    std::vector<bool> swapped;
+    std::vector<ClassId> inputs;
+    const Instance* instance;
+    uint64_t hash;
+  };
+
+  static Plan PlanOf(const Rule& rule, int* num_visits);
+  bool Usable(const Rule& rule) const;
+  void MatchRule(const Plan& plan);
+  void Step(const Plan& plan, size_t visit);
+  void Bind(const Plan& plan, size_t visit, ENodeId id);
+  void BindOperands(const Plan& plan, size_t visit, bool swap);
+  // A class that a further output takes as an operand and that is bound already, or -1.
+  ClassId BoundOperand(const PatternNode& pattern) const;
+  bool MayBe(const Visit& visit, ENodeId id);
+  void Finish(const Plan& plan);
+  const std::vector<Instance>& InstancesOf(const Plan& plan);
+  std::vector<TensorType> OperandTypes(int pattern_node) const;
+  void FindInstances(const Rule& rule, Binding binding, std::vector<std::string> free_axes,
+                     std::vector<Instance>* instances);
+  std::vector<Binding> BindSplit(const Condition& condition, const Binding& binding) const;
+  void FindAxes(const Rule& rule, Binding binding, std::vector<std::string> free_axes,
+                std::vector<Instance>* instances);
+  void TryInstance(const Rule& rule, const Binding& binding, std::vector<Instance>* instances);
+  double SavesUs(const Graph& target);
+  double UsOf(const Operator& op, const std::vector<TensorType>& operands);
+  void Apply(const Found& found);
+
+  const SaturationOptions& options_;
+  const CallUs us_of_;
+  const absl::FunctionRef<bool()> stop_;
+  EGraph& egraph_;
+  std::vector<Plan> plans_;
+  // The match in the making.
+  std::vector<ENodeId> nodes_;  // per source node; -1: not yet
+  std::vector<bool> swapped_;
+  std::vector<ClassId> inputs_;  // per rule input; -1: not yet
+  int left_ = 0;                 // matches of the rule at hand
+  std::vector<Found> found_;
+  absl::flat_hash_set<uint64_t> seen_;  // applications
+  absl::flat_hash_map<uint64_t, std::unique_ptr<std::vector<Instance>>> instances_;
+  std::map<std::string, double> us_;
+  std::vector<std::vector<int8_t>> may_be_;  // per visit, by operator and rank: no, yes, -1: open
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_

@@ -1,0 +1,29 @@
+// Level 2 by equality saturation: the other engine beside the best-first search (substitution.h).
+// A piece becomes an e-graph, rules are applied to all of it at once, selections of calls are
+// extracted by cost and replayed as steps: candidates for the mapping.
+#ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_SEARCH_H_
+#define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_SEARCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "optimizer/mapping/cost_tables.h"
+#include "optimizer/substitution/splitting.h"
+#include "optimizer/substitution/substitution.h"
+#include "pcg/support/stopping.h"
+
+namespace isomer {
+
+struct EGraphSearchOptions {
+  int64_t budget = 100;  // scales the size of the e-graph and the effort of extraction
+  uint64_t seed = 1;
+  Deadline deadline = {};
+};
+
+// Best first, by the cost of calls alone; none if the piece is best as it is.
+std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOptions& options,
+                                      CostTables* tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_SEARCH_H_

@@ -1,0 +1,362 @@
+#include "optimizer/substitution/search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "optimizer/sharding/growing_graph.h"
+#include "optimizer/substitution/carried_tensors.h"
+#include "optimizer/substitution/egraph_search.h"
+#include "optimizer/substitution/piece_chain.h"
+#include "optimizer/substitution/search_cache.h"
+#include "optimizer/substitution/series_parallel.h"
+#include "optimizer/substitution/substitution.h"
+#include "pcg/support/hash.h"
+#include "pcg/support/progress.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// Candidates of a piece that later runs map again, beside those that are best for a border.
+constexpr int kCheapestKnown = 8;
+// Series-parallel structure is looked for in pieces of up to so many operators: by closure.
+constexpr int kDecomposedNodes = 300;
+// Of the budget, in candidates.
+constexpr int64_t kLongestTurn = 32;
+// What a piece may gain beyond what it gained, as a part of its time.
+constexpr double kHope = 0.05;
+
+bool IsSeriesParallel(const Piece& piece) {
+  const ComputeGraph compute = AnalyzeCompute(piece.graph);
+  if (compute.nodes.size() > kDecomposedNodes) return false;
+  std::vector<std::pair<int, int>> edges;
+  for (int i = 0; i < static_cast<int>(compute.nodes.size()); ++i) {
+    for (const auto& operand : compute.nodes[i].operands) {
+      if (operand.producer >= 0) edges.emplace_back(operand.producer, i);
+    }
+  }
+  return DecomposeSeriesParallel(static_cast<int>(compute.nodes.size()), edges).has_value();
+}
+
+// What runs share.
+struct Knowledge {
+  std::vector<Piece> pieces;
+  int series_parallel_pieces = 0, distinct_pieces = 0;
+  std::map<uint64_t, std::vector<Steps>> candidates;  // by the key of the piece
+  std::map<uint64_t, RootMatches> root_matches;       // likewise
+  std::set<uint64_t> settled;  // pieces whose candidates the cache had: nothing is to be sought
+};
+
+// One run over the chain of pieces.
+class ChainSearch {
+ public:
+  ChainSearch(const Graph& graph, const SearchOptions& options, const Deadline& deadline,
+              int64_t budget, Knowledge* knowledge, RuleMatcher* matcher, CostTables* tables)
+      : graph_(graph),
+        options_(options),
+        deadline_(deadline),
+        budget_(budget),
+        knowledge_(*knowledge),
+        pieces_(knowledge->pieces),
+        matcher_(*matcher),
+        tables_(*tables) {}
+
+  absl::StatusOr<SearchResult> Run() {
+    result_.pieces = static_cast<int>(pieces_.size());
+    result_.distinct_pieces = knowledge_.distinct_pieces;
+    result_.series_parallel_pieces = knowledge_.series_parallel_pieces;
+    ISOMER_RETURN_IF_ERROR(StartPieces());
+    ISOMER_RETURN_IF_ERROR(ShareOutBudget());
+    for (std::unique_ptr<Solved>& solved : solved_) {
+      knowledge_.candidates[pieces_[solved->first].key] = solved->search->Known(kCheapestKnown);
+      solved->result = solved->search->TakeResult();
+      result_.candidates += solved->result.mapped;
+      result_.exact_mappings &= solved->result.exact;
+      if (budget_ > 0) result_.stop = std::max(result_.stop, solved->result.stop);
+    }
+    ISOMER_RETURN_IF_ERROR(PickBorders());
+    GrowingGraph whole(graph_);
+    for (size_t p = 0; p < pieces_.size(); ++p) ISOMER_RETURN_IF_ERROR(Assemble(p, &whole));
+    ISOMER_ASSIGN_OR_RETURN(result_.mapped.graph, std::move(whole).Build());
+    return std::move(result_);
+  }
+
+ private:
+  // A candidate that is part of the result, maybe at several places.
+  struct Used {
+    PieceMapping mapping;
+    RecordedSteps steps;
+  };
+  // A distinct piece with what may cross its borders.
+  struct Solved {
+    size_t first = 0;  // piece
+    int repeats = 0;
+    std::unique_ptr<SubstitutionSearch> search;
+    double gain_us = 0;  // of the last turn
+    SubstitutionResult result;
+    std::map<int, Used> used;  // candidates
+  };
+  using SolvedKey = std::tuple<uint64_t, Borders>;
+
+  absl::Status StartPieces() {
+    if (tables_.options().moments > 1) moment_dims_ = BatchDims(graph_);
+    for (const Piece& piece : pieces_) {
+      Borders borders;
+      if (!borders_.empty()) borders.in = borders_.back().out;
+      if (piece.has_out) {
+        ISOMER_ASSIGN_OR_RETURN(borders.out, PlacementsLeftOf(piece.out));
+      }
+      borders_.push_back(borders);
+    }
+    ISOMER_RETURN_IF_ERROR(HoldCarried(
+        pieces_, [this](TensorRef tensor) { return PlacementsLeftOf(tensor); }, &tables_,
+        &borders_));
+    std::map<SolvedKey, Solved*> known;
+    for (size_t p = 0; p < pieces_.size(); ++p) {
+      const Piece& piece = pieces_[p];
+      Solved*& slot = known[{piece.key, borders_[p]}];
+      if (slot == nullptr) {
+        solved_.push_back(std::make_unique<Solved>());
+        slot = solved_.back().get();
+        slot->first = p;
+        slot->search = std::make_unique<SubstitutionSearch>(
+            piece, borders_[p],
+            SubstitutionOptions{.alpha = options_.alpha,
+                                .seed = options_.seed,
+                                .deadline = deadline_,
+                                .dynamic_program = options_.dynamic_program,
+                                .branches_beside = options_.branches_beside},
+            &matcher_, &knowledge_.root_matches[piece.key], &tables_);
+        ISOMER_RETURN_IF_ERROR(slot->search->Start(KnownOf(piece)));
+      }
+      ++slot->repeats;
+      solutions_.push_back(slot);
+      result_.exact_mappings &= piece.carried_in.empty();
+    }
+    return absl::OkStatus();
+  }
+
+  // What earlier runs found; else, what equality saturation finds where it is an engine.
+  const std::vector<Steps>& KnownOf(const Piece& piece) {
+    std::vector<Steps>& known = knowledge_.candidates[piece.key];
+    if (known.empty() && budget_ > 0 && options_.engine != Engine::kBestFirst) {
+      const int64_t budget = std::max<int64_t>(1, options_.budget / knowledge_.distinct_pieces);
+      known = CandidatesByEGraph(piece, {budget, options_.seed, deadline_}, &tables_);
+    }
+    return known;
+  }
+
+  absl::StatusOr<PlacementSetId> PlacementsLeftOf(TensorRef tensor) {
+    const int moment_dim = moment_dims_.empty() ? -1 : moment_dims_[tensor.node.value];
+    return PlacementsLeft(graph_, tensor, moment_dim, options_.restrictions, &tables_);
+  }
+
+  bool IsSettled(const Solved& solved) const {
+    return knowledge_.settled.count(pieces_[solved.first].key) > 0;
+  }
+
+  // In turns. First everyone's, then the turn is the piece's that promises most: what its last
+  // turn gained, or else a little of what it takes, for all the places where it is in the model.
+  absl::Status ShareOutBudget() {
+    if (budget_ == 0 || options_.engine == Engine::kEGraph) return absl::OkStatus();
+    const int64_t pieces = static_cast<int64_t>(solved_.size());
+    const int64_t turn = std::clamp<int64_t>(budget_ / (4 * pieces), 1, kLongestTurn);
+    int64_t left = budget_;
+    Progress progress("search", budget_);
+    const auto take_turn = [&](Solved* solved) {
+      const double before_us = solved->search->best_us();
+      const int64_t mapped = solved->search->mapped();
+      ISOMER_RETURN_IF_ERROR(solved->search->Continue(std::min(turn, left)));
+      // A turn without candidates is not for nothing: it used up tries.
+      const int64_t used = std::max<int64_t>(1, solved->search->mapped() - mapped);
+      left -= used;
+      progress.Advance(used);
+      solved->gain_us = before_us - solved->search->best_us();
+      return absl::OkStatus();
+    };
+    for (auto& solved : solved_) {
+      if (left > 0 && !IsSettled(*solved)) ISOMER_RETURN_IF_ERROR(take_turn(solved.get()));
+    }
+    while (left > 0) {
+      Solved* next = nullptr;
+      double most = -1;
+      for (auto& solved : solved_) {
+        if (solved->search->Done() || IsSettled(*solved)) continue;
+        const double hope_us = kHope * solved->search->best_us();
+        const double promise = solved->repeats * (solved->gain_us + hope_us) /
+                               static_cast<double>(solved->search->mapped() + 1);
+        if (promise <= most) continue;
+        most = promise;
+        next = solved.get();
+      }
+      if (next == nullptr) break;
+      ISOMER_RETURN_IF_ERROR(take_turn(next));
+    }
+    return absl::OkStatus();
+  }
+
+  // What crosses out of each piece.
+  absl::Status PickBorders() {
+    std::vector<const CostTable*> tables;
+    for (const Solved* solved : solutions_) tables.push_back(&solved->result.us);
+    chain_ = ChainOf(tables);
+    result_.us = chain_.us;
+    if (result_.us >= kImpossibleUs) {
+      return absl::FailedPreconditionError("no way to spread the model over the machine was found");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const Used*> Use(Solved* solved, const Borders& borders, int number) {
+    const auto found = solved->used.find(number);
+    if (found != solved->used.end()) return &found->second;
+    const Piece& piece = pieces_[solved->first];
+    const auto& candidate = solved->result.candidates[number];
+    Used used;
+    ISOMER_ASSIGN_OR_RETURN(used.mapping,
+                            PieceMapping::Solve(piece, candidate.graph, borders, &tables_,
+                                                options_.dynamic_program ? nullptr : &deadline_,
+                                                options_.branches_beside));
+    Graph graph = piece.graph;
+    for (const DerivationStep& step : candidate.steps) {
+      const Rule& rule = *tables_.rules().rules().Find(step.rule);
+      ISOMER_RETURN_IF_ERROR(used.steps.Apply(rule, step, &graph));
+    }
+    return &solved->used.emplace(number, std::move(used)).first->second;
+  }
+
+  absl::Status Assemble(size_t p, GrowingGraph* whole) {
+    const Piece& piece = pieces_[p];
+    Solved& solved = *solutions_[p];
+    const int in = chain_.rows[p], out = chain_.cols[p];
+    const int number = solved.result.best[static_cast<size_t>(in) * solved.result.us.cols + out];
+    ISOMER_ASSIGN_OR_RETURN(const Used* used, Use(&solved, borders_[p], number));
+    // The piece's nodes in the whole graph: its own, then what the steps add, in the same order.
+    std::vector<TensorRef> place;
+    for (NodeId id : piece.whole_ids) place.push_back({id, 0});
+    if (piece.has_in) place[piece.in_node.value] = crossed_;
+    for (const Piece::CarriedIn& carried : piece.carried_in) {
+      place[carried.node.value] = carried_.at(carried.tensor);
+    }
+    whole->Apply(used->steps, &place, &result_.mapped.steps);
+    for (auto& [id, choice] : used->mapping.Choices(in, out)) {
+      result_.mapped.choices[place[id.value].node] = std::move(choice);
+    }
+    for (const auto& output : solved.result.candidates[number].graph.outputs()) {
+      const TensorRef at = place[output.tensor.node.value];
+      const TensorRef made = {at.node, at.output + output.tensor.output};
+      if (output.name == kCrossingOutput) crossed_ = made;
+      for (size_t c = 0; c < piece.carried_out.size(); ++c) {
+        if (output.name == CarriedOutput(c)) carried_[piece.carried_out[c].tensor] = made;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const SearchOptions& options_;
+  const Deadline& deadline_;
+  const int64_t budget_;
+  Knowledge& knowledge_;
+  const std::vector<Piece>& pieces_;
+  std::vector<int> moment_dims_;  // per node, if there are micro-batches
+  RuleMatcher& matcher_;
+  CostTables& tables_;
+  std::vector<Borders> borders_;
+  std::vector<std::unique_ptr<Solved>> solved_;
+  std::vector<Solved*> solutions_;  // per piece
+  PieceChain chain_;
+  TensorRef crossed_;  // what crossed out of the last assembled piece, in the whole graph
+  std::map<TensorRef, TensorRef> carried_;  // what was carried out of assembled pieces, likewise
+  SearchResult result_;
+};
+
+}  // namespace
+
+class HierarchicalSearcher::Impl {
+ public:
+  Impl(const Graph& graph, const SearchOptions& options, const RuleIndex& rules)
+      : graph_(graph), options_(options), matcher_(rules.algebra()) {}
+
+  absl::StatusOr<SearchResult> Run(double part, CostTables* tables, const Deadline& deadline) {
+    const int64_t budget = static_cast<int64_t>(std::ceil(part * options_.budget));
+    if (knowledge_.pieces.empty()) ISOMER_RETURN_IF_ERROR(Split());
+    SearchCache cache(options_.cache ? options_.cache_folder : "", ContextOf(*tables, budget));
+    knowledge_.settled.clear();
+    for (auto& [key, candidates] : knowledge_.candidates) {
+      const std::vector<Steps>* known = cache.Find(key);
+      if (known == nullptr) continue;
+      candidates = *known;
+      knowledge_.settled.insert(key);
+    }
+    ISOMER_ASSIGN_OR_RETURN(
+        SearchResult result,
+        ChainSearch(graph_, options_, deadline, budget, &knowledge_, &matcher_, tables).Run());
+    result.remembered_pieces = static_cast<int>(knowledge_.settled.size());
+    result.cache_note = cache.note();
+    // What a search that was cut short found is not what it would have found.
+    if (result.stop >= StopReason::kTimeLimit) return result;
+    for (const auto& [key, candidates] : knowledge_.candidates) {
+      if (knowledge_.settled.count(key) == 0) cache.Put(key, candidates);
+    }
+    // A cache that cannot be written is no reason to have no plan.
+    cache.Save().IgnoreError();
+    return result;
+  }
+
+ private:
+  uint64_t ContextOf(const CostTables& tables, int64_t budget) const {
+    return HashCombine(DigestOfCosts(tables), std::bit_cast<uint64_t>(options_.alpha),
+                       static_cast<uint64_t>(budget), static_cast<uint64_t>(options_.engine),
+                       options_.seed, options_.dynamic_program);
+  }
+
+  absl::Status Split() {
+    const int min_nodes = options_.split ? options_.min_piece_nodes : graph_.num_nodes();
+    // Without candidates no match can be lost.
+    RuleMatcher* const matcher = options_.budget > 0 ? &matcher_ : nullptr;
+    ISOMER_ASSIGN_OR_RETURN(knowledge_.pieces,
+                            SplitGraph(graph_, min_nodes, options_.restrictions, matcher));
+    std::set<uint64_t> keys;
+    for (size_t p = 0; p < knowledge_.pieces.size(); ++p) {
+      Piece& piece = knowledge_.pieces[p];
+      if (!options_.cache) piece.key = p;
+      if (keys.insert(piece.key).second) {
+        knowledge_.candidates[piece.key] = {};
+        knowledge_.series_parallel_pieces += IsSeriesParallel(piece);
+      }
+    }
+    knowledge_.distinct_pieces = static_cast<int>(keys.size());
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const SearchOptions options_;
+  RuleMatcher matcher_;
+  Knowledge knowledge_;
+};
+
+HierarchicalSearcher::HierarchicalSearcher(const Graph& graph, const SearchOptions& options,
+                                           const RuleIndex& rules)
+    : impl_(std::make_unique<Impl>(graph, options, rules)) {}
+HierarchicalSearcher::~HierarchicalSearcher() = default;
+
+absl::StatusOr<SearchResult> HierarchicalSearcher::Search(CostTables* tables,
+                                                          const Deadline& deadline, double part) {
+  return impl_->Run(part, tables, deadline);
+}
+
+absl::StatusOr<SearchResult> HierarchicalSearch(const Graph& graph, const SearchOptions& options,
+                                                CostTables* tables) {
+  HierarchicalSearcher searcher(graph, options, tables->rules());
+  return searcher.Search(tables, Deadline::In(options.time_limit_s));
+}
+
+}  // namespace isomer

@@ -1,0 +1,57 @@
+// What earlier runs of the program found: for a piece, the steps of the candidates worth mapping.
+//
+// What is found depends on the piece, the rules, the machine, the profile, the costs, and on how
+// the search goes about it (its code included). The piece is the key of an entry; the rest is the
+// context, one file each, so that a run that finds all its pieces ends with the plan of the run
+// that searched them. Nothing is believed: the steps are applied and mapped as if they had just
+// been found, so that a file of another's making, or a digest that two pieces share, costs time or
+// quality at worst.
+#ifndef ISOMER_OPTIMIZER_SUBSTITUTION_SEARCH_CACHE_H_
+#define ISOMER_OPTIMIZER_SUBSTITUTION_SEARCH_CACHE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "optimizer/mapping/cost_tables.h"
+#include "pcg/ir/plan.h"
+
+namespace isomer {
+
+class SearchCache {
+ public:
+  using Steps = std::vector<DerivationStep>;
+
+  // "$XDG_CACHE_HOME/isomer/searches", or below ~/.cache; "" if there is neither.
+  static std::string DefaultFolder();
+
+  // Reads the context's file if there is one; a damaged one counts as none. No folder, no cache.
+  SearchCache(std::string folder, uint64_t context);
+
+  // Null: not known.
+  const std::vector<Steps>* Find(uint64_t piece) const;
+  void Put(uint64_t piece, std::vector<Steps> candidates);
+  // Writes the file, whose folder is made if it is not there, if anything was put. A reader sees
+  // the old file or the new one.
+  absl::Status Save();
+
+  std::string path() const;
+  // Why the file was ignored, for people; "": it was not.
+  const std::string& note() const { return note_; }
+
+ private:
+  const std::string folder_;
+  const uint64_t context_;
+  std::string note_;
+  std::map<uint64_t, std::vector<Steps>> pieces_;
+  bool changed_ = false;
+};
+
+// A digest of the optimizer's code, rules, machine, profile and costs.
+uint64_t DigestOfCosts(const CostTables& tables);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_SUBSTITUTION_SEARCH_CACHE_H_

@@ -1,0 +1,69 @@
+// Markov chain Monte Carlo over the choices of a task graph (FlexFlow, MLSys'19, section 6): a
+// random operator gets a random choice, and the change is kept with probability
+//
+//   min(1, exp(beta (cost - cost of the proposal)))
+//
+// so that the walk prefers faster steps and can leave local minima. Every proposal is simulated by
+// what it changes.
+#ifndef ISOMER_OPTIMIZER_WALK_MCMC_H_
+#define ISOMER_OPTIMIZER_WALK_MCMC_H_
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "optimizer/simulator/task_graph.h"
+#include "pcg/support/stopping.h"
+
+namespace isomer {
+
+// Changes choices of the graph; nothing is committed yet. A walk by other proposals than FlexFlow's
+// has its operators by its own lights.
+using Proposer = std::function<absl::Status(std::mt19937_64* random, TaskGraph* graph)>;
+
+// A number below n. std::uniform_int_distribution differs between libraries.
+inline int Below(std::mt19937_64* random, int n) {
+  return static_cast<int>((*random)() % static_cast<uint64_t>(n));
+}
+// Between 0 and 1.
+inline double Chance(std::mt19937_64* random) {
+  return static_cast<double>((*random)() >> 11) * 0x1p-53;
+}
+
+struct McmcOptions {
+  uint64_t seed = 1;
+  // beta, times the step that the walk begins with: a proposal that is slower by 1/beta of that is
+  // kept with probability 1/e.
+  double beta = 500;
+  // It ends when the budget is used up, or when the second half of the proposals so far has brought
+  // no improvement. Proposals are counted rather than seconds, so that a seed decides everything.
+  int64_t max_proposals = 1000000;
+  // But not before each operator had so many.
+  int64_t proposals_per_node = 10;
+  Deadline deadline = {};  // or when this is over
+  // Or as soon as a step takes no longer than this.
+  Picoseconds target = 0;
+  // Empty: a random operator gets a random choice.
+  Proposer propose = {};
+};
+
+struct McmcResult {
+  enum class Stop { kBudget, kNoImprovement, kDeadline, kTarget };
+  std::vector<int> choices;  // of the best step seen, which the graph is left at
+  Picoseconds initial = 0, best = 0;
+  int64_t proposals = 0, accepted = 0;
+  int64_t best_at = 0;  // proposals before it was found
+  Stop stop = Stop::kBudget;
+};
+
+// The operators that have a choice.
+std::vector<int> MovableNodes(const TaskGraph& graph);
+
+// Walks from the choices that `graph` has.
+absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* graph);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_WALK_MCMC_H_

@@ -1,0 +1,361 @@
+#include "pcg/ir/precision.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+bool IsReduction(OpKind kind) {
+  return kind == OpKind::kReduceSum || kind == OpKind::kReduceMean || kind == OpKind::kReduceMax ||
+         kind == OpKind::kReduceMin || kind == OpKind::kReduceProd;
+}
+
+// The view of another output of a node: shard i of every output is on the device of shard i of the
+// first.
+MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const TensorType& type) {
+  const std::vector<int64_t> extents = AxisExtents(first);
+  const auto device = [&](int64_t shard) {
+    int64_t place = view.start;
+    for (size_t axis = extents.size(); axis-- > 0; shard /= extents[axis]) {
+      const int64_t on_devices = extents[axis] / view.MomentsOfAxis(axis);
+      place += shard % extents[axis] % on_devices * view.strides[axis];
+    }
+    return place;
+  };
+  MachineView result = RowMajorView(type);
+  result.start = view.start;
+  if (!view.moments.empty()) result.moments.assign(result.strides.size(), 1);
+  for (size_t axis = 0; axis < result.strides.size(); ++axis) {
+    // The stride of a row-major view is how many shards lie between neighbours.
+    const int64_t step = result.strides[axis];
+    if (step == 0) continue;
+    const bool is_dim = static_cast<int>(axis) < type.rank();
+    const int64_t extent = is_dim                                  ? type.dims[axis].degree
+                           : static_cast<int>(axis) == type.rank() ? type.copies
+                                                                   : type.partials;
+    // Micro-batch by micro-batch: then it begins at the first device again.
+    int64_t on_devices = view.moments.empty() ? extent : 1;
+    while (on_devices < extent && device(on_devices * step) != view.start) ++on_devices;
+    if (!view.moments.empty()) result.moments[axis] = extent / on_devices;
+    result.strides[axis] = on_devices > 1 ? device(step) - view.start : 0;
+  }
+  return result;
+}
+
+class PrecisionRewrite {
+ public:
+  PrecisionRewrite(const Graph& graph, absl::Span<const MachineView> views, absl::string_view loss,
+                   DataType precision, absl::Span<const NodeId> recomputed, bool training)
+      : graph_(graph),
+        views_(views),
+        loss_(loss),
+        low_(precision),
+        training_(training),
+        users_(graph.Users()) {
+    recomputed_.insert(recomputed.begin(), recomputed.end());
+    for (int id = 0; id < graph.num_nodes(); ++id) {
+      for (TensorRef input : graph.node(NodeId{id}).inputs) ++uses_[input];
+    }
+    for (const Graph::NamedOutput& output : graph.outputs()) ++uses_[output.tensor];
+  }
+
+  // The weights that can be stored low: Run has seen no use of them in float32.
+  std::set<NodeId> LowWeights();
+  absl::StatusOr<MappedGraph> Run(const std::set<NodeId>& low_weights);
+
+ private:
+  // What became of a tensor.
+  struct Tensor {
+    TensorRef ref;
+    std::set<NodeId> weights = {};  // of the old graph, if it is nothing but an arrangement of them
+    // Comes from the host as it is: a leaf, or what arranges leaves there.
+    HostLeaves on_host = HostLeaves::kOther;
+    bool exact = false;    // computed in float32 for the sake of the loss
+    bool counted = false;  // made from integers and constants alone
+    MachineView view;
+  };
+
+  void FindNodesOfTheLoss();
+  HostLeaves ArrangedOnHost(const Node& node) const;
+  bool IsExact(const Node& node, NodeId id) const;
+  bool IsCounted(const Node& node) const;
+  absl::Status RewriteNode(NodeId id);
+  absl::StatusOr<TensorRef> As(DataType wanted, const Tensor& tensor);
+  absl::Status AddLeaf(NodeId id, bool low);
+  absl::StatusOr<TensorRef> AddCast(DataType dtype, TensorRef from, const MachineView& view);
+  absl::StatusOr<NodeId> AddNode(Operator op, std::vector<TensorRef> inputs,
+                                 const std::string& name, const MachineView& view);
+  // Of tensors of the old graph.
+  const Tensor& Now(TensorRef old) const { return tensors_.at(old); }
+  bool IsFloat32(TensorRef old) const { return graph_.type(old).dtype == DataType::kFloat32; }
+
+  const Graph& graph_;
+  absl::Span<const MachineView> views_;
+  absl::string_view loss_;
+  const DataType low_;
+  const bool training_;
+  const std::vector<std::vector<Graph::Use>> users_;
+  std::map<TensorRef, int> uses_;          // by calls and outputs
+  std::vector<bool> leads_to_loss_alone_;  // by node
+  std::map<TensorRef, Tensor> tensors_;    // by tensor of the old graph
+  std::map<std::pair<TensorRef, DataType>, TensorRef> casts_;
+  // Of weights of the old graph: those used in float32, and those that are of one type because the
+  // host arranges them together.
+  std::set<NodeId> used_whole_;
+  std::set<std::set<NodeId>> together_;
+  std::set<NodeId> recomputed_;      // of the old graph
+  std::set<NodeId> now_recomputed_;  // of the new one
+  MappedGraph result_;
+};
+
+// Nodes whose results go through elementwise arithmetic and reductions to the loss, and nowhere
+// else.
+void PrecisionRewrite::FindNodesOfTheLoss() {
+  std::vector<int> outputs(graph_.num_nodes(), 0), losses = outputs;
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    ++(output.name == loss_ ? losses : outputs)[output.tensor.node.value];
+  }
+  leads_to_loss_alone_.assign(graph_.num_nodes(), false);
+  const std::vector<NodeId> order = graph_.TopologicalOrder();
+  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+    const std::vector<Graph::Use>& uses = users_[id->value];
+    const bool used = !uses.empty() || losses[id->value] > 0;
+    leads_to_loss_alone_[id->value] =
+        used && outputs[id->value] == 0 &&
+        std::all_of(uses.begin(), uses.end(), [&](const Graph::Use& use) {
+          return !IsContraction(graph_.node(use.user).op.kind()) &&
+                 !IsLoss(graph_.node(use.user).op.kind()) && leads_to_loss_alone_[use.user.value];
+        });
+  }
+}
+
+// As the lowering finds it (pcg/schedule/lowering/forward.cc).
+HostLeaves PrecisionRewrite::ArrangedOnHost(const Node& node) const {
+  HostLeaves leaves = Now(node.inputs[0]).on_host;
+  bool integers = true, once = true;
+  for (TensorRef input : node.inputs) {
+    leaves = Together(leaves, Now(input).on_host, training_);
+    integers &= !IsFloat(graph_.type(input).dtype);
+    once &= uses_.at(input) == 1;
+  }
+  const bool is_made =
+      IsPlacement(node.op.kind()) || IsMadeOnHost(node.op, leaves, integers, once, training_);
+  return is_made ? leaves : HostLeaves::kOther;
+}
+
+bool PrecisionRewrite::IsExact(const Node& node, NodeId id) const {
+  const OpKind kind = node.op.kind();
+  if (IsLoss(kind) || kind == OpKind::kLogSoftmax) return true;
+  if (IsReduction(kind) && leads_to_loss_alone_[id.value]) return true;
+  if (IsContraction(kind)) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](TensorRef input) { return Now(input).exact; });
+}
+
+// Positions, masks: no number in it comes from a weight or an input of floats.
+bool PrecisionRewrite::IsCounted(const Node& node) const {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
+    return !IsFloat(graph_.type(input).dtype) || Now(input).counted;
+  });
+}
+
+absl::StatusOr<NodeId> PrecisionRewrite::AddNode(Operator op, std::vector<TensorRef> inputs,
+                                                 const std::string& name, const MachineView& view) {
+  ISOMER_ASSIGN_OR_RETURN(const NodeId id,
+                          result_.graph.Add(std::move(op), std::move(inputs), name));
+  result_.views.resize(id.value + 1);
+  result_.views[id.value] = view;
+  return id;
+}
+
+absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(DataType dtype, TensorRef from,
+                                                    const MachineView& view) {
+  auto [cast, added] = casts_.try_emplace({from, dtype});
+  if (added) {
+    Operator op(OpKind::kCast, {{"to", static_cast<int64_t>(dtype)}});
+    const std::string name = result_.graph.node(from.node).name;
+    ISOMER_ASSIGN_OR_RETURN(const NodeId id, AddNode(std::move(op), {from}, name, view));
+    cast->second = {id, 0};
+    if (now_recomputed_.contains(from.node)) now_recomputed_.insert(id);
+  }
+  return cast->second;
+}
+
+// The tensor in another float type; one cast serves all its users.
+absl::StatusOr<TensorRef> PrecisionRewrite::As(DataType wanted, const Tensor& tensor) {
+  if (result_.graph.type(tensor.ref).dtype == wanted) return tensor.ref;
+  return AddCast(wanted, tensor.ref, tensor.view);
+}
+
+absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
+  const Node& node = graph_.node(id);
+  const OpKind kind = node.op.kind();
+  const HostLeaves arranged = ArrangedOnHost(node);
+  const bool on_host = arranged != HostLeaves::kOther, counted = IsCounted(node);
+  const bool exact = !on_host && !counted && IsExact(node, id);
+  const bool low = !on_host && !counted && !exact;
+  std::vector<TensorRef> inputs;
+  for (TensorRef input : node.inputs) {
+    const Tensor& tensor = Now(input);
+    const bool is_table = IsLookUp(kind) && inputs.empty() && tensor.on_host != HostLeaves::kOther;
+    if (!low && !on_host) used_whole_.insert(tensor.weights.begin(), tensor.weights.end());
+    // Tensors that the model has in other types stay as they are.
+    const bool converts = (low || exact) && !is_table && IsFloat32(input);
+    ISOMER_ASSIGN_OR_RETURN(inputs.emplace_back(), converts
+                                                       ? As(low ? low_ : DataType::kFloat32, tensor)
+                                                       : absl::StatusOr<TensorRef>(tensor.ref));
+  }
+  Operator op = node.op;
+  if (low && kind == OpKind::kCast && IsFloat32({id, 0})) {
+    op.Set("to", static_cast<int64_t>(low_));
+  }
+  ISOMER_ASSIGN_OR_RETURN(const NodeId added,
+                          AddNode(std::move(op), std::move(inputs), node.name, views_[id.value]));
+  if (recomputed_.contains(id)) now_recomputed_.insert(added);
+  for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
+    Tensor result{.ref = {added, t},
+                  .on_host = arranged,
+                  .exact = exact,
+                  .counted = counted,
+                  .view = ViewOfOutput(views_[id.value], node.outputs[0], node.outputs[t])};
+    if (low && IsFloat32({id, t}) && !IsStatistic(kind, t)) {
+      ISOMER_ASSIGN_OR_RETURN(result.ref, As(low_, result));  // What a look-up found.
+    }
+    for (TensorRef input : node.inputs) {
+      if (!on_host) break;
+      const std::set<NodeId>& weights = Now(input).weights;
+      result.weights.insert(weights.begin(), weights.end());
+    }
+    if (result.weights.size() > 1) together_.insert(result.weights);
+    tensors_[{id, t}] = std::move(result);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
+  const Node& node = graph_.node(id);
+  const OpKind kind = node.op.kind();
+  TensorRef leaf;
+  switch (kind) {
+    case OpKind::kInput:
+      leaf = result_.graph.AddInput(node.name, node.outputs[0]);
+      break;
+    case OpKind::kWeight:
+      leaf = result_.graph.AddWeight(node.name, node.outputs[0]);
+      break;
+    default:
+      leaf = result_.graph.AddConstant(node.name, node.outputs[0]);
+  }
+  result_.views.resize(leaf.node.value + 1);
+  result_.views[leaf.node.value] = views_[id.value];
+  Tensor tensor{.ref = leaf,
+                .on_host = LeavesOf(kind),
+                .exact = false,
+                .counted = kind == OpKind::kConstant,
+                .view = views_[id.value]};
+  if (kind == OpKind::kWeight) tensor.weights = {id};
+  if (low) {
+    ISOMER_ASSIGN_OR_RETURN(tensor.ref, As(low_, tensor));
+  }
+  tensors_[{id, 0}] = std::move(tensor);
+  return absl::OkStatus();
+}
+
+std::set<NodeId> PrecisionRewrite::LowWeights() {
+  std::set<NodeId> low;
+  if (!training_ || loss_.empty()) return low;
+  const auto is_used_whole = [this](NodeId id) { return used_whole_.contains(id); };
+  for (size_t before = 0; before != used_whole_.size();) {
+    before = used_whole_.size();
+    for (const std::set<NodeId>& weights : together_) {
+      if (std::none_of(weights.begin(), weights.end(), is_used_whole)) continue;
+      used_whole_.insert(weights.begin(), weights.end());
+    }
+  }
+  for (int id = 0; id < graph_.num_nodes(); ++id) {
+    const bool is_weight = graph_.node({id}).op.kind() == OpKind::kWeight;
+    if (is_weight && IsFloat32({{id}, 0}) && !is_used_whole({id})) low.insert({id});
+  }
+  return low;
+}
+
+absl::StatusOr<MappedGraph> PrecisionRewrite::Run(const std::set<NodeId>& low_weights) {
+  FindNodesOfTheLoss();
+  for (NodeId id : graph_.TopologicalOrder()) {
+    const bool is_leaf = IsLeaf(graph_.node(id).op.kind());
+    ISOMER_RETURN_IF_ERROR(is_leaf ? AddLeaf(id, low_weights.contains(id)) : RewriteNode(id));
+  }
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    TensorRef tensor = Now(output.tensor).ref;
+    const std::set<NodeId>& weights = Now(output.tensor).weights;
+    used_whole_.insert(weights.begin(), weights.end());
+    if (IsFloat32(output.tensor)) {
+      ISOMER_ASSIGN_OR_RETURN(tensor, As(DataType::kFloat32, Now(output.tensor)));
+    }
+    result_.graph.AddOutput(output.name, tensor);
+  }
+  ISOMER_RETURN_IF_ERROR(result_.graph.Validate());
+  result_.recomputed.assign(now_recomputed_.begin(), now_recomputed_.end());
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::string_view PrecisionName(DataType precision) {
+  switch (precision) {
+    case DataType::kBFloat16:
+      return "bfloat16";
+    case DataType::kFloat16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+absl::StatusOr<DataType> ParsePrecision(absl::string_view name) {
+  for (DataType dtype : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    if (name == PrecisionName(dtype)) return dtype;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("precision '", name, "': there are float32, bfloat16 and float16"));
+}
+
+double LossScale(DataType precision) { return precision == DataType::kFloat16 ? 1024 : 1; }
+
+double UnitRoundoff(DataType precision) {
+  switch (precision) {
+    case DataType::kBFloat16:
+      return 0x1p-8;
+    case DataType::kFloat16:
+      return 0x1p-11;
+    default:
+      return 0x1p-24;
+  }
+}
+
+double SmallestPositive(DataType precision) {
+  return precision == DataType::kFloat16 ? 0x1p-24 : 0;
+}
+
+absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
+                                           absl::string_view loss, DataType precision,
+                                           absl::Span<const NodeId> recomputed, bool training) {
+  if (precision == DataType::kFloat32) {
+    return MappedGraph{graph, {views.begin(), views.end()}, {recomputed.begin(), recomputed.end()}};
+  }
+  // Where weights are used is known when all else is.
+  PrecisionRewrite first(graph, views, loss, precision, recomputed, training);
+  ISOMER_ASSIGN_OR_RETURN(MappedGraph mapped, first.Run({}));
+  const std::set<NodeId> low_weights = first.LowWeights();
+  if (low_weights.empty()) return mapped;
+  return PrecisionRewrite(graph, views, loss, precision, recomputed, training).Run(low_weights);
+}
+
+}  // namespace isomer

@@ -1,0 +1,108 @@
+// How training changes weights: by which optimizer, and where copies of a weight are changed.
+#ifndef ISOMER_PCG_IR_WEIGHT_UPDATE_H_
+#define ISOMER_PCG_IR_WEIGHT_UPDATE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "pcg/ir/tensor_type.h"
+
+namespace isomer {
+
+// A weight w with gradient g at learning rate a, in step t = 1, 2, ..:
+//
+//   kSgd       w -= a g
+//   kMomentum  v = 0.9 v + g;  w -= a v
+//   kAdam      m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+//              w -= a (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+//
+// with b1 = 0.9, b2 = 0.999, eps = 1e-8 (Kingma and Ba, "Adam", 2015). States v and m start at zero
+// and are float32; so is w, the master of a weight that is kept in lower precision, beside them.
+// All are elementwise, so training weights that are arranged in another way, or in parts on several
+// devices, is training the original ones.
+enum class OptimizerKind { kSgd, kMomentum, kAdam };
+
+inline constexpr double kMomentumFactor = 0.9;
+inline constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-8;
+
+// Numbers that an optimizer keeps for every number of a weight: 0, 1, 2.
+int NumStates(OptimizerKind kind);
+// Arithmetic for every number of a weight.
+double UpdateFlops(OptimizerKind kind);
+
+// Whether a weight that is stored in `dtype` is trained as a float32 master.
+bool HasMaster(DataType dtype);
+
+// What training takes for every number of a weight, in bytes. docs/memory.md has what becomes of it
+// with each method.
+struct WeightBytes {
+  int64_t stored = 0;    // what calls read
+  int64_t gradient = 0;  // where it is summed over micro-batches
+  int64_t reduced = 0;   // of the gradient, what is summed over devices
+  int64_t trained = 0;   // the master, if there is one, and the optimizer's states
+  int64_t update = 0;    // read and written by an update
+};
+WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums);
+
+// How the copies of a weight on several devices are kept equal. All give the same weights. What is
+// held once, in parts, is as in Rajbhandari et al., "ZeRO" (2020): the optimizer's state (stage 1),
+// also the gradient (2), also the weight (3).
+enum class UpdateMethod {
+  kAllReduce,  // all-reduce the gradient, update every copy
+  kSharded,    // reduce-scatter the gradient, update a part, all-gather the parts; micro-batches'
+               // gradients are summed before: stage 1 with them, 2 without
+  kShardedGradients,  // reduce-scatter the gradient of each micro-batch, else the same: stage 2
+  kShardedWeights,    // keep a part, all-gather before use, forward and backward, of each
+                      // micro-batch; reduce-scatter its gradient, update the part: stage 3
+  kOwner,             // reduce the gradient to an owner, update there, broadcast
+};
+
+// "sgd", "momentum", "adam"; "all_reduce", "sharded", "sharded_gradients", "sharded_weights",
+// "owner".
+const char* OptimizerName(OptimizerKind kind);
+absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name);
+const char* UpdateMethodName(UpdateMethod method);
+absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name);
+// Of UpdateOptions. The error says what is expected.
+absl::Status CheckStepsBetweenFlushes(int64_t steps);
+
+struct UpdateOptions {
+  OptimizerKind optimizer = OptimizerKind::kSgd;
+  UpdateMethod method = UpdateMethod::kAllReduce;    // of weights that `methods` does not name
+  std::map<std::string, UpdateMethod> methods = {};  // by the weight's name
+  // Gradients that become ready one after the other are synchronised together up to so many bytes
+  // a device, as PyTorch does (Li et al., "PyTorch Distributed", 2020), and their weights updated
+  // together; so are weights that need no synchronisation. 0: each by itself.
+  int64_t bucket_bytes = int64_t{25} << 20;
+  // If there are any, buckets end behind the gradients of these weights, by name, whatever bytes
+  // they have.
+  std::set<std::string> bucket_ends = {};
+  // Buckets are synchronised once they are full. Else they wait for an exchange that follows soon
+  // and that calls wait for, as links are first in, first out.
+  bool eager_sums = false;
+  bool sums_wait() const { return bucket_bytes > 0 && !eager_sums; }
+  // Weights are updated as soon as their gradients are summed, which then make room for others.
+  // Micro-batches, whose gradients are complete at the end, are updated there all the same.
+  bool immediate = false;
+  // Gradients of weights in low precision are summed over devices in that precision, and not in
+  // float32: half the bytes, and a rounding for each sum.
+  bool low_precision_sums = false;
+  // The optimizer's states and masters lie in the host's memory; updates read and write them there
+  // (Ren et al., "ZeRO-Offload", 2021, has them, and the updates, on the host).
+  bool states_on_host = false;
+  // After so many steps a pipeline is drained; an even number, or 1. More than 1 is PipeDream-2BW
+  // (Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", 2021, section 3.1), for
+  // which each device keeps two versions of its weights, and which is another training: with w(t)
+  // the weights after t steps, step t + 1 makes w(t + 1) of w(t) and the gradient at w(t - 1).
+  int32_t steps_between_flushes = 1;
+  friend bool operator==(const UpdateOptions&, const UpdateOptions&) = default;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_IR_WEIGHT_UPDATE_H_

@@ -1,0 +1,32 @@
+// Which operator is declared by which function.
+#include "absl/strings/str_cat.h"
+#include "pcg/ir/operator.h"
+#include "pcg/operators/operators.h"
+
+namespace isomer {
+namespace {
+
+// Leaves and parallel operators.
+absl::StatusOr<Declaration> DeclareNothing(const Operator& op, absl::Span<const Shape>) {
+  return absl::InternalError(absl::StrCat("operator ", op.name(), " has no iteration space"));
+}
+
+}  // namespace
+
+absl::StatusOr<Declaration> Declare(const Operator& op, absl::Span<const Shape> shapes) {
+  const int operands = static_cast<int>(shapes.size());
+  if (operands < MinOperands(op.kind()) || operands > MaxOperands(op.kind())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "operator ", op.name(), " takes ", MinOperands(op.kind()), " operands, not ", operands));
+  }
+  switch (op.kind()) {
+#define V(kind, name, min, max, attributes, declared_by) \
+  case OpKind::k##kind:                                  \
+    return Declare##declared_by(op, shapes);
+    ISOMER_OPERATORS(V)
+#undef V
+  }
+  return absl::InternalError("no operator");
+}
+
+}  // namespace isomer

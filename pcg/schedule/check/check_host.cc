@@ -1,0 +1,86 @@
+#include "pcg/schedule/check/check_host.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace isomer {
+namespace {
+
+// Whether `parts` are parameter buffers of the tensor, and together `whole`, each element once.
+bool AreParts(const Schedule& schedule, TensorRef tensor, const Box& whole,
+              std::vector<BufferId> parts) {
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  int64_t volume = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] < 0 || parts[i] >= static_cast<BufferId>(schedule.buffers.size())) return false;
+    const Buffer& part = schedule.buffers[parts[i]];
+    if (part.role != BufferRole::kParameter || part.tensor != tensor || !Covers(whole, part.box)) {
+      return false;
+    }
+    volume += part.box.Volume();
+    for (size_t j = 0; j < i; ++j) {
+      if (!Intersection(part.box, schedule.buffers[parts[j]].box).empty()) return false;
+    }
+  }
+  return volume == whole.Volume();
+}
+
+bool IsStoredRightly(const Graph& graph, const Schedule& schedule,
+                     const Schedule::HostTensor& parameter) {
+  const std::vector<BufferId>& shards = schedule.shards.at(parameter.tensor);
+  if (parameter.update != UpdateMethod::kShardedWeights) return parameter.stored == shards;
+  if (parameter.stored.size() != shards.size()) return false;
+  const TensorType& type = graph.type(parameter.tensor);
+  for (int64_t first = 0; first < type.NumShards(); first += type.copies) {
+    const auto begin = parameter.stored.begin() + first;
+    if (!AreParts(schedule, parameter.tensor, ShardBox(type, CoordinatesOfShard(type, first).dims),
+                  {begin, begin + type.copies})) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status CheckStored(const Graph& graph, const Schedule& schedule) {
+  for (const Schedule::HostTensor& parameter : schedule.parameters) {
+    if (IsStoredRightly(graph, schedule, parameter)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("schedule: parameter ", graph.Label(parameter.tensor.node),
+                     " is not stored as its shards, nor in their parts"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUnloads(const Graph& graph, const Schedule& schedule) {
+  std::vector<BufferId> expected, found;
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    const TensorType& type = graph.type(output.tensor);
+    const std::vector<BufferId>& shards = schedule.shards.at(output.tensor);
+    for (size_t s = 0; s < shards.size(); ++s) {
+      if (static_cast<int64_t>(s) / type.partials % type.copies == 0) expected.push_back(shards[s]);
+    }
+  }
+  const auto expect = [&](const std::vector<BufferId>& ids) {
+    expected.insert(expected.end(), ids.begin(), ids.end());
+  };
+  for (const Schedule::HostTensor& parameter : schedule.parameters) {
+    if (schedule.options.keep_gradients) expect(schedule.DistinctGradients(parameter));
+    if (schedule.options.training) expect(schedule.DistinctTrained(parameter));
+  }
+  for (const Task& task : schedule.tasks) {
+    if (task.kind != TaskKind::kUnload) continue;
+    found.insert(found.end(), task.reads.begin(), task.reads.end());
+  }
+  std::sort(expected.begin(), expected.end());
+  std::sort(found.begin(), found.end());
+  if (expected == found) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "schedule: what is unloaded is not the outputs, parameters and gradients asked for");
+}
+
+}  // namespace isomer

@@ -1,0 +1,312 @@
+#include "pcg/schedule/order/pipeline.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/order/pipeline_chunks.h"
+#include "pcg/schedule/order/slot_order.h"
+#include "pcg/support/check.h"
+
+namespace isomer {
+
+namespace {
+
+// The k-th forward, and the k-th backward, are of the same micro-batch.
+std::vector<PipelineSlot> InterleavedSlots(PipelineOrder order, int32_t stage, int32_t num_stages,
+                                           int32_t num_moments, int32_t num_chunks) {
+  const int32_t count = num_moments * num_chunks, round = num_stages * num_chunks;
+  const auto slot = [&](Phase phase, int32_t k) {
+    const int32_t chunk = k % round / num_stages;
+    return PipelineSlot{phase, k / round * num_stages + k % num_stages,
+                        phase == Phase::kForward ? chunk : num_chunks - 1 - chunk};
+  };
+  const int32_t ahead =
+      order == PipelineOrder::kAllForwardFirst
+          ? count
+          : std::min(2 * (num_stages - stage - 1) + (num_chunks - 1) * num_stages, count);
+  std::vector<PipelineSlot> slots;
+  for (int32_t k = 0; k < count + ahead; ++k) {
+    if (k < count) slots.push_back(slot(Phase::kForward, k));
+    if (k >= ahead) slots.push_back(slot(Phase::kBackward, k - ahead));
+  }
+  return slots;
+}
+
+}  // namespace
+
+std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32_t num_stages,
+                                       int32_t num_moments, int32_t num_chunks) {
+  if (num_chunks > 1) {
+    return InterleavedSlots(order, stage, num_stages, num_moments, num_chunks);
+  }
+  const int32_t ahead = order == PipelineOrder::kAllForwardFirst
+                            ? num_moments
+                            : std::min(num_stages - stage, num_moments);
+  std::vector<PipelineSlot> slots;
+  for (int32_t m = 0; m < num_moments + ahead; ++m) {
+    if (m >= ahead) slots.push_back({Phase::kBackward, m - ahead});
+    if (m < num_moments) slots.push_back({Phase::kForward, m});
+  }
+  return slots;
+}
+
+bool CrossesGroups(const Task& task, const std::vector<int32_t>& group) {
+  return std::any_of(task.devices.begin(), task.devices.end(),
+                     [&](int32_t device) { return group[device] != group[task.devices[0]]; });
+}
+
+namespace {
+
+bool IsOfMicroBatch(const Task& task, Phase phase) {
+  return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
+}
+
+// Of devices that stand for others, transfers have the buffers of those, too (twin_devices.h).
+bool IsThere(const Schedule& schedule, const Task& task, BufferId id) {
+  return std::binary_search(task.devices.begin(), task.devices.end(), schedule.buffers[id].device);
+}
+
+// The groups of devices that tasks of one micro-batch go from and to.
+std::set<std::pair<int32_t, int32_t>> EdgesOf(const Schedule& schedule,
+                                              const PipelineStages& stages) {
+  std::set<std::pair<int32_t, int32_t>> edges;
+  auto group = [&](BufferId id) { return stages.group[schedule.buffers[id].device]; };
+  for (const Task& task : schedule.tasks) {
+    if (!IsOfMicroBatch(task, Phase::kForward) || !CrossesGroups(task, stages.group)) continue;
+    for (BufferId from : task.reads) {
+      if (!IsThere(schedule, task, from)) continue;
+      for (BufferId to : task.writes) {
+        if (!IsThere(schedule, task, to)) continue;
+        if (group(from) != group(to)) edges.emplace(group(from), group(to));
+      }
+    }
+  }
+  return edges;
+}
+
+}  // namespace
+
+std::vector<int32_t> GroupsOf(const Schedule& schedule) {
+  const size_t devices = static_cast<size_t>(schedule.options.num_devices);
+  std::vector<int32_t> group(devices);
+  std::iota(group.begin(), group.end(), 0);
+  auto find = [&group](int32_t device) {
+    while (group[device] != device) device = group[device] = group[group[device]];
+    return device;
+  };
+  std::map<NodeId, int32_t> device_of;  // some device of a node's calls
+  for (const Task& task : schedule.tasks) {
+    if (task.kind != TaskKind::kCompute || task.moment == kNoMoment) continue;
+    const int32_t a = find(device_of.emplace(task.node, task.devices[0]).first->second);
+    const int32_t b = find(task.devices[0]);
+    group[std::max(a, b)] = std::min(a, b);
+  }
+  for (size_t d = 0; d < devices; ++d) group[d] = find(static_cast<int32_t>(d));
+  return group;
+}
+
+PipelineStages StagesOf(const Schedule& schedule) {
+  const size_t devices = static_cast<size_t>(schedule.options.num_devices);
+  PipelineStages stages;
+  stages.group = GroupsOf(schedule);
+  // The longest way to each group. One that is longer than there are groups goes round in a circle.
+  stages.stage.assign(devices, 0);
+  const std::set<std::pair<int32_t, int32_t>> edges = EdgesOf(schedule, stages);
+  size_t rounds = 0;
+  for (bool changed = true; changed; ++rounds) {
+    changed = false;
+    if (rounds > devices) {
+      if (FindChunks(schedule, &stages)) return stages;
+      // One stage of all devices.
+      stages.stage.assign(devices, 0);
+      stages.group.assign(devices, 0);
+      break;
+    }
+    for (const auto& [from, to] : edges) {
+      if (stages.stage[to] > stages.stage[from]) continue;
+      stages.stage[to] = stages.stage[from] + 1;
+      changed = true;
+    }
+  }
+  for (size_t d = 0; d < devices; ++d) stages.stage[d] = stages.stage[stages.group[d]];
+  stages.num_stages = 1 + *std::max_element(stages.stage.begin(), stages.stage.end());
+  return stages;
+}
+
+bool MixesMicroBatches(const Schedule& schedule) {
+  constexpr int32_t kSeveral = -2;
+  auto join = [](int32_t a, int32_t b) {
+    return a == kNoMoment ? b : b == kNoMoment || a == b ? a : kSeveral;
+  };
+  // The micro-batches that a buffer was made from.
+  std::vector<int32_t> made_from(schedule.buffers.size(), kNoMoment);
+  for (const Task& task : schedule.tasks) {
+    if (task.phase != Phase::kForward && task.phase != Phase::kBackward) continue;
+    int32_t needs = kNoMoment;
+    for (BufferId id : task.reads) {
+      if (id != kNoBuffer) needs = join(needs, made_from[id]);
+    }
+    const bool one = task.moment != kNoMoment;
+    if (one && needs != kNoMoment && needs != task.moment) return true;
+    // What is of no micro-batch and needs one, needs all.
+    const int32_t makes = one ? task.moment : needs == kNoMoment ? kNoMoment : kSeveral;
+    for (BufferId id : task.writes) {
+      if (id != kNoBuffer) made_from[id] = join(made_from[id], makes);
+    }
+  }
+  return false;
+}
+
+namespace {
+
+class MicroBatchOrder {
+ public:
+  explicit MicroBatchOrder(Schedule* schedule)
+      : schedule_(*schedule), stages_(StagesOf(*schedule)) {}
+
+  absl::Status Run() {
+    FindGroups();
+    if (!FindStarts()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(schedule_.num_steps(),
+                       " steps between flushes: a stage needs weights of another that do not come "
+                       "in time"));
+    }
+    Permute(OrderBySlots(schedule_, stages_, slot_, start_));
+    return absl::OkStatus();
+  }
+
+ private:
+  using Slot = std::tuple<int32_t, Phase, int32_t, int32_t>;  // group, phase, micro-batch, chunk
+
+  // Whose work a task is: a transfer is the receiver's, of several the first in the order of the
+  // pass.
+  Slot SlotOf(size_t t) const {
+    const Task& task = schedule_.tasks[t];
+    const int32_t chunk = stages_.ChunkOf(t);
+    if (!IsCommunication(task.kind))
+      return {stages_.group[task.devices[0]], task.phase, task.moment, chunk};
+    const bool forward = task.phase == Phase::kForward;
+    std::pair<int32_t, int32_t> first = {-1, stages_.group[task.devices[0]]};  // stage, group
+    for (BufferId id : task.writes) {
+      if (!IsThere(schedule_, task, id)) continue;
+      const int32_t device = schedule_.buffers[id].device;
+      const std::pair receiver(stages_.stage[device], stages_.group[device]);
+      if (first.first < 0 || (forward ? receiver < first : receiver > first)) first = receiver;
+    }
+    return {first.second, task.phase, task.moment, chunk};
+  }
+
+  void FindGroups() {
+    slot_.assign(schedule_.tasks.size(), -1);
+    absl::flat_hash_map<Slot, int32_t> index;
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (!IsOfMicroBatch(task, Phase::kForward) && !IsOfMicroBatch(task, Phase::kBackward))
+        continue;
+      slot_[t] = index.try_emplace(SlotOf(t), static_cast<int32_t>(index.size())).first->second;
+    }
+    FindNeeds(index.size());
+    for (const auto& [slot, number] : index) lanes_[std::get<0>(slot)];
+    for (auto& [group, lane] : lanes_) {
+      for (const PipelineSlot& slot :
+           SlotsOfStage(schedule_.options.order, stages_.stage[group], stages_.num_stages,
+                        schedule_.num_moments, stages_.num_chunks)) {
+        const auto found = index.find({group, slot.phase, slot.moment, slot.chunk});
+        if (found != index.end()) lane.push_back({found->second, slot.phase});
+      }
+    }
+  }
+
+  // Of several steps also what weights that were updated come from.
+  void FindNeeds(size_t num_slots) {
+    needs_.resize(num_slots);
+    const bool updates = schedule_.num_steps() > 1;
+    std::vector<std::vector<int32_t>> behind(updates ? schedule_.tasks.size() : 0);
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      if (slot_[t] < 0 && !updates) continue;
+      std::vector<int32_t>& needs = slot_[t] < 0 ? behind[t] : needs_[slot_[t]];
+      const auto add = [&](int32_t need) {
+        if (need != slot_[t] && (needs.empty() || needs.back() != need)) needs.push_back(need);
+      };
+      for (int32_t dep : schedule_.tasks[t].deps) {
+        if (slot_[dep] >= 0) add(slot_[dep]);
+        if (slot_[dep] >= 0 || !updates) continue;
+        for (int32_t need : behind[dep]) add(need);
+      }
+      if (slot_[t] >= 0) continue;
+      std::sort(needs.begin(), needs.end());
+      needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+    }
+  }
+
+  // When each slot would start if a forward took 1 and a backward 2, and transfers nothing. Stages
+  // need only earlier ones forward and later ones backward, and micro-batches each its own: by
+  // induction over micro-batches there is no circle, and the result is true, but where weights that
+  // were updated (several steps) come from other stages.
+  bool FindStarts() {
+    constexpr int64_t kUnknown = -1;
+    start_.assign(needs_.size(), kUnknown);
+    std::vector<int64_t> end = start_;
+    std::map<int32_t, std::pair<size_t, int64_t>> at;  // per lane: next slot, when it is free
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (const auto& [group, lane] : lanes_) {
+        auto& [next, free] = at[group];
+        for (; next < lane.size(); ++next) {
+          const auto [slot, phase] = lane[next];
+          int64_t start = free;
+          bool known = true;
+          for (int32_t need : needs_[slot]) {
+            known &= end[need] != kUnknown;
+            start = std::max(start, end[need]);
+          }
+          if (!known) break;
+          start_[slot] = start;
+          free = end[slot] = start + (phase == Phase::kForward ? 1 : 2);
+          moved = true;
+        }
+      }
+    }
+    const bool all = std::find(start_.begin(), start_.end(), kUnknown) == start_.end();
+    ISOMER_CHECK(all || schedule_.num_steps() > 1);
+    return all;
+  }
+
+  void Permute(const std::vector<int32_t>& order) {
+    ISOMER_CHECK(order.size() == schedule_.tasks.size());
+    std::vector<int32_t> place(order.size());
+    for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int32_t>(i);
+    std::vector<Task> tasks;
+    tasks.reserve(order.size());
+    for (int32_t t : order) {
+      tasks.push_back(std::move(schedule_.tasks[t]));
+      for (int32_t& dep : tasks.back().deps) dep = place[dep];
+      std::sort(tasks.back().deps.begin(), tasks.back().deps.end());
+    }
+    schedule_.tasks = std::move(tasks);
+  }
+
+  Schedule& schedule_;
+  const PipelineStages stages_;
+  std::vector<int32_t> slot_;                // per task; -1: of no micro-batch
+  std::vector<std::vector<int32_t>> needs_;  // per slot: slots that come before
+  std::map<int32_t, std::vector<std::pair<int32_t, Phase>>> lanes_;  // per group: its slots
+  std::vector<int64_t> start_;                                       // per slot
+};
+
+}  // namespace
+
+absl::Status OrderMicroBatches(Schedule* schedule) {
+  if (schedule->num_moments == 1 || MixesMicroBatches(*schedule)) return absl::OkStatus();
+  return MicroBatchOrder(schedule).Run();
+}
+
+}  // namespace isomer

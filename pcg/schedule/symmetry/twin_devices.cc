@@ -1,0 +1,188 @@
+#include "pcg/schedule/symmetry/twin_devices.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "pcg/support/hash.h"
+
+namespace isomer {
+namespace {
+
+class TwinFilter {
+ public:
+  TwinFilter(const DeviceClasses& classes, Schedule* schedule)
+      : classes_(classes), schedule_(*schedule), twin_(schedule->options.num_devices, -1) {}
+
+  bool Run() {
+    bool any = false;
+    for (int32_t device : schedule_.represented) {
+      twin_[device] = TwinOf(device);
+      any |= !IsKept(device);
+    }
+    if (!any || !AreTwins()) return false;
+    std::vector<Task> tasks;
+    std::vector<bool> used(schedule_.buffers.size(), false);
+    for (Task& task : schedule_.tasks) {
+      if (!Filter(&task)) continue;
+      for (const BufferList* list : {&task.reads, &task.writes}) {
+        for (BufferId id : *list) {
+          if (id != kNoBuffer) used[id] = true;
+        }
+      }
+      tasks.push_back(std::move(task));
+    }
+    schedule_.tasks = std::move(tasks);
+    FilterBuffers(used);
+    std::erase_if(schedule_.represented, [this](int32_t device) { return !IsKept(device); });
+    schedule_.shards.clear();
+    return true;
+  }
+
+ private:
+  bool IsKept(int32_t device) const { return twin_[device] == device; }
+
+  // The device with the first value of every digit that is cut.
+  int32_t TwinOf(int32_t device) const {
+    int64_t twin = device, weight = 1;
+    for (size_t k = 0; k < classes_.radix.size(); ++k) {
+      const int64_t digit = device / weight % classes_.radix[k];
+      if (classes_.reduced_radix[k] != classes_.radix[k]) twin -= digit * weight;
+      weight *= classes_.radix[k];
+    }
+    return static_cast<int32_t>(twin);
+  }
+
+  // Whether each device that goes does what its twin does, or less: then it is done with each task
+  // no later.
+  bool AreTwins() const {
+    std::vector<std::vector<uint64_t>> programs(twin_.size());
+    std::vector<int64_t> bytes(twin_.size(), 0);
+    for (const Buffer& buffer : schedule_.buffers) bytes[buffer.device] += buffer.bytes();
+    for (const Task& task : schedule_.tasks) {
+      // The first of several copies is unloaded.
+      if (task.kind == TaskKind::kUnload) continue;
+      if (!WaitsForTwins(task)) return false;
+      AddTo(task, &programs);
+    }
+    return std::all_of(
+        schedule_.represented.begin(), schedule_.represented.end(), [&](int32_t device) {
+          const int32_t twin = twin_[device];
+          return bytes[device] <= bytes[twin] && IsPartOf(programs[device], programs[twin]);
+        });
+  }
+
+  // What a task is to each of its devices.
+  void AddTo(const Task& task, std::vector<std::vector<uint64_t>>* programs) const {
+    const uint64_t what =
+        HashCombine(static_cast<uint64_t>(task.kind), static_cast<uint64_t>(task.phase),
+                    static_cast<uint64_t>(task.node.value), static_cast<uint64_t>(task.moment),
+                    static_cast<uint64_t>(task.bytes), std::bit_cast<uint64_t>(task.flops),
+                    static_cast<uint64_t>(task.segments), schedule_.GroupOf(task).size(),
+                    task.transfers.size());
+    for (int32_t device : task.devices) (*programs)[device].push_back(what);
+    if (task.kind == TaskKind::kSendReceive) return;
+    for (const BufferList* list : {&task.reads, &task.writes}) {
+      for (BufferId id : *list) {
+        if (id == kNoBuffer) continue;
+        uint64_t& last = (*programs)[schedule_.buffers[id].device].back();
+        last = HashCombine(last, static_cast<uint64_t>(schedule_.buffers[id].bytes()));
+      }
+    }
+  }
+
+  // In the same order.
+  static bool IsPartOf(const std::vector<uint64_t>& part, const std::vector<uint64_t>& whole) {
+    auto at = whole.begin();
+    for (uint64_t what : part) {
+      at = std::find(at, whole.end(), what);
+      if (at == whole.end()) return false;
+      ++at;
+    }
+    return true;
+  }
+
+  // Whether every sender that goes stands beside its twin in a transfer to a device that stays.
+  bool WaitsForTwins(const Task& task) const {
+    if (task.kind != TaskKind::kSendReceive) return true;
+    if (std::none_of(task.devices.begin(), task.devices.end(),
+                     [this](int32_t device) { return IsKept(device); })) {
+      return true;
+    }
+    return std::all_of(task.reads.begin(), task.reads.end(), [&](BufferId id) {
+      const int32_t device = schedule_.buffers[id].device;
+      return IsKept(device) ||
+             std::any_of(task.reads.begin(), task.reads.end(), [&](BufferId other) {
+               return schedule_.buffers[other].device == twin_[device];
+             });
+    });
+  }
+
+  void FilterBuffers(const std::vector<bool>& used) {
+    std::vector<BufferId> renamed;
+    std::vector<Buffer> buffers;
+    for (size_t id = 0; id < used.size(); ++id) {
+      Buffer& buffer = schedule_.buffers[id];
+      const bool kept = used[id] || IsKept(buffer.device);
+      renamed.push_back(kept ? static_cast<BufferId>(buffers.size()) : kNoBuffer);
+      if (kept) buffers.push_back(std::move(buffer));
+    }
+    schedule_.buffers = std::move(buffers);
+    const auto rename = [&](auto* list) {
+      for (BufferId& id : *list) id = id == kNoBuffer ? id : renamed[id];
+    };
+    for (Task& task : schedule_.tasks) {
+      rename(&task.reads);
+      rename(&task.writes);
+    }
+    for (Schedule::HostTensor& parameter : schedule_.parameters) {
+      rename(&parameter.stored);
+      rename(&parameter.trained);
+      rename(&parameter.gradients);
+    }
+  }
+
+  // False if nothing of the task is kept.
+  bool Filter(Task* task) {
+    const size_t members = task->devices.size();
+    const auto group = std::move(task->devices);
+    task->devices.clear();
+    for (int32_t device : group) {
+      if (IsKept(device)) task->devices.push_back(device);
+    }
+    if (task->devices.empty()) return false;
+    if (task->devices.size() == members) return true;
+    if (task->whole < 0) {
+      const auto [known, added] = wholes_.try_emplace(
+          {group.begin(), group.end()}, static_cast<int32_t>(schedule_.wholes.size()));
+      if (added) schedule_.wholes.push_back({.devices = known->first, .counts = {}});
+      task->whole = known->second;
+    }
+    if (task->kind == TaskKind::kSendReceive) return true;
+    for (BufferList* list : {&task->reads, &task->writes}) {
+      BufferList kept;
+      for (BufferId id : *list) {
+        // What a call does not need has a place.
+        if (id == kNoBuffer || IsKept(schedule_.buffers[id].device)) kept.push_back(id);
+      }
+      *list = std::move(kept);
+    }
+    return true;
+  }
+
+  const DeviceClasses& classes_;
+  Schedule& schedule_;
+  std::vector<int32_t> twin_;  // per device that is there
+  std::map<std::vector<int32_t>, int32_t> wholes_;
+};
+
+}  // namespace
+
+bool KeepOneOfTwins(const DeviceClasses& classes, Schedule* schedule) {
+  return TwinFilter(classes, schedule).Run();
+}
+
+}  // namespace isomer

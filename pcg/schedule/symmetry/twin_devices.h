@@ -1,0 +1,27 @@
+// Of devices that do the same beside each other, one is kept. Internal to pcg/schedule.
+//
+// A schedule of classes has two devices or more along a digit, so that groups are groups. Where all
+// of them have one program, of tasks of equal sizes, they also have it at equal times, and what one
+// does says it all: tasks of others go, and a collective keeps the members that are there, with the
+// group of all (Schedule::GroupOf). A send_receive keeps all its buffers, as what its links carry
+// depends on them; those of devices that go are filled by nobody, at the time when those of the
+// devices that stay are.
+//
+// The first of such devices may do more than the others (sum up the loss): step and peak are its.
+#ifndef ISOMER_PCG_SCHEDULE_SYMMETRY_TWIN_DEVICES_H_
+#define ISOMER_PCG_SCHEDULE_SYMMETRY_TWIN_DEVICES_H_
+
+#include "pcg/schedule/schedule.h"
+#include "pcg/schedule/symmetry/device_classes.h"
+
+namespace isomer {
+
+// Keeps the first of the devices along each digit that is cut. `schedule` is that of the classes,
+// with the devices' numbers and the sizes that they have among all, and without deps and programs.
+// False, and nothing is changed, if programs differ, or if a device that stays waits for one that
+// goes and not for the first beside that. Schedule::shards is not kept.
+bool KeepOneOfTwins(const DeviceClasses& classes, Schedule* schedule);
+
+}  // namespace isomer
+
+#endif  // ISOMER_PCG_SCHEDULE_SYMMETRY_TWIN_DEVICES_H_

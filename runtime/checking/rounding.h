@@ -1,0 +1,26 @@
+// What of a plan says how its steps are rounded: what it stores, and how many parts it adds up.
+#ifndef ISOMER_RUNTIME_CHECKING_ROUNDING_H_
+#define ISOMER_RUNTIME_CHECKING_ROUNDING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "pcg/schedule/schedule.h"
+
+namespace isomer {
+
+struct Rounding {
+  DataType precision = DataType::kFloat32;  // what it stores
+  // How often a result is rounded to a low precision besides, before all its parts are added up:
+  // partial sums, micro-batches' gradients. Of what is computed forward, and of gradients; 0 in
+  // float32, where parts are another order of the same sum.
+  int64_t forward_parts = 0, gradient_parts = 0;
+
+  // "bfloat16, sums of 8 parts, gradients of 64 parts".
+  std::string ToString() const;
+};
+Rounding RoundingOf(DataType precision, const Schedule& schedule);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CHECKING_ROUNDING_H_

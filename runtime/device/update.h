@@ -1,0 +1,48 @@
+#ifndef ISOMER_RUNTIME_DEVICE_UPDATE_H_
+#define ISOMER_RUNTIME_DEVICE_UPDATE_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "pcg/ir/tensor_type.h"
+#include "pcg/ir/weight_update.h"
+
+namespace isomer {
+
+// A step of the optimizer (pcg/ir/weight_update.h has the formulas).
+struct UpdateStep {
+  OptimizerKind optimizer = OptimizerKind::kSgd;
+  int64_t number = 1;  // from 1
+  double learning_rate = 0;
+  double gradient_scale = 1;  // what a gradient is multiplied with first
+};
+
+// What the formulas of a step have in common for all weights. Devices have it in their memory, so
+// that what they are given to do is the same in every step.
+struct UpdateFactors {
+  double rate = 0;        // SGD: of gradients as they are; else of what becomes of them
+  double correction = 1;  // Adam: of the root of the mean of squares
+  double scale = 1;       // else: what a gradient is multiplied with first
+};
+UpdateFactors FactorsOf(const UpdateStep& step);
+
+struct Gradient {
+  DataType dtype;  // a float type
+  const void* data;
+};
+
+// The copy of weights in low precision that devices compute with.
+struct LowWeights {
+  DataType dtype = DataType::kBFloat16;
+  void* data = nullptr;  // null: there is none
+};
+
+// `updated` := what the step makes of `count` weights, and `low` that, rounded. REQUIRES:
+// NumStates(optimizer) states of `count` numbers; `updated` is `weights`, or they do not overlap.
+void UpdateWeights(OptimizerKind optimizer, const UpdateFactors& factors, const Gradient& gradient,
+                   int64_t count, const float* weights, float* updated,
+                   absl::Span<float* const> states, const LowWeights& low = {});
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_DEVICE_UPDATE_H_

@@ -1,0 +1,244 @@
+#include "runtime/execution/arrangement.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "pcg/ir/operator_facts.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/device/elements.h"
+
+namespace isomer {
+namespace {
+
+using Digit = LeafView::Digit;
+using Digits = std::vector<Digit>;
+using Views = std::vector<LeafView>;
+
+int64_t SizeOf(const Digits& digits) {
+  int64_t size = 1;
+  for (const Digit& digit : digits) size *= digit.size;
+  return size;
+}
+
+int64_t OffsetOf(const Digits& digits, int64_t index) {
+  int64_t offset = 0;
+  for (size_t i = digits.size(); i-- > 0; index /= digits[i].size) {
+    offset += index % digits[i].size * digits[i].stride;
+  }
+  return offset;
+}
+
+// Of a dim the indices [begin, begin + size). False if they are no number of such digits.
+bool Cut(int64_t begin, int64_t size, Digits* digits, int64_t* offset) {
+  const int64_t all = SizeOf(*digits);
+  if (begin == 0 && size == all) return true;
+  Digit& first = digits->front();
+  const int64_t below = all / first.size;
+  if (begin % below == 0 && size % below == 0) {
+    *offset += begin / below * first.stride;
+    first.size = size / below;
+    return true;
+  }
+  if (begin / below != (begin + size - 1) / below) return false;
+  *offset += begin / below * first.stride;
+  digits->erase(digits->begin());
+  return Cut(begin % below, size, digits, offset);
+}
+
+LeafView WholeLeaf(NodeId leaf, const std::vector<int64_t>& sizes) {
+  LeafView view{.leaf = leaf, .box = {std::vector<int64_t>(sizes.size(), 0), sizes}, .dims = {}};
+  view.dims.resize(sizes.size());
+  int64_t stride = 1;
+  for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) {
+    if (sizes[d] != 1) view.dims[d] = {{sizes[d], stride}};
+  }
+  return view;
+}
+
+// The digits of all dims, dealt out to dims of other sizes.
+std::optional<Views> Reshaped(const Views& views, const std::vector<int64_t>& sizes) {
+  if (views.size() != 1) return std::nullopt;
+  Digits digits;
+  for (const Digits& dim : views[0].dims) digits.insert(digits.end(), dim.begin(), dim.end());
+  LeafView view = WholeLeaf(views[0].leaf, sizes);
+  view.offset = views[0].offset;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    view.dims[d].clear();
+    int64_t left = sizes[d];
+    while (left > 1) {
+      if (digits.empty()) return std::nullopt;
+      Digit& last = digits.back();
+      if (left % last.size == 0) {
+        view.dims[d].insert(view.dims[d].begin(), last);
+        left /= last.size;
+        digits.pop_back();
+      } else if (last.size % left == 0) {
+        view.dims[d].insert(view.dims[d].begin(), {left, last.stride});
+        last = {last.size / left, last.stride * left};
+        left = 1;
+      } else {
+        return std::nullopt;
+      }
+    }
+  }
+  return Views{std::move(view)};
+}
+
+Views Transposed(Views views, absl::Span<const int64_t> perm) {
+  for (LeafView& view : views) {
+    const LeafView before = view;
+    for (size_t d = 0; d < perm.size(); ++d) {
+      view.box.origin[d] = before.box.origin[perm[d]];
+      view.box.shape[d] = before.box.shape[perm[d]];
+      view.dims[d] = before.dims[perm[d]];
+    }
+  }
+  return views;
+}
+
+// Of the tensor the indices [begin, begin + size) of a dim.
+std::optional<Views> PartOf(const Views& views, size_t axis, int64_t begin, int64_t size) {
+  Views parts;
+  for (LeafView view : views) {
+    int64_t &origin = view.box.origin[axis], &extent = view.box.shape[axis];
+    const int64_t from = std::max(begin, origin), to = std::min(begin + size, origin + extent);
+    if (from >= to) continue;
+    if (!Cut(from - origin, to - from, &view.dims[axis], &view.offset)) return std::nullopt;
+    origin = from - begin;
+    extent = to - from;
+    parts.push_back(std::move(view));
+  }
+  return parts;
+}
+
+size_t AxisOf(const Operator& op, int rank) {
+  const int64_t axis = op.Int("axis");
+  return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+}
+
+// Of each output; none if it does more than arrange.
+std::optional<std::vector<Views>> ResultsOf(const Node& node, const std::vector<Views>& operands) {
+  const auto one = [](std::optional<Views> views) -> std::optional<std::vector<Views>> {
+    if (!views.has_value()) return std::nullopt;
+    return std::vector<Views>{*std::move(views)};
+  };
+  const Operator& op = node.op;
+  const int rank = node.outputs[0].rank();
+  if (IsPlacement(op.kind()) || IsFloatCast(op)) return std::vector<Views>{operands[0]};
+  switch (op.kind()) {
+    case OpKind::kTranspose:
+      return one(Transposed(operands[0], op.Ints("perm")));
+    case OpKind::kReshape:
+      return one(Reshaped(operands[0], node.outputs[0].Sizes()));
+    case OpKind::kConcat: {
+      Views all;
+      int64_t begin = 0;
+      const size_t axis = AxisOf(op, rank);
+      for (const Views& operand : operands) {
+        int64_t end = begin;
+        for (LeafView view : operand) {
+          view.box.origin[axis] += begin;
+          end = std::max(end, view.box.origin[axis] + view.box.shape[axis]);
+          all.push_back(std::move(view));
+        }
+        begin = end;
+      }
+      return one(std::move(all));
+    }
+    case OpKind::kSplit: {
+      std::vector<Views> parts;
+      int64_t begin = 0;
+      const size_t axis = AxisOf(op, rank);
+      for (const TensorType& output : node.outputs) {
+        const int64_t size = output.dims[axis].size;
+        std::optional<Views> part = PartOf(operands[0], axis, begin, size);
+        if (!part.has_value()) return std::nullopt;
+        parts.push_back(*std::move(part));
+        begin += size;
+      }
+      return parts;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// One line of a region: along the last dim, from `index` of the tensor on.
+void ReadLine(const LeafView& view, const LeafValues::Leaf& leaf, const std::vector<int64_t>& index,
+              int64_t count, double* to) {
+  int64_t offset = view.offset;
+  const size_t rank = view.dims.size();
+  for (size_t d = 0; d + 1 < rank; ++d) {
+    offset += OffsetOf(view.dims[d], index[d] - view.box.origin[d]);
+  }
+  if (rank == 0 || view.dims.back().empty()) return leaf.Read(offset, 1, 1, to);
+  const Digits& digits = view.dims.back();
+  int64_t at = index.back() - view.box.origin.back();
+  for (const int64_t end = at + count; at < end;) {
+    // As far as the last digit goes.
+    const Digit& last = digits.back();
+    const int64_t run = std::min(end - at, last.size - at % last.size);
+    leaf.Read(offset + OffsetOf(digits, at), last.stride, run, to);
+    to += run;
+    at += run;
+  }
+}
+
+// Calls f(index) for the beginning of every line of the region.
+template <typename Function>
+void ForEachLine(const Box& region, Function f) {
+  std::vector<int64_t> index(region.origin.begin(), region.origin.end());
+  const int64_t lines =
+      region.shape.empty() ? 1 : region.Volume() / std::max<int64_t>(region.shape.back(), 1);
+  for (int64_t line = 0; line < lines; ++line) {
+    f(index);
+    for (size_t d = index.size() < 2 ? 0 : index.size() - 1; d-- > 0;) {
+      if (++index[d] < region.origin[d] + region.shape[d]) break;
+      index[d] = region.origin[d];
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<Views> LeafViewsOf(const Graph& graph, const Schedule::HostTensor& tensor) {
+  std::map<TensorRef, Views> views;
+  for (NodeId id : tensor.leaves) {
+    views[{id, 0}] = {WholeLeaf(id, graph.node(id).outputs[0].Sizes())};
+  }
+  for (NodeId id : tensor.operators) {
+    const Node& node = graph.node(id);
+    std::vector<Views> operands;
+    for (TensorRef input : node.inputs) operands.push_back(views.at(input));
+    std::optional<std::vector<Views>> results = ResultsOf(node, operands);
+    if (!results.has_value()) return std::nullopt;
+    for (size_t t = 0; t < results->size(); ++t) {
+      views[{id, static_cast<int32_t>(t)}] = std::move((*results)[t]);
+    }
+  }
+  return std::move(views.at(tensor.tensor));
+}
+
+absl::Status ReadBox(const Graph& graph, const std::vector<LeafView>& views,
+                     const LeafValues& leaves, const Box& box, DataType dtype, void* buffer) {
+  std::vector<double> line(box.shape.empty() ? 1 : box.shape.back());
+  for (const LeafView& view : views) {
+    const Box region = Intersection(view.box, box);
+    if (region.empty()) continue;
+    ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph, view.leaf));
+    const int64_t count = region.shape.empty() ? 1 : region.shape.back();
+    ForEachLine(region, [&](const std::vector<int64_t>& index) {
+      ReadLine(view, *leaf, index, count, line.data());
+      int64_t place = 0;
+      for (size_t d = 0; d < index.size(); ++d) {
+        place = place * box.shape[d] + index[d] - box.origin[d];
+      }
+      StoreElements(line.data(), count, dtype,
+                    static_cast<char*>(buffer) + place * BytesPerElement(dtype));
+    });
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

@@ -1,0 +1,600 @@
+#include "runtime/execution/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/schedule/memory/packing.h"
+#include "pcg/support/check.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/device/allocation_count.h"
+#include "runtime/device/moves.h"
+#include "runtime/device/task_calls.h"
+
+namespace isomer {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device, Backend* backend,
+                   Communicator* communicator, const Execution& execution)
+    : graph_(graph),
+      schedule_(schedule),
+      device_(device),
+      backend_(*backend),
+      operations_(backend->operations()),
+      communicator_(*communicator),
+      arena_(nullptr, [](char*) {}),
+      host_arena_(nullptr, [](char*) {}),
+      execution_(execution),
+      step_values_(nullptr, [](char*) {}),
+      step_values_on_device_(nullptr, [](char*) {}),
+      progress_(nullptr, [](char*) {}) {
+  for (size_t q = 0; q < messages_.size(); ++q) {
+    messages_[q].communicator = q == kWeightsQueue ? &communicator->Beside() : communicator;
+  }
+}
+
+Executor::~Executor() { device_queues_.reset(); }
+
+absl::Status Executor::Measured(const std::function<absl::Status()>& work) {
+  ResetPeakAllocations();
+  const int64_t before = ThreadAllocations().live;
+  ISOMER_RETURN_IF_ERROR(work());
+  const Allocations after = ThreadAllocations();
+  std::lock_guard lock(mutex_);
+  HeapUse& use = heap_[std::this_thread::get_id()];
+  use.passing = std::max(use.passing, after.peak - std::max(before, after.live));
+  use.kept += after.live - before;
+  return absl::OkStatus();
+}
+
+int64_t Executor::peak_bytes() const {
+  int64_t bytes = arena_bytes();
+  for (const auto& [thread, use] : heap_) bytes += use.passing;
+  return bytes;
+}
+
+int64_t Executor::kernel_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [thread, use] : heap_) bytes += use.kept;
+  return bytes;
+}
+
+std::vector<TaskTime> Executor::times() const {
+  std::vector<TaskTime> times;
+  for (const std::vector<TaskTime>& of_queue : times_) {
+    times.insert(times.end(), of_queue.begin(), of_queue.end());
+  }
+  return times;
+}
+
+absl::Status Executor::MakeKernels() {
+  return Measured([this]() -> absl::Status {
+    for (int32_t t : schedule_.programs[device_]) {
+      if (!RunsKernel(schedule_.tasks[t])) continue;
+      ISOMER_ASSIGN_OR_RETURN(launches_[t].kernel,
+                              backend_.MakeKernel(CallOfTask(graph_, schedule_, t)));
+    }
+    return absl::OkStatus();
+  });
+}
+
+std::map<int32_t, int64_t> Executor::Workspaces() const {
+  std::map<int32_t, int64_t> bytes;
+  for (const auto& [t, launch] : launches_) {
+    if (launch.kernel->workspace_bytes() > 0) bytes[t] = launch.kernel->workspace_bytes();
+  }
+  return bytes;
+}
+
+absl::Status Executor::Prepare(const MemoryPlan& memory) {
+  memory_ = &memory;
+  program_ = CompileProgramOf(schedule_, memory, execution_.num_queues(), device_);
+  ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory.arena_bytes[device_]));
+  ISOMER_ASSIGN_OR_RETURN(host_arena_, backend_.AllocateOnHost(memory.host_bytes[device_]));
+  for (auto& [t, launch] : launches_) {
+    const Task& task = schedule_.tasks[t];
+    for (BufferId id : task.reads) launch.reads.push_back(id == kNoBuffer ? nullptr : data(id));
+    for (BufferId id : task.writes) launch.writes.push_back(id == kNoBuffer ? nullptr : data(id));
+    if (launch.kernel->workspace_bytes() == 0) continue;
+    ISOMER_CHECK(task.workspace_bytes == launch.kernel->workspace_bytes());
+    launch.workspace = arena_.get() + memory.ScratchOffset(t, device_);
+  }
+  ISOMER_ASSIGN_OR_RETURN(step_values_, backend_.AllocateOnHost(step_values_bytes()));
+  std::uninitialized_default_construct_n(reinterpret_cast<StepValues*>(step_values_.get()),
+                                         schedule_.num_steps());
+  if (!operations_.shares_host_memory()) {
+    ISOMER_ASSIGN_OR_RETURN(step_values_on_device_, backend_.Allocate(step_values_bytes()));
+  }
+  ISOMER_ASSIGN_OR_RETURN(device_queues_, backend_.MakeQueues());
+  if (device_queues_ != nullptr) {
+    if (communicator_.is_asynchronous()) {
+      ISOMER_ASSIGN_OR_RETURN(progress_, backend_.AllocateOnHost(2 * sizeof(int64_t)));
+    }
+    queues_ = MakeDeviceQueueRunner(program_, device_queues_.get());
+    records_ = execution_.kind == ExecutionKind::kThreaded &&
+               (schedule_.programs.size() == 1 || communicator_.can_be_recorded());
+  } else if (execution_.kind != ExecutionKind::kAdversarial) {
+    queues_ = MakeQueueRunner(program_, execution_.kind);
+  } else {
+    queues_ = MakeAdversarialRunner(
+        CompileProgram(schedule_, memory, execution_.num_queues()),
+        [this](int32_t t) -> absl::Span<const int32_t> { return schedule_.tasks[t].devices; },
+        execution_.seed, device_);
+    watch_ = std::make_unique<MemoryWatch>(schedule_, memory, program_, device_, arena_.get());
+  }
+  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0,
+                  Phase::kLoad);  // The optimizer's state is zero.
+}
+
+absl::Status Executor::Run(Phase first, Phase last, double learning_rate, Phase then) {
+  return RunTasks(first, last, learning_rate, 0, then);
+}
+
+absl::Status Executor::RunForward(int32_t step) {
+  return RunTasks(Phase::kForward, Phase::kForward, 0, step, Phase::kForward);
+}
+
+absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step,
+                                Phase then) {
+  const auto is_of = [&](int32_t place, Phase to) {
+    const Task& task = schedule_.tasks[program_[place].task];
+    return task.phase >= first && task.phase <= to && task.step >= from_step;
+  };
+  QueueWork work = {
+      .selects = [&](int32_t place) { return is_of(place, last); },
+      .run = [&](int32_t place) { return RunCommand(place); },
+      .on_thread = [&](const std::function<absl::Status()>& all) { return Measured(all); },
+      .abort = [&](const absl::Status& status) { communicator_.Abort(status); },
+      .computes = [&](bool computes) { communicator_.SetComputes(computes); },
+  };
+  if (watch_ != nullptr) {
+    watch_->Begin([&](int32_t place) { return is_of(place, then); });
+    work.before = [&](int32_t place, const QueueClock& over) {
+      return Named(watch_->Before(place, over), program_[place].task);
+    };
+    work.after = [&](int32_t place) { watch_->After(place); };
+  }
+  auto* const values = reinterpret_cast<StepValues*>(step_values_.get());
+  for (int32_t step = 0; step < schedule_.num_steps(); ++step) {
+    // Gradients are those of the loss times the seed and the factor.
+    values[step] = {
+        .loss_factor = loss_factor_,
+        .update = FactorsOf({.optimizer = schedule_.options.update.optimizer,
+                             .number = steps_ + step + 1,
+                             .learning_rate = learning_rate,
+                             .gradient_scale = 1 / (schedule_.options.seed * loss_factor_)})};
+  }
+  if (device_queues_ != nullptr) {
+    ISOMER_RETURN_IF_ERROR(RunOnDeviceQueues({first, last, from_step}, work));
+  } else {
+    if (step_values_on_device_ != nullptr) {
+      ISOMER_RETURN_IF_ERROR(
+          operations_.FromHost(values, step_values_bytes(), step_values_on_device_.get()));
+    }
+    ISOMER_RETURN_IF_ERROR(queues_->Run(work));
+    ISOMER_RETURN_IF_ERROR(operations_.Wait(arena_.get()));
+  }
+  if (last >= Phase::kUpdate && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
+  if (first == Phase::kLoad) steps_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status Executor::RunOnDeviceQueues(const RunKey& key, const QueueWork& work) {
+  const LeavesQueues leaves(device_queues_.get());
+  if (progress_ != nullptr) std::memset(progress_.get(), 0, 2 * sizeof(int64_t));
+  tasks_before_ += static_cast<int64_t>(schedule_.tasks.size());
+  const absl::Status status = GiveAndFinish(key, work);
+  // Else the device would wait for others for ever.
+  if (!status.ok()) Abort(status);
+  return status;
+}
+
+void Executor::Abort(const absl::Status& status) {
+  if (!communicator_.is_asynchronous()) return;
+  if (device_queues_ != nullptr) device_queues_->DropRecordings();
+  runs_.clear();
+  communicator_.Abort(status);
+}
+
+absl::Status Executor::MarkProgress(int32_t word, int32_t task) {
+  auto* const words = reinterpret_cast<int64_t*>(progress_.get());
+  return operations_.Fill(task + 1, 1, DataType::kInt64, words + word);
+}
+
+absl::Status Executor::Poll() {
+  if (progress_ == nullptr) return absl::OkStatus();
+  auto* const words = reinterpret_cast<int64_t*>(progress_.get());
+  // In this order: what has ended has begun.
+  const int64_t ended = std::atomic_ref(words[1]).load(), begun = std::atomic_ref(words[0]).load();
+  Communicator::Progress progress = {.begun = tasks_before_ + begun,
+                                     .ended = tasks_before_ + ended};
+  if (begun == 0) return communicator_.CheckProgress(progress);
+  const int32_t t = static_cast<int32_t>(begun) - 1;
+  progress.call = TaskKindName(schedule_.tasks[t].kind);
+  progress.group = schedule_.tasks[t].devices;
+  const absl::Status status = communicator_.CheckProgress(progress);
+  return absl::IsDeadlineExceeded(status) ? Named(status, t) : status;
+}
+
+// The first run is given command by command: libraries load what they need, and communicators
+// connect, which cannot be recorded.
+absl::Status Executor::GiveAndFinish(const RunKey& key, const QueueWork& work) {
+  const auto give_all = [&]() -> absl::Status {
+    ISOMER_RETURN_IF_ERROR(device_queues_->Enter(kComputeQueue));
+    ISOMER_RETURN_IF_ERROR(
+        operations_.Copy(step_values_.get(), step_values_bytes(), step_values_on_device_.get()));
+    return queues_->Run(work);
+  };
+  traced_.clear();
+  const auto [run, is_first] = runs_.try_emplace(key);
+  if (is_first || trace_ || !records_) {
+    if (trace_ && holds_) {
+      ISOMER_RETURN_IF_ERROR(device_queues_->Enter(kComputeQueue));
+      ISOMER_RETURN_IF_ERROR(device_queues_->Hold());
+    }
+    const absl::Status given = give_all();
+    if (trace_ && holds_) device_queues_->Release();
+    ISOMER_RETURN_IF_ERROR(given);
+  } else {
+    std::optional<int32_t>& recording = run->second;
+    if (!recording) {
+      ISOMER_RETURN_IF_ERROR(device_queues_->BeginRecording());
+      const absl::Status given = give_all();
+      const absl::StatusOr<int32_t> recorded = device_queues_->EndRecording();
+      ISOMER_RETURN_IF_ERROR(given);
+      ISOMER_ASSIGN_OR_RETURN(recording, recorded);
+    }
+    ISOMER_RETURN_IF_ERROR(device_queues_->Replay(*recording));
+  }
+  const double begin = trace_ ? Now() : 0;
+  ISOMER_RETURN_IF_ERROR(device_queues_->Finish([this] { return Poll(); }));
+  return trace_ ? ReadTimes(begin) : absl::OkStatus();
+}
+
+// The device's clock has no zero: what it did began when all of it was given, at the latest.
+absl::Status Executor::ReadTimes(double given_us) {
+  const int32_t begin = BeginMark(program_), free = FirstFreeMark(program_);
+  for (const int32_t place : traced_) {
+    ISOMER_ASSIGN_OR_RETURN(const double start, device_queues_->ElapsedUs(begin, free + 2 * place));
+    ISOMER_ASSIGN_OR_RETURN(const double end,
+                            device_queues_->ElapsedUs(begin, free + 2 * place + 1));
+    const auto& [task, queue] = std::tie(program_[place].task, program_[place].queue);
+    times_[queue].push_back({task, queue, given_us + start, given_us + end});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Executor::GradientsAreFinite() {
+  for (int32_t t : schedule_.programs[device_]) {
+    const Task& task = schedule_.tasks[t];
+    if (task.kind != TaskKind::kUpdate) continue;
+    for (int32_t s = 0; s < task.segments; ++s) {
+      const BufferId gradient = task.reads[task.segments + s];
+      ISOMER_ASSIGN_OR_RETURN(
+          const bool finite,
+          operations_.AreFinite(buffer(gradient).dtype, data(gradient), elements(gradient)));
+      if (!finite) return false;
+    }
+  }
+  return true;
+}
+
+absl::Status Executor::Set(BufferId id, const HostWriter& write) {
+  if (operations_.shares_host_memory() || IsOnHost(schedule_, buffer(id))) return write(data(id));
+  // Aligned for all types.
+  std::vector<int64_t> staged(buffer(id).bytes() / sizeof(int64_t) + 1);
+  ISOMER_RETURN_IF_ERROR(write(staged.data()));
+  return operations_.FromHost(staged.data(), buffer(id).bytes(), data(id));
+}
+
+absl::Status Executor::Get(BufferId id, const HostReader& read) {
+  if (operations_.shares_host_memory() || IsOnHost(schedule_, buffer(id))) return read(data(id));
+  std::vector<int64_t> staged(buffer(id).bytes() / sizeof(int64_t) + 1);
+  ISOMER_RETURN_IF_ERROR(operations_.ToHost(data(id), buffer(id).bytes(), staged.data()));
+  return read(staged.data());
+}
+
+absl::Status Executor::Named(const absl::Status& status, int32_t t) const {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat("device ", device_, ": ", graph_.Label(schedule_.tasks[t].node),
+                                   ": ", status.message()));
+}
+
+absl::Status Executor::RunCommand(int32_t place) {
+  const auto& [task, queue] = std::tie(program_[place].task, program_[place].queue);
+  const bool by_marks = trace_ && device_queues_ != nullptr;
+  const int32_t begin_mark = FirstFreeMark(program_) + 2 * place;
+  if (by_marks) ISOMER_RETURN_IF_ERROR(device_queues_->Mark(begin_mark));
+  const bool shows_progress = progress_ != nullptr && IsCommunication(schedule_.tasks[task].kind);
+  if (shows_progress) ISOMER_RETURN_IF_ERROR(MarkProgress(0, task));
+  const double start = trace_ ? Now() : 0;
+  absl::Status status = RunTask(task);
+  if (shows_progress && status.ok()) status = MarkProgress(1, task);
+  if (by_marks && status.ok()) {
+    status = device_queues_->Mark(begin_mark + 1);
+    traced_.push_back(place);
+  } else if (trace_) {
+    times_[queue].push_back({task, queue, start, Now()});
+  }
+  // A communication reports the error of the rank that failed first.
+  return IsCommunication(schedule_.tasks[task].kind) ? status : Named(status, task);
+}
+
+absl::Status Executor::RunTask(int32_t t) {
+  const Task& task = schedule_.tasks[t];
+  switch (task.kind) {
+    case TaskKind::kLoad:
+    case TaskKind::kFeed:
+    case TaskKind::kUnload:
+      break;  // The host's.
+    case TaskKind::kCompute:
+    case TaskKind::kComputeGradient: {
+      const Launch& launch = launches_.at(t);
+      return launch.kernel->Run(launch.reads, launch.writes, launch.workspace);
+    }
+    case TaskKind::kFill:
+      if (task.value != 0) {
+        return operations_.FillScaled(task.value, &step_values(task.step).loss_factor,
+                                      elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                                      data(task.writes[0]));
+      }
+      return operations_.Fill(0, elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                              data(task.writes[0]));
+    case TaskKind::kAccumulate:
+      return operations_.Add(buffer(task.reads[0]).dtype, data(task.reads[0]),
+                             elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                             data(task.writes[0]));
+    case TaskKind::kConvert:
+      return operations_.Convert(buffer(task.reads[0]).dtype, data(task.reads[0]),
+                                 elements(task.writes[0]), buffer(task.writes[0]).dtype,
+                                 data(task.writes[0]));
+    case TaskKind::kUpdate:
+      return RunUpdate(task);
+    case TaskKind::kLocal:
+      return RunLocalMoves(task);
+    case TaskKind::kSendReceive:
+      return RunTransfers(t, &messages_[QueueOf(task, execution_.num_queues())]);
+    case TaskKind::kAllReduce:
+    case TaskKind::kReduceScatter:
+    case TaskKind::kAllGather:
+    case TaskKind::kAllToAll:
+    case TaskKind::kReduce:
+    case TaskKind::kBroadcast:
+      return RunCollective(t, &messages_[QueueOf(task, execution_.num_queues())]);
+  }
+  return absl::InternalError(absl::StrCat("a program with a ", TaskKindName(task.kind)));
+}
+
+absl::Status Executor::RunUpdate(const Task& task) {
+  const UpdateFactors& factors = step_values(task.step).update;
+  const size_t segments = task.segments;
+  std::vector<float*> states;
+  for (size_t s = 0; s < segments; ++s) {
+    const BufferId part = task.writes[s], trained = task.reads[s];
+    const Buffer& gradient = buffer(task.reads[segments + s]);
+    states.clear();
+    for (size_t i = s + segments; i < task.writes.size(); i += segments) {
+      states.push_back(static_cast<float*>(data(task.writes[i])));
+    }
+    LowWeights low;
+    auto* updated = static_cast<float*>(data(part));
+    const auto* weights = static_cast<const float*>(data(trained));
+    if (HasMaster(buffer(part).dtype)) {
+      low = {buffer(part).dtype, data(part)};
+      updated = states.back();
+      states.pop_back();
+    } else if (const int64_t offset = LineOffset(buffer(part).box, buffer(trained).box);
+               offset >= 0) {
+      weights += offset;
+    } else {
+      ISOMER_RETURN_IF_ERROR(operations_.CopyRegion(buffer(part).box, buffer(trained).box, weights,
+                                                    buffer(part).box, updated, sizeof(float)));
+      weights = updated;
+    }
+    ISOMER_RETURN_IF_ERROR(operations_.Update(schedule_.options.update.optimizer, &factors,
+                                              {gradient.dtype, data(task.reads[segments + s])},
+                                              elements(part), weights, updated, states, low));
+  }
+  return absl::OkStatus();
+}
+
+PackBytes Executor::UseScratch(int32_t t, Messages* messages) {
+  const auto& devices = schedule_.tasks[t].devices;
+  const auto self = std::lower_bound(devices.begin(), devices.end(), device_) - devices.begin();
+  const PackBytes bytes = PackBytesOf(schedule_, schedule_.tasks[t])[self];
+  messages->packed = arena_.get() + memory_->ScratchOffset(t, device_);
+  messages->received = messages->packed + bytes.send;
+  return bytes;
+}
+
+// Segments that are summed or broadcast as a whole lie in a row (pcg/schedule/memory/memory.h).
+// Pieces travel packed (packing.h): of each member those of all segments, side by side.
+absl::Status Executor::RunCollective(int32_t t, Messages* messages) {
+  const Task& task = schedule_.tasks[t];
+  const PackBytes pack = UseScratch(t, messages);
+  char *const packed = messages->packed, *const received = messages->received;
+  Communicator& communicator = *messages->communicator;
+  const int64_t members = static_cast<int64_t>(task.devices.size());
+  const DataType dtype = buffer(task.reads[0]).dtype;
+  const int64_t count = task.bytes / BytesPerElement(dtype);
+  switch (task.kind) {
+    case TaskKind::kAllReduce: {
+      const absl::Span<const BufferId> read = Mine(task.reads), written = Mine(task.writes);
+      if (read != written) {
+        ISOMER_RETURN_IF_ERROR(
+            operations_.Copy(data(read[0]), buffer(read[0]).bytes(), data(written[0])));
+      }
+      return communicator.AllReduce(task.devices, dtype, data(written[0]),
+                                    BytesOfRow(schedule_, written) / BytesPerElement(dtype));
+    }
+    case TaskKind::kReduce:
+    case TaskKind::kBroadcast:
+      return RunRooted(task, &communicator);
+    case TaskKind::kReduceScatter: {
+      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(PackPieces(task, packed));
+      const absl::Span<const BufferId> written = Mine(task.writes);
+      const void* send = pack.send > 0 ? packed : data(Mine(task.reads)[0]);
+      void* receive = pack.receive > 0 ? received : data(written[0]);
+      ISOMER_RETURN_IF_ERROR(
+          communicator.ReduceScatter(task.devices, dtype, send, receive, count / members));
+      return pack.receive > 0 ? Unpack(received, written) : absl::OkStatus();
+    }
+    case TaskKind::kAllGather: {
+      const absl::Span<const BufferId> read = Mine(task.reads);
+      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(Pack(read, packed));
+      const void* send = pack.send > 0 ? packed : data(read[0]);
+      void* receive = pack.receive > 0 ? received : data(Mine(task.writes)[0]);
+      ISOMER_RETURN_IF_ERROR(
+          communicator.AllGather(task.devices, send, receive, task.bytes / members));
+      return pack.receive > 0 ? UnpackPieces(task, received) : absl::OkStatus();
+    }
+    default:
+      ISOMER_RETURN_IF_ERROR(PackPieces(task, packed));
+      ISOMER_RETURN_IF_ERROR(
+          communicator.AllToAll(task.devices, packed, received, task.bytes / members));
+      return UnpackPieces(task, received);
+  }
+}
+
+absl::Status Executor::RunRooted(const Task& task, Communicator* communicator) {
+  const absl::Span<const BufferId> read = Mine(task.reads), written = Mine(task.writes);
+  const bool reduce = task.kind == TaskKind::kReduce;
+  const Buffer& of_root = buffer(reduce ? task.writes[0] : task.reads[0]);
+  // What is at hand: the root alone writes a reduction, and alone reads a broadcast.
+  const absl::Span<const BufferId> row = read.empty() ? written : read;
+  const int64_t bytes = BytesOfRow(schedule_, row);
+  if (!reduce) return communicator->Broadcast(task.devices, of_root.device, data(row[0]), bytes);
+  void* sum = of_root.device == device_ ? data(written[0]) : nullptr;
+  return communicator->Reduce(task.devices, of_root.device, of_root.dtype, data(row[0]), sum,
+                              bytes / BytesPerElement(of_root.dtype));
+}
+
+absl::Span<const BufferId> Executor::Mine(absl::Span<const BufferId> ids) const {
+  const auto is_mine = [this](BufferId id) { return buffer(id).device == device_; };
+  const auto begin = std::find_if(ids.begin(), ids.end(), is_mine);
+  const auto end = std::find_if_not(begin, ids.end(), is_mine);
+  return ids.subspan(begin - ids.begin(), end - begin);
+}
+
+absl::Status Executor::Pack(absl::Span<const BufferId> ids, char* to) {
+  for (BufferId id : ids) {
+    ISOMER_RETURN_IF_ERROR(operations_.Copy(data(id), buffer(id).bytes(), to));
+    to += buffer(id).bytes();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Unpack(const char* from, absl::Span<const BufferId> ids) {
+  for (BufferId id : ids) {
+    ISOMER_RETURN_IF_ERROR(operations_.Copy(from, buffer(id).bytes(), data(id)));
+    from += buffer(id).bytes();
+  }
+  return absl::OkStatus();
+}
+
+// Piece m of a buffer is the box that it shares with member m's.
+absl::Status Executor::PackPieces(const Task& task, char* to) {
+  const absl::Span<const BufferId> read = Mine(task.reads);
+  for (size_t i = 0; i < task.writes.size(); ++i) {
+    const BufferId from = read[i % task.segments];
+    const Box region = Intersection(box(from), box(task.writes[i]));
+    const int64_t element = BytesPerElement(buffer(from).dtype);
+    ISOMER_RETURN_IF_ERROR(
+        operations_.CopyRegion(region, box(from), data(from), region, to, element));
+    to += region.Volume() * element;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::UnpackPieces(const Task& task, const char* from) {
+  const absl::Span<const BufferId> written = Mine(task.writes);
+  for (size_t i = 0; i < task.reads.size(); ++i) {
+    const BufferId to = written[i % task.segments];
+    const Box region = Intersection(box(task.reads[i]), box(to));
+    const int64_t element = BytesPerElement(buffer(to).dtype);
+    ISOMER_RETURN_IF_ERROR(
+        operations_.CopyRegion(region, region, from, box(to), data(to), element));
+    from += region.Volume() * element;
+  }
+  return absl::OkStatus();
+}
+
+// A buffer that receives is the sum of what arrives, in the order of the transfers.
+absl::Status Executor::RunLocalMoves(const Task& task) {
+  std::map<BufferId, std::vector<Piece>> arrivals;
+  for (const auto& [read, write] : task.transfers) {
+    const BufferId from = task.reads[read], to = task.writes[write];
+    const Box region = Intersection(box(from), box(to));
+    arrivals[to].push_back({region, box(from), data(from)});
+  }
+  for (BufferId id : task.writes) {
+    ISOMER_RETURN_IF_ERROR(
+        operations_.SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::RunTransfers(int32_t t, Messages* messages) {
+  const Task& task = schedule_.tasks[t];
+  std::map<BufferId, std::vector<Piece>> arrivals;
+  UseScratch(t, messages);
+  std::vector<Send>& sends = messages->sends;
+  std::vector<Receive>& receives = messages->receives;
+  int64_t packed_bytes = 0, received_bytes = 0;
+  const std::vector<int32_t> count = ArrivalsOf(task);
+  std::vector<bool> is_there(task.writes.size(), false);  // received where it goes
+  sends.clear();
+  receives.clear();
+  for (size_t i = 0; i < task.transfers.size(); ++i) {
+    const auto& [read, write] = task.transfers[i];
+    const BufferId from = task.reads[read], to = task.writes[write];
+    const Box region = Intersection(box(from), box(to));
+    const int64_t element = BytesPerElement(buffer(from).dtype);
+    const int64_t bytes = region.Volume() * element;
+    const bool mine = buffer(from).device == device_;
+    if (mine && buffer(to).device == device_) {
+      arrivals[to].push_back({region, box(from), data(from)});
+    } else if (mine && IsSentAsItLies(schedule_, task, i)) {
+      const int64_t offset = LineOffset(region, box(from)) * element;
+      sends.push_back({buffer(to).device, static_cast<const char*>(data(from)) + offset, bytes});
+    } else if (mine) {
+      char* piece = messages->packed + packed_bytes;
+      ISOMER_RETURN_IF_ERROR(
+          operations_.CopyRegion(region, box(from), data(from), region, piece, element));
+      sends.push_back({buffer(to).device, piece, bytes});
+      packed_bytes += bytes;
+    } else if (buffer(to).device == device_ && IsReceivedAsItLies(schedule_, task, i, count)) {
+      receives.push_back({buffer(from).device, data(to), bytes});
+      is_there[write] = true;
+    } else if (buffer(to).device == device_) {
+      char* piece = messages->received + received_bytes;
+      receives.push_back({buffer(from).device, piece, bytes});
+      arrivals[to].push_back({region, region, piece});
+      received_bytes += bytes;
+    }
+  }
+  ISOMER_RETURN_IF_ERROR(messages->communicator->SendReceive(task.devices, sends, receives));
+  for (size_t w = 0; w < task.writes.size(); ++w) {
+    const BufferId id = task.writes[w];
+    if (buffer(id).device != device_ || is_there[w]) continue;
+    ISOMER_RETURN_IF_ERROR(
+        operations_.SumPieces(arrivals[id], box(id), buffer(id).dtype, data(id)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

@@ -1,0 +1,576 @@
+#include "runtime/execution/job.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/chrome_trace.h"
+#include "pcg/support/json.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/communication/thread_communicator.h"
+#include "runtime/device/moves.h"
+#include "runtime/device/pinning.h"
+#include "runtime/execution/arrangement.h"
+
+namespace isomer {
+namespace {
+
+template <typename T>
+std::string BytesOf(absl::Span<const T> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+template <typename T>
+std::vector<T> ValuesOf(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+CommunicationGroups GroupsOf(const Schedule& schedule) {
+  CommunicationGroups groups;
+  for (const Task& task : schedule.tasks) {
+    if (task.kind == TaskKind::kSendReceive) {
+      groups.has_messages = true;
+    } else if (IsCommunication(task.kind)) {
+      groups.of_collectives.insert(task.devices);
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+bool CanSkipUpdates(const Schedule& schedule) {
+  if (schedule.num_steps() > 1) return false;
+  for (const std::vector<int32_t>& program : schedule.programs) {
+    bool updates = false;
+    for (int32_t t : program) {
+      const Phase phase = schedule.tasks[t].phase;
+      if (updates && phase < Phase::kUpdate) return false;
+      updates |= phase == Phase::kUpdate;
+    }
+  }
+  return true;
+}
+
+Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
+    : graph_(graph),
+      schedule_(std::move(schedule)),
+      options_(options),
+      all_devices_(schedule_.programs.size()),
+      communicators_(all_devices_.size()),
+      controls_(all_devices_.size()),
+      executors_(all_devices_.size()),
+      device_us_(all_devices_.size()),
+      finite_(all_devices_.size(), true),
+      loss_scale_(options.loss_scale == 0 ? schedule_.options.seed : options.loss_scale) {
+  std::iota(all_devices_.begin(), all_devices_.end(), 0);
+}
+
+Job::~Job() {
+  // What devices have with each other ends on all of them at one time.
+  const auto end = [this](int32_t device) {
+    const bool has_own = !on_devices_.empty() && on_devices_[device] != nullptr;
+    // After an error the others may never end theirs.
+    if (has_own && !status_.ok() && executors_[device] != nullptr) {
+      executors_[device]->Abort(status_);
+    } else if (has_own && !status_.ok()) {
+      on_devices_[device]->Abort(status_);
+    }
+    executors_[device].reset();
+    if (has_own) on_devices_[device].reset();
+    return absl::OkStatus();
+  };
+  if (options_.control != nullptr) {
+    end(options_.control->rank()).IgnoreError();
+    return;
+  }
+  for (size_t device = 0; device < workers_.size(); ++device) {
+    workers_[device]->Begin([end, device] { return end(static_cast<int32_t>(device)); });
+  }
+  for (const auto& worker : workers_) worker->Wait().IgnoreError();
+  workers_.clear();
+}
+
+absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule schedule,
+                                                Backend* backend, const JobOptions& options) {
+  DeviceOperations& operations = backend->operations();
+  if (options.execution.kind == ExecutionKind::kAdversarial && !operations.shares_host_memory()) {
+    return absl::UnimplementedError(
+        absl::StrCat("--execution=adversarial: watches memory that the host reaches, which that of "
+                     "--backend=",
+                     backend->name(), " is not"));
+  }
+  std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
+  const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
+  if (operations.shares_host_memory() &&
+      (options.control == nullptr) != (options.communicator == nullptr)) {
+    return absl::InvalidArgumentError("a job of processes has a control and a data plane");
+  }
+  if (options.control != nullptr) {
+    if (options.control->num_ranks() != num_devices) {
+      return absl::InvalidArgumentError(absl::StrCat("the schedule is for ", num_devices,
+                                                     " devices, but there are ",
+                                                     options.control->num_ranks(), " processes"));
+    }
+    job->communicators_[options.control->rank()] = options.communicator;
+    job->controls_[options.control->rank()] = options.control;
+  } else {
+    job->threads_ =
+        MakeThreadCommunicators(num_devices, options.timeout, options.execution.num_threads());
+    for (int32_t d = 0; d < num_devices; ++d) {
+      job->communicators_[d] = job->threads_[d].get();
+      job->controls_[d] = job->threads_[d].get();
+      job->workers_.push_back(std::make_unique<Worker>());
+    }
+  }
+  ISOMER_RETURN_IF_ERROR(job->OnAllDevices([&](int32_t device) {
+    const ControlPlane& control = *job->controls_[device];
+    if (options.pin) PinThisThread(control.local_rank(), control.num_local_ranks());
+    backend->EnterDevice(control.local_rank(), control.num_local_ranks());
+    return absl::OkStatus();
+  }));
+  if (!operations.shares_host_memory()) {
+    ISOMER_RETURN_IF_ERROR(job->ConnectDevices(backend));
+  }
+  for (int32_t d = 0; d < num_devices; ++d) {
+    if (job->communicators_[d] == nullptr) continue;
+    job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, d, backend,
+                                                    job->communicators_[d], options.execution);
+  }
+  ISOMER_RETURN_IF_ERROR(
+      job->OnAllDevices([&](int32_t device) { return job->executors_[device]->MakeKernels(); }));
+  struct Workspace {
+    int64_t task, bytes;
+  };
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::vector<std::string> workspaces, job->FromAllDevices([&](int32_t device) {
+        std::vector<Workspace> own;
+        for (const auto& [task, bytes] : job->executors_[device]->Workspaces()) {
+          own.push_back({task, bytes});
+        }
+        return BytesOf<Workspace>(own);
+      }));
+  for (const std::string& of_device : workspaces) {
+    for (const auto& [task, bytes] : ValuesOf<Workspace>(of_device)) {
+      job->schedule_.tasks[task].workspace_bytes = bytes;
+    }
+  }
+  job->memory_ = PlanMemory(job->schedule_, options.execution.num_queues());
+  ISOMER_RETURN_IF_ERROR(job->OnAllDevices(
+      [&](int32_t device) { return job->executors_[device]->Prepare(job->memory_); }));
+  return job;
+}
+
+absl::Status Job::ConnectDevices(Backend* backend) {
+  DeviceOperations& operations = backend->operations();
+  if (options_.control == nullptr && operations.reaches_other_devices()) {
+    on_devices_ = MakeDeviceCommunicators(threads_, &operations);
+  } else {
+    const CommunicationGroups groups = GroupsOf(schedule_);
+    on_devices_.resize(all_devices_.size());
+    ISOMER_RETURN_IF_ERROR(OnAllDevices([&](int32_t device) -> absl::Status {
+      ISOMER_ASSIGN_OR_RETURN(
+          on_devices_[device],
+          backend->MakeCommunicator(controls_[device], groups, options_.timeout));
+      if (on_devices_[device] != nullptr) return absl::OkStatus();
+      return absl::UnimplementedError(absl::StrCat(
+          "--backend=", backend->name(), ": there are no collectives between its devices"));
+    }));
+  }
+  for (int32_t device : all_devices_) {
+    if (on_devices_[device] != nullptr) communicators_[device] = on_devices_[device].get();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Job::RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work) {
+  absl::Status status;
+  try {
+    status = work(device);
+  } catch (const std::exception& e) {
+    status = absl::InternalError(absl::StrCat("device ", device, ": ", e.what()));
+  }
+  // Wakes those that wait for this device.
+  if (!status.ok()) controls_[device]->Abort(status);
+  return status;
+}
+
+absl::Status Job::OnAllDevices(const std::function<absl::Status(int32_t device)>& work) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  if (options_.control != nullptr) {
+    return status_ = RunOn(options_.control->rank(), work);
+  }
+  for (int32_t device : all_devices_) {
+    workers_[device]->Begin([this, device, &work] { return RunOn(device, work); });
+  }
+  for (const auto& worker : workers_) {
+    absl::Status status = worker->Wait();
+    if (status_.ok()) status_ = std::move(status);
+  }
+  return status_;
+}
+
+// What others would wait for does not come.
+absl::Status Job::EndWith(const absl::Status& status) {
+  if (options_.control != nullptr) options_.control->Abort(status);
+  return status_ = status;
+}
+
+absl::Status Job::SetInputs(const HostValues& leaves, int32_t step) {
+  for (const Schedule::HostTensor& tensor : schedule_.inputs) {
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
+    for (BufferId of_one : schedule_.shards.at(tensor.tensor)) {
+      const BufferId id = schedule_.InStep(of_one, step);
+      const Buffer& buffer = schedule_.buffers[id];
+      if (!IsHere(buffer.device)) continue;
+      ISOMER_RETURN_IF_ERROR(executors_[buffer.device]->Set(id, [&](void* contents) {
+        CopyToBuffer(value, buffer.box, buffer.dtype, contents);
+        return absl::OkStatus();
+      }));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Job::ForEachSet(const Schedule::HostTensor& parameter, int32_t device,
+                             const std::function<absl::Status(const Buffer&, void* data)>& f) {
+  std::set<BufferId> done;
+  // Both versions, if there are two.
+  for (int32_t step = 0; step < std::min(num_steps(), 2); ++step) {
+    for (const auto* list : {&parameter.stored, &parameter.trained}) {
+      for (BufferId of_one : *list) {
+        const BufferId id = schedule_.InStep(of_one, step);
+        if (id == kNoBuffer || !done.insert(id).second) continue;
+        const Buffer& buffer = schedule_.buffers[id];
+        const bool is_asked_for = device < 0 ? IsHere(buffer.device) : buffer.device == device;
+        if (!is_asked_for) continue;
+        ISOMER_RETURN_IF_ERROR(executors_[buffer.device]->Set(
+            id, [&](void* contents) { return f(buffer, contents); }));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Job::SetParameters(const HostValues& weights) {
+  return SetParameters(HeldLeafValues(weights));
+}
+
+absl::Status Job::SetParameters(const LeafValues& leaves) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  std::vector<std::optional<std::vector<LeafView>>> views;
+  for (const Schedule::HostTensor& parameter : schedule_.parameters) {
+    views.push_back(LeafViewsOf(graph_, parameter));
+    if (views.back().has_value()) continue;
+    // More than an arrangement: made whole, one after the other.
+    HostValues whole;
+    for (NodeId id : parameter.leaves) {
+      ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph_, id));
+      Array<double> values(graph_.node(id).outputs[0].Sizes());
+      leaf->Read(0, 1, values.size(), values.data.data());
+      whole.emplace(graph_.node(id).name, std::move(values));
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, parameter, whole));
+    ISOMER_RETURN_IF_ERROR(ForEachSet(parameter, -1, [&](const Buffer& buffer, void* data) {
+      CopyToBuffer(value, buffer.box, buffer.dtype, data);
+      return absl::OkStatus();
+    }));
+  }
+  ISOMER_RETURN_IF_ERROR(OnAllDevices([&](int32_t device) -> absl::Status {
+    for (size_t p = 0; p < views.size(); ++p) {
+      if (!views[p].has_value()) continue;
+      ISOMER_RETURN_IF_ERROR(
+          ForEachSet(schedule_.parameters[p], device, [&](const Buffer& buffer, void* data) {
+            return ReadBox(graph_, *views[p], leaves, buffer.box, buffer.dtype, data);
+          }));
+      for (NodeId id : schedule_.parameters[p].leaves) {
+        ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph_, id));
+        leaf->LetGo();
+      }
+    }
+    return absl::OkStatus();
+  }));
+  return OnAllDevices(
+      [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad, 0); });
+}
+
+absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learning_rate) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  if (static_cast<int32_t>(inputs.size()) != num_steps()) {
+    return absl::InvalidArgumentError(absl::StrCat("inputs of ", inputs.size(), " steps for the ",
+                                                   num_steps(), " of the schedule"));
+  }
+  for (int32_t step = 0; step < num_steps(); ++step) {
+    ISOMER_RETURN_IF_ERROR(SetInputs(inputs[step], step));
+  }
+  scale_of_step_ = loss_scale_.value();
+  const double factor = scale_of_step_ / schedule_.options.seed;
+  if (!options_.finds_loss_scale) {
+    return OnAllTogether([&](Executor* executor) {
+      executor->set_loss_factor(factor);
+      return executor->Run(Phase::kForward, Phase::kUpdate, learning_rate);
+    });
+  }
+  ISOMER_RETURN_IF_ERROR(OnAllTogether([&](Executor* executor) -> absl::Status {
+    executor->set_loss_factor(factor);
+    ISOMER_RETURN_IF_ERROR(
+        executor->Run(Phase::kForward, Phase::kBackward, learning_rate, Phase::kUpdate));
+    ISOMER_ASSIGN_OR_RETURN(const bool here, executor->GradientsAreFinite());
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                            controls_[executor->device()]->Gather(here ? "1" : "0"));
+    const bool finite = std::find(all.begin(), all.end(), "0") == all.end();
+    finite_[executor->device()] = finite;
+    if (!finite) return absl::OkStatus();
+    return executor->Run(Phase::kUpdate, Phase::kUpdate, learning_rate);
+  }));
+  const auto here = std::find_if(all_devices_.begin(), all_devices_.end(),
+                                 [this](int32_t device) { return IsHere(device); });
+  loss_scale_.StepWas(finite_[*here]);
+  return absl::OkStatus();
+}
+
+absl::Status Job::Evaluate(const HostValues& inputs) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  const int32_t step = num_steps() - 1;
+  ISOMER_RETURN_IF_ERROR(SetInputs(inputs, step));
+  return OnAllTogether([&](Executor* executor) { return executor->RunForward(step); });
+}
+
+absl::Status Job::OnAllTogether(const std::function<absl::Status(Executor* executor)>& work) {
+  return OnAllDevices([&](int32_t device) -> absl::Status {
+    ISOMER_RETURN_IF_ERROR(controls_[device]->Meet());
+    const auto start = std::chrono::steady_clock::now();
+    ISOMER_RETURN_IF_ERROR(work(executors_[device].get()));
+    device_us_[device] =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> Job::FromAllDevices(
+    const std::function<std::string(int32_t device)>& bytes_of) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  std::vector<std::string> all(all_devices_.size());
+  for (int32_t device : all_devices_) {
+    if (IsHere(device)) all[device] = bytes_of(device);
+  }
+  ControlPlane* const others = options_.control;
+  if (others == nullptr) return all;
+  auto gathered = others->Gather(all[others->rank()]);
+  status_ = gathered.status();
+  return gathered;
+}
+
+absl::StatusOr<std::vector<std::vector<char>>> Job::Fetch(absl::Span<const BufferId> buffers,
+                                                          int32_t receiver) {
+  std::vector<std::vector<char>> contents(buffers.size());
+  ControlPlane* const others = options_.control;
+  if (others == nullptr) return contents;
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  std::vector<std::vector<char>> sent;
+  sent.reserve(buffers.size());
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b] == kNoBuffer) continue;
+    const Buffer& buffer = schedule_.buffers[buffers[b]];
+    if (!IsHere(buffer.device)) {
+      if (!Receives(receiver)) continue;
+      contents[b].resize(buffer.bytes());
+      receives.push_back({buffer.device, contents[b].data(), buffer.bytes()});
+      continue;
+    }
+    const auto is_receiver = [&](int32_t device) {
+      return !IsHere(device) && (receiver == kAll || device == receiver);
+    };
+    if (std::none_of(all_devices_.begin(), all_devices_.end(), is_receiver)) continue;
+    const absl::Status read = executors_[buffer.device]->Get(buffers[b], [&](const void* held) {
+      const char* bytes = static_cast<const char*>(held);
+      sent.emplace_back(bytes, bytes + buffer.bytes());
+      return absl::OkStatus();
+    });
+    if (!read.ok()) return EndWith(read);
+    for (int32_t device : all_devices_) {
+      if (is_receiver(device)) sends.push_back({device, sent.back().data(), buffer.bytes()});
+    }
+  }
+  status_ = others->Exchange(sends, receives);
+  ISOMER_RETURN_IF_ERROR(status_);
+  return contents;
+}
+
+// The meaning: one copy of each shard, partials summed.
+absl::StatusOr<Array<double>> Job::Collect(TensorRef tensor, std::vector<BufferId> shards) {
+  for (size_t s = 0; s < shards.size(); ++s) {
+    const ShardCoordinates at = CoordinatesOfShard(graph_.type(tensor), static_cast<int64_t>(s));
+    if (at.copy != 0) shards[s] = kNoBuffer;
+  }
+  return SumOf(tensor, shards, kAll);
+}
+
+absl::StatusOr<Array<double>> Job::SumOf(TensorRef tensor, absl::Span<const BufferId> buffers,
+                                         int32_t receiver) {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::vector<char>> fetched, Fetch(buffers, receiver));
+  if (!Receives(receiver)) return Array<double>();
+  Array<double> array(graph_.type(tensor).Sizes());
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b] == kNoBuffer) continue;
+    const Buffer& buffer = schedule_.buffers[buffers[b]];
+    const auto add = [&](const void* held) {
+      AddFromBuffer(buffer.box, buffer.dtype, held, &array);
+      return absl::OkStatus();
+    };
+    const absl::Status added = IsHere(buffer.device)
+                                   ? executors_[buffer.device]->Get(buffers[b], add)
+                                   : add(fetched[b].data());
+    if (!added.ok()) return EndWith(added);
+  }
+  return array;
+}
+
+absl::StatusOr<Array<double>> Job::Output(absl::string_view name, int32_t step) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    if (output.name != name) continue;
+    return Collect(output.tensor, InStep(schedule_.shards.at(output.tensor), step));
+  }
+  return absl::NotFoundError(absl::StrCat("there is no output '", name, "'"));
+}
+
+std::vector<BufferId> Job::InStep(std::vector<BufferId> ids, int32_t step) const {
+  for (BufferId& id : ids) id = schedule_.InStep(id, step);
+  return ids;
+}
+
+absl::Status Job::ForEachPartOfLeaf(
+    bool gradients, int32_t step, int32_t receiver,
+    const std::function<void(const std::string& leaf, const Array<double>& part)>& f,
+    std::set<std::string>* rounded) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  for (const Schedule::HostTensor& tensor : schedule_.parameters) {
+    if (!tensor.trainable) continue;
+    const bool is_rounded = HasMaster(graph_.type(tensor.tensor).dtype) &&
+                            !HasMaster(graph_.node(tensor.leaves[0]).outputs[0].dtype);
+    if (!gradients && is_rounded && schedule_.DistinctGradients(tensor).empty()) {
+      for (NodeId leaf : tensor.leaves) rounded->insert(graph_.node(leaf).name);
+      continue;
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> value,
+                            SumOf(tensor.tensor,
+                                  InStep(gradients ? schedule_.DistinctGradients(tensor)
+                                                   : schedule_.DistinctTrained(tensor),
+                                         step),
+                                  receiver));
+    if (!Receives(receiver)) continue;
+    const absl::StatusOr<HostValues> parts = UnarrangeHostTensor(graph_, tensor, value);
+    if (!parts.ok()) return EndWith(parts.status());
+    for (const auto& [name, part] : *parts) f(name, part);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
+  HostValues leaves;
+  for (int id = 0; id < graph_.num_nodes(); ++id) {
+    const Node& node = graph_.node(id);
+    if (node.op.kind() == OpKind::kWeight) {
+      leaves.emplace(node.name, Array<double>(node.outputs[0].Sizes()));
+    }
+  }
+  const double scale = gradients ? 1 / scale_of_step_ : 1;
+  std::set<std::string> rounded;
+  const auto add = [&](const std::string& name, const Array<double>& part) {
+    Array<double>& leaf = leaves.at(name);
+    for (int64_t i = 0; i < leaf.size(); ++i) leaf.data[i] += scale * part.data[i];
+  };
+  ISOMER_RETURN_IF_ERROR(ForEachPartOfLeaf(gradients, step, kAll, add, &rounded));
+  for (const std::string& name : rounded) leaves.erase(name);
+  return leaves;
+}
+
+absl::StatusOr<std::map<std::string, std::vector<float>>> Job::ParametersOn(int32_t receiver) {
+  std::map<std::string, std::vector<float>> leaves;
+  std::set<std::string> rounded;
+  const auto add = [&](const std::string& name, const Array<double>& part) {
+    std::vector<float>& leaf = leaves[name];
+    leaf.resize(part.size());
+    // Several arrangements of one weight hold parts of it, each zero where the others are.
+    for (int64_t i = 0; i < part.size(); ++i) leaf[i] += static_cast<float>(part.data[i]);
+  };
+  ISOMER_RETURN_IF_ERROR(
+      ForEachPartOfLeaf(/*gradients=*/false, num_steps() - 1, receiver, add, &rounded));
+  for (const std::string& name : rounded) leaves.erase(name);
+  return leaves;
+}
+
+absl::StatusOr<double> Job::StepUs() {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+                            return BytesOf<double>({&device_us_[device], 1});
+                          }));
+  double slowest = 0;
+  for (const std::string& bytes : all) slowest = std::max(slowest, ValuesOf<double>(bytes)[0]);
+  return slowest / num_steps();
+}
+
+absl::StatusOr<std::vector<Job::MemoryUse>> Job::UsedMemory() {
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+        const Executor& executor = *executors_[device];
+        const MemoryUse use{executor.arena_bytes(), executor.peak_bytes(), executor.kernel_bytes()};
+        return BytesOf<MemoryUse>({&use, 1});
+      }));
+  std::vector<MemoryUse> uses;
+  for (const std::string& bytes : all) uses.push_back(ValuesOf<MemoryUse>(bytes)[0]);
+  return uses;
+}
+
+void Job::StartTrace() {
+  for (int32_t device : all_devices_) {
+    if (IsHere(device)) executors_[device]->set_trace(true);
+  }
+}
+
+absl::StatusOr<std::string> Job::ChromeTrace() {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+                            const std::vector<TaskTime> times = executors_[device]->times();
+                            return BytesOf<TaskTime>(times);
+                          }));
+  std::vector<std::vector<TaskTime>> times;
+  double origin_us = std::numeric_limits<double>::infinity();
+  for (const std::string& bytes : all) {
+    times.push_back(ValuesOf<TaskTime>(bytes));
+    for (const TaskTime& time : times.back()) origin_us = std::min(origin_us, time.start_us);
+  }
+  Json trace;
+  Json& events = trace["traceEvents"] = Json::EmptyArray();
+  const int64_t queues = options_.execution.num_queues();
+  for (size_t d = 0; d < times.size(); ++d) {
+    for (int64_t queue = 0; queue < queues; ++queue) {
+      std::string name = absl::StrCat("device ", d);
+      if (queues > 1) absl::StrAppend(&name, " ", QueueName(static_cast<int32_t>(queue)));
+      events.Append(TraceRowName(0, static_cast<int64_t>(d) * queues + queue, name));
+    }
+    for (const TaskTime& time : times[d]) {
+      const Task& task = schedule_.tasks[time.task];
+      Json event = TraceSpan(0, static_cast<int64_t>(d) * queues + time.queue,
+                             absl::StrCat(TaskKindName(task.kind), " ", graph_.Label(task.node)),
+                             time.start_us - origin_us, time.end_us - time.start_us);
+      event["cat"] = PhaseName(task.phase);
+      event["args"]["task"] = time.task;
+      event["args"]["bytes"] = task.bytes;
+      event["args"]["flops"] = task.flops;
+      if (task.moment != kNoMoment) event["args"]["micro_batch"] = task.moment;
+      events.Append(std::move(event));
+    }
+  }
+  return trace.Print();
+}
+
+}  // namespace isomer

@@ -1,0 +1,180 @@
+#ifndef ISOMER_RUNTIME_EXECUTION_JOB_H_
+#define ISOMER_RUNTIME_EXECUTION_JOB_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/ir/graph.h"
+#include "pcg/schedule/schedule.h"
+#include "runtime/device/backend.h"
+#include "runtime/device/communicator.h"
+#include "runtime/execution/executor.h"
+#include "runtime/execution/host_values.h"
+#include "runtime/execution/leaf_values.h"
+#include "runtime/execution/loss_scale.h"
+#include "runtime/execution/queue_runner.h"
+#include "runtime/execution/worker.h"
+
+namespace isomer {
+
+struct JobOptions {
+  // How long a thread waits for another before the job ends.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  // Each device keeps to a core of its own, if there are as many (runtime/device/pinning.h).
+  bool pin = false;
+  Execution execution = {};
+  // Training in float16: by what the loss is multiplied at first; 0: by the schedule's seed,
+  // always. With `finds_loss_scale` it changes (runtime/execution/loss_scale.h). REQUIRES:
+  // CanSkipUpdates.
+  double loss_scale = 0;
+  bool finds_loss_scale = false;
+  // Null: all devices are threads of this process. Otherwise this process is the device of this
+  // rank, and others like it are the rest; `communicator` is for devices whose memory is the host's
+  // alone. Both outlive the job.
+  ControlPlane* control = nullptr;
+  Communicator* communicator = nullptr;
+};
+
+// Whether all of a step's gradients are there before the first update.
+bool CanSkipUpdates(const Schedule& schedule);
+
+// Runs a schedule on virtual devices: one thread each, with the in-process communicator, or one
+// process each. Processes make the same calls with the same arguments, and all get the results.
+//
+//   ISOMER_ASSIGN_OR_RETURN(auto job, Job::Start(graph, schedule, &backend));
+//   ISOMER_RETURN_IF_ERROR(job->SetParameters(weights));
+//   ISOMER_RETURN_IF_ERROR(job->TrainStep(inputs, 0.1));
+//   ISOMER_ASSIGN_OR_RETURN(Array<double> loss, job->Output("loss"));
+//
+// An error of any device is final: all stop, and every later call returns that error.
+class Job {
+ public:
+  // REQUIRES: `graph` and `backend` outlive the job.
+  static absl::StatusOr<std::unique_ptr<Job>> Start(const Graph& graph, Schedule schedule,
+                                                    Backend* backend,
+                                                    const JobOptions& options = {});
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  const Schedule& schedule() const { return schedule_; }
+  const JobOptions& options() const { return options_; }
+  const MemoryPlan& memory() const { return memory_; }
+
+  // Sets the parameters and clears the optimizer's state. Each device reads its own shards.
+  absl::Status SetParameters(const LeafValues& leaves);
+  absl::Status SetParameters(const HostValues& weights);
+  // Forward, backward, update, of each step of the schedule: one, or as many as there are between
+  // two flushes (pcg/schedule/order/weight_versions.h). REQUIRES: inputs of so many.
+  absl::Status TrainSteps(absl::Span<const HostValues> inputs, double learning_rate);
+  absl::Status TrainStep(const HostValues& inputs, double learning_rate) {
+    return TrainSteps({&inputs, 1}, learning_rate);
+  }
+  // By what the loss is multiplied now, and how many steps were skipped, as gradients were not
+  // finite.
+  const DynamicLossScale& loss_scale() const { return loss_scale_; }
+  // Forward alone, with the newest weights; the schedule's last step.
+  absl::Status Evaluate(const HostValues& inputs);
+
+  int32_t num_steps() const { return schedule_.num_steps(); }
+  // The meaning of an output in step `step` of the schedule; else in the last.
+  absl::StatusOr<Array<double>> Output(absl::string_view name, int32_t step);
+  absl::StatusOr<Array<double>> Output(absl::string_view name) {
+    return Output(name, num_steps() - 1);
+  }
+  // The original parameters, but for those that training does not change and devices have in lower
+  // precision than the model; and the gradients of a step, likewise (REQUIRES: keep_gradients; zero
+  // for parameters on which the loss does not depend).
+  absl::StatusOr<HostValues> Parameters() { return CollectLeaves(false, num_steps() - 1); }
+  absl::StatusOr<HostValues> Gradients(int32_t step) { return CollectLeaves(true, step); }
+  // Parameters(), as a file has them, on `receiver` alone, which takes them tensor by tensor; empty
+  // on the others. To be called on all.
+  absl::StatusOr<std::map<std::string, std::vector<float>>> ParametersOn(int32_t receiver);
+  absl::StatusOr<HostValues> Gradients() { return Gradients(num_steps() - 1); }
+
+  // How long the devices took for the last step, of several on average: from where all had come to
+  // its start until the last had done its last task. What the host does before (feeding) and after
+  // is not counted.
+  absl::StatusOr<double> StepUs();
+  // By device, in bytes: see Executor.
+  struct MemoryUse {
+    int64_t arena = 0, peak = 0, kernels = 0;
+  };
+  absl::StatusOr<std::vector<MemoryUse>> UsedMemory();
+
+  void StartTrace();
+  // A Chrome trace (chrome://tracing, Perfetto) of the steps since StartTrace, a line for each
+  // queue of each device. Processes on different computers have different clocks.
+  absl::StatusOr<std::string> ChromeTrace();
+
+ private:
+  Job(const Graph& graph, Schedule schedule, const JobOptions& options);
+  // Of devices whose memory is not the host's.
+  absl::Status ConnectDevices(Backend* backend);
+  // Starts the work on all devices at one time, and takes the time that it takes.
+  absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work);
+  bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
+  // Runs `work` for every device of this process, in its thread; the first error, if any.
+  absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
+  absl::Status EndWith(const absl::Status& status);
+  absl::Status SetInputs(const HostValues& leaves, int32_t step);
+  // Of a parameter, where its devices have it: in one step, or in all. Calls f(buffer, its data)
+  // for those of `device`, or of all that are here (-1).
+  absl::Status ForEachSet(const Schedule::HostTensor& parameter, int32_t device,
+                          const std::function<absl::Status(const Buffer&, void* data)>& f);
+  absl::Status RunOn(int32_t device, const std::function<absl::Status(int32_t device)>& work);
+  absl::StatusOr<Array<double>> Collect(TensorRef tensor, std::vector<BufferId> shards);
+  // `receiver`, of what follows: the rank that gets it; kAll: every one does.
+  static constexpr int32_t kAll = -1;
+  bool Receives(int32_t receiver) const {
+    return receiver == kAll || options_.control == nullptr || options_.control->rank() == receiver;
+  }
+  // The buffers, parts of the tensor or of its gradient, added up.
+  absl::StatusOr<Array<double>> SumOf(TensorRef tensor, absl::Span<const BufferId> buffers,
+                                      int32_t receiver);
+  // The contents of the buffers of other processes; empty for those that are here.
+  absl::StatusOr<std::vector<std::vector<char>>> Fetch(absl::Span<const BufferId> buffers,
+                                                       int32_t receiver);
+  // Calls f for what of each leaf a tensor of the schedule has, its gradient or itself: leaves are
+  // the sums of these. `rounded` gets the leaves that there are in lower precision alone.
+  absl::Status ForEachPartOfLeaf(
+      bool gradients, int32_t step, int32_t receiver,
+      const std::function<void(const std::string& leaf, const Array<double>& part)>& f,
+      std::set<std::string>* rounded);
+  // Of all devices, what `bytes_of` says of those here.
+  absl::StatusOr<std::vector<std::string>> FromAllDevices(
+      const std::function<std::string(int32_t device)>& bytes_of);
+  std::vector<BufferId> InStep(std::vector<BufferId> ids, int32_t step) const;
+  absl::StatusOr<HostValues> CollectLeaves(bool gradients, int32_t step);
+
+  const Graph& graph_;
+  Schedule schedule_;  // with the workspaces of kernels
+  MemoryPlan memory_;
+  const JobOptions options_;
+  std::vector<int32_t> all_devices_;
+  std::vector<std::unique_ptr<HostCommunicator>> threads_;  // empty where devices are processes
+  // By device, of those that do not share its memory; null for those of other processes.
+  std::vector<std::unique_ptr<Communicator>> on_devices_;
+  // By device; null for those of other processes.
+  std::vector<Communicator*> communicators_;
+  std::vector<ControlPlane*> controls_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+  // By device; empty where devices are processes, whose own thread does the work. Stopped before
+  // what they use goes.
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<double> device_us_;  // of the last steps
+  std::vector<char> finite_;       // by device: gradients of the last step
+  DynamicLossScale loss_scale_;
+  double scale_of_step_ = 1;  // by which the gradients are too large that there are now
+  absl::Status status_;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_EXECUTION_JOB_H_

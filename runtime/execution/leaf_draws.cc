@@ -1,0 +1,97 @@
+#include "runtime/execution/leaf_draws.h"
+
+#include <cmath>
+
+#include "pcg/ir/operator_facts.h"
+#include "pcg/support/hash.h"
+
+namespace isomer {
+namespace {
+
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
+
+// How many values the index operand of a call may have.
+int64_t IndexLimit(const Graph& graph, const Node& user) {
+  const std::vector<Dim>& dims = graph.type(user.inputs[0]).dims;
+  switch (user.op.kind()) {
+    case OpKind::kEmbedding:
+    case OpKind::kEmbeddingBag:
+      return dims[0].size;
+    case OpKind::kGather:
+    case OpKind::kGatherElements:
+    case OpKind::kScatterElements: {
+      const int64_t axis = user.op.Int("axis");
+      return dims[axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis].size;
+    }
+    case OpKind::kGatherMatMul:
+      return graph.type(user.inputs[1]).dims[0].size;
+    case OpKind::kOneHot:
+      return user.op.Int("depth");
+    case OpKind::kCrossEntropy:
+      return dims.back().size;
+    default:  // A seed.
+      return int64_t{1} << 20;
+  }
+}
+
+bool HasFilters(OpKind kind) { return IsConvolution(kind) || kind == OpKind::kConvTranspose; }
+
+}  // namespace
+
+uint64_t Random::StreamOf(uint64_t seed, const std::string& leaf) {
+  return HashCombine(HashBytes(leaf), seed);
+}
+
+Random::Random(uint64_t stream, int64_t drawn)
+    : state_(stream + static_cast<uint64_t>(drawn) * kStep) {}
+
+uint64_t Random::Next() {
+  const uint64_t number = HashMix(state_);
+  state_ += kStep;
+  return number;
+}
+
+double Random::Normal() {  // Box and Muller's.
+  const double radius = std::sqrt(-2 * std::log(Uniform()));
+  return radius * std::cos(2 * 3.14159265358979323846 * Uniform());
+}
+
+LeafRole RoleOf(const Graph& graph, const std::vector<std::vector<Graph::Use>>& users, NodeId id) {
+  for (const Graph::Use& use : users[id.value]) {
+    const Node& user = graph.node(use.user);
+    const OpKind kind = user.op.kind();
+    if (IsParallel(kind) || IsLayout(kind) || kind == OpKind::kCast) {
+      return RoleOf(graph, users, use.user);
+    }
+    LeafRole role{.kind = kind, .operand = use.operand};
+    if (IsIndexOperand(kind, use.operand)) role.limit = IndexLimit(graph, user);
+    return role;
+  }
+  return {};
+}
+
+bool StartsAtOne(const LeafRole& role) {
+  switch (role.kind) {
+    case OpKind::kLayerNorm:
+    case OpKind::kRmsNorm:
+    case OpKind::kGroupNorm:
+    case OpKind::kBatchNormTraining:
+      return role.operand == 1;
+    case OpKind::kBatchNorm:
+      return role.operand == 1 || role.operand == 4;
+    default:
+      return false;
+  }
+}
+
+double Deviation(const LeafRole& role, const std::vector<int64_t>& shape) {
+  if (shape.size() < 2 || role.kind == OpKind::kEmbedding) return 0.02;
+  int64_t fan_in = shape[shape.size() - 2];
+  if (HasFilters(role.kind)) {
+    fan_in = 1;
+    for (size_t i = 1; i < shape.size(); ++i) fan_in *= shape[i];
+  }
+  return 1 / std::sqrt(static_cast<double>(fan_in));
+}
+
+}  // namespace isomer

@@ -1,0 +1,99 @@
+// Verdicts of a prover: repaired, kept, and the same for any number of processes.
+#include "generator/pipeline/prove_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "generator/pipeline/step_records.h"
+#include "generator/schemas/expansion.h"
+
+namespace isomer {
+namespace {
+
+std::vector<GeneralRule> SomeRules() {
+  TypeOracle oracle;
+  Random random(1);
+  Statistics statistics;
+  return FindExpansions(OpKind::kMatMul, &oracle, &random, &statistics);
+}
+
+Judge Says(ProofRecord::Verdict said) {
+  return [said](const Rule&) {
+    Verdict verdict;
+    verdict.record.verdict = said;
+    return verdict;
+  };
+}
+
+TEST(ProveRules, InOrderForAnyNumberOfProcesses) {
+  const std::vector<GeneralRule> rules = SomeRules();
+  ASSERT_GT(rules.size(), 3u);
+  const StepKeys keys(1);
+  Memo memo;
+  for (int jobs : {1, 3}) {
+    const auto judged =
+        ProveRules(rules, [] { return Says(ProofRecord::Verdict::kProved); }, {jobs, &keys, &memo});
+    ASSERT_TRUE(judged.ok()) << judged.status();
+    ASSERT_EQ(judged->size(), rules.size());
+    for (size_t i = 0; i < rules.size(); ++i) EXPECT_EQ((*judged)[i].id, rules[i].rule.id);
+  }
+}
+
+TEST(ProveRules, AProverThatDiesIsAnError) {
+  const StepKeys keys(1);
+  Memo memo;
+  const auto judged =
+      ProveRules(SomeRules(), []() -> Judge { return [](const Rule&) -> Verdict { _exit(3); }; },
+                 {2, &keys, &memo});
+  EXPECT_FALSE(judged.ok());
+}
+
+TEST(ProveRules, WhatIsUnknownIsAskedAgain) {
+  const std::string folder = testing::TempDir() + "/prove_rules_memo";
+  std::filesystem::remove_all(folder);
+  const std::vector<GeneralRule> rules = SomeRules();
+  const StepKeys keys(1);
+  auto memo = Memo::Open(folder);
+  ASSERT_TRUE(memo.ok()) << memo.status();
+  for (ProofRecord::Verdict said :
+       {ProofRecord::Verdict::kUnknown, ProofRecord::Verdict::kProved}) {
+    const auto judged = ProveRules(rules, [said] { return Says(said); }, {1, &keys, memo->get()});
+    ASSERT_TRUE(judged.ok()) << judged.status();
+    EXPECT_EQ(judged->front().proof.verdict, said);
+  }
+  // What is proved stays so.
+  const auto judged = ProveRules(rules, [] { return Says(ProofRecord::Verdict::kUnknown); },
+                                 {1, &keys, memo->get()});
+  ASSERT_TRUE(judged.ok());
+  EXPECT_EQ(judged->front().proof.verdict, ProofRecord::Verdict::kProved);
+}
+
+TEST(StepRecords, ComeBackAsTheyWere) {
+  const std::vector<GeneralRule> rules = SomeRules();
+  Families families{rules, {}};
+  families.statistics.graphs_enumerated = 7;
+  families.statistics.Prune("reason", "text");
+  const std::string bytes = Encode(families);
+  const absl::StatusOr<Families> again = DecodeFamilies(bytes);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(Encode(*again), bytes);
+  ASSERT_EQ(again->rules.size(), rules.size());
+  for (size_t i = 0; i < rules.size(); ++i) {
+    EXPECT_EQ(again->rules[i].rule.Digest(), rules[i].rule.Digest());
+    EXPECT_EQ(again->rules[i].found.inputs, rules[i].found.inputs);
+    EXPECT_EQ(again->rules[i].found.attributes, rules[i].found.attributes);
+  }
+  EXPECT_EQ(again->statistics.pruned_examples, families.statistics.pruned_examples);
+  EXPECT_FALSE(DecodeFamilies(bytes.substr(1)).ok());
+}
+
+TEST(MeaningDigest, DiffersBetweenOperatorsAndDoesNotChange) {
+  EXPECT_EQ(MeaningDigest(OpKind::kRelu), MeaningDigest(OpKind::kRelu));
+  EXPECT_NE(MeaningDigest(OpKind::kAdd), MeaningDigest(OpKind::kMul));
+}
+
+}  // namespace
+}  // namespace isomer

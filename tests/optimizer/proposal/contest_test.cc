@@ -1,0 +1,152 @@
+#include "optimizer/proposal/contest.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/search/optimizer.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+class ContestTest : public testing::Test {
+ protected:
+  // The data-parallel plan, in buckets of `bucket_bytes`.
+  Plan PlanOf(int64_t bucket_bytes) {
+    CostTables tables(index_, cost_, {});
+    const MappedModel mapped = MapBaseline(kDataParallel, model_.graph, &tables).value();
+    Plan plan = DerivePlan(model_, mapped, /*training=*/true, &tables).value();
+    plan.update.bucket_bytes = bucket_bytes;
+    return plan;
+  }
+
+  const Model model_ = ResidualModel(3, 64, 128, 256);
+  const RuleSet rules_ = ExampleRules(model_.graph);
+  const RuleIndex index_{rules_};
+  const CostModel cost_{TestMachine(2, 4)};
+};
+
+TEST_F(ContestTest, PlansThatRunAlikeHaveOnePrediction) {
+  Contest contest(cost_);
+  const Plan plan = PlanOf(1 << 20);
+  Plan otherwise_derived = plan;
+  otherwise_derived.steps.clear();
+  otherwise_derived.predicted_step_us = 1;
+  const Prediction first = contest.Consider(plan, "first").value();
+  EXPECT_EQ(contest.Consider(otherwise_derived, "second").value(), first);
+  EXPECT_EQ(contest.best().origin, "first");
+  EXPECT_FALSE(contest.best().plan.steps.empty());
+}
+
+TEST_F(ContestTest, WhatAPlanRunsTellsItFromOthers) {
+  Contest contest(cost_);
+  const Prediction whole = contest.Consider(PlanOf(0), "by weight").value();
+  const Prediction buckets = contest.Consider(PlanOf(1 << 30), "at once").value();
+  EXPECT_NE(whole.step_us, buckets.step_us);
+}
+
+TEST_F(ContestTest, PlansTakePartInTheOrderInWhichTheyWereEntered) {
+  for (int threads : {1, 2, 4}) {
+    Contest contest(cost_, threads);
+    const int observed = contest.Enter(PlanOf(1 << 30), "observed", /*takes_part=*/false);
+    EXPECT_TRUE(contest.PredictionOf(observed).ok());
+    EXPECT_TRUE(contest.empty());
+    std::vector<int> entries;
+    for (int64_t bytes : {int64_t{0}, int64_t{1} << 30, int64_t{1} << 12, int64_t{1} << 30}) {
+      entries.push_back(contest.Enter(PlanOf(bytes), absl::StrCat(bytes)));
+    }
+    EXPECT_TRUE(contest.empty());
+    // Asks for all that were entered before, too.
+    const Prediction last = contest.PredictionOf(entries.back()).value();
+    EXPECT_EQ(contest.PredictionOf(entries[1]).value(), last);
+    EXPECT_EQ(contest.PredictionOf(observed).value(), last);
+    EXPECT_LE(contest.step_us(), last.step_us);
+  }
+}
+
+// What one has begun, another may wait for when the first is gone.
+TEST_F(ContestTest, ContestsWithOneMemoPredictAlike) {
+  for (int threads : {1, 2}) {
+    PredictionMemo memo;
+    Contest second(cost_, threads, &memo);
+    {
+      Contest first(cost_, threads, &memo);
+      first.Enter(PlanOf(1 << 20), "first");
+      first.Enter(PlanOf(0), "first");
+      second.Enter(PlanOf(0), "second");
+    }
+    const int entry = second.Enter(PlanOf(1 << 20), "second");
+    Contest alone(cost_, threads);
+    EXPECT_EQ(second.PredictionOf(entry).value(), alone.Consider(PlanOf(1 << 20), "alone").value());
+    EXPECT_EQ(alone.Consider(PlanOf(0), "alone").value(),
+              second.Consider(PlanOf(0), "second").value());
+    EXPECT_EQ(second.best().origin, "second");
+    EXPECT_EQ(second.best().plan.predicted_step_us, second.step_us());
+  }
+}
+
+TEST_F(ContestTest, WhatIsForeseenIsPredictedAsEverAndTakesNoPart) {
+  for (int threads : {1, 2}) {
+    PredictionMemo memo;
+    Contest contest(cost_, threads, &memo), alone(cost_, threads);
+    for (int64_t bucket : {0, 1 << 20}) contest.Foresee(PlanOf(bucket));
+    EXPECT_TRUE(contest.empty());
+    EXPECT_EQ(contest.Consider(PlanOf(0), "entered").value(),
+              alone.Consider(PlanOf(0), "alone").value());
+    contest.ForgetForeseen();
+    EXPECT_EQ(contest.Consider(PlanOf(1 << 20), "entered").value(),
+              alone.Consider(PlanOf(1 << 20), "alone").value());
+    EXPECT_EQ(contest.step_us(), alone.step_us());
+  }
+}
+
+TEST(PredictionMemoTest, BeginsEachSimulationOnce) {
+  PredictionMemo memo;
+  int begun = 0;
+  const auto begin = [&begun]() -> PredictionMemo::Future {
+    std::promise<absl::StatusOr<Simulation>> promise;
+    Simulation simulation;
+    simulation.step_us = ++begun;
+    promise.set_value(simulation);
+    return promise.get_future();
+  };
+  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 1);
+  EXPECT_EQ(memo.FindOrBegin(8, begin).get()->step_us, 2);
+  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 1);
+  memo.Forget(7);
+  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 3);
+}
+
+TEST_F(ContestTest, APlanThatCannotBeLoweredIsAnErrorOfItsOwn) {
+  Contest contest(cost_, 2);
+  Plan broken = PlanOf(0);
+  broken.views.pop_back();
+  const int first = contest.Enter(std::move(broken), "broken");
+  const int second = contest.Enter(PlanOf(0), "whole");
+  EXPECT_TRUE(contest.PredictionOf(second).ok());
+  EXPECT_FALSE(contest.PredictionOf(first).ok());
+  EXPECT_EQ(contest.best().origin, "whole");
+}
+
+TEST_F(ContestTest, ThePlanDoesNotDependOnThreads) {
+  std::vector<OptimizeResult> results;
+  for (int threads : {1, 4}) {
+    OptimizeOptions options;
+    options.threads = threads;
+    options.choose_update_method = true;
+    results.push_back(Optimize(model_, index_, cost_, options).value());
+  }
+  EXPECT_EQ(SealOf(results[0].plan), SealOf(results[1].plan));
+  EXPECT_EQ(results[0].origin, results[1].origin);
+  EXPECT_EQ(results[0].baselines, results[1].baselines);
+}
+
+}  // namespace
+}  // namespace isomer

@@ -1,0 +1,135 @@
+#include "optimizer/proposal/fitting.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "optimizer/search/enough_devices.h"
+#include "optimizer/search/optimizer.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/plan_holds.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+class FittingTest : public testing::Test {
+ protected:
+  explicit FittingTest(Model model)
+      : model_(std::move(model)), rules_(ExampleRules(model_.graph)), index_(rules_) {}
+
+  OptimizeResult OptimizeIn(int64_t memory_bytes) {
+    Machine machine = TestMachine(1, 2);
+    if (memory_bytes > 0) machine.kinds[0].memory_bytes = memory_bytes;
+    machine.kinds[0].host_bytes_per_us = host_bytes_per_us_;
+    OptimizeOptions options;
+    options.search.budget = 10;
+    options.choose_update_method = true;
+    options.update.optimizer = optimizer_;
+    auto result = Optimize(model_, index_, CostModel(machine), options);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *std::move(result);
+  }
+
+  // Fits into percentages of what the plan takes that nothing limits.
+  void ExpectFits(const std::vector<int64_t>& percents) {
+    const Plan free = OptimizeIn(0).plan;
+    for (int64_t percent : percents) {
+      SCOPED_TRACE(percent);
+      const int64_t limit = free.predicted_peak_bytes * percent / 100;
+      const OptimizeResult result = OptimizeIn(limit);
+      EXPECT_TRUE(result.fits);
+      EXPECT_LE(result.plan.predicted_peak_bytes, limit);
+      ExpectPlanHolds(result.plan, rules_);
+    }
+  }
+
+  // Data parallelism, which nothing but recomputation makes smaller.
+  Plan MakeFitAlone(int64_t memory_bytes) {
+    Machine machine = TestMachine(1, 2);
+    OptimizeOptions options;
+    options.plan = kDataParallel;
+    auto result = Optimize(model_, index_, CostModel(machine), options);
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (memory_bytes > 0) machine.kinds[0].memory_bytes = memory_bytes;
+    const CostModel cost(machine);
+    Contest contest(cost);
+    EXPECT_TRUE(contest.Consider(result->plan, "test").ok());
+    const auto none = [](const SmallerPlan&) -> absl::StatusOr<std::optional<Plan>> {
+      return std::nullopt;
+    };
+    const absl::Status fitted = MakeFit(cost, FittingOptions(), Deadline(), none, &contest);
+    EXPECT_TRUE(fitted.ok()) << fitted;
+    EXPECT_TRUE(contest.fits());
+    return contest.best().plan;
+  }
+
+  const Model model_;
+  const RuleSet rules_;
+  const RuleIndex index_;
+  double host_bytes_per_us_ = 0;
+  OptimizerKind optimizer_ = OptimizerKind::kSgd;
+};
+
+// Activations fill the device: they are computed again, or come from small micro-batches.
+class ManySamples : public FittingTest {
+ protected:
+  ManySamples() : FittingTest(ResidualModel(8, 8192, 64, 256)) {}
+};
+
+TEST_F(ManySamples, FitIntoAThird) { ExpectFits({100, 75, 50, 35}); }
+
+TEST_F(ManySamples, LittleIsComputedAgainWhereLittleIsMissing) {
+  const Plan free = MakeFitAlone(0);
+  const Plan little = MakeFitAlone(free.predicted_peak_bytes * 95 / 100);
+  const Plan much = MakeFitAlone(free.predicted_peak_bytes * 50 / 100);
+  EXPECT_TRUE(free.recomputed.empty());
+  EXPECT_FALSE(little.recomputed.empty());
+  EXPECT_LT(little.recomputed.size(), much.recomputed.size());
+  EXPECT_LT(little.predicted_step_us, much.predicted_step_us);
+  EXPECT_LE(much.predicted_peak_bytes, free.predicted_peak_bytes / 2);
+}
+
+// Weights and what belongs to them fill it, and are in parts on both devices already.
+class WideLayers : public FittingTest {
+ protected:
+  WideLayers() : FittingTest(ResidualModel(4, 8, 256, 1024)) {}
+};
+
+TEST_F(WideLayers, FitWithOneGradientAtATime) { ExpectFits({100, 75}); }
+
+TEST_F(WideLayers, FitIntoAThirdWithStatesOnTheHost) {
+  optimizer_ = OptimizerKind::kAdam;
+  const Plan free = OptimizeIn(0).plan;
+  const int64_t third = free.predicted_peak_bytes * 35 / 100;
+  EXPECT_FALSE(OptimizeIn(third).fits);
+  host_bytes_per_us_ = 1e4;
+  ExpectFits({35});
+  const Plan fast = OptimizeIn(third).plan;
+  EXPECT_TRUE(fast.update.states_on_host);
+  host_bytes_per_us_ = 1e3;
+  EXPECT_GT(OptimizeIn(third).plan.predicted_step_us, fast.predicted_step_us);
+}
+
+TEST_F(WideLayers, SayWhatIsMissingAndHowManyNodesWouldDo) {
+  const int64_t limit = OptimizeIn(0).plan.predicted_peak_bytes * 35 / 100;
+  const OptimizeResult result = OptimizeIn(limit);
+  EXPECT_FALSE(result.fits);
+  Machine machine = TestMachine(1, 2);
+  machine.kinds[0].memory_bytes = limit;
+  const auto nodes = EnoughNodes(model_, index_, CostModel(machine), OptimizeOptions());
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  ASSERT_TRUE(nodes->has_value());
+  EXPECT_GE(**nodes, 2);
+  EXPECT_LE(**nodes, 4);
+  const std::string text = DoesNotFitText(result, machine, *nodes);
+  EXPECT_NE(text.find("of weights"), std::string::npos) << text;
+  EXPECT_NE(text.find("; a plan fits on "), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace isomer

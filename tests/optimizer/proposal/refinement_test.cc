@@ -1,0 +1,106 @@
+#include "optimizer/proposal/refinement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/simulator/task_graph.h"
+#include "optimizer/walk/guided_walk.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+class Refining : public testing::Test {
+ protected:
+  Refining()
+      : model_(ResidualModel(3, 64, 512, 2048)),
+        rules_(ExampleRules(model_.graph)),
+        index_(rules_),
+        cost_(TestMachine(1, 4)),
+        tables_(index_, cost_, CostOptions{}) {}
+
+  MappedModel Baseline(const char* name) {
+    auto mapped = MapBaseline(name, model_.graph, &tables_);
+    EXPECT_TRUE(mapped.ok()) << mapped.status();
+    return *std::move(mapped);
+  }
+  Picoseconds StepOf(const MappedModel& mapped) {
+    return TaskGraph::Create(model_, mapped, &tables_).value()->makespan();
+  }
+
+  Model model_;
+  RuleSet rules_;
+  RuleIndex index_;
+  CostModel cost_;
+  CostTables tables_;
+  MoveMemo moves_{cost_};
+};
+
+TEST_F(Refining, SplicesTakeWhatIsBehindTheCutFromTheLast) {
+  const MappedModel first = Baseline(kMegatron), last = Baseline(kDataParallel);
+  int considered = 0;
+  const auto consider = [&](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
+    ++considered;
+    bool behind = false;
+    for (NodeId id : mapped.graph.TopologicalOrder()) {
+      if (!mapped.choices.contains(id)) continue;
+      const auto& axes = mapped.choices.at(id).axes;
+      const bool of_first = axes == first.choices.at(id).axes;
+      behind |= !of_first;
+      EXPECT_TRUE(axes == last.choices.at(id).axes || (of_first && !behind));
+    }
+    return Prediction{100};
+  };
+  ASSERT_EQ(ConsiderSplices({first, last}, 100, Deadline::In(0), consider), absl::OkStatus());
+  EXPECT_GT(considered, 3);
+  considered = 0;
+  ASSERT_EQ(ConsiderSplices({first, first}, 100, Deadline::In(0), consider), absl::OkStatus());
+  EXPECT_EQ(considered, 0);
+}
+
+TEST_F(Refining, WalksBecomeFasterAndEndTheSameForASeed) {
+  const MappedModel start = Baseline(kDataParallel);
+  const auto walk = [&] {
+    std::vector<Picoseconds> steps;
+    const auto consider = [&](const MappedModel& mapped,
+                              double without_buckets_us) -> absl::StatusOr<Prediction> {
+      steps.push_back(StepOf(mapped));
+      EXPECT_GT(without_buckets_us, 0);
+      return Prediction{MicrosecondsOf(steps.back())};
+    };
+    EXPECT_EQ(ConsiderWalks(model_, start, MicrosecondsOf(StepOf(start)), 1, Deadline::In(0),
+                            nullptr, &tables_, &moves_, consider),
+              absl::OkStatus());
+    return steps;
+  };
+  const std::vector<Picoseconds> steps = walk();
+  ASSERT_FALSE(steps.empty());
+  EXPECT_LT(*std::min_element(steps.begin(), steps.end()), StepOf(start));
+  EXPECT_EQ(steps, walk());  // Also with all moves known.
+}
+
+TEST_F(Refining, PairsMakeAStepFasterInTheOrderThatFollowsFromThem) {
+  const MappedModel start = Baseline(kDataParallel);
+  const auto interleaved = [&](const MappedModel& mapped) {
+    return TaskGraph::Create(model_, mapped, &tables_, nullptr, TaskGraph::Lists::kFixed,
+                             TaskGraph::Order::kInterleaved)
+        .value()
+        ->makespan();
+  };
+  const auto paired = WithBetterPairs(model_, start, nullptr, Deadline::In(0), &tables_, &moves_);
+  ASSERT_TRUE(paired.ok()) << paired.status();
+  EXPECT_LT(paired->step, interleaved(start));
+  EXPECT_EQ(paired->step, interleaved(paired->mapped));
+  const auto again =
+      WithBetterPairs(model_, paired->mapped, nullptr, Deadline::In(0), &tables_, &moves_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_LE(again->step, paired->step);
+}
+
+}  // namespace
+}  // namespace isomer

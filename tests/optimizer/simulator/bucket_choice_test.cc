@@ -1,0 +1,120 @@
+#include "optimizer/simulator/bucket_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/mapping/cost_tables.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/simulator/simulator.h"
+#include "tests/optimizer/example_models.h"
+#include "tests/optimizer/example_rules.h"
+#include "tests/optimizer/test_machine.h"
+
+namespace isomer {
+namespace {
+
+struct Updates {
+  UpdateMethod method;
+  bool immediate = false;
+  OptimizerKind optimizer = OptimizerKind::kSgd;
+};
+
+std::string NameOf(const Updates& updates) {
+  return absl::StrCat(UpdateMethodName(updates.method), updates.immediate ? "_beside" : "",
+                      updates.optimizer == OptimizerKind::kAdam ? "_adam" : "");
+}
+void PrintTo(const Updates& updates, std::ostream* os) { *os << NameOf(updates); }
+std::string NameOfCase(const testing::TestParamInfo<Updates>& info) { return NameOf(info.param); }
+
+class EndingBuckets : public testing::TestWithParam<Updates> {
+ protected:
+  EndingBuckets()
+      : model_(ResidualModel(3, 64, 512, 2048)),
+        rules_(ExampleRules(model_.graph)),
+        index_(rules_),
+        cost_(TestMachine(2, 2)),
+        tables_(index_, cost_, CostOptions{}) {
+    const auto mapped = MapBaseline(kDataParallel, model_.graph, &tables_);
+    EXPECT_TRUE(mapped.ok()) << mapped.status();
+    auto plan = DerivePlan(model_, *mapped, true, &tables_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    plan_ = *std::move(plan);
+    plan_.update.method = GetParam().method;
+    plan_.update.immediate = GetParam().immediate;
+    plan_.update.optimizer = GetParam().optimizer;
+  }
+
+  double StepUs(const std::set<std::string>& ends) {
+    Plan plan = plan_;
+    plan.update.bucket_ends = ends;
+    const auto simulation = PredictPlan(cost_, &plan);
+    EXPECT_TRUE(simulation.ok()) << simulation.status();
+    return simulation->step_us;
+  }
+
+  Model model_;
+  RuleSet rules_;
+  RuleIndex index_;
+  CostModel cost_;
+  CostTables tables_;
+  Plan plan_;
+};
+
+// All sets of weights behind which buckets can end.
+TEST_P(EndingBuckets, IsAsFastAsTheFastestOfAllWaysToDoIt) {
+  std::vector<std::string> weights;
+  for (int id = 0; id < plan_.graph.num_nodes(); ++id) {
+    const Node& node = plan_.graph.node({id});
+    if (node.op.kind() == OpKind::kWeight) weights.push_back(node.name);
+  }
+  ASSERT_LE(weights.size(), 12u);
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t way = 1; way < size_t{1} << weights.size(); ++way) {
+    std::set<std::string> ends;
+    for (size_t w = 0; w < weights.size(); ++w) {
+      if (way >> w & 1) ends.insert(weights[w]);
+    }
+    least = std::min(least, StepUs(ends));
+  }
+  const auto ends = BestBucketEnds(cost_, plan_);
+  ASSERT_TRUE(ends.ok()) << ends.status();
+  EXPECT_FALSE(ends->behind.empty());
+  EXPECT_FALSE(ends->beside.empty());
+  const double found = GetParam().immediate ? std::min(StepUs(ends->beside), StepUs(ends->behind))
+                                            : StepUs(ends->behind);
+  EXPECT_LE(found, 1.001 * least);
+  EXPECT_LT(found, StepUs({weights.begin(), weights.end()})) << "each by itself";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, EndingBuckets,
+    testing::Values(Updates{UpdateMethod::kAllReduce}, Updates{UpdateMethod::kSharded},
+                    Updates{UpdateMethod::kOwner}, Updates{UpdateMethod::kAllReduce, true},
+                    Updates{UpdateMethod::kSharded, true},
+                    Updates{UpdateMethod::kAllReduce, true, OptimizerKind::kAdam},
+                    Updates{UpdateMethod::kSharded, true, OptimizerKind::kAdam}),
+    NameOfCase);
+
+using EndingNoBuckets = EndingBuckets;
+
+// What is stored in parts is scattered weight by weight.
+TEST_P(EndingNoBuckets, WhereThereAreNone) {
+  const auto ends = BestBucketEnds(cost_, plan_);
+  ASSERT_TRUE(ends.ok()) << ends.status();
+  EXPECT_TRUE(ends->behind.empty());
+  EXPECT_TRUE(ends->beside.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, EndingNoBuckets,
+                         testing::Values(Updates{UpdateMethod::kShardedWeights}), NameOfCase);
+
+}  // namespace
+}  // namespace isomer

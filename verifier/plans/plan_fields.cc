@@ -1,0 +1,70 @@
+#include "verifier/plans/plan_fields.h"
+
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+absl::Status No(const std::string& why) { return absl::FailedPreconditionError(why); }
+
+// Names of the weights that training changes: of the model, and of what the plan's graph has.
+std::set<std::string> WeightNames(const Plan& plan) {
+  std::set<std::string> names;
+  for (const Graph* graph : {&plan.model.graph, &plan.graph}) {
+    for (int id = 0; id < graph->num_nodes(); ++id) {
+      const Node& node = graph->node(id);
+      if (node.op.kind() == OpKind::kWeight) names.insert(node.name);
+    }
+  }
+  return names;
+}
+
+absl::Status CheckUpdate(const Plan& plan) {
+  const UpdateOptions& update = plan.update;
+  if (plan.mode != "training") {
+    if (update == UpdateOptions()) return absl::OkStatus();
+    return No("update: a plan for inference says how weights are updated");
+  }
+  const std::set<std::string> weights = WeightNames(plan);
+  for (const auto& [name, method] : update.methods) {
+    if (weights.count(name) == 0) {
+      return No(absl::StrCat("update: there is no weight '", name, "' to be updated"));
+    }
+  }
+  for (const std::string& name : update.bucket_ends) {
+    if (weights.count(name) == 0) {
+      return No(absl::StrCat("update: there is no weight '", name, "' for a bucket to end behind"));
+    }
+  }
+  if (update.bucket_bytes < 0) return No("update: buckets of a negative number of bytes");
+  if (const absl::Status flushes = CheckStepsBetweenFlushes(update.steps_between_flushes);
+      !flushes.ok()) {
+    return No(absl::StrCat("update: ", flushes.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckPlanFields(const Plan& plan) {
+  if (plan.mode != "training" && plan.mode != "inference") {
+    return No(absl::StrCat("mode: '", plan.mode, "' is neither training nor inference"));
+  }
+  if (!IsFloat(plan.precision)) return No("precision: not of floats");
+  if (plan.mode != "training" && !plan.recomputed.empty()) {
+    return No("recomputed: there is no backward pass in inference");
+  }
+  if (!std::isfinite(plan.predicted_step_us) || plan.predicted_step_us < 0) {
+    return No(absl::StrCat("predicted_step_us: ", plan.predicted_step_us));
+  }
+  if (plan.predicted_peak_bytes < 0) {
+    return No(absl::StrCat("predicted_peak_bytes: ", plan.predicted_peak_bytes));
+  }
+  return CheckUpdate(plan);
+}
+
+}  // namespace isomer
