@@ -52,7 +52,7 @@ absl::Status Prove(const std::string& spec, bool coarse, int64_t budget, const R
   const CostModel cost(std::move(machine));
   const double start = CpuSeconds();
   CostTables tables(rules, cost, CostOptions{});
-  ISOMER_ASSIGN_OR_RETURN(const MappedModel best, BestMapping(model, &tables));
+  ISOMER_ASSIGN_OR_RETURN(const MappedModel best, BestMapping(model, Deadline(), &tables));
   ISOMER_ASSIGN_OR_RETURN(const auto graph,
                           TaskGraph::Create(model, best, &tables, nullptr, TaskGraph::Lists::kFixed,
                                             TaskGraph::Order::kInterleaved));

@@ -21,6 +21,7 @@
 #include "models/zoo/listing.h"
 #include "optimizer/bound/exhaustive.h"
 #include "optimizer/machine/machine.h"
+#include "optimizer/proposal/proposers.h"
 #include "optimizer/report/explanation.h"
 #include "optimizer/report/machine_text.h"
 #include "optimizer/report/report.h"
@@ -89,6 +90,11 @@ ABSL_FLAG(int32_t, steps_between_flushes, 1,
           "how often pipelines are drained; more than 1: weights of two versions (PipeDream-2BW), "
           "gradients are a step late, which is another training");
 ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
+ABSL_FLAG(std::vector<std::string>, without, {},
+          "proposers of plans that are not asked (--list_proposers), separated by commas");
+ABSL_FLAG(bool, list_proposers, false,
+          "after the search, what each proposer of plans gained in it; without MODEL, a list of "
+          "them");
 ABSL_FLAG(int, bound_cuts, 0,
           "cuts of the space of plans, for a tighter lower bound on their steps; 0: none, and no "
           "bound for models of more than 400 operators");
@@ -226,6 +232,16 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
           absl::StrCat("--plan=zero3 is --update=sharded_weights, not ",
                        UpdateMethodName(options.update.method)));
     }
+  }
+  for (const std::string& name : absl::GetFlag(FLAGS_without)) {
+    const absl::StatusOr<Proposer> proposer = ParseProposer(name);
+    if (!proposer.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--without: ", proposer.status().message()));
+    }
+    if (name == options.plan) {
+      return absl::InvalidArgumentError(absl::StrCat("--plan=", name, " is --without=", name));
+    }
+    options.without.insert(*proposer);
   }
   ISOMER_ASSIGN_OR_RETURN(options.pipeline, PipelineOfFlags());
   options.steps_between_flushes = absl::GetFlag(FLAGS_steps_between_flushes);
@@ -416,6 +432,10 @@ absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
   if (absl::GetFlag(FLAGS_describe)) return Describe(arguments);
+  if (absl::GetFlag(FLAGS_list_proposers) && arguments.empty()) {
+    std::fputs(ProposerList().c_str(), stdout);
+    return kExitDone;
+  }
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
   if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
   if (absl::GetFlag(FLAGS_machine).empty() ||
@@ -450,6 +470,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   ISOMER_ASSIGN_OR_RETURN(Report report, ReportOf(result, rules, cost));
   std::fputs(report.text.c_str(), stdout);
+  if (absl::GetFlag(FLAGS_list_proposers)) {
+    std::printf("\n%s", result.proposers.ToString(options.without).c_str());
+  }
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
   Json& summary = report.json;
   summary["share_of_rate"] = ShareOfRate(result.plan, cost.machine());

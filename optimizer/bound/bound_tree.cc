@@ -42,7 +42,7 @@ class BoundTree {
     double before_us = std::min_element(leaves.begin(), leaves.end(), IsLess)->best.us;
     for (int cut = 0; cut < options_.cuts; ++cut) {
       Leaf& least = *std::min_element(leaves.begin(), leaves.end(), IsLess);
-      if (least.best.us >= options_.enough_us) break;
+      if (least.best.us >= options_.enough_us || options_.deadline.Reached().has_value()) break;
       if (cut % kPatience == kPatience - 1) {
         if (least.best.us < before_us * (1 + kProgress)) break;
         before_us = least.best.us;

@@ -12,13 +12,15 @@
 #include "optimizer/bound/bounded_calls.h"
 #include "optimizer/bound/relaxed_step.h"
 #include "optimizer/mapping/cost_tables.h"
+#include "pcg/support/stopping.h"
 
 namespace isomer {
 
 struct BoundTreeOptions {
-  int solutions = 8;     // of mappings, for a mixture
-  int cuts = 0;          // of the space
-  double enough_us = 0;  // a bound of so much, or more, ends it
+  int solutions = 8;       // of mappings, for a mixture
+  int cuts = 0;            // of the space
+  double enough_us = 0;    // a bound of so much, or more, ends it
+  Deadline deadline = {};  // no more cuts; the bound so far is one
 };
 
 double BestBoundUs(const RelaxedStep& step, const BoundedCalls& calls,

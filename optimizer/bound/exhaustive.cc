@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -18,6 +19,9 @@ namespace {
 
 // Of the space, for a bound of the whole before the first prefix (lower_bound.h).
 constexpr int kCuts = 20;
+
+// Between two looks at the clock: some milliseconds.
+constexpr int64_t kPrefixesPerLook = 256;
 
 // Sums of float32, in another order than the simulator's picoseconds.
 constexpr double kRounding = 1e-5;
@@ -39,7 +43,12 @@ class AssignmentSearch {
     const CostOptions saved = tables_.options();
     absl::Status done;
     for (int64_t devices = all; devices >= 1 && done.ok(); --devices) {
-      if (all % devices == 0) done = OnDevices(devices, start);
+      if (all % devices != 0) continue;
+      if (const auto reason = options_.deadline.Reached(); reason.has_value()) {
+        Stop(*reason, 0);  // Of what was not looked at nothing is known.
+        break;
+      }
+      done = OnDevices(devices, start);
     }
     tables_.set_options(saved);
     ISOMER_RETURN_IF_ERROR(done);
@@ -52,6 +61,12 @@ class AssignmentSearch {
   struct Prefix {
     int parent, choice, length;
   };
+
+  void Stop(StopReason reason, double bound_us) {
+    result_.proved = false;
+    result_.stop = std::max(result_.stop, reason);
+    result_.bound_us = std::min(result_.bound_us, bound_us);
+  }
 
   // The order of calls is that of the plan that `start` is.
   absl::Status MakeGraph(const MappedModel& start) {
@@ -69,8 +84,11 @@ class AssignmentSearch {
     options.updates_together = false;
     tables_.set_options(options);
     ISOMER_RETURN_IF_ERROR(MakeGraph(start));
-    const BoundOptions of_step = {
-        .loss = model_.loss, .devices = devices, .cuts = kCuts, .enough_us = result_.step_us};
+    const BoundOptions of_step = {.loss = model_.loss,
+                                  .devices = devices,
+                                  .cuts = kCuts,
+                                  .enough_us = result_.step_us,
+                                  .deadline = options_.deadline};
     ISOMER_ASSIGN_OR_RETURN(const LowerBound bound, BoundStep(model_.graph, of_step, &tables_));
     tables_.set_options(options);
     sums_ = std::make_unique<StepSums>(model_.graph, model_.loss, compute_, options_.operators,
@@ -87,12 +105,15 @@ class AssignmentSearch {
       root.push_back(static_cast<float>(bound_of->root_us()));
     }
     Push({-1, -1, 0}, root);
+    int64_t taken = 0;
     while (!open_.empty()) {
       const auto [minus_us, length, at] = open_.top();
       if (-minus_us >= result_.step_us) break;
-      if (result_.prefixes >= options_.budget) {
-        result_.proved = false;
-        result_.bound_us = std::min(result_.bound_us, std::max(-minus_us, bound.step_us));
+      std::optional<StopReason> reason;
+      if (taken++ % kPrefixesPerLook == 0) reason = options_.deadline.Reached();
+      if (result_.prefixes >= options_.budget) reason = StopReason::kBudget;
+      if (reason.has_value()) {
+        Stop(*reason, std::max(-minus_us, bound.step_us));
         break;
       }
       open_.pop();
@@ -175,8 +196,10 @@ std::string ExhaustiveResult::ToString() const {
                            assignments, work);
   }
   return absl::StrFormat(
-      "not proved: the budget ended with no assignment of %.3g below %.1f us, the best at %.1f us "
-      "(%s)",
+      "not proved: %s with no assignment of %.3g below %.1f us, the best at %.1f us (%s)",
+      stop == StopReason::kBudget      ? "the budget ended"
+      : stop == StopReason::kTimeLimit ? "the time ended"
+                                       : "it was interrupted",
       assignments, bound_us, step_us, work);
 }
 

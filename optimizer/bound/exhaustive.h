@@ -21,6 +21,7 @@
 #include "optimizer/mapping/derivation.h"
 #include "pcg/ir/graph.h"
 #include "pcg/ir/plan.h"
+#include "pcg/support/stopping.h"
 
 namespace isomer {
 
@@ -30,6 +31,7 @@ struct ExhaustiveOptions {
   // which a recurrent cell, say, is divided as a whole. Others are operators of their own. The
   // start may be outside of that space; what is proved then is that nothing in it is faster.
   std::map<NodeId, std::string> operators = {};
+  Deadline deadline = {};  // ends the search as the budget does
 };
 
 struct ExhaustiveResult {
@@ -37,6 +39,7 @@ struct ExhaustiveResult {
   double step_us = 0;
   double bound_us = 0;  // no assignment is faster; step_us if `proved`
   bool proved = false;
+  StopReason stop = StopReason::kExhausted;  // of what ended it
   int64_t prefixes = 0, simulated = 0;
   double assignments = 0;  // in the space
 

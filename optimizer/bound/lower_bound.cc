@@ -94,12 +94,12 @@ class StepBound {
 
   double MixtureUs(double enough, int cuts) {
     const RelaxedStep step(calls_, &edges_, &tables_);
-    return BestBoundUs(
-        step, calls_,
-        {.solutions = options_.solutions,
-         .cuts = cuts,
-         .enough_us = std::min({enough, options_.enough_us / kRounding, kNoBoundUs})},
-        &tables_);
+    return BestBoundUs(step, calls_,
+                       {.solutions = options_.solutions,
+                        .cuts = options_.deadline.Reached().has_value() ? 0 : cuts,
+                        .enough_us = std::min({enough, options_.enough_us / kRounding, kNoBoundUs}),
+                        .deadline = options_.deadline},
+                       &tables_);
   }
 
   std::vector<int64_t> Divisors() const {

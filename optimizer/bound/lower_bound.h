@@ -41,6 +41,7 @@
 #include "absl/status/statusor.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "pcg/ir/graph.h"
+#include "pcg/support/stopping.h"
 
 namespace isomer {
 
@@ -64,6 +65,7 @@ struct BoundOptions {
   // Of plans with calls beside each other: LowerBound::beside_us is what is wanted.
   bool beside = false;
   double enough_us = 1e30;  // where that is reached, nothing more is tried
+  Deadline deadline = {};   // when that is over, a bound that is quickly found is all there is
 };
 
 // `tables` has its options back afterwards. Errors: a call does not type-check.

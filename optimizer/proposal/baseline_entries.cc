@@ -1,6 +1,8 @@
 #include "optimizer/proposal/baseline_entries.h"
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/pipeline_plan.h"
@@ -13,6 +15,12 @@ absl::Status BaselineEntries::EnterAll() {
   std::vector<std::pair<std::string, int>> entered;
   for (const std::string name : {kSingleDevice, kDataParallel, kZero3, kMegatron, kExpert}) {
     if (name == kZero3 && !run_.options.training) continue;
+    std::optional<Proposing> proposing;
+    if (name != kSingleDevice) {
+      ISOMER_ASSIGN_OR_RETURN(const Proposer proposer, ParseProposer(name));
+      if (!run_.Asks(proposer) && wanted != name) continue;
+      proposing.emplace(&run_.contest.ledger(), proposer);
+    }
     run_.tables.set_options(run_.BaseOptions());
     auto mapped = MapBaseline(name, run_.model.graph, &run_.tables);
     if (absl::IsNotFound(mapped.status())) {
@@ -26,6 +34,7 @@ absl::Status BaselineEntries::EnterAll() {
   // All of them are predicted at once.
   for (const auto& [name, entry] : entered) ISOMER_RETURN_IF_ERROR(Settle(name, entry).status());
   if (wanted != kPipeline) return absl::OkStatus();
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kPipeline);
   ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(run_.model, run_.tables.rules(), run_.cost,
                                                   run_.options.training, run_.options.pipeline));
   run_.SetOptions(&plan);

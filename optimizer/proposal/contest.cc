@@ -86,6 +86,10 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   entrant.plan = std::move(plan);
   entrant.origin = std::move(origin);
   entrant.takes_part = takes_part;
+  if (takes_part) {
+    entrant.by = ledger_.current();
+    ledger_.CountPlan(entrant.by);
+  }
   entrant.what_runs = what;
   // Beside the caller, which may have to wait for it.
   int busy = 1;
@@ -130,7 +134,9 @@ void Contest::Judge(Entrant* entrant) {
   entrant->prediction = Prediction{simulation->step_us, simulation->peak_bytes};
   plan.predicted_step_us = simulation->step_us;
   plan.predicted_peak_bytes = simulation->peak_bytes;
-  if (entrant->takes_part) TakePart(std::move(plan), *simulation, std::move(entrant->origin));
+  if (entrant->takes_part) {
+    TakePart(std::move(plan), *simulation, std::move(entrant->origin), entrant->by);
+  }
   if (memo_ != nullptr && simulation->tasks.size() > kManyTasks) memo_->Forget(entrant->what_runs);
 }
 
@@ -145,7 +151,8 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
   if (contenders_.size() > most) contenders_.resize(most);
 }
 
-void Contest::TakePart(Plan plan, const Simulation& now, std::string origin) {
+void Contest::TakePart(Plan plan, const Simulation& now, std::string origin,
+                       std::optional<Proposer> by) {
   const Prediction prediction = {now.step_us, now.peak_bytes};
   if (now.tasks.size() > kSlowTasks) slow_us_ = std::min(slow_us_, now.step_us);
   const bool fits = Fits(prediction);
@@ -167,6 +174,10 @@ void Contest::TakePart(Plan plan, const Simulation& now, std::string origin) {
   } else if (better && !fastest_.has_value()) {
     fastest_ = std::move(best_->plan);
     fastest_origin_ = best_->origin;
+  }
+  if (better) {
+    const bool improves = fits && this->fits();
+    ledger_.CountBest(by, improves ? std::optional(step_us()) : std::nullopt, now.step_us);
   }
   if (better) best_ = Entry{std::move(plan), now, std::move(origin), fits};
 }

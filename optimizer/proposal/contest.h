@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/cost/cost.h"
+#include "optimizer/proposal/proposers.h"
 #include "optimizer/simulator/prediction_memo.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
@@ -107,11 +108,15 @@ class Contest {
 
   Entry TakeBest() { return *std::move(best_); }
 
+  // Who proposed what; plans are those of the one who proposes as they are entered.
+  ProposerLedger& ledger() { return ledger_; }
+
  private:
   struct Entrant {
     Plan plan;
     std::string origin;
     bool takes_part = true;
+    std::optional<Proposer> by = {};
     uint64_t what_runs = 0;
     int same = -1;  // an earlier one that runs alike
     PredictionMemo::Future simulation = {};
@@ -125,12 +130,14 @@ class Contest {
   PredictionMemo::Future Begin(std::launch policy, Plan* plan) const;
   void Judge(Entrant* entrant);
   void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
-  void TakePart(Plan plan, const Simulation& simulation, std::string origin);
+  void TakePart(Plan plan, const Simulation& simulation, std::string origin,
+                std::optional<Proposer> by);
   double near_best_us() const;
 
   const CostModel& cost_;
   const int threads_;
   PredictionMemo* const memo_;
+  ProposerLedger ledger_;
   std::deque<Entrant> entrants_;   // where they are stays
   size_t judged_ = 0;              // of these
   std::map<uint64_t, int> known_;  // the first entrant by what it runs

@@ -25,13 +25,16 @@ absl::StatusOr<std::unique_ptr<TaskGraph>> GraphOf(const Model& model, const Map
 
 // What walks (guided_walk.h) from a mapping find by simulated steps, each in the order of calls
 // that follows from what the one before it found.
-absl::StatusOr<MappedModel> WalkedFrom(const Model& model, MappedModel best, CostTables* tables) {
+absl::StatusOr<MappedModel> WalkedFrom(const Model& model, MappedModel best,
+                                       const Deadline& deadline, CostTables* tables) {
   Picoseconds least = -1;
   for (double beta : kBetas) {
+    if (deadline.Reached().has_value()) return best;
     ISOMER_ASSIGN_OR_RETURN(const auto graph, GraphOf(model, best, tables));
     if (least < 0) least = graph->makespan();
     McmcOptions options{.beta = beta, .max_proposals = kProposals};
     ISOMER_ASSIGN_OR_RETURN(options.propose, GuidedProposer(*graph, nullptr, tables));
+    options.deadline = deadline;
     ISOMER_RETURN_IF_ERROR(SearchByMcmc(options, graph.get()).status());
     MappedModel walked = graph->Mapped();
     ISOMER_ASSIGN_OR_RETURN(const auto anew, GraphOf(model, walked, tables));
@@ -40,13 +43,14 @@ absl::StatusOr<MappedModel> WalkedFrom(const Model& model, MappedModel best, Cos
     best = std::move(walked);
   }
   ISOMER_ASSIGN_OR_RETURN(WalkedModel paired, WithBetterPairs(model, std::move(best), nullptr,
-                                                              Deadline::In(0), tables, nullptr));
+                                                              deadline, tables, nullptr));
   return std::move(paired.mapped);
 }
 
 }  // namespace
 
-absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) {
+absl::StatusOr<MappedModel> BestMapping(const Model& model, const Deadline& deadline,
+                                        CostTables* tables) {
   const CostOptions saved = tables->options();
   const int64_t all = tables->cost().machine().num_devices();
   MappedModel best;
@@ -60,8 +64,7 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
     options.sync_weight = weight;
     tables->set_options(options);
     HierarchicalSearcher searcher(model.graph, {}, tables->rules());
-    ISOMER_ASSIGN_OR_RETURN(SearchResult found,
-                            searcher.Search(tables, Deadline::In(0), /*part=*/0));
+    ISOMER_ASSIGN_OR_RETURN(SearchResult found, searcher.Search(tables, deadline, /*part=*/0));
     if (!found.mapped.steps.empty()) return absl::InternalError("a mapping rewrote the graph");
     ISOMER_ASSIGN_OR_RETURN(const auto graph, GraphOf(model, found.mapped, tables));
     if (least >= 0 && graph->makespan() >= least) return absl::OkStatus();
@@ -73,11 +76,15 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
   absl::Status done;
   for (int64_t devices = all; devices >= 1 && done.ok(); --devices) {
     if (all % devices != 0) continue;
-    for (double weight : kSyncWeights) done.Update(consider(devices, weight));
+    for (double weight : kSyncWeights) {
+      // One there is, whatever the time.
+      if (least >= 0 && deadline.Reached().has_value()) break;
+      done.Update(consider(devices, weight));
+    }
   }
   if (done.ok()) {
     tables->set_options(best_options);
-    absl::StatusOr<MappedModel> walked = WalkedFrom(model, best, tables);
+    absl::StatusOr<MappedModel> walked = WalkedFrom(model, best, deadline, tables);
     done = walked.status();
     if (walked.ok()) best = *std::move(walked);
   }
@@ -87,20 +94,22 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, CostTables* tables) 
 }
 
 absl::StatusOr<SearchResult> ExhaustiveSearch(const Model& model, const SearchOptions& options,
-                                              CostTables* tables, std::string* proof) {
+                                              const Deadline& deadline, CostTables* tables,
+                                              std::string* proof) {
   if (options.restrictions != nullptr) {
     return absl::InvalidArgumentError("--search=exhaustive knows no constraints");
   }
-  ISOMER_ASSIGN_OR_RETURN(const MappedModel start, BestMapping(model, tables));
-  ISOMER_ASSIGN_OR_RETURN(ExhaustiveResult found,
-                          SearchExhaustively(model, start, {.budget = options.budget}, tables));
+  ISOMER_ASSIGN_OR_RETURN(const MappedModel start, BestMapping(model, deadline, tables));
+  ISOMER_ASSIGN_OR_RETURN(
+      ExhaustiveResult found,
+      SearchExhaustively(model, start, {.budget = options.budget, .deadline = deadline}, tables));
   *proof = found.ToString();
   SearchResult result;
   result.mapped = std::move(found.best);
   result.us = found.step_us;
   result.candidates = found.simulated;
   result.pieces = result.distinct_pieces = 1;
-  result.stop = found.proved ? StopReason::kExhausted : StopReason::kBudget;
+  result.stop = found.stop;
   result.exact_mappings = found.proved;
   return result;
 }

@@ -36,6 +36,8 @@ struct Optimization {
   // That there are for all.
   int threads() const;
 
+  bool Asks(Proposer proposer) const { return options.without.count(proposer) == 0; }
+
   // A lower bound is wanted.
   bool Bounds() const { return model.graph.num_nodes() <= options.bound_nodes; }
 

@@ -3,11 +3,13 @@
 #define ISOMER_OPTIMIZER_PROPOSAL_OPTIMIZE_OPTIONS_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "optimizer/bound/lower_bound.h"
 #include "optimizer/canonical/canonical_form.h"
 #include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/proposers.h"
 #include "optimizer/proposal/strategy_search.h"
 #include "optimizer/sharding/constraints.h"
 #include "optimizer/substitution/search.h"
@@ -43,6 +45,8 @@ struct OptimizeOptions {
   // What shows that calls are an operator (canonical_form.h), which is what the plan's certificate
   // will be asked; none: the model's calls are taken as they are.
   AreEqual equal;
+  // That are not asked: what each gains is seen without it.
+  std::set<Proposer> without;
 };
 
 }  // namespace isomer

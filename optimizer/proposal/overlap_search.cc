@@ -68,8 +68,9 @@ absl::StatusOr<Prediction> OverlapSearch::Consider(const MappedModel& mapped) {
 
 absl::Status OverlapSearch::ConsiderOtherwiseArranged(MappedModel mapped,
                                                       const Prediction& as_mapped) {
-  if (!run_.arranges_weights) return absl::OkStatus();
+  if (!run_.arranges_weights || !run_.Asks(Proposer::kArrangedWeights)) return absl::OkStatus();
   if (as_mapped.step_us > kWorthReordering * run_.contest.step_us()) return absl::OkStatus();
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kArrangedWeights);
   mapped.copies_arranged = !mapped.copies_arranged;
   ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped));
   return run_.contest.Consider(std::move(plan), kFound).status();
@@ -99,15 +100,20 @@ absl::StatusOr<Prediction> OverlapSearch::PredictionOf(std::optional<int> entry)
 
 // The largest weight and the smallest, then those between if they differ.
 absl::Status OverlapSearch::SearchWithWeights() {
+  if (!run_.Asks(Proposer::kJointSearch)) return absl::OkStatus();
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kJointSearch);
   constexpr int kLast = std::size(kSyncWeights) - 1;
   ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_first, SearchAt(0));
   // Inference has no gradients to synchronise.
-  if (!run_.options.training || Simulates(strategy_)) return PredictionOf(at_first).status();
+  if (!run_.options.training || Simulates(strategy_) || !run_.Asks(Proposer::kSyncWeights)) {
+    return PredictionOf(at_first).status();
+  }
   if (devices_ < run_.devices) {
     ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
     if (first.step_us > kSlack * run_.contest.step_us()) return absl::OkStatus();
   }
   if (run_.contest.PredictionsAreSlow()) return PredictionOf(at_first).status();
+  const Proposing with_weights(&run_.contest.ledger(), Proposer::kSyncWeights);
   // The first is predicted beside the search for the last.
   ISOMER_ASSIGN_OR_RETURN(const std::optional<int> at_last, SearchAt(kLast));
   ISOMER_ASSIGN_OR_RETURN(const Prediction first, PredictionOf(at_first));
@@ -135,7 +141,10 @@ absl::Status OverlapSearch::SearchBetween(int low, const Prediction& at_low, int
 // The fastest that were entered, with calls in the model's order, and with copies of weights that
 // calls arrange.
 absl::Status OverlapSearch::Reorder() {
-  if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
+  if (run_.contest.PredictionsAreSlow() || !run_.Asks(Proposer::kCallOrder)) {
+    return absl::OkStatus();
+  }
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kCallOrder);
   for (const auto& [entry, mapped] : run_.entered) {
     if (run_.deadline.Reached().has_value()) break;
     ISOMER_ASSIGN_OR_RETURN(const Prediction found, run_.contest.PredictionOf(entry));
@@ -173,12 +182,14 @@ absl::Status OverlapSearch::Refine() {
 // a fused call cannot be split into.
 absl::Status OverlapSearch::MapInOnePiece() {
   const bool searches = strategy_ == Strategy::kHierarchical || strategy_ == Strategy::kSequential;
-  if (!best_.mapping.has_value() || !searches || !run_.restrictions.empty()) {
+  if (!best_.mapping.has_value() || !searches || !run_.restrictions.empty() ||
+      !run_.Asks(Proposer::kOnePiece)) {
     return absl::OkStatus();
   }
   if (!IsWorthWalking(static_cast<int64_t>(best_.mapping->choices.size()), devices_)) {
     return absl::OkStatus();
   }
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kOnePiece);
   const Rewritten rewritten = {best_.mapping->steps, best_.mapping->graph};
   for (const Rewritten* graph : {static_cast<const Rewritten*>(nullptr), &rewritten}) {
     if (graph == nullptr ? !model_as_it_is_ : graph->steps.empty()) continue;
@@ -200,7 +211,10 @@ absl::Status OverlapSearch::MapInOnePiece() {
 
 // Adds those of `mappings` in which calls take turns on devices, where that is faster than all.
 absl::Status OverlapSearch::TakeTurnsIn(std::vector<MappedModel>* mappings) {
-  if (!run_.restrictions.empty() || Simulates(strategy_)) return absl::OkStatus();
+  if (!run_.restrictions.empty() || Simulates(strategy_) || !run_.Asks(Proposer::kTurns)) {
+    return absl::OkStatus();
+  }
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kTurns);
   for (size_t m = 0, found = mappings->size(); m < found; ++m) {
     if (run_.deadline.Reached().has_value()) break;
     ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> turned,
@@ -215,7 +229,10 @@ absl::Status OverlapSearch::TakeTurnsIn(std::vector<MappedModel>* mappings) {
 
 // Splices of what is far too large are, too.
 absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
-  if (best_.us == kImpossibleUs || is_far_too_large_) return absl::OkStatus();
+  if (best_.us == kImpossibleUs || is_far_too_large_ || !run_.Asks(Proposer::kSplices)) {
+    return absl::OkStatus();
+  }
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kSplices);
   return ConsiderSplices(mappings, best_.us, run_.deadline,
                          [this](const MappedModel& mapped) { return ConsiderIfAllowed(mapped); });
 }
@@ -223,7 +240,11 @@ absl::Status OverlapSearch::Splice(std::vector<MappedModel> mappings) {
 // By simulated steps, in float32, which is what task graphs know. They do not know memory: a walk
 // that begins too large may end so; then there is another, from the fastest mapping that fits.
 absl::Status OverlapSearch::WalkUp() {
-  if (Simulates(strategy_) || run_.options.precision != DataType::kFloat32) return absl::OkStatus();
+  if (Simulates(strategy_) || run_.options.precision != DataType::kFloat32 ||
+      !run_.Asks(Proposer::kWalks)) {
+    return absl::OkStatus();
+  }
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kWalks);
   Forget();
   const double slow_us = kSlack * run_.contest.step_us();
   Starts carried;
@@ -264,7 +285,11 @@ absl::Status OverlapSearch::WalkFrom(const Start& start) {
 }
 
 absl::Status OverlapSearch::ImprovePairsOf(const Start& start) {
-  if (!start.mapping.has_value() || devices_ > kMostDevicesOfPairs) return absl::OkStatus();
+  if (!start.mapping.has_value() || devices_ > kMostDevicesOfPairs ||
+      !run_.Asks(Proposer::kPairs)) {
+    return absl::OkStatus();
+  }
+  const Proposing proposing(&run_.contest.ledger(), Proposer::kPairs);
   SetOptionsToWalk();
   ISOMER_ASSIGN_OR_RETURN(const WalkedModel paired,
                           WithBetterPairs(run_.model, *start.mapping, restrictions(), run_.deadline,

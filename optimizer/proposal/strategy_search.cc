@@ -73,7 +73,7 @@ absl::StatusOr<SearchResult> StrategySearch::SearchBy(Strategy strategy,
     case Strategy::kSequential:
       return SearchAlgebraFirst(options);
     case Strategy::kExhaustive:
-      return ExhaustiveSearch(model_, options, &tables_, &record_.proof);
+      return ExhaustiveSearch(model_, options, deadline_, &tables_, &record_.proof);
   }
   return absl::InternalError("no such strategy");
 }

@@ -55,6 +55,18 @@ Json SearchJson(const OptimizeResult& result) {
   return search;
 }
 
+Json ProposersJson(const ProposerLedger& ledger) {
+  Json json = Json::EmptyObject();
+  for (const auto& [proposer, row] : ledger.rows()) {
+    Json& one = json[NameOf(proposer)];
+    one["plans"] = row.plans;
+    one["best"] = row.best;
+    one["gain"] = row.gain;
+    one["seconds"] = row.seconds;
+  }
+  return json;
+}
+
 Json BoundJson(const OptimizeResult& result) {
   Json bound;
   bound["step_us"] = result.bound->step_us;
@@ -108,6 +120,7 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   json["step"] = ExplanationJson(explanation, cost.machine(), result.simulation.step_us);
   if (result.pipeline.has_value()) json["pipeline"] = PipelineJson(*result.pipeline);
   json["search"] = SearchJson(result);
+  json["proposers"] = ProposersJson(result.proposers);
   if (result.bound.has_value()) json["lower_bound"] = BoundJson(result);
   json["steps"] = plan.steps.size();
   json["rules_used"] = Json::EmptyArray();

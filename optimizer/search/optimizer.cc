@@ -55,9 +55,11 @@ class Optimizer {
     result.seconds = SecondsSince(start);
     const auto found = std::chrono::steady_clock::now();
     if (run_.Bounds()) {
+      BoundOptions bound = run_.options.bound;
+      bound.deadline = run_.deadline;
       ISOMER_ASSIGN_OR_RETURN(result.bound,
                               BoundOfPlan(run_.model.graph, result.plan, AllRewritten(),
-                                          run_.BaseOptions(), run_.options.bound, &run_.tables));
+                                          run_.BaseOptions(), bound, &run_.tables));
     }
     result.bound_seconds = SecondsSince(found);
     return result;
@@ -74,7 +76,7 @@ class Optimizer {
     ISOMER_RETURN_IF_ERROR(TakeBest(&result));
     if (algebra_first_ != nullptr) {
       ISOMER_ASSIGN_OR_RETURN(OptimizeResult other, result_of_algebra_first_.get());
-      TakeIfBetter(std::move(other), &result);
+      TakeIfBetter(std::move(other), Proposer::kAlgebraFirst, &result);
     }
     ISOMER_RETURN_IF_ERROR(SearchParts(&result));
     return result;
@@ -85,7 +87,7 @@ class Optimizer {
   // best uses. What is on one node is searched as a machine of its own, with its parts.
   absl::Status SearchParts(OptimizeResult* result) {
     if (run_.options.strategy != Strategy::kHierarchical || !run_.options.plan.empty() ||
-        !SearchesParts() || !result->fits) {
+        !SearchesParts() || !result->fits || !run_.Asks(Proposer::kPartSearches)) {
       return absl::OkStatus();
     }
     for (int64_t devices = run_.devices; devices % 2 == 0;) {
@@ -100,7 +102,7 @@ class Optimizer {
       ISOMER_ASSIGN_OR_RETURN(OptimizeResult found, part.Search());
       found.baselines.clear();
       found.origin = kFound;
-      TakeIfBetter(std::move(found), result);
+      TakeIfBetter(std::move(found), Proposer::kPartSearches, result);
       const std::vector<Rewritten> rewritten = part.AllRewritten();
       of_parts_.insert(of_parts_.end(), rewritten.begin(), rewritten.end());
       if (on_node) break;
@@ -165,9 +167,12 @@ class Optimizer {
     ISOMER_RETURN_IF_ERROR(ChooseUpdates());
     if (!searches) return absl::OkStatus();
     const double us = run_.contest.step_us();
-    ISOMER_RETURN_IF_ERROR(MakeFit(
-        run_.cost, fitting_, run_.deadline,
-        [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &run_.contest));
+    if (run_.Asks(Proposer::kMemory)) {
+      const Proposing proposing(&run_.contest.ledger(), Proposer::kMemory);
+      ISOMER_RETURN_IF_ERROR(MakeFit(
+          run_.cost, fitting_, run_.deadline,
+          [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &run_.contest));
+    }
     return run_.contest.step_us() == us ? absl::OkStatus() : ChooseUpdates();
   }
 
@@ -175,14 +180,18 @@ class Optimizer {
   absl::Status ConsiderSpreadBranches() {
     Plan plan = run_.contest.best().plan;
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-    if (moments > 1 || run_.contest.PredictionsAreSlow()) return absl::OkStatus();
+    if (moments > 1 || run_.contest.PredictionsAreSlow() || !run_.Asks(Proposer::kSpreadBranches)) {
+      return absl::OkStatus();
+    }
+    const Proposing proposing(&run_.contest.ledger(), Proposer::kSpreadBranches);
     plan.spread_branches = true;
     return run_.contest.Consider(std::move(plan), run_.contest.best().origin).status();
   }
 
   // Other ways to update the weights of the best plans.
   absl::Status ChooseUpdates() {
-    if (!run_.options.training) return absl::OkStatus();
+    if (!run_.options.training || !run_.Asks(Proposer::kUpdates)) return absl::OkStatus();
+    const Proposing proposing(&run_.contest.ledger(), Proposer::kUpdates);
     return ConsiderUpdates(
         {.method = run_.options.choose_update_method, .order = run_.options.choose_buckets},
         run_.deadline, &run_.contest);
@@ -201,6 +210,7 @@ class Optimizer {
     result->single_device = baselines_.single_device();
     result->ignoring = baselines_.ignoring();
     result->searches = searches_.record();
+    result->proposers = run_.contest.ledger();
     const Plan& plan = result->plan;
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
     if (moments > 1) {
@@ -214,9 +224,9 @@ class Optimizer {
   // The joint search is never behind algebra first, as all that a search of that finds, by walks,
   // too, is found beside it: what tables think best need not be what walks begin with best.
   bool SearchesAlgebraFirst() const {
-    return run_.options.strategy == Strategy::kHierarchical && run_.options.plan.empty() &&
-           DevicesWait() && !IsBoundToStages() && run_.model.graph.num_nodes() <= kMostNodesTwice &&
-           !run_.contest.PredictionsAreSlow();
+    return run_.Asks(Proposer::kAlgebraFirst) && run_.options.strategy == Strategy::kHierarchical &&
+           run_.options.plan.empty() && DevicesWait() && !IsBoundToStages() &&
+           run_.model.graph.num_nodes() <= kMostNodesTwice && !run_.contest.PredictionsAreSlow();
   }
 
   void StartAlgebraFirst() {
@@ -231,7 +241,9 @@ class Optimizer {
                    [this] { return algebra_first_->Search(); });
   }
 
-  void TakeIfBetter(OptimizeResult other, OptimizeResult* result) const {
+  // `by` found it, in a run of its own.
+  void TakeIfBetter(OptimizeResult other, Proposer by, OptimizeResult* result) const {
+    result->proposers.AddPartOf(other.proposers);
     SearchRecord& searches = result->searches;
     searches.candidates += other.searches.candidates;
     searches.stop = std::max(searches.stop, other.searches.stop);
@@ -241,6 +253,10 @@ class Optimizer {
       return run_.contest.Rank({plan.predicted_step_us, plan.predicted_peak_bytes});
     };
     if (rank(result->plan) <= rank(other.plan)) return;
+    const bool improves = result->fits && other.fits;
+    result->proposers.CountBest(
+        by, improves ? std::optional(result->plan.predicted_step_us) : std::nullopt,
+        other.plan.predicted_step_us);
     result->plan = std::move(other.plan);
     result->simulation = std::move(other.simulation);
     result->origin = std::move(other.origin);
@@ -270,6 +286,10 @@ class Optimizer {
   // Grids of tensor, pipeline and data parallelism, for where the best plan so far leaves devices
   // waiting, or does not fit; then of half of the devices, as long as those are faster.
   absl::Status ConsiderGrids() {
+    if (!run_.Asks(Proposer::kGrids) && run_.options.plan.empty() && !IsBoundToStages()) {
+      return absl::OkStatus();
+    }
+    const Proposing proposing(&run_.contest.ledger(), Proposer::kGrids);
     int64_t devices = run_.devices;
     ISOMER_RETURN_IF_ERROR(ConsiderGridsOf(devices));
     while (run_.contest.fits() && SearchesParts() && run_.options.plan.empty() &&
@@ -326,7 +346,11 @@ class Optimizer {
   // Leaving devices idle is a plan, too: for a small model the fastest. But no plan on d devices
   // takes less than a d-th of the time on one.
   absl::Status ConsiderPartsOfTheMachine() {
-    if (!run_.contest.fits() || !SearchesParts() || run_.devices == 1) return absl::OkStatus();
+    if (!run_.contest.fits() || !SearchesParts() || run_.devices == 1 ||
+        !run_.Asks(Proposer::kParts)) {
+      return absl::OkStatus();
+    }
+    const Proposing proposing(&run_.contest.ledger(), Proposer::kParts);
     ISOMER_ASSIGN_OR_RETURN(const std::optional<double> with_algebra_us,
                             searches_.UsOnOneDevice(run_.BaseOptions()));
     const double as_it_is_us = baselines_.single_device().step_us;

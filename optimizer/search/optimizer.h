@@ -15,6 +15,7 @@
 #include "optimizer/proposal/contest.h"
 #include "optimizer/proposal/optimize_options.h"
 #include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/proposers.h"
 #include "optimizer/proposal/strategy_search.h"
 #include "optimizer/sharding/constraints.h"
 #include "optimizer/simulator/simulator.h"
@@ -33,6 +34,7 @@ struct OptimizeResult {
   Prediction single_device;                 // the model as it is on one device
   std::vector<std::string> ignoring;        // baselines that do not keep the constraints
   SearchRecord searches;
+  ProposerLedger proposers;  // what each gained
   // Of the model's graph, or of the plan's if that is less; none for a plan that it is not over.
   std::optional<LowerBound> bound;
   double bound_seconds = 0;

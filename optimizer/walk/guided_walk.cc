@@ -189,11 +189,11 @@ class Guide {
 
 }  // namespace
 
-absl::StatusOr<Proposer> GuidedProposer(const TaskGraph& graph, const Restrictions* restrictions,
-                                        CostTables* tables) {
+absl::StatusOr<ProposeChange> GuidedProposer(const TaskGraph& graph,
+                                             const Restrictions* restrictions, CostTables* tables) {
   auto guide = std::make_shared<Guide>();
   ISOMER_RETURN_IF_ERROR(guide->Create(graph, restrictions, tables));
-  return Proposer(
+  return ProposeChange(
       [guide](std::mt19937_64* random, TaskGraph* to) { return guide->Propose(random, to); });
 }
 

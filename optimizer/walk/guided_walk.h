@@ -22,8 +22,8 @@
 namespace isomer {
 
 // For `graph`, with the tables and restrictions that it was created with; all outlive the proposer.
-absl::StatusOr<Proposer> GuidedProposer(const TaskGraph& graph, const Restrictions* restrictions,
-                                        CostTables* tables);
+absl::StatusOr<ProposeChange> GuidedProposer(const TaskGraph& graph,
+                                             const Restrictions* restrictions, CostTables* tables);
 
 // A mapping, and its step in the order of calls that follows from it.
 struct WalkedModel {

@@ -21,7 +21,7 @@ namespace isomer {
 
 // Changes choices of the graph; nothing is committed yet. A walk by other proposals than FlexFlow's
 // has its operators by its own lights.
-using Proposer = std::function<absl::Status(std::mt19937_64* random, TaskGraph* graph)>;
+using ProposeChange = std::function<absl::Status(std::mt19937_64* random, TaskGraph* graph)>;
 
 // A number below n. std::uniform_int_distribution differs between libraries.
 inline int Below(std::mt19937_64* random, int n) {
@@ -46,7 +46,7 @@ struct McmcOptions {
   // Or as soon as a step takes no longer than this.
   Picoseconds target = 0;
   // Empty: a random operator gets a random choice.
-  Proposer propose = {};
+  ProposeChange propose = {};
 };
 
 struct McmcResult {

@@ -80,7 +80,7 @@ void ExpectOptimum(Model of, int64_t devices) {
   Setting setting(std::move(of), 1, devices);
   const Model& model = setting.model;
   CostTables& tables = setting.tables;
-  const auto start = BestMapping(model, &tables);
+  const auto start = BestMapping(model, Deadline(), &tables);
   ASSERT_TRUE(start.ok()) << start.status();
   const auto found = SearchExhaustively(model, *start, {}, &tables);
   ASSERT_TRUE(found.ok()) << found.status();
@@ -134,7 +134,7 @@ TEST(Exhaustive, MayBeginOutsideOfTheSpaceOfOperators) {
   Setting setting(ResidualModel(1, 8, 512, 512), 1, 2);
   const Model& model = setting.model;
   CostTables& tables = setting.tables;
-  const auto start = BestMapping(model, &tables);
+  const auto start = BestMapping(model, Deadline(), &tables);
   ASSERT_TRUE(start.ok()) << start.status();
   const auto best = SearchExhaustively(model, *start, {}, &tables);
   ASSERT_TRUE(best.ok()) << best.status();
@@ -151,11 +151,39 @@ TEST(Exhaustive, EndsByItsBudgetWithTheBoundReached) {
   std::string proof;
   SearchOptions options;
   options.budget = 200;
-  const auto found = ExhaustiveSearch(model, options, &tables, &proof);
+  const auto found = ExhaustiveSearch(model, options, Deadline(), &tables, &proof);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->stop, StopReason::kBudget);
   EXPECT_EQ(proof.substr(0, 11), "not proved:");
   EXPECT_EQ(tables.options().num_devices, 0);
+}
+
+// A second is more than it takes to notice that the time is over, and less than this space takes.
+TEST(Exhaustive, EndsAtTheDeadlineWithTheBestSoFar) {
+  Setting setting(ResidualModel(3, 64, 128, 256), 2, 4);
+  std::string proof;
+  SearchOptions options;
+  options.budget = int64_t{1} << 40;
+  const auto found =
+      ExhaustiveSearch(setting.model, options, Deadline::In(0.05), &setting.tables, &proof);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->stop, StopReason::kTimeLimit);
+  EXPECT_FALSE(found->exact_mappings);
+  EXPECT_EQ(proof.substr(0, 26), "not proved: the time ended");
+  EXPECT_FALSE(found->mapped.choices.empty());
+}
+
+TEST(Exhaustive, EndsOnCtrlC) {
+  Setting setting(ResidualModel(3, 64, 128, 256), 2, 4);
+  std::string proof;
+  SearchOptions options;
+  options.budget = int64_t{1} << 40;
+  InterruptSearches();
+  const auto found = ExhaustiveSearch(setting.model, options, Deadline(), &setting.tables, &proof);
+  ResumeSearches();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->stop, StopReason::kInterrupted);
+  EXPECT_EQ(proof.substr(0, 30), "not proved: it was interrupted");
 }
 
 TEST(PrefixBound, NeverAboveTheBestCompletion) {

@@ -119,7 +119,7 @@ void ExpectBoundHolds(uint64_t seed) {
   SearchOptions search;
   search.budget = 20000;
   std::string proof;
-  const auto best = ExhaustiveSearch(model, search, &tables, &proof);
+  const auto best = ExhaustiveSearch(model, search, Deadline(), &tables, &proof);
   ASSERT_TRUE(best.ok()) << "seed " << seed << ": " << best.status();
   auto plan = DerivePlan(model, best->mapped, random.training(), &tables);
   ASSERT_TRUE(plan.ok()) << "seed " << seed << ": " << plan.status();

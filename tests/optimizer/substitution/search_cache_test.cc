@@ -1,7 +1,10 @@
 #include "optimizer/substitution/search_cache.h"
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -109,6 +112,117 @@ TEST_F(SearchWithCache, OtherCostsAreAnotherSearch) {
   const std::string folder = FreshFolder("costs");
   Search(folder);
   EXPECT_EQ(Search(folder, /*sync_weight=*/1).remembered_pieces, 0);
+}
+
+// All that costs depend on, once.
+struct Inputs {
+  Machine machine = TestMachine(2, 4);
+  CostOptions options;
+  Profile profile;
+
+  uint64_t Digest() const {
+    const RuleSet rules;
+    const RuleIndex index(rules);
+    const CostModel cost(machine, &profile);
+    return DigestOfCosts(CostTables(index, cost, options));
+  }
+};
+
+TEST(DigestOfCosts, IsAnotherForEachFieldThatChanges) {
+  Inputs same;
+  same.machine.unit_kinds = {0};
+  same.machine.kinds[0].flops_per_us_of[DataType::kBFloat16] = 1;
+  same.profile.kernels["matmul"] = {1, 1, 1, 1, 1, 1, 1, 1, "matmul"};
+  same.profile.tables["fill"] = SizeTable({{1, 1, 1, 1, 1}});
+  const std::vector<std::function<void(Inputs*)>> changes = {
+      [](Inputs* in) { in->machine.name += "x"; },
+      [](Inputs* in) { in->machine.kinds[0].name += "x"; },
+      [](Inputs* in) { in->machine.kinds[0].flops_per_us *= 2; },
+      [](Inputs* in) { in->machine.kinds[0].flops_per_us_of[DataType::kBFloat16] = 2; },
+      [](Inputs* in) { in->machine.kinds[0].flops_per_us_of[DataType::kFloat16] = 1; },
+      [](Inputs* in) { in->machine.kinds[0].memory_bytes_per_us *= 2; },
+      [](Inputs* in) { in->machine.kinds[0].memory_bytes += 1; },
+      [](Inputs* in) { in->machine.kinds[0].launch_us += 1e-9; },
+      [](Inputs* in) { in->machine.kinds[0].host_bytes_per_us += 1; },
+      [](Inputs* in) { in->machine.kinds.push_back(in->machine.kinds[0]); },
+      [](Inputs* in) { in->machine.levels[0].name += "x"; },
+      [](Inputs* in) { in->machine.levels[0].count *= 2; },
+      [](Inputs* in) { in->machine.levels[0].bytes_per_us *= 1.0000001; },
+      [](Inputs* in) { in->machine.levels[1].latency_us += 1e-9; },
+      [](Inputs* in) { in->machine.levels[0].shared ^= true; },
+      [](Inputs* in) { in->machine.levels[0].through ^= true; },
+      [](Inputs* in) { in->machine.levels[0].reduces ^= true; },
+      [](Inputs* in) { in->machine.kind_level = -1; },
+      [](Inputs* in) {
+        in->machine.unit_kinds = {0, 0};
+      },
+      [](Inputs* in) { in->machine.nccl ^= true; },
+      [](Inputs* in) { in->machine.one_stream ^= true; },
+      [](Inputs* in) { in->options.training ^= true; },
+      [](Inputs* in) { in->options.precision = DataType::kBFloat16; },
+      [](Inputs* in) { in->options.optimizer = OptimizerKind::kAdam; },
+      [](Inputs* in) { in->options.num_devices = 4; },
+      [](Inputs* in) { in->options.first_device = 4; },
+      [](Inputs* in) { in->options.moments = 2; },
+      [](Inputs* in) { in->options.update_method = UpdateMethod::kSharded; },
+      [](Inputs* in) { in->options.low_precision_sums ^= true; },
+      [](Inputs* in) { in->options.updates_together ^= true; },
+      [](Inputs* in) { in->options.max_axes = 2; },
+      [](Inputs* in) { in->options.max_choices = 2; },
+      [](Inputs* in) { in->options.halves ^= true; },
+      [](Inputs* in) { in->options.sync_weight = 0.5; },
+      [](Inputs* in) { in->options.us_per_byte = 1e-9; },
+      [](Inputs* in) { in->profile.device.backend = "x"; },
+      [](Inputs* in) { in->profile.device.processor = "x"; },
+      [](Inputs* in) { in->profile.device.libraries = "x"; },
+      [](Inputs* in) { in->profile.device.busy_devices = 2; },
+      [](Inputs* in) { in->profile.device.pinned ^= true; },
+      [](Inputs* in) { in->profile.models = {"x"}; },
+      [](Inputs* in) { in->profile.kernels["matmul"].median_us = 2; },
+      [](Inputs* in) { in->profile.kernels["matmul"].flops = 2; },
+      [](Inputs* in) { in->profile.kernels["matmul"].bytes = 2; },
+      [](Inputs* in) { in->profile.kernels["matmul"].workspace_bytes = 2; },
+      [](Inputs* in) { in->profile.kernels["matmul"].library_bytes = 2; },
+      [](Inputs* in) { in->profile.kernels["matmul"].family = "x"; },
+      [](Inputs* in) { in->profile.kernels["x"] = {}; },
+      [](Inputs* in) {
+        in->profile.tables["fill"] = SizeTable({{1, 2, 1, 1, 1}});
+      },
+      [](Inputs* in) { in->profile.tables["x"] = {}; },
+      [](Inputs* in) { in->profile.task_overhead_us = 1; },
+  };
+  std::map<uint64_t, size_t> seen = {{same.Digest(), changes.size()}};
+  for (size_t c = 0; c < changes.size(); ++c) {
+    Inputs changed = same;
+    changes[c](&changed);
+    const auto [at, is_new] = seen.emplace(changed.Digest(), c);
+    EXPECT_TRUE(is_new) << "change " << c << " has the digest of " << at->second;
+  }
+  EXPECT_EQ(same.Digest(), Inputs(same).Digest());
+}
+
+// A machine by names: its links and paths.
+TEST(DigestOfCosts, KnowsTopologies) {
+  const auto digest_of = [](double rate, bool direct) {
+    Topology topology;
+    for (const char* name : {"a", "b", "c"}) topology.AddDevice(name);
+    const LinkId ab = topology.AddLink("ab", {rate, 1}), bc = topology.AddLink("bc", {rate, 1});
+    topology.AddArc(0, 1, ab);
+    topology.AddArc(1, 0, ab);
+    topology.AddArc(1, 2, bc);
+    topology.AddArc(2, 1, bc);
+    if (direct) {
+      topology.AddArc(0, 2, ab);
+      topology.AddArc(2, 0, ab);
+    }
+    EXPECT_EQ(topology.FindPaths({}), absl::OkStatus());
+    Digest digest;
+    digest.Add(topology);
+    return digest.value();
+  };
+  EXPECT_EQ(digest_of(1, false), digest_of(1, false));
+  EXPECT_NE(digest_of(1, false), digest_of(2, false));
+  EXPECT_NE(digest_of(1, false), digest_of(1, true));
 }
 
 }  // namespace
