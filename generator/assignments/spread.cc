@@ -22,9 +22,9 @@ std::vector<Share> SharesOf(const TensorType& type) {
   return shares;
 }
 
-class Search {
+class SpreadSearch {
  public:
-  Search(const SampleCall& call, TypeOracle* oracle, Statistics* statistics)
+  SpreadSearch(const SampleCall& call, TypeOracle* oracle, Statistics* statistics)
       : call_(call), oracle_(oracle), statistics_(statistics) {
     if (const auto* types = oracle->Infer(call.op, call.operands)) outputs_ = *types;
   }
@@ -95,7 +95,7 @@ class Search {
 std::vector<Spread> SpreadsAlongDims(const SampleCall& call, const std::vector<Spread>& others,
                                      TypeOracle* oracle) {
   Statistics statistics;  // Nothing is enumerated.
-  return Search(call, oracle, &statistics).RunAlongDims(others);
+  return SpreadSearch(call, oracle, &statistics).RunAlongDims(others);
 }
 
 bool Spread::Has(Share::Kind kind) const {
@@ -130,7 +130,7 @@ TensorType Shared(TensorType type, const Share& share, int64_t degree) {
 
 std::vector<Spread> FindSpreads(const SampleCall& call, TypeOracle* oracle,
                                 Statistics* statistics) {
-  return Search(call, oracle, statistics).Run();
+  return SpreadSearch(call, oracle, statistics).Run();
 }
 
 }  // namespace isomer

@@ -67,9 +67,9 @@ Table Tabulate(const std::vector<Condition>& conditions, const std::vector<Bindi
   return table;
 }
 
-class Search {
+class ConditionSearch {
  public:
-  Search(Table at_successes, Table at_failures)
+  ConditionSearch(Table at_successes, Table at_failures)
       : successes_(std::move(at_successes)), failures_(std::move(at_failures)) {}
 
   // The best set of at most `size` conditions, as places in the vocabulary.
@@ -175,7 +175,7 @@ std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
   if (successes.empty()) return std::nullopt;
   if (failures.empty()) return std::vector<Condition>();
   const std::vector<Condition> vocabulary = Vocabulary(rule);
-  Search search(Tabulate(vocabulary, successes), Tabulate(vocabulary, failures));
+  ConditionSearch search(Tabulate(vocabulary, successes), Tabulate(vocabulary, failures));
   // One condition more must be worth it.
   constexpr double kWorth = 1.2;
   std::optional<std::vector<int>> chosen;

@@ -2,27 +2,21 @@
 
 #include <algorithm>
 
+#include "generator/enumeration/configured_operators.h"
 #include "generator/enumeration/wide_configurations.h"
 #include "pcg/ir/parallel_operator.h"
 
 namespace isomer {
 namespace {
 
-Operator Of(OpKind kind) { return Operator(kind); }
-Operator Scale(double factor) { return Operator(OpKind::kScale, {{"factor", factor}}); }
+using namespace configured;  // NOLINT: it is made for this
+
 Operator Linear(int64_t activation) {
   return Operator(OpKind::kLinear, {{"activation", activation}});
 }
-Operator Concat(int64_t axis) { return Operator(OpKind::kConcat, {{"axis", axis}}); }
 Operator Split(int64_t axis) {
   return Operator(OpKind::kSplit, {{"axis", axis}, {"sizes", std::vector<Extent>{4, 4}}});
 }
-// The last two axes of a matrix or of a batch of matrices; the enumerator fits it to the rank.
-Operator TransposeLast() {
-  return Operator(OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}});
-}
-
-TensorType Type(const char* text) { return *ParseTensorType(text); }
 
 std::vector<Operator> operator+(std::vector<Operator> a, const std::vector<Operator>& b) {
   a.insert(a.end(), b.begin(), b.end());

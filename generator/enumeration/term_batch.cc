@@ -8,13 +8,13 @@ namespace isomer {
 namespace {
 
 // Many chunks a batch, so that threads end together; a batch of some 10 MB.
-constexpr size_t kBatch = 1 << 15, kChunk = 256;
+constexpr size_t kTermsOfBatch = 1 << 15, kTermsAtOnce = 256;
 
 bool IsNeeded(const Fingerprint& fingerprint) { return fingerprint.whole == Fingerprint::kUnknown; }
 
 }  // namespace
 
-bool TermBatch::full() const { return terms_.size() >= kBatch; }
+bool TermBatch::full() const { return terms_.size() >= kTermsOfBatch; }
 
 void TermBatch::Clear() {
   terms_.clear();
@@ -53,27 +53,27 @@ const std::vector<PermutedNaming>& TermBatch::Permuted(NamingId naming,
 }
 
 void TermBatch::Evaluate() {
-  InChunks(threads_, terms_.size(), kChunk, [&](int thread, size_t begin, size_t end) {
+  InChunks(threads_, terms_.size(), kTermsAtOnce, [&](int thread, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       FingerprintedTerm& canonical = terms_[i].canonical;
       evaluators_[thread].Sample(canonical.term, &canonical.fingerprints);
     }
   });
   FindSuspects();
-  InChunks(threads_, suspects_.size(), kChunk / 4, [&](int thread, size_t begin, size_t end) {
+  InChunks(threads_, suspects_.size(), kTermsAtOnce / 4, [&](int thread, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const auto [index, output] = suspects_[i];
       FingerprintedTerm& suspect = terms_[index].canonical;
       suspect.fingerprints[output].whole = evaluators_[thread].WholeOf(suspect.term, output);
     }
   });
-  InChunks(threads_, classes_.size(), kChunk / 4, [&](int thread, size_t begin, size_t end) {
+  InChunks(threads_, classes_.size(), kTermsAtOnce / 4, [&](int thread, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       TensorClass& wanted = store_->Class(classes_[i]);
       wanted.whole = evaluators_[thread].WholeOf(wanted);
     }
   });
-  InChunks(threads_, terms_.size(), kChunk, [&](int thread, size_t begin, size_t end) {
+  InChunks(threads_, terms_.size(), kTermsAtOnce, [&](int thread, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       if (terms_[i].is_new) SampleRenamings(&terms_[i], &evaluators_[thread]);
     }

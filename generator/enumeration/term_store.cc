@@ -5,7 +5,7 @@
 namespace isomer {
 namespace {
 
-constexpr size_t kChunk = 1 << 20;  // elements
+constexpr size_t kElementsAtOnce = 1 << 20;  // elements
 
 }  // namespace
 
@@ -15,8 +15,8 @@ int TermStore::Add(PatternRef definition, const KeptTensor& form,
   tensors_.push_back(form);
   nodes_.tensors.push_back(definition);
   if (!meaning.empty()) {
-    if (chunks_.empty() || chunk_used_ + meaning.size() > kChunk) {
-      chunks_.push_back(std::make_unique<PrimeField[]>(std::max(kChunk, meaning.size())));
+    if (chunks_.empty() || chunk_used_ + meaning.size() > kElementsAtOnce) {
+      chunks_.push_back(std::make_unique<PrimeField[]>(std::max(kElementsAtOnce, meaning.size())));
       chunk_used_ = 0;
     }
     PrimeField* place = chunks_.back().get() + chunk_used_;

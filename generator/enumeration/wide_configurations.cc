@@ -1,23 +1,20 @@
 #include "generator/enumeration/wide_configurations.h"
 
+#include "generator/enumeration/configured_operators.h"
 #include "pcg/ir/parallel_operator.h"
 
 namespace isomer {
 namespace {
 
-Operator Of(OpKind kind) { return Operator(kind); }
-Operator Scale(double factor) { return Operator(OpKind::kScale, {{"factor", factor}}); }
-Operator Concat(int64_t axis) { return Operator(OpKind::kConcat, {{"axis", axis}}); }
+using namespace configured;  // NOLINT: it is made for this
+
 // The exchange of two axes that a perm of few axes says; FitToRank keeps them from the end.
 Operator Transpose(std::vector<int64_t> perm) {
   return Operator(OpKind::kTranspose, {{"perm", std::move(perm)}});
 }
-Operator TransposeLast() { return Transpose({1, 0}); }
 Operator Reduction(OpKind kind, int64_t axis, int64_t keepdims = 1) {
   return Operator(kind, {{"axes", std::vector<int64_t>{axis}}, {"keepdims", keepdims}});
 }
-
-TensorType Type(const char* text) { return *ParseTensorType(text); }
 
 // Fields and ordered sets.
 void AddElementwise(std::vector<Configuration>* result) {

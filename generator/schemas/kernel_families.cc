@@ -35,7 +35,7 @@ std::vector<std::string> ListsOf(const Operator& op) {
 }
 
 // The ways to name some of the lists, fewest first.
-std::vector<ListConstants> ConstantChoices(const std::vector<std::string>& lists) {
+std::vector<ListConstants> ListChoices(const std::vector<std::string>& lists) {
   std::vector<ListConstants> choices = {{}};
   for (const std::string& name : lists) {
     const size_t known = choices.size();
@@ -196,7 +196,7 @@ class KernelFamilies {
     for (const std::string& grown : lists) {
       for (int64_t from : {0, 1}) {
         for (int padded = 1; padded < rank; ++padded) {
-          for (ListConstants constants : ConstantChoices(lists)) {
+          for (ListConstants constants : ListChoices(lists)) {
             if (constants.count(grown) > 0) continue;
             constants[grown] = from;
             if (Try("grown", call, [&](const SampleCall& c, const SampleCall&) {
@@ -263,7 +263,7 @@ class KernelFamilies {
 
   bool PassOver(const SampleCall& call, const std::vector<SampleCall>& fs) {
     for (int ones = 0; ones < call.operands[1].rank(); ++ones) {
-      for (const ListConstants& constants : ConstantChoices(ListsOf(call.op))) {
+      for (const ListConstants& constants : ListChoices(ListsOf(call.op))) {
         const auto passed = [&](const SampleCall& c, const SampleCall& f) {
           return PassedKernel(c, f, ones, constants);
         };

@@ -17,7 +17,7 @@ std::vector<IntExpr> ConstantList(const Ints& values) {
   return list;
 }
 
-absl::StatusOr<Declaration> DeclarationOf(const SampleCall& call) {
+absl::StatusOr<Declaration> DeclarationOrError(const SampleCall& call) {
   std::vector<Shape> shapes;
   for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
   return Declare(call.op, shapes);
@@ -230,7 +230,7 @@ std::optional<KernelRule> PassedKernel(const SampleCall& call, const SampleCall&
 }
 
 std::set<size_t> AffineOperands(const SampleCall& f) {
-  const absl::StatusOr<Declaration> d = DeclarationOf(f);
+  const absl::StatusOr<Declaration> d = DeclarationOrError(f);
   if (!d.ok() || d->outputs.size() != 1) return {};
   const size_t count = f.operands.size();
   std::set<size_t> fewest;
@@ -254,7 +254,7 @@ namespace {
 // operand 0 along which the same iteration dim goes. Nullopt: one goes along another than `axis`.
 std::optional<std::vector<TensorType>> OperandsAlong(const SampleCall& f, const TensorType& first,
                                                      int64_t axis) {
-  const absl::StatusOr<Declaration> d = DeclarationOf(f);
+  const absl::StatusOr<Declaration> d = DeclarationOrError(f);
   if (!d.ok() || first.rank() != f.operands[0].rank()) return std::nullopt;
   const int at = first.rank() + static_cast<int>(axis);
   const int led_by = d->LeadOfOperandDim(0, at);

@@ -30,7 +30,7 @@ constexpr int kNumShares = 3;
 constexpr double kNoBoundUs = kImpossibleUs / 2;
 
 // Sums of float32, in another order than the simulator's picoseconds.
-constexpr double kRounding = 1 - 1e-5;
+constexpr double kSafe = 1 - 1e-5;
 
 class StepBound {
  public:
@@ -87,8 +87,8 @@ class StepBound {
       }
       least.beside_us = std::min(least.beside_us, us);
     }
-    least.step_us *= kRounding;
-    least.beside_us = std::min(least.beside_us * kRounding, least.step_us);
+    least.step_us *= kSafe;
+    least.beside_us = std::min(least.beside_us * kSafe, least.step_us);
     return least;
   }
 
@@ -97,7 +97,7 @@ class StepBound {
     return BestBoundUs(step, calls_,
                        {.solutions = options_.solutions,
                         .cuts = options_.deadline.Reached().has_value() ? 0 : cuts,
-                        .enough_us = std::min({enough, options_.enough_us / kRounding, kNoBoundUs}),
+                        .enough_us = std::min({enough, options_.enough_us / kSafe, kNoBoundUs}),
                         .deadline = options_.deadline},
                        &tables_);
   }

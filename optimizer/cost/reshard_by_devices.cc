@@ -15,7 +15,7 @@ namespace {
 using ByLevel = std::array<double, ReshardLevels::kMost + 1>;
 
 // Devices are counted in 32 bits, of which divisions are faster.
-struct ViewAxis {
+struct DeviceAxis {
   int axis;  // of the view
   uint32_t stride, extent;
 };
@@ -203,7 +203,7 @@ class DeviceReshard {
 
   const ReshardLevels& levels_;
   const Placement &from_, &to_;
-  absl::InlinedVector<ViewAxis, 6> axes_;  // of the old view that vary
+  absl::InlinedVector<DeviceAxis, 6> axes_;  // of the old view that vary
   std::vector<CutDim> cuts_;
   double whole_elements_ = 1;  // of the dims that neither cuts
   int64_t group_size_ = 1;

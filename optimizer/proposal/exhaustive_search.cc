@@ -12,7 +12,7 @@
 namespace isomer {
 namespace {
 
-constexpr double kSyncWeights[] = {1, 0.5, 0.25, 0};
+constexpr double kStartWeights[] = {1, 0.5, 0.25, 0};
 // Of each walk from the best mapping. Some hundredths of a second for what A* can prove.
 constexpr int64_t kProposals = 1000;
 constexpr double kBetas[] = {500, 100};
@@ -76,7 +76,7 @@ absl::StatusOr<MappedModel> BestMapping(const Model& model, const Deadline& dead
   absl::Status done;
   for (int64_t devices = all; devices >= 1 && done.ok(); --devices) {
     if (all % devices != 0) continue;
-    for (double weight : kSyncWeights) {
+    for (double weight : kStartWeights) {
       // One there is, whatever the time.
       if (least >= 0 && deadline.Reached().has_value()) break;
       done.Update(consider(devices, weight));

@@ -17,12 +17,12 @@ namespace {
 
 // Where plans take seconds to simulate, there are no other buckets, and with so many calls no
 // methods but the one that is hardly ever slower.
-constexpr int64_t kMostCalls = 60000;
+constexpr int64_t kMostCallsOfWays = 60000;
 // Plans, and ways, that are slower by more are not worth it: updates are a small part of a step.
-constexpr double kNear = 1.2;
+constexpr double kWorthUpdating = 1.2;
 // Of one plan, the first few ways that are no slower than the best by so much are tried at other
 // times and with other buckets.
-constexpr double kPromising = 1.04;
+constexpr double kPromisingWay = 1.04;
 constexpr size_t kMostPromising = 2;
 
 class UpdateChoice {
@@ -44,7 +44,7 @@ class UpdateChoice {
       const bool is_fastest =
           !std::exchange(had_fastest[HasCopiedCalls(contender.plan.graph) ? 1 : 0], true);
       if (!is_fastest && contest_.fits() && !MayBecomeBest(contender, before_us)) continue;
-      if (contender.step_us > kNear * contest_.step_us()) break;
+      if (contender.step_us > kWorthUpdating * contest_.step_us()) break;
       ISOMER_RETURN_IF_ERROR(Try(contender, is_fastest));
     }
     return absl::OkStatus();
@@ -68,7 +68,7 @@ class UpdateChoice {
   absl::Status Try(const Contender& contender, bool is_fastest) {
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
                             NumMicroBatches(contender.plan.graph, contender.plan.views));
-    const bool is_large = contender.plan.graph.num_nodes() * moments > kMostCalls;
+    const bool is_large = contender.plan.graph.num_nodes() * moments > kMostCallsOfWays;
     const bool is_slow = contest_.BestIsSlow();
     std::vector<Way> ways;
     for (UpdateMethod method : Methods(contender.plan, is_fastest && !is_slow, is_large)) {
@@ -83,7 +83,7 @@ class UpdateChoice {
     if (is_slow) {
       KeepPromising(&ways, 1);
     } else if (is_fastest) {
-      KeepNear(kNear, &ways);
+      KeepNear(kWorthUpdating, &ways);
     } else {
       KeepPromising(&ways, kMostPromising);
     }
@@ -144,7 +144,7 @@ class UpdateChoice {
   }
 
   static void KeepPromising(std::vector<Way>* ways, size_t most) {
-    KeepNear(kPromising, ways);
+    KeepNear(kPromisingWay, ways);
     if (ways->size() > most) ways->resize(most);
   }
 

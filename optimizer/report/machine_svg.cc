@@ -16,10 +16,10 @@ namespace {
 
 constexpr const char* kKindColors[] = {"#cfe3f7", "#fbe2c4", "#d6efd0", "#efd3e6"};
 constexpr double kDeviceWidth = 86, kDeviceHeight = 40, kGap = 10, kMargin = 12, kTitle = 20;
-constexpr double kBar = 22;                          // thickness
-constexpr double kLead = 14;                         // length of the lines between units and bar
-constexpr int64_t kMostDevices = 8, kMostUnits = 4;  // drawn of one level
-constexpr double kLetter = 6.6;                      // width, of 11 px
+constexpr double kBar = 22;                        // thickness
+constexpr double kLead = 14;                       // length of the lines between units and bar
+constexpr int64_t kMostDrawn = 8, kMostUnits = 4;  // drawn of one level
+constexpr double kLetter = 6.6;                    // width, of 11 px
 
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text,
@@ -72,9 +72,9 @@ struct Size {
   double width = 0, height = 0;
 };
 
-class Drawing {
+class MachineDrawing {
  public:
-  explicit Drawing(const Machine& machine) : machine_(machine) {
+  explicit MachineDrawing(const Machine& machine) : machine_(machine) {
     for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
       if (machine.levels[l].count > 1 || l == 0) drawn_.push_back(l);
     }
@@ -111,7 +111,7 @@ class Drawing {
 
   // Units of a level that are drawn; there is a box for the others if this is not all.
   int64_t Shown(int i) const {
-    const int64_t count = LevelAt(i).count, most = i == 0 ? kMostDevices : kMostUnits;
+    const int64_t count = LevelAt(i).count, most = i == 0 ? kMostDrawn : kMostUnits;
     return count <= most ? count : most - 1;
   }
 
@@ -247,7 +247,7 @@ std::string DrawTopology(const Machine& machine) {
 }  // namespace
 
 std::string MachineSvg(const Machine& machine) {
-  return machine.topology.empty() ? Drawing(machine).Draw() : DrawTopology(machine);
+  return machine.topology.empty() ? MachineDrawing(machine).Draw() : DrawTopology(machine);
 }
 
 }  // namespace isomer

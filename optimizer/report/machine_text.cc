@@ -15,17 +15,17 @@
 namespace isomer {
 namespace {
 
-using Row = std::vector<std::string>;
+using TextRow = std::vector<std::string>;
 
 // Columns as wide as their widest cell; the first is flush left, the others flush right.
-std::string Table(const std::vector<Row>& rows) {
+std::string Table(const std::vector<TextRow>& rows) {
   std::vector<size_t> width;
-  for (const Row& row : rows) {
+  for (const TextRow& row : rows) {
     width.resize(std::max(width.size(), row.size()), 0);
     for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
   }
   std::string text;
-  for (const Row& row : rows) {
+  for (const TextRow& row : rows) {
     std::string line = "  ";
     for (size_t c = 0; c < row.size(); ++c) {
       const std::string pad(width[c] - row[c].size(), ' ');
@@ -49,12 +49,12 @@ std::string DevicesText(const Machine& machine) {
   for (const auto& [kind, n] : count) {
     for (const auto& [dtype, rate] : machine.kinds[kind].flops_per_us_of) dtypes.insert(dtype);
   }
-  std::vector<Row> rows = {{"devices", "count", "float32"}};
+  std::vector<TextRow> rows = {{"devices", "count", "float32"}};
   for (DataType dtype : dtypes) rows[0].push_back(std::string(DataTypeName(dtype)));
   for (const char* name : {"memory", "memory rate", "launch"}) rows[0].push_back(name);
   for (const auto& [index, n] : count) {
     const DeviceKind& kind = machine.kinds[index];
-    Row row = {kind.name, absl::StrCat(n), FlopsText(kind.flops_per_us)};
+    TextRow row = {kind.name, absl::StrCat(n), FlopsText(kind.flops_per_us)};
     for (DataType dtype : dtypes) row.push_back(FlopsText(kind.FlopsPerUs(dtype)));
     row.push_back(absl::StrFormat("%.4g GiB", static_cast<double>(kind.memory_bytes) / (1 << 30)));
     row.push_back(BandwidthText(kind.memory_bytes_per_us));
@@ -65,7 +65,7 @@ std::string DevicesText(const Machine& machine) {
 }
 
 std::string LevelsText(const Machine& machine) {
-  std::vector<Row> rows = {{"levels", "joins", "rate of a link", "latency", ""}};
+  std::vector<TextRow> rows = {{"levels", "joins", "rate of a link", "latency", ""}};
   for (size_t l = 0; l < machine.levels.size(); ++l) {
     const Machine::Level& level = machine.levels[l];
     const std::string unit = l == 0 ? " devices" : absl::StrCat(" x ", machine.levels[l - 1].name);
@@ -81,7 +81,7 @@ std::string LevelsText(const Machine& machine) {
 
 std::string LinksText(const Machine& machine) {
   constexpr int kMost = 40;
-  std::vector<Row> rows = {{"links", "rate", "latency"}};
+  std::vector<TextRow> rows = {{"links", "rate", "latency"}};
   const Topology& topology = machine.topology;
   for (LinkId id = 0; id < std::min(kMost, topology.num_links()); ++id) {
     const Link& link = topology.link(id);
@@ -101,9 +101,9 @@ std::string CollectivesText(const CollectiveCost& cost, int64_t group) {
                                    Collective::kBroadcast};
   std::vector<int32_t> devices(group);
   std::iota(devices.begin(), devices.end(), 0);
-  std::vector<Row> rows = {{"", "4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB", ""}};
+  std::vector<TextRow> rows = {{"", "4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB", ""}};
   for (Collective kind : kKinds) {
-    Row row = {CollectiveName(kind)};
+    TextRow row = {CollectiveName(kind)};
     CollectiveLine line;
     for (int64_t bytes = 4 << 10; bytes <= 256 << 20; bytes *= 16) {
       line = cost.Choice(kind, bytes, devices);

@@ -46,10 +46,10 @@ double TickOf(double span) {
   return 10 * power;
 }
 
-class Drawing {
+class TimelineDrawing {
  public:
-  Drawing(const Graph& graph, const Schedule& schedule, const Simulation& simulation,
-          const Machine& machine, int max_devices)
+  TimelineDrawing(const Graph& graph, const Schedule& schedule, const Simulation& simulation,
+                  const Machine& machine, int max_devices)
       : graph_(graph), schedule_(schedule), simulation_(simulation), machine_(machine) {
     AddRows(std::min<int64_t>(max_devices, machine.num_devices()));
     critical_.assign(simulation.tasks.size(), false);
@@ -198,7 +198,7 @@ class Drawing {
 
 std::string TimelineSvg(const Graph& graph, const Schedule& schedule, const Simulation& simulation,
                         const Machine& machine, int max_devices) {
-  return Drawing(graph, schedule, simulation, machine, max_devices).Run();
+  return TimelineDrawing(graph, schedule, simulation, machine, max_devices).Run();
 }
 
 }  // namespace isomer

@@ -59,7 +59,7 @@ Operator WithAxisFromEnd(const Graph& graph, NodeId call) {
 }
 
 // The dim that the call at `inner` is split in by `degree` and nothing else, or -1.
-int SplitDim(const Graph& graph, NodeId inner, int64_t degree) {
+int DimOfSplit(const Graph& graph, NodeId inner, int64_t degree) {
   const Node& node = graph.node(inner);
   std::vector<TensorType> operands;
   for (TensorRef input : node.inputs) operands.push_back(graph.type(input));
@@ -103,7 +103,7 @@ void TrySplits(const Rule& rule, const std::string& free, const GraphIndex& inde
     const NodeId first{copy.num_nodes()};
     if (!ApplyStep(rule, step, &copy).ok()) continue;
     const NodeId inner{first.value + InnerNode(rule.target)};
-    const int dim = SplitDim(copy, inner, degree);
+    const int dim = DimOfSplit(copy, inner, degree);
     if (dim < 0 || found->SplitOf(dim) != nullptr) continue;
     if (WithAxisFromEnd(copy, inner) != WithAxisFromEnd(graph, call)) continue;
     tried->push_back(std::move(of_any_degree));

@@ -70,6 +70,7 @@ Index Shifted(Index index, const Extent& offset) {
 
 Expr operator+(Expr a, const Expr& b) { return Binary(ScalarOp::kAdd, std::move(a), b); }
 Expr operator-(Expr a, const Expr& b) { return Binary(ScalarOp::kSub, std::move(a), b); }
+Expr operator-(Expr a) { return std::move(a) * -1.0; }
 Expr operator*(Expr a, const Expr& b) { return Binary(ScalarOp::kMul, std::move(a), b); }
 Expr operator/(Expr a, const Expr& b) { return Binary(ScalarOp::kDiv, std::move(a), b); }
 Expr Max(Expr a, const Expr& b) { return Binary(ScalarOp::kMax, std::move(a), b); }

@@ -131,6 +131,7 @@ struct Expr {
 };
 Expr operator+(Expr a, const Expr& b);
 Expr operator-(Expr a, const Expr& b);
+Expr operator-(Expr a);  // a * -1
 Expr operator*(Expr a, const Expr& b);
 Expr operator/(Expr a, const Expr& b);
 Expr Max(Expr a, const Expr& b);

@@ -96,12 +96,11 @@ namespace {
 Expr Sigmoid(const Expr& x) { return (Apply(ScalarOp::kTanh, x * 0.5) + 1.0) * 0.5; }
 
 Expr Sqrt(const Expr& x) { return Apply(ScalarOp::kSqrt, x); }
-Expr Negated(const Expr& x) { return x * -1.0; }
-Expr Abs(const Expr& x) { return Max(x, Negated(x)); }
+Expr Abs(const Expr& x) { return Max(x, -x); }
 
 // max(x, 0) + log(1 + exp(-|x|)), which does not overflow.
 Expr Softplus(const Expr& x) {
-  return Max(x, 0.0) + Apply(ScalarOp::kLog, Expr(1.0) + Apply(ScalarOp::kExp, Negated(Abs(x))));
+  return Max(x, 0.0) + Apply(ScalarOp::kLog, Expr(1.0) + Apply(ScalarOp::kExp, -Abs(x)));
 }
 
 Expr Clip(const Expr& x, double low, double high) {
@@ -161,7 +160,7 @@ Expr UnaryBody(const Operator& op, const Expr& x) {
     case OpKind::kFloor:
       return Apply(ScalarOp::kFloor, x);
     case OpKind::kCeil:
-      return Negated(Apply(ScalarOp::kFloor, Negated(x)));
+      return -Apply(ScalarOp::kFloor, -x);
     case OpKind::kRound:
       return Apply(ScalarOp::kRound, x);
     case OpKind::kNot:

@@ -134,8 +134,6 @@ struct Updates {
   Expr hit, value;
 };
 
-Expr Negated(const Expr& x) { return x * -1.0; }
-
 // The last one that hits it, or x. An update that a later one overwrites (same place, same index)
 // is not counted.
 Expr Overwritten(DeclarationBuilder* d, const std::vector<int>& out, const Expr& x,
@@ -204,8 +202,7 @@ absl::StatusOr<Declaration> DeclareScatterElements(const Operator& op,
       d.Output(index, Max(combine(Reduction::kMax, updates.value, old), old));
       break;
     case 4:
-      d.Output(index, Negated(Max(combine(Reduction::kMax, Negated(updates.value), Negated(old)),
-                                  Negated(old))));
+      d.Output(index, -Max(combine(Reduction::kMax, -updates.value, -old), -old));
       break;
     default:
       return absl::InvalidArgumentError(absl::StrCat("scatter_elements: reduction ",

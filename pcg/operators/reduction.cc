@@ -7,11 +7,7 @@
 
 namespace isomer {
 
-namespace {
-
-Expr Negated(const Expr& x) { return x * -1.0; }
-
-}  // namespace
+namespace {}  // namespace
 
 // Y[kept..] = sum over axes: X[..], for ReduceMean divided by the number of summed elements.
 // ReduceMax, ReduceMin, ReduceProd: the same with max, min, product; they need the axes whole.
@@ -49,7 +45,7 @@ absl::StatusOr<Declaration> DeclareReduction(const Operator& op, absl::Span<cons
   if (sums) {
     d.OutputSum(out, over, kind == OpKind::kReduceSum ? body : body / count);
   } else if (kind == OpKind::kReduceMin) {
-    d.Output(out, Negated(d.Let("M", kept, Reduction::kMax, over, Negated(body))));
+    d.Output(out, -d.Let("M", kept, Reduction::kMax, over, -body));
   } else {
     d.OutputReduced(out, kind == OpKind::kReduceMax ? Reduction::kMax : Reduction::kProduct, over,
                     body);
@@ -84,7 +80,7 @@ absl::StatusOr<Declaration> DeclareArgMax(const Operator& op, absl::Span<const S
     }
   }
   const int j = in[axis].terms[0].first;
-  const Expr body = op.kind() == OpKind::kArgMax ? d.In(0, in) : Negated(d.In(0, in));
+  const Expr body = op.kind() == OpKind::kArgMax ? d.In(0, in) : -d.In(0, in);
   const Expr best = Equal(body, d.Let("M", kept, Reduction::kMax, {j}, body));
   if (op.Int("last") == 1) {
     d.OutputReduced(out, Reduction::kMax, {j}, Where(best, Coordinate(j), 0.0));

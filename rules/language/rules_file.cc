@@ -39,7 +39,7 @@ absl::Status ReadSome(const std::string& path, const proto::SerializedRuleSet& i
     if (!message->ParseFromString(in.rules(i))) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": damaged: it holds what is no rule"));
     }
-    absl::StatusOr<Rule> rule = FromProto(*message);
+    absl::StatusOr<Rule> rule = isomer::FromProto(*message);
     if (!rule.ok()) return Refuse(path, message->id(), i, rule.status().message());
     rules[i] = *std::move(rule);
     arena.Reset();
@@ -74,7 +74,7 @@ absl::Status ReadText(const std::string& path, const std::string& contents, Rule
   ISOMER_RETURN_IF_ERROR(ParseProto(contents, path, "rules", &in));
   rules->generator = in.generator();
   for (const proto::Rule& message : in.rules()) {
-    absl::StatusOr<Rule> rule = FromProto(message);
+    absl::StatusOr<Rule> rule = isomer::FromProto(message);
     if (!rule.ok()) {
       return Refuse(path, message.id(), rules->rules.size(), rule.status().message());
     }

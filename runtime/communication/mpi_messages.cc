@@ -20,13 +20,13 @@ namespace {
 using std::chrono::steady_clock;
 
 // How long ranks wait for each other to end after an error, before they end without.
-constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kMpiPatience(10);
 // Where threads have to share cores, and this rank computes, who waits looks again at once for so
 // long, which small messages take, and then sleeps between looks: who looks all the time leaves
 // half of the core to what computes there. (bench/overlap.sh 5 1 8 bert_base: of what is lost
 // without overlap 80 % are lost if nobody ever sleeps, 69 % with 50 us of sleep, 59 % with 200, 81
 // % with 1,000.)
-constexpr std::chrono::microseconds kSpin(50), kSleep(200);
+constexpr std::chrono::microseconds kMpiSpin(50), kSleep(200);
 // Looks between two at whether the job is given up, or too late.
 constexpr int kLooksPerCheck = 256;
 
@@ -75,7 +75,7 @@ MpiMessages::~MpiMessages() {
   if (!error_.ok()) {
     // MPI_Finalize waits for all ranks; one may be lost.
     std::thread([] {
-      std::this_thread::sleep_for(kPatience);
+      std::this_thread::sleep_for(kMpiPatience);
       _exit(kExitBadInput);
     }).detach();
   }
@@ -151,7 +151,7 @@ absl::Status MpiMessages::Wait(const char* call, absl::Span<const Expected> expe
     if (code != MPI_SUCCESS) return Failed(requests, Refused(call, code, expected, statuses));
     if (done != 0) break;
     const auto waited = steady_clock::now() - begin;
-    const bool sleeps = is_crowded_ && computes_ && waited > kSpin;
+    const bool sleeps = is_crowded_ && computes_ && waited > kMpiSpin;
     if (sleeps || looks % kLooksPerCheck == 0) {
       if (absl::Status status = CheckForAbort(); !status.ok()) return Failed(requests, status);
       if (waited > options_.timeout) return Failed(requests, Late(call, expected, *requests));

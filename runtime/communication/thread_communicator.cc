@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kBlockBytes = 8 << 10;
 // Waking a sleeping thread takes some 50 us, often more than what it waited for: while every rank
 // has a core to itself, those that wait look again for so long before they sleep.
-constexpr std::chrono::microseconds kSpin(1000);
+constexpr std::chrono::microseconds kThreadSpin(1000);
 
 // What a rank brings to a meeting.
 struct Offer {
@@ -130,7 +130,7 @@ class Hub {
     }
     if (spins_) {
       lock.unlock();
-      const auto end = std::chrono::steady_clock::now() + kSpin;
+      const auto end = std::chrono::steady_clock::now() + kThreadSpin;
       while (meeting->round == round && !failed_ && std::chrono::steady_clock::now() < end) {
       }
       lock.lock();

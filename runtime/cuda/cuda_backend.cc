@@ -287,7 +287,7 @@ class CudaOperations : public DeviceOperations {
   }
 
   // Many pieces in several passes, of which each rounds what it has so far.
-  absl::Status SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype,
+  absl::Status SumPieces(absl::Span<const MovedPiece> pieces, const Box& box, DataType dtype,
                          void* buffer) override {
     if (box.empty()) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(CheckRank(box.shape.size()));
@@ -302,7 +302,7 @@ class CudaOperations : public DeviceOperations {
       const size_t now = std::min(pieces.size(), static_cast<size_t>(kMostPieces));
       p.pieces = static_cast<int64_t>(now);
       for (size_t k = 0; k < now; ++k) {
-        const Piece& piece = pieces[k];
+        const MovedPiece& piece = pieces[k];
         const std::vector<int64_t> strides = RowMajorStrides(piece.box);
         for (size_t i = 0; i < box.shape.size(); ++i) {
           p.begin[k][i] = piece.region.origin[i] - box.origin[i];

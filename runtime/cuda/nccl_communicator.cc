@@ -14,7 +14,7 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<int> TypeOf(DataType dtype) {
+absl::StatusOr<int> NcclTypeOf(DataType dtype) {
   switch (dtype) {
     case DataType::kFloat32:
       return nccl::kFloat32;
@@ -157,7 +157,7 @@ absl::Status NcclCommunicator::Settle(Nccl::Comm comm, int result, const char* c
 absl::Status NcclCommunicator::AllReduce(absl::Span<const int32_t> group, DataType dtype,
                                          void* data, int64_t count) {
   ISOMER_ASSIGN_OR_RETURN(Nccl::Comm comm, CommOf(group));
-  ISOMER_ASSIGN_OR_RETURN(const int type, TypeOf(dtype));
+  ISOMER_ASSIGN_OR_RETURN(const int type, NcclTypeOf(dtype));
   return Settle(comm,
                 nccl_.all_reduce(data, data, static_cast<size_t>(count), type, nccl::kSum, comm,
                                  device_.stream()),
@@ -167,7 +167,7 @@ absl::Status NcclCommunicator::AllReduce(absl::Span<const int32_t> group, DataTy
 absl::Status NcclCommunicator::Reduce(absl::Span<const int32_t> group, int32_t root, DataType dtype,
                                       const void* send, void* receive, int64_t count) {
   ISOMER_ASSIGN_OR_RETURN(Nccl::Comm comm, CommOf(group));
-  ISOMER_ASSIGN_OR_RETURN(const int type, TypeOf(dtype));
+  ISOMER_ASSIGN_OR_RETURN(const int type, NcclTypeOf(dtype));
   return Settle(comm,
                 nccl_.reduce(send, receive, static_cast<size_t>(count), type, nccl::kSum,
                              PositionIn(group, root), comm, device_.stream()),
@@ -186,7 +186,7 @@ absl::Status NcclCommunicator::Broadcast(absl::Span<const int32_t> group, int32_
 absl::Status NcclCommunicator::ReduceScatter(absl::Span<const int32_t> group, DataType dtype,
                                              const void* send, void* receive, int64_t count) {
   ISOMER_ASSIGN_OR_RETURN(Nccl::Comm comm, CommOf(group));
-  ISOMER_ASSIGN_OR_RETURN(const int type, TypeOf(dtype));
+  ISOMER_ASSIGN_OR_RETURN(const int type, NcclTypeOf(dtype));
   return Settle(comm,
                 nccl_.reduce_scatter(send, receive, static_cast<size_t>(count), type, nccl::kSum,
                                      comm, device_.stream()),

@@ -11,7 +11,7 @@ namespace {
 // What an algorithm may use beside its matrices: what PyTorch gives it on a Hopper GPU.
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 
-int TypeOf(DataType dtype) {
+int CublasTypeOf(DataType dtype) {
   switch (dtype) {
     case DataType::kBFloat16:
       return cublas_lt::kBFloat16;
@@ -56,7 +56,7 @@ PreparedProduct::~PreparedProduct() {
 
 absl::Status PreparedProduct::Describe(int64_t alignment) {
   const Product& p = product_;
-  const int type = TypeOf(p.operand_dtype), d_type = TypeOf(p.dtype);
+  const int type = CublasTypeOf(p.operand_dtype), d_type = CublasTypeOf(p.dtype);
   ISOMER_RETURN_IF_ERROR(
       Check(lt_.create_operation(&operation_, cublas_lt::kComputeFloat32, cublas_lt::kFloat32),
             "no operation"));

@@ -48,7 +48,7 @@ absl::Status DeviceOperations::CopyRegion(const Box& region, const Box& from_box
   return absl::OkStatus();
 }
 
-absl::Status DeviceOperations::SumPieces(absl::Span<const Piece> pieces, const Box& box,
+absl::Status DeviceOperations::SumPieces(absl::Span<const MovedPiece> pieces, const Box& box,
                                          DataType dtype, void* buffer) {
   isomer::SumPieces(pieces, box, dtype, buffer);
   return absl::OkStatus();

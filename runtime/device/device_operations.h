@@ -37,8 +37,8 @@ class DeviceOperations {
   // CopyRegion, SumPieces (moves.h).
   virtual absl::Status CopyRegion(const Box& region, const Box& from_box, const void* from,
                                   const Box& to_box, void* to, int64_t element_bytes);
-  virtual absl::Status SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype,
-                                 void* buffer);
+  virtual absl::Status SumPieces(absl::Span<const MovedPiece> pieces, const Box& box,
+                                 DataType dtype, void* buffer);
   // SumElements (elements.h): `to`, which may be one of the terms, := their sum.
   virtual absl::Status SumTerms(DataType dtype, absl::Span<const void* const> terms, int64_t count,
                                 void* to);

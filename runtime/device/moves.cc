@@ -68,8 +68,8 @@ void CopyRegion(const Box& region, const Box& from_box, const void* from, const 
 namespace {
 
 template <typename Element, typename Sum>
-void AddPieces(absl::Span<const Piece> pieces, const Box& box, Sum* sums) {
-  for (const Piece& piece : pieces) {
+void AddPieces(absl::Span<const MovedPiece> pieces, const Box& box, Sum* sums) {
+  for (const MovedPiece& piece : pieces) {
     const auto* from = static_cast<const Element*>(piece.data);
     ForEachLine(piece.region, piece.box, box, [&](int64_t source, int64_t target, int64_t count) {
       for (int64_t i = 0; i < count; ++i) sums[target + i] += static_cast<Sum>(from[source + i]);
@@ -79,7 +79,7 @@ void AddPieces(absl::Span<const Piece> pieces, const Box& box, Sum* sums) {
 
 }  // namespace
 
-void SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype, void* buffer) {
+void SumPieces(absl::Span<const MovedPiece> pieces, const Box& box, DataType dtype, void* buffer) {
   std::memset(buffer, 0, box.Volume() * BytesPerElement(dtype));
   if (pieces.size() == 1) {
     return CopyRegion(pieces[0].region, pieces[0].box, pieces[0].data, box, buffer,

@@ -22,13 +22,13 @@ void CopyRegion(const Box& region, const Box& from_box, const void* from, const 
                 void* to, int64_t element_bytes);
 
 // A region of a buffer that holds `box`.
-struct Piece {
+struct MovedPiece {
   Box region, box;
   const void* data;
 };
 // The buffer that holds `box` becomes the sum of the pieces, zero where there is none. Sums are in
 // the order of the pieces; those of floats are in float32, and rounded once.
-void SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype, void* buffer);
+void SumPieces(absl::Span<const MovedPiece> pieces, const Box& box, DataType dtype, void* buffer);
 
 // Between the host's numbers and a buffer that holds `box`. REQUIRES: `array` is the whole tensor.
 void CopyToBuffer(const Array<double>& array, const Box& box, DataType dtype, void* buffer);

@@ -72,9 +72,9 @@ int64_t Executor::kernel_bytes() const {
   return bytes;
 }
 
-std::vector<TaskTime> Executor::times() const {
-  std::vector<TaskTime> times;
-  for (const std::vector<TaskTime>& of_queue : times_) {
+std::vector<TaskRun> Executor::times() const {
+  std::vector<TaskRun> times;
+  for (const std::vector<TaskRun>& of_queue : times_) {
     times.insert(times.end(), of_queue.begin(), of_queue.end());
   }
   return times;
@@ -535,7 +535,7 @@ absl::Status Executor::UnpackPieces(const Task& task, const char* from) {
 
 // A buffer that receives is the sum of what arrives, in the order of the transfers.
 absl::Status Executor::RunLocalMoves(const Task& task) {
-  std::map<BufferId, std::vector<Piece>> arrivals;
+  std::map<BufferId, std::vector<MovedPiece>> arrivals;
   for (const auto& [read, write] : task.transfers) {
     const BufferId from = task.reads[read], to = task.writes[write];
     const Box region = Intersection(box(from), box(to));
@@ -550,7 +550,7 @@ absl::Status Executor::RunLocalMoves(const Task& task) {
 
 absl::Status Executor::RunTransfers(int32_t t, Messages* messages) {
   const Task& task = schedule_.tasks[t];
-  std::map<BufferId, std::vector<Piece>> arrivals;
+  std::map<BufferId, std::vector<MovedPiece>> arrivals;
   UseScratch(t, messages);
   std::vector<Send>& sends = messages->sends;
   std::vector<Receive>& receives = messages->receives;

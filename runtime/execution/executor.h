@@ -28,7 +28,7 @@
 namespace isomer {
 
 // When a task ran, in microseconds of the steady clock, and on which queue.
-struct TaskTime {
+struct TaskRun {
   int32_t task, queue;
   double start_us, end_us;
 };
@@ -92,7 +92,7 @@ class Executor {
     trace_ = trace;
     holds_ = holds;
   }
-  std::vector<TaskTime> times() const;
+  std::vector<TaskRun> times() const;
 
  private:
   // Of the tasks of the phases [first, last] those of the steps from `from_step` on.
@@ -202,8 +202,8 @@ class Executor {
   double loss_factor_ = 1;
   int64_t steps_ = 0;  // that ended since the parameters were loaded
   bool trace_ = false, holds_ = false;
-  std::vector<int32_t> traced_;                           // places of the run
-  std::array<std::vector<TaskTime>, kMostQueues> times_;  // by queue
+  std::vector<int32_t> traced_;                          // places of the run
+  std::array<std::vector<TaskRun>, kMostQueues> times_;  // by queue
 };
 
 }  // namespace isomer

@@ -539,14 +539,14 @@ void Job::StartTrace() {
 
 absl::StatusOr<std::string> Job::ChromeTrace() {
   ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
-                            const std::vector<TaskTime> times = executors_[device]->times();
-                            return BytesOf<TaskTime>(times);
+                            const std::vector<TaskRun> times = executors_[device]->times();
+                            return BytesOf<TaskRun>(times);
                           }));
-  std::vector<std::vector<TaskTime>> times;
+  std::vector<std::vector<TaskRun>> times;
   double origin_us = std::numeric_limits<double>::infinity();
   for (const std::string& bytes : all) {
-    times.push_back(ValuesOf<TaskTime>(bytes));
-    for (const TaskTime& time : times.back()) origin_us = std::min(origin_us, time.start_us);
+    times.push_back(ValuesOf<TaskRun>(bytes));
+    for (const TaskRun& time : times.back()) origin_us = std::min(origin_us, time.start_us);
   }
   Json trace;
   Json& events = trace["traceEvents"] = Json::EmptyArray();
@@ -557,7 +557,7 @@ absl::StatusOr<std::string> Job::ChromeTrace() {
       if (queues > 1) absl::StrAppend(&name, " ", QueueName(static_cast<int32_t>(queue)));
       events.Append(TraceRowName(0, static_cast<int64_t>(d) * queues + queue, name));
     }
-    for (const TaskTime& time : times[d]) {
+    for (const TaskRun& time : times[d]) {
       const Task& task = schedule_.tasks[time.task];
       Json event = TraceSpan(0, static_cast<int64_t>(d) * queues + time.queue,
                              absl::StrCat(TaskKindName(task.kind), " ", graph_.Label(task.node)),

@@ -125,13 +125,13 @@ int64_t BytesOfSlots(const std::vector<Slot>& slots) {
   return bytes;
 }
 
+}  // namespace
+
 double ThreadUs() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
-
-}  // namespace
 
 absl::StatusOr<int64_t> KernelTimer::BytesOf(const ProfiledKernel& kernel) {
   ISOMER_ASSIGN_OR_RETURN(const KernelCall call, CallOf(kernel));

@@ -56,6 +56,9 @@ class KernelTimer {
   int64_t library_bytes_ = 0;
 };
 
+// What this thread has computed so far.
+double ThreadUs();
+
 }  // namespace isomer
 
 #endif  // ISOMER_RUNTIME_PROFILER_KERNEL_TIMER_H_

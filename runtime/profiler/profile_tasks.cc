@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -16,6 +15,7 @@
 #include "runtime/device/statistics.h"
 #include "runtime/execution/executor.h"
 #include "runtime/profiler/device_clock.h"
+#include "runtime/profiler/kernel_timer.h"
 
 namespace isomer {
 namespace {
@@ -180,12 +180,6 @@ double NowUs() {
   return std::chrono::duration<double, std::micro>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-double ThreadUs() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
 absl::Status SizeRunner::Prepare() {

@@ -40,7 +40,7 @@ class Builder {
 
 const Operator kMatMul(OpKind::kMatMul), kAdd(OpKind::kAdd), kMul(OpKind::kMul),
     kRelu(OpKind::kRelu);
-Operator Concat(int64_t axis) { return Operator(OpKind::kConcat, {{"axis", axis}}); }
+Operator ConcatOn(int64_t axis) { return Operator(OpKind::kConcat, {{"axis", axis}}); }
 
 // The rule that turns `from` into `to` by one application, with introduced degrees 2.
 const Rule* RuleFor(const Graph& from, const Graph& to) {
@@ -181,7 +181,7 @@ TEST(RequiredRules, MatMulsThatShareAnOperandMerge) {
   Builder from(types), to(types);
   const NodeId split = to.Node(
       Operator(OpKind::kSplit, {{"axis", int64_t{-1}}, {"sizes", std::vector<Extent>{6, 2}}}),
-      {to.Do(kMatMul, {to[0], to.Do(Concat(-1), {to[1], to[2]})})});
+      {to.Do(kMatMul, {to[0], to.Do(ConcatOn(-1), {to[1], to[2]})})});
   ExpectRule(
       from.Output({from.Do(kMatMul, {from[0], from[1]}), from.Do(kMatMul, {from[0], from[2]})}),
       to.Output({{split, 0}, {split, 1}}));

@@ -17,7 +17,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kData = ISOMER_SOURCE_DIR "/models/data/";
+const std::string kImportData = ISOMER_SOURCE_DIR "/models/data/";
 
 std::map<OpKind, int> CountOperators(const Graph& graph) {
   std::map<OpKind, int> counts;
@@ -68,7 +68,7 @@ absl::StatusOr<Model> Parse(const OnnxFile& file, int64_t batch_size = 0) {
 }
 
 TEST(OnnxImport, DigitsCnn) {
-  const Model model = ImportOnnx(kData + "digits_cnn.onnx").value();
+  const Model model = ImportOnnx(kImportData + "digits_cnn.onnx").value();
   EXPECT_EQ(model.name, "digits_cnn");
   const std::map<OpKind, int> counts = CountOperators(model.graph);
   const std::map<OpKind, int> expected = {
@@ -84,7 +84,7 @@ TEST(OnnxImport, DigitsCnn) {
 
 TEST(OnnxImport, BertTinyIsPutTogetherAgain) {
   std::vector<std::string> notes;
-  const Model model = ImportOnnx(kData + "bert_tiny.onnx", {.notes = &notes}).value();
+  const Model model = ImportOnnx(kImportData + "bert_tiny.onnx", {.notes = &notes}).value();
   const std::map<OpKind, int> expected = {
       {OpKind::kInput, 1},   {OpKind::kWeight, 36},   {OpKind::kEmbedding, 1}, {OpKind::kAdd, 17},
       {OpKind::kMatMul, 16}, {OpKind::kLayerNorm, 5}, {OpKind::kGelu, 2},      {OpKind::kScale, 2},
@@ -97,7 +97,7 @@ TEST(OnnxImport, BertTinyIsPutTogetherAgain) {
 
 TEST(OnnxImport, ResNeXt50IsGraphOnly) {
   std::vector<std::string> notes;
-  const Model model = ImportOnnx(kData + "resnext50.onnx", {.notes = &notes}).value();
+  const Model model = ImportOnnx(kImportData + "resnext50.onnx", {.notes = &notes}).value();
   std::map<OpKind, int> counts = CountOperators(model.graph);
   EXPECT_EQ(counts[OpKind::kConv2d], 53);
   EXPECT_EQ(counts[OpKind::kBatchNorm], 53);
@@ -114,7 +114,7 @@ TEST(OnnxImport, ResNeXt50IsGraphOnly) {
 
 TEST(OnnxImport, SymbolicBatchIsAskedFor) {
   EXPECT_EQ(ImportOnnx("models.onnx").status().code(), absl::StatusCode::kNotFound);
-  const std::string path = kData + "digits_cnn_dynamic.onnx";
+  const std::string path = kImportData + "digits_cnn_dynamic.onnx";
   EXPECT_EQ(ImportOnnx(path).status().message(),
             path + ": input 'image': dim 0 is symbolic ('batch'): give --batch_size=N");
   const Model model = ImportOnnx(path, {.batch_size = 32}).value();
@@ -153,12 +153,13 @@ TEST(OnnxImport, OtherSymbolsAreNotGuessed) {
 
 TEST(OnnxImport, FixedBatchMayChangeWhereNoReshapeHasIt) {
   std::vector<std::string> notes;
-  const auto digits = ImportOnnx(kData + "digits_cnn.onnx", {.batch_size = 16, .notes = &notes});
+  const auto digits =
+      ImportOnnx(kImportData + "digits_cnn.onnx", {.batch_size = 16, .notes = &notes});
   ASSERT_TRUE(digits.ok()) << digits.status();
   EXPECT_EQ(digits->graph.type(digits->graph.outputs()[0].tensor).ToString(), "f32[16,10]");
   EXPECT_THAT(notes, ElementsAre(HasSubstr("the batch is 16 instead of the 64 of the file")));
 
-  const auto bert = ImportOnnx(kData + "bert_tiny.onnx", {.batch_size = 16});
+  const auto bert = ImportOnnx(kImportData + "bert_tiny.onnx", {.batch_size = 16});
   EXPECT_THAT(bert.status().ToString(), HasSubstr("fixes dim 0 at 8, so the batch 8 of the file "
                                                   "cannot become 16"));
 }

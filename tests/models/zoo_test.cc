@@ -30,7 +30,7 @@ Model Build(const std::string& spec, int64_t batch_size = 0) {
 ModelStatistics SizeOf(const std::string& spec) { return StatisticsOf(Build(spec).graph); }
 int64_t ParametersOf(const std::string& spec) { return SizeOf(spec).parameters; }
 
-std::string MessageOf(const std::string& spec, int64_t batch_size = 0) {
+std::string ZooMessageOf(const std::string& spec, int64_t batch_size = 0) {
   return std::string(BuildZooModel(spec, batch_size).status().message());
 }
 
@@ -243,27 +243,29 @@ TEST(ZooModels, DropoutHasOneSeedAndAMaskForEachCall) {
 }
 
 TEST(ZooArguments, AreChecked) {
-  EXPECT_THAT(MessageOf("gpt9"), HasSubstr("zoo:gpt9: no such network; there are digits_cnn, "));
-  EXPECT_EQ(MessageOf("mlp?width=3"),
+  EXPECT_THAT(ZooMessageOf("gpt9"), HasSubstr("zoo:gpt9: no such network; there are digits_cnn, "));
+  EXPECT_EQ(ZooMessageOf("mlp?width=3"),
             "zoo:mlp: no parameter 'width'; there are layers=16, inputs=1024, hidden=8192, "
             "classes=8192, towers=1, batch=1024");
-  EXPECT_EQ(MessageOf("mlp?hidden=0"), "zoo:mlp: hidden is '0', not an integer from 1 to 16777216");
-  EXPECT_EQ(MessageOf("mlp?hidden"), "zoo:mlp: hidden is '', not an integer from 1 to 16777216");
-  EXPECT_EQ(MessageOf("resnext50?training=2"),
+  EXPECT_EQ(ZooMessageOf("mlp?hidden=0"),
+            "zoo:mlp: hidden is '0', not an integer from 1 to 16777216");
+  EXPECT_EQ(ZooMessageOf("mlp?hidden"), "zoo:mlp: hidden is '', not an integer from 1 to 16777216");
+  EXPECT_EQ(ZooMessageOf("resnext50?training=2"),
             "zoo:resnext50: training is '2', not an integer from 0 to 1");
-  EXPECT_EQ(MessageOf("resnext50?stem=7"),
+  EXPECT_EQ(ZooMessageOf("resnext50?stem=7"),
             "zoo:resnext50: 14 channels do not divide into groups=32");
-  EXPECT_EQ(MessageOf("encoder?hidden=65"), "zoo:encoder: hidden=65 does not divide into heads=4");
-  EXPECT_EQ(MessageOf("gshard_moe?layers=6"),
+  EXPECT_EQ(ZooMessageOf("encoder?hidden=65"),
+            "zoo:encoder: hidden=65 does not divide into heads=4");
+  EXPECT_EQ(ZooMessageOf("gshard_moe?layers=6"),
             "zoo:gshard_moe: layers=6 do not divide into two stacks of pairs");
-  EXPECT_EQ(MessageOf("vit?patch=15"), "zoo:vit: side=224 does not divide into patch=15");
-  EXPECT_EQ(MessageOf("unet?side=20"), "zoo:unet: side=20 is no multiple of 8");
-  EXPECT_THAT(MessageOf("llama?hidden=12&heads=4"),
+  EXPECT_EQ(ZooMessageOf("vit?patch=15"), "zoo:vit: side=224 does not divide into patch=15");
+  EXPECT_EQ(ZooMessageOf("unet?side=20"), "zoo:unet: side=20 is no multiple of 8");
+  EXPECT_THAT(ZooMessageOf("llama?hidden=12&heads=4"),
               HasSubstr("zoo:llama: cannot rotate heads of size 3 in a sequence of 8192"));
-  EXPECT_THAT(MessageOf("llama?seq=16777216"), HasSubstr("zoo:llama: cannot rotate heads"));
-  EXPECT_EQ(MessageOf("mlp?batch=8", 16),
+  EXPECT_THAT(ZooMessageOf("llama?seq=16777216"), HasSubstr("zoo:llama: cannot rotate heads"));
+  EXPECT_EQ(ZooMessageOf("mlp?batch=8", 16),
             "zoo:mlp: batch is 8 here and --batch_size=16; give one of them");
-  EXPECT_THAT(MessageOf("encoder?vocabulary=0&seq=16777216&batch=16777216"),
+  EXPECT_THAT(ZooMessageOf("encoder?vocabulary=0&seq=16777216&batch=16777216"),
               HasSubstr("zoo:encoder: 'embedded': "));
 }
 

@@ -22,8 +22,8 @@ PatternNode Parallel(OpKind kind, std::optional<IntExpr> axis, PatternRef input,
   return node;
 }
 
-Rule Expansion(const Operator& op, const std::vector<TensorType>& operands,
-               const SplittableDim& dim, int num_outputs) {
+Rule ExpansionRule(const Operator& op, const std::vector<TensorType>& operands,
+                   const SplittableDim& dim, int num_outputs) {
   Rule rule;
   rule.num_inputs = static_cast<int>(operands.size());
   rule.ranks.emplace_back();
@@ -175,7 +175,7 @@ RuleSet ExampleRules(const Graph& graph) {
     std::vector<TensorType> operands;
     for (TensorRef input : node.inputs) operands.push_back(graph.type(input));
     for (const SplittableDim& dim : SplittableDims(node.op, operands)) {
-      add(Expansion(node.op, operands, dim, static_cast<int>(node.outputs.size())));
+      add(ExpansionRule(node.op, operands, dim, static_cast<int>(node.outputs.size())));
     }
   }
   for (Rule& rule : ChainRules()) add(std::move(rule));
@@ -187,7 +187,7 @@ RuleSet ExampleRules(const Graph& graph) {
         SequentialType(std::vector<int64_t>(static_cast<size_t>(rank), 8))};
     Operator split(OpKind::kSplit, {{"axis", int64_t{-1}}, {"sizes", std::vector<Extent>{4, 4}}});
     for (const SplittableDim& dim : SplittableDims(split, merged)) {
-      add(Expansion(split, merged, dim, 2));
+      add(ExpansionRule(split, merged, dim, 2));
     }
   }
   set.BuildIndex();

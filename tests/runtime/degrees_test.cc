@@ -23,11 +23,9 @@
 #include "tests/from_environment.h"
 #include "tests/pcg/random_operands.h"
 #include "tests/runtime/agreement.h"
+#include "tests/runtime/kernel_checker.h"
 
 namespace isomer {
-
-void PrintTo(const ExampleCall& call, std::ostream* out) { *out << call.op.ToString(); }
-
 namespace {
 
 constexpr int64_t kDevices = 8;

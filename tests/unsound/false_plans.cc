@@ -30,7 +30,7 @@ std::vector<Forgery> AllForgeries() {
 
 absl::Status Judge(const Forgery& forgery) {
   PlanClaim claim = BasePlan(forgery.base);
-  if (const auto* change = std::get_if<PlanChange>(&forgery.change)) {
+  if (const auto* change = std::get_if<ClaimChange>(&forgery.change)) {
     (*change)(&claim);
     if (!forgery.keeps_seal) Seal(&claim);
     return Judge(claim);

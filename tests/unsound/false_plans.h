@@ -14,13 +14,13 @@ namespace isomer {
 
 // What is done to a plan; to what its file says, for what a Plan cannot say; or to the file's
 // bytes.
-using PlanChange = std::function<void(PlanClaim*)>;
+using ClaimChange = std::function<void(PlanClaim*)>;
 using MessageChange = std::function<void(proto::PlanProto*)>;
 using FileChange = std::function<void(std::string*)>;
 
 struct Forgery {
   std::string of_class, name, base;  // base: of base_plans.h
-  std::variant<PlanChange, MessageChange, FileChange> change;
+  std::variant<ClaimChange, MessageChange, FileChange> change;
   std::string refused_for;  // a part of the refusal; empty: a sound twin
   bool keeps_seal = false;  // the seal, or the rules' digest, is what is wrong
 };

@@ -9,11 +9,11 @@ namespace {
 using Nodes = std::vector<Node>;
 using Outputs = std::vector<Graph::NamedOutput>;
 
-PlanChange OfGraph(GraphEdit edit) {
+ClaimChange OfGraph(GraphEdit edit) {
   return [edit](PlanClaim* claim) { Edit(&claim->plan.graph, edit); };
 }
 
-PlanChange OfNode(const std::string& label, std::function<void(Node*)> change) {
+ClaimChange OfNode(const std::string& label, std::function<void(Node*)> change) {
   return [=](PlanClaim* claim) {
     const int id = NodeOf(claim->plan.graph, label);
     Edit(&claim->plan.graph, [&](Nodes* nodes, auto*) { change(&(*nodes)[id]); });
@@ -21,7 +21,7 @@ PlanChange OfNode(const std::string& label, std::function<void(Node*)> change) {
 }
 
 // With a view like that of the node before.
-PlanChange WithNode(Node node) {
+ClaimChange WithNode(Node node) {
   return [node](PlanClaim* claim) {
     Edit(&claim->plan.graph, [&](Nodes* nodes, auto*) { nodes->push_back(node); });
     claim->plan.views.push_back(RowMajorView(node.outputs[0]));

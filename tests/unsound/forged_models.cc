@@ -11,7 +11,7 @@ namespace isomer {
 namespace {
 
 // A change of both the model and the plan's graph, so that the two agree.
-PlanChange OfBoth(const std::string& label, std::function<void(Node*)> change) {
+ClaimChange OfBoth(const std::string& label, std::function<void(Node*)> change) {
   return [label, change](PlanClaim* claim) {
     for (Graph* graph : {&claim->plan.model.graph, &claim->plan.graph}) {
       const int id = NodeOf(*graph, label);
@@ -20,11 +20,11 @@ PlanChange OfBoth(const std::string& label, std::function<void(Node*)> change) {
   };
 }
 
-PlanChange OfModel(GraphEdit edit) {
+ClaimChange OfModel(GraphEdit edit) {
   return [edit](PlanClaim* claim) { Edit(&claim->plan.model.graph, edit); };
 }
 
-PlanChange OfValues(const std::string& weight, std::function<void(std::vector<float>*)> change) {
+ClaimChange OfValues(const std::string& weight, std::function<void(std::vector<float>*)> change) {
   return [=](PlanClaim* claim) {
     std::vector<float> values = claim->plan.model.weights[weight].ToVector();
     change(&values);

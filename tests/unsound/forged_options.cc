@@ -9,19 +9,19 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-PlanChange OfUpdate(std::function<void(UpdateOptions*)> change) {
+ClaimChange OfUpdate(std::function<void(UpdateOptions*)> change) {
   return [=](PlanClaim* claim) { change(&claim->plan.update); };
 }
-PlanChange Method(const std::string& weight) {
+ClaimChange Method(const std::string& weight) {
   return OfUpdate([=](UpdateOptions* u) { u->methods[weight] = UpdateMethod::kOwner; });
 }
-PlanChange BucketEnd(const std::string& weight) {
+ClaimChange BucketEnd(const std::string& weight) {
   return OfUpdate([=](UpdateOptions* u) { u->bucket_ends = {weight}; });
 }
-PlanChange Flushes(int32_t steps) {
+ClaimChange Flushes(int32_t steps) {
   return OfUpdate([=](UpdateOptions* u) { u->steps_between_flushes = steps; });
 }
-PlanChange Of(std::function<void(Plan*)> change) {
+ClaimChange Of(std::function<void(Plan*)> change) {
   return [=](PlanClaim* claim) { change(&claim->plan); };
 }
 

@@ -25,13 +25,13 @@ PatternNode& CallOf(OpKind kind, Pattern* pattern) {
 }
 
 // The rule of calls of `kind` says something else, under its old id.
-PlanChange UnderItsId(OpKind kind, std::function<void(Rule*)> change) {
+ClaimChange UnderItsId(OpKind kind, std::function<void(Rule*)> change) {
   return [=](PlanClaim* claim) { change(&RuleFor(kind, claim)); };
 }
 
 // .. under the id that it then has, and the plan's graph is what it then makes of the model, on
 // the devices that it was on where that is possible.
-PlanChange Applied(OpKind kind, std::function<void(Rule*)> change) {
+ClaimChange Applied(OpKind kind, std::function<void(Rule*)> change) {
   return [=](PlanClaim* claim) {
     Rule& rule = RuleFor(kind, claim);
     const std::string old = rule.id;

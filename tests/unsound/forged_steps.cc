@@ -12,13 +12,13 @@ namespace {
 
 using Step = DerivationStep;
 
-PlanChange OfStep(size_t s, std::function<void(Step*)> change) {
+ClaimChange OfStep(size_t s, std::function<void(Step*)> change) {
   return [=](PlanClaim* claim) { change(&claim->plan.steps[s]); };
 }
-PlanChange OfSteps(std::function<void(std::vector<Step>*)> change) {
+ClaimChange OfSteps(std::function<void(std::vector<Step>*)> change) {
   return [=](PlanClaim* claim) { change(&claim->plan.steps); };
 }
-PlanChange WithVariable(size_t s, const std::string& name, int64_t value) {
+ClaimChange WithVariable(size_t s, const std::string& name, int64_t value) {
   return OfStep(s, [=](Step* step) { step->variables[name] = value; });
 }
 

@@ -10,18 +10,18 @@ namespace {
 constexpr int kRows = 5, kProduct = 7, kLast = 18, kLoss = 21;
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-PlanChange OfView(int node, std::function<void(MachineView*)> change) {
+ClaimChange OfView(int node, std::function<void(MachineView*)> change) {
   return [=](PlanClaim* claim) { change(&claim->plan.views[node]); };
 }
-PlanChange OfViews(std::function<void(MachineView*)> change) {
+ClaimChange OfViews(std::function<void(MachineView*)> change) {
   return [=](PlanClaim* claim) {
     for (MachineView& view : claim->plan.views) change(&view);
   };
 }
-PlanChange Recomputing(std::vector<NodeId> nodes) {
+ClaimChange Recomputing(std::vector<NodeId> nodes) {
   return [=](PlanClaim* claim) { claim->plan.recomputed = nodes; };
 }
-PlanChange OnDevices(int64_t devices) {
+ClaimChange OnDevices(int64_t devices) {
   return [=](PlanClaim* claim) { claim->plan.num_devices = devices; };
 }
 

@@ -58,9 +58,9 @@ absl::Status SizeTies::Equal(const Shape& a, const Shape& b) {
 
 Seams Agreeing(const Seams& a, const Seams& b) { return a == b ? a : Seams(); }
 
-absl::StatusOr<std::vector<Piece>> SplitAtSeams(const TypedTensor& tensor, int axis, int parts,
-                                                int fresh, SizeTies* ties) {
-  std::vector<Piece> pieces = {{tensor.shape[axis], tensor.seams[axis]}};
+absl::StatusOr<std::vector<TensorPiece>> SplitAtSeams(const TypedTensor& tensor, int axis,
+                                                      int parts, int fresh, SizeTies* ties) {
+  std::vector<TensorPiece> pieces = {{tensor.shape[axis], tensor.seams[axis]}};
   if (pieces[0].seams.empty()) {
     pieces.clear();
     Extent whole;
@@ -72,20 +72,20 @@ absl::StatusOr<std::vector<Piece>> SplitAtSeams(const TypedTensor& tensor, int a
     return pieces;
   }
   while (static_cast<int>(pieces.size()) < parts) {
-    const Piece first = pieces.front();
+    const TensorPiece first = pieces.front();
     if (first.seams.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("divides dim ", axis, " into ", parts,
                                                      "; it was joined of ", pieces.size()));
     }
     const Seam& seam = first.seams[0];
     pieces.front() = {seam.at, seam.left};
-    pieces.insert(pieces.begin() + 1, Piece{first.size - seam.at, seam.right});
+    pieces.insert(pieces.begin() + 1, TensorPiece{first.size - seam.at, seam.right});
   }
   return pieces;
 }
 
-absl::StatusOr<std::vector<Piece>> SplitEvenly(const TypedTensor& tensor, int axis, int parts,
-                                               int fresh, SizeTies* ties) {
+absl::StatusOr<std::vector<TensorPiece>> SplitEvenly(const TypedTensor& tensor, int axis, int parts,
+                                                     int fresh, SizeTies* ties) {
   const Extent whole = ties->Resolved(tensor.shape[axis]);
   // An even division of what divides evenly needs no new symbol.
   Extent part = whole.constant() / parts;
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<Piece>> SplitEvenly(const TypedTensor& tensor, int ax
     part = ties->Resolved(Extent::Symbol(fresh));
     ISOMER_RETURN_IF_ERROR(ties->Equal(whole, part * parts));
   }
-  return std::vector<Piece>(parts, Piece{part, {}});
+  return std::vector<TensorPiece>(parts, TensorPiece{part, {}});
 }
 
 }  // namespace isomer

@@ -65,15 +65,15 @@ Seams Agreeing(const Seams& a, const Seams& b);
 
 // The pieces of `tensor` along `axis`, which a Split into `parts` makes: sizes and seams. With
 // seams, the outermost are taken apart, the last part first; without, sizes are `fresh` symbols.
-struct Piece {
+struct TensorPiece {
   Extent size;
   Seams seams;
 };
-absl::StatusOr<std::vector<Piece>> SplitAtSeams(const TypedTensor& tensor, int axis, int parts,
-                                                int fresh, SizeTies* ties);
+absl::StatusOr<std::vector<TensorPiece>> SplitAtSeams(const TypedTensor& tensor, int axis,
+                                                      int parts, int fresh, SizeTies* ties);
 // Equal pieces.
-absl::StatusOr<std::vector<Piece>> SplitEvenly(const TypedTensor& tensor, int axis, int parts,
-                                               int fresh, SizeTies* ties);
+absl::StatusOr<std::vector<TensorPiece>> SplitEvenly(const TypedTensor& tensor, int axis, int parts,
+                                                     int fresh, SizeTies* ties);
 
 }  // namespace isomer
 

@@ -243,7 +243,7 @@ OperatorTranslator::Result OperatorTranslator::Split(const ForeignOperator& op,
   }
   ISOMER_ASSIGN_OR_RETURN(const int axis, AxisOf(dim, x.rank()));
   const int parts = NumOutputs(op);
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Piece> pieces,
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<TensorPiece> pieces,
                           format_ == ForeignFormat::kTaso
                               ? SplitAtSeams(x, axis, parts, fresh, ties_)
                               : SplitEvenly(x, axis, parts, fresh, ties_));

@@ -56,12 +56,12 @@ absl::StatusOr<TypedTensor> OperatorTranslator::AddPieces(const TypedTensor& x, 
                                                           int64_t pieces, int fresh) {
   const AttributePattern along = Integer("axis", axis - x.rank());
   TypedTensor y = Unary(OpKind::kCombine, x, {along, Integer("degree", pieces)});
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Piece> parts,
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<TensorPiece> parts,
                           SplitEvenly(y, axis, static_cast<int>(pieces), fresh, ties_));
   const PatternRef split =
       Emit(OpKind::kSplit, {y.ref}, {along, {"sizes", std::vector<IntExpr>()}});
   split_sizes_.push_back({split.node, {}});
-  for (const Piece& part : parts) split_sizes_.back().sizes.push_back(part.size);
+  for (const TensorPiece& part : parts) split_sizes_.back().sizes.push_back(part.size);
   y.shape[axis] = parts[0].size;
   y.ref = PatternRef::Node(split.node, 0);
   for (int p = 1; p < static_cast<int>(pieces); ++p) {

@@ -13,7 +13,7 @@
 namespace isomer {
 namespace {
 
-absl::Status No(const std::string& why) { return absl::FailedPreconditionError(why); }
+absl::Status Refused(const std::string& why) { return absl::FailedPreconditionError(why); }
 
 class StatedReplay {
  public:
@@ -23,7 +23,7 @@ class StatedReplay {
   absl::Status Run(SideCheck equal) {
     if (!step_.inputs.empty() || !step_.variables.empty() || !step_.numbers.empty() ||
         !step_.attributes.empty()) {
-      return No("it has inputs or variables, but no rule");
+      return Refused("it has inputs or variables, but no rule");
     }
     ISOMER_RETURN_IF_ERROR(graph_.CheckReplaceable(step_.nodes));
     for (NodeId id : step_.nodes) ISOMER_RETURN_IF_ERROR(AddToSource(id));
@@ -53,7 +53,7 @@ class StatedReplay {
 
   absl::Status AddToSource(NodeId id) {
     const Node& node = graph_.node(id);
-    if (IsLeaf(node.op.kind())) return No(absl::StrCat(graph_.Label(id), " is no call"));
+    if (IsLeaf(node.op.kind())) return Refused(absl::StrCat(graph_.Label(id), " is no call"));
     ISOMER_RETURN_IF_ERROR(graph_.CheckNoRounding(id));
     std::vector<PatternRef> inputs;
     for (TensorRef input : node.inputs) {
@@ -69,16 +69,16 @@ class StatedReplay {
   // What the target takes is there without the source: what was added, or from outside.
   absl::StatusOr<PatternRef> TargetTensor(TensorRef tensor) {
     if (!graph_.Contains(tensor)) {
-      return No(absl::StrCat("there is no tensor %", tensor.node.value));
+      return Refused(absl::StrCat("there is no tensor %", tensor.node.value));
     }
     if (tensor.node.value >= first_new_.value) {
       return PatternRef::Node(tensor.node.value - first_new_.value, tensor.output);
     }
     if (place_.contains(tensor.node)) {
-      return No(absl::StrCat("it takes ", graph_.Label(tensor.node), ", which it replaces"));
+      return Refused(absl::StrCat("it takes ", graph_.Label(tensor.node), ", which it replaces"));
     }
     if (!graph_.IsLive(tensor.node)) {
-      return No(absl::StrCat(graph_.Label(tensor.node), " was replaced before"));
+      return Refused(absl::StrCat(graph_.Label(tensor.node), " was replaced before"));
     }
     return Outside(tensor);
   }
@@ -97,22 +97,23 @@ class StatedReplay {
   }
 
   absl::Status Replace() {
-    if (step_.replaced.empty()) return No("it replaces nothing");
+    if (step_.replaced.empty()) return Refused("it replaces nothing");
     std::set<TensorRef> distinct;
     for (const auto& [from, to] : step_.replaced) {
       const auto made = place_.find(from.node);
       if (made == place_.end() || !graph_.Contains(from)) {
-        return No(absl::StrCat("%", from.node.value, " is not among the calls that it replaces"));
+        return Refused(
+            absl::StrCat("%", from.node.value, " is not among the calls that it replaces"));
       }
       if (!distinct.insert(from).second) {
-        return No(absl::StrCat(graph_.Label(from.node), " is replaced twice"));
+        return Refused(absl::StrCat(graph_.Label(from.node), " is replaced twice"));
       }
       source_.outputs.push_back(PatternRef::Node(made->second, from.output));
       ISOMER_ASSIGN_OR_RETURN(const PatternRef ref, TargetTensor(to));
       target_.outputs.push_back(ref);
       if (graph_.type(from) != graph_.type(to)) {
-        return No(absl::StrCat(graph_.Label(from.node), " is ", graph_.type(from).ToString(),
-                               " and becomes ", graph_.type(to).ToString()));
+        return Refused(absl::StrCat(graph_.Label(from.node), " is ", graph_.type(from).ToString(),
+                                    " and becomes ", graph_.type(to).ToString()));
       }
     }
     for (const auto& [from, to] : step_.replaced) graph_.ReplaceUses(from, to, first_new_);

@@ -13,7 +13,7 @@
 namespace isomer {
 namespace {
 
-constexpr size_t kMaxMonomials = 256;
+constexpr size_t kMaxSimplified = 256;
 constexpr int kFirstFresh = 1000000;  // above the indices that a reader of elements gives
 
 bool Mentions(const Polynomial& polynomial, int v);
@@ -142,7 +142,7 @@ class Simplifier {
 
   // Bound indices of `a` keep their names, so that factors to come still mean them.
   absl::StatusOr<Polynomial> Times(const Polynomial& a, const Polynomial& b) {
-    if (a.monomials.size() * b.monomials.size() > kMaxMonomials) {
+    if (a.monomials.size() * b.monomials.size() > kMaxSimplified) {
       return absl::ResourceExhaustedError("product of too many monomials");
     }
     Polynomial product;

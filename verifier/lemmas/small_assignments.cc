@@ -92,7 +92,7 @@ std::optional<Binding> Draw(const Rule& rule, const std::vector<DataType>& types
   return binding;
 }
 
-std::string TextOf(const Binding& binding) {
+std::string AssignmentText(const Binding& binding) {
   std::string text;
   for (const TensorType& type : binding.inputs) absl::StrAppend(&text, type.ToString(), " ");
   for (const auto& [name, value] : binding.variables) absl::StrAppend(&text, name, "=", value);
@@ -122,7 +122,7 @@ std::vector<Binding> SmallAssignments(const Rule& rule, int most) {
     std::optional<Binding> binding = Draw(rule, types, static_cast<uint64_t>(trial));
     if (!binding || !IsSmall(*binding) || !Admits(rule, *binding)) continue;
     if (!InstantiatePattern(rule.source, *binding).ok()) continue;
-    if (known.insert(TextOf(*binding)).second) drawn.push_back(*std::move(binding));
+    if (known.insert(AssignmentText(*binding)).second) drawn.push_back(*std::move(binding));
   }
   return drawn;
 }

@@ -100,7 +100,7 @@ void DropNode(Plan* plan, int id) {
   plan->views = views;
 }
 
-using Change = std::function<void(Plan*)>;
+using PlanEdit = std::function<void(Plan*)>;
 
 class PlanChanges {
  public:
@@ -120,7 +120,9 @@ class PlanChanges {
   }
 
  private:
-  void Keep(const std::string& what, Change change) { found_.push_back({what, std::move(change)}); }
+  void Keep(const std::string& what, PlanEdit change) {
+    found_.push_back({what, std::move(change)});
+  }
 
   void ChangeStep(size_t s) {
     const DerivationStep& step = plan_.steps[s];

@@ -22,10 +22,10 @@ struct Runnable {
   MemoryPlan memory;
   Program program;
 };
-using Change = std::function<void(Runnable*)>;
-using Changes = std::vector<std::pair<std::string, Change>>;
+using CommandChange = std::function<void(Runnable*)>;
+using CommandChanges = std::vector<std::pair<std::string, CommandChange>>;
 
-void ChangesOfCommand(const Runnable& base, size_t d, int32_t place, Changes* changes) {
+void ChangesOfCommand(const Runnable& base, size_t d, int32_t place, CommandChanges* changes) {
   const std::vector<Command>& list = base.program.devices[d];
   const Command& command = list[place];
   const auto keep = [&](const std::string& what, std::function<void(Command*)> change) {
@@ -84,7 +84,7 @@ void ChangesOfCommand(const Runnable& base, size_t d, int32_t place, Changes* ch
 }
 
 // A buffer or a workspace elsewhere, and a program that goes by it.
-void ChangesOfMemory(const Runnable& base, Changes* changes) {
+void ChangesOfMemory(const Runnable& base, CommandChanges* changes) {
   using Offset = std::function<int64_t&(MemoryPlan*)>;
   const auto keep = [&](const std::string& what, int64_t offset, int64_t size, const Offset& of) {
     for (const int64_t by : {-size, size}) {
@@ -123,7 +123,7 @@ void AddWorkspaces(Schedule* schedule) {
   }
 }
 
-MutantVerdict JudgeProgram(const Runnable& base, const Change& change) {
+MutantVerdict JudgeProgram(const Runnable& base, const CommandChange& change) {
   Runnable mutant = base;
   change(&mutant);
   if (const absl::Status verdict = CheckMemory(mutant.schedule, mutant.memory); !verdict.ok()) {
@@ -164,7 +164,7 @@ absl::StatusOr<std::vector<Mutant>> ProgramMutants(uint64_t seed) {
     base->memory = PlanMemory(base->schedule);
     base->program = CompileProgram(base->schedule, base->memory, kMostQueues);
     ISOMER_RETURN_IF_ERROR(CheckSchedule(graph, base->schedule));
-    Changes changes;
+    CommandChanges changes;
     for (size_t d = 0; d < base->program.devices.size(); ++d) {
       for (size_t place = 0; place < base->program.devices[d].size(); ++place) {
         ChangesOfCommand(*base, d, static_cast<int32_t>(place), &changes);

@@ -19,7 +19,7 @@
 namespace isomer {
 namespace {
 
-using Change = std::function<void(Schedule*)>;
+using ScheduleChange = std::function<void(Schedule*)>;
 
 constexpr absl::string_view kPrecision = "precision: ";
 constexpr absl::string_view kLayout = "layout: ";
@@ -54,7 +54,7 @@ class ScheduleChanges {
   ScheduleChanges(const Graph& graph, const Schedule& schedule)
       : graph_(graph), schedule_(schedule) {}
 
-  std::vector<std::pair<std::string, Change>> Run() {
+  std::vector<std::pair<std::string, ScheduleChange>> Run() {
     for (size_t d = 0; d < schedule_.programs.size(); ++d) ChangeOrder(d);
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) ChangeTask(static_cast<int32_t>(t));
     for (size_t p = 0; p < schedule_.parameters.size(); ++p) ChangeParameter(p);
@@ -66,7 +66,7 @@ class ScheduleChanges {
   }
 
  private:
-  void Keep(const std::string& what, Change change) {
+  void Keep(const std::string& what, ScheduleChange change) {
     found_.emplace_back(what, std::move(change));
   }
 
@@ -240,7 +240,7 @@ class ScheduleChanges {
 
   const Graph& graph_;
   const Schedule& schedule_;
-  std::vector<std::pair<std::string, Change>> found_;
+  std::vector<std::pair<std::string, ScheduleChange>> found_;
 };
 
 struct Base {
@@ -258,7 +258,8 @@ std::string ReasonOf(const std::string& message) {
   return reason;
 }
 
-MutantVerdict JudgeSchedule(const Base& base, const std::string& what, const Change& change) {
+MutantVerdict JudgeSchedule(const Base& base, const std::string& what,
+                            const ScheduleChange& change) {
   Schedule mutant = base.schedule;
   change(&mutant);
   if (const absl::Status verdict = CheckSchedule(base.mapped.graph, mutant); !verdict.ok()) {

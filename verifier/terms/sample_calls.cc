@@ -12,8 +12,8 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-RepresentativeCall Call(OpKind kind, std::vector<Attribute> attributes,
-                        const std::vector<Sizes>& shapes) {
+RepresentativeCall CallOn(OpKind kind, std::vector<Attribute> attributes,
+                          const std::vector<Sizes>& shapes) {
   RepresentativeCall call{Operator(kind, std::move(attributes)), {}};
   ISOMER_CHECK(NormalizeAttributes(&call.op).ok());
   for (const Sizes& shape : shapes) {
@@ -26,12 +26,12 @@ RepresentativeCall Call(OpKind kind, std::vector<Attribute> attributes,
 
 RepresentativeCall Conv(Sizes stride, Sizes padding, int64_t groups, Sizes x, Sizes w,
                         Sizes dilation = {1, 1}) {
-  return Call(OpKind::kConv2d,
-              {{"stride", std::move(stride)},
-               {"padding", std::move(padding)},
-               {"dilation", std::move(dilation)},
-               {"groups", groups}},
-              {std::move(x), std::move(w)});
+  return CallOn(OpKind::kConv2d,
+                {{"stride", std::move(stride)},
+                 {"padding", std::move(padding)},
+                 {"dilation", std::move(dilation)},
+                 {"groups", groups}},
+                {std::move(x), std::move(w)});
 }
 
 RepresentativeCall Pool(OpKind kind, Sizes padding, int64_t count_include_pad,
@@ -40,19 +40,19 @@ RepresentativeCall Pool(OpKind kind, Sizes padding, int64_t count_include_pad,
                                        {"stride", std::move(stride)},
                                        {"padding", std::move(padding)}};
   if (kind == OpKind::kAvgPool) attributes.push_back({"count_include_pad", count_include_pad});
-  return Call(kind, std::move(attributes), {std::move(x)});
+  return CallOn(kind, std::move(attributes), {std::move(x)});
 }
 
 RepresentativeCall ReductionCall(OpKind kind, Sizes axes, int64_t keepdims, Sizes shape) {
-  return Call(kind, {{"axes", std::move(axes)}, {"keepdims", keepdims}}, {std::move(shape)});
+  return CallOn(kind, {{"axes", std::move(axes)}, {"keepdims", keepdims}}, {std::move(shape)});
 }
 
 RepresentativeCall Reshape(Sizes from, Sizes to) {
-  return Call(OpKind::kReshape, {{"shape", std::move(to)}}, {std::move(from)});
+  return CallOn(OpKind::kReshape, {{"shape", std::move(to)}}, {std::move(from)});
 }
 
 RepresentativeCall Transpose(Sizes perm, Sizes shape) {
-  return Call(OpKind::kTranspose, {{"perm", std::move(perm)}}, {std::move(shape)});
+  return CallOn(OpKind::kTranspose, {{"perm", std::move(perm)}}, {std::move(shape)});
 }
 
 // Wheres of two dims, the first operand's present or broadcast, and each of the others'.
@@ -89,9 +89,9 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
               Pool(kind, {1, 1, 1, 1}, 0, {3, 3}, {1, 1}),
               Pool(kind, {1, 0, 0, 2}, 1, {3, 3}, {2, 1}, {2, 2, 8, 4})};
     case OpKind::kLayerNorm:
-      return {Call(kind, {{"epsilon", 0.125}}, {{4, 6}, {6}, {6}}),
-              Call(kind, {{"epsilon", 0.125}}, {{2, 4, 6}, {6}, {6}}),
-              Call(kind, {{"epsilon", 0.125}}, {{2, 2, 4, 6}, {6}, {6}})};
+      return {CallOn(kind, {{"epsilon", 0.125}}, {{4, 6}, {6}, {6}}),
+              CallOn(kind, {{"epsilon", 0.125}}, {{2, 4, 6}, {6}, {6}}),
+              CallOn(kind, {{"epsilon", 0.125}}, {{2, 2, 4, 6}, {6}, {6}})};
     case OpKind::kReduceSum:
     case OpKind::kReduceMean: {
       std::vector<RepresentativeCall> calls;
@@ -120,11 +120,11 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
               Transpose({2, 0, 1}, {4, 2, 6}), Transpose({0, 2, 1, 3}, {4, 2, 6, 2}),
               Transpose({0, 1, 3, 2}, {4, 2, 6, 2})};
     case OpKind::kEmbedding:
-      return {Call(kind, {}, {{6, 4}, {4}}), Call(kind, {}, {{6, 4}, {2, 4}})};
+      return {CallOn(kind, {}, {{6, 4}, {4}}), CallOn(kind, {}, {{6, 4}, {2, 4}})};
     case OpKind::kCrossEntropy:
-      return {Call(kind, {}, {{4, 6}, {4}}), Call(kind, {}, {{4, 2, 6}, {4, 2}})};
+      return {CallOn(kind, {}, {{4, 6}, {4}}), CallOn(kind, {}, {{4, 2, 6}, {4, 2}})};
     case OpKind::kMeanSquaredError:
-      return {Call(kind, {}, {{4, 6}, {4, 6}}), Call(kind, {}, {{4, 2, 6}, {4, 2, 6}})};
+      return {CallOn(kind, {}, {{4, 6}, {4, 6}}), CallOn(kind, {}, {{4, 2, 6}, {4, 2, 6}})};
     default:
       break;
   }
@@ -134,9 +134,9 @@ std::vector<RepresentativeCall> RepresentativeCalls(OpKind kind) {
   }
   if (kind == OpKind::kWhere) AddBroadcasts(&calls);
   if (kind == OpKind::kConv1d) {  // No example strides.
-    calls.push_back(Call(kind,
-                         {{"stride", Sizes{2}}, {"padding", Sizes{0, 0}}, {"dilation", Sizes{1}}},
-                         {{2, 2, 4}, {4, 2, 2}}));
+    calls.push_back(CallOn(kind,
+                           {{"stride", Sizes{2}}, {"padding", Sizes{0, 0}}, {"dilation", Sizes{1}}},
+                           {{2, 2, 4}, {4, 2, 2}}));
   }
   return calls;
 }

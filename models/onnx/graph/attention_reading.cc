@@ -12,9 +12,9 @@
 namespace isomer {
 namespace {
 
-class Reader {
+class AttentionReader {
  public:
-  explicit Reader(Model* model) : model_(*model) {}
+  explicit AttentionReader(Model* model) : model_(*model) {}
 
   void Read() {
     const int nodes = graph().num_nodes();
@@ -371,6 +371,6 @@ class Reader {
 
 }  // namespace
 
-void ReadAttention(Model* model) { Reader(model).Read(); }
+void ReadAttention(Model* model) { AttentionReader(model).Read(); }
 
 }  // namespace isomer

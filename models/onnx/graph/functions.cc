@@ -13,7 +13,7 @@ namespace {
 
 using onnx::AttributeProto;
 
-constexpr int kDeepest = 64;  // calls inside of each other
+constexpr int kDeepestCalls = 64;  // calls inside of each other
 
 std::string StandardDomain(const std::string& domain) {
   return domain == "ai.onnx" ? std::string() : domain;
@@ -240,8 +240,8 @@ absl::Status OnnxFunctions::Check(Function* function, int depth) {
   if (function->is_being_checked) {
     return Error(function->proto, "it calls itself, directly or through others");
   }
-  if (depth + function->height > kDeepest) {
-    return Error(function->proto, "calls more than ", kDeepest, " deep inside of each other");
+  if (depth + function->height > kDeepestCalls) {
+    return Error(function->proto, "calls more than ", kDeepestCalls, " deep inside of each other");
   }
   if (function->is_checked) return absl::OkStatus();
   ISOMER_RETURN_IF_ERROR(CheckNames(*function));

@@ -4,7 +4,7 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildAlexnet(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t width = arguments.at("width"), hidden = arguments.at("hidden");
   const double rate = arguments.at("dropout") == 1 ? 0.5 : 0;
@@ -36,7 +36,7 @@ ZooModel AlexNet() {
                          {.name = "classes", .value = 1000},
                          ZooSwitch("dropout", false),
                          {.name = "batch", .value = 1024}},
-          .build = Build,
+          .build = BuildAlexnet,
           .small = "width=2&hidden=16&side=63&classes=16&batch=16",
           .source = "Krizhevsky, 2014 (one weird trick), section 5; FlexFlow, table 4",
           .published_parameters = 61100840,

@@ -6,7 +6,7 @@ namespace {
 
 // Features of a cell and of two drugs go each through a tower of dense layers; the results, beside
 // the two doses, through dense layers to the growth of the cell.
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildCandleUno(const ZooArguments& arguments) {
   ModelBuilder b;
   const std::vector<int64_t> tower(arguments.at("feature_layers"), arguments.at("hidden"));
   const std::vector<int64_t> top(arguments.at("layers"), arguments.at("hidden"));
@@ -40,7 +40,7 @@ ZooModel CandleUno() {
                          {.name = "descriptors", .value = 5270},
                          {.name = "fingerprints", .value = 2048},
                          {.name = "batch", .value = 1024}},
-          .build = Build,
+          .build = BuildCandleUno,
           .small =
               "feature_layers=2&layers=2&hidden=16&rnaseq=32&descriptors=32&fingerprints=32&"
               "batch=16",

@@ -8,7 +8,7 @@
 namespace isomer {
 namespace {
 
-constexpr double kEpsilon = 1e-6;
+constexpr double kEpsilonOfConvnext = 1e-6;
 
 // [batch, channels, height, width] with channels last, and back.
 TensorRef ChannelsLast(ModelBuilder& b, TensorRef x, const std::string& name) {
@@ -23,7 +23,7 @@ TensorRef Block(ModelBuilder& b, TensorRef x, const std::string& name) {
   const int64_t channels = b.Size(x, 1);
   TensorRef y = Convolution(b, x, channels, Window::Centred(7, 7), name + "/depthwise", channels);
   y = ChannelsLast(b, ChannelBias(b, y, name + "/depthwise"), name);
-  y = LayerNorm(b, y, name + "/norm", kEpsilon);
+  y = LayerNorm(b, y, name + "/norm", kEpsilonOfConvnext);
   y = FeedForward(b, y, 4 * channels, OpKind::kGelu, name + "/feed_forward");
   const TensorRef scale = b.Weight(name + "/scale.weight", {channels});
   y = b.Call(OpKind::kMul, {y, scale}, name + "/scaled");
@@ -31,10 +31,10 @@ TensorRef Block(ModelBuilder& b, TensorRef x, const std::string& name) {
 }
 
 TensorRef NormOfChannels(ModelBuilder& b, TensorRef x, const std::string& name) {
-  return ChannelsFirst(b, LayerNorm(b, ChannelsLast(b, x, name), name, kEpsilon), name);
+  return ChannelsFirst(b, LayerNorm(b, ChannelsLast(b, x, name), name, kEpsilonOfConvnext), name);
 }
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildConvnext(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t side = arguments.at("side"), width = arguments.at("width");
   TensorRef x = b.Input("image", {arguments.at("batch"), 3, side, side});
@@ -52,7 +52,7 @@ absl::StatusOr<Model> Build(const ZooArguments& arguments) {
       x = Block(b, x, absl::StrCat(name, "/block", block));
     }
   }
-  x = LayerNorm(b, GlobalAvgPool(b, x, "pool"), "norm", kEpsilon);
+  x = LayerNorm(b, GlobalAvgPool(b, x, "pool"), "norm", kEpsilonOfConvnext);
   b.Output("logits", b.Dense(x, arguments.at("classes"), "classifier"));
   return b.Build();
 }
@@ -71,7 +71,7 @@ ZooModel ConvNext() {
                          {.name = "side", .value = 224, .largest = 4096},
                          {.name = "classes", .value = 1000},
                          {.name = "batch", .value = 256}},
-          .build = Build,
+          .build = BuildConvnext,
           .small =
               "stages=2&blocks1=1&blocks2=1&blocks3=1&blocks4=1&width=16&side=32&classes=16&"
               "batch=16",

@@ -6,7 +6,7 @@ namespace isomer {
 namespace {
 
 // The network of models/export/networks.py, DigitsCnn.
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildDigitsCnn(const ZooArguments& arguments) {
   const int64_t batch = arguments.at("batch"), side = arguments.at("side");
   const int64_t channels = arguments.at("channels");
   ModelBuilder b;
@@ -31,7 +31,7 @@ ZooModel DigitsCnn() {
                          {.name = "hidden", .value = 64},
                          {.name = "classes", .value = 10},
                          {.name = "batch", .value = 64}},
-          .build = Build,
+          .build = BuildDigitsCnn,
           .small = "side=4&channels=4&hidden=16&classes=16&batch=16",
           .source = "models/export/networks.py"};
 }

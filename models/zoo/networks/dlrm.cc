@@ -6,7 +6,7 @@ namespace {
 
 // Dense features go through the bottom layers, each categorical feature through its table; the
 // results side by side through the top layers to one score, compared with a click rate by mse.
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildDlrm(const ZooArguments& arguments) {
   const int64_t features = arguments.at("features"), top_hidden = arguments.at("top_hidden");
   const bool pairs = arguments.at("pairs") == 1, apart = arguments.at("apart") == 1;
   ModelBuilder b;
@@ -52,7 +52,7 @@ ZooModel Dlrm() {
                      ZooCount("top_layers", 3),
                      {.name = "top_hidden", .value = 1024},
                      {.name = "batch", .value = 4096}},
-      .build = Build,
+      .build = BuildDlrm,
       .small = "tables=4&rows=64&features=16&dense=16&bottom_hidden=32&top_hidden=32&batch=16",
       .source =
           "Naumov et al., 2019; Unity, table 1; sizes of FlexFlow's examples/cpp/DLRM/"

@@ -8,19 +8,19 @@
 namespace isomer {
 namespace {
 
-constexpr double kTheta = 10000, kEpsilon = 1e-6, kScoreCap = 50, kLogitCap = 30;
+constexpr double kTheta = 10000, kEpsilonOfGemma2 = 1e-6, kScoreCap = 50, kLogitCap = 30;
 // Below every score, and in the range of bfloat16.
-constexpr float kUnseen = -1e30F;
+constexpr float kUnseenOfGemma2 = -1e30F;
 
 // Keys at least `window` places before a query are not seen: [seq, seq].
 TensorRef FarKeys(ModelBuilder& b, int64_t seq, int64_t window) {
-  const TensorRef unseen = b.Constant("far/unseen", {1, 1}, {kUnseen});
+  const TensorRef unseen = b.Constant("far/unseen", {1, 1}, {kUnseenOfGemma2});
   const TensorRef all =
       b.Call({OpKind::kExpand, {{"shape", std::vector<int64_t>{seq, seq}}}}, {unseen}, "far/all");
   return b.Call({OpKind::kTrilu, {{"upper", int64_t{0}}, {"k", -window}}}, {all}, "far/keys");
 }
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildGemma2(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t hidden = arguments.at("hidden"), seq = arguments.at("seq");
   const int64_t vocabulary = arguments.at("vocabulary"), window = arguments.at("window");
@@ -41,16 +41,16 @@ absl::StatusOr<Model> Build(const ZooArguments& arguments) {
     const std::string name = absl::StrCat("layer", layer);
     // Every other layer sees all keys.
     const TensorRef* const mask = layer % 2 == 0 && window < seq ? &far : nullptr;
-    TensorRef y = RmsNorm(b, x, name + "/attention/norm", kEpsilon);
+    TensorRef y = RmsNorm(b, x, name + "/attention/norm", kEpsilonOfGemma2);
     y = Attention(b, y, y, sizes, name + "/attention", &rotation, mask);
-    y = RmsNorm(b, y, name + "/attention/norm_after", kEpsilon);
+    y = RmsNorm(b, y, name + "/attention/norm_after", kEpsilonOfGemma2);
     x = b.Add(x, y, name + "/attention/residual");
-    y = RmsNorm(b, x, name + "/feed_forward/norm", kEpsilon);
+    y = RmsNorm(b, x, name + "/feed_forward/norm", kEpsilonOfGemma2);
     y = GatedFeedForward(b, y, arguments.at("intermediate"), name + "/feed_forward", GeluByTanh());
-    y = RmsNorm(b, y, name + "/feed_forward/norm_after", kEpsilon);
+    y = RmsNorm(b, y, name + "/feed_forward/norm_after", kEpsilonOfGemma2);
     x = b.Add(x, y, name + "/feed_forward/residual");
   }
-  x = TiedLogits(b, RmsNorm(b, x, "norm", kEpsilon), table);
+  x = TiedLogits(b, RmsNorm(b, x, "norm", kEpsilonOfGemma2), table);
   x = b.Call({OpKind::kScale, {{"factor", 1 / kLogitCap}}}, {x}, "logits/small");
   x = b.Call(OpKind::kTanh, {x}, "logits/tanh");
   b.Output("logits", b.Call({OpKind::kScale, {{"factor", kLogitCap}}}, {x}, "logits/capped"));
@@ -72,7 +72,7 @@ ZooModel Gemma2() {
                          {.name = "vocabulary", .value = 256000},
                          {.name = "seq", .value = 8192},
                          {.name = "batch", .value = 16}},
-          .build = Build,
+          .build = BuildGemma2,
           .small =
               "layers=2&hidden=32&heads=16&key_heads=8&head_size=2&intermediate=32&window=4&"
               "vocabulary=64&seq=8&batch=16",

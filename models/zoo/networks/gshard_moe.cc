@@ -7,9 +7,9 @@ namespace isomer {
 namespace {
 
 // An encoder and a decoder of half of the layers each, norms after each sum, as in figure 3.
-class Network {
+class GshardMoeNetwork {
  public:
-  explicit Network(const ZooArguments& arguments)
+  explicit GshardMoeNetwork(const ZooArguments& arguments)
       : arguments_(arguments),
         batch_(arguments.at("batch")),
         hidden_(arguments.at("hidden")),
@@ -73,7 +73,9 @@ class Network {
   ExpertLayers experts_;
 };
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) { return Network(arguments).Build(); }
+absl::StatusOr<Model> BuildGshardMoe(const ZooArguments& arguments) {
+  return GshardMoeNetwork(arguments).Build();
+}
 
 }  // namespace
 
@@ -94,7 +96,7 @@ ZooModel GshardMoe() {
                      {.name = "seq", .value = 1024},
                      ZooSwitch("aux", true),
                      {.name = "batch", .value = 16}},
-      .build = Build,
+      .build = BuildGshardMoe,
       .small =
           "experts=16&layers=4&hidden=16&intermediate=16&heads=16&head_size=2&vocabulary=32&"
           "seq=4&batch=16",

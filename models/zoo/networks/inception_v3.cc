@@ -6,13 +6,13 @@
 namespace isomer {
 namespace {
 
-constexpr double kEpsilon = 0.001;
+constexpr double kEpsilonOfInceptionV3 = 0.001;
 constexpr double kAuxiliaryWeight = 0.4;  // Of the auxiliary classifier's loss, as torchvision has.
 
 // The blocks A to E are those of torchvision, numbered as the figures 5 to 10 of the paper.
-class Network {
+class InceptionV3Network {
  public:
-  explicit Network(const ZooArguments& arguments)
+  explicit InceptionV3Network(const ZooArguments& arguments)
       : arguments_(arguments), training_(arguments.at("training") == 1) {}
 
   absl::StatusOr<Model> Build() {
@@ -42,7 +42,7 @@ class Network {
   TensorRef Conv(TensorRef x, int64_t channels, const Window& window, const std::string& name) {
     channels = std::max<int64_t>(channels / arguments_.at("thinner"), 1);
     x = Convolution(b_, x, channels, window, name + "/conv");
-    return b_.Relu(BatchNorm(b_, x, name + "/norm", training_, kEpsilon), name);
+    return b_.Relu(BatchNorm(b_, x, name + "/norm", training_, kEpsilonOfInceptionV3), name);
   }
   TensorRef PooledConv(TensorRef x, int64_t channels, const std::string& name) {
     x = AvgPool(b_, x, Window::Centred(3, 3), name + "/average", PaddingCounts::kYes);
@@ -142,7 +142,9 @@ class Network {
   ModelBuilder b_;
 };
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) { return Network(arguments).Build(); }
+absl::StatusOr<Model> BuildInceptionV3(const ZooArguments& arguments) {
+  return InceptionV3Network(arguments).Build();
+}
 
 }  // namespace
 
@@ -157,7 +159,7 @@ ZooModel InceptionV3() {
                          ZooSwitch("aux", false),
                          ZooSwitch("training", true),
                          {.name = "batch", .value = 256}},
-          .build = Build,
+          .build = BuildInceptionV3,
           .small = "thinner=64&side=75&classes=16&batch=16&training=0",
           .source = "Szegedy et al., 2016, table 1; Unity, table 1; FlexFlow, table 4",
           .published_parameters = 27161264,

@@ -4,7 +4,7 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildLenet(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t side = arguments.at("side");
   TensorRef x = b.Input("image", {arguments.at("batch"), 1, side, side});
@@ -26,7 +26,7 @@ ZooModel LeNet() {
           .parameters = {{.name = "side", .value = 32, .smallest = 16, .largest = 4096},
                          {.name = "classes", .value = 10},
                          {.name = "batch", .value = 256}},
-          .build = Build,
+          .build = BuildLenet,
           .small = "side=16&classes=16&batch=16",
           .source = "LeCun et al., 1998, figure 2; FlexFlow, section 8.4",
           .published_parameters = 61706,

@@ -6,7 +6,7 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildMixtral(const ZooArguments& arguments) {
   constexpr double kTheta = 1e6;
   constexpr double kAuxiliaryWeight = 0.02;
   ModelBuilder b;
@@ -63,7 +63,7 @@ ZooModel Mixtral() {
                      ZooSwitch("dropless", false),
                      ZooSwitch("aux", false),
                      {.name = "batch", .value = 16}},
-      .build = Build,
+      .build = BuildMixtral,
       .small =
           "layers=1&hidden=32&heads=16&key_heads=8&experts=16&intermediate=32&vocabulary=64&"
           "seq=4&aux=1&batch=16",

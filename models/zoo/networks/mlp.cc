@@ -16,7 +16,7 @@ TensorRef Tower(ModelBuilder& b, TensorRef x, const ZooArguments& arguments,
   return b.Dense(x, arguments.at("classes"), absl::StrCat(prefix, "classifier"));
 }
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildMlp(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t towers = arguments.at("towers");
   TensorRef sum;
@@ -43,7 +43,7 @@ ZooModel Mlp() {
                      {.name = "classes", .value = 8192},
                      {.name = "towers", .value = 1, .largest = 64},
                      {.name = "batch", .value = 1024}},
-      .build = Build,
+      .build = BuildMlp,
       .small = "layers=3&inputs=16&hidden=32&classes=16&batch=16",
       .source = "Unity, table 1 and section 7.1 (16 dense layers, hidden 8192)",
       .notes = "one chain of layers, with biases; Unity's code is `towers=2&layers=8`, without"};

@@ -7,9 +7,9 @@ namespace {
 
 // The network of TASO and TENSAT: the cells of NASNet-A without BatchNorm, five normal ones and a
 // reduction in each of three stages, no classifier.
-class Network {
+class NasnetANetwork {
  public:
-  explicit Network(const ZooArguments& arguments) : arguments_(arguments) {}
+  explicit NasnetANetwork(const ZooArguments& arguments) : arguments_(arguments) {}
 
   absl::StatusOr<Model> Build() {
     const int64_t side = arguments_.at("side");
@@ -88,7 +88,9 @@ class Network {
   std::string name_;  // of the cell
 };
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) { return Network(arguments).Build(); }
+absl::StatusOr<Model> BuildNasnetA(const ZooArguments& arguments) {
+  return NasnetANetwork(arguments).Build();
+}
 
 }  // namespace
 
@@ -102,7 +104,7 @@ ZooModel NasnetA() {
                          {.name = "width", .value = 128, .smallest = 2, .largest = 4096},
                          {.name = "side", .value = 224, .largest = 4096},
                          {.name = "batch", .value = 1}},
-          .build = Build,
+          .build = BuildNasnetA,
           .small = "stages=1&cells=1&width=4&side=12&batch=16",
           .source = "Zoph et al., 2018, figure 4; TENSAT, section 6; TASO's examples/nasnet_a.py",
           .notes =

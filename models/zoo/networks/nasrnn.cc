@@ -9,9 +9,9 @@ namespace {
 
 // The recurrent cell that architecture search found, unrolled: eight sums of two products, combined
 // in a tree of element functions.
-class Network {
+class NasrnnNetwork {
  public:
-  explicit Network(const ZooArguments& arguments)
+  explicit NasrnnNetwork(const ZooArguments& arguments)
       : hidden_(arguments.at("hidden")),
         steps_(arguments.at("steps")),
         batch_(arguments.at("batch")),
@@ -65,7 +65,9 @@ class Network {
   std::array<TensorRef, 8> of_input_, of_state_;
 };
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) { return Network(arguments).Build(); }
+absl::StatusOr<Model> BuildNasrnn(const ZooArguments& arguments) {
+  return NasrnnNetwork(arguments).Build();
+}
 
 }  // namespace
 
@@ -76,7 +78,7 @@ ZooModel Nasrnn() {
                          {.name = "hidden", .value = 512},
                          ZooSwitch("shared", false),
                          {.name = "batch", .value = 1}},
-          .build = Build,
+          .build = BuildNasrnn,
           .small = "steps=2&hidden=16&batch=16",
           .source = "Zoph and Le, 2017, figure 8; TENSAT, section 6; TASO's examples/nasrnn.py",
           .notes =

@@ -17,7 +17,7 @@ TensorRef Attend(ModelBuilder& b, TensorRef decoder, TensorRef encoder, int64_t 
   return b.Call(OpKind::kTanh, {b.Product(joined, hidden, "attention/combined")}, "attention");
 }
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildNmt(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t batch = arguments.at("batch"), steps = arguments.at("steps");
   const int64_t layers = arguments.at("layers"), hidden = arguments.at("hidden");
@@ -49,7 +49,7 @@ ZooModel Nmt() {
                          {.name = "embedding", .value = 2048},
                          {.name = "vocabulary", .value = 20480},
                          {.name = "batch", .value = 256}},
-          .build = Build,
+          .build = BuildNmt,
           .small = "steps=2&layers=1&hidden=16&embedding=16&vocabulary=32&batch=16",
           .source =
               "FlexFlow, table 4 and figure 13 (4 recurrent layers, attention, softmax, 40 "

@@ -4,7 +4,7 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildRnnlm(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t batch = arguments.at("batch"), steps = arguments.at("steps");
   const int64_t hidden = arguments.at("hidden"), vocabulary = arguments.at("vocabulary");
@@ -30,7 +30,7 @@ ZooModel Rnnlm() {
                          {.name = "embedding", .value = 1500},
                          {.name = "vocabulary", .value = 10000},
                          {.name = "batch", .value = 256}},
-          .build = Build,
+          .build = BuildRnnlm,
           .small = "steps=2&hidden=16&embedding=16&vocabulary=32&batch=16",
           .source =
               "FlexFlow, table 4 (2 recurrent layers, softmax, 40 steps; `steps=2` in section "

@@ -4,7 +4,7 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildRnntc(const ZooArguments& arguments) {
   ModelBuilder b;
   const std::vector<TensorRef> words =
       EmbeddedSteps(b, arguments.at("batch"), arguments.at("steps"), arguments.at("vocabulary"),
@@ -27,7 +27,7 @@ ZooModel Rnntc() {
                          {.name = "vocabulary", .value = 20480},
                          {.name = "classes", .value = 2},
                          {.name = "batch", .value = 256}},
-          .build = Build,
+          .build = BuildRnntc,
           .small = "layers=2&steps=2&hidden=16&embedding=16&vocabulary=32&classes=16&batch=16",
           .source =
               "FlexFlow, table 4 (4 recurrent layers, softmax, 40 steps); sizes of its code, "

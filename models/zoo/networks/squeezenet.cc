@@ -14,7 +14,7 @@ TensorRef Fire(ModelBuilder& b, TensorRef x, int64_t squeeze, int64_t expand,
                   1, name);
 }
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildSqueezenet(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t width = arguments.at("width");
   const double rate = arguments.at("dropout") == 1 ? 0.5 : 0;
@@ -44,7 +44,7 @@ ZooModel SqueezeNet() {
                          {.name = "classes", .value = 1000},
                          ZooSwitch("dropout", false),
                          {.name = "batch", .value = 1}},
-          .build = Build,
+          .build = BuildSqueezenet,
           .small = "width=2&side=29&classes=16&batch=16",
           .source = "Iandola et al., 2016, table 1; TENSAT, section 6",
           .published_parameters = 1248424};

@@ -11,7 +11,7 @@ namespace isomer {
 namespace {
 
 // Below every score, and in the range of bfloat16.
-constexpr float kUnseen = -1e30F;
+constexpr float kUnseenOfSwin = -1e30F;
 
 // Attention in the windows of an image [batch, side, side, channels], which may be moved by half a
 // window. Windows stand beside heads: [batch, windows * heads, window^2, head_size], so that all
@@ -111,7 +111,7 @@ class WindowAttention {
     for (int64_t w = 0; w < across_ * across_; ++w) {
       for (int64_t q = 0; q < pixels; ++q) {
         for (int64_t k = 0; k < pixels; ++k) {
-          seen.push_back(PartOf(w, q, shift) == PartOf(w, k, shift) ? 0 : kUnseen);
+          seen.push_back(PartOf(w, q, shift) == PartOf(w, k, shift) ? 0 : kUnseenOfSwin);
         }
       }
     }
@@ -131,7 +131,7 @@ TensorRef Merged(ModelBuilder& b, TensorRef x, const std::string& name) {
   return b.Product(LayerNorm(b, x, name + "/norm"), 2 * channels, name);
 }
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildSwin(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t side = arguments.at("side"), patch = arguments.at("patch"),
                 width = arguments.at("width"), window = arguments.at("window");
@@ -181,7 +181,7 @@ ZooModel Swin() {
                      {.name = "side", .value = 224, .largest = 4096},
                      {.name = "classes", .value = 1000},
                      {.name = "batch", .value = 256}},
-      .build = Build,
+      .build = BuildSwin,
       .small = "stages=2&layers1=2&layers2=1&width=16&heads=2&window=2&side=32&classes=16&batch=16",
       .source = "Liu et al., 2021 (Swin Transformer), section 3.3",
       .published_parameters = 28288354,

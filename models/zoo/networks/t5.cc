@@ -10,7 +10,7 @@
 namespace isomer {
 namespace {
 
-constexpr double kEpsilon = 1e-6;
+constexpr double kEpsilonOfT5 = 1e-6;
 constexpr int64_t kBuckets = 32, kFarthest = 128;
 
 // The bucket of keys that lie `ahead` places after the query (Raffel et al., 2020, section 2.1):
@@ -84,21 +84,21 @@ class T5Network {
     own.causal = causal;
     for (int64_t layer = 0; layer < arguments_.at("layers"); ++layer) {
       const std::string at = absl::StrCat(name, "/layer", layer);
-      TensorRef y = RmsNorm(b_, x, at + "/attention/norm", kEpsilon);
+      TensorRef y = RmsNorm(b_, x, at + "/attention/norm", kEpsilonOfT5);
       y = Attention(b_, y, y, own, at + "/attention", nullptr, &bias);
       x = b_.Add(x, y, at + "/attention/residual");
       if (memory != nullptr) {
-        y = RmsNorm(b_, x, at + "/cross/norm", kEpsilon);
+        y = RmsNorm(b_, x, at + "/cross/norm", kEpsilonOfT5);
         y = Attention(b_, y, *memory, sizes_, at + "/cross");
         x = b_.Add(x, y, at + "/cross/residual");
       }
-      y = RmsNorm(b_, x, at + "/feed_forward/norm", kEpsilon);
+      y = RmsNorm(b_, x, at + "/feed_forward/norm", kEpsilonOfT5);
       const int64_t hidden = b_.Size(y, -1);
       y = b_.Product(y, arguments_.at("intermediate"), at + "/feed_forward/in");
       y = b_.Product(b_.Relu(y, at + "/feed_forward"), hidden, at + "/feed_forward/out");
       x = b_.Add(x, y, at + "/feed_forward/residual");
     }
-    return RmsNorm(b_, x, name + "/norm", kEpsilon);
+    return RmsNorm(b_, x, name + "/norm", kEpsilonOfT5);
   }
 
   const ZooArguments& arguments_;
@@ -108,7 +108,9 @@ class T5Network {
   const TensorRef table_;
 };
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) { return T5Network(arguments).Build(); }
+absl::StatusOr<Model> BuildT5(const ZooArguments& arguments) {
+  return T5Network(arguments).Build();
+}
 
 }  // namespace
 
@@ -123,7 +125,7 @@ ZooModel T5() {
                          {.name = "vocabulary", .value = 32128},
                          {.name = "seq", .value = 512},
                          {.name = "batch", .value = 128}},
-          .build = Build,
+          .build = BuildT5,
           .small =
               "layers=1&hidden=32&heads=16&head_size=2&intermediate=32&vocabulary=64&seq=8&"
               "batch=16",

@@ -9,14 +9,14 @@
 namespace isomer {
 namespace {
 
-constexpr double kEpsilon = 1e-6;
+constexpr double kEpsilonOfUnet = 1e-6;
 constexpr double kDropout = 0.1;
 constexpr int64_t kMultiples[] = {1, 2, 2, 2};  // Of the channels, at each resolution.
 constexpr int64_t kLevels = std::size(kMultiples);
 
-class Network {
+class UnetNetwork {
  public:
-  explicit Network(const ZooArguments& arguments)
+  explicit UnetNetwork(const ZooArguments& arguments)
       : arguments_(arguments),
         batch_(arguments.at("batch")),
         channels_(arguments.at("channels")),
@@ -49,7 +49,7 @@ class Network {
     const TensorRef gamma = b_.Weight(name + ".weight", {channels});
     const TensorRef beta = b_.Weight(name + ".bias", {channels});
     return b_.Call(
-        {OpKind::kGroupNorm, {{"groups", arguments_.at("groups")}, {"epsilon", kEpsilon}}},
+        {OpKind::kGroupNorm, {{"groups", arguments_.at("groups")}, {"epsilon", kEpsilonOfUnet}}},
         {x, gamma, beta}, name);
   }
   TensorRef Swish(TensorRef x, const std::string& name) {
@@ -167,7 +167,9 @@ class Network {
   TensorRef time_;
 };
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) { return Network(arguments).Build(); }
+absl::StatusOr<Model> BuildUnet(const ZooArguments& arguments) {
+  return UnetNetwork(arguments).Build();
+}
 
 }  // namespace
 
@@ -182,7 +184,7 @@ ZooModel Unet() {
                      {.name = "side", .value = 32, .largest = 4096},
                      ZooSwitch("dropout", false),
                      {.name = "batch", .value = 128}},
-      .build = Build,
+      .build = BuildUnet,
       .small = "channels=4&blocks=1&groups=2&attention_side=4&side=8&batch=16",
       .source = "Ho et al., 2020, appendix B, CIFAR-10",
       .published_parameters = 35746307,

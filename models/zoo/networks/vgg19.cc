@@ -5,7 +5,7 @@
 namespace isomer {
 namespace {
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildVgg19(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t width = arguments.at("width"), hidden = arguments.at("hidden");
   const double rate = arguments.at("dropout") == 1 ? 0.5 : 0;
@@ -42,7 +42,7 @@ ZooModel Vgg19() {
                          {.name = "classes", .value = 1000},
                          ZooSwitch("dropout", false),
                          {.name = "batch", .value = 1}},
-          .build = Build,
+          .build = BuildVgg19,
           .small = "width=1&hidden=16&side=32&classes=16&batch=16",
           .source = "Simonyan and Zisserman, 2015, table 1, E; TENSAT, section 6",
           .published_parameters = 143667240};

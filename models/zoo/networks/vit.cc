@@ -19,7 +19,7 @@ TensorRef Patches(ModelBuilder& b, TensorRef image, int64_t patch, int64_t hidde
   return b.Concat({first, x}, 1, "tokens");
 }
 
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildVit(const ZooArguments& arguments) {
   constexpr double kEpsilon = 1e-6;
   ModelBuilder b;
   const int64_t side = arguments.at("side"), patch = arguments.at("patch");
@@ -55,7 +55,7 @@ ZooModel Vit() {
                          {.name = "side", .value = 224, .largest = 4096},
                          {.name = "classes", .value = 1000},
                          {.name = "batch", .value = 256}},
-          .build = Build,
+          .build = BuildVit,
           .small = "layers=1&hidden=32&heads=16&intermediate=32&patch=4&side=8&classes=16&batch=16",
           .source = "Dosovitskiy et al., 2021, table 1",
           .published_parameters = 86567656,

@@ -5,7 +5,7 @@ namespace isomer {
 namespace {
 
 // Every categorical feature through its table; the results side by side through dense layers.
-absl::StatusOr<Model> Build(const ZooArguments& arguments) {
+absl::StatusOr<Model> BuildXdl(const ZooArguments& arguments) {
   ModelBuilder b;
   const std::vector<int64_t> widths(arguments.at("layers") - 1, arguments.at("hidden"));
   TensorRef x = ProductOfFeatures(b, EmbeddingTables(b, arguments), arguments.at("hidden"),
@@ -29,7 +29,7 @@ ZooModel Xdl() {
                          ZooCount("layers", 2),
                          {.name = "hidden", .value = 256},
                          {.name = "batch", .value = 4096}},
-          .build = Build,
+          .build = BuildXdl,
           .small = "rows=64&features=16&hidden=32&batch=16",
           .source = "Jiang et al., 2019; Unity, table 1; sizes of FlexFlow's examples/cpp/XDL",
           .notes = "no biases, as in FlexFlow's code"};

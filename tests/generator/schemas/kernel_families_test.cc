@@ -11,7 +11,7 @@
 namespace isomer {
 namespace {
 
-std::vector<GeneralRule> FamiliesOf(OpKind kind) {
+std::vector<GeneralRule> KernelFamiliesOf(OpKind kind) {
   TypeOracle oracle;
   Random random(7);
   Statistics statistics;
@@ -25,7 +25,7 @@ std::string TextOf(const std::vector<GeneralRule>& rules) {
 }
 
 TEST(KernelFamilies, AConvolutionsKernelGrowsWithItsPadding) {
-  const std::string text = TextOf(FamiliesOf(OpKind::kConv2d));
+  const std::string text = TextOf(KernelFamiliesOf(OpKind::kConv2d));
   for (const char* rule :
        {"conv2d(x0, x1; dilation=[1,1], groups=groups, padding=[0,0,0,0], stride=stride) <-> "
         "conv2d(x0, pad(x1; mode=0, padding=[0,0,1,1,0,0,1,1], value=0.0); dilation=[1,1], "
@@ -40,7 +40,7 @@ TEST(KernelFamilies, AConvolutionsKernelGrowsWithItsPadding) {
 
 TEST(KernelFamilies, OnlyAKernelOfOnePlacePassesAnAveragePool) {
   int passed = 0;
-  for (const GeneralRule& general : FamiliesOf(OpKind::kConv2d)) {
+  for (const GeneralRule& general : KernelFamiliesOf(OpKind::kConv2d)) {
     const Rule& rule = general.rule;
     if (!absl::StrContains(rule.origin, "passed")) continue;
     ++passed;
@@ -51,24 +51,24 @@ TEST(KernelFamilies, OnlyAKernelOfOnePlacePassesAnAveragePool) {
 }
 
 TEST(KernelFamilies, RowsAreScaledAlongTheOutputsAxis) {
-  const std::string conv = TextOf(FamiliesOf(OpKind::kConv2d));
+  const std::string conv = TextOf(KernelFamiliesOf(OpKind::kConv2d));
   EXPECT_THAT(conv, testing::HasSubstr("conv2d(x0, mul(x1, transpose(x2; perm=swap(-4,-3)));"));
-  const std::string matmul = TextOf(FamiliesOf(OpKind::kMatMul));
+  const std::string matmul = TextOf(KernelFamiliesOf(OpKind::kMatMul));
   EXPECT_THAT(matmul, testing::HasSubstr("matmul(x0, mul(x1, x2)) <-> mul(matmul(x0, x1), x2) if "
                                          "size(x2,-2) == 1"));
   // An activation between them lets no factor through.
-  for (const GeneralRule& general : FamiliesOf(OpKind::kLinear)) {
+  for (const GeneralRule& general : KernelFamiliesOf(OpKind::kLinear)) {
     EXPECT_FALSE(absl::StrContains(general.rule.origin, "scaled")) << general.rule.ToString();
   }
-  EXPECT_TRUE(FamiliesOf(OpKind::kGelu).empty());
-  EXPECT_TRUE(FamiliesOf(OpKind::kMul).empty());
+  EXPECT_TRUE(KernelFamiliesOf(OpKind::kGelu).empty());
+  EXPECT_TRUE(KernelFamiliesOf(OpKind::kMul).empty());
 }
 
 TEST(KernelFamilies, ThreeCallsOfOneInputAreOne) {
-  EXPECT_THAT(TextOf(FamiliesOf(OpKind::kMatMul)),
+  EXPECT_THAT(TextOf(KernelFamiliesOf(OpKind::kMatMul)),
               testing::HasSubstr("{matmul(x0, x1), matmul(x0, x2), matmul(x0, x3)} -> "));
   // Groups would mix: what one kernel makes of a group, the merged one makes of another.
-  for (const GeneralRule& general : FamiliesOf(OpKind::kConv2d)) {
+  for (const GeneralRule& general : KernelFamiliesOf(OpKind::kConv2d)) {
     if (!absl::StrContains(general.rule.origin, "merged")) continue;
     EXPECT_EQ(general.rule.conditions[0].kind, Condition::Kind::kSplitsDim);
   }
@@ -77,7 +77,7 @@ TEST(KernelFamilies, ThreeCallsOfOneInputAreOne) {
 TEST(KernelFamilies, ABatchNormIsFoldedIntoTheKernelAndABias) {
   for (OpKind kind : {OpKind::kConv2d, OpKind::kMatMul}) {
     int folded = 0;
-    for (const GeneralRule& general : FamiliesOf(kind)) {
+    for (const GeneralRule& general : KernelFamiliesOf(kind)) {
       const Rule& rule = general.rule;
       if (!absl::StrContains(rule.origin, "folded")) continue;
       ++folded;

@@ -98,7 +98,7 @@ TEST_P(ScheduleTest, CheckerRefusesAnyMissingTask) {
 INSTANTIATE_TEST_SUITE_P(Parallel, ScheduleTest, testing::ValuesIn(ParallelCases()),
                          [](const auto& info) { return info.param.name; });
 
-ParallelCase CaseNamed(const std::string& name) {
+ParallelCase ParallelCaseNamed(const std::string& name) {
   for (const ParallelCase& c : ParallelCases()) {
     if (c.name == name) return c;
   }
@@ -117,7 +117,7 @@ size_t FirstTask(const Schedule& schedule, TaskKind kind) {
 
 absl::Status CheckMutant(const std::string& name, TaskKind kind,
                          const std::function<void(Schedule&, Task&)>& mutate) {
-  const ParallelCase c = CaseNamed(name);
+  const ParallelCase c = ParallelCaseNamed(name);
   Schedule schedule = Lowered(c);
   mutate(schedule, schedule.tasks[FirstTask(schedule, kind)]);
   return CheckSchedule(Parsed(c.parallel), schedule);
@@ -195,7 +195,7 @@ TEST(Lowering, UnknownLossIsAnError) {
 }
 
 TEST(Lowering, ViewThatDoesNotFitNamesTheNode) {
-  const ParallelCase c = CaseNamed("DataParallelMlp");
+  const ParallelCase c = ParallelCaseNamed("DataParallelMlp");
   const Graph graph = Parsed(c.parallel);
   const absl::Status status = LowerGraph(graph, ViewsOf(graph), TrainingOptions(2)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -243,7 +243,7 @@ TEST(Lowering, InferenceKeepsNothingForTheBackwardPass) {
 }
 
 TEST(Lowering, ArrangedWeightsAreStoredAsTheyAreUsed) {
-  const ParallelCase c = CaseNamed("MergedMatMuls");
+  const ParallelCase c = ParallelCaseNamed("MergedMatMuls");
   const Schedule schedule = Lowered(c);
   ASSERT_EQ(schedule.parameters.size(), 1u);
   EXPECT_EQ(schedule.parameters[0].leaves.size(), 2u);
@@ -294,7 +294,7 @@ output "loss" = %11
 
 // Nothing of a weight that all devices have moves to those who read it otherwise.
 TEST(Lowering, WeightThatIsReadInTwoWaysIsStoredInTheOneThatHoldsTheOther) {
-  const Schedule schedule = Lowered(CaseNamed("TiedEmbedding"));
+  const Schedule schedule = Lowered(ParallelCaseNamed("TiedEmbedding"));
   ASSERT_EQ(schedule.parameters.size(), 1u);
   const Schedule::HostTensor& table = schedule.parameters[0];
   EXPECT_EQ(table.tensor.node, NodeId{4});
@@ -333,7 +333,7 @@ output "b" = %3
 
 // What brings the logits together keeps no gradient waiting in the queues of links.
 TEST(Lowering, OutputIsSentBehindTheGradientOfWhatMadeIt) {
-  const ParallelCase c = CaseNamed("ColumnsToSamplesAndGathered");
+  const ParallelCase c = ParallelCaseNamed("ColumnsToSamplesAndGathered");
   const Graph graph = Parsed(c.parallel);
   const Schedule schedule = Lowered(c);
   const NodeId logits{10};
@@ -352,7 +352,7 @@ TEST(Lowering, OutputIsSentBehindTheGradientOfWhatMadeIt) {
 }
 
 TEST(Schedule, PrintsOneLinePerTask) {
-  const ParallelCase c = CaseNamed("ColumnRowParallelMlp");
+  const ParallelCase c = ParallelCaseNamed("ColumnRowParallelMlp");
   const Schedule schedule = Lowered(c);
   const std::string text = schedule.ToString(Parsed(c.parallel));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'),

@@ -191,7 +191,7 @@ TEST_F(CudaBackendTest, CopiesRegionsAndSumsPieces) {
     if (dtype == DataType::kBool) continue;  // Nobody sums these.
     // More than go into one pass; and none.
     for (const int count : {0, 1, 2, 20}) {
-      std::vector<Piece> on_host, on_device;
+      std::vector<MovedPiece> on_host, on_device;
       for (int i = 0; i < count; ++i) {
         Box part = region;
         part.shape[1] = 1 + i % 4;

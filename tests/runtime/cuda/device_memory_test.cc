@@ -65,10 +65,10 @@ class RemoteOperations : public DeviceOperations {
     return DeviceOperations::CopyRegion(region, from_box, Home(from), to_box, Home(to),
                                         element_bytes);
   }
-  absl::Status SumPieces(absl::Span<const Piece> pieces, const Box& box, DataType dtype,
+  absl::Status SumPieces(absl::Span<const MovedPiece> pieces, const Box& box, DataType dtype,
                          void* buffer) override {
-    std::vector<Piece> home(pieces.begin(), pieces.end());
-    for (Piece& piece : home) piece.data = Home(piece.data);
+    std::vector<MovedPiece> home(pieces.begin(), pieces.end());
+    for (MovedPiece& piece : home) piece.data = Home(piece.data);
     return DeviceOperations::SumPieces(home, box, dtype, Home(buffer));
   }
   absl::StatusOr<bool> AreFinite(DataType dtype, const void* data, int64_t count) override {

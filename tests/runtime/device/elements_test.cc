@@ -59,7 +59,7 @@ TEST(Elements, SumsOfLowPrecisionAreInFloat32) {
   SumElements(DataType::kBFloat16, terms, 1, &sum);
   EXPECT_EQ(static_cast<float>(sum), 258.0f);
   const Box box{{0}, {1}};
-  std::vector<Piece> pieces;
+  std::vector<MovedPiece> pieces;
   for (const void* term : terms) pieces.push_back({box, box, term});
   BFloat16 moved;
   SumPieces(pieces, box, DataType::kBFloat16, &moved);
@@ -76,7 +76,7 @@ TEST(Elements, SumsOfIntegersAreExact) {
 TEST(Elements, PiecesLeaveZeroWhereThereIsNone) {
   const std::vector<int32_t> from = {5, 6};
   std::vector<int32_t> to(4, 99);
-  const Piece piece{{{1}, {2}}, {{1}, {2}}, from.data()};
+  const MovedPiece piece{{{1}, {2}}, {{1}, {2}}, from.data()};
   SumPieces({piece}, {{0}, {4}}, DataType::kInt32, to.data());
   EXPECT_EQ(to, (std::vector<int32_t>{0, 5, 6, 0}));
 }

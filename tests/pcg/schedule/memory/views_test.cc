@@ -30,7 +30,7 @@ std::vector<std::string> ViewTasks(const Graph& graph, const Schedule& schedule)
   return views;
 }
 
-constexpr char kChain[] = R"(
+constexpr char kViewChain[] = R"(
 %0 = input "x" : f32[8,4]
 %1 = weight "w" : f32[4,16]
 %2 = input "target" : f32[8,1,4,4]
@@ -42,7 +42,7 @@ output "loss" = %6
 )";
 
 TEST(Views, ChainsAreOnePieceOfMemory) {
-  const Graph graph = Parsed(kChain);
+  const Graph graph = Parsed(kViewChain);
   const Schedule schedule = LoweredOn(graph, 1);
   EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus());
   EXPECT_EQ(
@@ -134,7 +134,7 @@ output "loss" = %8
 }
 
 TEST(Views, FalseOnesAreRefused) {
-  const Graph graph = Parsed(kChain);
+  const Graph graph = Parsed(kViewChain);
   const Schedule schedule = LoweredOn(graph, 1);
   for (size_t t = 0; t < schedule.tasks.size(); ++t) {
     if (schedule.tasks[t].is_view) continue;
