@@ -131,13 +131,19 @@ class ClassFinder {
   // The plan on fewer devices; false if degrees of a node, mismatch_, do not come out as its view
   // says.
   bool Build() {
+    // All fields by name, so that one that is added does not compile before it is known here: what
+    // says how a plan runs is the same for the classes.
+    const auto& [model, mode, precision, update, machine, num_devices, rules_digest, steps, graph,
+                 views, recomputed, spread_branches, predicted_step_us, predicted_peak_bytes,
+                 seal] = plan_;
     classes_.plan = Plan();
     Plan& reduced = classes_.plan;
-    reduced.model.loss = plan_.model.loss;
-    reduced.mode = plan_.mode;
-    reduced.precision = plan_.precision;
-    reduced.update = plan_.update;
-    reduced.recomputed = plan_.recomputed;
+    reduced.model.loss = model.loss;
+    reduced.mode = mode;
+    reduced.precision = precision;
+    reduced.update = update;
+    reduced.recomputed = recomputed;
+    reduced.spread_branches = spread_branches;
     for (int64_t radix : classes_.reduced_radix) reduced.num_devices *= radix;
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       mismatch_ = {};

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "pcg/schedule/check/check.h"
 #include "pcg/schedule/lowering/lower.h"
@@ -74,6 +76,47 @@ output "loss" = %8
 )",
                             16),
                      2);
+}
+
+// A long branch with an exchange in it beside a short one: whether the short one is computed at
+// once or during the exchange is the plan's, and so that of its classes.
+TEST(DeviceClasses, BranchesInThePlansOrder) {
+  Plan plan = PlanOf(R"(
+%0 = input "x" : f32[32,8]
+%1 = weight "w" : f32[8,32]
+%2 = weight "v" : f32[8,32]
+%3 = input "labels" : i64[32]
+%4 = partition(%0) {axis=0, degree=16} : f32[32:16,8]
+%5 = replicate(%1) {degree=16} : f32[8,32] c16
+%6 = replicate(%2) {degree=16} : f32[8,32] c16
+%7 = matmul(%4, %5) : f32[32:16,32]
+%8 = combine(%7) {axis=0, degree=16} : f32[32,32]
+%9 = partition(%8) {axis=1, degree=16} : f32[32,32:16]
+%10 = relu(%9) : f32[32,32:16]
+%11 = combine(%10) {axis=1, degree=16} : f32[32,32]
+%12 = partition(%11) {axis=0, degree=16} : f32[32:16,32]
+%13 = matmul(%4, %6) : f32[32:16,32]
+%14 = relu(%13) : f32[32:16,32]
+%15 = add(%12, %14) : f32[32:16,32]
+%16 = partition(%3) {axis=0, degree=16} : i64[32:16]
+%17 = cross_entropy(%15, %16) : f32[] p16
+%18 = reduce(%17) {degree=16} : f32[]
+output "loss" = %18
+)",
+                     16);
+  const auto order_of = [](const Plan& of) {
+    const absl::StatusOr<LoweredPlan> lowered = LowerPlan(of);
+    EXPECT_TRUE(lowered.ok()) << lowered.status();
+    std::vector<NodeId> nodes;
+    for (int32_t t : lowered->schedule.programs[0])
+      nodes.push_back(lowered->schedule.tasks[t].node);
+    return nodes;
+  };
+  const std::vector<NodeId> at_once = order_of(plan);
+  ExpectSamePrograms(plan, 2);
+  plan.spread_branches = true;
+  EXPECT_NE(order_of(plan), at_once);
+  ExpectSamePrograms(plan, 2);
 }
 
 // Two stages of eight devices, each device with two micro-batches: the stages' digit stays.
