@@ -126,12 +126,12 @@ absl::StatusOr<Plans> PlansOf(const Finding& finding, const TableContext& contex
   constexpr int64_t kSummitNode = 6;
   // Unity's steps end with the loss; to give back logits takes longer than what is compared.
   const std::vector<std::string> flags = {"--loss_alone", absl::StrCat("--out=", file)};
-  Job job{.model = absl::StrCat("zoo:", finding.model),
-          .machine = "summit",
-          .nodes = finding.nodes,
-          .devices_per_node = kSummitNode,
-          .batch_size = finding.batch_per_device * finding.nodes * kSummitNode,
-          .flags = flags};
+  OptimizerJob job{.model = absl::StrCat("zoo:", finding.model),
+                   .machine = "summit",
+                   .nodes = finding.nodes,
+                   .devices_per_node = kSummitNode,
+                   .batch_size = finding.batch_per_device * finding.nodes * kSummitNode,
+                   .flags = flags};
   Plans plans;
   ISOMER_ASSIGN_OR_RETURN(const Outcome joint, context.runner.RunToPlan(job, context.limit_s));
   ISOMER_ASSIGN_OR_RETURN(plans.joint, LoadPlan(file));

@@ -9,7 +9,7 @@
 
 namespace isomer {
 
-absl::StatusOr<Outcome> OptimizerRunner::Run(const Job& job, double limit_s) const {
+absl::StatusOr<Outcome> OptimizerRunner::Run(const OptimizerJob& job, double limit_s) const {
   const std::string json = absl::StrCat(work_, "/summary.json");
   // What an earlier run has found must not help this one.
   const std::string cache = absl::StrCat(work_, "/cache");
@@ -32,7 +32,7 @@ absl::StatusOr<Outcome> OptimizerRunner::Run(const Job& job, double limit_s) con
   return outcome;
 }
 
-absl::StatusOr<Outcome> OptimizerRunner::RunToPlan(const Job& job, double limit_s) const {
+absl::StatusOr<Outcome> OptimizerRunner::RunToPlan(const OptimizerJob& job, double limit_s) const {
   ISOMER_ASSIGN_OR_RETURN(Outcome outcome, Run(job, limit_s));
   if (outcome.found()) return outcome;
   return absl::InternalError(

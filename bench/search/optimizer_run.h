@@ -12,7 +12,7 @@
 
 namespace isomer {
 
-struct Job {
+struct OptimizerJob {
   std::string model;  // "zoo:NAME?key=value"
   std::string machine;
   int64_t nodes = 1, devices_per_node = 1;
@@ -35,9 +35,9 @@ class OptimizerRunner {
       : bin_(std::move(bin)), work_(std::move(work)) {}
 
   // Errors: the program cannot be started, or writes a summary that is none.
-  absl::StatusOr<Outcome> Run(const Job& job, double limit_s = 0) const;
+  absl::StatusOr<Outcome> Run(const OptimizerJob& job, double limit_s = 0) const;
   // As Run; that no plan is found is an error that says why.
-  absl::StatusOr<Outcome> RunToPlan(const Job& job, double limit_s = 0) const;
+  absl::StatusOr<Outcome> RunToPlan(const OptimizerJob& job, double limit_s = 0) const;
 
  private:
   std::string bin_, work_;

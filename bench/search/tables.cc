@@ -22,7 +22,7 @@ constexpr UnityModel kUnityModels[] = {
     {"xdl", 1024, 1.9},     {"candle_uno", 256, 1.6},  {"mlp", 256, 2.0}};
 constexpr int64_t kSummitNode = 6;
 
-Job UnityJob(const UnityModel& model, int64_t nodes) {
+OptimizerJob UnityJob(const UnityModel& model, int64_t nodes) {
   return {.model = absl::StrCat("zoo:", model.name),
           .machine = "summit",
           .nodes = nodes,
@@ -76,7 +76,7 @@ absl::StatusOr<Table> AblationTable(const TableContext& context) {
         cells.push_back("");
         continue;
       }
-      Job job = UnityJob(kUnityModels[0], row.nodes);
+      OptimizerJob job = UnityJob(kUnityModels[0], row.nodes);
       job.flags = ablation.flags;
       const double limit_s = whole ? context.limit_s : std::min(kAblationLimit, context.limit_s);
       ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, limit_s));
@@ -131,12 +131,12 @@ absl::StatusOr<Table> LargeModelsTable(const TableContext& context) {
                         "device GiB", "stages", "micro-batches", "goal s"});
   for (const Large& large : kLarge) {
     if (!context.Wants(large.model)) continue;
-    const Job job{.model = absl::StrCat("zoo:", large.model),
-                  .machine = "dgx_h100",
-                  .nodes = large.nodes,
-                  .devices_per_node = 8,
-                  .batch_size = large.batch,
-                  .flags = {"--precision=bfloat16", "--optimizer=adam", "--loss_alone"}};
+    const OptimizerJob job{.model = absl::StrCat("zoo:", large.model),
+                           .machine = "dgx_h100",
+                           .nodes = large.nodes,
+                           .devices_per_node = 8,
+                           .batch_size = large.batch,
+                           .flags = {"--precision=bfloat16", "--optimizer=adam", "--loss_alone"}};
     ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, context.limit_s));
     if (!outcome.found()) {
       table.AddRow({large.model, absl::StrCat(job.devices()), TimeText(outcome, context.limit_s),
@@ -168,7 +168,7 @@ absl::StatusOr<Table> SpeedupTable(const TableContext& context) {
   for (const UnityModel& model : kUnityModels) {
     if (!context.Wants(model.name)) continue;
     for (int64_t nodes : {1, 2, 4, 8, 16, 32}) {
-      Job job = UnityJob(model, nodes);
+      OptimizerJob job = UnityJob(model, nodes);
       job.flags = {"--loss_alone"};
       const auto joint = context.runner.RunToPlan(job, context.limit_s);
       job.flags.push_back("--search=sequential");
@@ -204,12 +204,12 @@ absl::StatusOr<Table> MemoryTable(const TableContext& context) {
     std::vector<std::string> flags = {"--optimizer=adam"};
     const bool is_gpt = std::string(model) == "gpt";
     if (is_gpt) flags.push_back("--loss_alone");
-    Job job{.model = absl::StrCat("zoo:", model),
-            .machine = "dgx_h100",
-            .nodes = is_gpt ? 2 : 1,
-            .devices_per_node = 8,
-            .batch_size = std::string(model) == "vgg19" ? 256 : 0,
-            .flags = flags};
+    OptimizerJob job{.model = absl::StrCat("zoo:", model),
+                     .machine = "dgx_h100",
+                     .nodes = is_gpt ? 2 : 1,
+                     .devices_per_node = 8,
+                     .batch_size = std::string(model) == "vgg19" ? 256 : 0,
+                     .flags = flags};
     ISOMER_ASSIGN_OR_RETURN(const Outcome free, context.runner.RunToPlan(job, context.limit_s));
     ISOMER_ASSIGN_OR_RETURN(const double peak, free.summary.Number("predicted_peak_bytes"));
     ISOMER_ASSIGN_OR_RETURN(const double free_us, free.summary.Number("predicted_step_us"));
@@ -261,12 +261,12 @@ absl::StatusOr<Table> ScaleTable(const TableContext& context) {
   Table table("scale", {"network", "operators", "devices", "s", "GiB", "goal GiB"});
   // The logits of such a batch are more than any device has.
   for (const Entry& entry : kEntries) {
-    const Job job{.model = absl::StrCat("zoo:", entry.model),
-                  .machine = "dgx_h100",
-                  .nodes = entry.nodes,
-                  .devices_per_node = 8,
-                  .batch_size = entry.batch,
-                  .flags = {"--loss_alone"}};
+    const OptimizerJob job{.model = absl::StrCat("zoo:", entry.model),
+                           .machine = "dgx_h100",
+                           .nodes = entry.nodes,
+                           .devices_per_node = 8,
+                           .batch_size = entry.batch,
+                           .flags = {"--loss_alone"}};
     ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, context.limit_s));
     const auto operators = outcome.summary.Number("operators");
     table.AddRow({entry.model, operators.ok() ? absl::StrFormat("%.0f", *operators) : "",

@@ -12,12 +12,12 @@ namespace {
 constexpr int64_t kDegree = 2;
 
 // All shares of a tensor, or those that its sizes allow.
-std::vector<Share> SharesOf(const TensorType& type) {
-  std::vector<Share> shares = {{Share::Kind::kWhole}, {Share::Kind::kCopies}};
-  shares.push_back({Share::Kind::kPartials});
+std::vector<SpreadShare> SharesOf(const TensorType& type) {
+  std::vector<SpreadShare> shares = {{SpreadShare::Kind::kWhole}, {SpreadShare::Kind::kCopies}};
+  shares.push_back({SpreadShare::Kind::kPartials});
   for (int64_t axis = -1; axis >= -type.rank(); --axis) {
     if (type.dims[type.rank() + axis].size % kDegree != 0) continue;
-    shares.push_back({Share::Kind::kPieces, axis});
+    shares.push_back({SpreadShare::Kind::kPieces, axis});
   }
   return shares;
 }
@@ -29,41 +29,42 @@ class SpreadSearch {
     if (const auto* types = oracle->Infer(call.op, call.operands)) outputs_ = *types;
   }
 
-  std::vector<Spread> Run() {
+  std::vector<CallSpread> Run() {
     if (!outputs_.empty()) Choose({});
     return std::move(found_);
   }
 
-  std::vector<Spread> RunAlongDims(const std::vector<Spread>& others) {
+  std::vector<CallSpread> RunAlongDims(const std::vector<CallSpread>& others) {
     for (const SplittableDim& dim : SplittableDims(call_.op, call_.operands)) {
       if (dim.size % kDegree != 0) continue;
-      std::vector<Share> shares;
+      std::vector<SpreadShare> shares;
       for (const std::optional<int64_t>& axis : dim.operand_axes) {
-        shares.push_back(axis ? Share{Share::Kind::kPieces, *axis} : Share{Share::Kind::kCopies});
+        shares.push_back(axis ? SpreadShare{SpreadShare::Kind::kPieces, *axis}
+                              : SpreadShare{SpreadShare::Kind::kCopies});
       }
       Match(std::move(shares));
     }
-    for (const Spread& other : others) {
+    for (const CallSpread& other : others) {
       if (other.operands.size() == call_.operands.size()) Match(other.operands);
     }
     return std::move(found_);
   }
 
  private:
-  void Choose(std::vector<Share> operands) {
+  void Choose(std::vector<SpreadShare> operands) {
     const size_t next = operands.size();
     if (next == call_.operands.size()) {
       Match(std::move(operands));
       return;
     }
-    for (const Share& share : SharesOf(call_.operands[next])) {
+    for (const SpreadShare& share : SharesOf(call_.operands[next])) {
       operands.push_back(share);
       Choose(operands);
       operands.pop_back();
     }
   }
 
-  void Match(std::vector<Share> shares) {
+  void Match(std::vector<SpreadShare> shares) {
     ++statistics_->graphs_enumerated;
     std::vector<TensorType> operands = call_.operands;
     for (size_t o = 0; o < operands.size(); ++o) {
@@ -71,12 +72,14 @@ class SpreadSearch {
     }
     const std::vector<TensorType>* types = oracle_->Infer(call_.op, operands);
     if (types == nullptr) return;
-    Spread spread{std::move(shares), {}};
+    CallSpread spread{std::move(shares), {}};
     for (size_t t = 0; t < types->size(); ++t) {
-      const std::vector<Share> of_output = SharesOf(outputs_[t]);
-      const auto share = std::find_if(of_output.begin(), of_output.end(), [&](const Share& s) {
-        return s.kind != Share::Kind::kWhole && Shared(outputs_[t], s, kDegree) == (*types)[t];
-      });
+      const std::vector<SpreadShare> of_output = SharesOf(outputs_[t]);
+      const auto share =
+          std::find_if(of_output.begin(), of_output.end(), [&](const SpreadShare& s) {
+            return s.kind != SpreadShare::Kind::kWhole &&
+                   Shared(outputs_[t], s, kDegree) == (*types)[t];
+          });
       if (share == of_output.end()) return;  // Nothing is spread, or not every output is.
       spread.outputs.push_back(*share);
     }
@@ -87,49 +90,50 @@ class SpreadSearch {
   TypeOracle* const oracle_;
   Statistics* const statistics_;
   std::vector<TensorType> outputs_;
-  std::vector<Spread> found_;
+  std::vector<CallSpread> found_;
 };
 
 }  // namespace
 
-std::vector<Spread> SpreadsAlongDims(const SampleCall& call, const std::vector<Spread>& others,
-                                     TypeOracle* oracle) {
+std::vector<CallSpread> SpreadsAlongDims(const SampleCall& call,
+                                         const std::vector<CallSpread>& others,
+                                         TypeOracle* oracle) {
   Statistics statistics;  // Nothing is enumerated.
   return SpreadSearch(call, oracle, &statistics).RunAlongDims(others);
 }
 
-bool Spread::Has(Share::Kind kind) const {
+bool CallSpread::Has(SpreadShare::Kind kind) const {
   return std::any_of(operands.begin(), operands.end(),
-                     [kind](const Share& share) { return share.kind == kind; });
+                     [kind](const SpreadShare& share) { return share.kind == kind; });
 }
 
-std::string Spread::Form() const {
+std::string CallSpread::Form() const {
   std::string form;
-  for (const Share& share : operands) form.push_back(share.Letter());
+  for (const SpreadShare& share : operands) form.push_back(share.Letter());
   form.push_back('>');
-  for (const Share& share : outputs) form.push_back(share.Letter());
+  for (const SpreadShare& share : outputs) form.push_back(share.Letter());
   return form;
 }
 
-TensorType Shared(TensorType type, const Share& share, int64_t degree) {
+TensorType Shared(TensorType type, const SpreadShare& share, int64_t degree) {
   switch (share.kind) {
-    case Share::Kind::kWhole:
+    case SpreadShare::Kind::kWhole:
       break;
-    case Share::Kind::kPieces:
+    case SpreadShare::Kind::kPieces:
       type.dims[type.dims.size() + share.axis].degree *= degree;
       break;
-    case Share::Kind::kCopies:
+    case SpreadShare::Kind::kCopies:
       type.copies *= degree;
       break;
-    case Share::Kind::kPartials:
+    case SpreadShare::Kind::kPartials:
       type.partials *= degree;
       break;
   }
   return type;
 }
 
-std::vector<Spread> FindSpreads(const SampleCall& call, TypeOracle* oracle,
-                                Statistics* statistics) {
+std::vector<CallSpread> FindSpreads(const SampleCall& call, TypeOracle* oracle,
+                                    Statistics* statistics) {
   return SpreadSearch(call, oracle, statistics).Run();
 }
 

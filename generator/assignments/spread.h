@@ -18,30 +18,31 @@
 namespace isomer {
 
 // How a tensor is held by a spread call, where the whole call has it as it is.
-struct Share {
+struct SpreadShare {
   enum class Kind { kWhole, kPieces, kCopies, kPartials };
   Kind kind = Kind::kWhole;
   int64_t axis = 0;  // kPieces; counted from the end
   char Letter() const { return "-PR+"[static_cast<int>(kind)]; }
-  friend bool operator==(const Share&, const Share&) = default;
+  friend bool operator==(const SpreadShare&, const SpreadShare&) = default;
 };
 
-struct Spread {
-  std::vector<Share> operands, outputs;
-  bool Has(Share::Kind kind) const;
+struct CallSpread {
+  std::vector<SpreadShare> operands, outputs;
+  bool Has(SpreadShare::Kind kind) const;
   // Without the axes: "PR>P".
   std::string Form() const;
 };
 
 // `type`, held with `degree` times as many pieces, copies or partials.
-TensorType Shared(TensorType type, const Share& share, int64_t degree);
+TensorType Shared(TensorType type, const SpreadShare& share, int64_t degree);
 
-std::vector<Spread> FindSpreads(const SampleCall& call, TypeOracle* oracle, Statistics* statistics);
+std::vector<CallSpread> FindSpreads(const SampleCall& call, TypeOracle* oracle,
+                                    Statistics* statistics);
 
 // Those spreads of a call that follow its dims, by a degree of 2, without a search: each dim that
 // can be split, and those of `others` (which have no axes) that type-check at this call.
-std::vector<Spread> SpreadsAlongDims(const SampleCall& call, const std::vector<Spread>& others,
-                                     TypeOracle* oracle);
+std::vector<CallSpread> SpreadsAlongDims(const SampleCall& call,
+                                         const std::vector<CallSpread>& others, TypeOracle* oracle);
 
 }  // namespace isomer
 

@@ -46,13 +46,13 @@ const FieldProgram* MeaningProgram::whole() const {
   return whole_.get();
 }
 
-int CallTable::NumberOf(const TensorType& type) {
+int EnumeratedCalls::NumberOf(const TensorType& type) {
   const auto [entry, fresh] = numbers_.emplace(type.ToString(), static_cast<int>(types_.size()));
   if (fresh) types_.push_back(type);
   return entry->second;
 }
 
-const EnumeratedCall* CallTable::Find(int op, const std::vector<int>& operand_types) {
+const EnumeratedCall* EnumeratedCalls::Find(int op, const std::vector<int>& operand_types) {
   std::vector<int> key = operand_types;
   key.push_back(op);
   const auto found = calls_.find(key);
@@ -60,7 +60,8 @@ const EnumeratedCall* CallTable::Find(int op, const std::vector<int>& operand_ty
   return (calls_[key] = Make(op, operand_types)).get();
 }
 
-std::unique_ptr<EnumeratedCall> CallTable::Make(int op, const std::vector<int>& operand_types) {
+std::unique_ptr<EnumeratedCall> EnumeratedCalls::Make(int op,
+                                                      const std::vector<int>& operand_types) {
   std::vector<TensorType> operands;
   for (int number : operand_types) operands.push_back(types_[number]);
   auto call = std::make_unique<EnumeratedCall>();
@@ -87,8 +88,8 @@ std::unique_ptr<EnumeratedCall> CallTable::Make(int op, const std::vector<int>& 
   return call;
 }
 
-const MeaningProgram* CallTable::ProgramOf(const Operator& op,
-                                           const std::vector<TensorType>& operands) {
+const MeaningProgram* EnumeratedCalls::ProgramOf(const Operator& op,
+                                                 const std::vector<TensorType>& operands) {
   std::string key = op.ToString();
   std::vector<Shape> shapes;
   for (const TensorType& type : operands) {

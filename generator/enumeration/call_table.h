@@ -53,9 +53,9 @@ struct EnumeratedCall {
   std::vector<int64_t> sample_sizes;                 // of outputs
 };
 
-class CallTable {
+class EnumeratedCalls {
  public:
-  CallTable(std::vector<Operator> operators, TypeOracle* oracle)
+  EnumeratedCalls(std::vector<Operator> operators, TypeOracle* oracle)
       : operators_(std::move(operators)), oracle_(oracle) {}
 
   int NumberOf(const TensorType& type);

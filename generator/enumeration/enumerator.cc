@@ -113,7 +113,7 @@ class Enumerator {
 
   // The number of the class of a term's output, or -1. The term is evaluated as a whole only if
   // there is one with its sample.
-  int Locate(const Term& term, int output, Fingerprint* fingerprint,
+  int Locate(const EnumeratedTerm& term, int output, Fingerprint* fingerprint,
              TermEvaluator* evaluator) const {
     int number = store_.FirstWithSample(fingerprint->sample);
     if (number >= 0 && fingerprint->whole == Fingerprint::kUnknown) {
@@ -152,7 +152,7 @@ class Enumerator {
   // Returns how many of the outputs are equal to tensors none of which is linear.
   int LookUp(const EnumeratedCall& call, const TensorList& operands, TermEvaluator* evaluator,
              std::vector<FoundEquation>* found) const {
-    const Term term{&call, operands};
+    const EnumeratedTerm term{&call, operands};
     Fingerprints fingerprints;
     if (!evaluator->Sample(term, &fingerprints)) return 0;
     int dropped = 0;
@@ -245,7 +245,7 @@ class Enumerator {
     }
   }
 
-  KeptTensor FormOf(const Term& term, int size, bool linear) const {
+  KeptTensor FormOf(const EnumeratedTerm& term, int size, bool linear) const {
     KeptTensor form;
     form.linear = linear;
     form.focused = IsFocused(*term.call, term.operands);
@@ -256,7 +256,7 @@ class Enumerator {
   // A canonical term: an equation for each output that is known, a new orbit (in `orbits`, else -1)
   // for each that is not. Returns whether its renamings are to be kept.
   bool Keep(FingerprintedTerm* canonical, bool linear, TensorList* orbits) {
-    const Term& term = canonical->term;
+    const EnumeratedTerm& term = canonical->term;
     TensorList before;
     bool adds = false;
     for (size_t t = 0; t < canonical->fingerprints.size(); ++t) {
@@ -275,7 +275,7 @@ class Enumerator {
   // canonical term. Before the last size: REQUIRES: it is what was evaluated last.
   void KeepRenaming(FingerprintedTerm* renamed, KeptTensor form, const TensorList& orbits,
                     bool permutes, bool last) {
-    const Term& term = renamed->term;
+    const EnumeratedTerm& term = renamed->term;
     const EnumeratedCall& call = *term.call;
     int node = -1;
     for (size_t t = 0; t < call.output_types.size(); ++t) {
@@ -316,7 +316,7 @@ class Enumerator {
     const auto waiting = waiting_.find(number);
     if (waiting == waiting_.end()) return;
     for (const FoundEquation& equation : waiting->second) {
-      const Term& term = equation.term;
+      const EnumeratedTerm& term = equation.term;
       if (InFocus(*term.call, term.operands, {tensor})) {
         equations_.emplace_back(term, equation.output, TensorList{tensor});
       }
@@ -324,7 +324,7 @@ class Enumerator {
     waiting_.erase(waiting);
   }
 
-  void Pair(const Term& term, int output, bool linear, int number) {
+  void Pair(const EnumeratedTerm& term, int output, bool linear, int number) {
     const TensorClass& known = store_.Class(number);
     int other = known.representative;
     if (!linear && !store_[other].linear) {
@@ -341,7 +341,7 @@ class Enumerator {
   }
 
   // A term whose inputs can be exchanged: one equation, unless its operator says so.
-  void PairSymmetric(const Term& term, int output, int representative) {
+  void PairSymmetric(const EnumeratedTerm& term, int output, int representative) {
     const PatternRef definition = store_.nodes().tensors[representative];
     TensorList operands = term.operands, others = store_.nodes().nodes[definition.node].operands;
     if (IsCommutative(term.call->op.kind())) {
@@ -354,7 +354,7 @@ class Enumerator {
   }
 
   // The outputs of a Split together, and what they were known as before.
-  void PairTogether(const Term& term, const TensorList& before) {
+  void PairTogether(const EnumeratedTerm& term, const TensorList& before) {
     if (before.size() < 2 || before[0] == before.back()) return;
     for (int tensor : before) {
       // Parts that are inputs are found one by one: a rewrite of several outputs needs each
@@ -367,7 +367,7 @@ class Enumerator {
   const Configuration& configuration_;
   Statistics* const statistics_;
   const int threads_;
-  CallTable calls_;
+  EnumeratedCalls calls_;
   TermStore store_;
   WorkPlanner planner_;
   TermEvaluator evaluator_;

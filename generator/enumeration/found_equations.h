@@ -13,9 +13,9 @@ namespace isomer {
 
 // One output of a term (all of them: -1) and tensors that equal it.
 struct FoundEquation {
-  FoundEquation(const Term& term, int output, const TensorList& equals)
+  FoundEquation(const EnumeratedTerm& term, int output, const TensorList& equals)
       : term(term), output(output), equals(equals) {}
-  Term term;
+  EnumeratedTerm term;
   int output;
   TensorList equals;
 };

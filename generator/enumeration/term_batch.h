@@ -26,7 +26,7 @@ struct PermutedNaming {
 };
 
 struct FingerprintedTerm {
-  Term term;
+  EnumeratedTerm term;
   Fingerprints fingerprints;  // none: it cannot be evaluated, or was not yet
 };
 

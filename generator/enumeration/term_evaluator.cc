@@ -28,12 +28,12 @@ Fingerprint FingerprintOf(absl::Span<const PrimeField> meaning, int type) {
   return {HashOf(sample, type), HashOf(meaning, type)};
 }
 
-void TermEvaluator::GatherOperands(const Term& term) {
+void TermEvaluator::GatherOperands(const EnumeratedTerm& term) {
   operands_.clear();
   for (int tensor : term.operands) operands_.push_back((*store_)[tensor].meaning);
 }
 
-bool TermEvaluator::Evaluate(const Term& term, Fingerprints* fingerprints) {
+bool TermEvaluator::Evaluate(const EnumeratedTerm& term, Fingerprints* fingerprints) {
   GatherOperands(term);
   const EnumeratedCall& call = *term.call;
   fingerprints->clear();
@@ -45,7 +45,7 @@ bool TermEvaluator::Evaluate(const Term& term, Fingerprints* fingerprints) {
   return true;
 }
 
-bool TermEvaluator::Sample(const Term& term, Fingerprints* fingerprints) {
+bool TermEvaluator::Sample(const EnumeratedTerm& term, Fingerprints* fingerprints) {
   GatherOperands(term);
   const EnumeratedCall& call = *term.call;
   fingerprints->clear();
@@ -67,7 +67,7 @@ absl::Span<const PrimeField> TermEvaluator::MeaningOf(const EnumeratedCall& call
   return absl::MakeConstSpan(meanings_).subspan(begin, call.output_sizes[output]);
 }
 
-uint64_t TermEvaluator::WholeOf(const Term& term, int output) {
+uint64_t TermEvaluator::WholeOf(const EnumeratedTerm& term, int output) {
   GatherOperands(term);
   const EnumeratedCall& call = *term.call;
   if (!EvaluateMeaning(call, operands_, &meanings_, &scratch_)) return Fingerprint::kUnknown;

@@ -22,18 +22,18 @@ class TermEvaluator {
   explicit TermEvaluator(const TermStore* store) : store_(store) {}
 
   // False: the term cannot be evaluated.
-  bool Evaluate(const Term& term, Fingerprints* fingerprints);
+  bool Evaluate(const EnumeratedTerm& term, Fingerprints* fingerprints);
   // Only the samples; what is whole is unknown where the sample is not.
-  bool Sample(const Term& term, Fingerprints* fingerprints);
+  bool Sample(const EnumeratedTerm& term, Fingerprints* fingerprints);
   // One output of the term last evaluated.
   absl::Span<const PrimeField> MeaningOf(const EnumeratedCall& call, int output) const;
 
   // The hash of the whole of a term's output, and of that which stands for a class.
-  uint64_t WholeOf(const Term& term, int output);
+  uint64_t WholeOf(const EnumeratedTerm& term, int output);
   uint64_t WholeOf(const TensorClass& known);
 
  private:
-  void GatherOperands(const Term& term);
+  void GatherOperands(const EnumeratedTerm& term);
 
   const TermStore* store_;
   std::vector<PrimeField> meanings_, scratch_;

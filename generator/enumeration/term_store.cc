@@ -28,7 +28,7 @@ int TermStore::Add(PatternRef definition, const KeptTensor& form,
   return tensor;
 }
 
-int TermStore::AddNode(const Term& term) {
+int TermStore::AddNode(const EnumeratedTerm& term) {
   nodes_.nodes.push_back({term.call, term.operands});
   outputs_.emplace_back(term.call->output_types.size(), -1);
   return static_cast<int>(nodes_.nodes.size()) - 1;

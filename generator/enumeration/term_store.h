@@ -17,7 +17,7 @@
 namespace isomer {
 
 // A term's part that is known when it is generated.
-struct Term {
+struct EnumeratedTerm {
   const EnumeratedCall* call = nullptr;
   TensorList operands;
 };
@@ -67,7 +67,7 @@ class TermStore {
 
   // Adds a tensor; its meaning is copied if given.
   int Add(PatternRef definition, const KeptTensor& form, absl::Span<const PrimeField> meaning);
-  int AddNode(const Term& term);
+  int AddNode(const EnumeratedTerm& term);
   // Which tensor a node's output is, for those that represent a class; else -1.
   int OutputOf(int node, int output) const { return outputs_[node][output]; }
 

@@ -31,7 +31,7 @@ struct WorkItem {
 
 class WorkPlanner {
  public:
-  WorkPlanner(const Configuration& configuration, CallTable* calls, TermStore* store)
+  WorkPlanner(const Configuration& configuration, EnumeratedCalls* calls, TermStore* store)
       : configuration_(configuration), calls_(calls), store_(store) {}
 
   // The canonical terms of `size` operators that are linear, or those that are not. REQUIRES: all
@@ -48,7 +48,7 @@ class WorkPlanner {
   void AddSharingPair(int a, int b);
 
   const Configuration& configuration_;
-  CallTable* const calls_;
+  EnumeratedCalls* const calls_;
   TermStore* const store_;
   int sharing_size_ = -1;
   std::map<std::pair<int, int>, std::vector<TensorList>> sharing_;

@@ -65,8 +65,8 @@ class FamilyFinder {
  private:
   // Calls `visit` with every choice of an axis, or none, for each operand; not none for all.
   static void ForEachCut(const std::vector<TensorType>& types,
-                         const std::function<void(const Cut&)>& visit) {
-    Cut cut;
+                         const std::function<void(const ShapeCut&)>& visit) {
+    ShapeCut cut;
     cut.operand_axes.resize(types.size());
     std::function<void(size_t)> choose = [&](size_t o) {
       if (o == types.size()) {
@@ -88,7 +88,7 @@ class FamilyFinder {
 
   // The call on pieces along `cut` gives pieces of its outputs, or parts of a sum.
   void CutOperands(const SampleCall& call) {
-    ForEachCut(call.operands, [&](Cut cut) {
+    ForEachCut(call.operands, [&](ShapeCut cut) {
       std::vector<TensorType> second = call.operands, whole = call.operands;
       for (size_t o = 0; o < call.operands.size(); ++o) {
         if (!cut.operand_axes[o].has_value()) continue;
@@ -111,7 +111,7 @@ class FamilyFinder {
     });
   }
 
-  void SplitOthers(const SampleCall& call, const Cut& cut) {
+  void SplitOthers(const SampleCall& call, const ShapeCut& cut) {
     const auto led = std::count_if(cut.operand_axes.begin(), cut.operand_axes.end(),
                                    [](const auto& axis) { return axis.has_value(); });
     if (led < 2) return;
@@ -122,7 +122,7 @@ class FamilyFinder {
   // Which axes the pieces of the outputs have, if `whole` is made of them.
   void ChooseOutputAxes(const SampleCall& call, const std::vector<TensorType>& first,
                         const std::vector<TensorType>& second, const std::vector<TensorType>& whole,
-                        size_t t, Cut* cut) {
+                        size_t t, ShapeCut* cut) {
     if (t == first.size()) {
       if (!search_.AddFact(AlgebraForm::kConcat, call, *cut)) return;
       search_.AddFact(AlgebraForm::kConcatBack, call, *cut);
@@ -157,7 +157,7 @@ class FamilyFinder {
         if (std::any_of(found.begin(), found.end(), [&](unsigned f) { return (f & set) == f; })) {
           continue;
         }
-        Cut cut;
+        ShapeCut cut;
         for (size_t o = 0; o < call.operands.size(); ++o) {
           cut.operand_axes.push_back((set >> o & 1) != 0 ? std::optional<int64_t>(0)
                                                          : std::nullopt);
@@ -187,7 +187,7 @@ class FamilyFinder {
         if (additive) continue;  // kAdd, kSub
         const SampleCall typed = WithValuesOf(call, f.operands[0].dtype);
         for (const bool all : {true, false}) {
-          Cut cut;
+          ShapeCut cut;
           for (size_t o = 0; o < call.operands.size(); ++o) {
             const bool value = IsFloat(call.operands[o].dtype) && (all || o == 0);
             cut.operand_axes.push_back(value ? std::optional<int64_t>(0) : std::nullopt);

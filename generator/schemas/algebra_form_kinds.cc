@@ -22,7 +22,7 @@ bool PutsTogether(AlgebraForm form) {
          form == AlgebraForm::kConcatBack;
 }
 
-bool Cut::IsOneAxis() const {
+bool ShapeCut::IsOneAxis() const {
   std::set<int64_t> distinct;
   for (const auto* axes : {&operand_axes, &output_axes}) {
     for (const std::optional<int64_t>& axis : *axes) {

@@ -57,11 +57,11 @@ bool SplitsOthers(AlgebraForm form);
 bool PutsTogether(AlgebraForm form);
 
 // Which operands take part, and along which axes (counted from the end; 0 in forms without axes).
-struct Cut {
+struct ShapeCut {
   std::vector<std::optional<int64_t>> operand_axes, output_axes;
   // All of them are the same.
   bool IsOneAxis() const;
-  friend bool operator==(const Cut&, const Cut&) = default;
+  friend bool operator==(const ShapeCut&, const ShapeCut&) = default;
 };
 
 }  // namespace isomer

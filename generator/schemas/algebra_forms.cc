@@ -12,7 +12,7 @@ namespace {
 class FormBuilder {
  public:
   FormBuilder(AlgebraForm form, const SampleCall& call, const std::vector<TensorType>& outputs,
-              const Cut& cut, const Generality& generality, const SampleCall* f, const At& at)
+              const ShapeCut& cut, const Generality& generality, const SampleCall* f, const At& at)
       : form_(form),
         call_(call),
         outputs_(outputs),
@@ -374,7 +374,7 @@ class FormBuilder {
   const AlgebraForm form_;
   const SampleCall& call_;
   const std::vector<TensorType>& outputs_;
-  const Cut& cut_;
+  const ShapeCut& cut_;
   const Generality& generality_;
   const SampleCall* const f_;
   const At& at_;
@@ -389,7 +389,7 @@ class FormBuilder {
 }  // namespace
 
 std::optional<FormRule> RuleOfForm(AlgebraForm form, const SampleCall& call,
-                                   const std::vector<TensorType>& outputs, const Cut& cut,
+                                   const std::vector<TensorType>& outputs, const ShapeCut& cut,
                                    const Generality& generality, const SampleCall* f,
                                    const At& at) {
   return FormBuilder(form, call, outputs, cut, generality, f, at).Build();

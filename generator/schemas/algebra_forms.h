@@ -48,7 +48,7 @@ struct FormRule {
 // operator of the forms that have one. Nullopt: an attribute cannot be a constant, or a dim is too
 // small to be cut.
 std::optional<FormRule> RuleOfForm(AlgebraForm form, const SampleCall& call,
-                                   const std::vector<TensorType>& outputs, const Cut& cut,
+                                   const std::vector<TensorType>& outputs, const ShapeCut& cut,
                                    const Generality& generality, const SampleCall* f = nullptr,
                                    const At& at = {});
 

@@ -176,7 +176,7 @@ bool AlgebraSearch::IsKnown(const FormRule& made) const {
          Derivations(std::move(graphs), 1).IsInstance(book_);
 }
 
-bool AlgebraSearch::AddFact(AlgebraForm form, const SampleCall& call, const Cut& cut,
+bool AlgebraSearch::AddFact(AlgebraForm form, const SampleCall& call, const ShapeCut& cut,
                             const SampleCall* f) {
   const Fact fact{form, call, cut, f};
   for (const Alike alike : AlikeChoices(form)) {
@@ -203,7 +203,7 @@ bool AlgebraSearch::Generalise(const Fact& fact) {
   bool one_axis = true;
   for (const SampleCall& call : calls_) {
     if (!has_axes || call.operands.size() != fact.call.operands.size()) continue;
-    for (const Cut& cut : CutsAlike(fact, call, true)) one_axis &= cut.IsOneAxis();
+    for (const ShapeCut& cut : CutsAlike(fact, call, true)) one_axis &= cut.IsOneAxis();
   }
   // Few assignments show where parts must be alike that meet other parts, or windows.
   const bool form_puts_together = fact.form == AlgebraForm::kConcatBack;
@@ -243,15 +243,15 @@ bool AlgebraSearch::Generalise(const Fact& fact) {
 }
 
 // The cuts of a call that a rule made of `fact` speaks of.
-std::vector<Cut> AlgebraSearch::CutsAlike(const Fact& fact, const SampleCall& call,
-                                          bool axis_variables) const {
+std::vector<ShapeCut> AlgebraSearch::CutsAlike(const Fact& fact, const SampleCall& call,
+                                               bool axis_variables) const {
   if (!axis_variables) return {fact.cut};
   auto present = [](const auto& axes) {
     std::vector<bool> result;
     for (const auto& axis : axes) result.push_back(axis.has_value());
     return result;
   };
-  std::vector<Cut> cuts;
+  std::vector<ShapeCut> cuts;
   for (const SplittableDim& dim : SplittableDims(call.op, call.operands)) {
     if (present(dim.operand_axes) == present(fact.cut.operand_axes) &&
         present(dim.output_axes) == present(fact.cut.output_axes)) {
@@ -289,7 +289,7 @@ std::optional<AlgebraSearch::Trial> AlgebraSearch::TryEverywhere(const Fact& fac
   for (const SampleCall& call : calls_) {
     if (call.operands.size() != fact.call.operands.size()) continue;
     total.insert(call.op.ToString());
-    for (const Cut& cut : CutsAlike(fact, call, generality.axis_variables)) {
+    for (const ShapeCut& cut : CutsAlike(fact, call, generality.axis_variables)) {
       bool fits = true;  // Axes that are constants may be none of this call's.
       for (size_t o = 0; o < call.operands.size(); ++o) {
         fits &=

@@ -34,7 +34,7 @@ class AlgebraSearch {
 
   // Tries an equation at a call; if it holds, makes a rule of it, unless one is known that says it.
   // Returns whether it holds.
-  bool AddFact(AlgebraForm form, const SampleCall& call, const Cut& cut,
+  bool AddFact(AlgebraForm form, const SampleCall& call, const ShapeCut& cut,
                const SampleCall* f = nullptr);
 
   std::vector<GeneralRule> Rules() { return std::move(rules_); }
@@ -44,7 +44,7 @@ class AlgebraSearch {
   struct Fact {
     AlgebraForm form;
     const SampleCall& call;
-    const Cut& cut;
+    const ShapeCut& cut;
     const SampleCall* f;
   };
   // A rule as general as `generality` says, with the assignments at which it was seen to hold.
@@ -62,7 +62,8 @@ class AlgebraSearch {
   bool HoldsNearby(const Rule& rule, const Binding& binding, bool two);
   bool HoldsForOthers(const Fact& fact, const Generality& generality);
   bool HoldsInParallel(Rule rule, const Binding& binding);
-  std::vector<Cut> CutsAlike(const Fact& fact, const SampleCall& call, bool axis_variables) const;
+  std::vector<ShapeCut> CutsAlike(const Fact& fact, const SampleCall& call,
+                                  bool axis_variables) const;
 
   const std::vector<SampleCall>& calls_;
   TypeOracle* const oracle_;

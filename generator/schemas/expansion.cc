@@ -21,7 +21,7 @@ namespace {
 
 // The spreads of one form, at all calls that have one, and calls of their kind that have none.
 struct Family {
-  Spread spread;
+  CallSpread spread;
   CallPattern call;
   std::vector<FamilyCall> calls;
   std::set<std::vector<int>> ranks;
@@ -35,7 +35,7 @@ std::vector<int> RanksOf(const SampleCall& call) {
   return ranks;
 }
 
-void Add(const SampleCall& sample, const Spread& spread, bool pinned, Family* family) {
+void Add(const SampleCall& sample, const CallSpread& spread, bool pinned, Family* family) {
   CallPattern call = PatternOfCall(sample, pinned);
   FamilyCall added{spread, call.binding};
   BindForm(spread, &added.binding);
@@ -48,7 +48,7 @@ void Add(const SampleCall& sample, const Spread& spread, bool pinned, Family* fa
 }
 
 // Operands of commutative operators in an order of their own, so that no two rules differ in that.
-void Order(SampleCall* call, Spread* spread) {
+void Order(SampleCall* call, CallSpread* spread) {
   if (!IsCommutative(call->op.kind())) return;
   if (spread->operands[0].Letter() <= spread->operands[1].Letter()) return;
   std::swap(spread->operands[0], spread->operands[1]);
@@ -72,12 +72,13 @@ class Gatherer {
   Families Run() const {
     Families families;
     for (const Sample& sample : samples_) {
-      for (const Spread& spread : sample.spreads) {
-        const bool pinned = !spread.Has(Share::Kind::kPieces) && !HasEverywhere(sample, spread);
+      for (const CallSpread& spread : sample.spreads) {
+        const bool pinned =
+            !spread.Has(SpreadShare::Kind::kPieces) && !HasEverywhere(sample, spread);
         std::string key = absl::StrCat(spread.Form(), ":", sample.outputs);
         if (pinned) absl::StrAppend(&key, ":", PinnedText(sample.call));
         Sample ordered = sample;
-        Spread of_ordered = spread;
+        CallSpread of_ordered = spread;
         Order(&ordered.call, &of_ordered);
         if (ordered.call.operands != sample.call.operands) {
           key = absl::StrCat(of_ordered.Form(), ":", sample.outputs);
@@ -94,7 +95,7 @@ class Gatherer {
  private:
   struct Sample {
     SampleCall call;
-    std::vector<Spread> spreads;
+    std::vector<CallSpread> spreads;
     size_t outputs = 0;
   };
 
@@ -102,14 +103,14 @@ class Gatherer {
   // not tried. The proof is of all of them.
   void AddRanks(Families* families) const {
     std::vector<RankedCall> seeds;
-    std::vector<Spread> others;
+    std::vector<CallSpread> others;
     for (const Sample& sample : samples_) {
       seeds.push_back({sample.call.op, sample.call.operands});
-      for (const Spread& spread : sample.spreads) {
-        const bool known = std::any_of(others.begin(), others.end(), [&](const Spread& other) {
+      for (const CallSpread& spread : sample.spreads) {
+        const bool known = std::any_of(others.begin(), others.end(), [&](const CallSpread& other) {
           return other.operands == spread.operands;
         });
-        if (!known && !spread.Has(Share::Kind::kPieces)) others.push_back(spread);
+        if (!known && !spread.Has(SpreadShare::Kind::kPieces)) others.push_back(spread);
       }
     }
     for (ExampleCall& example : ExamplesOf(kind_)) {
@@ -120,7 +121,7 @@ class Gatherer {
       const auto* types = oracle_->Infer(call.op, call.operands);
       if (types == nullptr) continue;
       const size_t outputs = types->size();
-      for (Spread& spread : SpreadsAlongDims(call, others, oracle_)) {
+      for (CallSpread& spread : SpreadsAlongDims(call, others, oracle_)) {
         SampleCall ordered = call;
         Order(&ordered, &spread);
         const std::string key = absl::StrCat(spread.Form(), ":", outputs);
@@ -129,7 +130,7 @@ class Gatherer {
           family->second.ranks.insert(RanksOf(ordered));
         } else if (family = families->find(pinned_key); family != families->end()) {
           family->second.ranks.insert(RanksOf(ordered));
-        } else if (spread.Has(Share::Kind::kPieces)) {
+        } else if (spread.Has(SpreadShare::Kind::kPieces)) {
           Add(ordered, spread, false, &(*families)[key]);
         }
       }
@@ -149,16 +150,16 @@ class Gatherer {
     return text;
   }
 
-  bool Has(const Sample& sample, const Spread& spread) const {
+  bool Has(const Sample& sample, const CallSpread& spread) const {
     return std::any_of(sample.spreads.begin(), sample.spreads.end(),
-                       [&](const Spread& s) { return s.Form() == spread.Form(); });
+                       [&](const CallSpread& s) { return s.Form() == spread.Form(); });
   }
-  bool HasEverywhere(const Sample& like, const Spread& spread) const {
+  bool HasEverywhere(const Sample& like, const CallSpread& spread) const {
     return std::all_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
       return !SameArity(sample, like) || Has(sample, spread);
     });
   }
-  bool HasWherePinned(const Sample& like, const Spread& spread) const {
+  bool HasWherePinned(const Sample& like, const CallSpread& spread) const {
     return std::all_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
       return !SameArity(sample, like) || PinnedText(sample.call) != PinnedText(like.call) ||
              Has(sample, spread);
@@ -184,12 +185,12 @@ Condition NoPartials(int input) {
 // operands hold partial sums no others may, so that to say so costs nothing.
 std::optional<Rule> Tried(Rule rule, const Family& family, TypeOracle* oracle, Random* random) {
   const std::vector<Condition> conditions = rule.conditions;
-  const bool reduces = family.spread.Has(Share::Kind::kPartials);
+  const bool reduces = family.spread.Has(SpreadShare::Kind::kPartials);
   rule.ranks.assign(family.ranks.begin(), family.ranks.end());
   for (const bool of_all : {false, true}) {
     rule.conditions = conditions;
     for (int o = 0; o < rule.num_inputs; ++o) {
-      const bool holds = family.spread.operands[o].kind == Share::Kind::kPartials;
+      const bool holds = family.spread.operands[o].kind == SpreadShare::Kind::kPartials;
       if (of_all || (reduces && !holds)) rule.conditions.push_back(NoPartials(o));
     }
     if (HoldsAtCalls(rule, family.calls, oracle, random)) return rule;

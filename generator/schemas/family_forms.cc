@@ -9,21 +9,21 @@ namespace isomer {
 namespace {
 
 // The operator that makes a share of the whole, and the one that undoes it; nullopt if none does.
-std::optional<OpKind> Making(const Share& share) {
+std::optional<OpKind> Making(const SpreadShare& share) {
   switch (share.kind) {
-    case Share::Kind::kPieces:
+    case SpreadShare::Kind::kPieces:
       return OpKind::kPartition;
-    case Share::Kind::kCopies:
+    case SpreadShare::Kind::kCopies:
       return OpKind::kReplicate;
     default:
       return std::nullopt;
   }
 }
-std::optional<OpKind> Undoing(const Share& share) {
+std::optional<OpKind> Undoing(const SpreadShare& share) {
   switch (share.kind) {
-    case Share::Kind::kPieces:
+    case SpreadShare::Kind::kPieces:
       return OpKind::kCombine;
-    case Share::Kind::kPartials:
+    case SpreadShare::Kind::kPartials:
       return OpKind::kReduce;
     default:
       return std::nullopt;
@@ -36,19 +36,19 @@ struct Placed {
   std::optional<OpKind> op;
   bool on_spread = false;
 };
-Placed OfOperand(const Share& share, bool moved) {
-  if (share.kind == Share::Kind::kWhole) return {};
+Placed OfOperand(const SpreadShare& share, bool moved) {
+  if (share.kind == SpreadShare::Kind::kWhole) return {};
   if (!moved && Making(share)) return {Making(share), true};
   return {Undoing(share), false};
 }
-Placed OfOutput(const Share& share, bool moved) {
-  if (share.kind == Share::Kind::kWhole) return {};
+Placed OfOutput(const SpreadShare& share, bool moved) {
+  if (share.kind == SpreadShare::Kind::kWhole) return {};
   if (!moved && Undoing(share)) return {Undoing(share), true};
   return {Making(share), false};
 }
-bool MayMove(const Share& share) { return Making(share) && Undoing(share); }
+bool MayMove(const SpreadShare& share) { return Making(share) && Undoing(share); }
 
-int SourceOperators(const Spread& spread, const SpreadForm& form) {
+int SourceOperators(const CallSpread& spread, const SpreadForm& form) {
   int count = 1;
   for (size_t o = 0; o < spread.operands.size(); ++o) {
     const Placed placed = OfOperand(spread.operands[o], form.operand_moved[o]);
@@ -63,15 +63,15 @@ int SourceOperators(const Spread& spread, const SpreadForm& form) {
 
 // Which outputs a rule has, and whether their operators are moved: all unmoved, all moved, or one
 // of several moved.
-std::vector<SpreadForm> OutputChoices(const Spread& spread) {
+std::vector<SpreadForm> OutputChoices(const CallSpread& spread) {
   const int count = static_cast<int>(spread.outputs.size());
   SpreadForm all;
   for (int t = 0; t < count; ++t) all.outputs.push_back(t);
   std::vector<SpreadForm> choices;
   const bool some_undone = std::any_of(spread.outputs.begin(), spread.outputs.end(),
-                                       [](const Share& s) { return Undoing(s).has_value(); });
+                                       [](const SpreadShare& s) { return Undoing(s).has_value(); });
   const bool all_made = std::all_of(spread.outputs.begin(), spread.outputs.end(),
-                                    [](const Share& s) { return Making(s).has_value(); });
+                                    [](const SpreadShare& s) { return Making(s).has_value(); });
   if (some_undone) {
     all.output_moved.assign(count, false);
     choices.push_back(all);
@@ -106,15 +106,15 @@ void Put(OpKind kind, const IntExpr* axis, PatternRef* ref, Pattern* pattern) {
   *ref = PatternRef::Node(static_cast<int>(pattern->nodes.size()) - 1);
 }
 
-std::string OriginOf(const Spread& spread, const SpreadForm& form) {
+std::string OriginOf(const CallSpread& spread, const SpreadForm& form) {
   const bool gathers = std::find(form.operand_moved.begin(), form.operand_moved.end(), true) !=
                        form.operand_moved.end();
   const bool scatters = std::find(form.output_moved.begin(), form.output_moved.end(), true) !=
                         form.output_moved.end();
   std::string name = "expansion";
-  if (spread.Has(Share::Kind::kPartials)) {
+  if (spread.Has(SpreadShare::Kind::kPartials)) {
     name = "reduced";
-  } else if (!spread.Has(Share::Kind::kPieces)) {
+  } else if (!spread.Has(SpreadShare::Kind::kPieces)) {
     name = "carried";
   } else if (gathers || scatters) {
     name = !scatters ? "gathered" : !gathers ? "scattered" : "respread";
@@ -166,7 +166,7 @@ CallPattern PatternOfCall(const SampleCall& call, bool pinned) {
   return pattern;
 }
 
-std::vector<SpreadForm> FormsOf(const Spread& spread) {
+std::vector<SpreadForm> FormsOf(const CallSpread& spread) {
   std::vector<size_t> movable;
   for (size_t o = 0; o < spread.operands.size(); ++o) {
     if (MayMove(spread.operands[o])) movable.push_back(o);
@@ -188,7 +188,7 @@ std::vector<SpreadForm> FormsOf(const Spread& spread) {
   return forms;
 }
 
-Rule RuleOfForm(const CallPattern& call, const Spread& spread, const SpreadForm& form) {
+Rule RuleOfForm(const CallPattern& call, const CallSpread& spread, const SpreadForm& form) {
   Rule rule;
   rule.num_inputs = static_cast<int>(spread.operands.size());
   rule.origin = OriginOf(spread, form);
@@ -198,8 +198,8 @@ Rule RuleOfForm(const CallPattern& call, const Spread& spread, const SpreadForm&
   Side spread_side{form.back ? &rule.source : &rule.target, {}, -1};
   Condition condition{.kind = Condition::Kind::kSplitsDim,
                       .left = form.back ? IntExpr::Constant(1) : IntExpr::Variable("d")};
-  auto axis_of = [&](const Share& share, const std::string& name) -> std::optional<IntExpr> {
-    if (share.kind != Share::Kind::kPieces) return std::nullopt;
+  auto axis_of = [&](const SpreadShare& share, const std::string& name) -> std::optional<IntExpr> {
+    if (share.kind != SpreadShare::Kind::kPieces) return std::nullopt;
     rule.variables.push_back({name, VariableKind::kAxis});
     return IntExpr::Variable(name);
   };
@@ -235,18 +235,18 @@ Rule RuleOfForm(const CallPattern& call, const Spread& spread, const SpreadForm&
     }
   }
   condition.node = form.back ? spread_side.call : whole.call;
-  if (spread.Has(Share::Kind::kPieces)) rule.conditions = {condition};
+  if (spread.Has(SpreadShare::Kind::kPieces)) rule.conditions = {condition};
   return rule;
 }
 
-void BindForm(const Spread& spread, Binding* binding) {
+void BindForm(const CallSpread& spread, Binding* binding) {
   binding->variables["d"] = 2;
   for (size_t o = 0; o < spread.operands.size(); ++o) {
-    if (spread.operands[o].kind != Share::Kind::kPieces) continue;
+    if (spread.operands[o].kind != SpreadShare::Kind::kPieces) continue;
     binding->variables[absl::StrCat("i", o)] = spread.operands[o].axis;
   }
   for (size_t t = 0; t < spread.outputs.size(); ++t) {
-    if (spread.outputs[t].kind != Share::Kind::kPieces) continue;
+    if (spread.outputs[t].kind != SpreadShare::Kind::kPieces) continue;
     binding->variables[absl::StrCat("j", t)] = spread.outputs[t].axis;
   }
 }

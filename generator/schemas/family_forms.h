@@ -40,14 +40,14 @@ struct SpreadForm {
 // The forms of a spread, the expansion (nothing moved) first. Sources have at most this many
 // operators, like those of enumerated rules, but for the way back from the expansion.
 inline constexpr int kMostSourceOperators = 3;
-std::vector<SpreadForm> FormsOf(const Spread& spread);
+std::vector<SpreadForm> FormsOf(const CallSpread& spread);
 
 // The rule, without ranks. Axes are variables i0, i1, .. of the operands and j0, .. of the outputs,
 // tied by kSplitsDim.
-Rule RuleOfForm(const CallPattern& call, const Spread& spread, const SpreadForm& form);
+Rule RuleOfForm(const CallPattern& call, const CallSpread& spread, const SpreadForm& form);
 
 // The values of those variables, and of the degree, at the spread as it was found.
-void BindForm(const Spread& spread, Binding* binding);
+void BindForm(const CallSpread& spread, Binding* binding);
 
 }  // namespace isomer
 

@@ -63,10 +63,12 @@ class Trial {
   // How an input is held: as it is, as its own share in the spread, once or twice, as copies or
   // partial sums; or as pieces along any axis; or as any two of these at once.
   enum class Range { kOwnShare, kOneShare, kTwoShares };
-  static std::vector<TensorType> Holdings(const TensorType& type, const Share& own, Range range) {
-    std::vector<Share> shares = {own, {Share::Kind::kCopies}, {Share::Kind::kPartials}};
+  static std::vector<TensorType> Holdings(const TensorType& type, const SpreadShare& own,
+                                          Range range) {
+    std::vector<SpreadShare> shares = {
+        own, {SpreadShare::Kind::kCopies}, {SpreadShare::Kind::kPartials}};
     for (int64_t axis = -1; range != Range::kOwnShare && axis >= -type.rank(); --axis) {
-      shares.push_back({Share::Kind::kPieces, axis});
+      shares.push_back({SpreadShare::Kind::kPieces, axis});
     }
     std::vector<TensorType> held = {type};
     auto add = [&](const TensorType& one) {
@@ -74,13 +76,15 @@ class Trial {
                                        [](const Dim& d) { return d.size % d.degree == 0; });
       if (divides && std::find(held.begin(), held.end(), one) == held.end()) held.push_back(one);
     };
-    for (const Share& share : shares) add(Shared(type, share, kDegree));
+    for (const SpreadShare& share : shares) add(Shared(type, share, kDegree));
     add(Shared(type, own, kDegree * kDegree));
     // Of bilinear calls, the partial sums of one operand meet copies of another.
-    add(Shared(Shared(type, {Share::Kind::kCopies}, kDegree), {Share::Kind::kPartials}, kDegree));
-    for (const Share& share : shares) {
+    add(Shared(Shared(type, {SpreadShare::Kind::kCopies}, kDegree), {SpreadShare::Kind::kPartials},
+               kDegree));
+    for (const SpreadShare& share : shares) {
       if (range != Range::kTwoShares) break;
-      for (const Share& other : shares) add(Shared(Shared(type, share, kDegree), other, kDegree));
+      for (const SpreadShare& other : shares)
+        add(Shared(Shared(type, share, kDegree), other, kDegree));
     }
     return held;
   }

@@ -11,7 +11,7 @@ namespace isomer {
 
 // A call, not parallel, with the variables of the rules of its family bound.
 struct FamilyCall {
-  Spread spread;
+  CallSpread spread;
   Binding binding;
 };
 

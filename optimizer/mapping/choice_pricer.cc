@@ -31,19 +31,20 @@ double SlowestUs(const CostModel& cost, const ShardingChoice& choice, const UsOn
 // Of a weight, what is held once, in parts: optimizer state (1), gradients, too (2), weights, too
 // (3).
 int StageOf(UpdateMethod method, const ShardingChoice& choice) {
-  switch (method) {
-    case UpdateMethod::kAllReduce:
-      return 0;
-    case UpdateMethod::kSharded:
-      return choice.moments > 1 ? 1 : 2;
-    case UpdateMethod::kShardedGradients:
-      return 2;
-    case UpdateMethod::kShardedWeights:
-      return 3;
-    case UpdateMethod::kOwner:
-      return 0;
+  const int stage = TraitsOf(method).zero_stage;
+  return stage == 1 && choice.moments == 1 ? 2 : stage;
+}
+
+Collective CollectiveOf(UpdateMethodTraits::Sum sum) {
+  switch (sum) {
+    case UpdateMethodTraits::Sum::kAllReduce:
+      return Collective::kAllReduce;
+    case UpdateMethodTraits::Sum::kReduceScatter:
+      return Collective::kReduceScatter;
+    case UpdateMethodTraits::Sum::kReduce:
+      return Collective::kReduce;
   }
-  return 0;
+  return Collective::kAllReduce;
 }
 
 }  // namespace
@@ -92,30 +93,14 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
     const int64_t bytes = numbers * SentBytes(each, kind);
     *sync_us += static_cast<double>(times) * cost_.CollectiveUs(kind, bytes, group);
   };
-  switch (options_.update_method) {
-    case UpdateMethod::kAllReduce:
-      add(Collective::kAllReduce, 1);
-      break;
-    case UpdateMethod::kSharded:
-      add(Collective::kReduceScatter, 1);
-      add(Collective::kAllGather, 1);
-      numbers /= group.count;
-      break;
-    case UpdateMethod::kShardedGradients:
-      add(Collective::kReduceScatter, choice.moments);
-      add(Collective::kAllGather, 1);
-      numbers /= group.count;
-      break;
-    case UpdateMethod::kShardedWeights:
-      add(Collective::kReduceScatter, choice.moments);
-      add(Collective::kAllGather, 2 * choice.moments);
-      numbers /= group.count;
-      break;
-    case UpdateMethod::kOwner:
-      add(Collective::kReduce, 1);
-      add(Collective::kBroadcast, 1);
-      break;
+  const UpdateMethodTraits& traits = TraitsOf(options_.update_method);
+  add(CollectiveOf(traits.sum), UpdateMethodTraits::Count(traits.sums, choice.moments));
+  if (traits.spread != UpdateMethodTraits::Spread::kNothing) {
+    const bool gathers = traits.spread == UpdateMethodTraits::Spread::kAllGather;
+    add(gathers ? Collective::kAllGather : Collective::kBroadcast,
+        UpdateMethodTraits::Count(traits.spreads, choice.moments));
   }
+  if (traits.splits_trained) numbers /= group.count;
   // As large a gradient as SGD takes three of.
   const int64_t bytes = numbers * each.update / 3;
   return SlowestUs(cost_, choice, [&](int64_t device) {

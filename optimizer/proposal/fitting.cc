@@ -102,9 +102,10 @@ class Fitting {
     };
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
     const bool choose = options_.choose_update_method;
-    if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kSharded; });
-    if (moments == 1) add([](UpdateOptions* way) { way->immediate = true; });
-    if (choose) add([](UpdateOptions* way) { way->method = UpdateMethod::kShardedWeights; });
+    for (UpdateMethod method : ZeroMethods(moments)) {
+      if (choose) add([method](UpdateOptions* way) { way->method = method; });
+      if (moments == 1) add([](UpdateOptions* way) { way->immediate = true; });
+    }
     add([](UpdateOptions* way) {
       way->bucket_bytes = std::min(way->bucket_bytes, kSmallBucket);
       way->bucket_ends.clear();

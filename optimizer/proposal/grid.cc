@@ -35,30 +35,20 @@ void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& c
   const WeightBytes each = BytesOfWeight(cost, DataType::kFloat32);
   const int64_t stored = call.weights * each.stored, gradient = call.weights * each.gradient;
   const int64_t trained = call.weights * each.trained;
-  const auto n = static_cast<double>(grid.micro_batches);
-  double moves = 1;  // all-reduces: a scatter and a gather
-  int64_t bytes = 0;
-  switch (grid.update) {
-    case UpdateMethod::kAllReduce:
-    case UpdateMethod::kOwner:
-      bytes = stored + gradient + trained;
-      break;
-    case UpdateMethod::kSharded:
-      bytes =
-          stored + gradient / (grid.micro_batches == 1 ? call.copies : 1) + trained / call.copies;
-      break;
-    case UpdateMethod::kShardedGradients:
-      bytes = stored + (gradient + trained) / call.copies;
-      moves = (n + 1) / 2;
-      break;
-    case UpdateMethod::kShardedWeights:
-      bytes = (stored + gradient + trained) / call.copies;
-      moves = 1.5 * n;
-      break;
-  }
-  if (grid.steps_between_flushes > 1) {
-    const bool parts = grid.update == UpdateMethod::kShardedWeights;
-    bytes += parts ? stored / call.copies : stored;
+  const UpdateMethodTraits& traits = TraitsOf(grid.update);
+  const bool splits_gradient =
+      traits.splits_gradient || (traits.splits_trained && grid.micro_batches == 1);
+  const int64_t of_weight = stored / (traits.splits_weight ? call.copies : 1);
+  int64_t bytes = of_weight + gradient / (splits_gradient ? call.copies : 1) +
+                  trained / (traits.splits_trained ? call.copies : 1);
+  if (grid.steps_between_flushes > 1) bytes += of_weight;
+  // In all-reduces, each of which is as much as a scatter and a gather.
+  const bool is_whole = traits.sum == UpdateMethodTraits::Sum::kAllReduce;
+  double moves = (is_whole ? 1 : 0.5) *
+                 static_cast<double>(UpdateMethodTraits::Count(traits.sums, grid.micro_batches));
+  if (traits.spread != UpdateMethodTraits::Spread::kNothing) {
+    moves +=
+        0.5 * static_cast<double>(UpdateMethodTraits::Count(traits.spreads, grid.micro_batches));
   }
   load->stored_bytes += call.fixed_bytes + bytes;
   load->synchronisation_us += moves * call.synchronisation_us;
@@ -69,9 +59,9 @@ void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& c
 // parallelism waits for.
 double ExposedUs(const Grid& grid, const GridOptions& options, const StageLoad& stage) {
   const double all_us = stage.synchronisation_us;
-  const bool gathers = grid.update == UpdateMethod::kShardedWeights;
-  if (gathers && grid.tensor_degree > 1) return all_us;
-  const bool of_each = gathers || grid.update == UpdateMethod::kShardedGradients;
+  const UpdateMethodTraits& traits = TraitsOf(grid.update);
+  if (traits.spreads == UpdateMethodTraits::Times::kPass && grid.tensor_degree > 1) return all_us;
+  const bool of_each = traits.sums == UpdateMethodTraits::Times::kMicroBatch;
   const double passes = of_each ? 1 : 1 / static_cast<double>(grid.micro_batches);
   return std::max(options.exposed_synchronisation * all_us,
                   all_us - kBackwardShare * stage.us * passes);
@@ -158,6 +148,11 @@ class Enumerator {
     if (stages.empty()) return absl::OkStatus();
     if (borders_.empty()) borders_ = BordersOf(graph_, estimate.compute);
     for (UpdateMethod update : options_.updates) {
+      // Stage 2 is stage 1 then.
+      if (update == UpdateMethod::kShardedGradients && grid.micro_batches == 1 &&
+          options_.updates.size() > 1) {
+        continue;
+      }
       for (bool recomputes : {false, true}) {
         if (recomputes && !options_.may_recompute) continue;
         Grid variant = grid;

@@ -15,18 +15,10 @@ int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, Dat
   const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.low_precision_sums);
   const int64_t bytes = numbers * each.stored;
   const int64_t trained = update.states_on_host ? 0 : numbers * each.trained;
-  switch (method) {
-    case UpdateMethod::kAllReduce:
-      return bytes + trained;
-    case UpdateMethod::kSharded:
-    case UpdateMethod::kShardedGradients:
-      return bytes + trained / copies;
-    case UpdateMethod::kShardedWeights:
-      return bytes / copies + trained / copies;
-    case UpdateMethod::kOwner:
-      return bytes;
-  }
-  return 0;
+  if (method == UpdateMethod::kOwner) return bytes;  // of all but one
+  const UpdateMethodTraits& traits = TraitsOf(method);
+  return bytes / (traits.splits_weight ? copies : 1) +
+         trained / (traits.splits_trained ? copies : 1);
 }
 
 }  // namespace

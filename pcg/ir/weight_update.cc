@@ -1,10 +1,88 @@
 #include "pcg/ir/weight_update.h"
 
-#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace isomer {
+
+namespace {
+
+using Sum = UpdateMethodTraits::Sum;
+using Spread = UpdateMethodTraits::Spread;
+using Times = UpdateMethodTraits::Times;
+
+constexpr UpdateMethodTraits kUpdateMethods[] = {
+    {.method = UpdateMethod::kAllReduce,
+     .name = "all_reduce",
+     .zero_stage = 0,
+     .splits_trained = false,
+     .splits_gradient = false,
+     .splits_weight = false,
+     .sum = Sum::kAllReduce,
+     .sums = Times::kStep,
+     .spread = Spread::kNothing,
+     .spreads = Times::kStep},
+    {.method = UpdateMethod::kSharded,
+     .name = "sharded",
+     .zero_stage = 1,
+     .splits_trained = true,
+     .splits_gradient = false,
+     .splits_weight = false,
+     .sum = Sum::kReduceScatter,
+     .sums = Times::kStep,
+     .spread = Spread::kAllGather,
+     .spreads = Times::kStep},
+    {.method = UpdateMethod::kShardedGradients,
+     .name = "sharded_gradients",
+     .zero_stage = 2,
+     .splits_trained = true,
+     .splits_gradient = true,
+     .splits_weight = false,
+     .sum = Sum::kReduceScatter,
+     .sums = Times::kMicroBatch,
+     .spread = Spread::kAllGather,
+     .spreads = Times::kStep},
+    {.method = UpdateMethod::kShardedWeights,
+     .name = "sharded_weights",
+     .zero_stage = 3,
+     .splits_trained = true,
+     .splits_gradient = true,
+     .splits_weight = true,
+     .sum = Sum::kReduceScatter,
+     .sums = Times::kMicroBatch,
+     .spread = Spread::kAllGather,
+     .spreads = Times::kPass},
+    // What is trained lies with one of the devices, as a whole.
+    {.method = UpdateMethod::kOwner,
+     .name = "owner",
+     .zero_stage = 0,
+     .splits_trained = false,
+     .splits_gradient = false,
+     .splits_weight = false,
+     .sum = Sum::kReduce,
+     .sums = Times::kStep,
+     .spread = Spread::kBroadcast,
+     .spreads = Times::kStep},
+};
+
+}  // namespace
+
+absl::Span<const UpdateMethodTraits> AllUpdateMethods() { return kUpdateMethods; }
+
+const UpdateMethodTraits& TraitsOf(UpdateMethod method) {
+  return kUpdateMethods[static_cast<int>(method)];
+}
+
+std::vector<UpdateMethod> ZeroMethods(int64_t micro_batches) {
+  std::vector<UpdateMethod> methods;
+  for (const UpdateMethodTraits& traits : kUpdateMethods) {
+    if (traits.zero_stage == 0 || (traits.zero_stage == 2 && micro_batches == 1)) continue;
+    methods.push_back(traits.method);
+  }
+  return methods;
+}
 
 int NumStates(OptimizerKind kind) {
   switch (kind) {
@@ -66,31 +144,18 @@ absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name) {
       absl::StrCat("optimizer '", name, "': there are sgd, momentum and adam"));
 }
 
-const char* UpdateMethodName(UpdateMethod method) {
-  switch (method) {
-    case UpdateMethod::kAllReduce:
-      return "all_reduce";
-    case UpdateMethod::kSharded:
-      return "sharded";
-    case UpdateMethod::kShardedGradients:
-      return "sharded_gradients";
-    case UpdateMethod::kShardedWeights:
-      return "sharded_weights";
-    case UpdateMethod::kOwner:
-      return "owner";
-  }
-  return "?";
-}
+const char* UpdateMethodName(UpdateMethod method) { return TraitsOf(method).name; }
 
 absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name) {
-  for (UpdateMethod method :
-       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedGradients,
-        UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
-    if (name == UpdateMethodName(method)) return method;
+  std::vector<absl::string_view> names;
+  for (const UpdateMethodTraits& traits : AllUpdateMethods()) {
+    if (name == traits.name) return traits.method;
+    names.push_back(traits.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "update '", name,
-      "': there are all_reduce, sharded, sharded_gradients, sharded_weights and owner"));
+  const absl::string_view last = names.back();
+  names.pop_back();
+  return absl::InvalidArgumentError(
+      absl::StrCat("update '", name, "': there are ", absl::StrJoin(names, ", "), " and ", last));
 }
 
 absl::Status CheckStepsBetweenFlushes(int64_t steps) {

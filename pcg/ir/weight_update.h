@@ -6,10 +6,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "pcg/ir/tensor_type.h"
 
 namespace isomer {
@@ -61,6 +63,34 @@ enum class UpdateMethod {
                       // micro-batch; reduce-scatter its gradient, update the part: stage 3
   kOwner,             // reduce the gradient to an owner, update there, broadcast
 };
+
+// What a method is, to all who count its bytes and what it sends: one row each.
+struct UpdateMethodTraits {
+  enum class Sum { kAllReduce, kReduceScatter, kReduce };  // of gradients
+  enum class Spread { kNothing, kAllGather, kBroadcast };  // of weights
+  // When something is done: once a step, for each micro-batch, or for each pass of each.
+  enum class Times { kStep, kMicroBatch, kPass };
+
+  UpdateMethod method;
+  const char* name;
+  int zero_stage;  // with micro-batches; 0: it is none of ZeRO
+  // Of what devices that hold a weight keep a part each. Gradients that are split when they are
+  // summed need not be kept whole before, where there is one micro-batch.
+  bool splits_trained, splits_gradient, splits_weight;
+  Sum sum;
+  Times sums;
+  Spread spread;
+  Times spreads;
+  // How often something is done in a step of so many micro-batches.
+  static int64_t Count(Times times, int64_t micro_batches) {
+    return times == Times::kStep ? 1 : times == Times::kPass ? 2 * micro_batches : micro_batches;
+  }
+};
+absl::Span<const UpdateMethodTraits> AllUpdateMethods();
+const UpdateMethodTraits& TraitsOf(UpdateMethod method);
+// Those of ZeRO, each with less on a device than the one before and no less to send. Stages 1 and 2
+// are one where there is one micro-batch.
+std::vector<UpdateMethod> ZeroMethods(int64_t micro_batches);
 
 // "sgd", "momentum", "adam"; "all_reduce", "sharded", "sharded_gradients", "sharded_weights",
 // "owner".

@@ -47,7 +47,7 @@ struct Groups {
 }  // namespace
 
 KernelFunction GatherMatMulKernel(const KernelCall& call) {
-  const IndexRange range(call, 1, 0, 2);
+  const IndexLimits range(call, 1, 0, 2);
   const int64_t matrices = call.operands[1].shape[0], k = call.operands[1].shape[1],
                 n = call.operands[1].shape[2], all = call.operands[2].Volume();
   WorkspacePlan plan;

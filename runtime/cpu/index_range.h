@@ -14,12 +14,12 @@ namespace isomer {
 
 // The indices of a look-up (operand `indices`) along a dim of the logical tensor that is looked up
 // (axis `axis` of operand `table`), of which a task has the part [first, first + size).
-struct IndexRange {
+struct IndexLimits {
   std::string op;
   DataType dtype;
   int64_t count, first, size, whole;
 
-  IndexRange(const KernelCall& call, int table, int axis, int indices)
+  IndexLimits(const KernelCall& call, int table, int axis, int indices)
       : op(call.op.name()),
         dtype(call.dtypes[indices]),
         count(call.operands[indices].Volume()),

@@ -17,7 +17,7 @@ namespace isomer {
 KernelFunction GatherKernel(const KernelCall& call) {
   const size_t rank = call.operands[0].shape.size();
   const int axis = call.op.kind() == OpKind::kEmbedding ? 0 : AxisOf(call, rank);
-  const IndexRange range(call, 0, axis, 1);
+  const IndexLimits range(call, 0, axis, 1);
   const AxisSplit split = SplitAtAxis(call.operands[0], axis);
   if (call.gradient) {
     const int64_t cleared = call.Adds(0) ? 0 : call.operands[0].Volume();
@@ -57,7 +57,7 @@ KernelFunction GatherKernel(const KernelCall& call) {
 
 // Y[b,h] = sum_l W[I[b,l],h], or the mean over all l, of which a task may have a part.
 KernelFunction EmbeddingBagKernel(const KernelCall& call) {
-  const IndexRange range(call, 0, 0, 1);
+  const IndexLimits range(call, 0, 0, 1);
   const int64_t rows = call.operands[0].shape[0], width = call.operands[0].shape[1];
   const int64_t bags = call.operands[1].shape[0], bag = call.operands[1].shape[1];
   const bool mean = call.op.Int("mean") == 1;
@@ -112,7 +112,7 @@ struct ElementLoop {
 
 KernelFunction GatherElementsKernel(const KernelCall& call) {
   const int axis = AxisOf(call, call.operands[0].shape.size());
-  const IndexRange range(call, 0, axis, 1);
+  const IndexLimits range(call, 0, axis, 1);
   const ElementLoop loop(call, axis, call.operands[0]);
   if (call.gradient) {
     return [=, volume = call.operands[0].Volume()](Reads reads, Writes writes) -> absl::Status {
@@ -163,7 +163,7 @@ void ScatterOne(int64_t reduction, float update, float* y) {
 
 // For replacing and adding: what is replaced has no gradient, nor has an update that a later one
 // replaces.
-KernelFunction ScatterElementsGradient(const KernelCall& call, const IndexRange& range,
+KernelFunction ScatterElementsGradient(const KernelCall& call, const IndexLimits& range,
                                        const ElementLoop& loop) {
   const bool replaces = call.op.Int("reduction") == 0;
   const int64_t volume = call.operands[0].Volume();
@@ -190,7 +190,7 @@ KernelFunction ScatterElementsGradient(const KernelCall& call, const IndexRange&
 // A task has a part of the output, and ignores what is not for it.
 KernelFunction ScatterElementsKernel(const KernelCall& call) {
   const int axis = AxisOf(call, call.operands[0].shape.size());
-  const IndexRange range(call, 0, axis, 1);
+  const IndexLimits range(call, 0, axis, 1);
   const ElementLoop loop(call, axis, call.operands[0]);
   const int64_t reduction = call.op.Int("reduction");
   if (call.gradient) {

@@ -97,13 +97,13 @@ class ScoreCall {
   }
 
   // Operands of the scores' shape, and one with the sums of each row.
-  void AddScores(DataType dtype, Place place) { made_.AddOperand(scores_, dtype, place); }
-  void AddRows(Place place) { made_.AddOperand(of_rows_, DataType::kFloat32, place); }
+  void AddScores(DataType dtype, GpuPlace place) { made_.AddOperand(scores_, dtype, place); }
+  void AddRows(GpuPlace place) { made_.AddOperand(of_rows_, DataType::kFloat32, place); }
   void AddMask() {
     if (mask_.empty()) return;
-    made_.AddOperand(mask_, attention_.dtypes[3], {Place::kRead, 3, mask_offset_});
+    made_.AddOperand(mask_, attention_.dtypes[3], {GpuPlace::kRead, 3, mask_offset_});
   }
-  void AddOutput(DataType dtype, Place place, bool of_rows = false) {
+  void AddOutput(DataType dtype, GpuPlace place, bool of_rows = false) {
     made_.AddOutput(of_rows ? of_rows_ : scores_, dtype, place);
   }
 
@@ -172,7 +172,7 @@ class ScoreCall {
 
 // P of D, and the sums of its rows.
 GeneratedStep Probabilities(const KernelCall& call, const AttentionSizes& a, const Chunk& chunk,
-                            Place products, Place p, Place saved) {
+                            GpuPlace products, GpuPlace p, GpuPlace saved) {
   ScoreCall scores(call, a, chunk);
   scores.AddScores(DataType::kFloat32, products);
   scores.AddMask();
@@ -181,7 +181,7 @@ GeneratedStep Probabilities(const KernelCall& call, const AttentionSizes& a, con
   const auto [maximum, sum] = scores.RowSums(score);
   scores.d().Output(scores.point(), scores.Seen(Apply(ScalarOp::kExp, score - maximum), 0) / sum);
   scores.AddOutput(a.dtype, p);
-  if (saved.kind != Place::kNone) {
+  if (saved.kind != GpuPlace::kNone) {
     const int which = scores.d().Whole("c", 2);
     std::vector<Index> index(scores.row().begin(), scores.row().end());
     index.push_back(which);
@@ -193,11 +193,12 @@ GeneratedStep Probabilities(const KernelCall& call, const AttentionSizes& a, con
 
 // P and dS of D and dP. `saved`: as Probabilities has left it, or nothing.
 GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, const Chunk& chunk,
-                             Place products, Place dp, Place saved, Place p, Place ds) {
+                             GpuPlace products, GpuPlace dp, GpuPlace saved, GpuPlace p,
+                             GpuPlace ds) {
   ScoreCall scores(call, a, chunk);
   scores.AddScores(DataType::kFloat32, products);
   scores.AddScores(DataType::kFloat32, dp);
-  const bool is_saved = saved.kind != Place::kNone;
+  const bool is_saved = saved.kind != GpuPlace::kNone;
   if (is_saved) scores.AddRows(saved);
   scores.AddMask();
   scores.Begin();
@@ -246,15 +247,16 @@ GpuSteps FusedSteps(const KernelCall& call, const AttentionSizes& a) {
                           .gradient = false};
   GpuSteps steps;
   const int64_t rows = fused.rows();
-  const Place q = {Place::kRead, 0}, k = {Place::kRead, 1}, v = {Place::kRead, 2};
-  const Place logarithms = steps.AddWorkspace(rows, DataType::kFloat32);
-  const Place y = call.gradient ? steps.AddWorkspace(rows * a.f, a.dtype) : Place{Place::kWrite, 0};
+  const GpuPlace q = {GpuPlace::kRead, 0}, k = {GpuPlace::kRead, 1}, v = {GpuPlace::kRead, 2};
+  const GpuPlace logarithms = steps.AddWorkspace(rows, DataType::kFloat32);
+  const GpuPlace y =
+      call.gradient ? steps.AddWorkspace(rows * a.f, a.dtype) : GpuPlace{GpuPlace::kWrite, 0};
   steps.steps.push_back(FusedStep{fused, {q, k, v, y, logarithms}});
   if (call.gradient) {
     fused.gradient = true;
-    const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
-    const Place of_rows = steps.AddWorkspace(rows, DataType::kFloat32),
-                dq_sum = steps.AddWorkspace(rows * a.e, DataType::kFloat32);
+    const GpuPlace dy = {GpuPlace::kRead, static_cast<int>(call.operands.size()) + 1};
+    const GpuPlace of_rows = steps.AddWorkspace(rows, DataType::kFloat32),
+                   dq_sum = steps.AddWorkspace(rows * a.e, DataType::kFloat32);
     steps.steps.push_back(FusedStep{fused,
                                     {q,
                                      k,
@@ -262,9 +264,9 @@ GpuSteps FusedSteps(const KernelCall& call, const AttentionSizes& a) {
                                      y,
                                      logarithms,
                                      dy,
-                                     {Place::kWrite, 0},
-                                     {Place::kWrite, 1},
-                                     {Place::kWrite, 2},
+                                     {GpuPlace::kWrite, 0},
+                                     {GpuPlace::kWrite, 1},
+                                     {GpuPlace::kWrite, 2},
                                      of_rows,
                                      dq_sum}});
   } else if (call.saved.has_value()) {
@@ -274,7 +276,7 @@ GpuSteps FusedSteps(const KernelCall& call, const AttentionSizes& a) {
     DeclarationBuilder& d = made.Begin();
     const int row = d.Parallel("row", rows), which = d.Whole("c", 2);
     d.Output({row, which}, Where(Coordinate(which) < 0.5, d.In(0, {row}), 1.0));
-    made.AddOutput({rows, 2}, DataType::kFloat32, {Place::kWrite, 1});
+    made.AddOutput({rows, 2}, DataType::kFloat32, {GpuPlace::kWrite, 1});
     steps.steps.push_back(std::move(made).Build());
   }
   return steps;
@@ -282,16 +284,16 @@ GpuSteps FusedSteps(const KernelCall& call, const AttentionSizes& a) {
 
 }  // namespace
 
-GpuSteps StepsOfAttention(const KernelCall& call, const StepOptions& options) {
+GpuSteps StepsOfAttention(const KernelCall& call, const GpuStepOptions& options) {
   const AttentionSizes a(call);
   if (options.fuses_attention && MayBeFused(call)) return FusedSteps(call, a);
   const std::vector<Chunk> chunks = ChunksOf(a, options.most_part_bytes);
   const int64_t most = chunks[0].count() * a.rows() * a.keys;  // none is larger than the first
   GpuSteps steps;
-  const Place products = steps.AddWorkspace(most, DataType::kFloat32);
-  const Place p = steps.AddWorkspace(most, a.dtype);
+  const GpuPlace products = steps.AddWorkspace(most, DataType::kFloat32);
+  const GpuPlace p = steps.AddWorkspace(most, a.dtype);
   const int operands = static_cast<int>(call.operands.size());
-  const Place q = {Place::kRead, 0}, k = {Place::kRead, 1}, v = {Place::kRead, 2};
+  const GpuPlace q = {GpuPlace::kRead, 0}, k = {GpuPlace::kRead, 1}, v = {GpuPlace::kRead, 2};
   // [rows, x] [x, y] of each head of a chunk.
   const auto product = [&](const Chunk& chunk, int64_t m, int64_t n, int64_t depth, bool of_a,
                            bool of_b, DataType dtype, bool adds) {
@@ -322,39 +324,41 @@ GpuSteps StepsOfAttention(const KernelCall& call, const StepOptions& options) {
   if (!call.gradient) {
     for (const Chunk& chunk : chunks) {
       const int64_t head = first_head(chunk);
-      Place saved;
+      GpuPlace saved;
       if (call.saved.has_value()) {
-        saved = Behind({Place::kWrite, 1}, head * a.rows() * kOfRow, DataType::kFloat32);
+        saved = Behind({GpuPlace::kWrite, 1}, head * a.rows() * kOfRow, DataType::kFloat32);
       }
       steps.steps.push_back(scores(chunk));
       steps.steps.push_back(Probabilities(call, a, chunk, products, p, saved));
       steps.steps.push_back(
           ProductStep{product(chunk, a.rows(), a.f, a.keys, false, false, a.dtype, false), p,
                       Behind(v, head * a.keys * a.f, a.dtype),
-                      Behind({Place::kWrite, 0}, head * a.rows() * a.f, a.dtype)});
+                      Behind({GpuPlace::kWrite, 0}, head * a.rows() * a.f, a.dtype)});
     }
     return steps;
   }
-  const Place dy = {Place::kRead, operands + 1};
+  const GpuPlace dy = {GpuPlace::kRead, operands + 1};
   if (call.wanted[0] || call.wanted[1] || call.wanted[2]) {
-    const Place dp = steps.AddWorkspace(most, DataType::kFloat32),
-                ds = steps.AddWorkspace(most, a.dtype);
+    const GpuPlace dp = steps.AddWorkspace(most, DataType::kFloat32),
+                   ds = steps.AddWorkspace(most, a.dtype);
     for (const Chunk& chunk : chunks) {
       const int64_t head = first_head(chunk);
-      const Place of_dy = Behind(dy, head * a.rows() * a.f, a.dtype);
-      Place saved;
+      const GpuPlace of_dy = Behind(dy, head * a.rows() * a.f, a.dtype);
+      GpuPlace saved;
       if (call.saved.has_value()) {
-        saved = Behind({Place::kRead, operands + 2}, head * a.rows() * kOfRow, DataType::kFloat32);
+        saved =
+            Behind({GpuPlace::kRead, operands + 2}, head * a.rows() * kOfRow, DataType::kFloat32);
       }
       steps.steps.push_back(scores(chunk));
       steps.steps.push_back(
           ProductStep{product(chunk, a.rows(), a.keys, a.f, false, true, DataType::kFloat32, false),
                       of_dy, Behind(v, head * a.keys * a.f, a.dtype), dp});
       steps.steps.push_back(ScoreGradients(call, a, chunk, products, dp, saved, p, ds));
-      const auto add = [&](int o, const Product& of, Place left, Place right, int64_t elements) {
+      const auto add = [&](int o, const Product& of, GpuPlace left, GpuPlace right,
+                           int64_t elements) {
         if (!call.wanted[o]) return;
         steps.steps.push_back(ProductStep{
-            of, left, right, Behind({Place::kWrite, o}, head * elements, call.SumDtype(o))});
+            of, left, right, Behind({GpuPlace::kWrite, o}, head * elements, call.SumDtype(o))});
       };
       add(0, product(chunk, a.rows(), a.e, a.keys, false, false, call.SumDtype(0), call.Adds(0)),
           ds, Behind(k, head * a.keys * a.e, a.dtype), a.rows() * a.e);

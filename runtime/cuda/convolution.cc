@@ -68,7 +68,7 @@ struct ConvolutionSizes {
 // C of so many samples; where results have their channels innermost, with those of a window:
 // [g, n, (y x), (c r q)].
 GeneratedStep Columns(const KernelCall& call, const ConvolutionSizes& c, int64_t samples,
-                      Place of_x, Place to) {
+                      GpuPlace of_x, GpuPlace to) {
   const bool channels_last = call.layouts.OfOutput(0) == Layout::kChannelsLast;
   std::vector<int64_t> x = call.operands[0].shape;
   x[0] = samples;
@@ -104,20 +104,20 @@ GeneratedStep Columns(const KernelCall& call, const ConvolutionSizes& c, int64_t
 
 // dX of dC, in float32.
 GeneratedStep OfColumns(const KernelCall& call, const ConvolutionSizes& c, int64_t samples,
-                        Place columns, KernelCall::Sum sum, Place to) {
-  GeneratedStep step = Columns(call, c, samples, Place(), Place());
+                        GpuPlace columns, KernelCall::Sum sum, GpuPlace to) {
+  GeneratedStep step = Columns(call, c, samples, GpuPlace(), GpuPlace());
   step.call.gradient = true;
   step.call.wanted = {true};
   step.call.output_dtypes = {DataType::kFloat32};
   step.call.sums = {sum};
-  step.reads = {Place(), Place(), columns};
+  step.reads = {GpuPlace(), GpuPlace(), columns};
   step.writes = {to};
   return step;
 }
 
 // dY of so many samples, group by group and channel by channel.
 GeneratedStep ByChannels(const KernelCall& call, const ConvolutionSizes& c, int64_t samples,
-                         Place of_y, Place to) {
+                         GpuPlace of_y, GpuPlace to) {
   MadeStep step(call.op);
   step.AddOperand({samples, c.groups * c.out, c.windows}, call.dtypes[0], of_y);
   DeclarationBuilder& d = step.Begin();
@@ -174,7 +174,7 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
   const int64_t most = c.SamplesAtOnce(call, most_part_bytes);
   const int64_t of_x = c.of_x(), of_y = c.of_y();
   GpuSteps steps;
-  const Place x = {Place::kRead, 0}, w = {Place::kRead, 1};
+  const GpuPlace x = {GpuPlace::kRead, 0}, w = {GpuPlace::kRead, 1};
   const int64_t of_weights = c.out * c.depth();
   // What has a line for each window, of a group: the image itself or columns; and results.
   struct Lines {
@@ -185,21 +185,22 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
                      : Lines{c.depth(), c.depth() * samples * c.windows};
   };
   const Lines of_results = {c.groups * c.out, c.out};
-  const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
-  const Place columns = is_direct ? Place()
-                                  : steps.AddWorkspace(most * c.of_columns(),
-                                                       call.gradient ? DataType::kFloat32 : dtype);
+  const GpuPlace dy = {GpuPlace::kRead, static_cast<int>(call.operands.size()) + 1};
+  const GpuPlace columns =
+      is_direct
+          ? GpuPlace()
+          : steps.AddWorkspace(most * c.of_columns(), call.gradient ? DataType::kFloat32 : dtype);
   for (int64_t n = 0; n < c.samples; n += most) {
     const int64_t samples = std::min(most, c.samples - n), m = samples * c.windows;
     const Lines lines = of_columns(samples);
-    const Place part_of_x = Behind(x, n * of_x, dtype), part_of_dy = Behind(dy, n * of_y, dtype);
+    const GpuPlace part_of_x = Behind(x, n * of_x, dtype), part_of_dy = Behind(dy, n * of_y, dtype);
     const auto find_columns = [&] {
       if (is_direct) return part_of_x;
       steps.steps.push_back(Columns(call, c, samples, part_of_x, columns));
       return columns;
     };
     if (!call.gradient) {
-      const Place b = find_columns();
+      const GpuPlace b = find_columns();
       steps.steps.push_back(ProductStep{{.m = m,
                                          .n = c.out,
                                          .k = c.depth(),
@@ -214,11 +215,11 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
                                          .d_line = of_results.line},
                                         b,
                                         w,
-                                        Behind({Place::kWrite, 0}, n * of_y, dtype)});
+                                        Behind({GpuPlace::kWrite, 0}, n * of_y, dtype)});
       continue;
     }
     if (call.wanted[0]) {
-      const Place dx = Behind({Place::kWrite, 0}, n * of_x, call.SumDtype(0));
+      const GpuPlace dx = Behind({GpuPlace::kWrite, 0}, n * of_x, call.SumDtype(0));
       steps.steps.push_back(ProductStep{{.m = m,
                                          .n = c.depth(),
                                          .k = c.out,
@@ -240,7 +241,7 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
       }
     }
     if (call.wanted[1]) {
-      const Place b = find_columns();
+      const GpuPlace b = find_columns();
       steps.steps.push_back(ProductStep{{.m = c.out,
                                          .n = c.depth(),
                                          .k = m,
@@ -256,7 +257,7 @@ GpuSteps StepsOfChannelsLast(const KernelCall& call, int64_t most_part_bytes) {
                                          .b_line = lines.line},
                                         part_of_dy,
                                         b,
-                                        {Place::kWrite, 1}});
+                                        {GpuPlace::kWrite, 1}});
     }
   }
   return steps;
@@ -274,7 +275,7 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
   const int64_t most = c.SamplesAtOnce(call, most_part_bytes);
   const int64_t of_sample = c.of_columns(), of_x = c.of_x(), of_y = c.of_y();
   GpuSteps steps;
-  const Place x = {Place::kRead, 0}, w = {Place::kRead, 1};
+  const GpuPlace x = {GpuPlace::kRead, 0}, w = {GpuPlace::kRead, 1};
   // W_g C_n,g, or its transpose with dY.
   const auto product = [&](bool is_gradient, DataType of) {
     Product p = {.m = is_gradient ? c.depth() : c.out,
@@ -290,11 +291,11 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     return Strides{c.windows, c.depth() * samples * c.windows};
   };
   if (!call.gradient) {
-    const Place columns = is_direct ? Place() : steps.AddWorkspace(most * of_sample, dtype);
+    const GpuPlace columns = is_direct ? GpuPlace() : steps.AddWorkspace(most * of_sample, dtype);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
       ProductStep step = {product(false, dtype), w, Behind(x, n * of_x, dtype),
-                          Behind({Place::kWrite, 0}, n * of_y, dtype)};
+                          Behind({GpuPlace::kWrite, 0}, n * of_y, dtype)};
       if (!is_direct) {
         steps.steps.push_back(Columns(call, c, samples, step.b, columns));
         step.b = columns;
@@ -305,14 +306,14 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     }
     return steps;
   }
-  const Place dy = {Place::kRead, static_cast<int>(call.operands.size()) + 1};
+  const GpuPlace dy = {GpuPlace::kRead, static_cast<int>(call.operands.size()) + 1};
   if (call.wanted[0]) {
     const DataType of_sum = call.SumDtype(0);
-    const Place columns =
-        is_direct ? Place() : steps.AddWorkspace(most * of_sample, DataType::kFloat32);
+    const GpuPlace columns =
+        is_direct ? GpuPlace() : steps.AddWorkspace(most * of_sample, DataType::kFloat32);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
-      const Place dx = Behind({Place::kWrite, 0}, n * of_x, of_sum);
+      const GpuPlace dx = Behind({GpuPlace::kWrite, 0}, n * of_x, of_sum);
       ProductStep step = {product(true, is_direct ? of_sum : DataType::kFloat32), w,
                           Behind(dy, n * of_y, dtype), is_direct ? dx : columns};
       if (is_direct) {
@@ -326,8 +327,8 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
     }
   }
   if (call.wanted[1]) {
-    const Place columns = steps.AddWorkspace(most * of_sample, dtype);
-    const Place by_channels = steps.AddWorkspace(most * of_y, dtype);
+    const GpuPlace columns = steps.AddWorkspace(most * of_sample, dtype);
+    const GpuPlace by_channels = steps.AddWorkspace(most * of_y, dtype);
     for (int64_t n = 0; n < c.samples; n += most) {
       const int64_t samples = std::min(most, c.samples - n);
       const int64_t k = samples * c.windows;
@@ -346,7 +347,7 @@ GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes) {
                                          .d_stride = c.out * c.depth()},
                                         by_channels,
                                         columns,
-                                        {Place::kWrite, 1}});
+                                        {GpuPlace::kWrite, 1}});
     }
   }
   return steps;

@@ -138,7 +138,7 @@ class CudaProductKernel : public Kernel {
   struct Step {
     ProductStep product;  // if `prepared`
     std::unique_ptr<PreparedProduct> prepared;
-    std::vector<Place> reads, writes;  // of any other kernel
+    std::vector<GpuPlace> reads, writes;  // of any other kernel
     std::unique_ptr<Kernel> kernel;
     int64_t workspace_bytes() const {
       return prepared != nullptr ? prepared->workspace_bytes() : kernel->workspace_bytes();
@@ -158,17 +158,17 @@ class CudaProductKernel : public Kernel {
                    void* workspace) override {
     char* const own = static_cast<char*>(workspace);
     char* const of_step = own + own_bytes_;
-    const auto at = [&](const Place& place) -> char* {
+    const auto at = [&](const GpuPlace& place) -> char* {
       switch (place.kind) {
-        case Place::kNone:
+        case GpuPlace::kNone:
           return nullptr;
-        case Place::kRead: {
+        case GpuPlace::kRead: {
           const char* buffer = static_cast<const char*>(reads[place.index]);
           return const_cast<char*>(buffer == nullptr ? nullptr : buffer + place.bytes);
         }
-        case Place::kWrite:
+        case GpuPlace::kWrite:
           return static_cast<char*>(writes[place.index]) + place.bytes;
-        case Place::kWorkspace:
+        case GpuPlace::kWorkspace:
           return own + place.bytes;
       }
       return nullptr;
@@ -182,8 +182,8 @@ class CudaProductKernel : public Kernel {
       }
       std::vector<const void*> read;
       std::vector<void*> written;
-      for (const Place& place : step.reads) read.push_back(at(place));
-      for (const Place& place : step.writes) written.push_back(at(place));
+      for (const GpuPlace& place : step.reads) read.push_back(at(place));
+      for (const GpuPlace& place : step.writes) written.push_back(at(place));
       ISOMER_RETURN_IF_ERROR(step.kernel->Run(read, written, of_step));
     }
     return absl::OkStatus();
@@ -426,7 +426,7 @@ class CudaBackend : public Backend {
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
     ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, Entered());
-    StepOptions options = {.most_part_bytes = toolchain_->most_part_bytes};
+    GpuStepOptions options = {.most_part_bytes = toolchain_->most_part_bytes};
     std::optional<GpuSteps> steps = StepsOfProducts(call, options);
     if (!steps) return MakeGenerated(gpu, call);
     absl::StatusOr<std::unique_ptr<Kernel>> made = MakeProduct(gpu, call.op, *std::move(steps));
@@ -515,7 +515,7 @@ class CudaBackend : public Backend {
   // What all addresses of a product are multiples of, buffers being of kAlignment.
   static int64_t AlignmentOf(const ProductStep& step) {
     int64_t alignment = kAlignment;
-    for (const Place& place : {step.a, step.b, step.d, step.bias}) {
+    for (const GpuPlace& place : {step.a, step.b, step.d, step.bias}) {
       alignment = std::gcd(alignment, place.bytes);
     }
     return alignment;

@@ -20,7 +20,7 @@ class MadeStep {
   explicit MadeStep(const Operator& op) { step_.call.op = op; }
 
   // The number of the operand.
-  int AddOperand(const std::vector<int64_t>& shape, DataType dtype, const Place& place,
+  int AddOperand(const std::vector<int64_t>& shape, DataType dtype, const GpuPlace& place,
                  Layout layout = Layout::kRowMajor) {
     step_.call.layouts.operands.push_back(layout);
     step_.call.operands.push_back(WholeBox(shape));
@@ -28,7 +28,7 @@ class MadeStep {
     step_.reads.push_back(place);
     return static_cast<int>(step_.call.operands.size()) - 1;
   }
-  void AddOutput(const std::vector<int64_t>& shape, DataType dtype, const Place& place) {
+  void AddOutput(const std::vector<int64_t>& shape, DataType dtype, const GpuPlace& place) {
     step_.call.layouts.outputs.push_back(Layout::kRowMajor);
     step_.call.outputs.push_back(WholeBox(shape));
     step_.call.output_dtypes.push_back(dtype);
@@ -58,7 +58,7 @@ class MadeStep {
 };
 
 // So many elements behind it.
-inline Place Behind(Place place, int64_t elements, DataType dtype) {
+inline GpuPlace Behind(GpuPlace place, int64_t elements, DataType dtype) {
   place.bytes += elements * BytesPerElement(dtype);
   return place;
 }

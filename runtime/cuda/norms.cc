@@ -17,12 +17,12 @@ namespace {
 // What is there, to which an operand's gradient is added; no operand: it is written.
 struct Sum {
   DataType dtype;
-  Place place;
+  GpuPlace place;
   std::optional<int> before;
 };
 
 Sum SumOf(const KernelCall& call, int operand, const std::vector<int64_t>& shape, MadeStep* step) {
-  Sum sum = {call.SumDtype(operand), {Place::kWrite, operand}, std::nullopt};
+  Sum sum = {call.SumDtype(operand), {GpuPlace::kWrite, operand}, std::nullopt};
   if (call.Adds(operand)) sum.before = step->AddOperand(shape, sum.dtype, sum.place);
   return sum;
 }
@@ -33,8 +33,8 @@ GpuSteps StepsOfSoftmaxGradient(const KernelCall& call) {
   const int64_t h = call.operands[0].shape.back(), rows = call.operands[0].Volume() / h;
   const std::vector<int64_t> matrix = {rows, h};
   MadeStep step(call.op);
-  step.AddOperand(matrix, call.output_dtypes[0], {Place::kRead, 1});
-  step.AddOperand(matrix, call.output_dtypes[0], {Place::kRead, 2});
+  step.AddOperand(matrix, call.output_dtypes[0], {GpuPlace::kRead, 1});
+  step.AddOperand(matrix, call.output_dtypes[0], {GpuPlace::kRead, 2});
   const Sum dx = SumOf(call, 0, matrix, &step);
   DeclarationBuilder& d = step.Begin();
   const int r = d.Parallel("r", rows), e = d.Whole("h", h);
@@ -55,10 +55,11 @@ GpuSteps StepsOfNormGradient(const KernelCall& call) {
   const int operands = static_cast<int>(call.operands.size());
   const int64_t h = call.operands[0].shape.back(), rows = call.operands[0].Volume() / h;
   const std::vector<int64_t> matrix = {rows, h}, line = {h}, of_rows = {rows, 2};
-  const Place x = {Place::kRead, 0}, gamma = {Place::kRead, 1}, dy = {Place::kRead, operands + 1};
+  const GpuPlace x = {GpuPlace::kRead, 0}, gamma = {GpuPlace::kRead, 1},
+                 dy = {GpuPlace::kRead, operands + 1};
   const bool sums_rows = call.wanted[1] || (is_layer_norm && call.wanted[2]);
   GpuSteps steps;
-  const Place found = sums_rows ? steps.AddWorkspace(rows * 2, DataType::kFloat32) : Place();
+  const GpuPlace found = sums_rows ? steps.AddWorkspace(rows * 2, DataType::kFloat32) : GpuPlace();
   {
     MadeStep step(call.op);
     step.AddOperand(matrix, call.dtypes[0], x);

@@ -11,8 +11,8 @@
 namespace isomer {
 namespace {
 
-Place Read(int index, int64_t bytes = 0) { return {Place::kRead, index, bytes}; }
-Place Write(int index, int64_t bytes = 0) { return {Place::kWrite, index, bytes}; }
+GpuPlace Read(int index, int64_t bytes = 0) { return {GpuPlace::kRead, index, bytes}; }
+GpuPlace Write(int index, int64_t bytes = 0) { return {GpuPlace::kWrite, index, bytes}; }
 
 GpuSteps StepsOfMatMul(const KernelCall& call) {
   const MatMulBatches s = BatchesOf(call);
@@ -82,7 +82,8 @@ KernelCall ActivationOf(const KernelCall& call, bool gradient) {
 
 // The sums of the columns of [rows, columns], whose lines lie `line` elements apart.
 GeneratedStep SumOfColumns(const Operator& op, int64_t rows, int64_t columns, int64_t line,
-                           DataType dtype, Place matrix, DataType of_sums, Place sums, bool adds) {
+                           DataType dtype, GpuPlace matrix, DataType of_sums, GpuPlace sums,
+                           bool adds) {
   MadeStep made(op);
   made.AddOperand({(rows - 1) * line + columns}, dtype, matrix);
   if (adds) made.AddOperand({columns}, of_sums, sums);
@@ -106,23 +107,23 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
   GpuSteps steps;
   if (!call.gradient) {
     // What is in front of the activation is saved, or becomes the result in its place.
-    const Place z = Write(call.saved.has_value() && activates ? 1 : 0);
+    const GpuPlace z = Write(call.saved.has_value() && activates ? 1 : 0);
     steps.steps.push_back(ProductStep{
         {.m = m, .n = n, .k = k, .operand_dtype = dtype, .dtype = dtype, .has_bias = has_bias},
         Read(0),
         Read(1),
         z,
-        has_bias ? Read(2) : Place()});
+        has_bias ? Read(2) : GpuPlace()});
     if (activates) {
       steps.steps.push_back(GeneratedStep{ActivationOf(call, false), {z}, {Write(0)}});
     }
     return steps;
   }
   const int result = static_cast<int>(call.operands.size()), seed = result + 1, saved = seed + 1;
-  Place dz = Read(seed);
+  GpuPlace dz = Read(seed);
   if (activates) {
     dz = steps.AddWorkspace(m * n, dtype);
-    const Place z = call.saved.has_value() ? Read(saved) : Place();
+    const GpuPlace z = call.saved.has_value() ? Read(saved) : GpuPlace();
     steps.steps.push_back(
         GeneratedStep{ActivationOf(call, true), {z, Read(result), Read(seed)}, {dz}});
   }
@@ -155,7 +156,7 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
                                       Read(0),
                                       dz,
                                       Write(1),
-                                      sums_bias ? Write(2) : Place()});
+                                      sums_bias ? Write(2) : GpuPlace()});
   }
   if (wants_bias && !sums_bias) {
     steps.steps.push_back(
@@ -166,8 +167,8 @@ GpuSteps StepsOfLinear(const KernelCall& call) {
 
 }  // namespace
 
-Place GpuSteps::AddWorkspace(int64_t elements, DataType dtype) {
-  const Place place = {Place::kWorkspace, 0, workspace_bytes};
+GpuPlace GpuSteps::AddWorkspace(int64_t elements, DataType dtype) {
+  const GpuPlace place = {GpuPlace::kWorkspace, 0, workspace_bytes};
   workspace_bytes += Aligned(elements * BytesPerElement(dtype));
   return place;
 }
@@ -179,7 +180,7 @@ GeneratedStep GeneratedGradient(KernelCall call, int operand) {
   for (size_t o = 0; o < call.operands.size(); ++o) {
     const bool is_it = static_cast<int>(o) == operand;
     call.wanted[o] = is_it;
-    step.writes.push_back(is_it ? Write(operand) : Place());
+    step.writes.push_back(is_it ? Write(operand) : GpuPlace());
   }
   step.call = std::move(call);
   return step;
@@ -252,7 +253,7 @@ bool IsSoftmaxOfRows(const KernelCall& call) {
 
 }  // namespace
 
-std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, const StepOptions& options) {
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, const GpuStepOptions& options) {
   const OpKind kind = call.op.kind();
   const bool is_attention = IsAttention(kind), is_convolution = IsConvolution(kind);
   const bool is_norm_gradient =

@@ -44,25 +44,25 @@ struct Product {
 };
 
 // A buffer of a call, or a part of its workspace.
-struct Place {
+struct GpuPlace {
   enum Kind { kNone, kRead, kWrite, kWorkspace } kind = kNone;
   int index = 0;      // of reads, of writes
   int64_t bytes = 0;  // from its beginning
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
 };
 
 struct ProductStep {
   Product product;
-  Place a, b, d, bias = {};
+  GpuPlace a, b, d, bias = {};
 };
 struct GeneratedStep {
   KernelCall call;
-  std::vector<Place> reads, writes;
+  std::vector<GpuPlace> reads, writes;
 };
 // Attention at one time, of what GraphOf says.
 struct FusedStep {
   FusedAttention attention;
-  std::vector<Place> places;
+  std::vector<GpuPlace> places;
 };
 using GpuStep = std::variant<ProductStep, GeneratedStep, FusedStep>;
 
@@ -71,7 +71,7 @@ struct GpuSteps {
   int64_t workspace_bytes = 0;  // beside what the steps need themselves
 
   // Takes so much more of it.
-  Place AddWorkspace(int64_t elements, DataType dtype);
+  GpuPlace AddWorkspace(int64_t elements, DataType dtype);
 };
 
 // What a call has at one time of what is between its products (scores of attention, windows of a
@@ -82,16 +82,16 @@ inline constexpr int64_t kMostPartBytes = int64_t{256} << 20;
 // other as a generated kernel.
 std::vector<GpuStep> WithoutLibrary(const Operator& op, const ProductStep& step);
 
-struct StepOptions {
+struct GpuStepOptions {
   int64_t most_part_bytes = kMostPartBytes;
   bool fuses_attention = true;  // by cuDNN, where it may
 };
 
 // Absent: the call is none of these, or of types that the library does not take.
-std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, const StepOptions& options = {});
+std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, const GpuStepOptions& options = {});
 
 // Parts of it. REQUIRES: an attention, a convolution, of what StepsOfProducts takes.
-GpuSteps StepsOfAttention(const KernelCall& call, const StepOptions& options);
+GpuSteps StepsOfAttention(const KernelCall& call, const GpuStepOptions& options);
 bool IsConvolutionOfProducts(const KernelCall& call);
 GpuSteps StepsOfConvolution(const KernelCall& call, int64_t most_part_bytes);
 // Of a layer norm or an RMS norm, of a softmax along the last dim: no products, but kernels better

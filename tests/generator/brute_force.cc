@@ -20,7 +20,7 @@ Terms::Terms(const Subset& subset) : subset_(subset) {
 void Terms::AddInputs() {
   by_size_.emplace_back();
   for (size_t i = 0; i < subset_.inputs[0].size(); ++i) {
-    Term term;
+    EnumeratedTerm term;
     term.output = static_cast<int>(i);
     for (int world = 0; world < kWorlds; ++world) {
       const auto type = ParseTensorType(subset_.inputs[world][i]);
@@ -83,7 +83,7 @@ void Terms::TryCall(int op, const std::vector<int>& operands, int size) {
     calls.insert(terms_[operand].calls.begin(), terms_[operand].calls.end());
   }
   if (static_cast<int>(calls.size()) != size - 1) return;
-  std::vector<Term> results;
+  std::vector<EnumeratedTerm> results;
   for (int world = 0; world < kWorlds; ++world) {
     for (int set = 0; set < kInputSets; ++set) {
       std::vector<const Value<PrimeField>*> field;
@@ -116,7 +116,7 @@ void Terms::TryCall(int op, const std::vector<int>& operands, int size) {
   }
 }
 
-void Terms::Finish(Term* term) {
+void Terms::Finish(EnumeratedTerm* term) {
   for (int world = 0; world < kWorlds; ++world) {
     for (int set = 0; set < kInputSets; ++set) {
       term->field_meaning[world][set] = Meaning(term->field[world][set])[0].data;
@@ -125,16 +125,18 @@ void Terms::Finish(Term* term) {
   }
 }
 
-bool Terms::SameTypes(const Term& a, const Term& b) const {
+bool Terms::SameTypes(const EnumeratedTerm& a, const EnumeratedTerm& b) const {
   for (int world = 0; world < kWorlds; ++world) {
     if (a.field[world][0].type != b.field[world][0].type) return false;
   }
   return true;
 }
 
-bool Terms::SameInField(const Term& a, const Term& b) { return a.field_meaning == b.field_meaning; }
+bool Terms::SameInField(const EnumeratedTerm& a, const EnumeratedTerm& b) {
+  return a.field_meaning == b.field_meaning;
+}
 
-bool Terms::SameInDouble(const Term& a, const Term& b) {
+bool Terms::SameInDouble(const EnumeratedTerm& a, const EnumeratedTerm& b) {
   for (int world = 0; world < kWorlds; ++world) {
     for (int set = 0; set < kInputSets; ++set) {
       const std::vector<double>&x = a.real_meaning[world][set], &y = b.real_meaning[world][set];
@@ -187,7 +189,7 @@ Graph Terms::GraphOf(int term) const {
 
 TensorRef Terms::Build(int term, const std::vector<TensorRef>& inputs, std::map<int, NodeId>* built,
                        Graph* graph) const {
-  const Term& t = terms_[term];
+  const EnumeratedTerm& t = terms_[term];
   if (t.call < 0) return inputs[t.output];
   if (const auto found = built->find(t.call); found != built->end()) {
     return {found->second, t.output};
@@ -203,7 +205,7 @@ TensorRef Terms::Build(int term, const std::vector<TensorRef>& inputs, std::map<
 }
 
 std::string Terms::Text(int term) const {
-  const Term& t = terms_[term];
+  const EnumeratedTerm& t = terms_[term];
   if (t.call < 0) return absl::StrCat("x", t.output);
   const Operator& op = subset_.operators[0][calls_[t.call].op];
   std::string text = absl::StrCat(op.ToString(), "(");

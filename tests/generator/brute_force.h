@@ -47,7 +47,7 @@ class Terms {
     int op;
     std::vector<int> operands;  // terms
   };
-  struct Term {
+  struct EnumeratedTerm {
     int call = -1;        // an input: -1
     int output = 0;       // an input: which
     std::set<int> calls;  // all that it needs
@@ -62,16 +62,16 @@ class Terms {
   template <typename T>
   bool RunCall(const Operator& op, const std::vector<const Value<T>*>& operands,
                std::vector<Value<T>>* outputs) const;
-  bool SameTypes(const Term& a, const Term& b) const;
-  static bool SameInField(const Term& a, const Term& b);
-  static bool SameInDouble(const Term& a, const Term& b);
-  static void Finish(Term* term);
+  bool SameTypes(const EnumeratedTerm& a, const EnumeratedTerm& b) const;
+  static bool SameInField(const EnumeratedTerm& a, const EnumeratedTerm& b);
+  static bool SameInDouble(const EnumeratedTerm& a, const EnumeratedTerm& b);
+  static void Finish(EnumeratedTerm* term);
   TensorRef Build(int term, const std::vector<TensorRef>& inputs, std::map<int, NodeId>* built,
                   Graph* graph) const;
 
   const Subset& subset_;
   std::vector<Call> calls_;
-  std::vector<Term> terms_;
+  std::vector<EnumeratedTerm> terms_;
   std::vector<std::vector<int>> by_size_;
 };
 

@@ -36,7 +36,7 @@ int CheckPieces(const SmallCall& call, Tallies* tallies) {
       degrees[v] = degree;
       const auto types = OperandTypesFor(call.op, call.operands, degrees);
       if (!types.ok()) continue;
-      const absl::StatusOr<Comparison> comparison = ComparePieces(call.op, *types);
+      const absl::StatusOr<LemmaComparison> comparison = ComparePieces(call.op, *types);
       if (!comparison.ok()) continue;
       const std::string instance = absl::StrCat(call.op.ToString(), " ", TypesText(*types));
       (*tallies)[id].Add(*comparison, instance);
@@ -60,7 +60,8 @@ int CheckLinear(const SmallCall& call, Tallies* tallies) {
     const bool of_indices = std::any_of(members.begin(), members.end(),
                                         [&](int o) { return IsIndexOperand(call.op.kind(), o); });
     if (of_indices || !call.declaration.IsLinearIn(linear)) continue;
-    const absl::StatusOr<Comparison> comparison = CompareLinear(call.op, call.operands, linear);
+    const absl::StatusOr<LemmaComparison> comparison =
+        CompareLinear(call.op, call.operands, linear);
     if (!comparison.ok()) continue;
     (*tallies)[absl::StrCat(call.op.name(), "_is_linear_in_", absl::StrJoin(members, "_"))].Add(
         *comparison, call.ToString());
@@ -71,7 +72,7 @@ int CheckLinear(const SmallCall& call, Tallies* tallies) {
 
 }  // namespace
 
-void Tally::Add(const Comparison& comparison, const std::string& instance) {
+void Tally::Add(const LemmaComparison& comparison, const std::string& instance) {
   ++instances;
   if (comparison.agreement == Agreement::kNumeric) ++by_numbers;
   if (comparison.agreement == Agreement::kNone && disagreements.size() < kMostDisagreements) {

@@ -18,7 +18,7 @@ struct Tally {
   int64_t by_numbers = 0;                  // equal at points, where the polynomials did not decide
   std::vector<std::string> disagreements;  // one line each, the first few
 
-  void Add(const Comparison& comparison, const std::string& instance);
+  void Add(const LemmaComparison& comparison, const std::string& instance);
   void Add(const Tally& other);
 };
 

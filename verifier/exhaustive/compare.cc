@@ -262,28 +262,31 @@ template std::string FirstDifference(const std::vector<TensorPair<SymbolicElemen
 template std::string FirstDifference(const std::vector<TensorPair<NumericElements::Value>>&,
                                      NumericElements*);
 
-absl::StatusOr<Comparison> ComparePieces(const Operator& op, const std::vector<TensorType>& types,
-                                         uint64_t index_seed) {
+absl::StatusOr<LemmaComparison> ComparePieces(const Operator& op,
+                                              const std::vector<TensorType>& types,
+                                              uint64_t index_seed) {
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, types));
   return ComparePieces(op, types, sharding, index_seed);
 }
 
-absl::StatusOr<Comparison> ComparePieces(const Operator& op, const std::vector<TensorType>& types,
-                                         const Sharding& sharding, uint64_t index_seed) {
+absl::StatusOr<LemmaComparison> ComparePieces(const Operator& op,
+                                              const std::vector<TensorType>& types,
+                                              const Sharding& sharding, uint64_t index_seed) {
   if (sharding.operand_partials > 1) return absl::InvalidArgumentError("operands are partial");
   return Compare(PiecesExperiment{op, types, sharding}, index_seed);
 }
 
-absl::StatusOr<Comparison> CompareLinear(const Operator& op, const std::vector<TensorType>& types,
-                                         const std::vector<bool>& linear) {
+absl::StatusOr<LemmaComparison> CompareLinear(const Operator& op,
+                                              const std::vector<TensorType>& types,
+                                              const std::vector<bool>& linear) {
   std::vector<Shape> shapes;
   for (const TensorType& type : types) shapes.push_back(type.GlobalShape());
   ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
   return Compare(LinearExperiment{op, types, d, linear});
 }
 
-absl::StatusOr<Comparison> CompareGraphs(const Graph& left, const Graph& right,
-                                         uint64_t index_seed) {
+absl::StatusOr<LemmaComparison> CompareGraphs(const Graph& left, const Graph& right,
+                                              uint64_t index_seed) {
   const int64_t a = IndexLimitOf(left), b = IndexLimitOf(right);
   const int64_t limit = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
   return Compare(GraphsExperiment{left, right, limit}, index_seed);

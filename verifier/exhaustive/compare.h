@@ -23,7 +23,7 @@ enum class Agreement {
   kNone,
 };
 
-struct Comparison {
+struct LemmaComparison {
   Agreement agreement = Agreement::kSymbolic;
   std::string difference;  // of kNone: the first element that differs
 };
@@ -89,15 +89,15 @@ std::string FirstDifference(const std::vector<TensorPair<typename Elements::Valu
 // in symbols, and where these differ in numbers. A failed precondition (a task that reads what it
 // does not hold) is a difference; other errors say that the experiment cannot be made.
 template <typename Experiment>
-absl::StatusOr<Comparison> Compare(const Experiment& experiment, uint64_t index_seed = 1) {
+absl::StatusOr<LemmaComparison> Compare(const Experiment& experiment, uint64_t index_seed = 1) {
   constexpr uint64_t kPoints = 12;
-  Comparison comparison;
+  LemmaComparison comparison;
   {
     SymbolicElements elements;
     Operands<SymbolicElements> operands(&elements, index_seed, 0);
     auto pairs = experiment(&operands);
     if (absl::IsFailedPrecondition(pairs.status())) {
-      return Comparison{Agreement::kNone, std::string(pairs.status().message())};
+      return LemmaComparison{Agreement::kNone, std::string(pairs.status().message())};
     }
     if (!pairs.ok()) return pairs.status();
     comparison.difference = FirstDifference(*pairs, &elements);
@@ -120,20 +120,23 @@ absl::StatusOr<Comparison> Compare(const Experiment& experiment, uint64_t index_
 
 // That the tasks of `op` on operands of these types make what the whole call makes, each from
 // nothing but what it holds. Errors: the types do not fit.
-absl::StatusOr<Comparison> ComparePieces(const Operator& op, const std::vector<TensorType>& types,
-                                         uint64_t index_seed = 1);
+absl::StatusOr<LemmaComparison> ComparePieces(const Operator& op,
+                                              const std::vector<TensorType>& types,
+                                              uint64_t index_seed = 1);
 // The same of tasks that `sharding` makes, whatever it is.
-absl::StatusOr<Comparison> ComparePieces(const Operator& op, const std::vector<TensorType>& types,
-                                         const Sharding& sharding, uint64_t index_seed);
+absl::StatusOr<LemmaComparison> ComparePieces(const Operator& op,
+                                              const std::vector<TensorType>& types,
+                                              const Sharding& sharding, uint64_t index_seed);
 
 // op(x + y) = op(x) + op(y) and op(f * x) = f * op(x), where x are the operands in `linear`.
-absl::StatusOr<Comparison> CompareLinear(const Operator& op, const std::vector<TensorType>& types,
-                                         const std::vector<bool>& linear);
+absl::StatusOr<LemmaComparison> CompareLinear(const Operator& op,
+                                              const std::vector<TensorType>& types,
+                                              const std::vector<bool>& linear);
 
 // The outputs of two graphs, whose leaves are the same inputs in the same order. Parallel operators
 // are identities.
-absl::StatusOr<Comparison> CompareGraphs(const Graph& left, const Graph& right,
-                                         uint64_t index_seed = 1);
+absl::StatusOr<LemmaComparison> CompareGraphs(const Graph& left, const Graph& right,
+                                              uint64_t index_seed = 1);
 
 // How many points the statements of a declaration go over: what interpreting it costs.
 int64_t PointsOf(const Declaration& declaration);

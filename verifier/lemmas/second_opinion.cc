@@ -83,7 +83,7 @@ Tally CompareRule(const Rule& rule, int most) {
     const auto source = InstantiatePattern(rule.source, binding);
     const auto target = InstantiatePattern(rule.target, binding);
     if (!source.ok() || !target.ok()) continue;
-    const absl::StatusOr<Comparison> comparison = CompareGraphs(*source, *target);
+    const absl::StatusOr<LemmaComparison> comparison = CompareGraphs(*source, *target);
     if (!comparison.ok()) continue;
     tally.Add(*comparison, absl::StrCat(rule.id, " at ", TextOf(binding)));
   }

@@ -7,17 +7,18 @@ namespace isomer {
 namespace {
 
 // [top, left, bottom, right].
-std::vector<int64_t> PaddingOf(const ModelBuilder& b, TensorRef x, const Window& window) {
+std::vector<int64_t> PaddingOf(const ModelBuilder& b, TensorRef x,
+                               const ConvolutionWindow& window) {
   std::vector<int64_t> padding(4);
   for (int i = 0; i < 2; ++i) {
     const int64_t size = b.Size(x, 2 + i), kernel = window.kernel[i], stride = window.stride;
     int64_t before = window.padding[i], after = before;
-    if (window.rounding == Window::Rounding::kSame) {
+    if (window.rounding == ConvolutionWindow::Rounding::kSame) {
       const int64_t outputs = (size + stride - 1) / stride;
       const int64_t total = std::max<int64_t>((outputs - 1) * stride + kernel - size, 0);
       before = total / 2;
       after = total - before;
-    } else if (window.rounding == Window::Rounding::kCeil) {
+    } else if (window.rounding == ConvolutionWindow::Rounding::kCeil) {
       const int64_t left_over = (size + 2 * before - kernel) % stride;
       if (left_over > 0) after += stride - left_over;
     }
@@ -27,7 +28,7 @@ std::vector<int64_t> PaddingOf(const ModelBuilder& b, TensorRef x, const Window&
   return padding;
 }
 
-TensorRef Pool(ModelBuilder& b, Operator op, TensorRef x, const Window& window,
+TensorRef Pool(ModelBuilder& b, Operator op, TensorRef x, const ConvolutionWindow& window,
                const std::string& name) {
   op.Set("kernel", std::vector<int64_t>(window.kernel.begin(), window.kernel.end()));
   op.Set("stride", std::vector<int64_t>{window.stride, window.stride});
@@ -37,8 +38,8 @@ TensorRef Pool(ModelBuilder& b, Operator op, TensorRef x, const Window& window,
 
 }  // namespace
 
-TensorRef Convolution(ModelBuilder& b, TensorRef x, int64_t outputs, const Window& window,
-                      const std::string& name, int64_t groups) {
+TensorRef Convolution(ModelBuilder& b, TensorRef x, int64_t outputs,
+                      const ConvolutionWindow& window, const std::string& name, int64_t groups) {
   const TensorRef weight = b.Weight(
       name + ".weight",
       {outputs, std::max<int64_t>(b.Size(x, 1) / groups, 1), window.kernel[0], window.kernel[1]});
@@ -57,8 +58,8 @@ TensorRef ChannelBias(ModelBuilder& b, TensorRef x, const std::string& name) {
   return b.Add(x, bias, name + "/biased");
 }
 
-TensorRef ConvolutionBiasRelu(ModelBuilder& b, TensorRef x, int64_t outputs, const Window& window,
-                              const std::string& name) {
+TensorRef ConvolutionBiasRelu(ModelBuilder& b, TensorRef x, int64_t outputs,
+                              const ConvolutionWindow& window, const std::string& name) {
   return b.Relu(ChannelBias(b, Convolution(b, x, outputs, window, name), name), name);
 }
 
@@ -85,12 +86,13 @@ TensorRef BatchNorm(ModelBuilder& b, TensorRef x, const std::string& name, bool 
                 name);
 }
 
-TensorRef MaxPool(ModelBuilder& b, TensorRef x, const Window& window, const std::string& name) {
+TensorRef MaxPool(ModelBuilder& b, TensorRef x, const ConvolutionWindow& window,
+                  const std::string& name) {
   return Pool(b, OpKind::kMaxPool, x, window, name);
 }
 
-TensorRef AvgPool(ModelBuilder& b, TensorRef x, const Window& window, const std::string& name,
-                  PaddingCounts padding_counts) {
+TensorRef AvgPool(ModelBuilder& b, TensorRef x, const ConvolutionWindow& window,
+                  const std::string& name, PaddingCounts padding_counts) {
   const int64_t counts = padding_counts == PaddingCounts::kYes ? 1 : 0;
   return Pool(b, {OpKind::kAvgPool, {{"count_include_pad", counts}}}, x, window, name);
 }

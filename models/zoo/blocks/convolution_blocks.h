@@ -11,7 +11,7 @@
 namespace isomer {
 
 // A kernel and how it moves over an image.
-struct Window {
+struct ConvolutionWindow {
   std::array<int64_t, 2> kernel;
   int64_t stride = 1;
   // Zeros before and after each dim.
@@ -23,27 +23,27 @@ struct Window {
   Rounding rounding = Rounding::kFloor;
 
   // A square kernel; with an odd one, `Square(k, 1, k / 2)` keeps the size of the image.
-  static Window Square(int64_t size, int64_t stride = 1, int64_t padding = 0) {
+  static ConvolutionWindow Square(int64_t size, int64_t stride = 1, int64_t padding = 0) {
     return {.kernel = {size, size}, .stride = stride, .padding = {padding, padding}};
   }
   // The kernel keeps the size of the image, but for the stride. REQUIRES: odd sizes.
-  static Window Centred(int64_t height, int64_t width, int64_t stride = 1) {
+  static ConvolutionWindow Centred(int64_t height, int64_t width, int64_t stride = 1) {
     return {.kernel = {height, width}, .stride = stride, .padding = {height / 2, width / 2}};
   }
-  static Window Same(int64_t size, int64_t stride = 1) {
+  static ConvolutionWindow Same(int64_t size, int64_t stride = 1) {
     return {.kernel = {size, size}, .stride = stride, .rounding = Rounding::kSame};
   }
-  static Window Ceil(int64_t size, int64_t stride) {
+  static ConvolutionWindow Ceil(int64_t size, int64_t stride) {
     return {.kernel = {size, size}, .stride = stride, .rounding = Rounding::kCeil};
   }
 };
 
 // Without a bias.
-TensorRef Convolution(ModelBuilder& b, TensorRef x, int64_t outputs, const Window& window,
-                      const std::string& name, int64_t groups = 1);
+TensorRef Convolution(ModelBuilder& b, TensorRef x, int64_t outputs,
+                      const ConvolutionWindow& window, const std::string& name, int64_t groups = 1);
 // With a bias per channel, and Relu.
-TensorRef ConvolutionBiasRelu(ModelBuilder& b, TensorRef x, int64_t outputs, const Window& window,
-                              const std::string& name);
+TensorRef ConvolutionBiasRelu(ModelBuilder& b, TensorRef x, int64_t outputs,
+                              const ConvolutionWindow& window, const std::string& name);
 
 // Batch normalisation with weights gamma and beta. In inference one batch_norm with the constants
 // `running_mean` and `running_variance`. In training the mean and the (biased) variance of the
@@ -55,10 +55,11 @@ TensorRef BatchNorm(ModelBuilder& b, TensorRef x, const std::string& name, bool 
 // A bias per channel: a weight [channels] that is added to every pixel.
 TensorRef ChannelBias(ModelBuilder& b, TensorRef x, const std::string& name);
 
-TensorRef MaxPool(ModelBuilder& b, TensorRef x, const Window& window, const std::string& name);
+TensorRef MaxPool(ModelBuilder& b, TensorRef x, const ConvolutionWindow& window,
+                  const std::string& name);
 enum class PaddingCounts { kNo, kYes };
-TensorRef AvgPool(ModelBuilder& b, TensorRef x, const Window& window, const std::string& name,
-                  PaddingCounts padding_counts = PaddingCounts::kNo);
+TensorRef AvgPool(ModelBuilder& b, TensorRef x, const ConvolutionWindow& window,
+                  const std::string& name, PaddingCounts padding_counts = PaddingCounts::kNo);
 // [batch, channels]
 TensorRef GlobalAvgPool(ModelBuilder& b, TensorRef x, const std::string& name);
 

@@ -10,14 +10,14 @@ absl::StatusOr<Model> BuildAlexnet(const ZooArguments& arguments) {
   const double rate = arguments.at("dropout") == 1 ? 0.5 : 0;
   TensorRef x =
       b.Input("image", {arguments.at("batch"), 3, arguments.at("side"), arguments.at("side")});
-  const Window pool = Window::Square(3, 2);
-  x = ConvolutionBiasRelu(b, x, width, Window::Square(11, 4, 2), "conv1");
+  const ConvolutionWindow pool = ConvolutionWindow::Square(3, 2);
+  x = ConvolutionBiasRelu(b, x, width, ConvolutionWindow::Square(11, 4, 2), "conv1");
   x = MaxPool(b, x, pool, "pool1");
-  x = ConvolutionBiasRelu(b, x, 3 * width, Window::Centred(5, 5), "conv2");
+  x = ConvolutionBiasRelu(b, x, 3 * width, ConvolutionWindow::Centred(5, 5), "conv2");
   x = MaxPool(b, x, pool, "pool2");
-  x = ConvolutionBiasRelu(b, x, 6 * width, Window::Centred(3, 3), "conv3");
-  x = ConvolutionBiasRelu(b, x, 4 * width, Window::Centred(3, 3), "conv4");
-  x = ConvolutionBiasRelu(b, x, 4 * width, Window::Centred(3, 3), "conv5");
+  x = ConvolutionBiasRelu(b, x, 6 * width, ConvolutionWindow::Centred(3, 3), "conv3");
+  x = ConvolutionBiasRelu(b, x, 4 * width, ConvolutionWindow::Centred(3, 3), "conv4");
+  x = ConvolutionBiasRelu(b, x, 4 * width, ConvolutionWindow::Centred(3, 3), "conv5");
   x = b.Flatten(MaxPool(b, x, pool, "pool5"), "flatten");
   x = b.Relu(b.Dense(b.Dropout(x, rate, "dropout6"), hidden, "dense6"), "dense6");
   x = b.Relu(b.Dense(b.Dropout(x, rate, "dropout7"), hidden, "dense7"), "dense7");

@@ -21,7 +21,8 @@ TensorRef ChannelsFirst(ModelBuilder& b, TensorRef x, const std::string& name) {
 // x + scale * layers(depthwise convolution of x), all but the convolution with channels last.
 TensorRef Block(ModelBuilder& b, TensorRef x, const std::string& name) {
   const int64_t channels = b.Size(x, 1);
-  TensorRef y = Convolution(b, x, channels, Window::Centred(7, 7), name + "/depthwise", channels);
+  TensorRef y =
+      Convolution(b, x, channels, ConvolutionWindow::Centred(7, 7), name + "/depthwise", channels);
   y = ChannelsLast(b, ChannelBias(b, y, name + "/depthwise"), name);
   y = LayerNorm(b, y, name + "/norm", kEpsilonOfConvnext);
   y = FeedForward(b, y, 4 * channels, OpKind::kGelu, name + "/feed_forward");
@@ -38,13 +39,13 @@ absl::StatusOr<Model> BuildConvnext(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t side = arguments.at("side"), width = arguments.at("width");
   TensorRef x = b.Input("image", {arguments.at("batch"), 3, side, side});
-  x = ChannelBias(b, Convolution(b, x, width, Window::Square(4, 4), "stem"), "stem");
+  x = ChannelBias(b, Convolution(b, x, width, ConvolutionWindow::Square(4, 4), "stem"), "stem");
   x = NormOfChannels(b, x, "stem/norm");
   for (int64_t stage = 0; stage < arguments.at("stages"); ++stage) {
     const std::string name = absl::StrCat("stage", stage + 1);
     if (stage > 0) {
       x = NormOfChannels(b, x, name + "/norm");
-      x = Convolution(b, x, width << stage, Window::Square(2, 2), name + "/smaller");
+      x = Convolution(b, x, width << stage, ConvolutionWindow::Square(2, 2), name + "/smaller");
       x = ChannelBias(b, x, name + "/smaller");
     }
     const int64_t blocks = arguments.at(absl::StrCat("blocks", stage + 1));

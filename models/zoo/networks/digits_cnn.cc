@@ -12,9 +12,9 @@ absl::StatusOr<Model> BuildDigitsCnn(const ZooArguments& arguments) {
   ModelBuilder b;
   if (side < 2) b.Fail(absl::InvalidArgumentError("side is below 2, too small to pool"));
   TensorRef x = b.Input("image", {batch, 1, side, side});
-  x = ConvolutionBiasRelu(b, x, channels, Window::Centred(3, 3), "conv1");
-  x = ConvolutionBiasRelu(b, x, 2 * channels, Window::Centred(3, 3), "conv2");
-  x = b.Flatten(MaxPool(b, x, Window::Square(2, 2), "pool"), "flatten");
+  x = ConvolutionBiasRelu(b, x, channels, ConvolutionWindow::Centred(3, 3), "conv1");
+  x = ConvolutionBiasRelu(b, x, 2 * channels, ConvolutionWindow::Centred(3, 3), "conv2");
+  x = b.Flatten(MaxPool(b, x, ConvolutionWindow::Square(2, 2), "pool"), "flatten");
   x = b.Relu(b.Dense(x, arguments.at("hidden"), "dense1"), "dense1");
   b.Output("logits", b.Dense(x, arguments.at("classes"), "dense2"));
   return b.Build();

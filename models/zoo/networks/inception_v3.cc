@@ -39,54 +39,56 @@ class InceptionV3Network {
 
  private:
   // Channels are those of the paper, divided by `thinner`.
-  TensorRef Conv(TensorRef x, int64_t channels, const Window& window, const std::string& name) {
+  TensorRef Conv(TensorRef x, int64_t channels, const ConvolutionWindow& window,
+                 const std::string& name) {
     channels = std::max<int64_t>(channels / arguments_.at("thinner"), 1);
     x = Convolution(b_, x, channels, window, name + "/conv");
     return b_.Relu(BatchNorm(b_, x, name + "/norm", training_, kEpsilonOfInceptionV3), name);
   }
   TensorRef PooledConv(TensorRef x, int64_t channels, const std::string& name) {
-    x = AvgPool(b_, x, Window::Centred(3, 3), name + "/average", PaddingCounts::kYes);
-    return Conv(x, channels, Window::Square(1), name);
+    x = AvgPool(b_, x, ConvolutionWindow::Centred(3, 3), name + "/average", PaddingCounts::kYes);
+    return Conv(x, channels, ConvolutionWindow::Square(1), name);
   }
   TensorRef MaxPoolBy2(TensorRef x, const std::string& name) {
-    return MaxPool(b_, x, Window::Square(3, 2), name);
+    return MaxPool(b_, x, ConvolutionWindow::Square(3, 2), name);
   }
 
   TensorRef Stem(TensorRef x) {
-    x = Conv(x, 32, Window::Square(3, 2), "stem/conv1");
-    x = Conv(x, 32, Window::Square(3), "stem/conv2");
-    x = Conv(x, 64, Window::Centred(3, 3), "stem/conv3");
+    x = Conv(x, 32, ConvolutionWindow::Square(3, 2), "stem/conv1");
+    x = Conv(x, 32, ConvolutionWindow::Square(3), "stem/conv2");
+    x = Conv(x, 64, ConvolutionWindow::Centred(3, 3), "stem/conv3");
     x = MaxPoolBy2(x, "stem/pool1");
-    x = Conv(x, 80, Window::Square(1), "stem/conv4");
-    x = Conv(x, 192, Window::Square(3), "stem/conv5");
+    x = Conv(x, 80, ConvolutionWindow::Square(1), "stem/conv4");
+    x = Conv(x, 192, ConvolutionWindow::Square(3), "stem/conv5");
     return MaxPoolBy2(x, "stem/pool2");
   }
 
   TensorRef BlockA(TensorRef x, int64_t pool_channels, const std::string& name) {
-    const TensorRef one = Conv(x, 64, Window::Square(1), name + "/1x1");
-    TensorRef five = Conv(x, 48, Window::Square(1), name + "/5x5/1");
-    five = Conv(five, 64, Window::Centred(5, 5), name + "/5x5/2");
-    TensorRef twice = Conv(x, 64, Window::Square(1), name + "/3x3/1");
-    twice = Conv(twice, 96, Window::Centred(3, 3), name + "/3x3/2");
-    twice = Conv(twice, 96, Window::Centred(3, 3), name + "/3x3/3");
+    const TensorRef one = Conv(x, 64, ConvolutionWindow::Square(1), name + "/1x1");
+    TensorRef five = Conv(x, 48, ConvolutionWindow::Square(1), name + "/5x5/1");
+    five = Conv(five, 64, ConvolutionWindow::Centred(5, 5), name + "/5x5/2");
+    TensorRef twice = Conv(x, 64, ConvolutionWindow::Square(1), name + "/3x3/1");
+    twice = Conv(twice, 96, ConvolutionWindow::Centred(3, 3), name + "/3x3/2");
+    twice = Conv(twice, 96, ConvolutionWindow::Centred(3, 3), name + "/3x3/3");
     return b_.Concat({one, five, twice, PooledConv(x, pool_channels, name + "/pool")}, 1, name);
   }
 
   TensorRef BlockB(TensorRef x, const std::string& name) {
-    const TensorRef three = Conv(x, 384, Window::Square(3, 2), name + "/3x3");
-    TensorRef twice = Conv(x, 64, Window::Square(1), name + "/double/1");
-    twice = Conv(twice, 96, Window::Centred(3, 3), name + "/double/2");
-    twice = Conv(twice, 96, Window::Square(3, 2), name + "/double/3");
+    const TensorRef three = Conv(x, 384, ConvolutionWindow::Square(3, 2), name + "/3x3");
+    TensorRef twice = Conv(x, 64, ConvolutionWindow::Square(1), name + "/double/1");
+    twice = Conv(twice, 96, ConvolutionWindow::Centred(3, 3), name + "/double/2");
+    twice = Conv(twice, 96, ConvolutionWindow::Square(3, 2), name + "/double/3");
     return b_.Concat({three, twice, MaxPoolBy2(x, name + "/pool")}, 1, name);
   }
 
   TensorRef BlockC(TensorRef x, int64_t channels, const std::string& name) {
-    const Window row = Window::Centred(1, 7), column = Window::Centred(7, 1);
-    const TensorRef one = Conv(x, 192, Window::Square(1), name + "/1x1");
-    TensorRef once = Conv(x, channels, Window::Square(1), name + "/7x7/1");
+    const ConvolutionWindow row = ConvolutionWindow::Centred(1, 7),
+                            column = ConvolutionWindow::Centred(7, 1);
+    const TensorRef one = Conv(x, 192, ConvolutionWindow::Square(1), name + "/1x1");
+    TensorRef once = Conv(x, channels, ConvolutionWindow::Square(1), name + "/7x7/1");
     once = Conv(once, channels, row, name + "/7x7/2");
     once = Conv(once, 192, column, name + "/7x7/3");
-    TensorRef twice = Conv(x, channels, Window::Square(1), name + "/double/1");
+    TensorRef twice = Conv(x, channels, ConvolutionWindow::Square(1), name + "/double/1");
     twice = Conv(twice, channels, column, name + "/double/2");
     twice = Conv(twice, channels, row, name + "/double/3");
     twice = Conv(twice, channels, column, name + "/double/4");
@@ -95,34 +97,34 @@ class InceptionV3Network {
   }
 
   TensorRef BlockD(TensorRef x, const std::string& name) {
-    TensorRef three = Conv(x, 192, Window::Square(1), name + "/3x3/1");
-    three = Conv(three, 320, Window::Square(3, 2), name + "/3x3/2");
-    TensorRef seven = Conv(x, 192, Window::Square(1), name + "/7x7/1");
-    seven = Conv(seven, 192, Window::Centred(1, 7), name + "/7x7/2");
-    seven = Conv(seven, 192, Window::Centred(7, 1), name + "/7x7/3");
-    seven = Conv(seven, 192, Window::Square(3, 2), name + "/7x7/4");
+    TensorRef three = Conv(x, 192, ConvolutionWindow::Square(1), name + "/3x3/1");
+    three = Conv(three, 320, ConvolutionWindow::Square(3, 2), name + "/3x3/2");
+    TensorRef seven = Conv(x, 192, ConvolutionWindow::Square(1), name + "/7x7/1");
+    seven = Conv(seven, 192, ConvolutionWindow::Centred(1, 7), name + "/7x7/2");
+    seven = Conv(seven, 192, ConvolutionWindow::Centred(7, 1), name + "/7x7/3");
+    seven = Conv(seven, 192, ConvolutionWindow::Square(3, 2), name + "/7x7/4");
     return b_.Concat({three, seven, MaxPoolBy2(x, name + "/pool")}, 1, name);
   }
 
   TensorRef BlockE(TensorRef x, const std::string& name) {
-    const TensorRef one = Conv(x, 320, Window::Square(1), name + "/1x1");
-    const TensorRef three = Conv(x, 384, Window::Square(1), name + "/3x3/1");
-    TensorRef twice = Conv(x, 448, Window::Square(1), name + "/double/1");
-    twice = Conv(twice, 384, Window::Centred(3, 3), name + "/double/2");
+    const TensorRef one = Conv(x, 320, ConvolutionWindow::Square(1), name + "/1x1");
+    const TensorRef three = Conv(x, 384, ConvolutionWindow::Square(1), name + "/3x3/1");
+    TensorRef twice = Conv(x, 448, ConvolutionWindow::Square(1), name + "/double/1");
+    twice = Conv(twice, 384, ConvolutionWindow::Centred(3, 3), name + "/double/2");
     return b_.Concat({one, RowAndColumn(three, name + "/3x3/2"),
                       RowAndColumn(twice, name + "/double/3"), PooledConv(x, 192, name + "/pool")},
                      1, name);
   }
   TensorRef RowAndColumn(TensorRef x, const std::string& name) {
-    return b_.Concat({Conv(x, 384, Window::Centred(1, 3), name + "/row"),
-                      Conv(x, 384, Window::Centred(3, 1), name + "/column")},
+    return b_.Concat({Conv(x, 384, ConvolutionWindow::Centred(1, 3), name + "/row"),
+                      Conv(x, 384, ConvolutionWindow::Centred(3, 1), name + "/column")},
                      1, name);
   }
 
   TensorRef Auxiliary(TensorRef x) {
-    x = AvgPool(b_, x, Window::Square(5, 3), "auxiliary/average");
-    x = Conv(x, 128, Window::Square(1), "auxiliary/conv0");
-    x = Conv(x, 768, Window::Square(5), "auxiliary/conv1");
+    x = AvgPool(b_, x, ConvolutionWindow::Square(5, 3), "auxiliary/average");
+    x = Conv(x, 128, ConvolutionWindow::Square(1), "auxiliary/conv0");
+    x = Conv(x, 768, ConvolutionWindow::Square(5), "auxiliary/conv1");
     return b_.Dense(GlobalAvgPool(b_, x, "auxiliary/pool"), arguments_.at("classes"),
                     "auxiliary/classifier");
   }

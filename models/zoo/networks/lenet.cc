@@ -8,10 +8,10 @@ absl::StatusOr<Model> BuildLenet(const ZooArguments& arguments) {
   ModelBuilder b;
   const int64_t side = arguments.at("side");
   TensorRef x = b.Input("image", {arguments.at("batch"), 1, side, side});
-  x = ConvolutionBiasRelu(b, x, 6, Window::Square(5), "conv1");
-  x = MaxPool(b, x, Window::Square(2, 2), "pool1");
-  x = ConvolutionBiasRelu(b, x, 16, Window::Square(5), "conv2");
-  x = b.Flatten(MaxPool(b, x, Window::Square(2, 2), "pool2"), "flatten");
+  x = ConvolutionBiasRelu(b, x, 6, ConvolutionWindow::Square(5), "conv1");
+  x = MaxPool(b, x, ConvolutionWindow::Square(2, 2), "pool1");
+  x = ConvolutionBiasRelu(b, x, 16, ConvolutionWindow::Square(5), "conv2");
+  x = b.Flatten(MaxPool(b, x, ConvolutionWindow::Square(2, 2), "pool2"), "flatten");
   x = b.Relu(b.Dense(x, 120, "dense1"), "dense1");
   x = b.Relu(b.Dense(x, 84, "dense2"), "dense2");
   b.Output("logits", b.Dense(x, arguments.at("classes"), "dense3"));

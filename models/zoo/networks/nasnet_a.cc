@@ -14,8 +14,10 @@ class NasnetANetwork {
   absl::StatusOr<Model> Build() {
     const int64_t side = arguments_.at("side");
     TensorRef x = b_.Input("image", {arguments_.at("batch"), 3, side, side});
-    x = b_.Relu(Convolution(b_, x, arguments_.at("width") / 2, Window::Same(7, 2), "stem"), "stem");
-    x = MaxPool(b_, x, Window::Same(3, 2), "stem/pool");
+    x = b_.Relu(
+        Convolution(b_, x, arguments_.at("width") / 2, ConvolutionWindow::Same(7, 2), "stem"),
+        "stem");
+    x = MaxPool(b_, x, ConvolutionWindow::Same(3, 2), "stem/pool");
     channels_ = arguments_.at("width");
     for (int64_t stage = 0; stage < arguments_.at("stages"); ++stage) {
       TensorRef previous = x, current = x;
@@ -36,25 +38,25 @@ class NasnetANetwork {
  private:
   TensorRef Squeeze(TensorRef x, const std::string& part) {
     const std::string name = absl::StrCat(name_, part);
-    return b_.Relu(Convolution(b_, x, channels_, Window::Square(1), name), name);
+    return b_.Relu(Convolution(b_, x, channels_, ConvolutionWindow::Square(1), name), name);
   }
   // `previous` with the channels and the size of `current`.
   TensorRef Fit(TensorRef previous, TensorRef current) {
     if (b_.Size(previous, 2) == b_.Size(current, 2)) return Squeeze(previous, "/previous");
     const std::string name = name_ + "/previous";
-    return b_.Relu(Convolution(b_, previous, channels_, Window::Same(3, 2), name), name);
+    return b_.Relu(Convolution(b_, previous, channels_, ConvolutionWindow::Same(3, 2), name), name);
   }
   TensorRef Separable(TensorRef x, int64_t kernel, int64_t stride, const std::string& part) {
     const std::string name = absl::StrCat(name_, "/", part);
-    x = Convolution(b_, x, channels_, Window::Same(kernel, stride), name + "/depthwise",
+    x = Convolution(b_, x, channels_, ConvolutionWindow::Same(kernel, stride), name + "/depthwise",
                     b_.Size(x, 1));
-    return Convolution(b_, x, channels_, Window::Square(1), name + "/pointwise");
+    return Convolution(b_, x, channels_, ConvolutionWindow::Square(1), name + "/pointwise");
   }
   TensorRef Average(TensorRef x, int64_t stride, const std::string& part) {
-    return AvgPool(b_, x, Window::Same(3, stride), absl::StrCat(name_, "/", part));
+    return AvgPool(b_, x, ConvolutionWindow::Same(3, stride), absl::StrCat(name_, "/", part));
   }
   TensorRef Maximum(TensorRef x, const std::string& part) {
-    return MaxPool(b_, x, Window::Same(3, 2), absl::StrCat(name_, "/", part));
+    return MaxPool(b_, x, ConvolutionWindow::Same(3, 2), absl::StrCat(name_, "/", part));
   }
   TensorRef Sum(TensorRef a, TensorRef b, const std::string& part) {
     return b_.Add(a, b, absl::StrCat(name_, "/", part));

@@ -16,8 +16,8 @@ class ResidualNetwork {
   absl::StatusOr<Model> Build() {
     const int64_t side = arguments_.at("side"), stem = arguments_.at("stem");
     TensorRef x = b_.Input("image", {arguments_.at("batch"), 3, side, side});
-    x = b_.Relu(ConvolutionNorm(x, stem, Window::Square(7, 2, 3), 1, "stem"), "stem");
-    x = MaxPool(b_, x, Window::Square(3, 2, 1), "stem/pool");
+    x = b_.Relu(ConvolutionNorm(x, stem, ConvolutionWindow::Square(7, 2, 3), 1, "stem"), "stem");
+    x = MaxPool(b_, x, ConvolutionWindow::Square(3, 2, 1), "stem/pool");
     for (int64_t stage = 0; stage < 4; ++stage) {
       const int64_t planes = stem << stage,
                     blocks = arguments_.at(absl::StrCat("blocks", stage + 1));
@@ -32,8 +32,8 @@ class ResidualNetwork {
   }
 
  private:
-  TensorRef ConvolutionNorm(TensorRef x, int64_t outputs, const Window& window, int64_t groups,
-                            const std::string& name) {
+  TensorRef ConvolutionNorm(TensorRef x, int64_t outputs, const ConvolutionWindow& window,
+                            int64_t groups, const std::string& name) {
     x = Convolution(b_, x, outputs, window, name + "/conv", groups);
     return BatchNorm(b_, x, name + "/norm", training_);
   }
@@ -47,15 +47,16 @@ class ResidualNetwork {
     }
     const bool changes_shape = stride != 1 || b_.Size(x, 1) != outputs;
     const TensorRef shortcut =
-        changes_shape
-            ? ConvolutionNorm(x, outputs, Window::Square(1, stride), 1, name + "/shortcut")
-            : x;
+        changes_shape ? ConvolutionNorm(x, outputs, ConvolutionWindow::Square(1, stride), 1,
+                                        name + "/shortcut")
+                      : x;
     TensorRef y = x;
-    y = b_.Relu(ConvolutionNorm(y, width, Window::Square(1), 1, name + "/reduce"),
+    y = b_.Relu(ConvolutionNorm(y, width, ConvolutionWindow::Square(1), 1, name + "/reduce"),
                 name + "/reduce");
-    y = b_.Relu(ConvolutionNorm(y, width, Window::Square(3, stride, 1), groups_, name + "/group"),
+    y = b_.Relu(ConvolutionNorm(y, width, ConvolutionWindow::Square(3, stride, 1), groups_,
+                                name + "/group"),
                 name + "/group");
-    y = ConvolutionNorm(y, outputs, Window::Square(1), 1, name + "/expand");
+    y = ConvolutionNorm(y, outputs, ConvolutionWindow::Square(1), 1, name + "/expand");
     return b_.Relu(b_.Add(y, shortcut, name + "/sum"), name);
   }
 

@@ -136,7 +136,8 @@ absl::StatusOr<Model> BuildSwin(const ZooArguments& arguments) {
   const int64_t side = arguments.at("side"), patch = arguments.at("patch"),
                 width = arguments.at("width"), window = arguments.at("window");
   TensorRef x = b.Input("image", {arguments.at("batch"), 3, side, side});
-  x = ChannelBias(b, Convolution(b, x, width, Window::Square(patch, patch), "patches"), "patches");
+  x = ChannelBias(b, Convolution(b, x, width, ConvolutionWindow::Square(patch, patch), "patches"),
+                  "patches");
   x = LayerNorm(b, b.Transpose(x, {0, 2, 3, 1}, "patches/channels_last"), "patches/norm");
   for (int64_t stage = 0; stage < arguments.at("stages"); ++stage) {
     const std::string name = absl::StrCat("stage", stage + 1);

@@ -36,12 +36,14 @@ class UnetNetwork {
     x = Residual(x, b_.Size(x, 1), "middle/block0");
     x = Residual(Attention(x, "middle/attention"), b_.Size(x, 1), "middle/block1");
     x = Up(x, std::move(skipped));
-    b_.Output("noise", Conv(NormSwish(x, "output"), 3, Window::Square(3, 1, 1), "output"));
+    b_.Output("noise",
+              Conv(NormSwish(x, "output"), 3, ConvolutionWindow::Square(3, 1, 1), "output"));
     return b_.Build();
   }
 
  private:
-  TensorRef Conv(TensorRef x, int64_t outputs, const Window& window, const std::string& name) {
+  TensorRef Conv(TensorRef x, int64_t outputs, const ConvolutionWindow& window,
+                 const std::string& name) {
     return ChannelBias(b_, Convolution(b_, x, outputs, window, name), name);
   }
   TensorRef Norm(TensorRef x, const std::string& name) {
@@ -82,13 +84,14 @@ class UnetNetwork {
 
   // Two convolutions, the time added between them.
   TensorRef Residual(TensorRef x, int64_t outputs, const std::string& name) {
-    const Window window = Window::Square(3, 1, 1);
+    const ConvolutionWindow window = ConvolutionWindow::Square(3, 1, 1);
     TensorRef y = Conv(NormSwish(x, name + "/in"), outputs, window, name + "/conv0");
     const TensorRef time = b_.Reshape(b_.Dense(time_, outputs, name + "/time"),
                                       {batch_, outputs, 1, 1}, name + "/time/pixels");
     y = NormSwish(b_.Add(y, time, name + "/timed"), name + "/out");
     y = Conv(b_.Dropout(y, dropout_, name + "/dropout"), outputs, window, name + "/conv1");
-    if (b_.Size(x, 1) != outputs) x = Conv(x, outputs, Window::Square(1), name + "/shortcut");
+    if (b_.Size(x, 1) != outputs)
+      x = Conv(x, outputs, ConvolutionWindow::Square(1), name + "/shortcut");
     return b_.Add(x, y, name);
   }
 
@@ -102,7 +105,7 @@ class UnetNetwork {
     const int64_t channels = b_.Size(x, 1);
     const TensorRef normed = Norm(x, name + "/norm");
     auto project = [&](const std::string& of) {
-      return Pixels(Conv(normed, channels, Window::Square(1), name + of), name + of);
+      return Pixels(Conv(normed, channels, ConvolutionWindow::Square(1), name + of), name + of);
     };
     const TensorRef q = project("/query"), k = project("/key"), v = project("/value");
     TensorRef y =
@@ -110,7 +113,7 @@ class UnetNetwork {
                 {q, k, v}, name + "/context");
     y = b_.Transpose(y, {0, 1, 3, 2}, name + "/context/channels");
     y = b_.Reshape(y, b_.Sizes(x), name + "/context/image");
-    return b_.Add(x, Conv(y, channels, Window::Square(1), name + "/output"), name);
+    return b_.Add(x, Conv(y, channels, ConvolutionWindow::Square(1), name + "/output"), name);
   }
 
   TensorRef Block(TensorRef x, int64_t level, const std::string& name) {
@@ -120,15 +123,16 @@ class UnetNetwork {
 
   // Every result, finest first.
   std::vector<TensorRef> Down(TensorRef image) {
-    std::vector<TensorRef> results = {Conv(image, channels_, Window::Square(3, 1, 1), "input")};
+    std::vector<TensorRef> results = {
+        Conv(image, channels_, ConvolutionWindow::Square(3, 1, 1), "input")};
     for (int64_t level = 0; level < kLevels; ++level) {
       const std::string name = absl::StrCat("down", level);
       for (int64_t block = 0; block < arguments_.at("blocks"); ++block) {
         results.push_back(Block(results.back(), level, absl::StrCat(name, "/block", block)));
       }
       if (level == kLevels - 1) break;
-      results.push_back(
-          Conv(results.back(), b_.Size(results.back(), 1), Window::Same(3, 2), name + "/stride"));
+      results.push_back(Conv(results.back(), b_.Size(results.back(), 1),
+                             ConvolutionWindow::Same(3, 2), name + "/stride"));
     }
     return results;
   }
@@ -154,7 +158,7 @@ class UnetNetwork {
         skipped.pop_back();
       }
       if (level == 0) break;
-      x = Conv(Upsample(x, name + "/upsampled"), b_.Size(x, 1), Window::Square(3, 1, 1),
+      x = Conv(Upsample(x, name + "/upsampled"), b_.Size(x, 1), ConvolutionWindow::Square(3, 1, 1),
                name + "/upsampled");
     }
     return x;

@@ -17,10 +17,10 @@ absl::StatusOr<Model> BuildVgg19(const ZooArguments& arguments) {
   int64_t number = 0;
   for (const auto& stage : stages) {
     for (int64_t i = 0; i < stage.convolutions; ++i) {
-      x = ConvolutionBiasRelu(b, x, stage.channels, Window::Centred(3, 3),
+      x = ConvolutionBiasRelu(b, x, stage.channels, ConvolutionWindow::Centred(3, 3),
                               absl::StrCat("conv", ++number));
     }
-    x = MaxPool(b, x, Window::Square(2, 2), absl::StrCat("pool", number));
+    x = MaxPool(b, x, ConvolutionWindow::Square(2, 2), absl::StrCat("pool", number));
   }
   x = b.Flatten(x, "flatten");
   x = b.Relu(b.Dense(x, hidden, "dense17"), "dense17");

@@ -8,7 +8,7 @@ namespace {
 
 // A token for each patch of an image, after one that is trained: [batch, 1 + patches, hidden].
 TensorRef Patches(ModelBuilder& b, TensorRef image, int64_t patch, int64_t hidden) {
-  TensorRef x = Convolution(b, image, hidden, Window::Square(patch, patch), "patches");
+  TensorRef x = Convolution(b, image, hidden, ConvolutionWindow::Square(patch, patch), "patches");
   x = ChannelBias(b, x, "patches");
   const int64_t batch = b.Size(x, 0), patches = b.Size(x, 2) * b.Size(x, 3);
   x = b.Reshape(x, {batch, hidden, patches}, "patches/row");

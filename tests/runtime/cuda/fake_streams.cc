@@ -23,7 +23,7 @@ std::atomic<int> graph_launches = 0;
 struct Graph {
   struct Command {
     size_t lane = 0;
-    Work work;                     // if it is neither of the following
+    StreamWork work;               // if it is neither of the following
     int records = -1, waits = -1;  // an event of the graph
   };
   std::vector<Command> commands;
@@ -47,7 +47,7 @@ struct Capture {
 
 struct Stream {
   StreamDevice* device = nullptr;
-  std::deque<Work> work;
+  std::deque<StreamWork> work;
   Capture* capture = nullptr;
 };
 
@@ -81,10 +81,10 @@ bool RunOne() {
   size_t first = at == heads.end() || Draw(8) == 0 ? Draw(heads.size()) : at - heads.begin();
   for (size_t i = 0; i < heads.size(); ++i) {
     Stream* stream = heads[(first + i) % heads.size()];
-    const Work& head = stream->work.front();
+    const StreamWork& head = stream->work.front();
     if (head.may_run != nullptr && !head.may_run()) continue;
     favourite = stream;
-    Work work = std::move(stream->work.front());
+    StreamWork work = std::move(stream->work.front());
     if (stream->device->failed == kSuccess) {
       const int error = work.run();
       if (error != kSuccess) stream->device->failed = error;
@@ -119,7 +119,7 @@ bool RunUntil(std::unique_lock<std::mutex>& lock, Done done) {
   return true;
 }
 
-int GiveLocked(Stream* stream, Work work) {
+int GiveLocked(Stream* stream, StreamWork work) {
   if (stream->capture == nullptr) {
     stream->work.push_back(std::move(work));
     changed.notify_all();
@@ -152,7 +152,7 @@ void DeleteStream(Stream* stream) {
 
 StreamDevice* DeviceOf(const Stream* stream) { return stream->device; }
 
-int Give(Stream* stream, Work work) {
+int Give(Stream* stream, StreamWork work) {
   std::lock_guard lock(mutex);
   return GiveLocked(stream, std::move(work));
 }

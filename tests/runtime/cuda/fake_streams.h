@@ -31,7 +31,7 @@ struct Graph;
 
 // What a stream has to do: `may_run`, if there is one, is asked for the head of a stream alone, and
 // again and again.
-struct Work {
+struct StreamWork {
   std::function<int()> run;
   std::function<bool()> may_run = nullptr;
 };
@@ -40,7 +40,7 @@ Stream* NewStream(StreamDevice* device);
 void DeleteStream(Stream* stream);
 StreamDevice* DeviceOf(const Stream* stream);
 // As the driver's: of a stream that is recorded, it is noted alone.
-int Give(Stream* stream, Work work);
+int Give(Stream* stream, StreamWork work);
 int Synchronize(Stream* stream);
 int Query(Stream* stream);
 // All streams of the device.
