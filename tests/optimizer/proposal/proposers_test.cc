@@ -69,7 +69,7 @@ class ProposersTest : public testing::Test {
     return *std::move(result);
   }
 
-  const Model model_ = ResidualModel(3, 64, 128, 256);
+  const Model model_ = ResidualModel(1, 64, 128, 256);
   const RuleSet rules_ = ExampleRules(model_.graph);
   const RuleIndex index_{rules_};
   const CostModel cost_{TestMachine(2, 4)};
@@ -100,6 +100,7 @@ TEST_F(ProposersTest, ThePlanIsOfWhoProposesWhenItIsEntered) {
 TEST_F(ProposersTest, EachCanBeSwitchedOff) {
   OptimizeOptions options;
   options.choose_buckets = options.choose_update_method = true;
+  options.search.budget = 10;
   const OptimizeResult all = Run(options);
   EXPECT_GT(all.proposers.rows().size(), 6u);
   double plans = 0;
