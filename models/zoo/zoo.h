@@ -1,8 +1,8 @@
 // Networks that are built rather than read: graphs without weight values, at any size.
 //
-// One file per network, NAME.cc: a function that returns its ZooModel, with the sizes of the paper
-// as defaults. A new network is such a file, its line in models.h, and its line in the list of
-// zoo.cc; tests, --list_models and docs/models.md then know it.
+// One file per network, networks/NAME.cc: a function that returns its ZooModel, with the sizes of
+// the paper as defaults. A new network is such a file, its line in models.h, and its line in the
+// list of zoo.cc; tests, --list_models and docs/models.md then know it.
 #ifndef ISOMER_MODELS_ZOO_ZOO_H_
 #define ISOMER_MODELS_ZOO_ZOO_H_
 
