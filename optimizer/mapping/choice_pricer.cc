@@ -28,13 +28,6 @@ double SlowestUs(const CostModel& cost, const ShardingChoice& choice, const UsOn
   return us;
 }
 
-// Of a weight, what is held once, in parts: optimizer state (1), gradients, too (2), weights, too
-// (3).
-int StageOf(UpdateMethod method, const ShardingChoice& choice) {
-  const int stage = TraitsOf(method).zero_stage;
-  return stage == 1 && choice.moments == 1 ? 2 : stage;
-}
-
 Collective CollectiveOf(UpdateMethodTraits::Sum sum) {
   switch (sum) {
     case UpdateMethodTraits::Sum::kAllReduce:
@@ -151,11 +144,13 @@ int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNod
     const int64_t local = type.LocalElements();
     const bool trains = options.training && node.operands[o].gradient;
     const int64_t part = local / CopyGroup(choice.operands[o]).count;
-    auto held = [&](int stage) {
-      return trains && stage <= StageOf(options.update_method, choice) ? part : local;
-    };
-    bytes += each.stored * held(3);
-    if (trains) bytes += each.gradient * held(2) + each.trained * held(1);
+    const auto held = [&](bool splits) { return trains && splits ? part : local; };
+    const UpdateMethodTraits& traits = TraitsOf(options.update_method);
+    bytes += each.stored * held(traits.splits_weight);
+    if (trains) {
+      bytes += each.gradient * held(traits.SplitsGradient(choice.moments)) +
+               each.trained * held(traits.splits_trained);
+    }
   }
   for (const Placement& output : choice.outputs) {
     TensorType type = output.type;

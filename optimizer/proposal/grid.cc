@@ -36,10 +36,9 @@ void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& c
   const int64_t stored = call.weights * each.stored, gradient = call.weights * each.gradient;
   const int64_t trained = call.weights * each.trained;
   const UpdateMethodTraits& traits = TraitsOf(grid.update);
-  const bool splits_gradient =
-      traits.splits_gradient || (traits.splits_trained && grid.micro_batches == 1);
   const int64_t of_weight = stored / (traits.splits_weight ? call.copies : 1);
-  int64_t bytes = of_weight + gradient / (splits_gradient ? call.copies : 1) +
+  int64_t bytes = of_weight +
+                  gradient / (traits.SplitsGradient(grid.micro_batches) ? call.copies : 1) +
                   trained / (traits.splits_trained ? call.copies : 1);
   if (grid.steps_between_flushes > 1) bytes += of_weight;
   // In all-reduces, each of which is as much as a scatter and a gather.
@@ -147,12 +146,12 @@ class Enumerator {
     const std::vector<int> stages = StagesOfCalls(estimate, grid.stages, options_.bound_stages);
     if (stages.empty()) return absl::OkStatus();
     if (borders_.empty()) borders_ = BordersOf(graph_, estimate.compute);
-    for (UpdateMethod update : options_.updates) {
-      // Stage 2 is stage 1 then.
-      if (update == UpdateMethod::kShardedGradients && grid.micro_batches == 1 &&
-          options_.updates.size() > 1) {
-        continue;
-      }
+    std::vector<UpdateMethod> updates = {options_.update};
+    if (options_.choose_update) {
+      updates = ZeroMethods(grid.micro_batches);
+      updates.insert(updates.begin(), UpdateMethod::kAllReduce);
+    }
+    for (UpdateMethod update : updates) {
       for (bool recomputes : {false, true}) {
         if (recomputes && !options_.may_recompute) continue;
         Grid variant = grid;

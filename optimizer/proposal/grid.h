@@ -66,7 +66,8 @@ struct GridOptions {
   int64_t max_stages = 64, max_micro_batches = 512;
   // How much of the gradient synchronisation does not hide behind the backward pass.
   double exposed_synchronisation = 0.25;
-  std::vector<UpdateMethod> updates = {UpdateMethod::kAllReduce};
+  UpdateMethod update = UpdateMethod::kAllReduce;
+  bool choose_update = false;         // all-reduces and each stage of ZeRO instead
   int32_t steps_between_flushes = 1;  // of grids that have a pipeline to drain
   bool may_recompute = false;
   BoundStages bound_stages = {};  // a user's: no grids of fewer stages, or where they do not suit

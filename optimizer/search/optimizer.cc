@@ -305,14 +305,8 @@ class Optimizer {
     run_.tables.set_options(run_.BaseOptions());
     GridSearchOptions options;
     options.grids.devices = devices;
-    options.grids.updates = {run_.options.update.method};
-    if (run_.options.choose_update_method) {
-      options.grids.updates = {UpdateMethod::kAllReduce};
-      // With micro-batches, of which there are several in most grids.
-      for (UpdateMethod method : ZeroMethods(/*micro_batches=*/2)) {
-        options.grids.updates.push_back(method);
-      }
-    }
+    options.grids.update = run_.options.update.method;
+    options.grids.choose_update = run_.options.choose_update_method;
     options.grids.may_recompute = run_.options.training;
     options.grids.steps_between_flushes = run_.options.steps_between_flushes;
     options.grids.bound_stages = run_.restrictions.stages();

@@ -74,13 +74,17 @@ struct UpdateMethodTraits {
   UpdateMethod method;
   const char* name;
   int zero_stage;  // with micro-batches; 0: it is none of ZeRO
-  // Of what devices that hold a weight keep a part each. Gradients that are split when they are
-  // summed need not be kept whole before, where there is one micro-batch.
+  // Of what devices that hold a weight keep a part each.
   bool splits_trained, splits_gradient, splits_weight;
   Sum sum;
   Times sums;
   Spread spread;
   Times spreads;
+  // Gradients that are split when they are summed need not be kept whole before, where there is one
+  // micro-batch: stage 1 is 2 then.
+  bool SplitsGradient(int64_t micro_batches) const {
+    return splits_gradient || (splits_trained && micro_batches == 1);
+  }
   // How often something is done in a step of so many micro-batches.
   static int64_t Count(Times times, int64_t micro_batches) {
     return times == Times::kStep ? 1 : times == Times::kPass ? 2 * micro_batches : micro_batches;

@@ -91,12 +91,9 @@ TEST_F(Grids, ThoseThatFitComeFirst) {
 TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
   Prepare(ResidualModel(8, 64, 128, 512), 1, 4);
   tables_->set_options({.optimizer = OptimizerKind::kAdam, .halves = false});
-  auto estimates = EnumerateGrids(
-      model_.graph,
-      {.devices = 4,
-       .updates = {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kShardedWeights},
-       .may_recompute = true},
-      int64_t{1} << 40, tables_.get());
+  auto estimates =
+      EnumerateGrids(model_.graph, {.devices = 4, .choose_update = true, .may_recompute = true},
+                     int64_t{1} << 40, tables_.get());
   ASSERT_TRUE(estimates.ok()) << estimates.status();
   const auto estimate_of = [&](UpdateMethod update, bool recomputes) {
     const Grid grid{4, 1, 2, 1, update, recomputes};
