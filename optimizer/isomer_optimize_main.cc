@@ -233,13 +233,14 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
                        UpdateMethodName(options.update.method)));
     }
   }
+  if (!options.plan.empty()) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags(
+        {"without"}, absl::StrCat("is for a search, and not for --plan=", options.plan)));
+  }
   for (const std::string& name : absl::GetFlag(FLAGS_without)) {
     const absl::StatusOr<Proposer> proposer = ParseProposer(name);
     if (!proposer.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("--without: ", proposer.status().message()));
-    }
-    if (name == options.plan) {
-      return absl::InvalidArgumentError(absl::StrCat("--plan=", name, " is --without=", name));
     }
     options.without.insert(*proposer);
   }
