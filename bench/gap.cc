@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/zoo_networks.h"
 #include "bench/zoo_training.h"
-#include "models/zoo/zoo.h"
 #include "optimizer/bound/lower_bound.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/search/optimizer.h"
@@ -40,11 +40,6 @@ constexpr int64_t kBudget = 100;
 constexpr int kSolutions = 12, kCuts = 60;
 // As a gap.
 constexpr double kUnbounded = 1;
-
-constexpr const char* kNetworks[] = {
-    "mlp",          "lenet",    "alexnet", "vgg19", "squeezenet", "resnet101", "resnext50",
-    "inception_v3", "nasnet_a", "unet",    "vit",   "bert_large", "dlrm",      "xdl",
-    "candle_uno",   "rnntc",    "rnnlm",   "nmt",   "nasrnn"};
 
 // What the device that computes most does all step long.
 struct Spent {
@@ -90,19 +85,6 @@ absl::StatusOr<Spent> WhatIsSpent(const CostModel& cost, const Plan& plan) {
   return spent;
 }
 
-constexpr int64_t kDevicesOfZoo = 4;
-
-int64_t BatchOn(const std::string& name, int64_t devices) {
-  for (const ZooModel& model : ListModels()) {
-    if (model.name != name) continue;
-    for (const ZooParameter& parameter : model.parameters) {
-      if (parameter.name != "batch") continue;
-      return std::max<int64_t>(1, parameter.value / kDevicesOfZoo) * devices;
-    }
-  }
-  return 0;  // No such network, or NAME?key=value: it has what it says.
-}
-
 absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devices,
                            bool fixed_batch, const RuleIndex& rules) {
   const int64_t batch = fixed_batch ? 0 : BatchOn(name, nodes * devices);
@@ -138,7 +120,7 @@ absl::StatusOr<double> Gap(const std::string& name, int64_t nodes, int64_t devic
 absl::Status Run(int64_t nodes, int64_t devices, bool fixed_batch, std::vector<std::string> names) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(DataPath("rules/default.rules")));
   const RuleIndex index(rules);
-  if (names.empty()) names.assign(std::begin(kNetworks), std::end(kNetworks));
+  if (names.empty()) names.assign(std::begin(kSearchedNetworks), std::end(kSearchedNetworks));
   std::printf(
       "| network | step us | plan | forward + backward + update | waits for activations + "
       "gradients "

@@ -19,6 +19,7 @@
 #include "pcg/support/status_macros.h"
 
 ABSL_FLAG(std::string, bin, ISOMER_BIN_DIR, "folder of the programs");
+ABSL_FLAG(std::string, before, "", "folder of other programs: what `changes` compares with");
 ABSL_FLAG(std::string, out, "", "folder for TABLE.md and TABLE.json; empty: print only");
 ABSL_FLAG(std::string, model, "", "only networks whose names contain this");
 ABSL_FLAG(double, limit_s, 600, "a run is ended after so many seconds");
@@ -43,8 +44,12 @@ absl::StatusOr<int> Run(const std::vector<std::string>& names) {
   const std::filesystem::path work =
       std::filesystem::temp_directory_path() / absl::StrCat("isomer_search_", getpid());
   std::filesystem::create_directories(work);
-  const TableContext context{OptimizerRunner(absl::GetFlag(FLAGS_bin), work.string()),
-                             absl::GetFlag(FLAGS_model), absl::GetFlag(FLAGS_limit_s)};
+  TableContext context{.runner = OptimizerRunner(absl::GetFlag(FLAGS_bin), work.string()),
+                       .filter = absl::GetFlag(FLAGS_model),
+                       .limit_s = absl::GetFlag(FLAGS_limit_s)};
+  if (const std::string before = absl::GetFlag(FLAGS_before); !before.empty()) {
+    context.before.emplace(before, work.string());
+  }
   const std::string out = absl::GetFlag(FLAGS_out);
   for (const NamedTable* named : wanted) {
     ISOMER_ASSIGN_OR_RETURN(const Table table, named->make(context));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/search/findings.h"
+#include "bench/search/proposers.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -285,7 +286,9 @@ absl::Span<const NamedTable> AllTables() {
       {"speedup", "over experts' plans and over the sequential search", SpeedupTable},
       {"findings", "what Unity found, looked for in the plans", FindingsTable},
       {"memory", "plans under limits of memory", MemoryTable},
-      {"scale", "100,000 operators, 16,384 devices", ScaleTable}};
+      {"scale", "100,000 operators, 16,384 devices", ScaleTable},
+      {"proposers", "each proposer of plans switched off, an hour and more", ProposersTable},
+      {"changes", "plans of the zoo that are others than --before found", ChangesTable}};
   return kTables;
 }
 

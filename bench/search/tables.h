@@ -2,6 +2,7 @@
 #ifndef ISOMER_BENCH_SEARCH_TABLES_H_
 #define ISOMER_BENCH_SEARCH_TABLES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace isomer {
 // What a table is made of. Rows of models whose names do not contain `filter` are left out.
 struct TableContext {
   OptimizerRunner runner;
+  std::optional<OptimizerRunner> before = {};  // of other programs, to compare with
   std::string filter;
   double limit_s;  // of one run
   bool Wants(const std::string& model) const { return model.find(filter) != std::string::npos; }
