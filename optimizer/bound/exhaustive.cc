@@ -195,12 +195,15 @@ std::string ExhaustiveResult::ToString() const {
     return absl::StrFormat("proved: %.1f us is the optimum of %.3g assignments (%s)", step_us,
                            assignments, work);
   }
-  return absl::StrFormat(
-      "not proved: %s with no assignment of %.3g below %.1f us, the best at %.1f us (%s)",
-      stop == StopReason::kBudget      ? "the budget ended"
-      : stop == StopReason::kTimeLimit ? "the time ended"
-                                       : "it was interrupted",
-      assignments, bound_us, step_us, work);
+  const std::string bound =
+      bound_us > 0
+          ? absl::StrFormat("with no assignment of %.3g below %.1f us", assignments, bound_us)
+          : "before all numbers of devices were looked at";
+  return absl::StrFormat("not proved: %s %s, the best at %.1f us (%s)",
+                         stop == StopReason::kBudget      ? "the budget ended"
+                         : stop == StopReason::kTimeLimit ? "the time ended"
+                                                          : "it was interrupted",
+                         bound, step_us, work);
 }
 
 absl::StatusOr<ExhaustiveResult> SearchExhaustively(const Model& model, const MappedModel& start,

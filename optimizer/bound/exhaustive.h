@@ -37,7 +37,7 @@ struct ExhaustiveOptions {
 struct ExhaustiveResult {
   MappedModel best;
   double step_us = 0;
-  double bound_us = 0;  // no assignment is faster; step_us if `proved`
+  double bound_us = 0;  // no assignment is faster; step_us if `proved`, 0: nothing is known
   bool proved = false;
   StopReason stop = StopReason::kExhausted;  // of what ended it
   int64_t prefixes = 0, simulated = 0;

@@ -641,6 +641,10 @@ void TcpMessages::Hear(int32_t from) {
     if (word.kind == Word::kPlaces && from == 0 && words.size() == num_ranks() * sizeof(Place)) {
       places_.resize(num_ranks());
       std::memcpy(places_.data(), words.data(), words.size());
+      for (Place& place : places_) {  // Texts end, whatever came.
+        place.address[sizeof place.address - 1] = '\0';
+        place.computer[sizeof place.computer - 1] = '\0';
+      }
     }
     int32_t code = 0;
     if (word.kind == Word::kAbort && words.size() >= sizeof code && error_.ok()) {

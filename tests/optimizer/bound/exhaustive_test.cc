@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -184,6 +185,7 @@ TEST(Exhaustive, EndsOnCtrlC) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->stop, StopReason::kInterrupted);
   EXPECT_EQ(proof.substr(0, 30), "not proved: it was interrupted");
+  EXPECT_EQ(proof.find("below 0.0 us"), std::string::npos) << proof;
 }
 
 TEST(PrefixBound, NeverAboveTheBestCompletion) {
