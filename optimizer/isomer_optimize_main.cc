@@ -22,6 +22,7 @@
 #include "optimizer/bound/exhaustive.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/proposal/proposers.h"
+#include "optimizer/proposal/search_policy.h"
 #include "optimizer/report/explanation.h"
 #include "optimizer/report/machine_text.h"
 #include "optimizer/report/report.h"
@@ -95,6 +96,11 @@ ABSL_FLAG(std::vector<std::string>, without, {},
 ABSL_FLAG(bool, list_proposers, false,
           "after the search, what each proposer of plans gained in it; without MODEL, a list of "
           "them");
+ABSL_FLAG(
+    std::string, policy, "",
+    "thresholds of the search, NAME=VALUE,.. (--list_policy): they trade search time for the step");
+ABSL_FLAG(bool, list_policy, false,
+          "print the thresholds of the search with --policy, what each decides and why, and end");
 ABSL_FLAG(int, bound_cuts, 0,
           "cuts of the space of plans, for a tighter lower bound on their steps; 0: none, and no "
           "bound for models of more than 400 operators");
@@ -170,6 +176,13 @@ absl::StatusOr<PipelineOptions> PipelineOfFlags() {
   return pipeline;
 }
 
+absl::StatusOr<SearchPolicy> PolicyOfFlags() {
+  SearchPolicy policy;
+  const absl::Status set = SetThresholds(absl::GetFlag(FLAGS_policy), &policy);
+  if (!set.ok()) return absl::InvalidArgumentError(absl::StrCat("--policy: ", set.message()));
+  return policy;
+}
+
 absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   OptimizeOptions options;
   const std::string mode = absl::GetFlag(FLAGS_mode);
@@ -238,12 +251,13 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
         {"without"}, absl::StrCat("is for a search, and not for --plan=", options.plan)));
   }
   for (const std::string& name : absl::GetFlag(FLAGS_without)) {
-    const absl::StatusOr<Proposer> proposer = ParseProposer(name);
+    const absl::StatusOr<const Proposer*> proposer = ParseProposer(name);
     if (!proposer.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("--without: ", proposer.status().message()));
     }
-    options.without.insert(*proposer);
+    options.without.insert((*proposer)->name);
   }
+  ISOMER_ASSIGN_OR_RETURN(options.policy, PolicyOfFlags());
   ISOMER_ASSIGN_OR_RETURN(options.pipeline, PipelineOfFlags());
   options.steps_between_flushes = absl::GetFlag(FLAGS_steps_between_flushes);
   const absl::Status flushes = CheckStepsBetweenFlushes(options.steps_between_flushes);
@@ -437,6 +451,11 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     std::fputs(ProposerList().c_str(), stdout);
     return kExitDone;
   }
+  if (absl::GetFlag(FLAGS_list_policy)) {
+    ISOMER_ASSIGN_OR_RETURN(const SearchPolicy policy, PolicyOfFlags());
+    std::fputs(PolicyText(policy).c_str(), stdout);
+    return kExitDone;
+  }
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
   if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
   if (absl::GetFlag(FLAGS_machine).empty() ||
@@ -472,7 +491,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_ASSIGN_OR_RETURN(Report report, ReportOf(result, rules, cost));
   std::fputs(report.text.c_str(), stdout);
   if (absl::GetFlag(FLAGS_list_proposers)) {
-    std::printf("\n%s", result.proposers.ToString(options.without).c_str());
+    std::printf("\n%s", LedgerText(result.proposers, options.without).c_str());
   }
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
   Json& summary = report.json;

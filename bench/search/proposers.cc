@@ -63,6 +63,7 @@ absl::StatusOr<Table> ProposersTable(const TableContext& context) {
       ISOMER_ASSIGN_OR_RETURN(const double us, all->summary.Number("predicted_step_us"));
       // Without those that proposed nothing the run is the same.
       for (const auto& [name, row] : all->summary.Find("proposers")->struct_value().fields()) {
+        if (!context.proposers.empty() && context.proposers.count(name) == 0) continue;
         job.flags = flags;
         job.flags.push_back(absl::StrCat("--without=", name));
         const absl::StatusOr<Outcome> without = context.runner.RunToPlan(job, context.limit_s);

@@ -22,6 +22,8 @@ ABSL_FLAG(std::string, bin, ISOMER_BIN_DIR, "folder of the programs");
 ABSL_FLAG(std::string, before, "", "folder of other programs: what `changes` compares with");
 ABSL_FLAG(std::string, out, "", "folder for TABLE.md and TABLE.json; empty: print only");
 ABSL_FLAG(std::string, model, "", "only networks whose names contain this");
+ABSL_FLAG(std::vector<std::string>, proposers, {},
+          "that `proposers` switches off, separated by commas; empty: all");
 ABSL_FLAG(double, limit_s, 600, "a run is ended after so many seconds");
 
 namespace isomer {
@@ -47,6 +49,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& names) {
   TableContext context{.runner = OptimizerRunner(absl::GetFlag(FLAGS_bin), work.string()),
                        .filter = absl::GetFlag(FLAGS_model),
                        .limit_s = absl::GetFlag(FLAGS_limit_s)};
+  for (const std::string& name : absl::GetFlag(FLAGS_proposers)) context.proposers.insert(name);
   if (const std::string before = absl::GetFlag(FLAGS_before); !before.empty()) {
     context.before.emplace(before, work.string());
   }

@@ -3,6 +3,7 @@
 #define ISOMER_BENCH_SEARCH_TABLES_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct TableContext {
   OptimizerRunner runner;
   std::optional<OptimizerRunner> before = {};  // of other programs, to compare with
   std::string filter;
-  double limit_s;  // of one run
+  double limit_s;                        // of one run
+  std::set<std::string> proposers = {};  // that `proposers` switches off; none: all
   bool Wants(const std::string& model) const { return model.find(filter) != std::string::npos; }
 };
 

@@ -4,21 +4,33 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "optimizer/proposal/optimization.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/proposer.h"
 
 namespace isomer {
 
+// Each baseline proposes by a row of its own.
+extern const Proposer kDataParallelProposer, kZero3Proposer, kMegatronProposer, kExpertProposer,
+    kPipelineProposer;
+
+// Baselines that suit the model are predicted; those that keep the constraints take part, or, where
+// one is asked for rather than a search, that one.
 class BaselineEntries {
  public:
-  explicit BaselineEntries(Optimization* run) : run_(*run) {}
+  explicit BaselineEntries(SearchContext* context) : context_(*context) {}
 
-  // All that suit the model are predicted; those that keep the constraints take part, or, where a
-  // baseline is asked for rather than a search, that one.
-  absl::Status EnterAll();
+  // Begins to predict the one of that name, unless it does not suit the model.
+  absl::Status Enter(const std::string& name, Submachine* on);
+  absl::Status EnterPipeline();
+  // All that were entered are predicted.
+  absl::Status Settle();
 
   // A mapping by hand, on a grid if there is one, as one of the baseline's plans.
   absl::StatusOr<Prediction> Consider(const MappedModel& mapped, const std::string& name,
@@ -34,10 +46,13 @@ class BaselineEntries {
   double BusyShare() const;
 
  private:
-  absl::StatusOr<int> Enter(const MappedModel& mapped, const std::string& name, const Grid* grid);
+  // `on`: may begin refinement with it; null: it is not.
+  absl::StatusOr<int> Enter(const MappedModel& mapped, const std::string& name, const Grid* grid,
+                            Submachine* on);
   absl::StatusOr<Prediction> Settle(const std::string& name, int entry);
 
-  Optimization& run_;
+  SearchContext& context_;
+  std::vector<std::pair<std::string, int>> entered_;  // and not settled
   std::map<std::string, Prediction> predictions_;
   Prediction single_device_;
   std::vector<std::string> ignoring_;

@@ -11,18 +11,6 @@
 namespace isomer {
 namespace {
 
-// Of small plans more: other ways to update weights change their order most, and take no time.
-constexpr size_t kContenders = 4, kSmallContenders = 8;
-constexpr int32_t kFewTasks = 4000;
-// Plans of more are not copied unless they are the fastest, nor their simulations kept for others.
-constexpr int32_t kManyTasks = 60000;
-// Simulations of more take seconds.
-constexpr int32_t kSlowTasks = 200000;
-// Plans that take longer by less are near the best.
-constexpr double kNear = 1.2;
-// Plans of more nodes are predicted one at a time: each takes gigabytes.
-constexpr int kMostNodesBeside = 60000;
-
 // Those from the first to the last that is used.
 int64_t DevicesUsed(const Plan& plan) {
   int64_t used = 0;
@@ -50,27 +38,28 @@ Contest::~Contest() {
   for (const Entrant& entrant : entrants_) {
     if (entrant.simulation.valid()) entrant.simulation.wait();
   }
-  for (const Foreseen& foreseen : foreseen_) foreseen.simulation.wait();
+  for (const Prefetched& prefetched : prefetched_) prefetched.simulation.wait();
 }
 
 PredictionMemo::Future Contest::Begin(std::launch policy, Plan* plan) const {
   return std::async(policy, [this, plan] { return PredictPlan(cost_, plan); });
 }
 
-void Contest::Foresee(Plan plan) {
-  if (memo_ == nullptr || threads_ == 1 || plan.graph.num_nodes() > kMostNodesBeside) return;
-  Foreseen& foreseen = foreseen_.emplace_back();
-  foreseen.what_runs = WhatRuns(&plan);
-  foreseen.plan = std::move(plan);
-  foreseen.simulation = memo_->FindOrBegin(
-      foreseen.what_runs, [&] { return Begin(std::launch::async, &foreseen.plan); });
+void Contest::Prefetch(Plan plan) {
+  if (memo_ == nullptr || threads_ == 1 || plan.graph.num_nodes() > policy_.large_plan_nodes)
+    return;
+  Prefetched& prefetched = prefetched_.emplace_back();
+  prefetched.what_runs = WhatRuns(&plan);
+  prefetched.plan = std::move(plan);
+  prefetched.simulation = memo_->FindOrBegin(
+      prefetched.what_runs, [&] { return Begin(std::launch::async, &prefetched.plan); });
 }
 
-void Contest::ForgetForeseen() {
-  for (auto it = foreseen_.begin(); it != foreseen_.end();) {
+void Contest::ForgetPrefetched() {
+  for (auto it = prefetched_.begin(); it != prefetched_.end();) {
     memo_->Forget(it->what_runs);
     const bool done = it->simulation.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    it = done ? foreseen_.erase(it) : std::next(it);
+    it = done ? prefetched_.erase(it) : std::next(it);
   }
 }
 
@@ -99,7 +88,7 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
     if (busy + 1 > threads_) simulation.wait();
     busy += simulation.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
   }
-  const bool is_large = entrant.plan.graph.num_nodes() > kMostNodesBeside;
+  const bool is_large = entrant.plan.graph.num_nodes() > policy_.large_plan_nodes;
   const bool beside = threads_ > 1 && !is_large;
   const auto begin = [&] {
     return Begin(beside ? std::launch::async : std::launch::deferred, &entrant.plan);
@@ -137,7 +126,8 @@ void Contest::Judge(Entrant* entrant) {
   if (entrant->takes_part) {
     TakePart(std::move(plan), *simulation, std::move(entrant->origin), entrant->by);
   }
-  if (memo_ != nullptr && simulation->tasks.size() > kManyTasks) memo_->Forget(entrant->what_runs);
+  if (memo_ != nullptr && simulation->tasks.size() > policy_.many_tasks)
+    memo_->Forget(entrant->what_runs);
 }
 
 void Contest::Contend(const Plan& plan, const Simulation& simulation, const std::string& origin) {
@@ -145,16 +135,18 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
   while (behind != contenders_.end() && behind->step_us < simulation.step_us) ++behind;
   if (behind != contenders_.end() && behind->step_us == simulation.step_us) return;
   const int32_t tasks = simulation.tasks.size();
-  const size_t most = tasks > kManyTasks ? 1 : tasks > kFewTasks ? kContenders : kSmallContenders;
-  if (behind - contenders_.begin() >= static_cast<ptrdiff_t>(most)) return;
+  const int64_t most = tasks > policy_.many_tasks  ? 1
+                       : tasks > policy_.few_tasks ? policy_.contenders
+                                                   : policy_.small_contenders;
+  if (behind - contenders_.begin() >= most) return;
   contenders_.insert(behind, Contender{plan, origin, simulation.step_us, simulation.behind_us});
-  if (contenders_.size() > most) contenders_.resize(most);
+  if (contenders_.size() > static_cast<size_t>(most)) contenders_.resize(most);
 }
 
 void Contest::TakePart(Plan plan, const Simulation& now, std::string origin,
-                       std::optional<Proposer> by) {
+                       std::optional<std::string> by) {
   const Prediction prediction = {now.step_us, now.peak_bytes};
-  if (now.tasks.size() > kSlowTasks) slow_us_ = std::min(slow_us_, now.step_us);
+  if (now.tasks.size() > policy_.slow_tasks) slow_us_ = std::min(slow_us_, now.step_us);
   const bool fits = Fits(prediction);
   if (fits) {
     Contend(plan, now, origin);
@@ -183,11 +175,11 @@ void Contest::TakePart(Plan plan, const Simulation& now, std::string origin,
 }
 
 bool Contest::BestIsSlow() const {
-  return best_.has_value() && best_->simulation.tasks.size() > kSlowTasks;
+  return best_.has_value() && best_->simulation.tasks.size() > policy_.slow_tasks;
 }
 
 double Contest::near_best_us() const {
-  return best_.has_value() ? kNear * best_->simulation.step_us : 0;
+  return best_.has_value() ? policy_.near_best * best_->simulation.step_us : 0;
 }
 
 double Contest::UsOn(int64_t most, int64_t fewer) const {

@@ -18,7 +18,8 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/cost/cost.h"
-#include "optimizer/proposal/proposers.h"
+#include "optimizer/proposal/proposer_ledger.h"
+#include "optimizer/proposal/search_policy.h"
 #include "optimizer/simulator/prediction_memo.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
@@ -54,8 +55,9 @@ class Contest {
   };
 
   // `threads`: that predict plans. `memo`: what other contests predict, too; both outlive this.
-  explicit Contest(const CostModel& cost, int threads = 1, PredictionMemo* memo = nullptr)
-      : cost_(cost), threads_(threads), memo_(memo) {}
+  explicit Contest(const CostModel& cost, int threads = 1, PredictionMemo* memo = nullptr,
+                   const SearchPolicy& policy = {})
+      : cost_(cost), policy_(policy), threads_(threads), memo_(memo) {}
   // Others may wait for what was begun with plans of this one.
   ~Contest();
 
@@ -70,10 +72,11 @@ class Contest {
   }
   // Begins to predict a plan that will likely be entered, beside what the caller does and waits
   // for, if there is a thread and a memo for that. It takes no part.
-  void Foresee(Plan plan);
+  void Prefetch(Plan plan);
   // Of those that were not entered nothing is kept.
-  void ForgetForeseen();
+  void ForgetPrefetched();
   const CostModel& cost() const { return cost_; }
+  const SearchPolicy& policy() const { return policy_; }
   bool empty() const { return !best_.has_value(); }
   // REQUIRES: not empty.
   const Entry& best() const { return *best_; }
@@ -116,13 +119,13 @@ class Contest {
     Plan plan;
     std::string origin;
     bool takes_part = true;
-    std::optional<Proposer> by = {};
+    std::optional<std::string> by = {};
     uint64_t what_runs = 0;
     int same = -1;  // an earlier one that runs alike
     PredictionMemo::Future simulation = {};
     absl::StatusOr<Prediction> prediction = Prediction{};
   };
-  struct Foreseen {
+  struct Prefetched {
     Plan plan;
     uint64_t what_runs = 0;
     PredictionMemo::Future simulation = {};
@@ -131,17 +134,18 @@ class Contest {
   void Judge(Entrant* entrant);
   void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
   void TakePart(Plan plan, const Simulation& simulation, std::string origin,
-                std::optional<Proposer> by);
+                std::optional<std::string> by);
   double near_best_us() const;
 
   const CostModel& cost_;
+  const SearchPolicy policy_;
   const int threads_;
   PredictionMemo* const memo_;
   ProposerLedger ledger_;
-  std::deque<Entrant> entrants_;   // where they are stays
-  size_t judged_ = 0;              // of these
-  std::map<uint64_t, int> known_;  // the first entrant by what it runs
-  std::list<Foreseen> foreseen_;   // where they are stays, too
+  std::deque<Entrant> entrants_;      // where they are stays
+  size_t judged_ = 0;                 // of these
+  std::map<uint64_t, int> known_;     // the first entrant by what it runs
+  std::list<Prefetched> prefetched_;  // where they are stays, too
   std::optional<Entry> best_;
   std::optional<Plan> fastest_;  // if it is another
   std::string fastest_origin_;

@@ -62,7 +62,7 @@ double ExposedUs(const Grid& grid, const GridOptions& options, const StageLoad& 
   if (traits.spreads == UpdateMethodTraits::Times::kPass && grid.tensor_degree > 1) return all_us;
   const bool of_each = traits.sums == UpdateMethodTraits::Times::kMicroBatch;
   const double passes = of_each ? 1 : 1 / static_cast<double>(grid.micro_batches);
-  return std::max(options.exposed_synchronisation * all_us,
+  return std::max(options.policy.exposed_synchronisation * all_us,
                   all_us - kBackwardShare * stage.us * passes);
 }
 
@@ -80,9 +80,6 @@ std::vector<NodeId> SegmentsOf(const Graph& graph) {
   const auto levels = LevelsOfRecomputation(SegmentsToRecompute(graph, results), 1);
   return levels.empty() ? std::vector<NodeId>() : levels.back();
 }
-
-// Micro-batches for each stage: bubbles of more are below 6 % of the step.
-constexpr int64_t kMostPerStage = 16;
 
 class Enumerator {
  public:
@@ -115,7 +112,7 @@ class Enumerator {
     int64_t least = 1;
     for (const auto& [call, stage] : options_.bound_stages) least = std::max(least, stage + 1);
     std::set<int64_t> stages = {least};
-    for (int64_t s = 1; s <= options_.max_stages; s *= 2) {
+    for (int64_t s = 1; s <= options_.policy.grid_stages; s *= 2) {
       if (s > least) stages.insert(s);
     }
     return stages;
@@ -124,7 +121,8 @@ class Enumerator {
   // The counts of micro-batches that are worth a look: as few as fill the pipeline, and more.
   absl::Status AddMicroBatches(int64_t tensor, int64_t stages, bool pipelines) {
     const int64_t data = options_.devices / (stages * tensor);
-    const int64_t most = std::min(options_.max_micro_batches, kMostPerStage * stages);
+    const int64_t most = std::min(options_.policy.grid_micro_batches,
+                                  options_.policy.micro_batches_per_stage * stages);
     const auto fewest = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(stages)));
     for (int64_t n = fewest; n <= most; n *= 2) {
       const bool divides = batch_ % (data * n) == 0;

@@ -28,6 +28,7 @@
 #include "absl/types/span.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/stages.h"
 #include "pcg/ir/plan.h"
 
@@ -62,10 +63,7 @@ struct GridEstimate {
 
 struct GridOptions {
   int64_t devices = 1;  // to use
-  // Of pipelines; 1: none.
-  int64_t max_stages = 64, max_micro_batches = 512;
-  // How much of the gradient synchronisation does not hide behind the backward pass.
-  double exposed_synchronisation = 0.25;
+  SearchPolicy policy = {};
   UpdateMethod update = UpdateMethod::kAllReduce;
   bool choose_update = false;         // all-reduces and each stage of ZeRO instead
   int32_t steps_between_flushes = 1;  // of grids that have a pipeline to drain

@@ -7,18 +7,12 @@
 
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/search_context.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-// Grids that are made into plans.
-constexpr int kGridsMapped = 4;
-// Calls times micro-batches of all of them but the first, and of any: what they take to simulate
-// grows with it. For time alike on every machine.
-constexpr int64_t kMostCalls = 60000, kMostCallsOfOne = 400000;
-// Estimates are that far off; from each other, less.
-constexpr double kTimeSlack = 1.5, kMemorySlack = 1.25, kSlackOfOthers = 1.15;
 // What a byte costs in the search within a stage, until it fits, in us.
 constexpr double kPrices[] = {0, 1e-7, 1e-6, 1e-5};
 
@@ -28,6 +22,7 @@ class GridSearch {
              const Contest& contest, CostTables* tables)
       : graph_(graph),
         options_(options),
+        policy_(contest.policy()),
         deadline_(deadline),
         contest_(contest),
         tables_(*tables),
@@ -38,7 +33,7 @@ class GridSearch {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<GridEstimate> estimates,
                             EnumerateGrids(graph_, options_.grids, memory_bytes_, &tables_));
     for (const GridEstimate& estimate : estimates) {
-      if (mapped_ == kGridsMapped || deadline_.Reached().has_value()) break;
+      if (mapped_ == policy_.mapped_grids || deadline_.Reached().has_value()) break;
       if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
     }
     ISOMER_RETURN_IF_ERROR(DrainAfterEachStep());
@@ -67,11 +62,14 @@ class GridSearch {
     // Data parallelism as it is.
     if (grid.tensor_degree == 1 && grid.micro_batches == 1 && !grid.recomputes) return false;
     if (!options_.plan.empty() && options_.plan != BaselineOf(grid)) return false;
-    if (estimate.step_us > kTimeSlack * contest_.step_us()) return false;
-    if (contest_.fits() && estimate.peak_bytes > kMemorySlack * memory_bytes_) return false;
-    if (fitting_us_ > 0 && estimate.step_us > kSlackOfOthers * fitting_us_) return false;
+    if (estimate.step_us > policy_.grid_time_slack * contest_.step_us()) return false;
+    if (contest_.fits() && static_cast<double>(estimate.peak_bytes) >
+                               policy_.grid_memory_slack * static_cast<double>(memory_bytes_))
+      return false;
+    if (fitting_us_ > 0 && estimate.step_us > policy_.other_grid_slack * fitting_us_) return false;
     const int64_t calls = CallsOf(grid);
-    if (calls > kMostCallsOfOne || (mapped_ > 0 && calls_ + calls > kMostCalls)) return false;
+    if (calls > policy_.calls_of_one_grid) return false;
+    if (mapped_ > 0 && calls_ + calls > policy_.grid_calls) return false;
     return std::none_of(settled_.begin(), settled_.end(),
                         [&](const Grid& other) { return grid.MapsLike(other); });
   }
@@ -84,7 +82,7 @@ class GridSearch {
     std::optional<Pipeline> by_hand, found;
     if (!options_.restricted) {
       ISOMER_ASSIGN_OR_RETURN(by_hand, MapByHand(grid));
-      if (searches) options_.foresee(by_hand->mapped, grid);
+      if (searches) options_.prefetch(by_hand->mapped, grid);
     }
     if (searches) {
       ISOMER_ASSIGN_OR_RETURN(found, SearchStage(estimate));
@@ -141,7 +139,7 @@ class GridSearch {
         Grid behind = grid;
         behind.chunks *= 2;
         ISOMER_ASSIGN_OR_RETURN(const Pipeline after_next, BestIn(behind));
-        options_.foresee(after_next.mapped, behind);
+        options_.prefetch(after_next.mapped, behind);
       }
       Enter(std::move(next)).status().IgnoreError();
       if (best_->grid.chunks < chunks) break;  // It is no better.
@@ -193,7 +191,7 @@ class GridSearch {
     const Grid& grid = by_hand.grid;
     for (double price : kPrices) {
       CostOptions cost = OptionsOfStage(grid, base_);
-      cost.sync_weight = options_.grids.exposed_synchronisation;
+      cost.sync_weight = policy_.exposed_synchronisation;
       cost.us_per_byte = price;
       ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
       ISOMER_ASSIGN_OR_RETURN(const MappedEstimate mapped, EstimateMapped(found, &tables_));
@@ -212,6 +210,7 @@ class GridSearch {
 
   const Graph& graph_;
   const GridSearchOptions& options_;
+  const SearchPolicy& policy_;
   const Deadline& deadline_;
   const Contest& contest_;
   CostTables& tables_;
@@ -224,7 +223,62 @@ class GridSearch {
   std::optional<Pipeline> best_;
 };
 
+// Baselines of all devices are known by their names; with --plan=megatron there is nothing else.
+bool MayHelp(const SearchContext& context, const Submachine& on) {
+  if (context.IsBoundToStages()) return on.is_whole;
+  if (!context.OnPartsToo()) return false;
+  if (!on.is_whole) return context.degrees_help;
+  return (context.Searches() || context.options.plan == kMegatron) && context.DevicesWait();
+}
+
+// Whether the devices of a stage are mapped by the search.
+bool SearchesStages(const SearchContext& context) {
+  return context.options.strategy == Strategy::kHierarchical && context.options.plan.empty();
+}
+
+absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
+  context->tables.set_options(context->BaseOptions());
+  const double before_us = context->contest.step_us();
+  GridSearchOptions options;
+  options.grids.devices = on->devices;
+  options.grids.policy = context->policy();
+  options.grids.update = context->options.update.method;
+  options.grids.choose_update = context->options.choose_update_method;
+  options.grids.may_recompute = context->options.training;
+  options.grids.steps_between_flushes = context->options.steps_between_flushes;
+  options.grids.bound_stages = context->restrictions.stages();
+  options.restricted = context->restrictions.restrict_calls();
+  options.plan = context->options.plan;
+  if (SearchesStages(*context)) {
+    options.search = [context](const CostOptions& cost) {
+      return context->searches.Search(Strategy::kHierarchical, cost);
+    };
+  }
+  options.consider = [context](const MappedModel& mapped, const Grid& grid,
+                               const std::string& origin) -> absl::StatusOr<Prediction> {
+    const bool is_baseline = origin != kFound && grid.devices == context->devices;
+    if (is_baseline) return context->baselines.Consider(mapped, origin, &grid);
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, &grid));
+    return context->contest.Consider(std::move(plan), kFound);
+  };
+  options.prefetch = [context](const MappedModel& mapped, const Grid& grid) {
+    if (context->threads() == 1) return;
+    absl::StatusOr<Plan> plan = context->PlanOf(mapped, &grid);
+    if (plan.ok()) context->contest.Prefetch(*std::move(plan));
+  };
+  const absl::Status searched = SearchGrids(context->model.graph, options, context->deadline,
+                                            context->contest, &context->tables);
+  context->contest.ForgetPrefetched();
+  context->degrees_help = context->contest.fits() && context->Searches() &&
+                          (on->is_whole || context->contest.step_us() < before_us);
+  return searched;
+}
+
 }  // namespace
+
+constinit const Proposer kGrids = {"grids",
+                                   "tensor x pipeline x data parallel degrees, with micro-batches",
+                                   Proposer::When::kRefine, MayHelp, ProposeGrids};
 
 absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
                          const Deadline& deadline, const Contest& contest, CostTables* tables) {

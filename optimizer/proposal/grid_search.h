@@ -17,9 +17,14 @@
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/contest.h"
 #include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/proposer.h"
 #include "pcg/support/stopping.h"
 
 namespace isomer {
+
+// Grids of tensor, pipeline and data parallelism, for where the best plan so far leaves devices
+// waiting, or does not fit; then of half of the devices, as long as those are faster.
+extern const Proposer kGrids;
 
 struct GridSearchOptions {
   GridOptions grids;
@@ -32,8 +37,8 @@ struct GridSearchOptions {
   std::function<absl::StatusOr<Prediction>(const MappedModel&, const Grid&,
                                            const std::string& origin)>
       consider;
-  // Says that a mapping will likely take part (Contest::Foresee).
-  std::function<void(const MappedModel&, const Grid&)> foresee;
+  // Says that a mapping will likely take part (Contest::Prefetch).
+  std::function<void(const MappedModel&, const Grid&)> prefetch;
 };
 
 // Sets the options of `tables`.

@@ -9,7 +9,7 @@
 #include "optimizer/bound/lower_bound.h"
 #include "optimizer/canonical/canonical_form.h"
 #include "optimizer/proposal/pipeline_plan.h"
-#include "optimizer/proposal/proposers.h"
+#include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/strategy_search.h"
 #include "optimizer/sharding/constraints.h"
 #include "optimizer/substitution/search.h"
@@ -45,8 +45,9 @@ struct OptimizeOptions {
   // What shows that calls are an operator (canonical_form.h), which is what the plan's certificate
   // will be asked; none: the model's calls are taken as they are.
   AreEqual equal;
-  // That are not asked: what each gains is seen without it.
-  std::set<Proposer> without;
+  // Proposers that are not asked: what each gains is seen without it.
+  std::set<std::string> without;
+  SearchPolicy policy;
 };
 
 }  // namespace isomer

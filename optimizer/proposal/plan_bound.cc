@@ -8,9 +8,6 @@
 namespace isomer {
 namespace {
 
-// Of a plan's step: a bound that is nearer says little more, and takes long.
-constexpr double kEnough = 0.97;
-
 // The longest that the plan's derivation begins with; null: none.
 const Rewritten* AlgebraOf(const Plan& plan, absl::Span<const Rewritten> rewritten) {
   const Rewritten* algebra = nullptr;
@@ -58,7 +55,7 @@ absl::StatusOr<std::optional<LowerBound>> ShareOfOneDevice(const Graph& graph,
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
                                                       absl::Span<const Rewritten> rewritten,
                                                       CostOptions options, BoundOptions bound,
-                                                      CostTables* tables) {
+                                                      double close_bound, CostTables* tables) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   const Rewritten* const algebra = AlgebraOf(plan, rewritten);
   if (moments > 1 || !plan.update.methods.empty()) {
@@ -66,7 +63,7 @@ absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const 
     return ShareOfOneDevice(graph, plan.model.loss, algebra, tables);
   }
   options.update_method = plan.update.method;
-  bound.enough_us = kEnough * plan.predicted_step_us;
+  bound.enough_us = close_bound * plan.predicted_step_us;
   bound.loss = plan.model.loss;
   const auto lies_behind = [](const MachineView& view) { return view.start > 0; };
   bound.beside = std::any_of(plan.views.begin(), plan.views.end(), lies_behind);

@@ -16,11 +16,12 @@ namespace isomer {
 // `rewritten`), if that is less. For pipelines, and where each weight is updated in a way of its
 // own, the work of one device, shared out among all: in however many pieces it is done, they take
 // no less together. Nothing for those where devices differ. `options`: of the tables, which have
-// others afterwards. `bound`: but for what is enough.
+// others afterwards. `bound`: but for what is
+// enough, which is `close_bound` of the plan's step.
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
                                                       absl::Span<const Rewritten> rewritten,
                                                       CostOptions options, BoundOptions bound,
-                                                      CostTables* tables);
+                                                      double close_bound, CostTables* tables);
 
 }  // namespace isomer
 

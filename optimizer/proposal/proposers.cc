@@ -5,108 +5,102 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/proposal/arranged_weights_proposer.h"
+#include "optimizer/proposal/baseline_entries.h"
+#include "optimizer/proposal/call_order.h"
+#include "optimizer/proposal/grid_search.h"
+#include "optimizer/proposal/joint_search.h"
+#include "optimizer/proposal/memory_reduction.h"
+#include "optimizer/proposal/one_piece.h"
+#include "optimizer/proposal/parts.h"
+#include "optimizer/proposal/search_context.h"
+#include "optimizer/proposal/splices.h"
+#include "optimizer/proposal/spread_branches.h"
+#include "optimizer/proposal/spread_calls.h"
+#include "optimizer/proposal/update_choice.h"
+#include "optimizer/proposal/walks.h"
+#include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-constexpr ProposerTraits kProposers[] = {
-    {Proposer::kDataParallel, "data_parallel", "every device has a share of the batch"},
-    {Proposer::kZero3, "zero3", "data parallelism with weights, gradients and states in parts"},
-    {Proposer::kMegatron, "megatron", "tensor parallel blocks within nodes, by hand"},
-    {Proposer::kExpert, "expert", "published plans of networks like this one"},
-    {Proposer::kPipeline, "pipeline", "stages of equal work, where --plan=pipeline asks for them"},
-    {Proposer::kAlgebraFirst, "algebra_first",
-     "a search of its own that rewrites for one device, then maps"},
-    {Proposer::kJointSearch, "joint_search", "rewrites and mappings as one space"},
-    {Proposer::kSyncWeights, "sync_weights",
-     "the joint search where less of the gradients' synchronisation counts, as it overlaps"},
-    {Proposer::kCallOrder, "call_order", "calls in the model's order"},
-    {Proposer::kArrangedWeights, "arranged_weights",
-     "transposed and joined weights made anew by each device that reads them"},
-    {Proposer::kTurns, "turns", "identical calls spread over idle devices"},
-    {Proposer::kSplices, "splices",
-     "the front of one mapping, the back of another that synchronises more"},
-    {Proposer::kOnePiece, "one_piece", "the graph mapped without cuts, branches concurrent"},
-    {Proposer::kGrids, "grids", "tensor x pipeline x data parallel degrees, with micro-batches"},
-    {Proposer::kParts, "parts", "mappings that leave devices idle"},
-    {Proposer::kWalks, "walks", "simulated annealing from the best mappings, by simulated steps"},
-    {Proposer::kPairs, "pairs", "changes of two neighbouring calls at once"},
-    {Proposer::kSpreadBranches, "spread_branches", "branches in an order that hides exchanges"},
-    {Proposer::kUpdates, "updates",
-     "ZeRO stages, buckets and times of weight updates for the best plans"},
-    {Proposer::kMemory, "memory",
-     "ZeRO, checkpointing, micro-batches, states on the host, where nothing fits"},
-    {Proposer::kPartSearches, "part_searches",
-     "whole searches on the fewer devices of plans that are near the best"},
+constexpr const Proposer* kProposers[] = {
+    &kDataParallelProposer,
+    &kZero3Proposer,
+    &kMegatronProposer,
+    &kExpertProposer,
+    &kPipelineProposer,
+    &kAlgebraFirst,
+    &kParts,
+    &kJointSearch,
+    &kSyncWeights,
+    &kCallOrder,
+    &kArrangedWeights,
+    &kSpreadCalls,
+    &kSplices,
+    &kOnePiece,
+    &kGrids,
+    &kWalks,
+    &kPairs,
+    &kSpreadBranches,
+    &kUpdates,
+    &kMemory,
+    &kPartSearches,
 };
 
 }  // namespace
 
-absl::Span<const ProposerTraits> AllProposers() { return kProposers; }
+constinit const Proposer kAlgebraFirst = {
+    "algebra_first", "a search of its own that rewrites for one device, then maps",
+    Proposer::When::kOwnRun, nullptr, nullptr};
 
-const char* NameOf(Proposer proposer) { return kProposers[static_cast<int>(proposer)].name; }
+constinit const Proposer kPartSearches = {
+    "part_searches", "whole searches on the fewer devices of plans that are near the best",
+    Proposer::When::kOwnRun, nullptr, nullptr};
 
-absl::StatusOr<Proposer> ParseProposer(absl::string_view name) {
+absl::Span<const Proposer* const> AllProposers() { return kProposers; }
+
+absl::StatusOr<const Proposer*> ParseProposer(absl::string_view name) {
   std::vector<absl::string_view> names;
-  for (const ProposerTraits& traits : kProposers) {
-    if (name == traits.name) return traits.proposer;
-    names.push_back(traits.name);
+  for (const Proposer* proposer : kProposers) {
+    if (name == proposer->name) return proposer;
+    names.push_back(proposer->name);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no proposer '", name, "'; there are ", absl::StrJoin(names, ", ")));
 }
 
+absl::Status AskProposers(Proposer::When when, SearchContext* context, Submachine* on) {
+  for (const Proposer* proposer : kProposers) {
+    if (proposer->when != when || proposer->applies == nullptr) continue;
+    if (!context->Asks(*proposer) || !proposer->applies(*context, *on)) continue;
+    const Proposing proposing(&context->contest.ledger(), proposer->name);
+    ISOMER_RETURN_IF_ERROR(proposer->propose(context, on));
+  }
+  return absl::OkStatus();
+}
+
 std::string ProposerList() {
   std::string text;
-  for (const ProposerTraits& traits : kProposers) {
-    absl::StrAppendFormat(&text, "%-17s %s\n", traits.name, traits.description);
+  for (const Proposer* proposer : kProposers) {
+    absl::StrAppendFormat(&text, "%-17s %s\n", proposer->name, proposer->description);
   }
   return text;
 }
 
-std::optional<Proposer> ProposerLedger::Switch(std::optional<Proposer> to) {
-  const auto now = std::chrono::steady_clock::now();
-  if (current_.has_value()) {
-    rows_[*current_].seconds += std::chrono::duration<double>(now - since_).count();
-  }
-  since_ = now;
-  const std::optional<Proposer> before = current_;
-  current_ = to;
-  return before;
-}
-
-void ProposerLedger::CountPlan(std::optional<Proposer> by) {
-  if (by.has_value()) ++rows_[*by].plans;
-}
-
-void ProposerLedger::CountBest(std::optional<Proposer> by, std::optional<double> before_us,
-                               double now_us) {
-  if (!by.has_value()) return;
-  Row& row = rows_[*by];
-  ++row.best;
-  if (before_us.has_value()) row.gain = 1 - (1 - row.gain) * now_us / *before_us;
-}
-
-void ProposerLedger::AddPartOf(const ProposerLedger& other) {
-  for (const auto& [proposer, row] : other.rows_) {
-    rows_[proposer].plans += row.plans;
-    rows_[proposer].seconds += row.seconds;
-  }
-}
-
-std::string ProposerLedger::ToString(const std::set<Proposer>& without) const {
+std::string LedgerText(const ProposerLedger& ledger, const std::set<std::string>& without) {
   std::string text = absl::StrFormat("%-17s %8s %8s %8s %8s  %s\n", "proposer", "plans", "best",
                                      "gain", "seconds", "what it proposes");
-  for (const ProposerTraits& traits : kProposers) {
-    const auto at = rows_.find(traits.proposer);
-    if (without.count(traits.proposer) > 0) {
-      absl::StrAppendFormat(&text, "%-17s %35s  %s\n", traits.name, "switched off",
-                            traits.description);
+  for (const Proposer* proposer : kProposers) {
+    if (without.count(proposer->name) > 0) {
+      absl::StrAppendFormat(&text, "%-17s %35s  %s\n", proposer->name, "switched off",
+                            proposer->description);
       continue;
     }
-    const Row row = at == rows_.end() ? Row() : at->second;
-    absl::StrAppendFormat(&text, "%-17s %8d %8d %7.1f%% %8.2f  %s\n", traits.name, row.plans,
-                          row.best, 100 * row.gain, row.seconds, traits.description);
+    const auto at = ledger.rows().find(proposer->name);
+    const ProposerLedger::Row row = at == ledger.rows().end() ? ProposerLedger::Row() : at->second;
+    absl::StrAppendFormat(&text, "%-17s %8d %8d %7.1f%% %8.2f  %s\n", proposer->name, row.plans,
+                          row.best, 100 * row.gain, row.seconds, proposer->description);
   }
   return text;
 }

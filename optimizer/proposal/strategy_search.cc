@@ -10,13 +10,6 @@
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
-namespace {
-
-// Of the budget; the first search has all of it.
-constexpr double kPartOfLaterSearches = 0.125;
-
-}  // namespace
-
 absl::StatusOr<MappedModel> StrategySearch::Search(Strategy strategy, const CostOptions& options) {
   SearchOptions search = options_;
   if (!restrictions_.empty()) search.restrictions = &restrictions_;
@@ -82,7 +75,7 @@ absl::StatusOr<SearchResult> StrategySearch::SearchBy(Strategy strategy,
 absl::StatusOr<SearchResult> StrategySearch::SearchJointly(const SearchOptions& options) {
   const bool first = !searcher_.has_value();
   if (first) searcher_.emplace(model_.graph, options, tables_.rules());
-  return searcher_->Search(&tables_, deadline_, first ? 1 : kPartOfLaterSearches);
+  return searcher_->Search(&tables_, deadline_, first ? 1 : policy_.later_search_share);
 }
 
 absl::StatusOr<SearchResult> StrategySearch::SearchAlgebraFirst(const SearchOptions& options) {

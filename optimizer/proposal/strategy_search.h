@@ -12,6 +12,7 @@
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/mapping/restrictions.h"
+#include "optimizer/proposal/search_policy.h"
 #include "optimizer/substitution/search.h"
 #include "pcg/ir/plan.h"
 #include "pcg/support/stopping.h"
@@ -52,10 +53,11 @@ struct Rewritten {
 class StrategySearch {
  public:
   // All of these outlive this. `restrictions` may be resolved later, before a search.
-  StrategySearch(const Model& model, const SearchOptions& options, const Restrictions& restrictions,
-                 const Deadline& deadline, CostTables* tables)
+  StrategySearch(const Model& model, const SearchOptions& options, const SearchPolicy& policy,
+                 const Restrictions& restrictions, const Deadline& deadline, CostTables* tables)
       : model_(model),
         options_(options),
+        policy_(policy),
         restrictions_(restrictions),
         deadline_(deadline),
         tables_(*tables) {}
@@ -89,6 +91,7 @@ class StrategySearch {
 
   const Model& model_;
   const SearchOptions& options_;
+  const SearchPolicy& policy_;
   const Restrictions& restrictions_;
   const Deadline& deadline_;
   CostTables& tables_;

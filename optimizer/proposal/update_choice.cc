@@ -9,26 +9,17 @@
 
 #include "optimizer/mapping/arranged_weights.h"
 #include "optimizer/mapping/mapping_problem.h"
+#include "optimizer/proposal/search_context.h"
 #include "optimizer/simulator/bucket_choice.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-// Where plans take seconds to simulate, there are no other buckets, and with so many calls no
-// methods but the one that is hardly ever slower.
-constexpr int64_t kMostCallsOfWays = 60000;
-// Plans, and ways, that are slower by more are not worth it: updates are a small part of a step.
-constexpr double kWorthUpdating = 1.2;
-// Of one plan, the first few ways that are no slower than the best by so much are tried at other
-// times and with other buckets.
-constexpr double kPromisingWay = 1.04;
-constexpr size_t kMostPromising = 2;
-
 class UpdateChoice {
  public:
   UpdateChoice(const UpdateChoiceOptions& options, const Deadline& deadline, Contest* contest)
-      : options_(options), deadline_(deadline), contest_(*contest) {}
+      : options_(options), policy_(contest->policy()), deadline_(deadline), contest_(*contest) {}
 
   absl::Status Run() {
     if (contest_.empty()) return absl::OkStatus();
@@ -44,7 +35,8 @@ class UpdateChoice {
       const bool is_fastest =
           !std::exchange(had_fastest[HasCopiedCalls(contender.plan.graph) ? 1 : 0], true);
       if (!is_fastest && contest_.fits() && !MayBecomeBest(contender, before_us)) continue;
-      if (contender.step_us > kWorthUpdating * contest_.step_us()) break;
+      // Updates are a small part of a step.
+      if (contender.step_us > policy_.near_best * contest_.step_us()) break;
       ISOMER_RETURN_IF_ERROR(Try(contender, is_fastest));
     }
     return absl::OkStatus();
@@ -68,7 +60,7 @@ class UpdateChoice {
   absl::Status Try(const Contender& contender, bool is_fastest) {
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
                             NumMicroBatches(contender.plan.graph, contender.plan.views));
-    const bool is_large = contender.plan.graph.num_nodes() * moments > kMostCallsOfWays;
+    const bool is_large = contender.plan.graph.num_nodes() * moments > policy_.update_calls;
     const bool is_slow = contest_.BestIsSlow();
     std::vector<Way> ways;
     for (UpdateMethod method : Methods(contender.plan, is_fastest && !is_slow, is_large)) {
@@ -83,9 +75,9 @@ class UpdateChoice {
     if (is_slow) {
       KeepPromising(&ways, 1);
     } else if (is_fastest) {
-      KeepNear(kWorthUpdating, &ways);
+      KeepNear(policy_.near_best, &ways);
     } else {
-      KeepPromising(&ways, kMostPromising);
+      KeepPromising(&ways, policy_.update_ways);
     }
     // In float16 a step must be able to be skipped when its gradients are known.
     if (moments == 1 && contender.plan.precision != DataType::kFloat16) {
@@ -94,7 +86,7 @@ class UpdateChoice {
       ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times));
       ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
     }
-    KeepPromising(&ways, kMostPromising);
+    KeepPromising(&ways, policy_.update_ways);
     if (is_slow) return absl::OkStatus();
     // Pipelines' gradients are ready all at once, and their plans take longest to predict.
     if (moments > 1 && !is_fastest) return absl::OkStatus();
@@ -143,9 +135,9 @@ class UpdateChoice {
     std::erase_if(*ways, [&](const Way& way) { return way.step_us > times * best_us; });
   }
 
-  static void KeepPromising(std::vector<Way>* ways, size_t most) {
-    KeepNear(kPromisingWay, ways);
-    if (ways->size() > most) ways->resize(most);
+  void KeepPromising(std::vector<Way>* ways, int64_t most) const {
+    KeepNear(policy_.very_near_best, ways);
+    if (ways->size() > static_cast<size_t>(most)) ways->resize(most);
   }
 
   // The plan's own comes first.
@@ -178,11 +170,25 @@ class UpdateChoice {
   }
 
   const UpdateChoiceOptions& options_;
+  const SearchPolicy& policy_;
   const Deadline& deadline_;
   Contest& contest_;
 };
 
+// Of the best plans.
+absl::Status ProposeUpdates(SearchContext* context, Submachine*) {
+  const OptimizeOptions& options = context->options;
+  return ConsiderUpdates({.method = options.choose_update_method, .order = options.choose_buckets},
+                         context->deadline, &context->contest);
+}
+
 }  // namespace
+
+constinit const Proposer kUpdates = {
+    "updates", "ZeRO stages, buckets and times of weight updates for the best plans",
+    Proposer::When::kAfterwards,
+    [](const SearchContext& context, const Submachine&) { return context.options.training; },
+    ProposeUpdates};
 
 absl::Status ConsiderUpdates(const UpdateChoiceOptions& options, const Deadline& deadline,
                              Contest* contest) {

@@ -10,9 +10,12 @@
 
 #include "absl/status/status.h"
 #include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/proposer.h"
 #include "pcg/support/stopping.h"
 
 namespace isomer {
+
+extern const Proposer kUpdates;
 
 // What may be chosen; else it stays as the plans have it.
 struct UpdateChoiceOptions {

@@ -58,7 +58,7 @@ Json SearchJson(const OptimizeResult& result) {
 Json ProposersJson(const ProposerLedger& ledger) {
   Json json = Json::EmptyObject();
   for (const auto& [proposer, row] : ledger.rows()) {
-    Json& one = json[NameOf(proposer)];
+    Json& one = json[proposer];
     one["plans"] = row.plans;
     one["best"] = row.best;
     one["gain"] = row.gain;
@@ -121,6 +121,9 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   if (result.pipeline.has_value()) json["pipeline"] = PipelineJson(*result.pipeline);
   json["search"] = SearchJson(result);
   json["proposers"] = ProposersJson(result.proposers);
+  for (const Threshold& threshold : AllThresholds()) {
+    json["policy"][threshold.name] = ValueOf(result.policy, threshold);
+  }
   if (result.bound.has_value()) json["lower_bound"] = BoundJson(result);
   json["steps"] = plan.steps.size();
   json["rules_used"] = Json::EmptyArray();

@@ -14,9 +14,6 @@ namespace {
 
 constexpr int64_t kTimes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
-// Of all searches together.
-constexpr double kMostSeconds = 20;
-
 // Of each; what algebra saves of memory is little.
 constexpr int64_t kBudget = 1;
 
@@ -43,7 +40,7 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
                                                    const CostModel& cost,
                                                    const OptimizeOptions& options) {
   if (!cost.machine().topology.empty()) return std::nullopt;
-  const Deadline deadline = Deadline::In(kMostSeconds);
+  const Deadline deadline = Deadline::In(options.policy.enough_devices_seconds);
   OptimizeOptions probe = options;
   probe.strategy = Strategy::kHierarchical;
   probe.plan.clear();

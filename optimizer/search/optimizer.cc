@@ -9,28 +9,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "optimizer/proposal/baseline_entries.h"
-#include "optimizer/proposal/fitting.h"
-#include "optimizer/proposal/grid_search.h"
-#include "optimizer/proposal/optimization.h"
-#include "optimizer/proposal/overlap_search.h"
+#include "optimizer/proposal/parts.h"
 #include "optimizer/proposal/plan_bound.h"
-#include "optimizer/proposal/update_choice.h"
+#include "optimizer/proposal/proposers.h"
+#include "optimizer/proposal/search_context.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-// Grids are left alone where the devices compute for so much of the step.
-constexpr double kBusyEnough = 0.9;
-// By so much algebra may be faster on part of the machine than what is known of it.
-constexpr double kAlgebraSlack = 1.2;
-// A plan on part of the machine that takes no longer than so many times the best is near it.
-constexpr double kNearPart = 1.1;
-// Models of more operators are searched once.
-constexpr int kMostNodesTwice = 1800;
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -40,13 +28,8 @@ class Optimizer {
  public:
   Optimizer(const Model& model, const RuleIndex& rules, const CostModel& cost,
             const OptimizeOptions& options, PredictionMemo* predictions)
-      : run_(model, rules, cost, options, predictions),
-        baselines_(&run_),
-        searches_(model, options.search, run_.restrictions, run_.deadline, &run_.tables),
-        overlap_(&run_, &searches_),
-        fitting_{.training = options.training,
-                 .choose_update_method = options.choose_update_method} {
-    if (run_.Bounds()) searches_.KeepRewritten();
+      : run_(model, rules, cost, options, predictions) {
+    if (run_.Bounds()) run_.searches.KeepRewritten();
   }
 
   absl::StatusOr<OptimizeResult> Run() {
@@ -57,9 +40,9 @@ class Optimizer {
     if (run_.Bounds()) {
       BoundOptions bound = run_.options.bound;
       bound.deadline = run_.deadline;
-      ISOMER_ASSIGN_OR_RETURN(result.bound,
-                              BoundOfPlan(run_.model.graph, result.plan, AllRewritten(),
-                                          run_.BaseOptions(), bound, &run_.tables));
+      ISOMER_ASSIGN_OR_RETURN(result.bound, BoundOfPlan(run_.model.graph, result.plan,
+                                                        AllRewritten(), run_.BaseOptions(), bound,
+                                                        run_.policy().close_bound, &run_.tables));
     }
     result.bound_seconds = SecondsSince(found);
     return result;
@@ -72,27 +55,29 @@ class Optimizer {
         run_.restrictions,
         Restrictions::Resolve(run_.options.constraints, run_.model.graph, &run_.tables));
     ISOMER_RETURN_IF_ERROR(FillContest());
+    if (run_.contest.empty()) return NoPlan();
+    ISOMER_RETURN_IF_ERROR(ImproveBest());
     OptimizeResult result;
     ISOMER_RETURN_IF_ERROR(TakeBest(&result));
     if (algebra_first_ != nullptr) {
       ISOMER_ASSIGN_OR_RETURN(OptimizeResult other, result_of_algebra_first_.get());
-      TakeIfBetter(std::move(other), Proposer::kAlgebraFirst, &result);
+      TakeIfBetter(std::move(other), kAlgebraFirst, &result);
     }
     ISOMER_RETURN_IF_ERROR(SearchParts(&result));
     return result;
   }
 
   // A plan that leaves devices idle is what a search of those that it uses would find, and that
-  // looks further than ConsiderPartsOfTheMachine: it is done for all parts that a plan near the
+  // looks further than proposers on a submachine do: it is done for all parts that a plan near the
   // best uses. What is on one node is searched as a machine of its own, with its parts.
   absl::Status SearchParts(OptimizeResult* result) {
     if (run_.options.strategy != Strategy::kHierarchical || !run_.options.plan.empty() ||
-        !SearchesParts() || !result->fits || !run_.Asks(Proposer::kPartSearches)) {
+        !run_.SearchesParts() || !result->fits || !run_.Asks(kPartSearches)) {
       return absl::OkStatus();
     }
     for (int64_t devices = run_.devices; devices % 2 == 0;) {
       devices /= 2;
-      const double near_us = kNearPart * result->plan.predicted_step_us;
+      const double near_us = run_.policy().near_part * result->plan.predicted_step_us;
       const bool on_node = devices <= DevicesOfNode();
       if (UsOn(devices, on_node ? 0 : devices / 2) > near_us) continue;
       if (run_.deadline.Reached().has_value()) break;
@@ -102,7 +87,7 @@ class Optimizer {
       ISOMER_ASSIGN_OR_RETURN(OptimizeResult found, part.Search());
       found.baselines.clear();
       found.origin = kFound;
-      TakeIfBetter(std::move(found), Proposer::kPartSearches, result);
+      TakeIfBetter(std::move(found), kPartSearches, result);
       const std::vector<Rewritten> rewritten = part.AllRewritten();
       of_parts_.insert(of_parts_.end(), rewritten.begin(), rewritten.end());
       if (on_node) break;
@@ -125,15 +110,10 @@ class Optimizer {
   }
 
   int64_t DevicesOfNode() const { return run_.cost.machine().devices_per_node(); }
-  // Those of several nodes are parts of the whole.
-  bool SearchesParts() const {
-    return run_.OnPartsToo() &&
-           (run_.options.devices == 0 || run_.options.devices <= DevicesOfNode());
-  }
 
   // What all searches kept for bounds.
   std::vector<Rewritten> AllRewritten() const {
-    std::vector<Rewritten> all = searches_.rewritten();
+    std::vector<Rewritten> all = run_.searches.rewritten();
     all.insert(all.end(), of_parts_.begin(), of_parts_.end());
     if (algebra_first_ == nullptr) return all;
     const std::vector<Rewritten> others = algebra_first_->AllRewritten();
@@ -141,60 +121,69 @@ class Optimizer {
     return all;
   }
 
+  // All but what improves the plans that there are.
   absl::Status FillContest() {
-    const OptimizeOptions& options = run_.options;
-    const bool searches = options.plan.empty();
-    ISOMER_RETURN_IF_ERROR(baselines_.EnterAll());
+    const bool searches = run_.options.plan.empty();
+    Submachine on{.devices = run_.devices, .is_searched = searches};
+    ISOMER_RETURN_IF_ERROR(run_.baselines.Enter(kSingleDevice, nullptr));
+    ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kFirst, &run_, &on));
+    ISOMER_RETURN_IF_ERROR(run_.baselines.Settle());
     if (SearchesAlgebraFirst()) StartAlgebraFirst();
-    if (searches && IsBoundToStages()) {
-      ISOMER_RETURN_IF_ERROR(ConsiderBoundStages());
-    } else if (searches) {
-      ISOMER_RETURN_IF_ERROR(overlap_.Run(options.strategy, run_.devices));
+    std::optional<double> one_us;
+    while (true) {
+      const int64_t devices = on.devices;
+      ISOMER_RETURN_IF_ERROR(AskOn(std::move(on)));
+      const bool is_searched = searches && run_.contest.fits() && run_.Asks(kParts);
+      if (devices == 1 || devices % 2 != 0 || !run_.SearchesParts()) return absl::OkStatus();
+      if (is_searched && !one_us.has_value()) {
+        ISOMER_ASSIGN_OR_RETURN(one_us, UsOnOneDevice());
+      }
+      on = {.devices = devices / 2, .is_whole = false};
+      // No plan on d devices takes less than a d-th of the time on one; algebra may do that in less
+      // than is known yet.
+      on.is_searched = is_searched && run_.IsNearBest(*one_us / static_cast<double>(on.devices));
+      if (!on.is_searched && !run_.degrees_help) return absl::OkStatus();
     }
-    if ((searches || options.plan == kMegatron) && run_.OnPartsToo() && DevicesWait()) {
-      ISOMER_RETURN_IF_ERROR(ConsiderGrids());
-    }
-    if (searches) {
-      ISOMER_RETURN_IF_ERROR(ConsiderPartsOfTheMachine());
-      ISOMER_RETURN_IF_ERROR(overlap_.WalkUp());
-    }
-    if (run_.contest.empty()) {
-      return absl::ResourceExhaustedError(absl::StrCat("no plan of ", run_.model.graph.num_nodes(),
+  }
+
+  absl::Status AskOn(Submachine on) {
+    ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kSearch, &run_, &on));
+    ISOMER_RETURN_IF_ERROR(run_.RememberEntered(&on));
+    ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kRefine, &run_, &on));
+    if (!on.is_searched || run_.contest.PredictionsAreSlow()) return absl::OkStatus();
+    run_.submachines[on.devices] = {.devices = on.devices,
+                                    .is_whole = on.is_whole,
+                                    .fastest = std::move(on.fastest),
+                                    .best = std::move(on.best),
+                                    .as_it_is = std::move(on.as_it_is)};
+    return absl::OkStatus();
+  }
+
+  absl::Status ImproveBest() {
+    Submachine whole{.devices = run_.devices};
+    return AskProposers(Proposer::When::kAfterwards, &run_, &whole);
+  }
+
+  // By the tables, with the algebra that was found so far, or by the simulator as it is.
+  absl::StatusOr<double> UsOnOneDevice() {
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<double> with_algebra_us,
+                            run_.searches.UsOnOneDevice(run_.BaseOptions()));
+    const double as_it_is_us = run_.baselines.single_device().step_us;
+    return std::min(as_it_is_us, with_algebra_us.value_or(as_it_is_us));
+  }
+
+  absl::Status NoPlan() const {
+    const Graph& graph = run_.model.graph;
+    if (!run_.IsBoundToStages()) {
+      return absl::ResourceExhaustedError(absl::StrCat("no plan of ", graph.num_nodes(),
                                                        " operators and weights on ", run_.devices,
                                                        " devices is small enough to be simulated"));
     }
-    if (searches) ISOMER_RETURN_IF_ERROR(ConsiderSpreadBranches());
-    ISOMER_RETURN_IF_ERROR(ChooseUpdates());
-    if (!searches) return absl::OkStatus();
-    const double us = run_.contest.step_us();
-    if (run_.Asks(Proposer::kMemory)) {
-      const Proposing proposing(&run_.contest.ledger(), Proposer::kMemory);
-      ISOMER_RETURN_IF_ERROR(MakeFit(
-          run_.cost, fitting_, run_.deadline,
-          [this](const SmallerPlan& wanted) { return FindSmaller(wanted); }, &run_.contest));
-    }
-    return run_.contest.step_us() == us ? absl::OkStatus() : ChooseUpdates();
-  }
-
-  // The best plan with its branches in the other order, where some wait for exchanges.
-  absl::Status ConsiderSpreadBranches() {
-    Plan plan = run_.contest.best().plan;
-    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-    if (moments > 1 || run_.contest.PredictionsAreSlow() || !run_.Asks(Proposer::kSpreadBranches)) {
-      return absl::OkStatus();
-    }
-    const Proposing proposing(&run_.contest.ledger(), Proposer::kSpreadBranches);
-    plan.spread_branches = true;
-    return run_.contest.Consider(std::move(plan), run_.contest.best().origin).status();
-  }
-
-  // Other ways to update the weights of the best plans.
-  absl::Status ChooseUpdates() {
-    if (!run_.options.training || !run_.Asks(Proposer::kUpdates)) return absl::OkStatus();
-    const Proposing proposing(&run_.contest.ledger(), Proposer::kUpdates);
-    return ConsiderUpdates(
-        {.method = run_.options.choose_update_method, .order = run_.options.choose_buckets},
-        run_.deadline, &run_.contest);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "constraints: no pipeline of ", run_.restrictions.least_stages(),
+        " stages or more keeps to them: devices (", run_.devices, ") divide by stages, a batch (",
+        BatchSize(graph), ") by the other devices and as many micro-batches as stages",
+        MixesSamples(graph) ? ", and this model needs all samples at once" : ""));
   }
 
   absl::Status TakeBest(OptimizeResult* result) {
@@ -206,11 +195,12 @@ class Optimizer {
     result->origin = std::move(best.origin);
     result->fits =
         run_.contest.Fits({result->plan.predicted_step_us, result->plan.predicted_peak_bytes});
-    result->baselines = baselines_.predictions();
-    result->single_device = baselines_.single_device();
-    result->ignoring = baselines_.ignoring();
-    result->searches = searches_.record();
+    result->baselines = run_.baselines.predictions();
+    result->single_device = run_.baselines.single_device();
+    result->ignoring = run_.baselines.ignoring();
+    result->searches = run_.searches.record();
     result->proposers = run_.contest.ledger();
+    result->policy = run_.policy();
     const Plan& plan = result->plan;
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
     if (moments > 1) {
@@ -224,9 +214,10 @@ class Optimizer {
   // The joint search is never behind algebra first, as all that a search of that finds, by walks,
   // too, is found beside it: what tables think best need not be what walks begin with best.
   bool SearchesAlgebraFirst() const {
-    return run_.Asks(Proposer::kAlgebraFirst) && run_.options.strategy == Strategy::kHierarchical &&
-           run_.options.plan.empty() && DevicesWait() && !IsBoundToStages() &&
-           run_.model.graph.num_nodes() <= kMostNodesTwice && !run_.contest.PredictionsAreSlow();
+    return run_.Asks(kAlgebraFirst) && run_.options.strategy == Strategy::kHierarchical &&
+           run_.Searches() && run_.DevicesWait() &&
+           run_.model.graph.num_nodes() <= run_.policy().two_search_nodes &&
+           !run_.contest.PredictionsAreSlow();
   }
 
   void StartAlgebraFirst() {
@@ -235,14 +226,14 @@ class Optimizer {
     algebra_first_ = std::make_unique<Optimizer>(run_.model, run_.tables.rules(), run_.cost,
                                                  algebra_first_options_, &run_.predictions);
     // The model as it is is theirs, too.
-    overlap_.LeaveModelAsItIs();
+    run_.leaves_model_as_it_is = true;
     result_of_algebra_first_ =
         std::async(run_.threads() > 1 ? std::launch::async : std::launch::deferred,
                    [this] { return algebra_first_->Search(); });
   }
 
   // `by` found it, in a run of its own.
-  void TakeIfBetter(OptimizeResult other, Proposer by, OptimizeResult* result) const {
+  void TakeIfBetter(OptimizeResult other, const Proposer& by, OptimizeResult* result) const {
     result->proposers.AddPartOf(other.proposers);
     SearchRecord& searches = result->searches;
     searches.candidates += other.searches.candidates;
@@ -255,7 +246,7 @@ class Optimizer {
     if (rank(result->plan) <= rank(other.plan)) return;
     const bool improves = result->fits && other.fits;
     result->proposers.CountBest(
-        by, improves ? std::optional(result->plan.predicted_step_us) : std::nullopt,
+        by.name, improves ? std::optional(result->plan.predicted_step_us) : std::nullopt,
         other.plan.predicted_step_us);
     result->plan = std::move(other.plan);
     result->simulation = std::move(other.simulation);
@@ -264,151 +255,7 @@ class Optimizer {
     result->pipeline = std::move(other.pipeline);
   }
 
-  // And there is time to do something about it.
-  bool DevicesWait() const {
-    return run_.devices > 1 && baselines_.BusyShare() <= kBusyEnough &&
-           !run_.deadline.Reached().has_value();
-  }
-
-  // A user binds calls to stages beyond the first: of all plans, those are pipelines.
-  bool IsBoundToStages() const { return run_.restrictions.least_stages() > 1; }
-
-  absl::Status ConsiderBoundStages() {
-    ISOMER_RETURN_IF_ERROR(ConsiderGrids());
-    if (!run_.contest.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "constraints: no pipeline of ", run_.restrictions.least_stages(),
-        " stages or more keeps to them: devices (", run_.devices, ") divide by stages, a batch (",
-        BatchSize(run_.model.graph), ") by the other devices and as many micro-batches as stages",
-        MixesSamples(run_.model.graph) ? ", and this model needs all samples at once" : ""));
-  }
-
-  // Grids of tensor, pipeline and data parallelism, for where the best plan so far leaves devices
-  // waiting, or does not fit; then of half of the devices, as long as those are faster.
-  absl::Status ConsiderGrids() {
-    if (!run_.Asks(Proposer::kGrids) && run_.options.plan.empty() && !IsBoundToStages()) {
-      return absl::OkStatus();
-    }
-    const Proposing proposing(&run_.contest.ledger(), Proposer::kGrids);
-    int64_t devices = run_.devices;
-    ISOMER_RETURN_IF_ERROR(ConsiderGridsOf(devices));
-    while (run_.contest.fits() && SearchesParts() && run_.options.plan.empty() &&
-           devices % 2 == 0) {
-      const double us = run_.contest.step_us();
-      ISOMER_RETURN_IF_ERROR(ConsiderGridsOf(devices /= 2));
-      if (run_.contest.step_us() == us) break;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ConsiderGridsOf(int64_t devices) {
-    run_.tables.set_options(run_.BaseOptions());
-    GridSearchOptions options;
-    options.grids.devices = devices;
-    options.grids.update = run_.options.update.method;
-    options.grids.choose_update = run_.options.choose_update_method;
-    options.grids.may_recompute = run_.options.training;
-    options.grids.steps_between_flushes = run_.options.steps_between_flushes;
-    options.grids.bound_stages = run_.restrictions.stages();
-    options.restricted = run_.restrictions.restrict_calls();
-    options.plan = run_.options.plan;
-    if (SearchesStages()) {
-      options.search = [this](const CostOptions& cost) {
-        return searches_.Search(Strategy::kHierarchical, cost);
-      };
-    }
-    options.consider = [this](const MappedModel& mapped, const Grid& grid,
-                              const std::string& origin) -> absl::StatusOr<Prediction> {
-      const bool is_baseline = origin != kFound && grid.devices == run_.devices;
-      if (is_baseline) return baselines_.Consider(mapped, origin, &grid);
-      ISOMER_ASSIGN_OR_RETURN(Plan plan, run_.PlanOf(mapped, &grid));
-      return run_.contest.Consider(std::move(plan), kFound);
-    };
-    options.foresee = [this](const MappedModel& mapped, const Grid& grid) {
-      if (run_.threads() == 1) return;
-      absl::StatusOr<Plan> plan = run_.PlanOf(mapped, &grid);
-      if (plan.ok()) run_.contest.Foresee(*std::move(plan));
-    };
-    const absl::Status searched =
-        SearchGrids(run_.model.graph, options, run_.deadline, run_.contest, &run_.tables);
-    run_.contest.ForgetForeseen();
-    return searched;
-  }
-
-  // Whether the devices of a stage are mapped by the search.
-  bool SearchesStages() const {
-    return run_.options.strategy == Strategy::kHierarchical && run_.options.plan.empty();
-  }
-
-  // Leaving devices idle is a plan, too: for a small model the fastest. But no plan on d devices
-  // takes less than a d-th of the time on one.
-  absl::Status ConsiderPartsOfTheMachine() {
-    if (!run_.contest.fits() || !SearchesParts() || run_.devices == 1 ||
-        !run_.Asks(Proposer::kParts)) {
-      return absl::OkStatus();
-    }
-    const Proposing proposing(&run_.contest.ledger(), Proposer::kParts);
-    ISOMER_ASSIGN_OR_RETURN(const std::optional<double> with_algebra_us,
-                            searches_.UsOnOneDevice(run_.BaseOptions()));
-    const double as_it_is_us = baselines_.single_device().step_us;
-    const double one_us = std::min(as_it_is_us, with_algebra_us.value_or(as_it_is_us));
-    for (int64_t devices = run_.devices / 2; devices >= 1; devices /= 2) {
-      if (run_.devices % devices != 0) break;
-      const double at_best = one_us / static_cast<double>(devices);
-      if (at_best > kAlgebraSlack * run_.contest.step_us()) break;
-      overlap_.Forget();
-      ISOMER_RETURN_IF_ERROR(MapByHandOn(devices));
-      ISOMER_RETURN_IF_ERROR(overlap_.Run(run_.options.strategy, devices));
-    }
-    return absl::OkStatus();
-  }
-
-  // What a part of the machine would have as baselines, were it all.
-  absl::Status MapByHandOn(int64_t devices) {
-    for (int64_t tensor_degree : {int64_t{1}, devices}) {
-      CostOptions options = run_.BaseOptions();
-      options.num_devices = devices;
-      run_.tables.set_options(options);
-      const auto mapped = MapTensorParallel(run_.model.graph, tensor_degree, &run_.tables);
-      if (mapped.ok()) ISOMER_RETURN_IF_ERROR(overlap_.Consider(*mapped).status());
-      if (devices == 1 || devices > run_.cost.machine().devices_per_node()) break;
-    }
-    const auto expert = MapBaseline(kExpert, run_.model.graph, &run_.tables);
-    if (expert.ok()) ISOMER_RETURN_IF_ERROR(overlap_.Consider(*expert).status());
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted) {
-    if (Simulates(run_.options.strategy) || IsBoundToStages()) return std::nullopt;
-    CostOptions options = run_.BaseOptions();
-    options.us_per_byte = wanted.us_per_byte;
-    if (wanted.micro_batches == 1) return overlap_.Find(run_.options.strategy, options);
-    const Graph& graph = run_.model.graph;
-    const Grid grid{.devices = run_.devices, .micro_batches = wanted.micro_batches};
-    // Fewer samples than devices take calls that are split otherwise, which a mapping by hand has
-    // none of, and more time than what fits already.
-    const bool few = SearchesStages() && !run_.contest.fits();
-    const int64_t parts = few ? grid.micro_batches : run_.devices * grid.micro_batches;
-    if (!run_.OnPartsToo() || MixesSamples(graph) || BatchSize(graph) % parts != 0) {
-      return std::nullopt;
-    }
-    if (SearchesStages()) {
-      ISOMER_ASSIGN_OR_RETURN(
-          const MappedModel found,
-          searches_.Search(Strategy::kHierarchical, OptionsOfStage(grid, options)));
-      return run_.PlanOf(found);
-    }
-    run_.tables.set_options(OptionsOfStage(grid, options, /*by_hand=*/true));
-    ISOMER_ASSIGN_OR_RETURN(const MappedModel by_hand,
-                            MapTensorParallel(graph, grid.tensor_degree, &run_.tables));
-    return run_.PlanOf(by_hand);
-  }
-
-  Optimization run_;
-  BaselineEntries baselines_;
-  StrategySearch searches_;
-  OverlapSearch overlap_;
-  const FittingOptions fitting_;
+  SearchContext run_;
   // A search for algebra first, beside this one.
   OptimizeOptions algebra_first_options_;
   std::unique_ptr<Optimizer> algebra_first_;

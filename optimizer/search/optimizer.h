@@ -15,7 +15,8 @@
 #include "optimizer/proposal/contest.h"
 #include "optimizer/proposal/optimize_options.h"
 #include "optimizer/proposal/pipeline_plan.h"
-#include "optimizer/proposal/proposers.h"
+#include "optimizer/proposal/proposer_ledger.h"
+#include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/strategy_search.h"
 #include "optimizer/sharding/constraints.h"
 #include "optimizer/simulator/simulator.h"
@@ -35,6 +36,7 @@ struct OptimizeResult {
   std::vector<std::string> ignoring;        // baselines that do not keep the constraints
   SearchRecord searches;
   ProposerLedger proposers;  // what each gained
+  SearchPolicy policy;       // as it was searched
   // Of the model's graph, or of the plan's if that is less; none for a plan that it is not over.
   std::optional<LowerBound> bound;
   double bound_seconds = 0;

@@ -92,15 +92,15 @@ TEST_F(ContestTest, ContestsWithOneMemoPredictAlike) {
   }
 }
 
-TEST_F(ContestTest, WhatIsForeseenIsPredictedAsEverAndTakesNoPart) {
+TEST_F(ContestTest, WhatIsPrefetchnIsPredictedAsEverAndTakesNoPart) {
   for (int threads : {1, 2}) {
     PredictionMemo memo;
     Contest contest(cost_, threads, &memo), alone(cost_, threads);
-    for (int64_t bucket : {0, 1 << 20}) contest.Foresee(PlanOf(bucket));
+    for (int64_t bucket : {0, 1 << 20}) contest.Prefetch(PlanOf(bucket));
     EXPECT_TRUE(contest.empty());
     EXPECT_EQ(contest.Consider(PlanOf(0), "entered").value(),
               alone.Consider(PlanOf(0), "alone").value());
-    contest.ForgetForeseen();
+    contest.ForgetPrefetched();
     EXPECT_EQ(contest.Consider(PlanOf(1 << 20), "entered").value(),
               alone.Consider(PlanOf(1 << 20), "alone").value());
     EXPECT_EQ(contest.step_us(), alone.step_us());

@@ -21,12 +21,10 @@ using testing::HasSubstr;
 
 TEST(Proposers, AreKnownByTheirNames) {
   std::set<std::string> names;
-  for (const ProposerTraits& traits : AllProposers()) {
-    EXPECT_EQ(AllProposers()[static_cast<int>(traits.proposer)].name, traits.name);
-    EXPECT_TRUE(names.insert(traits.name).second) << traits.name;
-    EXPECT_EQ(ParseProposer(traits.name).value(), traits.proposer);
-    EXPECT_EQ(NameOf(traits.proposer), traits.name);
-    EXPECT_THAT(ProposerList(), HasSubstr(traits.description));
+  for (const Proposer* proposer : AllProposers()) {
+    EXPECT_TRUE(names.insert(proposer->name).second) << proposer->name;
+    EXPECT_EQ(ParseProposer(proposer->name).value(), proposer);
+    EXPECT_THAT(ProposerList(), HasSubstr(proposer->description));
   }
   for (const std::string name : {kDataParallel, kZero3, kMegatron, kExpert, kPipeline}) {
     EXPECT_TRUE(ParseProposer(name).ok()) << name;
@@ -37,26 +35,26 @@ TEST(Proposers, AreKnownByTheirNames) {
 
 TEST(ProposerLedger, GainsAddUpToWhatTheStepLost) {
   ProposerLedger ledger;
-  ledger.CountBest(Proposer::kGrids, std::nullopt, 200);  // the first that fits gains nothing
-  ledger.CountBest(Proposer::kGrids, 200, 100);
-  ledger.CountBest(Proposer::kWalks, 100, 90);
-  ledger.CountBest(Proposer::kGrids, 90, 45);
+  ledger.CountBest("grids", std::nullopt, 200);  // the first that fits gains nothing
+  ledger.CountBest("grids", 200, 100);
+  ledger.CountBest("walks", 100, 90);
+  ledger.CountBest("grids", 90, 45);
   ledger.CountBest(std::nullopt, 45, 40);
-  EXPECT_DOUBLE_EQ(ledger.rows().at(Proposer::kGrids).gain, 0.75);
-  EXPECT_EQ(ledger.rows().at(Proposer::kGrids).best, 3);
-  EXPECT_NEAR(ledger.rows().at(Proposer::kWalks).gain, 0.1, 1e-12);
+  EXPECT_DOUBLE_EQ(ledger.rows().at("grids").gain, 0.75);
+  EXPECT_EQ(ledger.rows().at("grids").best, 3);
+  EXPECT_NEAR(ledger.rows().at("walks").gain, 0.1, 1e-12);
   EXPECT_EQ(ledger.rows().size(), 2u);
   ProposerLedger part;
   {
-    const Proposing proposing(&part, Proposer::kTurns);
+    const Proposing proposing(&part, "spread_calls");
     part.CountPlan(part.current());
     part.CountBest(part.current(), 2, 1);
   }
   EXPECT_FALSE(part.current().has_value());
   ledger.AddPartOf(part);
-  EXPECT_EQ(ledger.rows().at(Proposer::kTurns).plans, 1);
-  EXPECT_EQ(ledger.rows().at(Proposer::kTurns).gain, 0);
-  const std::string text = ledger.ToString({Proposer::kPairs});
+  EXPECT_EQ(ledger.rows().at("spread_calls").plans, 1);
+  EXPECT_EQ(ledger.rows().at("spread_calls").gain, 0);
+  const std::string text = LedgerText(ledger, {"pairs"});
   EXPECT_THAT(text, testing::ContainsRegex("grids +0 +3 +75.0%"));
   EXPECT_THAT(text, testing::ContainsRegex("pairs +switched off"));
 }
@@ -82,18 +80,18 @@ TEST_F(ProposersTest, ThePlanIsOfWhoProposesWhenItIsEntered) {
   Contest contest(cost_);
   int first = 0;
   {
-    const Proposing proposing(&contest.ledger(), Proposer::kGrids);
+    const Proposing proposing(&contest.ledger(), "grids");
     first = contest.Enter(plan, "grid");
-    const Proposing inner(&contest.ledger(), Proposer::kTurns);
+    const Proposing inner(&contest.ledger(), "spread_calls");
     contest.Enter(plan, "the same again");
   }
   plan.update.bucket_bytes = 1 << 30;
   contest.Enter(plan, "nobody's");
   ASSERT_TRUE(contest.PredictionOf(first).ok());
   const auto& rows = contest.ledger().rows();
-  EXPECT_EQ(rows.at(Proposer::kGrids).plans, 1);
-  EXPECT_EQ(rows.at(Proposer::kGrids).best, 1);
-  EXPECT_EQ(rows.at(Proposer::kTurns).plans, 0);
+  EXPECT_EQ(rows.at("grids").plans, 1);
+  EXPECT_EQ(rows.at("grids").best, 1);
+  EXPECT_EQ(rows.at("spread_calls").plans, 0);
 }
 
 // Whoever is switched off proposes nothing; there is a plan all the same.
@@ -106,19 +104,19 @@ TEST_F(ProposersTest, EachCanBeSwitchedOff) {
   double plans = 0;
   for (const auto& [proposer, row] : all.proposers.rows()) plans += row.plans;
   EXPECT_GT(plans, 10);
-  for (const ProposerTraits& traits : AllProposers()) {
-    SCOPED_TRACE(traits.name);
-    options.without = {traits.proposer};
+  for (const Proposer* proposer : AllProposers()) {
+    SCOPED_TRACE(proposer->name);
+    options.without = {proposer->name};
     const OptimizeResult result = Run(options);
-    EXPECT_EQ(result.proposers.rows().count(traits.proposer), 0u);
+    EXPECT_EQ(result.proposers.rows().count(proposer->name), 0u);
     ExpectPlanHolds(result.plan, rules_);
   }
 }
 
 TEST_F(ProposersTest, BaselinesAloneAreAPlan) {
   OptimizeOptions options;
-  for (const ProposerTraits& traits : AllProposers()) {
-    if (traits.proposer != Proposer::kDataParallel) options.without.insert(traits.proposer);
+  for (const Proposer* proposer : AllProposers()) {
+    if (std::string(proposer->name) != kDataParallel) options.without.insert(proposer->name);
   }
   const OptimizeResult result = Run(options);
   EXPECT_EQ(result.origin, kDataParallel);

@@ -1,4 +1,4 @@
-#include "optimizer/proposal/fitting.h"
+#include "optimizer/proposal/memory_reduction.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,6 +6,10 @@
 
 #include "absl/types/span.h"
 
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/search_context.h"
+#include "optimizer/proposal/update_choice.h"
+#include "optimizer/sharding/batch_dims.h"
 #include "optimizer/simulator/segments.h"
 #include "optimizer/simulator/stored_bytes.h"
 #include "pcg/support/status_macros.h"
@@ -13,27 +17,19 @@
 namespace isomer {
 namespace {
 
-// Prices of memory to try until a plan fits, in us per byte.
-constexpr double kFirstPrice = 1e-7;
-constexpr double kPriceStep = 8;
-constexpr double kLastPrice = 1;
-// And of plans in micro-batches, for which there is a search each.
+// Prices of memory of plans in micro-batches, in us per byte: there is a search for each.
 constexpr double kPricesInMicroBatches[] = {1e-5, 1e-2};
 
-// Up to a few, less memory for activations may not make up for whole gradients.
-constexpr int64_t kFewMicroBatches = 8, kMostMicroBatches = 64;
-
-// Between nothing and all that is worth it; a plan is simulated with the logarithm of it.
-constexpr int kLevels = 8;
-
-// Of gradients that are synchronised together, where memory is short.
-constexpr int64_t kSmallBucket = int64_t{1} << 20;
-
-class Fitting {
+class MemoryReduction {
  public:
-  Fitting(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
-          const FindSmallerPlan& find, Contest* contest)
-      : cost_(cost), options_(options), deadline_(deadline), find_(find), contest_(*contest) {}
+  MemoryReduction(const CostModel& cost, const MemoryReductionOptions& options,
+                  const Deadline& deadline, const FindSmallerPlan& find, Contest* contest)
+      : cost_(cost),
+        options_(options),
+        policy_(contest->policy()),
+        deadline_(deadline),
+        find_(find),
+        contest_(*contest) {}
 
   absl::Status Run() {
     // Copies: what takes part may replace them.
@@ -47,7 +43,8 @@ class Fitting {
     if (smallest.has_value()) ISOMER_RETURN_IF_ERROR(MakeSmaller(*smallest, origin_of_smallest));
     smallest.reset();
     ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
-    for (double price = kFirstPrice; !IsDone() && price <= kLastPrice; price *= kPriceStep) {
+    for (double price = policy_.first_byte_price; !IsDone() && price <= policy_.last_byte_price;
+         price *= policy_.byte_price_step) {
       ISOMER_RETURN_IF_ERROR(Try({.us_per_byte = price}).status());
     }
     for (double price : kPricesInMicroBatches) {
@@ -72,13 +69,14 @@ class Fitting {
   // More and more, while that makes a plan fit, smaller, or that fits faster.
   absl::Status TryMicroBatches(double price) {
     if (!options_.training) return absl::OkStatus();
-    for (int64_t n = 2; n <= kMostMicroBatches && !deadline_.Reached().has_value(); n *= 2) {
+    for (int64_t n = 2; n <= policy_.most_micro_batches && !deadline_.Reached().has_value();
+         n *= 2) {
       const double us = contest_.step_us();
       const int64_t bytes = contest_.best().simulation.peak_bytes;
       ISOMER_ASSIGN_OR_RETURN(const std::optional<double> step_us, Try({price, n}));
       const bool is_smaller = contest_.best().simulation.peak_bytes < bytes;
       if (!step_us.has_value()) break;
-      if (contest_.fits() ? *step_us >= us : !is_smaller && n >= kFewMicroBatches) break;
+      if (contest_.fits() ? *step_us >= us : !is_smaller && n >= policy_.few_micro_batches) break;
     }
     return absl::OkStatus();
   }
@@ -106,8 +104,8 @@ class Fitting {
       if (choose) add([method](UpdateOptions* way) { way->method = method; });
       if (moments == 1) add([](UpdateOptions* way) { way->immediate = true; });
     }
-    add([](UpdateOptions* way) {
-      way->bucket_bytes = std::min(way->bucket_bytes, kSmallBucket);
+    add([this](UpdateOptions* way) {
+      way->bucket_bytes = std::min(way->bucket_bytes, policy_.small_bucket_bytes);
       way->bucket_ends.clear();
     });
     return ways;
@@ -129,7 +127,8 @@ class Fitting {
     // Too few devices are alike to simulate it: it was not when it took part, either.
     if (absl::IsResourceExhausted(results.status())) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(results.status());
-    levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results), kLevels);
+    levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results),
+                                    static_cast<int>(policy_.checkpointing_levels));
     std::vector<UpdateOptions> hopeful;
     for (const UpdateOptions& way : ways) {
       const bool fits = LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
@@ -190,19 +189,75 @@ class Fitting {
   }
 
   const CostModel& cost_;
-  const FittingOptions& options_;
+  const MemoryReductionOptions& options_;
+  const SearchPolicy& policy_;
   const Deadline& deadline_;
   const FindSmallerPlan& find_;
   Contest& contest_;
   std::vector<std::vector<NodeId>> levels_;  // of the plan at hand
 };
 
+// In micro-batches, with a price for memory, or both.
+absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted, SearchContext* context) {
+  if (Simulates(context->options.strategy) || context->IsBoundToStages()) return std::nullopt;
+  CostOptions options = context->BaseOptions();
+  options.us_per_byte = wanted.us_per_byte;
+  if (wanted.micro_batches == 1) {
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> found, context->Search(options));
+    if (!found.has_value()) return std::nullopt;
+    return context->PlanOf(*found);
+  }
+  const Graph& graph = context->model.graph;
+  const Grid grid{.devices = context->devices, .micro_batches = wanted.micro_batches};
+  const bool searches = context->options.strategy == Strategy::kHierarchical;
+  // Fewer samples than devices take calls that are split otherwise, which a mapping by hand has
+  // none of, and more time than what fits already.
+  const bool few = searches && !context->contest.fits();
+  const int64_t parts = few ? grid.micro_batches : context->devices * grid.micro_batches;
+  if (!context->OnPartsToo() || MixesSamples(graph) || BatchSize(graph) % parts != 0) {
+    return std::nullopt;
+  }
+  if (searches) {
+    ISOMER_ASSIGN_OR_RETURN(
+        const MappedModel found,
+        context->searches.Search(Strategy::kHierarchical, OptionsOfStage(grid, options)));
+    return context->PlanOf(found);
+  }
+  context->tables.set_options(OptionsOfStage(grid, options, /*by_hand=*/true));
+  ISOMER_ASSIGN_OR_RETURN(const MappedModel by_hand,
+                          MapTensorParallel(graph, grid.tensor_degree, &context->tables));
+  return context->PlanOf(by_hand);
+}
+
+absl::Status ProposeMemoryReduction(SearchContext* context, Submachine* on) {
+  const double before_us = context->contest.step_us();
+  const MemoryReductionOptions options = {
+      .training = context->options.training,
+      .choose_update_method = context->options.choose_update_method};
+  ISOMER_RETURN_IF_ERROR(ReduceMemory(
+      context->cost, options, context->deadline,
+      [context](const SmallerPlan& wanted) { return FindSmaller(wanted, context); },
+      &context->contest));
+  // What is made to fit may be updated otherwise.
+  const bool again = context->contest.step_us() != before_us && context->Asks(kUpdates) &&
+                     kUpdates.applies(*context, *on);
+  if (!again) return absl::OkStatus();
+  const Proposing proposing(&context->contest.ledger(), kUpdates.name);
+  return kUpdates.propose(context, on);
+}
+
 }  // namespace
 
-absl::Status MakeFit(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
-                     const FindSmallerPlan& find, Contest* contest) {
+constinit const Proposer kMemory = {
+    "memory", "ZeRO, checkpointing, micro-batches, states on the host, where nothing fits",
+    Proposer::When::kAfterwards,
+    [](const SearchContext& context, const Submachine&) { return context.options.plan.empty(); },
+    ProposeMemoryReduction};
+
+absl::Status ReduceMemory(const CostModel& cost, const MemoryReductionOptions& options,
+                          const Deadline& deadline, const FindSmallerPlan& find, Contest* contest) {
   if (contest->fits() && &contest->fastest() == &contest->best().plan) return absl::OkStatus();
-  return Fitting(cost, options, deadline, find, contest).Run();
+  return MemoryReduction(cost, options, deadline, find, contest).Run();
 }
 
 }  // namespace isomer

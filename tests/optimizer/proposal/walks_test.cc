@@ -1,4 +1,4 @@
-#include "optimizer/proposal/refinement.h"
+#include "optimizer/proposal/walks.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/splices.h"
 #include "optimizer/simulator/task_graph.h"
 #include "optimizer/walk/guided_walk.h"
 #include "tests/optimizer/example_models.h"
@@ -56,10 +57,12 @@ TEST_F(Refining, SplicesTakeWhatIsBehindTheCutFromTheLast) {
     }
     return Prediction{100};
   };
-  ASSERT_EQ(ConsiderSplices({first, last}, 100, Deadline::In(0), consider), absl::OkStatus());
+  ASSERT_EQ(ConsiderSplices({first, last}, 100, SearchPolicy(), Deadline::In(0), consider),
+            absl::OkStatus());
   EXPECT_GT(considered, 3);
   considered = 0;
-  ASSERT_EQ(ConsiderSplices({first, first}, 100, Deadline::In(0), consider), absl::OkStatus());
+  ASSERT_EQ(ConsiderSplices({first, first}, 100, SearchPolicy(), Deadline::In(0), consider),
+            absl::OkStatus());
   EXPECT_EQ(considered, 0);
 }
 
@@ -73,8 +76,8 @@ TEST_F(Refining, WalksBecomeFasterAndEndTheSameForASeed) {
       EXPECT_GT(without_buckets_us, 0);
       return Prediction{MicrosecondsOf(steps.back())};
     };
-    EXPECT_EQ(ConsiderWalks(model_, start, MicrosecondsOf(StepOf(start)), 1, Deadline::In(0),
-                            nullptr, &tables_, &moves_, consider),
+    EXPECT_EQ(ConsiderWalks(model_, start, MicrosecondsOf(StepOf(start)), 1, SearchPolicy(),
+                            Deadline::In(0), nullptr, &tables_, &moves_, consider),
               absl::OkStatus());
     return steps;
   };

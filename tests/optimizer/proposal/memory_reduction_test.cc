@@ -1,4 +1,4 @@
-#include "optimizer/proposal/fitting.h"
+#include "optimizer/proposal/memory_reduction.h"
 
 #include <optional>
 #include <string>
@@ -17,9 +17,9 @@
 namespace isomer {
 namespace {
 
-class FittingTest : public testing::Test {
+class MemoryReductionTest : public testing::Test {
  protected:
-  explicit FittingTest(Model model)
+  explicit MemoryReductionTest(Model model)
       : model_(std::move(model)), rules_(ExampleRules(model_.graph)), index_(rules_) {}
 
   OptimizeResult OptimizeIn(int64_t memory_bytes) {
@@ -49,7 +49,7 @@ class FittingTest : public testing::Test {
   }
 
   // Data parallelism, which nothing but recomputation makes smaller.
-  Plan MakeFitAlone(int64_t memory_bytes) {
+  Plan FitAlone(int64_t memory_bytes) {
     Machine machine = TestMachine(1, 2);
     OptimizeOptions options;
     options.plan = kDataParallel;
@@ -62,7 +62,8 @@ class FittingTest : public testing::Test {
     const auto none = [](const SmallerPlan&) -> absl::StatusOr<std::optional<Plan>> {
       return std::nullopt;
     };
-    const absl::Status fitted = MakeFit(cost, FittingOptions(), Deadline(), none, &contest);
+    const absl::Status fitted =
+        ReduceMemory(cost, MemoryReductionOptions(), Deadline(), none, &contest);
     EXPECT_TRUE(fitted.ok()) << fitted;
     EXPECT_TRUE(contest.fits());
     return contest.best().plan;
@@ -76,17 +77,17 @@ class FittingTest : public testing::Test {
 };
 
 // Activations fill the device: they are computed again, or come from small micro-batches.
-class ManySamples : public FittingTest {
+class ManySamples : public MemoryReductionTest {
  protected:
-  ManySamples() : FittingTest(ResidualModel(8, 8192, 64, 256)) {}
+  ManySamples() : MemoryReductionTest(ResidualModel(8, 8192, 64, 256)) {}
 };
 
 TEST_F(ManySamples, FitIntoAThird) { ExpectFits({100, 75, 50, 35}); }
 
 TEST_F(ManySamples, LittleIsComputedAgainWhereLittleIsMissing) {
-  const Plan free = MakeFitAlone(0);
-  const Plan little = MakeFitAlone(free.predicted_peak_bytes * 95 / 100);
-  const Plan much = MakeFitAlone(free.predicted_peak_bytes * 50 / 100);
+  const Plan free = FitAlone(0);
+  const Plan little = FitAlone(free.predicted_peak_bytes * 95 / 100);
+  const Plan much = FitAlone(free.predicted_peak_bytes * 50 / 100);
   EXPECT_TRUE(free.recomputed.empty());
   EXPECT_FALSE(little.recomputed.empty());
   EXPECT_LT(little.recomputed.size(), much.recomputed.size());
@@ -95,9 +96,9 @@ TEST_F(ManySamples, LittleIsComputedAgainWhereLittleIsMissing) {
 }
 
 // Weights and what belongs to them fill it, and are in parts on both devices already.
-class WideLayers : public FittingTest {
+class WideLayers : public MemoryReductionTest {
  protected:
-  WideLayers() : FittingTest(ResidualModel(4, 8, 256, 1024)) {}
+  WideLayers() : MemoryReductionTest(ResidualModel(4, 8, 256, 1024)) {}
 };
 
 TEST_F(WideLayers, FitWithOneGradientAtATime) { ExpectFits({100, 75}); }

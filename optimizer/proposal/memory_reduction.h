@@ -5,8 +5,8 @@
 // (segments.h), small buckets; micro-batches one after the other; prices of memory in the search;
 // the optimizer's states on the host. Each plan is changed no more than it takes to make it fit,
 // and the fastest of those that do wins.
-#ifndef ISOMER_OPTIMIZER_PROPOSAL_FITTING_H_
-#define ISOMER_OPTIMIZER_PROPOSAL_FITTING_H_
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_MEMORY_REDUCTION_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_MEMORY_REDUCTION_H_
 
 #include <cstdint>
 #include <functional>
@@ -17,12 +17,15 @@
 #include "absl/status/statusor.h"
 #include "optimizer/cost/cost.h"
 #include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/proposer.h"
 #include "pcg/ir/plan.h"
 #include "pcg/support/stopping.h"
 
 namespace isomer {
 
-struct FittingOptions {
+extern const Proposer kMemory;
+
+struct MemoryReductionOptions {
   bool training = true;
   bool choose_update_method = false;  // of weights; else that of the plans stays
 };
@@ -37,9 +40,9 @@ struct SmallerPlan {
 using FindSmallerPlan = std::function<absl::StatusOr<std::optional<Plan>>(const SmallerPlan&)>;
 
 // Plans that fit, where the fastest does not. REQUIRES: some plan took part.
-absl::Status MakeFit(const CostModel& cost, const FittingOptions& options, const Deadline& deadline,
-                     const FindSmallerPlan& find, Contest* contest);
+absl::Status ReduceMemory(const CostModel& cost, const MemoryReductionOptions& options,
+                          const Deadline& deadline, const FindSmallerPlan& find, Contest* contest);
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_PROPOSAL_FITTING_H_
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_MEMORY_REDUCTION_H_

@@ -1,4 +1,4 @@
-#include "optimizer/proposal/turns.h"
+#include "optimizer/proposal/spread_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ std::vector<int64_t> Starts(int num_tables, int64_t degree) {
         *MakeChoice(call->space, {{features, degree}, {kIdleAxis, 4 / degree}});
     look_ups.push_back(node.id);
   }
-  const auto turned = TakeTurns(mapped, &tables);
+  const auto turned = SpreadCalls(mapped, &tables);
   EXPECT_TRUE(turned.ok()) << turned.status();
   if (!turned.ok() || !turned->has_value()) return {};
   std::vector<int64_t> starts;
@@ -53,17 +53,17 @@ std::vector<int64_t> Starts(int num_tables, int64_t degree) {
   return starts;
 }
 
-TEST(TakeTurns, TablesOnHalfOfTheDevicesGoToBothHalves) {
+TEST(SpreadCalls, TablesOnHalfOfTheDevicesGoToBothHalves) {
   EXPECT_EQ(Starts(2, 2), std::vector<int64_t>({0, 1}));
   EXPECT_EQ(Starts(3, 2), std::vector<int64_t>({0, 1, 0}));
 }
 
-TEST(TakeTurns, WholeTablesGoToADeviceEach) {
+TEST(SpreadCalls, WholeTablesGoToADeviceEach) {
   EXPECT_EQ(Starts(4, 1), std::vector<int64_t>({0, 1, 2, 3}));
   EXPECT_EQ(Starts(2, 1), std::vector<int64_t>({0, 2}));
 }
 
-TEST(TakeTurns, NothingToDoWithoutIdleDevicesOrCompany) {
+TEST(SpreadCalls, NothingToDoWithoutIdleDevicesOrCompany) {
   EXPECT_TRUE(Starts(3, 4).empty());
   EXPECT_TRUE(Starts(1, 2).empty());
 }

@@ -1,4 +1,4 @@
-#include "optimizer/proposal/turns.h"
+#include "optimizer/proposal/spread_calls.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/proposal/search_context.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/compute_graph.h"
 #include "pcg/support/status_macros.h"
@@ -44,8 +45,8 @@ bool ReadsWeightsAndInputsOnly(const ComputeGraph::ComputeNode& node) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<MappedModel>> TakeTurns(const MappedModel& mapped,
-                                                     CostTables* tables) {
+absl::StatusOr<std::optional<MappedModel>> SpreadCalls(const MappedModel& mapped,
+                                                       CostTables* tables) {
   const CostOptions& options = tables->options();
   const int64_t devices = tables->num_devices();
   const ComputeGraph compute = AnalyzeCompute(mapped.graph, options.training);
@@ -84,5 +85,32 @@ absl::StatusOr<std::optional<MappedModel>> TakeTurns(const MappedModel& mapped,
   if (!any) return std::nullopt;
   return turned;
 }
+
+namespace {
+
+bool IsNear(const SearchContext& context, const Submachine& on) {
+  return context.Searches() && on.is_searched && context.restrictions.empty() &&
+         !Simulates(context.options.strategy) && !context.contest.PredictionsAreSlow() &&
+         context.IsNearBest(on.best.us);
+}
+
+// What is faster than all is kept.
+absl::Status ProposeSpreadCalls(SearchContext* context, Submachine* on) {
+  for (const auto& [weight, mapping] : on->mappings) {
+    if (context->deadline.Reached().has_value()) break;
+    ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> spread,
+                            SpreadCalls(mapping, &context->tables));
+    if (!spread.has_value()) continue;
+    const double best_us = context->contest.step_us();
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, context->Consider(*spread, on));
+    if (prediction.step_us < best_us) on->spread.push_back(*std::move(spread));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+constinit const Proposer kSpreadCalls = {"spread_calls", "identical calls spread over idle devices",
+                                         Proposer::When::kRefine, IsNear, ProposeSpreadCalls};
 
 }  // namespace isomer

@@ -1,0 +1,137 @@
+#include "optimizer/proposal/search_context.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "optimizer/mapping/arranged_weights.h"
+#include "optimizer/proposal/arranged_weights_proposer.h"
+#include "optimizer/sharding/compute_graph.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+int ThreadsOf(const OptimizeOptions& options) {
+  const int all = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, options.threads > 0 ? options.threads : all);
+}
+
+CostOptions CostOptionsOf(const OptimizeOptions& options) {
+  CostOptions cost{.training = options.training,
+                   .precision = options.precision,
+                   .optimizer = options.update.optimizer};
+  cost.num_devices = options.devices;
+  cost.low_precision_sums = options.update.low_precision_sums;
+  cost.updates_together = options.update.bucket_bytes > 0;
+  return cost;
+}
+
+}  // namespace
+
+SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const CostModel& cost,
+                             const OptimizeOptions& options, PredictionMemo* predictions)
+    : model(model),
+      cost(cost),
+      options(options),
+      deadline(Deadline::In(options.search.time_limit_s)),
+      devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
+      tables(rules, cost, CostOptionsOf(options)),
+      moves(cost),
+      predictions(*predictions),
+      contest(cost, ThreadsOf(options), predictions, options.policy),
+      baselines(this),
+      searches(model, options.search, options.policy, restrictions, deadline, &tables),
+      arranges_weights(
+          ArrangesWeights(model.graph, AnalyzeCompute(model.graph, options.training))) {}
+
+int SearchContext::threads() const { return ThreadsOf(options); }
+
+CostOptions SearchContext::BaseOptions() const { return CostOptionsOf(options); }
+
+CostOptions SearchContext::OptionsOn(const Submachine& on, double sync_weight) const {
+  CostOptions base = BaseOptions();
+  base.num_devices = on.devices;
+  base.sync_weight = sync_weight;
+  return base;
+}
+
+absl::StatusOr<Plan> SearchContext::PlanOf(const MappedModel& mapped, const Grid* grid,
+                                           CallOrder order) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, options.training, &tables, order));
+  SetOptions(&plan);
+  if (grid != nullptr) grid->SetOptions(&plan);
+  return plan;
+}
+
+void SearchContext::SetOptions(Plan* plan) const {
+  plan->precision = options.precision;
+  plan->update = options.update;
+}
+
+bool SearchContext::OnPartsToo() const {
+  return restrictions.empty() && !Simulates(options.strategy) && !options.whole_machine;
+}
+
+bool SearchContext::SearchesParts() const {
+  return OnPartsToo() &&
+         (options.devices == 0 || options.devices <= cost.machine().devices_per_node());
+}
+
+bool SearchContext::DevicesWait() const {
+  return devices > 1 && baselines.BusyShare() <= policy().busy_share &&
+         !deadline.Reached().has_value();
+}
+
+absl::StatusOr<std::optional<MappedModel>> SearchContext::Search(const CostOptions& cost_options) {
+  if (const auto reason = deadline.Reached(); reason.has_value() && !contest.empty()) {
+    searches.Stopped(*reason);
+    return std::nullopt;
+  }
+  ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, searches.Search(options.strategy, cost_options));
+  return mapped;
+}
+
+absl::Status SearchContext::RememberEntered(Submachine* on) {
+  for (const auto& [entry, mapped] : on->entered) {
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest.PredictionOf(entry));
+    Remember(mapped, prediction, on);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Prediction> SearchContext::Consider(const MappedModel& mapped, Submachine* on) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, PlanOf(mapped));
+  ISOMER_ASSIGN_OR_RETURN(const Prediction found, contest.Consider(std::move(plan), kFound));
+  Remember(mapped, found, on);
+  ISOMER_RETURN_IF_ERROR(ConsiderOtherwiseArranged(mapped, found, this));
+  return found;
+}
+
+absl::StatusOr<Prediction> SearchContext::ConsiderIfAllowed(const MappedModel& mapped,
+                                                            Submachine* on) {
+  if (!restrictions.Violations(mapped).empty()) return Prediction{kImpossibleUs};
+  return Consider(mapped, on);
+}
+
+bool SearchContext::IsWorthWalking(int64_t calls, int64_t devices) const {
+  return calls > 0 && calls * calls * devices <= policy().walk_work;
+}
+
+// Task graphs have no micro-batches.
+void SearchContext::Remember(const MappedModel& mapped, const Prediction& prediction,
+                             Submachine* on) {
+  const auto has_moments = [](const auto& c) { return c.second.moments > 1; };
+  if (std::any_of(mapped.choices.begin(), mapped.choices.end(), has_moments)) return;
+  const bool walks = IsWorthWalking(static_cast<int64_t>(mapped.choices.size()), on->devices);
+  const auto remember = [&](RefinementStart* start) {
+    if (prediction.step_us >= start->us) return;
+    start->us = prediction.step_us;
+    start->mapping.reset();
+    if (walks) start->mapping = mapped;
+  };
+  remember(&on->fastest);
+  if (contest.Fits(prediction)) remember(&on->best);
+  if (mapped.steps.empty()) remember(&on->as_it_is);
+}
+
+}  // namespace isomer

@@ -1,0 +1,127 @@
+// What the proposers of one run of the optimizer share.
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_SEARCH_CONTEXT_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_SEARCH_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optimizer/mapping/cost_tables.h"
+#include "optimizer/mapping/derivation.h"
+#include "optimizer/mapping/restrictions.h"
+#include "optimizer/proposal/baseline_entries.h"
+#include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/optimize_options.h"
+#include "optimizer/proposal/proposer.h"
+#include "optimizer/proposal/strategy_search.h"
+#include "optimizer/simulator/move_memo.h"
+#include "optimizer/simulator/prediction_memo.h"
+#include "pcg/ir/plan.h"
+#include "pcg/support/stopping.h"
+
+namespace isomer {
+
+// A mapping that refinement may begin with, and its step.
+struct RefinementStart {
+  std::optional<MappedModel> mapping;  // none: too large to walk from
+  double us = kImpossibleUs;
+};
+
+// The first devices of the machine, and what was found on them.
+struct Submachine {
+  int64_t devices = 1;
+  bool is_whole = true;     // all that may be used
+  bool is_searched = true;  // else only degrees are tried there
+  // By the weight of synchronisation in the tables, the largest first.
+  std::map<double, MappedModel, std::greater<>> mappings = {};
+  std::vector<MappedModel> spread = {};  // of these, with identical calls on other devices
+  // All whose plans entered the contest, by entry.
+  std::vector<std::pair<int, MappedModel>> entered = {};
+  std::optional<int> first_search = {};  // the entry of the joint search
+  bool is_far_too_large = false;         // all of it
+  RefinementStart fastest = {};          // whether it fits or not
+  RefinementStart best = {};             // the fastest that fits
+  RefinementStart as_it_is = {};         // the fastest of the model's own graph
+};
+
+struct SearchContext {
+  // All of these outlive this. `predictions`: of all runs that are parts of one.
+  SearchContext(const Model& model, const RuleIndex& rules, const CostModel& cost,
+                const OptimizeOptions& options, PredictionMemo* predictions);
+  SearchContext(const SearchContext&) = delete;
+
+  const SearchPolicy& policy() const { return options.policy; }
+
+  // On all devices, of one micro-batch, all synchronisation counted; and on a submachine.
+  CostOptions BaseOptions() const;
+  CostOptions OptionsOn(const Submachine& on, double sync_weight = 1) const;
+
+  // Weights are updated as the user's options say, or as a grid, if there is one.
+  absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const Grid* grid = nullptr,
+                              CallOrder order = CallOrder::kCanonical);
+  void SetOptions(Plan* plan) const;
+
+  // That there are for all.
+  int threads() const;
+
+  bool Asks(const Proposer& proposer) const { return options.without.count(proposer.name) == 0; }
+  // A lower bound is wanted.
+  bool Bounds() const { return model.graph.num_nodes() <= options.bound_nodes; }
+  // Constraints are on the whole machine; what simulates takes all of it.
+  bool OnPartsToo() const;
+  // Parts of several nodes are parts of the whole.
+  bool SearchesParts() const;
+  // A user binds calls to stages beyond the first: of all plans, those are pipelines.
+  bool IsBoundToStages() const { return restrictions.least_stages() > 1; }
+  // Not a baseline is asked for, nor a pipeline.
+  bool Searches() const { return options.plan.empty() && !IsBoundToStages(); }
+  // Much of the time, and there is time to do something about it.
+  bool DevicesWait() const;
+
+  bool IsNearBest(double us) const { return us <= policy().near_best * contest.step_us(); }
+  bool IsVeryNearBest(double us) const { return us <= policy().very_near_best * contest.step_us(); }
+
+  // What one search finds; nothing: there was no time, and there are other plans.
+  absl::StatusOr<std::optional<MappedModel>> Search(const CostOptions& cost_options);
+
+  // Refinement may begin with what entered the contest.
+  absl::Status RememberEntered(Submachine* on);
+  // Adds a mapping to the contest, which refinement on `on` may begin with.
+  absl::StatusOr<Prediction> Consider(const MappedModel& mapped, Submachine* on);
+  // The same, if it keeps the constraints.
+  absl::StatusOr<Prediction> ConsiderIfAllowed(const MappedModel& mapped, Submachine* on);
+  // Refinement may begin with it.
+  void Remember(const MappedModel& mapped, const Prediction& prediction, Submachine* on);
+  // A graph of so many calls is small enough for walks.
+  bool IsWorthWalking(int64_t calls, int64_t devices) const;
+
+  const Model& model;
+  const CostModel& cost;
+  const OptimizeOptions& options;
+  const Deadline deadline;
+  const int64_t devices;  // that may be used
+  CostTables tables;
+  MoveMemo moves;  // of all walks
+  Restrictions restrictions;
+  PredictionMemo& predictions;
+  Contest contest;
+  BaselineEntries baselines;
+  StrategySearch searches;
+  const bool arranges_weights;  // the model in each step (arranged_weights.h)
+  // Another run maps the model's own graph in one piece, and walks from there.
+  bool leaves_model_as_it_is = false;
+  // Degrees on half of the devices may be faster: they were on these.
+  bool degrees_help = false;
+  // What Afterwards may refine, by devices.
+  std::map<int64_t, Submachine> submachines;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_SEARCH_CONTEXT_H_
