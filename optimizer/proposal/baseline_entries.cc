@@ -48,9 +48,9 @@ absl::Status BaselineEntries::Settle() {
 
 absl::Status BaselineEntries::EnterPipeline() {
   const OptimizeOptions& options = context_.options;
-  ISOMER_ASSIGN_OR_RETURN(Plan plan,
-                          PipelinePlan(context_.model, context_.tables.rules(), context_.cost,
-                                       options.training, options.pipeline));
+  context_.tables.set_options(context_.BaseOptions());
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(context_.model, options.training,
+                                                  options.pipeline, &context_.tables));
   context_.SetOptions(&plan);
   if (options.pipeline.stages > 1) {
     plan.update.steps_between_flushes = options.steps_between_flushes;

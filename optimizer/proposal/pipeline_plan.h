@@ -1,14 +1,5 @@
-// The pipeline baseline: stages of neighbouring calls, micro-batches in time, and data parallelism
-// over the devices of a stage.
-//
-// A micro-batch is a shard in time (pcg/ir/machine_view.h): the plan's graph is that of data
-// parallelism over devices of a stage times micro-batches, derived by the same rules, and only its
-// views know what is a device and what a moment. Stage s of S has devices [s d, (s + 1) d). Stages
-// are cut from the topological order of calls so that their times are balanced and little crosses;
-// interleaved, into v S chunks, of which stage s has chunks s, s + S, ..
-//
-// Where the model mixes samples (the statistics of a batch), micro-batches cannot be ordered: the
-// plan is as right, and no faster than its slowest order (pcg/schedule/order/pipeline.h).
+// The pipeline baseline: stages of equal work, micro-batches in time, and data parallelism over the
+// devices of a stage, as a user asks for them. It is a grid (grid.h) that nobody chose.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_PIPELINE_PLAN_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_PIPELINE_PLAN_H_
 
@@ -17,8 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "optimizer/cost/cost.h"
-#include "optimizer/sharding/rule_index.h"
+#include "optimizer/mapping/cost_tables.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
 
@@ -33,11 +23,12 @@ struct PipelineOptions {
   int64_t chunks = 1;
 };
 
-// The plan without its predictions. Errors: stages that do not divide the devices, or whose chunks
-// are more than the calls; a batch that is not cut into so many micro-batches on so many devices;
-// chunks without as many micro-batches as stages, or a multiple.
-absl::StatusOr<Plan> PipelinePlan(const Model& model, const RuleIndex& rules, const CostModel& cost,
-                                  bool training, const PipelineOptions& options);
+// On the devices of the tables' options; the plan without its predictions. Errors, of one line:
+// stages that do not divide the devices, or whose chunks are more than the calls; a batch that is
+// not cut into so many micro-batches on so many devices; chunks without as many micro-batches as
+// stages, or a multiple; a model that needs all samples at once.
+absl::StatusOr<Plan> PipelinePlan(const Model& model, bool training, const PipelineOptions& options,
+                                  CostTables* tables);
 
 // What a simulated schedule is as a pipeline; absent if it has no micro-batches.
 struct PipelineSummary {

@@ -52,7 +52,8 @@ const RuleSet& Rules() {
 absl::StatusOr<Plan> PlanOf(const Scenario& s, const Model& model, const CostModel& cost) {
   const RuleIndex index(Rules());
   if (std::string(s.plan) == kPipeline) {
-    return PipelinePlan(model, index, cost, /*training=*/true, {s.stages, s.micro_batches});
+    CostTables tables(index, cost, {.training = true});
+    return PipelinePlan(model, /*training=*/true, {s.stages, s.micro_batches}, &tables);
   }
   if (std::string(s.plan) == "search") {
     OptimizeOptions options;

@@ -40,7 +40,7 @@ TEST(Pipeline, BatchThatCannotBeCutIsRefused) {
       RunBinary("isomer-optimize",
                 Pipeline("models/data/bert_tiny.onnx", 2, 2, 3, ScratchFile("pipeline.plan")));
   EXPECT_EQ(made.exit_code, 2);
-  EXPECT_THAT(made.err, HasSubstr("the batch cannot be cut into 3 micro-batches"));
+  EXPECT_THAT(made.err, HasSubstr("cannot be cut into 3 micro-batches on 1 devices each"));
 }
 
 }  // namespace
