@@ -210,10 +210,8 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   }
   options.precision = *precision;
   ISOMER_RETURN_IF_ERROR(SetGradientPrecision(&options));
-  if ((options.strategy == Strategy::kMcmc || options.strategy == Strategy::kExhaustive) &&
-      options.precision != DataType::kFloat32) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--search=", absl::GetFlag(FLAGS_search), " is for --precision=float32"));
+  if (options.strategy == Strategy::kExhaustive && options.precision != DataType::kFloat32) {
+    return absl::InvalidArgumentError("--search=exhaustive is for --precision=float32");
   }
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(absl::GetFlag(FLAGS_optimizer)));
   options.choose_update_method = absl::GetFlag(FLAGS_update) == "auto";

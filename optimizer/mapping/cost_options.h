@@ -25,6 +25,7 @@ struct CostOptions {
   // How the copies of weights are kept equal.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
   bool low_precision_sums = false;
+  DataType SumsIn() const { return low_precision_sums ? precision : DataType::kFloat32; }
   // In buckets, so that an update has no launch of its own (UpdateOptions::bucket_bytes).
   bool updates_together = true;
   int max_axes = 3;

@@ -99,6 +99,10 @@ absl::StatusOr<SearchResult> ExhaustiveSearch(const Model& model, const SearchOp
   if (options.restrictions != nullptr) {
     return absl::InvalidArgumentError("--search=exhaustive knows no constraints");
   }
+  // What it proves is proved of task graphs, which know no casts.
+  if (tables->options().precision != DataType::kFloat32) {
+    return absl::InvalidArgumentError("--search=exhaustive is for --precision=float32");
+  }
   ISOMER_ASSIGN_OR_RETURN(const MappedModel start, BestMapping(model, deadline, tables));
   ISOMER_ASSIGN_OR_RETURN(
       ExhaustiveResult found,

@@ -50,7 +50,6 @@ void StrategySearch::Record(const SearchResult& found) {
   record_.pieces = found.pieces;
   record_.distinct_pieces = found.distinct_pieces;
   record_.remembered_pieces = found.remembered_pieces;
-  record_.series_parallel_pieces = found.series_parallel_pieces;
   if (!found.cache_note.empty()) record_.cache_note = found.cache_note;
   record_.exact_mappings &= found.exact_mappings;
   Stopped(found.stop);

@@ -36,7 +36,7 @@ inline bool Simulates(Strategy strategy) {
 // Of all searches.
 struct SearchRecord {
   int64_t candidates = 0;
-  int pieces = 0, distinct_pieces = 0, series_parallel_pieces = 0;
+  int pieces = 0, distinct_pieces = 0;
   int remembered_pieces = 0;  // of the distinct ones, those that an earlier run had searched
   std::string cache_note;     // why what earlier runs kept was ignored; "": it was not
   StopReason stop = StopReason::kExhausted;

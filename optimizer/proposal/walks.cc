@@ -62,8 +62,7 @@ absl::Status WalkFromBoth(RefinementStart fastest, RefinementStart best, SearchC
 }
 
 bool HasStarts(const SearchContext& context, const Submachine&) {
-  return context.Searches() && !Simulates(context.options.strategy) &&
-         context.options.precision == DataType::kFloat32;
+  return context.Searches() && !Simulates(context.options.strategy);
 }
 
 absl::Status WalkUp(SearchContext* context, Submachine*) {

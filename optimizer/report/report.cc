@@ -330,13 +330,12 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
                     "faster\n  (--nodes=1 --devices_per_node=1 plans for it).\n");
   }
   const SearchRecord& searches = result.searches;
-  absl::StrAppendFormat(
-      &text,
-      "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct, %d series-parallel; "
-      "stopped: %s; mappings %s.\n",
-      searches.candidates, result.seconds, searches.pieces, searches.distinct_pieces,
-      searches.series_parallel_pieces, StopReasonName(searches.stop),
-      searches.exact_mappings ? "exact" : "bounded");
+  absl::StrAppendFormat(&text,
+                        "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct; "
+                        "stopped: %s; mappings %s.\n",
+                        searches.candidates, result.seconds, searches.pieces,
+                        searches.distinct_pieces, StopReasonName(searches.stop),
+                        searches.exact_mappings ? "exact" : "bounded");
   if (result.bound.has_value()) absl::StrAppend(&text, BoundText(result));
   if (!searches.proof.empty()) {
     absl::StrAppend(&text, "Without buckets, on the same devices for all: ", searches.proof, ".\n");

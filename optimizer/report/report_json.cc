@@ -49,7 +49,6 @@ Json SearchJson(const OptimizeResult& result) {
   search["pieces"] = searches.pieces;
   search["distinct_pieces"] = searches.distinct_pieces;
   search["remembered_pieces"] = searches.remembered_pieces;
-  search["series_parallel_pieces"] = searches.series_parallel_pieces;
   search["exact_mappings"] = searches.exact_mappings;
   if (!searches.proof.empty()) search["proof"] = searches.proof;
   return search;

@@ -3,30 +3,43 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/mapping/choice_pricer.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/schedule/lowering/weight_homes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 
-int MoveMemo::Intern(const Placement& placement) {
+int MoveMemo::Intern(Placement placement) {
+  const bool is_float32 = placement.type.dtype == DataType::kFloat32;
+  placement.type.dtype = ComputedIn(precision_, placement.type.dtype);
   const auto [type, new_type] =
       type_ids_.try_emplace(placement.type.ToString(), static_cast<int>(type_ids_.size()));
   const auto [it, added] = place_ids_.try_emplace(
       absl::StrCat(type->first, "@", placement.view.ToString()), static_cast<int>(places_.size()));
   if (!added) return it->second;
   auto place = std::make_unique<Place>();
-  place->placement = placement;
   place->type = type->second;
   const int64_t bytes = placement.type.LocalBytes();
+  const bool has_master = is_float32 && precision_ != DataType::kFloat32;
+  place->sum_bytes = bytes;
+  if (has_master) {
+    place->sum_bytes = bytes / BytesPerElement(precision_) * BytesPerElement(sums_);
+  }
+  // An update of a master reads and writes float32, and writes the weight.
+  const int64_t updated_bytes = has_master ? bytes + 3 * (bytes / BytesPerElement(precision_)) *
+                                                         BytesPerElement(DataType::kFloat32)
+                                           : 3 * bytes;
   for (int64_t device : DevicesOf(placement.view, placement.type)) {
     place->devices.push_back(static_cast<int32_t>(device));
     place->accumulate.push_back(
         PicosecondsOf(cost_.ElementwiseTime(TaskKind::kAccumulate, 3 * bytes, device).us));
     place->adding.push_back(PicosecondsOf(cost_.AddingUs(bytes, device)));
     place->fill.push_back(PicosecondsOf(cost_.ElementwiseTime(TaskKind::kFill, bytes, device).us));
-    place->update.push_back(PicosecondsOf(cost_.UpdateUs(bytes, device)));
+    place->update.push_back(
+        PicosecondsOf(cost_.ElementwiseTime(TaskKind::kUpdate, updated_bytes, device).us));
   }
+  place->placement = std::move(placement);
   places_.push_back(std::move(place));
   return it->second;
 }
@@ -40,7 +53,7 @@ const std::vector<MoveTask>& MoveMemo::SynchronisationOf(int id) {
     Task task{.kind = TaskKind::kAllReduce, .phase = Phase::kBackward, .node = {}};
     task.devices.assign(place.devices.begin() + first, place.devices.begin() + first + copies);
     std::sort(task.devices.begin(), task.devices.end());
-    task.bytes = place.placement.type.LocalBytes();
+    task.bytes = place.sum_bytes;
     MoveTask move;
     move.duration = PicosecondsOf(TimeOfTask(cost_, Graph(), Schedule(), task).us);
     move.communicates = true;

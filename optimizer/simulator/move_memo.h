@@ -25,7 +25,7 @@ namespace isomer {
 
 class MoveMemo {
  public:
-  // A placement, interned.
+  // A placement in the precision, interned.
   struct Place {
     Placement placement;
     int type;  // equal for equal types
@@ -33,15 +33,19 @@ class MoveMemo {
     // makes what is added, to set that, and to update it.
     std::vector<int32_t> devices;
     std::vector<Picoseconds> accumulate, adding, fill, update;
+    int64_t sum_bytes = 0;  // of the gradient of a stored tensor, on a device
     // The all-reduces over its copies, once they were asked for.
     std::optional<std::vector<MoveTask>> synchronise;
   };
 
-  // `cost` outlives this.
-  explicit MoveMemo(const CostModel& cost) : cost_(cost) {}
+  // `cost` outlives this. What is float32 is taken to be in `precision` (CostOptions), and
+  // gradients of stored tensors to be summed over devices in `sums`.
+  explicit MoveMemo(const CostModel& cost, DataType precision = DataType::kFloat32,
+                    DataType sums = DataType::kFloat32)
+      : cost_(cost), precision_(precision), sums_(sums) {}
   MoveMemo(const MoveMemo&) = delete;
 
-  int Intern(const Placement& placement);
+  int Intern(Placement placement);
   // What these return stays where it is.
   const Place& place(int id) const { return *places_[id]; }
   const std::vector<MoveTask>& SynchronisationOf(int place);
@@ -58,6 +62,7 @@ class MoveMemo {
   using CallKey = std::tuple<std::string, std::vector<int>, std::string, std::vector<bool>, bool>;
 
   const CostModel& cost_;
+  const DataType precision_, sums_;
   std::map<std::string, int> place_ids_, type_ids_;
   std::vector<std::unique_ptr<Place>> places_;
   std::map<std::tuple<int, int, bool>, std::unique_ptr<MoveFragment>> chains_;

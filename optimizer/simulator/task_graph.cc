@@ -14,7 +14,10 @@ TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* mo
       graph_(mapped_.graph),
       compute_(AnalyzeCompute(graph_, tables->options().training)),
       tables_(*tables),
-      own_moves_(moves == nullptr ? std::make_unique<MoveMemo>(tables->cost()) : nullptr),
+      own_moves_(moves == nullptr
+                     ? std::make_unique<MoveMemo>(tables->cost(), tables->options().precision,
+                                                  tables->options().SumsIn())
+                     : nullptr),
       moves_(moves == nullptr ? *own_moves_ : *moves),
       cost_(tables->cost()),
       training_(tables->options().training),
@@ -23,9 +26,6 @@ TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* mo
 absl::StatusOr<std::unique_ptr<TaskGraph>> TaskGraph::Create(
     const Model& model, const MappedModel& mapped, CostTables* tables,
     const Restrictions* restrictions, Lists lists, Order order, MoveMemo* moves) {
-  if (tables->options().precision != DataType::kFloat32) {
-    return absl::UnimplementedError("task graphs are of float32");
-  }
   std::unique_ptr<TaskGraph> graph(new TaskGraph(mapped, tables, moves));
   if (order == Order::kInterleaved) graph->Interleave();
   ISOMER_RETURN_IF_ERROR(graph->AddNodes(restrictions, lists));

@@ -19,11 +19,13 @@
 // form is brought there once, at the first of them. A stored tensor is kept as its users need it,
 // or, if they differ, as one of them does (pcg/schedule/lowering/weight_homes.h).
 //
-// Limits: one micro-batch, float32, SGD with an all-reduce per weight and no buckets; an order of
-// calls that does not follow their choices (plans have branches side by side, by the exchanges in
-// them, pcg/schedule/order/execution_order.h). Where two
-// calls need one value in one form on different devices, shards that both ask for are counted twice
-// unless all are the same.
+// In lower precision than float32 it is near the schedule, and no more: all that is float32 in the
+// graph counts as low, weights have float32 masters, and no casts lie between (pcg/ir/precision.h).
+//
+// Limits: one micro-batch, SGD with an all-reduce per weight and no buckets; an order of calls that
+// does not follow their choices (plans have branches side by side, by the exchanges in them,
+// pcg/schedule/order/execution_order.h). Where two calls need one value in one form on different
+// devices, shards that both ask for are counted twice unless all are the same.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_TASK_GRAPH_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_TASK_GRAPH_H_
 

@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<Picoseconds>> TaskGraph::GradientTimes(
     const ChoiceInfo& info, const NodeClass& node_class, const std::vector<bool>& wanted) const {
   const Operator& op = node_class.space->op;
   std::vector<TensorType> types;
-  for (const Placement& operand : info.choice->operands) types.push_back(operand.type);
+  for (int operand : info.operands) types.push_back(moves_.place(operand).placement.type);
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, types));
   const Work work = GradientWork(op, sharding, types, wanted);
   std::vector<Picoseconds> times;

@@ -15,7 +15,6 @@
 #include "optimizer/substitution/egraph_search.h"
 #include "optimizer/substitution/piece_chain.h"
 #include "optimizer/substitution/search_cache.h"
-#include "optimizer/substitution/series_parallel.h"
 #include "optimizer/substitution/substitution.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/progress.h"
@@ -26,29 +25,15 @@ namespace {
 
 // Candidates of a piece that later runs map again, beside those that are best for a border.
 constexpr int kCheapestKnown = 8;
-// Series-parallel structure is looked for in pieces of up to so many operators: by closure.
-constexpr int kDecomposedNodes = 300;
 // Of the budget, in candidates.
 constexpr int64_t kLongestTurn = 32;
 // What a piece may gain beyond what it gained, as a part of its time.
 constexpr double kHope = 0.05;
 
-bool IsSeriesParallel(const Piece& piece) {
-  const ComputeGraph compute = AnalyzeCompute(piece.graph);
-  if (compute.nodes.size() > kDecomposedNodes) return false;
-  std::vector<std::pair<int, int>> edges;
-  for (int i = 0; i < static_cast<int>(compute.nodes.size()); ++i) {
-    for (const auto& operand : compute.nodes[i].operands) {
-      if (operand.producer >= 0) edges.emplace_back(operand.producer, i);
-    }
-  }
-  return DecomposeSeriesParallel(static_cast<int>(compute.nodes.size()), edges).has_value();
-}
-
 // What runs share.
 struct Knowledge {
   std::vector<Piece> pieces;
-  int series_parallel_pieces = 0, distinct_pieces = 0;
+  int distinct_pieces = 0;
   std::map<uint64_t, std::vector<Steps>> candidates;  // by the key of the piece
   std::map<uint64_t, RootMatches> root_matches;       // likewise
   std::set<uint64_t> settled;  // pieces whose candidates the cache had: nothing is to be sought
@@ -71,7 +56,6 @@ class ChainSearch {
   absl::StatusOr<SearchResult> Run() {
     result_.pieces = static_cast<int>(pieces_.size());
     result_.distinct_pieces = knowledge_.distinct_pieces;
-    result_.series_parallel_pieces = knowledge_.series_parallel_pieces;
     ISOMER_RETURN_IF_ERROR(StartPieces());
     ISOMER_RETURN_IF_ERROR(ShareOutBudget());
     for (std::unique_ptr<Solved>& solved : solved_) {
@@ -328,10 +312,8 @@ class HierarchicalSearcher::Impl {
     for (size_t p = 0; p < knowledge_.pieces.size(); ++p) {
       Piece& piece = knowledge_.pieces[p];
       if (!options_.cache) piece.key = p;
-      if (keys.insert(piece.key).second) {
-        knowledge_.candidates[piece.key] = {};
-        knowledge_.series_parallel_pieces += IsSeriesParallel(piece);
-      }
+      keys.insert(piece.key);
+      knowledge_.candidates.try_emplace(piece.key);
     }
     knowledge_.distinct_pieces = static_cast<int>(keys.size());
     return absl::OkStatus();

@@ -42,9 +42,8 @@ struct SearchResult {
   double us = 0;  // by the tables: no overlap of compute and communication
   int64_t candidates = 0;
   int pieces = 0, distinct_pieces = 0;
-  int remembered_pieces = 0;       // of the distinct ones, those that the cache knew
-  std::string cache_note;          // why the cache was ignored; "": it was not
-  int series_parallel_pieces = 0;  // of the distinct ones, as the model has them
+  int remembered_pieces = 0;  // of the distinct ones, those that the cache knew
+  std::string cache_note;     // why the cache was ignored; "": it was not
   StopReason stop = StopReason::kExhausted;
   bool exact_mappings = true;
 };

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/splices.h"
+#include "optimizer/search/optimizer.h"
+#include "optimizer/simulator/simulator.h"
 #include "optimizer/simulator/task_graph.h"
 #include "optimizer/walk/guided_walk.h"
 #include "tests/optimizer/example_models.h"
@@ -85,6 +88,42 @@ TEST_F(Refining, WalksBecomeFasterAndEndTheSameForASeed) {
   ASSERT_FALSE(steps.empty());
   EXPECT_LT(*std::min_element(steps.begin(), steps.end()), StepOf(start));
   EXPECT_EQ(steps, walk());  // Also with all moves known.
+}
+
+// Casts are not in a task graph; what a walk finds is simulated with them.
+TEST_F(Refining, StepsOfBfloat16AreNearThoseOfThePlan) {
+  CostTables tables(index_, cost_, {.precision = DataType::kBFloat16});
+  const auto mapped = MapBaseline(kDataParallel, model_.graph, &tables);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  const auto graph = TaskGraph::Create(model_, *mapped, &tables);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_LT((*graph)->makespan(), StepOf(*mapped));
+  std::mt19937 random(3);
+  for (int i = 0; i < 30; ++i) {
+    SCOPED_TRACE(i);
+    const int node = static_cast<int>(random() % (*graph)->num_nodes());
+    const int choice = static_cast<int>(random() % (*graph)->num_choices(node));
+    ASSERT_EQ((*graph)->SetChoice(node, choice), absl::OkStatus());
+    auto plan = DerivePlan(model_, (*graph)->Mapped(), /*training=*/true, &tables);
+    if (!plan.ok()) continue;  // what no rule or view spreads so is no plan
+    plan->precision = DataType::kBFloat16;
+    plan->update.bucket_bytes = 0;
+    const auto simulated = PredictPlan(cost_, &*plan);
+    ASSERT_TRUE(simulated.ok()) << simulated.status();
+    EXPECT_NEAR(MicrosecondsOf((*graph)->makespan()) / simulated->step_us, 1, 0.15);
+  }
+}
+
+TEST_F(Refining, WalksImprovePlansOfBfloat16) {
+  OptimizeOptions options;
+  options.precision = DataType::kBFloat16;
+  options.search.budget = 10;
+  const auto all = Optimize(model_, index_, cost_, options);
+  options.without = {"walks", "pairs"};
+  const auto without = Optimize(model_, index_, cost_, options);
+  ASSERT_TRUE(all.ok() && without.ok()) << all.status() << without.status();
+  EXPECT_EQ(all->proposers.rows().count("walks"), 1u);
+  EXPECT_LE(all->plan.predicted_step_us, without->plan.predicted_step_us);
 }
 
 TEST_F(Refining, PairsMakeAStepFasterInTheOrderThatFollowsFromThem) {
