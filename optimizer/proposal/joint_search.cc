@@ -23,7 +23,7 @@ absl::StatusOr<std::optional<int>> SearchAt(int weight, SearchContext* context, 
   ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(*found));
   const int entry = context->contest.Enter(std::move(plan), kFound);
   on->entered.emplace_back(entry, *found);
-  on->mappings[options.sync_weight] = *std::move(found);
+  on->mappings.push_back(*std::move(found));
   return entry;
 }
 

@@ -14,7 +14,6 @@
 #include "optimizer/proposal/one_piece.h"
 #include "optimizer/proposal/parts.h"
 #include "optimizer/proposal/search_context.h"
-#include "optimizer/proposal/splices.h"
 #include "optimizer/proposal/spread_branches.h"
 #include "optimizer/proposal/spread_calls.h"
 #include "optimizer/proposal/update_choice.h"
@@ -37,7 +36,6 @@ constexpr const Proposer* kProposers[] = {
     &kCallOrder,
     &kArrangedWeights,
     &kSpreadCalls,
-    &kSplices,
     &kOnePiece,
     &kGrids,
     &kWalks,

@@ -3,7 +3,6 @@
 #define ISOMER_OPTIMIZER_PROPOSAL_SEARCH_CONTEXT_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -36,11 +35,9 @@ struct RefinementStart {
 // The first devices of the machine, and what was found on them.
 struct Submachine {
   int64_t devices = 1;
-  bool is_whole = true;     // all that may be used
-  bool is_searched = true;  // else only degrees are tried there
-  // By the weight of synchronisation in the tables, the largest first.
-  std::map<double, MappedModel, std::greater<>> mappings = {};
-  std::vector<MappedModel> spread = {};  // of these, with identical calls on other devices
+  bool is_whole = true;                    // all that may be used
+  bool is_searched = true;                 // else only degrees are tried there
+  std::vector<MappedModel> mappings = {};  // that searches found
   // All whose plans entered the contest, by entry.
   std::vector<std::pair<int, MappedModel>> entered = {};
   std::optional<int> first_search = {};  // the entry of the joint search

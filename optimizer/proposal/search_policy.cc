@@ -21,7 +21,7 @@ constexpr double kMany = 1e12;
 constexpr Threshold kThresholds[] = {
     {"near_best", "times the best step: plans up to it are refined, and their updates tried",
      &P::near_best, 1, kMany},
-    {"very_near_best", "times the best step: orders of calls, splices and updates up to it go on",
+    {"very_near_best", "times the best step: orders of calls and updates up to it go on",
      &P::very_near_best, 1, kMany},
     {"near_part", "times the best step: parts of the machine up to it get a search of their own",
      &P::near_part, 1, kMany},
@@ -44,9 +44,6 @@ constexpr Threshold kThresholds[] = {
      &P::two_search_nodes, 0, kMany},
     {"far_too_large", "times the memory: plans above it must get smaller, not faster",
      &P::far_too_large, 1, kMany},
-    {"splice_cuts", "parts between which two mappings are spliced at first", &P::splice_cuts, 1,
-     64},
-    {"fine_splice_cuts", "the same around the best of these", &P::fine_splice_cuts, 1, 1024},
 
     {"walk_work", "calls x calls x devices of a walk, which takes hundredths of a second",
      &P::walk_work, 0, kMany},

@@ -37,8 +37,6 @@ struct SearchPolicy {
   double later_search_share = 0.125;
   int64_t two_search_nodes = 1800;
   double far_too_large = 2;
-  int64_t splice_cuts = 4;
-  int64_t fine_splice_cuts = 16;
 
   // Walks.
   int64_t walk_work = 375'000;

@@ -94,16 +94,12 @@ bool IsNear(const SearchContext& context, const Submachine& on) {
          context.IsNearBest(on.best.us);
 }
 
-// What is faster than all is kept.
 absl::Status ProposeSpreadCalls(SearchContext* context, Submachine* on) {
-  for (const auto& [weight, mapping] : on->mappings) {
+  for (const MappedModel& mapping : on->mappings) {
     if (context->deadline.Reached().has_value()) break;
-    ISOMER_ASSIGN_OR_RETURN(std::optional<MappedModel> spread,
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> spread,
                             SpreadCalls(mapping, &context->tables));
-    if (!spread.has_value()) continue;
-    const double best_us = context->contest.step_us();
-    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, context->Consider(*spread, on));
-    if (prediction.step_us < best_us) on->spread.push_back(*std::move(spread));
+    if (spread.has_value()) ISOMER_RETURN_IF_ERROR(context->Consider(*spread, on).status());
   }
   return absl::OkStatus();
 }

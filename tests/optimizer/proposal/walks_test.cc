@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "optimizer/proposal/baselines.h"
-#include "optimizer/proposal/splices.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/simulator/simulator.h"
 #include "optimizer/simulator/task_graph.h"
@@ -44,30 +43,6 @@ class Refining : public testing::Test {
   CostTables tables_;
   MoveMemo moves_{cost_};
 };
-
-TEST_F(Refining, SplicesTakeWhatIsBehindTheCutFromTheLast) {
-  const MappedModel first = Baseline(kMegatron), last = Baseline(kDataParallel);
-  int considered = 0;
-  const auto consider = [&](const MappedModel& mapped) -> absl::StatusOr<Prediction> {
-    ++considered;
-    bool behind = false;
-    for (NodeId id : mapped.graph.TopologicalOrder()) {
-      if (!mapped.choices.contains(id)) continue;
-      const auto& axes = mapped.choices.at(id).axes;
-      const bool of_first = axes == first.choices.at(id).axes;
-      behind |= !of_first;
-      EXPECT_TRUE(axes == last.choices.at(id).axes || (of_first && !behind));
-    }
-    return Prediction{100};
-  };
-  ASSERT_EQ(ConsiderSplices({first, last}, 100, SearchPolicy(), Deadline::In(0), consider),
-            absl::OkStatus());
-  EXPECT_GT(considered, 3);
-  considered = 0;
-  ASSERT_EQ(ConsiderSplices({first, first}, 100, SearchPolicy(), Deadline::In(0), consider),
-            absl::OkStatus());
-  EXPECT_EQ(considered, 0);
-}
 
 TEST_F(Refining, WalksBecomeFasterAndEndTheSameForASeed) {
   const MappedModel start = Baseline(kDataParallel);
