@@ -37,6 +37,7 @@ pcg/schedule/symmetry: ir profile schedule schedule/lowering support
 pcg/schedule/check: ir profile schedule schedule/lowering schedule/memory schedule/order schedule/program support
 rules/language:
 rules/theorems: language
+rules/calls: language
 rules/matching: language theorems
 generator/assignments:
 generator/preconditions: assignments
@@ -56,7 +57,7 @@ verifier/gradients: terms types
 verifier/families: refutation terms types values
 verifier/proving: certificate elements families refutation terms types values
 verifier/plans: certificate proving
-verifier/lemmas: exhaustive families proving values
+verifier/lemmas: exhaustive families proving terms values
 verifier/audit: proving refutation terms types values
 verifier/mutation: plans proving refutation types values
 optimizer/machine:

@@ -115,7 +115,7 @@ void GiveDataTypes(const Rule& rule, Binding* binding) {
 std::vector<Binding> BasesOfCalls(const Rule& rule, const PatternNode& node, int64_t unit,
                                   TypeOracle* oracle) {
   std::vector<Binding> bases;
-  for (const SampleCall& call : SampleCalls(node.kind)) {
+  for (const OperatorCall& call : SampleCalls(node.kind)) {
     if (static_cast<int>(call.operands.size()) != rule.num_inputs) continue;
     Binding binding = Start(rule, unit);
     binding.inputs = call.operands;

@@ -11,7 +11,7 @@ bool IsOperandAxis(const Operator& op, const std::string& name) {
 }
 
 // False: a list, which cannot be a constant.
-bool AddConstant(const SampleCall& call, const Attribute& a, CallAttributes* result) {
+bool AddConstant(const OperatorCall& call, const Attribute& a, CallAttributes* result) {
   if (auto* number = std::get_if<double>(&a.value)) {
     result->attributes.push_back({a.name, NumberExpr{*number, {}}});
   } else if (auto* integer = std::get_if<int64_t>(&a.value)) {
@@ -25,8 +25,9 @@ bool AddConstant(const SampleCall& call, const Attribute& a, CallAttributes* res
   return true;
 }
 
-void AddVariable(const SampleCall& call, const Attribute& a, const std::string& name,
+void AddVariable(const OperatorCall& call, const Attribute& a, const CallVariableNames& names,
                  CallAttributes* result) {
+  const std::string name = names.prefix + a.name;
   Binding& binding = result->binding;
   auto declare = [result](const std::string& variable, VariableKind kind) {
     result->variables.push_back({variable, kind});
@@ -44,7 +45,7 @@ void AddVariable(const SampleCall& call, const Attribute& a, const std::string& 
   } else if (sizes != nullptr && call.op.kind() == OpKind::kSplit) {
     std::vector<IntExpr> parts;
     for (size_t s = 0; s < sizes->size(); ++s) {
-      parts.push_back(IntExpr::Variable(absl::StrCat("p", s)));
+      parts.push_back(IntExpr::Variable(absl::StrCat(names.part, s)));
       declare(parts.back().variable, VariableKind::kSize);
       binding.variables[parts.back().variable] = (*sizes)[s].value();
     }
@@ -58,12 +59,13 @@ void AddVariable(const SampleCall& call, const Attribute& a, const std::string& 
 
 }  // namespace
 
-std::optional<CallAttributes> AttributesOfCall(const SampleCall& call, const std::string& prefix,
+std::optional<CallAttributes> AttributesOfCall(const OperatorCall& call,
+                                               const CallVariableNames& names,
                                                const std::set<std::string>& constants) {
   CallAttributes result;
   for (const Attribute& a : call.op.attributes()) {
     if (constants.count(a.name) == 0) {
-      AddVariable(call, a, prefix + a.name, &result);
+      AddVariable(call, a, names, &result);
     } else if (!AddConstant(call, a, &result)) {
       return std::nullopt;
     }

@@ -18,11 +18,17 @@ struct CallAttributes {
   Binding binding;  // of the variables, to what they are at the call
 };
 
+// What variables are called.
+struct CallVariableNames {
+  std::string prefix = {};  // before the name of an attribute
+  std::string part = "p";   // the sizes of a Split are "p0", "p1", ..
+};
+
 // Attributes are variables, but for those named in `constants`. Axes ("a"), numbers and the sizes
-// of a Split ("p0", "p1") are variables that conditions could speak of; any other attribute is one
-// as a whole, named after it with `prefix`. Nullopt: an attribute that no rule can hold as a
-// constant.
-std::optional<CallAttributes> AttributesOfCall(const SampleCall& call, const std::string& prefix,
+// of a Split are variables that conditions could speak of; any other attribute is one as a whole.
+// Nullopt: an attribute that no rule can hold as a constant.
+std::optional<CallAttributes> AttributesOfCall(const OperatorCall& call,
+                                               const CallVariableNames& names,
                                                const std::set<std::string>& constants);
 
 }  // namespace isomer

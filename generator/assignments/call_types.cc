@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
-#include "pcg/ir/declaration.h"
+#include "pcg/ir/operator_call.h"
 #include "pcg/ir/type_inference.h"
 
 namespace isomer {
 namespace {
-
-std::vector<Shape> ShapesOf(const std::vector<TensorType>& types) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : types) shapes.push_back(type.GlobalShape());
-  return shapes;
-}
 
 // Gives a random number that divides `total` back and takes it out of `total`.
 int64_t TakeDivisor(int64_t* total, Random* random) {

@@ -4,20 +4,15 @@
 
 #include <vector>
 
-#include "pcg/ir/operator.h"
-#include "pcg/ir/tensor_type.h"
+#include "pcg/ir/operator_call.h"
 
 namespace isomer {
 
-struct SampleCall {
-  Operator op;
-  std::vector<TensorType> operands;  // not parallel
-};
-
-// Calls of a declared operator that type-check. Sizes are multiples of 2 wherever an operator might
-// be partitioned. Shapes of most ranks; attributes on both sides of every distinction that a
-// declaration makes (one group or several, padded or not, kept or dropped dims).
-std::vector<SampleCall> SampleCalls(OpKind kind);
+// Calls of a declared operator that type-check, none of them parallel. Sizes are multiples of 2
+// wherever an operator might be partitioned. Shapes of most ranks; attributes on both sides of
+// every distinction that a declaration makes (one group or several, padded or not, kept or dropped
+// dims).
+const std::vector<OperatorCall>& SampleCalls(OpKind kind);
 
 }  // namespace isomer
 

@@ -24,7 +24,7 @@ std::vector<SpreadShare> SharesOf(const TensorType& type) {
 
 class SpreadSearch {
  public:
-  SpreadSearch(const SampleCall& call, TypeOracle* oracle, Statistics* statistics)
+  SpreadSearch(const OperatorCall& call, TypeOracle* oracle, Statistics* statistics)
       : call_(call), oracle_(oracle), statistics_(statistics) {
     if (const auto* types = oracle->Infer(call.op, call.operands)) outputs_ = *types;
   }
@@ -86,7 +86,7 @@ class SpreadSearch {
     found_.push_back(std::move(spread));
   }
 
-  const SampleCall& call_;
+  const OperatorCall& call_;
   TypeOracle* const oracle_;
   Statistics* const statistics_;
   std::vector<TensorType> outputs_;
@@ -95,7 +95,7 @@ class SpreadSearch {
 
 }  // namespace
 
-std::vector<CallSpread> SpreadsAlongDims(const SampleCall& call,
+std::vector<CallSpread> SpreadsAlongDims(const OperatorCall& call,
                                          const std::vector<CallSpread>& others,
                                          TypeOracle* oracle) {
   Statistics statistics;  // Nothing is enumerated.
@@ -132,7 +132,7 @@ TensorType Shared(TensorType type, const SpreadShare& share, int64_t degree) {
   return type;
 }
 
-std::vector<CallSpread> FindSpreads(const SampleCall& call, TypeOracle* oracle,
+std::vector<CallSpread> FindSpreads(const OperatorCall& call, TypeOracle* oracle,
                                     Statistics* statistics) {
   return SpreadSearch(call, oracle, statistics).Run();
 }

@@ -36,12 +36,12 @@ struct CallSpread {
 // `type`, held with `degree` times as many pieces, copies or partials.
 TensorType Shared(TensorType type, const SpreadShare& share, int64_t degree);
 
-std::vector<CallSpread> FindSpreads(const SampleCall& call, TypeOracle* oracle,
+std::vector<CallSpread> FindSpreads(const OperatorCall& call, TypeOracle* oracle,
                                     Statistics* statistics);
 
 // Those spreads of a call that follow its dims, by a degree of 2, without a search: each dim that
 // can be split, and those of `others` (which have no axes) that type-check at this call.
-std::vector<CallSpread> SpreadsAlongDims(const SampleCall& call,
+std::vector<CallSpread> SpreadsAlongDims(const OperatorCall& call,
                                          const std::vector<CallSpread>& others, TypeOracle* oracle);
 
 }  // namespace isomer

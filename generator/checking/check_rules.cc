@@ -13,6 +13,7 @@
 #include "generator/assignments/bases.h"
 #include "generator/assignments/trial.h"
 #include "generator/preconditions/settle.h"
+#include "pcg/ir/operator_call.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 
@@ -41,9 +42,7 @@ void DrawFrom(const Rule& rule, int64_t base_unit, int64_t unit, int count, int6
   const size_t end = instances->size() + count;
   for (size_t b = 0; b < bases.size(); ++b) {
     Rule one = rule;
-    std::vector<int> ranks;
-    for (const TensorType& type : bases[b].inputs) ranks.push_back(type.rank());
-    one.ranks = {ranks};
+    one.ranks = {RanksOf(bases[b].inputs)};
     const auto missing = static_cast<int>(end - instances->size());
     const int share = std::max(1, missing / static_cast<int>(bases.size() - b));
     for (Binding& binding :

@@ -11,6 +11,7 @@
 #include "generator/assignments/sampler.h"
 #include "generator/inspect/instances.h"
 #include "pcg/support/hash.h"
+#include "rules/calls/bind_call.h"
 #include "rules/matching/conditions.h"
 
 namespace isomer {
@@ -18,13 +19,6 @@ namespace {
 
 constexpr int kMostRank = 4;
 constexpr int kDraws = 24;
-
-const Condition* SplitOf(const Rule& rule) {
-  for (const Condition& condition : rule.conditions) {
-    if (condition.kind == Condition::Kind::kSplitsDim) return &condition;
-  }
-  return nullptr;
-}
 
 void Substitute(const std::map<std::string, int64_t>& axes, IntExpr* expr) {
   const auto axis = axes.find(expr->variable);

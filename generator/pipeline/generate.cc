@@ -17,7 +17,7 @@
 #include "pcg/support/hash.h"
 #include "pcg/support/in_order.h"
 #include "pcg/support/progress.h"
-#include "rules/language/calls_of_ranks.h"
+#include "rules/calls/calls_of_ranks.h"
 
 namespace isomer {
 namespace {

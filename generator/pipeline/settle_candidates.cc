@@ -224,7 +224,7 @@ class Settlement {
     Generalized result;
     result.rule = Generalize(candidate, oracle, &random);
     result.holds = result.rule.has_value() &&
-                   Recheck(result.rule->rule, result.rule->found, 8, oracle, &random);
+                   HoldsAround(result.rule->rule, result.rule->found, 8, false, oracle, &random);
     run_.memo->Put(key, Encode(result));
     return result;
   }

@@ -19,15 +19,11 @@ void AppendShape(const Shape& shape, std::string* text) {
   absl::StrAppend(text, "]");
 }
 
-void AppendCall(const Operator& op, const std::vector<TensorType>& operands, std::string* text) {
-  absl::StrAppend(text, op.ToString(), "(");
-  std::vector<Shape> shapes;
-  for (const TensorType& type : operands) {
-    absl::StrAppend(text, type.ToString(), ",");
-    shapes.push_back(type.GlobalShape());
-  }
+void AppendCall(const OperatorCall& call, std::string* text) {
+  absl::StrAppend(text, call.op.ToString(), "(");
+  for (const TensorType& type : call.operands) absl::StrAppend(text, type.ToString(), ",");
   absl::StrAppend(text, ")\n");
-  const absl::StatusOr<Declaration> declaration = Declare(op, shapes);
+  const absl::StatusOr<Declaration> declaration = DeclarationOf(call);
   if (!declaration.ok()) return;
   for (const IterationDim& dim : declaration->dims) {
     absl::StrAppend(text, dim.name, " ", DimKindName(dim.kind), " ", dim.size.ToString(), "\n");
@@ -62,8 +58,7 @@ uint64_t MeaningDigest(OpKind kind) {
                                   AttributeList(kind), "\n");
   // Parallel operators have no declaration: what they do is part of the code.
   if (IsLeaf(kind) || IsParallel(kind)) return HashBytes(text);
-  for (const ExampleCall& call : ExamplesOf(kind)) AppendCall(call.op, call.operands, &text);
-  for (const SampleCall& call : SampleCalls(kind)) AppendCall(call.op, call.operands, &text);
+  for (const OperatorCall& call : WithExamples(kind, SampleCalls(kind))) AppendCall(call, &text);
   return HashBytes(text);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "generator/assignments/vocabulary.h"
 #include "generator/preconditions/settle.h"
+#include "pcg/ir/operator_call.h"
 
 namespace isomer {
 namespace {
@@ -310,9 +311,7 @@ int Breadth(const Rule& rule, const Binding& found, TypeOracle* oracle) {
   Random random(1);
   Rule unconditional = rule;
   unconditional.conditions.clear();
-  std::vector<int> ranks;
-  for (const TensorType& type : found.inputs) ranks.push_back(type.rank());
-  unconditional.ranks = {ranks};
+  unconditional.ranks = {RanksOf(found.inputs)};
   const std::vector<Binding> assignments =
       DrawAdmitted(unconditional, found, kAssignments, {}, oracle, &random);
   return CountAdmitted(rule.conditions, assignments);
@@ -325,9 +324,7 @@ Rule ConstantRule(const Candidate& candidate) {
   rule.num_inputs = static_cast<int>(candidate.inputs.size());
   rule.source = candidate.source;
   rule.target = candidate.target;
-  std::vector<int> ranks;
-  for (const TensorType& type : candidate.inputs) ranks.push_back(type.rank());
-  rule.ranks = {ranks};
+  rule.ranks = {RanksOf(candidate.inputs)};
   rule.origin = candidate.origin;
   return rule;
 }

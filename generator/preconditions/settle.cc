@@ -5,15 +5,10 @@
 
 #include "generator/assignments/trial.h"
 #include "generator/assignments/vocabulary.h"
+#include "pcg/ir/operator_call.h"
 
 namespace isomer {
 namespace {
-
-std::vector<int> RanksOf(const Binding& binding) {
-  std::vector<int> ranks;
-  for (const TensorType& type : binding.inputs) ranks.push_back(type.rank());
-  return ranks;
-}
 
 // One rank vector and one value for every axis variable.
 struct Case {
@@ -93,8 +88,7 @@ void AddCases(const Rule& rule, const Binding& base, const std::vector<std::stri
 std::vector<Case> CasesOf(const Rule& rule, const Binding& found,
                           const std::vector<std::vector<int>>& ranks, TypeOracle* oracle) {
   std::vector<std::string> axes;
-  bool splits_dim = false;
-  for (const Condition& c : rule.conditions) splits_dim |= c.kind == Condition::Kind::kSplitsDim;
+  const bool splits_dim = HasCondition(rule, Condition::Kind::kSplitsDim);
   for (const RuleVariable& variable : rule.variables) {
     // Under kSplitsDim the axes belong to the shapes and attributes at hand.
     if (variable.kind == VariableKind::kAxis && !splits_dim) axes.push_back(variable.name);
@@ -148,11 +142,11 @@ class Settler {
   // Conditions for all ranks, if they cost little where the rule was found; else those that the
   // ranks at which it was found need, and only the other ranks that need no more.
   std::optional<std::vector<Condition>> ChooseConditions() {
-    const std::vector<int> own = RanksOf(found_);
+    const std::vector<int> own = RanksOf(found_.inputs);
     auto at_own = [&](const std::vector<Binding>& bindings) {
       std::vector<Binding> result;
       std::copy_if(bindings.begin(), bindings.end(), std::back_inserter(result),
-                   [&](const Binding& b) { return RanksOf(b) == own; });
+                   [&](const Binding& b) { return RanksOf(b.inputs) == own; });
       return result;
     };
     const std::vector<Binding> own_successes = at_own(successes_);
@@ -166,10 +160,11 @@ class Settler {
     }
     std::set<std::vector<int>> failing;
     for (const Binding& binding : failures_) {
-      if (CountAdmitted(*few, {binding}) > 0) failing.insert(RanksOf(binding));
+      if (CountAdmitted(*few, {binding}) > 0) failing.insert(RanksOf(binding.inputs));
     }
     std::erase_if(rule_.ranks, [&](const std::vector<int>& v) { return failing.count(v) > 0; });
-    std::erase_if(failures_, [&](const Binding& b) { return failing.count(RanksOf(b)) > 0; });
+    std::erase_if(failures_,
+                  [&](const Binding& b) { return failing.count(RanksOf(b.inputs)) > 0; });
     return few;
   }
 
@@ -182,7 +177,7 @@ class Settler {
   }
 
   bool IsKept(const Case& one) const {
-    const std::vector<int> ranks = RanksOf(one.base);
+    const std::vector<int> ranks = RanksOf(one.base.inputs);
     return std::find(rule_.ranks.begin(), rule_.ranks.end(), ranks) != rule_.ranks.end();
   }
 
@@ -208,10 +203,10 @@ class Settler {
   bool DropRanks() {
     std::set<std::vector<int>> holding;
     for (const Case& one : cases_) {
-      if (one.successes > 0) holding.insert(RanksOf(one.base));
+      if (one.successes > 0) holding.insert(RanksOf(one.base.inputs));
     }
     std::erase_if(rule_.ranks, [&](const std::vector<int>& v) { return holding.count(v) == 0; });
-    auto dropped = [&](const Binding& b) { return holding.count(RanksOf(b)) == 0; };
+    auto dropped = [&](const Binding& b) { return holding.count(RanksOf(b.inputs)) == 0; };
     std::erase_if(failures_, dropped);
     return !rule_.ranks.empty();
   }
@@ -252,7 +247,7 @@ class Settler {
     std::set<std::vector<int>> ranks;
     for (const Binding& binding : successes_) {
       if (!Admits(rule_, binding)) continue;
-      ranks.insert(RanksOf(binding));
+      ranks.insert(RanksOf(binding.inputs));
       admitted.push_back(binding);
     }
     constexpr size_t kFewest = 8;
@@ -287,7 +282,7 @@ std::optional<Rule> Resettle(const Rule& rule, const Binding& found,
   } else {
     SettleOptions options{.ranks = rule.ranks, .samples = 480, .failures = counterexamples};
     // The ranks at which it was found come first.
-    const auto at = std::find(options.ranks.begin(), options.ranks.end(), RanksOf(found));
+    const auto at = std::find(options.ranks.begin(), options.ranks.end(), RanksOf(found.inputs));
     if (at != options.ranks.end()) std::rotate(options.ranks.begin(), at, at + 1);
     std::erase_if(result->conditions,
                   [](const Condition& c) { return c.kind != Condition::Kind::kSplitsDim; });
@@ -312,12 +307,12 @@ std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int co
   return bindings;
 }
 
-bool Recheck(const Rule& rule, const Binding& found, int count, TypeOracle* oracle,
-             Random* random) {
+bool HoldsAround(const Rule& rule, const Binding& found, int count, bool may_be_none,
+                 TypeOracle* oracle, Random* random) {
   for (const bool small : {false, true}) {
     const std::vector<Binding> bindings =
         DrawAdmitted(rule, found, small ? count : 4 * count, {.small = small}, oracle, random);
-    if (bindings.empty()) return false;
+    if (bindings.empty() && !may_be_none) return false;
     for (const Binding& binding : bindings) {
       if (!TypesAgree(rule, binding, oracle)) return false;
       if (!small) continue;
@@ -329,9 +324,7 @@ bool Recheck(const Rule& rule, const Binding& found, int count, TypeOracle* orac
 }
 
 bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, Random* random) {
-  for (const Condition& condition : rule.conditions) {
-    if (condition.kind == Condition::Kind::kSplitsDim) return false;
-  }
+  if (HasCondition(rule, Condition::Kind::kSplitsDim)) return false;
   std::set<int> used;
   for (PatternRef ref : rule.target.outputs) {
     if (ref.node < 0) used.insert(ref.index);
@@ -342,7 +335,7 @@ bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, 
     }
   }
   if (static_cast<int>(used.size()) < rule.num_inputs) return false;  // Nothing would bind it.
-  return Recheck(Inverse(rule), found, 24, oracle, random);
+  return HoldsAround(Inverse(rule), found, 24, false, oracle, random);
 }
 
 std::vector<std::vector<int>> RankVectors(const std::vector<int>& ranks) {

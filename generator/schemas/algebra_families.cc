@@ -18,25 +18,19 @@ constexpr size_t kMostOperands = 5, kMostOutputs = 2;
 
 // An elementwise call of operands of several ranks above 1: others are enough, and each rank is a
 // proof of its own.
-bool MixesRanks(const SampleCall& call) {
+bool MixesRanks(const OperatorCall& call) {
   std::set<int> ranks;
   for (const TensorType& type : call.operands) ranks.insert(std::max(1, type.rank()));
   ranks.erase(1);
   return ranks.size() > 1 && IsPointwise(call);
 }
 
-std::vector<SampleCall> CallsOf(OpKind kind, TypeOracle* oracle) {
-  std::vector<SampleCall> calls = SampleCalls(kind);
-  for (ExampleCall& example : ExamplesOf(kind)) {
-    const bool known = std::any_of(calls.begin(), calls.end(), [&](const SampleCall& call) {
-      return call.op == example.op && call.operands == example.operands;
-    });
-    if (!known) calls.push_back({std::move(example.op), std::move(example.operands)});
-  }
+std::vector<OperatorCall> CallsOf(OpKind kind, TypeOracle* oracle) {
+  std::vector<OperatorCall> calls = WithExamples(kind, SampleCalls(kind));
   const size_t most = MaxOperands(kind) > static_cast<int>(kMostOperands)
                           ? static_cast<size_t>(MinOperands(kind))
                           : kMostOperands;
-  std::erase_if(calls, [&](const SampleCall& call) {
+  std::erase_if(calls, [&](const OperatorCall& call) {
     if (MixesRanks(call) || call.operands.empty() || call.operands.size() > most) return true;
     const std::vector<TensorType>* outputs = oracle->Infer(call.op, call.operands);
     return outputs == nullptr || outputs->size() > kMostOutputs;
@@ -53,11 +47,11 @@ class FamilyFinder {
         search_(calls_, oracle, random, statistics) {}
 
   std::vector<GeneralRule> Run() {
-    for (const SampleCall& call : calls_) CutOperands(call);
-    for (const SampleCall& call : calls_) ChooseLinear(call);
+    for (const OperatorCall& call : calls_) CutOperands(call);
+    for (const OperatorCall& call : calls_) ChooseLinear(call);
     const bool moves_parts = kind_ == OpKind::kConcat || kind_ == OpKind::kSplit;
     if (!moves_parts) {  // Those are parts of the forms already.
-      for (const SampleCall& call : calls_) CommuteElementwise(call);
+      for (const OperatorCall& call : calls_) CommuteElementwise(call);
     }
     return search_.Rules();
   }
@@ -87,7 +81,7 @@ class FamilyFinder {
   }
 
   // The call on pieces along `cut` gives pieces of its outputs, or parts of a sum.
-  void CutOperands(const SampleCall& call) {
+  void CutOperands(const OperatorCall& call) {
     ForEachCut(call.operands, [&](ShapeCut cut) {
       std::vector<TensorType> second = call.operands, whole = call.operands;
       for (size_t o = 0; o < call.operands.size(); ++o) {
@@ -111,7 +105,7 @@ class FamilyFinder {
     });
   }
 
-  void SplitOthers(const SampleCall& call, const ShapeCut& cut) {
+  void SplitOthers(const OperatorCall& call, const ShapeCut& cut) {
     const auto led = std::count_if(cut.operand_axes.begin(), cut.operand_axes.end(),
                                    [](const auto& axis) { return axis.has_value(); });
     if (led < 2) return;
@@ -120,7 +114,7 @@ class FamilyFinder {
   }
 
   // Which axes the pieces of the outputs have, if `whole` is made of them.
-  void ChooseOutputAxes(const SampleCall& call, const std::vector<TensorType>& first,
+  void ChooseOutputAxes(const OperatorCall& call, const std::vector<TensorType>& first,
                         const std::vector<TensorType>& second, const std::vector<TensorType>& whole,
                         size_t t, ShapeCut* cut) {
     if (t == first.size()) {
@@ -147,7 +141,7 @@ class FamilyFinder {
   }
 
   // Sets of operands in which the call is linear, smallest first; larger ones are theirs.
-  void ChooseLinear(const SampleCall& call) {
+  void ChooseLinear(const OperatorCall& call) {
     if (kind_ == OpKind::kCast) return;  // Its declaration leaves out how it rounds.
     std::vector<unsigned> found;
     const unsigned all = (1u << call.operands.size()) - 1;
@@ -173,19 +167,19 @@ class FamilyFinder {
   }
 
   // Elementwise operators that may be applied before the call or after it.
-  void CommuteElementwise(const SampleCall& call) {
+  void CommuteElementwise(const OperatorCall& call) {
     if (kind_ == OpKind::kCast) return;  // What it rounds, functions take elsewhere.
     // Two elementwise operators are few enough to be enumerated like any others.
     if (IsPointwise(call) && !Relabels(call) && call.operands.size() <= 2) return;
     // No sum is of function values what it is of the values, but a scaling's or a sum's.
     if (AddsUp(call)) return;
     for (const bool two : {false, true}) {
-      for (const SampleCall& f : ElementwiseCalls(two ? 2 : 1)) {
+      for (const OperatorCall& f : ElementwiseCalls(two ? 2 : 1)) {
         if (f.op.kind() == OpKind::kScale) continue;  // kScale
         if (f.op.kind() == OpKind::kCast && !Relabels(call)) continue;
         const bool additive = f.op.kind() == OpKind::kAdd || f.op.kind() == OpKind::kSub;
         if (additive) continue;  // kAdd, kSub
-        const SampleCall typed = WithValuesOf(call, f.operands[0].dtype);
+        const OperatorCall typed = WithValuesOf(call, f.operands[0].dtype);
         for (const bool all : {true, false}) {
           ShapeCut cut;
           for (size_t o = 0; o < call.operands.size(); ++o) {
@@ -202,21 +196,21 @@ class FamilyFinder {
     }
   }
 
-  static SampleCall WithValuesOf(SampleCall call, DataType type) {
+  static OperatorCall WithValuesOf(OperatorCall call, DataType type) {
     for (TensorType& operand : call.operands) {
       if (IsFloat(operand.dtype)) operand.dtype = type;
     }
     return call;
   }
 
-  std::optional<std::vector<TensorType>> Infer(const SampleCall& call,
+  std::optional<std::vector<TensorType>> Infer(const OperatorCall& call,
                                                const std::vector<TensorType>& types) {
     const std::vector<TensorType>* outputs = oracle_->Infer(call.op, types);
     return outputs == nullptr ? std::nullopt : std::optional(*outputs);
   }
 
   const OpKind kind_;
-  const std::vector<SampleCall> calls_;
+  const std::vector<OperatorCall> calls_;
   TypeOracle* const oracle_;
   AlgebraSearch search_;
 };
@@ -233,7 +227,7 @@ std::set<OpKind> OperatorsOfAlgebraFamilies() {
   std::set<OpKind> kinds = {OpKind::kConcat, OpKind::kSplit, OpKind::kAdd, OpKind::kSub,
                             OpKind::kScale};
   for (int operands : {1, 2}) {
-    for (const SampleCall& call : ElementwiseCalls(operands)) kinds.insert(call.op.kind());
+    for (const OperatorCall& call : ElementwiseCalls(operands)) kinds.insert(call.op.kind());
   }
   return kinds;
 }

@@ -11,8 +11,9 @@ namespace {
 
 class FormBuilder {
  public:
-  FormBuilder(AlgebraForm form, const SampleCall& call, const std::vector<TensorType>& outputs,
-              const ShapeCut& cut, const Generality& generality, const SampleCall* f, const At& at)
+  FormBuilder(AlgebraForm form, const OperatorCall& call, const std::vector<TensorType>& outputs,
+              const ShapeCut& cut, const Generality& generality, const OperatorCall* f,
+              const At& at)
       : form_(form),
         call_(call),
         outputs_(outputs),
@@ -73,10 +74,10 @@ class FormBuilder {
     result_.rule.variables.push_back({name, kind});
   }
 
-  bool AddAttributes(const SampleCall& call, const std::string& prefix,
+  bool AddAttributes(const OperatorCall& call, const std::string& prefix,
                      const std::set<std::string>& constants,
                      std::vector<AttributePattern>* attributes) {
-    std::optional<CallAttributes> added = AttributesOfCall(call, prefix, constants);
+    std::optional<CallAttributes> added = AttributesOfCall(call, {.prefix = prefix}, constants);
     if (!added.has_value()) return false;
     *attributes = std::move(added->attributes);
     for (RuleVariable& variable : added->variables) {
@@ -372,11 +373,11 @@ class FormBuilder {
   }
 
   const AlgebraForm form_;
-  const SampleCall& call_;
+  const OperatorCall& call_;
   const std::vector<TensorType>& outputs_;
   const ShapeCut& cut_;
   const Generality& generality_;
-  const SampleCall* const f_;
+  const OperatorCall* const f_;
   const At& at_;
   FormRule result_;
   std::vector<AttributePattern> attributes_, f_attributes_;
@@ -388,9 +389,9 @@ class FormBuilder {
 
 }  // namespace
 
-std::optional<FormRule> RuleOfForm(AlgebraForm form, const SampleCall& call,
+std::optional<FormRule> RuleOfForm(AlgebraForm form, const OperatorCall& call,
                                    const std::vector<TensorType>& outputs, const ShapeCut& cut,
-                                   const Generality& generality, const SampleCall* f,
+                                   const Generality& generality, const OperatorCall* f,
                                    const At& at) {
   return FormBuilder(form, call, outputs, cut, generality, f, at).Build();
 }

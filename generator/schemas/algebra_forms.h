@@ -47,9 +47,9 @@ struct FormRule {
 // The equation of one form at a call, whose outputs have types `outputs`. `f`: the elementwise
 // operator of the forms that have one. Nullopt: an attribute cannot be a constant, or a dim is too
 // small to be cut.
-std::optional<FormRule> RuleOfForm(AlgebraForm form, const SampleCall& call,
+std::optional<FormRule> RuleOfForm(AlgebraForm form, const OperatorCall& call,
                                    const std::vector<TensorType>& outputs, const ShapeCut& cut,
-                                   const Generality& generality, const SampleCall* f = nullptr,
+                                   const Generality& generality, const OperatorCall* f = nullptr,
                                    const At& at = {});
 
 }  // namespace isomer

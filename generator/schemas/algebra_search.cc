@@ -13,14 +13,6 @@
 namespace isomer {
 namespace {
 
-std::optional<Declaration> DeclarationOf(const SampleCall& call) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
-  absl::StatusOr<Declaration> declaration = Declare(call.op, shapes);
-  if (!declaration.ok()) return std::nullopt;
-  return *std::move(declaration);
-}
-
 // Every way to make `count` of the attributes that a rule can hold as constants constant.
 std::vector<std::set<std::string>> ConstantChoices(const Operator& op) {
   std::vector<std::string> names;
@@ -55,19 +47,13 @@ std::vector<Alike> AlikeChoices(AlgebraForm form) {
   }
 }
 
-std::vector<int> RanksOf(const Binding& binding) {
-  std::vector<int> ranks;
-  for (const TensorType& type : binding.inputs) ranks.push_back(type.rank());
-  return ranks;
-}
-
 bool HasInverse(AlgebraForm form) { return form >= AlgebraForm::kAdd; }
 
 }  // namespace
 
-bool IsPointwise(const SampleCall& call) {
-  const std::optional<Declaration> d = DeclarationOf(call);
-  if (!d.has_value() || d->outputs.size() != 1 || d->statements.size() != 1) return false;
+bool IsPointwise(const OperatorCall& call) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(call);
+  if (!d.ok() || d->outputs.size() != 1 || d->statements.size() != 1) return false;
   const Statement& statement = d->statements[0];
   const size_t rank = d->dims.size();
   // Dims align from the right; a dim that is broadcast is not indexed.
@@ -87,41 +73,39 @@ bool IsPointwise(const SampleCall& call) {
                      [&](const Access& access) { return is_place(access.indices); });
 }
 
-bool IsElementwise(const SampleCall& call) {
-  const std::optional<Declaration> d = DeclarationOf(call);
-  return d.has_value() && IsElementwise(*d);
+bool IsElementwise(const OperatorCall& call) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(call);
+  return d.ok() && IsElementwise(*d);
 }
 
-bool Relabels(const SampleCall& call) {
-  const std::optional<Declaration> d = DeclarationOf(call);
-  return d.has_value() &&
-         std::all_of(d->statements.begin(), d->statements.end(), [](const auto& s) {
+bool Relabels(const OperatorCall& call) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(call);
+  return d.ok() && std::all_of(d->statements.begin(), d->statements.end(), [](const auto& s) {
            return s.body.size() == 1 && s.body[0].op == ScalarOp::kLoad &&
                   (s.reduction == Reduction::kNone || s.reduced == std::vector<int>{s.select_dim});
          });
 }
 
-bool AddsUp(const SampleCall& call) {
-  const std::optional<Declaration> d = DeclarationOf(call);
-  return d.has_value() &&
-         std::any_of(d->statements.begin(), d->statements.end(), [](const Statement& s) {
+bool AddsUp(const OperatorCall& call) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(call);
+  return d.ok() && std::any_of(d->statements.begin(), d->statements.end(), [](const Statement& s) {
            return s.reduction == Reduction::kSum && s.select_dim < 0;
          });
 }
 
-const std::vector<SampleCall>& ElementwiseCalls(int operands) {
+const std::vector<OperatorCall>& ElementwiseCalls(int operands) {
   static const auto* const known = [] {
-    auto* calls = new std::map<int, std::vector<SampleCall>>;
+    auto* calls = new std::map<int, std::vector<OperatorCall>>;
     for (OpKind kind : kAllOpKinds) {
       if (IsLeaf(kind) || IsParallel(kind)) continue;
       std::set<std::string> seen;
-      for (const SampleCall& call : SampleCalls(kind)) {
+      for (const OperatorCall& call : SampleCalls(kind)) {
         const bool alike = std::all_of(call.operands.begin(), call.operands.end(),
                                        [&](const auto& t) { return t == call.operands[0]; });
         if (!alike || !IsElementwise(call)) continue;
         // With every data type, lest what it does to one be taken for what it does to all.
-        for (const SampleCall& typed : SampleCalls(kind)) {
-          SampleCall other = call;
+        for (const OperatorCall& typed : SampleCalls(kind)) {
+          OperatorCall other = call;
           for (TensorType& type : other.operands) type.dtype = typed.operands[0].dtype;
           if (!InferTypes(other.op, other.operands).ok()) continue;
           const std::string text =
@@ -133,7 +117,7 @@ const std::vector<SampleCall>& ElementwiseCalls(int operands) {
     }
     return calls;
   }();
-  static const auto* const none = new std::vector<SampleCall>;
+  static const auto* const none = new std::vector<OperatorCall>;
   const auto found = known->find(operands);
   return found == known->end() ? *none : found->second;
 }
@@ -144,7 +128,7 @@ std::optional<FormRule> AlgebraSearch::Make(const Fact& fact, const Generality& 
   if (outputs == nullptr) return std::nullopt;
   std::optional<FormRule> made =
       RuleOfForm(fact.form, fact.call, *outputs, fact.cut, generality, fact.f, at);
-  if (made.has_value()) made->rule.ranks = {RanksOf(made->binding)};
+  if (made.has_value()) made->rule.ranks = {RanksOf(made->binding.inputs)};
   return made;
 }
 
@@ -176,8 +160,8 @@ bool AlgebraSearch::IsKnown(const FormRule& made) const {
          Derivations(std::move(graphs), 1).IsInstance(book_);
 }
 
-bool AlgebraSearch::AddFact(AlgebraForm form, const SampleCall& call, const ShapeCut& cut,
-                            const SampleCall* f) {
+bool AlgebraSearch::AddFact(AlgebraForm form, const OperatorCall& call, const ShapeCut& cut,
+                            const OperatorCall* f) {
   const Fact fact{form, call, cut, f};
   for (const Alike alike : AlikeChoices(form)) {
     const std::optional<FormRule> made = Make(fact, Generality{false, false, false, {}, alike});
@@ -201,16 +185,16 @@ bool AlgebraSearch::Generalise(const Fact& fact) {
   // Every dim of an elementwise operator is partitionable, so that constants say nothing more.
   const bool pointwise = IsPointwise(fact.call);
   bool one_axis = true;
-  for (const SampleCall& call : calls_) {
+  for (const OperatorCall& call : calls_) {
     if (!has_axes || call.operands.size() != fact.call.operands.size()) continue;
     for (const ShapeCut& cut : CutsAlike(fact, call, true)) one_axis &= cut.IsOneAxis();
   }
   // Few assignments show where parts must be alike that meet other parts, or windows.
   const bool form_puts_together = fact.form == AlgebraForm::kConcatBack;
   const bool alone = fact.call.operands.size() == 1;
-  const std::optional<Declaration> declaration = DeclarationOf(fact.call);
+  const absl::StatusOr<Declaration> declaration = DeclarationOf(fact.call);
   const bool windows =
-      declaration.has_value() &&
+      declaration.ok() &&
       std::any_of(declaration->dims.begin(), declaration->dims.end(),
                   [](const IterationDim& dim) { return dim.kind == DimKind::kSpatial; });
   for (const std::set<std::string>& constants : ConstantChoices(fact.call.op)) {
@@ -243,7 +227,7 @@ bool AlgebraSearch::Generalise(const Fact& fact) {
 }
 
 // The cuts of a call that a rule made of `fact` speaks of.
-std::vector<ShapeCut> AlgebraSearch::CutsAlike(const Fact& fact, const SampleCall& call,
+std::vector<ShapeCut> AlgebraSearch::CutsAlike(const Fact& fact, const OperatorCall& call,
                                                bool axis_variables) const {
   if (!axis_variables) return {fact.cut};
   auto present = [](const auto& axes) {
@@ -264,11 +248,11 @@ std::vector<ShapeCut> AlgebraSearch::CutsAlike(const Fact& fact, const SampleCal
 // With other attributes and data types of the elementwise operator.
 bool AlgebraSearch::HoldsForOthers(const Fact& fact, const Generality& generality) {
   if (fact.f == nullptr) return true;
-  const std::vector<SampleCall>& others =
+  const std::vector<OperatorCall>& others =
       ElementwiseCalls(static_cast<int>(fact.f->operands.size()));
-  for (const SampleCall& other : others) {
+  for (const OperatorCall& other : others) {
     if (other.op.kind() != fact.f->op.kind()) continue;
-    SampleCall call = fact.call;
+    OperatorCall call = fact.call;
     for (size_t o = 0; o < call.operands.size(); ++o) {
       if (fact.cut.operand_axes[o].has_value()) call.operands[o].dtype = other.operands[0].dtype;
     }
@@ -283,10 +267,10 @@ std::optional<AlgebraSearch::Trial> AlgebraSearch::TryEverywhere(const Fact& fac
   const std::optional<FormRule> own = Make(fact, generality);
   if (!own.has_value() || TryAt(*own) != Outcome::kHolds) return std::nullopt;
   Trial trial{own->rule, {own->binding}};
-  std::set<std::vector<int>> ranks = {RanksOf(own->binding)};
+  std::set<std::vector<int>> ranks = {RanksOf(own->binding.inputs)};
   if (!HoldsForOthers(fact, generality)) return std::nullopt;
   std::set<std::string> total, supporting;  // attributes of the calls, and of those that hold
-  for (const SampleCall& call : calls_) {
+  for (const OperatorCall& call : calls_) {
     if (call.operands.size() != fact.call.operands.size()) continue;
     total.insert(call.op.ToString());
     for (const ShapeCut& cut : CutsAlike(fact, call, generality.axis_variables)) {
@@ -307,7 +291,7 @@ std::optional<AlgebraSearch::Trial> AlgebraSearch::TryEverywhere(const Fact& fac
         if (outcome == Outcome::kFails) return std::nullopt;
         if (outcome == Outcome::kNotAdmitted) continue;
         trial.held.push_back(other->binding);
-        ranks.insert(RanksOf(other->binding));
+        ranks.insert(RanksOf(other->binding.inputs));
         supporting.insert(call.op.ToString());
       }
     }
@@ -330,7 +314,7 @@ bool AlgebraSearch::TryAround(const Trial& trial) {
   std::set<std::vector<int>> seen;
   size_t tried = 0;
   for (const Binding& binding : trial.held) {
-    const bool many = !seen.insert(RanksOf(binding)).second && ++tried > kMost;
+    const bool many = !seen.insert(RanksOf(binding.inputs)).second && ++tried > kMost;
     if (!HoldsNearby(trial.rule, binding, !many)) return false;
     if (!many && !HoldsInParallel(trial.rule, binding)) return false;
   }
@@ -378,18 +362,9 @@ bool AlgebraSearch::HoldsNearby(const Rule& rule, const Binding& binding, bool t
 
 // With random sizes, degrees, copies and partials.
 bool AlgebraSearch::HoldsInParallel(Rule rule, const Binding& binding) {
-  constexpr int kTypes = 8, kValues = 2;
-  rule.ranks = {RanksOf(binding)};
-  for (const bool small : {false, true}) {
-    for (const Binding& drawn : DrawAdmitted(rule, binding, small ? kValues : kTypes,
-                                             {.small = small}, oracle_, random_)) {
-      if (!TypesAgree(rule, drawn, oracle_)) return false;
-      if (!small) continue;
-      const absl::StatusOr<bool> agree = ValuesAgree(rule, drawn, random_);
-      if (agree.ok() && !*agree) return false;
-    }
-  }
-  return true;
+  constexpr int kValues = 2;
+  rule.ranks = {RanksOf(binding.inputs)};
+  return HoldsAround(rule, binding, kValues, true, oracle_, random_);
 }
 
 }  // namespace isomer

@@ -16,26 +16,26 @@ namespace isomer {
 // Calls of every operator with `operands` operands of one shape, all of whose outputs' elements are
 // a function of the operands' elements at the same place: in every form of attributes and data
 // types that sample calls show.
-const std::vector<SampleCall>& ElementwiseCalls(int operands);
-bool IsElementwise(const SampleCall& call);
+const std::vector<OperatorCall>& ElementwiseCalls(int operands);
+bool IsElementwise(const OperatorCall& call);
 // The same, but operands may be broadcast.
-bool IsPointwise(const SampleCall& call);
+bool IsPointwise(const OperatorCall& call);
 // Each element of the output is an element of an operand, whatever the elements are.
-bool Relabels(const SampleCall& call);
+bool Relabels(const OperatorCall& call);
 // Some output, or what it is made of, is a sum over a dim.
-bool AddsUp(const SampleCall& call);
+bool AddsUp(const OperatorCall& call);
 
 class AlgebraSearch {
  public:
   // `calls`: of one operator; a rule must hold at all of them that it admits.
-  AlgebraSearch(const std::vector<SampleCall>& calls, TypeOracle* oracle, Random* random,
+  AlgebraSearch(const std::vector<OperatorCall>& calls, TypeOracle* oracle, Random* random,
                 Statistics* statistics)
       : calls_(calls), oracle_(oracle), random_(random), statistics_(statistics) {}
 
   // Tries an equation at a call; if it holds, makes a rule of it, unless one is known that says it.
   // Returns whether it holds.
-  bool AddFact(AlgebraForm form, const SampleCall& call, const ShapeCut& cut,
-               const SampleCall* f = nullptr);
+  bool AddFact(AlgebraForm form, const OperatorCall& call, const ShapeCut& cut,
+               const OperatorCall* f = nullptr);
 
   std::vector<GeneralRule> Rules() { return std::move(rules_); }
 
@@ -43,9 +43,9 @@ class AlgebraSearch {
   enum class Outcome { kHolds, kFails, kNotAdmitted };
   struct Fact {
     AlgebraForm form;
-    const SampleCall& call;
+    const OperatorCall& call;
     const ShapeCut& cut;
-    const SampleCall* f;
+    const OperatorCall* f;
   };
   // A rule as general as `generality` says, with the assignments at which it was seen to hold.
   struct Trial {
@@ -62,10 +62,10 @@ class AlgebraSearch {
   bool HoldsNearby(const Rule& rule, const Binding& binding, bool two);
   bool HoldsForOthers(const Fact& fact, const Generality& generality);
   bool HoldsInParallel(Rule rule, const Binding& binding);
-  std::vector<ShapeCut> CutsAlike(const Fact& fact, const SampleCall& call,
+  std::vector<ShapeCut> CutsAlike(const Fact& fact, const OperatorCall& call,
                                   bool axis_variables) const;
 
-  const std::vector<SampleCall>& calls_;
+  const std::vector<OperatorCall>& calls_;
   TypeOracle* const oracle_;
   Random* const random_;
   Statistics* const statistics_;

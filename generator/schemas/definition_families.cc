@@ -23,7 +23,7 @@ constexpr size_t kMostEnumerated = 3;
 constexpr int kMostSearched = 2;
 
 // Alike for calls that differ in sizes, ranks, axes and numbers alone.
-std::string FormOf(const SampleCall& call) {
+std::string FormOf(const OperatorCall& call) {
   std::string form = absl::StrCat(call.operands.size());
   for (const Attribute& a : call.op.attributes()) {
     if (a.name == "axis" || std::holds_alternative<double>(a.value)) continue;
@@ -36,7 +36,7 @@ std::string FormOf(const SampleCall& call) {
 // are at the call.
 class VariableMaker {
  public:
-  VariableMaker(const SampleCall& call, GeneralRule* general) : general_(general) {
+  VariableMaker(const OperatorCall& call, GeneralRule* general) : general_(general) {
     for (const Attribute& a : call.op.attributes()) {
       if (a.name == "axis") {
         const int64_t axis = std::get<int64_t>(a.value);
@@ -80,10 +80,8 @@ class VariableMaker {
 };
 
 // The operands fit the call: dims that one iteration dim goes along are of one size.
-std::vector<Condition> FittingSizes(const SampleCall& call) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
-  const absl::StatusOr<Declaration> d = Declare(call.op, shapes);
+std::vector<Condition> FittingSizes(const OperatorCall& call) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(call);
   if (!d.ok()) return {};
   std::vector<Condition> conditions;
   std::map<int, IntExpr> sizes;  // of iteration dims
@@ -112,15 +110,14 @@ std::vector<Condition> FittingSizes(const SampleCall& call) {
 class DefinitionFamilies {
  public:
   DefinitionFamilies(OpKind kind, TypeOracle* oracle, Random* random, Statistics* statistics)
-      : calls_(SampleCalls(kind)), oracle_(oracle), random_(random), statistics_(statistics) {
-    for (ExampleCall& example : ExamplesOf(kind)) {
-      calls_.push_back({std::move(example.op), std::move(example.operands)});
-    }
-  }
+      : calls_(WithExamples(kind, SampleCalls(kind))),
+        oracle_(oracle),
+        random_(random),
+        statistics_(statistics) {}
 
   std::vector<GeneralRule> Run() {
     std::map<std::string, int> searched;
-    for (const SampleCall& call : calls_) {
+    for (const OperatorCall& call : calls_) {
       int& count = searched[FormOf(call)];
       if (count++ >= kMostSearched) continue;
       const std::optional<Candidate> equation = FindParts(call, random_);
@@ -132,25 +129,23 @@ class DefinitionFamilies {
   }
 
  private:
-  static GeneralRule RuleAt(const SampleCall& call, const Candidate& equation) {
+  static GeneralRule RuleAt(const OperatorCall& call, const Candidate& equation) {
     GeneralRule general;
     general.rule = ConstantRule(equation);
     general.found.inputs = call.operands;
     const VariableMaker variables(call, &general);
     variables.Replace(&general.rule.source);
     variables.Replace(&general.rule.target);
-    std::vector<int> ranks;
-    for (const TensorType& type : call.operands) ranks.push_back(type.rank());
-    general.rule.ranks = {ranks};
+    general.rule.ranks = {RanksOf(call.operands)};
     general.rule.conditions = FittingSizes(call);
     return general;
   }
 
   // A rule for each set of sizes that must fit, of all ranks of which there is a call.
-  void AddRules(const SampleCall& found_at, const Candidate& equation) {
+  void AddRules(const OperatorCall& found_at, const Candidate& equation) {
     std::map<std::string, GeneralRule> rules;  // by what they say of sizes
     const GeneralRule first = RuleAt(found_at, equation);
-    for (const SampleCall& call : calls_) {
+    for (const OperatorCall& call : calls_) {
       if (FormOf(call) != FormOf(found_at)) continue;
       GeneralRule general = RuleAt(call, equation);
       general.rule.source = first.rule.source;
@@ -171,9 +166,9 @@ class DefinitionFamilies {
     ++statistics_->candidates;
     Rule& rule = general.rule;
     std::sort(rule.ranks.begin(), rule.ranks.end());
-    if (!Recheck(rule, general.found, kRechecks, oracle_, random_)) return;
+    if (!HoldsAround(rule, general.found, kTrials, false, oracle_, random_)) return;
     rule.reversible = true;
-    rule.reversible = Recheck(Inverse(rule), general.found, kRechecks, oracle_, random_);
+    rule.reversible = HoldsAround(Inverse(rule), general.found, kTrials, false, oracle_, random_);
     SetId(&rule);
     rules_.push_back(std::move(general));
   }
@@ -185,8 +180,8 @@ class DefinitionFamilies {
     return agree.ok() && *agree;
   }
 
-  static constexpr int kRechecks = 24;
-  std::vector<SampleCall> calls_;
+  static constexpr int kTrials = 24;
+  const std::vector<OperatorCall> calls_;
   TypeOracle* const oracle_;
   Random* const random_;
   Statistics* const statistics_;

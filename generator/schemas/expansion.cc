@@ -13,7 +13,7 @@
 #include "generator/schemas/family_forms.h"
 #include "generator/schemas/family_trial.h"
 #include "pcg/ir/examples.h"
-#include "rules/language/calls_of_ranks.h"
+#include "rules/calls/calls_of_ranks.h"
 #include "rules/matching/match.h"
 
 namespace isomer {
@@ -29,17 +29,11 @@ struct Family {
 };
 using Families = std::map<std::string, Family>;
 
-std::vector<int> RanksOf(const SampleCall& call) {
-  std::vector<int> ranks;
-  for (const TensorType& type : call.operands) ranks.push_back(type.rank());
-  return ranks;
-}
-
-void Add(const SampleCall& sample, const CallSpread& spread, bool pinned, Family* family) {
+void Add(const OperatorCall& sample, const CallSpread& spread, bool pinned, Family* family) {
   CallPattern call = PatternOfCall(sample, pinned);
   FamilyCall added{spread, call.binding};
   BindForm(spread, &added.binding);
-  family->ranks.insert(RanksOf(sample));
+  family->ranks.insert(RanksOf(sample.operands));
   if (family->calls.empty()) {
     family->spread = spread;
     family->call = std::move(call);
@@ -48,7 +42,7 @@ void Add(const SampleCall& sample, const CallSpread& spread, bool pinned, Family
 }
 
 // Operands of commutative operators in an order of their own, so that no two rules differ in that.
-void Order(SampleCall* call, CallSpread* spread) {
+void Order(OperatorCall* call, CallSpread* spread) {
   if (!IsCommutative(call->op.kind())) return;
   if (spread->operands[0].Letter() <= spread->operands[1].Letter()) return;
   std::swap(spread->operands[0], spread->operands[1]);
@@ -61,7 +55,7 @@ class Gatherer {
  public:
   Gatherer(OpKind kind, TypeOracle* oracle, Statistics* statistics)
       : kind_(kind), oracle_(oracle), statistics_(statistics) {
-    for (const SampleCall& call : SampleCalls(kind)) {
+    for (const OperatorCall& call : SampleCalls(kind)) {
       samples_.push_back({call, FindSpreads(call, oracle_, statistics_), 0});
       if (const auto* types = oracle_->Infer(call.op, call.operands)) {
         samples_.back().outputs = types->size();
@@ -94,7 +88,7 @@ class Gatherer {
 
  private:
   struct Sample {
-    SampleCall call;
+    OperatorCall call;
     std::vector<CallSpread> spreads;
     size_t outputs = 0;
   };
@@ -102,10 +96,10 @@ class Gatherer {
   // What has a family's form has its rules: at ranks that no sample has they are stated, too, and
   // not tried. The proof is of all of them.
   void AddRanks(Families* families) const {
-    std::vector<RankedCall> seeds;
+    std::vector<OperatorCall> seeds;
     std::vector<CallSpread> others;
     for (const Sample& sample : samples_) {
-      seeds.push_back({sample.call.op, sample.call.operands});
+      seeds.push_back(sample.call);
       for (const CallSpread& spread : sample.spreads) {
         const bool known = std::any_of(others.begin(), others.end(), [&](const CallSpread& other) {
           return other.operands == spread.operands;
@@ -113,23 +107,19 @@ class Gatherer {
         if (!known && !spread.Has(SpreadShare::Kind::kPieces)) others.push_back(spread);
       }
     }
-    for (ExampleCall& example : ExamplesOf(kind_)) {
-      seeds.push_back({std::move(example.op), std::move(example.operands)});
-    }
-    for (const RankedCall& ranked : CallsOfRanks(seeds)) {
-      const SampleCall call{ranked.op, ranked.operands};
+    for (const OperatorCall& call : CallsOfRanks(WithExamples(kind_, std::move(seeds)))) {
       const auto* types = oracle_->Infer(call.op, call.operands);
       if (types == nullptr) continue;
       const size_t outputs = types->size();
       for (CallSpread& spread : SpreadsAlongDims(call, others, oracle_)) {
-        SampleCall ordered = call;
+        OperatorCall ordered = call;
         Order(&ordered, &spread);
         const std::string key = absl::StrCat(spread.Form(), ":", outputs);
         const std::string pinned_key = absl::StrCat(key, ":", PinnedText(call));
         if (auto family = families->find(key); family != families->end()) {
-          family->second.ranks.insert(RanksOf(ordered));
+          family->second.ranks.insert(RanksOf(ordered.operands));
         } else if (family = families->find(pinned_key); family != families->end()) {
-          family->second.ranks.insert(RanksOf(ordered));
+          family->second.ranks.insert(RanksOf(ordered.operands));
         } else if (spread.Has(SpreadShare::Kind::kPieces)) {
           Add(ordered, spread, false, &(*families)[key]);
         }
@@ -137,7 +127,7 @@ class Gatherer {
     }
   }
 
-  static std::string PinnedText(const SampleCall& call) {
+  static std::string PinnedText(const OperatorCall& call) {
     std::string text;
     for (const AttributePattern& a : PatternOfCall(call, true).attributes) {
       if (auto* integer = std::get_if<IntExpr>(&a.value);

@@ -10,7 +10,7 @@
 // from one side to the other.
 //
 // Samples are of ranks up to 4. A family's rules are stated at the ranks of all calls up to rank 6
-// that have its form (rules/language/calls_of_ranks.h), and tried at the samples.
+// that have its form (rules/calls/calls_of_ranks.h), and tried at the samples.
 //
 // What a form needs besides is found by trying: that inputs hold no partial sums; and where the
 // call is linear, or not, depending on an attribute, the attribute stays as it was found.

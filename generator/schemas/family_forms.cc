@@ -1,6 +1,8 @@
 #include "generator/schemas/family_forms.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -124,45 +126,15 @@ std::string OriginOf(const CallSpread& spread, const SpreadForm& form) {
 
 }  // namespace
 
-CallPattern PatternOfCall(const SampleCall& call, bool pinned) {
-  CallPattern pattern;
-  pattern.kind = call.op.kind();
-  const int rank = call.operands[0].rank();
-  pattern.binding.inputs = call.operands;
+CallPattern PatternOfCall(const OperatorCall& call, bool pinned) {
+  std::set<std::string> constants;
   for (const Attribute& a : call.op.attributes()) {
-    const auto* integer = std::get_if<int64_t>(&a.value);
-    if (auto* number = std::get_if<double>(&a.value)) {
-      if (pinned) {
-        pattern.attributes.push_back({a.name, NumberExpr{*number, {}}});
-        continue;
-      }
-      pattern.attributes.push_back({a.name, NumberExpr{1, {a.name}}});
-      pattern.variables.push_back({a.name, VariableKind::kNumber});
-      pattern.binding.numbers[a.name] = *number;
-    } else if (auto* list = std::get_if<std::vector<Extent>>(&a.value);
-               list != nullptr && call.op.kind() == OpKind::kSplit) {
-      std::vector<IntExpr> sizes;
-      for (size_t s = 0; s < list->size(); ++s) {
-        const std::string name = absl::StrCat("s", s);
-        sizes.push_back(IntExpr::Variable(name));
-        pattern.variables.push_back({name, VariableKind::kSize});
-        pattern.binding.variables[name] = (*list)[s].value();
-      }
-      pattern.attributes.push_back({a.name, sizes});
-    } else if (a.name == "axis" &&
-               call.op.kind() != OpKind::kOneHot) {  // OneHot's is the output's.
-      const int64_t axis = *integer;
-      pattern.attributes.push_back({a.name, IntExpr::Variable("a")});
-      pattern.variables.push_back({"a", VariableKind::kAxis});
-      pattern.binding.variables["a"] = axis >= 0 ? axis - rank : axis;
-    } else if (pinned && integer != nullptr && a.name != "axis") {
-      pattern.attributes.push_back({a.name, IntExpr::Constant(*integer)});
-    } else {
-      pattern.attributes.push_back({a.name, AttributeVariable{a.name}});
-      pattern.variables.push_back({a.name, VariableKind::kAttribute});
-      pattern.binding.attributes[a.name] = a.value;
-    }
+    const bool is_scalar =
+        std::holds_alternative<double>(a.value) || std::holds_alternative<int64_t>(a.value);
+    if (pinned && is_scalar && a.name != "axis") constants.insert(a.name);
   }
+  CallPattern pattern{*AttributesOfCall(call, {.part = "s"}, constants), call.op.kind()};
+  pattern.binding.inputs = call.operands;
   return pattern;
 }
 

@@ -14,20 +14,17 @@
 
 #include <vector>
 
+#include "generator/assignments/call_attributes.h"
 #include "generator/assignments/spread.h"
 
 namespace isomer {
 
-// Attributes of a call as variables, bound to what they are at this call. Axes, numbers and sizes
-// are variables that conditions could speak of; any other attribute is one as a whole. `pinned`:
-// attributes that are integers or numbers stay as they are.
-struct CallPattern {
+// A call with its attributes as variables, bound to what they and its operands are. `pinned`:
+// attributes that are integers or numbers, but for axes, stay as they are.
+struct CallPattern : CallAttributes {
   OpKind kind;
-  std::vector<AttributePattern> attributes;
-  std::vector<RuleVariable> variables;
-  Binding binding;
 };
-CallPattern PatternOfCall(const SampleCall& call, bool pinned);
+CallPattern PatternOfCall(const OperatorCall& call, bool pinned);
 
 // One choice of sides.
 struct SpreadForm {

@@ -17,12 +17,6 @@ std::vector<IntExpr> ConstantList(const Ints& values) {
   return list;
 }
 
-absl::StatusOr<Declaration> DeclarationOrError(const SampleCall& call) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
-  return Declare(call.op, shapes);
-}
-
 Condition SizeIsOne(int input, int64_t axis) {
   return {.kind = Condition::Kind::kEqual,
           .left = IntExpr::SizeOf(input, axis),
@@ -95,8 +89,8 @@ void AddAlike(int first, int input, int64_t axis, int rank, std::vector<Conditio
 
 }  // namespace
 
-std::optional<KernelRule> GrownKernel(const SampleCall& call, const std::string& grown, int padded,
-                                      ListConstants constants) {
+std::optional<KernelRule> GrownKernel(const OperatorCall& call, const std::string& grown,
+                                      int padded, ListConstants constants) {
   const int rank = call.operands[1].rank();
   if (padded > rank) return std::nullopt;
   Ints padding(2 * rank, 0);
@@ -117,7 +111,7 @@ std::optional<KernelRule> GrownKernel(const SampleCall& call, const std::string&
   return draft;
 }
 
-std::optional<KernelRule> ScaledKernel(const SampleCall& call, size_t operand, int64_t axis,
+std::optional<KernelRule> ScaledKernel(const OperatorCall& call, size_t operand, int64_t axis,
                                        int64_t output_axis) {
   if (operand >= call.operands.size()) return std::nullopt;
   TensorType factors = call.operands[operand];
@@ -149,8 +143,8 @@ std::optional<KernelRule> ScaledKernel(const SampleCall& call, size_t operand, i
   return draft;
 }
 
-std::optional<KernelRule> MergedKernels(const SampleCall& call, const SplittableDim& dim, int parts,
-                                        bool joined) {
+std::optional<KernelRule> MergedKernels(const OperatorCall& call, const SplittableDim& dim,
+                                        int parts, bool joined) {
   if (call.operands.size() != dim.operand_axes.size()) return std::nullopt;
   Draft draft;
   Rule& rule = draft.rule;
@@ -209,7 +203,7 @@ std::optional<KernelRule> MergedKernels(const SampleCall& call, const Splittable
   return draft;
 }
 
-std::optional<KernelRule> PassedKernel(const SampleCall& call, const SampleCall& f, int ones,
+std::optional<KernelRule> PassedKernel(const OperatorCall& call, const OperatorCall& f, int ones,
                                        const ListConstants& constants) {
   TensorType kernel = call.operands[1];
   if (ones > kernel.rank() || f.operands[0].rank() != call.operands[0].rank()) {
@@ -229,8 +223,8 @@ std::optional<KernelRule> PassedKernel(const SampleCall& call, const SampleCall&
   return draft;
 }
 
-std::set<size_t> AffineOperands(const SampleCall& f) {
-  const absl::StatusOr<Declaration> d = DeclarationOrError(f);
+std::set<size_t> AffineOperands(const OperatorCall& f) {
+  const absl::StatusOr<Declaration> d = DeclarationOf(f);
   if (!d.ok() || d->outputs.size() != 1) return {};
   const size_t count = f.operands.size();
   std::set<size_t> fewest;
@@ -252,9 +246,9 @@ namespace {
 
 // The types of f's operands where operand 0 is `first`: each other dim is as large as that of
 // operand 0 along which the same iteration dim goes. Nullopt: one goes along another than `axis`.
-std::optional<std::vector<TensorType>> OperandsAlong(const SampleCall& f, const TensorType& first,
+std::optional<std::vector<TensorType>> OperandsAlong(const OperatorCall& f, const TensorType& first,
                                                      int64_t axis) {
-  const absl::StatusOr<Declaration> d = DeclarationOrError(f);
+  const absl::StatusOr<Declaration> d = DeclarationOf(f);
   if (!d.ok() || first.rank() != f.operands[0].rank()) return std::nullopt;
   const int at = first.rank() + static_cast<int>(axis);
   const int led_by = d->LeadOfOperandDim(0, at);
@@ -271,8 +265,8 @@ std::optional<std::vector<TensorType>> OperandsAlong(const SampleCall& f, const 
 
 }  // namespace
 
-std::optional<KernelRule> FoldedKernel(const SampleCall& call, const SampleCall& f, size_t operand,
-                                       int64_t axis, int64_t output_axis) {
+std::optional<KernelRule> FoldedKernel(const OperatorCall& call, const OperatorCall& f,
+                                       size_t operand, int64_t axis, int64_t output_axis) {
   const auto outputs = InferTypes(call.op, call.operands);
   if (!outputs.ok() || operand >= call.operands.size()) return std::nullopt;
   const int rank = call.operands[operand].rank();

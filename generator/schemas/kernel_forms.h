@@ -27,33 +27,33 @@ using ListConstants = std::map<std::string, int64_t>;
 //
 // op(x, w) -> op(x, pad(w)), one place more on both sides of each of the last `padded` dims; the
 // list `grown` is one of `constants`, and one larger in the target.
-std::optional<KernelRule> GrownKernel(const SampleCall& call, const std::string& grown, int padded,
-                                      ListConstants constants);
+std::optional<KernelRule> GrownKernel(const OperatorCall& call, const std::string& grown,
+                                      int padded, ListConstants constants);
 
 // op(.., mul(w, s), ..) -> mul(op(.., w, ..), s); w is an operand with the dim at `axis`, and s is
 // transposed in the source if the output has it at another.
-std::optional<KernelRule> ScaledKernel(const SampleCall& call, size_t operand, int64_t axis,
+std::optional<KernelRule> ScaledKernel(const OperatorCall& call, size_t operand, int64_t axis,
                                        int64_t output_axis);
 
 // op(x, w), op(x, u), .. -> the parts of op(x, concat(w, u, ..)), which are as large but along the
 // dim. `joined`: the Concat of the left becomes the whole.
-std::optional<KernelRule> MergedKernels(const SampleCall& call, const SplittableDim& dim, int parts,
-                                        bool joined);
+std::optional<KernelRule> MergedKernels(const OperatorCall& call, const SplittableDim& dim,
+                                        int parts, bool joined);
 
 // op(f(x), w) -> f(op(x, w)) if the last `ones` dims of w are of size 1.
-std::optional<KernelRule> PassedKernel(const SampleCall& call, const SampleCall& f, int ones,
+std::optional<KernelRule> PassedKernel(const OperatorCall& call, const OperatorCall& f, int ones,
                                        const ListConstants& constants);
 
 // The operands z of f(y, u, z) that it is linear in together with y, the fewest. Empty if f is not
 // so linear, or in y alone, or has no others.
-std::set<size_t> AffineOperands(const SampleCall& f);
+std::set<size_t> AffineOperands(const OperatorCall& f);
 
 // f(op(.., w, ..), u, z) -> add(op(.., f(w, u, 0 z), ..), f(0 w, u, z)), where z are the operands
 // AffineOperands(f) and the last zero is one place for each of w along the dim. w is an operand
 // with the dim at `axis`, which f works along at `output_axis`; it is transposed for f if these
 // differ.
-std::optional<KernelRule> FoldedKernel(const SampleCall& call, const SampleCall& f, size_t operand,
-                                       int64_t axis, int64_t output_axis);
+std::optional<KernelRule> FoldedKernel(const OperatorCall& call, const OperatorCall& f,
+                                       size_t operand, int64_t axis, int64_t output_axis);
 
 }  // namespace isomer
 

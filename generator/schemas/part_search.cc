@@ -113,7 +113,7 @@ std::vector<Operator> PartsWith(const std::vector<double>& numbers, int rank) {
 
 class PartSearch {
  public:
-  PartSearch(const SampleCall& call, const Declaration& declaration, Random* random)
+  PartSearch(const OperatorCall& call, const Declaration& declaration, Random* random)
       : call_(call), whole_(declaration), ingredients_(declaration) {
     std::vector<double> numbers;
     for (const Attribute& a : call.op.attributes()) {
@@ -329,7 +329,7 @@ class PartSearch {
     return patterns;
   }
 
-  const SampleCall& call_;
+  const OperatorCall& call_;
   const Declaration& whole_;
   const Ingredients ingredients_;
   std::vector<Operator> operators_;
@@ -350,7 +350,7 @@ std::vector<OpKind> PartOperators() {
   return kinds;
 }
 
-std::optional<Candidate> FindParts(const SampleCall& call, Random* random) {
+std::optional<Candidate> FindParts(const OperatorCall& call, Random* random) {
   std::vector<Ints> shapes;
   for (const TensorType& type : call.operands) {
     if (!IsFloat(type.dtype)) return std::nullopt;

@@ -12,7 +12,7 @@ namespace isomer {
 
 // A graph of the fewest operators found that gives the output of `call`, as source -> target, with
 // constants for attributes. Nullopt: none was found, or the declaration names nothing on the way.
-std::optional<Candidate> FindParts(const SampleCall& call, Random* random);
+std::optional<Candidate> FindParts(const OperatorCall& call, Random* random);
 
 // Operators that such graphs may have: of one operand, or of two and one statement, whose
 // attributes are numbers, axes, or exchanges of axes.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
-#include "absl/strings/str_split.h"
 #include "pcg/support/check.h"
 
 namespace isomer {
@@ -231,18 +231,9 @@ constexpr Row kRows[] = {
 };
 
 ExampleCall Parse(const Row& row) {
-  ExampleCall example;
-  example.name = row.name;
-  std::vector<std::string> words = absl::StrSplit(row.call, ' ', absl::SkipEmpty());
-  absl::StatusOr<Operator> op = ParseOperator(words[0]);
-  ISOMER_CHECK(op.ok());
-  example.op = *std::move(op);
-  for (size_t i = 1; i < words.size(); ++i) {
-    absl::StatusOr<TensorType> type = ParseTensorType(words[i]);
-    ISOMER_CHECK(type.ok());
-    example.operands.push_back(*std::move(type));
-  }
-  return example;
+  absl::StatusOr<OperatorCall> call = ParseCall(row.call);
+  ISOMER_CHECK(call.ok());
+  return {row.name, std::move(call->op), std::move(call->operands)};
 }
 
 }  // namespace
@@ -261,6 +252,28 @@ std::vector<ExampleCall> ExamplesOf(OpKind kind) {
   std::copy_if(Examples().begin(), Examples().end(), std::back_inserter(examples),
                [kind](const ExampleCall& example) { return example.op.kind() == kind; });
   return examples;
+}
+
+std::vector<OperatorCall> WithExamples(OpKind kind, std::vector<OperatorCall> calls) {
+  for (OperatorCall example : ExamplesOf(kind)) {
+    if (std::find(calls.begin(), calls.end(), example) == calls.end()) {
+      calls.push_back(std::move(example));
+    }
+  }
+  return calls;
+}
+
+void CallsByKind::Add(absl::string_view text) {
+  absl::StatusOr<OperatorCall> call = ParseCall(text);
+  ISOMER_CHECK(call.ok());
+  calls_[static_cast<size_t>(call->op.kind())].push_back(*std::move(call));
+}
+
+void CallsByKind::AddExamplesOfOthers() {
+  for (OpKind kind : kAllOpKinds) {
+    std::vector<OperatorCall>& calls = calls_[static_cast<size_t>(kind)];
+    if (calls.empty()) calls = WithExamples(kind);
+  }
 }
 
 }  // namespace isomer

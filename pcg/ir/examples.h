@@ -4,11 +4,12 @@
 #ifndef ISOMER_PCG_IR_EXAMPLES_H_
 #define ISOMER_PCG_IR_EXAMPLES_H_
 
+#include <array>
+#include <iterator>
 #include <string>
 #include <vector>
 
-#include "pcg/ir/operator.h"
-#include "pcg/ir/tensor_type.h"
+#include "pcg/ir/operator_call.h"
 
 namespace isomer {
 
@@ -16,6 +17,7 @@ struct ExampleCall {
   std::string name;  // "Conv2dGroups": unique in the table, fit for the name of a test
   Operator op;
   std::vector<TensorType> operands;  // sequential; sizes that 2 divides where a dim can be split
+  operator OperatorCall() const { return {op, operands}; }  // NOLINT(google-explicit-constructor)
 };
 
 // All examples, grouped by operator in the order of ISOMER_OPERATORS. Every declared operator has
@@ -23,6 +25,24 @@ struct ExampleCall {
 const std::vector<ExampleCall>& Examples();
 // Those of one operator.
 std::vector<ExampleCall> ExamplesOf(OpKind kind);
+// `calls` of one operator, followed by those of its examples that are not among them.
+std::vector<OperatorCall> WithExamples(OpKind kind, std::vector<OperatorCall> calls = {});
+
+// A list of calls for each operator, written as text.
+class CallsByKind {
+ public:
+  // REQUIRES: ParseCall reads it.
+  void Add(absl::string_view call);
+  // Gives the operators that have no call so far their examples.
+  void AddExamplesOfOthers();
+  // In the order in which they were added.
+  const std::vector<OperatorCall>& Of(OpKind kind) const {
+    return calls_[static_cast<size_t>(kind)];
+  }
+
+ private:
+  std::array<std::vector<OperatorCall>, std::size(kAllOpKinds)> calls_;
+};
 
 }  // namespace isomer
 

@@ -10,17 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/ir/call_hash.h"
+#include "pcg/ir/operator_call.h"
 #include "pcg/ir/parallel_operator.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-std::vector<Shape> GlobalShapes(absl::Span<const TensorType> types) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : types) shapes.push_back(type.GlobalShape());
-  return shapes;
-}
 
 // What operand dim i is in the iteration space, for messages: "2 (y, spatial)".
 std::string DescribeOperandDim(const Declaration& d, int operand, int i) {
@@ -234,7 +229,7 @@ absl::StatusOr<DataType> InferDataType(const Operator& op, absl::Span<const Data
 
 absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const TensorType> operands) {
   Sharding s;
-  ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, GlobalShapes(operands)));
+  ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, ShapesOf(operands)));
   std::vector<DataType> dtypes;
   for (const TensorType& operand : operands) dtypes.push_back(operand.dtype);
   ISOMER_RETURN_IF_ERROR(UnifyDegrees(op, operands, &s));
@@ -381,7 +376,7 @@ absl::StatusOr<std::vector<TensorType>> OperandTypesFor(const Operator& op,
                                                         absl::Span<const int64_t> degrees,
                                                         int64_t copies) {
   Sharding s;
-  ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, GlobalShapes(logical)));
+  ISOMER_ASSIGN_OR_RETURN(s.declaration, Declare(op, ShapesOf(logical)));
   s.degrees.assign(degrees.begin(), degrees.end());
   s.degrees.resize(s.declaration.dims.size(), 1);
   s.linear_operands.assign(logical.size(), false);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "pcg/ir/operator_call.h"
 #include "pcg/ir/operator_facts.h"
 #include "rules/theorems/structure.h"
 
@@ -152,9 +153,8 @@ bool NumbersAreExact(const Pattern& target, const Binding& binding) {
 }  // namespace
 
 bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call) {
-  std::vector<int> ranks;
-  for (const TensorType& type : binding.inputs) ranks.push_back(type.rank());
-  if (std::find(rule.ranks.begin(), rule.ranks.end(), ranks) == rule.ranks.end()) return false;
+  const auto ranks = std::find(rule.ranks.begin(), rule.ranks.end(), RanksOf(binding.inputs));
+  if (ranks == rule.ranks.end()) return false;
   return VariablesAreSound(rule, binding) && NumbersAreExact(rule.target, binding) &&
          std::all_of(rule.conditions.begin(), rule.conditions.end(),
                      [&](const Condition& c) { return ConditionHolds(c, binding, call); }) &&
@@ -163,11 +163,8 @@ bool Admits(const Rule& rule, const Binding& binding, const SourceCall& call) {
 }
 
 bool Admits(const Rule& rule, const Binding& binding) {
-  const bool needs_source =
-      std::any_of(rule.conditions.begin(), rule.conditions.end(),
-                  [](const Condition& c) { return c.kind == Condition::Kind::kSplitsDim; });
   absl::StatusOr<Graph> source;
-  if (needs_source) {
+  if (HasCondition(rule, Condition::Kind::kSplitsDim)) {
     source = InstantiatePattern(rule.source, binding);
     if (!source.ok()) return false;
   }

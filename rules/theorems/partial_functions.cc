@@ -260,10 +260,8 @@ bool IsPartialInAnExample(OpKind kind) {
       // Epsilons that do not help.
       if (std::holds_alternative<double>(attribute.value)) op.Set(attribute.name, -1.0);
     }
-    std::vector<Shape> shapes;
-    for (const TensorType& type : example.operands) shapes.push_back(type.GlobalShape());
-    absl::StatusOr<Declaration> d = Declare(op, shapes);
-    if (!d.ok()) d = Declare(example.op, shapes);  // Such numbers are refused.
+    absl::StatusOr<Declaration> d = DeclarationOf({op, example.operands});
+    if (!d.ok()) d = DeclarationOf(example);  // Such numbers are refused.
     if (!d.ok() || !PartialFunctionsOf(*d).empty()) return true;
   }
   return false;

@@ -91,9 +91,7 @@ TEST(Domains, CastsAreNoIdentities) {
 TEST(Domains, WhatIsPromisedToBePositiveIs) {
   int promised = 0;
   for (const ExampleCall& example : Examples()) {
-    std::vector<Shape> shapes;
-    for (const TensorType& type : example.operands) shapes.push_back(type.GlobalShape());
-    const absl::StatusOr<Declaration> d = Declare(example.op, shapes);
+    const absl::StatusOr<Declaration> d = DeclarationOf(example);
     ASSERT_TRUE(d.ok()) << example.name;
     for (size_t s = 0; s < d->statements.size(); ++s) {
       if (!d->statements[s].positive) continue;

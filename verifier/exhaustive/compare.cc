@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_call.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -279,9 +280,7 @@ absl::StatusOr<LemmaComparison> ComparePieces(const Operator& op,
 absl::StatusOr<LemmaComparison> CompareLinear(const Operator& op,
                                               const std::vector<TensorType>& types,
                                               const std::vector<bool>& linear) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : types) shapes.push_back(type.GlobalShape());
-  ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
+  ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, ShapesOf(types)));
   return Compare(LinearExperiment{op, types, d, linear});
 }
 

@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/ir/operator_facts.h"
+#include "rules/calls/bind_call.h"
 #include "verifier/terms/instance_symmetry.h"
+#include "verifier/terms/representative_calls.h"
 #include "verifier/terms/rule_instance.h"
-#include "verifier/terms/sample_calls.h"
 #include "verifier/types/type_form.h"
 
 namespace isomer {
@@ -46,31 +47,17 @@ Rule BareRule(const Rule& rule, const PatternNode& call) {
   return bare;
 }
 
-// Binds the variables in the pattern's attributes to the call's attributes. False: they differ.
-bool BindCall(const PatternNode& node, const RepresentativeCall& call, Binding* binding) {
+// Binds the inputs of a call and the variables in its attributes to those of `call`. False: the
+// pattern is of other calls, or holds lists, which say more than that.
+bool BindCall(const PatternNode& node, const OperatorCall& call, Binding* binding) {
+  const bool has_lists = std::any_of(
+      node.attributes.begin(), node.attributes.end(), [](const AttributePattern& attribute) {
+        return std::holds_alternative<std::vector<IntExpr>>(attribute.value) ||
+               std::holds_alternative<SwapAxes>(attribute.value);
+      });
   binding->inputs = call.operands;
-  const int rank = call.operands[0].rank();
-  for (const AttributePattern& attribute : node.attributes) {
-    const AttributeValue* value = call.op.Find(attribute.name);
-    if (value == nullptr) return false;
-    if (auto* variable = std::get_if<AttributeVariable>(&attribute.value)) {
-      binding->attributes[variable->name] = *value;
-    } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
-      const double known = std::get<double>(*value);
-      if (number->variables.empty() && number->constant == known) continue;
-      if (number->variables.size() != 1 || number->constant != 1) return false;
-      binding->numbers[number->variables[0]] = known;
-    } else if (auto* expr = std::get_if<IntExpr>(&attribute.value)) {
-      const int64_t known = std::get<int64_t>(*value);
-      if (*expr == IntExpr::Constant(known)) continue;
-      if (expr->kind != IntExpr::Kind::kVariable) return false;
-      binding->variables[expr->variable] =
-          attribute.name == "axis" && known >= 0 ? known - rank : known;
-    } else {
-      return false;
-    }
-  }
-  return call.operands.size() == node.inputs.size();
+  return !has_lists && call.operands.size() == node.inputs.size() &&
+         BindAttributes(node, call, binding);
 }
 
 // An instance at small sizes, not parallel.
@@ -216,28 +203,23 @@ const FamilyCallBook::CallsAtRanks& FamilyCallBook::CallsAt(const Rule& bare,
 // Representative calls, and for what is known of calls those of other ranks that are made of them.
 void FamilyCallBook::RepresentativesOf(const Rule& bare, FamilyCalls* calls) {
   const PatternNode& node = bare.source.nodes[0];
-  const auto [known, is_new] = representatives_.try_emplace(node.kind, std::vector<RankedCall>());
-  std::vector<RankedCall>& ranked = known->second;
-  const std::vector<RepresentativeCall> samples = RepresentativeCalls(node.kind);
-  if (is_new) {
-    for (const RepresentativeCall& sample : samples) ranked.push_back({sample.op, sample.operands});
-    ranked = CallsOfRanks(ranked);
-  }
-  const auto add = [&](const RepresentativeCall& sample, Binding* base) {
+  const auto [known, is_new] = representatives_.try_emplace(node.kind, std::vector<OperatorCall>());
+  std::vector<OperatorCall>& ranked = known->second;
+  const std::vector<OperatorCall>& samples = RepresentativeCalls(node.kind);
+  if (is_new) ranked = CallsOfRanks(samples);
+  const auto add = [&](const OperatorCall& sample, Binding* base) {
     if (!BindCall(node, sample, base)) return false;
-    std::vector<Shape> shapes;
-    for (const TensorType& operand : sample.operands) shapes.push_back(operand.GlobalShape());
-    const absl::StatusOr<Declaration> declaration = Declare(sample.op, shapes);
+    const absl::StatusOr<Declaration> declaration = DeclarationOf(sample);
     if (declaration.ok()) calls->facts.Add(*declaration, PassesPartials(sample.op));
     return declaration.ok();
   };
-  for (const RepresentativeCall& sample : samples) {
+  for (const OperatorCall& sample : samples) {
     Binding base;
     if (add(sample, &base)) calls->bases.push_back(std::move(base));
   }
-  for (const RankedCall& call : ranked) {
+  for (const OperatorCall& call : ranked) {
     Binding base;
-    add({call.op, call.operands}, &base);
+    add(call, &base);
   }
 }
 
@@ -256,23 +238,6 @@ const FamilyCalls& FamilyCallBook::CallsOf(const Rule& rule, const PatternNode& 
 }
 
 namespace {
-
-// Binds the axes that the condition names to those that the dim leads. False: they differ.
-bool BindAxes(const Condition& split, const SplittableDim& dim, Binding* binding) {
-  auto bind = [&](const auto& expressions, const auto& axes) {
-    if (expressions.size() != axes.size()) return false;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      if (expressions[i].has_value() != axes[i].has_value()) return false;
-      if (!axes[i].has_value() || expressions[i]->kind != IntExpr::Kind::kVariable) continue;
-      const int64_t axis = *axes[i];
-      if (binding->variables.emplace(expressions[i]->variable, axis).first->second != axis) {
-        return false;
-      }
-    }
-    return true;
-  };
-  return bind(split.operand_axes, dim.operand_axes) && bind(split.output_axes, dim.output_axes);
-}
 
 // Calls f(binding, the dim or null) with all variables of the rule bound. Without `split` the dim
 // is null, and if `all_dims` each dim in turn.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rules/language/calls_of_ranks.h"
+#include "rules/calls/calls_of_ranks.h"
 #include "verifier/families/family.h"
 #include "verifier/families/family_types.h"
 #include "verifier/values/piece_lemmas.h"
@@ -21,7 +21,7 @@ namespace isomer {
 // which the proof is made of, of all of the rule's ranks.
 struct FamilyCalls {
   // True if `facts` are those of every call at the rule's ranks, whatever the sizes. Else they are
-  // those of representative calls (sample_calls.h), at every rank.
+  // those of representative calls (representative_calls.h), at every rank.
   bool all = false;
   std::set<std::string> lemmas;  // if `all`, of those that are looked at one by one
   CallFacts facts;
@@ -45,7 +45,7 @@ class FamilyCallBook {
   void RepresentativesOf(const Rule& bare, FamilyCalls* calls);
   std::map<std::string, FamilyCalls> known_;
   std::map<std::string, CallsAtRanks> at_ranks_;
-  std::map<OpKind, std::vector<RankedCall>> representatives_;  // at every rank
+  std::map<OpKind, std::vector<OperatorCall>> representatives_;  // at every rank
   PieceLemmas pieces_;
 };
 

@@ -5,14 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/declaration.h"
-#include "pcg/ir/examples.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/ir/parallel_operator.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/gradients/gradient_duals.h"
-#include "verifier/terms/sample_calls.h"
+#include "verifier/terms/representative_calls.h"
 #include "verifier/types/type_form.h"
 
 namespace isomer {
@@ -50,15 +49,10 @@ absl::StatusOr<bool> DependsOnFloats(const Declaration& d, const Statement& s,
   return !stack.empty() && stack.back();
 }
 
-absl::StatusOr<GradientReach> ReachOfCall(const Operator& op,
-                                          const std::vector<TensorType>& operands) {
-  std::vector<Shape> shapes;
+absl::StatusOr<GradientReach> ReachOfCall(const OperatorCall& call) {
   std::vector<bool> floats;
-  for (const TensorType& type : operands) {
-    shapes.push_back(type.GlobalShape());
-    floats.push_back(IsFloat(type.dtype));
-  }
-  ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
+  for (const TensorType& type : call.operands) floats.push_back(IsFloat(type.dtype));
+  ISOMER_ASSIGN_OR_RETURN(const Declaration d, DeclarationOf(call));
   bool pieces = false;
   for (const Statement& s : d.statements) {
     ISOMER_ASSIGN_OR_RETURN(const bool of_floats, DependsOnFloats(d, s, floats, &pieces));
@@ -113,20 +107,13 @@ std::vector<Operator> DualsOf(const Operator& op) {
 
 absl::StatusOr<GradientReach> ReachOfKind(OpKind kind) {
   GradientReach reach = GradientReach::kEverywhere;
-  auto add = [&](const Operator& op, const std::vector<TensorType>& operands) -> absl::Status {
-    const absl::StatusOr<GradientReach> of_call = ReachOfCall(op, operands);
+  for (const OperatorCall& call : CallsToTry(kind)) {
+    const absl::StatusOr<GradientReach> of_call = ReachOfCall(call);
     if (!of_call.ok()) {
       return absl::Status(of_call.status().code(),
-                          absl::StrCat(op.ToString(), ": ", of_call.status().message()));
+                          absl::StrCat(call.op.ToString(), ": ", of_call.status().message()));
     }
     if (*of_call == GradientReach::kAlmostEverywhere) reach = *of_call;
-    return absl::OkStatus();
-  };
-  for (const ExampleCall& call : ExamplesOf(kind)) {
-    ISOMER_RETURN_IF_ERROR(add(call.op, call.operands));
-  }
-  for (const RepresentativeCall& call : RepresentativeCalls(kind)) {
-    ISOMER_RETURN_IF_ERROR(add(call.op, call.operands));
   }
   return reach;
 }

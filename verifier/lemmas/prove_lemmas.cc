@@ -14,7 +14,7 @@
 #include "pcg/support/status_macros.h"
 #include "verifier/exhaustive/call_space.h"
 #include "verifier/proving/judge_rules.h"
-#include "verifier/values/representative_bindings.h"
+#include "verifier/terms/representative_calls.h"
 
 namespace isomer {
 namespace {
@@ -22,10 +22,8 @@ namespace {
 std::vector<Declaration> CallsOf(OpKind kind) {
   constexpr int kMostSmallCalls = 400;
   std::vector<Declaration> calls;
-  for (const RepresentativeCall& call : CallsToTry(kind)) {
-    std::vector<Shape> shapes;
-    for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
-    absl::StatusOr<Declaration> d = Declare(call.op, shapes);
+  for (const OperatorCall& call : CallsToTry(kind)) {
+    absl::StatusOr<Declaration> d = DeclarationOf(call);
     if (d.ok()) calls.push_back(*std::move(d));
   }
   const CallSpace space(kind);

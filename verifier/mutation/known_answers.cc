@@ -82,12 +82,6 @@ std::vector<Array<T>> DrawOperands(const ExampleCall& call, uint64_t seed) {
 template std::vector<Array<double>> DrawOperands<double>(const ExampleCall&, uint64_t);
 template std::vector<Array<PrimeField>> DrawOperands<PrimeField>(const ExampleCall&, uint64_t);
 
-absl::StatusOr<Declaration> DeclarationOf(const ExampleCall& call) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
-  return Declare(call.op, shapes);
-}
-
 absl::StatusOr<std::string> AnswerOf(const ExampleCall& call, const Declaration& d) {
   uint64_t digest = 0;
   for (uint64_t seed = 101; seed < 109; ++seed) {

@@ -29,8 +29,6 @@ absl::StatusOr<std::string> AnswerOf(const ExampleCall& call, const Declaration&
 template <typename T>
 std::vector<Array<T>> DrawOperands(const ExampleCall& call, uint64_t seed);
 
-absl::StatusOr<Declaration> DeclarationOf(const ExampleCall& call);
-
 // By the name of the example.
 absl::StatusOr<std::map<std::string, std::string>> LoadKnownAnswers();
 // The text of known_answers.txt for the declarations as they are.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "pcg/evaluation/evaluator.h"
 #include "pcg/evaluation/number.h"
+#include "pcg/ir/operator_call.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/support/check.h"
@@ -14,6 +15,7 @@
 #include "pcg/support/status_macros.h"
 #include "rules/theorems/structure.h"
 #include "verifier/elements/normal_form.h"
+#include "verifier/terms/representative_calls.h"
 #include "verifier/types/type_proof.h"
 #include "verifier/values/evaluation_bound.h"
 #include "verifier/values/piece_check.h"
@@ -34,7 +36,7 @@ void CollectKinds(const TermPool& pool, TermId id, std::set<std::string>* names)
 absl::StatusOr<RuleInstance> InstanceAt(const Rule& rule, const Binding& binding) {
   RuleInstance instance;
   instance.rule = &rule;
-  for (const TensorType& type : binding.inputs) instance.inputs.push_back(type.GlobalShape());
+  instance.inputs = ShapesOf(binding.inputs);
   for (const RuleVariable& variable : rule.variables) {
     if (variable.kind == VariableKind::kAxis) {
       instance.axes[variable.name] = binding.variables.at(variable.name);
@@ -117,7 +119,7 @@ absl::StatusOr<bool> EqualInField(const Rule& rule, const Binding& binding, uint
 
 // That calls of one kind may be spread: every dim of every representative call, by a degree of 2.
 absl::Status CheckPiecesOf(OpKind kind) {
-  for (const RepresentativeCall& call : CallsToTry(kind)) {
+  for (const OperatorCall& call : CallsToTry(kind)) {
     Binding binding;
     PatternNode node{kind, {}, {}};
     for (const Attribute& attribute : call.op.attributes()) {

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
-#include "pcg/ir/declaration.h"
 #include "pcg/ir/type_inference.h"
-#include "verifier/values/representative_bindings.h"
+#include "rules/calls/bind_call.h"
+#include "verifier/terms/representative_calls.h"
 
 namespace isomer {
 namespace {
@@ -16,11 +15,9 @@ namespace {
 // Of the operands of `call` those that are `known` as they are, the others as large along the
 // iteration dims that they share.
 std::optional<std::vector<TensorType>> Resized(
-    const RepresentativeCall& call, const std::vector<std::optional<TensorType>>& known) {
-  std::vector<Shape> shapes;
+    const OperatorCall& call, const std::vector<std::optional<TensorType>>& known) {
   std::vector<TensorType> result = call.operands;
-  for (const TensorType& type : call.operands) shapes.push_back(type.GlobalShape());
-  const absl::StatusOr<Declaration> d = Declare(call.op, shapes);
+  const absl::StatusOr<Declaration> d = DeclarationOf(call);
   if (!d.ok()) return std::nullopt;
   std::map<int, int64_t> sizes;  // of iteration dims
   for (size_t o = 0; o < known.size(); ++o) {
@@ -68,10 +65,10 @@ class Completion {
       for (const auto& operand : operands) all.push_back(*operand);
       return GoOn(node, all, binding, known);
     }
-    for (const RepresentativeCall& call : CallsToTry(node.kind)) {
+    for (const OperatorCall& call : CallsToTry(node.kind)) {
       if (call.operands.size() != operands.size()) continue;
       Binding bound = binding;
-      if (!BindAttributes(node, call.op, call.operands[0].rank(), &bound)) continue;
+      if (!BindAttributes(node, call, &bound)) continue;
       const auto all = Resized(call, operands);
       if (all.has_value()) GoOn(node, *all, bound, known);
     }
@@ -102,41 +99,6 @@ class Completion {
 };
 
 }  // namespace
-
-bool BindAttributes(const PatternNode& node, const Operator& op, int rank, Binding* binding) {
-  for (const AttributePattern& pattern : node.attributes) {
-    const AttributeValue* value = op.Find(pattern.name);
-    if (value == nullptr) return false;
-    if (auto* variable = std::get_if<AttributeVariable>(&pattern.value)) {
-      binding->attributes[variable->name] = *value;
-    } else if (auto* number = std::get_if<NumberExpr>(&pattern.value)) {
-      const double given = std::get<double>(*value);
-      if (number->variables.empty() && number->constant != given) return false;
-      for (const std::string& name : number->variables) {
-        if (!binding->numbers.contains(name)) binding->numbers[name] = given / number->constant;
-      }
-    } else if (auto* expr = std::get_if<IntExpr>(&pattern.value)) {
-      int64_t given = std::get<int64_t>(*value);
-      if (pattern.name == "axis" && given >= 0 && op.kind() != OpKind::kOneHot) given -= rank;
-      if (expr->kind == IntExpr::Kind::kConstant && expr->constant != given) return false;
-      if (expr->kind == IntExpr::Kind::kVariable) binding->variables[expr->variable] = given;
-    }
-  }
-  return true;
-}
-
-bool HasOpenAttributes(const PatternNode& node, const Binding& binding) {
-  for (const AttributePattern& attribute : node.attributes) {
-    if (auto* variable = std::get_if<AttributeVariable>(&attribute.value)) {
-      if (!binding.attributes.contains(variable->name)) return true;
-    } else if (auto* number = std::get_if<NumberExpr>(&attribute.value)) {
-      for (const std::string& name : number->variables) {
-        if (!binding.numbers.contains(name)) return true;
-      }
-    }
-  }
-  return false;
-}
 
 void ForEachCompletion(const Pattern& source, const std::vector<bool>& known,
                        const Binding& binding, absl::FunctionRef<void(const Binding&)> visit) {

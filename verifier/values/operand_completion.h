@@ -1,5 +1,4 @@
-// From representative calls to inputs of a pattern: the variables in attributes, and the types of
-// inputs that no call so far has given.
+// The types of inputs of a pattern that no call so far has given, from representative calls.
 #ifndef ISOMER_VERIFIER_VALUES_OPERAND_COMPLETION_H_
 #define ISOMER_VERIFIER_VALUES_OPERAND_COMPLETION_H_
 
@@ -9,12 +8,6 @@
 #include "rules/language/rule.h"
 
 namespace isomer {
-
-// Binds the variables in the attributes of `node` to those of `op`. False: a constant differs.
-bool BindAttributes(const PatternNode& node, const Operator& op, int rank, Binding* binding);
-
-// Whether attributes of `node` have variables that are not bound yet.
-bool HasOpenAttributes(const PatternNode& node, const Binding& binding);
 
 // Calls `visit` with every binding that gives the inputs of `source` that are not `known` the types
 // that they have in representative calls of the nodes that take them, as large as what those take

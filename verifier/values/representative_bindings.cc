@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "pcg/ir/examples.h"
 #include "pcg/ir/type_inference.h"
+#include "rules/calls/bind_call.h"
+#include "rules/calls/bindings_at_call.h"
+#include "verifier/terms/representative_calls.h"
 #include "verifier/values/operand_completion.h"
 
 namespace isomer {
@@ -33,131 +35,22 @@ class BindingMaker {
   BindingMaker(const Rule& rule, int subject, std::vector<Binding>* found)
       : rule_(rule), subject_(subject), found_(found) {}
 
-  void At(const RepresentativeCall& call) {
-    const PatternNode& node = rule_.source.nodes[subject_];
-    if (node.inputs.size() != call.operands.size()) return;
-    Binding binding;
-    binding.inputs.resize(rule_.num_inputs);
-    if (!BindAttributes(node, call.op, call.operands[0].rank(), &binding)) return;
-    ForEachAxes(call, binding, [&](Binding chosen) {
-      known_.assign(rule_.num_inputs, false);
-      for (const PatternNode& other : rule_.source.nodes) {
-        if (other.kind != node.kind || other.inputs.size() != call.operands.size()) continue;
-        for (size_t o = 0; o < other.inputs.size(); ++o) {
-          if (!Assign(other.inputs[o], call.operands[o], &chosen)) return;
-        }
-      }
-      if (std::find(known_.begin(), known_.end(), false) == known_.end()) {
-        SetNamedSizes(&chosen);
-        BindOthers(0, chosen);
-      } else {
-        ForEachCompletion(rule_.source, known_, chosen, [&](Binding completed) {
-          SetNamedSizes(&completed);
-          BindOthers(0, completed);
-        });
-      }
-    });
+  void At(const OperatorCall& call) {
+    const auto go_on = [&](Binding binding) {
+      SetNamedSizes(&binding);
+      BindOthers(0, binding);
+    };
+    ForEachBindingAt(rule_, subject_, call, Binding(), PartSizes::kUnlike,
+                     [&](const Binding& binding, const std::vector<bool>& known) {
+                       if (std::find(known.begin(), known.end(), false) == known.end()) {
+                         go_on(binding);
+                       } else {
+                         ForEachCompletion(rule_.source, known, binding, go_on);
+                       }
+                     });
   }
 
  private:
-  // Axes of a kSplitsDim condition are those of each dim of the call; others take every value.
-  void ForEachAxes(const RepresentativeCall& call, const Binding& binding,
-                   const std::function<void(Binding)>& visit) const {
-    for (const Condition& condition : rule_.conditions) {
-      if (condition.kind != Condition::Kind::kSplitsDim) continue;
-      for (const SplittableDim& dim : SplittableDims(call.op, call.operands)) {
-        Binding chosen = binding;
-        if (BindAxes(condition.operand_axes, dim.operand_axes, &chosen) &&
-            BindAxes(condition.output_axes, dim.output_axes, &chosen)) {
-          visit(chosen);
-        }
-      }
-      return;
-    }
-    std::vector<std::string> free;
-    for (const RuleVariable& variable : rule_.variables) {
-      if (variable.kind == VariableKind::kAxis && !binding.variables.contains(variable.name)) {
-        free.push_back(variable.name);
-      }
-    }
-    std::function<void(size_t, Binding)> each = [&](size_t i, Binding chosen) {
-      if (i == free.size()) return visit(chosen);
-      for (int64_t axis = -call.operands[0].rank(); axis < 0; ++axis) {
-        chosen.variables[free[i]] = axis;
-        each(i + 1, chosen);
-      }
-    };
-    each(0, binding);
-  }
-
-  static bool BindAxes(const std::vector<std::optional<IntExpr>>& exprs,
-                       const std::vector<std::optional<int64_t>>& axes, Binding* binding) {
-    for (size_t i = 0; i < std::max(exprs.size(), axes.size()); ++i) {
-      const bool named = i < exprs.size() && exprs[i].has_value();
-      const bool led = i < axes.size() && axes[i].has_value();
-      if (named != led) return false;
-      if (!named) continue;
-      if (exprs[i]->kind == IntExpr::Kind::kConstant && exprs[i]->constant != *axes[i])
-        return false;
-      if (exprs[i]->kind == IntExpr::Kind::kVariable) {
-        binding->variables[exprs[i]->variable] = *axes[i];
-      }
-    }
-    return true;
-  }
-
-  // Gives the inputs that `ref` is made of types such that it has `type`.
-  bool Assign(PatternRef ref, const TensorType& type, Binding* binding) {
-    if (ref.node < 0) {
-      if (!known_[ref.index]) binding->inputs[ref.index] = type;
-      known_[ref.index] = true;
-      return true;
-    }
-    const PatternNode& node = rule_.source.nodes[ref.node];
-    const AttributePattern* attribute = FindAttribute(node, "axis");
-    if (attribute != nullptr && !std::holds_alternative<IntExpr>(attribute->value)) return false;
-    const int64_t axis =
-        attribute == nullptr ? 0 : Evaluate(std::get<IntExpr>(attribute->value), *binding);
-    const int64_t at = type.rank() + axis;
-    if (attribute != nullptr && (at < 0 || at >= type.rank())) return false;
-    if (node.kind == OpKind::kConcat) {
-      int64_t left = type.dims[at].size;
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        TensorType part = type;
-        part.dims[at].size = i + 1 == node.inputs.size() ? left : left - left / 2;
-        left -= part.dims[at].size;
-        if (!Assign(node.inputs[i], part, binding)) return false;
-      }
-      return true;
-    }
-    if (node.kind == OpKind::kSplit) {
-      const auto* sizes = std::get_if<std::vector<IntExpr>>(&FindAttribute(node, "sizes")->value);
-      if (sizes == nullptr) return false;
-      TensorType whole = type;
-      whole.dims[at].size = 0;
-      for (size_t s = 0; s < sizes->size(); ++s) {
-        const std::string& name = (*sizes)[s].variable;
-        const int64_t size = static_cast<int>(s) == ref.index
-                                 ? type.dims[at].size
-                                 : std::max<int64_t>(1, type.dims[at].size / 2);
-        if (!binding->variables.contains(name)) binding->variables[name] = size;
-        whole.dims[at].size += binding->variables[name];
-      }
-      return Assign(node.inputs[0], whole, binding);
-    }
-    TensorType operand = type;
-    const AttributePattern* perm = FindAttribute(node, "perm");
-    if (perm != nullptr && std::holds_alternative<SwapAxes>(perm->value)) {
-      const auto [a, b] = std::get<SwapAxes>(perm->value);
-      if (type.rank() < std::max(-a, -b)) return false;
-      std::swap(operand.dims[type.rank() + a], operand.dims[type.rank() + b]);
-    }
-    for (PatternRef input : node.inputs) {
-      if (!Assign(input, operand, binding)) return false;
-    }
-    return true;
-  }
-
   // Sizes that the rule's conditions name.
   void SetNamedSizes(Binding* binding) const {
     for (const Condition& condition : rule_.conditions) {
@@ -179,10 +72,10 @@ class BindingMaker {
     const PatternNode& node = rule_.source.nodes[n];
     if (!HasOpenAttributes(node, binding)) return BindOthers(n + 1, binding);
     std::set<std::string> seen;
-    for (const RepresentativeCall& call : CallsToTry(node.kind)) {
+    for (const OperatorCall& call : CallsToTry(node.kind)) {
       if (!seen.insert(call.op.ToString()).second) continue;
       Binding bound = binding;
-      if (BindAttributes(node, call.op, call.operands[0].rank(), &bound)) BindOthers(n + 1, bound);
+      if (BindAttributes(node, call, &bound)) BindOthers(n + 1, bound);
     }
   }
 
@@ -231,32 +124,18 @@ class BindingMaker {
   const Rule& rule_;
   const int subject_;
   std::vector<Binding>* const found_;
-  std::vector<bool> known_;
 };
 
 // The nodes of the source that may be representative calls: the one that the rule's condition
 // speaks of, or all.
 std::vector<int> Subjects(const Rule& rule) {
-  for (const Condition& condition : rule.conditions) {
-    if (condition.kind == Condition::Kind::kSplitsDim) return {condition.node};
-  }
+  if (const Condition* const split = SplitOf(rule)) return {split->node};
   std::vector<int> subjects;
   for (size_t n = 0; n < rule.source.nodes.size(); ++n) subjects.push_back(static_cast<int>(n));
   return subjects;
 }
 
 }  // namespace
-
-std::vector<RepresentativeCall> CallsToTry(OpKind kind) {
-  std::vector<RepresentativeCall> calls = RepresentativeCalls(kind);
-  for (ExampleCall& example : ExamplesOf(kind)) {
-    const bool known = std::any_of(calls.begin(), calls.end(), [&](const auto& call) {
-      return call.op == example.op && call.operands == example.operands;
-    });
-    if (!known) calls.push_back({std::move(example.op), std::move(example.operands)});
-  }
-  return calls;
-}
 
 namespace {
 
@@ -266,7 +145,7 @@ std::vector<Binding> BindingsOfSource(const Rule& rule) {
   for (const DataType type : {DataType::kFloat32, DataType::kInt64, DataType::kBool}) {
     for (int subject : Subjects(rule)) {
       BindingMaker maker(rule, subject, &found);
-      for (RepresentativeCall call : CallsToTry(rule.source.nodes[subject].kind)) {
+      for (OperatorCall call : CallsToTry(rule.source.nodes[subject].kind)) {
         for (TensorType& operand : call.operands) {
           if (operand.dtype == DataType::kFloat32) operand.dtype = type;
         }
@@ -286,7 +165,7 @@ std::vector<AttributeValue> ScalarValuesOf(const Rule& rule, const std::string& 
     for (const AttributePattern& attribute : node.attributes) {
       const auto* named = std::get_if<AttributeVariable>(&attribute.value);
       if (named == nullptr || named->name != variable) continue;
-      for (const RepresentativeCall& call : CallsToTry(node.kind)) {
+      for (const OperatorCall& call : CallsToTry(node.kind)) {
         const AttributeValue* value = call.op.Find(attribute.name);
         if (value == nullptr || !std::holds_alternative<int64_t>(*value)) continue;
         if (std::find(values.begin(), values.end(), *value) == values.end()) {
@@ -320,10 +199,7 @@ void VaryScalars(const Rule& rule, std::vector<Binding>* bindings) {
 
 std::vector<Binding> RepresentativeBindingsOfSides(const Rule& rule) {
   std::vector<Binding> found = BindingsOfSource(rule);
-  const bool about_source =
-      std::any_of(rule.conditions.begin(), rule.conditions.end(),
-                  [](const auto& c) { return c.kind == Condition::Kind::kSplitsDim; });
-  if (!found.empty() || about_source || rule.target.nodes.empty()) return found;
+  if (!found.empty() || SplitOf(rule) != nullptr || rule.target.nodes.empty()) return found;
   // The inputs of a source may be no operands of a representative call, and those of the target be.
   Rule reversed = rule;
   std::swap(reversed.source, reversed.target);

@@ -5,12 +5,8 @@
 #include <vector>
 
 #include "rules/language/rule.h"
-#include "verifier/terms/sample_calls.h"
 
 namespace isomer {
-
-// RepresentativeCalls and the examples of a kind.
-std::vector<RepresentativeCall> CallsToTry(OpKind kind);
 
 // Assignments that the rule admits and its source type-checks at, with types that are not parallel:
 // one call of the source (or, if none can be, of the target) is a representative call, the inputs

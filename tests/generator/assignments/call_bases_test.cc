@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "generator/assignments/bases.h"
 #include "generator/assignments/sample_calls.h"
 
@@ -103,6 +105,29 @@ TEST(CallBases, ASplitDimTiesAxes) {
   ASSERT_FALSE(bases.empty());
   for (const Binding& base : bases) {
     EXPECT_LT(base.variables.at("i"), -base.inputs[0].rank()) << "x0 is broadcast along it";
+  }
+}
+
+TEST(CallBases, TheCallIsASampleCallWhateverThePatternHolds) {
+  // relu(one_hot(x0; axis=0, depth=depth))
+  Rule rule;
+  rule.num_inputs = 1;
+  rule.ranks = {{1}};
+  rule.variables = {{"depth", VariableKind::kAttribute}};
+  rule.source.nodes = {{OpKind::kOneHot,
+                        {{"axis", IntExpr::Constant(0)}, {"depth", AttributeVariable{"depth"}}},
+                        {PatternRef::Input(0)}},
+                       {OpKind::kRelu, {}, {PatternRef::Node(0)}}};
+  rule.source.outputs = {PatternRef::Node(1)};
+  rule.target = rule.source;
+  TypeOracle oracle;
+  const std::vector<Binding> bases = BasesAroundCall(rule, 0, &oracle);
+  ASSERT_FALSE(bases.empty());
+  const std::vector<OperatorCall>& calls = SampleCalls(OpKind::kOneHot);
+  for (const Binding& base : bases) {
+    const auto typed = InferPattern(rule.source, base, &oracle);
+    ASSERT_TRUE(typed.has_value());
+    EXPECT_EQ(std::count(calls.begin(), calls.end(), OperatorCall{typed->ops[0], base.inputs}), 1);
   }
 }
 

@@ -46,7 +46,7 @@ TEST(Generalize, LearnsThatTheDegreeMustDivideTheRows) {
   EXPECT_TRUE(std::any_of(conditions.begin(), conditions.end(), [](const Condition& c) {
     return c.kind == Condition::Kind::kDivides && c.input == 0;
   })) << general->rule.ToString();
-  EXPECT_TRUE(Recheck(general->rule, general->found, 30, &oracle, &random));
+  EXPECT_TRUE(HoldsAround(general->rule, general->found, 30, false, &oracle, &random));
   const auto& ranks = general->rule.ranks;
   EXPECT_NE(std::find(ranks.begin(), ranks.end(), std::vector<int>{3, 2}), ranks.end());
 }
@@ -80,9 +80,9 @@ TEST(Expansions, OfEveryDeclaredOperatorCoverEveryPartitionableDim) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
     Random random(1);
     const std::vector<GeneralRule> rules = FindExpansions(kind, &oracle, &random, &statistics);
-    const std::vector<SampleCall> calls = SampleCalls(kind);
+    const std::vector<OperatorCall> calls = SampleCalls(kind);
     ASSERT_FALSE(calls.empty()) << OpName(kind);
-    for (const SampleCall& call : calls) {
+    for (const OperatorCall& call : calls) {
       for (const SplittableDim& dim : SplittableDims(call.op, call.operands)) {
         if (dim.size % 2 != 0) continue;
         const bool found = std::any_of(rules.begin(), rules.end(), [&](const GeneralRule& general) {
@@ -108,7 +108,7 @@ TEST(Expansions, OfEveryDeclaredOperatorCoverEveryPartitionableDim) {
 TEST(SampleCalls, TypeCheck) {
   for (OpKind kind : kAllOpKinds) {
     int good = 0;
-    for (const SampleCall& call : SampleCalls(kind))
+    for (const OperatorCall& call : SampleCalls(kind))
       good += InferTypes(call.op, call.operands).ok();
     EXPECT_EQ(good > 0, !IsLeaf(kind) && !IsParallel(kind)) << OpName(kind);
   }

@@ -68,7 +68,7 @@ TEST(AlgebraFamilies, SumsOfPiecesSplitTheOtherOperand) {
 TEST(AlgebraFamilies, CoverEveryPartitionableDim) {
   for (OpKind kind : {OpKind::kEmbedding, OpKind::kLinear, OpKind::kGruCell, OpKind::kRotary}) {
     const std::vector<GeneralRule> rules = RulesOf(kind);
-    for (const SampleCall& call : SampleCalls(kind)) {
+    for (const OperatorCall& call : SampleCalls(kind)) {
       for (const SplittableDim& dim : SplittableDims(call.op, call.operands)) {
         const bool sums = std::none_of(dim.output_axes.begin(), dim.output_axes.end(),
                                        [](const auto& axis) { return axis.has_value(); });
@@ -124,7 +124,7 @@ TEST(AlgebraFamilies, TriangleNeedsAFunctionThatKeepsZero) {
 
 TEST(Elementwise, IsReadOffTheDeclaration) {
   std::set<std::string> names;
-  for (const SampleCall& call : ElementwiseCalls(1)) names.insert(std::string(call.op.name()));
+  for (const OperatorCall& call : ElementwiseCalls(1)) names.insert(std::string(call.op.name()));
   for (const char* name : {"relu", "exp", "clip", "cast", "not"}) EXPECT_TRUE(names.count(name));
   for (const char* name : {"softmax", "dropout", "reshape", "cumsum"}) {
     EXPECT_FALSE(names.count(name)) << name;

@@ -16,7 +16,7 @@
 #include "pcg/ir/examples.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/support/data_path.h"
-#include "rules/language/calls_of_ranks.h"
+#include "rules/calls/calls_of_ranks.h"
 #include "rules/language/splittable_dims.h"
 
 namespace isomer {
@@ -32,35 +32,27 @@ const RuleIndex& ShippedRules() {
   return index;
 }
 
-RankedCall Parse(const std::string& text) {
-  RankedCall call;
-  const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const absl::StatusOr<Operator> op = ParseOperator(words[0]);
-  EXPECT_TRUE(op.ok()) << op.status();
-  if (op.ok()) call.op = *op;
-  for (size_t i = 1; i < words.size(); ++i) {
-    const absl::StatusOr<TensorType> type = ParseTensorType(words[i]);
-    EXPECT_TRUE(type.ok()) << type.status();
-    if (type.ok()) call.operands.push_back(*type);
-  }
-  return call;
+OperatorCall Parse(const std::string& text) {
+  const absl::StatusOr<OperatorCall> call = ParseCall(text);
+  EXPECT_TRUE(call.ok()) << call.status();
+  return call.ok() ? *call : OperatorCall();
 }
 
-std::string TextOf(const RankedCall& call) {
+std::string TextOf(const OperatorCall& call) {
   return absl::StrCat(call.op.ToString(), " ",
                       absl::StrJoin(call.operands, " ", [](std::string* out, const auto& type) {
                         out->append(type.ToString());
                       }));
 }
 
-int HighestRank(const RankedCall& call) {
+int HighestRank(const OperatorCall& call) {
   int rank = 0;
   for (const TensorType& type : call.operands) rank = std::max(rank, type.rank());
   return rank;
 }
 
 // The iteration dims of a call that rules split.
-std::set<int> SplitByRules(const RankedCall& call) {
+std::set<int> SplitByRules(const OperatorCall& call) {
   std::set<int> dims;
   for (const Expansion& split : FindExpansions(ShippedRules(), call.op, call.operands).splits) {
     dims.insert(split.dim);
@@ -72,11 +64,7 @@ std::set<int> SplitByRules(const RankedCall& call) {
 TEST(EveryRank, WhatDeclarationsLetBeSplitARuleSplits) {
   std::map<std::string, std::map<int, std::pair<int, int>>> table;  // [operator][rank]: can, do
   for (OpKind kind : kAllOpKinds) {
-    std::vector<RankedCall> seeds;
-    for (ExampleCall& example : ExamplesOf(kind)) {
-      seeds.push_back({std::move(example.op), std::move(example.operands)});
-    }
-    for (const RankedCall& call : CallsOfRanks(seeds)) {
+    for (const OperatorCall& call : CallsOfRanks(WithExamples(kind))) {
       const std::set<int> by_rules = SplitByRules(call);
       auto& [can, done] = table[std::string(OpName(kind))][HighestRank(call)];
       for (const SplittableDim& dim : SplittableDims(call.op, call.operands)) {
@@ -108,11 +96,7 @@ TEST(EveryRank, OtherDimsAreWholeForAReason) {
   };
   std::map<std::string, std::string> found;
   for (OpKind kind : kAllOpKinds) {
-    std::vector<RankedCall> seeds;
-    for (ExampleCall& example : ExamplesOf(kind)) {
-      seeds.push_back({std::move(example.op), std::move(example.operands)});
-    }
-    for (const RankedCall& call : CallsOfRanks(seeds)) {
+    for (const OperatorCall& call : CallsOfRanks(WithExamples(kind))) {
       const auto sharding = InferSharding(call.op, call.operands);
       ASSERT_TRUE(sharding.ok()) << TextOf(call) << ": " << sharding.status();
       std::set<int> split;
@@ -138,7 +122,7 @@ struct SplitCase {
 class SplitsOfCalls : public testing::TestWithParam<SplitCase> {};
 
 TEST_P(SplitsOfCalls, AreAlongTheseAxes) {
-  const RankedCall call = Parse(GetParam().call);
+  const OperatorCall call = Parse(GetParam().call);
   const auto sharding = InferSharding(call.op, call.operands);
   ASSERT_TRUE(sharding.ok()) << sharding.status();
   const Declaration& d = sharding->declaration;
@@ -198,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(WhyWhole, SaysWhatStandsInTheWay) {
   const auto why = [](const char* text, int64_t devices) {
-    const RankedCall call = Parse(text);
+    const OperatorCall call = Parse(text);
     const auto said = WhyWhole(call.op, call.operands, devices, ShippedRules());
     EXPECT_TRUE(said.ok()) << said.status();
     return said.value_or("");

@@ -47,9 +47,7 @@ std::vector<std::vector<PrimeField>> RunProgram(const FieldProgram& program, con
 TEST(FieldProgram, ComputesWhatTheReferenceEvaluatorDoesForEveryExample) {
   int compiled = 0;
   for (const ExampleCall& example : Examples()) {
-    std::vector<Shape> shapes;
-    for (const TensorType& type : example.operands) shapes.push_back(type.GlobalShape());
-    const absl::StatusOr<Declaration> declaration = Declare(example.op, shapes);
+    const absl::StatusOr<Declaration> declaration = DeclarationOf(example);
     ASSERT_TRUE(declaration.ok()) << example.name;
     const absl::StatusOr<FieldProgram> program = FieldProgram::Compile(*declaration);
     if (!program.ok()) {

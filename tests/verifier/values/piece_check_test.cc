@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "verifier/proving/prover.h"
-#include "verifier/terms/sample_calls.h"
+#include "verifier/terms/representative_calls.h"
 
 namespace isomer {
 namespace {
@@ -81,7 +81,7 @@ TEST(SplitImage, DegreesDivideImageAndOutput) {
 TEST(SplitImage, TasksWithTheirHalosMakeTheWhole) {
   const Rule rule = SplitImage();
   int checked = 0;
-  for (const RepresentativeCall& call : RepresentativeCalls(OpKind::kConv2d)) {
+  for (const OperatorCall& call : RepresentativeCalls(OpKind::kConv2d)) {
     for (int64_t axis : {-4, -2, -1}) {
       for (int64_t degree : {2, 4}) {
         Binding binding = At(call.operands[0].Sizes(), call.operands[1].Sizes(),

@@ -1,4 +1,4 @@
-#include "rules/language/calls_of_ranks.h"
+#include "rules/calls/calls_of_ranks.h"
 
 #include <algorithm>
 #include <optional>
@@ -106,8 +106,8 @@ std::optional<Operator> Shorter(Operator op, int rank, int64_t size) {
   return op;
 }
 
-std::optional<RankedCall> WithDim(const RankedCall& call, const std::vector<bool>& which) {
-  RankedCall longer = call;
+std::optional<OperatorCall> WithDim(const OperatorCall& call, const std::vector<bool>& which) {
+  OperatorCall longer = call;
   for (size_t o = 0; o < which.size(); ++o) {
     if (!which[o]) continue;
     std::vector<Dim>& dims = longer.operands[o].dims;
@@ -118,8 +118,8 @@ std::optional<RankedCall> WithDim(const RankedCall& call, const std::vector<bool
   return longer;
 }
 
-std::optional<RankedCall> WithoutDim(const RankedCall& call, const std::vector<bool>& which) {
-  RankedCall shorter = call;
+std::optional<OperatorCall> WithoutDim(const OperatorCall& call, const std::vector<bool>& which) {
+  OperatorCall shorter = call;
   for (size_t o = 0; o < which.size(); ++o) {
     if (!which[o]) continue;
     std::vector<Dim>& dims = shorter.operands[o].dims;
@@ -136,7 +136,7 @@ std::optional<RankedCall> WithoutDim(const RankedCall& call, const std::vector<b
 }
 
 // What tells calls apart: ranks, and the ways to be split.
-std::vector<std::string> KeysOf(const RankedCall& call) {
+std::vector<std::string> KeysOf(const OperatorCall& call) {
   std::string ranks;
   for (const TensorType& type : call.operands) absl::StrAppend(&ranks, type.rank(), ",");
   std::vector<std::string> keys;
@@ -169,18 +169,18 @@ std::vector<std::vector<bool>> SetsOf(size_t operands) {
 
 }  // namespace
 
-std::vector<RankedCall> CallsOfRanks(const std::vector<RankedCall>& seeds) {
-  std::vector<RankedCall> found;
+std::vector<OperatorCall> CallsOfRanks(const std::vector<OperatorCall>& seeds) {
+  std::vector<OperatorCall> found;
   std::set<std::string> known;
-  auto add = [&](RankedCall call) {
+  auto add = [&](OperatorCall call) {
     bool is_new = false;
     for (std::string& key : KeysOf(call)) is_new |= known.insert(std::move(key)).second;
     if (is_new) found.push_back(std::move(call));
   };
-  for (const RankedCall& seed : seeds) add(seed);
+  for (const OperatorCall& seed : seeds) add(seed);
   for (size_t i = 0; i < found.size(); ++i) {
     for (const std::vector<bool>& which : SetsOf(found[i].operands.size())) {
-      for (std::optional<RankedCall> next :
+      for (std::optional<OperatorCall> next :
            {WithDim(found[i], which), WithoutDim(found[i], which)}) {
         if (next) add(*std::move(next));
       }

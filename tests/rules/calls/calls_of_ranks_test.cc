@@ -1,4 +1,4 @@
-#include "rules/language/calls_of_ranks.h"
+#include "rules/calls/calls_of_ranks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,20 +15,12 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<RankedCall> CallsOf(OpKind kind) {
-  std::vector<RankedCall> seeds;
-  for (ExampleCall& example : ExamplesOf(kind)) {
-    seeds.push_back({std::move(example.op), std::move(example.operands)});
-  }
-  return CallsOfRanks(seeds);
-}
+std::vector<OperatorCall> CallsOf(OpKind kind) { return CallsOfRanks(WithExamples(kind)); }
 
 std::set<std::vector<int>> RanksOf(OpKind kind) {
   std::set<std::vector<int>> found;
-  for (const RankedCall& call : CallsOf(kind)) {
-    std::vector<int> ranks;
-    for (const TensorType& type : call.operands) ranks.push_back(type.rank());
-    found.insert(ranks);
+  for (const OperatorCall& call : CallsOf(kind)) {
+    found.insert(RanksOf(call.operands));
   }
   return found;
 }
@@ -55,7 +47,7 @@ TEST(CallsOfRanks, HaveEveryRankThatTheOperatorTakes) {
 
 TEST(CallsOfRanks, TypeCheck) {
   for (const OpKind kind : kAllOpKinds) {
-    for (const RankedCall& call : CallsOf(kind)) {
+    for (const OperatorCall& call : CallsOf(kind)) {
       const auto types = InferTypes(call.op, call.operands);
       EXPECT_TRUE(types.ok()) << call.op.ToString() << ": " << types.status();
     }
@@ -64,14 +56,14 @@ TEST(CallsOfRanks, TypeCheck) {
 
 // What they do along the old dims stays.
 TEST(CallsOfRanks, AttributesGoAlong) {
-  const RankedCall sum{Operator(OpKind::kReduceSum,
-                                {{"axes", std::vector<int64_t>{1, -1}}, {"keepdims", int64_t{0}}}),
-                       {SequentialType({4, 6, 2})}};
-  const RankedCall turn{Operator(OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 2, 1}}}),
-                        {SequentialType({4, 6, 2})}};
+  const OperatorCall sum{Operator(OpKind::kReduceSum, {{"axes", std::vector<int64_t>{1, -1}},
+                                                       {"keepdims", int64_t{0}}}),
+                         {SequentialType({4, 6, 2})}};
+  const OperatorCall turn{Operator(OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 2, 1}}}),
+                          {SequentialType({4, 6, 2})}};
   std::vector<std::string> of_sum, of_turn;
-  for (const RankedCall& call : CallsOfRanks({sum})) of_sum.push_back(call.op.ToString());
-  for (const RankedCall& call : CallsOfRanks({turn})) of_turn.push_back(call.op.ToString());
+  for (const OperatorCall& call : CallsOfRanks({sum})) of_sum.push_back(call.op.ToString());
+  for (const OperatorCall& call : CallsOfRanks({turn})) of_turn.push_back(call.op.ToString());
   EXPECT_THAT(of_sum, testing::IsSupersetOf({"reduce_sum(axes=[1,-1],keepdims=0)",
                                              "reduce_sum(axes=[2,-1],keepdims=0)",
                                              "reduce_sum(axes=[0,-1],keepdims=0)"}));
