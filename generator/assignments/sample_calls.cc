@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "pcg/ir/examples.h"
+#include "pcg/ir/operator_traits.h"
 
 namespace isomer {
 namespace {
@@ -190,42 +191,10 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
       return MatMuls();
     case OpKind::kConv2d:
       return Convolutions();
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-    case OpKind::kMaximum:
-    case OpKind::kMinimum:
-    case OpKind::kPow:
-    case OpKind::kEqual:
-    case OpKind::kLess:
-    case OpKind::kLessEqual:
-      return Binary(Operator(kind));
     case OpKind::kWhere:
       return Wheres();
     case OpKind::kScale:
       return Unary(Operator(kind, {{"factor", 3.0}}));
-    case OpKind::kRelu:
-    case OpKind::kGelu:
-    case OpKind::kTanh:
-    case OpKind::kSigmoid:
-    case OpKind::kSwish:
-    case OpKind::kExp:
-    case OpKind::kHardSwish:
-    case OpKind::kSoftplus:
-    case OpKind::kLog:
-    case OpKind::kSqrt:
-    case OpKind::kReciprocal:
-    case OpKind::kErf:
-    case OpKind::kSin:
-    case OpKind::kCos:
-    case OpKind::kAtan:
-    case OpKind::kAbs:
-    case OpKind::kSign:
-    case OpKind::kFloor:
-    case OpKind::kCeil:
-    case OpKind::kRound:
-      return Unary(Operator(kind));
     case OpKind::kGeluTanh:
       return Unary(Operator(kind, {{"slope", 0.75}, {"cubic", 0.125}}));
     case OpKind::kHardSigmoid:
@@ -288,11 +257,16 @@ std::vector<SampleCall> SampleCalls(OpKind kind) {
     default:
       break;
   }
+  const OperatorClass op_class = TraitsOf(kind).op_class;
+  if (op_class == OperatorClass::kBinary) return Binary(Operator(kind));
   std::vector<SampleCall> calls;
   for (ExampleCall& example : ExamplesOf(kind)) {
     calls.push_back({std::move(example.op), std::move(example.operands)});
   }
-  return calls;
+  const bool is_plain_unary = op_class == OperatorClass::kUnary &&
+                              calls[0].op.attributes().empty() &&
+                              calls[0].operands[0].dtype == DataType::kFloat32;
+  return is_plain_unary ? Unary(Operator(kind)) : calls;
 }
 
 }  // namespace isomer

@@ -17,8 +17,7 @@ RepresentativeCall CallOn(OpKind kind, std::vector<Attribute> attributes,
   RepresentativeCall call{Operator(kind, std::move(attributes)), {}};
   ISOMER_CHECK(NormalizeAttributes(&call.op).ok());
   for (const Sizes& shape : shapes) {
-    const bool indices =
-        call.operands.size() == 1 && (kind == OpKind::kEmbedding || kind == OpKind::kCrossEntropy);
+    const bool indices = IsIndexOperand(kind, static_cast<int>(call.operands.size()));
     call.operands.push_back(SequentialType(shape, indices ? DataType::kInt64 : DataType::kFloat32));
   }
   return call;

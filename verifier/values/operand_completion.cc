@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pcg/ir/declaration.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/ir/type_inference.h"
 #include "verifier/values/representative_bindings.h"
 
@@ -117,7 +118,8 @@ bool BindAttributes(const PatternNode& node, const Operator& op, int rank, Bindi
       }
     } else if (auto* expr = std::get_if<IntExpr>(&pattern.value)) {
       int64_t given = std::get<int64_t>(*value);
-      if (pattern.name == "axis" && given >= 0 && op.kind() != OpKind::kOneHot) given -= rank;
+      const bool is_of_operand = pattern.name == "axis" && !TraitsOf(op.kind()).axis_is_of_result;
+      if (is_of_operand && given >= 0) given -= rank;
       if (expr->kind == IntExpr::Kind::kConstant && expr->constant != given) return false;
       if (expr->kind == IntExpr::Kind::kVariable) binding->variables[expr->variable] = given;
     }
