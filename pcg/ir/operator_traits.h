@@ -1,6 +1,7 @@
-// Facts about an operator that its declaration does not tell. Each operator has one row of them
-// beside its declaration (pcg/operators/), kMatMulTraits; what is usual is the default, so that a
-// row says what is special. Code that asks for a fact asks TraitsOf, and lists no operators.
+// Facts about an operator that its declaration does not tell. Each operator has one row of them,
+// such as kMatMulTraits, beside its declaration in pcg/operators/. Every member has a default, so a
+// row says only what is special. Code that needs such a fact calls TraitsOf instead of listing
+// operators.
 #ifndef ISOMER_PCG_IR_OPERATOR_TRAITS_H_
 #define ISOMER_PCG_IR_OPERATOR_TRAITS_H_
 
@@ -15,7 +16,7 @@ enum class OperatorClass {
   kOther,
   kUnary,                  // an elementwise function of one operand
   kBinary,                 // of two, which are broadcast
-  kProduct,                // sums of products of an activation and a weight, in common use
+  kProduct,                // a matrix product
   kConvolution,            // of one to three spatial dims
   kTransposedConvolution,  // of one to three spatial dims
   kAttention,              // scaled dot-product attention, capped or not
@@ -29,9 +30,9 @@ enum class OperatorClass {
 // The types of operands that hold neither indices nor a condition. All of them have one type.
 enum class OperandTypes { kFloats, kNumbers, kAnything };
 
-// How many values an index operand selects among.
+// How many values an index may have.
 enum class IndexDomain {
-  kSeed,      // it selects nothing, any integer will do
+  kSeed,      // any integer: it seeds random numbers
   kRows,      // size of the first dim of operand 0
   kMatrices,  // size of the first dim of operand 1
   kClasses,   // size of the last dim of operand 0
@@ -40,11 +41,11 @@ enum class IndexDomain {
 };
 
 enum class ResultType {
-  kOfOperands,  // that which all operands have that hold values; float32 if none does
+  kOfOperands,  // the type of the operands that hold values; float32 if there are none
   kBool,
   kInt64,
   kFloat32,
-  kOfAttribute,  // `to`
+  kOfAttribute,  // the attribute `to`
 };
 
 // When a call on integers makes integers or truth values that are not what the declaration says
@@ -78,22 +79,24 @@ struct OperatorTraits {
 
   // Values.
   bool is_commutative = false;
-  bool takes_positive_numbers = false;  // it divides by an operand, or takes its logarithm or root
+  // It divides by an operand, or takes its logarithm or root: random operands are drawn positive.
+  bool takes_positive_numbers = false;
   IntegerRounding rounding = IntegerRounding::kNever;
-  bool needs_float32 = false;  // computed in float32 where the rest of the model has half of that
-  // Operands that scale: as weights, they begin at one.
+  bool needs_float32 = false;  // computed in float32 in models of lower precision, too
+  // Operands that scale: if they are weights, they are one before training.
   std::initializer_list<int> scales = {};
-  // An attribute that decides which random numbers are drawn, and nothing else.
+  // The attribute that only decides which random numbers are drawn.
   const char* salt = nullptr;
 
   // Costs.
-  bool is_cheap = true;  // not random, and about as much work as reading the operands
-  // The gradient reads the result in place of the operands.
-  bool gradient_reads_result = false;
-  // Numbers that the forward kernel saves for the gradient, for each row of operand 0.
+  // Not random, and about as much work as reading the operands: the host may do it.
+  bool is_cheap = true;
+  bool gradient_reads_result = false;  // in place of the operands
+  // Float32 numbers that the forward kernel saves for the gradient, per row of operand 0.
   int saved_per_row = 0;
-  bool attributes_change_time = true;
-  // Of images: all operands and results may have their channels innermost in memory.
+  bool attributes_change_time = true;  // of its kernels
+  // Images that it reads and writes may all have their channels innermost in memory. Convolutions,
+  // reductions and pointwise operators need not say so.
   bool takes_channels_last = false;
 
   // At least one for each of its forms, with sizes that 2 divides where a dim can be partitioned.
@@ -108,7 +111,7 @@ inline const OperatorTraits& TraitsOf(OpKind kind) {
   return *internal::kTraitsOfOperators[static_cast<int>(kind)];
 }
 
-// a op b is b op a.
+// The two operands may be exchanged.
 inline bool IsCommutative(OpKind kind) { return TraitsOf(kind).is_commutative; }
 inline bool IsReduction(OpKind kind) {
   return TraitsOf(kind).op_class == OperatorClass::kReduction;
