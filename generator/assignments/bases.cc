@@ -5,6 +5,7 @@
 
 #include "generator/assignments/call_bases.h"
 #include "generator/assignments/sample_calls.h"
+#include "pcg/ir/operator_traits.h"
 
 namespace isomer {
 namespace {
@@ -106,7 +107,7 @@ void GiveDataTypes(const Rule& rule, Binding* binding) {
       if (input.node >= 0) continue;
       DataType& dtype = binding->inputs[input.index].dtype;
       if (IsIndexOperand(node.kind, static_cast<int>(o))) dtype = DataType::kInt64;
-      if (node.kind == OpKind::kWhere && o == 0) dtype = DataType::kBool;
+      if (IsConditionOperand(node.kind, static_cast<int>(o))) dtype = DataType::kBool;
     }
   }
 }

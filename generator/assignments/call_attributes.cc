@@ -1,13 +1,13 @@
 #include "generator/assignments/call_attributes.h"
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_traits.h"
 
 namespace isomer {
 namespace {
 
-// OneHot's axis is one of its output.
 bool IsOperandAxis(const Operator& op, const std::string& name) {
-  return name == "axis" && op.kind() != OpKind::kOneHot;
+  return name == "axis" && !TraitsOf(op.kind()).axis_is_of_result;
 }
 
 // False: a list, which cannot be a constant.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/ir/examples.h"
+#include "pcg/ir/operator_traits.h"
 
 namespace isomer {
 namespace {
@@ -13,38 +14,16 @@ namespace {
 constexpr const char* kFloats[] = {"f32[6,8]", "f32[8]", "f32[2,6,8]", "f32[4,2,6,8]"};
 constexpr int kRanks[] = {2, 1, 3, 4};  // theirs
 
+// Unary with attributes; of the others, their name is the call.
 constexpr const char* kUnary[] = {"scale(factor=3)",
-                                  "relu",
-                                  "gelu",
                                   "gelu_tanh(slope=0.75,cubic=0.125)",
-                                  "tanh",
-                                  "sigmoid",
-                                  "exp",
-                                  "swish",
-                                  "hard_swish",
                                   "hard_sigmoid(alpha=0.75,beta=0.5)",
                                   "leaky_relu(alpha=0.125)",
                                   "elu(alpha=0.125)",
-                                  "softplus",
                                   "clip(min=-0.5,max=1.25)",
-                                  "log",
-                                  "sqrt",
-                                  "reciprocal",
-                                  "erf",
-                                  "sin",
-                                  "cos",
-                                  "atan",
-                                  "abs",
-                                  "sign",
-                                  "floor",
-                                  "ceil",
-                                  "round",
                                   "softmax(axis=-1)"};
 
-constexpr const char* kBinary[] = {"add", "sub",   "mul",  "div",        "maximum", "minimum",
-                                   "pow", "equal", "less", "less_equal", "mse"};
-
-// Of operators in kBinary, where one operand is broadcast to the other.
+// Of binary operators, where one operand is broadcast to the other.
 constexpr const char* kBroadcasts[] = {
     // Biases and masks.
     "f32[6,8] f32[8]", "f32[8] f32[6,8]", "f32[2,6,8] f32[8]", "f32[8] f32[2,6,8]",
@@ -97,14 +76,31 @@ constexpr const char* kOthers[] = {
     "gather_matmul f32[4,2,2,6] f32[4,6,8] i64[4,2,2]", "cross_entropy f32[4,6] i64[4]",
     "cross_entropy f32[2,4,6] i64[2,4]"};
 
+// Elementwise without attributes, on floats.
+bool IsPlainUnary(OpKind kind) {
+  if (TraitsOf(kind).op_class != OperatorClass::kUnary) return false;
+  const ExampleCall example = ExamplesOf(kind)[0];
+  return example.op.attributes().empty() && example.operands[0].dtype == DataType::kFloat32;
+}
+
+void AddUnary(absl::string_view op, CallsByKind* table) {
+  for (const char* type : kFloats) table->Add(absl::StrCat(op, " ", type));
+}
+
+void AddBinary(absl::string_view op, CallsByKind* table) {
+  for (const char* type : kFloats) table->Add(absl::StrCat(op, " ", type, " ", type));
+  for (const char* types : kBroadcasts) table->Add(absl::StrCat(op, " ", types));
+}
+
 void AddElementwise(CallsByKind* table) {
-  for (const char* type : kFloats) {
-    for (const char* op : kUnary) table->Add(absl::StrCat(op, " ", type));
-    for (const char* op : kBinary) table->Add(absl::StrCat(op, " ", type, " ", type));
-    table->Add(absl::StrCat("layer_norm(epsilon=0.5) ", type, " f32[8] f32[8]"));
+  for (const char* op : kUnary) AddUnary(op, table);
+  for (OpKind kind : kAllOpKinds) {
+    if (IsPlainUnary(kind)) AddUnary(OpKindName(kind), table);
+    if (TraitsOf(kind).op_class == OperatorClass::kBinary) AddBinary(OpKindName(kind), table);
   }
-  for (const char* types : kBroadcasts) {
-    for (const char* op : kBinary) table->Add(absl::StrCat(op, " ", types));
+  AddBinary("mse", table);
+  for (const char* type : kFloats) {
+    table->Add(absl::StrCat("layer_norm(epsilon=0.5) ", type, " f32[8] f32[8]"));
   }
 }
 

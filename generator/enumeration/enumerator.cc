@@ -15,8 +15,8 @@
 #include "generator/enumeration/term_evaluator.h"
 #include "generator/enumeration/term_store.h"
 #include "generator/enumeration/work_items.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/check.h"
-#include "rules/matching/match.h"
 
 namespace isomer {
 namespace {

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
-#include "rules/matching/match.h"
 
 namespace isomer {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "rules/matching/match.h"
+#include "pcg/ir/operator_traits.h"
 
 namespace isomer {
 namespace {

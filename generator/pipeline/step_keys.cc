@@ -8,6 +8,7 @@
 #include "pcg/ir/declaration.h"
 #include "pcg/ir/examples.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 
 namespace isomer {
@@ -30,6 +31,14 @@ void AppendCall(const OperatorCall& call, std::string* text) {
   }
   absl::StrAppend(text, declaration->ToString());
   for (const Shape& shape : declaration->outputs) AppendShape(shape, text);
+}
+
+// Those that types and equations depend on.
+void AppendTraits(const OperatorTraits& traits, std::string* text) {
+  absl::StrAppend(text, static_cast<int>(traits.op_class), " ", static_cast<int>(traits.takes), " ",
+                  traits.index_operand, " ", traits.condition_operand, " ", traits.most_outputs,
+                  " ", static_cast<int>(traits.result), " ", static_cast<int>(traits.other_results),
+                  " ", traits.is_commutative, " ", static_cast<int>(traits.rounding), "\n");
 }
 
 void AddKinds(const Pattern& pattern, std::set<OpKind>* kinds) {
@@ -56,6 +65,7 @@ std::string TextOf(const Configuration& configuration) {
 uint64_t MeaningDigest(OpKind kind) {
   std::string text = absl::StrCat(OpName(kind), " ", MinOperands(kind), " ", MaxOperands(kind), " ",
                                   AttributeList(kind), "\n");
+  AppendTraits(TraitsOf(kind), &text);
   // Parallel operators have no declaration: what they do is part of the code.
   if (IsLeaf(kind) || IsParallel(kind)) return HashBytes(text);
   for (const OperatorCall& call : WithExamples(kind, SampleCalls(kind))) AppendCall(call, &text);

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
-#include "rules/matching/match.h"
 
 namespace isomer {
 namespace {

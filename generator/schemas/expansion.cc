@@ -13,6 +13,7 @@
 #include "generator/schemas/family_forms.h"
 #include "generator/schemas/family_trial.h"
 #include "pcg/ir/examples.h"
+#include "pcg/ir/operator_traits.h"
 #include "rules/calls/calls_of_ranks.h"
 #include "rules/matching/match.h"
 

@@ -12,8 +12,8 @@
 #include "pcg/evaluation/evaluator.h"
 #include "pcg/ir/declaration.h"
 #include "pcg/ir/examples.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
-#include "rules/matching/match.h"
 
 namespace isomer {
 namespace {

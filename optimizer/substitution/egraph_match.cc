@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 #include "rules/matching/conditions.h"
 #include "rules/matching/match.h"

@@ -10,6 +10,7 @@
 #include "optimizer/sharding/compute_graph.h"
 #include "optimizer/sharding/cut_choice.h"
 #include "optimizer/sharding/cut_places.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 
@@ -23,12 +24,13 @@ absl::StatusOr<uint64_t> HashWithoutSalts(const Graph& graph, const OpKindSet& k
   std::vector<Node> nodes;
   for (int i = 0; i < graph.num_nodes(); ++i) {
     const Operator& op = graph.node(i).op;
-    if (op.Find("salt") == nullptr || kept.test(static_cast<size_t>(op.kind()))) continue;
+    const char* const salt = TraitsOf(op.kind()).salt;
+    if (salt == nullptr || kept.test(static_cast<size_t>(op.kind()))) continue;
     if (nodes.empty()) {
       for (int j = 0; j < graph.num_nodes(); ++j) nodes.push_back(graph.node(j));
     }
     const auto next = static_cast<int64_t>(numbers.size());
-    nodes[i].op.Set("salt", numbers.try_emplace(op.Int("salt"), next).first->second);
+    nodes[i].op.Set(salt, numbers.try_emplace(op.Int(salt), next).first->second);
   }
   if (nodes.empty()) return graph.StructuralHash();
   ISOMER_ASSIGN_OR_RETURN(const Graph unsalted, GraphFromParts(std::move(nodes), graph.outputs()));

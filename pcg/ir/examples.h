@@ -1,6 +1,6 @@
 // Small calls of every operator: what it is tested on, what the generator and the prover try it on,
-// and what its page of the documentation shows. One table, so that a new operator is everywhere at
-// once.
+// and what its page of the documentation shows. They stand in the operators' traits
+// (pcg/ir/operator_traits.h), so that a new operator is everywhere at once.
 #ifndef ISOMER_PCG_IR_EXAMPLES_H_
 #define ISOMER_PCG_IR_EXAMPLES_H_
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 
 namespace isomer {
@@ -197,33 +198,9 @@ absl::Status NormalizeAttributes(Operator* op) {
 bool IsLeaf(OpKind kind) { return kind == OpKind::kInput || IsStored(kind); }
 bool IsStored(OpKind kind) { return kind == OpKind::kWeight || kind == OpKind::kConstant; }
 bool IsParallel(OpKind kind) { return kind >= OpKind::kPartition; }
-bool IsLayout(OpKind kind) {
-  return kind == OpKind::kTranspose || kind == OpKind::kReshape || kind == OpKind::kConcat ||
-         kind == OpKind::kSplit;
-}
-bool IsLoss(OpKind kind) {
-  return kind == OpKind::kCrossEntropy || kind == OpKind::kMeanSquaredError ||
-         kind == OpKind::kBinaryCrossEntropy;
-}
-bool IsIndexOperand(OpKind kind, int operand) {
-  switch (kind) {
-    case OpKind::kEmbedding:
-    case OpKind::kEmbeddingBag:
-    case OpKind::kGather:
-    case OpKind::kGatherElements:
-    case OpKind::kScatterElements:
-    case OpKind::kDropout:  // the seed
-    case OpKind::kTop2Gating:
-    case OpKind::kCrossEntropy:
-      return operand == 1;
-    case OpKind::kGatherMatMul:
-      return operand == 2;
-    case OpKind::kOneHot:
-      return operand == 0;
-    default:
-      return false;
-  }
-}
+bool IsLayout(OpKind kind) { return TraitsOf(kind).op_class == OperatorClass::kLayout; }
+bool IsLoss(OpKind kind) { return TraitsOf(kind).op_class == OperatorClass::kLoss; }
+bool IsIndexOperand(OpKind kind, int operand) { return TraitsOf(kind).index_operand == operand; }
 
 absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank) {
   const int64_t from_front = axis < 0 ? axis + rank : axis;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 
 #include "absl/algorithm/container.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/ir/type_inference.h"
 
 namespace isomer {
@@ -19,16 +19,11 @@ bool HasWeight(OpKind kind) {
 }  // namespace
 
 bool IsContraction(OpKind kind) {
-  switch (kind) {
-    case OpKind::kMatMul:
-    case OpKind::kLinear:
-    case OpKind::kConv1d:
-    case OpKind::kConv2d:
-    case OpKind::kConv3d:
-    case OpKind::kConvTranspose:
-    case OpKind::kAttention:
-    case OpKind::kCappedAttention:
-    case OpKind::kGatherMatMul:
+  switch (TraitsOf(kind).op_class) {
+    case OperatorClass::kProduct:
+    case OperatorClass::kConvolution:
+    case OperatorClass::kTransposedConvolution:
+    case OperatorClass::kAttention:
       return true;
     default:
       return false;
@@ -59,9 +54,7 @@ bool IsPointwise(const Declaration& d) {
          });
 }
 
-bool IsConvolution(OpKind kind) {
-  return kind == OpKind::kConv1d || kind == OpKind::kConv2d || kind == OpKind::kConv3d;
-}
+bool IsConvolution(OpKind kind) { return TraitsOf(kind).op_class == OperatorClass::kConvolution; }
 
 bool HasPointFilters(const Operator& convolution, absl::Span<const int64_t> images,
                      absl::Span<const int64_t> filters) {
@@ -70,9 +63,7 @@ bool HasPointFilters(const Operator& convolution, absl::Span<const int64_t> imag
          absl::c_all_of(filters.subspan(2), is_one);
 }
 
-bool IsAttention(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kCappedAttention;
-}
+bool IsAttention(OpKind kind) { return TraitsOf(kind).op_class == OperatorClass::kAttention; }
 
 bool KeepsOrder(const Operator& op, absl::Span<const int64_t> sizes) {
   if (op.kind() == OpKind::kReshape) return true;
@@ -91,18 +82,8 @@ bool IsPlacement(OpKind kind) {
 }
 
 bool IsPreparation(OpKind kind) {
-  if (IsLeaf(kind) || IsParallel(kind) || IsContraction(kind) || IsLoss(kind)) return false;
-  switch (kind) {
-    case OpKind::kDropout:
-    case OpKind::kTop2Gating:
-    case OpKind::kTopK:  // Ranks are counted.
-    case OpKind::kCumSum:
-    case OpKind::kLstmCell:
-    case OpKind::kGruCell:
-      return false;
-    default:
-      return true;
-  }
+  return !IsLeaf(kind) && !IsParallel(kind) && !IsContraction(kind) && !IsLoss(kind) &&
+         TraitsOf(kind).is_cheap;
 }
 
 bool IsFloatCast(const Operator& op) {
@@ -146,16 +127,14 @@ bool IsMadeOnHost(const Operator& op, HostLeaves leaves, bool of_integers, bool 
   return false;
 }
 
-bool IsLookUp(OpKind kind) {
-  return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag || kind == OpKind::kGather;
-}
+bool IsLookUp(OpKind kind) { return TraitsOf(kind).op_class == OperatorClass::kLookUp; }
 
 bool IsStatistic(OpKind kind, int output) {
-  return kind == OpKind::kBatchNormTraining && output > 0;
+  return output > 0 && TraitsOf(kind).other_results == ResultType::kFloat32;
 }
 
 bool HoldsValues(OpKind kind, int operand) {
-  return !IsIndexOperand(kind, operand) && !(kind == OpKind::kWhere && operand == 0);
+  return !IsIndexOperand(kind, operand) && !IsConditionOperand(kind, operand);
 }
 
 absl::string_view SoapClassName(SoapClass soap) {
@@ -176,41 +155,29 @@ absl::string_view SoapClassName(SoapClass soap) {
   return "?";
 }
 
-namespace {
-
-// Operators whose results on integers need not be integers, unless these attributes are.
-const std::map<OpKind, std::vector<absl::string_view>>& RoundingOperators() {
-  static const auto* const operators = new std::map<OpKind, std::vector<absl::string_view>>{
-      {OpKind::kDiv, {}},
-      {OpKind::kPow, {}},  // to a negative power
-      {OpKind::kReduceMean, {}},
-      {OpKind::kCast, {}},
-      {OpKind::kScatterElements, {}},  // which adds truth values
-      {OpKind::kScale, {"factor"}},
-      {OpKind::kPad, {"value"}},
-      {OpKind::kClip, {"min", "max"}}};
-  return *operators;
-}
-
-}  // namespace
-
-bool MayRoundIntegers(OpKind kind) { return RoundingOperators().contains(kind); }
+bool MayRoundIntegers(OpKind kind) { return TraitsOf(kind).rounding != IntegerRounding::kNever; }
 
 bool RoundsIntegers(const Operator& op, DataType operand, DataType output) {
-  const auto found = RoundingOperators().find(op.kind());
-  if (found == RoundingOperators().end() || IsFloat(output)) return false;
-  if (op.kind() == OpKind::kCast) {
-    return output != operand && (IsFloat(operand) || output == DataType::kBool);
+  if (IsFloat(output)) return false;
+  const auto is_fraction = [output](const Attribute& attribute) {
+    const double* value = std::get_if<double>(&attribute.value);
+    if (value == nullptr) return false;
+    return output == DataType::kBool ? *value != 0 && *value != 1 : std::trunc(*value) != *value;
+  };
+  switch (TraitsOf(op.kind()).rounding) {
+    case IntegerRounding::kNever:
+      return false;
+    case IntegerRounding::kAlways:
+      return true;
+    case IntegerRounding::kByNumbers:
+      return absl::c_any_of(op.attributes(), is_fraction);
+    case IntegerRounding::kByTypes:
+      return output != operand && (IsFloat(operand) || output == DataType::kBool);
+    case IntegerRounding::kOfSumsOfBools:
+      return output == DataType::kBool && op.Find("reduction") != nullptr &&
+             op.Int("reduction") == 1;
   }
-  if (op.kind() == OpKind::kScatterElements) {  // True and true are true, not two.
-    return output == DataType::kBool && op.Find("reduction") != nullptr && op.Int("reduction") == 1;
-  }
-  return found->second.empty() ||
-         !std::all_of(found->second.begin(), found->second.end(), [&](absl::string_view name) {
-           if (op.Find(name) == nullptr) return true;
-           const double value = op.Number(name);
-           return output == DataType::kBool ? value == 0 || value == 1 : std::trunc(value) == value;
-         });
+  return false;
 }
 
 bool PassesPartials(const Operator& op) {

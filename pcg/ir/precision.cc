@@ -7,15 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-bool IsReduction(OpKind kind) {
-  return kind == OpKind::kReduceSum || kind == OpKind::kReduceMean || kind == OpKind::kReduceMax ||
-         kind == OpKind::kReduceMin || kind == OpKind::kReduceProd;
-}
 
 // The view of another output of a node: shard i of every output is on the device of shard i of the
 // first.
@@ -152,7 +148,7 @@ HostLeaves PrecisionRewrite::ArrangedOnHost(const Node& node) const {
 
 bool PrecisionRewrite::IsExact(const Node& node, NodeId id) const {
   const OpKind kind = node.op.kind();
-  if (IsLoss(kind) || kind == OpKind::kLogSoftmax) return true;
+  if (TraitsOf(kind).needs_float32) return true;
   if (IsReduction(kind) && leads_to_loss_alone_[id.value]) return true;
   if (IsContraction(kind)) return false;
   return std::any_of(node.inputs.begin(), node.inputs.end(),

@@ -1,5 +1,6 @@
 #include "pcg/ir/type_inference.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 
 #include <algorithm>
 #include <iterator>
@@ -120,62 +121,26 @@ absl::Status UnifyCopies(const Operator& op, absl::Span<const TensorType> operan
   return absl::OkStatus();
 }
 
-}  // namespace
-
-namespace {
-
-// Which operands, apart from indices, an operator takes. All of them have one type.
-enum class Takes { kAnything, kNumbers, kFloats };
-
-Takes TakesOf(OpKind kind) {
-  if (IsLayout(kind) || (IsParallel(kind) && kind != OpKind::kConcatPartials)) {
-    return Takes::kAnything;
+// `common`: the type of the operands that hold values, if there are any.
+absl::StatusOr<DataType> TypeOfResult(const Operator& op, ResultType result,
+                                      std::optional<DataType> common) {
+  switch (result) {
+    case ResultType::kOfOperands:
+      return common.value_or(DataType::kFloat32);
+    case ResultType::kBool:
+      return DataType::kBool;
+    case ResultType::kInt64:
+      return DataType::kInt64;
+    case ResultType::kFloat32:
+      return DataType::kFloat32;
+    case ResultType::kOfAttribute:
+      break;
   }
-  switch (kind) {
-    case OpKind::kSlice:
-    case OpKind::kPad:
-    case OpKind::kExpand:
-    case OpKind::kTrilu:
-    case OpKind::kGather:
-    case OpKind::kGatherElements:
-    case OpKind::kScatterElements:
-    case OpKind::kCast:
-    case OpKind::kWhere:
-    case OpKind::kEqual:
-    case OpKind::kNot:
-    case OpKind::kMaximum:  // of bools: or
-    case OpKind::kMinimum:  // of bools: and
-      return Takes::kAnything;
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-    case OpKind::kPow:
-    case OpKind::kLess:
-    case OpKind::kLessEqual:
-    case OpKind::kScale:
-    case OpKind::kRelu:
-    case OpKind::kClip:
-    case OpKind::kAbs:
-    case OpKind::kSign:
-    case OpKind::kFloor:
-    case OpKind::kCeil:
-    case OpKind::kRound:
-    case OpKind::kMaxPool:
-    case OpKind::kReduceSum:
-    case OpKind::kReduceMean:
-    case OpKind::kReduceMax:
-    case OpKind::kReduceMin:
-    case OpKind::kReduceProd:
-    case OpKind::kArgMax:
-    case OpKind::kArgMin:
-    case OpKind::kTopK:
-    case OpKind::kCumSum:
-    case OpKind::kConcatPartials:
-      return Takes::kNumbers;
-    default:
-      return Takes::kFloats;
+  const int64_t to = op.Int("to");
+  if (to < 0 || to >= static_cast<int64_t>(std::size(kAllDataTypes))) {
+    return absl::InvalidArgumentError(absl::StrCat(op.name(), ": no data type ", to));
   }
+  return static_cast<DataType>(to);
 }
 
 }  // namespace
@@ -187,44 +152,24 @@ absl::StatusOr<DataType> InferDataType(const Operator& op, absl::Span<const Data
     return absl::InvalidArgumentError(absl::StrCat(OpName(kind), ": operand ", operand, " is ",
                                                    DataTypeName(is), ", not ", expected));
   };
-  const Takes takes = TakesOf(kind);
+  const OperatorTraits& traits = TraitsOf(kind);
   std::optional<DataType> common;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (IsIndexOperand(kind, static_cast<int>(i))) {
       if (!IsInteger(operands[i])) return error(i, operands[i], "i64 or i32");
-    } else if (kind == OpKind::kWhere && i == 0) {
+    } else if (IsConditionOperand(kind, static_cast<int>(i))) {
       if (operands[i] != DataType::kBool) return error(i, operands[i], "bool");
     } else if (common.has_value() && operands[i] != *common) {
       return error(i, operands[i], DataTypeName(*common));
-    } else if (takes == Takes::kFloats && !IsFloat(operands[i])) {
+    } else if (traits.takes == OperandTypes::kFloats && !IsFloat(operands[i])) {
       return error(i, operands[i], "f32");
-    } else if (takes == Takes::kNumbers && operands[i] == DataType::kBool) {
+    } else if (traits.takes == OperandTypes::kNumbers && operands[i] == DataType::kBool) {
       return error(i, operands[i], "a number");
     } else {
       common = operands[i];
     }
   }
-  switch (kind) {
-    case OpKind::kEqual:
-    case OpKind::kLess:
-    case OpKind::kLessEqual:
-    case OpKind::kNot:
-      return DataType::kBool;
-    case OpKind::kArgMax:
-    case OpKind::kArgMin:
-      return DataType::kInt64;
-    case OpKind::kCast: {
-      const int64_t to = op.Int("to");
-      if (to < 0 || to >= static_cast<int64_t>(std::size(kAllDataTypes))) {
-        return absl::InvalidArgumentError(absl::StrCat("cast: no data type ", to));
-      }
-      return static_cast<DataType>(to);
-    }
-    case OpKind::kTopK:
-      return output == 1 ? DataType::kInt64 : *common;
-    default:
-      return IsStatistic(kind, output) ? DataType::kFloat32 : common.value_or(DataType::kFloat32);
-  }
+  return TypeOfResult(op, output == 0 ? traits.result : traits.other_results, common);
 }
 
 absl::StatusOr<Sharding> InferSharding(const Operator& op, absl::Span<const TensorType> operands) {

@@ -110,6 +110,39 @@ absl::StatusOr<Declaration> DeclareAttention(const Operator& op, absl::Span<cons
   return d.Build();
 }
 
+constexpr OperatorTraits kAttentionTraits = {
+    .op_class = OperatorClass::kAttention,
+    .saved_per_row = 2,  // maximum and sum of a row of scores
+    .examples = {
+        {"Attention", "attention(scale=0.5) f32[2,2,4,4] f32[2,2,6,4] f32[2,2,6,2]"},
+        {"AttentionCausal", "attention(scale=0.5,causal=1) f32[2,2,4,4] f32[2,2,4,4] f32[2,2,4,2]"},
+        {"AttentionCausalWithPast",
+         "attention(scale=0.5,causal=1) f32[2,2,2,4] f32[2,2,4,4] f32[2,2,4,2]"},
+        {"AttentionGroupedHeads", "attention(scale=0.5) f32[2,4,2,4] f32[2,2,4,4] f32[2,2,4,2]"},
+        {"AttentionMask",
+         "attention(scale=0.5) f32[2,4,2,2] f32[2,2,4,2] f32[2,2,4,2] f32[2,4,2,4]"},
+        {"AttentionMaskBroadcast",
+         "attention(scale=0.5,causal=1) f32[2,2,4,2] f32[2,2,4,2] f32[2,2,4,2] f32[2,1,1,4]"},
+        {"AttentionMaskOfScores",
+         "attention(scale=0.5) f32[2,2,4,2] f32[2,2,6,2] f32[2,2,6,2] f32[4,6]"}}};
+constexpr OperatorTraits kCappedAttentionTraits = {
+    .op_class = OperatorClass::kAttention,
+    .saved_per_row = 2,  // as Attention
+    .examples = {
+        {"CappedAttention",
+         "capped_attention(scale=0.5,cap=1.5) f32[2,2,4,4] f32[2,2,6,4] f32[2,2,6,2]"},
+        {"CappedAttentionCausal",
+         "capped_attention(scale=0.5,cap=2,causal=1) f32[2,2,4,4] f32[2,2,4,4] f32[2,2,4,2]"},
+        {"CappedAttentionGroupedHeads",
+         "capped_attention(scale=0.5,cap=2,causal=1) f32[2,4,2,4] f32[2,2,4,4] f32[2,2,4,2]"},
+        {"CappedAttentionMask",
+         "capped_attention(scale=0.5,cap=1.5) f32[2,4,2,2] f32[2,2,4,2] f32[2,2,4,2] f32[2,4,2,4]"},
+        {"CappedAttentionMaskBroadcast",
+         "capped_attention(scale=0.5,cap=2,causal=1) f32[2,2,4,2] f32[2,2,4,2] f32[2,2,4,2] "
+         "f32[2,1,1,4]"},
+        {"CappedAttentionMaskOfScores",
+         "capped_attention(scale=0.5,cap=1.5) f32[2,2,4,2] f32[2,2,6,2] f32[2,2,6,2] f32[4,6]"}}};
+
 // With X = (X0, X1), the halves of the last dim, or its even and odd elements if interleaved:
 // Y_p[..,s,i] = X_p[..,s,i] * cos[s,i] + (2p - 1) * X_{1-p}[..,s,i] * sin[s,i]
 absl::StatusOr<Declaration> DeclareRotary(const Operator& op, absl::Span<const Shape> shapes) {
@@ -137,5 +170,9 @@ absl::StatusOr<Declaration> DeclareRotary(const Operator& op, absl::Span<const S
   d.Output(own, d.In(0, own) * d.In(1, {s, i}) + sign * d.In(0, other) * d.In(2, {s, i}));
   return d.Build();
 }
+
+constexpr OperatorTraits kRotaryTraits = {
+    .examples = {{"Rotary", "rotary f32[2,2,4,6] f32[4,3] f32[4,3]"},
+                 {"RotaryInterleaved", "rotary(interleaved=1) f32[2,2,4,6] f32[4,3] f32[4,3]"}}};
 
 }  // namespace isomer

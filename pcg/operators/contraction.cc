@@ -75,6 +75,13 @@ absl::StatusOr<Declaration> DeclareMatMul(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
+constexpr OperatorTraits kMatMulTraits = {
+    .op_class = OperatorClass::kProduct,
+    .examples = {{"MatMul", "matmul f32[4,6] f32[6,2]"},
+                 {"MatMulBatched", "matmul f32[2,4,6] f32[2,6,2]"},
+                 {"MatMulByWeight", "matmul f32[2,4,6] f32[6,2]"},
+                 {"MatMulBroadcastBatch", "matmul f32[1,4,6] f32[2,6,2]"}}};
+
 // Z[i..,n] = sum_k X[i..,k] * W[k,n]
 // Y[i..,n] = f(Z[i..,n] + B[n]), B if it is given, f by `activation`
 //
@@ -105,5 +112,15 @@ absl::StatusOr<Declaration> DeclareLinear(const Operator& op, absl::Span<const S
   d.Output({out.begin(), out.end()}, y);
   return d.Build();
 }
+
+constexpr OperatorTraits kLinearTraits = {
+    .op_class = OperatorClass::kProduct,
+    .examples = {{"Linear", "linear f32[4,6] f32[6,2]"},
+                 {"LinearBias", "linear f32[2,4,6] f32[6,2] f32[2]"},
+                 {"LinearRelu", "linear(activation=1) f32[4,6] f32[6,2]"},
+                 {"LinearGelu", "linear(activation=2) f32[4,6] f32[6,2] f32[2]"},
+                 {"LinearTanh", "linear(activation=3) f32[4,6] f32[6,2] f32[2]"},
+                 {"LinearSigmoid", "linear(activation=4) f32[4,6] f32[6,2] f32[2]"},
+                 {"LinearSwish", "linear(activation=5) f32[4,6] f32[6,2] f32[2]"}}};
 
 }  // namespace isomer

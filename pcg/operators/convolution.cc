@@ -83,6 +83,35 @@ absl::StatusOr<Declaration> DeclareConvolution(const Operator& op, absl::Span<co
   return d.Build();
 }
 
+constexpr OperatorTraits kConv1dTraits = {
+    .op_class = OperatorClass::kConvolution,
+    .examples = {
+        {"Conv1d", "conv1d(stride=[1],padding=[1,1],dilation=[1]) f32[2,4,6] f32[6,4,3]"},
+        {"Conv1dCausal", "conv1d(stride=[1],padding=[4,0],dilation=[2]) f32[2,2,6] f32[4,2,3]"}}};
+constexpr OperatorTraits kConv2dTraits = {
+    .op_class = OperatorClass::kConvolution,
+    .examples = {
+        {"Conv2d",
+         "conv2d(stride=[1,1],padding=[1,1,1,1],dilation=[1,1]) f32[2,4,4,4] f32[6,4,3,3]"},
+        {"Conv2dStrided",
+         "conv2d(stride=[2,1],padding=[0,1,1,0],dilation=[1,1]) f32[2,2,5,4] f32[2,2,3,2]"},
+        {"Conv2dGroups",
+         "conv2d(stride=[1,1],padding=[1,1,1,1],dilation=[1,1],groups=2) f32[2,4,3,3] "
+         "f32[6,2,3,3]"},
+        {"Conv2dDilated",
+         "conv2d(stride=[1,2],padding=[2,0,1,1],dilation=[2,1]) f32[2,2,5,4] f32[2,2,3,2]"},
+        {"Conv2dDepthwise",
+         "conv2d(stride=[1,1],padding=[1,1,1,1],dilation=[1,1],groups=4) f32[2,4,3,3] "
+         "f32[4,1,3,3]"}}};
+constexpr OperatorTraits kConv3dTraits = {
+    .op_class = OperatorClass::kConvolution,
+    .examples = {{"Conv3d",
+                  "conv3d(stride=[1,1,1],padding=[1,1,0,0,1,0],dilation=[1,1,1]) f32[2,2,2,4,3] "
+                  "f32[4,2,2,3,1]"},
+                 {"Conv3dStrided",
+                  "conv3d(stride=[2,1,2],padding=[0,1,1,1,0,1],dilation=[1,2,1],groups=2) "
+                  "f32[2,2,3,3,4] f32[2,1,2,2,3]"}}};
+
 // The gradient of a convolution: X[n,c,y,x] adds to Y at y*stride + r*dilation - padding. Read from
 // Y's side, with terms only where the division is exact:
 // Y[n,(g,o),y,x] =
@@ -138,5 +167,20 @@ absl::StatusOr<Declaration> DeclareConvTranspose(const Operator& op,
   d.OutputSum(out, reduced, d.In(0, in, Outside::kZero) * d.In(1, kernel));
   return d.Build();
 }
+
+constexpr OperatorTraits kConvTransposeTraits = {
+    .op_class = OperatorClass::kTransposedConvolution,
+    .examples = {{"ConvTranspose1d",
+                  "conv_transpose(stride=[2],padding=[1,1],dilation=[1],output_padding=[1]) "
+                  "f32[2,4,4] f32[4,6,3]"},
+                 {"ConvTranspose2d",
+                  "conv_transpose(stride=[2,1],padding=[0,1,1,0],dilation=[1,2],output_padding=[1,"
+                  "0]) f32[2,4,3,2] f32[4,2,3,2]"},
+                 {"ConvTransposeGroups",
+                  "conv_transpose(stride=[2,2],padding=[0,0,0,0],dilation=[1,1],output_padding=[0,"
+                  "0],groups=2) f32[2,4,2,2] f32[4,2,2,2]"},
+                 {"ConvTranspose3d",
+                  "conv_transpose(stride=[1,2,1],padding=[1,0,0,0,0,1],dilation=[1,1,1],output_"
+                  "padding=[0,0,0]) f32[2,2,2,2,3] f32[2,2,2,3,2]"}}};
 
 }  // namespace isomer

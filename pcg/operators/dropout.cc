@@ -34,4 +34,12 @@ absl::StatusOr<Declaration> DeclareDropout(const Operator& op, absl::Span<const 
   return d.Build();
 }
 
+constexpr OperatorTraits kDropoutTraits = {
+    .index_operand = 1,  // the seed
+    .salt = "salt",
+    .is_cheap = false,
+    .takes_channels_last = true,
+    .examples = {{"Dropout", "dropout(rate=0.5) f32[4,6] i64[]"},
+                 {"DropoutSalt", "dropout(rate=0.25,salt=7) f32[2,4,6] i64[]"}}};
+
 }  // namespace isomer

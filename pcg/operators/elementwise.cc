@@ -82,6 +82,59 @@ absl::StatusOr<Declaration> DeclareBinary(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
+constexpr OperatorTraits kAddTraits = {.op_class = OperatorClass::kBinary,
+                                       .takes = OperandTypes::kNumbers,
+                                       .is_commutative = true,
+                                       .examples = {{"Add", "add f32[4,6] f32[4,6]"},
+                                                    {"AddInts", "add i64[4,6] i64[4,6]"},
+                                                    {"AddBroadcast", "add f32[2,4,6] f32[6]"}}};
+constexpr OperatorTraits kSubTraits = {
+    .op_class = OperatorClass::kBinary,
+    .takes = OperandTypes::kNumbers,
+    .examples = {{"Sub", "sub f32[4,6] f32[4,6]"}, {"SubBroadcast", "sub f32[4,1] f32[2,4,6]"}}};
+constexpr OperatorTraits kMulTraits = {
+    .op_class = OperatorClass::kBinary,
+    .takes = OperandTypes::kNumbers,
+    .is_commutative = true,
+    .examples = {{"Mul", "mul f32[4,6] f32[1,6]"}, {"MulInts", "mul i32[4,6] i32[6]"}}};
+constexpr OperatorTraits kDivTraits = {.op_class = OperatorClass::kBinary,
+                                       .takes = OperandTypes::kNumbers,
+                                       .takes_positive_numbers = true,
+                                       .rounding = IntegerRounding::kAlways,
+                                       .examples = {{"Div", "div f32[4,6] f32[4,6]"}}};
+constexpr OperatorTraits kMaximumTraits = {
+    .op_class = OperatorClass::kBinary,
+    .takes = OperandTypes::kAnything,  // of bools: or
+    .is_commutative = true,
+    .examples = {{"Maximum", "maximum f32[4,6] f32[4,6]"},
+                 {"MaximumBool", "maximum bool[4,6] bool[4,6]"}}};
+constexpr OperatorTraits kMinimumTraits = {
+    .op_class = OperatorClass::kBinary,
+    .takes = OperandTypes::kAnything,  // of bools: and
+    .is_commutative = true,
+    .examples = {{"Minimum", "minimum f32[4,6] f32[4,6]"},
+                 {"MinimumBool", "minimum bool[4,6] bool[6]"}}};
+constexpr OperatorTraits kPowTraits = {.op_class = OperatorClass::kBinary,
+                                       .takes = OperandTypes::kNumbers,
+                                       .takes_positive_numbers = true,
+                                       .rounding = IntegerRounding::kAlways,  // to a negative power
+                                       .examples = {{"Pow", "pow f32[4,6] f32[4,1]"}}};
+constexpr OperatorTraits kEqualTraits = {
+    .op_class = OperatorClass::kBinary,
+    .takes = OperandTypes::kAnything,
+    .result = ResultType::kBool,
+    .is_commutative = true,
+    .examples = {{"Equal", "equal f32[4,6] f32[4,6]"}, {"EqualInts", "equal i64[4,6] i64[6]"}}};
+constexpr OperatorTraits kLessTraits = {.op_class = OperatorClass::kBinary,
+                                        .takes = OperandTypes::kNumbers,
+                                        .result = ResultType::kBool,
+                                        .examples = {{"Less", "less f32[4,6] f32[1,6]"}}};
+constexpr OperatorTraits kLessEqualTraits = {
+    .op_class = OperatorClass::kBinary,
+    .takes = OperandTypes::kNumbers,
+    .result = ResultType::kBool,
+    .examples = {{"LessEqual", "less_equal f32[4,6] f32[4,6]"}}};
+
 // Y[i..] = C[i..] ? A[i..] : B[i..]
 absl::StatusOr<Declaration> DeclareWhere(const Operator& op, absl::Span<const Shape> shapes) {
   DeclarationBuilder d(shapes);
@@ -89,6 +142,13 @@ absl::StatusOr<Declaration> DeclareWhere(const Operator& op, absl::Span<const Sh
   d.Output(index.out, Where(d.In(0, index.in[0]), d.In(1, index.in[1]), d.In(2, index.in[2])));
   return d.Build();
 }
+
+constexpr OperatorTraits kWhereTraits = {
+    .takes = OperandTypes::kAnything,
+    .condition_operand = 0,
+    .examples = {{"Where", "where bool[4,6] f32[4,6] f32[4,6]"},
+                 {"WhereBroadcast", "where bool[4,1] f32[2,4,6] f32[6]"},
+                 {"WhereInts", "where bool[4,6] i64[4,6] i64[6]"}}};
 
 namespace {
 
@@ -180,5 +240,91 @@ absl::StatusOr<Declaration> DeclareUnary(const Operator& op, absl::Span<const Sh
   d.Output(index, UnaryBody(op, d.In(0, index)));
   return d.Build();
 }
+
+constexpr OperatorTraits kScaleTraits = {.op_class = OperatorClass::kUnary,
+                                         .takes = OperandTypes::kNumbers,
+                                         .rounding = IntegerRounding::kByNumbers,
+                                         .examples = {{"Scale", "scale(factor=0.3) f32[4,6]"}}};
+constexpr OperatorTraits kReluTraits = {.op_class = OperatorClass::kUnary,
+                                        .takes = OperandTypes::kNumbers,
+                                        .gradient_reads_result = true,
+                                        .examples = {{"Relu", "relu f32[4,6]"}}};
+constexpr OperatorTraits kGeluTraits = {.op_class = OperatorClass::kUnary,
+                                        .examples = {{"Gelu", "gelu f32[4,6]"}}};
+constexpr OperatorTraits kGeluTanhTraits = {
+    .op_class = OperatorClass::kUnary,
+    .examples = {{"GeluTanh", "gelu_tanh(slope=0.796875,cubic=0.044715) f32[4,6]"}}};
+constexpr OperatorTraits kTanhTraits = {.op_class = OperatorClass::kUnary,
+                                        .gradient_reads_result = true,
+                                        .examples = {{"Tanh", "tanh f32[4,6]"}}};
+constexpr OperatorTraits kSigmoidTraits = {.op_class = OperatorClass::kUnary,
+                                           .gradient_reads_result = true,
+                                           .examples = {{"Sigmoid", "sigmoid f32[4,6]"}}};
+constexpr OperatorTraits kExpTraits = {.op_class = OperatorClass::kUnary,
+                                       .gradient_reads_result = true,
+                                       .examples = {{"Exp", "exp f32[4,6]"}}};
+constexpr OperatorTraits kSwishTraits = {.op_class = OperatorClass::kUnary,
+                                         .examples = {{"Swish", "swish f32[4,6]"}}};
+constexpr OperatorTraits kHardSwishTraits = {.op_class = OperatorClass::kUnary,
+                                             .examples = {{"HardSwish", "hard_swish f32[4,6]"}}};
+constexpr OperatorTraits kHardSigmoidTraits = {
+    .op_class = OperatorClass::kUnary,
+    .examples = {{"HardSigmoid", "hard_sigmoid(alpha=0.75,beta=0.5) f32[4,6]"}}};
+constexpr OperatorTraits kLeakyReluTraits = {
+    .op_class = OperatorClass::kUnary,
+    .examples = {{"LeakyRelu", "leaky_relu(alpha=0.125) f32[4,6]"}}};
+constexpr OperatorTraits kEluTraits = {.op_class = OperatorClass::kUnary,
+                                       .examples = {{"Elu", "elu(alpha=1.5) f32[4,6]"}}};
+constexpr OperatorTraits kSoftplusTraits = {.op_class = OperatorClass::kUnary,
+                                            .examples = {{"Softplus", "softplus f32[4,6]"}}};
+constexpr OperatorTraits kClipTraits = {.op_class = OperatorClass::kUnary,
+                                        .takes = OperandTypes::kNumbers,
+                                        .rounding = IntegerRounding::kByNumbers,
+                                        .examples = {{"Clip", "clip(min=-0.5,max=1.25) f32[4,6]"},
+                                                     {"ClipInts", "clip(min=2,max=3) i64[4,6]"}}};
+constexpr OperatorTraits kLogTraits = {.op_class = OperatorClass::kUnary,
+                                       .takes_positive_numbers = true,
+                                       .examples = {{"Log", "log f32[4,6]"}}};
+constexpr OperatorTraits kSqrtTraits = {.op_class = OperatorClass::kUnary,
+                                        .takes_positive_numbers = true,
+                                        .examples = {{"Sqrt", "sqrt f32[4,6]"}}};
+constexpr OperatorTraits kReciprocalTraits = {.op_class = OperatorClass::kUnary,
+                                              .takes_positive_numbers = true,
+                                              .examples = {{"Reciprocal", "reciprocal f32[4,6]"}}};
+constexpr OperatorTraits kErfTraits = {.op_class = OperatorClass::kUnary,
+                                       .examples = {{"Erf", "erf f32[4,6]"}}};
+constexpr OperatorTraits kSinTraits = {.op_class = OperatorClass::kUnary,
+                                       .examples = {{"Sin", "sin f32[4,6]"}}};
+constexpr OperatorTraits kCosTraits = {.op_class = OperatorClass::kUnary,
+                                       .examples = {{"Cos", "cos f32[4,6]"}}};
+constexpr OperatorTraits kAtanTraits = {.op_class = OperatorClass::kUnary,
+                                        .examples = {{"Atan", "atan f32[4,6]"}}};
+constexpr OperatorTraits kAbsTraits = {.op_class = OperatorClass::kUnary,
+                                       .takes = OperandTypes::kNumbers,
+                                       .examples = {{"Abs", "abs f32[4,6]"}}};
+constexpr OperatorTraits kSignTraits = {.op_class = OperatorClass::kUnary,
+                                        .takes = OperandTypes::kNumbers,
+                                        .examples = {{"Sign", "sign f32[4,6]"}}};
+constexpr OperatorTraits kFloorTraits = {.op_class = OperatorClass::kUnary,
+                                         .takes = OperandTypes::kNumbers,
+                                         .examples = {{"Floor", "floor f32[4,6]"}}};
+constexpr OperatorTraits kCeilTraits = {.op_class = OperatorClass::kUnary,
+                                        .takes = OperandTypes::kNumbers,
+                                        .examples = {{"Ceil", "ceil f32[4,6]"}}};
+constexpr OperatorTraits kRoundTraits = {.op_class = OperatorClass::kUnary,
+                                         .takes = OperandTypes::kNumbers,
+                                         .examples = {{"Round", "round f32[4,6]"}}};
+constexpr OperatorTraits kNotTraits = {.op_class = OperatorClass::kUnary,
+                                       .takes = OperandTypes::kAnything,
+                                       .result = ResultType::kBool,
+                                       .examples = {{"Not", "not bool[4,6]"}}};
+constexpr OperatorTraits kCastTraits = {.op_class = OperatorClass::kUnary,
+                                        .takes = OperandTypes::kAnything,
+                                        .result = ResultType::kOfAttribute,
+                                        .rounding = IntegerRounding::kByTypes,
+                                        .examples = {{"Cast", "cast(to=0) f32[4,6]"},
+                                                     {"CastToInt64", "cast(to=1) i32[4,6]"},
+                                                     {"CastToFloat32", "cast(to=0) i64[4,6]"},
+                                                     {"CastToBool", "cast(to=5) i64[4,6]"}}};
 
 }  // namespace isomer

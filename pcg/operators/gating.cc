@@ -80,4 +80,13 @@ absl::StatusOr<Declaration> DeclareTop2Gating(const Operator& op, absl::Span<con
   return d.Build();
 }
 
+constexpr OperatorTraits kTop2GatingTraits = {
+    .index_operand = 1,  // the seed
+    .most_outputs = 2,
+    .takes_positive_numbers = true,
+    .salt = "salt",
+    .is_cheap = false,
+    .examples = {{"Top2Gating", "top2_gating(capacity=3) f32[2,6,4] i64[]"},
+                 {"Top2GatingGreedy", "top2_gating(capacity=2,random=0) f32[2,6,3] i64[]"}}};
+
 }  // namespace isomer

@@ -31,6 +31,11 @@ absl::StatusOr<Declaration> DeclareTranspose(const Operator& op, absl::Span<cons
   return d.Build();
 }
 
+constexpr OperatorTraits kTransposeTraits = {
+    .op_class = OperatorClass::kLayout,
+    .takes = OperandTypes::kAnything,
+    .examples = {{"Transpose", "transpose(perm=[2,0,1]) f32[4,6,2]"}}};
+
 // Row-major order is kept. The iteration dims are the coarsest dims of which both shapes are
 // merges: [8,64] -> [8,4,16] iterates over (8,4,16). Where a dim of one side is made of several
 // iteration dims, its pieces are pieces of the outermost of them: that one is parallel if it is
@@ -144,6 +149,14 @@ absl::StatusOr<Declaration> DeclareReshape(const Operator& op, absl::Span<const 
   return d.Build();
 }
 
+constexpr OperatorTraits kReshapeTraits = {
+    .op_class = OperatorClass::kLayout,
+    .takes = OperandTypes::kAnything,
+    .attributes_change_time = false,
+    .examples = {{"ReshapeSplit", "reshape(shape=[4,2,3,2]) f32[4,6,2]"},
+                 {"ReshapeMerge", "reshape(shape=[24,2]) f32[4,6,2]"},
+                 {"ReshapeIncommensurable", "reshape(shape=[6,4]) f32[4,6]"}}};
+
 // Y[.., j, ..] = X_t[.., j - offset_t, ..] for the operand t in whose range j lies.
 absl::StatusOr<Declaration> DeclareConcat(const Operator& op, absl::Span<const Shape> shapes) {
   const int rank = static_cast<int>(shapes[0].size());
@@ -176,6 +189,12 @@ absl::StatusOr<Declaration> DeclareConcat(const Operator& op, absl::Span<const S
   d.Output(out, body);
   return d.Build();
 }
+
+constexpr OperatorTraits kConcatTraits = {
+    .op_class = OperatorClass::kLayout,
+    .takes = OperandTypes::kAnything,
+    .takes_channels_last = true,
+    .examples = {{"Concat", "concat(axis=1) f32[4,6] f32[4,2] f32[4,1]"}}};
 
 // Y_t[.., j, ..] = X[.., offset_t + j, ..]
 absl::StatusOr<Declaration> DeclareSplit(const Operator& op, absl::Span<const Shape> shapes) {
@@ -216,5 +235,13 @@ absl::StatusOr<Declaration> DeclareSplit(const Operator& op, absl::Span<const Sh
   }
   return d.Build();
 }
+
+constexpr OperatorTraits kSplitTraits = {
+    .op_class = OperatorClass::kLayout,
+    .takes = OperandTypes::kAnything,
+    .most_outputs = 64,
+    .attributes_change_time = false,
+    .takes_channels_last = true,
+    .examples = {{"Split", "split(axis=1,sizes=[2,4]) f32[4,6]"}}};
 
 }  // namespace isomer

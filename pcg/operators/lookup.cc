@@ -19,6 +19,12 @@ absl::StatusOr<Declaration> DeclareEmbedding(const Operator& op, absl::Span<cons
   return d.Build();
 }
 
+constexpr OperatorTraits kEmbeddingTraits = {
+    .op_class = OperatorClass::kLookUp,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kRows,
+    .examples = {{"Embedding", "embedding f32[4,6] i64[2,6]"}}};
+
 // Y[b,h] = sum_{l,v} [v == I[b,l]] W[v,h], divided by the number of l if mean is 1.
 absl::StatusOr<Declaration> DeclareEmbeddingBag(const Operator& op,
                                                 absl::Span<const Shape> shapes) {
@@ -37,6 +43,13 @@ absl::StatusOr<Declaration> DeclareEmbeddingBag(const Operator& op,
   d.Select(v, 1, {b, l});
   return d.Build();
 }
+
+constexpr OperatorTraits kEmbeddingBagTraits = {
+    .op_class = OperatorClass::kLookUp,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kRows,
+    .examples = {{"EmbeddingBag", "embedding_bag f32[4,6] i64[4,2]"},
+                 {"EmbeddingBagMean", "embedding_bag(mean=1) f32[4,6] i32[2,4]"}}};
 
 // Y[i..,j..,k..] = sum_v [v == I[j..]] X[i..,v,k..], where v is at `axis`.
 absl::StatusOr<Declaration> DeclareGather(const Operator& op, absl::Span<const Shape> shapes) {
@@ -62,6 +75,15 @@ absl::StatusOr<Declaration> DeclareGather(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
+constexpr OperatorTraits kGatherTraits = {
+    .op_class = OperatorClass::kLookUp,
+    .takes = OperandTypes::kAnything,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kAxis,
+    .examples = {{"Gather", "gather(axis=1) f32[2,4,6] i64[2,4]"},
+                 {"GatherOne", "gather(axis=0) f32[4,6] i64[]"},
+                 {"GatherInts", "gather(axis=-1) i64[2,4] i64[6]"}}};
+
 // Y[i..,n] = sum_{e,k} [e == I[i..]] X[i..,k] W[e,k,n]: each row by the matrix that its index
 // (operand 2) names, as the experts of a mixture that drops no token.
 absl::StatusOr<Declaration> DeclareGatherMatMul(const Operator& op,
@@ -84,6 +106,13 @@ absl::StatusOr<Declaration> DeclareGatherMatMul(const Operator& op,
   d.Select(e, 2, row);
   return d.Build();
 }
+
+constexpr OperatorTraits kGatherMatMulTraits = {
+    .op_class = OperatorClass::kProduct,
+    .index_operand = 2,
+    .index_domain = IndexDomain::kMatrices,
+    .examples = {{"GatherMatMul", "gather_matmul f32[4,6] f32[4,6,8] i64[4]"},
+                 {"GatherMatMulMany", "gather_matmul f32[2,4,6] f32[4,6,2] i64[2,4]"}}};
 
 namespace {
 
@@ -125,6 +154,13 @@ absl::StatusOr<Declaration> DeclareGatherElements(const Operator& op,
   d.Select(v, 1, out);
   return d.Build();
 }
+
+constexpr OperatorTraits kGatherElementsTraits = {
+    .takes = OperandTypes::kAnything,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kAxis,
+    .examples = {{"GatherElements", "gather_elements(axis=1) f32[2,4,6] i64[2,2,6]"},
+                 {"GatherElementsFewer", "gather_elements(axis=-1) f32[4,6] i64[2,4]"}}};
 
 namespace {
 
@@ -211,6 +247,21 @@ absl::StatusOr<Declaration> DeclareScatterElements(const Operator& op,
   return d.Build();
 }
 
+constexpr OperatorTraits kScatterElementsTraits = {
+    .takes = OperandTypes::kAnything,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kAxis,
+    .rounding = IntegerRounding::kOfSumsOfBools,
+    .examples = {
+        {"ScatterElements", "scatter_elements(axis=0) f32[4,6] i64[6,6] f32[6,6]"},
+        {"ScatterElementsFewer", "scatter_elements(axis=1) f32[4,6] i64[2,3] f32[2,3]"},
+        {"ScatterElementsAdd", "scatter_elements(axis=1,reduction=1) f32[4,6] i64[4,4] f32[4,4]"},
+        {"ScatterElementsMul", "scatter_elements(axis=1,reduction=2) f32[4,6] i64[4,4] f32[4,4]"},
+        {"ScatterElementsMax", "scatter_elements(axis=1,reduction=3) f32[4,6] i64[4,4] f32[4,4]"},
+        {"ScatterElementsMin", "scatter_elements(axis=1,reduction=4) f32[4,6] i32[4,4] f32[4,4]"},
+        {"ScatterElementsInts",
+         "scatter_elements(axis=0,reduction=1) i64[4,6] i64[2,6] i64[2,6]"}}};
+
 // Y[i..,k,..] = [k == I[i..]], where k is at `axis` of the output.
 absl::StatusOr<Declaration> DeclareOneHot(const Operator& op, absl::Span<const Shape> shapes) {
   const int rank = static_cast<int>(shapes[0].size());
@@ -228,5 +279,12 @@ absl::StatusOr<Declaration> DeclareOneHot(const Operator& op, absl::Span<const S
   d.Output(out, Equal(d.In(0, index), Coordinate(k)));
   return d.Build();
 }
+
+constexpr OperatorTraits kOneHotTraits = {
+    .index_operand = 0,
+    .index_domain = IndexDomain::kDepth,
+    .axis_is_of_result = true,
+    .examples = {{"OneHot", "one_hot(depth=4) i64[4,6]"},
+                 {"OneHotFirstAxis", "one_hot(depth=6,axis=0) i32[4]"}}};
 
 }  // namespace isomer

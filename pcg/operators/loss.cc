@@ -33,6 +33,14 @@ absl::StatusOr<Declaration> DeclareCrossEntropy(const Operator& op,
   return d.Build();
 }
 
+constexpr OperatorTraits kCrossEntropyTraits = {
+    .op_class = OperatorClass::kLoss,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kClasses,
+    .needs_float32 = true,
+    .saved_per_row = 2,  // maximum and sum
+    .examples = {{"CrossEntropy", "cross_entropy f32[2,4,6] i64[2,4]"}}};
+
 // Y = sum_i (A[i..] - B[i..])^2 / N
 absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op,
                                                     absl::Span<const Shape> shapes) {
@@ -51,6 +59,11 @@ absl::StatusOr<Declaration> DeclareMeanSquaredError(const Operator& op,
   d.OutputSum({}, i, difference * difference / count);
   return d.Build();
 }
+
+constexpr OperatorTraits kMeanSquaredErrorTraits = {
+    .op_class = OperatorClass::kLoss,
+    .needs_float32 = true,
+    .examples = {{"MeanSquaredError", "mse f32[4,6] f32[4,6]"}}};
 
 // Operand 0 holds logits X[i..], operand 1 the probabilities T[i..] that are their targets:
 // Y = sum_i (log(1 + exp(X)) - X * T) / N, with the logarithm in a form that does not overflow
@@ -73,5 +86,10 @@ absl::StatusOr<Declaration> DeclareBinaryCrossEntropy(const Operator& op,
   d.OutputSum({}, i, (UnaryBody(OpKind::kSoftplus, logit) - logit * d.In(1, index)) / count);
   return d.Build();
 }
+
+constexpr OperatorTraits kBinaryCrossEntropyTraits = {
+    .op_class = OperatorClass::kLoss,
+    .needs_float32 = true,
+    .examples = {{"BinaryCrossEntropy", "binary_cross_entropy f32[4,6] f32[4,6]"}}};
 
 }  // namespace isomer

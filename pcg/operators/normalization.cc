@@ -33,6 +33,16 @@ absl::StatusOr<Declaration> DeclareSoftmax(const Operator& op, absl::Span<const 
   return d.Build();
 }
 
+constexpr OperatorTraits kSoftmaxTraits = {
+    .gradient_reads_result = true,
+    .examples = {{"Softmax", "softmax f32[2,4,6]"},
+                 {"SoftmaxFirstAxis", "softmax(axis=0) f32[4,6]"}}};
+constexpr OperatorTraits kLogSoftmaxTraits = {
+    .needs_float32 = true,
+    .gradient_reads_result = true,
+    .examples = {{"LogSoftmax", "log_softmax f32[2,4,6]"},
+                 {"LogSoftmaxFirstAxis", "log_softmax(axis=0) f32[4,6]"}}};
+
 // mean[..] = sum_h X[..,h] / H;  var[..] = sum_h (X[..,h] - mean[..])^2 / H
 // Y[..,h] = (X[..,h] - mean[..]) / sqrt(var[..] + epsilon) * G[h] + B[h]
 absl::StatusOr<Declaration> DeclareLayerNorm(const Operator& op, absl::Span<const Shape> shapes) {
@@ -60,6 +70,11 @@ absl::StatusOr<Declaration> DeclareLayerNorm(const Operator& op, absl::Span<cons
   return d.Build();
 }
 
+constexpr OperatorTraits kLayerNormTraits = {
+    .scales = {1},
+    .saved_per_row = 2,  // mean and deviation
+    .examples = {{"LayerNorm", "layer_norm(epsilon=0.01) f32[2,4,6] f32[6] f32[6]"}}};
+
 // Y[..,h] = X[..,h] / sqrt(sum_h X[..,h]^2 / H + epsilon) * G[h]
 absl::StatusOr<Declaration> DeclareRmsNorm(const Operator& op, absl::Span<const Shape> shapes) {
   const Shape& x = shapes[0];
@@ -80,6 +95,11 @@ absl::StatusOr<Declaration> DeclareRmsNorm(const Operator& op, absl::Span<const 
            d.In(0, index) / Apply(ScalarOp::kSqrt, mean + op.Number("epsilon")) * d.In(1, {h}));
   return d.Build();
 }
+
+constexpr OperatorTraits kRmsNormTraits = {
+    .scales = {1},
+    .saved_per_row = 1,
+    .examples = {{"RmsNorm", "rms_norm(epsilon=0.01) f32[2,4,6] f32[6]"}}};
 
 // mean[n,g] = sum_{c,i..} X[n,(g,c),i..] / N;  var[n,g] = sum_{c,i..} (X - mean)^2 / N
 // Y[n,(g,c),i..] = (X - mean) / sqrt(var + epsilon) * gamma[(g,c)] + beta[(g,c)]
@@ -116,6 +136,13 @@ absl::StatusOr<Declaration> DeclareGroupNorm(const Operator& op, absl::Span<cons
   return d.Build();
 }
 
+constexpr OperatorTraits kGroupNormTraits = {
+    .scales = {1},
+    .saved_per_row = 2,  // mean and deviation of a group
+    .takes_channels_last = true,
+    .examples = {{"GroupNorm", "group_norm(groups=2,epsilon=0.01) f32[2,4,2,2] f32[4] f32[4]"},
+                 {"InstanceNorm", "group_norm(groups=4,epsilon=0.01) f32[2,4,6] f32[4] f32[4]"}}};
+
 // The inference form, with given statistics (operands: X, gamma, beta, mean, variance):
 // Y[n,c,..] = (X[n,c,..] - mean[c]) / sqrt(variance[c] + epsilon) * gamma[c] + beta[c]
 absl::StatusOr<Declaration> DeclareBatchNorm(const Operator& op, absl::Span<const Shape> shapes) {
@@ -134,6 +161,13 @@ absl::StatusOr<Declaration> DeclareBatchNorm(const Operator& op, absl::Span<cons
   d.Output(index, (d.In(0, index) - d.In(3, {c})) / deviation * d.In(1, {c}) + d.In(2, {c}));
   return d.Build();
 }
+
+constexpr OperatorTraits kBatchNormTraits = {
+    .takes_positive_numbers = true,  // the variance
+    .scales = {1, 4},
+    .takes_channels_last = true,
+    .examples = {
+        {"BatchNorm", "batch_norm(epsilon=0.01) f32[2,4,2,2] f32[4] f32[4] f32[4] f32[4]"}}};
 
 // The statistics of the batch, which are outputs too; the variance is the biased one:
 // mean[c] = sum_{n,i..} X[n,c,i..] / N;  variance[c] = sum_{n,i..} (X - mean)^2 / N
@@ -171,5 +205,14 @@ absl::StatusOr<Declaration> DeclareBatchNormTraining(const Operator& op,
   d.Output({c}, variance);
   return d.Build();
 }
+
+constexpr OperatorTraits kBatchNormTrainingTraits = {
+    .most_outputs = 3,
+    .other_results = ResultType::kFloat32,
+    .scales = {1},
+    .takes_channels_last = true,
+    .examples = {
+        {"BatchNormTraining", "batch_norm_training(epsilon=0.01) f32[4,4,2,2] f32[4] f32[4]"},
+        {"BatchNormTrainingFeatures", "batch_norm_training(epsilon=0.01) f32[6,4] f32[4] f32[4]"}}};
 
 }  // namespace isomer

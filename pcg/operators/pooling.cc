@@ -54,6 +54,25 @@ absl::StatusOr<Declaration> DeclarePool(const Operator& op, absl::Span<const Sha
   return d.Build();
 }
 
+constexpr OperatorTraits kMaxPoolTraits = {
+    .op_class = OperatorClass::kPooling,
+    .takes = OperandTypes::kNumbers,
+    .takes_channels_last = true,
+    .examples = {{"MaxPool", "max_pool(kernel=[3,3],stride=[2,2],padding=[1,1,0,0]) f32[2,2,6,6]"},
+                 {"MaxPool1d", "max_pool(kernel=[2],stride=[2],padding=[0,0]) f32[2,4,6]"},
+                 {"MaxPool3d",
+                  "max_pool(kernel=[2,3,1],stride=[1,2,1],padding=[1,0,0,0,1,0]) f32[2,2,2,4,2]"}}};
+constexpr OperatorTraits kAvgPoolTraits = {
+    .op_class = OperatorClass::kPooling,
+    .takes_channels_last = true,
+    .examples = {{"AvgPool", "avg_pool(kernel=[3,3],stride=[2,2],padding=[1,1,1,1]) f32[2,2,5,5]"},
+                 {"AvgPool1d", "avg_pool(kernel=[3],stride=[1],padding=[0,2]) f32[2,4,6]"},
+                 {"AvgPool3d",
+                  "avg_pool(kernel=[2,2,2],stride=[2,1,2],padding=[0,0,0,0,0,0]) f32[2,2,4,3,2]"},
+                 {"AvgPoolCountingPad",
+                  "avg_pool(kernel=[3,3],stride=[2,2],padding=[1,1,1,1],count_include_pad=1) "
+                  "f32[2,2,5,5]"}}};
+
 // Window o of a dim of size I that has O of them is [floor(o*I/O), ceil((o+1)*I/O)). With I = O*K
 // these are windows of K elements side by side, whose pieces are pieces of X:
 // Y[n,c,o] = sum_r X[n,c,o*K+r] / K
@@ -111,5 +130,12 @@ absl::StatusOr<Declaration> DeclareAdaptivePool(const Operator& op,
   d.OutputSum(out, reduced, share);
   return d.Build();
 }
+
+constexpr OperatorTraits kAdaptiveAvgPoolTraits = {
+    .takes_channels_last = true,
+    .examples = {{"AdaptiveAvgPool", "adaptive_avg_pool(output=[3,2]) f32[2,2,4,5]"},
+                 {"AdaptiveAvgPoolGlobal", "adaptive_avg_pool(output=[1,1]) f32[2,4,3,3]"},
+                 {"AdaptiveAvgPoolMixed", "adaptive_avg_pool(output=[2,3]) f32[2,2,4,5]"},
+                 {"AdaptiveAvgPool1d", "adaptive_avg_pool(output=[4]) f32[2,4,6]"}}};
 
 }  // namespace isomer

@@ -51,6 +51,12 @@ absl::StatusOr<Declaration> DeclareLstmCell(const Operator& op, absl::Span<const
   return d.Build();
 }
 
+constexpr OperatorTraits kLstmCellTraits = {
+    .most_outputs = 2,
+    .is_cheap = false,
+    .examples = {{"LstmCell", "lstm_cell f32[2,4,6] f32[2,6]"},
+                 {"LstmCellOneSample", "lstm_cell f32[4,6] f32[6]"}}};
+
 // Operands: the projections X[..,3,h] of the input and P[..,3,h] of the state, for r, z, n, and the
 // state H[..,h]:
 // r = sigmoid(X_r + P_r);  z = sigmoid(X_z + P_z);  n = tanh(X_n + r * P_n)
@@ -69,5 +75,10 @@ absl::StatusOr<Declaration> DeclareGruCell(const Operator& op, absl::Span<const 
   d.Output(index, (Expr(1.0) - z) * n + z * d.In(2, index));
   return d.Build();
 }
+
+constexpr OperatorTraits kGruCellTraits = {
+    .is_cheap = false,
+    .examples = {{"GruCell", "gru_cell f32[4,3,6] f32[4,3,6] f32[4,6]"},
+                 {"GruCellTwoDims", "gru_cell f32[2,2,3,4] f32[2,2,3,4] f32[2,2,4]"}}};
 
 }  // namespace isomer

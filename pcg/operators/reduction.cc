@@ -53,6 +53,29 @@ absl::StatusOr<Declaration> DeclareReduction(const Operator& op, absl::Span<cons
   return d.Build();
 }
 
+constexpr OperatorTraits kReduceSumTraits = {
+    .op_class = OperatorClass::kReduction,
+    .takes = OperandTypes::kNumbers,
+    .examples = {{"ReduceSum", "reduce_sum(axes=[0,-1],keepdims=0) f32[4,6,2]"}}};
+constexpr OperatorTraits kReduceMeanTraits = {
+    .op_class = OperatorClass::kReduction,
+    .takes = OperandTypes::kNumbers,
+    .rounding = IntegerRounding::kAlways,
+    .examples = {{"ReduceMeanKeepingDims", "reduce_mean(axes=[1]) f32[4,6,2]"}}};
+constexpr OperatorTraits kReduceMaxTraits = {
+    .op_class = OperatorClass::kReduction,
+    .takes = OperandTypes::kNumbers,
+    .examples = {{"ReduceMax", "reduce_max(axes=[1],keepdims=0) f32[4,6,2]"},
+                 {"ReduceMaxInts", "reduce_max(axes=[0,1]) i64[4,6]"}}};
+constexpr OperatorTraits kReduceMinTraits = {
+    .op_class = OperatorClass::kReduction,
+    .takes = OperandTypes::kNumbers,
+    .examples = {{"ReduceMin", "reduce_min(axes=[-1]) f32[4,6]"}}};
+constexpr OperatorTraits kReduceProdTraits = {
+    .op_class = OperatorClass::kReduction,
+    .takes = OperandTypes::kNumbers,
+    .examples = {{"ReduceProd", "reduce_prod(axes=[0,2],keepdims=0) f32[2,4,2]"}}};
+
 // Y[kept..] = the first (last) j at which X[..,j,..] is its maximum (ArgMin: minimum) over j:
 //
 //     M[kept..] = max_j X[..]
@@ -92,6 +115,16 @@ absl::StatusOr<Declaration> DeclareArgMax(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
+constexpr OperatorTraits kArgMaxTraits = {
+    .takes = OperandTypes::kNumbers,
+    .result = ResultType::kInt64,
+    .examples = {{"ArgMax", "argmax(axis=1) f32[4,6,2]"},
+                 {"ArgMaxLast", "argmax(axis=-1,keepdims=0,last=1) i64[4,6]"}}};
+constexpr OperatorTraits kArgMinTraits = {
+    .takes = OperandTypes::kNumbers,
+    .result = ResultType::kInt64,
+    .examples = {{"ArgMin", "argmin(axis=0,keepdims=0) f32[4,6]"}}};
+
 // The rank of an element is the number of elements that beat it: larger ones (smaller ones, if
 // largest is 0), and equal ones before it. With j and i along `axis`:
 //
@@ -127,6 +160,15 @@ absl::StatusOr<Declaration> DeclareTopK(const Operator& op, absl::Span<const Sha
   return d.Build();
 }
 
+constexpr OperatorTraits kTopKTraits = {
+    .takes = OperandTypes::kNumbers,
+    .most_outputs = 2,
+    .other_results = ResultType::kInt64,
+    .is_cheap = false,  // ranks are counted
+    .examples = {{"TopK", "topk(k=3) f32[4,6]"},
+                 {"TopKSmallest", "topk(k=2,axis=0,largest=0) f32[6,4]"},
+                 {"TopKInts", "topk(k=4) i64[4,6]"}}};
+
 // Y[..,s,..] = sum_t X[..,s-t,..] along `axis`, where X is 0 before its first element; exclusive:
 // s-t-1; reverse: s+t (s+t+1).
 absl::StatusOr<Declaration> DeclareCumSum(const Operator& op, absl::Span<const Shape> shapes) {
@@ -146,5 +188,12 @@ absl::StatusOr<Declaration> DeclareCumSum(const Operator& op, absl::Span<const S
   d.OutputSum(out, {t}, d.In(0, in, Outside::kZero));
   return d.Build();
 }
+
+constexpr OperatorTraits kCumSumTraits = {
+    .takes = OperandTypes::kNumbers,
+    .is_cheap = false,
+    .examples = {{"CumSum", "cumsum(axis=1) f32[4,6]"},
+                 {"CumSumExclusive", "cumsum(axis=0,exclusive=1) f32[6,4]"},
+                 {"CumSumReverse", "cumsum(axis=-1,reverse=1) f32[4,6]"}}};
 
 }  // namespace isomer

@@ -60,6 +60,13 @@ absl::StatusOr<Declaration> DeclareSlice(const Operator& op, absl::Span<const Sh
   return d.Build();
 }
 
+constexpr OperatorTraits kSliceTraits = {
+    .takes = OperandTypes::kAnything,
+    .takes_channels_last = true,
+    .examples = {{"Slice", "slice(starts=[0,1],sizes=[4,2],steps=[1,3]) f32[4,6]"},
+                 {"SliceBackwards", "slice(starts=[3,0],sizes=[4,6],steps=[-1,1]) f32[4,6]"},
+                 {"SliceInts", "slice(starts=[0,2],sizes=[4,4],steps=[1,1]) i64[4,6]"}}};
+
 namespace {
 
 enum PadMode : int64_t { kConstant = 0, kReflect = 1, kEdge = 2, kWrap = 3 };
@@ -165,6 +172,17 @@ absl::StatusOr<Declaration> DeclarePad(const Operator& op, absl::Span<const Shap
   return d.Build();
 }
 
+constexpr OperatorTraits kPadTraits = {
+    .takes = OperandTypes::kAnything,
+    .rounding = IntegerRounding::kByNumbers,
+    .takes_channels_last = true,
+    .examples = {{"Pad", "pad(padding=[0,1,0,2]) f32[4,6]"},
+                 {"PadCutting", "pad(padding=[0,-1,0,2]) f32[4,6]"},
+                 {"PadValue", "pad(padding=[1,0,1,0],value=-0.5) f32[4,6]"},
+                 {"PadReflect", "pad(padding=[0,2,1,0,3,2],mode=1) f32[2,4,3]"},
+                 {"PadEdge", "pad(padding=[0,2,1,0,3,2],mode=2) f32[2,4,3]"},
+                 {"PadWrap", "pad(padding=[0,2,1,0,3,2],mode=3) f32[2,4,3]"}}};
+
 // Y[i..] = X[i..]: dims align from the right; those that X lacks or has with size 1 are repeated.
 absl::StatusOr<Declaration> DeclareExpand(const Operator& op, absl::Span<const Shape> shapes) {
   const Shape& x = shapes[0];
@@ -191,6 +209,9 @@ absl::StatusOr<Declaration> DeclareExpand(const Operator& op, absl::Span<const S
   return d.Build();
 }
 
+constexpr OperatorTraits kExpandTraits = {
+    .takes = OperandTypes::kAnything, .examples = {{"Expand", "expand(shape=[2,4,6]) f32[4,1]"}}};
+
 // Y[..,i,j] = X[..,i,j] where j - i >= k (upper) or j - i <= k (lower), else 0.
 absl::StatusOr<Declaration> DeclareTrilu(const Operator& op, absl::Span<const Shape> shapes) {
   if (shapes[0].size() < 2) {
@@ -205,5 +226,11 @@ absl::StatusOr<Declaration> DeclareTrilu(const Operator& op, absl::Span<const Sh
   d.Output(index, Where(op.Int("upper") == 1 ? diagonal < k : k < diagonal, 0.0, d.In(0, index)));
   return d.Build();
 }
+
+constexpr OperatorTraits kTriluTraits = {
+    .takes = OperandTypes::kAnything,
+    .examples = {{"TriluUpper", "trilu(upper=1) f32[2,4,6]"},
+                 {"TriluLower", "trilu(upper=0,k=1) f32[4,6]"},
+                 {"TriluBool", "trilu(upper=1,k=-1) bool[4,4]"}}};
 
 }  // namespace isomer

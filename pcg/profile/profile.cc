@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/profile/profile.pb.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
@@ -20,32 +21,18 @@ namespace {
 
 // Operators whose tasks read a halo when a dim of their images is split.
 bool HasWindow(OpKind kind) {
-  switch (kind) {
-    case OpKind::kConv1d:
-    case OpKind::kConv2d:
-    case OpKind::kConv3d:
-    case OpKind::kMaxPool:
-    case OpKind::kAvgPool:
-      return true;
-    default:
-      return false;
-  }
+  const OperatorClass op_class = TraitsOf(kind).op_class;
+  return op_class == OperatorClass::kConvolution || op_class == OperatorClass::kPooling;
 }
 
 // The operator without what does not matter.
 std::string OperatorText(const Operator& op) {
-  switch (op.kind()) {
-    case OpKind::kReshape:
-    case OpKind::kSplit:
-      return std::string(op.name());
-    case OpKind::kDropout: {
-      Operator unsalted = op;
-      unsalted.Set("salt", int64_t{0});
-      return unsalted.ToString();
-    }
-    default:
-      return op.ToString();
-  }
+  const OperatorTraits& traits = TraitsOf(op.kind());
+  if (!traits.attributes_change_time) return std::string(op.name());
+  if (traits.salt == nullptr) return op.ToString();
+  Operator unsalted = op;
+  unsalted.Set(traits.salt, int64_t{0});
+  return unsalted.ToString();
 }
 
 // The value of a line "model name\t: Intel(R) Xeon(R)", if it is of that name.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 
 namespace isomer {
 namespace {
@@ -96,23 +97,11 @@ std::optional<SavedForGradient> SavedBy(const Operator& op, const Declaration& d
   const std::vector<int64_t> sizes = operand.LocalShape();
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) rows *= sizes[i];
-  constexpr int64_t kMaximumAndSum = 2, kMeanAndDeviation = 2;
-  switch (op.kind()) {
-    case OpKind::kAttention:
-    case OpKind::kCappedAttention:
-    case OpKind::kCrossEntropy:
-      return SavedForGradient{kMaximumAndSum * rows};
-    case OpKind::kRmsNorm:
-      return SavedForGradient{rows};
-    case OpKind::kLayerNorm:
-      return SavedForGradient{kMeanAndDeviation * rows};
-    case OpKind::kGroupNorm: {
-      const int64_t channels_of_group = declaration.operands[0][1].value() / op.Int("groups");
-      return SavedForGradient{kMeanAndDeviation * sizes[0] * sizes[1] / channels_of_group};
-    }
-    default:
-      return std::nullopt;
+  if (op.kind() == OpKind::kGroupNorm) {  // A row is a group of channels.
+    rows = sizes[0] * sizes[1] / (declaration.operands[0][1].value() / op.Int("groups"));
   }
+  const int saved = TraitsOf(op.kind()).saved_per_row;
+  return saved > 0 ? std::optional(SavedForGradient{saved * rows}) : std::nullopt;
 }
 
 // Of the activations of a Linear, those whose derivative is no cheap function of the result.
@@ -120,8 +109,7 @@ bool SavesPreActivation(const Operator& op) {
   if (op.kind() != OpKind::kLinear) return false;
   const int64_t activation = op.Int("activation");
   if (activation == 0) return false;
-  const OpKind kind = kActivationsOfLinear[activation - 1];
-  return kind == OpKind::kGelu || kind == OpKind::kSwish;
+  return !TraitsOf(kActivationsOfLinear[activation - 1]).gradient_reads_result;
 }
 
 int64_t SavedBytes(const Operator& op, const Sharding& sharding,
@@ -178,27 +166,21 @@ GradientNeeds NeedsOfGradient(const Operator& op, const Declaration& declaration
   for (const TensorType& operand : operands) {
     is_float.push_back(IsFloat(operand.dtype));
   }
-  switch (op.kind()) {
-    case OpKind::kRelu:
-    case OpKind::kTanh:
-    case OpKind::kSigmoid:
-    case OpKind::kExp:
-    case OpKind::kSoftmax:
-    case OpKind::kLogSoftmax:
-      needs.operands.assign(operands.size(), false);
-      needs.outputs[0] = true;
-      return needs;
-    case OpKind::kLinear:
-      needs.operands = {true, true};
-      needs.operands.resize(operands.size(), SavesPreActivation(op));
-      needs.outputs[0] = op.Int("activation") != 0 && !SavesPreActivation(op);
-      return needs;
-    case OpKind::kBatchNormTraining:
-      needs.operands = {true, true, false};
-      needs.outputs = {false, true, true};
-      return needs;
-    default:
-      break;
+  if (op.kind() == OpKind::kLinear) {
+    needs.operands = {true, true};
+    needs.operands.resize(operands.size(), SavesPreActivation(op));
+    needs.outputs[0] = op.Int("activation") != 0 && !SavesPreActivation(op);
+    return needs;
+  }
+  if (op.kind() == OpKind::kBatchNormTraining) {
+    needs.operands = {true, true, false};
+    needs.outputs = {false, true, true};
+    return needs;
+  }
+  if (TraitsOf(op.kind()).gradient_reads_result) {
+    needs.operands.assign(operands.size(), false);
+    needs.outputs[0] = true;
+    return needs;
   }
   const bool linear = declaration.IsLinearIn(is_float);
   for (size_t o = 0; o < operands.size(); ++o) needs.operands.push_back(!linear || !is_float[o]);

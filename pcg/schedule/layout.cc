@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/schedule/task_error.h"
 
@@ -52,32 +53,11 @@ Box InMemory(const Box& box, Layout layout) {
 
 LayoutUse LayoutUseOf(const Operator& op, absl::Span<const TensorType> operands,
                       absl::Span<const TensorType> outputs) {
-  switch (op.kind()) {
-    case OpKind::kConv1d:
-    case OpKind::kConv2d:
-    case OpKind::kConv3d:
-      return LayoutUse::kEach;
-    case OpKind::kBatchNorm:
-    case OpKind::kBatchNormTraining:
-    case OpKind::kGroupNorm:
-    case OpKind::kMaxPool:
-    case OpKind::kAvgPool:
-    case OpKind::kAdaptiveAvgPool:
-    case OpKind::kDropout:
-    case OpKind::kConcat:
-    case OpKind::kSplit:
-    case OpKind::kSlice:
-    case OpKind::kPad:
-      return LayoutUse::kTogether;
-    case OpKind::kReduceSum:
-    case OpKind::kReduceMean:
-    case OpKind::kReduceMax:
-    case OpKind::kReduceMin:
-    case OpKind::kReduceProd:
-      return KeepsChannelsApart(op, operands[0].Sizes()) ? LayoutUse::kTogether
-                                                         : LayoutUse::kRowMajor;
-    default:
-      break;
+  if (IsConvolution(op.kind())) return LayoutUse::kEach;
+  if (TraitsOf(op.kind()).takes_channels_last) return LayoutUse::kTogether;
+  if (IsReduction(op.kind())) {
+    return KeepsChannelsApart(op, operands[0].Sizes()) ? LayoutUse::kTogether
+                                                       : LayoutUse::kRowMajor;
   }
   if (outputs.size() != 1) return LayoutUse::kRowMajor;
   const size_t rank = outputs[0].dims.size();

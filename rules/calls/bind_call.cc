@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "pcg/ir/operator_traits.h"
+
 namespace isomer {
 namespace {
 
@@ -23,9 +25,10 @@ bool BindNumber(const NumberExpr& number, double value, Binding* binding) {
   return true;
 }
 
-// Counted from the end, as patterns count; the axis of a OneHot is one of its output.
+// Counted from the end, as patterns count, if it is one of the first operand.
 int64_t AxisOf(const OperatorCall& call, int64_t axis) {
-  return axis < 0 || call.op.kind() == OpKind::kOneHot ? axis : axis - call.operands[0].rank();
+  const bool is_of_result = TraitsOf(call.op.kind()).axis_is_of_result;
+  return axis < 0 || is_of_result ? axis : axis - call.operands[0].rank();
 }
 
 using Axes = std::vector<std::optional<int64_t>>;

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/status_macros.h"
 #include "rules/language/rule.h"
 
@@ -17,23 +18,14 @@ constexpr int kMaxInputs = 64, kMaxNodes = 64, kMaxRank = 16, kMaxVariables = 25
 
 // The outputs that a call may have: as many as are known without its operands.
 int MaxOutputs(const PatternNode& node) {
-  switch (node.kind) {
-    case OpKind::kSplit:
-      for (const AttributePattern& attribute : node.attributes) {
-        if (const auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
-          return static_cast<int>(sizes->size());
-        }
+  if (node.kind == OpKind::kSplit) {
+    for (const AttributePattern& attribute : node.attributes) {
+      if (const auto* sizes = std::get_if<std::vector<IntExpr>>(&attribute.value)) {
+        return static_cast<int>(sizes->size());
       }
-      return 64;
-    case OpKind::kBatchNormTraining:
-      return 3;
-    case OpKind::kTopK:
-    case OpKind::kLstmCell:
-    case OpKind::kTop2Gating:
-      return 2;
-    default:
-      return 1;
+    }
   }
+  return TraitsOf(node.kind).most_outputs;
 }
 
 class RuleValidator {

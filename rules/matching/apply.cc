@@ -2,6 +2,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/status_macros.h"
 #include "rules/matching/conditions.h"
 #include "rules/matching/match.h"

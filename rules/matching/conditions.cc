@@ -7,6 +7,7 @@
 
 #include "pcg/ir/operator_call.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "rules/theorems/structure.h"
 
 namespace isomer {
@@ -77,19 +78,12 @@ bool HoldsByStructure(const Rule& rule, const Binding& binding) {
 
 // Or truth values, or whatever type it is told to make.
 bool MakesIntegersOfFloats(OpKind kind) {
-  switch (kind) {
-    case OpKind::kCast:
-    case OpKind::kArgMax:
-    case OpKind::kArgMin:
-    case OpKind::kTopK:
-    case OpKind::kEqual:
-    case OpKind::kLess:
-    case OpKind::kLessEqual:
-    case OpKind::kNot:
-      return true;
-    default:
-      return false;
-  }
+  const OperatorTraits& traits = TraitsOf(kind);
+  const auto are_others = [](ResultType type) {
+    return type == ResultType::kBool || type == ResultType::kInt64 ||
+           type == ResultType::kOfAttribute;
+  };
+  return are_others(traits.result) || are_others(traits.other_results);
 }
 
 // Whether a call of the side rounds integers. A side that does not type-check has no calls.

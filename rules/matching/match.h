@@ -25,9 +25,6 @@ bool UnifyAttributes(const PatternNode& node, const Operator& op, int operand_ra
 bool AttributesAgree(const PatternNode& node, const Operator& op, int operand_rank,
                      const Binding& binding);
 
-// Whether the operands of an operator may be exchanged.
-bool IsCommutative(OpKind kind);
-
 }  // namespace isomer
 
 #endif  // ISOMER_RULES_MATCHING_MATCH_H_

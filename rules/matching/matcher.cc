@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 #include "rules/matching/conditions.h"
 

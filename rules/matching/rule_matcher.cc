@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "pcg/ir/operator_traits.h"
 #include "rules/matching/matcher.h"
 
 namespace isomer {

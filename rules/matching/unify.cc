@@ -62,11 +62,6 @@ std::vector<int64_t> FromEnd(std::vector<int64_t> axes, int rank) {
 
 }  // namespace
 
-bool IsCommutative(OpKind kind) {
-  return kind == OpKind::kAdd || kind == OpKind::kMul || kind == OpKind::kMaximum ||
-         kind == OpKind::kMinimum || kind == OpKind::kEqual;
-}
-
 bool UnifyAttributes(const PatternNode& node, const Operator& op, int operand_rank,
                      Binding* binding) {
   for (const AttributePattern& attribute : node.attributes) {

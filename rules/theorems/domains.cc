@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/ir/operator.h"
+#include "pcg/ir/operator_facts.h"
 #include "rules/theorems/declaration_facts.h"
 #include "rules/theorems/needed_operands.h"
 
@@ -73,8 +73,7 @@ class Terms {
 std::vector<int> MovedOperands(const CallWithDomain& call) {
   std::vector<int> moved;
   for (int o = 0; o < static_cast<int>(call.inputs.size()); ++o) {
-    const bool chooses = call.kind == OpKind::kWhere && o == 0;
-    if (!chooses && !IsIndexOperand(call.kind, o)) moved.push_back(o);
+    if (HoldsValues(call.kind, o)) moved.push_back(o);
   }
   return moved;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/ir/precision.h"
 
 namespace isomer {
@@ -17,7 +18,7 @@ bool MovesElements(OpKind kind) {
 }
 
 // What is computed in float32 whatever the precision is (pcg/ir/precision.h).
-bool IsExact(OpKind kind) { return IsLoss(kind) || kind == OpKind::kLogSoftmax; }
+bool IsExact(OpKind kind) { return TraitsOf(kind).needs_float32; }
 
 // Of a look-up, what it copies.
 bool OnlyCopies(const KernelCall& call) { return IsLookUp(call.op.kind()) && !call.gradient; }

@@ -1,8 +1,10 @@
 #include "runtime/execution/leaf_draws.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
-#include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 
 namespace isomer {
@@ -13,28 +15,30 @@ constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
 // How many values the index operand of a call may have.
 int64_t IndexLimit(const Graph& graph, const Node& user) {
   const std::vector<Dim>& dims = graph.type(user.inputs[0]).dims;
-  switch (user.op.kind()) {
-    case OpKind::kEmbedding:
-    case OpKind::kEmbeddingBag:
-      return dims[0].size;
-    case OpKind::kGather:
-    case OpKind::kGatherElements:
-    case OpKind::kScatterElements: {
+  switch (TraitsOf(user.op.kind()).index_domain) {
+    case IndexDomain::kSeed:
+      break;
+    case IndexDomain::kRows:
+      return dims.front().size;
+    case IndexDomain::kMatrices:
+      return graph.type(user.inputs[1]).dims.front().size;
+    case IndexDomain::kClasses:
+      return dims.back().size;
+    case IndexDomain::kAxis: {
       const int64_t axis = user.op.Int("axis");
       return dims[axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis].size;
     }
-    case OpKind::kGatherMatMul:
-      return graph.type(user.inputs[1]).dims[0].size;
-    case OpKind::kOneHot:
+    case IndexDomain::kDepth:
       return user.op.Int("depth");
-    case OpKind::kCrossEntropy:
-      return dims.back().size;
-    default:  // A seed.
-      return int64_t{1} << 20;
   }
+  return int64_t{1} << 20;
 }
 
-bool HasFilters(OpKind kind) { return IsConvolution(kind) || kind == OpKind::kConvTranspose; }
+bool HasFilters(OpKind kind) {
+  const OperatorClass op_class = TraitsOf(kind).op_class;
+  return op_class == OperatorClass::kConvolution ||
+         op_class == OperatorClass::kTransposedConvolution;
+}
 
 }  // namespace
 
@@ -71,17 +75,8 @@ LeafRole RoleOf(const Graph& graph, const std::vector<std::vector<Graph::Use>>& 
 }
 
 bool StartsAtOne(const LeafRole& role) {
-  switch (role.kind) {
-    case OpKind::kLayerNorm:
-    case OpKind::kRmsNorm:
-    case OpKind::kGroupNorm:
-    case OpKind::kBatchNormTraining:
-      return role.operand == 1;
-    case OpKind::kBatchNorm:
-      return role.operand == 1 || role.operand == 4;
-    default:
-      return false;
-  }
+  const std::initializer_list<int>& scales = TraitsOf(role.kind).scales;
+  return std::find(scales.begin(), scales.end(), role.operand) != scales.end();
 }
 
 double Deviation(const LeafRole& role, const std::vector<int64_t>& shape) {

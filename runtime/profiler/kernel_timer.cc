@@ -6,7 +6,7 @@
 #include <ctime>
 #include <utility>
 
-#include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/profile/work.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/support/status_macros.h"
@@ -35,11 +35,16 @@ int64_t ElementsOf(const Box& box) { return std::max<int64_t>(box.Volume(), 1); 
 // Of a table: its rows; of matrices, how many. Other indices (classes, positions) are zero, which
 // is always there.
 int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
-  if (operand == 2 && kernel.op.kind() == OpKind::kGatherMatMul) {
-    return kernel.operands[1].dims[0].size;
+  const OperatorTraits& traits = TraitsOf(kernel.op.kind());
+  if (static_cast<int>(operand) != traits.index_operand) return 0;
+  switch (traits.index_domain) {
+    case IndexDomain::kRows:
+      return kernel.operands[0].dims[0].size;
+    case IndexDomain::kMatrices:
+      return kernel.operands[1].dims[0].size;
+    default:
+      return 0;
   }
-  if (operand != 1 || !IsLookUp(kernel.op.kind()) || kernel.op.kind() == OpKind::kGather) return 0;
-  return kernel.operands[0].rank() == 0 ? 0 : kernel.operands[0].dims[0].size;
 }
 
 std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) {
@@ -70,22 +75,6 @@ std::vector<Slot> SlotsOf(const ProfiledKernel& kernel, const KernelCall& call) 
                      .dtype = call.dtypes[o]});
   }
   return slots;
-}
-
-// Whether made-up values must be positive for the operator to be what it is in a network: it
-// divides by them, or takes their logarithm or root.
-bool NeedsPositiveValues(OpKind kind) {
-  switch (kind) {
-    case OpKind::kLog:
-    case OpKind::kSqrt:
-    case OpKind::kPow:
-    case OpKind::kDiv:
-    case OpKind::kReciprocal:
-    case OpKind::kBatchNorm:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // Like activations: of both signs, without a pattern that a branch predictor learns. The sum of
@@ -149,7 +138,7 @@ absl::StatusOr<std::unique_ptr<KernelTimer>> KernelTimer::Make(const ProfiledKer
   char* data = memory;
   for (const Slot& slot : slots) {
     char* buffer = slot.elements == 0 ? nullptr : data;
-    const bool positive = NeedsPositiveValues(kernel.op.kind());
+    const bool positive = TraitsOf(kernel.op.kind()).takes_positive_numbers;
     if (buffer != nullptr && operations.shares_host_memory()) {
       FillSlot(slot, positive, buffer);
     } else if (buffer != nullptr) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "pcg/ir/examples.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/profile/work.h"
 #include "pcg/support/status_macros.h"
@@ -25,7 +26,7 @@ this page is not what that prints.
 
 **How to read it.** An equation defines the outputs `Y0`, `Y1`, .. by the operands `X0`, `X1`, ..
 and by intermediates, for all values of the index dims; it is that of the call given beside it, the
-first of the operator in `pcg/ir/examples.cc`. The dims of the equation are the iteration space. Each is
+first example in the traits of the operator (`pcg/operators`). The dims of the equation are the iteration space. Each is
 of one class, after the SOAP dims of FlexFlow:
 
 | class | split into d pieces |
@@ -173,7 +174,10 @@ std::string TypesText(const Entry& entry) {
     absl::StrAppend(&text, text.empty() ? "" : "; ", "indices (", absl::StrJoin(indices, ", "),
                     ") i64 i32");
   }
-  if (entry.example.op.kind() == OpKind::kWhere) absl::StrAppend(&text, "; condition (X0) bool");
+  const int condition = TraitsOf(entry.example.op.kind()).condition_operand;
+  if (condition >= 0) {
+    absl::StrAppend(&text, "; condition (", OperandName(condition), ") bool");
+  }
   return text;
 }
 

@@ -9,24 +9,9 @@
 #include "pcg/evaluation/evaluator.h"
 #include "pcg/evaluation/number.h"
 #include "pcg/ir/examples.h"
+#include "pcg/ir/operator_traits.h"
 
 namespace isomer {
-
-// The operator divides by an operand, or takes its logarithm or root.
-inline bool TakesPositiveNumbers(OpKind kind) {
-  switch (kind) {
-    case OpKind::kDiv:
-    case OpKind::kPow:
-    case OpKind::kLog:
-    case OpKind::kSqrt:
-    case OpKind::kReciprocal:
-    case OpKind::kBatchNorm:  // the variance
-    case OpKind::kTop2Gating:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // Floats: at least 0.2 from zero, where many operators have a kink, and up to 2. Integers: indices
 // are 0 to 3 (the tables of examples have at least 4 rows), other numbers 1 to 4. Over the prime
@@ -48,7 +33,7 @@ Array<T> RandomOperand(const ExampleCall& call, size_t operand, std::mt19937_64&
       value = static_cast<T>(bits % 4 + 1);
     } else {
       value = std::uniform_real_distribution<T>(0.2, 2.0)(random);
-      if ((bits & 1) && !TakesPositiveNumbers(kind)) value = -value;
+      if ((bits & 1) && !TraitsOf(kind).takes_positive_numbers) value = -value;
     }
   }
   return array;

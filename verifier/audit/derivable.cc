@@ -6,8 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
-#include "rules/matching/match.h"
 #include "rules/matching/rewrite.h"
 #include "verifier/terms/rule_instance.h"
 #include "verifier/types/type_proof.h"

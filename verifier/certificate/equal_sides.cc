@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pcg/ir/operator.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/status_macros.h"
 #include "rules/theorems/domains.h"
 #include "rules/theorems/structure.h"
@@ -16,11 +16,6 @@
 
 namespace isomer {
 namespace {
-
-bool Commutes(OpKind kind) {
-  return kind == OpKind::kAdd || kind == OpKind::kMul || kind == OpKind::kMaximum ||
-         kind == OpKind::kMinimum || kind == OpKind::kEqual;
-}
 
 // Partition and its kin hold a tensor otherwise and do not change what it means. Pipeline and Batch
 // make sequences of it, of which nothing here speaks.
@@ -95,7 +90,7 @@ class TermTable {
   // Operands of sums and the like may be exchanged.
   PatternRef Intern(ConcreteCall call) {
     auto same = std::find(calls_.begin(), calls_.end(), call);
-    if (same == calls_.end() && Commutes(call.op.kind())) {
+    if (same == calls_.end() && IsCommutative(call.op.kind())) {
       ConcreteCall other = call;
       std::swap(other.inputs[0], other.inputs[1]);
       std::swap(other.operands[0], other.operands[1]);

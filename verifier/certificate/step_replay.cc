@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "pcg/evaluation/exact_number.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -63,10 +64,7 @@ class StepReplay {
     }
     std::vector<TensorRef> operands;
     for (PatternRef ref : pattern.inputs) operands.push_back(SourceTensor(ref));
-    const bool commutes = pattern.kind == OpKind::kAdd || pattern.kind == OpKind::kMul ||
-                          pattern.kind == OpKind::kMaximum || pattern.kind == OpKind::kMinimum ||
-                          pattern.kind == OpKind::kEqual;
-    if (commutes && operands != node.inputs) std::swap(operands[0], operands[1]);
+    if (IsCommutative(pattern.kind) && operands != node.inputs) std::swap(operands[0], operands[1]);
     if (operands != node.inputs) {
       return No(absl::StrCat(graph_->Label(step_.nodes[n]), " has other operands"));
     }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 #include "verifier/values/representative_bindings.h"
 
@@ -42,7 +43,7 @@ std::vector<DataType> DataTypesOf(const Rule& rule) {
         if (node.inputs[o].node >= 0) continue;
         DataType& type = types[node.inputs[o].index];
         if (IsIndexOperand(node.kind, static_cast<int>(o))) type = DataType::kInt64;
-        if (node.kind == OpKind::kNot || (node.kind == OpKind::kWhere && o == 0)) {
+        if (node.kind == OpKind::kNot || IsConditionOperand(node.kind, static_cast<int>(o))) {
           type = DataType::kBool;
         }
       }

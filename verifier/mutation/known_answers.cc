@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "pcg/evaluation/number.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
@@ -17,11 +18,8 @@
 namespace isomer {
 namespace {
 
-// The operator divides by an operand, or takes its logarithm or root.
-bool TakesPositiveNumbers(OpKind kind) {
-  return kind == OpKind::kDiv || kind == OpKind::kPow || kind == OpKind::kLog ||
-         kind == OpKind::kSqrt || kind == OpKind::kReciprocal || kind == OpKind::kBatchNorm ||
-         kind == OpKind::kTop2Gating;
+bool TakesPositiveNumbers(const ExampleCall& call) {
+  return TraitsOf(call.op.kind()).takes_positive_numbers;
 }
 
 uint64_t DigestOf(double value) {
@@ -66,13 +64,13 @@ std::vector<Array<T>> DrawOperands(const ExampleCall& call, uint64_t seed) {
         value = Number<T>::FromDouble(static_cast<double>(bits % 2 ? bits / 2 % 4 : bits % 1000));
       } else if (seed % 2 == 0) {  // Ties, which comparisons and maxima decide.
         const double size = static_cast<double>(bits / 2 % 3 + 1);
-        const bool negative = (bits & 1) && !TakesPositiveNumbers(call.op.kind());
+        const bool negative = (bits & 1) && !TakesPositiveNumbers(call);
         value = Number<T>::FromDouble(negative ? -size : size);
       } else if constexpr (std::is_same_v<T, PrimeField>) {
         value = PrimeField::FromRaw(bits % PrimeField::kPrime);
       } else {
         value = 0.2 + static_cast<double>(bits >> 11) * 0x1p-53 * 1.8;
-        if ((bits & 1) && !TakesPositiveNumbers(call.op.kind())) value = -value;
+        if ((bits & 1) && !TakesPositiveNumbers(call)) value = -value;
       }
     }
     operands.push_back(std::move(array));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 
 namespace isomer {
@@ -295,9 +296,9 @@ std::vector<DataType> DataTypesTaken(const Rule& rule) {
   for (size_t n = nodes.size(); n-- > 0;) {
     const PatternNode& node = rule.source.nodes[n];
     for (size_t o = 0; o < node.inputs.size(); ++o) {
-      const bool chooses = node.kind == OpKind::kWhere && o == 0;
-      const bool passes =
-          IsLayout(node.kind) || IsParallel(node.kind) || (node.kind == OpKind::kWhere && !chooses);
+      const bool chooses = IsConditionOperand(node.kind, static_cast<int>(o));
+      const bool passes = IsLayout(node.kind) || IsParallel(node.kind) ||
+                          TraitsOf(node.kind).condition_operand >= 0;
       DataType taken = passes ? nodes[n] : DataType::kFloat32;
       if (IsIndexOperand(node.kind, static_cast<int>(o))) taken = DataType::kInt32;
       if (chooses) taken = DataType::kBool;

@@ -12,9 +12,9 @@
 #include "generator/enumeration/enumerator.h"
 #include "generator/preconditions/settle.h"
 #include "generator/schemas/expansion.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/ir/parallel_operator.h"
 #include "pcg/ir/type_inference.h"
-#include "rules/matching/match.h"
 
 namespace isomer {
 namespace {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "pcg/ir/examples.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/ir/parallel_operator.h"
 #include "pcg/ir/type_inference.h"
 #include "tests/pcg/random_operands.h"
@@ -24,25 +25,6 @@ std::vector<const Array<T>*> Pointers(const std::vector<Array<T>>& arrays) {
   std::vector<const Array<T>*> pointers;
   for (const Array<T>& array : arrays) pointers.push_back(&array);
   return pointers;
-}
-
-// Its value jumps, and its gradient is zero wherever there is one.
-bool IsPiecewiseConstant(OpKind kind) {
-  switch (kind) {
-    case OpKind::kEqual:
-    case OpKind::kLess:
-    case OpKind::kLessEqual:
-    case OpKind::kNot:
-    case OpKind::kSign:
-    case OpKind::kFloor:
-    case OpKind::kCeil:
-    case OpKind::kRound:
-    case OpKind::kArgMax:
-    case OpKind::kArgMin:
-      return true;
-    default:
-      return false;
-  }
 }
 
 class CallTest : public testing::TestWithParam<ExampleCall> {
@@ -93,7 +75,7 @@ TEST_P(CallTest, GradientIsTheFiniteDifference) {
           .ok());
   for (size_t o = 0; o < operands.size(); ++o) {
     if (!HasGradient(o)) continue;
-    if (IsPiecewiseConstant(op_.kind())) {
+    if (!DifferentiableOperands(declaration_)[o]) {  // Its value jumps between constants.
       EXPECT_EQ(gradients[o].data, Array<double>(gradients[o].shape).data) << "operand " << o;
       continue;
     }
