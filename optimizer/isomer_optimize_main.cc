@@ -81,7 +81,7 @@ ABSL_FLAG(std::string, search, "hierarchical",
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
 ABSL_FLAG(std::string, plan, "",
-          "a baseline instead of a search: data_parallel, zero3, megatron, expert or pipeline");
+          "a baseline instead of a search: data_parallel, zero3, megatron, published or pipeline");
 ABSL_FLAG(
     std::string, stages, "2",
     "of --plan=pipeline; the devices of a stage share out the batch. 4x2: four stages with two "
@@ -227,7 +227,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   if (bucket_bytes >= 0) options.update.bucket_bytes = bucket_bytes;
   if (bucket_bytes < -1) return absl::InvalidArgumentError("--bucket_bytes must be at least -1");
   options.plan = absl::GetFlag(FLAGS_plan);
-  const auto plans = {kDataParallel, kZero3, kMegatron, kExpert, kPipeline};
+  const auto plans = {kDataParallel, kZero3, kMegatron, kPublished, kPipeline};
   if (!options.plan.empty() && std::find(plans.begin(), plans.end(), options.plan) == plans.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--plan=", options.plan, ": there are ", absl::StrJoin(plans, ", ")));

@@ -90,7 +90,7 @@ draw_plan() {
     esac
     return
   fi
-  pick data_parallel zero3 megatron expert pipeline pipeline
+  pick data_parallel zero3 megatron published pipeline pipeline
   # What the update drawn before contradicts is refused, as it should be; but not here.
   [[ $picked == zero3 && ($mode == inference || ${options[*]} != *--update=@(auto|sharded_weights)*) ]] && picked=data_parallel
   options+=("--plan=$picked")

@@ -142,7 +142,7 @@ absl::StatusOr<Plans> PlansOf(const Finding& finding, const TableContext& contex
   ISOMER_ASSIGN_OR_RETURN(const Outcome sequential, context.runner.RunToPlan(job, context.limit_s));
   ISOMER_ASSIGN_OR_RETURN(plans.sequential, LoadPlan(file));
   ISOMER_ASSIGN_OR_RETURN(plans.sequential_us, sequential.summary.Number("predicted_step_us"));
-  for (const char* expert : {"expert", "megatron", "data_parallel"}) {
+  for (const char* expert : {"published", "megatron", "data_parallel"}) {
     job.flags = flags;
     job.flags.push_back(absl::StrCat("--plan=", expert));
     ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, context.runner.Run(job, context.limit_s));
@@ -167,7 +167,7 @@ absl::StatusOr<Plans> PlansOf(const Finding& finding, const TableContext& contex
 absl::StatusOr<Table> FindingsTable(const TableContext& context) {
   Table table("findings",
               {"finding", "network", "devices", "found", "step us", "as Unity has it, us",
-               "over sequential", "over expert", "Unity", "in the plan"});
+               "over sequential", "over published", "Unity", "in the plan"});
   for (const Finding& finding : kFindings) {
     if (!context.Wants(finding.model)) continue;
     ISOMER_ASSIGN_OR_RETURN(const Plans plans, PlansOf(finding, context));

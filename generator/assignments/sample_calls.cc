@@ -95,8 +95,8 @@ void AddBinary(absl::string_view op, CallsByKind* table) {
 void AddElementwise(CallsByKind* table) {
   for (const char* op : kUnary) AddUnary(op, table);
   for (OpKind kind : kAllOpKinds) {
-    if (IsPlainUnary(kind)) AddUnary(OpKindName(kind), table);
-    if (TraitsOf(kind).op_class == OperatorClass::kBinary) AddBinary(OpKindName(kind), table);
+    if (IsPlainUnary(kind)) AddUnary(OpName(kind), table);
+    if (TraitsOf(kind).op_class == OperatorClass::kBinary) AddBinary(OpName(kind), table);
   }
   AddBinary("mse", table);
   for (const char* type : kFloats) {

@@ -52,7 +52,7 @@ std::vector<bool> ArrangingCalls(const Graph& graph, const ComputeGraph& compute
   std::vector<bool> arranges(compute.nodes.size(), false);
   for (size_t i = 0; i < compute.nodes.size(); ++i) {
     const ComputeGraph::ComputeNode& node = compute.nodes[i];
-    arranges[i] = IsPreparation(graph.node(node.id).op.kind()) &&
+    arranges[i] = CanRunOnHost(graph.node(node.id).op.kind()) &&
                   std::all_of(node.operands.begin(), node.operands.end(), [&](const auto& operand) {
                     return operand.producer < 0 ? operand.stored : arranges[operand.producer];
                   });

@@ -89,11 +89,11 @@ MappingSolution::~MappingSolution() = default;
 
 class MappingSolver {
  public:
-  explicit MappingSolver(const MappingOptions& options, bool branches_beside = false)
-      : options_(options), branches_beside_(branches_beside) {}
+  explicit MappingSolver(const MappingOptions& options, bool concurrent_branches = false)
+      : options_(options), concurrent_branches_(concurrent_branches) {}
 
   MappingSolution Solve(const MappingProblem& problem) {
-    MappingReduction reduction(problem, options_.memo, nullptr, branches_beside_);
+    MappingReduction reduction(problem, options_.memo, nullptr, concurrent_branches_);
     reduction.Reduce();
     const auto core_size = static_cast<int64_t>(reduction.Core().size());
     if (core_size == 0) {
@@ -271,7 +271,7 @@ class MappingSolver {
   }
 
   const MappingOptions& options_;
-  const bool branches_beside_;
+  const bool concurrent_branches_;
   MappingSolution solution_;
   std::map<int, int> looks_best_;  // by the messages, per node of the core
 };
@@ -289,9 +289,9 @@ MappingSolution EnumerateMappings(const MappingProblem& problem, const Deadline&
   return MappingSolver(options).Enumerate(problem, deadline);
 }
 
-MappingSolution SolveWithBranchesBeside(const MappingProblem& problem,
-                                        const MappingOptions& options) {
-  return MappingSolver(options, /*branches_beside=*/true).Solve(problem);
+MappingSolution SolveWithConcurrentBranches(const MappingProblem& problem,
+                                            const MappingOptions& options) {
+  return MappingSolver(options, /*concurrent_branches=*/true).Solve(problem);
 }
 
 MappingSolution SolveMapping(const MappingProblem& problem, const MappingOptions& options) {

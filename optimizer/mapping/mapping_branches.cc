@@ -24,7 +24,7 @@ void MappingReduction::FoldInto(int node, int composite) {
   for (int share = 0; share < NumShares(); ++share) {
     fold.us.push_back(AnswersIn(share, node, composite));
   }
-  const bool is_branch = branches_beside_ && c.from == node && at.resources.empty();
+  const bool is_branch = concurrent_branches_ && c.from == node && at.resources.empty();
   folds_.push_back(std::move(fold));
   nodes_[node].gone = true;
   RemoveLive(composite);

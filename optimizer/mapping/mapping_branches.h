@@ -11,8 +11,8 @@
 
 namespace isomer {
 
-MappingSolution SolveWithBranchesBeside(const MappingProblem& problem,
-                                        const MappingOptions& options = {});
+MappingSolution SolveWithConcurrentBranches(const MappingProblem& problem,
+                                            const MappingOptions& options = {});
 
 }  // namespace isomer
 

@@ -52,12 +52,12 @@ uint64_t CostTable::ContentKey() const {
 }
 
 MappingReduction::MappingReduction(const MappingProblem& problem, MappingMemo* memo,
-                                   const MappingResources* resources, bool branches_beside)
+                                   const MappingResources* resources, bool concurrent_branches)
     : terminals_(problem.terminals),
       splits_(problem.splits),
       contains_(Containers(problem.splits)),
       memo_(memo),
-      branches_beside_(branches_beside) {
+      concurrent_branches_(concurrent_branches) {
   nodes_.reserve(problem.nodes.size());
   for (const auto& node : problem.nodes) {
     AddNode(node);

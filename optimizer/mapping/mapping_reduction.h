@@ -23,10 +23,10 @@ class MappingReduction {
  public:
   // What of the problem outlives this: edge tables, and the memo. With `resources`, branches that
   // keep to one share overlap: together they cost the largest of the one, the other and all
-  // resources of both, which is never more than they do (lower_bound.h). `branches_beside`: that
-  // only meet may, on shares of their own (mapping_branches.h).
+  // resources of both, which is never more than they do (lower_bound.h). `concurrent_branches`:
+  // that only meet may, on shares of their own (mapping_branches.h).
   MappingReduction(const MappingProblem& problem, MappingMemo* memo,
-                   const MappingResources* resources = nullptr, bool branches_beside = false);
+                   const MappingResources* resources = nullptr, bool concurrent_branches = false);
 
   // Series, parallel and fold, until nothing is left to reduce.
   void Reduce();
@@ -150,7 +150,7 @@ class MappingReduction {
   std::vector<ShareSplit> splits_;
   std::vector<std::vector<int>> contains_;  // per share: those that contain it, and itself
   MappingMemo* memo_;
-  bool branches_beside_;
+  bool concurrent_branches_;
 };
 
 }  // namespace isomer

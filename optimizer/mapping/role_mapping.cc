@@ -14,8 +14,9 @@ namespace {
 
 class RoleMapper {
  public:
-  RoleMapper(const Graph& graph, const WishesOfCall& wishes, bool by_place, CostTables* tables)
-      : graph_(graph), wishes_(wishes), by_place_(by_place), tables_(*tables), roles_(graph) {
+  RoleMapper(const Graph& graph, const PreferencesOfCall& preferences, bool by_place,
+             CostTables* tables)
+      : graph_(graph), wishes_(preferences), by_place_(by_place), tables_(*tables), roles_(graph) {
     devices_ = tables->num_devices();
   }
 
@@ -65,7 +66,7 @@ class RoleMapper {
 
   absl::StatusOr<Chosen> FirstPossible(const ComputeGraph::ComputeNode& node,
                                        const ChoiceSpace& space, std::vector<DimRole> roles) {
-    for (WishedChoice& wish : wishes_({node.id, node, space, roles, devices_})) {
+    for (ShardingPreference& wish : wishes_({node.id, node, space, roles, devices_})) {
       int64_t used = 1;
       for (const Axis& axis : wish.axes) used *= axis.degree;
       // Devices that are left over: the outer ones, if the inner axes are meant to be neighbours.
@@ -84,7 +85,7 @@ class RoleMapper {
   }
 
   const Graph& graph_;
-  const WishesOfCall& wishes_;
+  const PreferencesOfCall& wishes_;
   const bool by_place_;
   CostTables& tables_;
   DimRoles roles_;
@@ -112,23 +113,23 @@ int64_t CallToMap::DegreeFor(int dim, int64_t degree) const {
   return std::gcd(size, degree);
 }
 
-void CallToMap::AddDataParallel(std::vector<WishedChoice>* wishes) const {
+void CallToMap::AddDataParallel(std::vector<ShardingPreference>* preferences) const {
   const int batch = DimOf(DimRole::kBatch);
-  if (batch >= 0) wishes->push_back({{{batch, DegreeFor(batch, devices)}}});
+  if (batch >= 0) preferences->push_back({{{batch, DegreeFor(batch, devices)}}});
   const auto is_stored = [](const auto& operand) { return operand.stored; };
   if (batch < 0 && std::all_of(node.operands.begin(), node.operands.end(), is_stored)) {
-    AddArrangedWeight(wishes);
+    AddArrangedWeight(preferences);
   }
-  wishes->push_back({});
+  preferences->push_back({});
 }
 
-void CallToMap::AddArrangedWeight(std::vector<WishedChoice>* wishes) const {
+void CallToMap::AddArrangedWeight(std::vector<ShardingPreference>* preferences) const {
   int most = kIdleAxis;
   for (int v = 0; v < static_cast<int>(declaration().dims.size()); ++v) {
     if (space.expansions.SplitOf(v) == nullptr) continue;
     if (DegreeFor(v, devices) > DegreeFor(most, devices)) most = v;
   }
-  if (most >= 0) wishes->push_back({{{most, DegreeFor(most, devices)}}});
+  if (most >= 0) preferences->push_back({{{most, DegreeFor(most, devices)}}});
 }
 
 absl::Status MapArrangedWeights(CostTables* tables, MappedModel* mapped) {
@@ -138,21 +139,22 @@ absl::Status MapArrangedWeights(CostTables* tables, MappedModel* mapped) {
   if (std::none_of(compute.nodes.begin(), compute.nodes.end(), is_unmapped)) {
     return absl::OkStatus();
   }
-  const WishesOfCall wishes = [](const CallToMap& call) {
-    std::vector<WishedChoice> wished;
-    call.AddArrangedWeight(&wished);
-    wished.push_back({});
-    return wished;
+  const PreferencesOfCall preferences = [](const CallToMap& call) {
+    std::vector<ShardingPreference> preferred;
+    call.AddArrangedWeight(&preferred);
+    preferred.push_back({});
+    return preferred;
   };
-  ISOMER_ASSIGN_OR_RETURN(MappedModel arranged, MapByRoles(mapped->graph, wishes, false, tables));
+  ISOMER_ASSIGN_OR_RETURN(MappedModel arranged,
+                          MapByRoles(mapped->graph, preferences, false, tables));
   // Those that there are stay.
   mapped->choices.merge(arranged.choices);
   return absl::OkStatus();
 }
 
-absl::StatusOr<MappedModel> MapByRoles(const Graph& graph, const WishesOfCall& wishes,
+absl::StatusOr<MappedModel> MapByRoles(const Graph& graph, const PreferencesOfCall& preferences,
                                        bool by_place, CostTables* tables) {
-  return RoleMapper(graph, wishes, by_place, tables).Run();
+  return RoleMapper(graph, preferences, by_place, tables).Run();
 }
 
 }  // namespace isomer

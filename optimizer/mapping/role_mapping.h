@@ -1,5 +1,5 @@
-// Mappings by hand: for every call the first that is possible of a few choices that somebody wishes
-// for, knowing what its dims stand for (batch_dims.h).
+// Mappings by hand: for every call the first that is possible of a few choices that somebody
+// preferences for, knowing what its dims stand for (batch_dims.h).
 #ifndef ISOMER_OPTIMIZER_MAPPING_ROLE_MAPPING_H_
 #define ISOMER_OPTIMIZER_MAPPING_ROLE_MAPPING_H_
 
@@ -19,7 +19,7 @@ namespace isomer {
 
 // A choice of axes; those that are left over of the devices idle. `model`: the iteration dim that
 // is split by tensor parallelism, for those behind it to know; -1: none.
-struct WishedChoice {
+struct ShardingPreference {
   std::vector<Axis> axes;
   int64_t start = 0;  // counted from the first device of the tables' options
   int model = -1;
@@ -42,27 +42,27 @@ struct CallToMap {
   // The batch split as far as `devices` go, or of a call that arranges a weight what splits
   // furthest; then the call as a whole, on the first device. What micro-batches leave of the batch
   // counts.
-  void AddDataParallel(std::vector<WishedChoice>* wishes) const;
+  void AddDataParallel(std::vector<ShardingPreference>* preferences) const;
   // The dim that splits furthest, if any. A weight that other calls read as it is (the embedding
   // that is also the last product's) is then gathered by all, not sent to each by one.
-  void AddArrangedWeight(std::vector<WishedChoice>* wishes) const;
+  void AddArrangedWeight(std::vector<ShardingPreference>* preferences) const;
 
  private:
   bool ByWeight() const;
 };
 
-// The wishes for one call, best first. Must end with some that are always possible
+// The preferences for one call, best first. Must end with some that are always possible
 // (AddDataParallel's are).
-using WishesOfCall = std::function<std::vector<WishedChoice>(const CallToMap&)>;
+using PreferencesOfCall = std::function<std::vector<ShardingPreference>(const CallToMap&)>;
 
 // Gives the calls of `mapped` that have no choice one: those that arrange weights, which a piece of
 // the graph cannot tell from weights that are stored as arranged.
 absl::Status MapArrangedWeights(CostTables* tables, MappedModel* mapped);
 
 // Maps `graph` onto the devices, and into the micro-batches, of the tables' options. Calls of the
-// same operator, types and roles get the same choice unless `by_place` says that wishes depend on
-// the call's place in the graph.
-absl::StatusOr<MappedModel> MapByRoles(const Graph& graph, const WishesOfCall& wishes,
+// same operator, types and roles get the same choice unless `by_place` says that preferences depend
+// on the call's place in the graph.
+absl::StatusOr<MappedModel> MapByRoles(const Graph& graph, const PreferencesOfCall& preferences,
                                        bool by_place, CostTables* tables);
 
 }  // namespace isomer

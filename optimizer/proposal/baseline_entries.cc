@@ -61,22 +61,23 @@ absl::Status BaselineEntries::EnterPipeline() {
 }
 
 absl::StatusOr<Prediction> BaselineEntries::Consider(const MappedModel& mapped,
-                                                     const std::string& name, const Grid* grid) {
-  ISOMER_ASSIGN_OR_RETURN(const int entry, Enter(mapped, name, grid, nullptr));
+                                                     const std::string& name,
+                                                     const ParallelConfig* config) {
+  ISOMER_ASSIGN_OR_RETURN(const int entry, Enter(mapped, name, config, nullptr));
   return Settle(name, entry);
 }
 
 absl::StatusOr<int> BaselineEntries::Enter(const MappedModel& mapped, const std::string& name,
-                                           const Grid* grid, Submachine* on) {
-  ISOMER_ASSIGN_OR_RETURN(Plan plan, context_.PlanOf(mapped, grid));
+                                           const ParallelConfig* config, Submachine* on) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, context_.PlanOf(mapped, config));
   if (name == kZero3) plan.update.method = UpdateMethod::kShardedWeights;
   const OptimizeOptions& options = context_.options;
   bool takes_part = options.plan == name ||
                     (options.plan.empty() &&
                      (options.choose_update_method || plan.update.method == options.update.method));
-  // Of grids there are only those with the stages that calls are bound to.
+  // Of configurations there are only those with the stages that calls are bound to.
   const bool keeps = context_.restrictions.Violations(mapped).empty() &&
-                     (grid != nullptr || context_.restrictions.least_stages() == 1);
+                     (config != nullptr || context_.restrictions.least_stages() == 1);
   if (name != kSingleDevice && !keeps) {
     ignoring_.push_back(name);
     takes_part &= !options.plan.empty();
@@ -116,9 +117,9 @@ constinit const Proposer kMegatronProposer = {
     kMegatron, "tensor parallel blocks within nodes, by hand", Proposer::When::kFirst,
     IsWanted<kMegatron>, Enter<kMegatron>};
 
-constinit const Proposer kExpertProposer = {kExpert, "published plans of networks like this one",
-                                            Proposer::When::kFirst, IsWanted<kExpert>,
-                                            Enter<kExpert>};
+constinit const Proposer kPublishedProposer = {
+    kPublished, "published plans of networks like this one", Proposer::When::kFirst,
+    IsWanted<kPublished>, Enter<kPublished>};
 
 constinit const Proposer kPipelineProposer = {
     kPipeline, "stages of equal work, where --plan=pipeline asks for them", Proposer::When::kFirst,

@@ -11,13 +11,13 @@
 #include "absl/status/statusor.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/contest.h"
-#include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/parallel_config.h"
 #include "optimizer/proposal/proposer.h"
 
 namespace isomer {
 
 // Each baseline proposes by a row of its own.
-extern const Proposer kDataParallelProposer, kZero3Proposer, kMegatronProposer, kExpertProposer,
+extern const Proposer kDataParallelProposer, kZero3Proposer, kMegatronProposer, kPublishedProposer,
     kPipelineProposer;
 
 // Baselines that suit the model are predicted; those that keep the constraints take part, or, where
@@ -32,9 +32,9 @@ class BaselineEntries {
   // All that were entered are predicted.
   absl::Status Settle();
 
-  // A mapping by hand, on a grid if there is one, as one of the baseline's plans.
+  // A mapping by hand, on a configuration if there is one, as one of the baseline's plans.
   absl::StatusOr<Prediction> Consider(const MappedModel& mapped, const std::string& name,
-                                      const Grid* grid = nullptr);
+                                      const ParallelConfig* config = nullptr);
 
   // By name. A baseline may be several plans: the fastest that fits counts, or the smallest.
   const std::map<std::string, Prediction>& predictions() const { return predictions_; }
@@ -47,8 +47,8 @@ class BaselineEntries {
 
  private:
   // `on`: may begin refinement with it; null: it is not.
-  absl::StatusOr<int> Enter(const MappedModel& mapped, const std::string& name, const Grid* grid,
-                            Submachine* on);
+  absl::StatusOr<int> Enter(const MappedModel& mapped, const std::string& name,
+                            const ParallelConfig* config, Submachine* on);
   absl::StatusOr<Prediction> Settle(const std::string& name, int entry);
 
   SearchContext& context_;

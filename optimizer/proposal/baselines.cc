@@ -6,15 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/mapping/role_mapping.h"
-#include "optimizer/proposal/expert_plans.h"
+#include "optimizer/proposal/published_plans.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 
 absl::StatusOr<MappedModel> MapTensorParallel(const Graph& graph, int64_t tensor_degree,
                                               CostTables* tables) {
-  const WishesOfCall wishes = [&](const CallToMap& call) {
-    std::vector<WishedChoice> wished;
+  const PreferencesOfCall preferences = [&](const CallToMap& call) {
+    std::vector<ShardingPreference> preferred;
     const Declaration& d = call.declaration();
     const int batch = call.DimOf(DimRole::kBatch);
     int model = call.DimOf(DimRole::kModel);
@@ -25,12 +25,12 @@ absl::StatusOr<MappedModel> MapTensorParallel(const Graph& graph, int64_t tensor
     if (tensor_degree > 1 && inner >= 0 && inner != batch &&
         call.DegreeFor(inner, tensor_degree) == tensor_degree) {
       const int64_t outer = call.DegreeFor(batch, call.devices / tensor_degree);
-      wished.push_back({{{batch, outer}, {inner, tensor_degree}}, 0, model});
+      preferred.push_back({{{batch, outer}, {inner, tensor_degree}}, 0, model});
     }
-    call.AddDataParallel(&wished);
-    return wished;
+    call.AddDataParallel(&preferred);
+    return preferred;
   };
-  ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, MapByRoles(graph, wishes, false, tables));
+  ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, MapByRoles(graph, preferences, false, tables));
   mapped.copies_arranged = true;
   const auto is_row_parallel = [&](const auto& mapped_call) {
     const auto& [id, choice] = mapped_call;
@@ -56,9 +56,10 @@ absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& gr
   const int64_t node = std::gcd(tables->cost().machine().devices_per_node(), tables->num_devices());
   if (name == kMegatron && node > 1) return MapTensorParallel(graph, node, tables);
   if (name == kMegatron) return absl::NotFoundError("megatron: a node has just one device");
-  if (name == kExpert) return MapExpert(graph, tables);
+  if (name == kPublished) return MapPublished(graph, tables);
   return absl::InvalidArgumentError(absl::StrCat("--plan=", name, ": there are ", kDataParallel,
-                                                 ", ", kZero3, ", ", kMegatron, " and ", kExpert));
+                                                 ", ", kZero3, ", ", kMegatron, " and ",
+                                                 kPublished));
 }
 
 }  // namespace isomer

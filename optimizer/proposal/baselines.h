@@ -9,7 +9,7 @@
 //                  between column and row parallel (attention by heads); what lies between a
 //                  row-parallel product and the next column-parallel one is split in the sequence.
 //                  Data parallel over the others.
-//   expert         what experts did by hand for such models (expert_plans.h).
+//   expert         what experts did by hand for such models (published_plans.h).
 //   single_device  everything on device 0: what the other devices must beat.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_BASELINES_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_BASELINES_H_
@@ -27,12 +27,12 @@ namespace isomer {
 inline constexpr char kDataParallel[] = "data_parallel";
 inline constexpr char kZero3[] = "zero3";
 inline constexpr char kMegatron[] = "megatron";
-inline constexpr char kExpert[] = "expert";
+inline constexpr char kPublished[] = "published";
 inline constexpr char kSingleDevice[] = "single_device";
 
 // megatron is tensor parallel within a node, data parallel across. Errors: an unknown name;
 // NotFound if the baseline does not apply to the model (megatron, without a column-parallel product
-// that a row-parallel one follows; expert, see there).
+// that a row-parallel one follows; published, see there).
 absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& graph,
                                         CostTables* tables);
 

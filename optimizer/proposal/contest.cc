@@ -139,7 +139,8 @@ void Contest::Contend(const Plan& plan, const Simulation& simulation, const std:
                        : tasks > policy_.few_tasks ? policy_.contenders
                                                    : policy_.small_contenders;
   if (behind - contenders_.begin() >= most) return;
-  contenders_.insert(behind, Contender{plan, origin, simulation.step_us, simulation.behind_us});
+  contenders_.insert(behind,
+                     Contender{plan, origin, simulation.step_us, simulation.exposed_tail_us});
   if (contenders_.size() > static_cast<size_t>(most)) contenders_.resize(most);
 }
 

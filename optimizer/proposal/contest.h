@@ -42,7 +42,7 @@ inline constexpr char kFound[] = "search";
 struct Contender {
   Plan plan;
   std::string origin;
-  double step_us = 0, behind_us = 0;  // as in Simulation
+  double step_us = 0, exposed_tail_us = 0;  // as in Simulation
 };
 
 class Contest {

@@ -30,9 +30,9 @@ class GridSearch {
         memory_bytes_(tables->cost().machine().memory_bytes()) {}
 
   absl::Status Run() {
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<GridEstimate> estimates,
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<ConfigEstimate> estimates,
                             EnumerateGrids(graph_, options_.grids, memory_bytes_, &tables_));
-    for (const GridEstimate& estimate : estimates) {
+    for (const ConfigEstimate& estimate : estimates) {
       if (mapped_ == policy_.mapped_grids || deadline_.Reached().has_value()) break;
       if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
     }
@@ -45,44 +45,46 @@ class GridSearch {
  private:
   // A mapping onto one stage, and as it is on all of them.
   struct Pipeline {
-    Grid grid;
+    ParallelConfig config;
     MappedModel on_one_stage, mapped;
     std::string origin;
     Prediction prediction = {};
   };
 
-  static const char* BaselineOf(const Grid& grid) {
-    return grid.tensor_degree > 1 ? kMegatron : grid.stages > 1 ? kPipeline : kDataParallel;
+  static const char* BaselineOf(const ParallelConfig& config) {
+    return config.tensor_degree > 1 ? kMegatron : config.stages > 1 ? kPipeline : kDataParallel;
   }
 
-  int64_t CallsOf(const Grid& grid) const { return graph_.num_nodes() * grid.micro_batches; }
+  int64_t CallsOf(const ParallelConfig& config) const {
+    return graph_.num_nodes() * config.micro_batches;
+  }
 
-  bool IsWorthALook(const GridEstimate& estimate) const {
-    const Grid& grid = estimate.grid;
+  bool IsWorthALook(const ConfigEstimate& estimate) const {
+    const ParallelConfig& config = estimate.config;
     // Data parallelism as it is.
-    if (grid.tensor_degree == 1 && grid.micro_batches == 1 && !grid.recomputes) return false;
-    if (!options_.plan.empty() && options_.plan != BaselineOf(grid)) return false;
+    if (config.tensor_degree == 1 && config.micro_batches == 1 && !config.recomputes) return false;
+    if (!options_.plan.empty() && options_.plan != BaselineOf(config)) return false;
     if (estimate.step_us > policy_.grid_time_slack * contest_.step_us()) return false;
     if (contest_.fits() && static_cast<double>(estimate.peak_bytes) >
                                policy_.grid_memory_slack * static_cast<double>(memory_bytes_))
       return false;
     if (fitting_us_ > 0 && estimate.step_us > policy_.other_grid_slack * fitting_us_) return false;
-    const int64_t calls = CallsOf(grid);
+    const int64_t calls = CallsOf(config);
     if (calls > policy_.calls_of_one_grid) return false;
     if (mapped_ > 0 && calls_ + calls > policy_.grid_calls) return false;
     return std::none_of(settled_.begin(), settled_.end(),
-                        [&](const Grid& other) { return grid.MapsLike(other); });
+                        [&](const ParallelConfig& other) { return config.MapsLike(other); });
   }
 
-  absl::Status Consider(const GridEstimate& estimate) {
-    const Grid& grid = estimate.grid;
+  absl::Status Consider(const ConfigEstimate& estimate) {
+    const ParallelConfig& config = estimate.config;
     ++mapped_;
-    calls_ += CallsOf(grid);
-    const bool searches = options_.search != nullptr && grid.micro_batches > 1;
+    calls_ += CallsOf(config);
+    const bool searches = options_.search != nullptr && config.micro_batches > 1;
     std::optional<Pipeline> by_hand, found;
     if (!options_.restricted) {
-      ISOMER_ASSIGN_OR_RETURN(by_hand, MapByHand(grid));
-      if (searches) options_.prefetch(by_hand->mapped, grid);
+      ISOMER_ASSIGN_OR_RETURN(by_hand, MapByHand(config));
+      if (searches) options_.prefetch(by_hand->mapped, config);
     }
     if (searches) {
       ISOMER_ASSIGN_OR_RETURN(found, SearchStage(estimate));
@@ -94,20 +96,20 @@ class GridSearch {
   }
 
   // The error: calls do not suit so many stages.
-  absl::StatusOr<Pipeline> OnAllStages(const Grid& grid, MappedModel mapped,
+  absl::StatusOr<Pipeline> OnAllStages(const ParallelConfig& config, MappedModel mapped,
                                        const std::string& origin) {
-    Pipeline pipeline{grid, mapped, std::move(mapped), origin};
+    Pipeline pipeline{config, mapped, std::move(mapped), origin};
     ISOMER_RETURN_IF_ERROR(
-        SpreadOverStages(grid, options_.grids.bound_stages, &tables_, &pipeline.mapped));
+        SpreadOverStages(config, options_.grids.bound_stages, &tables_, &pipeline.mapped));
     return pipeline;
   }
 
   absl::StatusOr<Prediction> Enter(Pipeline pipeline) {
-    const Grid& grid = pipeline.grid;
+    const ParallelConfig& config = pipeline.config;
     ISOMER_ASSIGN_OR_RETURN(pipeline.prediction,
-                            options_.consider(pipeline.mapped, grid, pipeline.origin));
+                            options_.consider(pipeline.mapped, config, pipeline.origin));
     const Prediction prediction = pipeline.prediction;
-    if (grid.stages > 1 &&
+    if (config.stages > 1 &&
         (!best_.has_value() || contest_.Rank(prediction) < contest_.Rank(best_->prediction))) {
       best_ = std::move(pipeline);
     }
@@ -116,94 +118,94 @@ class GridSearch {
 
   // The best pipeline as it would be without two versions of weights, if it has them.
   absl::Status DrainAfterEachStep() {
-    if (!best_.has_value() || best_->grid.steps_between_flushes == 1) return absl::OkStatus();
-    Grid drained = best_->grid;
+    if (!best_.has_value() || best_->config.steps_between_flushes == 1) return absl::OkStatus();
+    ParallelConfig drained = best_->config;
     drained.steps_between_flushes = 1;
     ISOMER_ASSIGN_OR_RETURN(Pipeline pipeline, BestIn(drained));
     Enter(std::move(pipeline)).status().IgnoreError();
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Pipeline> BestIn(const Grid& grid) {
-    tables_.set_options(OptionsOfStage(grid, base_, best_->origin != kFound));
-    return OnAllStages(grid, best_->on_one_stage, best_->origin);
+  absl::StatusOr<Pipeline> BestIn(const ParallelConfig& config) {
+    tables_.set_options(OptionsOfStage(config, base_, best_->origin != kFound));
+    return OnAllStages(config, best_->on_one_stage, best_->origin);
   }
 
   absl::Status Interleave() {
     if (!best_.has_value() || !options_.grids.bound_stages.empty()) return absl::OkStatus();
     while (!deadline_.Reached().has_value() && PromisesMoreChunks()) {
-      Grid grid = best_->grid;
-      const int64_t chunks = grid.chunks *= 2;
-      ISOMER_ASSIGN_OR_RETURN(Pipeline next, BestIn(grid));
-      if (MayHaveTwiceTheChunks(grid)) {
-        Grid behind = grid;
+      ParallelConfig config = best_->config;
+      const int64_t chunks = config.chunks *= 2;
+      ISOMER_ASSIGN_OR_RETURN(Pipeline next, BestIn(config));
+      if (MayHaveTwiceTheChunks(config)) {
+        ParallelConfig behind = config;
         behind.chunks *= 2;
         ISOMER_ASSIGN_OR_RETURN(const Pipeline after_next, BestIn(behind));
         options_.prefetch(after_next.mapped, behind);
       }
       Enter(std::move(next)).status().IgnoreError();
-      if (best_->grid.chunks < chunks) break;  // It is no better.
+      if (best_->config.chunks < chunks) break;  // It is no better.
     }
     return absl::OkStatus();
   }
 
   // As calls and micro-batches go.
-  bool MayHaveTwiceTheChunks(const Grid& grid) const {
-    const int64_t chunks = 2 * grid.chunks, stages = grid.stages, n = grid.micro_batches;
+  bool MayHaveTwiceTheChunks(const ParallelConfig& config) const {
+    const int64_t chunks = 2 * config.chunks, stages = config.stages, n = config.micro_batches;
     const auto calls = static_cast<int64_t>(best_->mapped.choices.size());
     if (n % stages != 0 || chunks * stages > calls) return false;
     // 1F1B of two versions of weights has no more than a step's micro-batches under way.
-    return grid.steps_between_flushes == 1 ||
+    return config.steps_between_flushes == 1 ||
            2 * (stages - 1) + (chunks - 1) * stages <= n * chunks;
   }
 
   // Whether the pipeline would be the best plan if twice as many chunks halved its bubble, and took
   // nothing; and can be.
   bool PromisesMoreChunks() const {
-    const Grid& grid = best_->grid;
-    if (!MayHaveTwiceTheChunks(grid)) return false;
+    const ParallelConfig& config = best_->config;
+    if (!MayHaveTwiceTheChunks(config)) return false;
     const auto slots =
-        static_cast<double>(grid.micro_batches * grid.chunks * grid.steps_between_flushes);
-    const auto stages = static_cast<double>(grid.stages);
+        static_cast<double>(config.micro_batches * config.chunks * config.steps_between_flushes);
+    const auto stages = static_cast<double>(config.stages);
     const double bubble = (stages - 1) / (slots + stages);
     return (1 - bubble / 2) * best_->prediction.step_us < contest_.step_us();
   }
 
-  absl::StatusOr<Pipeline> MapByHand(const Grid& grid) {
-    tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
+  absl::StatusOr<Pipeline> MapByHand(const ParallelConfig& config) {
+    tables_.set_options(OptionsOfStage(config, base_, /*by_hand=*/true));
     ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
-                            MapTensorParallel(graph_, grid.tensor_degree, &tables_));
-    return OnAllStages(grid, std::move(by_hand), BaselineOf(grid));
+                            MapTensorParallel(graph_, config.tensor_degree, &tables_));
+    return OnAllStages(config, std::move(by_hand), BaselineOf(config));
   }
 
-  void EnterByHand(const GridEstimate& estimate, const Pipeline& by_hand) {
+  void EnterByHand(const ConfigEstimate& estimate, const Pipeline& by_hand) {
     const absl::StatusOr<Prediction> prediction = Enter(by_hand);
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
-    if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(estimate.grid);
+    if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(estimate.config);
     if (fitting_us_ == 0 && prediction.ok() && contest_.Fits(*prediction)) {
       fitting_us_ = estimate.step_us;
     }
   }
 
   // Onto one stage. Nothing if it is no better than by hand.
-  absl::StatusOr<std::optional<Pipeline>> SearchStage(const GridEstimate& by_hand) {
-    const Grid& grid = by_hand.grid;
+  absl::StatusOr<std::optional<Pipeline>> SearchStage(const ConfigEstimate& by_hand) {
+    const ParallelConfig& config = by_hand.config;
     for (double price : kPrices) {
-      CostOptions cost = OptionsOfStage(grid, base_);
+      CostOptions cost = OptionsOfStage(config, base_);
       cost.sync_weight = policy_.exposed_synchronisation;
       cost.us_per_byte = price;
       ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
       ISOMER_ASSIGN_OR_RETURN(const MappedEstimate mapped, EstimateMapped(found, &tables_));
-      if (grid.stages > static_cast<int64_t>(mapped.calls.size())) break;
+      if (config.stages > static_cast<int64_t>(mapped.calls.size())) break;
       const std::vector<int> stages =
-          StagesOfCalls(mapped, grid.stages, options_.grids.bound_stages);
+          StagesOfCalls(mapped, config.stages, options_.grids.bound_stages);
       if (stages.empty()) break;
-      const GridEstimate estimate = EstimateGrid(
-          grid, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped, stages);
+      const ConfigEstimate estimate = EstimateGrid(
+          config, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped, stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
-      return OnAllStages(grid, std::move(found), kFound);
+      return OnAllStages(config, std::move(found), kFound);
     }
     return std::nullopt;
   }
@@ -219,7 +221,7 @@ class GridSearch {
   int mapped_ = 0;
   double fitting_us_ = 0;  // the estimate of the first that fits; 0: none yet
   int64_t calls_ = 0;
-  std::vector<Grid> settled_;
+  std::vector<ParallelConfig> settled_;
   std::optional<Pipeline> best_;
 };
 
@@ -254,16 +256,16 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
       return context->searches.Search(Strategy::kHierarchical, cost);
     };
   }
-  options.consider = [context](const MappedModel& mapped, const Grid& grid,
+  options.consider = [context](const MappedModel& mapped, const ParallelConfig& config,
                                const std::string& origin) -> absl::StatusOr<Prediction> {
-    const bool is_baseline = origin != kFound && grid.devices == context->devices;
-    if (is_baseline) return context->baselines.Consider(mapped, origin, &grid);
-    ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, &grid));
+    const bool is_baseline = origin != kFound && config.devices == context->devices;
+    if (is_baseline) return context->baselines.Consider(mapped, origin, &config);
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, &config));
     return context->contest.Consider(std::move(plan), kFound);
   };
-  options.prefetch = [context](const MappedModel& mapped, const Grid& grid) {
+  options.prefetch = [context](const MappedModel& mapped, const ParallelConfig& config) {
     if (context->threads() == 1) return;
-    absl::StatusOr<Plan> plan = context->PlanOf(mapped, &grid);
+    absl::StatusOr<Plan> plan = context->PlanOf(mapped, &config);
     if (plan.ok()) context->contest.Prefetch(*std::move(plan));
   };
   const absl::Status searched = SearchGrids(context->model.graph, options, context->deadline,

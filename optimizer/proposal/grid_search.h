@@ -1,10 +1,11 @@
-// The best grids as plans.
+// The best configurations as plans.
 //
-// There are hundreds of grids and few can be simulated: estimates order them (grid.h). The first of
-// them are mapped by hand; for those with micro-batches the search also maps the devices of one
-// stage, with a price on memory until the estimate fits. Both are derived and simulated. The best
-// of them that has a pipeline is then interleaved: two chunks of the model on each stage, then
-// twice as many as long as that is faster. What more transfers cost is not in the estimates.
+// There are hundreds of configurations and few can be simulated: estimates order them
+// (parallel_config.h). The first of them are mapped by hand; for those with micro-batches the
+// search also maps the devices of one stage, with a price on memory until the estimate fits. Both
+// are derived and simulated. The best of them that has a pipeline is then interleaved: two chunks
+// of the model on each stage, then twice as many as long as that is faster. What more transfers
+// cost is not in the estimates.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_SEARCH_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_GRID_SEARCH_H_
 
@@ -16,14 +17,14 @@
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/contest.h"
-#include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/parallel_config.h"
 #include "optimizer/proposal/proposer.h"
 #include "pcg/support/stopping.h"
 
 namespace isomer {
 
-// Grids of tensor, pipeline and data parallelism, for where the best plan so far leaves devices
-// waiting, or does not fit; then of half of the devices, as long as those are faster.
+// Configurations of tensor, pipeline and data parallelism, for where the best plan so far leaves
+// devices waiting, or does not fit; then of half of the devices, as long as those are faster.
 extern const Proposer kGrids;
 
 struct GridSearchOptions {
@@ -34,11 +35,11 @@ struct GridSearchOptions {
   std::function<absl::StatusOr<MappedModel>(const CostOptions&)> search;
   bool restricted = false;
   // Lets a mapping take part, by hand (as a baseline of that name) or found (kFound).
-  std::function<absl::StatusOr<Prediction>(const MappedModel&, const Grid&,
+  std::function<absl::StatusOr<Prediction>(const MappedModel&, const ParallelConfig&,
                                            const std::string& origin)>
       consider;
   // Says that a mapping will likely take part (Contest::Prefetch).
-  std::function<void(const MappedModel&, const Grid&)> prefetch;
+  std::function<void(const MappedModel&, const ParallelConfig&)> prefetch;
 };
 
 // Sets the options of `tables`.

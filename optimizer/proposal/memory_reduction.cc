@@ -208,24 +208,24 @@ absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted, Searc
     return context->PlanOf(*found);
   }
   const Graph& graph = context->model.graph;
-  const Grid grid{.devices = context->devices, .micro_batches = wanted.micro_batches};
+  const ParallelConfig config{.devices = context->devices, .micro_batches = wanted.micro_batches};
   const bool searches = context->options.strategy == Strategy::kHierarchical;
   // Fewer samples than devices take calls that are split otherwise, which a mapping by hand has
   // none of, and more time than what fits already.
   const bool few = searches && !context->contest.fits();
-  const int64_t parts = few ? grid.micro_batches : context->devices * grid.micro_batches;
+  const int64_t parts = few ? config.micro_batches : context->devices * config.micro_batches;
   if (!context->OnPartsToo() || MixesSamples(graph) || BatchSize(graph) % parts != 0) {
     return std::nullopt;
   }
   if (searches) {
     ISOMER_ASSIGN_OR_RETURN(
         const MappedModel found,
-        context->searches.Search(Strategy::kHierarchical, OptionsOfStage(grid, options)));
+        context->searches.Search(Strategy::kHierarchical, OptionsOfStage(config, options)));
     return context->PlanOf(found);
   }
-  context->tables.set_options(OptionsOfStage(grid, options, /*by_hand=*/true));
+  context->tables.set_options(OptionsOfStage(config, options, /*by_hand=*/true));
   ISOMER_ASSIGN_OR_RETURN(const MappedModel by_hand,
-                          MapTensorParallel(graph, grid.tensor_degree, &context->tables));
+                          MapTensorParallel(graph, config.tensor_degree, &context->tables));
   return context->PlanOf(by_hand);
 }
 

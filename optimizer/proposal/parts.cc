@@ -19,7 +19,7 @@ absl::Status MapByHand(SearchContext* context, Submachine* on) {
     if (mapped.ok()) ISOMER_RETURN_IF_ERROR(context->Consider(*mapped, on).status());
     if (on->devices == 1 || on->devices > context->cost.machine().devices_per_node()) break;
   }
-  const auto published = MapBaseline(kExpert, graph, &context->tables);
+  const auto published = MapBaseline(kPublished, graph, &context->tables);
   if (published.ok()) ISOMER_RETURN_IF_ERROR(context->Consider(*published, on).status());
   return absl::OkStatus();
 }

@@ -7,7 +7,7 @@
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/baselines.h"
-#include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/parallel_config.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/schedule/order/pipeline.h"
 #include "pcg/support/status_macros.h"
@@ -52,20 +52,20 @@ absl::Status CheckPipeline(const Model& model, int64_t devices, const PipelineOp
 absl::StatusOr<Plan> PipelinePlan(const Model& model, bool training, const PipelineOptions& options,
                                   CostTables* tables) {
   ISOMER_RETURN_IF_ERROR(CheckPipeline(model, tables->num_devices(), options));
-  const Grid grid{.devices = tables->num_devices(),
-                  .stages = options.stages,
-                  .micro_batches = options.micro_batches,
-                  .chunks = options.chunks};
+  const ParallelConfig config{.devices = tables->num_devices(),
+                              .stages = options.stages,
+                              .micro_batches = options.micro_batches,
+                              .chunks = options.chunks};
   const CostOptions saved = tables->options();
-  tables->set_options(OptionsOfStage(grid, saved, /*by_hand=*/true));
+  tables->set_options(OptionsOfStage(config, saved, /*by_hand=*/true));
   ISOMER_ASSIGN_OR_RETURN(MappedModel mapped, MapTensorParallel(model.graph, 1, tables));
   const auto calls = static_cast<int64_t>(mapped.choices.size());
-  if (grid.num_chunks() > calls) {
+  if (config.num_chunks() > calls) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--stages=", grid.stages, grid.chunks > 1 ? absl::StrCat("x", grid.chunks) : "",
+        "--stages=", config.stages, config.chunks > 1 ? absl::StrCat("x", config.chunks) : "",
         ": the model has ", calls, " calls"));
   }
-  ISOMER_RETURN_IF_ERROR(SpreadOverStages(grid, {}, tables, &mapped));
+  ISOMER_RETURN_IF_ERROR(SpreadOverStages(config, {}, tables, &mapped));
   tables->set_options(saved);
   return DerivePlan(model, mapped, training, tables);
 }

@@ -1,5 +1,6 @@
 // The pipeline baseline: stages of equal work, micro-batches in time, and data parallelism over the
-// devices of a stage, as a user asks for them. It is a grid (grid.h) that nobody chose.
+// devices of a stage, as a user asks for them. It is a configuration (parallel_config.h) that
+// nobody chose.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_PIPELINE_PLAN_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_PIPELINE_PLAN_H_
 

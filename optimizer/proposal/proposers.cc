@@ -27,7 +27,7 @@ constexpr const Proposer* kProposers[] = {
     &kDataParallelProposer,
     &kZero3Proposer,
     &kMegatronProposer,
-    &kExpertProposer,
+    &kPublishedProposer,
     &kPipelineProposer,
     &kAlgebraFirst,
     &kParts,

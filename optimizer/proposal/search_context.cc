@@ -55,11 +55,11 @@ CostOptions SearchContext::OptionsOn(const Submachine& on, double sync_weight) c
   return base;
 }
 
-absl::StatusOr<Plan> SearchContext::PlanOf(const MappedModel& mapped, const Grid* grid,
+absl::StatusOr<Plan> SearchContext::PlanOf(const MappedModel& mapped, const ParallelConfig* config,
                                            CallOrder order) {
   ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, options.training, &tables, order));
   SetOptions(&plan);
-  if (grid != nullptr) grid->SetOptions(&plan);
+  if (config != nullptr) config->SetOptions(&plan);
   return plan;
 }
 

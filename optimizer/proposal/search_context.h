@@ -15,8 +15,8 @@
 #include "optimizer/mapping/restrictions.h"
 #include "optimizer/proposal/baseline_entries.h"
 #include "optimizer/proposal/contest.h"
-#include "optimizer/proposal/grid.h"
 #include "optimizer/proposal/optimize_options.h"
+#include "optimizer/proposal/parallel_config.h"
 #include "optimizer/proposal/proposer.h"
 #include "optimizer/proposal/strategy_search.h"
 #include "optimizer/simulator/move_memo.h"
@@ -59,8 +59,8 @@ struct SearchContext {
   CostOptions BaseOptions() const;
   CostOptions OptionsOn(const Submachine& on, double sync_weight = 1) const;
 
-  // Weights are updated as the user's options say, or as a grid, if there is one.
-  absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const Grid* grid = nullptr,
+  // Weights are updated as the user's options say, or as a configuration, if there is one.
+  absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const ParallelConfig* config = nullptr,
                               CallOrder order = CallOrder::kCanonical);
   void SetOptions(Plan* plan) const;
 

@@ -29,11 +29,11 @@ absl::StatusOr<MappedModel> StrategySearch::Search(Strategy strategy, const Cost
 }
 
 absl::StatusOr<MappedModel> StrategySearch::MapInOnePiece(const Rewritten* rewritten,
-                                                          bool branches_beside,
+                                                          bool concurrent_branches,
                                                           const CostOptions& options) {
   SearchOptions search = options_;
   search.split = false;
-  search.branches_beside = branches_beside;
+  search.concurrent_branches = concurrent_branches;
   search.cache_folder.clear();
   if (!restrictions_.empty() && rewritten == nullptr) search.restrictions = &restrictions_;
   tables_.set_options(options);

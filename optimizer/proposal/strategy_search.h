@@ -67,8 +67,8 @@ class StrategySearch {
 
   // The mapping alone, without a search, of a graph that algebra made of the model's or, null, of
   // that itself; as one piece, in which branches between any two cuts may run beside each other,
-  // and, with `branches_beside`, those that only meet.
-  absl::StatusOr<MappedModel> MapInOnePiece(const Rewritten* rewritten, bool branches_beside,
+  // and, with `concurrent_branches`, those that only meet.
+  absl::StatusOr<MappedModel> MapInOnePiece(const Rewritten* rewritten, bool concurrent_branches,
                                             const CostOptions& options);
 
   // By the tables, what the model takes on one device with the algebra that was found so far; none

@@ -53,7 +53,7 @@ class UpdateChoice {
   // `before_us` as it came.
   bool MayBecomeBest(const Contender& contender, double before_us) const {
     const double now_us = contest_.best().simulation.step_us;
-    const double gain_us = std::max(contender.behind_us, before_us - now_us);
+    const double gain_us = std::max(contender.exposed_tail_us, before_us - now_us);
     return contender.step_us - gain_us < now_us;
   }
 

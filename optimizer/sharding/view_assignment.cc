@@ -92,7 +92,7 @@ class ViewAssigner {
   // What the first user that knows asks for.
   void Backward(NodeId id, const std::vector<Graph::Use>& users) {
     const Node& node = graph_.node(id);
-    if ((IsLeaf(node.op.kind()) || IsPreparation(node.op.kind())) && !choices_.contains(id)) {
+    if ((IsLeaf(node.op.kind()) || CanRunOnHost(node.op.kind())) && !choices_.contains(id)) {
       return BackwardToLeaf(id, users);
     }
     if (!IsParallel(node.op.kind()) || views_[id.value].has_value()) return;

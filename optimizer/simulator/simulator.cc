@@ -96,7 +96,7 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
     if (!IsOfKernel(kind)) continue;
     computed = std::max(computed, simulation.timeline.end[t]);
   }
-  simulation.behind_us = MicrosecondsOf(simulation.timeline.makespan - computed) / steps;
+  simulation.exposed_tail_us = MicrosecondsOf(simulation.timeline.makespan - computed) / steps;
   simulation.memory = LargestPeak(schedule);
   simulation.peak_bytes = simulation.memory.bytes;
   simulation.compute_us = *std::max_element(compute_us.begin(), compute_us.end()) / steps;

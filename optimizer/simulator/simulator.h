@@ -54,7 +54,7 @@ struct Simulation {
   TaskList tasks;       // of one step, as in the schedule
   Timeline timeline;
   double step_us = 0;
-  double behind_us = 0;  // of that, when no gradient is computed any more
+  double exposed_tail_us = 0;  // of that, when no gradient is computed any more
   int64_t peak_bytes = 0;
   MemoryPeak memory;  // of the device that needs most
   // Summed over tasks of the busiest device, by what they are.

@@ -74,7 +74,7 @@ class EGraph {
   // Known to be loaded before the step, however it is computed.
   bool IsStored(ClassId id) const { return classes_[Find(id)].stored; }
   // A call that makes stored tensors of stored ones.
-  bool IsPrepared(OpKind kind) const { return training_ ? IsLayout(kind) : IsPreparation(kind); }
+  bool IsPrepared(OpKind kind) const { return training_ ? IsLayout(kind) : CanRunOnHost(kind); }
   const std::vector<Member>& members(ClassId id) const { return classes_[Find(id)].members; }
   // Calls that take the class as an operand; may name calls that were merged with others.
   const std::vector<ENodeId>& users(ClassId id) const { return classes_[Find(id)].users; }

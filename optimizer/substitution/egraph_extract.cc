@@ -36,7 +36,7 @@ Extraction::Extraction(const EGraph& egraph, const Graph& graph,
       const OpKind kind = egraph.op(id).kind();
       bool stored = isomer::IsStored(kind), gradient = kind == OpKind::kWeight;
       if (!node.operands.empty()) {
-        stored = (training ? IsLayout(kind) : IsPreparation(kind)) &&
+        stored = (training ? IsLayout(kind) : CanRunOnHost(kind)) &&
                  std::all_of(node.operands.begin(), node.operands.end(),
                              [&](ClassId operand) { return IsStored(operand); });
         gradient = std::any_of(node.operands.begin(), node.operands.end(), [&](ClassId operand) {

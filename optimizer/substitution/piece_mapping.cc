@@ -53,7 +53,7 @@ absl::StatusOr<PlacementSetId> PlacementsLeft(const Graph& graph, TensorRef tens
 absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph& graph,
                                                  const Borders& borders, CostTables* tables,
                                                  const Deadline* enumerate_until,
-                                                 bool branches_beside) {
+                                                 bool concurrent_branches) {
   const bool training = tables->options().training;
   PieceMapping result;
   result.compute_ = AnalyzeCompute(graph, training, piece.FedWithGradient());
@@ -104,8 +104,8 @@ absl::StatusOr<PieceMapping> PieceMapping::Solve(const Piece& piece, const Graph
   const MappingOptions options{.memo = tables->mapping_memo()};
   if (enumerate_until != nullptr) {
     result.mapping_ = EnumerateMappings(problem, *enumerate_until);
-  } else if (branches_beside) {
-    result.mapping_ = SolveWithBranchesBeside(problem, options);
+  } else if (concurrent_branches) {
+    result.mapping_ = SolveWithConcurrentBranches(problem, options);
   } else {
     result.mapping_ = SolveMapping(problem, options);
   }

@@ -27,12 +27,12 @@ struct Borders {
 class PieceMapping {
  public:
   // Maps `graph`, the piece's own or one that rewriting made of it. `enumerate_until`: null, or
-  // without a dynamic program (mapping_enumeration.h) until then. `branches_beside`: also those
+  // without a dynamic program (mapping_enumeration.h) until then. `concurrent_branches`: also those
   // that only meet (mapping_branches.h).
   static absl::StatusOr<PieceMapping> Solve(const Piece& piece, const Graph& graph,
                                             const Borders& borders, CostTables* tables,
                                             const Deadline* enumerate_until = nullptr,
-                                            bool branches_beside = false);
+                                            bool concurrent_branches = false);
 
   // Least time per placement of what crosses in (rows; one if nothing does) and out (columns).
   const CostTable& table() const { return table_; }

@@ -116,7 +116,7 @@ class ChainSearch {
                                 .seed = options_.seed,
                                 .deadline = deadline_,
                                 .dynamic_program = options_.dynamic_program,
-                                .branches_beside = options_.branches_beside},
+                                .concurrent_branches = options_.concurrent_branches},
             &matcher_, &knowledge_.root_matches[piece.key], &tables_);
         ISOMER_RETURN_IF_ERROR(slot->search->Start(KnownOf(piece)));
       }
@@ -207,7 +207,7 @@ class ChainSearch {
     ISOMER_ASSIGN_OR_RETURN(used.mapping,
                             PieceMapping::Solve(piece, candidate.graph, borders, &tables_,
                                                 options_.dynamic_program ? nullptr : &deadline_,
-                                                options_.branches_beside));
+                                                options_.concurrent_branches));
     Graph graph = piece.graph;
     for (const DerivationStep& step : candidate.steps) {
       const Rule& rule = *tables_.rules().rules().Find(step.rule);

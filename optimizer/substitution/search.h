@@ -25,14 +25,14 @@ enum class Engine { kBestFirst, kEGraph, kBoth };
 struct SearchOptions {
   Engine engine = Engine::kBestFirst;
   double alpha = 1.05;
-  int64_t budget = 300;           // candidates, over all distinct pieces
-  int min_piece_nodes = 5;        // so that a piece has algebra in it
-  bool split = true;              // false: the model is one piece
-  bool cache = true;              // equal pieces are solved once
-  bool dynamic_program = true;    // false: mappings are enumerated (mapping_enumeration.h)
-  bool branches_beside = false;   // that only meet (mapping_branches.h)
-  std::string cache_folder = {};  // of what earlier runs found (search_cache.h); "": none
-  uint64_t seed = 1;              // of what is random, and of steps that look equally good
+  int64_t budget = 300;              // candidates, over all distinct pieces
+  int min_piece_nodes = 5;           // so that a piece has algebra in it
+  bool split = true;                 // false: the model is one piece
+  bool cache = true;                 // equal pieces are solved once
+  bool dynamic_program = true;       // false: mappings are enumerated (mapping_enumeration.h)
+  bool concurrent_branches = false;  // that only meet (mapping_branches.h)
+  std::string cache_folder = {};     // of what earlier runs found (search_cache.h); "": none
+  uint64_t seed = 1;                 // of what is random, and of steps that look equally good
   const Restrictions* restrictions = nullptr;  // a user's, if any; must outlive the search
   double time_limit_s = 0;                     // from the start of the search; 0: none
 };

@@ -180,9 +180,9 @@ class SubstitutionSearch::Impl {
   // The cost of a candidate; notes it for the borders that it is best for.
   absl::StatusOr<float> Map(int root, std::vector<int> taken, const Graph& graph) {
     const Deadline* until = options_.dynamic_program ? nullptr : &options_.deadline;
-    ISOMER_ASSIGN_OR_RETURN(
-        const PieceMapping mapping,
-        PieceMapping::Solve(piece_, graph, borders_, &tables_, until, options_.branches_beside));
+    ISOMER_ASSIGN_OR_RETURN(const PieceMapping mapping,
+                            PieceMapping::Solve(piece_, graph, borders_, &tables_, until,
+                                                options_.concurrent_branches));
     ++result_.mapped;
     result_.exact &= mapping.exact();
     const int number = static_cast<int>(all_.size());

@@ -33,7 +33,7 @@ struct SubstitutionOptions {
   uint64_t seed = 1;  // orders steps that look equally good
   Deadline deadline = {};
   bool dynamic_program = true;  // false: mappings are enumerated, until the deadline
-  bool branches_beside = false;
+  bool concurrent_branches = false;
 };
 
 using Steps = std::vector<DerivationStep>;

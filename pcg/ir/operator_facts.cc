@@ -81,7 +81,7 @@ bool IsPlacement(OpKind kind) {
   return kind == OpKind::kPartition || kind == OpKind::kCombine || kind == OpKind::kReplicate;
 }
 
-bool IsPreparation(OpKind kind) {
+bool CanRunOnHost(OpKind kind) {
   return !IsLeaf(kind) && !IsParallel(kind) && !IsContraction(kind) && !IsLoss(kind) &&
          TraitsOf(kind).is_cheap;
 }
@@ -118,9 +118,9 @@ bool IsMadeOnHost(const Operator& op, HostLeaves leaves, bool of_integers, bool 
     case HostLeaves::kInputs:
       return IsLayout(kind) && of_integers;
     case HostLeaves::kConstants:
-      return IsPreparation(kind);
+      return CanRunOnHost(kind);
     case HostLeaves::kWeights:
-      return training ? used_once && (IsLayout(kind) || IsFloatCast(op)) : IsPreparation(kind);
+      return training ? used_once && (IsLayout(kind) || IsFloatCast(op)) : CanRunOnHost(kind);
     case HostLeaves::kOther:
       return false;
   }

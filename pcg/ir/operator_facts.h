@@ -36,7 +36,7 @@ bool HasPointFilters(const Operator& convolution, absl::Span<const int64_t> imag
 // Scaled dot-product attention, capped or not.
 bool IsAttention(OpKind kind);
 // What is not random and costs the host about as much as reading its operands.
-bool IsPreparation(OpKind kind);
+bool CanRunOnHost(OpKind kind);
 // A cast to a float type.
 bool IsFloatCast(const Operator& op);
 // The leaves that the host has what a call takes from. kOther: none, or leaves that are not alike.

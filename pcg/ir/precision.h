@@ -47,7 +47,7 @@ double SmallestPositive(DataType precision);
 
 // `graph` with the float32 of its compute nodes in `precision`. `loss` is the name of the output
 // that is trained on, or empty. Casts of what is recomputed are recomputed, too. In inference what
-// the host prepares (IsPreparation) is computed as it is, and weights are converted when loaded.
+// the host prepares (CanRunOnHost) is computed as it is, and weights are converted when loaded.
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
                                            absl::string_view loss, DataType precision,
                                            absl::Span<const NodeId> recomputed = {},

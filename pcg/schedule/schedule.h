@@ -53,7 +53,7 @@
 // place. Optimizers are elementwise, so training the arranged parameters is training the original
 // ones. Likewise each device is fed its own part of a partitioned input, and integers that are fed
 // (indices) as their users want them arranged. What cheap operators make of constants alone
-// (IsPreparation), such as masks, is made there once, however often it is used; in inference, of
+// (CanRunOnHost), such as masks, is made there once, however often it is used; in inference, of
 // weights, too.
 //
 // Updates. Copies of a parameter's shard are kept equal in several ways (pcg/ir/weight_update.h).

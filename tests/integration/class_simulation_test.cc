@@ -149,7 +149,7 @@ TEST(ClassSimulationOfFewExperts, CountsMessagesThatDependOnTheReceiver) {
   const CostModel cost(LoadMachine("dgx_h100", 8).value());
   const RuleIndex index(Rules());
   CostTables tables(index, cost, {.training = true});
-  const auto mapped = MapBaseline(kExpert, model.graph, &tables);
+  const auto mapped = MapBaseline(kPublished, model.graph, &tables);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   const auto plan = DerivePlan(model, *mapped, /*training=*/true, &tables);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Scenario{"squeezenet", "dgx_h100", 4, 256, "search"},
                     Scenario{"encoder?hidden=24&heads=2&intermediate=72", "dgx_h100", 4, 32,
                              kDataParallel, UpdateMethod::kShardedWeights},
-                    Scenario{kMixture, "dgx_h100", 4, 64, kExpert},
+                    Scenario{kMixture, "dgx_h100", 4, 64, kPublished},
                     Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce,
                              2, 4}),
     [](const auto& info) { return info.param.Name(); });

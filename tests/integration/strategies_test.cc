@@ -13,7 +13,7 @@
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/baselines.h"
-#include "optimizer/proposal/expert_plans.h"
+#include "optimizer/proposal/published_plans.h"
 #include "optimizer/search/optimizer.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/data_path.h"
@@ -196,11 +196,11 @@ INSTANTIATE_TEST_SUITE_P(Zoo, OfTheWholeZoo,
                                          "rnntc"));
 
 TEST(ExpertPlans, AreChosenByWhatTheModelHas) {
-  const auto kind = [](const char* spec) { return ExpertKindOf(BuildZooModel(spec)->graph); };
-  EXPECT_EQ(kind("lenet"), ExpertKind::kConvolution);
-  EXPECT_EQ(kind("dlrm?rows=65536"), ExpertKind::kTables);
-  EXPECT_EQ(kind("rnnlm"), ExpertKind::kRecurrent);
-  EXPECT_EQ(kind("gshard_moe?experts=16&layers=4"), ExpertKind::kMixture);
+  const auto kind = [](const char* spec) { return PublishedKindOf(BuildZooModel(spec)->graph); };
+  EXPECT_EQ(kind("lenet"), PublishedKind::kConvolution);
+  EXPECT_EQ(kind("dlrm?rows=65536"), PublishedKind::kTables);
+  EXPECT_EQ(kind("rnnlm"), PublishedKind::kRecurrent);
+  EXPECT_EQ(kind("gshard_moe?experts=16&layers=4"), PublishedKind::kMixture);
   EXPECT_EQ(kind("gpt"), std::nullopt);
 }
 

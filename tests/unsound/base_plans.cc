@@ -164,7 +164,7 @@ NodeId FirstOf(const Graph& graph, OpKind kind) {
 
 const std::map<std::string, Wish>& Wishes() {
   const auto pipeline = [](OptimizeOptions* o) { o->pipeline = {2, 4}; };
-  static const auto* const wishes = new std::map<std::string, Wish>{
+  static const auto* const preferences = new std::map<std::string, Wish>{
       {"data",
        {.model = Perceptron(),
         .options = [](OptimizeOptions* o) { o->update.optimizer = OptimizerKind::kAdam; }}},
@@ -202,7 +202,7 @@ const std::map<std::string, Wish>& Wishes() {
         .options = [](OptimizeOptions* o) { o->precision = DataType::kBFloat16; }}},
       {"inference",
        {.model = Perceptron(), .options = [](OptimizeOptions* o) { o->training = false; }}}};
-  return *wishes;
+  return *preferences;
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ class TermTable {
 };
 
 // Of a constant that is so small, terms do not tell whether it stands for a variable
-// (MarkedNumber).
+// (EncodedConstant).
 constexpr double kSmallestNumber = 1e-250;
 
 absl::StatusOr<Symbol> SymbolOf(const Operator& op, int rank) {

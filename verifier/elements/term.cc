@@ -39,7 +39,7 @@ bool HasSizesOrAxes(OpKind kind) {
 
 }  // namespace
 
-double MarkedNumber(const NumberExpr& number) {
+double EncodedConstant(const NumberExpr& number) {
   if (number.variables.empty()) return number.constant;
   MarkTable& table = Marks();
   auto [at, is_new] = table.marks.emplace(number, static_cast<int>(table.numbers.size()));
@@ -83,7 +83,7 @@ absl::StatusOr<Operator> OperatorOf(const Symbol& symbol, absl::Span<const Shape
       op.Set("sizes", symbol.sizes);
       break;
     case OpKind::kScale:
-      op.Set("factor", MarkedNumber(symbol.factor));
+      op.Set("factor", EncodedConstant(symbol.factor));
       break;
     case OpKind::kTranspose: {
       if (symbol.axes.empty()) break;  // The whole perm is there.

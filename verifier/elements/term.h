@@ -59,11 +59,11 @@ class TermPool {
 };
 
 // The operator of a symbol on operands of the given ranks. A factor with variables becomes the
-// constant that MarkedNumber() gives, to be recognised in the declaration's body.
+// constant that EncodedConstant() gives, to be recognised in the declaration's body.
 absl::StatusOr<Operator> OperatorOf(const Symbol& symbol, absl::Span<const Shape> operands);
 
 // Marked constants stand for NumberExprs with variables: doubles that no program writes.
-double MarkedNumber(const NumberExpr& number);
+double EncodedConstant(const NumberExpr& number);
 // The expression a constant stands for; an unmarked one for itself.
 NumberExpr NumberOf(double constant);
 

@@ -229,8 +229,8 @@ class Builder {
     return call;
   }
 
-  // A number that is a variable is declared as a mark (MarkedNumber). What C++ makes of the mark it
-  // must make of every number, or the proof is of the marked case alone.
+  // A number that is a variable is declared as a mark (EncodedConstant). What C++ makes of the mark
+  // it must make of every number, or the proof is of the marked case alone.
   static absl::Status ExpectNoBranch(const Call& call) {
     if (!call.declaration) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(call.symbol, call.declaration->operands));
@@ -295,7 +295,7 @@ class Builder {
       if (call->node->kind == OpKind::kScale) {
         symbol->factor = *number;
       } else {
-        symbol->rest.push_back({attribute.name, MarkedNumber(*number)});
+        symbol->rest.push_back({attribute.name, EncodedConstant(*number)});
       }
     } else if (auto* list = std::get_if<std::vector<IntExpr>>(&attribute.value);
                list != nullptr && attribute.name != "sizes") {

@@ -67,7 +67,7 @@ bool IsOfMicroBatch(const Task& task, Phase phase) {
   return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
 }
 
-// Of devices that stand for others, transfers have the buffers of those, too (twin_devices.h).
+// Of devices that stand for others, transfers have the buffers of those, too (symmetric_devices.h).
 bool IsThere(const Schedule& schedule, const Task& task, BufferId id) {
   return std::binary_search(task.devices.begin(), task.devices.end(), schedule.buffers[id].device);
 }

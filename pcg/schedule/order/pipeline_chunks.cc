@@ -48,7 +48,7 @@ class ChunkFinder {
     return id != kNoBuffer && schedule_.buffers[id].role == BufferRole::kGradient;
   }
   // Of values, for the backward pass again; or zeros.
-  bool IsPreparation(const Task& task) const {
+  bool CanRunOnHost(const Task& task) const {
     return task.kind == TaskKind::kFill ||
            (task.kind != TaskKind::kComputeGradient && !IsGradient(task.writes[0]));
   }
@@ -118,7 +118,7 @@ class ChunkFinder {
       const Task& task = schedule_.tasks[t];
       const std::pair call(task.node.value, task.shard);
       if (task.kind == TaskKind::kCompute && IsOf(task, Phase::kForward)) of_call[call] = level_[t];
-      if (!IsOf(task, Phase::kBackward) || IsPreparation(task)) continue;
+      if (!IsOf(task, Phase::kBackward) || CanRunOnHost(task)) continue;
       int32_t& level = level_[t];
       if (task.kind == TaskKind::kComputeGradient) {
         const auto found = of_call.find(call);

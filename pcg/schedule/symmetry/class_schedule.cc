@@ -15,7 +15,7 @@
 #include "pcg/schedule/symmetry/class_sizes.h"
 #include "pcg/schedule/symmetry/device_classes.h"
 #include "pcg/schedule/symmetry/micro_batch_classes.h"
-#include "pcg/schedule/symmetry/twin_devices.h"
+#include "pcg/schedule/symmetry/symmetric_devices.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -343,7 +343,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   ISOMER_RETURN_IF_ERROR(TaskPatcher(lowered.mapped.graph, classes, &schedule).Run(volumes));
   schedule.options = ScheduleOptionsOf(plan);
   schedule.shards.clear();
-  KeepOneOfTwins(classes, &schedule);
+  KeepOneOfSymmetricDevices(classes, &schedule);
   if (schedule.num_moments != moments &&
       !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(moments),
                           &schedule)) {

@@ -16,7 +16,7 @@
 // devices of a node are there together, and devices that are not there would not have other work
 // than their class: an owner (UpdateMethod::kOwner) owns more here than among all, so that what it
 // takes is an upper bound. Where digits were widened (ClassOptions), the counts of transfers are an
-// estimate. Of devices that do the same, one is kept (twin_devices.h).
+// estimate. Of devices that do the same, one is kept (symmetric_devices.h).
 #ifndef ISOMER_PCG_SCHEDULE_SYMMETRY_CLASS_SCHEDULE_H_
 #define ISOMER_PCG_SCHEDULE_SYMMETRY_CLASS_SCHEDULE_H_
 

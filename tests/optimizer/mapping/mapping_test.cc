@@ -72,7 +72,7 @@ TEST(Mapping, BranchesThatOnlyMeetRunSideBySideOnHalves) {
   for (const std::vector<int>& terminals : {std::vector<int>{3}, std::vector<int>{}}) {
     problem.terminals = terminals;
     EXPECT_EQ(Least(SolveMapping(problem)), 10 + 10 + 10 + 1);
-    const MappingSolution solution = SolveWithBranchesBeside(problem);
+    const MappingSolution solution = SolveWithConcurrentBranches(problem);
     EXPECT_EQ(Least(solution), 12 + 10 + 1);
     const std::vector<int> choices = solution.Choices(0, 0);
     EXPECT_EQ(choices[0] + choices[1], 1 + 2);

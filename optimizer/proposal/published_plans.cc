@@ -1,4 +1,4 @@
-#include "optimizer/proposal/expert_plans.h"
+#include "optimizer/proposal/published_plans.h"
 
 #include <algorithm>
 #include <map>
@@ -86,8 +86,8 @@ absl::StatusOr<MappedModel> MapMixture(const Graph& graph, CostTables* tables) {
       }
     }
   }
-  const WishesOfCall wishes = [&](const CallToMap& call) {
-    std::vector<WishedChoice> wished;
+  const PreferencesOfCall preferences = [&](const CallToMap& call) {
+    std::vector<ShardingPreference> preferred;
     const Declaration& d = call.declaration();
     int experts = call.DimOf(DimRole::kModel);
     const bool is_product = IsExpertProduct(graph, graph.node(call.id));
@@ -95,14 +95,14 @@ absl::StatusOr<MappedModel> MapMixture(const Graph& graph, CostTables* tables) {
     if (experts >= 0 && (is_product || leads_to_product[call.id.value])) {
       const int64_t degree = call.DegreeFor(experts, call.devices);
       const int batch = call.DimOf(DimRole::kBatch);
-      wished.push_back(
+      preferred.push_back(
           {{{experts, degree}, {batch, call.DegreeFor(batch, call.devices / degree)}}, 0, experts});
-      wished.push_back({{{experts, degree}}, 0, experts});
+      preferred.push_back({{{experts, degree}}, 0, experts});
     }
-    call.AddDataParallel(&wished);
-    return wished;
+    call.AddDataParallel(&preferred);
+    return preferred;
   };
-  return MapByRoles(graph, wishes, /*by_place=*/true, tables);
+  return MapByRoles(graph, preferences, /*by_place=*/true, tables);
 }
 
 absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,
@@ -124,11 +124,11 @@ absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,
       device_of[node] = least - held.begin();
     }
   }
-  const WishesOfCall wishes = [&](const CallToMap& call) {
-    std::vector<WishedChoice> wished;
+  const PreferencesOfCall preferences = [&](const CallToMap& call) {
+    std::vector<ShardingPreference> preferred;
     const Declaration& d = call.declaration();
     if (const auto placed = device_of.find(call.id); placed != device_of.end()) {
-      wished.push_back({{}, placed->second});
+      preferred.push_back({{}, placed->second});
     } else if (IsTableLookUp(call.space.op.kind()) && call.node.operands[0].stored) {
       // By columns, else rows, whichever goes over more devices; tables take turns where that
       // leaves devices over.
@@ -141,13 +141,13 @@ absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,
                        [](const auto& a, const auto& b) { return a.first < b.first; });
       for (const auto& [degree, lead] : ways) {
         const int64_t turns = call.devices / -degree;
-        wished.push_back({{{lead, -degree}}, rank.at(call.id) % turns});
+        preferred.push_back({{{lead, -degree}}, rank.at(call.id) % turns});
       }
     }
-    call.AddDataParallel(&wished);
-    return wished;
+    call.AddDataParallel(&preferred);
+    return preferred;
   };
-  return MapByRoles(graph, wishes, /*by_place=*/true, tables);
+  return MapByRoles(graph, preferences, /*by_place=*/true, tables);
 }
 
 absl::StatusOr<MappedModel> MapRecurrent(const Graph& graph, const Survey& survey,
@@ -181,21 +181,21 @@ absl::StatusOr<MappedModel> MapRecurrent(const Graph& graph, const Survey& surve
     }
   }
   const int64_t layers = *std::max_element(layer.begin(), layer.end()) + 1;
-  const WishesOfCall wishes = [&](const CallToMap& call) {
-    std::vector<WishedChoice> wished;
+  const PreferencesOfCall preferences = [&](const CallToMap& call) {
+    std::vector<ShardingPreference> preferred;
     const int batch = call.DimOf(DimRole::kBatch);
     const int64_t device = layer[call.id.value] * node_devices / layers;
     const int64_t data = call.DegreeFor(batch, devices / node_devices);
-    wished.push_back({{{batch, data}, {kIdleAxis, node_devices}}, device});
-    wished.push_back({{}, device});
-    return wished;
+    preferred.push_back({{{batch, data}, {kIdleAxis, node_devices}}, device});
+    preferred.push_back({{}, device});
+    return preferred;
   };
-  return MapByRoles(graph, wishes, /*by_place=*/true, tables);
+  return MapByRoles(graph, preferences, /*by_place=*/true, tables);
 }
 
 absl::StatusOr<MappedModel> MapConvolutions(const Graph& graph, CostTables* tables) {
-  const WishesOfCall wishes = [&](const CallToMap& call) {
-    std::vector<WishedChoice> wished;
+  const PreferencesOfCall preferences = [&](const CallToMap& call) {
+    std::vector<ShardingPreference> preferred;
     const Declaration& d = call.declaration();
     int dense = call.DimOf(DimRole::kModel);
     if (call.IsProductWithWeight()) {
@@ -203,41 +203,41 @@ absl::StatusOr<MappedModel> MapConvolutions(const Graph& graph, CostTables* tabl
     }
     if (dense >= 0 && d.dims[dense].kind == DimKind::kParallel &&
         call.DegreeFor(dense, call.devices) == call.devices) {
-      wished.push_back({{{dense, call.devices}}, 0, dense});
+      preferred.push_back({{{dense, call.devices}}, 0, dense});
     }
-    call.AddDataParallel(&wished);
-    return wished;
+    call.AddDataParallel(&preferred);
+    return preferred;
   };
-  return MapByRoles(graph, wishes, /*by_place=*/false, tables);
+  return MapByRoles(graph, preferences, /*by_place=*/false, tables);
 }
 
 }  // namespace
 
-std::optional<ExpertKind> ExpertKindOf(const Graph& graph) {
+std::optional<PublishedKind> PublishedKindOf(const Graph& graph) {
   const Survey survey(graph);
-  if (survey.Has(OpKind::kTop2Gating)) return ExpertKind::kMixture;
+  if (survey.Has(OpKind::kTop2Gating)) return PublishedKind::kMixture;
   if ((survey.Has(OpKind::kAttention) || survey.Has(OpKind::kCappedAttention))) return std::nullopt;
-  if (survey.MostlyTables()) return ExpertKind::kTables;
-  if (survey.SharesProducts() && survey.Has(OpKind::kLstmCell)) return ExpertKind::kRecurrent;
-  if (survey.Has(OpKind::kConv2d)) return ExpertKind::kConvolution;
+  if (survey.MostlyTables()) return PublishedKind::kTables;
+  if (survey.SharesProducts() && survey.Has(OpKind::kLstmCell)) return PublishedKind::kRecurrent;
+  if (survey.Has(OpKind::kConv2d)) return PublishedKind::kConvolution;
   return std::nullopt;
 }
 
-absl::StatusOr<MappedModel> MapExpert(const Graph& graph, CostTables* tables) {
-  const std::optional<ExpertKind> kind = ExpertKindOf(graph);
+absl::StatusOr<MappedModel> MapPublished(const Graph& graph, CostTables* tables) {
+  const std::optional<PublishedKind> kind = PublishedKindOf(graph);
   if (!kind.has_value()) {
     return absl::NotFoundError(
         "expert: there are plans for mixtures of experts, tables, recurrent and convolutional "
         "networks; this is none of them");
   }
   switch (*kind) {
-    case ExpertKind::kMixture:
+    case PublishedKind::kMixture:
       return MapMixture(graph, tables);
-    case ExpertKind::kTables:
+    case PublishedKind::kTables:
       return MapTables(graph, Survey(graph), tables);
-    case ExpertKind::kRecurrent:
+    case PublishedKind::kRecurrent:
       return MapRecurrent(graph, Survey(graph), tables);
-    case ExpertKind::kConvolution:
+    case PublishedKind::kConvolution:
       break;
   }
   return MapConvolutions(graph, tables);

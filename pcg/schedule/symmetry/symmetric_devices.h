@@ -8,8 +8,8 @@
 // devices that stay are.
 //
 // The first of such devices may do more than the others (sum up the loss): step and peak are its.
-#ifndef ISOMER_PCG_SCHEDULE_SYMMETRY_TWIN_DEVICES_H_
-#define ISOMER_PCG_SCHEDULE_SYMMETRY_TWIN_DEVICES_H_
+#ifndef ISOMER_PCG_SCHEDULE_SYMMETRY_SYMMETRIC_DEVICES_H_
+#define ISOMER_PCG_SCHEDULE_SYMMETRY_SYMMETRIC_DEVICES_H_
 
 #include "pcg/schedule/schedule.h"
 #include "pcg/schedule/symmetry/device_classes.h"
@@ -20,8 +20,8 @@ namespace isomer {
 // with the devices' numbers and the sizes that they have among all, and without deps and programs.
 // False, and nothing is changed, if programs differ, or if a device that stays waits for one that
 // goes and not for the first beside that. Schedule::shards is not kept.
-bool KeepOneOfTwins(const DeviceClasses& classes, Schedule* schedule);
+bool KeepOneOfSymmetricDevices(const DeviceClasses& classes, Schedule* schedule);
 
 }  // namespace isomer
 
-#endif  // ISOMER_PCG_SCHEDULE_SYMMETRY_TWIN_DEVICES_H_
+#endif  // ISOMER_PCG_SCHEDULE_SYMMETRY_SYMMETRIC_DEVICES_H_

@@ -1,4 +1,4 @@
-#include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/parallel_config.h"
 
 #include <algorithm>
 #include <memory>
@@ -25,17 +25,17 @@ class Grids : public testing::Test {
     cost_ = std::make_unique<CostModel>(TestMachine(nodes, devices));
     tables_ = std::make_unique<CostTables>(*index_, *cost_, CostOptions{.halves = false});
   }
-  std::vector<GridEstimate> Enumerate(int64_t memory_bytes) {
+  std::vector<ConfigEstimate> Enumerate(int64_t memory_bytes) {
     auto estimates = EnumerateGrids(model_.graph, {.devices = cost_->machine().num_devices()},
                                     memory_bytes, tables_.get());
     EXPECT_TRUE(estimates.ok()) << estimates.status();
-    return estimates.ok() ? *std::move(estimates) : std::vector<GridEstimate>();
+    return estimates.ok() ? *std::move(estimates) : std::vector<ConfigEstimate>();
   }
-  absl::StatusOr<Plan> PlanOf(const Grid& grid) {
-    tables_->set_options(OptionsOfStage(grid, tables_->options()));
-    auto mapped = MapTensorParallel(model_.graph, grid.tensor_degree, tables_.get());
+  absl::StatusOr<Plan> PlanOf(const ParallelConfig& config) {
+    tables_->set_options(OptionsOfStage(config, tables_->options()));
+    auto mapped = MapTensorParallel(model_.graph, config.tensor_degree, tables_.get());
     if (!mapped.ok()) return mapped.status();
-    const absl::Status spread = SpreadOverStages(grid, {}, tables_.get(), &*mapped);
+    const absl::Status spread = SpreadOverStages(config, {}, tables_.get(), &*mapped);
     if (!spread.ok()) return spread;
     return DerivePlan(model_, *mapped, true, tables_.get());
   }
@@ -50,26 +50,26 @@ class Grids : public testing::Test {
 TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
   Prepare(ResidualModel(8, 64, 16, 32), 2, 4);
   int pipelines = 0, tensor = 0;
-  for (const GridEstimate& estimate : Enumerate(int64_t{1} << 40)) {
-    const Grid& grid = estimate.grid;
-    if (grid.micro_batches > 8) continue;
-    SCOPED_TRACE(grid.ToString());
-    auto plan = PlanOf(grid);
+  for (const ConfigEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+    const ParallelConfig& config = estimate.config;
+    if (config.micro_batches > 8) continue;
+    SCOPED_TRACE(config.ToString());
+    auto plan = PlanOf(config);
     ASSERT_TRUE(plan.ok()) << plan.status();
     ExpectPlanHolds(*plan, rules_);
     auto simulation = PredictPlan(*cost_, &*plan);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_LT(simulation->step_us, 4 * estimate.step_us);
     EXPECT_GT(simulation->step_us, estimate.step_us / 4);
-    tensor += grid.tensor_degree > 1;
-    if (grid.micro_batches == 1) continue;
+    tensor += config.tensor_degree > 1;
+    if (config.micro_batches == 1) continue;
     const auto summary = SummaryOfPipeline(LowerPlan(*plan)->schedule, *simulation);
     ASSERT_TRUE(summary.has_value());
-    EXPECT_EQ(summary->stages, grid.stages);
-    EXPECT_EQ(summary->micro_batches, grid.micro_batches);
+    EXPECT_EQ(summary->stages, config.stages);
+    EXPECT_EQ(summary->micro_batches, config.micro_batches);
     // Tensor parallel, too, where what lies between products is split further in the batch.
     EXPECT_TRUE(summary->ordered);
-    pipelines += grid.stages > 1;
+    pipelines += config.stages > 1;
   }
   EXPECT_GT(pipelines, 3);
   EXPECT_GT(tensor, 3);
@@ -84,8 +84,8 @@ TEST_F(Grids, ThoseThatFitComeFirst) {
   const auto smallest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.peak_bytes < b.peak_bytes;
   });
-  EXPECT_EQ(Enumerate(smallest->peak_bytes).front().grid, smallest->grid);
-  EXPECT_EQ(Enumerate(1).front().grid, smallest->grid);
+  EXPECT_EQ(Enumerate(smallest->peak_bytes).front().config, smallest->config);
+  EXPECT_EQ(Enumerate(1).front().config, smallest->config);
 }
 
 TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
@@ -96,16 +96,16 @@ TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
                      int64_t{1} << 40, tables_.get());
   ASSERT_TRUE(estimates.ok()) << estimates.status();
   const auto estimate_of = [&](UpdateMethod update, bool recomputes) {
-    const Grid grid{4, 1, 2, 1, update, recomputes};
+    const ParallelConfig config{4, 1, 2, 1, update, recomputes};
     const auto found = std::find_if(estimates->begin(), estimates->end(),
-                                    [&](const auto& e) { return e.grid == grid; });
-    EXPECT_NE(found, estimates->end()) << grid.ToString();
-    return found == estimates->end() ? GridEstimate() : *found;
+                                    [&](const auto& e) { return e.config == config; });
+    EXPECT_NE(found, estimates->end()) << config.ToString();
+    return found == estimates->end() ? ConfigEstimate() : *found;
   };
-  const GridEstimate all = estimate_of(UpdateMethod::kAllReduce, false);
-  const GridEstimate state = estimate_of(UpdateMethod::kSharded, false);
-  const GridEstimate weights = estimate_of(UpdateMethod::kShardedWeights, false);
-  const GridEstimate again = estimate_of(UpdateMethod::kAllReduce, true);
+  const ConfigEstimate all = estimate_of(UpdateMethod::kAllReduce, false);
+  const ConfigEstimate state = estimate_of(UpdateMethod::kSharded, false);
+  const ConfigEstimate weights = estimate_of(UpdateMethod::kShardedWeights, false);
+  const ConfigEstimate again = estimate_of(UpdateMethod::kAllReduce, true);
   EXPECT_LT(state.peak_bytes, all.peak_bytes);
   EXPECT_LT(weights.peak_bytes, state.peak_bytes);
   EXPECT_GT(weights.step_us, state.step_us);
@@ -118,21 +118,21 @@ TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
 TEST_F(Grids, BubblesShrinkWithChunksAndSteps) {
   Prepare(ResidualModel(8, 64, 128, 512), 1, 4);
   const auto estimate = [&](int64_t chunks, int32_t steps) {
-    Grid grid{4, 4, 8};
-    grid.chunks = chunks;
-    grid.steps_between_flushes = steps;
+    ParallelConfig config{4, 4, 8};
+    config.chunks = chunks;
+    config.steps_between_flushes = steps;
     const CostOptions base = tables_->options();
-    tables_->set_options(OptionsOfStage(grid, base, /*by_hand=*/true));
+    tables_->set_options(OptionsOfStage(config, base, /*by_hand=*/true));
     auto on_stage = MapTensorParallel(model_.graph, 1, tables_.get());
     auto calls = EstimateMapped(*on_stage, tables_.get());
     tables_->set_options(base);
     EXPECT_TRUE(calls.ok()) << calls.status();
-    const std::vector<int> parts = StagesOfCalls(*calls, grid.num_chunks());
-    return EstimateGrid(grid, {.devices = 4}, base, BordersOf(model_.graph, calls->compute), *calls,
-                        parts);
+    const std::vector<int> parts = StagesOfCalls(*calls, config.num_chunks());
+    return EstimateGrid(config, {.devices = 4}, base, BordersOf(model_.graph, calls->compute),
+                        *calls, parts);
   };
-  const GridEstimate drained = estimate(1, 1), interleaved = estimate(2, 1),
-                     without = estimate(1, 4);
+  const ConfigEstimate drained = estimate(1, 1), interleaved = estimate(2, 1),
+                       without = estimate(1, 4);
   EXPECT_LT(interleaved.step_us, drained.step_us);
   EXPECT_GT(interleaved.peak_bytes, drained.peak_bytes);
   EXPECT_LT(without.step_us, drained.step_us);
@@ -142,8 +142,8 @@ TEST_F(Grids, BubblesShrinkWithChunksAndSteps) {
 // One sample a micro-batch and device is as far as it goes.
 TEST_F(Grids, MicroBatchesDivideTheBatch) {
   Prepare(ResidualModel(4, 12, 16, 32), 1, 4);
-  for (const GridEstimate& estimate : Enumerate(int64_t{1} << 40)) {
-    const Grid& s = estimate.grid;
+  for (const ConfigEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+    const ParallelConfig& s = estimate.config;
     if (s.micro_batches == 1) continue;
     EXPECT_EQ(12 % (s.devices / s.stages / s.tensor_degree * s.micro_batches), 0) << s.ToString();
   }

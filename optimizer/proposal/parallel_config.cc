@@ -1,4 +1,4 @@
-#include "optimizer/proposal/grid.h"
+#include "optimizer/proposal/parallel_config.h"
 
 #include <algorithm>
 #include <bit>
@@ -30,24 +30,24 @@ constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
 
 // Weights with their gradients, masters and states, and of the
 // all-reduce of their gradients the time that keeping copies equal takes.
-void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& call,
+void AddWeights(const ParallelConfig& config, const CostOptions& cost, const CallEstimate& call,
                 StageLoad* load) {
   const WeightBytes each = BytesOfWeight(cost, DataType::kFloat32);
   const int64_t stored = call.weights * each.stored, gradient = call.weights * each.gradient;
   const int64_t trained = call.weights * each.trained;
-  const UpdateMethodTraits& traits = TraitsOf(grid.update);
+  const UpdateMethodTraits& traits = TraitsOf(config.update);
   const int64_t of_weight = stored / (traits.splits_weight ? call.copies : 1);
   int64_t bytes = of_weight +
-                  gradient / (traits.SplitsGradient(grid.micro_batches) ? call.copies : 1) +
+                  gradient / (traits.SplitsGradient(config.micro_batches) ? call.copies : 1) +
                   trained / (traits.splits_trained ? call.copies : 1);
-  if (grid.steps_between_flushes > 1) bytes += of_weight;
+  if (config.steps_between_flushes > 1) bytes += of_weight;
   // In all-reduces, each of which is as much as a scatter and a gather.
   const bool is_whole = traits.sum == UpdateMethodTraits::Sum::kAllReduce;
   double moves = (is_whole ? 1 : 0.5) *
-                 static_cast<double>(UpdateMethodTraits::Count(traits.sums, grid.micro_batches));
+                 static_cast<double>(UpdateMethodTraits::Count(traits.sums, config.micro_batches));
   if (traits.spread != UpdateMethodTraits::Spread::kNothing) {
     moves +=
-        0.5 * static_cast<double>(UpdateMethodTraits::Count(traits.spreads, grid.micro_batches));
+        0.5 * static_cast<double>(UpdateMethodTraits::Count(traits.spreads, config.micro_batches));
   }
   load->stored_bytes += call.fixed_bytes + bytes;
   load->synchronisation_us += moves * call.synchronisation_us;
@@ -56,12 +56,12 @@ void AddWeights(const Grid& grid, const CostOptions& cost, const CallEstimate& c
 // What of a stage's synchronisation does not hide: it is done behind the last micro-batch, or
 // behind each. Weights that are gathered for every use stand in one queue with what tensor
 // parallelism waits for.
-double ExposedUs(const Grid& grid, const GridOptions& options, const StageLoad& stage) {
+double ExposedUs(const ParallelConfig& config, const GridOptions& options, const StageLoad& stage) {
   const double all_us = stage.synchronisation_us;
-  const UpdateMethodTraits& traits = TraitsOf(grid.update);
-  if (traits.spreads == UpdateMethodTraits::Times::kPass && grid.tensor_degree > 1) return all_us;
+  const UpdateMethodTraits& traits = TraitsOf(config.update);
+  if (traits.spreads == UpdateMethodTraits::Times::kPass && config.tensor_degree > 1) return all_us;
   const bool of_each = traits.sums == UpdateMethodTraits::Times::kMicroBatch;
-  const double passes = of_each ? 1 : 1 / static_cast<double>(grid.micro_batches);
+  const double passes = of_each ? 1 : 1 / static_cast<double>(config.micro_batches);
   return std::max(options.policy.exposed_synchronisation * all_us,
                   all_us - kBackwardShare * stage.us * passes);
 }
@@ -90,7 +90,7 @@ class Enumerator {
         base_(tables->options()),
         batch_(BatchSize(graph)) {}
 
-  absl::StatusOr<std::vector<GridEstimate>> Run() {
+  absl::StatusOr<std::vector<ConfigEstimate>> Run() {
     const bool pipelines =
         !MixesSamples(graph_) && AnalyzeCompute(graph_, base_.training).nodes.size() > 1;
     const int64_t node = std::gcd(tables_.cost().machine().devices_per_node(), options_.devices);
@@ -134,29 +134,29 @@ class Enumerator {
     return absl::OkStatus();
   }
 
-  absl::Status Add(const Grid& grid) {
-    tables_.set_options(OptionsOfStage(grid, base_, /*by_hand=*/true));
-    auto mapped = MapTensorParallel(graph_, grid.tensor_degree, &tables_);
+  absl::Status Add(const ParallelConfig& config) {
+    tables_.set_options(OptionsOfStage(config, base_, /*by_hand=*/true));
+    auto mapped = MapTensorParallel(graph_, config.tensor_degree, &tables_);
     if (absl::IsNotFound(mapped.status())) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(mapped.status());
     ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, &tables_));
-    if (grid.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
-    const std::vector<int> stages = StagesOfCalls(estimate, grid.stages, options_.bound_stages);
+    if (config.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
+    const std::vector<int> stages = StagesOfCalls(estimate, config.stages, options_.bound_stages);
     if (stages.empty()) return absl::OkStatus();
     if (borders_.empty()) borders_ = BordersOf(graph_, estimate.compute);
     std::vector<UpdateMethod> updates = {options_.update};
     if (options_.choose_update) {
-      updates = ZeroMethods(grid.micro_batches);
+      updates = ZeroMethods(config.micro_batches);
       updates.insert(updates.begin(), UpdateMethod::kAllReduce);
     }
     for (UpdateMethod update : updates) {
       for (bool recomputes : {false, true}) {
         if (recomputes && !options_.may_recompute) continue;
-        Grid variant = grid;
+        ParallelConfig variant = config;
         variant.update = update;
         variant.recomputes = recomputes;
         AddEstimate(variant, estimate, stages);
-        if (grid.stages == 1 || options_.steps_between_flushes == 1) continue;
+        if (config.stages == 1 || options_.steps_between_flushes == 1) continue;
         variant.steps_between_flushes = options_.steps_between_flushes;
         AddEstimate(variant, estimate, stages);
       }
@@ -164,9 +164,9 @@ class Enumerator {
     return absl::OkStatus();
   }
 
-  void AddEstimate(const Grid& grid, const MappedEstimate& estimate,
+  void AddEstimate(const ParallelConfig& config, const MappedEstimate& estimate,
                    const std::vector<int>& stages) {
-    estimates_.push_back(EstimateGrid(grid, options_, base_, borders_, estimate, stages));
+    estimates_.push_back(EstimateGrid(config, options_, base_, borders_, estimate, stages));
   }
 
   const Graph& graph_;
@@ -175,7 +175,7 @@ class Enumerator {
   const CostOptions base_;
   const int64_t batch_;
   std::vector<bool> borders_;
-  std::vector<GridEstimate> estimates_;
+  std::vector<ConfigEstimate> estimates_;
 };
 
 }  // namespace
@@ -188,17 +188,17 @@ std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute) {
   return borders;
 }
 
-GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
-                          const std::vector<bool>& borders, const MappedEstimate& mapped,
-                          absl::Span<const int> chunk_of_call) {
-  std::vector<StageLoad> stages(grid.stages);
+ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
+                            const CostOptions& cost, const std::vector<bool>& borders,
+                            const MappedEstimate& mapped, absl::Span<const int> chunk_of_call) {
+  std::vector<StageLoad> stages(config.stages);
   int64_t segment_bytes = 0;
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
     const CallEstimate& call = mapped.calls[i];
-    StageLoad& stage = stages[chunk_of_call[i] % grid.stages];
-    stage.us += call.us * (grid.recomputes ? 1 + kForwardShare : 1);
-    AddWeights(grid, cost, call, &stage);
-    if (!grid.recomputes) {
+    StageLoad& stage = stages[chunk_of_call[i] % config.stages];
+    stage.us += call.us * (config.recomputes ? 1 + kForwardShare : 1);
+    AddWeights(config, cost, call, &stage);
+    if (!config.recomputes) {
       stage.kept_bytes += call.kept_bytes;
       continue;
     }
@@ -208,35 +208,35 @@ GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const Co
     stage.kept_bytes += call.output_bytes;
     segment_bytes = 0;
   }
-  GridEstimate result{grid, 0, 0};
+  ConfigEstimate result{config, 0, 0};
   double sum = 0, slowest = 0, synchronisation = 0;
-  const auto n = static_cast<double>(grid.micro_batches);
-  const int64_t v = grid.chunks;
-  for (int64_t s = 0; s < grid.stages; ++s) {
+  const auto n = static_cast<double>(config.micro_batches);
+  const int64_t v = config.chunks;
+  for (int64_t s = 0; s < config.stages; ++s) {
     const StageLoad& stage = stages[s];
     sum += stage.us / n;
     slowest = std::max(slowest, stage.us / n);
-    synchronisation = std::max(synchronisation, ExposedUs(grid, options, stage));
+    synchronisation = std::max(synchronisation, ExposedUs(config, options, stage));
     // Of chunks.
-    const int64_t in_flight =
-        std::min(v == 1 ? grid.stages - s : 2 * (grid.stages - s - 1) + (v - 1) * grid.stages + 1,
-                 grid.micro_batches * v);
+    const int64_t in_flight = std::min(
+        v == 1 ? config.stages - s : 2 * (config.stages - s - 1) + (v - 1) * config.stages + 1,
+        config.micro_batches * v);
     const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes / v + stage.again_bytes;
     result.peak_bytes = std::max(result.peak_bytes, bytes);
   }
   result.step_us = n * slowest +
-                   (sum - slowest) / static_cast<double>(v * grid.steps_between_flushes) +
+                   (sum - slowest) / static_cast<double>(v * config.steps_between_flushes) +
                    synchronisation;
   return result;
 }
 
-bool Grid::MapsLike(const Grid& other) const {
+bool ParallelConfig::MapsLike(const ParallelConfig& other) const {
   return std::tie(devices, stages, micro_batches, tensor_degree, chunks) ==
          std::tie(other.devices, other.stages, other.micro_batches, other.tensor_degree,
                   other.chunks);
 }
 
-void Grid::SetOptions(Plan* plan) const {
+void ParallelConfig::SetOptions(Plan* plan) const {
   plan->update.method = update;
   plan->update.steps_between_flushes = steps_between_flushes;
   // Gradients that are not summed over micro-batches make room at once.
@@ -245,7 +245,7 @@ void Grid::SetOptions(Plan* plan) const {
   if (recomputes) plan->recomputed = SegmentsOf(plan->graph);
 }
 
-std::string Grid::ToString() const {
+std::string ParallelConfig::ToString() const {
   std::string text;
   if (tensor_degree > 1) absl::StrAppend(&text, "tensor ", tensor_degree, " x ");
   if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
@@ -262,21 +262,22 @@ std::string Grid::ToString() const {
   return text;
 }
 
-CostOptions OptionsOfStage(const Grid& grid, CostOptions options, bool by_hand) {
-  options.num_devices = grid.stage_devices();
-  options.moments = grid.micro_batches;
+CostOptions OptionsOfStage(const ParallelConfig& config, CostOptions options, bool by_hand) {
+  options.num_devices = config.stage_devices();
+  options.moments = config.micro_batches;
   // Branches beside each other are for machines without micro-batches to fill them.
-  options.halves = options.halves && grid.micro_batches == 1 && !by_hand;
+  options.halves = options.halves && config.micro_batches == 1 && !by_hand;
   if (by_hand) options.max_axes = 1;
   return options;
 }
 
-absl::StatusOr<std::vector<GridEstimate>> EnumerateGrids(const Graph& graph,
-                                                         const GridOptions& options,
-                                                         int64_t memory_bytes, CostTables* tables) {
-  ISOMER_ASSIGN_OR_RETURN(std::vector<GridEstimate> estimates,
+absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(const Graph& graph,
+                                                           const GridOptions& options,
+                                                           int64_t memory_bytes,
+                                                           CostTables* tables) {
+  ISOMER_ASSIGN_OR_RETURN(std::vector<ConfigEstimate> estimates,
                           Enumerator(graph, options, tables).Run());
-  const auto worse = [&](const GridEstimate& e) {
+  const auto worse = [&](const ConfigEstimate& e) {
     const bool fits = e.peak_bytes <= memory_bytes;
     return std::pair(!fits, fits ? e.step_us : static_cast<double>(e.peak_bytes));
   };
@@ -285,18 +286,18 @@ absl::StatusOr<std::vector<GridEstimate>> EnumerateGrids(const Graph& graph,
   return estimates;
 }
 
-absl::Status SpreadOverStages(const Grid& grid, const BoundStages& bound, CostTables* tables,
-                              MappedModel* mapped) {
-  if (grid.stages == 1) return absl::OkStatus();
+absl::Status SpreadOverStages(const ParallelConfig& config, const BoundStages& bound,
+                              CostTables* tables, MappedModel* mapped) {
+  if (config.stages == 1) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, tables));
   // Algebra may leave fewer calls than there are stages.
   const auto calls = static_cast<int64_t>(estimate.calls.size());
   const std::vector<int> chunks =
-      StagesOfCalls(estimate, std::min(grid.num_chunks(), calls), bound);
+      StagesOfCalls(estimate, std::min(config.num_chunks(), calls), bound);
   if (chunks.empty()) {
     return absl::NotFoundError("no cut into so many stages keeps bound calls in theirs");
   }
-  MoveToStages(estimate, chunks, grid.stages, grid.stage_devices(), mapped);
+  MoveToStages(estimate, chunks, config.stages, config.stage_devices(), mapped);
   return absl::OkStatus();
 }
 

@@ -1,8 +1,9 @@
-// Grids: what is decided about a plan before the search maps its calls.
+// Parallel configurations: tensor, pipeline and data degrees, micro-batches, the stage of ZeRO and
+// checkpointing, decided before the search maps calls.
 //
-// A grid says how many devices are used, in how many pipeline stages, and in how many
+// A configuration says how many devices are used, in how many pipeline stages, and in how many
 // micro-batches a step is cut. The search then maps the model onto the devices of one stage, and
-// every call moves to its stage (stages.h). There are too many grids to search each: an
+// every call moves to its stage (stages.h). There are too many configurations to search each: an
 // estimate orders them, from the tables' costs of a mapping by hand (MapTensorParallel, of every
 // tensor degree up to a node: the calls' times and memory hardly depend on more).
 //
@@ -14,11 +15,11 @@
 //   memory  = weights, of two versions if u > 1, gradients, optimizer state; and what is kept of
 //             the min(S - s, n) micro-batches that stage s works on at a time
 //
-// A grid also says how the copies of weights are kept equal (ZeRO, pcg/ir/weight_update.h) and
-// whether results are computed again in the backward pass rather than kept (segments.h): with them
-// a grid of fewer stages may fit.
-#ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_H_
-#define ISOMER_OPTIMIZER_PROPOSAL_GRID_H_
+// A configuration also says how the copies of weights are kept equal (ZeRO, pcg/ir/weight_update.h)
+// and whether results are computed again in the backward pass rather than kept (segments.h): with
+// them a configuration of fewer stages may fit.
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_PARALLEL_CONFIG_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_PARALLEL_CONFIG_H_
 
 #include <cstdint>
 #include <string>
@@ -34,7 +35,7 @@
 
 namespace isomer {
 
-struct Grid {
+struct ParallelConfig {
   int64_t devices = 1;  // the first of the machine
   int64_t stages = 1, micro_batches = 1;
   int64_t tensor_degree = 1;  // of the mapping by hand
@@ -46,17 +47,17 @@ struct Grid {
   int64_t num_chunks() const { return stages * chunks; }
   int64_t stage_devices() const { return devices / stages; }
   // Whether the calls go to the same devices at the same moments.
-  bool MapsLike(const Grid& other) const;
-  // What a grid says of a plan beyond where its calls run.
+  bool MapsLike(const ParallelConfig& other) const;
+  // What a configuration says of a plan beyond where its calls run.
   void SetOptions(Plan* plan) const;
   // "tensor 8 x pipeline 16 x data 8, 64 micro-batches, sharded, recomputation".
   std::string ToString() const;
-  friend bool operator==(const Grid&, const Grid&) = default;
+  friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };
 
-// What a grid comes to by the estimate.
-struct GridEstimate {
-  Grid grid;
+// What a configuration comes to by the estimate.
+struct ConfigEstimate {
+  ParallelConfig config;
   double step_us = 0;
   int64_t peak_bytes = 0;
 };
@@ -76,27 +77,28 @@ std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute);
 
 // `estimate`: of a mapping onto one stage, under the tables' options `cost`; `borders`: of its
 // graph (BordersOf); `chunk_of_call`: as it is cut (StagesOfCalls).
-GridEstimate EstimateGrid(const Grid& grid, const GridOptions& options, const CostOptions& cost,
-                          const std::vector<bool>& borders, const MappedEstimate& estimate,
-                          absl::Span<const int> chunk_of_call);
+ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
+                            const CostOptions& cost, const std::vector<bool>& borders,
+                            const MappedEstimate& estimate, absl::Span<const int> chunk_of_call);
 
-// Of every grid that suits the model (the batch divides into data parallelism times
+// Of every configuration that suits the model (the batch divides into data parallelism times
 // micro-batches; what has to be known of all samples is known of micro-batches apart), the
 // estimate; those that fit into `memory_bytes` first, the fastest first, then the smallest first.
 // Sets the options of `tables`.
-absl::StatusOr<std::vector<GridEstimate>> EnumerateGrids(const Graph& graph,
-                                                         const GridOptions& options,
-                                                         int64_t memory_bytes, CostTables* tables);
+absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(const Graph& graph,
+                                                           const GridOptions& options,
+                                                           int64_t memory_bytes,
+                                                           CostTables* tables);
 
-// The options of tables for one stage of a grid; `by_hand`: that maps by hand, and needs no more of
-// a call's choices than that it can be split.
-CostOptions OptionsOfStage(const Grid& grid, CostOptions options, bool by_hand = false);
+// The options of tables for one stage of a configuration; `by_hand`: that maps by hand, and needs
+// no more of a call's choices than that it can be split.
+CostOptions OptionsOfStage(const ParallelConfig& config, CostOptions options, bool by_hand = false);
 
 // A mapping for the devices of a stage, onto all stages. REQUIRES: every call has a choice. Errors:
 // bound calls do not suit so many stages.
-absl::Status SpreadOverStages(const Grid& grid, const BoundStages& bound, CostTables* tables,
-                              MappedModel* mapped);
+absl::Status SpreadOverStages(const ParallelConfig& config, const BoundStages& bound,
+                              CostTables* tables, MappedModel* mapped);
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_PROPOSAL_GRID_H_
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_PARALLEL_CONFIG_H_

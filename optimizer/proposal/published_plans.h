@@ -10,8 +10,8 @@
 //                parallel across nodes; of a node, every device has some of the layers.
 //   convolution  Krizhevsky 2014, "One weird trick": convolutions are data parallel, dense layers
 //                are split in their outputs over all devices.
-#ifndef ISOMER_OPTIMIZER_PROPOSAL_EXPERT_PLANS_H_
-#define ISOMER_OPTIMIZER_PROPOSAL_EXPERT_PLANS_H_
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_PUBLISHED_PLANS_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_PUBLISHED_PLANS_H_
 
 #include <optional>
 
@@ -21,13 +21,13 @@
 
 namespace isomer {
 
-enum class ExpertKind { kMixture, kTables, kRecurrent, kConvolution };
+enum class PublishedKind { kMixture, kTables, kRecurrent, kConvolution };
 // Absent: of none of these kinds (a transformer: Megatron-LM is what experts do).
-std::optional<ExpertKind> ExpertKindOf(const Graph& graph);
+std::optional<PublishedKind> PublishedKindOf(const Graph& graph);
 
 // Errors: NotFound, of none of these kinds.
-absl::StatusOr<MappedModel> MapExpert(const Graph& graph, CostTables* tables);
+absl::StatusOr<MappedModel> MapPublished(const Graph& graph, CostTables* tables);
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_PROPOSAL_EXPERT_PLANS_H_
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_PUBLISHED_PLANS_H_

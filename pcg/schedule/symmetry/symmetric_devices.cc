@@ -1,4 +1,4 @@
-#include "pcg/schedule/symmetry/twin_devices.h"
+#include "pcg/schedule/symmetry/symmetric_devices.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,18 +12,20 @@
 namespace isomer {
 namespace {
 
-class TwinFilter {
+class SymmetricDeviceFilter {
  public:
-  TwinFilter(const DeviceClasses& classes, Schedule* schedule)
-      : classes_(classes), schedule_(*schedule), twin_(schedule->options.num_devices, -1) {}
+  SymmetricDeviceFilter(const DeviceClasses& classes, Schedule* schedule)
+      : classes_(classes),
+        schedule_(*schedule),
+        representative_(schedule->options.num_devices, -1) {}
 
   bool Run() {
     bool any = false;
     for (int32_t device : schedule_.represented) {
-      twin_[device] = TwinOf(device);
+      representative_[device] = RepresentativeOf(device);
       any |= !IsKept(device);
     }
-    if (!any || !AreTwins()) return false;
+    if (!any || !AreSymmetric()) return false;
     std::vector<Task> tasks;
     std::vector<bool> used(schedule_.buffers.size(), false);
     for (Task& task : schedule_.tasks) {
@@ -43,36 +45,37 @@ class TwinFilter {
   }
 
  private:
-  bool IsKept(int32_t device) const { return twin_[device] == device; }
+  bool IsKept(int32_t device) const { return representative_[device] == device; }
 
   // The device with the first value of every digit that is cut.
-  int32_t TwinOf(int32_t device) const {
-    int64_t twin = device, weight = 1;
+  int32_t RepresentativeOf(int32_t device) const {
+    int64_t representative = device, weight = 1;
     for (size_t k = 0; k < classes_.radix.size(); ++k) {
       const int64_t digit = device / weight % classes_.radix[k];
-      if (classes_.reduced_radix[k] != classes_.radix[k]) twin -= digit * weight;
+      if (classes_.reduced_radix[k] != classes_.radix[k]) representative -= digit * weight;
       weight *= classes_.radix[k];
     }
-    return static_cast<int32_t>(twin);
+    return static_cast<int32_t>(representative);
   }
 
-  // Whether each device that goes does what its twin does, or less: then it is done with each task
-  // no later.
-  bool AreTwins() const {
-    std::vector<std::vector<uint64_t>> programs(twin_.size());
-    std::vector<int64_t> bytes(twin_.size(), 0);
+  // Whether each device that goes does what its representative does, or less: then it is done with
+  // each task no later.
+  bool AreSymmetric() const {
+    std::vector<std::vector<uint64_t>> programs(representative_.size());
+    std::vector<int64_t> bytes(representative_.size(), 0);
     for (const Buffer& buffer : schedule_.buffers) bytes[buffer.device] += buffer.bytes();
     for (const Task& task : schedule_.tasks) {
       // The first of several copies is unloaded.
       if (task.kind == TaskKind::kUnload) continue;
-      if (!WaitsForTwins(task)) return false;
+      if (!WaitsForSymmetricSenders(task)) return false;
       AddTo(task, &programs);
     }
-    return std::all_of(
-        schedule_.represented.begin(), schedule_.represented.end(), [&](int32_t device) {
-          const int32_t twin = twin_[device];
-          return bytes[device] <= bytes[twin] && IsPartOf(programs[device], programs[twin]);
-        });
+    return std::all_of(schedule_.represented.begin(), schedule_.represented.end(),
+                       [&](int32_t device) {
+                         const int32_t representative = representative_[device];
+                         return bytes[device] <= bytes[representative] &&
+                                IsPartOf(programs[device], programs[representative]);
+                       });
   }
 
   // What a task is to each of its devices.
@@ -105,8 +108,9 @@ class TwinFilter {
     return true;
   }
 
-  // Whether every sender that goes stands beside its twin in a transfer to a device that stays.
-  bool WaitsForTwins(const Task& task) const {
+  // Whether every sender that goes stands beside its representative in a transfer to a device that
+  // stays.
+  bool WaitsForSymmetricSenders(const Task& task) const {
     if (task.kind != TaskKind::kSendReceive) return true;
     if (std::none_of(task.devices.begin(), task.devices.end(),
                      [this](int32_t device) { return IsKept(device); })) {
@@ -116,7 +120,7 @@ class TwinFilter {
       const int32_t device = schedule_.buffers[id].device;
       return IsKept(device) ||
              std::any_of(task.reads.begin(), task.reads.end(), [&](BufferId other) {
-               return schedule_.buffers[other].device == twin_[device];
+               return schedule_.buffers[other].device == representative_[device];
              });
     });
   }
@@ -175,14 +179,14 @@ class TwinFilter {
 
   const DeviceClasses& classes_;
   Schedule& schedule_;
-  std::vector<int32_t> twin_;  // per device that is there
+  std::vector<int32_t> representative_;  // per device that is there
   std::map<std::vector<int32_t>, int32_t> wholes_;
 };
 
 }  // namespace
 
-bool KeepOneOfTwins(const DeviceClasses& classes, Schedule* schedule) {
-  return TwinFilter(classes, schedule).Run();
+bool KeepOneOfSymmetricDevices(const DeviceClasses& classes, Schedule* schedule) {
+  return SymmetricDeviceFilter(classes, schedule).Run();
 }
 
 }  // namespace isomer
