@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "optimizer/proposal/arranged_weights_proposer.h"
 #include "optimizer/proposal/search_context.h"
 #include "pcg/support/status_macros.h"
 
@@ -20,7 +19,7 @@ absl::Status Reorder(SearchContext* context, Submachine* on) {
     if (!context->IsVeryNearBest(found.step_us)) continue;
     ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, nullptr, CallOrder::kModel));
     ISOMER_RETURN_IF_ERROR(context->contest.Consider(std::move(plan), kFound).status());
-    ISOMER_RETURN_IF_ERROR(ConsiderOtherwiseArranged(mapped, found, context));
+    ISOMER_RETURN_IF_ERROR(context->ConsiderOtherwiseArranged(mapped, found));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/proposal/baseline_proposers.h"
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/pipeline_plan.h"
 #include "optimizer/proposal/search_context.h"
@@ -259,7 +260,7 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
   options.consider = [context](const MappedModel& mapped, const ParallelConfig& config,
                                const std::string& origin) -> absl::StatusOr<Prediction> {
     const bool is_baseline = origin != kFound && config.devices == context->devices;
-    if (is_baseline) return context->baselines.Consider(mapped, origin, &config);
+    if (is_baseline) return ConsiderAsBaseline(mapped, origin, config, context);
     ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, &config));
     return context->contest.Consider(std::move(plan), kFound);
   };

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "optimizer/mapping/arranged_weights.h"
-#include "optimizer/proposal/arranged_weights_proposer.h"
 #include "optimizer/sharding/compute_graph.h"
 #include "pcg/support/status_macros.h"
 
@@ -39,7 +39,6 @@ SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const C
       moves(cost, tables.options().precision, tables.options().SumsIn()),
       predictions(*predictions),
       contest(cost, ThreadsOf(options), predictions, options.policy),
-      baselines(this),
       searches(model, options.search, options.policy, restrictions, deadline, &tables),
       arranges_weights(
           ArrangesWeights(model.graph, AnalyzeCompute(model.graph, options.training))) {}
@@ -78,8 +77,10 @@ bool SearchContext::SearchesParts() const {
 }
 
 bool SearchContext::DevicesWait() const {
-  return devices > 1 && baselines.BusyShare() <= policy().busy_share &&
-         !deadline.Reached().has_value();
+  // Of the step, what devices would compute if the model's work were dealt out evenly.
+  const double busy_share =
+      baselines.single_device.step_us / static_cast<double>(devices) / contest.step_us();
+  return devices > 1 && busy_share <= policy().busy_share && !deadline.Reached().has_value();
 }
 
 absl::StatusOr<std::optional<MappedModel>> SearchContext::Search(const CostOptions& cost_options) {
@@ -103,7 +104,7 @@ absl::StatusOr<Prediction> SearchContext::Consider(const MappedModel& mapped, Su
   ISOMER_ASSIGN_OR_RETURN(Plan plan, PlanOf(mapped));
   ISOMER_ASSIGN_OR_RETURN(const Prediction found, contest.Consider(std::move(plan), kFound));
   Remember(mapped, found, on);
-  ISOMER_RETURN_IF_ERROR(ConsiderOtherwiseArranged(mapped, found, this));
+  ISOMER_RETURN_IF_ERROR(ConsiderOtherwiseArranged(mapped, found));
   return found;
 }
 
@@ -111,6 +112,17 @@ absl::StatusOr<Prediction> SearchContext::ConsiderIfAllowed(const MappedModel& m
                                                             Submachine* on) {
   if (!restrictions.Violations(mapped).empty()) return Prediction{kImpossibleUs};
   return Consider(mapped, on);
+}
+
+absl::Status SearchContext::ConsiderOtherwiseArranged(MappedModel mapped,
+                                                      const Prediction& as_mapped) {
+  if (!arranges_weights || !Asks(kArrangedWeights) || !IsVeryNearBest(as_mapped.step_us)) {
+    return absl::OkStatus();
+  }
+  const Proposing proposing(&contest.ledger(), kArrangedWeights.name);
+  mapped.copies_arranged = !mapped.copies_arranged;
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, PlanOf(mapped));
+  return contest.Consider(std::move(plan), kFound).status();
 }
 
 bool SearchContext::IsWorthWalking(int64_t calls, int64_t devices) const {
@@ -133,5 +145,9 @@ void SearchContext::Remember(const MappedModel& mapped, const Prediction& predic
   if (contest.Fits(prediction)) remember(&on->best);
   if (mapped.steps.empty()) remember(&on->as_it_is);
 }
+
+constinit const Proposer kArrangedWeights = {
+    "arranged_weights", "transposed and joined weights made anew by each device that reads them",
+    Proposer::When::kRefine, nullptr, nullptr};
 
 }  // namespace isomer

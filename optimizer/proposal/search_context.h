@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,6 @@
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/mapping/restrictions.h"
-#include "optimizer/proposal/baseline_entries.h"
 #include "optimizer/proposal/contest.h"
 #include "optimizer/proposal/optimize_options.h"
 #include "optimizer/proposal/parallel_config.h"
@@ -46,6 +46,18 @@ struct Submachine {
   RefinementStart best = {};             // the fastest that fits
   RefinementStart as_it_is = {};         // the fastest of the model's own graph
 };
+
+// What became of the baselines (baseline_proposers.h).
+struct Baselines {
+  std::map<std::string, Prediction> predictions;  // by name
+  Prediction single_device;
+  std::vector<std::string> ignoring;                 // that do not keep the constraints
+  std::vector<std::pair<std::string, int>> entered;  // and not predicted yet
+};
+
+// Asked for each mapping that is considered, for weights that calls arrange (transpose, join): each
+// device that reads the result makes it from a copy of its own, or one makes it and sends it.
+extern const Proposer kArrangedWeights;
 
 struct SearchContext {
   // All of these outlive this. `predictions`: of all runs that are parts of one.
@@ -93,6 +105,8 @@ struct SearchContext {
   absl::StatusOr<Prediction> Consider(const MappedModel& mapped, Submachine* on);
   // The same, if it keeps the constraints.
   absl::StatusOr<Prediction> ConsiderIfAllowed(const MappedModel& mapped, Submachine* on);
+  // The mapping with the other MappedModel::copies_arranged, if it is promising as it is.
+  absl::Status ConsiderOtherwiseArranged(MappedModel mapped, const Prediction& as_mapped);
   // Refinement may begin with it.
   void Remember(const MappedModel& mapped, const Prediction& prediction, Submachine* on);
   // A graph of so many calls is small enough for walks.
@@ -108,7 +122,7 @@ struct SearchContext {
   Restrictions restrictions;
   PredictionMemo& predictions;
   Contest contest;
-  BaselineEntries baselines;
+  Baselines baselines;
   StrategySearch searches;
   const bool arranges_weights;  // the model in each step (arranged_weights.h)
   // Another run maps the model's own graph in one piece, and walks from there.

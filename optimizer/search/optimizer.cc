@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/proposal/baseline_proposers.h"
 #include "optimizer/proposal/parts.h"
 #include "optimizer/proposal/plan_bound.h"
 #include "optimizer/proposal/proposers.h"
@@ -125,9 +126,9 @@ class Optimizer {
   absl::Status FillContest() {
     const bool searches = run_.options.plan.empty();
     Submachine on{.devices = run_.devices, .is_searched = searches};
-    ISOMER_RETURN_IF_ERROR(run_.baselines.Enter(kSingleDevice, nullptr));
+    ISOMER_RETURN_IF_ERROR(EnterBaseline(kSingleDevice, &run_, nullptr));
     ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kFirst, &run_, &on));
-    ISOMER_RETURN_IF_ERROR(run_.baselines.Settle());
+    ISOMER_RETURN_IF_ERROR(PredictBaselines(&run_));
     if (SearchesAlgebraFirst()) StartAlgebraFirst();
     std::optional<double> one_us;
     while (true) {
@@ -168,7 +169,7 @@ class Optimizer {
   absl::StatusOr<double> UsOnOneDevice() {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<double> with_algebra_us,
                             run_.searches.UsOnOneDevice(run_.BaseOptions()));
-    const double as_it_is_us = run_.baselines.single_device().step_us;
+    const double as_it_is_us = run_.baselines.single_device.step_us;
     return std::min(as_it_is_us, with_algebra_us.value_or(as_it_is_us));
   }
 
@@ -195,9 +196,9 @@ class Optimizer {
     result->origin = std::move(best.origin);
     result->fits =
         run_.contest.Fits({result->plan.predicted_step_us, result->plan.predicted_peak_bytes});
-    result->baselines = run_.baselines.predictions();
-    result->single_device = run_.baselines.single_device();
-    result->ignoring = run_.baselines.ignoring();
+    result->baselines = run_.baselines.predictions;
+    result->single_device = run_.baselines.single_device;
+    result->ignoring = run_.baselines.ignoring;
     result->searches = run_.searches.record();
     result->proposers = run_.contest.ledger();
     result->policy = run_.policy();

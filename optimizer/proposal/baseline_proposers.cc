@@ -1,0 +1,125 @@
+#include "optimizer/proposal/baseline_proposers.h"
+
+#include <utility>
+
+#include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/search_context.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// As far as the user's flags go.
+template <const char* kName>
+bool IsWanted(const SearchContext& context, const Submachine&) {
+  return kName != kZero3 || context.options.training;
+}
+
+template <const char* kName>
+absl::Status Enter(SearchContext* context, Submachine* on) {
+  return EnterBaseline(kName, context, on);
+}
+
+absl::StatusOr<int> EnterMapping(const MappedModel& mapped, const std::string& name,
+                                 const ParallelConfig* config, SearchContext* context,
+                                 Submachine* on) {
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, config));
+  if (name == kZero3) plan.update.method = UpdateMethod::kShardedWeights;
+  const OptimizeOptions& options = context->options;
+  bool takes_part = options.plan == name ||
+                    (options.plan.empty() &&
+                     (options.choose_update_method || plan.update.method == options.update.method));
+  // Of configurations there are only those with the stages that calls are bound to.
+  const bool keeps = context->restrictions.Violations(mapped).empty() &&
+                     (config != nullptr || context->restrictions.least_stages() == 1);
+  if (name != kSingleDevice && !keeps) {
+    context->baselines.ignoring.push_back(name);
+    takes_part &= !options.plan.empty();
+  }
+  takes_part &= name != kSingleDevice;
+  const int entry = context->contest.Enter(std::move(plan), name, takes_part);
+  if (takes_part && on != nullptr) on->entered.emplace_back(entry, mapped);
+  return entry;
+}
+
+// A baseline may be several plans: the fastest that fits counts, or the smallest.
+absl::StatusOr<Prediction> PredictBaseline(const std::string& name, int entry,
+                                           SearchContext* context) {
+  Baselines& baselines = context->baselines;
+  ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, context->contest.PredictionOf(entry));
+  if (name == kSingleDevice) return baselines.single_device = prediction;
+  const auto [known, added] = baselines.predictions.try_emplace(name, prediction);
+  if (!added && context->contest.Rank(prediction) < context->contest.Rank(known->second)) {
+    known->second = prediction;
+  }
+  return prediction;
+}
+
+absl::Status EnterPipeline(SearchContext* context, Submachine*) {
+  const OptimizeOptions& options = context->options;
+  context->tables.set_options(context->BaseOptions());
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(context->model, options.training,
+                                                  options.pipeline, &context->tables));
+  context->SetOptions(&plan);
+  if (options.pipeline.stages > 1) {
+    plan.update.steps_between_flushes = options.steps_between_flushes;
+  }
+  ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[kPipeline],
+                          context->contest.Consider(std::move(plan), kPipeline));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EnterBaseline(const std::string& name, SearchContext* context, Submachine* on) {
+  context->tables.set_options(context->BaseOptions());
+  auto mapped = MapBaseline(name, context->model.graph, &context->tables);
+  if (absl::IsNotFound(mapped.status())) {
+    if (context->options.plan != name) return absl::OkStatus();
+    return absl::InvalidArgumentError(mapped.status().message());
+  }
+  ISOMER_RETURN_IF_ERROR(mapped.status());
+  ISOMER_ASSIGN_OR_RETURN(const int entry, EnterMapping(*mapped, name, nullptr, context, on));
+  context->baselines.entered.emplace_back(name, entry);
+  return absl::OkStatus();
+}
+
+absl::Status PredictBaselines(SearchContext* context) {
+  for (const auto& [name, entry] : std::exchange(context->baselines.entered, {})) {
+    ISOMER_RETURN_IF_ERROR(PredictBaseline(name, entry, context).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Prediction> ConsiderAsBaseline(const MappedModel& mapped, const std::string& name,
+                                              const ParallelConfig& config,
+                                              SearchContext* context) {
+  ISOMER_ASSIGN_OR_RETURN(const int entry, EnterMapping(mapped, name, &config, context, nullptr));
+  return PredictBaseline(name, entry, context);
+}
+
+constinit const Proposer kDataParallelProposer = {
+    kDataParallel, "every device has a share of the batch", Proposer::When::kFirst,
+    IsWanted<kDataParallel>, Enter<kDataParallel>};
+
+constinit const Proposer kZero3Proposer = {
+    kZero3, "data parallelism with weights, gradients and states in parts", Proposer::When::kFirst,
+    IsWanted<kZero3>, Enter<kZero3>};
+
+constinit const Proposer kMegatronProposer = {
+    kMegatron, "tensor parallel blocks within nodes, by hand", Proposer::When::kFirst,
+    IsWanted<kMegatron>, Enter<kMegatron>};
+
+constinit const Proposer kPublishedProposer = {
+    kPublished, "published plans of networks like this one", Proposer::When::kFirst,
+    IsWanted<kPublished>, Enter<kPublished>};
+
+constinit const Proposer kPipelineProposer = {
+    kPipeline, "stages of equal work, where --plan=pipeline asks for them", Proposer::When::kFirst,
+    [](const SearchContext& context, const Submachine&) {
+      return context.options.plan == kPipeline;
+    },
+    EnterPipeline};
+
+}  // namespace isomer
