@@ -37,7 +37,11 @@ double Log2(int64_t n) { return std::ceil(std::log2(static_cast<double>(n))); }
 class CollectiveLines {
  public:
   CollectiveLines(const CollectiveCost& cost, Collective kind, const GroupShape& shape)
-      : cost_(cost), kind_(kind), shape_(shape), g_(static_cast<double>(shape.size)) {}
+      : cost_(cost),
+        kind_(kind),
+        traits_(TraitsOf(kind)),
+        shape_(shape),
+        g_(static_cast<double>(shape.size)) {}
 
   // None is beaten by another in both latency and bandwidth; least latency first.
   std::vector<CollectiveLine> Run() {
@@ -70,7 +74,7 @@ class CollectiveLines {
     for (int l = 0; l < num_levels(); ++l) spanned += Spans(l);
     return spanned;
   }
-  double Passes() const { return kind_ == Collective::kAllReduce ? 2 : 1; }
+  double Passes() const { return traits_.passes; }
   bool HasSwitch() const {
     for (int l = 0; l < num_levels(); ++l) {
       if (Spans(l) && cost_.levels_[l].reduces) return true;
@@ -96,19 +100,18 @@ class CollectiveLines {
     if (kind_ == Collective::kAllToAll) return Pairwise(p);
     Ring(p);
     Tree(p);
-    const bool moves_part = kind_ != Collective::kBroadcast && kind_ != Collective::kReduce;
-    if (moves_part && NumSpanned() > 1) Hierarchical(p);
+    if (!traits_.is_rooted && NumSpanned() > 1) Hierarchical(p);
   }
 
   void Ring(const Protocol& p) {
-    const bool whole = kind_ == Collective::kBroadcast || kind_ == Collective::kReduce;
-    const double volume = whole ? 1 : Passes() * (g_ - 1) / g_;
+    const double volume = traits_.is_rooted ? 1 : Passes() * (g_ - 1) / g_;
     double steps_us = 0, us_per_byte = 0;
     for (int l = 0; l < num_levels(); ++l) {
       if (!Spans(l)) continue;
       const double steps = g_ / MembersBelow(l) - g_ / MembersAbove(l);
       steps_us += Passes() * steps * HopUs(l, p);
-      us_per_byte = std::max(us_per_byte, volume * (whole ? EdgesPerUnit(l) : 1) * UsPerByte(l, p));
+      us_per_byte = std::max(us_per_byte,
+                             volume * (traits_.is_rooted ? EdgesPerUnit(l) : 1) * UsPerByte(l, p));
     }
     Add(1, p, steps_us, us_per_byte, "ring");
   }
@@ -120,7 +123,7 @@ class CollectiveLines {
   double LevelVolume(int l) const { return (Units(l) - 1) / Units(l); }
 
   void Tree(const Protocol& p) {
-    const bool part = kind_ == Collective::kAllGather || kind_ == Collective::kReduceScatter;
+    const bool part = !traits_.is_rooted && traits_.passes == 1;
     double steps_us = 0, us_per_byte = 0;
     for (int l = 0; l < num_levels(); ++l) {
       if (!Spans(l)) continue;
@@ -182,28 +185,11 @@ class CollectiveLines {
 
   const CollectiveCost& cost_;
   const Collective kind_;
+  const CollectiveTraits& traits_;
   const GroupShape& shape_;
   const double g_;
   std::vector<CollectiveLine> lines_;
 };
-
-const char* CollectiveName(Collective kind) {
-  switch (kind) {
-    case Collective::kAllReduce:
-      return "all-reduce";
-    case Collective::kReduceScatter:
-      return "reduce-scatter";
-    case Collective::kAllGather:
-      return "all-gather";
-    case Collective::kAllToAll:
-      return "all-to-all";
-    case Collective::kBroadcast:
-      return "broadcast";
-    case Collective::kReduce:
-      return "reduce";
-  }
-  return "?";
-}
 
 namespace {
 

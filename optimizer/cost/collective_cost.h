@@ -35,19 +35,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "optimizer/cost/collective_traits.h"
 #include "optimizer/machine/machine.h"
 
 namespace isomer {
-
-enum class Collective {
-  kAllReduce,
-  kReduceScatter,
-  kAllGather,
-  kAllToAll,
-  kBroadcast,
-  kReduce,  // to one device; costs what its dual, the broadcast, does
-};
-const char* CollectiveName(Collective kind);
 
 // One way to carry out a collective.
 struct CollectiveLine {

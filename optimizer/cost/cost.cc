@@ -101,28 +101,6 @@ double CostModel::SharedUpdateUs(int64_t bytes, int64_t device) const {
   return LeastElementwiseUs(TaskKind::kUpdate, 3 * bytes, device);
 }
 
-namespace {
-
-std::optional<TaskKind> KindOf(Collective kind) {
-  switch (kind) {
-    case Collective::kAllReduce:
-      return TaskKind::kAllReduce;
-    case Collective::kReduceScatter:
-      return TaskKind::kReduceScatter;
-    case Collective::kAllGather:
-      return TaskKind::kAllGather;
-    case Collective::kAllToAll:
-      return TaskKind::kAllToAll;
-    case Collective::kReduce:
-      return TaskKind::kReduce;
-    case Collective::kBroadcast:
-      return TaskKind::kBroadcast;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes, int64_t count,
                                             int64_t first, int64_t last) const {
   const SizeTable* table = measured_collectives_.Find(kind, count);
@@ -152,18 +130,14 @@ std::vector<int64_t> CostModel::OnePerKind(absl::Span<const int64_t> devices) co
 double CostModel::CollectiveUs(Collective kind, int64_t bytes,
                                absl::Span<const int32_t> devices) const {
   if (devices.size() < 2) return 0;
-  if (const auto task = KindOf(kind); task.has_value()) {
-    if (const auto measured = MeasuredUs(*task, bytes, devices)) return *measured;
-  }
+  if (const auto us = MeasuredUs(TraitsOf(kind).task, bytes, devices)) return *us;
   return collectives_.Us(kind, bytes, devices);
 }
 
 double CostModel::CollectiveUs(Collective kind, int64_t bytes, const DeviceGroup& group) const {
   if (group.count < 2) return 0;
-  if (const auto task = KindOf(kind); task.has_value()) {
-    const auto measured = MeasuredUs(*task, bytes, group.count, group.start, group.last());
-    if (measured.has_value()) return *measured;
-  }
+  const TaskKind task = TraitsOf(kind).task;
+  if (const auto us = MeasuredUs(task, bytes, group.count, group.start, group.last())) return *us;
   return collectives_.Us(kind, bytes, group);
 }
 

@@ -71,25 +71,6 @@ SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& sched
   return parts;
 }
 
-std::optional<Collective> CollectiveOf(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::kAllReduce:
-      return Collective::kAllReduce;
-    case TaskKind::kReduceScatter:
-      return Collective::kReduceScatter;
-    case TaskKind::kAllGather:
-      return Collective::kAllGather;
-    case TaskKind::kAllToAll:
-      return Collective::kAllToAll;
-    case TaskKind::kReduce:
-      return Collective::kReduce;
-    case TaskKind::kBroadcast:
-      return Collective::kBroadcast;
-    default:
-      return std::nullopt;
-  }
-}
-
 namespace {
 
 double PackingUs(const CostModel& cost, const Schedule& schedule, const Task& task) {

@@ -37,9 +37,6 @@ struct SendReceiveParts {
 SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& schedule,
                                     const Task& task);
 
-// None for what is no collective.
-std::optional<Collective> CollectiveOf(TaskKind kind);
-
 class TaskTimes {
  public:
   // All must outlive this.

@@ -47,14 +47,15 @@ void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double
   }
 }
 
-// `passes`: of a reduce-scatter or all-gather.
+// What goes to or comes from one device is as an all-gather: all but one send all.
 void AddCollective(const CostModel& cost, const Schedule& schedule, const Task& task,
-                   Collective kind, double passes, Traffic* traffic) {
+                   const CollectiveTraits& traits, Traffic* traffic) {
+  const Collective kind = traits.is_rooted ? Collective::kAllGather : traits.kind;
   const absl::Span<const int32_t> group = schedule.GroupOf(task);
   std::vector<int32_t> devices(group.begin(), group.end());
   std::sort(devices.begin(), devices.end());
   if (devices.size() < 2) return;
-  const double bytes = passes * static_cast<double>(task.bytes);
+  const double bytes = traits.passes * static_cast<double>(task.bytes);
   const auto size = static_cast<double>(devices.size());
   const absl::string_view algorithm =
       cost.collectives().Choice(kind, task.bytes, devices).algorithm;
@@ -96,13 +97,8 @@ void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& tas
     AddTransfers(cost.machine(), schedule, task, traffic);
   } else if (task.kind == TaskKind::kAllToAll) {
     AddAllToAll(cost.machine(), schedule.GroupOf(task), task.bytes, traffic);
-  } else if (task.kind == TaskKind::kAllReduce) {
-    AddCollective(cost, schedule, task, Collective::kAllReduce, 2, traffic);
-  } else if (task.kind == TaskKind::kReduceScatter) {
-    AddCollective(cost, schedule, task, Collective::kReduceScatter, 1, traffic);
   } else {
-    // All-gathers, and what goes to or comes from one device: all but one send all.
-    AddCollective(cost, schedule, task, Collective::kAllGather, 1, traffic);
+    AddCollective(cost, schedule, task, TraitsOf(*CollectiveOf(task.kind)), traffic);
   }
 }
 

@@ -56,8 +56,7 @@ inline DataType ComputedIn(DataType precision, DataType dtype) {
 WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype);
 // Of those, what a collective that keeps copies equal sends: weights as calls read them, or sums.
 inline int64_t SentBytes(const WeightBytes& each, Collective kind) {
-  const bool sums = kind != Collective::kAllGather && kind != Collective::kBroadcast;
-  return sums ? each.reduced : each.stored;
+  return TraitsOf(kind).reduces ? each.reduced : each.stored;
 }
 
 }  // namespace isomer

@@ -103,7 +103,7 @@ std::string CollectivesText(const CollectiveCost& cost, int64_t group) {
   std::iota(devices.begin(), devices.end(), 0);
   std::vector<TextRow> rows = {{"", "4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB", ""}};
   for (Collective kind : kKinds) {
-    TextRow row = {CollectiveName(kind)};
+    TextRow row = {TraitsOf(kind).name};
     CollectiveLine line;
     for (int64_t bytes = 4 << 10; bytes <= 256 << 20; bytes *= 16) {
       line = cost.Choice(kind, bytes, devices);

@@ -68,8 +68,8 @@ class Step {
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
       const auto name = names_.find(task.node);
-      const bool sums = task.kind == TaskKind::kAllReduce ||
-                        task.kind == TaskKind::kReduceScatter || task.kind == TaskKind::kReduce;
+      const std::optional<Collective> collective = CollectiveOf(task.kind);
+      const bool sums = collective.has_value() && TraitsOf(*collective).reduces;
       if (name == names_.end() || task.phase != Phase::kBackward || !sums) continue;
       Picoseconds ready = 0;
       for (int32_t dep : task.deps) ready = std::max(ready, simulation_.timeline.end[dep]);

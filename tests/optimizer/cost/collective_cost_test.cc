@@ -133,7 +133,7 @@ TEST_P(OnPreset, CostsGrowWithBytesFromLatencyToBandwidth) {
     double last = 0;
     for (int64_t bytes = 1; bytes < int64_t{1} << 40; bytes *= 4) {
       const double us = cost_.Us(kind, bytes, all);
-      EXPECT_GT(us, last) << CollectiveName(kind) << " " << bytes;
+      EXPECT_GT(us, last) << TraitsOf(kind).name << " " << bytes;
       last = us;
     }
     // Large: time is proportional to bytes. Small: it is the latency.
@@ -165,8 +165,8 @@ TEST(CollectiveCost, K80PairsPreferTheirOwnSwitch) {
     const double switched = cost.Us(kind, 1 << 20, std::vector<int32_t>{0, 1});
     const double over_host = cost.Us(kind, 1 << 20, std::vector<int32_t>{0, 2});
     const double over_network = cost.Us(kind, 1 << 20, std::vector<int32_t>{0, 4});
-    EXPECT_LT(1.5 * switched, over_host) << CollectiveName(kind);
-    EXPECT_LT(over_host, over_network) << CollectiveName(kind);
+    EXPECT_LT(1.5 * switched, over_host) << TraitsOf(kind).name;
+    EXPECT_LT(over_host, over_network) << TraitsOf(kind).name;
   }
 }
 
