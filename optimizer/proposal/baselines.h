@@ -9,7 +9,7 @@
 //                  between column and row parallel (attention by heads); what lies between a
 //                  row-parallel product and the next column-parallel one is split in the sequence.
 //                  Data parallel over the others.
-//   expert         what experts did by hand for such models (published_plans.h).
+//   published      what experts did by hand for such models (published_plans.h).
 //   single_device  everything on device 0: what the other devices must beat.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_BASELINES_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_BASELINES_H_

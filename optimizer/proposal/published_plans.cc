@@ -15,7 +15,7 @@ bool IsTableLookUp(OpKind kind) {
   return kind == OpKind::kEmbedding || kind == OpKind::kEmbeddingBag;
 }
 
-// What expert plans ask of a graph.
+// What published plans ask of a graph.
 class Survey {
  public:
   explicit Survey(const Graph& graph) : graph_(graph), uses_(graph.num_nodes(), 0) {
@@ -227,7 +227,7 @@ absl::StatusOr<MappedModel> MapPublished(const Graph& graph, CostTables* tables)
   const std::optional<PublishedKind> kind = PublishedKindOf(graph);
   if (!kind.has_value()) {
     return absl::NotFoundError(
-        "expert: there are plans for mixtures of experts, tables, recurrent and convolutional "
+        "published: there are plans for mixtures of experts, tables, recurrent and convolutional "
         "networks; this is none of them");
   }
   switch (*kind) {
