@@ -1,4 +1,9 @@
 // Chains of parallel operators between two calls that were split independently.
+//
+//   f -> combine(-1,4) -> combine(-3,2) -> partition(-3,2) -> replicate(4) -> g
+//
+// The rules between chains (cancellation of dual pairs, commutation, merging) shorten it, here to
+// combine(-1,4) -> replicate(4), which lowers to one all-gather.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CHAIN_H_
 #define ISOMER_OPTIMIZER_SHARDING_CHAIN_H_
 

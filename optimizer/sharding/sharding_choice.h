@@ -46,7 +46,7 @@ struct ShardingChoice {
   int moment_dim = -1;
   std::vector<Placement> operands, outputs;
 
-  // Degree of axis `axis` over devices.
+  // Degree of iteration dim `axis` over devices; 1 if it is not split.
   int64_t DegreeOf(int axis) const;
   // "b0 2 x n 4".
   std::string ToString(const Declaration& declaration) const;
@@ -85,7 +85,7 @@ struct ChoiceSpace {
   std::vector<std::vector<int>> operand_leads, output_leads;
   Expansions expansions;
   std::string call_class;               // equal for equal kind
-  int64_t moments = 1;                  // of every choice
+  int64_t moments = 1;                  // micro-batches of every choice
   int moment_dim = -1;                  // -1: the call runs once for all micro-batches
   std::vector<ShardingChoice> choices;  // never empty: all devices but one may idle
 };
