@@ -60,7 +60,7 @@ class CollectiveLines {
   int num_levels() const { return static_cast<int>(shape_.levels.size()); }
   double Units(int l) const { return static_cast<double>(shape_.levels[l].units); }
   bool Spans(int l) const { return shape_.levels[l].units > 1; }
-  // Members of a unit of level l, relative to those of a unit below.
+  // Group members per unit of level l, and per unit of the level below.
   double MembersAbove(int l) const {
     return l + 1 < num_levels() ? static_cast<double>(shape_.levels[l + 1].members) : g_;
   }

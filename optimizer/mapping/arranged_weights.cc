@@ -47,7 +47,7 @@ absl::StatusOr<ShardingChoice> ChoiceFor(const ChoiceSpace& space, const Placeme
   return choice;
 }
 
-// Per compute node: whether it is a layout call on weights that others read.
+// Per compute node: whether it is a layout call on weights.
 std::vector<bool> ArrangingCalls(const Graph& graph, const ComputeGraph& compute) {
   std::vector<bool> arranges(compute.nodes.size(), false);
   for (size_t i = 0; i < compute.nodes.size(); ++i) {
