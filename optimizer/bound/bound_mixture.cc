@@ -21,7 +21,7 @@ constexpr int kMostReplies = 20;
 // Weights from which solutions and terms warm-start a branch of the space.
 constexpr double kSomeShare = 0.005, kSomeWeight = 1e-4;
 
-// Sets `play` to the normalised positive regrets.
+// Sets `play` to the normalised regrets; uniform if all are 0.
 void Normalise(const std::vector<double>& regrets, std::vector<double>* play) {
   double total = 0;
   for (double r : regrets) total += r;

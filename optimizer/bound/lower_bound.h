@@ -59,7 +59,7 @@ struct BoundOptions {
   // On more devices transfers count nothing, as they take long to bound: only resources, and paths
   // of calls.
   int64_t most_devices = 32;
-  int cuts = 0;  // branchings per number of devices
+  int cuts = 0;  // branchings per number of devices (bound_tree.h)
   // For plans with concurrent calls: the caller wants LowerBound::beside_us.
   bool beside = false;
   double enough_us = 1e30;  // stops at a bound of so much

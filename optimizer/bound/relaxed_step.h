@@ -44,7 +44,7 @@ class RelaxedStep {
   enum Part {
     kForward,
     kGradient,
-    kWeights,  // gradients that may be a task of their own
+    kWeights,  // gradients that may be a task of their own (split_gradients.h)
     kUpdate,   // and sums of gradients that no path waits for
     kSync,
     kHaloThere,

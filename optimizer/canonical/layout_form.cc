@@ -104,7 +104,7 @@ class LayoutPass {
     }
   }
 
-  // A selection within one part of a Concat is of that part.
+  // Replaces a selection within one operand of a Concat by a selection of that operand.
   void LookIntoConcat(Laid* laid) const {
     const Node& concat = graph_.node(laid->base.node);
     if (concat.op.kind() != OpKind::kConcat || keeps_(concat.name)) return;

@@ -1,7 +1,7 @@
 // Alpha-beta costs of collectives on a machine: the cheapest of NCCL's algorithms.
 //
-// A group is seen through the levels of the machine: at level l, m units of the level below belong
-// to the group, with k members each. Of N bytes, a unit sends over its links of that level
+// A group of g devices is seen through the levels of the machine: at level l, m units of the level
+// below belong to it, with k members each. Of N bytes, a unit sends over its links of that level
 //
 //                    all-gather, reduce-scatter      all-reduce          steps of a pass
 //   ring             (g-1)/g N                       twice that          g - 1
@@ -59,8 +59,8 @@ struct CollectiveLine {
 // The properties of a group that costs depend on.
 struct GroupShape {
   struct AtLevel {
-    int64_t units = 1;    // m: most units of the level below that one unit of it holds
-    int64_t members = 1;  // k: least members in one of these
+    int64_t units = 1;    // m: maximum units of the level below in a unit of this level
+    int64_t members = 1;  // k: minimum members in one of these
     friend auto operator<=>(const AtLevel&, const AtLevel&) = default;
   };
   int64_t size = 0;

@@ -20,7 +20,7 @@ struct CostOptions {
   int64_t num_devices = 0;
   int64_t first_device = 0;
   // Micro-batches per step: the batch dim of every call that has one is split by this, in time
-  // (MachineView::moments). Node and edge times are of the whole step.
+  // (MachineView::moments). Node and edge times are per step.
   int64_t moments = 1;
   // How weight replicas are synchronised.
   UpdateMethod update_method = UpdateMethod::kAllReduce;

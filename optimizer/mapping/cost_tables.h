@@ -58,6 +58,7 @@ class CostTables {
   // Microseconds per choice: forward, gradient, halo exchange, synchronisation and update of stored
   // operands.
   const std::vector<float>& NodeUs(const CallTables& call, const ComputeGraph::ComputeNode& node);
+  // Resharding time per pair of choices, rows: `from`; with `gradient`, forward and backward.
   const CostTable& EdgeUs(PlacementSetId from, PlacementSetId to, bool gradient);
 
   PlacementSetId Intern(const std::vector<Placement>& placements);

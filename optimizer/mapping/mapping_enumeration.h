@@ -8,7 +8,7 @@
 
 namespace isomer {
 
-// Tries all combinations of the nodes' choices on the whole machine; nodes run one after the other.
+// Tries all combinations of the nodes' choices on the full machine; nodes run one after the other.
 // Exponential in the nodes: at the deadline the best so far is the solution, not exact.
 MappingSolution EnumerateMappings(const MappingProblem& problem, const Deadline& deadline);
 

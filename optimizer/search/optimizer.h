@@ -32,7 +32,7 @@ struct OptimizeResult {
   std::string origin;     // kFound, or the baseline that won
   std::map<std::string, Prediction> baselines;
   std::optional<PipelineSummary> pipeline;  // of `plan`
-  Prediction single_device;                 // the model as it is on one device
+  Prediction single_device;                 // the unrewritten model on one device
   std::vector<std::string> ignoring;        // baselines that violate the constraints
   SearchRecord searches;
   ProposerLedger proposers;  // gain of each

@@ -2,8 +2,8 @@
 //
 // Weights, and layout operators on weights only (Transpose, Reshape, Concat, Split whose ancestors
 // are weights, each used once), are loaded: their results are stored on the devices in the operand
-// types of their users. Inputs are fed, index inputs in the users' layout, and results of constants
-// alone are computed once, on the host (IsMadeOnHost). Neither moves data in a step.
+// types of their users. Inputs are fed, after layout operators on indices, and results of constants
+// alone are computed once, both on the host (IsMadeOnHost). Neither moves data in a step.
 #ifndef ISOMER_OPTIMIZER_SHARDING_COMPUTE_GRAPH_H_
 #define ISOMER_OPTIMIZER_SHARDING_COMPUTE_GRAPH_H_
 

@@ -50,7 +50,7 @@ class GrowingGraph {
   void Apply(const RecordedSteps& recorded, std::vector<TensorRef>* place,
              std::vector<DerivationStep>* steps);
 
-  // The graph as it is now.
+  // The current graph.
   absl::StatusOr<Graph> Build() &&;
 
  private:

@@ -184,14 +184,13 @@ class BlockTimeline {
 
   int32_t num_queues_, first_link_;
   std::vector<Block> blocks_;
-  std::vector<Picoseconds> offset_,
-      common_offset_;               // per block, and per 64 blocks; the offset is their sum
-  std::vector<int32_t> reach_;      // per block: its last user, or -1
-  std::vector<int32_t> far_reach_;  // per 64 blocks: an upper bound on those
-  size_t words_;                    // words of a set of blocks
-  std::vector<uint64_t> on_queue_;  // per queue: the set of blocks that use it
-  std::vector<int32_t> tail_;       // per queue: the last of them, or -1
-  std::vector<uint64_t> pending_;   // blocks to simulate
+  std::vector<Picoseconds> offset_, common_offset_;  // per block, per 64 blocks: summed up
+  std::vector<int32_t> reach_;                       // per block: its last user, or -1
+  std::vector<int32_t> far_reach_;                   // per 64 blocks: an upper bound on those
+  size_t words_;                                     // words of a set of blocks
+  std::vector<uint64_t> on_queue_;                   // per queue: the set of blocks that use it
+  std::vector<int32_t> tail_;                        // per queue: the last of them, or -1
+  std::vector<uint64_t> pending_;                    // blocks to simulate
   int64_t num_tasks_ = 0, simulated_tasks_ = 0;
 
   std::vector<SavedBlock> saved_;

@@ -20,7 +20,7 @@ struct EGraphSearchOptions {
   Deadline deadline = {};
 };
 
-// Best first, by the cost of calls alone; empty if the piece is best as it is.
+// Best first, by the cost of calls alone; empty if no rewrite improves the piece.
 std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOptions& options,
                                       CostTables* tables);
 

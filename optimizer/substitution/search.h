@@ -31,7 +31,7 @@ struct SearchOptions {
   bool cache = true;                 // equal pieces are solved once
   bool dynamic_program = true;       // false: mappings are enumerated (mapping_enumeration.h)
   bool concurrent_branches = false;  // of branches that only meet (mapping_branches.h)
-  std::string cache_folder = {};     // results of earlier runs
+  std::string cache_folder = {};     // results of earlier runs (search_cache.h)
   uint64_t seed = 1;                 // for random moves, and the order of steps
   const Restrictions* restrictions = nullptr;  // a user's, or null; must outlive
   double time_limit_s = 0;                     // from the start of the search; 0: none
