@@ -50,13 +50,13 @@ class CostModel {
   static bool IsView(const Operator& op, absl::Span<const TensorType> operands);
   // A task of kind fill, accumulate, local or update; `bytes` as Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device = kSlowest) const;
-  // Additional us of a communication whose devices pack so many bytes before sending, and unpack so
-  // many received ones (pcg/schedule/memory/packing.h).
+  // Additional us of a communication whose devices pack `sent` bytes first, and unpack `received`
+  // bytes (pcg/schedule/memory/packing.h).
   double PackingUs(int64_t sent, int64_t received) const;
-  // Minimum additional us of a call that accesses so many bytes more, to add to a sum or in the
-  // sum's type; in whole picoseconds.
+  // Minimum additional us of a call that accesses `bytes` more, to add to a sum or in the sum's
+  // type; in whole picoseconds.
   double AddingUs(int64_t bytes, int64_t device = kSlowest) const;
-  // SGD on a stored tensor of so many bytes: reads parameter and gradient, writes the parameter.
+  // SGD on a stored tensor of `bytes`: reads parameter and gradient, writes the parameter.
   double UpdateUs(int64_t bytes, int64_t device = kSlowest) const {
     return ElementwiseTime(TaskKind::kUpdate, 3 * bytes, device).us;
   }

@@ -51,7 +51,7 @@ class KernelCost {
                     const Roofline& roofline) const;
   // A task of kind fill, accumulate, local or update; `bytes` as Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const;
-  // Minimum us that so many bytes add to such a task, at its best rate over all sizes.
+  // Minimum us that `bytes` add to such a task, at its best rate over all sizes.
   double LeastElementwiseUs(TaskKind kind, int64_t bytes, const Roofline& roofline) const;
 
   // Calibrations used so far, with their errors on held-out kernels.

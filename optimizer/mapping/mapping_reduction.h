@@ -1,4 +1,4 @@
-// A graph of cost tables under reduction, with what it takes to trace choices back.
+// A graph of cost tables under reduction, with the records to trace choices back.
 //
 // A composite is an edge that stands for the subgraph reduced into it. Its tables, one per share of
 // the machine that the inner nodes may keep to, are made lazily. The table of a share has rows and

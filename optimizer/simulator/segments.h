@@ -4,8 +4,8 @@
 // Two kinds of subgraphs are candidates, ordered by memory freed per time: segments between
 // borders, of which only the borders are kept (Chen et al. 2016, "Training Deep Nets with Sublinear
 // Memory Cost"), and single calls whose operands are kept anyway (an activation function before a
-// matrix product). Borders minimise the schedule's memory: what is kept of them plus what the
-// largest segment takes during recomputation.
+// matrix product). Borders minimise the schedule's memory: their own bytes plus those of the
+// largest segment during recomputation.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_SEGMENTS_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_SEGMENTS_H_
 

@@ -158,7 +158,7 @@ class TaskGraph {
                          Lists lists);
   void FindGradients(const Model& model);
   void FindContractions();
-  // Numbers the blocks of all nodes; returns how many there are.
+  // Numbers the blocks of all nodes; returns their count.
   int32_t NumberBlocks();
 
   // Per device of the choice, the time of one task of the call.

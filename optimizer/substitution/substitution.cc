@@ -366,7 +366,7 @@ class SubstitutionSearch::Impl {
   int64_t tries_ = 0;
   float best_us_ = kImpossibleUs;
   SubstitutionResult result_;
-  std::vector<SubstitutionResult::Candidate> roots_;  // the piece, then what was known
+  std::vector<SubstitutionResult::Candidate> roots_;  // the piece, then known candidates
   std::vector<Mapped> all_;
   std::deque<RuleMatch> matches_;
   std::vector<Expanded> expanded_;

@@ -3,8 +3,8 @@
 //
 //   min(1, exp(beta (cost - cost of the proposal)))
 //
-// so that the walk prefers faster steps and can leave local minima. Every proposal is simulated by
-// what it changes.
+// so that the walk prefers faster steps and can leave local minima. Proposals are simulated
+// incrementally.
 #ifndef ISOMER_OPTIMIZER_WALK_MCMC_H_
 #define ISOMER_OPTIMIZER_WALK_MCMC_H_
 
